@@ -109,6 +109,14 @@ pub const CONTRACT_TERMS: &[Column] = &[
     column("currency", Type::Text, true, "of strikes and prices, ISO 4217"),
 ];
 
+/// The column in which the rows of a file state their time of day, beside a `date` that is a day alone. A layout may map it; no chain has it.
+pub const TIME_OF_DAY: Column = column(
+    "time",
+    Type::Text,
+    true,
+    "time of day of the quotes in the layout's `zone`: 15:45:00, hours after midnight (15.75; milliseconds with `per: 3600000`) or an epoch",
+);
+
 /// The column that `ingest/option_chain` adds to an option chain: false where the row is a mark at which nothing can be traded. Rows of a chain without
 /// it can all be traded.
 pub const TRADABLE: Column = column(

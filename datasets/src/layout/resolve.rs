@@ -271,6 +271,7 @@ fn known_columns(table: Table) -> Vec<&'static str> {
         Table::Rates => vec!["date"],
         Table::Chain => {
             let columns = table.schema().iter().chain(crate::schema::CONTRACT_TERMS);
+            let columns = columns.chain([&crate::schema::TIME_OF_DAY]);
             columns.map(|column| column.name).collect()
         }
         Table::Bars => table.schema().iter().map(|column| column.name).collect(),

@@ -327,13 +327,11 @@ impl<'a> Frame<'a> {
     /// # Errors
     /// When a value is not a date in one of the formats.
     pub fn dates(&self, theirs: &str, formats: &[String], zone: &str) -> Result<Vec<Date>, StageError> {
+        let zone = self.zone(theirs, zone);
         let stored = match self.column(theirs)? {
             Column::Stored(stored) => match stored.data_type() {
-                ArrowType::Timestamp(_, Some(zone)) if !matches!(&**zone, "UTC" | "Etc/UTC" | "+00:00") => {
-                    return Err(self
-                        .wrong_type(theirs, "dates")
-                        .hint("write it as a date without a time zone"));
-                }
+                // Each has its day in the zone.
+                ArrowType::Timestamp(_, Some(_)) if !is_utc(zone) => None,
                 ArrowType::Date32 | ArrowType::Date64 | ArrowType::Timestamp(..) => Some(stored),
                 _ => None,
             },
@@ -354,6 +352,17 @@ impl<'a> Frame<'a> {
             .enumerate()
             .map(|(row, date)| date.ok_or_else(|| self.error(row, theirs, "the date is missing")))
             .collect()
+    }
+
+    /// The zone in which the instants of a column have their days: `zone`, or, where that is empty, the one that is stored with them.
+    pub fn zone<'z>(&'z self, theirs: &str, zone: &'z str) -> &'z str {
+        match self.column(theirs) {
+            Ok(Column::Stored(stored)) if zone.is_empty() => match stored.data_type() {
+                ArrowType::Timestamp(_, Some(stored)) if &**stored != "+00:00" => stored,
+                _ => zone,
+            },
+            _ => zone,
+        }
     }
 
     /// Passes every value as text to `take`, without blanks around it, empty where it is missing.
@@ -401,6 +410,10 @@ pub(crate) fn guarded<T, E: fmt::Display>(place: &str, read: impl FnOnce() -> Re
         Ok(result) => result.map_err(|err| damaged(err.to_string())),
         Err(_) => Err(damaged("it is not a table that can be read".to_owned())),
     }
+}
+
+fn is_utc(zone: &str) -> bool {
+    matches!(zone, "" | "UTC" | "Etc/UTC")
 }
 
 /// The columns at these places of a part of a file.

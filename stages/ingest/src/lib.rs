@@ -14,6 +14,7 @@ pub mod bars;
 mod bench;
 mod bench_chain;
 pub mod chain;
+mod clock;
 mod csv_text;
 mod cuts;
 mod file_memo;

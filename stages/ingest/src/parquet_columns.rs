@@ -165,7 +165,14 @@ impl Stored {
     ) -> Result<(), E> {
         let mut row = 0;
         for chunk in &self.0 {
-            let texts = cast(chunk, &DataType::Utf8View)?;
+            // Instants are stored in UTC, whatever zone they are to be shown in.
+            let texts = match chunk.data_type() {
+                DataType::Timestamp(unit, Some(_)) => {
+                    let in_utc = cast(chunk, &DataType::Timestamp(*unit, Some("+00:00".into())))?;
+                    cast(&in_utc, &DataType::Utf8View)?
+                }
+                _ => cast(chunk, &DataType::Utf8View)?,
+            };
             for text in texts.as_string_view() {
                 take(row, text)?;
                 row += 1;

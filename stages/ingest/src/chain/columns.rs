@@ -1,12 +1,15 @@
 //! Option quotes in memory: a column each, symbols and roots as numbers.
 
 use super::file_terms::{self, FileTerms};
-use arrow::array::{ArrayRef, BooleanArray, Date32Array, RecordBatch, StringArray};
+use crate::clock;
+use arrow::array::{
+    Array as _, ArrayRef, BooleanArray, Date32Array, RecordBatch, StringArray, TimestampMicrosecondArray,
+};
 use arrow::datatypes::Schema;
 use datasets::Date;
 use datasets::contract::Terms;
 use datasets::quality::Example;
-use datasets::schema::{OPTION_CHAIN, TRADABLE};
+use datasets::schema::{OPTION_CHAIN, SNAPSHOT, TRADABLE};
 use rayon::prelude::*;
 use stages_core::{StageError, table};
 use std::cmp::Ordering;
@@ -103,14 +106,19 @@ pub struct Chain {
     /// The terms that rows state, each kind once; the root of a row that states some is [`Chain::variant_name`] until
     /// [`super::classes::assign`] gives it its class.
     pub variants: Vec<Terms>,
-    /// Minutes after midnight at which rows are quoted, -1 where that is not known; empty where no file says.
-    pub time: Vec<i32>,
+    /// Microseconds after midnight at which rows are quoted, local time, -1 where that is not known; empty where no file says.
+    pub time: Vec<i64>,
+    /// The instants of rows, microseconds UTC. Of rows as they are read, [`NO_INSTANT`] where the file has a local time alone; of a chain by
+    /// instant, the instant of each row's snapshot; empty otherwise.
+    pub instant: Vec<i64>,
     /// False where a row is a mark at which nothing can be traded. Empty before the rules are applied.
     pub tradable: Vec<bool>,
 }
 
 /// The time of a row whose file does not say it.
-pub const UNKNOWN_TIME: i32 = -1;
+pub const UNKNOWN_TIME: i64 = -1;
+/// The instant of a row whose file does not say it.
+pub const NO_INSTANT: i64 = i64::MIN;
 
 /// The mark between a root and the number of its variant, while a chain is read.
 const VARIANT: char = '\u{1f}';
@@ -181,13 +189,37 @@ impl Chain {
         self.date.extend(table::dates(batch, "date")?.iter().map(|date| date.0));
         self.expiry
             .extend(table::dates(batch, "expiry")?.iter().map(|date| date.0));
-        match file_terms::times(batch).filter(|_| with_times) {
-            Some(times) => {
-                self.time.resize(self.date.len() - batch.num_rows(), UNKNOWN_TIME);
-                self.time.extend(times.iter().map(|time| time.unwrap_or(UNKNOWN_TIME)));
+        let rows = self.date.len();
+        let extend = |column: &mut Vec<i64>, values: Option<&[i64]>, valid: &dyn Fn(usize) -> bool, none: i64| {
+            if let Some(values) = values {
+                column.resize(rows - batch.num_rows(), none);
+                column.extend(
+                    values
+                        .iter()
+                        .enumerate()
+                        .map(|(i, value)| if valid(i) { *value } else { none }),
+                );
+            } else if !column.is_empty() {
+                column.resize(rows, none);
             }
-            None if self.time.is_empty() => {}
-            None => self.time.resize(self.date.len(), UNKNOWN_TIME),
+        };
+        let times = file_terms::times(batch).filter(|_| with_times);
+        extend(
+            &mut self.time,
+            times.map(|times| &**times.values()),
+            &|i| times.is_some_and(|times| times.is_valid(i)),
+            UNKNOWN_TIME,
+        );
+        let instants =
+            file_terms::instants(batch).filter(|instants| with_times && instants.null_count() < instants.len());
+        match table::snapshots(batch)? {
+            Some(snapshots) => extend(&mut self.instant, Some(snapshots.values()), &|_| true, NO_INSTANT),
+            None => extend(
+                &mut self.instant,
+                instants.map(|instants| &**instants.values()),
+                &|i| instants.is_some_and(|instants| instants.is_valid(i)),
+                NO_INSTANT,
+            ),
         }
         self.strike.extend(table::floats(batch, "strike")?.values());
         self.call
@@ -269,8 +301,21 @@ impl Chain {
                     }
                 }
             })
-            .collect();
-        Ok(RecordBatch::try_new(table::schema(OPTION_CHAIN), columns)?)
+            .collect::<Vec<ArrayRef>>();
+        let batch = RecordBatch::try_new(table::schema(OPTION_CHAIN), columns)?;
+        if self.instant.is_empty() {
+            return Ok(batch);
+        }
+        let mut fields: Vec<_> = batch.schema().fields().iter().cloned().collect();
+        let mut columns = batch.columns().to_vec();
+        let at = fields
+            .iter()
+            .position(|field| field.name() == "date")
+            .map_or(0, |date| date + 1);
+        fields.insert(at, Arc::new(table::field(&SNAPSHOT)));
+        let instants = TimestampMicrosecondArray::from(self.instant[rows].to_vec());
+        columns.insert(at, Arc::new(instants.with_timezone("UTC")));
+        Ok(RecordBatch::try_new(Arc::new(Schema::new(fields)), columns)?)
     }
 
     /// As [`Chain::to_batch`], with the column [`TRADABLE`].
@@ -313,6 +358,10 @@ impl Chain {
             last: value(LAST),
             underlying: value(UNDERLYING),
             implied_volatility: value(VOLATILITY),
+            note: self
+                .instant
+                .get(row)
+                .map(|instant| format!("at {}", clock::instant_text(*instant))),
             ..Example::default()
         }
     }
@@ -328,8 +377,10 @@ impl Chain {
         pick(&mut self.root, rows);
         pick(&mut self.strike, rows);
         pick(&mut self.call, rows);
-        if !self.time.is_empty() {
-            pick(&mut self.time, rows);
+        for times in [&mut self.time, &mut self.instant] {
+            if !times.is_empty() {
+                pick(times, rows);
+            }
         }
         if !self.tradable.is_empty() {
             pick(&mut self.tradable, rows);
@@ -379,6 +430,7 @@ impl Chain {
         rank(self.symbol[i])
             .cmp(&rank(self.symbol[j]))
             .then_with(|| self.date[i].cmp(&self.date[j]))
+            .then_with(|| self.snapshot(i).cmp(&self.snapshot(j)))
             .then_with(|| self.expiry[i].cmp(&self.expiry[j]))
             .then_with(|| rank(self.root[i]).cmp(&rank(self.root[j])))
             .then_with(|| self.strike[i].total_cmp(&self.strike[j]))
@@ -414,27 +466,51 @@ impl Chain {
             .then_with(|| less(UNDERLYING))
     }
 
-    /// Returns whether two rows are of one contract and day.
+    /// The instant of a row's snapshot; `None` in a chain with one snapshot a day.
+    pub fn snapshot(&self, row: usize) -> Option<i64> {
+        self.instant.get(row).copied()
+    }
+
+    /// Returns whether two rows are of one symbol and snapshot.
+    fn same_snapshot(&self, i: usize, j: usize) -> bool {
+        self.symbol[i] == self.symbol[j] && self.date[i] == self.date[j] && self.snapshot(i) == self.snapshot(j)
+    }
+
+    /// Returns whether two rows are of one contract and snapshot.
     pub fn same_key(&self, i: usize, j: usize) -> bool {
-        self.symbol[i] == self.symbol[j]
-            && self.date[i] == self.date[j]
+        self.same_snapshot(i, j)
             && self.expiry[i] == self.expiry[j]
             && self.root[i] == self.root[j]
             && self.strike[i].total_cmp(&self.strike[j]) == Ordering::Equal
             && self.call[i] == self.call[j]
     }
 
-    /// The runs of rows of one symbol and day, of a sorted chain.
+    /// The runs of rows of one symbol and snapshot, of a sorted chain.
     pub fn snapshots(&self) -> Vec<Range<usize>> {
         let mut runs: Vec<Range<usize>> = Vec::new();
         for i in 0..self.len() {
             match runs.last_mut() {
-                Some(run) if self.date[i] == self.date[run.start] && self.symbol[i] == self.symbol[run.start] => {
-                    run.end = i + 1;
-                }
+                Some(run) if self.same_snapshot(i, run.start) => run.end = i + 1,
                 _ => runs.push(i..i + 1),
             }
         }
         runs
+    }
+
+    /// The runs of snapshots of one symbol and day, of a sorted chain.
+    pub fn days(&self) -> Vec<Vec<Range<usize>>> {
+        let mut days: Vec<Vec<Range<usize>>> = Vec::new();
+        for run in self.snapshots() {
+            let row = run.start;
+            match days.last_mut() {
+                Some(day)
+                    if self.date[day[0].start] == self.date[row] && self.symbol[day[0].start] == self.symbol[row] =>
+                {
+                    day.push(run)
+                }
+                _ => days.push(vec![run]),
+            }
+        }
+        days
     }
 }

@@ -28,8 +28,10 @@ pub struct ChainConfig {
     pub symbols: Vec<String>,
     /// Keep only these dates, both ends included.
     pub dates: Option<DateRange>,
-    /// The snapshot that is read where files have several of a day: `first` or `last` (of each contract), or a time of day such as "15:45". Several
-    /// without a choice are an error.
+    /// The snapshots that are read where files have several of a day: `all`, `first` or `last` (of each contract), or a time of day such as "15:45" (of
+    /// each contract the first of that minute). With `all` the chain has a column `snapshot`, the instant in UTC, and a row for each contract and
+    /// snapshot; without a choice, too, where a contract occurs at several times of a day. Times are in the `zone` of the layout or, with a warning,
+    /// in that of the exchange; epochs and times with an offset are instants.
     pub snapshot: Option<Snapshot>,
     /// The action for rows that break a rule: `by_rule` (each rule's own), `drop`, `keep`, `untradable` (marks, no fills) or `fail`; or by rule,
     /// `{ default: drop, crossed_quote: keep }`. Every violation is counted in the data-quality table, whatever the action.
@@ -56,11 +58,11 @@ pub struct ChainConfig {
     /// `none`. Short for `contract: { calendar: … }`.
     pub calendar: CalendarChoice,
     /// The period of partitions: `auto`, `day`, `month` or `year`. Auto is a day where the first day has more than 5,000 rows,
-    /// otherwise a month.
+    /// otherwise a month. Snapshots of a day are in one partition: one-minute data are best partitioned by `day`.
     pub partition: PartitionChoice,
     /// The origin of the price of the underlying: `auto`, `quoted` (the chain's files), `file` or `parity`.
     pub underlying: UnderlyingChoice,
-    /// Files of daily bars whose closes are the underlying's price.
+    /// Files of daily bars whose closes are the underlying's price; refused for chains with several snapshots a day.
     pub underlying_path: Paths,
     /// The origin of quotes: `as_given`, or `{ from_last: { half_spread: 0.01 } }` for files that have closes alone.
     pub quotes: Quotes,

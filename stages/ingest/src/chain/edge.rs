@@ -87,21 +87,9 @@ pub(super) fn encode(seen: &SeenOf) -> Vec<u8> {
     }
     put(&[u8::from(seen.prices.is_some())]);
     let none = Prices::default();
-    let Prices { roots, rows } = seen.prices.as_ref().unwrap_or(&none);
-    put(&count(roots.len()));
-    for root in roots {
-        put(&count(root.len()));
-        put(root.as_bytes());
-    }
-    // Column by column, which packs best.
-    put(&count(rows.len()));
-    rows.iter().for_each(|row| put(&row.expiry.to_le_bytes()));
-    rows.iter().for_each(|row| put(&row.root.to_le_bytes()));
-    rows.iter().for_each(|row| put(&row.strike.to_bits().to_le_bytes()));
-    rows.iter().for_each(|row| put(&[u8::from(row.call)]));
-    for i in 0..2 {
-        rows.iter().for_each(|row| put(&row.prices[i].to_le_bytes()));
-    }
+    let prices = seen.prices.as_ref().unwrap_or(&none);
+    put_prices(prices, &mut put);
+    let rows = &prices.rows;
     put(&[u8::from(seen.ladder.is_some())]);
     if let Some(ladder) = &seen.ladder {
         put(&ladder.date.0.to_le_bytes());
@@ -121,7 +109,30 @@ pub(super) fn encode(seen: &SeenOf) -> Vec<u8> {
     let mut traded: Vec<Contract> = seen.traded.iter().copied().collect();
     traded.sort_unstable();
     contracts(&traded, &mut put);
+    put(&[u8::from(seen.opening.is_some())]);
+    if let Some((underlying, prices)) = &seen.opening {
+        put(&underlying.to_bits().to_le_bytes());
+        put_prices(prices, &mut put);
+    }
     out
+}
+
+fn put_prices(Prices { roots, rows }: &Prices, put: &mut dyn FnMut(&[u8])) {
+    let count = |count: usize| (count as u64).to_le_bytes();
+    put(&count(roots.len()));
+    for root in roots {
+        put(&count(root.len()));
+        put(root.as_bytes());
+    }
+    // Column by column, which packs best.
+    put(&count(rows.len()));
+    rows.iter().for_each(|row| put(&row.expiry.to_le_bytes()));
+    rows.iter().for_each(|row| put(&row.root.to_le_bytes()));
+    rows.iter().for_each(|row| put(&row.strike.to_bits().to_le_bytes()));
+    rows.iter().for_each(|row| put(&[u8::from(row.call)]));
+    for i in 0..2 {
+        rows.iter().for_each(|row| put(&row.prices[i].to_le_bytes()));
+    }
 }
 
 fn decode(bytes: &[u8]) -> Result<SeenOf, StageError> {
@@ -135,26 +146,12 @@ fn decode(bytes: &[u8]) -> Result<SeenOf, StageError> {
         seen.parity.carries.push_back(f64::from_bits(bytes.u64()?));
     }
     let has_prices = bytes.flag()?;
-    let roots = (0..bytes.u64()?).map(|_| bytes.text()).collect::<Result<_, _>>()?;
-    let count = bytes.u64()?;
-    let expiries = bytes.column(count, Bytes::i32)?;
-    let of_roots = bytes.column(count, Bytes::i32)?;
-    let strikes = bytes.column(count, Bytes::u64)?;
-    let calls = bytes.column(count, Bytes::flag)?;
-    let firsts = bytes.column(count, Bytes::u64)?;
-    let seconds = bytes.column(count, Bytes::u64)?;
-    let row = |i: usize| Row {
-        expiry: expiries[i],
-        root: of_roots[i] as u32,
-        strike: f64::from_bits(strikes[i]),
-        call: calls[i],
-        prices: [firsts[i], seconds[i]],
-    };
-    let rows: Vec<Row> = (0..expiries.len()).map(row).collect();
+    let prices = bytes.prices()?;
+    let rows = &prices.rows;
     if bytes.flag()? {
         let date = Date(bytes.i32()?);
         let underlying = f64::from_bits(bytes.u64()?);
-        let listed = bytes.column(count, Bytes::flag)?;
+        let listed = bytes.column(rows.len() as u64, Bytes::flag)?;
         let mut contracts: Vec<Contract> = rows
             .iter()
             .zip(listed)
@@ -170,8 +167,11 @@ fn decode(bytes: &[u8]) -> Result<SeenOf, StageError> {
             contracts,
         });
     }
-    seen.prices = has_prices.then_some(Prices { roots, rows });
+    seen.prices = has_prices.then_some(prices);
     seen.traded = bytes.contracts()?.into_iter().collect();
+    if bytes.flag()? {
+        seen.opening = Some((f64::from_bits(bytes.u64()?), bytes.prices()?));
+    }
     Ok(seen)
 }
 
@@ -225,6 +225,26 @@ impl<'a> Bytes<'a> {
         mut one: impl FnMut(&mut Self) -> Result<T, StageError>,
     ) -> Result<Vec<T>, StageError> {
         (0..count).map(|_| one(self)).collect()
+    }
+
+    fn prices(&mut self) -> Result<Prices, StageError> {
+        let roots = (0..self.u64()?).map(|_| self.text()).collect::<Result<_, _>>()?;
+        let count = self.u64()?;
+        let expiries = self.column(count, Self::i32)?;
+        let of_roots = self.column(count, Self::i32)?;
+        let strikes = self.column(count, Self::u64)?;
+        let calls = self.column(count, Self::flag)?;
+        let firsts = self.column(count, Self::u64)?;
+        let seconds = self.column(count, Self::u64)?;
+        let row = |i: usize| Row {
+            expiry: expiries[i],
+            root: of_roots[i] as u32,
+            strike: f64::from_bits(strikes[i]),
+            call: calls[i],
+            prices: [firsts[i], seconds[i]],
+        };
+        let rows = (0..expiries.len()).map(row).collect();
+        Ok(Prices { roots, rows })
     }
 
     fn contracts(&mut self) -> Result<Vec<Contract>, StageError> {

@@ -1,7 +1,8 @@
 //! The rows of a file in the store, with what is known of them without reading them again: each file is parsed once.
 
-use super::columns::FLOATS;
-use super::file_terms::{self, FileTerms, SINGLE_PRECISION, TIME};
+use super::columns::{FLOATS, UNKNOWN_TIME};
+use super::file_terms::{self, FileTerms, INSTANT, SINGLE_PRECISION, TIME};
+use crate::clock::MINUTE;
 use crate::cuts::{CutWriter, Cuts, decode, encode};
 use crate::file_memo::File;
 use crate::value::OUT_OF_RANGE;
@@ -30,6 +31,11 @@ pub struct FileRows {
     pub single_precision: Vec<(u32, Date, u64)>,
     /// True where its rows have times of day.
     pub has_times: bool,
+    /// True where some of them are local times, and not instants by themselves.
+    pub has_local_times: bool,
+    /// The zone of its layout, empty where that has none.
+    #[serde(skip)]
+    pub zone: String,
 }
 
 /// A root, and the terms that rows state of its contracts.
@@ -42,7 +48,7 @@ pub struct Kind {
     pub terms: Terms,
 }
 
-/// The rows of a symbol on a day, at one time.
+/// The rows of a symbol on a day, in one minute.
 #[derive(Debug, Serialize, Deserialize)]
 pub struct Day {
     /// The symbol.
@@ -51,6 +57,8 @@ pub struct Day {
     pub date: Date,
     /// Minutes after midnight, -1 where that is not known.
     pub time: i32,
+    /// True where they have several times within the minute.
+    pub several: bool,
     /// The rows.
     pub rows: u64,
     /// The columns [`FLOATS`] that have a value, a bit each.
@@ -99,13 +107,15 @@ struct Writer {
     cuts: CutWriter,
     numbers: Numbers,
     found: FileRows,
+    /// The first time of each of its days, microseconds after midnight.
+    times: Vec<i64>,
     has_a_time: bool,
 }
 
 impl Writer {
     fn new(store: &Store) -> Result<Self, StageError> {
         Ok(Self {
-            cuts: CutWriter::new(store, &[SINGLE_PRECISION], &[TIME])?,
+            cuts: CutWriter::new(store, &[SINGLE_PRECISION], &[TIME, INSTANT])?,
             numbers: Numbers::default(),
             found: FileRows {
                 cuts: Cuts {
@@ -118,7 +128,10 @@ impl Writer {
                 out_of_range: BTreeMap::new(),
                 single_precision: Vec::new(),
                 has_times: false,
+                has_local_times: false,
+                zone: String::new(),
             },
+            times: Vec::new(),
             has_a_time: false,
         })
     }
@@ -137,6 +150,7 @@ impl Writer {
         let strikes = table::floats(batch, "strike")?.values();
         let terms = FileTerms::of(batch)?;
         let times = file_terms::times(batch);
+        let instants = file_terms::instants(batch);
         let is_single_precision = file_terms::is_single_precision(batch);
         if self.cuts.is_empty() {
             self.found.has_times = times.is_some();
@@ -150,10 +164,12 @@ impl Writer {
         let mut kind: Option<u32> = None;
         for i in 0..batch.num_rows() {
             let date = dates[i];
-            let time = times
+            let exact = times
                 .filter(|times| times.is_valid(i))
-                .map_or(-1, |times| times.value(i));
-            self.has_a_time |= time > 0;
+                .map_or(UNKNOWN_TIME, |times| times.value(i));
+            self.has_a_time |= exact > 0;
+            self.found.has_local_times |= exact >= 0 && instants.is_none_or(|instants| instants.is_null(i));
+            let time = exact.div_euclid(MINUTE) as i32;
             let at = match day.map(|at| (at, &self.found.days[at])) {
                 Some((at, of))
                     if of.date == date
@@ -162,7 +178,7 @@ impl Writer {
                 {
                     at
                 }
-                _ => self.day(symbols.value(i), date, time),
+                _ => self.day(symbols.value(i), date, time, exact),
             };
             day = Some(at);
             let symbol = self.found.days[at].symbol;
@@ -189,6 +205,7 @@ impl Writer {
             let columns = columns.fold(0, |bits, (column, _)| bits | 1 << column);
             let of = &mut self.found.days[at];
             of.rows += 1;
+            of.several |= self.times[at] != exact;
             of.columns |= columns;
             if !of.kinds.contains(&of_row) {
                 of.kinds.push(of_row);
@@ -197,7 +214,7 @@ impl Writer {
         Ok(kept)
     }
 
-    fn day(&mut self, symbol: &str, date: Date, time: i32) -> usize {
+    fn day(&mut self, symbol: &str, date: Date, time: i32, exact: i64) -> usize {
         let symbol = match self.numbers.symbols.get(symbol) {
             Some(id) => *id,
             None => {
@@ -208,10 +225,12 @@ impl Writer {
             }
         };
         *self.numbers.days.entry((symbol, date, time)).or_insert_with(|| {
+            self.times.push(exact);
             self.found.days.push(Day {
                 symbol,
                 date,
                 time,
+                several: false,
                 rows: 0,
                 columns: 0,
                 kinds: Vec::new(),
@@ -248,6 +267,7 @@ impl Writer {
         if !self.found.has_times {
             for day in &mut self.found.days {
                 day.time = -1;
+                day.several = false;
             }
         }
         Ok(self.found)

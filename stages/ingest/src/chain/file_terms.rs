@@ -1,14 +1,19 @@
 //! The terms of contracts that the rows of a file state, on their way from the file to the chain: columns of
 //! [`datasets::schema::CONTRACT_TERMS`] after those of the chain in the table of the file.
 
-use super::intraday::minute_of_day;
+use crate::clock::{self, Clock, Clocks};
 use crate::frame::Frame;
 use crate::read::source_of;
-use arrow::array::{Array, ArrayRef, AsArray, BooleanArray, Float64Array, Int32Array, RecordBatch, StringArray};
-use arrow::datatypes::{DataType, Field, Float64Type, Int32Type, Schema};
+use crate::value::{OUT_OF_RANGE, zone_of};
+use arrow::array::{
+    Array, ArrayRef, AsArray, BooleanArray, Date32Array, Float64Array, Int64Array, RecordBatch, StringArray,
+};
+use arrow::datatypes::{DataType, Field, Float64Type, Int64Type, Schema};
+use chrono_tz::Tz;
+use datasets::Date;
 use datasets::contract::{Exercise, Expires, Settlement, Terms, UnderlyingKind};
-use datasets::layout::Layout;
-use datasets::schema::{CONTRACT_TERMS, Type};
+use datasets::layout::{Layout, Unit};
+use datasets::schema::{CONTRACT_TERMS, TIME_OF_DAY, Type};
 use stages_core::{StageError, table};
 use std::str::FromStr;
 use std::sync::Arc;
@@ -16,8 +21,11 @@ use std::sync::Arc;
 /// The column that marks strikes which were read from single precision.
 pub(super) const SINGLE_PRECISION: &str = "strike_is_single_precision";
 
-/// The column with the minutes of the day of rows.
-pub(super) const TIME: &str = "minute_of_day";
+/// The column with the times of day of rows, microseconds after midnight.
+pub(super) const TIME: &str = "local_time";
+
+/// The column with the instants of rows, microseconds UTC, where the file states more than a local time.
+pub(super) const INSTANT: &str = "instant";
 
 /// The name of a word by its text in a file.
 fn word<T: FromStr<Err = String> + ToString>(text: &str) -> Result<String, String> {
@@ -69,9 +77,25 @@ pub fn attach(
         });
         fields.push(Arc::new(table::field(term)));
     }
-    if let Some(times) = minutes(frame, layout)? {
-        fields.push(Arc::new(Field::new(TIME, DataType::Int32, true)));
-        columns.push(Arc::new(Int32Array::from(times)));
+    if let Some(mut clocks) = clocks(frame, layout)? {
+        if let Some(days) = move_to_exchange(&mut clocks, table::dates(&batch, "date")?, layout)? {
+            let date = batch.schema().index_of("date")?;
+            columns[date] = Arc::new(Date32Array::from_iter_values(days.into_iter().map(|day| day.0)));
+        }
+        // Both, so that all parts of a file have the same columns.
+        let of = |of: fn(&Clock) -> Option<i64>| {
+            clocks
+                .iter()
+                .map(|clock| clock.as_ref().and_then(of))
+                .collect::<Int64Array>()
+        };
+        for (name, values) in [
+            (TIME, of(|clock| Some(clock.local))),
+            (INSTANT, of(|clock| clock.instant)),
+        ] {
+            fields.push(Arc::new(Field::new(name, DataType::Int64, true)));
+            columns.push(Arc::new(values));
+        }
     }
     if is_single_precision {
         // A column, as a table's metadata does not outlive its Parquet.
@@ -81,31 +105,90 @@ pub fn attach(
     Ok(RecordBatch::try_new(Arc::new(Schema::new(fields)), columns)?)
 }
 
-/// The minutes of the day in a file's dates; `None` where the first date has no time.
-fn minutes(frame: &Frame<'_>, layout: &Layout) -> Result<Option<Vec<Option<i32>>>, StageError> {
+/// Where a layout states the exchange's zone beside that of its times, takes instants to their time of day there, and returns their days. Times that are
+/// all midnight are days, and stay.
+fn move_to_exchange(
+    clocks: &mut [Option<Clock>],
+    mut days: Vec<Date>,
+    layout: &Layout,
+) -> Result<Option<Vec<Date>>, StageError> {
+    let Some(exchange) = layout.contract.time_zone.as_deref() else {
+        return Ok(None);
+    };
+    if clocks.iter().flatten().all(|clock| clock.local == 0) {
+        return Ok(None);
+    }
+    let zone = |name: &str| {
+        zone_of(name)
+            .map(|zone| zone.unwrap_or(Tz::UTC))
+            .map_err(StageError::new)
+    };
+    let (of_file, exchange) = (zone(&layout.zone)?, zone(exchange)?);
+    for (clock, day) in clocks.iter_mut().zip(&mut days) {
+        let Some(clock) = clock.as_mut().filter(|_| *day != OUT_OF_RANGE) else {
+            continue;
+        };
+        let of_local = || clock::instant(of_file, *day, clock.local).filter(|_| !layout.zone.is_empty());
+        let instant = clock.instant.or_else(of_local);
+        if let Some(instant) = instant
+            && let (Some(date), Some(local)) = (clock::day(exchange, instant), clock::time_of_day(exchange, instant))
+        {
+            *day = date;
+            *clock = Clock {
+                local,
+                instant: Some(instant),
+            };
+        }
+    }
+    Ok(Some(days))
+}
+
+/// The times of a file's rows; `None` where its first date has no time.
+fn clocks(frame: &Frame<'_>, layout: &Layout) -> Result<Option<Vec<Option<Clock>>>, StageError> {
+    let reader = |theirs: &str| Clocks::new(&layout.dates, frame.zone(theirs, &layout.zone)).map_err(StageError::new);
+    let mut times = Vec::with_capacity(frame.rows());
+    if let Some(mapping) = source_of(layout, frame, TIME_OF_DAY.name) {
+        let mut clocks = reader(&mapping.theirs)?;
+        let scale = |number: f64| match mapping.unit {
+            Unit::Times(factor) => number * factor,
+            Unit::Per(per) => number / per,
+            Unit::AsIs | Unit::DividedBy(_) => number,
+        };
+        frame.texts(&mapping.theirs, |row, text| {
+            let read = clocks.of_time(text, scale);
+            times.push(read.map_err(|problem| frame.error(row, &mapping.theirs, &problem))?);
+            Ok(())
+        })?;
+        return Ok(Some(times));
+    }
     let Some(mapping) = source_of(layout, frame, "date") else {
         return Ok(None);
     };
+    let mut clocks = reader(&mapping.theirs)?;
     // Most files have days alone: the first row tells.
     let mut first = None;
     let _ = frame.texts(&mapping.theirs, |_, text| {
-        first = minute_of_day(text);
+        first = clocks.of_date(text);
         Err(StageError::new("seen"))
     });
     if first.is_none() {
         return Ok(None);
     }
-    let mut times = Vec::with_capacity(frame.rows());
     frame.texts(&mapping.theirs, |_, text| {
-        times.push(minute_of_day(text));
+        times.push(clocks.of_date(text));
         Ok(())
     })?;
     Ok(Some(times))
 }
 
-/// The minutes of the day of a table's rows, where its file has them.
-pub fn times(batch: &RecordBatch) -> Option<&Int32Array> {
-    batch.column_by_name(TIME)?.as_primitive_opt::<Int32Type>()
+/// The times of day of a table's rows, where its file has them.
+pub fn times(batch: &RecordBatch) -> Option<&Int64Array> {
+    batch.column_by_name(TIME)?.as_primitive_opt::<Int64Type>()
+}
+
+/// The instants of a table's rows, where its file has times.
+pub fn instants(batch: &RecordBatch) -> Option<&Int64Array> {
+    batch.column_by_name(INSTANT)?.as_primitive_opt::<Int64Type>()
 }
 
 /// Returns whether the strikes of a file's table were read from single precision.

@@ -1,30 +1,36 @@
-//! Several snapshots of a day: the choice of one, as a chain has one row for each contract and day.
+//! Several snapshots of a day: the instants of all, or the choice of one.
 
-use super::columns::Chain;
+use super::columns::{Chain, NO_INSTANT, UNKNOWN_TIME};
+use crate::clock::{self, DAY, MINUTE};
+use chrono_tz::Tz;
 use datasets::Date;
-use datasets::contract::TimeOfDay;
+use datasets::contract::{Contracts, TimeOfDay};
 use schemars::{JsonSchema, Schema, SchemaGenerator};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use stages_core::StageError;
 use std::borrow::Cow;
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, HashMap, HashSet};
 use std::fmt;
+use std::ops::RangeFrom;
 use std::str::FromStr;
 
-/// The snapshot of a day that is read.
+/// The snapshots of a day that are read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Snapshot {
+    /// All: the chain is one by instant.
+    All,
     /// Of each contract, the first.
     First,
     /// Of each contract, the last.
     Last,
-    /// That of this time.
+    /// Of each contract, the first of this minute.
     At(TimeOfDay),
 }
 
 impl fmt::Display for Snapshot {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
+            Self::All => f.write_str("all"),
             Self::First => f.write_str("first"),
             Self::Last => f.write_str("last"),
             Self::At(time) => time.fmt(f),
@@ -36,10 +42,11 @@ impl FromStr for Snapshot {
     type Err = String;
     fn from_str(text: &str) -> Result<Self, String> {
         match text {
+            "all" => Ok(Self::All),
             "first" => Ok(Self::First),
             "last" => Ok(Self::Last),
             time => time.parse().map(Self::At).map_err(|_| {
-                format!("`{text}` is not a snapshot; write `first`, `last` or a time of day such as \"15:45\"")
+                format!("`{text}` is not a snapshot; write `all`, `first`, `last` or a time of day such as \"15:45\"")
             }),
         }
     }
@@ -64,23 +71,8 @@ impl JsonSchema for Snapshot {
         "Snapshot".into()
     }
     fn json_schema(_: &mut SchemaGenerator) -> Schema {
-        schemars::json_schema!({ "type": "string", "pattern": r"^(first|last|\d{1,2}:\d{2})$", "description": "first, last, or a time of day such as \"15:45\"." })
+        schemars::json_schema!({ "type": "string", "pattern": r"^(all|first|last|\d{1,2}:\d{2})$", "description": "all, first, last, or a time of day such as \"15:45\"." })
     }
-}
-
-/// The minute of the day of a text with a time (`2019-06-28 15:45:00`, `6/28/2019 3:45 PM`); `None` without one.
-pub fn minute_of_day(text: &str) -> Option<i32> {
-    let (before, after) = text.split_once(':')?;
-    let digits = before.bytes().rev().take(2).take_while(u8::is_ascii_digit).count();
-    let hour: i32 = before.get(before.len() - digits..)?.parse().ok()?;
-    let minute: i32 = after.get(..2)?.parse().ok()?;
-    let half = text.get(text.len() - 2..).unwrap_or_default();
-    let hour = match (half.eq_ignore_ascii_case("am"), half.eq_ignore_ascii_case("pm"), hour) {
-        (true, _, 12) => 0,
-        (_, true, 1..12) => hour + 12,
-        _ => hour,
-    };
-    (hour < 24 && minute < 60).then_some(hour * 60 + minute)
 }
 
 /// Minutes after midnight.
@@ -90,54 +82,143 @@ pub fn minutes(time: TimeOfDay) -> i32 {
 
 /// The error for files without a row of a time, which have those of `found`.
 pub fn none_at(time: TimeOfDay, found: impl Iterator<Item = i32>) -> StageError {
-    StageError::new(format!("the files have no row of {time}"))
-        .hint(format!("`snapshot` may be `first`, `last`, or one of {}", times(found)))
+    StageError::new(format!("the files have no row of {time}")).hint(format!(
+        "`snapshot` may be `all`, `first`, `last`, or one of {}",
+        times(found)
+    ))
 }
 
-/// Keeps one snapshot of each day, where the rows have times, and returns the number of rows left out.
-///
-/// # Errors
-/// A contract with several snapshots on one day, where none is chosen.
-pub fn choose(chain: &mut Chain, snapshot: Option<Snapshot>) -> Result<u64, StageError> {
-    if chain.time.is_empty() {
-        return Ok(0);
-    }
+/// Keeps one snapshot of each day, where one is chosen and the rows have times, and returns the number of rows left out.
+pub fn choose(chain: &mut Chain, snapshot: Option<Snapshot>) -> u64 {
     let before = chain.len();
-    if let Some(Snapshot::At(time)) = snapshot {
-        let keep: Vec<bool> = chain.time.iter().map(|of_row| *of_row == minutes(time)).collect();
-        chain.retain(&keep);
-        return Ok((before - chain.len()) as u64);
-    }
+    let is_first = match snapshot {
+        _ if chain.time.is_empty() => return 0,
+        None | Some(Snapshot::All) => return 0,
+        Some(Snapshot::First) => true,
+        Some(Snapshot::Last) => false,
+        Some(Snapshot::At(time)) => {
+            let minute = i64::from(minutes(time));
+            let keep: Vec<bool> = chain
+                .time
+                .iter()
+                .map(|of_row| of_row.div_euclid(MINUTE) == minute)
+                .collect();
+            chain.retain(&keep);
+            true
+        }
+    };
     let rows = chain.by_key_and_time();
     let mut keep = vec![true; chain.len()];
     for contract in rows.chunk_by(|a, b| chain.same_key(*a as usize, *b as usize)) {
-        let time = |row: &u32| chain.time[*row as usize];
-        let (Some(first), Some(last)) = (contract.first().map(time), contract.last().map(time)) else {
-            continue;
-        };
-        if first == last {
-            continue;
-        }
-        let wanted = match snapshot {
-            Some(Snapshot::First) => first,
-            Some(Snapshot::Last | Snapshot::At(_)) => last,
-            None => {
-                let row = contract[0] as usize;
-                return Err(StageError::new(format!(
-                    "the files have several snapshots of a day: on {}, a contract of {} is quoted at {}",
-                    Date(chain.date[row]),
-                    chain.name(chain.symbol[row]),
-                    times(contract.iter().map(time))
-                ))
-                .hint("a chain has one: choose it with `snapshot: first`, `snapshot: last` or its time, such as `snapshot: \"15:45\"`"));
-            }
-        };
+        let chosen = if is_first { contract.first() } else { contract.last() };
+        let time = chosen.map(|row| chain.time[*row as usize]);
         for row in contract {
-            keep[*row as usize] = time(row) == wanted;
+            keep[*row as usize] = Some(chain.time[*row as usize]) == time;
         }
     }
     chain.retain(&keep);
-    Ok((before - chain.len()) as u64)
+    (before - chain.len()) as u64
+}
+
+/// Gives rows with a local time their instants in a zone.
+///
+/// # Errors
+/// A time that the zone skips.
+pub fn localise(
+    chain: &mut Chain,
+    rows: RangeFrom<usize>,
+    zone: impl Fn(&Chain, usize) -> Tz,
+) -> Result<(), StageError> {
+    chain.instant.resize(chain.len(), NO_INSTANT);
+    let mut known: HashMap<(Tz, i32, i64), i64> = HashMap::new();
+    for row in rows.start..chain.len() {
+        if chain.instant[row] != NO_INSTANT {
+            continue;
+        }
+        let (zone, date) = (zone(chain, row), chain.date[row]);
+        // A row without a time has the day's beginning; the stage refuses such rows where others of a day have times.
+        let time = match chain.time.get(row) {
+            Some(time) if *time != UNKNOWN_TIME => *time,
+            _ => 0,
+        };
+        chain.instant[row] = match known.get(&(zone, date, time)) {
+            Some(instant) => *instant,
+            None => {
+                let instant = clock::instant(zone, Date(date), time);
+                let instant = match (instant, time) {
+                    (None, 0) => i64::from(date) * DAY,
+                    (None, _) => return Err(skipped(zone, Date(date), time)),
+                    (Some(instant), _) => instant,
+                };
+                *known.entry((zone, date, time)).or_insert(instant)
+            }
+        };
+    }
+    Ok(())
+}
+
+fn skipped(zone: Tz, date: Date, time: i64) -> StageError {
+    StageError::new(format!("{date} {} does not exist in {zone}: clocks skip it", clock::time_text(time)))
+        .hint("the times of the files are those of another zone: state it with `zone: UTC` (or its IANA name) in `layout: { like: …, zone: … }`")
+}
+
+/// The zones of a chain's exchanges, by symbol and class as numbers.
+pub struct Zones(HashMap<(u32, u32), Tz>);
+
+impl Zones {
+    /// The zones of the contracts of a chain; UTC where none is known.
+    pub fn of(chain: &Chain, contracts: &Contracts) -> Self {
+        let pairs: BTreeSet<(u32, u32)> = chain.symbol.iter().copied().zip(chain.root.iter().copied()).collect();
+        let zone = |(symbol, root): (u32, u32)| {
+            let facts = contracts.of(chain.name(symbol), chain.name(root))?;
+            facts.terms.time_zone.as_deref()?.parse().ok()
+        };
+        Self(
+            pairs
+                .into_iter()
+                .map(|pair| (pair, zone(pair).unwrap_or(Tz::UTC)))
+                .collect(),
+        )
+    }
+
+    /// The zone of a row.
+    pub fn zone(&self, chain: &Chain, row: usize) -> Tz {
+        self.0
+            .get(&(chain.symbol[row], chain.root[row]))
+            .copied()
+            .unwrap_or(Tz::UTC)
+    }
+
+    /// Refuses instants whose day in the zone of the exchange is not the row's.
+    ///
+    /// # Errors
+    /// The first of them.
+    pub fn check_days(&self, chain: &Chain) -> Result<(), StageError> {
+        let mut last = None;
+        for row in 0..chain.len() {
+            let (instant, date, zone) = (chain.instant[row], Date(chain.date[row]), self.zone(chain, row));
+            if last.replace((instant, date, zone)) == Some((instant, date, zone)) {
+                continue;
+            }
+            if let Some(day) = clock::day(zone, instant).filter(|day| *day != date) {
+                return Err(StageError::new(format!(
+                    "the snapshot of {} is on {day} in {zone}, and its rows are of {date}",
+                    clock::instant_text(instant)
+                ))
+                .hint("state the zone of the files' times and that of the exchange: `layout: { like: …, zone: UTC, contract: { time_zone: America/New_York } }`"));
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Returns whether a contract of a sorted chain by instant has several snapshots on a day.
+pub fn has_several(chain: &Chain) -> bool {
+    chain.days().into_iter().filter(|day| day.len() > 1).any(|day| {
+        let mut contracts = HashSet::new();
+        let mut rows = day.into_iter().flatten();
+        rows.any(|i| !contracts.insert((chain.expiry[i], chain.root[i], chain.strike[i].to_bits(), chain.call[i])))
+    })
 }
 
 /// Times of day as text, the first few of many.
@@ -147,7 +228,7 @@ fn times(minutes: impl Iterator<Item = i32>) -> String {
     let shown: Vec<String> = distinct
         .iter()
         .take(SHOWN)
-        .map(|minute| format!("{:02}:{:02}", minute / 60, minute % 60))
+        .map(|minute| clock::time_text(i64::from(*minute) * MINUTE))
         .collect();
     let more = if distinct.len() > SHOWN { ", …" } else { "" };
     format!("{}{more}", shown.join(", "))
@@ -158,24 +239,10 @@ mod tests {
     use super::*;
 
     #[test]
-    fn minutes_of_the_day() {
-        for (text, minute) in [
-            ("2019-06-28 15:45:00", Some(945)),
-            ("2019-06-28T09:05", Some(545)),
-            ("6/28/2019 3:45 PM", Some(945)),
-            ("6/28/2019 12:05 am", Some(5)),
-            ("2019-06-28 00:00:00-04:00", Some(0)),
-            ("2019-06-28", None),
-            ("28:99", None),
-        ] {
-            assert_eq!(minute_of_day(text), minute, "{text}");
-        }
-    }
-
-    #[test]
     fn choices_are_words_or_times() {
         assert_eq!("15:45".parse::<Snapshot>().unwrap().to_string(), "15:45");
         assert_eq!("last".parse(), Ok(Snapshot::Last));
+        assert_eq!("all".parse(), Ok(Snapshot::All));
         assert!("noon".parse::<Snapshot>().unwrap_err().contains("`first`, `last`"));
     }
 }

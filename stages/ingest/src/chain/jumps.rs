@@ -1,6 +1,6 @@
 //! Splits that no corporate action explains: overnight, strikes or the underlying's price change by a common ratio of splits.
 //!
-//! Between two snapshots that follow one another, with `S` the underlying before and `S'` after, and `r = S / S'`:
+//! Between the last snapshot of a day and the first of the next, with `S` the underlying before and `S'` after, and `r = S / S'`:
 //!
 //! - `strike_jump`: fewer than half of the unexpired contracts before are listed after, and a common ratio ([`SplitRatio::COMMON`]) within 25 % of `r`
 //!   takes half of their strikes, to a cent, to strikes that are listed after. Without a price of the underlying it has to take four fifths.
@@ -32,7 +32,7 @@ pub(super) struct Ladder {
     pub contracts: Vec<Contract>,
 }
 
-/// A change from one snapshot to the next by the ratio of a split.
+/// A change from one day to the next by the ratio of a split.
 #[derive(Debug, PartialEq)]
 struct Jump {
     rule: &'static str,
@@ -140,7 +140,8 @@ impl Rules<'_> {
             let symbol = chain.name(chain.symbol[run.start]);
             let ladder = Ladder::new(chain, run.clone());
             let seen = seen.of(symbol);
-            if let Some(before) = &seen.ladder {
+            // Splits are made overnight: snapshots of one day are not compared.
+            if let Some(before) = seen.ladder.as_ref().filter(|before| before.date != ladder.date) {
                 let forward = || {
                     parity::forwards(chain, run.clone())
                         .first()

@@ -20,6 +20,7 @@ mod price_rules;
 mod quotes;
 mod rules;
 mod snapshot_copy;
+mod snapshots_a_day;
 mod stage;
 mod whole;
 

@@ -12,6 +12,9 @@
 //!    `1 / (T + `[`FLOOR`]`)`, because an error in `b` counts for less the nearer the expiry.
 //! 4. Where the exchange limits a day's move, `S` is held within it of the day before.
 //!
+//! Of several snapshots of a day, each has its own price; the carry of a day before is that of its last snapshot, and the limit holds against the last
+//! price of the day before.
+//!
 //! A day's price depends on that day and on days before it alone. Dividends before an expiry are part of `b`.
 //! Sources: Theil (1950), Sen (1968); put-call parity, Stoll (1969).
 
@@ -112,7 +115,10 @@ pub fn forwards(chain: &Chain, snapshot: std::ops::Range<usize>) -> Vec<Forward>
             }
             i += 1;
         }
-        out.extend(forward(&mut pairs, years));
+        // Rows after their expiry, which may be kept, tell nothing.
+        if years >= 0.0 {
+            out.extend(forward(&mut pairs, years));
+        }
     }
     out
 }
@@ -124,14 +130,38 @@ pub struct State {
     pub carries: VecDeque<f64>,
     /// The last price.
     pub last: Option<f64>,
+    /// The day of the last snapshot, where it is of the same part of the chain, and the last price before that day.
+    day: Option<(i32, Option<f64>)>,
+    /// True where the last carry is one of that day.
+    has_carry_of_day: bool,
+}
+
+impl State {
+    /// Goes on to a snapshot of a day, and returns the last price before that day.
+    fn begin(&mut self, date: i32) -> Option<f64> {
+        match self.day {
+            Some((day, before)) if day == date => before,
+            _ => {
+                self.day = Some((date, self.last));
+                self.has_carry_of_day = false;
+                self.last
+            }
+        }
+    }
 }
 
 /// Fills the column of the underlying. `limit` is the most it may move in a day (0.1 is 10 %), 0 for no limit.
 pub fn fill_underlying(chain: &mut Chain, limit: f64, bound: bool, seen: &mut Seen, tally: &mut Tally) {
     for run in chain.snapshots() {
         let forwards = forwards(chain, run.clone());
-        let State { carries, last } = &mut seen.of(chain.name(chain.symbol[run.start])).parity;
+        let state = &mut seen.of(chain.name(chain.symbol[run.start])).parity;
+        let before = state.begin(chain.date[run.start]);
+        let State { carries, last, .. } = state;
         if let Some(carry) = carry(&forwards) {
+            // Of each day, the last carry so far.
+            if std::mem::replace(&mut state.has_carry_of_day, true) {
+                carries.pop_back();
+            }
             carries.push_back(carry);
             if carries.len() > MEMORY {
                 carries.pop_front();
@@ -139,7 +169,7 @@ pub fn fill_underlying(chain: &mut Chain, limit: f64, bound: bool, seen: &mut Se
         }
         let carry = median(&mut carries.iter().copied().collect::<Vec<_>>()).unwrap_or(0.0);
         let mut price = spot(&forwards, carry);
-        if let (Some(price), Some(last)) = (price.as_mut(), *last)
+        if let (Some(price), Some(last)) = (price.as_mut(), before)
             && limit > 0.0
         {
             let held = price.clamp(last * (1.0 - limit), last * (1.0 + limit));

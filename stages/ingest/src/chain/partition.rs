@@ -5,12 +5,15 @@ use super::columns::{ASK, BID, Chain, FLOATS, UNDERLYING, UNKNOWN_TIME};
 use super::config::ChainConfig;
 use super::edge;
 use super::file_rows::{FileRows, Kind};
-use super::intraday;
+use super::intraday::{self, Zones};
 use super::parity;
 use super::quotes::Quotes;
 use super::rules::{Rules, Seen};
+use super::snapshots_a_day::{self, SnapshotsOfDays};
 use crate::cuts::{encode, kept};
+use crate::value::zone_of;
 use cache::{BlobDigest, BlobRef, canonical_json};
+use chrono_tz::Tz;
 use datasets::calendar::CalendarName;
 use datasets::contract::{Contracts, Exercise, Expires, QuoteUnit};
 use datasets::corporate_action::CorporateAction;
@@ -86,6 +89,8 @@ pub struct Found {
     pub underlying: Underlying,
     /// True where the chain has one underlying.
     pub one_symbol: bool,
+    /// True where the chain is one by instant: a contract has several snapshots on a day, or `snapshot: all`.
+    pub intraday: bool,
 }
 
 /// The origin of the price of the underlying, as the metadata has it.
@@ -126,6 +131,8 @@ pub struct Prepared {
     tally: Tally,
     /// The rows of other snapshots.
     other_snapshots: u64,
+    /// The rows whose files do not say their time.
+    timeless: u64,
     columns: u8,
 }
 
@@ -148,14 +155,22 @@ pub struct Done {
     pub states: BTreeMap<String, BlobDigest>,
     /// The rows that are left.
     pub rows: u64,
-    /// The rows of the first snapshot.
-    pub first_snapshot: u64,
+    /// The rows of the first day.
+    pub first_day: u64,
     /// The rows at which nothing can be traded.
     pub untradable: u64,
     /// The snapshots.
     pub snapshots: u64,
     /// The rows of other snapshots of a day.
     pub other_snapshots: u64,
+    /// True where a contract has several snapshots on a day.
+    pub several: bool,
+    /// Of a chain by instant, the rows whose files do not say their time.
+    pub timeless: u64,
+    /// Of a chain by instant, the number of snapshots of days, by symbol.
+    pub snapshots_of_days: SnapshotsOfDays,
+    /// Of a chain by instant, the first and the last time of day of a snapshot, microseconds after midnight in the zone of the exchange.
+    pub times: Option<(i64, i64)>,
     /// The columns that have values in the rows of the files that count, after rows were dropped, and in the end.
     pub columns: [u8; 3],
     /// The symbols that had rows once some were dropped.
@@ -196,20 +211,22 @@ impl Done {
 
 impl Facts<'_> {
     /// The memo of a partition: its rows, and all facts that its result depends on. `states` are the digests of the states before it.
-    pub fn memo(&self, unit: &Unit<'_>, states: &[(&str, Option<BlobDigest>)]) -> Memo {
+    pub fn memo<'f>(&self, unit: &Unit<'f>, states: &[(&str, Option<BlobDigest>)]) -> Memo {
         let config = self.config;
         // The order of files and of rows in them does not matter.
         let cuts = unit
             .cuts
             .iter()
-            .flat_map(|(file, cuts)| cuts.iter().map(|cut| (file.has_times, &file.cuts.list[*cut])));
+            .flat_map(|(file, cuts)| cuts.iter().map(move |cut| (*file, &file.cuts.list[*cut])));
+        let zone = |file: &'f FileRows| if self.found.intraday { file.zone.as_str() } else { "" };
         let mut cuts: Vec<_> = cuts
-            .map(|(has_times, cut)| (has_times, *cut.digest.as_bytes()))
+            .map(|(file, cut)| (file.has_times, zone(file), *cut.digest.as_bytes()))
             .collect();
         cuts.sort_unstable();
         let mut rows: Vec<u8> = Vec::new();
-        for (has_times, digest) in cuts {
+        for (has_times, zone, digest) in cuts {
             rows.push(u8::from(has_times));
+            rows.extend(zone.as_bytes());
             rows.extend(digest);
         }
         let classes: Vec<_> = unit
@@ -254,14 +271,24 @@ impl Facts<'_> {
             "coin": of_class(&|symbol, class| self.is_in_coin(symbol, class)),
             "actions": actions.iter().map(|action| format!("{action:?}")).collect::<Vec<_>>(),
             "closes": closes,
+            "zones": self.found.intraday.then(|| self.zones(&classes)),
             "states": states,
         });
         let label = format!("{}_{}", unit.range.from, unit.range.to);
         Memo::new(
-            "ingest/option_chain partition v1",
+            "ingest/option_chain partition v2",
             &[&rows, canonical_json(&facts).as_bytes()],
             label,
         )
+    }
+
+    /// The time zones of classes.
+    fn zones<'c>(&'c self, classes: &[(&&str, &&Kind, &str)]) -> BTreeSet<(String, Option<&'c str>)> {
+        let zone = |symbol: &str, class: &str| self.contracts.of(symbol, class)?.terms.time_zone.as_deref();
+        let of = classes
+            .iter()
+            .map(|(symbol, _, class)| (format!("{symbol} {class}"), zone(symbol, class)));
+        of.collect()
     }
 
     fn class<'c>(&'c self, symbol: &str, kind: &'c Kind) -> &'c str {
@@ -319,8 +346,19 @@ impl Facts<'_> {
                 && unit.only.is_none_or(|only| only == symbol)
         };
         for (file, cuts) in &unit.cuts {
-            file.cuts
-                .read(&context.store, cuts, |batch| chain.append_with(&batch, file.has_times))?;
+            let zone = zone_of(&file.zone).map_err(StageError::new)?;
+            let zone = zone.or((!file.zone.is_empty()).then_some(Tz::UTC));
+            file.cuts.read(&context.store, cuts, |batch| {
+                let before = chain.len();
+                chain.append_with(&batch, file.has_times)?;
+                match zone {
+                    Some(zone) if self.found.intraday => intraday::localise(&mut chain, before.., |_, _| zone),
+                    _ => Ok(()),
+                }
+            })?;
+        }
+        if !self.found.intraday {
+            chain.instant.clear();
         }
         if self.has_times {
             chain.time.resize(chain.len(), UNKNOWN_TIME);
@@ -336,7 +374,15 @@ impl Facts<'_> {
             .collect();
         chain.retain(&keep);
         classes::assign(&mut chain, self.classes);
-        let other_snapshots = intraday::choose(&mut chain, config.snapshot)?;
+        let other_snapshots = intraday::choose(&mut chain, config.snapshot);
+        let mut timeless = 0;
+        if self.found.intraday {
+            timeless = chain.time.iter().filter(|time| **time == UNKNOWN_TIME).count() as u64;
+            let zones = Zones::of(&chain, self.contracts);
+            intraday::localise(&mut chain, 0.., |chain, row| zones.zone(chain, row))?;
+            zones.check_days(&chain)?;
+        }
+        chain.time.clear();
         let columns = chain.columns();
         let mut tally = Tally::new(CHAIN);
         self.with_rules(|rules| rules.prepare(&mut chain, &mut tally));
@@ -344,6 +390,7 @@ impl Facts<'_> {
             chain,
             tally,
             other_snapshots,
+            timeless,
             columns,
         })
     }
@@ -354,8 +401,10 @@ impl Facts<'_> {
             mut chain,
             mut tally,
             other_snapshots,
+            timeless,
             columns,
         } = prepared;
+        let several = self.found.intraday && intraday::has_several(&chain);
         self.with_rules(|rules| rules.check_rows(&mut chain, seen, &mut tally));
         let cleaned = chain.columns();
         let symbols: BTreeSet<u32> = chain.symbol.iter().copied().collect();
@@ -380,6 +429,10 @@ impl Facts<'_> {
         self.with_rules(|rules| rules.check_prices(&mut chain, seen, &mut tally));
 
         let snapshots = chain.snapshots();
+        let (snapshots_of_days, times) = match self.found.intraday {
+            true => snapshots_a_day::count(&chain, &Zones::of(&chain, self.contracts)),
+            false => Default::default(),
+        };
         let pairs: BTreeSet<(u32, u32)> = chain.symbol.iter().copied().zip(chain.root.iter().copied()).collect();
         let mut states = BTreeMap::new();
         let mut open = BTreeMap::new();
@@ -395,10 +448,17 @@ impl Facts<'_> {
                 .map(|(symbol, state)| (symbol.clone(), edge::digest(state)))
                 .collect(),
             rows: chain.len() as u64,
-            first_snapshot: snapshots.first().map_or(0, ExactSizeIterator::len) as u64,
+            first_day: chain
+                .days()
+                .first()
+                .map_or(0, |day| day.iter().map(ExactSizeIterator::len).sum::<usize>()) as u64,
             untradable: (0..chain.len()).filter(|row| !chain.is_tradable(*row)).count() as u64,
             snapshots: snapshots.len() as u64,
             other_snapshots,
+            several,
+            timeless,
+            snapshots_of_days,
+            times,
             columns: [columns, cleaned, chain.columns()],
             symbols,
             classes: pairs

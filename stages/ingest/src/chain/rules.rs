@@ -49,6 +49,8 @@ pub(super) struct SeenOf {
     pub underlying: Option<f64>,
     /// The prices of the last snapshot.
     pub prices: Option<Prices>,
+    /// Of a chain by instant, the price of the underlying and the prices of the first snapshot of the last day.
+    pub opening: Option<(f64, Prices)>,
     /// The contracts that traded, or were open, so far.
     pub traded: HashSet<(i32, u64, bool)>,
     /// The contracts of the last snapshot that was kept.
@@ -162,26 +164,45 @@ impl Rules<'_> {
         }
     }
 
-    /// Applies the rules of whole snapshots.
+    /// Applies the rules of whole snapshots and days. A day of several snapshots repeats the one before if its first and its last snapshot do: from one
+    /// minute to the next, prices often stay.
     fn days(&self, chain: &mut Chain, seen: &mut Seen, tally: &mut Tally, applied: &mut Applied<'_>) {
-        for run in chain.snapshots() {
-            let (symbol, date) = (chain.symbol[run.start], Date(chain.date[run.start]));
+        for day in chain.days() {
+            let (Some(first), Some(last)) = (day.first().cloned(), day.last().cloned()) else {
+                continue;
+            };
+            let (symbol, date) = (chain.symbol[first.start], Date(chain.date[first.start]));
             let seen = seen.of(&chain.names.texts[symbol as usize]);
-            if is_trading_day(self.calendar, date) {
+            let is_open = is_trading_day(self.calendar, date);
+            if is_open {
                 seen.open.insert(date);
-            } else {
-                applied.broken_snapshot("non_trading_day", chain, run.clone(), tally);
             }
-            let underlying = chain.values[UNDERLYING][run.start];
-            if seen.underlying == Some(underlying) {
-                applied.broken_snapshot("repeated_underlying", chain, run.clone(), tally);
+            let [opening, underlying] = [&first, &last].map(|run| chain.values[UNDERLYING][run.start]);
+            let is_repeated =
+                seen.underlying == Some(underlying) && seen.opening.as_ref().is_none_or(|before| before.0 == opening);
+            let prices = Prices::new(chain, last);
+            let opening = chain
+                .snapshot(first.start)
+                .map(|_| (opening, Prices::new(chain, first)));
+            let is_copy = seen.prices.as_ref().is_some_and(|before| prices.copies(before))
+                && match (&opening, &seen.opening) {
+                    (Some((_, prices)), Some((_, before))) => prices.copies(before),
+                    _ => true,
+                };
+            for run in day {
+                for (rule, is_broken) in [
+                    ("non_trading_day", !is_open),
+                    ("repeated_underlying", is_repeated),
+                    ("copied_day", is_copy),
+                ] {
+                    if is_broken {
+                        applied.broken_snapshot(rule, chain, run.clone(), tally);
+                    }
+                }
             }
             seen.underlying = Some(underlying);
-            let prices = Prices::new(chain, run.clone());
-            if seen.prices.as_ref().is_some_and(|before| prices.copies(before)) {
-                applied.broken_snapshot("copied_day", chain, run, tally);
-            }
             seen.prices = Some(prices);
+            seen.opening = opening;
         }
     }
 

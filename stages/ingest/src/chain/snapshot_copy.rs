@@ -1,4 +1,4 @@
-//! Copied snapshots: all bids and asks are those of the snapshot before.
+//! Copied snapshots: all bids and asks are those of a snapshot of the day before.
 
 use super::columns::{ASK, BID, Chain, LAST};
 use super::jumps::Contract;

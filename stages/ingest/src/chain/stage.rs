@@ -4,9 +4,11 @@ use super::classes::Classes;
 use super::columns::{LAST, UNDERLYING};
 use super::config::{ChainConfig, UnderlyingChoice};
 use super::file_rows::FileRows;
+use super::intraday::Snapshot;
 use super::partition::{Closes, Done, Facts, Found, QUOTES, Styles, Underlying, bit};
 use super::partitions::States;
 use super::quotes::Quotes;
+use super::snapshots_a_day;
 use super::whole::{COUNTS, Whole};
 use super::{classes, parse};
 use crate::bars;
@@ -102,6 +104,9 @@ impl StageKind for OptionChain {
         }
         columns.insert("underlying".to_owned());
         columns.insert(schema::TRADABLE.name.to_owned());
+        if config.snapshot == Some(Snapshot::All) {
+            columns.insert(schema::SNAPSHOT.name.to_owned());
+        }
         Ok(BTreeMap::from([(
             "chain".to_owned(),
             Provided::columns(PortType::OptionChain, columns),
@@ -129,10 +134,11 @@ impl StageKind for OptionChain {
         let mut layouts: Vec<Layout> = Vec::new();
         let rows_of = |file: &mut File<'_>| FileRows::of(context, file);
         let reasons = read::each(context, &reading(config, &chosen), &sources, rows_of, |layout, rows| {
+            let zone = layout.zone.clone();
             if !layouts.contains(&layout) {
                 layouts.push(layout);
             }
-            files.push(rows);
+            files.push(FileRows { zone, ..rows });
             Ok(())
         })?;
         layouts.sort_by(|a, b| a.name.cmp(&b.name));
@@ -141,6 +147,10 @@ impl StageKind for OptionChain {
         let whole = Whole::new(config, &files);
         let mut counted = Tally::new(CHAIN);
         whole.count(&mut counted);
+        if config.snapshot == Some(Snapshot::All) && !whole.has_times() {
+            return Err(StageError::new("the files have no times of day")
+                .hint("leave `snapshot: all` out, or name the column of times: `layout: { columns: { time: … } }`"));
+        }
         if whole.rows() == 0 {
             return Err(
                 StageError::new("no row is left: the files hold none of these symbols and dates")
@@ -196,6 +206,15 @@ impl StageKind for OptionChain {
         let columns = units.iter().fold([0; 3], |bits, (_, done)| {
             std::array::from_fn(|i| bits[i] | done.columns[i])
         });
+        if facts.intraday {
+            snapshots_a_day::check(&facts, sum(|done| done.timeless))?;
+            if let Some(message) = snapshots_a_day::assumed_zone(&contracts, &files) {
+                context.events.emit(StageEvent::Warning {
+                    message,
+                    hint: Some("state it: `layout: { like: …, zone: America/New_York }` for the files, `contract: { time_zone: … }` for the exchange".to_owned()),
+                });
+            }
+        }
         if other_snapshots > 0 {
             context.log(format!(
                 "{other_snapshots} rows of other snapshots of a day are left out"
@@ -248,6 +267,9 @@ impl StageKind for OptionChain {
         meta["rows"] = json!(rows);
         meta["untradable"] = json!(sum(|done| done.untradable));
         meta["snapshots"] = json!(sum(|done| done.snapshots));
+        if facts.intraday {
+            meta["snapshots_a_day"] = snapshots_a_day::describe(units.iter().map(|(_, done)| done), &contracts, &files);
+        }
         meta["quality"] = json!(counted.findings(|rule| config.on_bad_rows.action(rule)));
         context.progress(0, None, "writing");
         let mut partitions: Vec<Partition> = units.iter().flat_map(|(range, done)| done.partitions(*range)).collect();
@@ -273,7 +295,7 @@ impl StageKind for OptionChain {
 
 fn reading<'a>(config: &'a ChainConfig, chosen: &'a Chosen) -> Reading<'a> {
     Reading {
-        memo: "ingest/option_chain file v5",
+        memo: "ingest/option_chain file v6",
         table: Table::Chain,
         chosen,
         symbol: &config.symbol,
@@ -330,6 +352,7 @@ fn complete(
                 columns[0] & COUNTS != 0,
                 columns[1] & bit(UNDERLYING) != 0,
                 symbols.len() == 1,
+                facts.config.snapshot == Some(Snapshot::All) || done.iter().any(|done| done.several),
             ],
         )?;
         if shown == facts.found || attempt == ATTEMPTS {
@@ -344,11 +367,11 @@ fn complete(
     Err(StageError::new("the partitions of the chain cannot be made"))
 }
 
-/// The facts of a chain from what its rows have: quotes, counts, prices of the underlying, one symbol.
+/// The facts of a chain from what its rows have: quotes, counts, prices of the underlying, one symbol, several snapshots a day.
 fn found(
     config: &ChainConfig,
     has_bars: bool,
-    [quoted, counted, priced, one_symbol]: [bool; 4],
+    [quoted, counted, priced, one_symbol, intraday]: [bool; 5],
 ) -> Result<Found, StageError> {
     if quoted && matches!(config.quotes, Quotes::FromLast(_)) {
         return Err(StageError::new("the files have quotes of their own").hint("leave `quotes` out"));
@@ -364,10 +387,11 @@ fn found(
         },
         // Nothing else asks for it.
         one_symbol: one_symbol && has_bars,
+        intraday,
     })
 }
 
-/// The period of partitions, for which the first snapshot that is left counts.
+/// The period of partitions, for which the first day that is left counts.
 fn period(facts: &mut Facts<'_>, whole: &Whole<'_>, context: &Context) -> Result<Period, StageError> {
     let choice = facts.config.partition;
     let small = choice.resolve(0, Period::Month);
@@ -381,7 +405,7 @@ fn period(facts: &mut Facts<'_>, whole: &Whole<'_>, context: &Context) -> Result
     for (symbol, date) in whole.single_days() {
         let unit = whole.unit_of_day(symbol, date);
         let done = facts.partitions(context, &[unit], &mut states)?;
-        if let Some(first) = done.iter().map(|done| done.first_snapshot).find(|rows| *rows > 0) {
+        if let Some(first) = done.iter().map(|done| done.first_day).find(|rows| *rows > 0) {
             return Ok(choice.resolve(first as usize, Period::Month));
         }
     }

@@ -58,6 +58,23 @@ impl<'a> Whole<'a> {
         self.files.iter().any(|file| file.has_times)
     }
 
+    /// Returns whether the chain is one by instant, as far as the files tell: `snapshot: all`, or, without a choice, several times of a day.
+    pub fn is_intraday(&self) -> bool {
+        match self.config.snapshot {
+            _ if !self.has_times() => false,
+            Some(snapshot) => snapshot == Snapshot::All,
+            None => {
+                let mut times: BTreeMap<(&str, Date), i32> = BTreeMap::new();
+                self.days().any(|(file, day)| {
+                    let of_day = times
+                        .entry((&file.symbols[day.symbol as usize], day.date))
+                        .or_insert(day.time);
+                    day.several || *of_day != day.time
+                })
+            }
+        }
+    }
+
     /// The number of wanted rows with a date and an expiry.
     pub fn rows(&self) -> u64 {
         self.days().map(|(_, day)| day.rows).sum()
@@ -122,8 +139,9 @@ impl<'a> Whole<'a> {
         }
     }
 
-    /// True for each of these that its rows have: quotes, counts of trades or open contracts, prices of the underlying; and true if they are of one symbol.
-    pub fn found(&self) -> [bool; 4] {
+    /// True for each of these that its rows have: quotes, counts of trades or open contracts, prices of the underlying; and true if they are of one symbol,
+    /// and if the chain is one by instant.
+    pub fn found(&self) -> [bool; 5] {
         let columns = self.chosen_days().fold(0, |bits, (_, day)| bits | day.columns);
         let symbols: BTreeSet<&str> = self
             .chosen_days()
@@ -134,6 +152,7 @@ impl<'a> Whole<'a> {
             columns & COUNTS != 0,
             columns & bit(UNDERLYING) != 0,
             symbols.len() == 1,
+            self.is_intraday(),
         ]
     }
 

@@ -1,0 +1,131 @@
+//! The snapshots of the days of a chain by instant: their number and times, for its metadata, and the zone that they are in.
+
+use super::columns::Chain;
+use super::file_rows::FileRows;
+use super::intraday::Zones;
+use super::partition::{Done, Found, Underlying};
+use crate::clock::{self, time_text};
+use datasets::Date;
+use datasets::contract::{Contracts, Origin};
+use serde_json::{Value, json};
+use stages_core::StageError;
+use std::collections::{BTreeMap, BTreeSet};
+
+/// The number of snapshots of days, by symbol.
+pub type SnapshotsOfDays = BTreeMap<String, BTreeMap<Date, u64>>;
+
+/// The number of snapshots of days, and the first and the last time of day of a snapshot in the zone of the exchange, of a sorted chain by instant.
+pub fn count(chain: &Chain, zones: &Zones) -> (SnapshotsOfDays, Option<(i64, i64)>) {
+    let mut counts = SnapshotsOfDays::new();
+    let mut times: Option<(i64, i64)> = None;
+    for day in chain.days() {
+        let first = day[0].start;
+        let of_symbol = counts.entry(chain.name(chain.symbol[first]).to_owned()).or_default();
+        of_symbol.insert(Date(chain.date[first]), day.len() as u64);
+        for row in [first, day[day.len() - 1].start] {
+            if let Some(time) = clock::time_of_day(zones.zone(chain, row), chain.instant[row]) {
+                times = Some(times.map_or((time, time), |(from, to)| (from.min(time), to.max(time))));
+            }
+        }
+    }
+    (counts, times)
+}
+
+/// Refuses a chain by instant that cannot be one.
+///
+/// # Errors
+/// Rows without a time, and daily closes as prices of the underlying.
+pub fn check(found: &Found, timeless: u64) -> Result<(), StageError> {
+    if timeless > 0 {
+        return Err(StageError::new(format!(
+            "{timeless} rows have no time of day, and others are of several snapshots a day"
+        ))
+        .hint(
+            "read the files without times in another stage, or choose one snapshot of each day with `snapshot: last`",
+        ));
+    }
+    if found.underlying == Underlying::File {
+        return Err(StageError::new(
+            "the chain has several snapshots a day, and `underlying_path` daily closes, which are not known yet at most of them",
+        )
+        .hint("`underlying: parity` derives the price at each snapshot from the options; `snapshot: last` keeps the close alone"));
+    }
+    Ok(())
+}
+
+/// The zone of the local times of files, and its origin; `None` where all of them are instants.
+fn zone(contracts: &Contracts, files: &[FileRows]) -> (BTreeSet<String>, Option<Origin>) {
+    let mut zones = BTreeSet::new();
+    let mut origin: Option<Origin> = None;
+    for file in files.iter().filter(|file| file.has_local_times) {
+        if file.zone.is_empty() {
+            for facts in contracts.classes.values() {
+                zones.insert(facts.terms.time_zone.clone().unwrap_or_else(|| "UTC".to_owned()));
+                let of_class = facts.origin.get("time_zone").copied().unwrap_or(Origin::Assumed);
+                // That of the exchange is not known to be that of the file.
+                let of_class = if of_class == Origin::Specification {
+                    Origin::Assumed
+                } else {
+                    of_class
+                };
+                origin = origin.max(Some(of_class));
+            }
+        } else {
+            zones.insert(file.zone.clone());
+            origin = origin.max(Some(Origin::Layout));
+        }
+    }
+    (zones, origin)
+}
+
+/// The warning for a zone of the files' times that nothing states.
+pub fn assumed_zone(contracts: &Contracts, files: &[FileRows]) -> Option<String> {
+    let (zones, origin) = zone(contracts, files);
+    let zones = Vec::from_iter(zones).join(", ");
+    (origin == Some(Origin::Assumed)).then(|| {
+        format!("nothing states the time zone of the times in the files, it is assumed to be the exchange's: {zones}")
+    })
+}
+
+/// The metadata: the usual number of snapshots of a day, the fewest and the most, the days that have fewer than usual, the first and the last time of day
+/// in the zone of the exchange, and the zone of the files with its origin.
+pub fn describe<'d>(done: impl Iterator<Item = &'d Done>, contracts: &Contracts, files: &[FileRows]) -> Value {
+    let mut counts: Vec<u64> = Vec::new();
+    let mut times: Option<(i64, i64)> = None;
+    for done in done {
+        counts.extend(done.snapshots_of_days.values().flat_map(BTreeMap::values));
+        if let Some((first, last)) = done.times {
+            times = Some(times.map_or((first, last), |(from, to)| (from.min(first), to.max(last))));
+        }
+    }
+    let mut days: BTreeMap<u64, u64> = BTreeMap::new();
+    for count in &counts {
+        *days.entry(*count).or_default() += 1;
+    }
+    let usual = days
+        .iter()
+        .max_by_key(|(count, days)| (**days, **count))
+        .map_or(0, |(count, _)| *count);
+    let exchange: BTreeSet<&str> = contracts
+        .classes
+        .values()
+        .map(|facts| facts.terms.time_zone.as_deref().unwrap_or("UTC"))
+        .collect();
+    let (zones, origin) = zone(contracts, files);
+    json!({
+        "usual": usual,
+        "fewest": counts.iter().min(),
+        "most": counts.iter().max(),
+        "days": counts.len(),
+        "days_with_fewer": counts.iter().filter(|count| **count < usual).count(),
+        "first": times.map(|(first, _)| time_text(first)),
+        "last": times.map(|(_, last)| time_text(last)),
+        "time_zone": exchange,
+        "file_time_zone": match zones.is_empty() {
+            // Epochs and times with their offset.
+            true => json!(["UTC"]),
+            false => json!(zones),
+        },
+        "file_time_zone_origin": origin.unwrap_or(Origin::File),
+    })
+}

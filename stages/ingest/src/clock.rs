@@ -1,0 +1,313 @@
+//! Times of day and instants as vendors write them, to the microsecond.
+
+use crate::value::{shown, zone_of};
+use chrono::{
+    DateTime, Datelike as _, MappedLocalTime, NaiveDate, NaiveDateTime, NaiveTime, SecondsFormat, TimeDelta,
+    TimeZone as _, Timelike as _, Utc,
+};
+use chrono_tz::Tz;
+use datasets::Date;
+use datasets::layout::EPOCHS;
+
+/// The microseconds of a second.
+pub const SECOND: i64 = 1_000_000;
+/// The microseconds of a minute.
+pub const MINUTE: i64 = 60 * SECOND;
+/// The microseconds of an hour.
+const HOUR: i64 = 60 * MINUTE;
+/// The microseconds of a day.
+pub const DAY: i64 = 24 * HOUR;
+
+/// The least number that is an epoch and not a time of day: seconds from 1973 on.
+const LEAST_EPOCH: f64 = 1e8;
+
+/// The time of a row.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Clock {
+    /// Microseconds after midnight: as the file has it or, of an epoch, in the zone of the layout.
+    pub local: i64,
+    /// Microseconds since 1970-01-01 00:00 UTC, where the value is an instant by itself: an epoch, or a time with its offset.
+    pub instant: Option<i64>,
+}
+
+/// Reads times, quickly where one follows another that is the same.
+pub struct Clocks<'a> {
+    formats: &'a [String],
+    zone: Tz,
+    has_epochs: bool,
+    last: Option<(String, Option<Clock>)>,
+}
+
+impl<'a> Clocks<'a> {
+    /// A reader of times in dates of these formats; epochs have their time of day in the zone.
+    ///
+    /// # Errors
+    /// When there is no such zone.
+    pub fn new(formats: &'a [String], zone: &str) -> Result<Self, String> {
+        Ok(Self {
+            formats,
+            zone: zone_of(zone)?.unwrap_or(Tz::UTC),
+            has_epochs: formats.iter().any(|format| EPOCHS.contains(&format.as_str())),
+            last: None,
+        })
+    }
+
+    /// The time of a date (`2019-06-28 15:45:00`, `6/28/2019 3:45 PM`, an epoch); `None` without one.
+    pub fn of_date(&mut self, text: &str) -> Option<Clock> {
+        self.remembered(text, |this| {
+            let epoch = || this.epoch(text.parse().ok()?);
+            let parsed = || {
+                let timed = this
+                    .formats
+                    .iter()
+                    .filter(|format| format.contains("%H") || format.contains("%I"));
+                let mut read = timed.filter_map(|format| NaiveDateTime::parse_from_str(text, format).ok());
+                read.next().map(|time| local(time.time()))
+            };
+            if this.has_epochs
+                && let Some(clock) = epoch()
+            {
+                return Some(clock);
+            }
+            this.with_offset(text).or_else(|| clock(text)).or_else(parsed)
+        })
+    }
+
+    /// The time in a column of its own: a time of day, a date with one, hours after midnight (`15.75`) or an epoch. `scale` takes a number to
+    /// hours.
+    ///
+    /// # Errors
+    /// A text that is none of them.
+    pub fn of_time(&mut self, text: &str, scale: impl Fn(f64) -> f64) -> Result<Option<Clock>, String> {
+        if crate::value::is_missing(text) {
+            return Ok(None);
+        }
+        let read = self.remembered(text, |this| match text.parse::<f64>() {
+            Ok(number) if number >= LEAST_EPOCH => this.epoch(number),
+            Ok(number) => {
+                let local = (scale(number) * HOUR as f64).round() as i64;
+                (0..DAY).contains(&local).then_some(Clock { local, instant: None })
+            }
+            Err(_) => this.with_offset(text).or_else(|| clock(text)),
+        });
+        read.map(Some).ok_or_else(|| {
+            format!(
+                "`{}` is not a time of day such as 15:45:00, hours after midnight (15.75) or an epoch",
+                shown(text)
+            )
+        })
+    }
+
+    fn remembered(&mut self, text: &str, read: impl FnOnce(&Self) -> Option<Clock>) -> Option<Clock> {
+        if let Some((last, clock)) = &self.last
+            && last == text
+        {
+            return *clock;
+        }
+        let clock = read(self);
+        let (last, of_last) = self.last.get_or_insert_default();
+        last.clear();
+        last.push_str(text);
+        *of_last = clock;
+        clock
+    }
+
+    /// The time of an epoch, whose unit its size tells.
+    fn epoch(&self, number: f64) -> Option<Clock> {
+        let unit = match number {
+            LEAST_EPOCH..1e11 => 1e6,
+            1e11..1e14 => 1e3,
+            1e14..1e17 => 1.0,
+            1e17..1e20 => 1e-3,
+            _ => return None,
+        };
+        // Nanoseconds beyond a float's 53 bits are within a quarter of a microsecond.
+        let instant = (number * unit).round() as i64;
+        self.at(DateTime::from_timestamp_micros(instant)?)
+    }
+
+    /// The time of a text with a date and an offset from UTC.
+    fn with_offset(&self, text: &str) -> Option<Clock> {
+        let bytes = text.as_bytes();
+        let ends = bytes.last().is_some_and(|b| matches!(b, b'Z' | b'z'))
+            || bytes.iter().skip(16).any(|b| matches!(b, b'+' | b'-'));
+        if !ends {
+            return None;
+        }
+        let instant = DateTime::parse_from_rfc3339(text)
+            .or_else(|_| DateTime::parse_from_str(text, "%Y-%m-%d %H:%M:%S%.f%z"))
+            .or_else(|_| DateTime::parse_from_str(text, "%Y-%m-%dT%H:%M:%S%.f%z"))
+            .or_else(|_| DateTime::parse_from_str(text, "%Y-%m-%d %H:%M%z"))
+            .ok()?;
+        if self.zone == Tz::UTC {
+            // Its date is the text's own, and so is its time of day.
+            let local = local(instant.time()).local;
+            return Some(Clock {
+                local,
+                instant: Some(instant.timestamp_micros()),
+            });
+        }
+        self.at(instant.with_timezone(&Utc))
+    }
+
+    fn at(&self, instant: DateTime<Utc>) -> Option<Clock> {
+        Some(Clock {
+            instant: Some(instant.timestamp_micros()),
+            ..local(instant.with_timezone(&self.zone).time())
+        })
+    }
+}
+
+fn local(time: NaiveTime) -> Clock {
+    let seconds = i64::from(time.num_seconds_from_midnight());
+    Clock {
+        local: seconds * SECOND + i64::from(time.nanosecond().min(999_999_999) / 1000),
+        instant: None,
+    }
+}
+
+/// The time of day in a text: `15:45`, `15:45:00.250`, `3:45 PM`, with a date before it or without.
+fn clock(text: &str) -> Option<Clock> {
+    let (before, after) = text.split_once(':')?;
+    let digits = before.bytes().rev().take(2).take_while(u8::is_ascii_digit).count();
+    let hour: i64 = before.get(before.len() - digits..)?.parse().ok()?;
+    let minute: i64 = after.get(..2)?.parse().ok()?;
+    let rest = after.get(2..).unwrap_or_default();
+    let (second, rest) = match rest.strip_prefix(':') {
+        Some(rest) => (rest.get(..2)?.parse::<i64>().ok()?, rest.get(2..).unwrap_or_default()),
+        None => (0, rest),
+    };
+    let mut fraction = 0;
+    if let Some(digits) = rest.strip_prefix('.') {
+        let digits = digits.bytes().take_while(u8::is_ascii_digit).take(6);
+        fraction = digits
+            .zip([100_000, 10_000, 1000, 100, 10, 1])
+            .map(|(digit, unit)| i64::from(digit - b'0') * unit)
+            .sum();
+    }
+    let half = text.get(text.len() - 2..).unwrap_or_default();
+    let hour = match (half.eq_ignore_ascii_case("am"), half.eq_ignore_ascii_case("pm"), hour) {
+        (true, _, 12) => 0,
+        (_, true, 1..12) => hour + 12,
+        _ => hour,
+    };
+    (hour < 24 && minute < 60 && second < 60).then_some(Clock {
+        local: hour * HOUR + minute * MINUTE + second * SECOND + fraction,
+        instant: None,
+    })
+}
+
+/// The instant of a local time in a zone, microseconds UTC; of an hour that the zone has twice, the first. `None` where the zone skips it.
+pub fn instant(zone: Tz, date: Date, local: i64) -> Option<i64> {
+    let (year, month, day) = date.ymd();
+    let midnight = NaiveDate::from_ymd_opt(year, month, day)?.and_hms_opt(0, 0, 0)?;
+    let time = midnight + TimeDelta::microseconds(local);
+    match zone.from_local_datetime(&time) {
+        MappedLocalTime::Single(found) | MappedLocalTime::Ambiguous(found, _) => Some(found.timestamp_micros()),
+        MappedLocalTime::None => None,
+    }
+}
+
+/// The day of an instant in a zone.
+pub fn day(zone: Tz, instant: i64) -> Option<Date> {
+    let local = DateTime::from_timestamp_micros(instant)?.with_timezone(&zone);
+    Date::from_ymd(local.year(), local.month(), local.day())
+}
+
+/// The time of day of an instant in a zone, microseconds after midnight.
+pub fn time_of_day(zone: Tz, instant: i64) -> Option<i64> {
+    let at = DateTime::from_timestamp_micros(instant)?.with_timezone(&zone);
+    Some(local(at.time()).local)
+}
+
+/// A time of day as text, to the second or as finely as it needs.
+pub fn time_text(local: i64) -> String {
+    let (hour, minute) = (local / HOUR, local % HOUR / MINUTE);
+    match (local % MINUTE / SECOND, local % SECOND) {
+        (0, 0) => format!("{hour:02}:{minute:02}"),
+        (second, 0) => format!("{hour:02}:{minute:02}:{second:02}"),
+        (second, fraction) => format!("{hour:02}:{minute:02}:{second:02}.{fraction:06}"),
+    }
+}
+
+/// An instant as text.
+pub fn instant_text(instant: i64) -> String {
+    DateTime::from_timestamp_micros(instant)
+        .map_or_else(String::new, |at| at.to_rfc3339_opts(SecondsFormat::AutoSi, true))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn read(text: &str, zone: &str) -> Option<(String, Option<i64>)> {
+        let formats = ["%Y-%m-%d", "epoch_ms", "%Y%m%d%H%M"].map(str::to_owned);
+        let clock = Clocks::new(&formats, zone).unwrap().of_date(text)?;
+        Some((time_text(clock.local), clock.instant))
+    }
+
+    #[test]
+    fn times_of_dates() {
+        let new_york = "America/New_York";
+        let instant = Some(1_561_751_100_000_000);
+        for (text, zone, time, at) in [
+            ("2019-06-28 15:45", "", "15:45", None),
+            ("2019-06-28T15:45:30.25", "", "15:45:30.250000", None),
+            ("6/28/2019 3:45 PM", "", "15:45", None),
+            ("6/28/2019 12:05 am", "", "00:05", None),
+            ("2019-06-28 15:45:00-04:00", "", "15:45", instant),
+            ("2019-06-28 15:45:00-0400", "", "15:45", instant),
+            ("2019-06-28T19:45:00Z", new_york, "15:45", instant),
+            ("1561751100000", new_york, "15:45", instant),
+            ("1561751100", "", "19:45", instant),
+        ] {
+            assert_eq!(read(text, zone), Some((time.to_owned(), at)), "{text}");
+        }
+        for text in ["2019-06-28", "28:99", "2019-06-28 25:00", "20190628"] {
+            assert_eq!(read(text, ""), None, "{text}");
+        }
+    }
+
+    #[test]
+    fn times_of_their_own() {
+        let mut clocks = Clocks::new(&[], "").unwrap();
+        let mut read = |text: &str, per: f64| {
+            let clock = clocks.of_time(text, |number| number / per)?;
+            Ok::<_, String>(clock.map(|clock| time_text(clock.local)))
+        };
+        assert_eq!(read("15:45:01", 1.0), Ok(Some("15:45:01".to_owned())));
+        assert_eq!(read("15.750000", 1.0), Ok(Some("15:45".to_owned())));
+        assert_eq!(read("1561751100", 1.0), Ok(Some("19:45".to_owned())));
+        assert_eq!(read("", 1.0), Ok(None));
+        // Lean counts milliseconds.
+        assert_eq!(
+            Clocks::new(&[], "")
+                .unwrap()
+                .of_time("34260001", |ms| ms / 3_600_000.0)
+                .unwrap()
+                .unwrap()
+                .local,
+            34_260_001_000
+        );
+        assert!(
+            read("154500", 1.0)
+                .unwrap_err()
+                .contains("`154500` is not a time of day")
+        );
+    }
+
+    #[test]
+    fn instants_on_days_that_change_the_clock() {
+        let zone = Tz::America__New_York;
+        let of = |date: &str, hour: i64| instant(zone, date.parse().unwrap(), hour * HOUR + 30 * MINUTE);
+        assert_eq!(of("2024-03-10", 2), None);
+        assert_eq!(of("2024-03-10", 3).unwrap() - of("2024-03-10", 1).unwrap(), HOUR);
+        // The first of the two hours that are called one o'clock.
+        assert_eq!(of("2024-11-03", 1).unwrap() - of("2024-11-03", 0).unwrap(), HOUR);
+        assert_eq!(of("2024-11-03", 2).unwrap() - of("2024-11-03", 1).unwrap(), 2 * HOUR);
+        assert_eq!(
+            day(zone, of("2024-11-03", 23).unwrap()).unwrap().to_string(),
+            "2024-11-03"
+        );
+    }
+}
