@@ -2,14 +2,14 @@
 
 use crate::error::StageError;
 use arrow::array::{
-    Array, ArrayRef, AsArray, BooleanArray, Date32Array, Float64Array, RecordBatch, RecordBatchReader as _, StringArray,
-    TimestampMicrosecondArray,
+    Array, ArrayRef, AsArray, BooleanArray, Date32Array, Float64Array, RecordBatch, RecordBatchReader as _,
+    StringArray, TimestampMicrosecondArray,
 };
 use arrow::datatypes::{DataType, Field, Float64Type, Schema, SchemaRef, TimeUnit, TimestampMicrosecondType};
 use bytes::Bytes;
 use cache::Blob;
-use datasets::{Date, SnapshotTime};
 use datasets::schema::{Column, FEATURES, SNAPSHOT, Type};
+use datasets::{Date, SnapshotTime};
 use parquet::arrow::arrow_reader::ParquetRecordBatchReaderBuilder;
 use parquet::arrow::{ArrowWriter, ProjectionMask};
 use parquet::basic::{Compression, ZstdLevel};

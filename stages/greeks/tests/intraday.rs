@@ -147,7 +147,10 @@ fn american_greeks_are_those_of_a_snapshot_alone() {
         let inputs = [("chain", chain), ("rates", rates)];
         let with = json!({ "style": "american", "forward": "rates", "dividend_yield": 0.01, "time": time });
         let chain = run(&context(&store, &inputs), "greeks/implied_volatility", with)["chain"];
-        read(&store, run(&context(&store, &[("chain", chain)]), "greeks/american", json!({}))["greeks"])
+        read(
+            &store,
+            run(&context(&store, &[("chain", chain)]), "greeks/american", json!({}))["greeks"],
+        )
     };
     let all = greeks(&intraday(), json!({}));
     let alone = greeks(&snapshot(FIRST, 12.5), json!({ "hours": true, "snapshot_hour": 12.5 }));

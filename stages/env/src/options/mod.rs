@@ -42,7 +42,7 @@ mod tables;
 #[cfg(test)]
 mod tests;
 
-pub use build::{Built, Day, FeatureColumn, InMemory, MarketSource, PartStore, Piece, Quote, build};
+pub use build::{Built, Day, FeatureColumn, InMemory, MarketSource, PartStore, Piece, Quote, Settlements, build};
 pub use config::{
     EpisodeLength, Fills, Leg, MarginConfig, OptionsConfig, QuoteKind, RewardConfig, RewardKind, Right, Sizing,
     SlateConfig, SlateFeature, Strategy,

@@ -47,8 +47,10 @@ pub(crate) fn split(dates: &[Date], warm_up: usize, config: &OptionsConfig) -> R
         }
         (None, None) => {
             let n = ((config.test_fraction * usable as f64).ceil() as usize).clamp(2, usable);
+            // A day is not split: of several snapshots a day, all.
+            let first = dates[dates.len() - n];
             SnapshotRange {
-                first: dates.len() - n,
+                first: dates.partition_point(|&date| date < first).max(warm_up),
                 last: dates.len() - 1,
             }
         }

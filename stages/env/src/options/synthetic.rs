@@ -1,8 +1,8 @@
 //! A small synthetic market, for measuring and testing the environment: prices by Black-Scholes on a random walk. For data to
 //! learn from, use `ingest/simulated_market`.
 
-use super::build::{Day, FeatureColumn, MarketSource, Quote};
-use datasets::Date;
+use super::build::{Day, FeatureColumn, MarketSource, Quote, Settlements};
+use datasets::{Date, SnapshotTime};
 use stages_core::dataset::{PartitionKey, Period};
 use stages_numerics::black_scholes::greeks;
 use stages_numerics::random::Random;
@@ -16,6 +16,8 @@ pub struct SyntheticMarket {
     pub features: Vec<FeatureColumn>,
     /// Rates by date.
     pub rates: Vec<(Date, f64)>,
+    /// The settlement of its contracts: by the day.
+    pub settlements: Settlements,
 }
 
 const CARRY: f64 = 0.01;
@@ -39,6 +41,7 @@ pub fn market(days: usize, seed: u64) -> SyntheticMarket {
             },
         ],
         rates: Vec::new(),
+        settlements: Settlements::default(),
     };
     for i in 0..days {
         let rate = 0.02 + 0.00002 * i as f64;
@@ -83,6 +86,7 @@ pub fn market(days: usize, seed: u64) -> SyntheticMarket {
         }
         out.days.push(Day {
             date,
+            instant: None,
             underlying,
             roots: vec!["TOY".to_owned()],
             quotes,
@@ -92,8 +96,9 @@ pub fn market(days: usize, seed: u64) -> SyntheticMarket {
         } else {
             libm::log(underlying / out.days[i - 10].underlying)
         };
-        out.features[0].values.push((date, slow));
-        out.features[1].values.push((date, volatility));
+        let time = SnapshotTime::of_day(date);
+        out.features[0].values.push((time, slow));
+        out.features[1].values.push((time, volatility));
         out.rates.push((date, rate));
 
         let (z, w) = (random.normal(), random.normal());
@@ -119,6 +124,7 @@ impl SyntheticMarket {
             features: self.features.clone(),
             rates: self.rates.clone(),
             actions: Vec::new(),
+            settlements: self.settlements.clone(),
             parts: months.iter().map(name).collect(),
             read: Box::new(move |part| Ok(months[part].to_vec())),
         }

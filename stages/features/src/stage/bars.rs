@@ -204,7 +204,9 @@ impl BarContents {
             READ.map(|column| digest(series.iter().map(|series| column.of(&series.rows)), |v| v.to_le_bytes()));
         Ok(Self {
             symbols,
-            dates: digest(series.iter().map(|series| &*series.times), |time| time.date.0.to_le_bytes()),
+            dates: digest(series.iter().map(|series| &*series.times), |time| {
+                time.date.0.to_le_bytes()
+            }),
             columns: columns.into(),
         })
     }

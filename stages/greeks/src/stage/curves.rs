@@ -155,7 +155,10 @@ mod tests {
             ..curves
         };
         assert!(intraday.rate(Date(10), 1.0).is_nan());
-        assert_eq!((intraday.rate(Date(20), 1.0), intraday.rate(Date(21), 1.0)), (0.02, 0.03));
+        assert_eq!(
+            (intraday.rate(Date(20), 1.0), intraday.rate(Date(21), 1.0)),
+            (0.02, 0.03)
+        );
         let later = Curves {
             is_intraday: true,
             ..later

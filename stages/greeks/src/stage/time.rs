@@ -220,7 +220,11 @@ impl TimeConfig {
             };
             let snapshot = match instant {
                 Some((instant, zone)) => zone.hours(instant, at.date),
-                None => local_hour(calendar, at.date, self.snapshot_hour.unwrap_or(close - BEFORE_SETTLEMENT)),
+                None => local_hour(
+                    calendar,
+                    at.date,
+                    self.snapshot_hour.unwrap_or(close - BEFORE_SETTLEMENT),
+                ),
             };
             time += (local_hour(calendar, expiry, settlement) - snapshot) / 24.0;
         }
@@ -263,17 +267,26 @@ mod tests {
             time.years(SnapshotTime::of_day(date("2012-03-16")), date("2012-03-17"), "SPXW"),
             0.25 / 24.0 / 365.0
         );
-        assert_eq!(time.years(SnapshotTime::of_day(date("2019-04-15")), date("2019-04-19"), "SPXW"), 3.0 / 365.0);
+        assert_eq!(
+            time.years(SnapshotTime::of_day(date("2019-04-15")), date("2019-04-19"), "SPXW"),
+            3.0 / 365.0
+        );
         let none = TimeConfig {
             calendar: Some(CalendarName::None),
             ..time.clone()
         };
-        assert_eq!(none.years(SnapshotTime::of_day(date("2019-04-15")), date("2019-04-19"), "SPXW"), 4.0 / 365.0);
+        assert_eq!(
+            none.years(SnapshotTime::of_day(date("2019-04-15")), date("2019-04-19"), "SPXW"),
+            4.0 / 365.0
+        );
         // Christmas Eve: snapshot and settlement are both three hours early.
         let eve = date("2019-12-24");
         assert_eq!(time.years(SnapshotTime::of_day(eve), eve, "SPXW"), 0.25 / 24.0 / 365.0);
         let exact = TimeConfig { hours: true, ..time };
-        assert_eq!(exact.years(SnapshotTime::of_day(eve.plus(-1)), eve, "SPXW"), (1.0 - 2.75 / 24.0) / 365.0);
+        assert_eq!(
+            exact.years(SnapshotTime::of_day(eve.plus(-1)), eve, "SPXW"),
+            (1.0 - 2.75 / 24.0) / 365.0
+        );
     }
 
     fn chain_of(symbol: &str, roots: &[&str], calendar: CalendarName) -> Contracts {
@@ -296,8 +309,14 @@ mod tests {
         let time = TimeConfig::default().of_chain(&sse, false).unwrap();
         // The fourth Wednesday of December 2019.
         let expiry = date("2019-12-25");
-        assert_eq!(time.years(SnapshotTime::of_day(date("2019-12-24")), expiry, "510050"), 1.0 / 365.0);
-        assert_eq!(time.years(SnapshotTime::of_day(expiry), expiry, "510050"), 0.25 / 24.0 / 365.0);
+        assert_eq!(
+            time.years(SnapshotTime::of_day(date("2019-12-24")), expiry, "510050"),
+            1.0 / 365.0
+        );
+        assert_eq!(
+            time.years(SnapshotTime::of_day(expiry), expiry, "510050"),
+            0.25 / 24.0 / 365.0
+        );
         // What it was by the calendar of the United States.
         assert_eq!(
             TimeConfig::default().years(SnapshotTime::of_day(date("2019-12-24")), expiry, "510050"),
@@ -340,7 +359,10 @@ mod tests {
             }
         }
         let expiry = date("2019-07-19");
-        assert_eq!(us.years(new_york("2019-07-19", 15.75), expiry, "SPXW"), 0.25 / 24.0 / 365.0);
+        assert_eq!(
+            us.years(new_york("2019-07-19", 15.75), expiry, "SPXW"),
+            0.25 / 24.0 / 365.0
+        );
         assert_eq!(us.years(new_york("2019-07-19", 16.25), expiry, "SPXW"), 0.0);
         // Of Christmas Eve's afternoon, the hours that were left.
         let eve = date("2019-12-24");
@@ -391,7 +413,12 @@ mod tests {
             morning_roots: Some(Vec::new()),
             ..TimeConfig::default()
         };
-        assert!(none.of_chain(&spx, false).unwrap_err().message.contains("expires is am"));
+        assert!(
+            none.of_chain(&spx, false)
+                .unwrap_err()
+                .message
+                .contains("expires is am")
+        );
         let late = TimeConfig {
             settlement_hour: Some(16.25),
             ..TimeConfig::default()

@@ -138,7 +138,9 @@ fn american_volatilities(
             let contracts: Vec<Contract> = (first..).zip(terms).map(|(i, terms)| contract(i, terms)).collect();
             let cash: Vec<Vec<Dividend>> = (first..)
                 .zip(terms)
-                .map(|(i, terms)| dividends::ahead(&config.dividends, quotes.times[i].date, quotes.expiries[i], terms.years))
+                .map(|(i, terms)| {
+                    dividends::ahead(&config.dividends, quotes.times[i].date, quotes.expiries[i], terms.years)
+                })
                 .collect();
             // The columns' method passes those with cash by.
             for (price, cash) in prices.iter_mut().zip(&cash) {
