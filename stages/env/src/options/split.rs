@@ -131,6 +131,19 @@ mod tests {
     }
 
     #[test]
+    fn a_day_of_several_snapshots_is_not_split() {
+        let dates: Vec<Date> = (0..110).map(|i| Date(i / 4)).collect();
+        let config = OptionsConfig {
+            purge: 0,
+            ..OptionsConfig::default()
+        };
+        let splits = split(&dates, 0, &config).unwrap();
+        // A quarter would begin at snapshot 82, on the day of snapshots 80 to 83.
+        assert_eq!(splits.test, SnapshotRange { first: 80, last: 109 });
+        assert_eq!(splits.train, Some(SnapshotRange { first: 0, last: 79 }));
+    }
+
+    #[test]
     fn ranges_are_purged_and_embargoed() {
         let range = |from, to| {
             Some(DateRange {

@@ -75,8 +75,8 @@ pub struct Position {
     pub call: bool,
     /// Contracts, negative if short.
     pub quantity: i32,
-    /// The date it was opened on.
-    pub opened: Date,
+    /// The snapshot it was opened at.
+    pub opened: SnapshotTime,
     /// Value of one unit.
     pub mark: f64,
     /// True if the mark is a model's, as there is no quote.
@@ -140,7 +140,7 @@ impl Position {
             strike: contract.strike,
             call: contract.call,
             quantity: line.quantity,
-            opened: Date(market.tables.dates[line.opened as usize]),
+            opened: market.tables.time(line.opened as usize),
             mark: entry.mark,
             model_mark: entry.source == Entry::MODEL,
         }
