@@ -239,6 +239,14 @@ pub fn feature_keys<'a>(
     (columns.map(field).collect(), arrays.collect())
 }
 
+/// A column as Arrow's formatters show it: instants without their zone, whose name they don't know.
+pub fn displayed(column: &ArrayRef) -> ArrayRef {
+    match column.as_primitive_opt::<TimestampMicrosecondType>() {
+        Some(instants) => Arc::new(instants.clone().with_timezone_opt(None::<Arc<str>>)),
+        None => column.clone(),
+    }
+}
+
 /// Returns whether the columns of a Parquet table have the column `name`.
 ///
 /// # Errors

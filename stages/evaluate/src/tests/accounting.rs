@@ -134,7 +134,11 @@ fn several_snapshots_a_day_have_instants_and_are_annualised_by_days() {
     let straddle = &runs(&table, "short_straddle")[0];
     let times = stages_core::table::snapshot_times(&table).unwrap();
     let times: Vec<_> = straddle.rows.iter().map(|&row| times[row]).collect();
-    assert!(times.windows(2).all(|pair| pair[0] < pair[1] && pair[0].instant.is_some()));
+    assert!(
+        times
+            .windows(2)
+            .all(|pair| pair[0] < pair[1] && pair[0].instant.is_some())
+    );
     let days = times.chunk_by(|a, b| a.date == b.date).count();
     assert_eq!(times.len(), 3 * days);
     let expected = Performance::of(&straddle.returns(), Periods { per_day: 3.0 });
