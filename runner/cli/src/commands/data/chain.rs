@@ -4,7 +4,7 @@ use super::plot::plot;
 use super::read::Read;
 use crate::session::Session;
 use arrow::array::RecordBatch;
-use datasets::Date;
+use datasets::{Date, SnapshotTime};
 use runner_engine::Failure;
 use stages_core::table;
 use std::collections::BTreeMap;
@@ -21,11 +21,11 @@ struct Quote {
 
 fn quotes(batches: &[RecordBatch], volatility: &str) -> Result<(Option<Date>, Vec<Quote>), Failure> {
     let failed = |err: stages_core::StageError| Failure::usage(err.message);
-    let mut last: Option<Date> = None;
+    let mut last: Option<SnapshotTime> = None;
     let mut quotes = Vec::new();
     for batch in batches {
-        let dates = table::dates(batch, "date").map_err(failed)?;
-        let Some(latest) = dates.iter().max().copied() else {
+        let times = table::snapshot_times(batch).map_err(failed)?;
+        let Some(latest) = times.iter().max().copied() else {
             continue;
         };
         if last.is_some_and(|last| latest < last) {
@@ -41,8 +41,8 @@ fn quotes(batches: &[RecordBatch], volatility: &str) -> Result<(Option<Date>, Ve
         let calls = table::bools(batch, "call").map_err(failed)?;
         let underlyings = table::floats_or_nan(batch, "underlying").map_err(failed)?;
         let volatilities = table::floats_or_nan(batch, volatility).map_err(failed)?;
-        for (i, date) in dates.into_iter().enumerate() {
-            if date == latest {
+        for (i, time) in times.into_iter().enumerate() {
+            if time == latest {
                 quotes.push(Quote {
                     symbol: symbols.value(i).to_owned(),
                     expiry: expiries[i],
@@ -54,7 +54,7 @@ fn quotes(batches: &[RecordBatch], volatility: &str) -> Result<(Option<Date>, Ve
             }
         }
     }
-    Ok((last, quotes))
+    Ok((last.map(|time| time.date), quotes))
 }
 
 /// Smile and term structure of the last snapshot: with the vendor's volatilities, or else with ours.
