@@ -8,5 +8,7 @@ pub mod date;
 pub mod layout;
 pub mod quality;
 pub mod schema;
+pub mod snapshot_time;
 
 pub use date::{Date, DateRange};
+pub use snapshot_time::{SnapshotTime, TimeZone};

@@ -30,6 +30,15 @@ pub fn closes_early(calendar: CalendarName, date: Date) -> bool {
         && us::closes_early(date)
 }
 
+/// An hour of the exchange's day as it is on `date`: three hours earlier in the afternoon of a day on which it closes early.
+pub fn local_hour(calendar: CalendarName, date: Date, hour: f64) -> f64 {
+    if hour > 13.0 && closes_early(calendar, date) {
+        hour - 3.0
+    } else {
+        hour
+    }
+}
+
 /// The first day after `date` on which the exchange is open.
 pub fn next_trading_day(calendar: CalendarName, date: Date) -> Date {
     let mut next = date.plus(1);

@@ -12,6 +12,7 @@
 
 mod contracts;
 mod resolve;
+mod settlement;
 mod specifications;
 mod terms;
 mod words;

@@ -88,6 +88,8 @@ pub(crate) fn lines(title: &str, series: &[Series], axis: Axis, height: f64) -> 
         let x = x0 + (x1 - x0) * f64::from(i) / 4.0;
         let label = match axis {
             Axis::Steps => number(x),
+            // The day that an instant is on, and of days the nearest.
+            Axis::Days if x0.fract() != 0.0 || x1.fract() != 0.0 => datasets::Date(x.floor() as i32).to_string(),
             Axis::Days => datasets::Date(x.round() as i32).to_string(),
         };
         let anchor = ["start", "middle", "middle", "middle", "end"][i as usize];

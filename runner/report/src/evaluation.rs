@@ -99,7 +99,7 @@ fn trajectory(stage: &StageRun, store: &Store) -> Option<Vec<(String, Path)>> {
 fn split(table: &RecordBatch) -> Option<Vec<(String, Path)>> {
     let strategies = columns::texts(table, "strategy").ok()?;
     let path = columns::floats(table, "path").ok()?;
-    let days = columns::dates(table, "date").ok()?;
+    let times = columns::snapshot_times(table).ok()?;
     let actions = columns::texts(table, "action").ok()?;
     let names = ["nav", "delta", "vega", "costs", "margin"];
     let values = names.map(|name| columns::floats_or_nan(table, name).unwrap_or_default());
@@ -116,7 +116,7 @@ fn split(table: &RecordBatch) -> Option<Vec<(String, Path)>> {
         let Some((_, one)) = found.last_mut() else {
             continue;
         };
-        one.days.push(f64::from(days[i].0));
+        one.days.push(times[i].days());
         for (name, values) in names.iter().zip(&values) {
             one.columns
                 .entry(name)

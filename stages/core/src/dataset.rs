@@ -12,6 +12,7 @@ use crate::table;
 use crate::visible::visible_line;
 use arrow::array::{Array as _, RecordBatch};
 use cache::{ArtifactBuilder, ArtifactDigest, BlobRef, Store, check_path};
+use datasets::schema::SNAPSHOT;
 use datasets::{Date, DateRange};
 use rayon::prelude::*;
 use serde_json::Value;
@@ -302,6 +303,17 @@ impl DataSet {
             .collect::<Result<_, StageError>>()?;
         let symbols: BTreeSet<String> = symbols.into_iter().flatten().collect();
         Ok(symbols.into_iter().collect())
+    }
+
+    /// Returns whether it has several snapshots a day, with the column [`SNAPSHOT`].
+    ///
+    /// # Errors
+    /// When its first partition is missing, damaged or not a table.
+    pub fn is_intraday(&self, store: &Store) -> Result<bool, StageError> {
+        match self.partitions.first() {
+            None => Ok(false),
+            Some(first) => table::has_column(store.blob(first.blob.blob)?, SNAPSHOT.name),
+        }
     }
 
     /// Reads every partition, in parallel, in order.

@@ -3,13 +3,13 @@
 use crate::error::StageError;
 use arrow::array::{
     Array, ArrayRef, AsArray, BooleanArray, Date32Array, Float64Array, RecordBatch, RecordBatchReader as _,
-    TimestampMicrosecondArray,
+    StringArray, TimestampMicrosecondArray,
 };
 use arrow::datatypes::{DataType, Field, Float64Type, Schema, SchemaRef, TimeUnit, TimestampMicrosecondType};
 use bytes::Bytes;
 use cache::Blob;
-use datasets::Date;
-use datasets::schema::{Column, SNAPSHOT, Type};
+use datasets::schema::{Column, FEATURES, SNAPSHOT, Type};
+use datasets::{Date, SnapshotTime};
 use parquet::arrow::arrow_reader::ParquetRecordBatchReaderBuilder;
 use parquet::arrow::{ArrowWriter, ProjectionMask};
 use parquet::basic::{Compression, ZstdLevel};
@@ -180,6 +180,82 @@ pub fn snapshots(batch: &RecordBatch) -> Result<Option<&TimestampMicrosecondArra
     }
 }
 
+/// The time of each row of a table with a column `date`.
+///
+/// # Errors
+/// When it has no such column, or [`SNAPSHOT`] is of another type.
+pub fn snapshot_times(batch: &RecordBatch) -> Result<Vec<SnapshotTime>, StageError> {
+    let instants = snapshots(batch)?;
+    let instant = |i: usize| instants.map(|instants| instants.value(i));
+    let dates = dates(batch, "date")?.into_iter().enumerate();
+    Ok(dates
+        .map(|(i, date)| SnapshotTime {
+            date,
+            instant: instant(i),
+        })
+        .collect())
+}
+
+/// The columns of a table that key its rows, with their fields: `keys`, and after `date` the column [`SNAPSHOT`] where the table has it.
+///
+/// # Errors
+/// When the table has no such column.
+pub fn key_columns(batch: &RecordBatch, keys: &[Column]) -> Result<(Vec<Field>, Vec<ArrayRef>), StageError> {
+    let (mut fields, mut arrays) = (Vec::new(), Vec::new());
+    for key in keys {
+        fields.push(field(key));
+        arrays.push(named(batch, key.name)?.clone());
+        if key.name == "date"
+            && let Some(instants) = batch.column_by_name(SNAPSHOT.name)
+        {
+            fields.push(field(&SNAPSHOT));
+            arrays.push(instants.clone());
+        }
+    }
+    Ok((fields, arrays))
+}
+
+/// The columns `date` and, of instants, [`SNAPSHOT`] of a table made row by row.
+pub fn time_columns(times: impl IntoIterator<Item = SnapshotTime>) -> Vec<(&'static str, ArrayRef)> {
+    let times: Vec<SnapshotTime> = times.into_iter().collect();
+    let dates = Date32Array::from_iter_values(times.iter().map(|time| time.date.0));
+    let mut columns: Vec<(&'static str, ArrayRef)> = vec![("date", Arc::new(dates))];
+    if times.first().is_some_and(|time| time.instant.is_some()) {
+        let instants: TimestampMicrosecondArray = times.iter().map(|time| time.instant).collect();
+        columns.push((SNAPSHOT.name, Arc::new(instants.with_timezone("UTC"))));
+    }
+    columns
+}
+
+/// The first columns of a table of features, with their fields: the symbol and the time of each row.
+pub fn feature_keys<'a>(
+    symbols: impl IntoIterator<Item = &'a str>,
+    times: impl IntoIterator<Item = SnapshotTime>,
+) -> (Vec<Field>, Vec<ArrayRef>) {
+    let symbols: ArrayRef = Arc::new(StringArray::from_iter_values(symbols));
+    let times = time_columns(times);
+    let columns = FEATURES.iter().chain((times.len() > 1).then_some(&SNAPSHOT));
+    let arrays = std::iter::once(symbols).chain(times.into_iter().map(|(_, array)| array));
+    (columns.map(field).collect(), arrays.collect())
+}
+
+/// A column as Arrow's formatters show it: instants without their zone, whose name they don't know.
+pub fn displayed(column: &ArrayRef) -> ArrayRef {
+    match column.as_primitive_opt::<TimestampMicrosecondType>() {
+        Some(instants) => Arc::new(instants.clone().with_timezone_opt(None::<Arc<str>>)),
+        None => column.clone(),
+    }
+}
+
+/// Returns whether the columns of a Parquet table have the column `name`.
+///
+/// # Errors
+/// When the bytes are not Parquet.
+pub fn has_column(blob: Blob, name: &str) -> Result<bool, StageError> {
+    let builder = ParquetRecordBatchReaderBuilder::try_new(Bytes::from_owner(blob))?;
+    Ok(builder.schema().column_with_name(name).is_some())
+}
+
 /// A boolean column.
 ///
 /// # Errors
@@ -192,7 +268,7 @@ pub fn bools<'a>(batch: &'a RecordBatch, name: &str) -> Result<&'a BooleanArray,
 ///
 /// # Errors
 /// When there is none of that name and type.
-pub fn texts<'a>(batch: &'a RecordBatch, name: &str) -> Result<&'a arrow::array::StringArray, StageError> {
+pub fn texts<'a>(batch: &'a RecordBatch, name: &str) -> Result<&'a StringArray, StageError> {
     named(batch, name)?.as_string_opt().ok_or_else(|| wrong(name, "text"))
 }
 

@@ -85,7 +85,7 @@ fn options_files(config: OptionsConfig) -> Result<Vec<(String, Bytes)>, StageErr
     let mut market = synthetic::market(652, 7);
     let mut random = Random::new(&[5]);
     for i in market.features.len()..64 {
-        let values = market.days.iter().map(|day| (day.date, random.normal())).collect();
+        let values = market.days.iter().map(|day| (day.time(), random.normal())).collect();
         let name = format!("feature_{i}");
         market.features.push(FeatureColumn { name, values });
     }

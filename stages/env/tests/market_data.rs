@@ -12,7 +12,8 @@ use cache::{ArtifactBuilder, Store};
 use datasets::Date;
 use datasets::corporate_action::{CorporateAction, Kind};
 use stages_env::options::{
-    Baseline, Day, Decision, InMemory, Instrument, MarketSource, OptionsConfig, Order, Orders, Quote, build, open,
+    Baseline, Day, Decision, InMemory, Instrument, MarketSource, OptionsConfig, Order, Orders, Quote, Settlements,
+    build, open,
 };
 use stages_env::{BatchEnv, OpenOptions, Step};
 use stages_numerics::black_scholes::greeks;
@@ -55,6 +56,7 @@ fn days(store: &Store, bytes: &[u8]) -> Vec<Day> {
     for i in 0..batch.num_rows() {
         let day = days.entry(date[i]).or_insert_with(|| Day {
             date: Date(date[i]),
+            instant: None,
             underlying: underlying[i],
             roots: vec!["SPX".to_owned(), "SPXW".to_owned()],
             quotes: Vec::new(),
@@ -101,6 +103,7 @@ fn lean(data: &Path) -> Vec<Day> {
         .map(|day| {
             let day = Day {
                 date: date(day),
+                instant: None,
                 underlying: close(day),
                 roots: vec!["AAPL".to_owned()],
                 quotes: Vec::new(),
@@ -164,6 +167,7 @@ fn aapl_2014_split(data: &Path) {
     };
     let straddle = |actions: Vec<CorporateAction>| {
         let source = MarketSource {
+            settlements: Settlements::default(),
             symbol: "AAPL".to_owned(),
             multiplier: 100.0,
             features: Vec::new(),
@@ -238,6 +242,7 @@ fn spx_2019(data: &Path) {
     let days = days(&store, &std::fs::read(&path).unwrap());
     assert_eq!(days.len(), 42);
     let source = MarketSource {
+        settlements: Settlements::default(),
         symbol: "SPX".to_owned(),
         multiplier: 100.0,
         left_out: Default::default(),

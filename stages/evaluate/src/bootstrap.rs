@@ -38,7 +38,7 @@ pub fn stationary(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::performance::{mean_and_deviation, sharpe};
+    use crate::performance::{Periods, mean_and_deviation, sharpe};
 
     /// For independent normals the interval of the mean is the textbook's.
     #[test]
@@ -84,7 +84,7 @@ mod tests {
 
     #[test]
     fn nothing_has_no_interval() {
-        let (low, high) = stationary(&[], 10.0, 10, 1, sharpe);
+        let (low, high) = stationary(&[], 10.0, 10, 1, |v| sharpe(v, Periods::DAILY));
         assert!(low.is_nan() && high.is_nan());
         assert_eq!(stationary(&[2.0; 7], 3.0, 10, 1, |v| v[3]), (2.0, 2.0));
     }
@@ -96,7 +96,7 @@ mod tests {
             .skip(1)
             .map(|line| line.split(',').nth(1).unwrap().parse().unwrap())
             .collect();
-        let (low, high) = stationary(&returns, 10.0, 4_000, 7, sharpe);
+        let (low, high) = stationary(&returns, 10.0, 4_000, 7, |v| sharpe(v, Periods::DAILY));
         assert!((low - -2.6376).abs() < 0.15, "{low}");
         assert!((high - 2.0638).abs() < 0.15, "{high}");
     }

@@ -3,11 +3,11 @@
 use crate::bootstrap;
 use crate::config::BacktestConfig;
 use crate::output::{self, Metrics};
-use crate::performance::{LEAST_PERIODS, PERIODS_PER_YEAR, Performance, sharpe};
+use crate::performance::{LEAST_DAYS, Performance, Periods, sharpe};
 use crate::policy_input::check_fits;
-use arrow::array::{ArrayRef, Date32Array, Float64Array, RecordBatch, StringArray};
+use arrow::array::{ArrayRef, Float64Array, RecordBatch, StringArray};
 use cache::Artifact;
-use stages_core::{Context, Outputs, StageError, StageEvent};
+use stages_core::{Context, Outputs, StageError, StageEvent, table};
 use stages_env::options::{Baseline, Ledger, OptionsEnv, Reason};
 use stages_env::{BatchEnv, OpenOptions, Step};
 use stages_numerics::random::Random;
@@ -49,13 +49,20 @@ impl Trajectory {
             .collect()
     }
 
+    /// The periods of the returns.
+    fn periods(&self) -> Periods {
+        let days = self.ledgers.chunk_by(|a, b| a.date == b.date).count();
+        Periods::between(self.ledgers.len(), days)
+    }
+
     /// Measures of the account beyond its returns.
     fn account(&self) -> [(&'static str, f64); 3] {
         let (first, last) = (&self.ledgers[0], &self.ledgers[self.ledgers.len() - 1]);
         let mean_nav = self.ledgers.iter().map(|ledger| ledger.nav).sum::<f64>() / self.ledgers.len() as f64;
-        let years = match self.ledgers.len() - 1 {
-            few if few < LEAST_PERIODS => f64::NAN,
-            periods => periods as f64 / PERIODS_PER_YEAR,
+        let (steps, periods) = (self.ledgers.len() - 1, self.periods());
+        let years = match periods.are_few(steps) {
+            true => f64::NAN,
+            false => steps as f64 / periods.per_year(),
         };
         [
             // Value traded a year, as a multiple of the mean net asset value.
@@ -94,16 +101,25 @@ pub(crate) fn backtest(
         runs.extend(run_baseline(context, baseline, &mut open(paths)?)?);
     }
     let steps = env.test_steps();
-    if steps < LEAST_PERIODS {
+    // Of daily steps, their number; by the days of the test range, whatever the policy's end.
+    let periods = env.test_periods();
+    let periods = Periods::between(periods.0, periods.1);
+    if periods.are_few(steps) {
+        let of_days = if periods == Periods::DAILY {
+            String::new()
+        } else {
+            format!(", {} a day", periods.per_day)
+        };
         context.events.emit(StageEvent::Warning {
             message: format!(
-                "the test range has {steps} step{}: annual figures (return, volatility, Sharpe ratio, turnover) need {LEAST_PERIODS} and are left out",
-                if steps == 1 { "" } else { "s" }
+                "the test range has {steps} step{}{of_days}: annual figures (return, volatility, Sharpe ratio, turnover) need {} and are left out",
+                if steps == 1 { "" } else { "s" },
+                (LEAST_DAYS as f64 * periods.per_day).ceil()
             ),
             hint: Some("widen `test` or `test_fraction` of the environment".to_owned()),
         });
     }
-    output::store(context, measure(config, &runs), &table(&runs)?, about)
+    output::store(context, measure(config, &runs), &trajectory(&runs)?, about)
 }
 
 fn run_policy(
@@ -184,7 +200,11 @@ fn measure(config: &BacktestConfig, runs: &[Trajectory]) -> Metrics {
             format!("baseline/{strategy}/")
         };
         let returns: Vec<Vec<f64>> = group.iter().map(Trajectory::returns).collect();
-        let measured: Vec<_> = returns.iter().map(|returns| Performance::of(returns)).collect();
+        let measured: Vec<_> = group
+            .iter()
+            .zip(&returns)
+            .map(|(run, returns)| Performance::of(returns, run.periods()))
+            .collect();
         let mean = |values: &mut dyn Iterator<Item = f64>| values.sum::<f64>() / group.len() as f64;
         for (at, (name, _)) in measured[0].named().into_iter().enumerate() {
             let value = mean(&mut measured.iter().map(|p| p.named()[at].1));
@@ -199,7 +219,7 @@ fn measure(config: &BacktestConfig, runs: &[Trajectory]) -> Metrics {
                 config.bootstrap_block,
                 config.bootstrap_draws,
                 config.seed,
-                sharpe,
+                |returns| sharpe(returns, group[0].periods()),
             );
             metrics.add(format!("{prefix}sharpe_low"), low);
             metrics.add(format!("{prefix}sharpe_high"), high);
@@ -223,7 +243,7 @@ fn measure(config: &BacktestConfig, runs: &[Trajectory]) -> Metrics {
     metrics
 }
 
-fn table(runs: &[Trajectory]) -> Result<RecordBatch, StageError> {
+fn trajectory(runs: &[Trajectory]) -> Result<RecordBatch, StageError> {
     let rows = || {
         runs.iter()
             .flat_map(|run| run.ledgers.iter().map(move |ledger| (run, ledger)))
@@ -233,15 +253,15 @@ fn table(runs: &[Trajectory]) -> Result<RecordBatch, StageError> {
     };
     let strategy: StringArray = rows().map(|(run, _)| Some(run.strategy)).collect();
     let path: Float64Array = rows().map(|(run, _)| Some(run.path as f64)).collect();
-    let date = Date32Array::from_iter_values(rows().map(|(_, ledger)| ledger.date.0));
     let action: StringArray = rows()
         .map(|(run, ledger)| run.actions.get(ledger.step).filter(|name| !name.is_empty()))
         .collect();
-    Ok(RecordBatch::try_from_iter_with_nullable([
-        ("strategy", Arc::new(strategy) as ArrayRef, false),
-        ("path", Arc::new(path), false),
-        ("date", Arc::new(date), false),
-        ("action", Arc::new(action), true),
+    let mut columns: Vec<(&str, ArrayRef, bool)> =
+        vec![("strategy", Arc::new(strategy), false), ("path", Arc::new(path), false)];
+    let times = table::time_columns(rows().map(|(_, ledger)| ledger.time()));
+    columns.extend(times.into_iter().map(|(name, array)| (name, array, false)));
+    columns.extend([
+        ("action", Arc::new(action) as ArrayRef, true),
         ("underlying", float(&|l| l.underlying), false),
         ("nav", float(&|l| l.nav), false),
         ("liquidation_value", float(&|l| l.liquidation_value), false),
@@ -256,5 +276,6 @@ fn table(runs: &[Trajectory]) -> Result<RecordBatch, StageError> {
         ("costs", float(&|l| l.spread_cost + l.commission), false),
         ("interest", float(&|l| l.interest), false),
         ("traded_value", float(&|l| l.traded_value), false),
-    ])?)
+    ]);
+    Ok(RecordBatch::try_from_iter_with_nullable(columns)?)
 }

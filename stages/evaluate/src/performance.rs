@@ -1,24 +1,53 @@
 //! Measures of performance over a series of simple returns per period. Definitions are those that
 //! empyrical and the literature agree on; each gives its formula.
 
-/// Trading days a year, by which daily figures are annualised.
-pub const PERIODS_PER_YEAR: f64 = 252.0;
+/// Trading days a year, by which figures are annualised.
+pub const DAYS_PER_YEAR: f64 = 252.0;
 
-/// The fewest periods, about a month, whose figures are annualised: of fewer, a year is not a figure but a guess.
-pub const LEAST_PERIODS: usize = 20;
+/// The fewest trading days, about a month, whose figures are annualised: of fewer, a year is not a figure but a guess.
+pub const LEAST_DAYS: usize = 20;
+
+/// The periods of a series of returns: so many a trading day.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Periods {
+    /// Periods a trading day: 1 of daily returns, 2.5 where days have two or three snapshots in turn.
+    pub per_day: f64,
+}
+
+impl Periods {
+    /// One a trading day.
+    pub const DAILY: Self = Self { per_day: 1.0 };
+
+    /// Those between snapshots, of which there are so many on so many days.
+    pub fn between(snapshots: usize, days: usize) -> Self {
+        Self {
+            per_day: snapshots as f64 / days.max(1) as f64,
+        }
+    }
+
+    /// Periods a year.
+    pub fn per_year(self) -> f64 {
+        DAYS_PER_YEAR * self.per_day
+    }
+
+    /// Returns whether `count` of them are too few to be annualised.
+    pub fn are_few(self, count: usize) -> bool {
+        (count as f64) < LEAST_DAYS as f64 * self.per_day
+    }
+}
 
 /// The measures of one return series. All in decimals (0.1 is 10 %), annual where noted.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Performance {
     /// prod(1 + r) - 1.
     pub total_return: f64,
-    /// (1 + total)^(252 / n) - 1; -1 after ruin.
+    /// (1 + total)^(p / n) - 1, p being the periods in a year, 252 of daily returns; -1 after ruin.
     pub annual_return: f64,
-    /// Standard deviation (n - 1) times sqrt(252).
+    /// Standard deviation (n - 1) times sqrt(p).
     pub volatility: f64,
-    /// Mean over standard deviation (n - 1), times sqrt(252); no risk-free rate is taken off.
+    /// Mean over standard deviation (n - 1), times sqrt(p); no risk-free rate is taken off.
     pub sharpe: f64,
-    /// Mean over sqrt(mean(min(r, 0)^2)), times sqrt(252).
+    /// Mean over sqrt(mean(min(r, 0)^2)), times sqrt(p).
     pub sortino: f64,
     /// The deepest fall of the equity below its running peak, the start included: at most 0.
     pub max_drawdown: f64,
@@ -33,21 +62,21 @@ pub struct Performance {
 }
 
 impl Performance {
-    /// Measures a series of simple returns per trading day. Ratios whose denominator is 0 are NaN, and so are all annual figures of fewer than
-    /// [`LEAST_PERIODS`] returns.
-    pub fn of(returns: &[f64]) -> Self {
+    /// Measures a series of simple returns per period. Ratios whose denominator is 0 are NaN, and so are all annual figures of fewer than
+    /// [`LEAST_DAYS`] trading days.
+    pub fn of(returns: &[f64], periods: Periods) -> Self {
         let n = returns.len() as f64;
         let total_return = returns.iter().fold(1.0, |equity, r| equity * (1.0 + r)) - 1.0;
-        let annual_return = if returns.len() < LEAST_PERIODS {
+        let annual_return = if periods.are_few(returns.len()) {
             f64::NAN
         } else if total_return <= -1.0 {
             -1.0
         } else {
-            libm::pow(1.0 + total_return, PERIODS_PER_YEAR / n) - 1.0
+            libm::pow(1.0 + total_return, periods.per_year() / n) - 1.0
         };
         let (mean, deviation) = mean_and_deviation(returns);
         let downside = (returns.iter().map(|r| r.min(0.0).powi(2)).sum::<f64>() / n).sqrt();
-        let annual = annual_factor(returns);
+        let annual = annual_factor(returns, periods);
         let max_drawdown = drawdowns(returns).into_iter().fold(0.0, f64::min);
         let var_95 = quantile(returns, 0.05);
         let tail: Vec<f64> = returns.iter().copied().filter(|r| *r <= var_95).collect();
@@ -83,18 +112,18 @@ impl Performance {
     }
 }
 
-/// Annualised Sharpe ratio: mean over standard deviation (n - 1), times sqrt(252).
-pub fn sharpe(returns: &[f64]) -> f64 {
+/// Annualised Sharpe ratio: mean over standard deviation (n - 1), times the square root of the periods in a year.
+pub fn sharpe(returns: &[f64], periods: Periods) -> f64 {
     let (mean, deviation) = mean_and_deviation(returns);
-    ratio(mean, deviation) * annual_factor(returns)
+    ratio(mean, deviation) * annual_factor(returns, periods)
 }
 
-/// The square root of the periods in a year; NaN for fewer than [`LEAST_PERIODS`] returns.
-fn annual_factor(returns: &[f64]) -> f64 {
-    if returns.len() < LEAST_PERIODS {
+/// The square root of the periods in a year; NaN for returns of fewer than [`LEAST_DAYS`] trading days.
+fn annual_factor(returns: &[f64], periods: Periods) -> f64 {
+    if periods.are_few(returns.len()) {
         f64::NAN
     } else {
-        PERIODS_PER_YEAR.sqrt()
+        periods.per_year().sqrt()
     }
 }
 
@@ -171,7 +200,7 @@ mod tests {
     #[test]
     fn as_the_reference_says() {
         let (returns, reference) = (reference_returns(), reference());
-        let p = Performance::of(&returns);
+        let p = Performance::of(&returns, Periods::DAILY);
         for (ours, theirs) in [
             (p.total_return, "empyrical-reloaded/cum_return_final"),
             (p.annual_return, "definition/cagr"),
@@ -214,22 +243,38 @@ mod tests {
 
     #[test]
     fn nothing_earned_is_not_a_ratio() {
-        let p = Performance::of(&[0.0; 10]);
+        let p = Performance::of(&[0.0; 10], Periods::DAILY);
         assert_eq!((p.total_return, p.max_drawdown), (0.0, 0.0));
         assert!(p.sharpe.is_nan() && p.hit_rate.is_nan() && p.calmar.is_nan());
     }
 
     #[test]
     fn ruin_is_a_return_of_minus_one() {
-        let mut returns = vec![0.0; LEAST_PERIODS];
+        let mut returns = vec![0.0; LEAST_DAYS];
         returns[3..6].copy_from_slice(&[0.1, -1.0, 0.2]);
-        let p = Performance::of(&returns);
+        let p = Performance::of(&returns, Periods::DAILY);
         assert_eq!((p.total_return, p.annual_return, p.max_drawdown), (-1.0, -1.0, -1.0));
+    }
+
+    /// Four returns of a day are, for a year, like one return a day of twice the deviation and four times the mean.
+    #[test]
+    fn several_returns_a_day_are_annualised_by_days() {
+        let returns = [0.004, -0.002, 0.001, -0.001].repeat(25);
+        let (daily, four) = (
+            Performance::of(&returns, Periods::DAILY),
+            Performance::of(&returns, Periods::between(100, 25)),
+        );
+        assert!((four.volatility / daily.volatility - 2.0).abs() < 1e-12);
+        assert!((four.sharpe / daily.sharpe - 2.0).abs() < 1e-12);
+        assert!((libm::log1p(four.annual_return) / libm::log1p(daily.annual_return) - 4.0).abs() < 1e-12);
+        assert_eq!((four.total_return, four.var_95), (daily.total_return, daily.var_95));
+        // Nineteen days and a half.
+        assert!(sharpe(&returns[..78], Periods { per_day: 4.0 }).is_nan());
     }
 
     #[test]
     fn a_few_days_are_not_annualised() {
-        let p = Performance::of(&[0.01, -0.005]);
+        let p = Performance::of(&[0.01, -0.005], Periods::DAILY);
         assert!((p.total_return - 0.00495).abs() < 1e-12);
         for annual in [
             p.annual_return,
@@ -237,11 +282,15 @@ mod tests {
             p.sharpe,
             p.sortino,
             p.calmar,
-            sharpe(&[0.01, -0.005]),
+            sharpe(&[0.01, -0.005], Periods::DAILY),
         ] {
             assert!(annual.is_nan());
         }
         assert_eq!(p.hit_rate, 0.5);
-        assert!(Performance::of(&[0.01, -0.005].repeat(10)).sharpe.is_finite());
+        assert!(
+            Performance::of(&[0.01, -0.005].repeat(10), Periods::DAILY)
+                .sharpe
+                .is_finite()
+        );
     }
 }

@@ -81,8 +81,8 @@ fn of_table(entry: &Entry, batch: &RecordBatch, rows: usize) -> Preview {
         .map(|(field, column)| (field.name().clone(), type_name(field.data_type()), column.null_count()))
         .collect();
     let options = FormatOptions::default().with_null("null");
-    let formatters: Vec<Option<ArrayFormatter>> = batch
-        .columns()
+    let shown: Vec<_> = batch.columns().iter().map(table::displayed).collect();
+    let formatters: Vec<Option<ArrayFormatter>> = shown
         .iter()
         .map(|column| ArrayFormatter::try_new(column.as_ref(), &options).ok())
         .collect();
@@ -108,6 +108,7 @@ fn type_name(ty: &arrow::datatypes::DataType) -> String {
     match ty {
         DataType::Utf8 | DataType::Utf8View | DataType::LargeUtf8 => "text".to_owned(),
         DataType::Date32 => "date".to_owned(),
+        DataType::Timestamp(..) => "instant".to_owned(),
         DataType::Float64 => "float".to_owned(),
         DataType::Float32 => "float32".to_owned(),
         DataType::Boolean => "bool".to_owned(),
@@ -191,7 +192,7 @@ impl Preview {
                     .collect();
                 let names: Vec<&str> = columns.iter().map(|(name, ..)| name.as_str()).collect();
                 let right: Vec<usize> = (0..columns.len())
-                    .filter(|&i| !matches!(columns[i].1.as_str(), "text" | "date"))
+                    .filter(|&i| !matches!(columns[i].1.as_str(), "text" | "date" | "instant"))
                     .collect();
                 format!(
                     "\n{path}: {rows} rows\n{}\n{}",

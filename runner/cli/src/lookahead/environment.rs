@@ -1,6 +1,6 @@
 //! The tables of `env/options` by date: its files number contracts within a part, and a part spans the date of a cut.
 
-use super::moment::Stamp;
+use super::moment::{self, Stamp};
 use super::read::Table;
 use arrow::array::{Array, ArrayRef, AsArray, Date32Array, Float64Array, Int32Array, RecordBatch, StringArray};
 use arrow::datatypes::{DataType, Date32Type, Float64Type, Int32Type, UInt32Type};
@@ -76,6 +76,19 @@ impl Environment {
     }
 }
 
+/// The times of snapshots: instants where there are several a day.
+fn stamps(snapshots: &RecordBatch) -> Option<Vec<Stamp>> {
+    let of_days = || {
+        Some(
+            days(snapshots, "date")?
+                .into_iter()
+                .map(|day| Stamp::day(Date(day)))
+                .collect(),
+        )
+    };
+    moment::instants(snapshots).or_else(of_days)
+}
+
 fn days(batch: &RecordBatch, column: &str) -> Option<Vec<i32>> {
     Some(
         batch
@@ -111,23 +124,23 @@ pub fn tables(store: &Store, artifact: &Artifact) -> Result<Vec<Table>, String> 
     let mut quotes = Quotes::default();
     for (of_part, paths) in &environment.parts {
         let contracts = contracts(paths).ok_or_else(wrong)?;
-        let dates = days(of_part, "date").ok_or_else(wrong)?;
+        let times = stamps(of_part).ok_or_else(wrong)?;
         snapshots.push(with_contracts(of_part, &contracts).ok_or_else(wrong)?);
-        quotes.add(paths, contracts, &dates).ok_or_else(wrong)?;
+        quotes.add(paths, contracts, &times).ok_or_else(wrong)?;
     }
     let schema = snapshots.first().map(RecordBatch::schema).ok_or("has no snapshots")?;
     let snapshots = arrow::compute::concat_batches(&schema, &snapshots).map_err(|err| err.to_string())?;
-    let dates = days(&snapshots, "date").unwrap_or_default();
-    let table = |name: &str, batch, dates: &[i32]| Table {
+    let times = stamps(&snapshots).unwrap_or_default();
+    let table = |name: &str, batch, times: Vec<Stamp>| Table {
         name: name.to_owned(),
         batch,
         date: Some(0),
-        stamps: Some(dates.iter().map(|&day| Stamp::day(Date(day))).collect()),
+        stamps: Some(times),
     };
-    let (dates_of_quotes, quotes) = quotes.table()?;
+    let (times_of_quotes, quotes) = quotes.table()?;
     Ok(vec![
-        table("snapshots", snapshots, &dates),
-        table("contracts", quotes, &dates_of_quotes),
+        table("snapshots", snapshots, times),
+        table("contracts", quotes, times_of_quotes),
         fitted(&environment)?,
     ])
 }
@@ -222,14 +235,14 @@ const VALUES: [&str; 8] = ["bid", "ask", "mark", "delta", "gamma", "vega", "thet
 #[derive(Default)]
 struct Quotes {
     contracts: Vec<String>,
-    /// The day and the contract of each quote.
-    keys: Vec<(i32, u32)>,
+    /// The time and the contract of each quote.
+    keys: Vec<(Stamp, u32)>,
     values: Vec<[f64; VALUES.len()]>,
 }
 
 impl Quotes {
     /// Adds those of a part; `None` if it is not as `env/options` writes it.
-    fn add(&mut self, paths: &RecordBatch, contracts: Vec<String>, dates: &[i32]) -> Option<()> {
+    fn add(&mut self, paths: &RecordBatch, contracts: Vec<String>, times: &[Stamp]) -> Option<()> {
         let firsts = paths.column_by_name("first")?.as_primitive_opt::<UInt32Type>()?;
         let lists = paths.column_by_name("entries")?.as_list_opt::<i32>()?;
         let entries = lists.values().as_fixed_size_list_opt()?;
@@ -239,11 +252,11 @@ impl Quotes {
         for i in 0..contracts.len() {
             let (from, to) = (usize::try_from(offsets[i]).ok()?, usize::try_from(offsets[i + 1]).ok()?);
             let contract = u32::try_from(self.contracts.len() + i).ok()?;
-            for (day, entry) in (from..to).enumerate() {
+            for (t, entry) in (from..to).enumerate() {
                 let values = values.get(entry * width..(entry + 1) * width)?;
                 let mut quote = [f64::NAN; VALUES.len()];
                 quote.iter_mut().zip(values).for_each(|(to, value)| *to = *value);
-                self.keys.push((*dates.get(firsts.value(i) as usize + day)?, contract));
+                self.keys.push((*times.get(firsts.value(i) as usize + t)?, contract));
                 self.values.push(quote);
             }
         }
@@ -251,8 +264,8 @@ impl Quotes {
         Some(())
     }
 
-    /// The days of the quotes and their table, by date and contract.
-    fn table(self) -> Result<(Vec<i32>, RecordBatch), String> {
+    /// The times of the quotes and their table, by time and contract.
+    fn table(self) -> Result<(Vec<Stamp>, RecordBatch), String> {
         let mut by_name: Vec<usize> = (0..self.contracts.len()).collect();
         by_name.sort_by_key(|&i| &self.contracts[i]);
         let mut ranks = vec![0; by_name.len()];
@@ -261,10 +274,11 @@ impl Quotes {
         }
         let mut order: Vec<usize> = (0..self.keys.len()).collect();
         order.sort_by_key(|&i| (self.keys[i].0, ranks[self.keys[i].1 as usize]));
-        let days: Vec<i32> = order.iter().map(|&i| self.keys[i].0).collect();
+        let times: Vec<Stamp> = order.iter().map(|&i| self.keys[i].0).collect();
+        let days = times.iter().map(|time| time.date().0);
         let contracts = order.iter().map(|&i| &self.contracts[self.keys[i].1 as usize]);
         let mut columns: Vec<(&str, ArrayRef)> = vec![
-            ("date", Arc::new(Date32Array::from(days.clone()))),
+            ("date", Arc::new(Date32Array::from_iter_values(days))),
             ("contract", Arc::new(StringArray::from_iter_values(contracts))),
         ];
         for (place, name) in VALUES.into_iter().enumerate() {
@@ -272,7 +286,7 @@ impl Quotes {
             columns.push((name, Arc::new(Float64Array::from_iter_values(values))));
         }
         Ok((
-            days,
+            times,
             RecordBatch::try_from_iter(columns).map_err(|err| err.to_string())?,
         ))
     }

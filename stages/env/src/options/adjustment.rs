@@ -124,6 +124,10 @@ mod tests {
         let split = of(&[action(12, Kind::Split, 7.0, f64::NAN)]).unwrap();
         assert_eq!((split[0].snapshot, split[0].shares), (2, 7));
         assert_eq!(split[0].strike(645.0), 92.14);
+        // Of several snapshots a day, the first.
+        let twice: Vec<Date> = [10, 10, 14, 14].map(Date).into();
+        let found = adjustments(&[action(12, Kind::Split, 7.0, f64::NAN)], "TOY", &twice).unwrap();
+        assert_eq!(found[0].snapshot, 2);
         // Before the first step and after the last there is nothing to adjust.
         for date in [10, 16] {
             assert_eq!(of(&[action(date, Kind::Split, 7.0, f64::NAN)]).unwrap(), []);

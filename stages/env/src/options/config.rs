@@ -58,7 +58,7 @@ pub struct OptionsConfig {
     pub purge: u32,
     /// Training snapshots within this many calendar days after the last test day are dropped.
     pub embargo: u32,
-    /// Steps in a training episode: a number, or `[least, most]` to draw from; never more than the training dates have.
+    /// Steps, from snapshot to snapshot, in a training episode: a number, or `[least, most]` to draw from; never more than the training dates have.
     pub episode_length: EpisodeLength,
     /// Observations are clipped at this many standard deviations (market and slate) or units (positions and account).
     pub clip: f32,
@@ -108,7 +108,8 @@ pub struct SlateConfig {
     /// Target absolute deltas, in (0, 1); for each, the quoted contract nearest to it. 0.5 stands for at the money: its call
     /// and its put share the strike.
     pub deltas: Vec<f64>,
-    /// Contracts nearer to expiry than this are not selected, in calendar days; at least 1.
+    /// Contracts nearer to expiry than this are not selected, in calendar days; at least 1. In a chain with several snapshots a day also 0:
+    /// contracts that expire on the day, until they settle (0DTE).
     pub min_days: u32,
     /// The features of each slot in the observation; if empty, the slots are traded, but not observed.
     pub features: Vec<SlateFeature>,
@@ -483,6 +484,14 @@ impl OptionsConfig {
 }
 
 impl SlateConfig {
+    /// The problem of `min_days: 0` in a chain with one snapshot a day.
+    pub(crate) fn least_days(&self) -> ConfigProblem {
+        ConfigProblem::new(
+            "slate.min_days",
+            "a contract of the slate has at least 1 day to expiry where a day has one snapshot",
+        )
+    }
+
     fn validate(&self) -> Result<(), ConfigProblem> {
         let distinct = |n: usize, same: &dyn Fn(usize, usize) -> bool| (0..n).all(|i| (0..i).all(|j| !same(i, j)));
         if self.maturities.is_empty()
@@ -515,12 +524,6 @@ impl SlateConfig {
                     format!("{days} days are below slate.min_days, {}", self.min_days),
                 ));
             }
-        }
-        if self.min_days == 0 {
-            return Err(ConfigProblem::new(
-                "slate.min_days",
-                "a contract of the slate has at least 1 day to expiry",
-            ));
         }
         if !distinct(self.features.len(), &|i, j| self.features[i] == self.features[j]) {
             return Err(ConfigProblem::new("slate.features", "a feature is named twice"));

@@ -15,7 +15,7 @@ pub(super) const NEEDED_GREEKS: [&str; 4] = ["delta", "gamma", "vega", "theta"];
 
 /// Returns whether a column of features is a key rather than a feature.
 pub(super) fn is_key(column: &str) -> bool {
-    matches!(column, "symbol" | "date")
+    matches!(column, "symbol" | "date" | "snapshot")
 }
 
 /// The symbol, and its partitions of chain and Greeks.
@@ -77,11 +77,11 @@ pub(super) fn days(chain: &RecordBatch, greeks: &RecordBatch) -> Result<Vec<Day>
     }
     // A chain from another source may lack columns that the environment does not require.
     let optional = |name| table::floats_if_any(chain, name);
-    let (dates, expiries) = (table::dates(chain, "date")?, table::dates(chain, "expiry")?);
+    let (times, expiries) = (table::snapshot_times(chain)?, table::dates(chain, "expiry")?);
     let (roots, calls) = (table::texts(chain, "root")?, table::bools(chain, "call")?);
     let strikes = table::floats_or_nan(chain, "strike")?;
     if table::dates(greeks, "expiry")? != expiries
-        || table::dates(greeks, "date")? != dates
+        || table::snapshot_times(greeks)? != times
         || table::floats_or_nan(greeks, "strike")? != strikes
         || table::bools(greeks, "call")? != calls
     {
@@ -100,9 +100,10 @@ pub(super) fn days(chain: &RecordBatch, greeks: &RecordBatch) -> Result<Vec<Day>
 
     let mut days: Vec<Day> = Vec::new();
     for i in 0..n {
-        if days.last().is_none_or(|day| day.date != dates[i]) {
+        if days.last().is_none_or(|day| day.time() != times[i]) {
             days.push(Day {
-                date: dates[i],
+                date: times[i].date,
+                instant: times[i].instant,
                 underlying: f64::NAN,
                 roots: Vec::new(),
                 quotes: Vec::new(),
@@ -159,7 +160,7 @@ pub(super) fn features(context: &Context, symbol: &str) -> Result<Vec<FeatureCol
         let Some(batch) = set.read_symbol(&context.store, theirs)? else {
             continue;
         };
-        let dates = table::dates(&batch, "date")?;
+        let times = table::snapshot_times(&batch)?;
         for field in batch.schema().fields() {
             if is_key(field.name()) || *field.data_type() != DataType::Float64 {
                 continue;
@@ -173,7 +174,7 @@ pub(super) fn features(context: &Context, symbol: &str) -> Result<Vec<FeatureCol
             let values = table::floats_or_nan(&batch, field.name())?;
             columns.push(FeatureColumn {
                 name: field.name().clone(),
-                values: dates.iter().copied().zip(values).collect(),
+                values: times.iter().copied().zip(values).collect(),
             });
         }
     }

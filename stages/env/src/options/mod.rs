@@ -21,6 +21,9 @@
 //!
 //! Between 2 and 3, positions held over the ex-date of a corporate action are adjusted ([`adjustment`]), where `actions` is connected.
 //!
+//! In a chain with several snapshots a day a step is one of them: interest accrues by elapsed time, contracts settle at an instant, and daily rates and features
+//! are known from the next day on (`build/settlements.rs`, docs/environments.md).
+//!
 //! The observations, action masks and fills at t depend on data stamped at or before t alone.
 
 mod adjustment;
@@ -42,7 +45,7 @@ mod tables;
 #[cfg(test)]
 mod tests;
 
-pub use build::{Built, Day, FeatureColumn, InMemory, MarketSource, PartStore, Piece, Quote, build};
+pub use build::{Built, Day, FeatureColumn, InMemory, MarketSource, PartStore, Piece, Quote, Settlements, build};
 pub use config::{
     EpisodeLength, Fills, Leg, MarginConfig, OptionsConfig, QuoteKind, RewardConfig, RewardKind, Right, Sizing,
     SlateConfig, SlateFeature, Strategy,

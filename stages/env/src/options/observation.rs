@@ -6,7 +6,7 @@
 //! | --- | --- |
 //! | `market.*`, `slate.*` | features, normalised on training dates |
 //! | `position[i].moneyness` | 10 (strike / S - 1) |
-//! | `position[i].days_left` | calendar days to expiry / 30 |
+//! | `position[i].days_left` | calendar days to expiry / 30; of several snapshots a day, with their hours |
 //! | `position[i].quantity` | q m S / N |
 //! | `position[i].mark` | 10 q m mark / N |
 //! | `position[i].delta` | q m delta S / N |

@@ -47,8 +47,10 @@ pub(crate) fn split(dates: &[Date], warm_up: usize, config: &OptionsConfig) -> R
         }
         (None, None) => {
             let n = ((config.test_fraction * usable as f64).ceil() as usize).clamp(2, usable);
+            // A day is not split: of several snapshots a day, all.
+            let first = dates[dates.len() - n];
             SnapshotRange {
-                first: dates.len() - n,
+                first: dates.partition_point(|&date| date < first).max(warm_up),
                 last: dates.len() - 1,
             }
         }
@@ -126,6 +128,19 @@ mod tests {
                 test: SnapshotRange { first: 10, last: 109 }
             }
         );
+    }
+
+    #[test]
+    fn a_day_of_several_snapshots_is_not_split() {
+        let dates: Vec<Date> = (0..110).map(|i| Date(i / 4)).collect();
+        let config = OptionsConfig {
+            purge: 0,
+            ..OptionsConfig::default()
+        };
+        let splits = split(&dates, 0, &config).unwrap();
+        // A quarter would begin at snapshot 82, on the day of snapshots 80 to 83.
+        assert_eq!(splits.test, SnapshotRange { first: 80, last: 109 });
+        assert_eq!(splits.train, Some(SnapshotRange { first: 0, last: 79 }));
     }
 
     #[test]

@@ -1,11 +1,12 @@
 //! The stage kind `env/options`.
 
-use super::build::{Chain, Day, MarketSource, PartSnapshots, PartStore, Piece, build, part_snapshots};
+use super::build::{Chain, Day, MarketSource, PartSnapshots, PartStore, Piece, Settlements, build, part_snapshots};
 use super::config::{OptionsConfig, QuoteKind};
 use super::inputs::{NEEDED_GREEKS, days, features, is_key, parts, rates};
 use super::listed::Listed;
 use bytes::Bytes;
-use cache::{ArtifactBuilder, BlobRef};
+use cache::{ArtifactBuilder, BlobRef, Store};
+use datasets::schema::SNAPSHOT;
 use stages_core::corporate_actions;
 use stages_core::dataset::{DataSet, Partition};
 use stages_core::{
@@ -88,6 +89,9 @@ impl StageKind for Options {
             QuoteKind::Last => &["last", "underlying"],
         };
         for chain in plan.inputs.get("chain").into_iter().flatten() {
+            if config.slate.min_days == 0 && !chain.may_have(SNAPSHOT.name) {
+                return Err(config.slate.least_days());
+            }
             if let Some(column) = needed.iter().find(|column| !chain.may_have(column)) {
                 let problem = ConfigProblem::new("fills.quotes", format!("the chain has no column `{column}`"));
                 return Err(match *column {
@@ -147,6 +151,7 @@ impl StageKind for Options {
             Ok(days)
         };
         let source = MarketSource {
+            settlements: settlements(&chain, &context.store, &symbol, &listed)?,
             features: features(context, &symbol)?,
             rates: rates(&given)?,
             actions: corporate_actions::open(&given, "actions")?,
@@ -180,9 +185,11 @@ impl StageKind for Options {
     fn cached_share(&self, config: &OptionsConfig, given: &Given<'_>) -> Result<Option<Share>, StageError> {
         let chain = DataSet::open(given.input("chain")?)?;
         let (symbol, parts) = parts(config, given, &chain)?;
+        let listed = Listed::new(config, &chain.meta, &symbol)?;
         let source = MarketSource {
             multiplier: 0.0,
-            left_out: Listed::new(config, &chain.meta, &symbol)?.left_out,
+            settlements: settlements(&chain, given.store, &symbol, &listed)?,
+            left_out: listed.left_out,
             symbol,
             features: Vec::new(),
             rates: rates(given)?,
@@ -204,6 +211,14 @@ impl StageKind for Options {
         }
         let cached = memo.histories.into_inner();
         Ok(Some(Share::new("partitions", cached, parts.len() as u64)))
+    }
+}
+
+/// The settlements of a chain's contracts: at instants where it has several snapshots a day.
+fn settlements(chain: &DataSet, store: &Store, symbol: &str, listed: &Listed) -> Result<Settlements, StageError> {
+    match chain.is_intraday(store)? {
+        true => Settlements::of_instants(symbol, &listed.contracts),
+        false => Ok(Settlements::default()),
     }
 }
 

@@ -5,8 +5,8 @@
 //!
 //! | file | holds |
 //! | --- | --- |
-//! | `snapshots.arrow` | a row for each snapshot: date, underlying, rate, raw market features `[F]`, contracts on the slate `[K]` (indices of the part's list, -1 for an empty slot), call and put at the money by maturity, raw slate features `[K, G]` |
-//! | `paths.arrow` | a row for each contract of the part: its terms, its first snapshot there, its quote history (an entry of 8 values, [`Entry`], is one cache line), and its last volatility and time value for the next part |
+//! | `snapshots.arrow` | a row for each snapshot: date (and instant, where there are several a day), underlying, rate, raw market features `[F]`, contracts on the slate `[K]` (indices of the part's list, -1 for an empty slot), call and put at the money by maturity, raw slate features `[K, G]` |
+//! | `paths.arrow` | a row for each contract of the part: its terms (and instant of settlement, likewise), its first snapshot there, its quote history (an entry of 8 values, [`Entry`], is one cache line), and its last volatility and time value for the next part |
 //!
 //! So a day more changes the files of its own part and `env.json`. [`build`](super::build) writes them, [`step`](super::step) reads
 //! them.
@@ -16,11 +16,14 @@ use super::config::OptionsConfig;
 use super::split::Splits;
 use crate::ipc;
 use crate::spec::EnvSpec;
-use arrow::array::{ArrayRef, BooleanArray, Date32Array, Float64Array, StringArray, UInt32Array};
+use arrow::array::{
+    ArrayRef, BooleanArray, Date32Array, Float64Array, StringArray, TimestampMicrosecondArray, UInt32Array,
+};
 use arrow::buffer::ScalarBuffer;
 use arrow::datatypes::{Float32Type, Float64Type, Int32Type};
 use bytemuck::{Pod, Zeroable};
 use bytes::Bytes;
+use datasets::schema::SNAPSHOT;
 use serde::{Deserialize, Serialize};
 use stages_core::StageError;
 use std::sync::Arc;
@@ -28,6 +31,8 @@ use std::sync::Arc;
 pub(crate) const SPEC: &str = "env.json";
 const SNAPSHOTS: &str = "snapshots.arrow";
 const PATHS: &str = "paths.arrow";
+/// The column of the instants of settlement.
+pub(crate) const SETTLEMENT: &str = "settlement";
 
 /// A contract at a snapshot, per unit of the underlying.
 #[derive(Clone, Copy, Debug, PartialEq, Pod, Zeroable)]
@@ -126,6 +131,8 @@ pub(crate) fn part_files(part: &str) -> [String; 2] {
 pub(crate) struct SnapshotRows {
     /// Days since 1970-01-01.
     pub dates: Vec<i32>,
+    /// Microseconds since 1970 UTC; empty where there is one snapshot a day.
+    pub instants: Vec<i64>,
     pub underlying: Vec<f64>,
     pub rate: Vec<f64>,
     /// `[T, F]`.
@@ -143,11 +150,12 @@ impl SnapshotRows {
     pub(crate) fn encode(self) -> Result<Vec<u8>, StageError> {
         let t = self.dates.len().max(1);
         let array = |values: Vec<f64>| -> ArrayRef { Arc::new(Float64Array::from(values)) };
-        let mut columns: Vec<(&str, ArrayRef)> = vec![
-            ("date", Arc::new(Date32Array::from(self.dates))),
-            ("underlying", array(self.underlying)),
-            ("rate", array(self.rate)),
-        ];
+        let mut columns: Vec<(&str, ArrayRef)> = vec![("date", Arc::new(Date32Array::from(self.dates)))];
+        if !self.instants.is_empty() {
+            columns.push((SNAPSHOT.name, instants(self.instants)));
+        }
+        columns.push(("underlying", array(self.underlying)));
+        columns.push(("rate", array(self.rate)));
         let width = self.features.len() / t;
         if width > 0 {
             columns.push(("features", ipc::matrix::<Float32Type>(self.features, width)?));
@@ -167,12 +175,18 @@ impl SnapshotRows {
     }
 }
 
+fn instants(values: Vec<i64>) -> ArrayRef {
+    Arc::new(TimestampMicrosecondArray::from(values).with_timezone("UTC"))
+}
+
 /// The contracts of a part with their quote histories, as columns of `paths.arrow`.
 #[derive(Default)]
 pub(crate) struct ContractRows {
     pub root: Vec<String>,
     /// Days since 1970-01-01.
     pub expiry: Vec<i32>,
+    /// Microseconds since 1970 UTC; empty where there is one snapshot a day.
+    pub settlement: Vec<i64>,
     pub strike: Vec<f64>,
     pub call: Vec<bool>,
     /// The snapshot of the part at which the history begins.
@@ -194,9 +208,14 @@ impl ContractRows {
         let flat: Vec<Entry> = self.entries.concat();
         let flat: Vec<f64> = bytemuck::cast_slice(&flat).to_vec();
         let floats = |values: Vec<f64>| -> ArrayRef { Arc::new(Float64Array::from(values)) };
-        ipc::write(vec![
+        let mut columns: Vec<(&str, ArrayRef)> = vec![
             ("root", Arc::new(StringArray::from_iter_values(&self.root))),
             ("expiry", Arc::new(Date32Array::from(self.expiry))),
+        ];
+        if !self.settlement.is_empty() {
+            columns.push((SETTLEMENT, instants(self.settlement)));
+        }
+        columns.extend([
             ("strike", floats(self.strike)),
             ("call", Arc::new(BooleanArray::from(self.call))),
             ("first", Arc::new(UInt32Array::from(self.first))),
@@ -207,7 +226,8 @@ impl ContractRows {
                 "entries",
                 ipc::lists(ipc::matrix::<Float64Type>(flat, Entry::WIDTH)?, &lengths)?,
             ),
-        ])
+        ]);
+        ipc::write(columns)
     }
 }
 

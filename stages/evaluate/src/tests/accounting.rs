@@ -1,10 +1,11 @@
 //! Accounting identities of a backtest: its metrics follow from its trajectory, and the trajectory from the market.
 
 use super::*;
-use crate::performance::{Performance, mean_and_deviation};
+use crate::performance::{Performance, Periods, mean_and_deviation};
 use arrow::array::{AsArray, StringArray};
 use arrow::datatypes::Float64Type;
 use stages_env::options::Baseline;
+use stages_env::options::synthetic::intraday_market;
 
 /// The rows of one run.
 struct Run<'a> {
@@ -81,8 +82,12 @@ fn metrics_follow_from_the_trajectory() {
             assert!(nav.iter().zip(&liquidation).all(|(nav, value)| value <= &(nav + 1e-6)));
             assert!(run.column("costs").is_sorted() && run.column("traded_value").is_sorted());
         }
-        for (at, (name, _)) in Performance::of(&runs[0].returns()).named().into_iter().enumerate() {
-            let mut value = mean(&|run| Performance::of(&run.returns()).named()[at].1);
+        for (at, (name, _)) in Performance::of(&runs[0].returns(), Periods::DAILY)
+            .named()
+            .into_iter()
+            .enumerate()
+        {
+            let mut value = mean(&|run| Performance::of(&run.returns(), Periods::DAILY).named()[at].1);
             let told = summary[format!("{prefix}{name}")].as_f64();
             if told.is_none() {
                 assert!(value.is_nan(), "{strategy} {name}: {value}");
@@ -114,6 +119,32 @@ fn metrics_follow_from_the_trajectory() {
             total_return[0] - value,
             strategy,
         );
+    }
+}
+
+#[test]
+fn several_snapshots_a_day_have_instants_and_are_annualised_by_days() {
+    let market = intraday_market(160, &[10.0, 12.5, 15.75], 5).unwrap();
+    let mut workplace = Workplace::new();
+    workplace.connect_market(&market, &OptionsConfig::default());
+    let spec = workplace.env().spec().clone();
+    workplace.connect_policy(&spec);
+    let (summary, table) = workplace.results(&BacktestConfig::default());
+    assert_eq!(table.schema().field(3).name(), "snapshot");
+    let straddle = &runs(&table, "short_straddle")[0];
+    let times = stages_core::table::snapshot_times(&table).unwrap();
+    let times: Vec<_> = straddle.rows.iter().map(|&row| times[row]).collect();
+    assert!(
+        times
+            .windows(2)
+            .all(|pair| pair[0] < pair[1] && pair[0].instant.is_some())
+    );
+    let days = times.chunk_by(|a, b| a.date == b.date).count();
+    assert_eq!(times.len(), 3 * days);
+    let expected = Performance::of(&straddle.returns(), Periods { per_day: 3.0 });
+    for (name, value) in expected.named() {
+        let told = summary[format!("baseline/short_straddle/{name}")].as_f64().unwrap();
+        close(told, value, name);
     }
 }
 

@@ -11,7 +11,7 @@ use cache::{Artifact, ArtifactBuilder, ArtifactDigest, Store};
 use serde_json::{Value, json};
 use stages_core::event::Silent;
 use stages_core::{CancelToken, Context, Input, Outputs, PortType, StageError, StageKind};
-use stages_env::options::synthetic::market;
+use stages_env::options::synthetic::{SyntheticMarket, market};
 use stages_env::options::{InMemory, OptionsConfig, build};
 use stages_env::{ActionSpace, BatchEnv, EnvSpec, OpenOptions};
 use stages_policy::{ActionHead, Activation, Architecture, Policy, initial, policy};
@@ -56,7 +56,12 @@ impl Workplace {
 
     /// Connects an options environment on the synthetic market.
     fn connect_options(&mut self, days: usize, seed: u64, config: &OptionsConfig) {
-        let built = build(&market(days, seed).source(), config, &InMemory).unwrap();
+        self.connect_market(&market(days, seed), config);
+    }
+
+    /// Connects an options environment on a market.
+    fn connect_market(&mut self, market: &SyntheticMarket, config: &OptionsConfig) {
+        let built = build(&market.source(), config, &InMemory).unwrap();
         let meta = json!({ "family": "options", "format": 2, "symbol": "TOY", "multiplier": 100.0 });
         let mut builder = ArtifactBuilder::new(&self.context.store, PortType::Env.name(), meta);
         for (name, bytes) in &built.files {

@@ -1,5 +1,7 @@
 //! The smiles of one day's option quotes: for each expiry the implied volatility at the money and the skew.
 
+use datasets::Date;
+
 /// One option with an implied volatility.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Point {
@@ -24,9 +26,11 @@ pub struct Smile {
     pub skew: f64,
 }
 
-/// One day.
+/// One day, or one of several snapshots of a day.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Day {
+    /// The day of a snapshot where there are several a day; `None` of the only one.
+    pub date: Option<Date>,
     /// The underlying's price; NaN where unknown.
     pub underlying: f64,
     /// Its smiles, by years.
@@ -157,6 +161,7 @@ mod tests {
             skew: years,
         };
         let day = Day {
+            date: None,
             underlying: 100.0,
             smiles: vec![smile(0.1, 0.2), smile(0.3, 0.3), smile(0.3, 0.3)],
         };

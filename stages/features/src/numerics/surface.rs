@@ -25,7 +25,8 @@ pub enum Surface {
         long: u32,
     },
     /// Implied variance at the money less the realised variance of the underlying over the trading days before (annual; mean square of daily
-    /// log returns times the trading days a year): `variance_risk_premium_30`.
+    /// log returns times the trading days a year): `variance_risk_premium_30`. Of several snapshots a day the last gives the price of the day, and
+    /// a row has the returns of the days before its own.
     VarianceRiskPremium {
         /// Maturity in days.
         days: u32,
@@ -79,18 +80,35 @@ impl Surface {
             Self::AtTheMoney { days } => day.at_the_money(years(days)),
             Self::Skew { days } => day.skew(years(days)),
             Self::TermSlope { short, long } => day.at_the_money(years(long)) - day.at_the_money(years(short)),
-            Self::VarianceRiskPremium { days, days_a_year, .. } => {
+            Self::VarianceRiskPremium {
+                days,
+                window,
+                days_a_year,
+            } => {
                 if !(day.underlying > 0.0 && day.underlying.is_finite()) {
                     return;
                 }
-                let before = state[0];
-                state[0] = day.underlying;
-                if before.is_nan() {
-                    return;
+                let closes = 1 + size(window);
+                let close = match day.date {
+                    None => Some(day.underlying),
+                    // After the window: the day of the last snapshot, and its price, which is the day's once another day begins.
+                    Some(date) => {
+                        state.resize(closes + 2, f64::NAN);
+                        let today = f64::from(date.0);
+                        let close = (state[closes] != today).then_some(state[closes + 1]);
+                        state[closes..].copy_from_slice(&[today, day.underlying]);
+                        close
+                    }
+                };
+                let window = &mut state[..closes];
+                if let Some(close) = close.filter(|close| !close.is_nan()) {
+                    let before = std::mem::replace(&mut window[0], close);
+                    if !before.is_nan() {
+                        let change = libm::log(close / before);
+                        push(&mut window[1..], change * change);
+                    }
                 }
-                let change = libm::log(day.underlying / before);
-                push(&mut state[1..], change * change);
-                let Some(squares) = full(&state[1..]) else { return };
+                let Some(squares) = full(&window[1..]) else { return };
                 let realised = days_a_year * squares.iter().sum::<f64>() / squares.len() as f64;
                 let implied = day.at_the_money(years(days));
                 implied * implied - realised

@@ -204,7 +204,9 @@ impl BarContents {
             READ.map(|column| digest(series.iter().map(|series| column.of(&series.rows)), |v| v.to_le_bytes()));
         Ok(Self {
             symbols,
-            dates: digest(series.iter().map(|series| &*series.dates), |date| date.0.to_le_bytes()),
+            dates: digest(series.iter().map(|series| &*series.times), |time| {
+                time.date.0.to_le_bytes()
+            }),
             columns: columns.into(),
         })
     }
@@ -265,9 +267,10 @@ fn read_bars(batch: &RecordBatch, price: Price) -> Result<Vec<Series<Bars>>, Sta
                 }
                 bars.close = adjusted;
             }
+            let dates = table::dates(&batch, "date")?;
             Ok(Series {
                 symbol: symbol.to_owned(),
-                dates: table::dates(&batch, "date")?,
+                times: dates.into_iter().map(datasets::SnapshotTime::of_day).collect(),
                 rows: bars,
             })
         })

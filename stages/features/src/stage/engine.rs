@@ -2,11 +2,11 @@
 
 use super::values::{self, Values};
 use crate::numerics::{Feature, State};
-use arrow::array::{ArrayRef, Date32Array, RecordBatch, StringArray};
+use arrow::array::RecordBatch;
 use arrow::datatypes::{DataType, Field, Schema};
 use cache::{ArtifactDigest, BlobRef};
-use datasets::Date;
 use datasets::schema::FEATURES;
+use datasets::{Date, SnapshotTime};
 use rayon::prelude::*;
 use serde_json::{Value, json};
 use stages_core::dataset::{self, Partition, PartitionKey, Symbols};
@@ -15,12 +15,12 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
-/// The rows of one symbol in a partition, one for each date.
+/// The rows of one symbol in a partition, one for each date or, of several a day, for each snapshot.
 pub struct Series<R> {
     /// The symbol.
     pub symbol: String,
-    /// The dates, ascending.
-    pub dates: Vec<Date>,
+    /// The times, ascending.
+    pub times: Vec<SnapshotTime>,
     /// The rows that features read.
     pub rows: R,
 }
@@ -281,13 +281,9 @@ fn assemble<R>(
 ) -> Result<Vec<u8>, StageError> {
     let symbols = rows
         .iter()
-        .flat_map(|series| std::iter::repeat_n(&series.symbol, series.dates.len()));
-    let dates = rows.iter().flat_map(|series| &series.dates).map(|date| date.0);
-    let mut fields: Vec<Field> = FEATURES.iter().map(table::field).collect();
-    let mut arrays: Vec<ArrayRef> = vec![
-        Arc::new(StringArray::from_iter_values(symbols)),
-        Arc::new(Date32Array::from_iter_values(dates)),
-    ];
+        .flat_map(|series| std::iter::repeat_n(series.symbol.as_str(), series.times.len()));
+    let times = rows.iter().flat_map(|series| &series.times).copied();
+    let (mut fields, mut arrays) = table::feature_keys(symbols, times);
     for (named, blob) in features.iter().zip(values) {
         let bytes = context.store.blob(blob.blob)?;
         let values = values::decode(&bytes, named.feature)?;

@@ -5,7 +5,8 @@ use crate::numerics::Feature;
 use crate::numerics::smile::{Day, Point, Smile, smile};
 use crate::numerics::surface::Surface;
 use cache::BlobRef;
-use datasets::Date;
+use datasets::schema::SNAPSHOT;
+use datasets::{Date, SnapshotTime};
 use rayon::prelude::*;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -31,7 +32,8 @@ pub struct OptionsSurfaceConfig {
     /// Maturities of the variance risk premium, implied variance at the money less trailing realised variance of the underlying:
     /// `variance_risk_premium_30`.
     pub variance_risk_premium: Vec<u32>,
-    /// Trading days of the realised variance.
+    /// Trading days of the realised variance. Of several snapshots a day, the last one gives the day's price, and the days before that of a row
+    /// count: whether more snapshots follow on a day is not known on it.
     pub realised_window: usize,
     /// Trading days a year, by which realised variance is annualised.
     pub days_a_year: f64,
@@ -77,7 +79,7 @@ impl OptionsSurfaceConfig {
     }
 }
 
-/// Features of the implied volatility surface of each underlying, one row a date of the chain; null where the quotes of the date do not determine it.
+/// Features of the implied volatility surface of each underlying, one row a snapshot of the chain; null where its quotes do not determine it.
 pub struct OptionsSurface;
 
 impl StageKind for OptionsSurface {
@@ -106,7 +108,7 @@ impl StageKind for OptionsSurface {
         outputs: &[OutputPort {
             name: "features",
             ty: PortType::Features,
-            doc: "one row for each date, one column for each feature, such as `atm_iv_30`",
+            doc: "one row for each snapshot, one column for each feature, such as `atm_iv_30`",
         }],
     };
 
@@ -190,11 +192,19 @@ impl StageKind for OptionsSurface {
             return Err(ConfigProblem::new("", "the Greeks at `greeks` have no `delta`")
                 .hint("add it to `outputs` of the stage that computes them"));
         }
-        Ok(BTreeMap::from([("features".to_owned(), engine::provided(&names))]))
+        let mut provided = engine::provided(&names);
+        let chain = plan.inputs.get("chain").and_then(|list| list.first());
+        if let Some(columns) = &mut provided.columns
+            && chain.is_some_and(|chain| chain.may_have(SNAPSHOT.name))
+        {
+            columns.insert(SNAPSHOT.name.to_owned());
+        }
+        Ok(BTreeMap::from([("features".to_owned(), provided)]))
     }
 
     fn run(&self, config: &Self::Config, context: &Context) -> Result<Outputs, StageError> {
         let pairs = pairs(&context.given())?;
+        let is_intraday = DataSet::open(context.input("chain")?)?.is_intraday(&context.store)?;
         let memos: Vec<BlobRef> = pairs
             .par_iter()
             .map(|(chain, greeks)| {
@@ -210,11 +220,11 @@ impl StageKind for OptionsSurface {
             .collect::<Result<_, StageError>>()?;
         let load = |i: usize| {
             let key = &partitions[i].key;
-            let (dates, rows) = decode(&context.store.blob(memos[i].blob)?)
+            let (times, rows) = decode(&context.store.blob(memos[i].blob)?, is_intraday)
                 .ok_or_else(|| StageError::new(format!("the memo of the smiles of `{}` is damaged", key.path())))?;
             Ok(vec![Series {
                 symbol: key.symbol()?.to_owned(),
-                dates,
+                times,
                 rows,
             }])
         };
@@ -298,13 +308,13 @@ fn smiles(
     greeks: &Partition,
     config: &OptionsSurfaceConfig,
     context: &Context,
-) -> Result<(Vec<Date>, Vec<Day>), StageError> {
+) -> Result<(Vec<SnapshotTime>, Vec<Day>), StageError> {
     context.check_cancelled()?;
     let (chain, greeks) = (chain.read(&context.store)?, greeks.read(&context.store)?);
     if chain.num_rows() != greeks.num_rows() {
         return Err(unlike());
     }
-    let dates = table::dates(&chain, "date")?;
+    let times = table::snapshot_times(&chain)?;
     let expiries = table::dates(&chain, "expiry")?;
     let roots = table::texts(&chain, "root")?;
     let calls = table::bools(&chain, "call")?;
@@ -317,7 +327,7 @@ fn smiles(
     let deltas = table::floats_or_nan(&greeks, "delta")?;
     let least = f64::from(config.least_days) / 365.0;
     let (mut days, mut rows) = (Vec::new(), Vec::new());
-    for day in table::runs(0..chain.num_rows(), |a, b| dates[a] == dates[b]) {
+    for day in table::runs(0..chain.num_rows(), |a, b| times[a] == times[b]) {
         let spot = spots[day.clone()]
             .iter()
             .copied()
@@ -329,7 +339,7 @@ fn smiles(
         }) {
             let i = group.start;
             let time = if years[i].is_nan() {
-                f64::from(expiries[i].0 - dates[i].0) / 365.0
+                f64::from(expiries[i].0 - times[i].date.0) / 365.0
             } else {
                 years[i]
             };
@@ -352,20 +362,24 @@ fn smiles(
             }
         }
         smiles.sort_by(|a, b| a.years.total_cmp(&b.years));
-        days.push(dates[day.start]);
+        let time = times[day.start];
+        days.push(time);
         rows.push(Day {
             underlying: spot,
             smiles,
+            date: time.instant.map(|_| time.date),
         });
     }
     Ok((days, rows))
 }
 
-/// Days as bytes: for each its date, the number of smiles, the underlying, and the three numbers of each smile.
-fn encode((dates, days): &(Vec<Date>, Vec<Day>)) -> Vec<u8> {
+/// Snapshots as bytes: for each its date (and instant, where there are several a day), the number of smiles, the underlying, and the three numbers
+/// of each smile.
+fn encode((times, days): &(Vec<SnapshotTime>, Vec<Day>)) -> Vec<u8> {
     let mut bytes = Vec::new();
-    for (date, day) in dates.iter().zip(days) {
-        bytes.extend(date.0.to_le_bytes());
+    for (time, day) in times.iter().zip(days) {
+        bytes.extend(time.date.0.to_le_bytes());
+        bytes.extend(time.instant.iter().flat_map(|instant| instant.to_le_bytes()));
         bytes.extend((day.smiles.len() as u32).to_le_bytes());
         bytes.extend(day.underlying.to_le_bytes());
         for smile in &day.smiles {
@@ -377,15 +391,20 @@ fn encode((dates, days): &(Vec<Date>, Vec<Day>)) -> Vec<u8> {
     bytes
 }
 
-fn decode(mut bytes: &[u8]) -> Option<(Vec<Date>, Vec<Day>)> {
+fn decode(mut bytes: &[u8], is_intraday: bool) -> Option<(Vec<SnapshotTime>, Vec<Day>)> {
     fn take<const N: usize>(bytes: &mut &[u8]) -> Option<[u8; N]> {
         let (value, rest) = bytes.split_first_chunk::<N>()?;
         *bytes = rest;
         Some(*value)
     }
-    let (mut dates, mut days) = (Vec::new(), Vec::new());
+    let (mut times, mut days) = (Vec::new(), Vec::new());
     while !bytes.is_empty() {
-        dates.push(Date(i32::from_le_bytes(take(&mut bytes)?)));
+        let date = Date(i32::from_le_bytes(take(&mut bytes)?));
+        let instant = match is_intraday {
+            true => Some(i64::from_le_bytes(take(&mut bytes)?)),
+            false => None,
+        };
+        times.push(SnapshotTime { date, instant });
         let n = u32::from_le_bytes(take(&mut bytes)?);
         let underlying = f64::from_le_bytes(take(&mut bytes)?);
         let mut smiles = Vec::new();
@@ -396,7 +415,11 @@ fn decode(mut bytes: &[u8]) -> Option<(Vec<Date>, Vec<Day>)> {
                 skew: f64::from_le_bytes(take(&mut bytes)?),
             });
         }
-        days.push(Day { underlying, smiles });
+        days.push(Day {
+            underlying,
+            smiles,
+            date: instant.map(|_| date),
+        });
     }
-    Some((dates, days))
+    Some((times, days))
 }

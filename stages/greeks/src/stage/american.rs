@@ -3,13 +3,14 @@
 use super::contracts::{only, with_forward};
 use super::curves::{Curves, MaxAge};
 use super::dividends::{self, CashDividend};
+use super::outputs::{self, KEYS};
 use super::ports;
 use super::time::TimeConfig;
 use crate::numerics::american::grid::{Dividend, Grid, on_grid};
 use crate::numerics::american::{Reason, Scheme, greeks};
 use crate::numerics::batch::Columns;
 use crate::numerics::formula::{Contract, Greeks};
-use arrow::array::{ArrayRef, RecordBatch};
+use arrow::array::RecordBatch;
 use datasets::contract::{Contracts, Exercise};
 use datasets::schema::GREEKS;
 use rayon::prelude::*;
@@ -24,7 +25,6 @@ use stages_core::{
 use stages_numerics::dispatch::InstructionSet;
 use stages_numerics::special::{log, log_ratio};
 use std::collections::BTreeMap;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 /// Configuration of `greeks/american`.
@@ -74,16 +74,17 @@ impl StageKind for American {
                 );
             }
         }
-        let provided = Provided::columns(PortType::Greeks, GREEKS.iter().map(|column| column.name));
+        let provided = ports::greeks(plan, GREEKS);
         Ok(BTreeMap::from([("greeks".to_owned(), provided)]))
     }
 
     fn run(&self, config: &Self::Config, context: &Context) -> Result<Outputs, StageError> {
         let chain = DataSet::open(context.input("chain")?)?;
-        let curves = Curves::open(&context.given())?.unwrap_or_default();
+        let is_intraday = chain.is_intraday(&context.store)?;
+        let curves = Curves::open(&context.given(), is_intraday)?.unwrap_or_default();
         let contracts = contracts::read(&chain.meta)?;
         only(Exercise::American, &contracts, Self::NAME)?;
-        let config = &of_chain(config, &contracts)?;
+        let config = &of_chain(config, &contracts, is_intraday)?;
         let settings = settings(config)?;
         let (done, total) = (AtomicU64::new(0), chain.partitions.len() as u64);
         let results: Vec<(Partition, [u64; Reason::ALL.len()])> = chain
@@ -139,8 +140,9 @@ impl StageKind for American {
 
     fn cached_share(&self, config: &Self::Config, given: &Given<'_>) -> Result<Option<Share>, StageError> {
         let chain = DataSet::open(given.input("chain")?)?;
-        let curves = Curves::open(given)?.unwrap_or_default();
-        let config = &of_chain(config, &contracts::read(&chain.meta)?)?;
+        let is_intraday = chain.is_intraday(given.store)?;
+        let curves = Curves::open(given, is_intraday)?.unwrap_or_default();
+        let config = &of_chain(config, &contracts::read(&chain.meta)?, is_intraday)?;
         let settings = settings(config)?;
         let memos: Vec<Memo> = chain
             .partitions
@@ -152,9 +154,9 @@ impl StageKind for American {
 }
 
 /// The configuration with the day count of the chain's contracts.
-fn of_chain(config: &AmericanConfig, contracts: &Contracts) -> Result<AmericanConfig, StageError> {
+fn of_chain(config: &AmericanConfig, contracts: &Contracts, is_intraday: bool) -> Result<AmericanConfig, StageError> {
     Ok(AmericanConfig {
-        time: config.time.of_chain(contracts)?,
+        time: config.time.of_chain(contracts, is_intraday)?,
         ..config.clone()
     })
 }
@@ -189,7 +191,7 @@ fn chain_greeks(
     curves: &Curves,
 ) -> Result<(RecordBatch, [u64; Reason::ALL.len()]), StageError> {
     let n = batch.num_rows();
-    let dates = table::dates(batch, "date")?;
+    let times = table::snapshot_times(batch)?;
     let expiries = table::dates(batch, "expiry")?;
     let roots = table::texts(batch, "root")?;
     let calls = table::bools(batch, "call")?;
@@ -204,18 +206,18 @@ fn chain_greeks(
     let mut with_cash: Vec<(usize, Vec<Dividend>, f64)> = Vec::new();
     for i in 0..n {
         if years[i].is_nan() {
-            years[i] = config.time.years(dates[i], expiries[i], roots.value(i));
+            years[i] = config.time.years(times[i], expiries[i], roots.value(i));
         }
         let t = years[i];
         rate[i] = if rate[i] > 0.0 && t > 0.0 {
             -log(rate[i]) / t
         } else {
-            curves.rate(dates[i], t)
+            curves.rate(times[i].date, t)
         };
         if rate[i].is_nan() {
             rate[i] = config.rate;
         }
-        let cash = dividends::ahead(&config.dividends, dates[i], expiries[i], t);
+        let cash = dividends::ahead(&config.dividends, times[i].date, expiries[i], t);
         if !cash.is_empty() {
             // The columns' method passes it by.
             with_cash.push((i, cash, std::mem::replace(&mut volatility[i], f64::NAN)));
@@ -254,15 +256,6 @@ fn chain_greeks(
     for reason in &values.reasons {
         counts[*reason as usize] += 1;
     }
-    let mut arrays: Vec<ArrayRef> = Vec::with_capacity(GREEKS.len());
-    for column in &GREEKS[..GREEKS.len() - values.greeks.len()] {
-        let array = batch
-            .column_by_name(column.name)
-            .ok_or_else(|| StageError::new(format!("the chain has no column `{}`", column.name)))?;
-        arrays.push(array.clone());
-    }
-    for column in &values.greeks {
-        arrays.push(Arc::new(table::nullable(column)));
-    }
-    Ok((RecordBatch::try_new(table::schema(GREEKS), arrays)?, counts))
+    let columns = GREEKS[KEYS.len()..].iter();
+    Ok((outputs::beside(batch, columns.zip(&values.greeks))?, counts))
 }

@@ -7,7 +7,7 @@ use super::ports;
 use super::time::TimeConfig;
 use crate::numerics::batch::{Columns, greeks};
 use crate::numerics::formula::Model;
-use arrow::array::{ArrayRef, RecordBatch};
+use arrow::array::RecordBatch;
 use datasets::contract::{Contracts, Exercise};
 use datasets::schema::Column;
 use rayon::prelude::*;
@@ -21,7 +21,6 @@ use stages_core::{
 };
 use stages_numerics::special::{exp, log, log_ratio};
 use std::collections::BTreeMap;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 /// Configuration of `greeks/analytic`.
@@ -95,16 +94,17 @@ impl StageKind for Analytic {
                 ));
             }
         }
-        let provided = Provided::columns(PortType::Greeks, config.columns().iter().map(|column| column.name));
+        let provided = ports::greeks(plan, &config.columns());
         Ok(BTreeMap::from([("greeks".to_owned(), provided)]))
     }
 
     fn run(&self, config: &Self::Config, context: &Context) -> Result<Outputs, StageError> {
         let chain = DataSet::open(context.input("chain")?)?;
-        let curves = Curves::open(&context.given())?.unwrap_or_default();
+        let is_intraday = chain.is_intraday(&context.store)?;
+        let curves = Curves::open(&context.given(), is_intraday)?.unwrap_or_default();
         let contracts = contracts::read(&chain.meta)?;
         only(Exercise::European, &contracts, Self::NAME)?;
-        let config = &of_chain(config, &contracts)?;
+        let config = &of_chain(config, &contracts, is_intraday)?;
         let settings = settings(config)?;
         let (done, total) = (AtomicU64::new(0), chain.partitions.len() as u64);
         let partitions: Vec<Partition> = chain
@@ -139,8 +139,9 @@ impl StageKind for Analytic {
 
     fn cached_share(&self, config: &Self::Config, given: &Given<'_>) -> Result<Option<Share>, StageError> {
         let chain = DataSet::open(given.input("chain")?)?;
-        let curves = Curves::open(given)?.unwrap_or_default();
-        let config = &of_chain(config, &contracts::read(&chain.meta)?)?;
+        let is_intraday = chain.is_intraday(given.store)?;
+        let curves = Curves::open(given, is_intraday)?.unwrap_or_default();
+        let config = &of_chain(config, &contracts::read(&chain.meta)?, is_intraday)?;
         let settings = settings(config)?;
         let memos: Vec<Memo> = chain
             .partitions
@@ -152,9 +153,9 @@ impl StageKind for Analytic {
 }
 
 /// The configuration with the day count of the chain's contracts.
-fn of_chain(config: &AnalyticConfig, contracts: &Contracts) -> Result<AnalyticConfig, StageError> {
+fn of_chain(config: &AnalyticConfig, contracts: &Contracts, is_intraday: bool) -> Result<AnalyticConfig, StageError> {
     Ok(AnalyticConfig {
-        time: config.time.of_chain(contracts)?,
+        time: config.time.of_chain(contracts, is_intraday)?,
         ..config.clone()
     })
 }
@@ -181,7 +182,7 @@ pub(super) fn chain_greeks(
     curves: &Curves,
 ) -> Result<RecordBatch, StageError> {
     let n = batch.num_rows();
-    let dates = table::dates(batch, "date")?;
+    let times = table::snapshot_times(batch)?;
     let expiries = table::dates(batch, "expiry")?;
     let roots = table::texts(batch, "root")?;
     let calls = table::bools(batch, "call")?;
@@ -195,13 +196,13 @@ pub(super) fn chain_greeks(
     let mut dividend_yield = vec![config.dividend_yield; n];
     for i in 0..n {
         if years[i].is_nan() {
-            years[i] = config.time.years(dates[i], expiries[i], roots.value(i));
+            years[i] = config.time.years(times[i], expiries[i], roots.value(i));
         }
         let t = years[i];
         rate[i] = if rate[i] > 0.0 && t > 0.0 {
             -log(rate[i]) / t
         } else {
-            curves.rate(dates[i], t)
+            curves.rate(times[i].date, t)
         };
         if rate[i].is_nan() {
             rate[i] = config.rate;
@@ -232,15 +233,6 @@ pub(super) fn chain_greeks(
         call: &call,
     };
     let values = outputs::select(&config.outputs, &columns, greeks(&columns, config.model), config.model);
-    let mut arrays: Vec<ArrayRef> = Vec::with_capacity(KEYS.len() + values.len());
-    for column in KEYS {
-        let array = batch
-            .column_by_name(column.name)
-            .ok_or_else(|| StageError::new(format!("the chain has no column `{}`", column.name)))?;
-        arrays.push(array.clone());
-    }
-    for column in &values {
-        arrays.push(Arc::new(table::nullable(column)));
-    }
-    Ok(RecordBatch::try_new(table::schema(&config.columns()), arrays)?)
+    let columns = config.outputs.iter().map(|output| output.column());
+    outputs::beside(batch, columns.zip(&values))
 }

@@ -19,15 +19,18 @@ impl Default for MaxAge {
     }
 }
 
-/// The curves of a rates data set, by date. A day without one has the last curve before it, never a later one.
+/// The curves of a rates data set, by date. A day without one has the last curve before it, never a later one; several snapshots of a day have
+/// that of the days before.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Curves {
     curves: Vec<(Date, Vec<(f64, f64)>)>,
+    /// True for a chain with several snapshots a day, which know the curves of the days before: that of a day is made at its end.
+    is_intraday: bool,
 }
 
 impl Curves {
     /// Reads the data set at the optional port `rates`.
-    pub fn open(given: &Given<'_>) -> Result<Option<Self>, StageError> {
+    pub fn open(given: &Given<'_>, is_intraday: bool) -> Result<Option<Self>, StageError> {
         let Some(input) = given.optional("rates") else {
             return Ok(None);
         };
@@ -42,7 +45,10 @@ impl Curves {
                 }
             }
         }
-        Ok(Some(Self::new(rows)))
+        Ok(Some(Self {
+            is_intraday,
+            ..Self::new(rows)
+        }))
     }
 
     /// From rows (date, tenor in years, rate).
@@ -55,12 +61,21 @@ impl Curves {
                 _ => curves.push((date, vec![(tenor, rate)])),
             }
         }
-        Self { curves }
+        Self {
+            curves,
+            is_intraday: false,
+        }
     }
 
-    /// The last curve up to `date`.
+    /// The number of curves that are known on `date`.
+    fn known(&self, date: Date) -> usize {
+        let last = date.plus(-i32::from(self.is_intraday));
+        self.curves.partition_point(|(day, _)| *day <= last)
+    }
+
+    /// The last curve known on `date`.
     fn as_of(&self, date: Date) -> &[(f64, f64)] {
-        let after = self.curves.partition_point(|(day, _)| *day <= date);
+        let after = self.known(date);
         after.checked_sub(1).map_or(&[], |i| &self.curves[i].1)
     }
 
@@ -85,7 +100,7 @@ impl Curves {
     /// The first of `dates` (ascending) whose curve is more than `days` days old, with the day of that curve.
     pub fn stale(&self, dates: impl IntoIterator<Item = Date>, days: u32) -> Option<(Date, Date)> {
         dates.into_iter().find_map(|date| {
-            let after = self.curves.partition_point(|(day, _)| *day <= date);
+            let after = self.known(date);
             let (last, _) = self.curves.get(after.checked_sub(1)?)?;
             (date.0 - last.0 > i32::try_from(days).unwrap_or(i32::MAX)).then_some((date, *last))
         })
@@ -98,11 +113,8 @@ impl Curves {
 
     /// All inputs of [`Curves::rate`] for the dates in `range`, as bytes for a memo's key.
     pub fn key(&self, range: DateRange) -> Vec<u8> {
-        let start = self
-            .curves
-            .partition_point(|(day, _)| *day <= range.from)
-            .saturating_sub(1);
-        let end = self.curves.partition_point(|(day, _)| *day <= range.to);
+        let start = self.known(range.from).saturating_sub(1);
+        let end = self.known(range.to);
         let mut bytes = Vec::new();
         for (date, curve) in self.curves.get(start..end).unwrap_or_default() {
             bytes.extend(date.0.to_le_bytes());
@@ -138,5 +150,20 @@ mod tests {
             curves.stale([Date(9), Date(19), Date(51), Date(60)], 30),
             Some((Date(51), Date(20)))
         );
+        let intraday = Curves {
+            is_intraday: true,
+            ..curves
+        };
+        assert!(intraday.rate(Date(10), 1.0).is_nan());
+        assert_eq!(
+            (intraday.rate(Date(20), 1.0), intraday.rate(Date(21), 1.0)),
+            (0.02, 0.03)
+        );
+        let later = Curves {
+            is_intraday: true,
+            ..later
+        };
+        assert_eq!(intraday.key(range(10, 20)), later.key(range(10, 20)));
+        assert_ne!(intraday.key(range(10, 21)), later.key(range(10, 21)));
     }
 }

@@ -2,11 +2,14 @@
 
 use crate::numerics::batch::{Columns, GreekColumns};
 use crate::numerics::formula::{Contract, Model, further};
+use arrow::array::RecordBatch;
+use arrow::datatypes::Schema;
 use datasets::schema::{Column, GREEKS, Type};
 use rayon::prelude::*;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use stages_core::ConfigProblem;
+use stages_core::{ConfigProblem, StageError, table};
+use std::sync::Arc;
 
 /// A column of Greeks. The first nine come from the batch kernel; the others follow from them row by row, and are null where time or volatility is 0.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
@@ -109,6 +112,19 @@ impl Output {
             Some(i) => &FURTHER[i],
         }
     }
+}
+
+/// A table of Greeks beside a chain: the key of its rows, and columns of values.
+pub(super) fn beside<'a>(
+    chain: &RecordBatch,
+    columns: impl IntoIterator<Item = (&'a Column, &'a Vec<f64>)>,
+) -> Result<RecordBatch, StageError> {
+    let (mut fields, mut arrays) = table::key_columns(chain, KEYS)?;
+    for (column, values) in columns {
+        fields.push(table::field(column));
+        arrays.push(Arc::new(table::nullable(values)));
+    }
+    Ok(RecordBatch::try_new(Arc::new(Schema::new(fields)), arrays)?)
 }
 
 /// Refuses an empty list, a repeated output, and a derivative by the yield in a model without one.

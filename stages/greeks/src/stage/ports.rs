@@ -1,6 +1,7 @@
 //! The ports that the stages of Greeks share.
 
-use stages_core::{ConfigProblem, InputPort, OutputPort, PortType, Ports};
+use datasets::schema::{Column, SNAPSHOT};
+use stages_core::{ConfigProblem, InputPort, OutputPort, PlanContext, PortType, Ports, Provided};
 
 pub(super) const PORTS: Ports = Ports {
     inputs: &[
@@ -25,6 +26,14 @@ pub(super) const PORTS: Ports = Ports {
         doc: "price, delta, gamma, vega, theta, rho, vanna, volga, charm, row by row beside the chain",
     }],
 };
+
+/// The columns of a table of Greeks, which has the instants of a chain that may have them.
+pub(super) fn greeks(plan: &PlanContext, columns: &[Column]) -> Provided {
+    let chain = plan.inputs.get("chain").and_then(|list| list.first());
+    let instants = chain.filter(|chain| chain.may_have(SNAPSHOT.name)).map(|_| &SNAPSHOT);
+    let columns = columns.iter().chain(instants);
+    Provided::columns(PortType::Greeks, columns.map(|column| column.name))
+}
 
 /// Refuses a number that is not an annual rate.
 pub(super) fn check_rates(rate: f64, dividend_yield: f64) -> Result<(), ConfigProblem> {

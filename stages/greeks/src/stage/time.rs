@@ -1,8 +1,8 @@
 //! Time to maturity.
 
-use datasets::Date;
-use datasets::calendar::{CalendarName, closes_early, expiry_of};
-use datasets::contract::{Contracts, Expires, Origin};
+use datasets::calendar::{CalendarName, expiry_of, local_hour};
+use datasets::contract::{Contracts, Expires, Origin, Terms};
+use datasets::{Date, SnapshotTime, TimeZone};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use stages_core::{ConfigProblem, StageError};
@@ -15,6 +15,9 @@ use std::fmt::Display;
 ///
 /// Calendar, settlement times and AM-settled classes are those of the chain's contracts. A key that is set and contradicts them is an error; where
 /// the chain states none, or only assumes them, the keys hold, and by default the calendar `us`, 16:00, and 9:30 for SPX.
+///
+/// In a chain with several snapshots a day, the hours count on every day, as with `hours`, from the snapshot's own local time in the time zone of
+/// the contracts (or of their calendar); `snapshot_hour` is an error there.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct TimeConfig {
@@ -32,6 +35,10 @@ pub struct TimeConfig {
     /// The exchange's calendar: `us`, `cboe`, `cme`, `eurex`, `sse`, `nse`, `hkex`, `always`, `weekends` or `none`; null for that of the chain's
     /// contracts.
     pub calendar: Option<CalendarName>,
+    /// The time zone in which snapshots have their hours, of a chain with several a day; no key of the configuration.
+    #[serde(skip_deserializing, skip_serializing_if = "Option::is_none")]
+    #[schemars(skip)]
+    pub(super) zone: Option<TimeZone>,
 }
 
 /// The AM-settled roots of chains that state no contracts.
@@ -84,11 +91,12 @@ impl TimeConfig {
         Ok(())
     }
 
-    /// The day count of the contracts of a chain: what is not set is theirs.
+    /// The day count of the contracts of a chain, which may have several snapshots a day: what is not set is theirs.
     ///
     /// # Errors
-    /// A key that contradicts the contracts, and contracts of several calendars or settlement times.
-    pub(super) fn of_chain(&self, contracts: &Contracts) -> Result<Self, StageError> {
+    /// A key that contradicts the contracts, and contracts of several calendars or settlement times; with several snapshots a day, an hour of the
+    /// snapshot, and contracts of several time zones or of none that is known.
+    pub(super) fn of_chain(&self, contracts: &Contracts, is_intraday: bool) -> Result<Self, StageError> {
         let mut time = self.clone();
         let mut morning = Vec::new();
         for (root, facts) in contracts.iter() {
@@ -165,24 +173,60 @@ impl TimeConfig {
         if time.morning_roots.is_none() && !contracts.classes.is_empty() {
             time.morning_roots = Some(morning);
         }
+        if is_intraday {
+            time.zone = Some(self.zone_of(contracts, time.calendar)?);
+        }
         Ok(time)
     }
 
-    /// Years from a snapshot on `date` to the settlement on `expiry`; 0 when that is over.
-    pub fn years(&self, date: Date, expiry: Date, root: &str) -> f64 {
+    /// The time zone of contracts of the exchange `calendar`.
+    fn zone_of(&self, contracts: &Contracts, calendar: Option<CalendarName>) -> Result<TimeZone, StageError> {
+        if let Some(hour) = self.snapshot_hour {
+            return Err(StageError::new(format!(
+                "`time: {{ snapshot_hour: {hour} }}` contradicts the chain, which has several snapshots a day, each with its own time"
+            ))
+            .hint("leave `snapshot_hour` out"));
+        }
+        let of_calendar = Terms {
+            calendar,
+            ..Terms::default()
+        };
+        let mut zones = contracts.iter().map(|(_, facts)| facts.terms.or(&of_calendar).zone());
+        let first = zones.next().unwrap_or_else(|| of_calendar.zone());
+        if zones.any(|zone| zone != first) {
+            return Err(
+                StageError::new("the chain's contracts have several time zones").hint("read them in two stages")
+            );
+        }
+        first.ok_or_else(|| {
+            StageError::new("the chain has several snapshots a day, and the time zone of its contracts is not known")
+                .hint("state `contract: { time_zone: America/New_York }`, or its own, in the stage that reads it")
+        })
+    }
+
+    /// Years from the snapshot `at` to the settlement on `expiry`; 0 when that is over.
+    pub fn years(&self, at: SnapshotTime, expiry: Date, root: &str) -> f64 {
         let calendar = self.calendar.unwrap_or(CalendarName::Us);
         let expiry = expiry_of(calendar, expiry);
-        let days = expiry.0 - date.0;
+        let days = expiry.0 - at.date.0;
         let mut time = f64::from(days);
-        if self.hours || days == 0 {
+        let instant = at.instant.zip(self.zone);
+        if self.hours || days == 0 || instant.is_some() {
             let close = self.settlement_hour.unwrap_or(SETTLEMENT);
             let settlement = if self.is_morning(root) {
                 self.morning_settlement_hour.unwrap_or(MORNING_SETTLEMENT)
             } else {
                 close
             };
-            let snapshot = self.snapshot_hour.unwrap_or(close - BEFORE_SETTLEMENT);
-            time += (hour(calendar, expiry, settlement) - hour(calendar, date, snapshot)) / 24.0;
+            let snapshot = match instant {
+                Some((instant, zone)) => zone.hours(instant, at.date),
+                None => local_hour(
+                    calendar,
+                    at.date,
+                    self.snapshot_hour.unwrap_or(close - BEFORE_SETTLEMENT),
+                ),
+            };
+            time += (local_hour(calendar, expiry, settlement) - snapshot) / 24.0;
         }
         (time / 365.0).max(0.0)
     }
@@ -196,15 +240,6 @@ impl TimeConfig {
     }
 }
 
-/// An hour as it is on a date.
-fn hour(calendar: CalendarName, date: Date, hour: f64) -> f64 {
-    if hour > 13.0 && closes_early(calendar, date) {
-        hour - 3.0
-    } else {
-        hour
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -214,12 +249,13 @@ mod tests {
     fn counts_days_and_the_last_hours() {
         let time = TimeConfig::default();
         let day: Date = "2019-04-15".parse().unwrap_or_default();
-        assert_eq!(time.years(day, day.plus(73), "SPXW"), 0.2);
-        assert_eq!(time.years(day, day, "SPXW"), 0.25 / 24.0 / 365.0);
-        assert_eq!(time.years(day, day, "SPX"), 0.0);
-        assert_eq!(time.years(day, day.plus(-1), "SPXW"), 0.0);
+        let at = SnapshotTime::of_day(day);
+        assert_eq!(time.years(at, day.plus(73), "SPXW"), 0.2);
+        assert_eq!(time.years(at, day, "SPXW"), 0.25 / 24.0 / 365.0);
+        assert_eq!(time.years(at, day, "SPX"), 0.0);
+        assert_eq!(time.years(at, day.plus(-1), "SPXW"), 0.0);
         let exact = TimeConfig { hours: true, ..time };
-        assert_eq!(exact.years(day, day.plus(1), "SPX"), (1.0 - 6.25 / 24.0) / 365.0);
+        assert_eq!(exact.years(at, day.plus(1), "SPX"), (1.0 - 6.25 / 24.0) / 365.0);
     }
 
     #[test]
@@ -228,20 +264,29 @@ mod tests {
         let date = |text: &str| text.parse::<Date>().unwrap_or_default();
         // A Saturday of the old monthly options, and Good Friday.
         assert_eq!(
-            time.years(date("2012-03-16"), date("2012-03-17"), "SPXW"),
+            time.years(SnapshotTime::of_day(date("2012-03-16")), date("2012-03-17"), "SPXW"),
             0.25 / 24.0 / 365.0
         );
-        assert_eq!(time.years(date("2019-04-15"), date("2019-04-19"), "SPXW"), 3.0 / 365.0);
+        assert_eq!(
+            time.years(SnapshotTime::of_day(date("2019-04-15")), date("2019-04-19"), "SPXW"),
+            3.0 / 365.0
+        );
         let none = TimeConfig {
             calendar: Some(CalendarName::None),
             ..time.clone()
         };
-        assert_eq!(none.years(date("2019-04-15"), date("2019-04-19"), "SPXW"), 4.0 / 365.0);
+        assert_eq!(
+            none.years(SnapshotTime::of_day(date("2019-04-15")), date("2019-04-19"), "SPXW"),
+            4.0 / 365.0
+        );
         // Christmas Eve: snapshot and settlement are both three hours early.
         let eve = date("2019-12-24");
-        assert_eq!(time.years(eve, eve, "SPXW"), 0.25 / 24.0 / 365.0);
+        assert_eq!(time.years(SnapshotTime::of_day(eve), eve, "SPXW"), 0.25 / 24.0 / 365.0);
         let exact = TimeConfig { hours: true, ..time };
-        assert_eq!(exact.years(eve.plus(-1), eve, "SPXW"), (1.0 - 2.75 / 24.0) / 365.0);
+        assert_eq!(
+            exact.years(SnapshotTime::of_day(eve.plus(-1)), eve, "SPXW"),
+            (1.0 - 2.75 / 24.0) / 365.0
+        );
     }
 
     fn chain_of(symbol: &str, roots: &[&str], calendar: CalendarName) -> Contracts {
@@ -261,14 +306,20 @@ mod tests {
     fn a_christmas_in_new_york_does_not_move_an_expiry_in_shanghai() {
         let date = |text: &str| text.parse::<Date>().unwrap_or_default();
         let sse = chain_of("510050", &["510050"], CalendarName::Sse);
-        let time = TimeConfig::default().of_chain(&sse).unwrap();
+        let time = TimeConfig::default().of_chain(&sse, false).unwrap();
         // The fourth Wednesday of December 2019.
         let expiry = date("2019-12-25");
-        assert_eq!(time.years(date("2019-12-24"), expiry, "510050"), 1.0 / 365.0);
-        assert_eq!(time.years(expiry, expiry, "510050"), 0.25 / 24.0 / 365.0);
+        assert_eq!(
+            time.years(SnapshotTime::of_day(date("2019-12-24")), expiry, "510050"),
+            1.0 / 365.0
+        );
+        assert_eq!(
+            time.years(SnapshotTime::of_day(expiry), expiry, "510050"),
+            0.25 / 24.0 / 365.0
+        );
         // What it was by the calendar of the United States.
         assert_eq!(
-            TimeConfig::default().years(date("2019-12-24"), expiry, "510050"),
+            TimeConfig::default().years(SnapshotTime::of_day(date("2019-12-24")), expiry, "510050"),
             0.25 / 24.0 / 365.0
         );
     }
@@ -276,12 +327,74 @@ mod tests {
     #[test]
     fn classes_settle_when_their_contracts_say() {
         let time = TimeConfig::default()
-            .of_chain(&chain_of("RUT", &["RUT", "RUTW"], CalendarName::Us))
+            .of_chain(&chain_of("RUT", &["RUT", "RUTW"], CalendarName::Us), false)
             .unwrap();
         let day: Date = "2019-06-21".parse().unwrap_or_default();
-        assert_eq!(time.years(day, day, "RUT"), 0.0);
-        assert_eq!(time.years(day, day, "RUTW"), 0.25 / 24.0 / 365.0);
+        let at = SnapshotTime::of_day(day);
+        assert_eq!(time.years(at, day, "RUT"), 0.0);
+        assert_eq!(time.years(at, day, "RUTW"), 0.25 / 24.0 / 365.0);
         assert_eq!(time.morning_roots, Some(vec!["RUT".to_owned()]));
+    }
+
+    #[test]
+    fn an_instant_has_its_own_hour() {
+        let date = |text: &str| text.parse::<Date>().unwrap_or_default();
+        let at = |day: &str, zone: &str, hours: f64| SnapshotTime {
+            date: date(day),
+            instant: TimeZone::named(zone).map(|zone| zone.instant(date(day), hours)),
+        };
+        let new_york = |day: &str, hours: f64| at(day, "America/New_York", hours);
+        let us = TimeConfig::default().of_chain(&Contracts::default(), true).unwrap();
+        // As a chain of one snapshot a day at that hour, in summer as in winter.
+        for day in ["2019-01-15", "2019-07-15", "2019-12-24"] {
+            let daily = TimeConfig {
+                hours: true,
+                snapshot_hour: Some(10.0),
+                ..TimeConfig::default()
+            };
+            for (ahead, root) in [(0, "SPXW"), (1, "SPX"), (40, "SPXW")] {
+                let expiry = date(day).plus(ahead);
+                let expected = daily.years(SnapshotTime::of_day(date(day)), expiry, root);
+                assert_eq!(us.years(new_york(day, 10.0), expiry, root), expected, "{day} {ahead}");
+            }
+        }
+        let expiry = date("2019-07-19");
+        assert_eq!(
+            us.years(new_york("2019-07-19", 15.75), expiry, "SPXW"),
+            0.25 / 24.0 / 365.0
+        );
+        assert_eq!(us.years(new_york("2019-07-19", 16.25), expiry, "SPXW"), 0.0);
+        // Of Christmas Eve's afternoon, the hours that were left.
+        let eve = date("2019-12-24");
+        assert_eq!(us.years(new_york("2019-12-24", 12.5), eve, "SPXW"), 0.5 / 24.0 / 365.0);
+        let sse = chain_of("510050", &["510050"], CalendarName::Sse);
+        let sse = TimeConfig::default().of_chain(&sse, true).unwrap();
+        let morning = at("2019-12-25", "Asia/Shanghai", 10.0);
+        assert_eq!(sse.years(morning, date("2019-12-25"), "510050"), 5.0 / 24.0 / 365.0);
+    }
+
+    #[test]
+    fn several_snapshots_a_day_need_a_zone_and_no_hour() {
+        let hour = TimeConfig {
+            snapshot_hour: Some(15.75),
+            ..TimeConfig::default()
+        };
+        assert!(hour.of_chain(&Contracts::default(), false).is_ok());
+        let err = hour.of_chain(&Contracts::default(), true).unwrap_err();
+        assert!(err.message.contains("snapshot_hour: 15.75"), "{err}");
+        let nowhere = TimeConfig {
+            calendar: Some(CalendarName::None),
+            ..TimeConfig::default()
+        };
+        let err = nowhere.of_chain(&Contracts::default(), true).unwrap_err();
+        assert!(err.message.contains("time zone"), "{err}");
+        let mut two = chain_of("SPX", &["SPX"], CalendarName::Us);
+        two.classes.extend(chain_of("SPX", &["SPXW"], CalendarName::Us).classes);
+        if let Some(facts) = two.classes.get_mut("SPXW") {
+            facts.terms.time_zone = Some("America/Chicago".to_owned());
+        }
+        let err = TimeConfig::default().of_chain(&two, true).unwrap_err();
+        assert!(err.message.contains("several time zones"), "{err}");
     }
 
     #[test]
@@ -292,7 +405,7 @@ mod tests {
             ..TimeConfig::default()
         };
         assert_eq!(
-            us.of_chain(&sse).unwrap_err().message,
+            us.of_chain(&sse, false).unwrap_err().message,
             "`time: { calendar: us }` contradicts the chain: of the contracts of 510050, calendar is sse (specification)"
         );
         let spx = chain_of("SPX", &["SPX", "SPXW"], CalendarName::Us);
@@ -300,18 +413,23 @@ mod tests {
             morning_roots: Some(Vec::new()),
             ..TimeConfig::default()
         };
-        assert!(none.of_chain(&spx).unwrap_err().message.contains("expires is am"));
+        assert!(
+            none.of_chain(&spx, false)
+                .unwrap_err()
+                .message
+                .contains("expires is am")
+        );
         let late = TimeConfig {
             settlement_hour: Some(16.25),
             ..TimeConfig::default()
         };
-        assert!(late.of_chain(&spx).unwrap_err().message.contains("16:00"));
+        assert!(late.of_chain(&spx, false).unwrap_err().message.contains("16:00"));
         // Cboe's days are those of the stock exchanges; and a chain without facts takes what is set.
         let cboe = TimeConfig {
             calendar: Some(CalendarName::Cboe),
             ..TimeConfig::default()
         };
-        assert!(cboe.of_chain(&spx).is_ok());
-        assert_eq!(us.of_chain(&Contracts::default()).unwrap(), us);
+        assert!(cboe.of_chain(&spx, false).is_ok());
+        assert_eq!(us.of_chain(&Contracts::default(), false).unwrap(), us);
     }
 }

@@ -4,7 +4,7 @@ use super::plot::plot;
 use super::read::Read;
 use crate::session::Session;
 use arrow::array::RecordBatch;
-use datasets::Date;
+use datasets::{Date, SnapshotTime};
 use runner_engine::Failure;
 use stages_core::table;
 use std::collections::BTreeMap;
@@ -19,20 +19,13 @@ struct Quote {
     volatility: f64,
 }
 
-/// A day and, of a chain by instant, the instant of a snapshot, microseconds UTC.
-type Snapshot = (Date, Option<i64>);
-
-fn quotes(batches: &[RecordBatch], volatility: &str) -> Result<(Option<Snapshot>, Vec<Quote>), Failure> {
+fn quotes(batches: &[RecordBatch], volatility: &str) -> Result<(Option<SnapshotTime>, Vec<Quote>), Failure> {
     let failed = |err: stages_core::StageError| Failure::usage(err.message);
-    let mut last: Option<Snapshot> = None;
+    let mut last: Option<SnapshotTime> = None;
     let mut quotes = Vec::new();
     for batch in batches {
-        let instants = table::snapshots(batch).map_err(failed)?;
-        let dates = table::dates(batch, "date").map_err(failed)?.into_iter().enumerate();
-        let snapshots: Vec<Snapshot> = dates
-            .map(|(i, date)| (date, instants.map(|instants| instants.value(i))))
-            .collect();
-        let Some(latest) = snapshots.iter().max().copied() else {
+        let times = table::snapshot_times(batch).map_err(failed)?;
+        let Some(latest) = times.iter().max().copied() else {
             continue;
         };
         if last.is_some_and(|last| latest < last) {
@@ -48,8 +41,8 @@ fn quotes(batches: &[RecordBatch], volatility: &str) -> Result<(Option<Snapshot>
         let calls = table::bools(batch, "call").map_err(failed)?;
         let underlyings = table::floats_or_nan(batch, "underlying").map_err(failed)?;
         let volatilities = table::floats_or_nan(batch, volatility).map_err(failed)?;
-        for (i, snapshot) in snapshots.into_iter().enumerate() {
-            if snapshot == latest {
+        for (i, time) in times.into_iter().enumerate() {
+            if time == latest {
                 quotes.push(Quote {
                     symbol: symbols.value(i).to_owned(),
                     expiry: expiries[i],
@@ -62,17 +55,6 @@ fn quotes(batches: &[RecordBatch], volatility: &str) -> Result<(Option<Snapshot>
         }
     }
     Ok((last, quotes))
-}
-
-/// The time of an instant, in UTC.
-fn instant_text(instant: i64) -> String {
-    let seconds = instant.div_euclid(1_000_000).rem_euclid(86_400);
-    format!(
-        " {:02}:{:02}:{:02} UTC",
-        seconds / 3600,
-        seconds / 60 % 60,
-        seconds % 60
-    )
 }
 
 /// Smile and term structure of the last snapshot: with the vendor's volatilities, or else with ours.
@@ -94,10 +76,10 @@ pub(super) fn plots(session: &Session, read: &Read) -> Result<String, Failure> {
             }
         }
     }
-    let Some((date, instant)) = snapshot else {
+    let Some(snapshot) = snapshot else {
         return Ok(String::new());
     };
-    let at = instant.map(instant_text).unwrap_or_default();
+    let date = snapshot.date;
     // Of several underlyings, the one with most quotes.
     let mut counts: BTreeMap<&str, usize> = BTreeMap::new();
     all.iter()
@@ -131,7 +113,7 @@ pub(super) fn plots(session: &Session, read: &Read) -> Result<String, Failure> {
             .collect::<Vec<_>>()
     };
     let smile = plot(
-        &format!("smile of {symbol} on {date}{at}, expiry {expiry} (c call, p put, * both; {whose})"),
+        &format!("smile of {symbol} on {snapshot}, expiry {expiry} (c call, p put, * both; {whose})"),
         &[('c', side(true)), ('p', side(false))],
         "strike",
         "volatility",
@@ -148,7 +130,7 @@ pub(super) fn plots(session: &Session, read: &Read) -> Result<String, Failure> {
         })
         .collect();
     let term = plot(
-        &format!("term structure of {symbol} on {date}{at}, at the strike nearest to the underlying"),
+        &format!("term structure of {symbol} on {snapshot}, at the strike nearest to the underlying"),
         &[('o', term)],
         "days to expiry",
         "volatility",

@@ -63,6 +63,7 @@ pub fn texts(batch: &RecordBatch, row: usize, but: Option<usize>) -> String {
 
 fn cell_text(column: &ArrayRef, row: usize) -> String {
     let options = FormatOptions::default().with_null("null");
+    let column = stages_core::table::displayed(column);
     let formatter = ArrayFormatter::try_new(column.as_ref(), &options).ok();
     formatter
         .and_then(|formatter| formatter.value(row).try_to_string().ok())

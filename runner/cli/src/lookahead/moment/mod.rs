@@ -9,6 +9,7 @@ pub use text::{named_in, of_name, of_texts};
 use arrow::array::{Array, ArrayRef, AsArray, RecordBatch};
 use arrow::datatypes::{DataType, Date32Type, Date64Type, Int32Type, Int64Type, TimeUnit};
 use datasets::Date;
+use datasets::schema::SNAPSHOT;
 use names::is_other_date_name;
 use std::fmt;
 use text::{iso, time_of_day};
@@ -32,7 +33,7 @@ impl Stamp {
         }
     }
 
-    fn instant(at: i64) -> Self {
+    pub fn instant(at: i64) -> Self {
         Self { start: at, end: at }
     }
 
@@ -98,6 +99,9 @@ pub fn of_batch(batch: &RecordBatch) -> Option<(usize, Vec<Stamp>)> {
         let epoch = is_date_name(fields[i].name());
         if let Some(mut stamps) = of_column(batch.column(i).as_ref(), epoch) {
             add_times(batch, i, &mut stamps);
+            if let Some(instants) = instants(batch) {
+                stamps = instants;
+            }
             return Some((i, stamps));
         }
     }
@@ -125,6 +129,12 @@ pub fn with_some_dates(batch: &RecordBatch) -> Option<String> {
 
 fn is_text(ty: &DataType) -> bool {
     matches!(ty, DataType::Utf8 | DataType::LargeUtf8 | DataType::Utf8View)
+}
+
+/// The instants of rows of which a column of days says less: those of the snapshots of a chain.
+pub fn instants(batch: &RecordBatch) -> Option<Vec<Stamp>> {
+    let column = batch.column_by_name(SNAPSHOT.name)?;
+    of_column(column.as_ref(), true).filter(|stamps| stamps.iter().all(|stamp| stamp.start == stamp.end))
 }
 
 /// A time of day in a column `time` beside a column of dates.
@@ -242,4 +252,24 @@ fn of_numbers(values: impl Iterator<Item = i64> + Clone) -> Option<Vec<Stamp>> {
         let of = |value: i64| range.contains(&value).then(|| Stamp::instant(value * times / by));
         values.clone().map(of).collect::<Option<Vec<_>>>().map(settle)
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use datasets::SnapshotTime;
+    use stages_core::table;
+
+    #[test]
+    fn the_rows_of_a_chain_are_known_at_their_snapshots() {
+        let batch = |instants: [Option<i64>; 2]| {
+            let times = instants.map(|instant| SnapshotTime { date: Date(2), instant });
+            RecordBatch::try_from_iter(table::time_columns(times)).unwrap()
+        };
+        let instants = [2 * DAY + 15 * 3600 * SECOND, 2 * DAY + 20 * 3600 * SECOND];
+        let (column, stamps) = of_batch(&batch(instants.map(Some))).unwrap();
+        assert_eq!((column, stamps), (0, instants.map(Stamp::instant).to_vec()));
+        let (_, stamps) = of_batch(&batch([None, None])).unwrap();
+        assert_eq!(stamps, [Stamp::day(Date(2)); 2]);
+    }
 }

@@ -112,7 +112,8 @@ impl Document {
             return false;
         };
         match &self.columns[column] {
-            Column::Days(_) => true,
+            // A row later by days would keep its instant.
+            Column::Days(_) => self.stamps.iter().all(|stamp| stamp.start < stamp.end),
             Column::Texts(codes, choices) => {
                 let last = self.stamps.iter().zip(codes).max();
                 last.is_some_and(|(stamp, code)| choices.get(*code as usize) == Some(&stamp.date().to_string()))

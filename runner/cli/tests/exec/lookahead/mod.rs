@@ -557,3 +557,38 @@ stages:
     let (code, found, _) = check(&project, &[]);
     assert_eq!((code, found), (1, vec!["apply".to_owned()]));
 }
+
+/// Of several snapshots a day, each row is known at its own: the last price of a day is not known at the first.
+#[test]
+fn a_later_snapshot_of_the_day_is_the_future() {
+    let pipeline = r#"
+version: 1
+name: snapshots
+params: { leaks: 1 }
+stages:
+  range:
+    run: >-
+      awk -F, -v leaks=${params.leaks} 'NR == 1 { print "date,snapshot,price"; next }
+      { n++; d[n] = $1; s[n] = $2; c[n] = $3; last[$1] = $3 }
+      END { for (i = 1; i <= n; i++) print d[i] "," s[i] "," (leaks ? last[d[i]] : c[i]) }' quotes.csv > ${outputs.prices}
+    files: [quotes.csv]
+    outputs: { prices: prices.csv }
+"#;
+    let project = Project::new(pipeline);
+    let mut quotes = "date,snapshot,close\n".to_owned();
+    for (i, line) in prices().lines().skip(1).enumerate() {
+        let date = line.split(',').next().unwrap();
+        for (k, time) in ["15:00:00", "20:45:00"].into_iter().enumerate() {
+            quotes.push_str(&format!("{date},{date}T{time}Z,{}\n", 100 + (7 * i + 3 * k) % 11));
+        }
+    }
+    project.write("quotes.csv", &quotes);
+    let ended = project.run(&["check", "lookahead", "p.yaml", "--json"]);
+    assert_eq!(ended.code, 1, "{}", ended.stderr);
+    let report: serde_json::Value = serde_json::from_str(&ended.stdout).unwrap();
+    let moved = &report["moved"][0];
+    assert_eq!(moved["column"], "price");
+    assert!(moved["date"].as_str().unwrap().ends_with(" 15:00:00"), "{moved}");
+    let ended = project.run(&["check", "lookahead", "p.yaml", "--set", "leaks=0"]);
+    assert_eq!(ended.code, 0, "{}{}", ended.stdout, ended.stderr);
+}

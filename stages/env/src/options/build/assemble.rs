@@ -12,7 +12,7 @@ use crate::options::strategies::Strategies;
 use crate::options::tables::{SPEC, SnapshotRows, Spec, part_files};
 use crate::options::{normalise, observation};
 use crate::spec::EnvSpec;
-use datasets::Date;
+use datasets::{Date, SnapshotTime};
 use rayon::prelude::*;
 use stages_core::StageError;
 
@@ -47,13 +47,17 @@ pub fn build<S: PartStore>(
         .collect::<Result<_, StageError>>()?;
     let left_out: usize = parts.iter().map(|part| part.left_out).sum();
     let chain = Chain::new(source, config, parts)?;
-    let dates = &chain.dates;
-    if let Some(i) = (1..dates.len()).find(|&i| dates[i] <= dates[i - 1]) {
+    let times = &chain.times;
+    let dates: &[Date] = &times.iter().map(|time| time.date).collect::<Vec<_>>();
+    if let Some(i) = (1..times.len()).find(|&i| times[i] <= times[i - 1]) {
         return Err(StageError::new(format!(
             "the chain's snapshots are not in order: {} follows {}",
-            dates[i],
-            dates[i - 1]
+            times[i],
+            times[i - 1]
         )));
+    }
+    if config.slate.min_days == 0 && !source.settlements.are_instants() {
+        return Err(config.slate.least_days().into());
     }
     if dates.len() < 2 {
         return Err(StageError::new(format!(
@@ -78,8 +82,9 @@ pub fn build<S: PartStore>(
         warnings.push(message);
     }
     let histories = chain.histories(source, config, store)?;
-    check_rates(source, dates, config.max_rates_age_days)?;
-    let (features, warm_up) = market_features(&source.features, dates, config.max_gaps, &mut warnings)?;
+    check_rates(source, times, config.max_rates_age_days)?;
+    warnings.extend(late_settlements(&chain, source));
+    let (features, warm_up) = market_features(&source.features, times, config.max_gaps, &mut warnings)?;
     let splits = split(dates, warm_up, config)?;
 
     let snapshots = || chain.parts.iter().flat_map(|part| &part.snapshots);
@@ -126,9 +131,9 @@ pub fn build<S: PartStore>(
     let own = |listing: &Listing| listing.contracts.len() - listing.carried;
     notes.push(format!(
         "{} snapshots from {} to {}, the first {warm_up} for the features' warm-up; {} of {slots} slots filled; {} contracts",
-        dates.len(),
-        dates[0],
-        dates[dates.len() - 1],
+        times.len(),
+        times[0],
+        times[times.len() - 1],
         slots - empty,
         chain.listings.iter().map(own).sum::<usize>(),
     ));
@@ -154,6 +159,7 @@ fn rows(part: &PartSnapshots, listing: &Listing, rate: &[f64], features: &[f32])
     };
     for snapshot in &part.snapshots {
         rows.dates.push(snapshot.date);
+        rows.instants.extend(snapshot.instant);
         rows.underlying.push(snapshot.underlying);
         rows.slate
             .extend(snapshot.slots.iter().map(|slot| index(slot.as_ref())));
@@ -167,9 +173,10 @@ fn rows(part: &PartSnapshots, listing: &Listing, rate: &[f64], features: &[f32])
 }
 
 /// Refuses snapshots whose last known rate is older than `most` days.
-fn check_rates(source: &MarketSource<'_>, dates: &[Date], most: u32) -> Result<(), StageError> {
-    for date in dates {
-        let known = source.rates.partition_point(|(day, _)| day <= date);
+fn check_rates(source: &MarketSource<'_>, times: &[SnapshotTime], most: u32) -> Result<(), StageError> {
+    for time in times {
+        let date = time.date;
+        let known = source.rates.partition_point(|(day, _)| *day <= time.last_known_day());
         let Some((last, _)) = known.checked_sub(1).map(|i| source.rates[i]) else {
             continue;
         };
@@ -186,26 +193,75 @@ fn check_rates(source: &MarketSource<'_>, dates: &[Date], most: u32) -> Result<(
     Ok(())
 }
 
+/// A warning of contracts that settle by a price of a later day, since no snapshot follows their settlement on its own.
+fn late_settlements(chain: &Chain, source: &MarketSource<'_>) -> Option<String> {
+    let mut late = 0;
+    for (part, listing) in chain.parts.iter().zip(&chain.listings) {
+        for (key, _) in listing.settled() {
+            let settlement = source.settlements.of(key.expiry, &key.root);
+            let at = part.snapshots.partition_point(|s| !settlement.is_over(s.time()));
+            late += usize::from(part.snapshots.get(at).is_some_and(|s| settlement.is_late(s.time())));
+        }
+    }
+    (late > 0).then(|| {
+        format!(
+            "{late} contracts settle by the underlying's price at the first snapshot of a later day: the chain has none between their settlement and the end of its day"
+        )
+    })
+}
+
+/// The value of a feature at snapshot `t`: of the same instant, or the same day. Beside several snapshots a day, that of a day is known at its end,
+/// and shown on the next day that has snapshots.
+fn value_at(column: &FeatureColumn, times: &[SnapshotTime], t: usize) -> Option<f64> {
+    let time = times[t];
+    let is_daily = column.values.first().is_some_and(|(of, _)| of.instant.is_none());
+    if time.instant.is_none() || !is_daily {
+        let row = column.values.partition_point(|(of, _)| *of < time);
+        return column
+            .values
+            .get(row)
+            .filter(|(of, _)| *of == time)
+            .map(|(_, value)| *value);
+    }
+    let start_of_day = times.partition_point(|other| other.date < time.date);
+    let day_before = match start_of_day.checked_sub(1) {
+        Some(before) => times[before].date,
+        // Before the first day, the last of a week.
+        None => time.date.plus(-7),
+    };
+    let known = column
+        .values
+        .partition_point(|(of, _)| of.date <= time.last_known_day());
+    let (of, value) = column.values.get(known.checked_sub(1)?)?;
+    (of.date >= day_before).then_some(*value)
+}
+
 /// Market features `[T, F]`, and the first snapshot at which every feature has had a value. Later gaps keep the last value; a feature with more than
 /// the share `most` of them is refused.
 fn market_features(
     columns: &[FeatureColumn],
-    dates: &[Date],
+    times: &[SnapshotTime],
     most: f64,
     warnings: &mut Vec<String>,
 ) -> Result<(Vec<f32>, usize), StageError> {
     let width = columns.len();
-    let mut out = vec![f32::NAN; dates.len() * width];
+    let mut out = vec![f32::NAN; times.len() * width];
     let mut warm_up = 0;
     let mut stale: Vec<String> = Vec::new();
     for (j, column) in columns.iter().enumerate() {
+        if column.values.iter().any(|(of, _)| of.instant.is_some()) && times.iter().all(|time| time.instant.is_none()) {
+            return Err(StageError::new(format!(
+                "the feature `{}` has several values a day, and the chain one snapshot",
+                column.name
+            ))
+            .hint("make the features from this very chain, or of daily bars"));
+        }
         let mut last = f32::NAN;
         let mut gaps = 0_usize;
         let mut first = None;
-        for (t, date) in dates.iter().enumerate() {
-            let row = column.values.partition_point(|(day, _)| day < date);
-            match column.values.get(row) {
-                Some(&(day, value)) if day == *date && value.is_finite() => {
+        for t in 0..times.len() {
+            match value_at(column, times, t) {
+                Some(value) if value.is_finite() => {
                     last = value as f32;
                     first.get_or_insert(t);
                 }
@@ -222,7 +278,7 @@ fn market_features(
             .hint("its window may be longer than the data, or its dates may be others; leave it out or shorten it")
         })?;
         warm_up = warm_up.max(first);
-        let after = dates.len() - first;
+        let after = times.len() - first;
         let share = gaps as f64 / after as f64;
         if share > most && after >= FEW_SNAPSHOTS {
             return Err(StageError::new(format!(
@@ -243,7 +299,7 @@ fn market_features(
     if !stale.is_empty() {
         warnings.push(format!(
             "features without a value show the last one known, at so many of {} snapshots: {}",
-            dates.len(),
+            times.len(),
             stale.join(", ")
         ));
     }

@@ -3,10 +3,10 @@
 use super::histories::{Listing, Part, PartState, QuotedHistories};
 use super::market_source::{Day, MarketSource};
 use super::part_store::{PartStore, Piece};
-use super::snapshots::PartSnapshots;
+use super::snapshots::{PartSnapshots, Snapshot};
 use crate::options::adjustment::{Adjustment, adjustments};
 use crate::options::config::OptionsConfig;
-use datasets::Date;
+use datasets::{Date, SnapshotTime};
 use rayon::prelude::*;
 use serde_json::json;
 use stages_core::StageError;
@@ -15,7 +15,16 @@ use std::collections::BTreeMap;
 /// The settings by which quotes are read.
 fn prices_key(source: &MarketSource<'_>, config: &OptionsConfig) -> serde_json::Value {
     let fills = &config.fills;
-    if source.left_out.is_empty() {
+    let settlements = &source.settlements;
+    if settlements.are_instants() {
+        json!([
+            fills.quotes,
+            fills.slippage,
+            fills.min_half_spread,
+            source.left_out,
+            settlements
+        ])
+    } else if source.left_out.is_empty() {
         json!([fills.quotes, fills.slippage, fills.min_half_spread])
     } else {
         json!([fills.quotes, fills.slippage, fills.min_half_spread, source.left_out])
@@ -32,7 +41,7 @@ pub(crate) fn part_snapshots<S: PartStore>(
     let key = cache::canonical_json(&json!([prices_key(source, config), config.slate]));
     let file = store.piece(Piece::Snapshots, part, key.as_bytes(), || {
         let (days, left_out) = days(source, part)?;
-        PartSnapshots::new(&days, left_out, config).encode()
+        PartSnapshots::new(&days, left_out, config, &source.settlements).encode()
     })?;
     PartSnapshots::decode(&store.bytes(&file)?)
 }
@@ -52,8 +61,8 @@ pub(crate) struct Chain {
     pub numbers: Vec<usize>,
     pub parts: Vec<PartSnapshots>,
     pub listings: Vec<Listing>,
-    /// The dates and, below, the rates by snapshot, over all parts.
-    pub dates: Vec<Date>,
+    /// The times and, below, the rates by snapshot, over all parts.
+    pub times: Vec<SnapshotTime>,
     pub rate: Vec<f64>,
     /// The adjustments for corporate actions, in order.
     pub adjustments: Vec<Adjustment>,
@@ -72,42 +81,35 @@ impl Chain {
             .filter(|(_, part)| !part.snapshots.is_empty())
             .unzip();
         let snapshots = || parts.iter().flat_map(|part| &part.snapshots);
-        let dates: Vec<Date> = snapshots().map(|snapshot| Date(snapshot.date)).collect();
+        let times: Vec<SnapshotTime> = snapshots().map(Snapshot::time).collect();
+        let dates: Vec<Date> = times.iter().map(|time| time.date).collect();
         let adjustments = adjustments(&source.actions, &source.symbol, &dates)?;
         let mut listings: Vec<Listing> = Vec::with_capacity(parts.len());
         let mut start = 0;
         for part in &parts {
             let end = start + part.snapshots.len();
-            // By the part's own snapshots, with the date of the snapshot before.
-            let own: Vec<(usize, i32, Adjustment)> = adjustments
+            // By the part's own snapshots, with the time of the snapshot before.
+            let own: Vec<(usize, SnapshotTime, Adjustment)> = adjustments
                 .iter()
                 .filter(|adjustment| adjustment.changes_contracts() && (start..end).contains(&adjustment.snapshot))
-                .map(|adjustment| {
-                    (
-                        adjustment.snapshot - start,
-                        dates[adjustment.snapshot - 1].0,
-                        *adjustment,
-                    )
-                })
+                .map(|adjustment| (adjustment.snapshot - start, times[adjustment.snapshot - 1], *adjustment))
                 .collect();
-            let next = match listings.last() {
-                Some(before) => before.after(part, &own),
-                None => Listing::default().after(part, &own),
-            };
-            listings.push(next);
+            let first = Listing::default();
+            let before = listings.last().unwrap_or(&first);
+            listings.push(before.after(part, &own, &source.settlements));
             start = end;
         }
-        let rate = dates
+        let rate = times
             .iter()
-            .map(|&date| {
-                let known = source.rates.partition_point(|&(day, _)| day <= date);
+            .map(|time| {
+                let known = source.rates.partition_point(|&(day, _)| day <= time.last_known_day());
                 known.checked_sub(1).map_or(config.rate, |i| source.rates[i].1)
             })
             .collect();
         Ok(Self {
             numbers,
             listings,
-            dates,
+            times,
             rate,
             parts,
             adjustments,
@@ -150,6 +152,7 @@ impl Chain {
                 curves: &self.parts[i].curves,
                 listing: &self.listings[i],
                 rate: &self.rate[range],
+                settlements: &source.settlements,
             })
             .collect();
         let mut ahead = ReadAhead::default();

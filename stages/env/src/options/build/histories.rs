@@ -7,11 +7,13 @@
 //! part depends on its own quotes and on the state before it, and on nothing later.
 
 use super::market_source::Day;
+use super::settlements::{Settlement, Settlements};
 use super::snapshots::{Class, ContractKey, Curve, PartSnapshots, Snapshot, curves};
 use crate::options::adjustment::{Adjustment, cents};
 use crate::options::config::Fills;
 use crate::options::tables::{ContractRows, Entry, last_values};
 use bytes::Bytes;
+use datasets::SnapshotTime;
 use stages_core::StageError;
 use stages_numerics::black_scholes::{greeks, intrinsic};
 use std::collections::BTreeMap;
@@ -23,8 +25,8 @@ pub(crate) struct Listing {
     pub contracts: Vec<(ContractKey, usize)>,
     /// The number of them, the first ones, that the part before left unexpired.
     pub carried: usize,
-    /// The last date of the part.
-    last: i32,
+    /// True for contracts that settle in the part: at their first snapshot at or after their settlement.
+    settles: Vec<bool>,
     /// The contracts that others become by an adjustment, by index.
     successors: BTreeMap<usize, Predecessor>,
 }
@@ -41,9 +43,14 @@ struct Predecessor {
 }
 
 impl Listing {
-    /// The contracts of a part that follows a part with these. `adjustments` are those at snapshots of the part, with the date of the snapshot before each:
+    /// The contracts of a part that follows a part with these. `adjustments` are those at snapshots of the part, with the time of the snapshot before each:
     /// every contract that can be held there is followed by the one that it becomes.
-    pub(crate) fn after(&self, part: &PartSnapshots, adjustments: &[(usize, i32, Adjustment)]) -> Self {
+    pub(crate) fn after(
+        &self,
+        part: &PartSnapshots,
+        adjustments: &[(usize, SnapshotTime, Adjustment)],
+        settlements: &Settlements,
+    ) -> Self {
         let mut contracts: Vec<(ContractKey, usize)> =
             self.unexpired().map(|i| (self.contracts[i].0.clone(), 0)).collect();
         let carried = contracts.len();
@@ -53,7 +60,7 @@ impl Listing {
             for (_, before, adjustment) in adjustments.iter().filter(|(at, ..)| *at == t) {
                 for index in 0..contracts.len() {
                     let key = &contracts[index].0;
-                    if key.expiry <= *before {
+                    if settlements.of(key.expiry, &key.root).is_over(*before) {
                         continue;
                     }
                     let strike = adjustment.strike(f64::from_bits(key.strike));
@@ -74,22 +81,27 @@ impl Listing {
                 }
             }
         }
+        let last = part.snapshots.last().map(Snapshot::time);
+        let is_over = |(key, _): &(ContractKey, usize)| {
+            last.is_some_and(|last| settlements.of(key.expiry, &key.root).is_over(last))
+        };
         Self {
+            settles: contracts.iter().map(is_over).collect(),
             contracts,
             carried,
-            last: part.last_date().unwrap_or(self.last),
             successors,
         }
     }
 
-    /// The contracts that the part leaves unexpired.
-    fn unexpired(&self) -> impl Iterator<Item = usize> {
-        (0..self.contracts.len()).filter(|&i| !self.settles(i))
+    /// The contracts that settle in the part.
+    pub(crate) fn settled(&self) -> impl Iterator<Item = &(ContractKey, usize)> {
+        let contracts = self.contracts.iter().zip(&self.settles);
+        contracts.filter(|(_, settles)| **settles).map(|(contract, _)| contract)
     }
 
-    /// Returns whether contract `i` settles in the part: at its first snapshot at or after its expiry.
-    fn settles(&self, i: usize) -> bool {
-        self.contracts[i].0.expiry <= self.last
+    /// The contracts that the part leaves unexpired.
+    fn unexpired(&self) -> impl Iterator<Item = usize> {
+        (0..self.contracts.len()).filter(|&i| !self.settles[i])
     }
 
     /// The index of each contract.
@@ -135,6 +147,7 @@ pub(crate) struct Part<'a> {
     pub listing: &'a Listing,
     /// The rate by snapshot of the part.
     pub rate: &'a [f64],
+    pub settlements: &'a Settlements,
 }
 
 impl Part<'_> {
@@ -186,7 +199,8 @@ impl Part<'_> {
     /// The number of entries of contract `i` in the part.
     fn len(&self, i: usize) -> usize {
         let (key, first) = &self.listing.contracts[i];
-        let settled = self.snapshots.partition_point(|s| s.date < key.expiry);
+        let settlement = self.settlements.of(key.expiry, &key.root);
+        let settled = self.snapshots.partition_point(|s| !settlement.is_over(s.time()));
         settled.min(self.snapshots.len() - 1) + 1 - first
     }
 
@@ -200,7 +214,8 @@ impl Part<'_> {
         }
         let mut curves = before.curves.clone();
         curves.extend(self.curves.iter().cloned());
-        curves.retain(|(expiry, _), _| *expiry > self.listing.last);
+        let last = self.snapshots.last().map(Snapshot::time);
+        curves.retain(|(expiry, root), _| last.is_none_or(|last| !self.settlements.of(*expiry, root).is_over(last)));
         Ok(PartState {
             contracts: self
                 .listing
@@ -251,7 +266,7 @@ impl QuotedHistories {
             curves: BTreeMap::new(),
         };
         for (t, day) in days.iter().enumerate() {
-            for (class, curve) in curves(day) {
+            for (class, curve) in curves(day, part.settlements) {
                 this.curves.entry(class).or_default().push((t, curve));
             }
             for quote in &day.quotes {
@@ -331,7 +346,8 @@ impl QuotedHistories {
             let history = History {
                 key,
                 first: *first,
-                settles: listing.settles(i),
+                settles: listing.settles[i],
+                settlement: part.settlements.of(key.expiry, &key.root),
                 part,
                 before: before.curves.get(&class),
                 curves: self.curves.get(&class).map_or(&[], Vec::as_slice),
@@ -340,6 +356,7 @@ impl QuotedHistories {
             rows.modelled.push(modelled);
             rows.root.push(key.root.clone());
             rows.expiry.push(key.expiry);
+            rows.settlement.extend(history.settlement.instant);
             rows.strike.push(f64::from_bits(key.strike));
             rows.call.push(key.call);
             rows.first.push(*first as u32);
@@ -356,6 +373,7 @@ struct History<'a> {
     key: &'a ContractKey,
     first: usize,
     settles: bool,
+    settlement: Settlement,
     part: &'a Part<'a>,
     /// The last curve before the part, and those in it by snapshot.
     before: Option<&'a Curve>,
@@ -394,7 +412,7 @@ impl History<'_> {
             let has_greeks =
                 entry.delta.is_finite() && entry.gamma.is_finite() && entry.vega.is_finite() && entry.theta.is_finite();
             if missing || !has_greeks {
-                let years = f64::from(self.key.expiry - snapshot.date) / 365.0;
+                let years = self.settlement.days(snapshot.time()) / 365.0;
                 let curve = self.curve(t);
                 let (forward, discount) = (
                     underlying * libm::exp(curve.carry * years),

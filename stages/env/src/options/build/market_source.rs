@@ -1,8 +1,9 @@
 //! The market data that tables are built from.
 
+use super::settlements::Settlements;
 use crate::options::config::{Fills, QuoteKind};
-use datasets::Date;
 use datasets::corporate_action::CorporateAction;
+use datasets::{Date, SnapshotTime};
 use stages_core::StageError;
 use std::collections::BTreeSet;
 
@@ -101,6 +102,8 @@ impl Quote {
 pub struct Day {
     /// Its date.
     pub date: Date,
+    /// Its instant, where the chain has several snapshots a day: microseconds since 1970 UTC.
+    pub instant: Option<i64>,
     /// The price of the underlying; NaN where it is not known, and then the snapshot is left out.
     pub underlying: f64,
     /// Option classes.
@@ -109,13 +112,29 @@ pub struct Day {
     pub quotes: Vec<Quote>,
 }
 
+impl Day {
+    /// The option class of a quote.
+    pub(crate) fn root(&self, quote: &Quote) -> &str {
+        self.roots.get(usize::from(quote.root)).map_or("", String::as_str)
+    }
+
+    /// Its time.
+    pub fn time(&self) -> SnapshotTime {
+        SnapshotTime {
+            date: self.date,
+            instant: self.instant,
+        }
+    }
+}
+
 /// A market feature.
 #[derive(Clone, Debug)]
 pub struct FeatureColumn {
     /// Its name.
     pub name: String,
-    /// Its values by date, ascending; NaN where it is null.
-    pub values: Vec<(Date, f64)>,
+    /// Its values by time, ascending; NaN where it is null. Those of days stand, beside a chain with several snapshots a day, for the ends of the
+    /// days: a snapshot shows that of the day before.
+    pub values: Vec<(SnapshotTime, f64)>,
 }
 
 /// The source of the data. The chain is read part by part, so that it need not fit into memory.
@@ -132,6 +151,8 @@ pub struct MarketSource<'a> {
     pub rates: Vec<(Date, f64)>,
     /// The corporate actions by which held contracts are adjusted.
     pub actions: Vec<CorporateAction>,
+    /// The settlement of contracts.
+    pub settlements: Settlements,
     /// The names of the chain's parts, in order.
     pub parts: Vec<String>,
     /// Reads a part: its snapshots, ascending, those of one part after those of the part before.

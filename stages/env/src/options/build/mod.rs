@@ -6,10 +6,12 @@ mod histories;
 mod market_source;
 mod part_store;
 mod selection;
+mod settlements;
 mod snapshots;
 
 pub use assemble::{Built, build};
 pub(super) use chain::{Chain, part_snapshots};
 pub use market_source::{Day, FeatureColumn, MarketSource, Quote};
 pub use part_store::{InMemory, PartStore, Piece};
+pub use settlements::Settlements;
 pub(super) use snapshots::PartSnapshots;

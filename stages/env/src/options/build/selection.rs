@@ -1,6 +1,7 @@
 //! Contract selection: the slate of a snapshot, by that snapshot's quotes alone.
 
 use super::market_source::{Day, Quote};
+use super::settlements::Settlements;
 use crate::options::config::{OptionsConfig, SlateFeature};
 use std::collections::BTreeMap;
 
@@ -22,11 +23,17 @@ pub(crate) struct Selection {
 /// Selects the slate of a day. For each target maturity: the class (expiry and root) whose days to expiry are nearest to it
 /// (then the one with more quotes, then the earlier), among those with a strike whose call and put both have a bid and an
 /// ask. In it, for each target delta: the quoted call and put whose absolute delta is nearest (then the lower strike).
-pub(crate) fn select(day: &Day, config: &OptionsConfig) -> Selection {
+pub(crate) fn select(day: &Day, config: &OptionsConfig, settlements: &Settlements) -> Selection {
     let slate = &config.slate;
     let mut classes: BTreeMap<(i32, u16), Vec<usize>> = BTreeMap::new();
+    let mut last_class = None;
+    let mut is_over = false;
     for (i, quote) in day.quotes.iter().enumerate() {
-        let eligible = quote.expiry - day.date.0 >= slate.min_days as i32;
+        if last_class != Some((quote.expiry, quote.root)) {
+            last_class = Some((quote.expiry, quote.root));
+            is_over = settlements.of(quote.expiry, day.root(quote)).is_over(day.time());
+        }
+        let eligible = quote.expiry - day.date.0 >= slate.min_days as i32 && !is_over;
         if eligible && quote.prices(&config.fills).two_sided() && quote.delta.is_finite() {
             classes.entry((quote.expiry, quote.root)).or_default().push(i);
         }
@@ -91,11 +98,17 @@ fn at_the_money(quotes: &[Quote], members: &[usize]) -> Option<Pair> {
 }
 
 /// A feature of a contract, raw.
-pub(crate) fn feature(feature: SlateFeature, quote: &Quote, day: &Day, config: &OptionsConfig) -> f64 {
+pub(crate) fn feature(
+    feature: SlateFeature,
+    quote: &Quote,
+    day: &Day,
+    config: &OptionsConfig,
+    settlements: &Settlements,
+) -> f64 {
     let prices = quote.prices(&config.fills);
     match feature {
         SlateFeature::Moneyness => libm::log(quote.strike / day.underlying),
-        SlateFeature::Years => f64::from(quote.expiry - day.date.0) / 365.0,
+        SlateFeature::Years => settlements.of(quote.expiry, day.root(quote)).days(day.time()) / 365.0,
         SlateFeature::ImpliedVolatility => quote.implied_volatility,
         SlateFeature::Mid => prices.mid / day.underlying,
         SlateFeature::Spread => (prices.ask - prices.bid) / prices.mid,

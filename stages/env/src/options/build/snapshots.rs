@@ -3,7 +3,9 @@
 
 use super::market_source::{Day, Quote};
 use super::selection::{feature, select};
+use super::settlements::Settlements;
 use crate::options::config::OptionsConfig;
+use datasets::{Date, SnapshotTime};
 use serde::{Deserialize, Serialize};
 use stages_core::StageError;
 use std::collections::BTreeMap;
@@ -23,7 +25,7 @@ impl ContractKey {
     pub(crate) fn new(day: &Day, quote: &Quote) -> Self {
         Self {
             expiry: quote.expiry,
-            root: day.roots.get(usize::from(quote.root)).cloned().unwrap_or_default(),
+            root: day.root(quote).to_owned(),
             strike: quote.strike.to_bits(),
             call: quote.call,
         }
@@ -35,6 +37,9 @@ impl ContractKey {
 pub(crate) struct Snapshot {
     /// Days since 1970-01-01.
     pub date: i32,
+    /// Microseconds since 1970 UTC, where there are several a day.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub instant: Option<i64>,
     #[serde(with = "bits64")]
     pub underlying: f64,
     /// `[K]`.
@@ -47,6 +52,13 @@ pub(crate) struct Snapshot {
 }
 
 impl Snapshot {
+    pub(crate) fn time(&self) -> SnapshotTime {
+        SnapshotTime {
+            date: Date(self.date),
+            instant: self.instant,
+        }
+    }
+
     /// The selected contracts, in the order in which they are numbered.
     pub(crate) fn contracts(&self) -> impl Iterator<Item = &ContractKey> {
         let pairs = self.at_the_money.iter().flatten().flat_map(|(call, put)| [call, put]);
@@ -67,19 +79,23 @@ pub(crate) struct Curve {
 }
 
 /// The curve of each class at a snapshot, from the first of its quotes that has a forward and a discount factor.
-pub(crate) fn curves(day: &Day) -> Vec<(Class, Curve)> {
+pub(crate) fn curves(day: &Day, settlements: &Settlements) -> Vec<(Class, Curve)> {
     let mut curves = Vec::new();
     let mut last_class = None;
     for quote in &day.quotes {
         let class = (quote.expiry, quote.root);
-        let years = f64::from(quote.expiry - day.date.0) / 365.0;
-        if last_class != Some(class) && quote.forward > 0.0 && quote.discount > 0.0 && years > 0.0 {
+        if last_class == Some(class) || !(quote.forward > 0.0 && quote.discount > 0.0) {
+            continue;
+        }
+        let root = day.root(quote).to_owned();
+        let years = settlements.of(quote.expiry, &root).days(day.time()) / 365.0;
+        if years > 0.0 {
             last_class = Some(class);
             let curve = Curve {
                 carry: libm::log(quote.forward / day.underlying) / years,
                 rate: -libm::log(quote.discount) / years,
             };
-            curves.push(((quote.expiry, ContractKey::new(day, quote).root), curve));
+            curves.push(((quote.expiry, root), curve));
         }
     }
     curves
@@ -97,23 +113,19 @@ pub(crate) struct PartSnapshots {
 
 impl PartSnapshots {
     /// `left_out` snapshots have no price of the underlying, and are not among `days`.
-    pub(crate) fn new(days: &[Day], left_out: usize, config: &OptionsConfig) -> Self {
-        let last = days.last().map_or(i32::MIN, |day| day.date.0);
+    pub(crate) fn new(days: &[Day], left_out: usize, config: &OptionsConfig, settlements: &Settlements) -> Self {
+        let last = days.last().map(Day::time);
+        let goes_on = |(expiry, root): &Class| last.is_some_and(|last| !settlements.of(*expiry, root).is_over(last));
         let mut all = BTreeMap::new();
         for day in days {
             // A class that appears again on a day has its curve of later on that day.
-            all.extend(curves(day));
+            all.extend(curves(day, settlements));
         }
         Self {
-            snapshots: days.iter().map(|day| snapshot(day, config)).collect(),
+            snapshots: days.iter().map(|day| snapshot(day, config, settlements)).collect(),
             left_out,
-            curves: all.into_iter().filter(|((expiry, _), _)| *expiry > last).collect(),
+            curves: all.into_iter().filter(|(class, _)| goes_on(class)).collect(),
         }
-    }
-
-    /// The last date; `None` without snapshots.
-    pub(crate) fn last_date(&self) -> Option<i32> {
-        self.snapshots.last().map(|snapshot| snapshot.date)
     }
 
     pub(crate) fn encode(&self) -> Result<Vec<u8>, StageError> {
@@ -126,18 +138,19 @@ impl PartSnapshots {
     }
 }
 
-fn snapshot(day: &Day, config: &OptionsConfig) -> Snapshot {
-    let selection = select(day, config);
+fn snapshot(day: &Day, config: &OptionsConfig, settlements: &Settlements) -> Snapshot {
+    let selection = select(day, config, settlements);
     let key = |i: usize| ContractKey::new(day, &day.quotes[i]);
     Snapshot {
         date: day.date.0,
+        instant: day.instant,
         underlying: day.underlying,
         features: selection
             .slots
             .iter()
             .flat_map(|slot| {
                 config.slate.features.iter().map(move |&name| match slot {
-                    Some(i) => feature(name, &day.quotes[*i], day, config) as f32,
+                    Some(i) => feature(name, &day.quotes[*i], day, config, settlements) as f32,
                     None => f32::NAN,
                 })
             })

@@ -205,6 +205,14 @@ impl OptionsEnv {
         test.last - test.first
     }
 
+    /// The snapshots of a test episode, and the days that they are on.
+    pub fn test_periods(&self) -> (usize, usize) {
+        let tables = &self.stepper.market.tables;
+        let test = tables.spec.splits.test;
+        let dates = &tables.dates[test.first..=test.last];
+        (dates.len(), dates.chunk_by(|a, b| a == b).count())
+    }
+
     /// Cash at the start of an episode.
     pub fn capital(&self) -> f64 {
         self.stepper.market.config.capital

@@ -4,7 +4,7 @@ use super::market::Market;
 use super::state::{Account, Counters, Line};
 use crate::options::reason::Reason;
 use crate::options::tables::Entry;
-use datasets::Date;
+use datasets::{Date, SnapshotTime};
 use serde::{Deserialize, Serialize};
 
 /// An account at a snapshot. Money is in the chain's currency; sums run from the episode's start.
@@ -12,6 +12,9 @@ use serde::{Deserialize, Serialize};
 pub struct Ledger {
     /// The snapshot's date.
     pub date: Date,
+    /// Its instant, where there are several a day: microseconds since 1970 UTC.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub instant: Option<i64>,
     /// Its index among the snapshots.
     pub snapshot: usize,
     /// Steps taken in the episode.
@@ -72,8 +75,8 @@ pub struct Position {
     pub call: bool,
     /// Contracts, negative if short.
     pub quantity: i32,
-    /// The date it was opened on.
-    pub opened: Date,
+    /// The snapshot it was opened at.
+    pub opened: SnapshotTime,
     /// Value of one unit.
     pub mark: f64,
     /// True if the mark is a model's, as there is no quote.
@@ -81,12 +84,22 @@ pub struct Position {
 }
 
 impl Ledger {
+    /// The snapshot's time.
+    pub fn time(&self) -> SnapshotTime {
+        SnapshotTime {
+            date: self.date,
+            instant: self.instant,
+        }
+    }
+
     /// The statement of an account.
     pub(super) fn new(market: &Market, account: &Account, lines: &[Line], counters: &Counters) -> Self {
         let t = account.t as usize;
         let now = market.tables.at(t);
+        let time = market.tables.time(t);
         Self {
-            date: Date(market.tables.dates[t]),
+            date: time.date,
+            instant: time.instant,
             snapshot: t,
             step: (account.t - account.first) as usize,
             underlying: now.underlying,
@@ -127,7 +140,7 @@ impl Position {
             strike: contract.strike,
             call: contract.call,
             quantity: line.quantity,
-            opened: Date(market.tables.dates[line.opened as usize]),
+            opened: market.tables.time(line.opened as usize),
             mark: entry.mark,
             model_mark: entry.source == Entry::MODEL,
         }

@@ -6,14 +6,19 @@
 use crate::ipc;
 use crate::options::adjustment::Adjustment;
 use crate::options::normalise;
-use crate::options::tables::{Entry, SPEC, Spec, part_files};
+use crate::options::tables::{Entry, SETTLEMENT, SPEC, Spec, part_files};
 use crate::spec::Normalisation;
 use arrow::array::{AsArray, RecordBatch};
 use arrow::buffer::ScalarBuffer;
-use arrow::datatypes::{Date32Type, Float32Type, Float64Type, Int32Type, UInt32Type};
+use arrow::datatypes::{Date32Type, Float32Type, Float64Type, Int32Type, TimestampMicrosecondType, UInt32Type};
 use bytes::Bytes;
+use datasets::schema::SNAPSHOT;
+use datasets::{Date, SnapshotTime};
 use stages_core::StageError;
 use std::collections::{BTreeMap, HashMap};
+
+/// The microseconds of a day.
+const DAY: f64 = 86_400e6;
 
 /// A contract that was on the slate.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -35,6 +40,8 @@ pub(crate) struct Tables {
     pub spec: Spec,
     /// Days since 1970-01-01.
     pub dates: Vec<i32>,
+    /// Microseconds since 1970 UTC; empty where there is one snapshot a day.
+    pub instants: Vec<i64>,
     pub underlying: Vec<f64>,
     /// Interest on 1 of cash to the next snapshot.
     pub accrual: Vec<f64>,
@@ -45,6 +52,8 @@ pub(crate) struct Tables {
     /// `[T, F + K G]`, normalised.
     pub rows: Vec<f32>,
     pub contracts: Vec<Contract>,
+    /// The instant of settlement of each contract, likewise.
+    settlements: Vec<i64>,
     /// The adjustments for corporate actions, by snapshot.
     pub adjusted: BTreeMap<u32, Adjusted>,
     /// The part of each snapshot.
@@ -133,6 +142,23 @@ impl Tables {
         self.rows.len() / self.dates.len()
     }
 
+    /// The time of snapshot `t`.
+    pub(crate) fn time(&self, t: usize) -> SnapshotTime {
+        SnapshotTime {
+            date: Date(self.dates[t]),
+            instant: self.instants.get(t).copied(),
+        }
+    }
+
+    /// Days from snapshot `t` to the settlement of a contract that is listed to `expiry`: of instants with their fraction.
+    #[inline]
+    pub(crate) fn days_left(&self, contract: u32, expiry: i32, t: usize) -> f64 {
+        match self.instants.get(t) {
+            None => f64::from(expiry - self.dates[t]),
+            Some(now) => (self.settlements[contract as usize] - now) as f64 / DAY,
+        }
+    }
+
     /// The observation of market and slate at snapshot `t`.
     pub(crate) fn row(&self, t: usize) -> &[f32] {
         let width = self.width();
@@ -178,6 +204,7 @@ struct Reader {
     slots: usize,
     pairs: usize,
     dates: Vec<i32>,
+    instants: Vec<i64>,
     underlying: Vec<f64>,
     rate: Vec<f64>,
     slate: Vec<i32>,
@@ -185,6 +212,7 @@ struct Reader {
     /// `[T, F + K G]`.
     raw: Vec<f32>,
     contracts: Vec<Contract>,
+    settlements: Vec<i64>,
     /// The classes of the contracts, where adjustments need them.
     roots: Option<Vec<String>>,
     /// The numbers of the contracts that the last part left unexpired.
@@ -199,12 +227,14 @@ impl Reader {
             slots,
             pairs,
             dates: Vec::new(),
+            instants: Vec::new(),
             underlying: Vec::new(),
             rate: Vec::new(),
             slate: Vec::new(),
             at_the_money: Vec::new(),
             raw: Vec::new(),
             contracts: Vec::new(),
+            settlements: Vec::new(),
             roots: None,
             alive: Vec::new(),
             part_of: Vec::new(),
@@ -220,12 +250,20 @@ impl Reader {
             return Err(mismatch());
         };
         self.dates.extend_from_slice(&dates);
+        if snapshots.column_by_name(SNAPSHOT.name).is_some() {
+            self.instants
+                .extend_from_slice(&ipc::numbers::<TimestampMicrosecondType>(snapshots, SNAPSHOT.name)?);
+        }
+        if !self.instants.is_empty() && self.instants.len() != self.dates.len() {
+            return Err(mismatch());
+        }
         self.underlying
             .extend_from_slice(&ipc::numbers::<Float64Type>(snapshots, "underlying")?);
         self.rate
             .extend_from_slice(&ipc::numbers::<Float64Type>(snapshots, "rate")?);
         self.part_of.resize(start + n, self.parts.len() as u32);
 
+        let last = (last, self.instants.last().copied());
         let numbers = self.contracts(paths, start, n, last)?;
         let number = |place: i32| match usize::try_from(place) {
             Err(_) => Ok(-1),
@@ -256,9 +294,19 @@ impl Reader {
         Ok(())
     }
 
-    /// Takes the contracts of a part of `n` snapshots from `start` on, the last of them on the date `last`; gives their
-    /// numbers.
-    fn contracts(&mut self, paths: &RecordBatch, start: usize, n: usize, last: i32) -> Result<Vec<u32>, StageError> {
+    /// Takes the contracts of a part of `n` snapshots from `start` on, the last of them on a date and, where there are several a day, at an
+    /// instant; gives their numbers.
+    fn contracts(
+        &mut self,
+        paths: &RecordBatch,
+        start: usize,
+        n: usize,
+        last: (i32, Option<i64>),
+    ) -> Result<Vec<u32>, StageError> {
+        let settlement = match last.1 {
+            Some(_) => ipc::numbers::<TimestampMicrosecondType>(paths, SETTLEMENT)?,
+            None => Vec::new().into(),
+        };
         let expiry = ipc::numbers::<Date32Type>(paths, "expiry")?;
         let strike = ipc::numbers::<Float64Type>(paths, "strike")?;
         let first = ipc::numbers::<UInt32Type>(paths, "first")?;
@@ -280,7 +328,10 @@ impl Reader {
         }
         for i in 0..paths.num_rows() {
             let (from, len) = (first[i] as usize, offsets[i + 1] - offsets[i]);
-            let settles = expiry[i] <= last;
+            let settles = match last {
+                (_, Some(last)) => settlement[i] <= last,
+                (last, None) => expiry[i] <= last,
+            };
             let carried = self.alive.get(i).copied();
             let whole = if settles { from + len <= n } else { from + len == n };
             if len == 0 || !whole || (carried.is_some() && from > 0) {
@@ -291,6 +342,7 @@ impl Reader {
                 if let (Some(all), Some(roots)) = (&mut self.roots, &roots) {
                     all.push(roots.value(i).to_owned());
                 }
+                self.settlements.extend(settlement.get(i));
                 self.contracts.push(Contract {
                     expiry: expiry[i],
                     strike: strike[i],
@@ -351,13 +403,15 @@ impl Reader {
         Ok(Tables {
             adjusted: adjusted(
                 &spec,
-                &dates,
+                dates.len(),
                 &self.contracts,
                 self.roots.as_deref().unwrap_or_default(),
             )?,
-            accrual: accruals(&dates, &rate),
+            accrual: accruals(&dates, &self.instants, &rate),
             spec,
             dates,
+            instants: self.instants,
+            settlements: self.settlements,
             underlying: self.underlying,
             slate: self.slate,
             at_the_money: self.at_the_money,
@@ -372,17 +426,16 @@ impl Reader {
 /// The adjustments, each with the contract that every contract held until then becomes.
 fn adjusted(
     spec: &Spec,
-    dates: &[i32],
+    snapshots: usize,
     contracts: &[Contract],
     roots: &[String],
 ) -> Result<BTreeMap<u32, Adjusted>, StageError> {
     let mut out = BTreeMap::new();
     for adjustment in &spec.adjustments {
         let t = adjustment.snapshot as u32;
-        let before = match (t as usize).checked_sub(1).and_then(|before| dates.get(before)) {
-            Some(before) if (t as usize) < dates.len() => *before,
-            _ => return Err(mismatch()),
-        };
+        if t == 0 || t as usize >= snapshots {
+            return Err(mismatch());
+        }
         let mut successors = HashMap::new();
         if adjustment.changes_contracts() {
             let key = |i: usize, strike: f64| {
@@ -397,7 +450,7 @@ fn adjusted(
                 .map(|i| (key(i, contracts[i].strike), i as u32))
                 .collect();
             for (i, contract) in contracts.iter().enumerate() {
-                if contract.first < t && contract.expiry > before {
+                if contract.first < t && contract.last >= t {
                     let successor = listed.get(&key(i, adjustment.strike(contract.strike))).copied();
                     let successor = successor.filter(|&to| {
                         let to = &contracts[to as usize];
@@ -414,11 +467,14 @@ fn adjusted(
 }
 
 /// Interest on 1 of cash to the next snapshot, at the present rate.
-fn accruals(dates: &[i32], rate: &[f64]) -> Vec<f64> {
+fn accruals(dates: &[i32], instants: &[i64], rate: &[f64]) -> Vec<f64> {
     (0..dates.len())
         .map(|t| {
-            let days = dates.get(t + 1).map_or(0, |next| next - dates[t]);
-            libm::expm1(rate[t] * f64::from(days) / 365.0)
+            let days = match instants.get(t) {
+                None => f64::from(dates.get(t + 1).map_or(0, |next| next - dates[t])),
+                Some(now) => instants.get(t + 1).map_or(0, |next| next - now) as f64 / DAY,
+            };
+            libm::expm1(rate[t] * days / 365.0)
         })
         .collect()
 }

@@ -23,7 +23,7 @@ pub(super) fn observe(market: &Market, account: &Account, lines: &[Line], terms:
         let units = f64::from(line.quantity) * market.multiplier * scale;
         let values: [f64; POSITION.len()] = [
             10.0 * (terms.strike / underlying - 1.0),
-            f64::from(terms.expiry - tables.dates[t]) / 30.0,
+            tables.days_left(line.contract, terms.expiry, t) / 30.0,
             units * underlying,
             10.0 * units * entry.mark,
             units * entry.delta * underlying,

@@ -2,8 +2,8 @@
 
 use super::*;
 use crate::options::strategies::{FIRST_OPEN, Leg, Strategies, Traded};
-use crate::options::synthetic::market;
-use crate::options::{Baseline, Fills, Ledger, MarginConfig, Position, RewardConfig, RewardKind, Sizing};
+use crate::options::synthetic::{intraday_market, market};
+use crate::options::{Baseline, Fills, Ledger, MarginConfig, Position, RewardConfig, RewardKind, Sizing, SlateConfig};
 
 /// The positions of a step between its trades and its end, found by the rules of the actions alone.
 fn held(env: &OptionsEnv, strategies: &Strategies, i: usize, action: u32, allowed: bool) -> (Vec<(u32, f64)>, f64) {
@@ -57,8 +57,11 @@ fn held(env: &OptionsEnv, strategies: &Strategies, i: usize, action: u32, allowe
 }
 
 fn check_identity(config: &OptionsConfig, seed: u64) -> Ledger {
-    let market = market(160, seed);
-    let mut env = env(&market, config, Split::Train, 3);
+    check_identity_of(&market(160, seed), config, seed)
+}
+
+fn check_identity_of(market: &SyntheticMarket, config: &OptionsConfig, seed: u64) -> Ledger {
+    let mut env = env(market, config, Split::Train, 3);
     let strategies = Strategies::new(config).unwrap();
     let mut out = Step::new(env.spec(), 3);
     env.reset(out.buffers());
@@ -150,6 +153,22 @@ fn profit_costs_and_interest_make_the_change() {
         ..config
     };
     check_identity(&tight, 3);
+}
+
+#[test]
+fn several_snapshots_a_day_are_accounted_for_like_days() {
+    let market = intraday_market(60, &[10.0, 12.5, 15.75], 5).unwrap();
+    let config = OptionsConfig {
+        slate: SlateConfig {
+            maturities: vec![0, 30],
+            min_days: 0,
+            ..SlateConfig::default()
+        },
+        episode_length: crate::options::EpisodeLength { least: 20, most: 60 },
+        ..OptionsConfig::default()
+    };
+    let end = check_identity_of(&market, &config, 5);
+    assert!(end.contracts_traded > 0.0 && end.interest != 0.0);
 }
 
 #[test]

@@ -1,10 +1,11 @@
 //! No look-ahead: later data change nothing that was observed or done before.
 
 use super::*;
-use crate::options::synthetic::market;
+use crate::options::synthetic::{intraday_market, market};
 use crate::options::tables::Entry;
+use datasets::SnapshotTime;
 
-/// All data after the first `n` days are others: prices, quotes, volatilities, Greeks, features, rates; some quotes vanish.
+/// All data after the first `n` snapshots are others: prices, quotes, volatilities, Greeks, features, rates; some quotes vanish.
 fn perturb(market: &SyntheticMarket, n: usize) -> SyntheticMarket {
     let mut other = market.clone();
     let mut random = Random::new(&[77]);
@@ -24,21 +25,43 @@ fn perturb(market: &SyntheticMarket, n: usize) -> SyntheticMarket {
             quote.discount *= 0.99;
         }
     }
+    // Daily values beside several snapshots a day are known at the end of their day.
+    let now = market.days[n - 1].time();
+    let is_later = |of: SnapshotTime| match of.instant {
+        Some(_) => of > now,
+        None => of.date > now.last_known_day(),
+    };
     for column in &mut other.features {
-        column.values[n..].iter_mut().for_each(|value| value.1 += 1.0);
+        let later = column.values.iter_mut().filter(|value| is_later(value.0));
+        later.for_each(|value| value.1 += 1.0);
     }
-    other.rates[n..].iter_mut().for_each(|rate| rate.1 += 0.02);
+    let later = other
+        .rates
+        .iter_mut()
+        .filter(|rate| is_later(SnapshotTime::of_day(rate.0)));
+    later.for_each(|rate| rate.1 += 0.02);
     other
 }
 
 #[test]
 fn the_future_changes_nothing() {
-    let (days, n) = (200, 185);
-    let truth = market(days, 11);
-    let other = perturb(&truth, n);
+    check(&market(200, 11), 185);
+}
+
+/// From the middle of a day on, and from its last snapshot on, whose features of the day are not known on it.
+#[test]
+fn the_future_changes_nothing_within_a_day() {
+    let market = intraday_market(70, &[10.0, 12.5, 15.75], 11).unwrap();
+    for n in [3 * 65 + 1, 3 * 65 + 3] {
+        check(&market, n);
+    }
+}
+
+fn check(truth: &SyntheticMarket, n: usize) {
+    let other = perturb(truth, n);
     let config = OptionsConfig::default();
     let (mut a, mut b) = (
-        env(&truth, &config, Split::Test, 4),
+        env(truth, &config, Split::Test, 4),
         env(&other, &config, Split::Test, 4),
     );
     // Fitted on training dates alone.

@@ -2,6 +2,7 @@
 
 mod accounting;
 mod golden;
+mod intraday;
 mod lookahead;
 mod restarts;
 mod rules;

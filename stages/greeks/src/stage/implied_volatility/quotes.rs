@@ -2,13 +2,13 @@
 
 use crate::numerics::parity::Pair;
 use arrow::array::{RecordBatch, StringArray};
-use datasets::Date;
+use datasets::{Date, SnapshotTime};
 use stages_core::{StageError, table};
 use std::ops::Range;
 
 /// The columns of a chain that the numerics read.
 pub(super) struct Quotes<'a> {
-    pub dates: Vec<Date>,
+    pub times: Vec<SnapshotTime>,
     pub expiries: Vec<Date>,
     pub roots: &'a StringArray,
     pub strikes: Vec<f64>,
@@ -23,7 +23,7 @@ impl<'a> Quotes<'a> {
     pub fn new(batch: &'a RecordBatch) -> Result<Self, StageError> {
         let calls = table::bools(batch, "call")?;
         Ok(Self {
-            dates: table::dates(batch, "date")?,
+            times: table::snapshot_times(batch)?,
             expiries: table::dates(batch, "expiry")?,
             roots: table::texts(batch, "root")?,
             strikes: table::floats_or_nan(batch, "strike")?,

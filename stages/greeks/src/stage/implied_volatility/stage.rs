@@ -28,7 +28,7 @@ const STATUSES: usize = Status::ALL.len();
 
 /// Adds time to maturity, forward, discount factor and implied volatility to an option chain.
 ///
-/// For every date, expiry and root, forward and discount factor come from put-call parity (see [`crate::numerics::parity`]) or from rates. The
+/// For every snapshot, expiry and root, forward and discount factor come from put-call parity (see [`crate::numerics::parity`]) or from rates. The
 /// price of a contract is its mid where it has a bid above 0 and an ask not below it, its last price where it has neither bid nor ask, and
 /// none otherwise. Where there is no implied volatility it is null and `iv_status` says why ([`Status`]); 8, `within_rounding`, marks a volatility that rounding
 /// of the price decides.
@@ -149,11 +149,12 @@ impl StageKind for ImpliedVolatility {
 
     fn run(&self, config: &Self::Config, context: &Context) -> Result<Outputs, StageError> {
         let chain = DataSet::open(context.input("chain")?)?;
-        let curves = Curves::open(&context.given())?;
+        let is_intraday = chain.is_intraday(&context.store)?;
+        let curves = Curves::open(&context.given(), is_intraday)?;
         let mut contracts = contracts::read(&chain.meta)?;
         warn_of_assumptions(context, &contracts, &config.time);
         Styles::new(config.style, &contracts)?;
-        let config = &of_chain(config, &contracts)?;
+        let config = &of_chain(config, &contracts, is_intraday)?;
         if config.forward == ForwardSource::Rates {
             let way_out = "use `forward: parity`, which takes it from calls and puts";
             only_carried(&contracts, "`forward: rates`", way_out)?;
@@ -232,9 +233,10 @@ impl StageKind for ImpliedVolatility {
 
     fn cached_share(&self, config: &Self::Config, given: &Given<'_>) -> Result<Option<Share>, StageError> {
         let chain = DataSet::open(given.input("chain")?)?;
-        let curves = Curves::open(given)?;
+        let is_intraday = chain.is_intraday(given.store)?;
+        let curves = Curves::open(given, is_intraday)?;
         let contracts = contracts::read(&chain.meta)?;
-        let config = &of_chain(config, &contracts)?;
+        let config = &of_chain(config, &contracts, is_intraday)?;
         let memos: Vec<Memo> = chain
             .partitions
             .iter()
@@ -248,9 +250,13 @@ impl StageKind for ImpliedVolatility {
 }
 
 /// The configuration with the day count of the chain's contracts.
-fn of_chain(config: &ImpliedVolatilityConfig, contracts: &Contracts) -> Result<ImpliedVolatilityConfig, StageError> {
+fn of_chain(
+    config: &ImpliedVolatilityConfig,
+    contracts: &Contracts,
+    is_intraday: bool,
+) -> Result<ImpliedVolatilityConfig, StageError> {
     Ok(ImpliedVolatilityConfig {
-        time: config.time.of_chain(contracts)?,
+        time: config.time.of_chain(contracts, is_intraday)?,
         ..config.clone()
     })
 }

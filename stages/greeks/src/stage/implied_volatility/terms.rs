@@ -1,4 +1,4 @@
-//! Price, forward, discount factor and time to maturity of every row of a day.
+//! Price, forward, discount factor and time to maturity of every row of a snapshot.
 
 use super::config::{ForwardSource, ImpliedVolatilityConfig};
 use super::conventions::Conventions;
@@ -19,21 +19,22 @@ pub(super) struct Terms {
     pub years: f64,
 }
 
-/// The terms of the rows of a day.
-pub(super) fn of_day(
+/// The terms of the rows of a snapshot.
+pub(super) fn of_snapshot(
     quotes: &Quotes<'_>,
-    day: Range<usize>,
+    rows: Range<usize>,
     config: &ImpliedVolatilityConfig,
     conventions: &Conventions,
     curves: Option<&Curves>,
 ) -> Vec<Terms> {
-    let date = quotes.dates[day.start];
-    let spot = quotes.spots[day.clone()]
+    let at = quotes.times[rows.start];
+    let date = at.date;
+    let spot = quotes.spots[rows.clone()]
         .iter()
         .copied()
         .find(|spot| *spot > 0.0)
         .unwrap_or(f64::NAN);
-    let groups = table::runs(day.clone(), |a, b| {
+    let groups = table::runs(rows.clone(), |a, b| {
         quotes.expiries[a] == quotes.expiries[b] && quotes.roots.value(a) == quotes.roots.value(b)
     });
     // American contracts with cash dividends: parity does not hold for them, and a yield fitted to it costs a grid for each.
@@ -51,7 +52,7 @@ pub(super) fn of_day(
         .map(|group| {
             let years = config
                 .time
-                .years(date, quotes.expiries[group.start], quotes.roots.value(group.start));
+                .years(at, quotes.expiries[group.start], quotes.roots.value(group.start));
             let rate = curves
                 .map(|curves| curves.rate(date, years))
                 .filter(|rate| !rate.is_nan());
@@ -104,7 +105,7 @@ pub(super) fn of_day(
             *carry = of_rates(expiry, group);
         }
     }
-    let mut terms = Vec::with_capacity(day.len());
+    let mut terms = Vec::with_capacity(rows.len());
     for ((group, expiry), carry) in groups.into_iter().zip(&expiries).zip(carry) {
         terms.extend(group.map(|i| Terms {
             price: quotes.price(i).0,

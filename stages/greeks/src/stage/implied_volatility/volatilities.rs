@@ -3,7 +3,7 @@
 use super::config::ImpliedVolatilityConfig;
 use super::conventions::{Conventions, Styles};
 use super::quotes::Quotes;
-use super::terms::{Terms, of_day};
+use super::terms::{Terms, of_snapshot};
 use crate::numerics::american;
 use crate::numerics::american::grid::{Dividend, Grid};
 use crate::numerics::formula::Contract;
@@ -13,7 +13,7 @@ use crate::stage::dividends;
 use arrow::array::{ArrayRef, Float64Array, RecordBatch, UInt8Array};
 use arrow::datatypes::{Field, Schema};
 use datasets::contract::Exercise;
-use datasets::schema::{IMPLIED_VOLATILITY, OPTION_CHAIN};
+use datasets::schema::{IMPLIED_VOLATILITY, OPTION_CHAIN, SNAPSHOT};
 use rayon::prelude::*;
 use stages_core::{StageError, table};
 use stages_numerics::dispatch::InstructionSet;
@@ -28,10 +28,10 @@ pub(super) fn add_volatility(
     curves: Option<&Curves>,
 ) -> Result<RecordBatch, StageError> {
     let quotes = Quotes::new(batch)?;
-    let days = table::runs(0..batch.num_rows(), |a, b| quotes.dates[a] == quotes.dates[b]);
-    let terms: Vec<Terms> = days
+    let snapshots = table::runs(0..batch.num_rows(), |a, b| quotes.times[a] == quotes.times[b]);
+    let terms: Vec<Terms> = snapshots
         .into_par_iter()
-        .flat_map_iter(|day| of_day(&quotes, day, config, conventions, curves))
+        .flat_map_iter(|rows| of_snapshot(&quotes, rows, config, conventions, curves))
         .collect();
     let values = |f: fn(&Terms) -> f64| terms.iter().map(f).collect::<Vec<f64>>();
     let (price, forward) = (values(|row| row.price), values(|row| row.forward));
@@ -96,7 +96,8 @@ pub(super) fn add_volatility(
     // The volatility keeps its position in the chain's schema; the other columns follow.
     let place = OPTION_CHAIN
         .iter()
-        .position(|column| column.name == "implied_volatility");
+        .position(|column| column.name == "implied_volatility")
+        .map(|place| place + usize::from(batch.column_by_name(SNAPSHOT.name).is_some()));
     for new in IMPLIED_VOLATILITY {
         let at = match place {
             Some(place) if new.name == "implied_volatility" && place <= fields.len() => place,
@@ -137,7 +138,9 @@ fn american_volatilities(
             let contracts: Vec<Contract> = (first..).zip(terms).map(|(i, terms)| contract(i, terms)).collect();
             let cash: Vec<Vec<Dividend>> = (first..)
                 .zip(terms)
-                .map(|(i, terms)| dividends::ahead(&config.dividends, quotes.dates[i], quotes.expiries[i], terms.years))
+                .map(|(i, terms)| {
+                    dividends::ahead(&config.dividends, quotes.times[i].date, quotes.expiries[i], terms.years)
+                })
                 .collect();
             // The columns' method passes those with cash by.
             for (price, cash) in prices.iter_mut().zip(&cash) {

@@ -1,21 +1,21 @@
-//! The surfaces of a partition's days.
+//! The surfaces of a partition's snapshots.
 
 use super::config::SurfaceConfig;
 use crate::numerics::formula::{Contract, black_76};
 use crate::numerics::surface::{Expiry, Nodes, Quote, Smile, Surface};
 use arrow::array::{RecordBatch, StringArray};
-use datasets::Date;
+use datasets::{Date, SnapshotTime};
 use rayon::prelude::*;
 use stages_core::{StageError, table};
 use stages_numerics::special::log_ratio;
 use std::ops::Range;
 
-/// Days and their surfaces.
-pub(super) type Days = Vec<(Date, Surface)>;
+/// Snapshots and their surfaces.
+pub(super) type Days = Vec<(SnapshotTime, Surface)>;
 
 /// The columns of a chain that a surface is fitted to.
 pub(super) struct Chain<'a> {
-    pub dates: Vec<Date>,
+    pub times: Vec<SnapshotTime>,
     expiries: Vec<Date>,
     roots: &'a StringArray,
     strikes: Vec<f64>,
@@ -36,17 +36,17 @@ impl<'a> Chain<'a> {
         };
         let n = batch.num_rows();
         let calls = table::bools(batch, "call")?;
-        let dates = table::dates(batch, "date")?;
+        let times = table::snapshot_times(batch)?;
         let expiries = table::dates(batch, "expiry")?;
         let roots = table::texts(batch, "root")?;
         let mut years = table::floats_if_any(batch, "years")?;
         for (i, years) in years.iter_mut().enumerate() {
             if years.is_nan() {
-                *years = config.time.years(dates[i], expiries[i], roots.value(i));
+                *years = config.time.years(times[i], expiries[i], roots.value(i));
             }
         }
         Ok(Self {
-            dates,
+            times,
             expiries,
             roots,
             strikes: table::floats_or_nan(batch, "strike")?,
@@ -114,7 +114,7 @@ impl<'a> Chain<'a> {
         })
     }
 
-    /// The surface of one day's rows.
+    /// The surface of one snapshot's rows.
     fn surface(&self, day: Range<usize>, config: &SurfaceConfig) -> Surface {
         let mut expiries: Vec<(f64, Vec<Quote>)> = Vec::new();
         for group in table::runs(day, |a, b| {
@@ -138,23 +138,24 @@ impl<'a> Chain<'a> {
     }
 }
 
-/// Fits every day of a partition.
+/// Fits every snapshot of a partition.
 pub(super) fn fit(batch: &RecordBatch, config: &SurfaceConfig) -> Result<Days, StageError> {
     let chain = Chain::new(batch, config)?;
     Ok(
-        table::runs(0..batch.num_rows(), |a, b| chain.dates[a] == chain.dates[b])
+        table::runs(0..batch.num_rows(), |a, b| chain.times[a] == chain.times[b])
             .into_par_iter()
-            .map(|day| (chain.dates[day.start], chain.surface(day, config)))
+            .map(|day| (chain.times[day.start], chain.surface(day, config)))
             .collect(),
     )
 }
 
-/// Writes for each day its date, its nodes and its expiries, and of each its time, quotes, residual and prices.
+/// Writes for each snapshot its date (and instant, where there are several a day), its nodes and its expiries, and of each its time, quotes, residual and prices.
 pub(super) fn encode(days: &Days) -> Vec<u8> {
     let mut bytes = Vec::new();
-    for (date, surface) in days {
+    for (time, surface) in days {
         let nodes = surface.nodes().logs();
-        bytes.extend(date.0.to_le_bytes());
+        bytes.extend(time.date.0.to_le_bytes());
+        bytes.extend(time.instant.iter().flat_map(|instant| instant.to_le_bytes()));
         for length in [nodes.len(), surface.expiries().len()] {
             bytes.extend((length as u32).to_le_bytes());
         }
@@ -171,7 +172,7 @@ pub(super) fn encode(days: &Days) -> Vec<u8> {
 }
 
 /// Reads the bytes of [`encode`]; `None` of others.
-pub(super) fn decode(mut bytes: &[u8]) -> Option<Days> {
+pub(super) fn decode(mut bytes: &[u8], is_intraday: bool) -> Option<Days> {
     fn take<const N: usize>(bytes: &mut &[u8]) -> Option<[u8; N]> {
         let (value, rest) = bytes.split_first_chunk::<N>()?;
         *bytes = rest;
@@ -180,6 +181,10 @@ pub(super) fn decode(mut bytes: &[u8]) -> Option<Days> {
     let mut days = Vec::new();
     while !bytes.is_empty() {
         let date = Date(i32::from_le_bytes(take(&mut bytes)?));
+        let instant = match is_intraday {
+            true => Some(i64::from_le_bytes(take(&mut bytes)?)),
+            false => None,
+        };
         let (nodes, n) = (
             u32::from_le_bytes(take(&mut bytes)?),
             u32::from_le_bytes(take(&mut bytes)?),
@@ -195,7 +200,7 @@ pub(super) fn decode(mut bytes: &[u8]) -> Option<Days> {
                 prices: (0..nodes).map(|_| next()).collect::<Option<_>>()?,
             });
         }
-        days.push((date, Surface::of(Nodes::of(logs), expiries)));
+        days.push((SnapshotTime { date, instant }, Surface::of(Nodes::of(logs), expiries)));
     }
     Some(days)
 }

@@ -4,7 +4,7 @@ use super::config::SurfaceConfig;
 use super::{days, tables};
 use arrow::array::RecordBatch;
 use cache::BlobRef;
-use datasets::schema::FEATURES;
+use datasets::schema::{FEATURES, SNAPSHOT};
 use rayon::prelude::*;
 use serde::Serialize;
 use serde_json::{Value, json};
@@ -16,7 +16,7 @@ use stages_core::{
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// Fits a surface of implied volatility without arbitrage to each day of an option chain ([`crate::numerics::surface`]).
+/// Fits a surface of implied volatility without arbitrage to each snapshot of an option chain ([`crate::numerics::surface`]).
 ///
 /// The chain comes out with the surface's volatility beside every contract (`iv_fitted`), which also takes the place of the implied volatility
 /// where a contract has none: such a mark is known by its `iv_status`, which stays what it was. The features are the surface at fixed maturities
@@ -45,7 +45,7 @@ impl StageKind for Surface {
             OutputPort {
                 name: "features",
                 ty: PortType::Features,
-                doc: "one row for each date: volatility at fixed maturities and deltas, such as `iv_30_put_25`",
+                doc: "one row for each snapshot: volatility at fixed maturities and deltas, such as `iv_30_put_25`",
             },
         ],
     };
@@ -90,6 +90,7 @@ impl StageKind for Surface {
                 }
             }
         }
+        let instants = chain.filter(|chain| chain.may_have(SNAPSHOT.name)).map(|_| &SNAPSHOT);
         let columns = chain.and_then(|chain| chain.columns.clone()).map(|mut columns| {
             columns.insert(tables::FITTED.to_owned());
             columns
@@ -98,7 +99,7 @@ impl StageKind for Surface {
             ty: PortType::OptionChain,
             columns,
         };
-        let fixed = FEATURES.iter().map(|column| column.name.to_owned());
+        let fixed = FEATURES.iter().chain(instants).map(|column| column.name.to_owned());
         let features = Provided::columns(PortType::Features, fixed.chain(config.features()));
         Ok(BTreeMap::from([
             ("chain".to_owned(), chain),
@@ -108,7 +109,8 @@ impl StageKind for Surface {
 
     fn run(&self, config: &Self::Config, context: &Context) -> Result<Outputs, StageError> {
         let chain = DataSet::open(context.input("chain")?)?;
-        let config = &of_chain(config, &chain)?;
+        let is_intraday = chain.is_intraday(&context.store)?;
+        let config = &of_chain(config, &chain, is_intraday)?;
         let (done, total) = (AtomicU64::new(0), chain.partitions.len() as u64);
         let (chains, features): (Vec<Partition>, Vec<Partition>) = chain
             .partitions
@@ -121,7 +123,7 @@ impl StageKind for Surface {
                 })?;
                 let surfaces = || {
                     let bytes = context.store.blob(blob.blob)?;
-                    days::decode(&bytes).ok_or_else(|| {
+                    days::decode(&bytes, is_intraday).ok_or_else(|| {
                         StageError::new(format!(
                             "the memo of the surfaces of `{}` has another format",
                             partition.key.path()
@@ -162,7 +164,7 @@ impl StageKind for Surface {
 
     fn cached_share(&self, config: &Self::Config, given: &Given<'_>) -> Result<Option<Share>, StageError> {
         let chain = DataSet::open(given.input("chain")?)?;
-        let config = &of_chain(config, &chain)?;
+        let config = &of_chain(config, &chain, chain.is_intraday(given.store)?)?;
         let memos: Vec<Memo> = chain
             .partitions
             .iter()
@@ -173,9 +175,9 @@ impl StageKind for Surface {
 }
 
 /// The configuration with the day count of the chain's contracts.
-fn of_chain(config: &SurfaceConfig, chain: &DataSet) -> Result<SurfaceConfig, StageError> {
+fn of_chain(config: &SurfaceConfig, chain: &DataSet, is_intraday: bool) -> Result<SurfaceConfig, StageError> {
     Ok(SurfaceConfig {
-        time: config.time.of_chain(&contracts::read(&chain.meta)?)?,
+        time: config.time.of_chain(&contracts::read(&chain.meta)?, is_intraday)?,
         ..config.clone()
     })
 }

@@ -3,9 +3,8 @@
 use super::config::SurfaceConfig;
 use super::days::{Chain, Days};
 use crate::numerics::surface::Surface;
-use arrow::array::{ArrayRef, Date32Array, RecordBatch, StringArray};
+use arrow::array::{ArrayRef, RecordBatch};
 use arrow::datatypes::{DataType, Field, Schema};
-use datasets::schema::FEATURES;
 use stages_core::{StageError, table};
 use std::sync::Arc;
 
@@ -17,10 +16,9 @@ pub(super) fn mark(batch: &RecordBatch, days: &Days, config: &SurfaceConfig) -> 
     let chain = Chain::new(batch, config)?;
     let none = Surface::default();
     let mut fitted = Vec::with_capacity(batch.num_rows());
-    for day in table::runs(0..batch.num_rows(), |a, b| chain.dates[a] == chain.dates[b]) {
-        let date = chain.dates[day.start];
+    for day in table::runs(0..batch.num_rows(), |a, b| chain.times[a] == chain.times[b]) {
         let surface = days
-            .binary_search_by_key(&date, |(date, _)| *date)
+            .binary_search_by_key(&chain.times[day.start], |(time, _)| *time)
             .map_or(&none, |i| &days[i].1);
         for expiry in table::runs(day, |a, b| chain.years[a] == chain.years[b]) {
             let smile = surface.at(chain.years[expiry.start]);
@@ -51,7 +49,7 @@ pub(super) fn mark(batch: &RecordBatch, days: &Days, config: &SurfaceConfig) -> 
     Ok(RecordBatch::try_new(Arc::new(Schema::new(fields)), arrays)?)
 }
 
-/// A row of features for each day, in the order of [`SurfaceConfig::features`].
+/// A row of features for each snapshot, in the order of [`SurfaceConfig::features`].
 pub(super) fn features(symbol: &str, days: &Days, config: &SurfaceConfig) -> Result<RecordBatch, StageError> {
     let names = config.features();
     let mut columns: Vec<Vec<f64>> = vec![Vec::with_capacity(days.len()); names.len()];
@@ -60,11 +58,8 @@ pub(super) fn features(symbol: &str, days: &Days, config: &SurfaceConfig) -> Res
             column.push(value);
         }
     }
-    let mut fields: Vec<Field> = FEATURES.iter().map(table::field).collect();
-    let mut arrays: Vec<ArrayRef> = vec![
-        Arc::new(StringArray::from(vec![symbol; days.len()])),
-        Arc::new(days.iter().map(|(date, _)| Some(date.0)).collect::<Date32Array>()),
-    ];
+    let times = days.iter().map(|(time, _)| *time);
+    let (mut fields, mut arrays) = table::feature_keys(std::iter::repeat_n(symbol, days.len()), times);
     for (name, column) in names.iter().zip(&columns) {
         fields.push(Field::new(name, DataType::Float64, true));
         arrays.push(Arc::new(table::nullable(column)));

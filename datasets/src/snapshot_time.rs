@@ -1,0 +1,149 @@
+//! The time of a snapshot of a chain, and the time zones of exchanges.
+
+use crate::Date;
+use chrono::{DateTime, NaiveDateTime, TimeDelta, TimeZone as _, Utc};
+use chrono_tz::Tz;
+use serde::{Deserialize, Serialize};
+use std::fmt;
+
+const SECOND: i64 = 1_000_000;
+const DAY: f64 = 86_400e6;
+const HOUR: f64 = 3_600e6;
+
+/// The time of a snapshot: its day in the time zone of the exchange and, of a chain with several snapshots a day, its instant. All snapshots of a
+/// chain have an instant, or none.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+pub struct SnapshotTime {
+    /// The day.
+    pub date: Date,
+    /// Microseconds since 1970-01-01 00:00 UTC.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub instant: Option<i64>,
+}
+
+impl SnapshotTime {
+    /// The only snapshot of a day.
+    pub const fn of_day(date: Date) -> Self {
+        Self { date, instant: None }
+    }
+
+    /// Days since 1970-01-01, for differences: of instants with their fraction, of days whole.
+    pub fn days(self) -> f64 {
+        match self.instant {
+            Some(instant) => instant as f64 / DAY,
+            None => f64::from(self.date.0),
+        }
+    }
+
+    /// The last day whose daily data (rates, bars, features of bars) may be used: the only snapshot of a day stands for that day; an instant
+    /// knows the days before its own, as daily data is known at the end of its day.
+    pub fn last_known_day(self) -> Date {
+        match self.instant {
+            Some(_) => self.date.plus(-1),
+            None => self.date,
+        }
+    }
+}
+
+impl fmt::Display for SnapshotTime {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.instant.and_then(DateTime::from_timestamp_micros) {
+            Some(instant) => f.pad(&instant.format("%Y-%m-%d %H:%M:%S%.f UTC").to_string()),
+            None => fmt::Display::fmt(&self.date, f),
+        }
+    }
+}
+
+/// A time zone of the IANA database.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct TimeZone(Tz);
+
+impl TimeZone {
+    /// The zone of an IANA name such as `America/New_York`; `None` if there is none.
+    pub fn named(name: &str) -> Option<Self> {
+        name.parse().ok().map(Self)
+    }
+
+    /// The local time of an instant, in hours after midnight of `date`.
+    pub fn hours(self, instant: i64, date: Date) -> f64 {
+        let utc = DateTime::<Utc>::from_timestamp_micros(instant).unwrap_or_default();
+        let local = utc.with_timezone(&self.0).naive_local();
+        micros(local.signed_duration_since(midnight(date))) as f64 / HOUR
+    }
+
+    /// The instant, in microseconds since 1970 UTC, at which the local time of `date` is `hours` after midnight. A time that is left out when clocks
+    /// go forward is as much later.
+    pub fn instant(self, date: Date, hours: f64) -> i64 {
+        let hour = TimeDelta::hours(1);
+        let local = midnight(date) + TimeDelta::microseconds((hours * HOUR).round() as i64);
+        let of = |local: &NaiveDateTime| self.0.from_local_datetime(local).earliest();
+        let (found, later) = (of(&local), of(&(local + hour)).map(|later| later - hour));
+        found
+            .or(later)
+            .map_or_else(|| local.and_utc().timestamp_micros(), |at| at.timestamp_micros())
+    }
+}
+
+impl fmt::Display for TimeZone {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(self.0.name())
+    }
+}
+
+impl Serialize for TimeZone {
+    fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_str(self)
+    }
+}
+
+fn midnight(date: Date) -> NaiveDateTime {
+    chrono::NaiveDate::from(date).and_time(chrono::NaiveTime::MIN)
+}
+
+fn micros(duration: TimeDelta) -> i64 {
+    duration
+        .num_microseconds()
+        .unwrap_or_else(|| duration.num_seconds().saturating_mul(SECOND))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn local_times_follow_the_clocks_of_the_zone() {
+        let zone = TimeZone::named("America/New_York").unwrap();
+        let date = |text: &str| text.parse::<Date>().unwrap();
+        for (day, hours, utc) in [
+            ("2019-01-15", 10.0, "2019-01-15 15:00:00 UTC"),
+            ("2019-07-15", 15.75, "2019-07-15 19:45:00 UTC"),
+            // At 2:30 on this day, clocks had gone from 2:00 to 3:00.
+            ("2019-03-10", 2.5, "2019-03-10 07:30:00 UTC"),
+        ] {
+            let instant = zone.instant(date(day), hours);
+            let at = SnapshotTime {
+                date: date(day),
+                instant: Some(instant),
+            };
+            assert_eq!(at.to_string(), utc);
+            if hours > 3.0 {
+                assert_eq!(zone.hours(instant, date(day)), hours);
+            }
+        }
+        let shanghai = TimeZone::named("Asia/Shanghai").unwrap();
+        assert_eq!(shanghai.hours(0, Date(0)), 8.0);
+        assert!(TimeZone::named("Mars/Olympus").is_none());
+    }
+
+    #[test]
+    fn days_are_known_at_their_end() {
+        let daily = SnapshotTime::of_day(Date(10));
+        let instant = SnapshotTime {
+            date: Date(10),
+            instant: Some(10 * 86_400_000_000 + 43_200_000_000),
+        };
+        assert_eq!((daily.days(), instant.days()), (10.0, 10.5));
+        assert_eq!((daily.last_known_day(), instant.last_known_day()), (Date(10), Date(9)));
+        assert!(SnapshotTime::of_day(Date(9)) < daily && daily < instant);
+    }
+}
