@@ -28,7 +28,8 @@ const STATUSES: usize = Status::ALL.len();
 
 /// Adds time to maturity, forward, discount factor and implied volatility to an option chain.
 ///
-/// For every snapshot, expiry and root, forward and discount factor come from put-call parity (see [`crate::numerics::parity`]) or from rates. The
+/// For every snapshot, expiry and root, forward and discount factor are the chain's, or come from put-call parity (see
+/// [`crate::numerics::parity`]) or from rates. The
 /// price of a contract is its mid where it has a bid above 0 and an ask not below it, its last price where it has neither bid nor ask, and
 /// none otherwise. Where there is no implied volatility it is null and `iv_status` says why ([`Status`]); 8, `within_rounding`, marks a volatility that rounding
 /// of the price decides.
@@ -85,12 +86,8 @@ impl StageKind for ImpliedVolatility {
                     .hint("write [-0.05, 0.25]"),
             );
         }
-        if !config.dividend_yield.is_finite() {
-            return Err(ConfigProblem::new(
-                "dividend_yield",
-                format!("{} is not a finite number", config.dividend_yield),
-            ));
-        }
+        config.dividend_yield.check("dividend_yield")?;
+        config.borrow_rate.check("borrow_rate")?;
         let chain = plan.inputs.get("chain").and_then(|list| list.first());
         if let Some(chain) = chain {
             let quoted = chain.may_have("bid") && chain.may_have("ask");
@@ -106,6 +103,12 @@ impl StageKind for ImpliedVolatility {
                     "`american` needs the underlying's price, which the chain lacks",
                 )
                 .hint("map `underlying` in the stage that reads the chain: early exercise is decided by it"));
+            }
+            if config.forward == ForwardSource::Column && !chain.may_have("forward") {
+                return Err(
+                    ConfigProblem::new("forward", "`column` needs a column `forward`, which the chain lacks")
+                        .hint("map `forward` in the stage that reads the chain, or leave the setting out"),
+                );
             }
             if config.forward == ForwardSource::Rates && !chain.may_have("underlying") {
                 return Err(ConfigProblem::new(
@@ -137,7 +140,7 @@ impl StageKind for ImpliedVolatility {
         let is_parity = match config.forward {
             ForwardSource::Auto => config.dividends.is_empty(),
             ForwardSource::Parity => true,
-            ForwardSource::Rates => false,
+            ForwardSource::Column | ForwardSource::Rates => false,
         };
         let is_dear = config.style == Style::American && is_parity;
         is_dear.then(|| RelativeCost {
@@ -281,6 +284,11 @@ fn memo(
     conventions: &Conventions,
     curves: Option<&Curves>,
 ) -> Result<Memo, StageError> {
+    let config = ImpliedVolatilityConfig {
+        dividend_yield: config.dividend_yield.of_partition(&partition.key),
+        borrow_rate: config.borrow_rate.of_partition(&partition.key),
+        ..config.clone()
+    };
     let settings = serde_json::to_value((config, conventions)).map_err(|err| StageError::new(err.to_string()))?;
     let settings = cache::canonical_json(&settings);
     let rates = curves.map(|curves| curves.key(partition.key.range));
