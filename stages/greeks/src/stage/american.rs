@@ -1,6 +1,6 @@
 //! `greeks/american`.
 
-use super::contracts::{only, with_forward};
+use super::contracts::{check_exercise, only, with_forward};
 use super::curves::{Curves, MaxAge};
 use super::dividends::{self, CashDividend};
 use super::outputs::{self, KEYS};
@@ -65,6 +65,8 @@ impl StageKind for American {
 
     fn check(&self, config: &Self::Config, plan: &PlanContext) -> Result<BTreeMap<String, Provided>, ConfigProblem> {
         config.time.check()?;
+        config.time.check_chain(plan)?;
+        check_exercise(Exercise::American, plan, Self::NAME)?;
         dividends::check(&config.dividends)?;
         ports::check_rates(config.rate, &config.dividend_yield, &config.borrow_rate)?;
         if let Some(chain) = plan.inputs.get("chain").and_then(|list| list.first()) {

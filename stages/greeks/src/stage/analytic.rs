@@ -1,6 +1,6 @@
 //! `greeks/analytic`.
 
-use super::contracts::{only, with_forward};
+use super::contracts::{check_exercise, only, with_forward};
 use super::curves::{Curves, MaxAge};
 use super::outputs::{self, KEYS, Output};
 use super::ports;
@@ -87,6 +87,8 @@ impl StageKind for Analytic {
 
     fn check(&self, config: &Self::Config, plan: &PlanContext) -> Result<BTreeMap<String, Provided>, ConfigProblem> {
         config.time.check()?;
+        config.time.check_chain(plan)?;
+        check_exercise(Exercise::European, plan, Self::NAME)?;
         ports::check_rates(config.rate, &config.dividend_yield, &config.borrow_rate)?;
         outputs::check(&config.outputs, config.model)?;
         if let Some(chain) = plan.inputs.get("chain").and_then(|list| list.first()) {

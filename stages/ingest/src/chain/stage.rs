@@ -68,10 +68,8 @@ impl StageKind for OptionChain {
             table_input::columns("underlying_path", &underlying, Table::Bars, &Chosen::Auto)?;
         }
         let Some(mut columns) = table_input::columns("path", &sources, Table::Chain, &chosen)? else {
-            return Ok(BTreeMap::from([(
-                "chain".to_owned(),
-                Provided::unknown(PortType::OptionChain),
-            )]));
+            let provided = config.with_contracts(Provided::unknown(PortType::OptionChain))?;
+            return Ok(BTreeMap::from([("chain".to_owned(), provided)]));
         };
         columns.extend(
             schema::OPTION_CHAIN
@@ -102,10 +100,8 @@ impl StageKind for OptionChain {
         }
         columns.insert("underlying".to_owned());
         columns.insert(schema::TRADABLE.name.to_owned());
-        Ok(BTreeMap::from([(
-            "chain".to_owned(),
-            Provided::columns(PortType::OptionChain, columns),
-        )]))
+        let provided = config.with_contracts(Provided::columns(PortType::OptionChain, columns))?;
+        Ok(BTreeMap::from([("chain".to_owned(), provided)]))
     }
 
     fn sources(&self, config: &ChainConfig, base: &Path) -> Result<Vec<Source>, ConfigProblem> {

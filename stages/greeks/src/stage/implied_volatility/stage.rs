@@ -66,6 +66,7 @@ impl StageKind for ImpliedVolatility {
 
     fn check(&self, config: &Self::Config, plan: &PlanContext) -> Result<BTreeMap<String, Provided>, ConfigProblem> {
         config.time.check()?;
+        config.time.check_chain(plan)?;
         dividends::check(&config.dividends)?;
         let positive = |name: &str, value: f64| {
             if value > 0.0 && value.is_finite() {
@@ -90,6 +91,18 @@ impl StageKind for ImpliedVolatility {
         config.borrow_rate.check("borrow_rate")?;
         let chain = plan.inputs.get("chain").and_then(|list| list.first());
         if let Some(chain) = chain {
+            if let (Some(wanted), Some(exercise)) = (config.style.exercise(), chain.exercise)
+                && wanted != exercise
+            {
+                return Err(ConfigProblem::new(
+                    "style",
+                    format!(
+                        "`style: {wanted}` contradicts the chain, whose contracts are {exercise} ({})",
+                        Origin::Config
+                    ),
+                )
+                .hint("leave `style` out, or correct `contract` in the stage that reads the chain"));
+            }
             let quoted = chain.may_have("bid") && chain.may_have("ask");
             if !quoted && !chain.may_have("last") {
                 return Err(
@@ -125,14 +138,12 @@ impl StageKind for ImpliedVolatility {
                 ),
             );
         }
-        let columns = chain.and_then(|chain| chain.columns.clone()).map(|mut columns| {
+        let mut provided = chain
+            .cloned()
+            .unwrap_or_else(|| Provided::unknown(PortType::OptionChain));
+        if let Some(columns) = &mut provided.columns {
             columns.extend(IMPLIED_VOLATILITY.iter().map(|column| column.name.to_owned()));
-            columns
-        });
-        let provided = Provided {
-            ty: PortType::OptionChain,
-            columns,
-        };
+        }
         Ok(BTreeMap::from([("chain".to_owned(), provided)]))
     }
 
