@@ -54,7 +54,7 @@ impl Yield {
             Self::All(value) => vec![*value],
             Self::BySymbol(symbols) => symbols.values().flat_map(SymbolYield::values).collect(),
         };
-        match values.iter().find(|value| !(value.abs() <= 10.0)) {
+        match values.iter().find(|value| !(-10.0..=10.0).contains(*value)) {
             Some(bad) => Err(problem(format!("{bad} is not an annual rate"))),
             None if values.is_empty() => Err(problem("it names no rate".to_owned())),
             None => Ok(()),
