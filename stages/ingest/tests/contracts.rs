@@ -107,7 +107,7 @@ fn a_hand_described_layout_says_what_it_assumed() {
 #[test]
 fn a_plan_knows_the_configured_contracts() {
     let bench = Bench::new();
-    bench.file("a.csv", &quotes(&[("SPX", "SPX"), ("SPX", "SPXW")]));
+    bench.file("a.csv", quotes(&[("SPX", "SPX"), ("SPX", "SPXW")]));
     let planned = |with: Value| {
         let mut whole = json!({ "path": "a.csv" });
         whole.as_object_mut().unwrap().extend(with.as_object().unwrap().clone());
