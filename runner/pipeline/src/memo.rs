@@ -23,9 +23,10 @@ use super::run_stage::{Reads, in_order};
 use super::source::{self, Texts};
 use super::tools::{Finder, Request};
 use cache::{BlobDigest, BlobRef};
-use serde::Deserialize as _;
+use serde::Deserialize;
+use serde::de::DeserializeOwned;
 use serde::de::value::{Error as Unknown, StrDeserializer};
-use stages_core::{PlanContext, PortType, Provided, Source};
+use stages_core::{PlanContext, Provided, Source};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -35,7 +36,7 @@ use std::time::Duration;
 /// build of the program.
 pub fn memo_name(file: &Path, options: &LoadOptions, program: &str) -> Vec<u8> {
     let mut out = Writer::default();
-    out.text("runner 2026-11 resolved pipeline v3");
+    out.text("runner 2026-11 resolved pipeline v4");
     out.text(program);
     out.path(file);
     out.path(&load::folder_of(file));
@@ -158,6 +159,8 @@ fn pack_node(out: &mut Writer, node: &Node, reads: &Reads) {
         out.list(provided.columns.as_ref(), |out, columns| {
             out.list(columns, |out, column| out.text(column));
         });
+        out.option_text(provided.exercise.map(|exercise| exercise.name()));
+        out.option_text(provided.calendar.map(|calendar| calendar.name()));
     });
     out.option(node.resources.threads.map(|threads| threads as u64));
     out.option(node.resources.memory);
@@ -215,8 +218,16 @@ fn digest(from: &mut Reader) -> Option<BlobDigest> {
     from.array().map(BlobDigest::from_bytes)
 }
 
-fn port_type(name: &str) -> Option<PortType> {
-    PortType::deserialize(StrDeserializer::<Unknown>::new(name)).ok()
+/// A value that is written as its name.
+fn word<'de, T: Deserialize<'de>>(name: &'de str) -> Option<T> {
+    T::deserialize(StrDeserializer::<Unknown>::new(name)).ok()
+}
+
+fn option_word<T: DeserializeOwned>(from: &mut Reader) -> Option<Option<T>> {
+    match from.option_text()? {
+        None => Some(None),
+        Some(name) => T::deserialize(StrDeserializer::<Unknown>::new(&name)).ok().map(Some),
+    }
 }
 
 fn small(from: &mut Reader) -> Option<u32> {
@@ -303,8 +314,10 @@ fn unpack_node(
             let ty = from.text()?;
             let columns: Vec<_> = from.list(|from| from.list(Reader::text))?;
             let provided = Provided {
-                ty: port_type(&ty)?,
+                ty: word(&ty)?,
                 columns: columns.into_iter().next(),
+                exercise: option_word(from)?,
+                calendar: option_word(from)?,
             };
             Some((name, provided))
         })?,

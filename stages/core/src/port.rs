@@ -1,5 +1,7 @@
 //! Ports: the named, typed inputs and outputs of a stage kind.
 
+use datasets::calendar::CalendarName;
+use datasets::contract::Exercise;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeSet;
 
@@ -92,20 +94,29 @@ pub struct Provided {
     pub ty: PortType,
     /// The columns that will have values; `None` when that is only known once it has run.
     pub columns: Option<BTreeSet<String>>,
+    /// The exercise style that a configuration states for all contracts of a chain.
+    pub exercise: Option<Exercise>,
+    /// The calendar that it states for them.
+    pub calendar: Option<CalendarName>,
 }
 
 impl Provided {
     /// An output of this type with these columns.
     pub fn columns<S: Into<String>>(ty: PortType, columns: impl IntoIterator<Item = S>) -> Self {
         Self {
-            ty,
             columns: Some(columns.into_iter().map(Into::into).collect()),
+            ..Self::unknown(ty)
         }
     }
 
     /// An output of this type, its columns not known before it has run.
     pub fn unknown(ty: PortType) -> Self {
-        Self { ty, columns: None }
+        Self {
+            ty,
+            columns: None,
+            exercise: None,
+            calendar: None,
+        }
     }
 
     /// Returns whether the column may have values: false only when it is known not to.

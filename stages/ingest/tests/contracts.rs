@@ -6,6 +6,7 @@ mod common;
 
 use arrow::array::{ArrayRef, Float32Array, Float64Array, RecordBatch, StringArray};
 use common::{Bench, Done, floats};
+use datasets::calendar::CalendarName;
 use datasets::contract::{Contracts, Exercise, Expires, Origin, Settlement};
 use serde_json::{Value, json};
 use std::sync::Arc;
@@ -100,6 +101,26 @@ fn a_hand_described_layout_says_what_it_assumed() {
     ] {
         assert!(warning.contains(part), "{warning}");
     }
+}
+
+/// A plan knows what is configured for all classes, and nothing of what classes have of their own.
+#[test]
+fn a_plan_knows_the_configured_contracts() {
+    let bench = Bench::new();
+    bench.file("a.csv", quotes(&[("SPX", "SPX"), ("SPX", "SPXW")]));
+    let planned = |with: Value| {
+        let mut whole = json!({ "path": "a.csv" });
+        whole.as_object_mut().unwrap().extend(with.as_object().unwrap().clone());
+        let chain = &bench.check(CHAIN, whole).unwrap()["chain"];
+        (chain.exercise, chain.calendar)
+    };
+    assert_eq!(planned(json!({})), (None, None));
+    let short = json!({ "exercise": "american", "calendar": "sse" });
+    assert_eq!(planned(short), (Some(Exercise::American), Some(CalendarName::Sse)));
+    let same = json!({ "contract": { "exercise": "american", "roots": { "SPXW": { "exercise": "american" } } } });
+    assert_eq!(planned(same), (Some(Exercise::American), None));
+    let other = json!({ "contract": { "exercise": "american", "roots": { "SPXW": { "exercise": "european" } } } });
+    assert_eq!(planned(other), (None, None));
 }
 
 /// The block and its short forms say the same; both at once must agree.

@@ -1,11 +1,13 @@
 //! `greeks/american`.
 
-use super::contracts::{only, with_forward};
+use super::contracts::{check_exercise, only, with_forward};
 use super::curves::{Curves, MaxAge};
 use super::dividends::{self, CashDividend};
 use super::outputs::{self, KEYS};
 use super::ports;
+use super::stated::{Stated, yields};
 use super::time::TimeConfig;
+use super::yields::Yield;
 use crate::numerics::american::grid::{Dividend, Grid, on_grid};
 use crate::numerics::american::{Reason, Scheme, greeks};
 use crate::numerics::batch::Columns;
@@ -34,11 +36,15 @@ pub struct AmericanConfig {
     /// Interest rate, continuously compounded, annual, decimal: used where the chain has no discount factor and `rates` is not connected or
     /// has no rate for the date.
     pub rate: f64,
-    /// Continuous yield of the underlying, annual, decimal: used where the chain has no forward. With a forward the yield is
-    /// `r - ln(F/S)/T`.
-    pub dividend_yield: f64,
+    /// Continuous yield of the underlying, annual, decimal: used where the chain has neither a forward nor a yield. With a forward the yield is
+    /// `r - ln(F/S)/T`. A number, or by symbol a number or `{ DATE: VALUE, … }`, each value from its date on. One that contradicts a yield of the chain
+    /// is an error.
+    pub dividend_yield: Yield,
+    /// Continuous rate of borrowing the underlying, stated as `dividend_yield` is, to which it adds.
+    #[serde(skip_serializing_if = "Yield::is_unset")]
+    pub borrow_rate: Yield,
     /// Cash dividends of the underlying. A contract that lives to see one is priced by integrals or on a grid, its spot falling by the amount on the
-    /// ex-date (see [`crate::numerics::american::grid`]), and its yield is `dividend_yield` alone: a forward holds the cash already.
+    /// ex-date (see [`crate::numerics::american::grid`]), and its yield is that of the chain or `dividend_yield`: a forward holds the cash already.
     pub dividends: Vec<CashDividend>,
     /// The day count of the time to maturity where the chain has no `years`.
     pub time: TimeConfig,
@@ -59,8 +65,10 @@ impl StageKind for American {
 
     fn check(&self, config: &Self::Config, plan: &PlanContext) -> Result<BTreeMap<String, Provided>, ConfigProblem> {
         config.time.check()?;
+        config.time.check_chain(plan)?;
+        check_exercise(Exercise::American, plan, Self::NAME)?;
         dividends::check(&config.dividends)?;
-        ports::check_rates(config.rate, config.dividend_yield)?;
+        ports::check_rates(config.rate, &config.dividend_yield, &config.borrow_rate)?;
         if let Some(chain) = plan.inputs.get("chain").and_then(|list| list.first()) {
             if !chain.may_have("implied_volatility") {
                 return Err(ConfigProblem::new("", "the chain at `chain` has no implied volatility").hint(
@@ -85,13 +93,13 @@ impl StageKind for American {
         let contracts = contracts::read(&chain.meta)?;
         only(Exercise::American, &contracts, Self::NAME)?;
         let config = &of_chain(config, &contracts, is_intraday)?;
-        let settings = settings(config)?;
         let (done, total) = (AtomicU64::new(0), chain.partitions.len() as u64);
         let results: Vec<(Partition, [u64; Reason::ALL.len()])> = chain
             .partitions
             .par_iter()
             .map(|partition| {
                 context.check_cancelled()?;
+                let settings = settings(config, partition)?;
                 // The counts are in a memo of their own, as a table from the cache has none.
                 let mut counts = None;
                 let blob = context.memo(&memo(partition, &settings, &curves), || {
@@ -143,12 +151,11 @@ impl StageKind for American {
         let is_intraday = chain.is_intraday(given.store)?;
         let curves = Curves::open(given, is_intraday)?.unwrap_or_default();
         let config = &of_chain(config, &contracts::read(&chain.meta)?, is_intraday)?;
-        let settings = settings(config)?;
         let memos: Vec<Memo> = chain
             .partitions
             .iter()
-            .map(|partition| memo(partition, &settings, &curves))
-            .collect();
+            .map(|partition| Ok(memo(partition, &settings(config, partition)?, &curves)))
+            .collect::<Result<_, StageError>>()?;
         Share::of_memos("partitions", given, &memos).map(Some)
     }
 }
@@ -161,7 +168,13 @@ fn of_chain(config: &AmericanConfig, contracts: &Contracts, is_intraday: bool) -
     })
 }
 
-fn settings(config: &AmericanConfig) -> Result<String, StageError> {
+/// The configuration as a partition reads it.
+fn settings(config: &AmericanConfig, partition: &Partition) -> Result<String, StageError> {
+    let config = AmericanConfig {
+        dividend_yield: config.dividend_yield.of_partition(&partition.key),
+        borrow_rate: config.borrow_rate.of_partition(&partition.key),
+        ..config.clone()
+    };
     let config = serde_json::to_value(config).map_err(|err| StageError::new(err.to_string()))?;
     Ok(cache::canonical_json(&config))
 }
@@ -199,10 +212,12 @@ fn chain_greeks(
     let mut volatility = table::floats_or_nan(batch, "implied_volatility")
         .map_err(|err| err.hint("put a stage with `uses: greeks/implied_volatility` before this one"))?;
     let spot = table::floats_if_any(batch, "underlying")?;
-    let mut years = table::floats_if_any(batch, "years")?;
-    let forward = table::floats_if_any(batch, "forward")?;
-    let mut rate = table::floats_if_any(batch, "discount_factor")?;
-    let mut dividend_yield = vec![config.dividend_yield; n];
+    let Stated {
+        forward,
+        discount: mut rate,
+        mut years,
+    } = Stated::of(batch)?;
+    let mut dividend_yield = yields(batch, &config.dividend_yield, &config.borrow_rate)?;
     let mut with_cash: Vec<(usize, Vec<Dividend>, f64)> = Vec::new();
     for i in 0..n {
         if years[i].is_nan() {

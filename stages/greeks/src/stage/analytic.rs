@@ -1,10 +1,12 @@
 //! `greeks/analytic`.
 
-use super::contracts::{only, with_forward};
+use super::contracts::{check_exercise, only, with_forward};
 use super::curves::{Curves, MaxAge};
 use super::outputs::{self, KEYS, Output};
 use super::ports;
+use super::stated::{Stated, yields};
 use super::time::TimeConfig;
+use super::yields::Yield;
 use crate::numerics::batch::{Columns, greeks};
 use crate::numerics::formula::Model;
 use arrow::array::RecordBatch;
@@ -32,9 +34,13 @@ pub struct AnalyticConfig {
     /// Interest rate, continuously compounded, annual, decimal: used where the chain has no discount factor and `rates` is not connected or
     /// has no rate for the date.
     pub rate: f64,
-    /// Continuous yield of the underlying, annual, decimal: used where the chain has no forward. With a forward the yield is
-    /// `r - ln(F/S)/T`.
-    pub dividend_yield: f64,
+    /// Continuous yield of the underlying, annual, decimal: used where the chain has neither a forward nor a yield. With a forward the yield is
+    /// `r - ln(F/S)/T`. A number, or by symbol a number or `{ DATE: VALUE, … }`, each value from its date on. One that contradicts a yield of the chain
+    /// is an error.
+    pub dividend_yield: Yield,
+    /// Continuous rate of borrowing the underlying, stated as `dividend_yield` is, to which it adds.
+    #[serde(skip_serializing_if = "Yield::is_unset")]
+    pub borrow_rate: Yield,
     /// The columns of the table of Greeks, in this order. Of the 17 there are, `price`, `delta`, `gamma`, `vega`, `theta`, `rho`, `vanna`, `volga` and
     /// `charm` are the default; `phi`, `veta`, `speed`, `zomma`, `color`, `ultima`, `dual_delta` and `dual_gamma` cost more.
     pub outputs: Vec<Output>,
@@ -49,7 +55,8 @@ impl Default for AnalyticConfig {
         Self {
             model: Model::default(),
             rate: 0.0,
-            dividend_yield: 0.0,
+            dividend_yield: Yield::default(),
+            borrow_rate: Yield::default(),
             outputs: Output::standard(),
             time: TimeConfig::default(),
             max_rates_age_days: MaxAge::default(),
@@ -80,7 +87,9 @@ impl StageKind for Analytic {
 
     fn check(&self, config: &Self::Config, plan: &PlanContext) -> Result<BTreeMap<String, Provided>, ConfigProblem> {
         config.time.check()?;
-        ports::check_rates(config.rate, config.dividend_yield)?;
+        config.time.check_chain(plan)?;
+        check_exercise(Exercise::European, plan, Self::NAME)?;
+        ports::check_rates(config.rate, &config.dividend_yield, &config.borrow_rate)?;
         outputs::check(&config.outputs, config.model)?;
         if let Some(chain) = plan.inputs.get("chain").and_then(|list| list.first()) {
             if !chain.may_have("implied_volatility") {
@@ -105,13 +114,13 @@ impl StageKind for Analytic {
         let contracts = contracts::read(&chain.meta)?;
         only(Exercise::European, &contracts, Self::NAME)?;
         let config = &of_chain(config, &contracts, is_intraday)?;
-        let settings = settings(config)?;
         let (done, total) = (AtomicU64::new(0), chain.partitions.len() as u64);
         let partitions: Vec<Partition> = chain
             .partitions
             .par_iter()
             .map(|partition| {
                 context.check_cancelled()?;
+                let settings = settings(config, partition)?;
                 let blob = context.memo(&memo(partition, &settings, &curves), || {
                     let chain = with_forward(partition.read(&context.store)?, &contracts, Self::NAME)?;
                     curves.check_age(&chain, config.max_rates_age_days)?;
@@ -142,12 +151,11 @@ impl StageKind for Analytic {
         let is_intraday = chain.is_intraday(given.store)?;
         let curves = Curves::open(given, is_intraday)?.unwrap_or_default();
         let config = &of_chain(config, &contracts::read(&chain.meta)?, is_intraday)?;
-        let settings = settings(config)?;
         let memos: Vec<Memo> = chain
             .partitions
             .iter()
-            .map(|partition| memo(partition, &settings, &curves))
-            .collect();
+            .map(|partition| Ok(memo(partition, &settings(config, partition)?, &curves)))
+            .collect::<Result<_, StageError>>()?;
         Share::of_memos("partitions", given, &memos).map(Some)
     }
 }
@@ -160,7 +168,13 @@ fn of_chain(config: &AnalyticConfig, contracts: &Contracts, is_intraday: bool) -
     })
 }
 
-fn settings(config: &AnalyticConfig) -> Result<String, StageError> {
+/// The configuration as a partition reads it.
+fn settings(config: &AnalyticConfig, partition: &Partition) -> Result<String, StageError> {
+    let config = AnalyticConfig {
+        dividend_yield: config.dividend_yield.of_partition(&partition.key),
+        borrow_rate: config.borrow_rate.of_partition(&partition.key),
+        ..config.clone()
+    };
     let config = serde_json::to_value(config).map_err(|err| StageError::new(err.to_string()))?;
     Ok(cache::canonical_json(&config))
 }
@@ -190,10 +204,12 @@ pub(super) fn chain_greeks(
     let volatility = table::floats_or_nan(batch, "implied_volatility")
         .map_err(|err| err.hint("put a stage with `uses: greeks/implied_volatility` before this one"))?;
     let mut spot = table::floats_if_any(batch, "underlying")?;
-    let mut years = table::floats_if_any(batch, "years")?;
-    let forward = table::floats_if_any(batch, "forward")?;
-    let mut rate = table::floats_if_any(batch, "discount_factor")?;
-    let mut dividend_yield = vec![config.dividend_yield; n];
+    let Stated {
+        forward,
+        discount: mut rate,
+        mut years,
+    } = Stated::of(batch)?;
+    let mut dividend_yield = yields(batch, &config.dividend_yield, &config.borrow_rate)?;
     for i in 0..n {
         if years[i].is_nan() {
             years[i] = config.time.years(times[i], expiries[i], roots.value(i));
@@ -217,7 +233,7 @@ pub(super) fn chain_greeks(
                 spot[i] = if forward[i] > 0.0 {
                     forward[i]
                 } else {
-                    spot[i] * exp((rate[i] - config.dividend_yield) * t)
+                    spot[i] * exp((rate[i] - dividend_yield[i]) * t)
                 };
             }
         }

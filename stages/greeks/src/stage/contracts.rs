@@ -1,8 +1,8 @@
 //! The contracts that a model of Greeks cannot price.
 
 use arrow::array::RecordBatch;
-use datasets::contract::{Contracts, Exercise, can_be_carried};
-use stages_core::StageError;
+use datasets::contract::{Contracts, Exercise, Origin, can_be_carried};
+use stages_core::{ConfigProblem, PlanContext, StageError};
 
 /// Refuses a chain with contracts of another style than a model's.
 ///
@@ -21,19 +21,40 @@ pub(super) fn only(exercise: Exercise, contracts: &Contracts, kind: &str) -> Res
     };
     let origin = facts.origin.get("exercise");
     let origin = origin.map(|origin| format!(" ({origin})")).unwrap_or_default();
-    let way_out = match exercise {
+    Err(StageError::new(format!(
+        "`{kind}` prices {exercise} contracts, and those of {root} are {is}{origin}"
+    ))
+    .hint(way_out(exercise)))
+}
+
+/// Refuses in the plan a chain that is configured with contracts of another style than a model's.
+pub(super) fn check_exercise(exercise: Exercise, plan: &PlanContext, kind: &str) -> Result<(), ConfigProblem> {
+    let chain = plan.inputs.get("chain").and_then(|list| list.first());
+    match chain.and_then(|chain| chain.exercise) {
+        Some(is) if is != exercise => Err(ConfigProblem::new(
+            "",
+            format!(
+                "`{kind}` prices {exercise} contracts, and those of the chain are {is} ({})",
+                Origin::Config
+            ),
+        )
+        .hint(way_out(exercise))),
+        _ => Ok(()),
+    }
+}
+
+/// The remedies for a model of one style before a chain of the other.
+fn way_out(exercise: Exercise) -> String {
+    let other = match exercise {
         Exercise::European => {
             "use `greeks/american`, after `greeks/implied_volatility`, which takes the style from the chain"
         }
         Exercise::American => "use `greeks/analytic`",
     };
-    Err(StageError::new(format!(
-        "`{kind}` prices {exercise} contracts, and those of {root} are {is}{origin}"
-    ))
-    .hint(format!(
-        "{way_out}; if the chain is wrong, or the price of the other style is near enough, state `contract: {{ exercise: {exercise} }}` in the \
-         stage that reads it"
-    )))
+    format!(
+        "{other}; if the chain is wrong, or the price of the other style is near enough, state `contract: {{ exercise: {exercise} }}` in the stage \
+         that reads it"
+    )
 }
 
 /// Refuses contracts whose underlying cannot be carried where the forward is to follow from its price.

@@ -8,8 +8,10 @@ mod dividends;
 mod implied_volatility;
 mod outputs;
 mod ports;
+mod stated;
 mod surface;
 mod time;
+mod yields;
 
 pub use american::{American, AmericanConfig};
 pub use analytic::{Analytic, AnalyticConfig};
@@ -18,6 +20,7 @@ pub use implied_volatility::{ForwardSource, ImpliedVolatility, ImpliedVolatility
 pub use outputs::Output;
 pub use surface::{Surface, SurfaceConfig};
 pub use time::TimeConfig;
+pub use yields::{SymbolYield, Yield};
 
 /// The stage kinds of this family.
 pub fn kinds() -> Vec<Box<dyn stages_core::AnyStage>> {

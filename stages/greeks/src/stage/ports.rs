@@ -1,5 +1,6 @@
 //! The ports that the stages of Greeks share.
 
+use super::yields::Yield;
 use datasets::schema::{Column, SNAPSHOT};
 use stages_core::{ConfigProblem, InputPort, OutputPort, PlanContext, PortType, Ports, Provided};
 
@@ -36,13 +37,8 @@ pub(super) fn greeks(plan: &PlanContext, columns: &[Column]) -> Provided {
 }
 
 /// Refuses a number that is not an annual rate.
-pub(super) fn check_rates(rate: f64, dividend_yield: f64) -> Result<(), ConfigProblem> {
-    for (name, value) in [("rate", rate), ("dividend_yield", dividend_yield)] {
-        if !value.is_finite() || value.abs() > 10.0 {
-            return Err(
-                ConfigProblem::new(name, format!("{value} is not an annual rate")).hint("give a decimal: 0.02 is 2 %")
-            );
-        }
-    }
-    Ok(())
+pub(super) fn check_rates(rate: f64, dividend_yield: &Yield, borrow_rate: &Yield) -> Result<(), ConfigProblem> {
+    Yield::All(rate).check("rate")?;
+    dividend_yield.check("dividend_yield")?;
+    borrow_rate.check("borrow_rate")
 }

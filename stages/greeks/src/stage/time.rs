@@ -5,7 +5,7 @@ use datasets::contract::{Contracts, Expires, Origin, Terms};
 use datasets::{Date, SnapshotTime, TimeZone};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use stages_core::{ConfigProblem, StageError};
+use stages_core::{ConfigProblem, PlanContext, StageError};
 use std::fmt::Display;
 
 /// The day count of the time to maturity: calendar days over 365 (day count actual/365 fixed). On the day of expiry itself the hours left count, so that a
@@ -89,6 +89,22 @@ impl TimeConfig {
             }
         }
         Ok(())
+    }
+
+    /// Refuses in the plan a calendar other than that which is configured for the chain's contracts.
+    pub(super) fn check_chain(&self, plan: &PlanContext) -> Result<(), ConfigProblem> {
+        let chain = plan.inputs.get("chain").and_then(|list| list.first());
+        match (self.calendar, chain.and_then(|chain| chain.calendar)) {
+            (Some(set), Some(calendar)) if !same_days(set, calendar) => Err(ConfigProblem::new(
+                "time.calendar",
+                format!(
+                    "`time: {{ calendar: {set} }}` contradicts the chain, whose contracts have the calendar {calendar} ({})",
+                    Origin::Config
+                ),
+            )
+            .hint("leave `calendar` out, or correct `contract` in the stage that reads the chain")),
+            _ => Ok(()),
+        }
     }
 
     /// The day count of the contracts of a chain, which may have several snapshots a day: what is not set is theirs.

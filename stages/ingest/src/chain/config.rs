@@ -10,7 +10,7 @@ use datasets::contract::{ContractTerms, Exercise, Expires, Terms};
 use datasets::quality::CHAIN;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use stages_core::ConfigProblem;
+use stages_core::{ConfigProblem, Provided};
 
 /// The files of an option chain, and their layout.
 #[derive(Clone, Debug, Default, Serialize, Deserialize, JsonSchema)]
@@ -125,6 +125,24 @@ impl ChainConfig {
             }
         }
         Ok(terms)
+    }
+
+    /// What the plan knows of the chain, with what the configuration states of all its contracts.
+    ///
+    /// # Errors
+    /// As for [`Self::terms`].
+    pub fn with_contracts(&self, chain: Provided) -> Result<Provided, ConfigProblem> {
+        let terms = self.terms()?;
+        let roots = || terms.roots.values();
+        Ok(Provided {
+            exercise: terms
+                .exercise
+                .filter(|all| roots().all(|own| own.exercise.is_none_or(|own| own == *all))),
+            calendar: terms
+                .calendar
+                .filter(|all| roots().all(|own| own.calendar.is_none_or(|own| own == *all))),
+            ..chain
+        })
     }
 
     /// Refuses invalid values, as far as the configuration alone tells.

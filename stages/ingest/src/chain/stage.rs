@@ -70,10 +70,8 @@ impl StageKind for OptionChain {
             table_input::columns("underlying_path", &underlying, Table::Bars, &Chosen::Auto)?;
         }
         let Some(mut columns) = table_input::columns("path", &sources, Table::Chain, &chosen)? else {
-            return Ok(BTreeMap::from([(
-                "chain".to_owned(),
-                Provided::unknown(PortType::OptionChain),
-            )]));
+            let provided = config.with_contracts(Provided::unknown(PortType::OptionChain))?;
+            return Ok(BTreeMap::from([("chain".to_owned(), provided)]));
         };
         columns.extend(
             schema::OPTION_CHAIN
@@ -107,10 +105,8 @@ impl StageKind for OptionChain {
         if config.snapshot == Some(Snapshot::All) {
             columns.insert(schema::SNAPSHOT.name.to_owned());
         }
-        Ok(BTreeMap::from([(
-            "chain".to_owned(),
-            Provided::columns(PortType::OptionChain, columns),
-        )]))
+        let provided = config.with_contracts(Provided::columns(PortType::OptionChain, columns))?;
+        Ok(BTreeMap::from([("chain".to_owned(), provided)]))
     }
 
     fn sources(&self, config: &ChainConfig, base: &Path) -> Result<Vec<Source>, ConfigProblem> {

@@ -1,6 +1,8 @@
 //! The quotes of a chain as columns of numbers.
 
+use super::config::{ForwardSource, ImpliedVolatilityConfig};
 use crate::numerics::parity::Pair;
+use crate::stage::stated::{Stated, yields};
 use arrow::array::{RecordBatch, StringArray};
 use datasets::{Date, SnapshotTime};
 use stages_core::{StageError, table};
@@ -17,10 +19,15 @@ pub(super) struct Quotes<'a> {
     asks: Vec<f64>,
     lasts: Vec<f64>,
     pub spots: Vec<f64>,
+    pub stated: Stated,
+    /// With rates of borrowing.
+    pub yields: Vec<f64>,
 }
 
 impl<'a> Quotes<'a> {
-    pub fn new(batch: &'a RecordBatch) -> Result<Self, StageError> {
+    pub fn new(batch: &'a RecordBatch, config: &ImpliedVolatilityConfig) -> Result<Self, StageError> {
+        // The columns of a chain that this stage made are its own: they are computed anew unless they are asked for.
+        let is_own = batch.column_by_name("iv_status").is_some();
         let calls = table::bools(batch, "call")?;
         Ok(Self {
             times: table::snapshot_times(batch)?,
@@ -32,6 +39,12 @@ impl<'a> Quotes<'a> {
             asks: table::floats_or_nan(batch, "ask")?,
             lasts: table::floats_or_nan(batch, "last")?,
             spots: table::floats_or_nan(batch, "underlying")?,
+            stated: if is_own && config.forward != ForwardSource::Column {
+                Stated::nothing(batch.num_rows())
+            } else {
+                Stated::of(batch)?
+            },
+            yields: yields(batch, &config.dividend_yield, &config.borrow_rate)?,
         })
     }
 

@@ -28,7 +28,8 @@ const STATUSES: usize = Status::ALL.len();
 
 /// Adds time to maturity, forward, discount factor and implied volatility to an option chain.
 ///
-/// For every snapshot, expiry and root, forward and discount factor come from put-call parity (see [`crate::numerics::parity`]) or from rates. The
+/// For every snapshot, expiry and root, forward and discount factor are the chain's, or come from put-call parity (see
+/// [`crate::numerics::parity`]) or from rates. The
 /// price of a contract is its mid where it has a bid above 0 and an ask not below it, its last price where it has neither bid nor ask, and
 /// none otherwise. Where there is no implied volatility it is null and `iv_status` says why ([`Status`]); 8, `within_rounding`, marks a volatility that rounding
 /// of the price decides.
@@ -65,6 +66,7 @@ impl StageKind for ImpliedVolatility {
 
     fn check(&self, config: &Self::Config, plan: &PlanContext) -> Result<BTreeMap<String, Provided>, ConfigProblem> {
         config.time.check()?;
+        config.time.check_chain(plan)?;
         dividends::check(&config.dividends)?;
         let positive = |name: &str, value: f64| {
             if value > 0.0 && value.is_finite() {
@@ -85,14 +87,22 @@ impl StageKind for ImpliedVolatility {
                     .hint("write [-0.05, 0.25]"),
             );
         }
-        if !config.dividend_yield.is_finite() {
-            return Err(ConfigProblem::new(
-                "dividend_yield",
-                format!("{} is not a finite number", config.dividend_yield),
-            ));
-        }
+        config.dividend_yield.check("dividend_yield")?;
+        config.borrow_rate.check("borrow_rate")?;
         let chain = plan.inputs.get("chain").and_then(|list| list.first());
         if let Some(chain) = chain {
+            if let (Some(wanted), Some(exercise)) = (config.style.exercise(), chain.exercise)
+                && wanted != exercise
+            {
+                return Err(ConfigProblem::new(
+                    "style",
+                    format!(
+                        "`style: {wanted}` contradicts the chain, whose contracts are {exercise} ({})",
+                        Origin::Config
+                    ),
+                )
+                .hint("leave `style` out, or correct `contract` in the stage that reads the chain"));
+            }
             let quoted = chain.may_have("bid") && chain.may_have("ask");
             if !quoted && !chain.may_have("last") {
                 return Err(
@@ -106,6 +116,12 @@ impl StageKind for ImpliedVolatility {
                     "`american` needs the underlying's price, which the chain lacks",
                 )
                 .hint("map `underlying` in the stage that reads the chain: early exercise is decided by it"));
+            }
+            if config.forward == ForwardSource::Column && !chain.may_have("forward") {
+                return Err(
+                    ConfigProblem::new("forward", "`column` needs a column `forward`, which the chain lacks")
+                        .hint("map `forward` in the stage that reads the chain, or leave the setting out"),
+                );
             }
             if config.forward == ForwardSource::Rates && !chain.may_have("underlying") {
                 return Err(ConfigProblem::new(
@@ -122,14 +138,12 @@ impl StageKind for ImpliedVolatility {
                 ),
             );
         }
-        let columns = chain.and_then(|chain| chain.columns.clone()).map(|mut columns| {
+        let mut provided = chain
+            .cloned()
+            .unwrap_or_else(|| Provided::unknown(PortType::OptionChain));
+        if let Some(columns) = &mut provided.columns {
             columns.extend(IMPLIED_VOLATILITY.iter().map(|column| column.name.to_owned()));
-            columns
-        });
-        let provided = Provided {
-            ty: PortType::OptionChain,
-            columns,
-        };
+        }
         Ok(BTreeMap::from([("chain".to_owned(), provided)]))
     }
 
@@ -137,7 +151,7 @@ impl StageKind for ImpliedVolatility {
         let is_parity = match config.forward {
             ForwardSource::Auto => config.dividends.is_empty(),
             ForwardSource::Parity => true,
-            ForwardSource::Rates => false,
+            ForwardSource::Column | ForwardSource::Rates => false,
         };
         let is_dear = config.style == Style::American && is_parity;
         is_dear.then(|| RelativeCost {
@@ -281,6 +295,11 @@ fn memo(
     conventions: &Conventions,
     curves: Option<&Curves>,
 ) -> Result<Memo, StageError> {
+    let config = ImpliedVolatilityConfig {
+        dividend_yield: config.dividend_yield.of_partition(&partition.key),
+        borrow_rate: config.borrow_rate.of_partition(&partition.key),
+        ..config.clone()
+    };
     let settings = serde_json::to_value((config, conventions)).map_err(|err| StageError::new(err.to_string()))?;
     let settings = cache::canonical_json(&settings);
     let rates = curves.map(|curves| curves.key(partition.key.range));

@@ -7,7 +7,7 @@ use crate::numerics::parity::{Carry, Expiry, Limits, carries};
 use crate::stage::curves::Curves;
 use crate::stage::dividends;
 use stages_core::table;
-use stages_numerics::special::exp;
+use stages_numerics::special::{exp, log};
 use std::ops::Range;
 
 /// The terms of a row's volatility, beside its strike.
@@ -37,9 +37,11 @@ pub(super) fn of_snapshot(
     let groups = table::runs(rows.clone(), |a, b| {
         quotes.expiries[a] == quotes.expiries[b] && quotes.roots.value(a) == quotes.roots.value(b)
     });
+    let stated = &quotes.stated;
+    let takes_forward = matches!(config.forward, ForwardSource::Auto | ForwardSource::Column);
     // American contracts with cash dividends: parity does not hold for them, and a yield fitted to it costs a grid for each.
     let by_rates = |group: &Range<usize>| match config.forward {
-        ForwardSource::Parity => false,
+        ForwardSource::Parity | ForwardSource::Column => false,
         ForwardSource::Rates => true,
         ForwardSource::Auto => {
             !config.dividends.is_empty()
@@ -47,43 +49,36 @@ pub(super) fn of_snapshot(
                 && conventions.styles.is_american(quotes.roots.value(group.start))
         }
     };
+    // Of each expiry its time by the day count, and whether rows have to take something from parity.
+    let mut counted = Vec::with_capacity(groups.len());
+    let mut fits = Vec::with_capacity(groups.len());
     let expiries: Vec<Expiry> = groups
         .iter()
         .map(|group| {
-            let years = config
-                .time
-                .years(at, quotes.expiries[group.start], quotes.roots.value(group.start));
-            let rate = curves
-                .map(|curves| curves.rate(date, years))
-                .filter(|rate| !rate.is_nan());
-            let pairs = if by_rates(group) {
-                Vec::new()
-            } else {
-                quotes.pairs(group.clone())
+            let first = |values: &[f64]| values[group.clone()].iter().copied().find(|value| !value.is_nan());
+            counted.push(
+                config
+                    .time
+                    .years(at, quotes.expiries[group.start], quotes.roots.value(group.start)),
+            );
+            let years = first(&stated.years).unwrap_or(counted[counted.len() - 1]);
+            let rate = match first(&stated.discount) {
+                Some(discount) if years > 0.0 => Some(-log(discount) / years),
+                _ => curves
+                    .map(|curves| curves.rate(date, years))
+                    .filter(|rate| !rate.is_nan()),
             };
+            let has_forward =
+                |i: usize| takes_forward && (!stated.forward[i].is_nan() || config.forward == ForwardSource::Column);
+            let fit = !by_rates(group)
+                && (rate.is_none() && stated.discount[group.clone()].iter().any(|discount| discount.is_nan())
+                    || !group.clone().all(has_forward));
+            fits.push(fit);
+            let pairs = if fit { quotes.pairs(group.clone()) } else { Vec::new() };
             Expiry { years, pairs, rate }
         })
         .collect();
-    let of_rates = |expiry: &Expiry, group: &Range<usize>| {
-        let rate = expiry.rate.filter(|_| expiry.years > 0.0).unwrap_or(f64::NAN);
-        let discount = exp(-rate * expiry.years);
-        // The price of a future is its forward.
-        if conventions.on_futures.contains(quotes.roots.value(group.start)) {
-            return Carry {
-                forward: spot,
-                discount,
-            };
-        }
-        let carry = rate - config.dividend_yield;
-        let cash = dividends::ahead(&config.dividends, date, quotes.expiries[group.start], expiry.years);
-        Carry {
-            forward: spot * exp(carry * expiry.years) - dividends::from_forward(&cash, carry, expiry.years),
-            discount,
-        }
-    };
-    let mut carry: Vec<Carry> = if groups.iter().all(by_rates) {
-        Vec::new()
-    } else {
+    let mut carry: Vec<Carry> = if fits.contains(&true) {
         let limits = Limits {
             band: config.band,
             strikes: config.strikes,
@@ -92,27 +87,74 @@ pub(super) fn of_snapshot(
             rate_error: config.rate_error,
         };
         carries(&expiries, spot, &limits)
+    } else {
+        Vec::new()
     };
-    carry.resize(
-        groups.len(),
-        Carry {
-            forward: f64::NAN,
-            discount: f64::NAN,
-        },
-    );
-    for ((carry, expiry), group) in carry.iter_mut().zip(&expiries).zip(&groups) {
-        if by_rates(group) {
-            *carry = of_rates(expiry, group);
+    let unknown = Carry {
+        forward: f64::NAN,
+        discount: f64::NAN,
+    };
+    carry.resize(groups.len(), unknown);
+    let of_rates = |i: usize, years: f64, rate: f64| {
+        let rate = if years > 0.0 { rate } else { f64::NAN };
+        let discount = exp(-rate * years);
+        // The price of a future is its forward.
+        if conventions.on_futures.contains(quotes.roots.value(i)) {
+            return Carry {
+                forward: spot,
+                discount,
+            };
         }
-    }
+        let carry = rate - quotes.yields[i];
+        let cash = dividends::ahead(&config.dividends, date, quotes.expiries[i], years);
+        Carry {
+            forward: spot * exp(carry * years) - dividends::from_forward(&cash, carry, years),
+            discount,
+        }
+    };
     let mut terms = Vec::with_capacity(rows.len());
-    for ((group, expiry), carry) in groups.into_iter().zip(&expiries).zip(carry) {
-        terms.extend(group.map(|i| Terms {
-            price: quotes.price(i).0,
-            forward: carry.forward,
-            discount: carry.discount,
-            years: expiry.years,
-        }));
+    for (g, group) in groups.into_iter().enumerate() {
+        let is_fitted = !by_rates(&group);
+        // Rows of an expiry mostly have the same terms.
+        let mut last: Option<([u64; 3], Carry)> = None;
+        for i in group {
+            let stated_or = |values: &[f64], other: f64| if values[i].is_nan() { other } else { values[i] };
+            let years = stated_or(&stated.years, counted[g]);
+            let mut own = if is_fitted {
+                carry[g]
+            } else {
+                let key = [years, stated.discount[i], quotes.yields[i]].map(f64::to_bits);
+                match last {
+                    Some((known, carry)) if known == key => carry,
+                    _ => {
+                        let rate = match stated.discount[i] {
+                            discount if discount > 0.0 => Some(-log(discount) / years),
+                            _ => expiries[g].rate,
+                        };
+                        let carry = of_rates(i, years, rate.unwrap_or(f64::NAN));
+                        last = Some((key, carry));
+                        carry
+                    }
+                }
+            };
+            if is_fitted && !fits[g] {
+                own.discount = exp(-expiries[g].rate.unwrap_or(f64::NAN) * years);
+            }
+            if takes_forward {
+                let other = if config.forward == ForwardSource::Column {
+                    f64::NAN
+                } else {
+                    own.forward
+                };
+                own.forward = stated_or(&stated.forward, other);
+            }
+            terms.push(Terms {
+                price: quotes.price(i).0,
+                forward: own.forward,
+                discount: stated_or(&stated.discount, own.discount),
+                years,
+            });
+        }
     }
     terms
 }

@@ -27,7 +27,7 @@ pub(super) fn add_volatility(
     conventions: &Conventions,
     curves: Option<&Curves>,
 ) -> Result<RecordBatch, StageError> {
-    let quotes = Quotes::new(batch)?;
+    let quotes = Quotes::new(batch, config)?;
     let snapshots = table::runs(0..batch.num_rows(), |a, b| quotes.times[a] == quotes.times[b]);
     let terms: Vec<Terms> = snapshots
         .into_par_iter()
@@ -147,10 +147,12 @@ fn american_volatilities(
                 *price = if cash.is_empty() { *price } else { f64::NAN };
             }
             let mut found = american::implied_volatilities(&prices, &contracts, InstructionSet::detect());
-            for (((found, cash), contract), terms) in found.iter_mut().zip(&cash).zip(&contracts).zip(terms) {
+            for (i, (((found, cash), contract), terms)) in
+                (first..).zip(found.iter_mut().zip(&cash).zip(&contracts).zip(terms))
+            {
                 if !cash.is_empty() {
                     let contract = Contract {
-                        dividend_yield: config.dividend_yield,
+                        dividend_yield: quotes.yields[i],
                         ..*contract
                     };
                     *found = american::implied_on_grid(terms.price, &contract, cash, Grid::STANDARD);

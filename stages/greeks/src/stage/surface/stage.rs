@@ -91,14 +91,12 @@ impl StageKind for Surface {
             }
         }
         let instants = chain.filter(|chain| chain.may_have(SNAPSHOT.name)).map(|_| &SNAPSHOT);
-        let columns = chain.and_then(|chain| chain.columns.clone()).map(|mut columns| {
+        let mut chain = chain
+            .cloned()
+            .unwrap_or_else(|| Provided::unknown(PortType::OptionChain));
+        if let Some(columns) = &mut chain.columns {
             columns.insert(tables::FITTED.to_owned());
-            columns
-        });
-        let chain = Provided {
-            ty: PortType::OptionChain,
-            columns,
-        };
+        }
         let fixed = FEATURES.iter().chain(instants).map(|column| column.name.to_owned());
         let features = Provided::columns(PortType::Features, fixed.chain(config.features()));
         Ok(BTreeMap::from([

@@ -1,0 +1,112 @@
+//! Pricing terms that the rows of a chain state beside their quotes, the columns of [`datasets::schema::PRICING_TERMS`].
+
+use super::yields::Yield;
+use arrow::array::RecordBatch;
+use stages_core::{StageError, table};
+use std::ops::Range;
+
+/// Forward, discount factor and time in years by row; NaN where the chain states none. What some rows of an expiry state, and no other row of it at
+/// that snapshot contradicts, holds for all its rows.
+pub(super) struct Stated {
+    pub forward: Vec<f64>,
+    pub discount: Vec<f64>,
+    pub years: Vec<f64>,
+}
+
+impl Stated {
+    /// What a chain states.
+    ///
+    /// # Errors
+    /// A column of another type.
+    pub fn of(chain: &RecordBatch) -> Result<Self, StageError> {
+        let expiries = expiries(chain)?;
+        let column = |name: &str, least: f64| by_expiry(chain, name, |value| value >= least, &expiries);
+        Ok(Self {
+            forward: column("forward", f64::MIN_POSITIVE)?,
+            discount: column("discount_factor", f64::MIN_POSITIVE)?,
+            years: column("years", 0.0)?,
+        })
+    }
+
+    /// What a chain of `rows` without such columns states.
+    pub fn nothing(rows: usize) -> Self {
+        let none = || vec![f64::NAN; rows];
+        Self {
+            forward: none(),
+            discount: none(),
+            years: none(),
+        }
+    }
+}
+
+/// The yield of each row, with its rate of borrowing: those of the chain where it states them, and of the configuration otherwise.
+///
+/// # Errors
+/// A setting that contradicts the chain, and one without a rate for a row.
+pub(super) fn yields(chain: &RecordBatch, dividend_yield: &Yield, borrow_rate: &Yield) -> Result<Vec<f64>, StageError> {
+    let expiries = expiries(chain)?;
+    let of = |name: &str, set: &Yield| -> Result<Vec<f64>, StageError> {
+        let stated = by_expiry(chain, name, f64::is_finite, &expiries)?;
+        let mut rows = set.of_rows(name, chain)?;
+        for (i, (row, stated)) in rows.iter_mut().zip(stated).enumerate() {
+            if stated.is_nan() {
+                continue;
+            }
+            if !set.is_unset() && *row != stated {
+                let symbol = table::texts(chain, "symbol")?.value(i);
+                let (date, expiry) = (table::dates(chain, "date")?[i], table::dates(chain, "expiry")?[i]);
+                return Err(StageError::new(format!(
+                    "`{name}: {row}` contradicts the chain, which states {stated} for {symbol} on {date}, expiry {expiry}"
+                ))
+                .hint(format!(
+                    "leave `{name}` out; if the chain is wrong, do not map `{name}` in the stage that reads it"
+                )));
+            }
+            *row = stated;
+        }
+        Ok(rows)
+    };
+    let mut yields = of("dividend_yield", dividend_yield)?;
+    for (total, borrow) in yields.iter_mut().zip(of("borrow_rate", borrow_rate)?) {
+        *total += borrow;
+    }
+    Ok(yields)
+}
+
+/// The rows of each expiry of a class at a snapshot.
+fn expiries(chain: &RecordBatch) -> Result<Vec<Range<usize>>, StageError> {
+    let times = table::snapshot_times(chain)?;
+    let expiries = table::dates(chain, "expiry")?;
+    let (symbols, roots) = (table::texts(chain, "symbol")?, table::texts(chain, "root")?);
+    Ok(table::runs(0..chain.num_rows(), |a, b| {
+        expiries[a] == expiries[b]
+            && times[a] == times[b]
+            && roots.value(a) == roots.value(b)
+            && symbols.value(a) == symbols.value(b)
+    }))
+}
+
+/// The valid values of a column, the one value of an expiry for all its rows; NaN where there is none.
+fn by_expiry(
+    chain: &RecordBatch,
+    name: &str,
+    is_valid: impl Fn(f64) -> bool,
+    expiries: &[Range<usize>],
+) -> Result<Vec<f64>, StageError> {
+    let mut values = table::floats_if_any(chain, name)?;
+    for value in &mut values {
+        if !(value.is_finite() && is_valid(*value)) {
+            *value = f64::NAN;
+        }
+    }
+    for expiry in expiries {
+        let rows = &mut values[expiry.clone()];
+        let Some(first) = rows.iter().copied().find(|value| !value.is_nan()) else {
+            continue;
+        };
+        if rows.iter().all(|value| value.is_nan() || *value == first) {
+            rows.fill(first);
+        }
+    }
+    Ok(values)
+}
