@@ -77,7 +77,7 @@ impl TimeZone {
         let hour = TimeDelta::hours(1);
         let local = midnight(date) + TimeDelta::microseconds((hours * HOUR).round() as i64);
         let of = |local: &NaiveDateTime| self.0.from_local_datetime(local).earliest();
-        let (found, later) = (of(&local), of(&(local + hour)).map(|later| later - hour));
+        let (found, later) = (of(&local), of(&(local + hour)));
         found
             .or(later)
             .map_or_else(|| local.and_utc().timestamp_micros(), |at| at.timestamp_micros())
