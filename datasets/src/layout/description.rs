@@ -60,6 +60,12 @@ impl Table {
             Self::Rates => crate::schema::RATES,
         }
     }
+
+    /// Its columns, with those that it has where a layout maps them.
+    pub fn columns(self) -> impl Iterator<Item = &'static crate::schema::Column> {
+        let stated = crate::schema::stated().filter(move |_| self == Self::Chain);
+        self.schema().iter().chain(stated)
+    }
 }
 
 /// The layout of a vendor's files.

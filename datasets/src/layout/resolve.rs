@@ -271,7 +271,9 @@ fn known_columns(table: Table) -> Vec<&'static str> {
         Table::Rates => vec!["date"],
         Table::Chain => {
             let columns = table.schema().iter().chain(crate::schema::CONTRACT_TERMS);
-            let columns = columns.chain([&crate::schema::TIME_OF_DAY]);
+            let columns = columns
+                .chain([&crate::schema::TIME_OF_DAY])
+                .chain(crate::schema::stated());
             columns.map(|column| column.name).collect()
         }
         Table::Bars => table.schema().iter().map(|column| column.name).collect(),

@@ -132,6 +132,40 @@ fn vxx_2016(data: &Path) {
     assert_eq!(done.finding("no_quote").0, 2);
     assert!((done.finding("zero_bid").0 as f64 / 27_940.0 - 0.1333).abs() < 0.001);
     assert!(done.finding("weekend_expiry").0 > 0);
+
+    // The units of the vendor's Greeks: those of its volatility, by the formula without carry.
+    let rows = bench.rows(&done);
+    let of = |name: &str| floats(&rows, name);
+    let (spot, strike, volatility) = (of("underlying"), of("strike"), of("vendor_implied_volatility"));
+    let dates = |name: &str| table::dates(&rows, name).unwrap();
+    let (days, expiries) = (dates("date"), dates("expiry"));
+    let (gamma, vega, theta) = (of("vendor_gamma"), of("vendor_vega"), of("vendor_theta"));
+    let mut ratios: [Vec<f64>; 3] = Default::default();
+    for i in 0..rows.num_rows() {
+        let years = f64::from(expiries[i].0 - days[i].0) / 365.0;
+        if years < 0.1 || (spot[i] / strike[i]).ln().abs() > 0.1 || volatility[i] < 0.1 {
+            continue;
+        }
+        let root = volatility[i] * years.sqrt();
+        let d1 = (spot[i] / strike[i]).ln() / root + root / 2.0;
+        let density = (-d1 * d1 / 2.0).exp() / std::f64::consts::TAU.sqrt();
+        let formula = [
+            density / (spot[i] * root),
+            spot[i] * density * years.sqrt(),
+            -spot[i] * density * volatility[i] / (2.0 * years.sqrt()),
+        ];
+        for (ratios, (value, formula)) in ratios
+            .iter_mut()
+            .zip([gamma[i], vega[i], theta[i]].into_iter().zip(formula))
+        {
+            ratios.push(value / formula);
+        }
+    }
+    for (greek, mut ratios) in ["gamma", "vega", "theta"].into_iter().zip(ratios) {
+        ratios.sort_by(f64::total_cmp);
+        let median = ratios[ratios.len() / 2];
+        assert!((median - 1.0).abs() < 0.05, "{greek}: {median} of {}", ratios.len());
+    }
 }
 
 /// A layout that the pipeline file describes gives what the known one gives, from `.csv.gz`, `.zip` and a directory of both.

@@ -1,7 +1,7 @@
 //! One partition of a chain: from the rows of files to the partition's tables.
 
 use super::classes::{self, ClassOf};
-use super::columns::{ASK, BID, Chain, FLOATS, UNDERLYING, UNKNOWN_TIME};
+use super::columns::{ASK, BID, Chain, Columns, FLOATS, UNDERLYING, UNKNOWN_TIME, bit};
 use super::config::ChainConfig;
 use super::edge;
 use super::file_rows::{FileRows, Kind};
@@ -89,8 +89,18 @@ pub struct Found {
     pub underlying: Underlying,
     /// True where the chain has one underlying.
     pub one_symbol: bool,
+    /// The columns [`datasets::schema::stated`] that any row has, a bit each; the partitions have them all.
+    #[serde(skip_serializing_if = "is_zero")]
+    pub stated: Columns,
     /// True where the chain is one by instant: a contract has several snapshots on a day, or `snapshot: all`.
     pub intraday: bool,
+}
+
+/// The bits of [`datasets::schema::stated`].
+pub const STATED: Columns = !0 << FLOATS.len();
+
+fn is_zero(columns: &Columns) -> bool {
+    *columns == 0
 }
 
 /// The origin of the price of the underlying, as the metadata has it.
@@ -133,7 +143,7 @@ pub struct Prepared {
     other_snapshots: u64,
     /// The rows whose files do not say their time.
     timeless: u64,
-    columns: u8,
+    columns: Columns,
 }
 
 /// A partition that is made and not stored yet.
@@ -172,7 +182,7 @@ pub struct Done {
     /// Of a chain by instant, the first and the last time of day of a snapshot, microseconds after midnight in the zone of the exchange.
     pub times: Option<(i64, i64)>,
     /// The columns that have values in the rows of the files that count, after rows were dropped, and in the end.
-    pub columns: [u8; 3],
+    pub columns: [Columns; 3],
     /// The symbols that had rows once some were dropped.
     pub symbols: Vec<String>,
     /// The symbols and classes that have rows.
@@ -383,6 +393,7 @@ impl Facts<'_> {
             zones.check_days(&chain)?;
         }
         chain.time.clear();
+        chain.complete(self.found.stated);
         let columns = chain.columns();
         let mut tally = Tally::new(CHAIN);
         self.with_rules(|rules| rules.prepare(&mut chain, &mut tally));
@@ -499,15 +510,8 @@ impl Facts<'_> {
     }
 }
 
-/// The bit of a column in [`Done::columns`].
-pub const fn bit(column: usize) -> u8 {
-    1 << column
-}
-
 /// The bits of quotes.
-pub const QUOTES: u8 = bit(BID) | bit(ASK);
-
-const _: () = assert!(FLOATS.len() <= 8);
+pub const QUOTES: Columns = bit(BID) | bit(ASK);
 
 fn intersection(a: DateRange, b: DateRange) -> DateRange {
     DateRange {

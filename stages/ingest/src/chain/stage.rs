@@ -1,11 +1,11 @@
 //! `ingest/option_chain` as a stage.
 
 use super::classes::Classes;
-use super::columns::{LAST, UNDERLYING};
+use super::columns::{Columns, LAST, UNDERLYING, bit, numbers};
 use super::config::{ChainConfig, UnderlyingChoice};
 use super::file_rows::FileRows;
 use super::intraday::Snapshot;
-use super::partition::{Closes, Done, Facts, Found, QUOTES, Styles, Underlying, bit};
+use super::partition::{Closes, Done, Facts, Found, QUOTES, STATED, Styles, Underlying};
 use super::partitions::States;
 use super::quotes::Quotes;
 use super::snapshots_a_day;
@@ -250,6 +250,10 @@ impl StageKind for OptionChain {
             .collect();
         classes::retain(&mut contracts, &left);
         let mut meta = describe(columns[2], &contracts);
+        if columns[2] & STATED != 0 {
+            let has = |(column, name)| (columns[2] & STATED & bit(column) != 0).then_some(name);
+            meta["has"]["columns"] = json!(numbers().enumerate().filter_map(has).collect::<Vec<_>>());
+        }
         meta["layout"] = json!(layouts.iter().map(|layout| &layout.name).collect::<Vec<_>>());
         meta["recognised"] = json!(reasons);
         meta["calendar"] = json!(calendar);
@@ -343,13 +347,16 @@ fn complete(
         let shown = found(
             facts.config,
             has_bars,
-            [
-                columns[0] & QUOTES != 0,
-                columns[0] & COUNTS != 0,
-                columns[1] & bit(UNDERLYING) != 0,
-                symbols.len() == 1,
-                facts.config.snapshot == Some(Snapshot::All) || done.iter().any(|done| done.several),
-            ],
+            (
+                [
+                    columns[0] & QUOTES != 0,
+                    columns[0] & COUNTS != 0,
+                    columns[1] & bit(UNDERLYING) != 0,
+                    symbols.len() == 1,
+                    facts.config.snapshot == Some(Snapshot::All) || done.iter().any(|done| done.several),
+                ],
+                columns[0] & STATED,
+            ),
         )?;
         if shown == facts.found || attempt == ATTEMPTS {
             let ranges = units.iter().map(|unit| unit.range);
@@ -367,7 +374,7 @@ fn complete(
 fn found(
     config: &ChainConfig,
     has_bars: bool,
-    [quoted, counted, priced, one_symbol, intraday]: [bool; 5],
+    ([quoted, counted, priced, one_symbol, intraday], stated): ([bool; 5], Columns),
 ) -> Result<Found, StageError> {
     if quoted && matches!(config.quotes, Quotes::FromLast(_)) {
         return Err(StageError::new("the files have quotes of their own").hint("leave `quotes` out"));
@@ -383,6 +390,7 @@ fn found(
         },
         // Nothing else asks for it.
         one_symbol: one_symbol && has_bars,
+        stated,
         intraday,
     })
 }
@@ -409,7 +417,7 @@ fn period(facts: &mut Facts<'_>, whole: &Whole<'_>, context: &Context) -> Result
 }
 
 /// The metadata of the chain: the contracts, and the columns that have values.
-fn describe(columns: u8, contracts: &Contracts) -> Value {
+fn describe(columns: Columns, contracts: &Contracts) -> Value {
     let symbols: BTreeSet<&str> = contracts.classes.values().map(|facts| facts.symbol.as_str()).collect();
     let mut styles: BTreeMap<&str, Exercise> = BTreeMap::new();
     for facts in contracts.classes.values() {
