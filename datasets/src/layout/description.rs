@@ -95,7 +95,7 @@ pub struct Layout {
     pub values: BTreeMap<String, String>,
     /// The formats of dates: `strftime` codes, or [`EPOCHS`]. The first that fits counts.
     pub dates: Vec<String>,
-    /// The time zone in which an epoch or an instant has its date, an IANA name.
+    /// The time zone of times of day, and in which an epoch or an instant has its date, an IANA name.
     pub zone: String,
     /// The values for a call, in any case.
     pub call_values: Vec<String>,

@@ -42,7 +42,8 @@ pub struct LayoutFile {
     pub dates: Vec<String>,
     /// The format of dates, where it is one.
     pub date_format: String,
-    /// The time zone in which an epoch has its date, such as `America/New_York`; empty for UTC.
+    /// The time zone of times of day, and in which an epoch has its date, such as `America/New_York`. Empty: epochs have their date in UTC, and times of day
+    /// are taken for those of the exchange, with a warning where a day has several snapshots.
     pub zone: String,
     /// The values that stand for a call; none for `c`, `call` and `true`. Case does not matter.
     pub call_values: Vec<String>,

@@ -16,6 +16,7 @@ const FILES: &[(&str, &str)] = &[
     layout!("cboe_quote_table"),
     layout!("cboe_panel"),
     layout!("cboe_datashop_eod"),
+    layout!("cboe_datashop_intervals"),
     layout!("cboe_datashop_1545"),
     layout!("cboe_delayed_json"),
     layout!("cboe_delayed_csv"),

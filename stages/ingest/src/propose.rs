@@ -1,5 +1,6 @@
 //! A mapping proposed for a table that no layout fits, from the names and the values of its columns.
 
+use crate::clock::Clocks;
 use crate::value::{Dates, is_missing};
 use datasets::Date;
 use datasets::layout::{JsonRows, SymbolFormat, Table};
@@ -50,6 +51,21 @@ const NAMES: &[(&str, &[&str])] = &[
             "time",
             "asof",
             "snapshot",
+            "ts",
+        ],
+    ),
+    (
+        "time",
+        &[
+            "time",
+            "quotetime",
+            "timeofday",
+            "tradetime",
+            "snapshottime",
+            "timestamp",
+            "datetime",
+            "quotedatetime",
+            "hour",
             "ts",
         ],
     ),
@@ -196,6 +212,8 @@ struct Column<'c> {
     values: &'c [String],
     /// The first format in which all values are dates, with the first and the last.
     dates: Option<(&'static str, Date, Date)>,
+    /// True where all values are dates with a time other than midnight, or times of day.
+    has_times: bool,
     is_number: bool,
     is_side: bool,
     symbols: Option<SymbolFormat>,
@@ -210,10 +228,15 @@ impl<'c> Column<'c> {
             .collect();
         let all = |test: &dyn Fn(&str) -> bool| !present.is_empty() && present.iter().all(|text| test(text));
         let sides = ["c", "p", "call", "put", "calls", "puts", "ce", "pe"];
+        let formats = FORMATS.map(str::to_owned);
+        let mut clocks = Clocks::new(&formats, "").ok();
+        let mut time = |text: &str| clocks.as_mut()?.of_time(text, |hours| hours).ok()?;
+        let times: Vec<Option<_>> = present.iter().map(|text| time(text)).collect();
         Self {
             name,
             plain: plain(name),
             values,
+            has_times: times.iter().all(Option::is_some) && times.iter().flatten().any(|clock| clock.local > 0),
             dates: FORMATS.iter().find_map(|format| {
                 let formats = [(*format).to_owned()];
                 let mut reader = Dates::new(&formats, "").ok()?;
@@ -247,6 +270,7 @@ impl<'c> Column<'c> {
     fn suits(&self, ours: &str) -> bool {
         match ours {
             "date" | "expiry" => self.dates.is_some(),
+            "time" => self.has_times,
             "call" => self.is_side,
             "symbol" | "root" => self.symbols.is_none() && self.dates.is_none() && !self.is_side,
             _ => self.is_number || self.values.is_empty(),
@@ -268,7 +292,7 @@ pub fn propose(columns: &[(String, Vec<String>)], json: Option<&JsonRows>) -> Pr
     let is_chain = symbol.is_some() || has("strike") || columns.iter().any(|column| column.is_side);
     let table = if is_chain { Table::Chain } else { Table::Bars };
     let mut taken: BTreeMap<&str, (&Column<'_>, String)> = BTreeMap::new();
-    let wanted: Vec<&str> = table.schema().iter().map(|column| column.name).collect();
+    let mut wanted: Vec<&str> = table.schema().iter().map(|column| column.name).collect();
     for ours in &wanted {
         let given_by_symbol = symbol.is_some() && SymbolFormat::COLUMNS.contains(ours);
         let best = columns
@@ -281,6 +305,27 @@ pub fn propose(columns: &[(String, Vec<String>)], json: Option<&JsonRows>) -> Pr
         }
     }
     by_value(&columns, table, symbol.is_some(), &mut taken);
+    // Dates that are days alone may have their times in another column.
+    let is_day = taken.get("date").is_some_and(|(column, _)| !column.has_times);
+    let free =
+        |column: &&Column<'_>| column.suits("time") && !taken.values().any(|(other, _)| other.name == column.name);
+    let time = columns
+        .iter()
+        .filter(free)
+        .filter_map(|column| Some((column.rank("time")?, column)));
+    if let Some((_, column)) = time.filter(|(rank, _)| *rank < 100).min_by_key(|(rank, _)| *rank)
+        && table == Table::Chain
+        && is_day
+    {
+        taken.insert("time", (column, "its name".to_owned()));
+        wanted.insert(
+            wanted
+                .iter()
+                .position(|ours| *ours == "date")
+                .map_or(0, |date| date + 1),
+            "time",
+        );
+    }
     finish(table, &wanted, symbol, json, &taken)
 }
 
@@ -332,6 +377,13 @@ fn finish(
     let mut doubts = Vec::new();
     if formats.iter().any(|format| matches!(*format, "%m/%d/%Y" | "%d/%m/%Y")) {
         doubts.push("dates with slashes are read as month/day/year where both fit".to_owned());
+    }
+    let has_times = |ours: &str| taken.get(ours).is_some_and(|(column, _)| column.has_times);
+    if table == Table::Chain && (has_times("date") || has_times("time")) {
+        doubts.push(
+            "the rows have times of day: state their zone in the layout, such as `zone: America/New_York` (epochs are UTC; `zone` gives their day)"
+                .to_owned(),
+        );
     }
     if formats.windows(2).any(|pair| pair[0] != pair[1]) {
         doubts.push("dates are in more than one format: give all of them as `dates: […]`".to_owned());
@@ -491,6 +543,39 @@ mod tests {
             "{yaml}"
         );
         assert!(yaml.contains("          implied_volatility: \"IV %\"\n"), "{yaml}");
+    }
+
+    #[test]
+    fn times_of_day() {
+        let pairs = |text: &str| {
+            let proposal = of(text);
+            let pairs = proposal
+                .columns
+                .iter()
+                .take(2)
+                .map(|(ours, theirs, _)| format!("{ours}={theirs}"));
+            (
+                pairs.collect::<Vec<_>>().join(" "),
+                proposal.doubts.iter().any(|doubt| doubt.contains("`zone: ")),
+            )
+        };
+        let rows = "2024-02-16;480;C;5.1;5.2";
+        assert_eq!(
+            pairs(&format!(
+                "date;time;expiry;strike;cp;bid;ask\n2024-01-19;15:45:00;{rows}\n"
+            )),
+            ("date=date time=time".to_owned(), true)
+        );
+        assert_eq!(
+            pairs(&format!(
+                "timestamp;expiry;strike;cp;bid;ask\n2024-01-19 15:45:00;{rows}\n"
+            )),
+            ("date=timestamp expiry=expiry".to_owned(), true)
+        );
+        assert_eq!(
+            pairs(&format!("date;expiry;strike;cp;bid;ask\n2024-01-19;{rows}\n")),
+            ("date=date expiry=expiry".to_owned(), false)
+        );
     }
 
     #[test]

@@ -163,6 +163,8 @@ const fn of_kind(kind: &'static str, [name, column, date, number]: [&'static str
 
 const TABLES: &[Sample] = &[
     sample("optionsdx", "[C_BID]", "[EXPIRE_DATE]", "[P_ASK]"),
+    sample("optionsdx_intraday", "[UNDERLYING_LAST]", "[QUOTE_READTIME]", "[C_BID]"),
+    sample("cboe_datashop_intervals", "quote_datetime", "quote_datetime", "bid"),
     sample("cboe_datashop_eod", "bid_eod", "expiration", "ask_eod"),
     sample(
         "cboe_datashop_eod_calcs",

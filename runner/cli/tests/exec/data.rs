@@ -62,6 +62,32 @@ fn a_known_file_is_inspected_and_converted() {
     assert_eq!(project.run(&["data", "convert", path, "--to", "out"]).code, 2);
 }
 
+/// Snapshots of a day are counted, with their times and zone; what `convert` writes has them, too.
+#[test]
+fn snapshots_of_a_day_are_inspected_and_converted() {
+    let project = Project::new(NOTHING);
+    let path = sample("optionsdx_intraday");
+    let path = path.to_str().unwrap();
+    for path in [path, "out"] {
+        let text = ok(&project, &["data", "inspect", path]);
+        for part in [
+            "80 rows read, 80 kept",
+            "2 snapshots a day (2 to 2; 0 of 2 days have fewer), 10:00 to 15:45 America/New_York; the files' times are in ",
+            "2024-01-18T15:00:00Z to 2024-01-19T20:45:00Z",
+            "smile of SPY on 2024-01-19 20:45:00 UTC",
+        ] {
+            assert!(text.contains(part), "{part}: {text}");
+        }
+        if path != "out" {
+            assert!(
+                text.contains("the files' times are in America/New_York (layout)"),
+                "{text}"
+            );
+            ok(&project, &["data", "convert", path, "--to", "out"]);
+        }
+    }
+}
+
 /// Two commands: `inspect` proposes the stage, `exec` runs it.
 #[test]
 fn from_an_unknown_table_to_a_running_stage() {

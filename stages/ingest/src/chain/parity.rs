@@ -115,7 +115,10 @@ pub fn forwards(chain: &Chain, snapshot: std::ops::Range<usize>) -> Vec<Forward>
             }
             i += 1;
         }
-        out.extend(forward(&mut pairs, years));
+        // Rows after their expiry, which may be kept, tell nothing.
+        if years >= 0.0 {
+            out.extend(forward(&mut pairs, years));
+        }
     }
     out
 }

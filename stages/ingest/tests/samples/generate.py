@@ -36,13 +36,17 @@ occ = lambda r, root=None, pad=False: (root or r['symbol']).ljust(6 if pad else 
 us = lambda d: d.strftime('%m/%d/%Y')
 pairs = lambda rs: [(a, b) for a, b in zip(rs[::2], rs[1::2])]
 # OptionsDX
+early = list(rows('SPY', 473.25, K, D, E)); spx_early = list(rows('SPX', 4761.5, [4600, 4700, 4800, 4900], D, E, tick=0.05))
 H = '[QUOTE_UNIXTIME], [QUOTE_READTIME], [QUOTE_DATE], [QUOTE_TIME_HOURS], [UNDERLYING_LAST], [EXPIRE_DATE], [EXPIRE_UNIX], [DTE], [C_DELTA], [C_GAMMA], [C_VEGA], [C_THETA], [C_RHO], [C_IV], [C_VOLUME], [C_LAST], [C_SIZE], [C_BID], [C_ASK], [STRIKE], [P_BID], [P_ASK], [P_SIZE], [P_LAST], [P_DELTA], [P_GAMMA], [P_VEGA], [P_THETA], [P_RHO], [P_IV], [P_VOLUME], [STRIKE_DISTANCE], [STRIKE_DISTANCE_PCT]'
-L = []
-for c, p in pairs(spy):
-    unix = int(datetime(c['d'].year, c['d'].month, c['d'].day, 21, tzinfo=timezone.utc).timestamp())
+def dx(c, p, at):
+    unix = int((datetime(c['d'].year, c['d'].month, c['d'].day, 5, tzinfo=timezone.utc) + at).timestamp())
     eunix = int(datetime(c['e'].year, c['e'].month, c['e'].day, 21, tzinfo=timezone.utc).timestamp())
-    L.append(', '.join(str(x) for x in [unix, f"{c['d']} 16:00", c['d'], '16.000000', c['s'], c['e'], eunix, (c['e'] - c['d']).days, c['delta'], 0.01, 0.5, -0.1, 0.2, c['v'], f"{c['volume']:.6f}", c['last'], '12 x 14', c['bid'], c['ask'], f"{c['k']:.6f}", p['bid'], p['ask'], '3 x 9', p['last'], p['delta'], 0.01, 0.5, -0.1, -0.2, p['v'], '' if p['k'] == 460 else f"{p['volume']:.6f}", abs(c['k'] - c['s']), round(abs(c['k'] / c['s'] - 1), 3)]))
-write('optionsdx/spy_eod_202401.txt', H + '\n' + '\n'.join(L) + '\n')
+    return ', '.join(str(x) for x in [unix, f"{c['d']} {str(at)[:-3].zfill(5)}", c['d'], f'{at / timedelta(hours=1):.6f}', c['s'], c['e'], eunix, (c['e'] - c['d']).days, c['delta'], 0.01, 0.5, -0.1, 0.2, c['v'], f"{c['volume']:.6f}", c['last'], '12 x 14', c['bid'], c['ask'], f"{c['k']:.6f}", p['bid'], p['ask'], '3 x 9', p['last'], p['delta'], 0.01, 0.5, -0.1, -0.2, p['v'], '' if p['k'] == 460 else f"{p['volume']:.6f}", abs(c['k'] - c['s']), round(abs(c['k'] / c['s'] - 1), 3)])
+def dx_file(path, snapshots): write(path, H + '\n' + '\n'.join(dx(c, p, at) for at, rs in snapshots for c, p in pairs(rs)) + '\n')
+OPEN, LATE, CLOSE = timedelta(hours=10), timedelta(hours=15, minutes=45), timedelta(hours=16)
+dx_file('optionsdx/spy_eod_202401.txt', [(CLOSE, spy)])
+# Two snapshots a day.
+dx_file('optionsdx_intraday/spy_30x_202401.txt', [(OPEN, early), (LATE, spy)])
 # Cboe DataShop
 base = 'underlying_symbol,quote_date,root,expiration,strike,option_type,open,high,low,close,trade_volume,bid_size_1545,bid_1545,ask_size_1545,ask_1545,underlying_bid_1545,underlying_ask_1545'.split(',')
 calcs = 'implied_underlying_price_1545,active_underlying_price_1545,implied_volatility_1545,delta_1545,gamma_1545,theta_1545,vega_1545,rho_1545'.split(',')
@@ -53,6 +57,8 @@ def shop(r, with_calcs):
     return first + mid + [20, r['bid'], 21, r['ask'], r['s'], r['s'], r['last'], r['oi'], '']
 write('cboe_datashop_eod/UnderlyingOptionsEODQuotes_2024-01.csv', table(base + eod, [shop(r, False) for r in spx]))
 write('cboe_datashop_eod_calcs/UnderlyingOptionsEODCalcs_2024-01.csv', table(base + calcs + eod, [shop(r, True) for r in spx]))
+interval = 'underlying_symbol,quote_datetime,root,expiration,strike,option_type,open,high,low,close,trade_volume,bid_size,bid,ask_size,ask,underlying_bid,underlying_ask,implied_underlying_price,active_underlying_price,implied_volatility,delta,gamma,theta,vega,rho,open_interest'.split(',')
+write('cboe_datashop_intervals/UnderlyingOptionsIntervals_60min_calcs_oi_2024-01.csv', table(interval, [['^SPX', f"{r['d']} {str(at).zfill(8)}", 'SPX', r['e'], f"{r['k']:.3f}", 'C' if r['call'] else 'P', r['last'], r['ask'], r['bid'], r['last'], r['volume'], 20, r['bid'], 21, r['ask'], r['s'] - 1, r['s'] + 1, r['s'], r['s'], r['v'], r['delta'], 0.001, -0.5, 4.2, 1.1, r['oi']] for at, rs in [(OPEN, spx_early), (CLOSE, spx)] for r in rs]))
 # Cboe delayed
 day = [r for r in spx if r['d'] == D[1]]
 write('cboe_delayed_json/_SPX.json', json.dumps({'timestamp': '2024-01-19 20:15:02', 'data': {'options': [dict(option=occ(r, 'SPXW'), bid=r['bid'], bid_size=3.0, ask=r['ask'], ask_size=4.0, iv=r['v'], open_interest=float(r['oi']), volume=float(r['volume']), delta=r['delta'], gamma=0.001, vega=4.2, theta=-0.5, rho=1.0, theo=r['mid'], change=0.1, open=r['last'], high=r['ask'], low=r['bid'], tick='up', last_trade_price=r['last'], last_trade_time='2024-01-19T15:59:50', percent_change=0.2, prev_day_close=r['last']) for r in day], 'symbol': '^SPX', 'security_type': 'index', 'current_price': 4780.25, 'bid': 4779.0, 'ask': 4781.0, 'close': 4780.25, 'last_trade_time': '2024-01-19T16:15:00'}, 'symbol': '_SPX'}, indent=1) + '\n')
@@ -148,6 +154,8 @@ coin = lambda rs: [dict(r, bid=round(r['bid'] / r['s'], 4) * r['s'], ask=None if
 calls = [r for r in sday if r['call']]
 table_of = [
     found('optionsdx', 'optionsdx', without(spy, lambda r: r['k'] == 460 and not r['call'], 'volume'), oi=False),
+    found('optionsdx_intraday', 'optionsdx', without(early + spy, lambda r: r['k'] == 460 and not r['call'], 'volume'), oi=False),
+    found('cboe_datashop_intervals', 'cboe_datashop_intervals', spx_early + spx),
     found('cboe_datashop_eod', 'cboe_datashop_eod', spx, iv=False),
     found('cboe_datashop_eod_calcs', 'cboe_datashop_eod', spx),
     found('cboe_delayed_json', 'cboe_delayed_json', day),

@@ -19,13 +19,20 @@ struct Quote {
     volatility: f64,
 }
 
-fn quotes(batches: &[RecordBatch], volatility: &str) -> Result<(Option<Date>, Vec<Quote>), Failure> {
+/// A day and, of a chain by instant, the instant of a snapshot, microseconds UTC.
+type Snapshot = (Date, Option<i64>);
+
+fn quotes(batches: &[RecordBatch], volatility: &str) -> Result<(Option<Snapshot>, Vec<Quote>), Failure> {
     let failed = |err: stages_core::StageError| Failure::usage(err.message);
-    let mut last: Option<Date> = None;
+    let mut last: Option<Snapshot> = None;
     let mut quotes = Vec::new();
     for batch in batches {
-        let dates = table::dates(batch, "date").map_err(failed)?;
-        let Some(latest) = dates.iter().max().copied() else {
+        let instants = table::snapshots(batch).map_err(failed)?;
+        let dates = table::dates(batch, "date").map_err(failed)?.into_iter().enumerate();
+        let snapshots: Vec<Snapshot> = dates
+            .map(|(i, date)| (date, instants.map(|instants| instants.value(i))))
+            .collect();
+        let Some(latest) = snapshots.iter().max().copied() else {
             continue;
         };
         if last.is_some_and(|last| latest < last) {
@@ -41,8 +48,8 @@ fn quotes(batches: &[RecordBatch], volatility: &str) -> Result<(Option<Date>, Ve
         let calls = table::bools(batch, "call").map_err(failed)?;
         let underlyings = table::floats_or_nan(batch, "underlying").map_err(failed)?;
         let volatilities = table::floats_or_nan(batch, volatility).map_err(failed)?;
-        for (i, date) in dates.into_iter().enumerate() {
-            if date == latest {
+        for (i, snapshot) in snapshots.into_iter().enumerate() {
+            if snapshot == latest {
                 quotes.push(Quote {
                     symbol: symbols.value(i).to_owned(),
                     expiry: expiries[i],
@@ -57,16 +64,27 @@ fn quotes(batches: &[RecordBatch], volatility: &str) -> Result<(Option<Date>, Ve
     Ok((last, quotes))
 }
 
+/// The time of an instant, in UTC.
+fn instant_text(instant: i64) -> String {
+    let seconds = instant.div_euclid(1_000_000).rem_euclid(86_400);
+    format!(
+        " {:02}:{:02}:{:02} UTC",
+        seconds / 3600,
+        seconds / 60 % 60,
+        seconds % 60
+    )
+}
+
 /// Smile and term structure of the last snapshot: with the vendor's volatilities, or else with ours.
 pub(super) fn plots(session: &Session, read: &Read) -> Result<String, Failure> {
     let batches = read.partitions()?;
-    let (mut date, mut all) = quotes(&batches, "implied_volatility")?;
+    let (mut snapshot, mut all) = quotes(&batches, "implied_volatility")?;
     let mut whose = "the file's volatilities";
     if all.iter().all(|quote| quote.volatility.is_nan()) {
         match read.with_volatilities(session) {
             Ok(ours) => {
                 whose = "our implied volatilities of the mid";
-                (date, all) = quotes(&ours.partitions()?, "implied_volatility")?;
+                (snapshot, all) = quotes(&ours.partitions()?, "implied_volatility")?;
             }
             Err(err) => {
                 return Ok(format!(
@@ -76,7 +94,10 @@ pub(super) fn plots(session: &Session, read: &Read) -> Result<String, Failure> {
             }
         }
     }
-    let Some(date) = date else { return Ok(String::new()) };
+    let Some((date, instant)) = snapshot else {
+        return Ok(String::new());
+    };
+    let at = instant.map(instant_text).unwrap_or_default();
     // Of several underlyings, the one with most quotes.
     let mut counts: BTreeMap<&str, usize> = BTreeMap::new();
     all.iter()
@@ -110,7 +131,7 @@ pub(super) fn plots(session: &Session, read: &Read) -> Result<String, Failure> {
             .collect::<Vec<_>>()
     };
     let smile = plot(
-        &format!("smile of {symbol} on {date}, expiry {expiry} (c call, p put, * both; {whose})"),
+        &format!("smile of {symbol} on {date}{at}, expiry {expiry} (c call, p put, * both; {whose})"),
         &[('c', side(true)), ('p', side(false))],
         "strike",
         "volatility",
@@ -127,7 +148,7 @@ pub(super) fn plots(session: &Session, read: &Read) -> Result<String, Failure> {
         })
         .collect();
     let term = plot(
-        &format!("term structure of {symbol} on {date}, at the strike nearest to the underlying"),
+        &format!("term structure of {symbol} on {date}{at}, at the strike nearest to the underlying"),
         &[('o', term)],
         "days to expiry",
         "volatility",

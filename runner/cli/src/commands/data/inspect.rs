@@ -6,9 +6,10 @@ use crate::args::ReadArgs;
 use crate::output;
 use crate::session::Session;
 use arrow::array::{Array, AsArray, RecordBatch};
-use arrow::datatypes::{Date32Type, Float64Type};
+use arrow::datatypes::{Date32Type, Float64Type, TimestampMicrosecondType};
 use datasets::Date;
 use datasets::layout::Table;
+use datasets::schema::{SNAPSHOT, TRADABLE};
 use runner_engine::{Failure, text};
 use serde_json::{Value, json};
 use stages_ingest::propose::scalar;
@@ -62,6 +63,7 @@ pub(crate) fn inspect(session: &Session, args: &ReadArgs) -> Result<(), Failure>
         let _ = writeln!(out, "  {}", range.line());
     }
     gaps(&mut out, &read.artifact.meta, &days);
+    snapshots(&mut out, &read.artifact.meta);
     quality(&mut out, &read.artifact.meta);
     if table == Table::Chain {
         out.push('\n');
@@ -235,6 +237,7 @@ fn ranges(table: Table, batches: &[RecordBatch]) -> Vec<Range> {
                 unit: table
                     .schema()
                     .iter()
+                    .chain([&SNAPSHOT, &TRADABLE])
                     .find(|column| column.name == name)
                     .map_or("", |column| column.doc),
                 name,
@@ -252,6 +255,13 @@ fn ranges(table: Table, batches: &[RecordBatch]) -> Vec<Range> {
                     numbers.extend(values.iter().flatten());
                 } else if let Some(values) = column.as_primitive_opt::<Date32Type>() {
                     texts.extend(values.iter().flatten().map(|day| Date(day).to_string()));
+                } else if let Some(values) = column.as_primitive_opt::<TimestampMicrosecondType>() {
+                    let text = |i| {
+                        values
+                            .value_as_datetime(i)
+                            .map(|at| format!("{}Z", at.format("%Y-%m-%dT%H:%M:%S%.f")))
+                    };
+                    texts.extend((0..values.len()).filter_map(text));
                 } else if let Some(values) = column.as_string_opt::<i32>() {
                     texts.extend(values.iter().flatten().map(str::to_owned));
                 } else if let Some(values) = column.as_boolean_opt() {
@@ -279,6 +289,32 @@ fn days(batches: &[RecordBatch]) -> BTreeSet<Date> {
         .filter_map(|column| column.as_primitive_opt::<Date32Type>())
         .flat_map(|days| days.iter().flatten().map(Date).collect::<Vec<_>>())
         .collect()
+}
+
+/// The snapshots of a day, and the zone of their times with its origin.
+fn snapshots(out: &mut String, meta: &Value) {
+    let Some(of_day) = meta.get("snapshots_a_day") else {
+        return;
+    };
+    let text = |key: &str| shown(&of_day[key]);
+    let list = |key: &str| {
+        let names = of_day[key].as_array().into_iter().flatten().filter_map(Value::as_str);
+        names.collect::<Vec<_>>().join(", ")
+    };
+    let _ = writeln!(
+        out,
+        "{} snapshots a day ({} to {}; {} of {} days have fewer), {} to {} {}; the files' times are in {} ({})",
+        text("usual"),
+        text("fewest"),
+        text("most"),
+        text("days_with_fewer"),
+        text("days"),
+        text("first"),
+        text("last"),
+        list("time_zone"),
+        list("file_time_zone"),
+        text("file_time_zone_origin"),
+    );
 }
 
 /// The days, and those that are missing by the calendar.
