@@ -72,6 +72,10 @@ pub struct LayoutFile {
     pub json: Option<JsonRows>,
     /// A second table that is joined: its file is among the stage's files, and is recognised by its header.
     pub join: Option<Join>,
+    /// If true, a file has some of a contract's values, such as its trades, and others have the rest: rows of one contract and instant from several such
+    /// files are one row.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub partial: bool,
     /// The quotation of rates: `par_semiannual`, `zero_continuous` or `zero_annual`.
     pub quote: Option<YieldQuote>,
     /// The symbol of every row, where no column holds it.
@@ -142,6 +146,7 @@ impl LayoutFile {
         fill(&mut self.number_repeated, &base.number_repeated);
         fill(&mut self.json, &base.json);
         fill(&mut self.join, &base.join);
+        fill(&mut self.partial, &base.partial);
         fill(&mut self.quote, &base.quote);
         fill(&mut self.symbol, &base.symbol);
         fill(&mut self.symbol_from_file_name, &base.symbol_from_file_name);

@@ -328,7 +328,10 @@ fn instants_as_files_write_them() {
         utc
     );
     assert_eq!(
-        of(["1712844000000", "1712864700250"], json!({ "dates": ["epoch_ms", "%Y-%m-%d"] })),
+        of(
+            ["1712844000000", "1712864700250"],
+            json!({ "dates": ["epoch_ms", "%Y-%m-%d"] })
+        ),
         utc
     );
     assert_eq!(

@@ -32,6 +32,7 @@ fn main() -> std::process::ExitCode {
         ("treasury_and_fed_funds", treasury_and_fed_funds),
         ("what_the_pipelines_ask", what_the_pipelines_ask),
         ("aapl_2014_split", aapl_2014_split),
+        ("lean_options", lean_options),
     ])
 }
 
@@ -472,6 +473,33 @@ fn aapl_2014_split(data: &Path) {
         (proposed[0].date.to_string().as_str(), proposed[0].ratio),
         ("2014-06-09", 7.0)
     );
+}
+
+/// Quotes, trades and open interest of one directory are one chain; minutes are snapshots. The sums are those of the files, by another program.
+fn lean_options(data: &Path) {
+    let bench = Bench::new();
+    let chain = |path: &str| {
+        let with = json!({ "path": data.join("lean_format/option/usa").join(path), "on_bad_rows": "keep" });
+        let done = bench.run(CHAIN, with).unwrap();
+        let rows = bench.rows(&done);
+        let sum = |name: &str| floats(&rows, name).iter().filter(|value| !value.is_nan()).sum::<f64>();
+        let sums = ["bid", "ask", "last", "volume", "open_interest"].map(|name| (sum(name) * 1e4).round() / 1e4);
+        (done, rows, sums)
+    };
+    let (done, rows, sums) = chain("daily");
+    assert_eq!(rows.num_rows(), 8_226);
+    assert_eq!(sums, [201_238.82, 205_079.34, 47_436.3, 984_013.0, 29_139_794.0]);
+    assert_eq!(done.artifact.meta["rows_joined"], 4_532 + 2_322 + 6_016 - 8_226);
+    assert_eq!(done.finding("duplicate_key").0, 0);
+
+    let (done, rows, sums) = chain("minute");
+    assert_eq!(rows.num_rows(), 22_067);
+    assert_eq!(sums[2..], [336_288.09, 347_952.0, 0.0]);
+    // The first bar of the day ends at 09:31 in New York.
+    let snapshots = table::snapshots(&rows).unwrap().unwrap();
+    let first = snapshots.values().iter().min().unwrap();
+    assert_eq!(*first, (16_227 * 24 * 60 + 13 * 60 + 31) * 60_000_000);
+    assert!(done.artifact.meta["snapshots"].as_u64().unwrap() > 300);
 }
 
 /// The requirements of `pipelines/spx_options.yaml` and `pipelines/sse50_options.yaml` on these files.

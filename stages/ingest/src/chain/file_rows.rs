@@ -36,6 +36,9 @@ pub struct FileRows {
     /// The zone of its layout, empty where that has none.
     #[serde(skip)]
     pub zone: String,
+    /// True where its rows are to be joined with those of other such files.
+    #[serde(skip)]
+    pub is_partial: bool,
 }
 
 /// A root, and the terms that rows state of its contracts.
@@ -130,6 +133,7 @@ impl Writer {
                 has_times: false,
                 has_local_times: false,
                 zone: String::new(),
+                is_partial: false,
             },
             times: Vec::new(),
             has_a_time: false,

@@ -6,6 +6,7 @@ use super::config::ChainConfig;
 use super::edge;
 use super::file_rows::{FileRows, Kind};
 use super::intraday::{self, Zones};
+use super::join;
 use super::parity;
 use super::quotes::Quotes;
 use super::rules::{Rules, Seen};
@@ -99,6 +100,10 @@ pub struct Found {
 /// The bits of [`datasets::schema::stated`].
 pub const STATED: Columns = !0 << FLOATS.len();
 
+fn no_rows(rows: &u64) -> bool {
+    *rows == 0
+}
+
 fn is_zero(columns: &Columns) -> bool {
     *columns == 0
 }
@@ -141,6 +146,8 @@ pub struct Prepared {
     tally: Tally,
     /// The rows of other snapshots.
     other_snapshots: u64,
+    /// The rows that were joined with others.
+    joined: u64,
     /// The rows whose files do not say their time.
     timeless: u64,
     columns: Columns,
@@ -173,6 +180,9 @@ pub struct Done {
     pub snapshots: u64,
     /// The rows of other snapshots of a day.
     pub other_snapshots: u64,
+    /// The rows that were joined with others.
+    #[serde(default, skip_serializing_if = "no_rows")]
+    pub joined: u64,
     /// True where a contract has several snapshots on a day.
     pub several: bool,
     /// Of a chain by instant, the rows whose files do not say their time.
@@ -230,12 +240,15 @@ impl Facts<'_> {
             .flat_map(|(file, cuts)| cuts.iter().map(move |cut| (*file, &file.cuts.list[*cut])));
         let zone = |file: &'f FileRows| if self.found.intraday { file.zone.as_str() } else { "" };
         let mut cuts: Vec<_> = cuts
-            .map(|(file, cut)| (file.has_times, zone(file), *cut.digest.as_bytes()))
+            .map(|(file, cut)| {
+                let form = u8::from(file.has_times) | u8::from(file.is_partial) << 1;
+                (form, zone(file), *cut.digest.as_bytes())
+            })
             .collect();
         cuts.sort_unstable();
         let mut rows: Vec<u8> = Vec::new();
-        for (has_times, zone, digest) in cuts {
-            rows.push(u8::from(has_times));
+        for (form, zone, digest) in cuts {
+            rows.push(form);
             rows.extend(zone.as_bytes());
             rows.extend(digest);
         }
@@ -355,6 +368,7 @@ impl Facts<'_> {
             (config.symbols.is_empty() || config.symbols.iter().any(|wanted| wanted == symbol))
                 && unit.only.is_none_or(|only| only == symbol)
         };
+        let mut partial: Vec<bool> = Vec::new();
         for (file, cuts) in &unit.cuts {
             let zone = zone_of(&file.zone).map_err(StageError::new)?;
             let zone = zone.or((!file.zone.is_empty()).then_some(Tz::UTC));
@@ -366,6 +380,7 @@ impl Facts<'_> {
                     _ => Ok(()),
                 }
             })?;
+            partial.resize(chain.len(), file.is_partial);
         }
         if !self.found.intraday {
             chain.instant.clear();
@@ -373,13 +388,17 @@ impl Facts<'_> {
         if self.has_times {
             chain.time.resize(chain.len(), UNKNOWN_TIME);
         }
+        let is_joined = join::partial_rows(&mut chain, &partial);
         let wanted: Vec<bool> = chain.names.texts.iter().map(|name| is_wanted(name)).collect();
+        let mut joined = 0;
         let keep: Vec<bool> = (0..chain.len())
             .map(|i| {
                 let date = Date(chain.date[i]);
-                wanted[chain.symbol[i] as usize]
+                let is_kept = wanted[chain.symbol[i] as usize]
                     && unit.range.contains(date)
-                    && config.dates.is_none_or(|dates| dates.contains(date))
+                    && config.dates.is_none_or(|dates| dates.contains(date));
+                joined += u64::from(is_kept && is_joined[i]);
+                is_kept && !is_joined[i]
             })
             .collect();
         chain.retain(&keep);
@@ -401,6 +420,7 @@ impl Facts<'_> {
             chain,
             tally,
             other_snapshots,
+            joined,
             timeless,
             columns,
         })
@@ -412,6 +432,7 @@ impl Facts<'_> {
             mut chain,
             mut tally,
             other_snapshots,
+            joined,
             timeless,
             columns,
         } = prepared;
@@ -466,6 +487,7 @@ impl Facts<'_> {
             untradable: (0..chain.len()).filter(|row| !chain.is_tradable(*row)).count() as u64,
             snapshots: snapshots.len() as u64,
             other_snapshots,
+            joined,
             several,
             timeless,
             snapshots_of_days,

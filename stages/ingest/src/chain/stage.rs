@@ -134,11 +134,15 @@ impl StageKind for OptionChain {
         let mut layouts: Vec<Layout> = Vec::new();
         let rows_of = |file: &mut File<'_>| FileRows::of(context, file);
         let reasons = read::each(context, &reading(config, &chosen), &sources, rows_of, |layout, rows| {
-            let zone = layout.zone.clone();
+            let (zone, is_partial) = (layout.zone.clone(), layout.is_partial);
             if !layouts.contains(&layout) {
                 layouts.push(layout);
             }
-            files.push(FileRows { zone, ..rows });
+            files.push(FileRows {
+                zone,
+                is_partial,
+                ..rows
+            });
             Ok(())
         })?;
         layouts.sort_by(|a, b| a.name.cmp(&b.name));
@@ -199,6 +203,7 @@ impl StageKind for OptionChain {
         let sum = |of: fn(&Done) -> u64| units.iter().map(|(_, done)| of(done)).sum::<u64>();
         let rows = sum(|done| done.rows);
         let other_snapshots = sum(|done| done.other_snapshots);
+        let joined = sum(|done| done.joined);
         let columns = units.iter().fold([0; 3], |bits, (_, done)| {
             std::array::from_fn(|i| bits[i] | done.columns[i])
         });
@@ -237,7 +242,7 @@ impl StageKind for OptionChain {
             bad: &config.on_bad_rows,
             most: &config.max_dropped,
         };
-        treatment.apply(context, &counted, read_rows - other_snapshots, rows)?;
+        treatment.apply(context, &counted, read_rows - other_snapshots - joined, rows)?;
         if rows == 0 {
             return Err(
                 StageError::new("no good row is left").hint("`on_bad_rows: keep` keeps the bad ones, to be looked at")
@@ -264,6 +269,12 @@ impl StageKind for OptionChain {
         };
         meta["rows_read"] = json!(read_rows);
         meta["rows_of_other_snapshots"] = json!(other_snapshots);
+        if joined > 0 {
+            context.log(format!(
+                "{joined} rows are joined with others of their contract and instant"
+            ));
+            meta["rows_joined"] = json!(joined);
+        }
         meta["rows"] = json!(rows);
         meta["untradable"] = json!(sum(|done| done.untradable));
         meta["snapshots"] = json!(sum(|done| done.snapshots));
