@@ -239,7 +239,7 @@ impl Project {
             isolation: self.isolation,
             logs: self.runs.join(run).join("logs"),
             grace: GRACE,
-            past: Arc::new(history::PastRuns::new(&self.runs, &self.pipeline.name)),
+            past: Arc::new(history::PastRuns::new(&self.runs, &self.pipeline.name, run)),
         }
     }
 }

@@ -91,7 +91,7 @@ mod tests {
     use cache::Store;
     use stages_core::{CancelToken, event::Silent};
     use stages_env::{ActionSpace, Actions, EnvSpec, Normalisation, StepBuffers};
-    use stages_policy::{Activation, Architecture};
+    use stages_policy::{ActionHead, Activation, Architecture};
     use std::sync::Arc;
 
     /// Environment i ends its episodes after i + 1 steps, with a reward of 1 a step.
@@ -136,8 +136,7 @@ mod tests {
         };
         let architecture = Architecture {
             obs_dim: 1,
-            num_actions: 2,
-            continuous: false,
+            head: ActionHead::Discrete(2),
             pi: vec![4],
             vf: vec![4],
             activation: Activation::Tanh,

@@ -1,9 +1,11 @@
 //! The architecture of a network, and the offset of each of its tensors in the flat vector of parameters.
 
+use crate::categorical;
 use crate::tensors::{Dense, Tensor, Tensors};
 use crate::transformer::shape::{Transformer, TransformerAt};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use stages_env::ActionSpace;
 
 /// The activation function of hidden layers.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -49,29 +51,147 @@ fn is_one(layers: &usize) -> bool {
     *layers == 1
 }
 
-/// A network for actor and critic: observation, LSTM or transformer where there is one, hidden layers of each, action logits and
+/// The actions that a network's outputs are for.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum ActionHead {
+    /// A logit for each of A choices.
+    Discrete(u32),
+    /// A logit for each choice of each of K components, whose numbers of choices these are.
+    MultiDiscrete(Vec<u32>),
+    /// The mean of each of A components.
+    Continuous(usize),
+}
+
+impl Default for ActionHead {
+    fn default() -> Self {
+        Self::Discrete(0)
+    }
+}
+
+impl ActionHead {
+    /// The head for an action space.
+    pub fn of(space: &ActionSpace) -> Self {
+        match space {
+            ActionSpace::Discrete { names, .. } => Self::Discrete(names.len() as u32),
+            ActionSpace::MultiDiscrete { choices, .. } => Self::MultiDiscrete(choices.clone()),
+            ActionSpace::Continuous { names, .. } => Self::Continuous(names.len()),
+        }
+    }
+
+    /// A, the number of outputs.
+    pub fn num_outputs(&self) -> usize {
+        match self {
+            Self::Continuous(components) => *components,
+            _ => categorical::num_outputs(self.choices()),
+        }
+    }
+
+    /// K, the number of values of an action.
+    pub fn num_components(&self) -> usize {
+        match self {
+            Self::Continuous(components) => *components,
+            _ => self.choices().len(),
+        }
+    }
+
+    /// The number of choices of each component `[K]`; none where actions are continuous.
+    pub fn choices(&self) -> &[u32] {
+        match self {
+            Self::Discrete(choices) => std::slice::from_ref(choices),
+            Self::MultiDiscrete(choices) => choices,
+            Self::Continuous(_) => &[],
+        }
+    }
+
+    /// True for real numbers, false for choices.
+    pub fn is_continuous(&self) -> bool {
+        matches!(self, Self::Continuous(_))
+    }
+}
+
+/// A network for actor and critic: observation, LSTM or transformer where there is one, hidden layers of each, outputs for actions, and
 /// value.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
+#[serde(try_from = "ArchitectureFile", into = "ArchitectureFile")]
 pub struct Architecture {
     /// D, the length of an observation.
     pub obs_dim: usize,
-    /// A, the number of actions, or of components of an action.
-    pub num_actions: usize,
-    /// True if actions are continuous, of A components; else they are discrete, one of A.
-    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
-    pub continuous: bool,
+    /// The actions.
+    pub head: ActionHead,
     /// The activation function of hidden layers.
     pub activation: Activation,
     /// The recurrent part; `None` for a network without.
     pub lstm: Option<Lstm>,
     /// The transformer, which actor and critic share; `None` for a network without, and where there is an LSTM.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub transformer: Option<Transformer>,
     /// The sizes of the actor's hidden layers.
     pub pi: Vec<usize>,
     /// The sizes of the critic's hidden layers.
     pub vf: Vec<usize>,
+}
+
+/// The serialised form of [`Architecture`] in policies and checkpoints.
+#[derive(Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct ArchitectureFile {
+    obs_dim: usize,
+    /// The number of outputs.
+    num_actions: usize,
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    continuous: bool,
+    /// Of multi-discrete actions.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    choices: Option<Vec<u32>>,
+    activation: Activation,
+    lstm: Option<Lstm>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    transformer: Option<Transformer>,
+    pi: Vec<usize>,
+    vf: Vec<usize>,
+}
+
+impl From<Architecture> for ArchitectureFile {
+    fn from(architecture: Architecture) -> Self {
+        Self {
+            obs_dim: architecture.obs_dim,
+            num_actions: architecture.head.num_outputs(),
+            continuous: architecture.head.is_continuous(),
+            choices: match architecture.head {
+                ActionHead::MultiDiscrete(choices) => Some(choices),
+                _ => None,
+            },
+            activation: architecture.activation,
+            lstm: architecture.lstm,
+            transformer: architecture.transformer,
+            pi: architecture.pi,
+            vf: architecture.vf,
+        }
+    }
+}
+
+impl TryFrom<ArchitectureFile> for Architecture {
+    type Error = String;
+
+    fn try_from(file: ArchitectureFile) -> Result<Self, String> {
+        let head = match (file.continuous, file.choices) {
+            (true, None) => ActionHead::Continuous(file.num_actions),
+            (false, None) => ActionHead::Discrete(u32::try_from(file.num_actions).map_err(|err| err.to_string())?),
+            (false, Some(choices)) => ActionHead::MultiDiscrete(choices),
+            (true, Some(_)) => return Err("actions are both continuous and multi-discrete".to_owned()),
+        };
+        if head.num_outputs() != file.num_actions {
+            return Err("the number of outputs is not that of the choices".to_owned());
+        }
+        Ok(Self {
+            obs_dim: file.obs_dim,
+            head,
+            activation: file.activation,
+            lstm: file.lstm,
+            transformer: file.transformer,
+            pi: file.pi,
+            vf: file.vf,
+        })
+    }
 }
 
 /// The three tensors of an LSTM.
@@ -158,10 +278,10 @@ impl Architecture {
             latent = transformer.d_model;
             layout.transformer = Some(transformer.lay_out(&mut layout.tensors, self.obs_dim));
         }
-        layout.pi = layout.trunk("pi", latent, &self.pi, ("action", self.num_actions));
+        layout.pi = layout.trunk("pi", latent, &self.pi, ("action", self.head.num_outputs()));
         layout.vf = layout.trunk("vf", latent, &self.vf, ("value", 1));
-        if self.continuous {
-            layout.log_std = Some(layout.tensors.tensor("log_std".to_owned(), vec![self.num_actions]));
+        if let ActionHead::Continuous(components) = self.head {
+            layout.log_std = Some(layout.tensors.tensor("log_std".to_owned(), vec![components]));
         }
         layout
     }
@@ -203,7 +323,11 @@ impl Architecture {
             .copied()
             .chain(self.lstm.map(|lstm| lstm.hidden.min(lstm.layers)));
         zero("the length of an observation", self.obs_dim)
-            .or_else(|| zero("the number of actions", self.num_actions))
+            .or_else(|| zero("the number of actions", self.head.num_outputs()))
+            .or_else(|| {
+                let least = self.head.choices().iter().min().map_or(1, |&n| n as usize);
+                zero("the number of choices of a component", least)
+            })
             .or_else(|| sizes.into_iter().find_map(|size| zero("the size of a layer", size)))
             .or_else(|| self.transformer.and_then(|transformer| transformer.problem()))
             .or_else(|| {
@@ -221,8 +345,7 @@ mod tests {
     fn the_flat_vector_has_no_gaps() {
         let architecture = Architecture {
             obs_dim: 5,
-            num_actions: 3,
-            continuous: false,
+            head: ActionHead::Discrete(3),
             activation: Activation::Tanh,
             lstm: Some(Lstm {
                 hidden: 4,
@@ -254,5 +377,39 @@ mod tests {
         assert_eq!(json["lstm"], serde_json::json!({ "hidden": 4, "critic": "separate" }));
         let read: Architecture = serde_json::from_value(json).unwrap();
         assert_eq!(read, architecture);
+    }
+
+    /// Policies hold this form: other bytes would be other digests.
+    #[test]
+    fn heads_in_files() {
+        for (head, json) in [
+            (ActionHead::Discrete(5), r#""num_actions":5"#),
+            (ActionHead::Continuous(5), r#""num_actions":5,"continuous":true"#),
+            (
+                ActionHead::MultiDiscrete(vec![3, 2]),
+                r#""num_actions":5,"choices":[3,2]"#,
+            ),
+        ] {
+            let architecture = Architecture {
+                obs_dim: 2,
+                head,
+                ..Architecture::default()
+            };
+            let text = serde_json::to_string(&architecture).unwrap();
+            assert_eq!(
+                text,
+                format!(r#"{{"obs_dim":2,{json},"activation":"tanh","lstm":null,"pi":[],"vf":[]}}"#)
+            );
+            assert_eq!(serde_json::from_str::<Architecture>(&text).unwrap(), architecture);
+            let other = text.replace(r#""num_actions":5"#, r#""num_actions":6"#);
+            let read = serde_json::from_str::<Architecture>(&other);
+            assert_eq!(read.is_err(), other.contains("choices"), "{other}");
+        }
+        let none = Architecture {
+            obs_dim: 2,
+            head: ActionHead::MultiDiscrete(vec![3, 0]),
+            ..Architecture::default()
+        };
+        assert!(none.problem().unwrap().contains("choices of a component"));
     }
 }

@@ -1,12 +1,13 @@
-//! The masked categorical distribution: masked actions have probability 0.
+//! The masked categorical distribution: masked actions have probability 0. A multi-discrete action has an independent one for each component.
 
 use crate::kernels::math::{exp, ln};
 use stages_numerics::kernel;
+use std::ops::Range;
 
 /// An element of each of 16 rows.
 pub type Lanes = [f32; 16];
 
-/// The softmax of 16 rows of A logits, column by column.
+/// The softmax of 16 rows of A logits, column by column, for each component by itself.
 #[derive(Debug, Default)]
 pub struct Softmax {
     /// Logits.
@@ -17,12 +18,20 @@ pub struct Softmax {
     pub log_prob: Vec<Lanes>,
     /// Probabilities; of masked actions 0.
     pub p: Vec<Lanes>,
+    /// The entropies of each component, for an objective to keep.
+    pub entropy: Vec<Lanes>,
+    /// The columns of each component.
+    pub components: Vec<Range<usize>>,
 }
 
 impl Softmax {
-    /// Copies up to 16 rows `[_, A]` and the action mask of each. Of rows that are missing, action 0 alone is allowed.
+    /// Copies up to 16 rows `[_, A]` and the action mask of each; `choices` `[K]` are the numbers of choices of the components, A in all. Of rows
+    /// that are missing, choice 0 alone is allowed.
     #[inline(always)]
-    pub fn load<'a>(&mut self, logits: &[f32], masks: impl Iterator<Item = &'a [bool]>, num_actions: usize) {
+    pub fn load<'a>(&mut self, logits: &[f32], masks: impl Iterator<Item = &'a [bool]>, choices: &[u32]) {
+        self.components.clear();
+        self.components.extend(components(choices));
+        let num_actions = num_outputs(choices);
         self.x.clear();
         self.x.resize(num_actions, [0.0; 16]);
         self.mask.clear();
@@ -36,21 +45,32 @@ impl Softmax {
                 self.mask[j][r] = mask[j];
             }
         }
-        self.mask[0][count..].fill(true);
+        for component in &self.components {
+            self.mask[component.start][count..].fill(true);
+        }
     }
 
     /// From [`Softmax::x`] to [`Softmax::log_prob`] and [`Softmax::p`].
     #[inline(always)]
     pub fn normalise<const FMA: bool>(&mut self) {
+        for k in 0..self.components.len() {
+            self.normalise_columns::<FMA>(self.components[k].clone());
+        }
+    }
+
+    #[inline(always)]
+    fn normalise_columns<const FMA: bool>(&mut self, columns: Range<usize>) {
+        let (x, mask) = (&self.x[columns.clone()], &self.mask[columns.clone()]);
+        let (p, log_prob) = (&mut self.p[columns.clone()], &mut self.log_prob[columns]);
         let mut max = [f32::NEG_INFINITY; 16];
-        for (x, mask) in self.x.iter_mut().zip(&self.mask) {
+        for (x, mask) in x.iter().zip(mask) {
             for r in 0..16 {
                 let logit = if mask[r] { x[r] } else { f32::NEG_INFINITY };
                 max[r] = if logit > max[r] { logit } else { max[r] };
             }
         }
         let mut sum = [0.0_f32; 16];
-        for ((x, p), mask) in self.x.iter().zip(&mut self.p).zip(&self.mask) {
+        for ((x, p), mask) in x.iter().zip(&mut *p).zip(mask) {
             for r in 0..16 {
                 let e = exp::<FMA>(x[r] - max[r]);
                 p[r] = if mask[r] { e } else { 0.0 };
@@ -62,7 +82,7 @@ impl Softmax {
             log[r] = max[r] + ln::<FMA>(sum[r]);
             by[r] = 1.0 / sum[r];
         }
-        for ((x, p), log_prob) in self.x.iter().zip(&mut self.p).zip(&mut self.log_prob) {
+        for ((x, p), log_prob) in x.iter().zip(p).zip(log_prob) {
             for r in 0..16 {
                 log_prob[r] = x[r] - log[r];
                 p[r] *= by[r];
@@ -82,9 +102,10 @@ pub fn store(columns: &[Lanes], rows: &mut [f32]) {
 }
 
 #[inline(always)]
-fn log_softmax_body<const FMA: bool>(logits: &mut [f32], mask: &[bool], num_actions: usize, softmax: &mut Softmax) {
+fn log_softmax_body<const FMA: bool>(logits: &mut [f32], mask: &[bool], choices: &[u32], softmax: &mut Softmax) {
+    let num_actions = num_outputs(choices);
     for (logits, mask) in logits.chunks_mut(16 * num_actions).zip(mask.chunks(16 * num_actions)) {
-        softmax.load(logits, mask.chunks_exact(num_actions), num_actions);
+        softmax.load(logits, mask.chunks_exact(num_actions), choices);
         softmax.normalise::<FMA>();
         for (column, mask) in softmax.log_prob.iter_mut().zip(&softmax.mask) {
             for r in 0..16 {
@@ -96,51 +117,77 @@ fn log_softmax_body<const FMA: bool>(logits: &mut [f32], mask: &[bool], num_acti
 }
 kernel! {
     /// [`log_softmax`] of rows `[_, A]`.
-    pub(crate) fn log_softmax_rows(logits: &mut [f32], mask: &[bool], num_actions: usize, softmax: &mut Softmax) = log_softmax_body
+    pub(crate) fn log_softmax_rows(logits: &mut [f32], mask: &[bool], choices: &[u32], softmax: &mut Softmax) = log_softmax_body
 }
 
 #[inline(always)]
 fn sample_body<const FMA: bool>(
     logits: &[f32],
     mask: &[bool],
+    choices: &[u32],
     uniform: &[f64],
     softmax: &mut Softmax,
     actions: &mut [u32],
     log_prob: &mut [f32],
 ) {
-    let num_actions = logits.len() / uniform.len().max(1);
-    for (i, uniform) in uniform.chunks(16).enumerate() {
-        let range = 16 * i * num_actions..(16 * i + uniform.len()) * num_actions;
-        softmax.load(
-            &logits[range.clone()],
-            mask[range].chunks_exact(num_actions),
-            num_actions,
-        );
+    let (num_actions, k) = (num_outputs(choices), choices.len());
+    for (i, log_prob) in log_prob.chunks_mut(16).enumerate() {
+        let rows = 16 * i..16 * i + log_prob.len();
+        let range = rows.start * num_actions..rows.end * num_actions;
+        softmax.load(&logits[range.clone()], mask[range].chunks_exact(num_actions), choices);
         softmax.normalise::<FMA>();
-        let mut left = [0.0_f32; 16];
-        for (left, &uniform) in left.iter_mut().zip(uniform) {
-            *left = uniform as f32;
-        }
-        // The action on which the number falls; the last allowed one, where rounding leaves a remainder.
-        let (mut action, mut of_action) = ([0_u32; 16], [0.0_f32; 16]);
-        for (j, ((p, log_prob), mask)) in softmax.p.iter().zip(&softmax.log_prob).zip(&softmax.mask).enumerate() {
-            for r in 0..16 {
-                let reached = mask[r] && left[r] >= 0.0;
-                action[r] = if reached { j as u32 } else { action[r] };
-                of_action[r] = if reached { log_prob[r] } else { of_action[r] };
-                left[r] -= p[r];
+        let (uniform, actions) = (
+            &uniform[rows.start * k..rows.end * k],
+            &mut actions[rows.start * k..rows.end * k],
+        );
+        let mut of_actions = [0.0_f32; 16];
+        for (component, columns) in softmax.components.iter().enumerate() {
+            let mut left = [0.0_f32; 16];
+            for (left, uniform) in left.iter_mut().zip(uniform.chunks_exact(k)) {
+                *left = uniform[component] as f32;
+            }
+            // The choice on which the number falls; the last allowed one, where rounding leaves a remainder.
+            let (mut choice, mut of_choice) = ([0_u32; 16], [0.0_f32; 16]);
+            for j in columns.clone() {
+                let (p, of_column, mask) = (&softmax.p[j], &softmax.log_prob[j], &softmax.mask[j]);
+                for r in 0..16 {
+                    let reached = mask[r] && left[r] >= 0.0;
+                    choice[r] = if reached { (j - columns.start) as u32 } else { choice[r] };
+                    of_choice[r] = if reached { of_column[r] } else { of_choice[r] };
+                    left[r] -= p[r];
+                }
+            }
+            for (action, choice) in actions.chunks_exact_mut(k).zip(choice) {
+                action[component] = choice;
+            }
+            for (sum, of_choice) in of_actions.iter_mut().zip(of_choice) {
+                *sum += of_choice;
             }
         }
-        actions[16 * i..][..uniform.len()].copy_from_slice(&action[..uniform.len()]);
-        log_prob[16 * i..][..uniform.len()].copy_from_slice(&of_action[..uniform.len()]);
+        log_prob.copy_from_slice(&of_actions[..log_prob.len()]);
     }
 }
 kernel! {
-    /// The action of each row of logits `[B, A]` that a uniform number in [0, 1) falls on, and its log-probability.
-    pub(crate) fn sample_rows(logits: &[f32], mask: &[bool], uniform: &[f64], softmax: &mut Softmax, actions: &mut [u32], log_prob: &mut [f32]) = sample_body
+    /// For each row of logits `[B, A]` the choices that uniform numbers `[B, K]` in [0, 1) fall on, and the log-probability of them together `[B]`.
+    pub(crate) fn sample_rows(logits: &[f32], mask: &[bool], choices: &[u32], uniform: &[f64], softmax: &mut Softmax, actions: &mut [u32], log_prob: &mut [f32]) = sample_body
 }
 
-/// Turns logits into log-probabilities, in place: a log-softmax over the allowed actions, minus infinity for the masked ones.
+/// A, the number of logits of components with `choices`.
+pub fn num_outputs(choices: &[u32]) -> usize {
+    choices.iter().map(|&n| n as usize).sum()
+}
+
+/// The logits of each component, of those of a row.
+pub fn components(choices: &[u32]) -> impl Iterator<Item = Range<usize>> + '_ {
+    let mut end = 0;
+    choices.iter().map(move |&n| {
+        let start = end;
+        end += n as usize;
+        start..end
+    })
+}
+
+/// Turns the logits of one component into log-probabilities, in place: a log-softmax over the allowed choices, minus infinity for the masked ones.
 pub fn log_softmax(logits: &mut [f32], mask: &[bool]) {
     let mut max = f32::NEG_INFINITY;
     for (logit, &allowed) in logits.iter_mut().zip(mask) {
@@ -159,7 +206,7 @@ pub fn log_softmax(logits: &mut [f32], mask: &[bool]) {
     }
 }
 
-/// The action that a uniform number in [0, 1) falls on.
+/// The choice that a uniform number in [0, 1) falls on.
 pub fn sample(log_prob: &[f32], uniform: f64) -> u32 {
     let mut left = uniform;
     let mut last = 0;
@@ -187,7 +234,26 @@ pub fn best(log_prob: &[f32]) -> u32 {
     best as u32
 }
 
-/// The entropy in nats.
+/// Draws the choice of each component `[K]` from a row of log-probabilities `[A]`, by a number in [0, 1) for each; returns the log-probability of
+/// the action.
+pub fn sample_action(log_prob: &[f32], choices: &[u32], mut uniform: impl FnMut() -> f64, action: &mut [u32]) -> f32 {
+    let mut sum = 0.0;
+    for (choice, columns) in action.iter_mut().zip(components(choices)) {
+        let log_prob = &log_prob[columns];
+        *choice = sample(log_prob, uniform());
+        sum += log_prob[*choice as usize];
+    }
+    sum
+}
+
+/// The likeliest choice of each component `[K]`, the first of equals.
+pub fn best_action(log_prob: &[f32], choices: &[u32], action: &mut [u32]) {
+    for (choice, columns) in action.iter_mut().zip(components(choices)) {
+        *choice = best(&log_prob[columns]);
+    }
+}
+
+/// The entropy of one component in nats.
 pub fn entropy(log_prob: &[f32]) -> f32 {
     -log_prob
         .iter()
@@ -199,6 +265,7 @@ pub fn entropy(log_prob: &[f32]) -> f32 {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use stages_numerics::dispatch::InstructionSet;
     use stages_numerics::random::Random;
 
     #[test]
@@ -220,5 +287,56 @@ mod tests {
         assert_eq!(sample(&row, 1.0 - 1e-17), 3);
         let e: f64 = probabilities.iter().filter(|&&p| p > 0.0).map(|&p| -p * p.ln()).sum();
         assert!((f64::from(entropy(&row)) - e).abs() < 1e-6);
+    }
+
+    /// The kernels for 16 rows against the plain functions for one component of one row.
+    #[test]
+    fn components_are_independent() {
+        let choices = [3, 1, 4];
+        let (rows, a) = (37, num_outputs(&choices));
+        let random = &mut Random::new(&[6]);
+        let logits: Vec<f32> = (0..rows * a).map(|_| random.normal() as f32).collect();
+        let mut mask: Vec<bool> = (0..rows * a).map(|_| random.uniform() < 0.6).collect();
+        for row in mask.chunks_exact_mut(a) {
+            // One choice of each is allowed.
+            (row[2], row[3], row[4]) = (true, true, true);
+        }
+        let uniform: Vec<f64> = (0..rows * choices.len()).map(|_| random.uniform()).collect();
+        for instructions in InstructionSet::available() {
+            let (mut softmax, mut wanted) = (Softmax::default(), logits.clone());
+            log_softmax_rows(instructions, &mut wanted, &mask, &choices, &mut softmax);
+            let (mut actions, mut log_prob) = (vec![0; rows * choices.len()], vec![0.0; rows]);
+            let (actions_out, log_prob_out) = (&mut actions, &mut log_prob);
+            sample_rows(
+                instructions,
+                &logits,
+                &mask,
+                &choices,
+                &uniform,
+                &mut softmax,
+                actions_out,
+                log_prob_out,
+            );
+            for i in 0..rows {
+                let (row, action) = (&wanted[i * a..(i + 1) * a], &actions[3 * i..3 * i + 3]);
+                for columns in components(&choices) {
+                    let mut plain = logits[i * a..][columns.clone()].to_vec();
+                    log_softmax(&mut plain, &mask[i * a..][columns.clone()]);
+                    let sum: f32 = plain.iter().map(|&x| libm::expf(x)).sum();
+                    assert!((sum - 1.0).abs() < 1e-5);
+                    for (x, y) in row[columns].iter().zip(&plain) {
+                        assert!(x == y || (x - y).abs() < 1e-5, "{x} {y}");
+                    }
+                }
+                let (mut drawn, mut uniform) = ([0; 3], uniform[3 * i..].iter().copied());
+                let sum = sample_action(row, &choices, || uniform.next().unwrap(), &mut drawn);
+                assert_eq!(action, drawn);
+                assert!((sum - log_prob[i]).abs() < 1e-5);
+                let mut likeliest = [9; 3];
+                best_action(row, &choices, &mut likeliest);
+                assert_eq!(likeliest[1], 0);
+                assert!(row[likeliest[0] as usize] >= row[0].max(row[1]).max(row[2]));
+            }
+        }
     }
 }

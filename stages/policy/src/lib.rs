@@ -18,7 +18,7 @@ pub mod policy;
 mod tensors;
 pub mod transformer;
 
-pub use architecture::{Activation, Architecture, Critic, Lstm};
+pub use architecture::{ActionHead, Activation, Architecture, Critic, Lstm};
 pub use candle::CandleModel;
 pub use device::Device;
 pub use fused::FusedModel;

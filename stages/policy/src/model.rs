@@ -1,7 +1,7 @@
 //! The interface between algorithms and models: flat parameters and gradients, a forward and a backward pass, buffers that the caller owns.
 
-use crate::Architecture;
 use crate::objective::{Objective, Sums};
+use crate::{Architecture, categorical};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -21,7 +21,7 @@ pub enum Precision {
 pub struct Observed<'a> {
     /// Observations `[B, D]`, as the network takes them (normalised).
     pub obs: &'a [f32],
-    /// The action mask `[B, A]`; at least one action is allowed in each row.
+    /// The action mask `[B, A]`; in each row at least one choice of each component is allowed.
     pub mask: &'a [bool],
     /// `[B]`: the observation is the first of its episode; the recurrent state is zeroed before it.
     pub episode_start: &'a [bool],
@@ -30,7 +30,8 @@ pub struct Observed<'a> {
 /// The outputs of a network for B observations.
 #[derive(Clone, Debug, Default)]
 pub struct Output {
-    /// Log-probabilities of discrete actions `[B, A]`; minus infinity where an action is masked. Empty for continuous ones.
+    /// Log-probabilities of the choices of discrete actions `[B, A]`, component by component; minus infinity where one is masked. Empty for
+    /// continuous ones.
     pub log_prob: Vec<f32>,
     /// The means of continuous actions' normal distributions `[B, A]`.
     pub mean: Vec<f32>,
@@ -43,7 +44,7 @@ pub struct Output {
 /// The actions drawn for B environments; slices of the caller's rollout buffer.
 #[derive(Debug)]
 pub struct Sampled<'a> {
-    /// Actions `[B]`.
+    /// Actions `[B, K]`, the number of a choice for each component.
     pub actions: &'a mut [u32],
     /// Their log-probabilities `[B]`.
     pub log_prob: &'a mut [f32],
@@ -102,14 +103,20 @@ pub trait Model: Send {
     /// A forward pass over one step: fills `out` and advances the recurrent states `[B, S]`.
     fn forward(&mut self, input: &Observed, state: &mut [f32], out: &mut Output);
 
-    /// A forward pass that draws discrete actions: those on which the numbers `uniform` `[B]` in [0, 1) fall. Advances the recurrent states.
+    /// A forward pass that draws discrete actions: those on which the numbers `uniform` `[B, K]` in [0, 1) fall. Advances the recurrent states.
     fn act(&mut self, input: &Observed, uniform: &[f64], state: &mut [f32], out: Sampled) {
         let mut all = Output::default();
         self.forward(input, state, &mut all);
-        let rows = all.log_prob.chunks_exact(self.architecture().num_actions);
-        for (i, (row, &uniform)) in rows.zip(uniform).enumerate() {
-            out.actions[i] = crate::categorical::sample(row, uniform);
-            out.log_prob[i] = row[out.actions[i] as usize];
+        let head = &self.architecture().head;
+        let k = head.num_components();
+        let rows = all
+            .log_prob
+            .chunks_exact(head.num_outputs())
+            .zip(uniform.chunks_exact(k));
+        for (((row, uniform), action), log_prob) in rows.zip(out.actions.chunks_exact_mut(k)).zip(out.log_prob) {
+            let mut uniform = uniform.iter().copied();
+            let next = || uniform.next().unwrap_or_default();
+            *log_prob = categorical::sample_action(row, head.choices(), next, action);
         }
         out.value.copy_from_slice(&all.value);
     }

@@ -17,10 +17,12 @@ pub(crate) fn add(sums: &mut Sums, part: &Sums) {
 /// The policy head's outputs for n samples.
 #[derive(Debug)]
 pub enum PolicyOutputs<'a> {
-    /// Outputs for discrete actions.
+    /// Outputs for discrete and multi-discrete actions.
     Discrete {
-        /// Logits `[n, A]`, not masked yet.
+        /// Logits `[n, A]`, not masked yet, component by component.
         logits: &'a mut [f32],
+        /// The number of choices of each component `[K]`, one component unless actions are multi-discrete.
+        choices: &'a [u32],
         /// A buffer for the softmax of 16 rows.
         softmax: &'a mut Softmax,
     },

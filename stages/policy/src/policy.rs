@@ -2,11 +2,11 @@
 
 use crate::kernels::elementwise;
 use crate::model::{Model, Observed, Output};
-use crate::{Architecture, Precision, categorical, gaussian};
+use crate::{ActionHead, Architecture, Precision, categorical, gaussian};
 use safetensors::tensor::{Dtype, SafeTensors, TensorView};
 use serde::{Deserialize, Serialize};
 use stages_core::StageError;
-use stages_env::{ActionBuffer, ActionSpace, Actions, EnvSpec, Normalisation};
+use stages_env::{ActionBuffer, Actions, EnvSpec, Normalisation};
 use stages_numerics::dispatch::InstructionSet;
 use stages_numerics::random::Random;
 use std::collections::HashMap;
@@ -102,15 +102,7 @@ impl Policy {
         if let Some(problem) = architecture.problem() {
             return wrong(&problem);
         }
-        let continuous = match env.action_space {
-            ActionSpace::Discrete { .. } => false,
-            ActionSpace::Continuous { .. } => true,
-            ActionSpace::MultiDiscrete { .. } => return wrong("no network has multi-discrete actions"),
-        };
-        if architecture.obs_dim != env.obs_dim()
-            || architecture.num_actions != env.action_space.num_outputs()
-            || architecture.continuous != continuous
-        {
+        if architecture.obs_dim != env.obs_dim() || architecture.head != ActionHead::of(&env.action_space) {
             return wrong("its network has other observations or actions than its environment");
         }
         if self.params.len() != architecture.num_params() {
@@ -230,7 +222,8 @@ impl Policy {
         state: &'s mut PolicyState,
         mode: Mode,
     ) -> Actions<'s> {
-        let a = self.architecture().num_actions;
+        let head = &self.architecture().head;
+        let (a, k) = (head.num_outputs(), head.num_components());
         self.forward(obs, action_mask, episode_start, state);
         let Output {
             log_prob,
@@ -240,13 +233,13 @@ impl Policy {
         } = &state.output;
         match (&mut state.actions, mode) {
             (ActionBuffer::Discrete(actions) | ActionBuffer::MultiDiscrete(actions), Mode::Greedy) => {
-                for (action, row) in actions.iter_mut().zip(log_prob.chunks_exact(a)) {
-                    *action = categorical::best(row);
+                for (action, row) in actions.chunks_exact_mut(k).zip(log_prob.chunks_exact(a)) {
+                    categorical::best_action(row, head.choices(), action);
                 }
             }
             (ActionBuffer::Discrete(actions) | ActionBuffer::MultiDiscrete(actions), Mode::Sample(random)) => {
-                for (action, row) in actions.iter_mut().zip(log_prob.chunks_exact(a)) {
-                    *action = categorical::sample(row, random.uniform());
+                for (action, row) in actions.chunks_exact_mut(k).zip(log_prob.chunks_exact(a)) {
+                    categorical::sample_action(row, head.choices(), || random.uniform(), action);
                 }
             }
             (ActionBuffer::Continuous(actions), Mode::Greedy) => actions.copy_from_slice(mean),
@@ -270,8 +263,8 @@ impl Policy {
         } = state;
         // A network takes a mask for each of its outputs, even where its actions are continuous.
         let unmasked;
-        let mask = if self.architecture().continuous {
-            unmasked = vec![true; episode_start.len() * self.architecture().num_actions];
+        let mask = if let ActionHead::Continuous(components) = self.architecture().head {
+            unmasked = vec![true; episode_start.len() * components];
             &unmasked
         } else {
             action_mask
@@ -300,6 +293,7 @@ impl Policy {
 mod tests {
     use super::*;
     use crate::{Activation, Critic, Lstm, initial};
+    use stages_env::ActionSpace;
 
     fn policy() -> Policy {
         let env = EnvSpec {
@@ -313,8 +307,7 @@ mod tests {
         };
         let architecture = Architecture {
             obs_dim: 2,
-            num_actions: 3,
-            continuous: false,
+            head: ActionHead::Discrete(3),
             activation: Activation::Relu,
             lstm: Some(Lstm {
                 hidden: 5,

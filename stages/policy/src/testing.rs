@@ -2,7 +2,7 @@
 
 use crate::model::{Minibatch, Observed};
 use crate::objective::{Objective, PolicyOutputs, Sums};
-use crate::{Architecture, gaussian};
+use crate::{Architecture, categorical, gaussian};
 use stages_numerics::dispatch::InstructionSet;
 use stages_numerics::random::Random;
 
@@ -22,7 +22,7 @@ pub struct Data {
     pub mask: Vec<bool>,
     pub episode_start: Vec<bool>,
     pub state: Vec<f32>,
-    /// Discrete actions `[T, B]`.
+    /// Discrete actions `[T, B, K]`.
     pub actions: Vec<u32>,
     /// Continuous actions `[T, B, A]`.
     pub continuous: Vec<f32>,
@@ -37,7 +37,7 @@ impl Data {
     pub fn new(architecture: &Architecture, steps: usize, columns: usize, seed: u64) -> Self {
         let random = &mut Random::new(&[seed]);
         let n = steps * columns;
-        let a = architecture.num_actions;
+        let a = architecture.head.num_outputs();
         let mut floats =
             |len: usize, scale: f64| (0..len).map(|_| (scale * random.normal()) as f32).collect::<Vec<_>>();
         let obs = floats(n * architecture.obs_dim, 1.0);
@@ -50,9 +50,14 @@ impl Data {
         let old_log_prob = floats(n, 0.2).iter().map(|x| -1.2 + x).collect();
         let (advantage, target) = (floats(n, 2.0), floats(n, 1.0));
         let mut mask: Vec<bool> = (0..n * a).map(|_| random.uniform() < 0.7).collect();
-        let actions: Vec<u32> = (0..n).map(|_| random.below(a as u64) as u32).collect();
-        for (row, &action) in mask.chunks_exact_mut(a).zip(&actions) {
-            row[action as usize] = true;
+        let choices = architecture.head.choices();
+        let mut actions = Vec::new();
+        for row in mask.chunks_exact_mut(a) {
+            for component in categorical::components(choices) {
+                let action = random.below(component.len() as u64) as u32;
+                row[component.start + action as usize] = true;
+                actions.push(action);
+            }
         }
         let episode_start = (0..n).map(|_| random.uniform() < 0.2).collect();
         let mut indices: Vec<u32> = (0..columns as u32).collect();
@@ -87,13 +92,24 @@ impl Data {
 
     /// The observations of step t.
     pub fn input(&self, architecture: &Architecture, t: usize) -> Observed<'_> {
-        let (d, a) = (architecture.obs_dim, architecture.num_actions);
+        let (d, a) = (architecture.obs_dim, architecture.head.num_outputs());
         let rows = t * self.columns..(t + 1) * self.columns;
         Observed {
             obs: &self.obs[rows.start * d..rows.end * d],
             mask: &self.mask[rows.start * a..rows.end * a],
             episode_start: &self.episode_start[rows],
         }
+    }
+
+    /// The log-probability of the action of a row, of that row's log-probabilities `[A]`.
+    pub fn log_prob(&self, architecture: &Architecture, row: usize, log_prob: &[f32]) -> f32 {
+        let k = architecture.head.num_components();
+        let action = &self.actions[row * k..(row + 1) * k];
+        let columns = categorical::components(architecture.head.choices());
+        columns
+            .zip(action)
+            .map(|(columns, &choice)| log_prob[columns][choice as usize])
+            .sum()
     }
 
     pub fn objective(&self) -> PolicyGradient<'_> {
@@ -129,24 +145,30 @@ impl Objective for PolicyGradient<'_> {
     fn policy(&self, _: InstructionSet, samples: &[u32], outputs: PolicyOutputs, sums: &mut Sums) {
         let data = self.data;
         match outputs {
-            PolicyOutputs::Discrete { logits, .. } => {
-                let a = logits.len() / samples.len();
+            PolicyOutputs::Discrete { logits, choices, .. } => {
+                let (a, k) = (logits.len() / samples.len(), choices.len());
                 for (row, &i) in logits.chunks_exact_mut(a).zip(samples) {
                     let i = i as usize;
-                    let (mask, action) = (&data.mask[i * a..(i + 1) * a], data.actions[i] as usize);
-                    let mut log_prob = row.to_vec();
-                    crate::categorical::log_softmax(&mut log_prob, mask);
                     let advantage = f64::from(data.advantage[i]);
-                    let p: Vec<f64> = log_prob.iter().map(|&x| libm::exp(f64::from(x))).collect();
-                    let plain = |x: f32| if x == f32::NEG_INFINITY { 0.0 } else { f64::from(x) };
-                    let entropy: f64 = -p.iter().zip(&log_prob).map(|(p, &x)| p * plain(x)).sum::<f64>();
-                    sums[0] -= advantage * f64::from(log_prob[action]) + ENTROPY * entropy;
-                    sums[2] += f64::from((log_prob[action] - data.old_log_prob[i]).abs());
-                    for (j, x) in row.iter_mut().enumerate() {
-                        let hit = if j == action { 1.0 } else { 0.0 };
-                        let slope = advantage * (p[j] - hit) + ENTROPY * p[j] * (plain(log_prob[j]) + entropy);
-                        *x = (self.weight * slope) as f32;
+                    let mut all = 0.0;
+                    for (component, columns) in categorical::components(choices).enumerate() {
+                        let mask = &data.mask[i * a..][columns.clone()];
+                        let action = data.actions[i * k + component] as usize;
+                        let row = &mut row[columns];
+                        let mut log_prob = row.to_vec();
+                        categorical::log_softmax(&mut log_prob, mask);
+                        let p: Vec<f64> = log_prob.iter().map(|&x| libm::exp(f64::from(x))).collect();
+                        let plain = |x: f32| if x == f32::NEG_INFINITY { 0.0 } else { f64::from(x) };
+                        let entropy: f64 = -p.iter().zip(&log_prob).map(|(p, &x)| p * plain(x)).sum::<f64>();
+                        sums[0] -= advantage * f64::from(log_prob[action]) + ENTROPY * entropy;
+                        all += log_prob[action];
+                        for (j, x) in row.iter_mut().enumerate() {
+                            let hit = if j == action { 1.0 } else { 0.0 };
+                            let slope = advantage * (p[j] - hit) + ENTROPY * p[j] * (plain(log_prob[j]) + entropy);
+                            *x = (self.weight * slope) as f32;
+                        }
                     }
+                    sums[2] += f64::from((all - data.old_log_prob[i]).abs());
                 }
             }
             PolicyOutputs::Continuous {

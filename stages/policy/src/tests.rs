@@ -3,7 +3,8 @@
 use crate::model::{Model, Observed, Output};
 use crate::testing::{Data, norm};
 use crate::{
-    Activation, Architecture, CandleModel, Critic, FusedModel, Lstm, Transformer, TransformerModel, gaussian, initial,
+    ActionHead, Activation, Architecture, CandleModel, Critic, FusedModel, Lstm, Transformer, TransformerModel,
+    gaussian, initial,
 };
 use stages_numerics::dispatch::InstructionSet;
 use stages_numerics::random::Random;
@@ -11,8 +12,7 @@ use stages_numerics::random::Random;
 fn architectures() -> Vec<Architecture> {
     let base = Architecture {
         obs_dim: 4,
-        num_actions: 3,
-        continuous: true,
+        head: ActionHead::Continuous(3),
         activation: Activation::Tanh,
         lstm: None,
         transformer: None,
@@ -48,7 +48,7 @@ fn own(architecture: &Architecture, instructions: InstructionSet) -> Box<dyn Mod
 #[test]
 fn continuous_actions_are_learned_from_as_candle_does_and_replayed_as_they_were_drawn() {
     for architecture in architectures() {
-        let a = architecture.num_actions;
+        let a = architecture.head.num_outputs();
         let random = &mut Random::new(&[7]);
         let mut data = Data::new(&architecture, 5, 6, 7);
         data.indices = vec![4, 0, 3, 1];
@@ -122,7 +122,7 @@ fn a_stack_of_lstms_is_what_its_definition_says() {
     let (d, hidden, a, steps) = (3, 4, 2, 6);
     let architecture = Architecture {
         obs_dim: d,
-        num_actions: a,
+        head: ActionHead::Discrete(a as u32),
         lstm: Some(Lstm {
             hidden,
             critic: Critic::Separate,

@@ -3,8 +3,8 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use stages_core::{ConfigProblem, StageError};
-use stages_env::{ActionSpace, EnvSpec};
-use stages_policy::{Activation, Architecture, Critic, Lstm, Transformer};
+use stages_env::EnvSpec;
+use stages_policy::{ActionHead, Activation, Architecture, Critic, Lstm, Transformer};
 
 /// A network, before the environment's sizes are set.
 #[derive(Clone, Debug)]
@@ -32,20 +32,9 @@ impl Network {
     /// # Errors
     /// When no network has its observations or actions.
     pub(crate) fn architecture(&self, env: &EnvSpec) -> Result<Architecture, StageError> {
-        let continuous = match env.action_space {
-            ActionSpace::Discrete { .. } => false,
-            ActionSpace::Continuous { .. } => true,
-            ActionSpace::MultiDiscrete { .. } => {
-                return Err(StageError::new(format!(
-                    "`{}` has multi-discrete actions, and policies have discrete or continuous ones",
-                    env.name
-                )));
-            }
-        };
         let architecture = Architecture {
             obs_dim: env.obs_dim(),
-            num_actions: env.action_space.num_outputs(),
-            continuous,
+            head: ActionHead::of(&env.action_space),
             activation: self.activation,
             lstm: self.lstm,
             transformer: self.transformer,

@@ -61,7 +61,11 @@ impl BatchEnv for TableEnv {
                 let actions = actions.continuous(self.at.len(), a)?;
                 self.show(|i| actions[i * a], out);
             }
-            _ => {
+            ActionSpace::MultiDiscrete { .. } => {
+                let actions = actions.multi_discrete(self.at.len(), a)?;
+                self.show(|i| actions[i * a] as f32 - 2.0, out);
+            }
+            ActionSpace::Discrete { .. } => {
                 let actions = actions.discrete(self.at.len())?;
                 self.show(|i| actions[i] as f32 - 2.0, out);
             }

@@ -9,6 +9,7 @@ mod divergence;
 mod golden;
 mod imitate;
 mod learning;
+mod multi_discrete;
 mod pytorch;
 mod replay;
 mod resume;

@@ -10,7 +10,7 @@ use stages_core::event::Silent;
 use stages_core::{CancelToken, Context, Input};
 use stages_env::BatchEnv;
 use stages_numerics::random::Random;
-use stages_policy::{Activation, Architecture, Critic, Lstm, Policy};
+use stages_policy::{ActionHead, Activation, Architecture, Critic, Lstm, Policy};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
@@ -104,8 +104,7 @@ fn policy(env: &dyn BatchEnv) -> Policy {
     let spec = env.spec();
     let architecture = Architecture {
         obs_dim: spec.obs_dim(),
-        num_actions: spec.action_space.num_outputs(),
-        continuous: false,
+        head: ActionHead::of(&spec.action_space),
         pi: vec![32],
         vf: vec![32],
         activation: Activation::Tanh,

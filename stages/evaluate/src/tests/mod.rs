@@ -14,7 +14,7 @@ use stages_core::{CancelToken, Context, Input, Outputs, PortType, StageError, St
 use stages_env::options::synthetic::market;
 use stages_env::options::{InMemory, OptionsConfig, build};
 use stages_env::{ActionSpace, BatchEnv, EnvSpec, OpenOptions};
-use stages_policy::{Activation, Architecture, Policy, initial, policy};
+use stages_policy::{ActionHead, Activation, Architecture, Policy, initial, policy};
 use std::sync::Arc;
 
 /// A context over a store of its own.
@@ -75,8 +75,7 @@ impl Workplace {
     fn connect_policy(&mut self, spec: &EnvSpec) {
         let architecture = Architecture {
             obs_dim: spec.obs_dim(),
-            num_actions: spec.action_space.num_outputs(),
-            continuous: matches!(spec.action_space, ActionSpace::Continuous { .. }),
+            head: ActionHead::of(&spec.action_space),
             activation: Activation::Tanh,
             lstm: None,
             transformer: None,

@@ -81,7 +81,7 @@ fn discrete_and_continuous_policies_are_told_apart() {
     assert_eq!(table.num_rows(), 20);
     assert_eq!(summary["episodic_length"].as_f64(), Some(200.0));
 
-    // No network has multi-discrete actions: such a policy cannot be made, and an environment refuses actions of another kind.
+    // A policy has its environment's kind of actions, and an environment refuses actions of another.
     let mut multi = pendulum;
     multi.action_space = ActionSpace::MultiDiscrete {
         names: vec!["size".to_owned(), "side".to_owned()],
@@ -90,8 +90,7 @@ fn discrete_and_continuous_policies_are_told_apart() {
     };
     let architecture = Architecture {
         obs_dim: 3,
-        num_actions: 5,
-        continuous: false,
+        head: ActionHead::Discrete(5),
         activation: Activation::Tanh,
         lstm: None,
         transformer: None,

@@ -159,9 +159,12 @@ impl CandleModel {
             return Ok(());
         }
         out.log_prob = logits.flatten_all()?.to_vec1()?;
-        let a = self.architecture.num_actions;
+        let head = &self.architecture.head;
+        let a = head.num_outputs();
         for (row, mask) in out.log_prob.chunks_exact_mut(a).zip(input.mask.chunks_exact(a)) {
-            categorical::log_softmax(row, mask);
+            for component in categorical::components(head.choices()) {
+                categorical::log_softmax(&mut row[component.clone()], &mask[component]);
+            }
         }
         Ok(())
     }
@@ -239,7 +242,7 @@ impl CandleModel {
             Some(at) => self.parameters.var(at).to_vec1()?,
         };
         let mut dlog_std = vec![0.0; log_std.len()];
-        let outputs = if self.architecture.continuous {
+        let outputs = if self.architecture.head.is_continuous() {
             PolicyOutputs::Continuous {
                 mean: &mut dpolicy,
                 log_std: &log_std,
@@ -248,6 +251,7 @@ impl CandleModel {
         } else {
             PolicyOutputs::Discrete {
                 logits: &mut dpolicy,
+                choices: self.architecture.head.choices(),
                 softmax: &mut softmax,
             }
         };
@@ -303,7 +307,7 @@ impl Model for CandleModel {
         };
         if result.is_none() {
             // Of the right shape, and never used: the caller checks for the failure.
-            let (rows, a) = (input.episode_start.len(), self.architecture.num_actions);
+            let (rows, a) = (input.episode_start.len(), self.architecture.head.num_outputs());
             out.value = vec![0.0; rows];
             out.mean = vec![0.0; rows * a];
             out.log_std = vec![0.0; a];

@@ -24,9 +24,12 @@ pub(super) enum Request<'a> {
     LogProb(&'a mut [f32]),
     /// The means of continuous actions `[B, A]`.
     Mean(&'a mut [f32]),
-    /// Actions for uniform numbers, and their log-probabilities, all `[B]`.
+    /// Actions for uniform numbers, both `[B, K]`, and their log-probabilities `[B]`.
     Actions(&'a [f64], &'a mut [u32], &'a mut [f32]),
 }
+
+/// D, A, K and S.
+type Sizes = (usize, usize, usize, usize);
 
 /// Some rows of a step.
 pub(super) struct Rows<'a> {
@@ -37,7 +40,7 @@ pub(super) struct Rows<'a> {
 }
 
 impl<'a> Rows<'a> {
-    fn split(self, n: usize, (d, a, s): (usize, usize, usize)) -> (Self, Self) {
+    fn split(self, n: usize, (d, a, k, s): Sizes) -> (Self, Self) {
         let (obs, mask, start) = (
             self.input.obs.split_at(n * d),
             self.input.mask.split_at(n * a),
@@ -55,8 +58,11 @@ impl<'a> Rows<'a> {
                 (Request::Mean(rows.0), Request::Mean(rows.1))
             }
             Request::Actions(uniform, actions, log_prob) => {
-                let (uniform, actions, log_prob) =
-                    (uniform.split_at(n), actions.split_at_mut(n), log_prob.split_at_mut(n));
+                let (uniform, actions, log_prob) = (
+                    uniform.split_at(n * k),
+                    actions.split_at_mut(n * k),
+                    log_prob.split_at_mut(n),
+                );
                 (
                     Request::Actions(uniform.0, actions.0, log_prob.0),
                     Request::Actions(uniform.1, actions.1, log_prob.1),
@@ -88,7 +94,8 @@ impl<'a> Rows<'a> {
 /// A forward pass over one step of all rows.
 pub(super) fn forward(network: &Network, towers: &[Tower], actors: &mut Vec<Actor>, rows: Rows) {
     let architecture = network.architecture;
-    let (d, a, s) = (architecture.obs_dim, architecture.num_actions, architecture.state_len());
+    let head = &architecture.head;
+    let (d, a, s) = (architecture.obs_dim, head.num_outputs(), architecture.state_len());
     let batch = rows.input.episode_start.len();
     assert!(
         rows.input.obs.len() == batch * d
@@ -104,10 +111,16 @@ pub(super) fn forward(network: &Network, towers: &[Tower], actors: &mut Vec<Acto
     if actors.len() < tasks {
         actors.resize_with(tasks, Actor::default);
     }
-    each(network, towers, &mut actors[..tasks], rows, (d, a, s));
+    each(
+        network,
+        towers,
+        &mut actors[..tasks],
+        rows,
+        (d, a, head.num_components(), s),
+    );
 }
 
-fn each(network: &Network, towers: &[Tower], actors: &mut [Actor], rows: Rows, sizes: (usize, usize, usize)) {
+fn each(network: &Network, towers: &[Tower], actors: &mut [Actor], rows: Rows, sizes: Sizes) {
     if let [actor] = actors {
         actor.take(network, towers, rows);
         return;
@@ -123,14 +136,14 @@ fn each(network: &Network, towers: &[Tower], actors: &mut [Actor], rows: Rows, s
 
 impl Actor {
     fn take(&mut self, network: &Network, towers: &[Tower], rows: Rows) {
-        let a = network.architecture.num_actions;
+        let head = &network.architecture.head;
         let Rows {
             input,
             states,
             value,
             request,
         } = rows;
-        self.logits.resize(value.len() * a, 0.0);
+        self.logits.resize(value.len() * head.num_outputs(), 0.0);
         self.shards.resize_with(towers.len(), Shard::default);
         for (tower, shard) in towers.iter().zip(&mut self.shards) {
             shard.forward(network, tower, &input, states, &mut self.logits, value);
@@ -139,7 +152,7 @@ impl Actor {
         match request {
             Request::Mean(out) => out.copy_from_slice(logits),
             Request::LogProb(out) => {
-                log_softmax_rows(network.instructions, logits, input.mask, a, softmax);
+                log_softmax_rows(network.instructions, logits, input.mask, head.choices(), softmax);
                 out.copy_from_slice(logits);
             }
             Request::Actions(uniform, actions, log_prob) => {
@@ -147,6 +160,7 @@ impl Actor {
                     network.instructions,
                     logits,
                     input.mask,
+                    head.choices(),
                     uniform,
                     softmax,
                     actions,

@@ -64,7 +64,9 @@ impl FusedModel {
     pub fn with(architecture: &Architecture, instructions: InstructionSet, bf16: Option<Path>) -> Self {
         let layout = architecture.layout();
         let (towers, packed) = towers(architecture, &layout);
-        let deviations = layout.log_std.map_or(0..0, |at| at..at + architecture.num_actions);
+        let deviations = layout
+            .log_std
+            .map_or(0..0, |at| at..at + architecture.head.num_outputs());
         let bf16 = bf16.filter(|_| architecture.lstm.is_some());
         Self {
             architecture: architecture.clone(),
@@ -114,9 +116,9 @@ impl Model for FusedModel {
         let batch = input.episode_start.len();
         out.value.resize(batch, 0.0);
         out.log_std.clone_from(&self.weights.log_std);
-        let continuous = self.architecture.continuous;
+        let continuous = self.architecture.head.is_continuous();
         let outputs = if continuous { &mut out.mean } else { &mut out.log_prob };
-        outputs.resize(batch * self.architecture.num_actions, 0.0);
+        outputs.resize(batch * self.architecture.head.num_outputs(), 0.0);
         self.run(Rows {
             input: *input,
             states: state,

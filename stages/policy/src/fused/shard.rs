@@ -183,6 +183,7 @@ impl Shard {
                     let outputs = match tower.log_std {
                         None => PolicyOutputs::Discrete {
                             logits: run.last(),
+                            choices: network.architecture.head.choices(),
                             softmax: &mut self.softmax,
                         },
                         Some(segment) => PolicyOutputs::Continuous {

@@ -1,5 +1,5 @@
 use super::*;
-use crate::architecture::{Activation, Critic, Lstm};
+use crate::architecture::{ActionHead, Activation, Critic, Lstm};
 use crate::testing::{Data, assert_same, norm};
 use crate::{CandleModel, Precision, initial};
 use stages_numerics::random::Random;
@@ -7,8 +7,7 @@ use stages_numerics::random::Random;
 fn architectures() -> Vec<Architecture> {
     let base = Architecture {
         obs_dim: 7,
-        num_actions: 5,
-        continuous: false,
+        head: ActionHead::Discrete(5),
         activation: Activation::Tanh,
         lstm: None,
         transformer: None,
@@ -37,6 +36,10 @@ fn architectures() -> Vec<Architecture> {
             pi: vec![],
             vf: vec![],
             ..recurrent(Critic::Linear)
+        },
+        Architecture {
+            head: ActionHead::MultiDiscrete(vec![4, 1, 3]),
+            ..recurrent(Critic::Separate)
         },
     ]
 }
@@ -128,7 +131,7 @@ fn steps_match_candle_and_replay_matches_steps() {
         fused.load(&params);
         let (mut state, mut other) = (data.state.clone(), data.state.clone());
         let (mut out, mut wanted) = (Output::default(), Output::default());
-        let a = architecture.num_actions;
+        let a = architecture.head.num_outputs();
         for t in 0..data.steps {
             let rows = t * data.columns..(t + 1) * data.columns;
             let input = data.input(&architecture, t);
@@ -144,7 +147,7 @@ fn steps_match_candle_and_replay_matches_steps() {
                 assert!(x == y || (x - y).abs() < 1e-5, "{architecture:?}: {x} {y}");
             }
             for (column, row) in rows.enumerate() {
-                data.old_log_prob[row] = out.log_prob[column * a + data.actions[row] as usize];
+                data.old_log_prob[row] = data.log_prob(&architecture, row, &out.log_prob[column * a..(column + 1) * a]);
                 data.target[row] = out.value[column];
             }
         }
@@ -208,8 +211,7 @@ fn products_in_bf16_are_near_and_the_same_on_tiles_and_without() {
 fn same_bytes_for_any_number_of_threads() {
     let architecture = Architecture {
         obs_dim: 20,
-        num_actions: 6,
-        continuous: false,
+        head: ActionHead::Discrete(6),
         activation: Activation::Tanh,
         lstm: Some(Lstm {
             hidden: 48,

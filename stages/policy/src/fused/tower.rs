@@ -136,7 +136,7 @@ pub(super) fn towers(architecture: &Architecture, layout: &Layout) -> (Vec<Tower
         &mut packed,
     );
     if let Some(at) = layout.log_std {
-        actor.segment(at, architecture.num_actions);
+        actor.segment(at, architecture.head.num_outputs());
         actor.log_std = actor.segments.last().copied();
     }
     match critic_reads {

@@ -127,7 +127,7 @@ impl Model for TransformerModel {
         let batch = input.episode_start.len();
         let (d, a, s) = (
             self.architecture.obs_dim,
-            self.architecture.num_actions,
+            self.architecture.head.num_outputs(),
             self.state.len(),
         );
         let Output {
@@ -175,7 +175,8 @@ impl Model for TransformerModel {
                 logits.copy_from_slice(last(&shard.pass.pi));
                 value.copy_from_slice(last(&shard.pass.vf));
                 if network.weights.log_std.is_none() {
-                    categorical::log_softmax_rows(network.kit.instructions, logits, mask, a, &mut shard.softmax);
+                    let choices = network.architecture.head.choices();
+                    categorical::log_softmax_rows(network.kit.instructions, logits, mask, choices, &mut shard.softmax);
                 }
             },
         );
@@ -221,7 +222,7 @@ impl Shard {
         for indices in minibatch.indices.chunks((TOGETHER / minibatch.steps).max(1)) {
             self.gather(network, &Minibatch { indices, ..*minibatch });
             self.pass.forward(network);
-            let (instructions, a) = (network.kit.instructions, network.architecture.num_actions);
+            let (instructions, a) = (network.kit.instructions, network.architecture.head.num_outputs());
             self.dlogits.clear();
             self.dlogits.extend_from_slice(last(&self.pass.pi));
             self.dvalue.clear();
@@ -229,6 +230,7 @@ impl Shard {
             let outputs = match network.weights.log_std {
                 None => PolicyOutputs::Discrete {
                     logits: &mut self.dlogits,
+                    choices: network.architecture.head.choices(),
                     softmax: &mut self.softmax,
                 },
                 Some(at) => PolicyOutputs::Continuous {

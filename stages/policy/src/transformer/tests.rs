@@ -1,15 +1,14 @@
 use super::*;
 use crate::model::{Model, Observed, Output};
 use crate::testing::{Data, assert_same, norm};
-use crate::{Activation, Architecture, CandleModel, initial};
+use crate::{ActionHead, Activation, Architecture, CandleModel, initial};
 use stages_numerics::dispatch::InstructionSet;
 use stages_numerics::random::Random;
 
 fn architecture(transformer: Transformer) -> Architecture {
     Architecture {
         obs_dim: 5,
-        num_actions: 4,
-        continuous: false,
+        head: ActionHead::Discrete(4),
         activation: Activation::Tanh,
         lstm: None,
         transformer: Some(transformer),
@@ -40,6 +39,7 @@ fn architectures() -> Vec<Architecture> {
     .into();
     all[1].activation = Activation::Relu;
     all[1].vf = vec![6, 5];
+    all[2].head = ActionHead::MultiDiscrete(vec![2, 3]);
     all
 }
 
@@ -146,7 +146,7 @@ fn steps_match_candle_and_replay_matches_steps() {
         own.load(&params);
         let (mut state, mut other) = (data.state.clone(), data.state.clone());
         let (mut out, mut wanted) = (Output::default(), Output::default());
-        let a = architecture.num_actions;
+        let a = architecture.head.num_outputs();
         for t in 0..data.steps {
             own.forward(&data.input(&architecture, t), &mut state, &mut out);
             candle.forward(&data.input(&architecture, t), &mut other, &mut wanted);
@@ -156,7 +156,7 @@ fn steps_match_candle_and_replay_matches_steps() {
             }
             for column in 0..data.columns {
                 let row = t * data.columns + column;
-                data.old_log_prob[row] = out.log_prob[column * a + data.actions[row] as usize];
+                data.old_log_prob[row] = data.log_prob(&architecture, row, &out.log_prob[column * a..(column + 1) * a]);
                 data.target[row] = out.value[column];
             }
         }
@@ -250,8 +250,7 @@ fn sees_its_window_and_no_more() {
 fn same_bytes_for_any_number_of_threads() {
     let architecture = Architecture {
         obs_dim: 20,
-        num_actions: 6,
-        continuous: false,
+        head: ActionHead::Discrete(6),
         ..architecture(shape(8, 48, 4, 2, 96))
     };
     let params = params(&architecture, 10);

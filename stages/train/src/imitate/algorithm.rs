@@ -16,9 +16,11 @@ use stages_env::{Actions, EnvSpec};
 use stages_numerics::dispatch::InstructionSet;
 use stages_numerics::kernel;
 use stages_numerics::random::Random;
-use stages_policy::categorical::{self, Lanes, Softmax, store};
+use stages_policy::categorical::{self, Lanes, Softmax, num_outputs, store};
 use stages_policy::kernels::math::exp;
-use stages_policy::{Minibatch, Model, Objective, Output, Policy, PolicyOutputs, Precision, Sums, gaussian, model};
+use stages_policy::{
+    ActionHead, Minibatch, Model, Objective, Output, Policy, PolicyOutputs, Precision, Sums, gaussian, model,
+};
 
 /// The names of the streams of random numbers: of actions and of who acts, and of shuffles.
 const ACT: u64 = u64::from_le_bytes(*b"imitate\0");
@@ -30,7 +32,7 @@ pub(crate) struct Imitation {
     teacher: Policy,
     teacher_model: Box<dyn Model>,
     rollout: Rollout,
-    /// Discrete actions `[B]` or continuous ones `[B, A]` of one step.
+    /// Discrete actions `[B, K]` or continuous ones `[B, A]` of one step.
     actions: Vec<u32>,
     continuous: Vec<f32>,
     /// The teacher's outputs: its action probabilities or means `[T, B, A]`, the logarithms of its standard deviations `[A]`, and its
@@ -117,9 +119,10 @@ impl Imitation {
         let teacher_share = self.settings.teacher_share.at(self.done(learner));
         let common = &self.settings.common;
         let (steps, b) = (common.n_steps, common.n_envs);
-        let a = learner.model.architecture().num_actions;
+        let head = learner.model.architecture().head.clone();
+        let (a, k) = (head.num_outputs(), head.num_components());
         self.rollout.begin(common, learner);
-        self.actions.resize(b, 0);
+        self.actions.resize(b * k, 0);
         self.continuous.resize(b * a, 0.0);
         self.labels.resize(steps * b * a, 0.0);
         self.value.resize(steps * b, 0.0);
@@ -138,8 +141,7 @@ impl Imitation {
                 .forward(&input, &mut learner.state.state, &mut self.student);
             self.value[t * b..(t + 1) * b].copy_from_slice(&self.output.value);
             let labels = &mut self.labels[t * b * a..(t + 1) * b * a];
-            let continuous = learner.model.architecture().continuous;
-            if continuous {
+            if head.is_continuous() {
                 labels.copy_from_slice(&self.output.mean);
                 self.log_std.clone_from(&self.output.log_std);
             } else {
@@ -154,17 +156,18 @@ impl Imitation {
                     &self.student
                 };
                 let row = i * a..(i + 1) * a;
-                if continuous {
+                if head.is_continuous() {
                     let action = &mut self.continuous[row.clone()];
                     gaussian::sample(&actor.mean[row], &actor.log_std, || random.normal(), action);
                 } else {
-                    self.actions[i] = categorical::sample(&actor.log_prob[row], random.uniform());
+                    let action = &mut self.actions[i * k..(i + 1) * k];
+                    categorical::sample_action(&actor.log_prob[row], head.choices(), || random.uniform(), action);
                 }
             }
-            let actions = if continuous {
-                Actions::Continuous(&self.continuous)
-            } else {
-                Actions::Discrete(&self.actions)
+            let actions = match head {
+                ActionHead::Discrete(_) => Actions::Discrete(&self.actions),
+                ActionHead::MultiDiscrete(_) => Actions::MultiDiscrete(&self.actions),
+                ActionHead::Continuous(_) => Actions::Continuous(&self.continuous),
             };
             self.rollout.step(t, actions, learner)?;
         }
@@ -197,9 +200,11 @@ pub(crate) const VALUE: usize = 1;
 impl Objective for Divergence<'_> {
     fn policy(&self, instructions: InstructionSet, samples: &[u32], outputs: PolicyOutputs, sums: &mut Sums) {
         match outputs {
-            PolicyOutputs::Discrete { logits, softmax } => {
-                categorical_kl(instructions, self, samples, softmax, logits, sums);
-            }
+            PolicyOutputs::Discrete {
+                logits,
+                choices,
+                softmax,
+            } => categorical_kl(instructions, self, samples, choices, softmax, logits, sums),
             PolicyOutputs::Continuous {
                 mean,
                 log_std,
@@ -221,14 +226,15 @@ impl Objective for Divergence<'_> {
 fn categorical_body<const FMA: bool>(
     kl: &Divergence,
     samples: &[u32],
+    choices: &[u32],
     softmax: &mut Softmax,
     logits: &mut [f32],
     sums: &mut Sums,
 ) {
-    let a = logits.len() / samples.len().max(1);
+    let a = num_outputs(choices);
     for (samples, logits) in samples.chunks(16).zip(logits.chunks_mut(16 * a)) {
         let row = |of: usize| of * a..(of + 1) * a;
-        softmax.load(logits, samples.iter().map(|&i| &kl.mask[row(i as usize)]), a);
+        softmax.load(logits, samples.iter().map(|&i| &kl.mask[row(i as usize)]), choices);
         softmax.normalise::<FMA>();
         for j in 0..a {
             let mut label: Lanes = [0.0; 16];
@@ -246,8 +252,8 @@ fn categorical_body<const FMA: bool>(
     }
 }
 kernel! {
-    /// sum p (ln p - ln q) over actions, 16 samples at a time; its derivative by the logits is q - p.
-    fn categorical_kl(kl: &Divergence<'_>, samples: &[u32], softmax: &mut Softmax, logits: &mut [f32], sums: &mut Sums) = categorical_body
+    /// sum p (ln p - ln q) over choices (of independent components, the divergence is the sum), 16 samples at a time; its derivative by the logits is q - p.
+    fn categorical_kl(kl: &Divergence<'_>, samples: &[u32], choices: &[u32], softmax: &mut Softmax, logits: &mut [f32], sums: &mut Sums) = categorical_body
 }
 
 #[inline(always)]

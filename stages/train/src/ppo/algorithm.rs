@@ -15,9 +15,11 @@ use stages_env::Actions;
 use stages_numerics::dispatch::InstructionSet;
 use stages_numerics::kernel;
 use stages_numerics::random::Random;
-use stages_policy::categorical::{Lanes, Softmax, store};
+use stages_policy::categorical::{Lanes, Softmax, num_outputs, store};
 use stages_policy::kernels::math::{clamp, exp, mul_add};
-use stages_policy::{Minibatch, Objective, Observed, Output, Policy, PolicyOutputs, Sampled, Sums, gaussian};
+use stages_policy::{
+    ActionHead, Minibatch, Objective, Observed, Output, Policy, PolicyOutputs, Sampled, Sums, gaussian,
+};
 
 /// The names of the streams of random numbers: of actions, and of shuffles.
 const ACT: u64 = u64::from_le_bytes(*b"act\0\0\0\0\0");
@@ -27,7 +29,7 @@ const SHUFFLE: u64 = u64::from_le_bytes(*b"shuffle\0");
 pub(crate) struct Ppo {
     settings: PpoSettings,
     pub rollout: Rollout,
-    /// Discrete actions `[T, B]`.
+    /// Discrete and multi-discrete actions `[T, B, K]`.
     pub actions: Vec<u32>,
     /// Continuous actions `[T, B, A]`, as they were drawn.
     pub continuous: Vec<f32>,
@@ -119,11 +121,15 @@ impl Ppo {
     pub fn collect(&mut self, learner: &mut Learner) -> Result<(), StageError> {
         let common = &self.settings.common;
         let (steps, b) = (common.n_steps, common.n_envs);
-        let a = learner.model.architecture().num_actions;
-        let continuous = learner.model.architecture().continuous;
+        let head = learner.model.architecture().head.clone();
+        let k = head.num_components();
         self.rollout.begin(common, learner);
-        self.actions.resize(if continuous { 0 } else { steps * b }, 0);
-        self.continuous.resize(if continuous { steps * b * a } else { 0 }, 0.0);
+        if head.is_continuous() {
+            self.continuous.resize(steps * b * k, 0.0);
+        } else {
+            self.actions.resize(steps * b * k, 0);
+            self.uniform.resize(b * k, 0.0);
+        }
         for floats in [
             &mut self.log_prob,
             &mut self.value,
@@ -133,7 +139,6 @@ impl Ppo {
         ] {
             floats.resize(steps * b, 0.0);
         }
-        self.uniform.resize(b, 0.0);
 
         let mut random = Random::new(&[common.seed, ACT, learner.state.update]);
         for t in 0..steps {
@@ -142,14 +147,14 @@ impl Ppo {
             let rows = t * b..(t + 1) * b;
             let (log_prob, value) = (&mut self.log_prob[rows.clone()], &mut self.value[rows.clone()]);
             let input = self.rollout.observed(t);
-            let actions = if continuous {
+            let actions = if head.is_continuous() {
                 learner
                     .model
                     .forward(&input, &mut learner.state.state, &mut self.output);
                 let Output { mean, log_std, .. } = &self.output;
                 value.copy_from_slice(&self.output.value);
-                let actions = &mut self.continuous[rows.start * a..rows.end * a];
-                let drawn = actions.chunks_exact_mut(a).zip(mean.chunks_exact(a));
+                let actions = &mut self.continuous[rows.start * k..rows.end * k];
+                let drawn = actions.chunks_exact_mut(k).zip(mean.chunks_exact(k));
                 for ((action, mean), log_prob) in drawn.zip(log_prob) {
                     gaussian::sample(mean, log_std, || random.normal(), action);
                     *log_prob = gaussian::log_prob(action, mean, log_std);
@@ -157,7 +162,7 @@ impl Ppo {
                 Actions::Continuous(actions)
             } else {
                 self.uniform.fill_with(|| random.uniform());
-                let actions = &mut self.actions[rows.clone()];
+                let actions = &mut self.actions[rows.start * k..rows.end * k];
                 let sampled = Sampled {
                     actions: &mut *actions,
                     log_prob,
@@ -166,7 +171,10 @@ impl Ppo {
                 learner
                     .model
                     .act(&input, &self.uniform, &mut learner.state.state, sampled);
-                Actions::Discrete(actions)
+                match head {
+                    ActionHead::MultiDiscrete(_) => Actions::MultiDiscrete(actions),
+                    _ => Actions::Discrete(actions),
+                }
             };
             self.rollout.step(t, actions, learner)?;
             for (reward, &raw) in self.reward[rows.clone()].iter_mut().zip(&self.rollout.step.reward) {
@@ -304,7 +312,7 @@ pub(crate) fn advantage_moments(advantage: &[f32], minibatch: &Minibatch) -> (f3
 pub(crate) struct Clipped<'a> {
     /// Action masks `[T, B, A]`.
     pub mask: &'a [bool],
-    /// Discrete actions `[T, B]`.
+    /// Discrete and multi-discrete actions `[T, B, K]`.
     pub actions: &'a [u32],
     /// Continuous actions `[T, B, A]`.
     pub continuous: &'a [f32],
@@ -380,9 +388,11 @@ impl Losses {
 impl Objective for Clipped<'_> {
     fn policy(&self, instructions: InstructionSet, samples: &[u32], outputs: PolicyOutputs, sums: &mut Sums) {
         match outputs {
-            PolicyOutputs::Discrete { logits, softmax } => {
-                clipped_discrete(instructions, self, samples, softmax, logits, sums);
-            }
+            PolicyOutputs::Discrete {
+                logits,
+                choices,
+                softmax,
+            } => clipped_discrete(instructions, self, samples, choices, softmax, logits, sums),
             PolicyOutputs::Continuous {
                 mean,
                 log_std,
@@ -414,6 +424,7 @@ fn total(lanes: &[f64; 16]) -> f64 {
 fn discrete_body<const FMA: bool>(
     ppo: &Clipped,
     samples: &[u32],
+    choices: &[u32],
     softmax: &mut Softmax,
     logits: &mut [f32],
     sums: &mut Sums,
@@ -422,27 +433,46 @@ fn discrete_body<const FMA: bool>(
         clip_range, ent_coef, ..
     } = ppo.coefficients;
     let (low, high) = (1.0 - clip_range, 1.0 + clip_range);
-    let num_actions = logits.len() / samples.len().max(1);
+    let (num_actions, k) = (num_outputs(choices), choices.len());
     let [mut policy, mut entropies, mut kl, mut outside] = [[0.0_f64; 16]; 4];
     for (samples, logits) in samples.chunks(16).zip(logits.chunks_mut(16 * num_actions)) {
         let count = samples.len();
         let masks = samples
             .iter()
             .map(|&i| &ppo.mask[i as usize * num_actions..][..num_actions]);
-        softmax.load(logits, masks, num_actions);
+        softmax.load(logits, masks, choices);
         softmax.normalise::<FMA>();
-        let mut actions = [0_u32; 16];
-        for (action, &i) in actions.iter_mut().zip(samples) {
-            *action = ppo.actions[i as usize];
-        }
-        let mut chosen = [0.0_f32; 16];
-        let mut entropy = [0.0_f32; 16];
-        for (j, (log_prob, p)) in softmax.log_prob.iter().zip(&softmax.p).enumerate() {
-            for r in 0..16 {
-                chosen[r] = if actions[r] == j as u32 { log_prob[r] } else { chosen[r] };
-                // Where an action is masked, its probability is 0 and its logarithm finite.
-                entropy[r] -= p[r] * log_prob[r];
+        // The columns of the choices.
+        let chosen_columns = |component: usize, start: usize| {
+            let mut columns = [0_u32; 16];
+            for (column, &i) in columns.iter_mut().zip(samples) {
+                *column = start as u32 + ppo.actions[i as usize * k + component];
             }
+            columns
+        };
+        let mut chosen = [0.0_f32; 16];
+        let mut all_entropy = [0.0_f32; 16];
+        softmax.entropy.clear();
+        for (component, columns) in softmax.components.iter().enumerate() {
+            let actions = chosen_columns(component, columns.start);
+            let (mut of_choice, mut entropy) = ([0.0_f32; 16], [0.0_f32; 16]);
+            for j in columns.clone() {
+                let (log_prob, p) = (&softmax.log_prob[j], &softmax.p[j]);
+                for r in 0..16 {
+                    of_choice[r] = if actions[r] == j as u32 {
+                        log_prob[r]
+                    } else {
+                        of_choice[r]
+                    };
+                    // Where a choice is masked, its probability is 0 and its logarithm finite.
+                    entropy[r] -= p[r] * log_prob[r];
+                }
+            }
+            for r in 0..16 {
+                chosen[r] += of_choice[r];
+                all_entropy[r] += entropy[r];
+            }
+            softmax.entropy.push(entropy);
         }
         let old = gather(samples, ppo.old_log_prob);
         let mut advantage = gather(samples, ppo.advantage);
@@ -459,21 +489,21 @@ fn discrete_body<const FMA: bool>(
             by_log_prob[r] = if plain <= clipped { -plain } else { 0.0 };
             let counts = if r < count { 1.0 } else { 0.0 };
             policy[r] -= counts * f64::from(if plain <= clipped { plain } else { clipped });
-            entropies[r] += counts * f64::from(entropy[r]);
+            entropies[r] += counts * f64::from(all_entropy[r]);
             kl[r] += counts * f64::from(ratio - 1.0 - log_ratio);
             outside[r] += if (ratio - 1.0).abs() > clip_range { counts } else { 0.0 };
         }
-        for (j, (x, (log_prob, p))) in softmax
-            .x
-            .iter_mut()
-            .zip(softmax.log_prob.iter().zip(&softmax.p))
-            .enumerate()
-        {
-            let mask = &softmax.mask[j];
-            for r in 0..16 {
-                let hit = if actions[r] == j as u32 { 1.0 } else { 0.0 };
-                let slope = by_log_prob[r] * (hit - p[r]) + ent_coef * p[r] * (log_prob[r] + entropy[r]);
-                x[r] = if mask[r] { ppo.weight * slope } else { 0.0 };
+        for (component, columns) in softmax.components.iter().enumerate() {
+            let actions = chosen_columns(component, columns.start);
+            let entropy = &softmax.entropy[component];
+            for j in columns.clone() {
+                let (x, mask) = (&mut softmax.x[j], &softmax.mask[j]);
+                let (log_prob, p) = (&softmax.log_prob[j], &softmax.p[j]);
+                for r in 0..16 {
+                    let hit = if actions[r] == j as u32 { 1.0 } else { 0.0 };
+                    let slope = by_log_prob[r] * (hit - p[r]) + ent_coef * p[r] * (log_prob[r] + entropy[r]);
+                    x[r] = if mask[r] { ppo.weight * slope } else { 0.0 };
+                }
             }
         }
         store(&softmax.x, logits);
@@ -485,7 +515,7 @@ fn discrete_body<const FMA: bool>(
 }
 kernel! {
     /// The clipped surrogate and the entropy bonus of discrete actions, 16 samples at a time.
-    fn clipped_discrete(ppo: &Clipped<'_>, samples: &[u32], softmax: &mut Softmax, logits: &mut [f32], sums: &mut Sums) = discrete_body
+    fn clipped_discrete(ppo: &Clipped<'_>, samples: &[u32], choices: &[u32], softmax: &mut Softmax, logits: &mut [f32], sums: &mut Sums) = discrete_body
 }
 
 #[inline(always)]

@@ -4,7 +4,7 @@ use crate::ppo::algorithm::{Clipped, Coefficients, Losses};
 use candle_core::{Device, Result, Tensor, Var};
 use stages_numerics::dispatch::InstructionSet;
 use stages_numerics::random::Random;
-use stages_policy::categorical::Softmax;
+use stages_policy::categorical::{Softmax, components, num_outputs};
 use stages_policy::{Objective as _, PolicyOutputs, Sums};
 
 const COEFFICIENTS: Coefficients = Coefficients {
@@ -17,6 +17,8 @@ const COEFFICIENTS: Coefficients = Coefficients {
 
 /// The samples of a made-up rollout of discrete actions, in the order of a minibatch.
 struct Data {
+    /// The number of choices of each component `[K]`.
+    choices: Vec<u32>,
     a: usize,
     samples: Vec<u32>,
     mask: Vec<bool>,
@@ -31,8 +33,8 @@ struct Data {
 
 impl Data {
     /// 60 samples, of which 37 are in the minibatch.
-    fn new() -> Self {
-        let (n, a) = (60, 5);
+    fn new(choices: &[u32]) -> Self {
+        let (n, a) = (60, num_outputs(choices));
         let random = &mut Random::new(&[2]);
         let mut samples: Vec<u32> = (0..n as u32).collect();
         random.shuffle(&mut samples);
@@ -43,11 +45,16 @@ impl Data {
         let old_log_prob = floats(n, 0.2).iter().map(|x| -1.2 + x).collect();
         let (old_value, advantage, target) = (floats(n, 0.3), floats(n, 2.0), floats(n, 1.0));
         let mut mask: Vec<bool> = (0..n * a).map(|_| random.uniform() < 0.7).collect();
-        let actions: Vec<u32> = (0..n).map(|_| random.below(a as u64) as u32).collect();
-        for (row, &action) in mask.chunks_exact_mut(a).zip(&actions) {
-            row[action as usize] = true;
+        let mut actions = Vec::new();
+        for row in mask.chunks_exact_mut(a) {
+            for columns in components(choices) {
+                let action = random.below(columns.len() as u64) as u32;
+                row[columns.start + action as usize] = true;
+                actions.push(action);
+            }
         }
         Self {
+            choices: choices.to_vec(),
             a,
             samples,
             mask,
@@ -78,12 +85,16 @@ impl Data {
             .collect();
         let mask = Tensor::from_vec(mask, (n, self.a), cpu)?;
         let masked = mask.where_cond(logits.as_tensor(), &Tensor::full(-1e8_f32, (n, self.a), cpu)?)?;
-        let log_prob = candle_nn::ops::log_softmax(&masked, 1)?;
-        let entropy = (log_prob.exp()? * &log_prob)?.sum(1)?.neg()?.mean_all()?;
-        let actions: Vec<u32> = self.samples.iter().map(|&i| self.actions[i as usize]).collect();
-        let log_prob = log_prob
-            .gather(&Tensor::from_vec(actions, (n, 1), cpu)?, 1)?
-            .squeeze(1)?;
+        let zero = Tensor::zeros(n, candle_core::DType::F32, cpu)?;
+        let (mut entropy, mut log_prob) = (zero.clone(), zero);
+        for (component, columns) in components(&self.choices).enumerate() {
+            let all = candle_nn::ops::log_softmax(&masked.narrow(1, columns.start, columns.len())?, 1)?;
+            entropy = (entropy - (all.exp()? * &all)?.sum(1)?)?;
+            let action = |&i: &u32| self.actions[i as usize * self.choices.len() + component];
+            let actions: Vec<u32> = self.samples.iter().map(action).collect();
+            log_prob = (log_prob + all.gather(&Tensor::from_vec(actions, (n, 1), cpu)?, 1)?.squeeze(1)?)?;
+        }
+        let entropy = entropy.mean_all()?;
         let log_ratio = (log_prob - floats(&self.old_log_prob)?)?;
         let ratio = log_ratio.exp()?;
         let (mean, scale) = moments;
@@ -121,7 +132,13 @@ impl Data {
 
 #[test]
 fn discrete_actions_and_values_match_candle() {
-    let data = Data::new();
+    for choices in [&[5][..], &[2, 1, 3]] {
+        match_candle(choices);
+    }
+}
+
+fn match_candle(choices: &[u32]) {
+    let data = Data::new(choices);
     let n = data.samples.len();
     let cases = [
         (COEFFICIENTS, (0.3, 0.7)),
@@ -151,6 +168,7 @@ fn discrete_actions_and_values_match_candle() {
             let (mut logits, mut value, mut sums) = (data.logits.clone(), data.value.clone(), Sums::default());
             let outputs = PolicyOutputs::Discrete {
                 logits: &mut logits,
+                choices,
                 softmax: &mut Softmax::default(),
             };
             objective.policy(instructions, &data.samples, outputs, &mut sums);

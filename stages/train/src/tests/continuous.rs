@@ -37,7 +37,7 @@ fn the_first_minibatch_has_ratios_of_one() {
         let settings = settings(kind);
         let network = &settings.common.network;
         let architecture = network.architecture(open(&settings, &context).spec()).unwrap();
-        assert!(architecture.continuous);
+        assert!(architecture.head.is_continuous());
         let model = stages_policy::model(&architecture, Precision::F32);
         let (mut ppo, mut learner) = ppo_with(&settings, &context, model, initial(&architecture, false, 4));
         for _ in 0..5 {

@@ -251,6 +251,7 @@ fn the_objective_matches_finite_differences() {
         let (mut found, mut sums) = (logits.clone(), Sums::default());
         let outputs = PolicyOutputs::Discrete {
             logits: &mut found,
+            choices: &[a as u32],
             softmax: &mut Softmax::default(),
         };
         discrete.policy(instructions, &samples, outputs, &mut sums);

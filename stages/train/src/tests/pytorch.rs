@@ -4,7 +4,7 @@ use crate::optimiser;
 use crate::ppo::algorithm::{Clipped, Coefficients, Losses, advantage_moments, estimate_advantages};
 use serde::Deserialize;
 use stages_policy::{
-    Activation, Architecture, Critic, FusedModel, Lstm, Minibatch, Model, Observed, Output, Precision,
+    ActionHead, Activation, Architecture, Critic, FusedModel, Lstm, Minibatch, Model, Observed, Output, Precision,
 };
 
 #[derive(Deserialize)]
@@ -64,7 +64,7 @@ impl Reference {
         let sizes = &self.sizes;
         let architecture = Architecture {
             obs_dim: sizes.obs,
-            num_actions: sizes.actions,
+            head: ActionHead::Discrete(sizes.actions as u32),
             activation: Activation::Tanh,
             lstm: Some(Lstm {
                 hidden: sizes.hidden,
