@@ -162,6 +162,12 @@ pub const PRICING_TERMS: &[Column] = &[
 
 /// The Greeks that a vendor states, which a chain keeps where a layout maps them; in the units of [`GREEKS`].
 pub const VENDOR_GREEKS: &[Column] = &[
+    column(
+        "vendor_implied_volatility",
+        Type::Float,
+        true,
+        "the vendor's volatility, as the file has it: no rule and no stage replaces it",
+    ),
     column("vendor_delta", Type::Float, true, "the vendor's dV/dS"),
     column("vendor_gamma", Type::Float, true, "the vendor's d2V/dS2"),
     column(
@@ -178,6 +184,15 @@ pub const VENDOR_GREEKS: &[Column] = &[
     ),
     column("vendor_rho", Type::Float, true, "the vendor's dV/dr per 1.00 of rate"),
 ];
+
+/// The number of [`stated`] columns.
+pub const STATED: usize = PRICING_TERMS.len() + VENDOR_GREEKS.len();
+
+/// The columns that an option chain has where a layout maps them: [`PRICING_TERMS`], then [`VENDOR_GREEKS`]. A data set has one of them in all its
+/// partitions, or in none; they stand after those of [`OPTION_CHAIN`].
+pub fn stated() -> impl Iterator<Item = &'static Column> {
+    PRICING_TERMS.iter().chain(VENDOR_GREEKS)
+}
 
 /// Corporate actions, in the order of their ex-dates. Sorted by (symbol, date, kind).
 pub const CORPORATE_ACTIONS: &[Column] = &[

@@ -23,6 +23,9 @@ pub struct ColumnSource {
     /// The column that its numbers are divided by.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub divided_by: String,
+    /// What is added to its times, in hours: the length of bars, where the file states their beginning. Of `time` alone.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub plus_hours: Option<f64>,
     /// If true, a file need not have it.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub optional: bool,

@@ -60,6 +60,12 @@ impl Table {
             Self::Rates => crate::schema::RATES,
         }
     }
+
+    /// Its columns, with those that it has where a layout maps them.
+    pub fn columns(self) -> impl Iterator<Item = &'static crate::schema::Column> {
+        let stated = crate::schema::stated().filter(move |_| self == Self::Chain);
+        self.schema().iter().chain(stated)
+    }
 }
 
 /// The layout of a vendor's files.
@@ -75,6 +81,9 @@ pub struct Layout {
     pub source: String,
     /// True for a layout that a user describes, in which every column that is named must be in the files.
     pub is_described: bool,
+    /// True where a file has some of a contract's values: rows of one contract and instant from several such files are one row.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub is_partial: bool,
     /// The evidence that a file has this layout.
     pub recognise: Recognise,
     /// The mappings of columns that hold for the whole row. Where two fill the same column, the first one that a file has counts.
@@ -191,6 +200,9 @@ pub struct Mapping {
     pub theirs: String,
     /// The conversion of its numbers.
     pub unit: Unit,
+    /// What is added to times of day, in hours.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub plus_hours: Option<f64>,
     /// The maturity of a yield, in years; 0 for overnight.
     pub tenor_years: Option<f64>,
     /// True where a file of a described layout need not have it.

@@ -26,7 +26,9 @@ pub struct LayoutFile {
     pub recognise: Recognise,
     /// Our columns and theirs: `{ strike: STRIKE, bid: [Bid, bid_price], last: { column: px, per: 10000 } }`. A chain needs `date`, `expiry`,
     /// `strike` and `call` (which distinguishes calls from puts), with `bid` and `ask` or `last`; it may have `symbol`, `root` (an OCC symbol is
-    /// accepted), `volume`, `open_interest`, `underlying`, `implied_volatility`. Bars need `date` and `close`; they may have `symbol`, `open`,
+    /// accepted), `volume`, `open_interest`, `underlying`, `implied_volatility`; what prices a contract, by row: `forward`, `discount_factor`, `years`,
+    /// `dividend_yield`, `borrow_rate`; and the vendor's `vendor_implied_volatility`, `vendor_delta`, `vendor_gamma`, `vendor_vega` (per 1.00 of volatility),
+    /// `vendor_theta` (per year), `vendor_rho` (per 1.00 of rate). Bars need `date` and `close`; they may have `symbol`, `open`,
     /// `high`, `low`, `volume`, `adjusted_close`. Rates need `date` and maturities in years: `"0.25"`; `"0"` is overnight.
     pub columns: BTreeMap<String, ColumnSources>,
     /// The columns of the call, where a row has a call and a put: `{ bid: C_BID, ask: C_ASK }`.
@@ -70,6 +72,10 @@ pub struct LayoutFile {
     pub json: Option<JsonRows>,
     /// A second table that is joined: its file is among the stage's files, and is recognised by its header.
     pub join: Option<Join>,
+    /// If true, a file has some of a contract's values, such as its trades, and others have the rest: rows of one contract and instant from several such
+    /// files are one row.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub partial: bool,
     /// The quotation of rates: `par_semiannual`, `zero_continuous` or `zero_annual`.
     pub quote: Option<YieldQuote>,
     /// The symbol of every row, where no column holds it.
@@ -140,6 +146,7 @@ impl LayoutFile {
         fill(&mut self.number_repeated, &base.number_repeated);
         fill(&mut self.json, &base.json);
         fill(&mut self.join, &base.join);
+        fill(&mut self.partial, &base.partial);
         fill(&mut self.quote, &base.quote);
         fill(&mut self.symbol, &base.symbol);
         fill(&mut self.symbol_from_file_name, &base.symbol_from_file_name);

@@ -18,6 +18,8 @@ pub struct Candidate {
     pub name_fits: bool,
     /// True where the file can be of this layout.
     pub fits: bool,
+    /// Of layouts without a header, the length of the longest pattern that the file's name fits: the longer one is the more specific.
+    specific: usize,
 }
 
 /// The layout of a file, and the reason.
@@ -86,7 +88,10 @@ pub fn candidates(table: Table, path: &str, mut header: impl FnMut(&Form) -> Opt
             continue;
         }
         let Some(names) = header(&layout.form) else { continue };
-        let name_fits = recognise.files.iter().any(|pattern| fits(pattern, path));
+        let fitting = recognise.files.iter().filter(|pattern| fits(pattern, path));
+        let longest = fitting.map(String::len).max();
+        let name_fits = longest.is_some();
+        let specific = longest.filter(|_| recognise.headers.is_empty()).unwrap_or(0);
         let names: Vec<String> = names.iter().map(|name| normal(name)).collect();
         let has = |wanted: &str| names.iter().any(|name| *name == normal(wanted));
         let (found, lacks): (Vec<String>, Vec<String>) = recognise
@@ -109,6 +114,7 @@ pub fn candidates(table: Table, path: &str, mut header: impl FnMut(&Form) -> Opt
             lacks,
             name_fits,
             fits,
+            specific,
         });
     }
     all.sort_by_key(|candidate| {
@@ -119,6 +125,7 @@ pub fn candidates(table: Table, path: &str, mut header: impl FnMut(&Form) -> Opt
             candidate.fits,
             if candidate.fits { candidate.score() } else { share },
             candidate.name_fits,
+            candidate.specific,
         ))
     });
     all
@@ -137,16 +144,15 @@ pub fn recognise(
     let mut certain = all.iter().filter(|candidate| candidate.is_certain());
     let (first, second) = (certain.next(), certain.next());
     let name = |candidate: &Candidate| format!("`{}`", candidate.layout.name);
+    let rank = |candidate: &Candidate| (candidate.score(), candidate.name_fits, candidate.specific);
     match (first, second) {
-        (Some(first), Some(second)) if (first.score(), first.name_fits) == (second.score(), second.name_fits) => {
-            Err(Unrecognised {
-                message: format!("two layouts fit equally well: {} and {}", name(first), name(second)),
-                hint: format!(
-                    "say which: `layout: {}` or `layout: {}`",
-                    first.layout.name, second.layout.name
-                ),
-            })
-        }
+        (Some(first), Some(second)) if rank(first) == rank(second) => Err(Unrecognised {
+            message: format!("two layouts fit equally well: {} and {}", name(first), name(second)),
+            hint: format!(
+                "say which: `layout: {}` or `layout: {}`",
+                first.layout.name, second.layout.name
+            ),
+        }),
         (Some(first), _) => {
             let other = all.iter().find(|candidate| candidate.layout.name != first.layout.name);
             let other = other

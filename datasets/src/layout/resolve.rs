@@ -96,6 +96,7 @@ impl LayoutFile {
             about: self.about.clone(),
             source: self.source.clone(),
             is_described: false,
+            is_partial: self.partial,
             recognise: self.recognise.clone(),
             columns: self.mappings(table, "columns", &self.columns, &mut values)?,
             call: self.mappings(table, "call", &self.call, &mut BTreeMap::new())?,
@@ -195,6 +196,16 @@ impl LayoutFile {
                         ours: if tenor.is_some() { "rate" } else { ours.as_str() }.to_owned(),
                         theirs: source.column.clone(),
                         unit: unit(&place, source, in_percent)?,
+                        plus_hours: match source.plus_hours {
+                            Some(hours) if ours != crate::schema::TIME_OF_DAY.name || !hours.is_finite() => {
+                                return Err(problem(
+                                    &place,
+                                    "`plus_hours` is for the column `time` alone",
+                                    "leave it out",
+                                ));
+                            }
+                            hours => hours,
+                        },
                         tenor_years: tenor,
                         optional: source.optional,
                     }),
@@ -239,7 +250,11 @@ impl Layout {
             })
             .collect();
         let any = |ours: &str| self.mappings().any(|mapping| mapping.ours == ours);
-        if missing.is_empty() && self.table == Table::Chain && !(any("last") || any("bid") && any("ask")) {
+        if missing.is_empty()
+            && self.table == Table::Chain
+            && !self.is_partial
+            && !(any("last") || any("bid") && any("ask"))
+        {
             return Err(problem(
                 "columns",
                 "neither `bid` and `ask` nor `last` is given",
@@ -271,7 +286,9 @@ fn known_columns(table: Table) -> Vec<&'static str> {
         Table::Rates => vec!["date"],
         Table::Chain => {
             let columns = table.schema().iter().chain(crate::schema::CONTRACT_TERMS);
-            let columns = columns.chain([&crate::schema::TIME_OF_DAY]);
+            let columns = columns
+                .chain([&crate::schema::TIME_OF_DAY])
+                .chain(crate::schema::stated());
             columns.map(|column| column.name).collect()
         }
         Table::Bars => table.schema().iter().map(|column| column.name).collect(),

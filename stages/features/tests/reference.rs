@@ -32,6 +32,7 @@ fn bars_of(columns: &Columns) -> Bars {
         low: column("low"),
         close: column("close"),
         volume: column("volume"),
+        shares: Vec::new(),
     }
 }
 
@@ -368,6 +369,7 @@ fn cut(bars: &Bars, from: usize, to: usize) -> Bars {
         low: bars.low[from..to].to_vec(),
         close: bars.close[from..to].to_vec(),
         volume: bars.volume[from..to].to_vec(),
+        shares: Vec::new(),
     }
 }
 

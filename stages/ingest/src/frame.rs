@@ -549,6 +549,7 @@ mod tests {
             ours: "x".to_owned(),
             theirs: theirs.to_owned(),
             unit: Unit::AsIs,
+            plus_hours: None,
             tenor_years: None,
             optional: false,
         }

@@ -2,6 +2,7 @@
 
 use crate::form::JOINED;
 use datasets::layout::{Layout, Mapping, nearest_header, normal};
+use datasets::schema::VENDOR_GREEKS;
 use stages_core::StageError;
 use std::collections::BTreeSet;
 
@@ -45,7 +46,7 @@ pub(crate) fn filled(layout: &Layout, names: &Names<'_>) -> BTreeSet<String> {
         .filter(|mapping| names.has(&mapping.theirs))
         .map(|mapping| mapping.ours.clone());
     let mut all: BTreeSet<String> = by_column.collect();
-    for column in layout.table.schema() {
+    for column in layout.table.columns() {
         let by_symbol = layout
             .contract_symbol
             .as_ref()
@@ -53,6 +54,10 @@ pub(crate) fn filled(layout: &Layout, names: &Names<'_>) -> BTreeSet<String> {
         if layout.gives(column.name) && (by_symbol || !matches!(column.name, "root")) {
             all.insert(column.name.to_owned());
         }
+    }
+    // The vendor's volatility is kept beside its Greeks.
+    if VENDOR_GREEKS.iter().any(|column| all.contains(column.name)) && all.contains("implied_volatility") {
+        all.insert(VENDOR_GREEKS[0].name.to_owned());
     }
     all
 }

@@ -319,7 +319,7 @@ pub fn wanted(layout: &Layout) -> BTreeSet<String> {
 /// The columns among them that hold nothing but numbers for us.
 pub fn numeric(layout: &Layout) -> BTreeSet<String> {
     let is_number = |ours: &str| {
-        let mut columns = layout.table.schema().iter();
+        let mut columns = layout.table.columns();
         columns.any(|column| column.name == ours && column.ty == Type::Float)
     };
     let (numbers, others): (Vec<&Mapping>, Vec<&Mapping>) =

@@ -128,6 +128,7 @@ fn rates_are_found_by_themselves() {
         ("fred_series", "fred_series", 3 * 6),
         ("fred_one_series", "fred_series", 3),
         ("us_treasury_csv", "us_treasury_csv", 2 * 13),
+        ("us_treasury_xml", "us_treasury_xml", 2 * 13),
     ] {
         let done = run_sample(&bench, RATES, sample);
         assert_eq!(done.artifact.meta["layout"], json!([layout]));
@@ -196,6 +197,7 @@ const TABLES: &[Sample] = &[
     of_kind(RATES, ["fred_series", "observation_date", "observation_date", "DGS10"]),
     of_kind(RATES, ["fred_one_series", "DATE", "DATE", "DGS10"]),
     of_kind(RATES, ["us_treasury_csv", "Date", "Date", "\"10 Yr\""]),
+    of_kind(RATES, ["us_treasury_xml", "date", "date", "BC_10YEAR"]),
 ];
 
 /// A file's name and bytes.
@@ -387,6 +389,38 @@ fn damaged_documents_are_refused() {
         let message = damaged(CHAIN, name, &broken, false);
         assert!(message.contains("cannot read"), "{name}, encoding: {message}");
     }
+}
+
+/// Bars without a header: the archive names the symbol, so that another name of the entry is no damage, and another encoding is.
+#[test]
+fn damaged_bars_of_lean_are_refused() {
+    let name = "lean_equity_daily";
+    let (_, bytes, _) = file_of(name);
+    let mut archive = zip::ZipArchive::new(std::io::Cursor::new(bytes.clone())).unwrap();
+    let mut text = String::new();
+    archive.by_index(0).unwrap().read_to_string(&mut text).unwrap();
+    let with = |bytes: &[u8]| damaged(BARS, name, &zip_of(&[("spy.csv", bytes)]), false);
+
+    let fewer: Vec<&str> = text.lines().map(|line| line.rsplit_once(',').unwrap().0).collect();
+    let message = with(fewer.join("\n").as_bytes());
+    assert!(message.contains("no layout"), "a column less: {message}");
+    let message = with(text.replacen("20240117 00:00", "20243117 00:00", 1).as_bytes());
+    assert!(
+        message.contains("row 2, column `time`: `20243117 00:00` is not a date"),
+        "bad date: {message}"
+    );
+    let mut fields: Vec<&str> = text.split(',').collect();
+    fields[4] = "12x";
+    let message = with(fields.join(",").as_bytes());
+    assert!(message.contains("`12x` is not a number"), "bad number: {message}");
+    let message = damaged(BARS, name, &bytes[..bytes.len() / 2], false);
+    assert!(message.contains("cannot unpack"), "truncated: {message}");
+    let utf16: Vec<u8> = [0xff, 0xfe]
+        .into_iter()
+        .chain(text.encode_utf16().flat_map(u16::to_le_bytes))
+        .collect();
+    let message = with(&utf16);
+    assert!(message.contains("UTF-16"), "encoding: {message}");
 }
 
 #[test]

@@ -32,6 +32,7 @@ fn main() -> std::process::ExitCode {
         ("treasury_and_fed_funds", treasury_and_fed_funds),
         ("what_the_pipelines_ask", what_the_pipelines_ask),
         ("aapl_2014_split", aapl_2014_split),
+        ("lean_options", lean_options),
     ])
 }
 
@@ -132,6 +133,40 @@ fn vxx_2016(data: &Path) {
     assert_eq!(done.finding("no_quote").0, 2);
     assert!((done.finding("zero_bid").0 as f64 / 27_940.0 - 0.1333).abs() < 0.001);
     assert!(done.finding("weekend_expiry").0 > 0);
+
+    // The units of the vendor's Greeks: those of its volatility, by the formula without carry.
+    let rows = bench.rows(&done);
+    let of = |name: &str| floats(&rows, name);
+    let (spot, strike, volatility) = (of("underlying"), of("strike"), of("vendor_implied_volatility"));
+    let dates = |name: &str| table::dates(&rows, name).unwrap();
+    let (days, expiries) = (dates("date"), dates("expiry"));
+    let (gamma, vega, theta) = (of("vendor_gamma"), of("vendor_vega"), of("vendor_theta"));
+    let mut ratios: [Vec<f64>; 3] = Default::default();
+    for i in 0..rows.num_rows() {
+        let years = f64::from(expiries[i].0 - days[i].0) / 365.0;
+        if years < 0.1 || (spot[i] / strike[i]).ln().abs() > 0.1 || volatility[i] < 0.1 {
+            continue;
+        }
+        let root = volatility[i] * years.sqrt();
+        let d1 = (spot[i] / strike[i]).ln() / root + root / 2.0;
+        let density = (-d1 * d1 / 2.0).exp() / std::f64::consts::TAU.sqrt();
+        let formula = [
+            density / (spot[i] * root),
+            spot[i] * density * years.sqrt(),
+            -spot[i] * density * volatility[i] / (2.0 * years.sqrt()),
+        ];
+        for (ratios, (value, formula)) in ratios
+            .iter_mut()
+            .zip([gamma[i], vega[i], theta[i]].into_iter().zip(formula))
+        {
+            ratios.push(value / formula);
+        }
+    }
+    for (greek, mut ratios) in ["gamma", "vega", "theta"].into_iter().zip(ratios) {
+        ratios.sort_by(f64::total_cmp);
+        let median = ratios[ratios.len() / 2];
+        assert!((median - 1.0).abs() < 0.05, "{greek}: {median} of {}", ratios.len());
+    }
 }
 
 /// A layout that the pipeline file describes gives what the known one gives, from `.csv.gz`, `.zip` and a directory of both.
@@ -438,6 +473,33 @@ fn aapl_2014_split(data: &Path) {
         (proposed[0].date.to_string().as_str(), proposed[0].ratio),
         ("2014-06-09", 7.0)
     );
+}
+
+/// Quotes, trades and open interest of one directory are one chain; minutes are snapshots. The sums are those of the files, by another program.
+fn lean_options(data: &Path) {
+    let bench = Bench::new();
+    let chain = |path: &str| {
+        let with = json!({ "path": data.join("lean_format/option/usa").join(path), "on_bad_rows": "keep" });
+        let done = bench.run(CHAIN, with).unwrap();
+        let rows = bench.rows(&done);
+        let sum = |name: &str| floats(&rows, name).iter().filter(|value| !value.is_nan()).sum::<f64>();
+        let sums = ["bid", "ask", "last", "volume", "open_interest"].map(|name| (sum(name) * 1e4).round() / 1e4);
+        (done, rows, sums)
+    };
+    let (done, rows, sums) = chain("daily");
+    assert_eq!(rows.num_rows(), 8_226);
+    assert_eq!(sums, [201_238.82, 205_079.34, 47_436.3, 984_013.0, 29_139_794.0]);
+    assert_eq!(done.artifact.meta["rows_joined"], 4_532 + 2_322 + 6_016 - 8_226);
+    assert_eq!(done.finding("duplicate_key").0, 0);
+
+    let (done, rows, sums) = chain("minute");
+    assert_eq!(rows.num_rows(), 22_067);
+    assert_eq!(sums[2..], [336_288.09, 347_952.0, 0.0]);
+    // The first bar of the day ends at 09:31 in New York.
+    let snapshots = table::snapshots(&rows).unwrap().unwrap();
+    let first = snapshots.values().iter().min().unwrap();
+    assert_eq!(*first, (16_227 * 24 * 60 + 13 * 60 + 31) * 60_000_000);
+    assert!(done.artifact.meta["snapshots"].as_u64().unwrap() > 300);
 }
 
 /// The requirements of `pipelines/spx_options.yaml` and `pipelines/sse50_options.yaml` on these files.

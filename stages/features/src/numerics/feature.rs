@@ -1,5 +1,6 @@
 //! Features: groups of columns computed row after row.
 
+use super::over_splits::Scale;
 use super::state::State;
 
 /// A group of columns computed together from rows in the form `R`.
@@ -9,6 +10,11 @@ pub trait Feature<R>: Send + Sync {
 
     /// The columns of the source that it reads.
     fn inputs(&self) -> Vec<&'static str>;
+
+    /// The change of its values with the scale of prices.
+    fn scale(&self) -> Scale {
+        Scale::Power(0)
+    }
 
     /// The state before the first row.
     fn start(&self) -> State;
@@ -31,6 +37,8 @@ pub struct Bars {
     pub close: Vec<f64>,
     /// Volumes.
     pub volume: Vec<f64>,
+    /// Shares now for one before all splits, by which prices are multiplied and volumes divided; empty where prices are as they are.
+    pub shares: Vec<f64>,
 }
 
 /// Columns by a function that takes one row after the other and writes its values over NaN.

@@ -6,6 +6,7 @@ mod feature;
 pub mod indicators;
 mod kernel;
 mod lookback;
+mod over_splits;
 pub mod realised;
 mod sliding_window;
 pub mod smile;
@@ -13,4 +14,5 @@ mod state;
 pub mod surface;
 
 pub use feature::{Bars, Feature};
+pub use over_splits::{OverSplits, SHARES, Scale};
 pub use state::State;

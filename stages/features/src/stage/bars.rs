@@ -1,8 +1,9 @@
 //! The bars that features read, and features run over them.
 
 use super::engine::{self, Contents, Named, OnceRows, Series, SourcePartition};
+use super::splits::Splits;
 use crate::numerics::indicators::Column;
-use crate::numerics::{Bars, Feature};
+use crate::numerics::{Bars, Feature, OverSplits, SHARES};
 use arrow::array::{Array as _, RecordBatch};
 use cache::{BlobDigest, BlobRef};
 use rayon::prelude::*;
@@ -35,6 +36,15 @@ pub(super) const BARS_IN: InputPort = InputPort {
     doc: "daily bars",
 };
 
+/// The input port of corporate actions.
+pub(super) const ACTIONS_IN: InputPort = InputPort {
+    name: "actions",
+    ty: PortType::CorporateActions,
+    optional: true,
+    list: false,
+    doc: "the splits of unadjusted bars: no value takes one for a change of price",
+};
+
 /// Refuses a feature whose inputs the bars lack.
 pub(super) fn check_inputs(
     plan: &PlanContext,
@@ -42,6 +52,12 @@ pub(super) fn check_inputs(
     feature: &dyn Feature<Bars>,
     price: Price,
 ) -> Result<(), ConfigProblem> {
+    if price == Price::AdjustedClose && plan.inputs.contains_key(ACTIONS_IN.name) {
+        return Err(
+            ConfigProblem::new("price", "adjusted closes are adjusted for splits already")
+                .hint("leave out `actions`, or take `price: close`"),
+        );
+    }
     let Some(bars) = plan.inputs.get("bars").and_then(|list| list.first()) else {
         return Ok(());
     };
@@ -76,14 +92,19 @@ pub(super) fn run_over_bars(
     price: Price,
 ) -> Result<Outputs, StageError> {
     let bars = DataSet::open(context.input("bars")?)?.partitions;
-    let load = |partition: &Partition| read_bars(&partition.read(&context.store)?, price);
+    let splits = Splits::open(&context.given(), price)?;
+    let splits = splits.as_ref();
+    let over: Vec<OverSplits<'_>> = features.iter().map(|named| OverSplits(named.feature)).collect();
+    let over = over_splits(features, &over);
+    let features = if splits.is_some() { &*over } else { features };
+    let load = |partition: &Partition| read_bars(&partition.read(&context.store)?, price, splits);
     let read: Vec<(BarContents, OnceRows<Bars>)> = bars
         .par_iter()
         .map(|partition| {
             let rows = OnceRows::default();
-            let blob = context.memo(&contents_memo(partition, price), || {
+            let blob = context.memo(&contents_memo(partition, price, splits), || {
                 let batch = partition.read(&context.store)?;
-                let series = rows.get(|| read_bars(&batch, price))?;
+                let series = rows.get(|| read_bars(&batch, price, splits))?;
                 let contents = BarContents::new(&batch, &series)?;
                 serde_json::to_vec(&contents).map_err(|err| StageError::new(err.to_string()))
             })?;
@@ -99,6 +120,16 @@ pub(super) fn run_over_bars(
     let names: Vec<String> = features.iter().flat_map(|named| named.feature.columns()).collect();
     let digest = engine::run(context, features, &partitions, engine::meta(&names), |i| load(&bars[i]))?;
     Ok(Outputs::from([("features".to_owned(), digest)]))
+}
+
+/// Features over splits, with keys of their own.
+fn over_splits<'a>(features: &[Named<'_, Bars>], over: &'a [OverSplits<'_>]) -> Vec<Named<'a, Bars>> {
+    let of = features.iter().zip(over);
+    of.map(|(named, over)| Named {
+        key: format!("{} over splits", named.key),
+        feature: over,
+    })
+    .collect()
 }
 
 /// Refuses a feature one of whose inputs has no value in any partition of a symbol: the plan may not have known. How the bars are partitioned
@@ -134,9 +165,13 @@ pub(super) fn share_over_bars(
     features: &[Named<'_, Bars>],
     price: Price,
 ) -> Result<Share, StageError> {
+    let splits = Splits::open(given, price)?;
+    let over: Vec<OverSplits<'_>> = features.iter().map(|named| OverSplits(named.feature)).collect();
+    let over = over_splits(features, &over);
+    let features = if splits.is_some() { &*over } else { features };
     let mut partitions = Vec::new();
     for partition in DataSet::open(given.input("bars")?)?.partitions {
-        let source = match given.known(&contents_memo(&partition, price))? {
+        let source = match given.known(&contents_memo(&partition, price, splits.as_ref()))? {
             Some(blob) => {
                 let contents = BarContents::decode(&given.store.blob(blob.blob)?)?;
                 let digests = contents.digests();
@@ -154,11 +189,11 @@ pub(super) fn share_over_bars(
 }
 
 /// The memo of the digests of a partition's bars.
-fn contents_memo(partition: &Partition, price: Price) -> Memo {
-    let parts: [&[u8]; 2] = [
-        partition.blob.blob.as_bytes(),
-        &[u8::from(price == Price::AdjustedClose)],
-    ];
+fn contents_memo(partition: &Partition, price: Price, splits: Option<&Splits>) -> Memo {
+    let price = [u8::from(price == Price::AdjustedClose)];
+    let splits = splits.map(|splits| splits.text(partition));
+    let mut parts: Vec<&[u8]> = vec![partition.blob.blob.as_bytes(), &price];
+    parts.extend(splits.iter().map(String::as_bytes));
     Memo::new(
         "features bars contents v3",
         &parts,
@@ -177,6 +212,9 @@ struct BarContents {
     dates: BlobDigest,
     /// The digests of the columns [`READ`].
     columns: Vec<BlobDigest>,
+    /// That of [`Bars::shares`], where splits are known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    shares: Option<BlobDigest>,
 }
 
 /// The contents of one symbol.
@@ -208,6 +246,10 @@ impl BarContents {
                 time.date.0.to_le_bytes()
             }),
             columns: columns.into(),
+            shares: series
+                .iter()
+                .any(|series| !series.rows.shares.is_empty())
+                .then(|| digest(series.iter().map(|series| &*series.rows.shares), f64::to_le_bytes)),
         })
     }
 
@@ -225,7 +267,9 @@ impl BarContents {
             inputs: READ
                 .iter()
                 .zip(&self.columns)
-                .map(|(column, digest)| (column.name(), digest.as_bytes().to_vec()))
+                .map(|(column, digest)| (column.name(), digest))
+                .chain(self.shares.iter().map(|digest| (SHARES, digest)))
+                .map(|(name, digest)| (name, digest.as_bytes().to_vec()))
                 .collect(),
         }
     }
@@ -245,7 +289,7 @@ fn digest<'s, T: Copy + 's, const N: usize>(
 }
 
 /// The bars of a table, by symbol.
-fn read_bars(batch: &RecordBatch, price: Price) -> Result<Vec<Series<Bars>>, StageError> {
+fn read_bars(batch: &RecordBatch, price: Price, splits: Option<&Splits>) -> Result<Vec<Series<Bars>>, StageError> {
     let symbols = symbol_rows(batch)?.into_iter();
     symbols
         .map(|(symbol, rows)| {
@@ -257,6 +301,7 @@ fn read_bars(batch: &RecordBatch, price: Price) -> Result<Vec<Series<Bars>>, Sta
                 low: column("low")?,
                 close: column("close")?,
                 volume: column("volume")?,
+                shares: Vec::new(),
             };
             if price == Price::AdjustedClose {
                 let adjusted = column("adjusted_close")?;
@@ -268,9 +313,12 @@ fn read_bars(batch: &RecordBatch, price: Price) -> Result<Vec<Series<Bars>>, Sta
                 bars.close = adjusted;
             }
             let dates = table::dates(&batch, "date")?;
+            if let Some(splits) = splits {
+                splits.apply(symbol, &dates, &mut bars);
+            }
             Ok(Series {
                 symbol: symbol.to_owned(),
-                times: dates.into_iter().map(datasets::SnapshotTime::of_day).collect(),
+                times: dates.into_iter().map(SnapshotTime::of_day).collect(),
                 rows: bars,
             })
         })

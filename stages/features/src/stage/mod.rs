@@ -3,6 +3,7 @@
 mod bars;
 mod engine;
 mod options_surface;
+mod splits;
 mod technical;
 mod values;
 mod volatility;

@@ -1,6 +1,6 @@
 //! `features/volatility`.
 
-use super::bars::{BARS_IN, Price, check_inputs, run_over_bars, share_over_bars};
+use super::bars::{ACTIONS_IN, BARS_IN, Price, check_inputs, run_over_bars, share_over_bars};
 use super::engine::{self, Named};
 use crate::numerics::realised::{Estimator, Realised};
 use crate::numerics::{Bars, Feature};
@@ -66,7 +66,7 @@ impl StageKind for Volatility {
     const VERSION: u32 = 3;
     const ABOUT: &'static str = "realised volatility of bars by several estimators, annual and decimal";
     const PORTS: Ports = Ports {
-        inputs: &[BARS_IN],
+        inputs: &[BARS_IN, ACTIONS_IN],
         outputs: &[OutputPort {
             name: "features",
             ty: PortType::Features,

@@ -70,6 +70,7 @@ fn states_round_trip() {
         low: vec![bars.low[i]],
         close: vec![bars.close[i]],
         volume: vec![bars.volume[i]],
+        shares: Vec::new(),
     };
     let bits = |state: &[f64]| state.iter().map(|value| value.to_bits()).collect::<Vec<_>>();
     for (feature, _) in all() {

@@ -9,7 +9,7 @@ use arrow::datatypes::Schema;
 use datasets::Date;
 use datasets::contract::Terms;
 use datasets::quality::Example;
-use datasets::schema::{OPTION_CHAIN, SNAPSHOT, TRADABLE};
+use datasets::schema::{self, OPTION_CHAIN, PRICING_TERMS, SNAPSHOT, STATED, TRADABLE};
 use rayon::prelude::*;
 use stages_core::{StageError, table};
 use std::cmp::Ordering;
@@ -27,6 +27,21 @@ pub const FLOATS: [&str; 7] = [
     "underlying",
     "implied_volatility",
 ];
+/// The bits of columns that have values: of [`FLOATS`], then of [`schema::stated`].
+pub type Columns = u32;
+
+/// The bit of a column of [`FLOATS`], or of the column at this place after them.
+pub const fn bit(column: usize) -> Columns {
+    1 << column
+}
+
+const _: () = assert!(FLOATS.len() + STATED <= 32);
+
+/// The names of the columns of [`Columns`].
+pub fn numbers() -> impl Iterator<Item = &'static str> {
+    FLOATS.into_iter().chain(schema::stated().map(|column| column.name))
+}
+
 /// Places in [`Chain::values`].
 pub const BID: usize = 0;
 /// See [`BID`].
@@ -103,6 +118,8 @@ pub struct Chain {
     pub call: Vec<bool>,
     /// The columns [`FLOATS`].
     pub values: [Vec<f64>; 7],
+    /// The columns [`schema::stated`]; `None` where no file has them.
+    pub stated: [Option<Vec<f64>>; STATED],
     /// The terms that rows state, each kind once; the root of a row that states some is [`Chain::variant_name`] until
     /// [`super::classes::assign`] gives it its class.
     pub variants: Vec<Terms>,
@@ -145,8 +162,31 @@ impl Chain {
     }
 
     /// The columns that have any value, a bit each.
-    pub fn columns(&self) -> u8 {
-        (0..FLOATS.len()).fold(0, |bits, column| bits | u8::from(self.has(column)) << column)
+    pub fn columns(&self) -> Columns {
+        let has = |values: &[f64]| values.iter().any(|value| !value.is_nan());
+        let stated = self.stated.iter().map(|column| column.as_deref().unwrap_or_default());
+        let all = self.values.iter().map(Vec::as_slice).chain(stated);
+        all.enumerate()
+            .fold(0, |bits, (column, values)| bits | Columns::from(has(values)) << column)
+    }
+
+    /// Keeps the volatility beside the Greeks of its vendor.
+    pub fn keep_vendor_volatility(&mut self) {
+        let (_, of_vendor) = self.stated.split_at_mut(PRICING_TERMS.len());
+        if of_vendor[0].is_none() && of_vendor.iter().any(Option::is_some) {
+            of_vendor[0] = Some(self.values[VOLATILITY].clone());
+        }
+    }
+
+    /// Gives the chain the stated columns of these bits, and no others.
+    pub fn complete(&mut self, columns: Columns) {
+        let rows = self.len();
+        for (i, column) in self.stated.iter_mut().enumerate() {
+            match columns & bit(FLOATS.len() + i) != 0 {
+                true => column.get_or_insert_with(Vec::new).resize(rows, f64::NAN),
+                false => *column = None,
+            }
+        }
     }
 
     /// Adds the rows of a table.
@@ -227,6 +267,15 @@ impl Chain {
         for (column, name) in self.values.iter_mut().zip(FLOATS) {
             column.extend(table::floats_or_nan(batch, name)?);
         }
+        for (column, name) in self.stated.iter_mut().zip(schema::stated().map(|column| column.name)) {
+            if batch.column_by_name(name).is_some() {
+                let column = column.get_or_insert_with(Vec::new);
+                column.resize(rows - batch.num_rows(), f64::NAN);
+                column.extend(table::floats_or_nan(batch, name)?);
+            } else if let Some(column) = column {
+                column.resize(rows, f64::NAN);
+            }
+        }
         Ok(())
     }
 
@@ -272,7 +321,11 @@ impl Chain {
         grow(&mut self.root, rows);
         grow(&mut self.strike, rows);
         grow(&mut self.call, rows);
-        self.values.iter_mut().for_each(|column| grow(column, rows));
+        let stated = self.stated.iter_mut().flatten();
+        self.values
+            .iter_mut()
+            .chain(stated)
+            .for_each(|column| grow(column, rows));
     }
 
     /// Some of the rows as a table of the schema.
@@ -302,12 +355,17 @@ impl Chain {
                 }
             })
             .collect::<Vec<ArrayRef>>();
-        let batch = RecordBatch::try_new(table::schema(OPTION_CHAIN), columns)?;
-        if self.instant.is_empty() {
-            return Ok(batch);
+        let mut columns = columns;
+        let mut fields: Vec<_> = table::schema(OPTION_CHAIN).fields().iter().cloned().collect();
+        for (column, values) in schema::stated().zip(&self.stated) {
+            if let Some(values) = values {
+                fields.push(Arc::new(table::field(column)));
+                columns.push(Arc::new(table::nullable(&values[rows.clone()])));
+            }
         }
-        let mut fields: Vec<_> = batch.schema().fields().iter().cloned().collect();
-        let mut columns = batch.columns().to_vec();
+        if self.instant.is_empty() {
+            return Ok(RecordBatch::try_new(Arc::new(Schema::new(fields)), columns)?);
+        }
         let at = fields
             .iter()
             .position(|field| field.name() == "date")
@@ -385,7 +443,11 @@ impl Chain {
         if !self.tradable.is_empty() {
             pick(&mut self.tradable, rows);
         }
-        self.values.par_iter_mut().for_each(|column| pick(column, rows));
+        let stated = self.stated.par_iter_mut().filter_map(Option::as_mut);
+        self.values
+            .par_iter_mut()
+            .chain(stated)
+            .for_each(|column| pick(column, rows));
     }
 
     /// Keeps the rows for which `keep` is true.

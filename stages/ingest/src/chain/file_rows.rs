@@ -1,6 +1,6 @@
 //! The rows of a file in the store, with what is known of them without reading them again: each file is parsed once.
 
-use super::columns::{FLOATS, UNKNOWN_TIME};
+use super::columns::{self, Columns, UNKNOWN_TIME};
 use super::file_terms::{self, FileTerms, INSTANT, SINGLE_PRECISION, TIME};
 use crate::clock::MINUTE;
 use crate::cuts::{CutWriter, Cuts, decode, encode};
@@ -36,6 +36,9 @@ pub struct FileRows {
     /// The zone of its layout, empty where that has none.
     #[serde(skip)]
     pub zone: String,
+    /// True where its rows are to be joined with those of other such files.
+    #[serde(skip)]
+    pub is_partial: bool,
 }
 
 /// A root, and the terms that rows state of its contracts.
@@ -61,8 +64,8 @@ pub struct Day {
     pub several: bool,
     /// The rows.
     pub rows: u64,
-    /// The columns [`FLOATS`] that have a value, a bit each.
-    pub columns: u8,
+    /// The columns that have a value, a bit each.
+    pub columns: Columns,
     /// Its kinds of contracts.
     pub kinds: Vec<u32>,
 }
@@ -130,6 +133,7 @@ impl Writer {
                 has_times: false,
                 has_local_times: false,
                 zone: String::new(),
+                is_partial: false,
             },
             times: Vec::new(),
             has_a_time: false,
@@ -156,8 +160,10 @@ impl Writer {
             self.found.has_times = times.is_some();
         }
         let mut values = Vec::new();
-        for name in FLOATS {
-            values.push(table::floats(batch, name)?);
+        for (column, name) in columns::numbers().enumerate() {
+            if batch.column_by_name(name).is_some() {
+                values.push((column, table::floats(batch, name)?));
+            }
         }
         let mut kept = Vec::with_capacity(batch.num_rows());
         let mut day: Option<usize> = None;
@@ -201,8 +207,8 @@ impl Writer {
                 }
             };
             kind = terms.is_none().then_some(of_row);
-            let columns = values.iter().enumerate().filter(|(_, column)| column.is_valid(i));
-            let columns = columns.fold(0, |bits, (column, _)| bits | 1 << column);
+            let columns = values.iter().filter(|(_, values)| values.is_valid(i));
+            let columns = columns.fold(0, |bits, (column, _)| bits | columns::bit(*column));
             let of = &mut self.found.days[at];
             of.rows += 1;
             of.several |= self.times[at] != exact;

@@ -149,10 +149,13 @@ fn clocks(frame: &Frame<'_>, layout: &Layout) -> Result<Option<Vec<Option<Clock>
     let mut times = Vec::with_capacity(frame.rows());
     if let Some(mapping) = source_of(layout, frame, TIME_OF_DAY.name) {
         let mut clocks = reader(&mapping.theirs)?;
-        let scale = |number: f64| match mapping.unit {
-            Unit::Times(factor) => number * factor,
-            Unit::Per(per) => number / per,
-            Unit::AsIs | Unit::DividedBy(_) => number,
+        let scale = |number: f64| {
+            let hours = match mapping.unit {
+                Unit::Times(factor) => number * factor,
+                Unit::Per(per) => number / per,
+                Unit::AsIs | Unit::DividedBy(_) => number,
+            };
+            hours + mapping.plus_hours.unwrap_or(0.0)
         };
         frame.texts(&mapping.theirs, |row, text| {
             let read = clocks.of_time(text, scale);

@@ -11,6 +11,7 @@ mod edge;
 mod file_rows;
 mod file_terms;
 mod intraday;
+mod join;
 mod jumps;
 mod parity;
 mod parse;

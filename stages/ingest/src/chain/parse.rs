@@ -13,6 +13,7 @@ use arrow::array::{BooleanArray, RecordBatch};
 use arrow::compute::{concat_batches, filter_record_batch};
 use datasets::contract::family_of;
 use datasets::layout::{Contract, Layout, Mapping, Named};
+use datasets::schema;
 use stages_core::StageError;
 use std::collections::BTreeMap;
 
@@ -123,6 +124,16 @@ impl Rows<'_> {
                 None => vec![f64::NAN; rows],
             };
         }
+        for (column, ours) in chain.stated.iter_mut().zip(schema::stated().map(|column| column.name)) {
+            let is_mapped = self.layout.sources(ours).any(|mapping| frame.has(&mapping.theirs));
+            *column = match self.find(side, ours) {
+                Some(mapping) => Some(frame.numbers(mapping)?),
+                None if self.given.contains_key(ours) => Some(vec![self.given_number(ours)?; rows]),
+                // Of the other side alone.
+                None => is_mapped.then(|| vec![f64::NAN; rows]),
+            };
+        }
+        chain.keep_vendor_volatility();
         self.roots(&mut chain, side, symbols)?;
         self.symbols(&mut chain, side)?;
         Ok((chain, listed))

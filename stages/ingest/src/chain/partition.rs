@@ -1,11 +1,12 @@
 //! One partition of a chain: from the rows of files to the partition's tables.
 
 use super::classes::{self, ClassOf};
-use super::columns::{ASK, BID, Chain, FLOATS, UNDERLYING, UNKNOWN_TIME};
+use super::columns::{ASK, BID, Chain, Columns, FLOATS, UNDERLYING, UNKNOWN_TIME, bit};
 use super::config::ChainConfig;
 use super::edge;
 use super::file_rows::{FileRows, Kind};
 use super::intraday::{self, Zones};
+use super::join;
 use super::parity;
 use super::quotes::Quotes;
 use super::rules::{Rules, Seen};
@@ -89,8 +90,22 @@ pub struct Found {
     pub underlying: Underlying,
     /// True where the chain has one underlying.
     pub one_symbol: bool,
+    /// The columns [`datasets::schema::stated`] that any row has, a bit each; the partitions have them all.
+    #[serde(skip_serializing_if = "is_zero")]
+    pub stated: Columns,
     /// True where the chain is one by instant: a contract has several snapshots on a day, or `snapshot: all`.
     pub intraday: bool,
+}
+
+/// The bits of [`datasets::schema::stated`].
+pub const STATED: Columns = !0 << FLOATS.len();
+
+fn no_rows(rows: &u64) -> bool {
+    *rows == 0
+}
+
+fn is_zero(columns: &Columns) -> bool {
+    *columns == 0
 }
 
 /// The origin of the price of the underlying, as the metadata has it.
@@ -131,9 +146,11 @@ pub struct Prepared {
     tally: Tally,
     /// The rows of other snapshots.
     other_snapshots: u64,
+    /// The rows that were joined with others.
+    joined: u64,
     /// The rows whose files do not say their time.
     timeless: u64,
-    columns: u8,
+    columns: Columns,
 }
 
 /// A partition that is made and not stored yet.
@@ -163,6 +180,9 @@ pub struct Done {
     pub snapshots: u64,
     /// The rows of other snapshots of a day.
     pub other_snapshots: u64,
+    /// The rows that were joined with others.
+    #[serde(default, skip_serializing_if = "no_rows")]
+    pub joined: u64,
     /// True where a contract has several snapshots on a day.
     pub several: bool,
     /// Of a chain by instant, the rows whose files do not say their time.
@@ -172,7 +192,7 @@ pub struct Done {
     /// Of a chain by instant, the first and the last time of day of a snapshot, microseconds after midnight in the zone of the exchange.
     pub times: Option<(i64, i64)>,
     /// The columns that have values in the rows of the files that count, after rows were dropped, and in the end.
-    pub columns: [u8; 3],
+    pub columns: [Columns; 3],
     /// The symbols that had rows once some were dropped.
     pub symbols: Vec<String>,
     /// The symbols and classes that have rows.
@@ -220,12 +240,15 @@ impl Facts<'_> {
             .flat_map(|(file, cuts)| cuts.iter().map(move |cut| (*file, &file.cuts.list[*cut])));
         let zone = |file: &'f FileRows| if self.found.intraday { file.zone.as_str() } else { "" };
         let mut cuts: Vec<_> = cuts
-            .map(|(file, cut)| (file.has_times, zone(file), *cut.digest.as_bytes()))
+            .map(|(file, cut)| {
+                let form = u8::from(file.has_times) | u8::from(file.is_partial) << 1;
+                (form, zone(file), *cut.digest.as_bytes())
+            })
             .collect();
         cuts.sort_unstable();
         let mut rows: Vec<u8> = Vec::new();
-        for (has_times, zone, digest) in cuts {
-            rows.push(u8::from(has_times));
+        for (form, zone, digest) in cuts {
+            rows.push(form);
             rows.extend(zone.as_bytes());
             rows.extend(digest);
         }
@@ -345,6 +368,7 @@ impl Facts<'_> {
             (config.symbols.is_empty() || config.symbols.iter().any(|wanted| wanted == symbol))
                 && unit.only.is_none_or(|only| only == symbol)
         };
+        let mut partial: Vec<bool> = Vec::new();
         for (file, cuts) in &unit.cuts {
             let zone = zone_of(&file.zone).map_err(StageError::new)?;
             let zone = zone.or((!file.zone.is_empty()).then_some(Tz::UTC));
@@ -356,6 +380,7 @@ impl Facts<'_> {
                     _ => Ok(()),
                 }
             })?;
+            partial.resize(chain.len(), file.is_partial);
         }
         if !self.found.intraday {
             chain.instant.clear();
@@ -363,13 +388,17 @@ impl Facts<'_> {
         if self.has_times {
             chain.time.resize(chain.len(), UNKNOWN_TIME);
         }
+        let is_joined = join::partial_rows(&mut chain, &partial);
         let wanted: Vec<bool> = chain.names.texts.iter().map(|name| is_wanted(name)).collect();
+        let mut joined = 0;
         let keep: Vec<bool> = (0..chain.len())
             .map(|i| {
                 let date = Date(chain.date[i]);
-                wanted[chain.symbol[i] as usize]
+                let is_kept = wanted[chain.symbol[i] as usize]
                     && unit.range.contains(date)
-                    && config.dates.is_none_or(|dates| dates.contains(date))
+                    && config.dates.is_none_or(|dates| dates.contains(date));
+                joined += u64::from(is_kept && is_joined[i]);
+                is_kept && !is_joined[i]
             })
             .collect();
         chain.retain(&keep);
@@ -383,6 +412,7 @@ impl Facts<'_> {
             zones.check_days(&chain)?;
         }
         chain.time.clear();
+        chain.complete(self.found.stated);
         let columns = chain.columns();
         let mut tally = Tally::new(CHAIN);
         self.with_rules(|rules| rules.prepare(&mut chain, &mut tally));
@@ -390,6 +420,7 @@ impl Facts<'_> {
             chain,
             tally,
             other_snapshots,
+            joined,
             timeless,
             columns,
         })
@@ -401,6 +432,7 @@ impl Facts<'_> {
             mut chain,
             mut tally,
             other_snapshots,
+            joined,
             timeless,
             columns,
         } = prepared;
@@ -455,6 +487,7 @@ impl Facts<'_> {
             untradable: (0..chain.len()).filter(|row| !chain.is_tradable(*row)).count() as u64,
             snapshots: snapshots.len() as u64,
             other_snapshots,
+            joined,
             several,
             timeless,
             snapshots_of_days,
@@ -499,15 +532,8 @@ impl Facts<'_> {
     }
 }
 
-/// The bit of a column in [`Done::columns`].
-pub const fn bit(column: usize) -> u8 {
-    1 << column
-}
-
 /// The bits of quotes.
-pub const QUOTES: u8 = bit(BID) | bit(ASK);
-
-const _: () = assert!(FLOATS.len() <= 8);
+pub const QUOTES: Columns = bit(BID) | bit(ASK);
 
 fn intersection(a: DateRange, b: DateRange) -> DateRange {
     DateRange {

@@ -1,11 +1,11 @@
 //! `ingest/option_chain` as a stage.
 
 use super::classes::Classes;
-use super::columns::{LAST, UNDERLYING};
+use super::columns::{Columns, LAST, UNDERLYING, bit, numbers};
 use super::config::{ChainConfig, UnderlyingChoice};
 use super::file_rows::FileRows;
 use super::intraday::Snapshot;
-use super::partition::{Closes, Done, Facts, Found, QUOTES, Styles, Underlying, bit};
+use super::partition::{Closes, Done, Facts, Found, QUOTES, STATED, Styles, Underlying};
 use super::partitions::States;
 use super::quotes::Quotes;
 use super::snapshots_a_day;
@@ -40,7 +40,7 @@ const UNDERLYING_FILES: &str = "underlying:";
 impl StageKind for OptionChain {
     type Config = ChainConfig;
     const NAME: &'static str = "ingest/option_chain";
-    const VERSION: u32 = 4;
+    const VERSION: u32 = 5;
     const ABOUT: &'static str = "option quotes from files, checked and counted";
     const NOT_IN_KEY: &'static [&'static str] = &["path", "underlying_path"];
     const PORTS: Ports = Ports {
@@ -130,11 +130,15 @@ impl StageKind for OptionChain {
         let mut layouts: Vec<Layout> = Vec::new();
         let rows_of = |file: &mut File<'_>| FileRows::of(context, file);
         let reasons = read::each(context, &reading(config, &chosen), &sources, rows_of, |layout, rows| {
-            let zone = layout.zone.clone();
+            let (zone, is_partial) = (layout.zone.clone(), layout.is_partial);
             if !layouts.contains(&layout) {
                 layouts.push(layout);
             }
-            files.push(FileRows { zone, ..rows });
+            files.push(FileRows {
+                zone,
+                is_partial,
+                ..rows
+            });
             Ok(())
         })?;
         layouts.sort_by(|a, b| a.name.cmp(&b.name));
@@ -199,6 +203,7 @@ impl StageKind for OptionChain {
         let sum = |of: fn(&Done) -> u64| units.iter().map(|(_, done)| of(done)).sum::<u64>();
         let rows = sum(|done| done.rows);
         let other_snapshots = sum(|done| done.other_snapshots);
+        let joined = sum(|done| done.joined);
         let columns = units.iter().fold([0; 3], |bits, (_, done)| {
             std::array::from_fn(|i| bits[i] | done.columns[i])
         });
@@ -237,7 +242,7 @@ impl StageKind for OptionChain {
             bad: &config.on_bad_rows,
             most: &config.max_dropped,
         };
-        treatment.apply(context, &counted, read_rows - other_snapshots, rows)?;
+        treatment.apply(context, &counted, read_rows - other_snapshots - joined, rows)?;
         if rows == 0 {
             return Err(
                 StageError::new("no good row is left").hint("`on_bad_rows: keep` keeps the bad ones, to be looked at")
@@ -250,6 +255,10 @@ impl StageKind for OptionChain {
             .collect();
         classes::retain(&mut contracts, &left);
         let mut meta = describe(columns[2], &contracts);
+        if columns[2] & STATED != 0 {
+            let has = |(column, name)| (columns[2] & STATED & bit(column) != 0).then_some(name);
+            meta["has"]["columns"] = json!(numbers().enumerate().filter_map(has).collect::<Vec<_>>());
+        }
         meta["layout"] = json!(layouts.iter().map(|layout| &layout.name).collect::<Vec<_>>());
         meta["recognised"] = json!(reasons);
         meta["calendar"] = json!(calendar);
@@ -260,6 +269,12 @@ impl StageKind for OptionChain {
         };
         meta["rows_read"] = json!(read_rows);
         meta["rows_of_other_snapshots"] = json!(other_snapshots);
+        if joined > 0 {
+            context.log(format!(
+                "{joined} rows are joined with others of their contract and instant"
+            ));
+            meta["rows_joined"] = json!(joined);
+        }
         meta["rows"] = json!(rows);
         meta["untradable"] = json!(sum(|done| done.untradable));
         meta["snapshots"] = json!(sum(|done| done.snapshots));
@@ -343,13 +358,16 @@ fn complete(
         let shown = found(
             facts.config,
             has_bars,
-            [
-                columns[0] & QUOTES != 0,
-                columns[0] & COUNTS != 0,
-                columns[1] & bit(UNDERLYING) != 0,
-                symbols.len() == 1,
-                facts.config.snapshot == Some(Snapshot::All) || done.iter().any(|done| done.several),
-            ],
+            (
+                [
+                    columns[0] & QUOTES != 0,
+                    columns[0] & COUNTS != 0,
+                    columns[1] & bit(UNDERLYING) != 0,
+                    symbols.len() == 1,
+                    facts.config.snapshot == Some(Snapshot::All) || done.iter().any(|done| done.several),
+                ],
+                columns[0] & STATED,
+            ),
         )?;
         if shown == facts.found || attempt == ATTEMPTS {
             let ranges = units.iter().map(|unit| unit.range);
@@ -367,7 +385,7 @@ fn complete(
 fn found(
     config: &ChainConfig,
     has_bars: bool,
-    [quoted, counted, priced, one_symbol, intraday]: [bool; 5],
+    ([quoted, counted, priced, one_symbol, intraday], stated): ([bool; 5], Columns),
 ) -> Result<Found, StageError> {
     if quoted && matches!(config.quotes, Quotes::FromLast(_)) {
         return Err(StageError::new("the files have quotes of their own").hint("leave `quotes` out"));
@@ -383,6 +401,7 @@ fn found(
         },
         // Nothing else asks for it.
         one_symbol: one_symbol && has_bars,
+        stated,
         intraday,
     })
 }
@@ -409,7 +428,7 @@ fn period(facts: &mut Facts<'_>, whole: &Whole<'_>, context: &Context) -> Result
 }
 
 /// The metadata of the chain: the contracts, and the columns that have values.
-fn describe(columns: u8, contracts: &Contracts) -> Value {
+fn describe(columns: Columns, contracts: &Contracts) -> Value {
     let symbols: BTreeSet<&str> = contracts.classes.values().map(|facts| facts.symbol.as_str()).collect();
     let mut styles: BTreeMap<&str, Exercise> = BTreeMap::new();
     for facts in contracts.classes.values() {

@@ -1,10 +1,10 @@
 //! The facts of a whole chain that are known from its files, before any row is looked at again.
 
-use super::columns::{OPEN_INTEREST, UNDERLYING, VOLUME};
+use super::columns::{Columns, OPEN_INTEREST, UNDERLYING, VOLUME, bit};
 use super::config::ChainConfig;
 use super::file_rows::{Day, FileRows, Kind};
 use super::intraday::{Snapshot, minutes, none_at};
-use super::partition::{QUOTES, Unit, bit};
+use super::partition::{QUOTES, STATED, Unit};
 use datasets::contract::Terms;
 use datasets::quality::Tally;
 use datasets::{Date, DateRange};
@@ -140,20 +140,21 @@ impl<'a> Whole<'a> {
     }
 
     /// True for each of these that its rows have: quotes, counts of trades or open contracts, prices of the underlying; and true if they are of one symbol,
-    /// and if the chain is one by instant.
-    pub fn found(&self) -> [bool; 5] {
+    /// and if the chain is one by instant. And the stated columns that have values.
+    pub fn found(&self) -> ([bool; 5], Columns) {
         let columns = self.chosen_days().fold(0, |bits, (_, day)| bits | day.columns);
         let symbols: BTreeSet<&str> = self
             .chosen_days()
             .map(|(file, day)| &*file.symbols[day.symbol as usize])
             .collect();
-        [
+        let shown = [
             columns & QUOTES != 0,
             columns & COUNTS != 0,
             columns & bit(UNDERLYING) != 0,
             symbols.len() == 1,
             self.is_intraday(),
-        ]
+        ];
+        (shown, columns & STATED)
     }
 
     /// The most rows of a symbol on a day that are in one file.
@@ -233,7 +234,7 @@ impl<'a> Whole<'a> {
 }
 
 /// The columns that count trades or open contracts.
-pub const COUNTS: u8 = bit(VOLUME) | bit(OPEN_INTEREST);
+pub const COUNTS: Columns = bit(VOLUME) | bit(OPEN_INTEREST);
 
 impl<'a> Unit<'a> {
     fn new(range: DateRange, only: Option<&'a str>) -> Self {

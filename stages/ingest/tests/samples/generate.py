@@ -129,6 +129,7 @@ by = {}
 for r in spy: by.setdefault((r['call'], r['k'], r['e']), []).append(r)
 zip_of('lean_option_daily_quote/spy_2024_quote_american.zip', [(f"spy_quote_american_{'call' if c else 'put'}_{e4(k)}_{e.strftime('%Y%m%d')}.csv", '\n'.join(f"{r['d'].strftime('%Y%m%d')} 00:00,{e4(r['bid'])},{e4(r['bid'])},{e4(r['bid'])},{e4(r['bid'])},10,{e4(r['ask'])},{e4(r['ask'])},{e4(r['ask'])},{e4(r['ask'])},12" for r in rs)) for (c, k, e), rs in by.items()])
 zip_of('lean_option_daily_trade/spy_2024_trade_american.zip', [(f"spy_trade_american_{'call' if c else 'put'}_{e4(k)}_{e.strftime('%Y%m%d')}.csv", '\n'.join(f"{r['d'].strftime('%Y%m%d')} 00:00,{e4(r['last'])},{e4(r['ask'])},{e4(r['bid'])},{e4(r['last'])},{r['volume']}" for r in rs)) for (c, k, e), rs in by.items()])
+zip_of('lean_option_daily_open_interest/spy_2024_openinterest_american.zip', [(f"spy_openinterest_american_{'call' if c else 'put'}_{e4(k)}_{e.strftime('%Y%m%d')}.csv", '\n'.join(f"{r['d'].strftime('%Y%m%d')} 00:00,{r['oi']}" for r in rs)) for (c, k, e), rs in by.items()])
 for d in D:
     rs = [r for r in spy if r['d'] == d]
     write(f"lean_option_universe/spy/{d.strftime('%Y%m%d')}.csv", '#expiry,strike,right,open,high,low,close,volume,open_interest,implied_volatility,delta,gamma,vega,theta,rho\n,,,475,476,474,475.5,1000000,,,,,,,\n' + ''.join(f"{r['e'].strftime('%Y%m%d')},{r['k']},{'C' if r['call'] else 'P'},{r['last']},{r['ask']},{r['bid']},{r['last']},{r['volume']},{r['oi']},{r['v']},{r['delta']},0.01,0.5,-0.1,0.2\n" for r in rs))
@@ -144,6 +145,7 @@ write('finrl_compustat/ETF_SPY.csv', table('datadate,tic,prccd,ajexdi,prcod,prch
 # Rates
 write('fred_series/fredgraph.csv', 'observation_date,DGS1MO,DGS3MO,DGS1,DGS2,DGS10,DGS30\n2024-01-17,5.54,5.46,4.82,4.34,4.10,4.31\n2024-01-18,5.53,5.45,4.83,4.34,4.14,4.36\n2024-01-15,,,,,,\n2024-01-19,5.55,5.45,4.84,4.39,4.15,4.36\n')
 write('fred_one_series/DGS10.csv', 'DATE,DGS10\n2024-01-15,.\n2024-01-17,4.10\n2024-01-18,4.14\n2024-01-19,4.15\n')
+write('us_treasury_xml/par_yields.csv', table('date,BC_1MONTH,BC_2MONTH,BC_3MONTH,BC_4MONTH,BC_6MONTH,BC_1YEAR,BC_2YEAR,BC_3YEAR,BC_5YEAR,BC_7YEAR,BC_10YEAR,BC_20YEAR,BC_30YEAR'.split(','), [['2024-01-18', 5.54, 5.52, 5.45, 5.40, 5.20, 4.81, 4.34, 4.14, 4.04, 4.10, 4.14, 4.48, 4.37], ['2024-01-19', 5.54, 5.52, 5.45, 5.41, 5.22, 4.84, 4.39, 4.19, 4.08, 4.14, 4.15, 4.47, 4.36]]))
 write('us_treasury_csv/daily-treasury-rates.csv', 'Date,"1 Mo","2 Mo","3 Mo","4 Mo","6 Mo","1 Yr","2 Yr","3 Yr","5 Yr","7 Yr","10 Yr","20 Yr","30 Yr"\n01/19/2024,5.54,5.52,5.45,5.41,5.22,4.84,4.39,4.19,4.08,4.14,4.15,4.47,4.36\n01/18/2024,5.54,5.52,5.45,5.40,5.20,4.81,4.34,4.14,4.04,4.10,4.14,4.48,4.37\n')
 # What a reader should find: rows, and the sums of columns.
 def found(sample, layout, rs, bid=True, last=True, volume=True, oi=True, iv=True, s=True):

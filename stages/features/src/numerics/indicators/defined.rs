@@ -6,7 +6,7 @@ use super::statistic::Fit;
 use super::{average, directional, momentum, statistic, stockstats, volume};
 use crate::numerics::aggregate::{Maximum, Minimum};
 use crate::numerics::kernel::{Kernel, initial_state, not_finite, run_kernel};
-use crate::numerics::{Bars, Feature, State};
+use crate::numerics::{Bars, Feature, Scale, State};
 use serde::Serialize;
 use stages_numerics::dispatch::InstructionSet;
 
@@ -227,6 +227,10 @@ impl Feature<Bars> for Defined {
 
     fn inputs(&self) -> Vec<&'static str> {
         self.with(Inputs)
+    }
+
+    fn scale(&self) -> Scale {
+        self.indicator.scale()
     }
 
     fn start(&self) -> State {

@@ -1,6 +1,6 @@
 //! The technical indicators: their names, periods, and the columns they give and read.
 
-use crate::numerics::Bars;
+use crate::numerics::{Bars, Scale};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -429,6 +429,64 @@ impl Indicator {
                 ))
             }
             _ => None,
+        }
+    }
+
+    /// The change of its values with the scale of prices.
+    pub fn scale(&self) -> Scale {
+        match self {
+            Self::Sma(_)
+            | Self::Ema(_)
+            | Self::Wma(_)
+            | Self::Dema(_)
+            | Self::Tema(_)
+            | Self::Trima(_)
+            | Self::Kama(_)
+            | Self::T3(_)
+            | Self::Macd(_)
+            | Self::Apo(_)
+            | Self::Mom(_)
+            | Self::Bollinger(_)
+            | Self::Stddev(_)
+            | Self::Linearreg(_)
+            | Self::LinearregSlope(_)
+            | Self::LinearregIntercept(_)
+            | Self::Tsf(_)
+            | Self::Max(_)
+            | Self::Min(_)
+            | Self::Midpoint(_)
+            | Self::Midprice(_)
+            | Self::Trange
+            | Self::Atr(_)
+            | Self::Dm(_)
+            | Self::Sar(_) => Scale::Power(1),
+            Self::Var(_) => Scale::Power(2),
+            Self::Obv | Self::Ad | Self::Adosc(_) => Scale::Power(-1),
+            Self::LinearregAngle(_) => Scale::Angle,
+            Self::Ppo(_)
+            | Self::Trix(_)
+            | Self::Rsi(_)
+            | Self::Cmo(_)
+            | Self::Roc(_)
+            | Self::Rocp(_)
+            | Self::LogReturn(_)
+            | Self::Beta(_)
+            | Self::Correl(_)
+            | Self::Natr(_)
+            | Self::Di(_)
+            | Self::Dx(_)
+            | Self::Adx(_)
+            | Self::Adxr(_)
+            | Self::Cci(_)
+            | Self::Stoch(_)
+            | Self::Stochf(_)
+            | Self::Stochrsi(_)
+            | Self::Willr(_)
+            | Self::Aroon(_)
+            | Self::Ultosc(_)
+            | Self::Bop
+            | Self::Mfi(_)
+            | Self::Kdj(_) => Scale::Power(0),
         }
     }
 

@@ -1,0 +1,66 @@
+//! The splits of unadjusted bars, from the port `actions`.
+
+use super::bars::{ACTIONS_IN, Price};
+use crate::numerics::Bars;
+use datasets::Date;
+use datasets::corporate_action::{CorporateAction, Kind};
+use stages_core::dataset::Partition;
+use stages_core::{Given, StageError, corporate_actions};
+
+/// The splits and stock dividends of all symbols.
+pub(super) struct Splits(Vec<CorporateAction>);
+
+impl Splits {
+    /// The splits at the port; `None` where nothing is connected.
+    ///
+    /// # Errors
+    /// When they cannot be read, one has no ratio above 0, or `price` is adjusted for them already.
+    pub fn open(given: &Given<'_>, price: Price) -> Result<Option<Self>, StageError> {
+        if given.optional(ACTIONS_IN.name).is_none() {
+            return Ok(None);
+        }
+        if price == Price::AdjustedClose {
+            return Err(StageError::new("adjusted closes are adjusted for splits already")
+                .hint("leave out `actions`, or take `price: close`"));
+        }
+        let mut splits = corporate_actions::open(given, ACTIONS_IN.name)?;
+        splits.retain(|action| matches!(action.kind, Kind::Split | Kind::StockDividend));
+        match splits
+            .iter()
+            .find(|split| !(split.ratio > 0.0 && split.ratio.is_finite()))
+        {
+            Some(split) => Err(StageError::new(format!(
+                "the split of {} on {} has no ratio",
+                split.symbol, split.date
+            ))),
+            None => Ok(Some(Self(splits))),
+        }
+    }
+
+    /// The splits that the values of a partition depend on, as text.
+    pub fn text(&self, partition: &Partition) -> String {
+        let last = partition.key.range.to;
+        let of = self.0.iter().filter(|split| split.date <= last);
+        of.map(|split| format!("{} {} {}\n", split.symbol, split.date, split.ratio))
+            .collect()
+    }
+
+    /// Multiplies prices after splits, and divides volumes.
+    pub fn apply(&self, symbol: &str, dates: &[Date], bars: &mut Bars) {
+        let splits: Vec<&CorporateAction> = self.0.iter().filter(|split| split.symbol == symbol).collect();
+        let shares = |date: &Date| {
+            splits
+                .iter()
+                .filter(|split| split.date <= *date)
+                .map(|split| split.ratio)
+                .product()
+        };
+        bars.shares = dates.iter().map(shares).collect();
+        for (row, shares) in bars.shares.iter().enumerate() {
+            for prices in [&mut bars.open, &mut bars.high, &mut bars.low, &mut bars.close] {
+                prices[row] *= shares;
+            }
+            bars.volume[row] /= shares;
+        }
+    }
+}
