@@ -6,6 +6,7 @@ use crate::numerics::indicators::Column;
 use crate::numerics::{Bars, Feature, OverSplits, SHARES};
 use arrow::array::{Array as _, RecordBatch};
 use cache::{BlobDigest, BlobRef};
+use datasets::SnapshotTime;
 use rayon::prelude::*;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
