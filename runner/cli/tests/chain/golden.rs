@@ -67,6 +67,7 @@ fn the_same_bytes_for_any_number_of_threads_and_for_ever() {
     implied volatility: 2e5acc412baafdb4895fb99e1d327b7d9fb348383251d7407e5264be3661b7c0
     market bars: ccc8653a63332bcc7a9f2f132de511d51ee699b0ce61b3dbf1f6c2f3480dd14f
     market chain: 546943130c58fa26a2ff854dafb560fd523e0ea2ff37daa314200b527337280a
+    market hidden: 05732067df96ed69d31720cb4a8085591b06c2d937f3d87bffa344e004c64fd4
     market rates: b1eb03fda000590bbd745edf5954d9c081b8f64f974097c3fb95dbdf330e2d3c
     realised volatility: 9fd57f88464b37dfc013f8a1720cf2f62ee51802b7710440e29dd97d6b22e435
     surface: 1876f123f1f68c27d544a6c2bcf4b1277d7f9775b6090cbc05b67f4a4ad28f68

@@ -478,7 +478,7 @@ stages:
         .iter()
         .map(|s| s["name"].as_str().unwrap())
         .collect();
-    assert_eq!(names, ["market.bars", "market.chain", "market.rates"]);
+    assert_eq!(names, ["market.bars", "market.chain", "market.hidden", "market.rates"]);
     let rules: Vec<&str> = report["rules"]
         .as_array()
         .unwrap()
