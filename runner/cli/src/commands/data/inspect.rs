@@ -9,7 +9,7 @@ use arrow::array::{Array, AsArray, RecordBatch};
 use arrow::datatypes::{Date32Type, Float64Type, TimestampMicrosecondType};
 use datasets::Date;
 use datasets::layout::Table;
-use datasets::schema::{SNAPSHOT, TRADABLE};
+use datasets::schema::{self, SNAPSHOT, TRADABLE};
 use runner_engine::{Failure, text};
 use serde_json::{Value, json};
 use stages_ingest::propose::scalar;
@@ -207,7 +207,7 @@ impl Range {
     fn line(&self) -> String {
         let sum = self.sum.map(|sum| format!("  sum {sum:.4}")).unwrap_or_default();
         format!(
-            "{:20} {:>9} values, {:>7} missing  {} to {}{sum}  {}",
+            "{:25} {:>9} values, {:>7} missing  {} to {}{sum}  {}",
             self.name, self.count, self.missing, self.least, self.most, self.unit
         )
     }
@@ -238,6 +238,7 @@ fn ranges(table: Table, batches: &[RecordBatch]) -> Vec<Range> {
                     .schema()
                     .iter()
                     .chain([&SNAPSHOT, &TRADABLE])
+                    .chain(schema::stated())
                     .find(|column| column.name == name)
                     .map_or("", |column| column.doc),
                 name,
