@@ -77,7 +77,18 @@ fn the_account_is_that_of_contracts_without_quotes() {
         for at in split_days(&whole) {
             let bought = held(&whole, Vec::new(), orders)[0].1.clone();
             let without = held(&without_quotes(&whole, at, &bought), Vec::new(), orders);
-            let split = changed(&whole, at, |price| price / ratio, 1.0 / ratio);
+            let mut split = changed(&whole, at, |price| price / ratio, 1.0 / ratio);
+            // A standard contract of the old strike is another one.
+            for day in &mut split.days[at..] {
+                for position in &bought {
+                    let same = |quote: &&Quote| (quote.expiry, quote.call) == (position.expiry.0, position.call);
+                    let sample = day.quotes.iter().find(same).copied();
+                    day.quotes.extend(sample.map(|quote| Quote {
+                        strike: position.strike,
+                        ..quote
+                    }));
+                }
+            }
             let with = held(&split, vec![action(&whole, at, kind, ratio, f64::NAN)], orders);
             let (mut adjusted, mut settled) = (0, false);
             for ((a, positions, seen), (b, after, observed)) in without.iter().zip(&with) {
