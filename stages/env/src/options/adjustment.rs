@@ -5,12 +5,14 @@
 //! | action | contracts held | strike | units of the underlying |
 //! | --- | --- | --- | --- |
 //! | split of n for 1, n whole | times n | over n, to a cent | times n |
+//! | any other ratio r: 3 for 2, 1 for 8, a stock dividend of 5 % | as many, a unit of which delivers r shares | as it is, for r shares | times r, a fraction in cash |
 //! | ordinary cash dividend | as they are | as it is | as they are; its amount for each is paid in cash |
-//! | special cash dividend | as they are | less the amount, to a cent | as with an ordinary one |
-//! | any other ratio: 3 for 2, 1 for 8, a stock dividend | refused | | |
+//! | special cash dividend | as they are | less the amount for each share of a unit, to a cent | as with an ordinary one |
+//! | change of symbol | as they are | as it is | as they are |
 //!
-//! The multiplier stays. Other ratios change what a contract delivers (150 shares, or 12 and cash for a half), which no contract of the chain is: an
-//! environment over such a date is refused.
+//! The multiplier stays. Strike and multiplier as they are, with r shares a unit, are worth the same as the terms of the clearing house for 3 for 2: a strike of
+//! K / 1.5 and 150 shares. Such a contract is no listed one: it has model marks, and is held to its settlement. What a unit delivers is part of what its
+//! contract *is*, so that entries are values of a unit, and a step takes an adjusted contract like any other.
 
 use datasets::Date;
 use datasets::corporate_action::{CorporateAction, Kind};
@@ -24,25 +26,39 @@ pub(crate) struct Adjustment {
     pub snapshot: usize,
     /// Contracts after it for one before, and the divisor of strikes.
     pub shares: u32,
-    /// The fall of strikes, after the division, in currency.
+    /// Shares that a unit delivers after it for one before, by ratios that are not whole.
+    #[serde(default = "one", skip_serializing_if = "is_one")]
+    pub ratio: f64,
+    /// The fall of strikes for each share that a unit delivers after it, in currency.
     pub strike_cash: f64,
     /// Cash paid for each unit of the underlying held before it.
     pub cash: f64,
 }
 
 impl Adjustment {
-    /// The strike after it, to a cent where it changes.
-    pub(crate) fn strike(&self, strike: f64) -> f64 {
-        if !self.changes_contracts() {
-            return strike;
+    /// The strike after it, to a cent where it changes, and the shares that a unit delivers, of a contract with these.
+    pub(crate) fn terms(&self, strike: f64, deliverable: f64) -> (f64, f64) {
+        let deliverable = deliverable * self.ratio;
+        if self.shares == 1 && self.strike_cash == 0.0 {
+            return (strike, deliverable);
         }
-        ((strike / f64::from(self.shares) - self.strike_cash) * 100.0).round() / 100.0
+        let strike = strike / f64::from(self.shares) - deliverable * self.strike_cash;
+        ((strike * 100.0).round() / 100.0, deliverable)
     }
 
     /// Returns whether contracts become others.
     pub(crate) fn changes_contracts(&self) -> bool {
-        self.shares != 1 || self.strike_cash != 0.0
+        self.shares != 1 || self.ratio != 1.0 || self.strike_cash != 0.0
     }
+}
+
+fn one() -> f64 {
+    1.0
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "the signature that serde calls")]
+fn is_one(ratio: &f64) -> bool {
+    *ratio == 1.0
 }
 
 /// A strike in cents: adjusted strikes are rounded to them, and vendors may not have.
@@ -53,7 +69,7 @@ pub(crate) fn cents(strike: f64) -> i64 {
 /// The adjustments for the actions of a symbol, by the dates of all snapshots, in order. Actions before the second snapshot or after the last change nothing.
 ///
 /// # Errors
-/// When a ratio is not whole.
+/// When a ratio is not a positive number.
 pub(crate) fn adjustments(
     actions: &[CorporateAction],
     symbol: &str,
@@ -71,6 +87,7 @@ pub(crate) fn adjustments(
             out.push(Adjustment {
                 snapshot,
                 shares: 1,
+                ratio: 1.0,
                 strike_cash: 0.0,
                 cash: 0.0,
             });
@@ -78,16 +95,23 @@ pub(crate) fn adjustments(
         let Some(last) = out.last_mut() else { continue };
         match action.kind {
             Kind::Split | Kind::StockDividend => {
-                let whole = action.ratio.round();
-                if !(1.0..=1000.0).contains(&whole) || (action.ratio - whole).abs() > 1e-9 * whole {
+                let (ratio, whole) = (action.ratio, action.ratio.round());
+                if !(ratio.is_finite() && ratio > 0.0) {
                     return Err(StageError::new(format!(
-                        "{symbol}: contracts held over {} cannot be adjusted for a ratio of {}: they deliver other than {symbol} contracts then",
-                        action.date, action.ratio
+                        "{symbol}: contracts held over {} cannot be adjusted for a ratio of {ratio}",
+                        action.date
                     ))
-                    .hint("end or begin the chain at that day, with `dates` of the stage that reads it"));
+                    .hint(
+                        "a ratio is shares after for one before: 1.5 for a split of 3 for 2, 0.125 for one of 1 for 8",
+                    ));
                 }
-                last.shares *= whole as u32;
-                last.strike_cash /= whole;
+                if (1.0..=1000.0).contains(&whole) && (ratio - whole).abs() <= 1e-9 * whole {
+                    last.shares *= whole as u32;
+                    last.strike_cash /= whole;
+                } else {
+                    last.ratio *= ratio;
+                    last.strike_cash /= ratio;
+                }
             }
             Kind::CashDividend => last.cash += action.amount,
             Kind::SpecialDividend => {
@@ -123,7 +147,7 @@ mod tests {
         let of = |actions: &[CorporateAction]| adjustments(actions, "TOY", &dates);
         let split = of(&[action(12, Kind::Split, 7.0, f64::NAN)]).unwrap();
         assert_eq!((split[0].snapshot, split[0].shares), (2, 7));
-        assert_eq!(split[0].strike(645.0), 92.14);
+        assert_eq!(split[0].terms(645.0, 1.0), (92.14, 1.0));
         // Of several snapshots a day, the first.
         let twice: Vec<Date> = [10, 10, 14, 14].map(Date).into();
         let found = adjustments(&[action(12, Kind::Split, 7.0, f64::NAN)], "TOY", &twice).unwrap();
@@ -134,12 +158,32 @@ mod tests {
         }
         let special = of(&[action(15, Kind::SpecialDividend, f64::NAN, 2.5)]).unwrap();
         assert_eq!(
-            (special[0].strike(100.0), special[0].cash, special[0].shares),
-            (97.5, 2.5, 1)
+            (special[0].terms(100.0, 1.0), special[0].cash, special[0].shares),
+            ((97.5, 1.0), 2.5, 1)
         );
         let ordinary = of(&[action(15, Kind::CashDividend, f64::NAN, 0.47)]).unwrap();
-        assert_eq!((ordinary[0].strike(99.999), ordinary[0].cash), (99.999, 0.47));
+        assert_eq!(
+            (ordinary[0].terms(99.999, 1.0), ordinary[0].cash),
+            ((99.999, 1.0), 0.47)
+        );
+    }
+
+    #[test]
+    fn ratios_that_are_not_whole_change_what_a_unit_delivers() {
+        let dates: Vec<Date> = [10, 11, 14].map(Date).into();
+        let of = |actions: &[CorporateAction]| adjustments(actions, "TOY", &dates);
         for ratio in [1.5, 0.125, 1.05] {
+            let found = of(&[action(14, Kind::StockDividend, ratio, f64::NAN)]).unwrap();
+            assert_eq!((found[0].shares, found[0].terms(99.999, 1.0)), (1, (99.999, ratio)));
+            // A second one is of the shares that the first delivers.
+            assert_eq!(found[0].terms(99.999, 1.5), (99.999, 1.5 * ratio));
+        }
+        // A split of 2 for 1 of a contract on 1.5 shares: half the strike. A dividend of 2 a share: 3 less for 1.5 shares.
+        let split = of(&[action(14, Kind::Split, 2.0, f64::NAN)]).unwrap();
+        assert_eq!(split[0].terms(150.0, 1.5), (75.0, 1.5));
+        let special = of(&[action(14, Kind::SpecialDividend, f64::NAN, 2.0)]).unwrap();
+        assert_eq!(special[0].terms(150.0, 1.5), (147.0, 1.5));
+        for ratio in [0.0, -1.5, f64::NAN] {
             let err = of(&[action(14, Kind::Split, ratio, f64::NAN)]).unwrap_err();
             assert!(err.message.contains(&format!("a ratio of {ratio}")), "{err}");
         }

@@ -14,6 +14,8 @@
 //!
 //! The requirement is held against cash, in which the premiums received lie, plus half the value of the underlying held.
 //! One departure from the manual: both sides need not share an expiry.
+//!
+//! Of an adjusted contract, whose unit delivers r shares, S is r times the underlying; only options that deliver the same form a spread.
 
 use super::config::{MAX_LEGS, MAX_LINES, MarginConfig};
 
@@ -29,6 +31,8 @@ pub struct MarginLeg {
     pub strike: f64,
     /// Call or put.
     pub call: bool,
+    /// Shares of the underlying that a unit delivers: 1, unless it is an adjusted contract.
+    pub deliverable: f64,
     /// Contracts, negative if short.
     pub quantity: i32,
     /// Value of one unit.
@@ -86,11 +90,7 @@ pub(crate) fn requirement_and_pairs(
         shorts |= u64::from(leg.quantity < 0) << i;
         longs[usize::from(!leg.call)] |= u64::from(leg.quantity > 0) << i;
     }
-    let mut stock = if units > 0.0 {
-        (units / multiplier).floor().clamp(0.0, f64::from(i32::MAX)) as i32
-    } else {
-        0
-    };
+    let mut stock = (units / multiplier).max(0.0);
     let mut sides = [0.0; 2];
     let mut premium = 0.0;
     while shorts != 0 {
@@ -101,11 +101,12 @@ pub(crate) fn requirement_and_pairs(
         let mut pairs = 0;
         let mut left = -short.quantity;
         if short.call {
-            let covered = left.min(stock);
-            stock -= covered;
+            // The cast drops the fraction, and ends at the greatest number there is.
+            let covered = left.min((stock / short.deliverable) as i32);
+            stock -= f64::from(covered) * short.deliverable;
             left -= covered;
         }
-        let naked = charge_above_mark(short.call, short.strike, underlying, rule);
+        let naked = charge_above_mark(short.call, short.strike, underlying * short.deliverable, rule);
         let (side, longs) = (
             &mut sides[usize::from(!short.call)],
             &mut longs[usize::from(!short.call)],
@@ -123,7 +124,7 @@ pub(crate) fn requirement_and_pairs(
                 } else {
                     short.strike - long.strike
                 };
-                let loss = if long.expiry < short.expiry {
+                let loss = if (long.expiry < short.expiry) | (long.deliverable != short.deliverable) {
                     f64::INFINITY
                 } else {
                     apart.max(0.0)
@@ -179,6 +180,7 @@ mod tests {
             expiry: 100,
             strike,
             call,
+            deliverable: 1.0,
             quantity,
             mark,
         }

@@ -21,6 +21,8 @@
 //! | `account.margin_use` | requirement / (cash + half the underlying held) |
 //! | `account.drawdown` | 10 (1 - N / its peak in the episode) |
 //!
+//! Of a contract whose unit delivers r shares, adjusted for a corporate action, S is r times the underlying in `moneyness` and `quantity`.
+//!
 //! Lines are in the order of their opening; empty ones are 0. Every element is clipped to [-`clip`, `clip`].
 
 use super::config::{OptionsConfig, SlateConfig};

@@ -33,6 +33,8 @@ const SNAPSHOTS: &str = "snapshots.arrow";
 const PATHS: &str = "paths.arrow";
 /// The column of the instants of settlement.
 pub(crate) const SETTLEMENT: &str = "settlement";
+/// The column of the shares that a unit of a contract delivers.
+pub(crate) const DELIVERABLE: &str = "deliverable";
 
 /// A contract at a snapshot, per unit of the underlying.
 #[derive(Clone, Copy, Debug, PartialEq, Pod, Zeroable)]
@@ -189,6 +191,8 @@ pub(crate) struct ContractRows {
     pub settlement: Vec<i64>,
     pub strike: Vec<f64>,
     pub call: Vec<bool>,
+    /// The shares that a unit delivers; left out of the file where all are 1.
+    pub deliverable: Vec<f64>,
     /// The snapshot of the part at which the history begins.
     pub first: Vec<u32>,
     /// Entries without a quote.
@@ -218,7 +222,12 @@ impl ContractRows {
         columns.extend([
             ("strike", floats(self.strike)),
             ("call", Arc::new(BooleanArray::from(self.call))),
-            ("first", Arc::new(UInt32Array::from(self.first))),
+        ]);
+        if self.deliverable.iter().any(|shares| *shares != 1.0) {
+            columns.push((DELIVERABLE, floats(self.deliverable)));
+        }
+        columns.extend([
+            ("first", Arc::new(UInt32Array::from(self.first)) as ArrayRef),
             ("modelled", Arc::new(UInt32Array::from(self.modelled))),
             ("volatility", floats(self.volatility)),
             ("time_value", floats(self.time_value)),

@@ -63,9 +63,10 @@ impl Listing {
                     if settlements.of(key.expiry, &key.root).is_over(*before) {
                         continue;
                     }
-                    let strike = adjustment.strike(f64::from_bits(key.strike));
+                    let (strike, deliverable) = adjustment.terms(f64::from_bits(key.strike), key.deliverable());
                     let key = ContractKey {
                         strike: strike.to_bits(),
+                        deliverable: deliverable.to_bits(),
                         ..key.clone()
                     };
                     if seen.insert(key.clone(), ()).is_none() {
@@ -193,6 +194,11 @@ impl Part<'_> {
                 .concat(),
             );
         }
+        for (i, (key, _)) in self.listing.contracts.iter().enumerate() {
+            if key.deliverable() != 1.0 {
+                bytes.extend([i as u64, key.deliverable].map(u64::to_le_bytes).concat());
+            }
+        }
         bytes
     }
 
@@ -241,13 +247,15 @@ pub(crate) struct QuotedHistories {
 impl QuotedHistories {
     pub(crate) fn new(days: &[Day], part: &Part<'_>, fills: &Fills) -> Self {
         let indices = part.listing.indices();
-        // What an adjustment makes of a strike is a number of cents, and not all vendors round it.
+        // What an adjustment makes of a strike is a number of cents, and not all vendors round it. No quote is of a contract that delivers another
+        // number of shares.
         let adjusted: BTreeMap<(i32, &str, i64, bool), usize> = part
             .listing
             .successors
             .keys()
-            .map(|&i| {
-                let key = &part.listing.contracts[i].0;
+            .map(|&i| (i, &part.listing.contracts[i].0))
+            .filter(|(_, key)| key.deliverable() == 1.0)
+            .map(|(i, key)| {
                 (
                     (
                         key.expiry,
@@ -321,7 +329,7 @@ impl QuotedHistories {
             .find(|volatility| **volatility > 0.0);
         let time_value = match past.checked_sub(1) {
             Some(last) => {
-                let spot = part.snapshots[first + last].underlying;
+                let spot = part.snapshots[first + last].underlying * key.deliverable();
                 let inner = intrinsic(spot, f64::from_bits(key.strike), key.call);
                 (self.entries[index][last].mark - inner).max(0.0)
             }
@@ -359,6 +367,7 @@ impl QuotedHistories {
             rows.settlement.extend(history.settlement.instant);
             rows.strike.push(f64::from_bits(key.strike));
             rows.call.push(key.call);
+            rows.deliverable.push(key.deliverable());
             rows.first.push(*first as u32);
             rows.volatility.push(last.volatility);
             rows.time_value.push(last.time_value);
@@ -385,12 +394,13 @@ impl History<'_> {
     /// uses past data alone. Returns the number of entries without a quote.
     fn complete(&self, entries: &mut [Entry], volatility: &[f64], last: &mut LastValues) -> u32 {
         let mut modelled = 0;
-        let strike = f64::from_bits(self.key.strike);
+        let (strike, deliverable) = (f64::from_bits(self.key.strike), self.key.deliverable());
         let n = entries.len();
         for (i, entry) in entries.iter_mut().enumerate() {
             let t = self.first + i;
             let snapshot = &self.part.snapshots[t];
-            let underlying = snapshot.underlying;
+            // A unit is a contract on what it delivers.
+            let underlying = snapshot.underlying * deliverable;
             let inner = intrinsic(underlying, strike, self.key.call);
             if i + 1 == n && self.settles {
                 *entry = Entry {
@@ -428,8 +438,9 @@ impl History<'_> {
                     modelled += 1;
                 }
                 if !has_greeks {
-                    (entry.delta, entry.gamma, entry.vega, entry.theta) =
-                        (value.delta, value.gamma, value.vega, value.theta);
+                    entry.delta = value.delta * deliverable;
+                    entry.gamma = value.gamma * deliverable * deliverable;
+                    (entry.vega, entry.theta) = (value.vega, value.theta);
                 }
             }
             last.time_value = (entry.mark - inner).max(0.0);

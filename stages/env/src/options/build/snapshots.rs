@@ -19,15 +19,28 @@ pub(crate) struct ContractKey {
     /// The bits of the strike.
     pub strike: u64,
     pub call: bool,
+    /// The bits of the shares that a unit delivers: of 1, unless it is an adjusted contract. No quote is of such a one, so that snapshots do not store it.
+    #[serde(skip, default = "one")]
+    pub deliverable: u64,
+}
+
+fn one() -> u64 {
+    1.0_f64.to_bits()
 }
 
 impl ContractKey {
+    /// The shares of the underlying that a unit delivers.
+    pub(crate) fn deliverable(&self) -> f64 {
+        f64::from_bits(self.deliverable)
+    }
+
     pub(crate) fn new(day: &Day, quote: &Quote) -> Self {
         Self {
             expiry: quote.expiry,
             root: day.root(quote).to_owned(),
             strike: quote.strike.to_bits(),
             call: quote.call,
+            deliverable: one(),
         }
     }
 }

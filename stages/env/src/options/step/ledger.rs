@@ -73,6 +73,8 @@ pub struct Position {
     pub strike: f64,
     /// Call or put.
     pub call: bool,
+    /// Shares of the underlying that a unit delivers for the strike: 1, unless it is an adjusted contract.
+    pub deliverable: f64,
     /// Contracts, negative if short.
     pub quantity: i32,
     /// The snapshot it was opened at.
@@ -139,6 +141,7 @@ impl Position {
             expiry: Date(contract.expiry),
             strike: contract.strike,
             call: contract.call,
+            deliverable: market.tables.shares(contract.deliverable),
             quantity: line.quantity,
             opened: market.tables.time(line.opened as usize),
             mark: entry.mark,

@@ -6,7 +6,7 @@
 use crate::ipc;
 use crate::options::adjustment::Adjustment;
 use crate::options::normalise;
-use crate::options::tables::{Entry, SETTLEMENT, SPEC, Spec, part_files};
+use crate::options::tables::{DELIVERABLE, Entry, SETTLEMENT, SPEC, Spec, part_files};
 use crate::spec::Normalisation;
 use arrow::array::{AsArray, RecordBatch};
 use arrow::buffer::ScalarBuffer;
@@ -27,6 +27,8 @@ pub(crate) struct Contract {
     pub expiry: i32,
     pub strike: f64,
     pub call: bool,
+    /// The index of the shares that a unit delivers, for [`Tables::shares`]: 0 is 1 share.
+    pub deliverable: u8,
     /// The first snapshot at which it was on the slate.
     pub first: u32,
     /// The snapshot at which it settles, or the last one there is.
@@ -54,6 +56,8 @@ pub(crate) struct Tables {
     pub contracts: Vec<Contract>,
     /// The instant of settlement of each contract, likewise.
     settlements: Vec<i64>,
+    /// As many as a [`Contract::deliverable`] can number.
+    deliverables: Box<[f64; 256]>,
     /// The adjustments for corporate actions, by snapshot.
     pub adjusted: BTreeMap<u32, Adjusted>,
     /// The part of each snapshot.
@@ -129,6 +133,12 @@ impl Tables {
             first: part.first,
             t: t as u32,
         }
+    }
+
+    /// The shares of the underlying that a unit of a contract delivers, by their index: 1, unless it is an adjusted contract.
+    #[inline]
+    pub(crate) fn shares(&self, deliverable: u8) -> f64 {
+        self.deliverables[usize::from(deliverable)]
     }
 
     /// The part of snapshot `t`.
@@ -213,6 +223,8 @@ struct Reader {
     raw: Vec<f32>,
     contracts: Vec<Contract>,
     settlements: Vec<i64>,
+    /// The numbers of shares that units deliver, each once.
+    deliverables: Vec<f64>,
     /// The classes of the contracts, where adjustments need them.
     roots: Option<Vec<String>>,
     /// The numbers of the contracts that the last part left unexpired.
@@ -235,6 +247,7 @@ impl Reader {
             raw: Vec::new(),
             contracts: Vec::new(),
             settlements: Vec::new(),
+            deliverables: vec![1.0],
             roots: None,
             alive: Vec::new(),
             part_of: Vec::new(),
@@ -310,6 +323,10 @@ impl Reader {
         let expiry = ipc::numbers::<Date32Type>(paths, "expiry")?;
         let strike = ipc::numbers::<Float64Type>(paths, "strike")?;
         let first = ipc::numbers::<UInt32Type>(paths, "first")?;
+        let deliverables = match paths.column_by_name(DELIVERABLE) {
+            Some(_) => ipc::numbers::<Float64Type>(paths, DELIVERABLE)?,
+            None => Vec::new().into(),
+        };
         let roots = paths
             .column_by_name("root")
             .and_then(|column| column.as_string_opt::<i32>());
@@ -337,6 +354,7 @@ impl Reader {
             if len == 0 || !whole || (carried.is_some() && from > 0) {
                 return Err(mismatch());
             }
+            let deliverable = self.deliverable(deliverables.get(i).copied().unwrap_or(1.0))?;
             let id = carried.unwrap_or(self.contracts.len() as u32);
             if carried.is_none() {
                 if let (Some(all), Some(roots)) = (&mut self.roots, &roots) {
@@ -347,13 +365,16 @@ impl Reader {
                     expiry: expiry[i],
                     strike: strike[i],
                     call: call.value(i),
+                    deliverable,
                     first: (start + from) as u32,
                     last: 0,
                     settles: false,
                 });
             }
             let contract = &mut self.contracts[id as usize];
-            if (contract.expiry, contract.call) != (expiry[i], call.value(i)) || contract.strike != strike[i] {
+            let same =
+                (contract.expiry, contract.call, contract.deliverable) == (expiry[i], call.value(i), deliverable);
+            if !same || contract.strike != strike[i] {
                 return Err(mismatch());
             }
             contract.last = (start + from + len - 1) as u32;
@@ -381,6 +402,18 @@ impl Reader {
         Ok(numbers)
     }
 
+    /// The index of a number of shares that units deliver.
+    fn deliverable(&mut self, shares: f64) -> Result<u8, StageError> {
+        let found = self.deliverables.iter().position(|known| *known == shares);
+        let index = found.unwrap_or(self.deliverables.len());
+        if found.is_none() {
+            self.deliverables.push(shares);
+        }
+        u8::try_from(index).map_err(|_| {
+            StageError::new("more than 256 different numbers of shares are delivered by adjusted contracts")
+        })
+    }
+
     fn finish(self, spec: Spec) -> Result<Tables, StageError> {
         let Self { dates, rate, raw, .. } = self;
         let width = raw.len() / dates.len().max(1);
@@ -400,11 +433,14 @@ impl Reader {
             }
             None => raw,
         };
+        let mut deliverables = Box::new([1.0; 256]);
+        deliverables[..self.deliverables.len()].copy_from_slice(&self.deliverables);
         Ok(Tables {
             adjusted: adjusted(
                 &spec,
                 dates.len(),
                 &self.contracts,
+                &self.deliverables,
                 self.roots.as_deref().unwrap_or_default(),
             )?,
             accrual: accruals(&dates, &self.instants, &rate),
@@ -412,6 +448,7 @@ impl Reader {
             dates,
             instants: self.instants,
             settlements: self.settlements,
+            deliverables,
             underlying: self.underlying,
             slate: self.slate,
             at_the_money: self.at_the_money,
@@ -428,6 +465,7 @@ fn adjusted(
     spec: &Spec,
     snapshots: usize,
     contracts: &[Contract],
+    deliverables: &[f64],
     roots: &[String],
 ) -> Result<BTreeMap<u32, Adjusted>, StageError> {
     let mut out = BTreeMap::new();
@@ -438,20 +476,23 @@ fn adjusted(
         }
         let mut successors = HashMap::new();
         if adjustment.changes_contracts() {
-            let key = |i: usize, strike: f64| {
+            let terms = |contract: &Contract| (contract.strike, deliverables[usize::from(contract.deliverable)]);
+            let key = |i: usize, (strike, deliverable): (f64, f64)| {
                 (
                     contracts[i].expiry,
                     roots[i].as_str(),
                     strike.to_bits(),
+                    deliverable.to_bits(),
                     contracts[i].call,
                 )
             };
             let listed: HashMap<_, u32> = (0..contracts.len())
-                .map(|i| (key(i, contracts[i].strike), i as u32))
+                .map(|i| (key(i, terms(&contracts[i])), i as u32))
                 .collect();
             for (i, contract) in contracts.iter().enumerate() {
                 if contract.first < t && contract.last >= t {
-                    let successor = listed.get(&key(i, adjustment.strike(contract.strike))).copied();
+                    let (strike, deliverable) = terms(contract);
+                    let successor = listed.get(&key(i, adjustment.terms(strike, deliverable))).copied();
                     let successor = successor.filter(|&to| {
                         let to = &contracts[to as usize];
                         (to.first..=to.last).contains(&t)

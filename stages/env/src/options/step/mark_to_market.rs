@@ -132,6 +132,7 @@ impl Default for PairedMargin {
 impl PairedMargin {
     fn add(&mut self, market: &Market, underlying: f64, mark: f64, terms: &Terms) {
         let pairing = &terms.pairing;
+        let underlying = underlying * market.tables.shares(terms.deliverable);
         let naked = charge_above_mark(terms.call, terms.strike, underlying, &market.config.margin);
         let need = naked + mark;
         // A need of NaN does not hold.
@@ -158,6 +159,7 @@ fn pair<const N: usize>(market: &Market, now: At<'_>, env: &mut EnvState) -> f64
             expiry: terms.expiry,
             strike: terms.strike,
             call: terms.call,
+            deliverable: market.tables.shares(terms.deliverable),
             quantity: line.quantity,
             mark: now.entry_at(terms.base).mark,
         };

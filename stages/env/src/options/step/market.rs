@@ -139,6 +139,7 @@ impl Market {
             expiry: contract.expiry,
             base: now.base(line.contract),
             call: contract.call,
+            deliverable: contract.deliverable,
         }
     }
 
@@ -162,6 +163,7 @@ impl Market {
             expiry: terms.expiry,
             strike: terms.strike,
             call: terms.call,
+            deliverable: self.tables.shares(terms.deliverable),
             quantity,
             mark: now.entry(contract).mark,
         }

@@ -21,10 +21,11 @@ pub(super) fn observe(market: &Market, account: &Account, lines: &[Line], terms:
     for ((line, terms), out) in lines.iter().zip(terms).zip(held.as_chunks_mut().0) {
         let entry = now.entry_at(terms.base);
         let units = f64::from(line.quantity) * market.multiplier * scale;
+        let delivered = underlying * tables.shares(terms.deliverable);
         let values: [f64; POSITION.len()] = [
-            10.0 * (terms.strike / underlying - 1.0),
+            10.0 * (terms.strike / delivered - 1.0),
             tables.days_left(line.contract, terms.expiry, t) / 30.0,
-            units * underlying,
+            units * delivered,
             10.0 * units * entry.mark,
             units * entry.delta * underlying,
             units * entry.vega,

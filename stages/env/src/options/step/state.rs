@@ -85,6 +85,8 @@ pub(super) struct Terms {
     /// The entry at snapshot t is number (this + t) of the part.
     pub base: u32,
     pub call: bool,
+    /// The index of the shares that a unit delivers, as of [`Contract`](super::lookup::Contract).
+    pub deliverable: u8,
 }
 
 impl Terms {
@@ -95,6 +97,7 @@ impl Terms {
         expiry: 0,
         base: 0,
         call: false,
+        deliverable: 0,
     };
 }
 

@@ -88,6 +88,12 @@ pub(super) fn adjust(market: &Market, now: At<'_>, env: &mut EnvState, adjusted:
     let adjustment = &adjusted.adjustment;
     env.account.cash += env.account.units * adjustment.cash;
     env.account.units *= f64::from(adjustment.shares);
+    if adjustment.ratio != 1.0 {
+        let units = env.account.units * adjustment.ratio;
+        // A product that is whole but for its rounding has no fraction.
+        env.account.units = (units * (1.0 + 1e-12)).floor();
+        env.account.cash += (units - env.account.units) * now.underlying;
+    }
     if adjusted.successors.is_empty() {
         return;
     }

@@ -6,7 +6,7 @@ use crate::options::{Built, Ledger};
 use datasets::corporate_action::{CorporateAction, Kind};
 
 /// The market with another price of the underlying from day `at` on: `price` of the old one, every option worth `worth` of the old one.
-fn changed(market: &SyntheticMarket, at: usize, price: impl Fn(f64) -> f64, worth: f64) -> SyntheticMarket {
+pub(super) fn changed(market: &SyntheticMarket, at: usize, price: impl Fn(f64) -> f64, worth: f64) -> SyntheticMarket {
     let mut market = market.clone();
     for day in &mut market.days[at..] {
         day.underlying = price(day.underlying);
@@ -28,7 +28,7 @@ fn changed(market: &SyntheticMarket, at: usize, price: impl Fn(f64) -> f64, wort
     market
 }
 
-fn action(market: &SyntheticMarket, at: usize, kind: Kind, ratio: f64, amount: f64) -> CorporateAction {
+pub(super) fn action(market: &SyntheticMarket, at: usize, kind: Kind, ratio: f64, amount: f64) -> CorporateAction {
     CorporateAction {
         symbol: "TOY".to_owned(),
         date: market.days[at].date,
@@ -40,7 +40,7 @@ fn action(market: &SyntheticMarket, at: usize, kind: Kind, ratio: f64, amount: f
     }
 }
 
-fn built(market: &SyntheticMarket, actions: Vec<CorporateAction>) -> Built<Bytes> {
+pub(super) fn built(market: &SyntheticMarket, actions: Vec<CorporateAction>) -> Built<Bytes> {
     let mut source = market.source();
     source.actions = actions;
     build(&source, &OptionsConfig::default(), &InMemory).unwrap()
@@ -65,10 +65,10 @@ fn action_number(env: &OptionsEnv, name: &str) -> u32 {
     super::action(env, name)
 }
 
-const DAYS: usize = 120;
+pub(super) const DAYS: usize = 120;
 
 /// Days of the test range: in the midst of a month, the first of a month, and the last of one.
-fn split_days(market: &SyntheticMarket) -> [usize; 3] {
+pub(super) fn split_days(market: &SyntheticMarket) -> [usize; 3] {
     let month = |i: usize| market.days[i].date.ymd().1;
     let first = (97..DAYS - 1).find(|&i| month(i) != month(i - 1)).unwrap();
     let middle = (97..DAYS - 1)
@@ -191,15 +191,6 @@ fn a_special_dividend_lowers_strikes() {
         }
     }
     assert!(compared > 5);
-}
-
-#[test]
-fn a_ratio_that_is_not_whole_is_refused() {
-    let whole = market(DAYS, 3);
-    let mut source = whole.source();
-    source.actions = vec![action(&whole, 100, Kind::Split, 1.5, f64::NAN)];
-    let err = build(&source, &OptionsConfig::default(), &InMemory).unwrap_err();
-    assert!(err.message.contains("a ratio of 1.5"), "{err}");
 }
 
 /// A row that is a mark alone gives no fill, is on no slate, and marks what is held.
