@@ -10,6 +10,7 @@ use crate::store::Store;
 use crate::{listing, parallel};
 use serde::Serialize;
 use std::collections::BTreeSet;
+use std::io::Seek as _;
 use std::path::Path;
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -164,12 +165,18 @@ impl Store {
                 return self.quarantine(path, &seen).map(|()| false);
             }
         };
-        let intact = match blob::hash_file(&mut file, path, len >= BIG, &|| false) {
+        let mut hash = || {
+            file.rewind().map_err(Error::io("read", path))?;
+            blob::hash_file(&mut file, path, len >= BIG, &|| false)
+        };
+        // An unreadable sector stays so; a file system of a network may fail once.
+        let found = match hash() {
+            Err(err) if is_io_error(&err) => hash(),
+            found => found,
+        };
+        let intact = match found {
             Ok(found) => found.blob == digest,
-            // An unreadable sector.
-            Err(Error::Io { source, .. }) if source.raw_os_error() == Some(rustix::io::Errno::IO.raw_os_error()) => {
-                false
-            }
+            Err(err) if is_io_error(&err) => false,
             Err(err) => return Err(err),
         };
         if intact {
@@ -180,6 +187,11 @@ impl Store {
         }
         Ok(intact)
     }
+}
+
+fn is_io_error(err: &Error) -> bool {
+    let code = Some(rustix::io::Errno::IO.raw_os_error());
+    matches!(err, Error::Io { source, .. } if source.raw_os_error() == code)
 }
 
 /// A seed that differs each time. It does not affect any result.

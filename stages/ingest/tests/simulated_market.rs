@@ -328,6 +328,10 @@ fn golden() {
                 "439b046b3b53b4a050509922484fff1ae58e62b41db1b2d133c0d8a5b816a95b"
             ),
             (
+                "hidden",
+                "6fcf31c928a8cc228b3e442181f339dd71a08d2f37e43b78027a3945bb3a691c",
+            ),
+            (
                 "rates",
                 "f16158a5f8ac5ab331977697908727f1d3e38e742c16c52f56ad8042f5dd22fd"
             ),
