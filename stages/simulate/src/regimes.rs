@@ -5,7 +5,7 @@
 //! desk's model does. So the expected profit of a position is known by regime: a seller of variance earns the price of variance less what
 //! the regime realises.
 //!
-//! What prices show is apart from what is realised. A regime that changes [`Regime::realised_variance`] alone cannot be seen in
+//! Prices show something else than what is realised. A regime that changes [`Regime::realised_variance`] alone cannot be seen in
 //! any quote, and has to be inferred from the history of realised against implied variance, by [`filter`] at best; one that changes
 //! [`Regime::implied_variance`] or [`Regime::risk_neutral`] shows in the surface of the day.
 

@@ -127,7 +127,7 @@ impl ChainConfig {
         Ok(terms)
     }
 
-    /// What the plan knows of the chain, with what the configuration states of all its contracts.
+    /// The chain as the plan knows it, with the terms that the configuration states of all its contracts.
     ///
     /// # Errors
     /// As for [`Self::terms`].

@@ -69,7 +69,7 @@ fn close(name: &str, ratio: f64, a: f64, b: f64) {
     );
 }
 
-/// What no listed contract delivers has no quote: the account is, to the day of settlement, that of contracts without quotes on a share that is not split.
+/// Contracts that deliver what no listed one does have no quotes: the account is, to the day of settlement, that of contracts without quotes on a share that is not split.
 #[test]
 fn the_account_is_that_of_contracts_without_quotes() {
     let whole = market(DAYS, 3);
