@@ -23,7 +23,7 @@ pub struct ColumnSource {
     /// The column that its numbers are divided by.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub divided_by: String,
-    /// What is added to its times, in hours: the length of bars, where the file states their beginning. Of `time` alone.
+    /// Hours that are added to its times: the length of bars, where the file states their beginning. Of `time` alone.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub plus_hours: Option<f64>,
     /// If true, a file need not have it.

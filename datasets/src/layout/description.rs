@@ -200,7 +200,7 @@ pub struct Mapping {
     pub theirs: String,
     /// The conversion of its numbers.
     pub unit: Unit,
-    /// What is added to times of day, in hours.
+    /// Hours that are added to times of day.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub plus_hours: Option<f64>,
     /// The maturity of a yield, in years; 0 for overnight.

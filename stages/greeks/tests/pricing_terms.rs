@@ -136,7 +136,7 @@ fn assert_all(values: &[f64], expected: f64) {
     }
 }
 
-/// What one row of an expiry states holds for all of it.
+/// A term that one row of an expiry states holds for all of it.
 #[test]
 fn an_expiry_takes_what_one_of_its_rows_states() {
     let store = Fixture::new();
@@ -350,7 +350,7 @@ fn greeks_take_the_terms_of_the_chain() {
     }
 }
 
-/// What a configuration states of all contracts of a chain is known in the plan, through the stages between.
+/// Terms that a configuration states of all contracts of a chain are known in the plan, through the stages between.
 #[test]
 fn a_plan_refuses_what_contradicts_the_configured_contracts() {
     let columns = ["bid", "ask", "underlying", "implied_volatility"];

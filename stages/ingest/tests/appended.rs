@@ -4,11 +4,9 @@
 
 mod common;
 
-use common::{Bench, Done};
+use common::{Bench, run_chain};
 use datasets::Date;
 use serde_json::{Value, json};
-
-const CHAIN: &str = "ingest/option_chain";
 
 /// The rows of a day: a strike ladder of two expiries about a spot that moves.
 fn day(symbol: &str, date: Date, more: &str) -> String {
@@ -56,24 +54,6 @@ fn write(bench: &Bench, date: Date, rows: &str) {
     bench.file(&format!("d/{date}.csv"), format!("{header}\n{rows}"));
 }
 
-/// Runs with what the store knows; the same files from nothing, with any number of threads, give the same bytes.
-fn run(bench: &Bench, with: &Value) -> Done {
-    let done = bench.run(CHAIN, with.clone()).unwrap();
-    for threads in [1, 3] {
-        assert_eq!(
-            bench.digest_with(threads, CHAIN, with.clone()),
-            done.digest,
-            "{threads} threads"
-        );
-    }
-    done
-}
-
-/// The memos that were computed.
-fn computed(done: &Done) -> u64 {
-    done.memos.1 - done.memos.0
-}
-
 #[test]
 fn an_appended_day_costs_its_file_and_its_partition() {
     let bench = Bench::new();
@@ -82,13 +62,13 @@ fn an_appended_day_costs_its_file_and_its_partition() {
     for date in &days[..10] {
         write(&bench, *date, &day("ABC", *date, ""));
     }
-    let first = run(&bench, &with);
+    let first = run_chain(&bench, &with);
     // The header and the rows of each file, and each partition.
     assert_eq!((first.memos, first.artifact.entries.len()), ((0, 30), 10));
-    assert_eq!(run(&bench, &with).memos, (30, 30));
+    assert_eq!(run_chain(&bench, &with).memos, (30, 30));
     write(&bench, days[10], &day("ABC", days[10], ""));
-    let appended = run(&bench, &with);
-    assert_eq!(computed(&appended), 3);
+    let appended = run_chain(&bench, &with);
+    assert_eq!(appended.computed(), 3);
     assert_eq!(appended.artifact.entries[..10], first.artifact.entries);
     assert_eq!(appended.artifact.meta["rows"], 11 * 36);
 
@@ -98,15 +78,15 @@ fn an_appended_day_costs_its_file_and_its_partition() {
         days[11],
         &[day("ABC", days[11], ""), day("XYZ", days[11], "")].concat(),
     );
-    let other = run(&bench, &with);
-    assert_eq!((computed(&other), other.artifact.entries.len()), (3, 13));
+    let other = run_chain(&bench, &with);
+    assert_eq!((other.computed(), other.artifact.entries.len()), (3, 13));
 
     // Without the appended files, nothing is made.
     for date in &days[10..] {
         std::fs::remove_file(bench.base().join(format!("d/{date}.csv"))).unwrap();
     }
-    let removed = run(&bench, &with);
-    assert_eq!((computed(&removed), removed.digest), (0, first.digest));
+    let removed = run_chain(&bench, &with);
+    assert_eq!((removed.computed(), removed.digest), (0, first.digest));
 }
 
 #[test]
@@ -117,19 +97,19 @@ fn a_changed_day_costs_the_days_that_look_back_on_it() {
     for date in &days {
         write(&bench, *date, &day("ABC", *date, ""));
     }
-    let first = run(&bench, &with);
+    let first = run_chain(&bench, &with);
     // A day that repeats the one before it is found across partitions; the day after it goes on from it.
     let rows = day("ABC", days[3], "").replace(&days[3].to_string(), &days[4].to_string());
     write(&bench, days[4], &rows);
-    let changed = run(&bench, &with);
+    let changed = run_chain(&bench, &with);
     assert_eq!(changed.finding("copied_day"), (36, 1, "kept".to_owned()));
     assert_eq!(changed.examples("copied_day"), [days[4].to_string()]);
-    assert_eq!(computed(&changed), 4, "a file, its partition and the next one");
+    assert_eq!(changed.computed(), 4, "a file, its partition and the next one");
     // A hole: the day after it goes on from the one before it.
     std::fs::remove_file(bench.base().join(format!("d/{}.csv", days[4]))).unwrap();
-    let removed = run(&bench, &with);
+    let removed = run_chain(&bench, &with);
     assert_eq!(removed.finding("missing_day").0, first.finding("missing_day").0 + 1);
-    assert_eq!(computed(&removed), 1);
+    assert_eq!(removed.computed(), 1);
 }
 
 /// The terms that the rows of the last file state make a class of their own, or change what is assumed of all.
@@ -141,22 +121,22 @@ fn an_appended_day_that_changes_the_terms() {
     for date in &days[..4] {
         write(&bench, *date, &day("ABC", *date, ",100"));
     }
-    let first = run(&bench, &with);
+    let first = run_chain(&bench, &with);
     assert_eq!(first.artifact.meta["contracts"]["ABC"]["multiplier"], 100.0);
     write(
         &bench,
         days[4],
         &[day("ABC", days[4], ",100"), day("ABC", days[4], ",150")].concat(),
     );
-    let adjusted = run(&bench, &with);
+    let adjusted = run_chain(&bench, &with);
     assert_eq!(adjusted.artifact.meta["contracts"]["ABC@150"]["multiplier"], 150.0);
-    assert_eq!(computed(&adjusted), 3, "the earlier days have none of them");
+    assert_eq!(adjusted.computed(), 3, "the earlier days have none of them");
     // A class that settles in the morning, by the configuration: only days of its expiries break the rule, all are checked.
-    let morning = run(
+    let morning = run_chain(
         &bench,
         &json!({ "path": "d", "layout": with["layout"], "partition": "day", "calendar": "us", "morning_settled": ["ABC"] }),
     );
-    assert_eq!(computed(&morning), 5);
+    assert_eq!(morning.computed(), 5);
 }
 
 /// Prices from parity go on from the carries and the price of the days before; last prices from the trades before.
@@ -178,8 +158,8 @@ fn states_go_on_over_partitions() {
     }
     let columns = json!({ "date": "d", "expiry": "e", "strike": "k", "call": "cp", "last": "l", "volume": "v" });
     let with = |partition: &str| json!({ "path": "d", "symbol": "ABC", "layout": { "columns": columns }, "partition": partition, "calendar": "us" });
-    let by_day = run(&bench, &with("day"));
-    let by_year = run(&bench, &with("year"));
+    let by_day = run_chain(&bench, &with("day"));
+    let by_year = run_chain(&bench, &with("year"));
     assert_eq!(by_day.artifact.meta["underlying"], "parity");
     assert_eq!(by_day.artifact.meta["quality"], by_year.artifact.meta["quality"]);
     assert_eq!(by_day.finding("never_traded"), (72, 2, "untradable".to_owned()));
@@ -187,7 +167,7 @@ fn states_go_on_over_partitions() {
     // The first trade moves to a later day.
     bench.file(&format!("d/{}.csv", days[2]), rows(&days[2], 0));
     bench.file(&format!("d/{}.csv", days[4]), rows(&days[4], 1));
-    assert_eq!(run(&bench, &with("day")).finding("never_traded").0, 4 * 36);
+    assert_eq!(run_chain(&bench, &with("day")).finding("never_traded").0, 4 * 36);
 }
 
 /// A file of one day more than before: the days that it had are read again and not made again.
@@ -201,11 +181,11 @@ fn a_file_that_grows() {
     };
     write(4);
     let with = with(json!({ "partition": "month" }));
-    let first = run(&bench, &with);
-    assert_eq!(computed(&first), 3);
+    let first = run_chain(&bench, &with);
+    assert_eq!(first.computed(), 3);
     write(5);
-    let second = run(&bench, &with);
-    assert_eq!((computed(&second), &second.artifact.meta["snapshots"]), (3, &json!(5)));
+    let second = run_chain(&bench, &with);
+    assert_eq!((second.computed(), &second.artifact.meta["snapshots"]), (3, &json!(5)));
     // Rows in another order, in another file, are the same rows.
     let mut lines: Vec<String> = days
         .iter()
@@ -214,5 +194,5 @@ fn a_file_that_grows() {
     lines.reverse();
     std::fs::remove_file(bench.base().join("d/all.csv")).unwrap();
     bench.file("d/other.csv", format!("s,d,e,k,cp,b,a,u\n{}\n", lines.join("\n")));
-    assert_eq!(run(&bench, &with).digest, second.digest);
+    assert_eq!(run_chain(&bench, &with).digest, second.digest);
 }

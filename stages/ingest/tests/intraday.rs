@@ -5,12 +5,11 @@
 mod common;
 
 use arrow::array::{Array as _, ArrayRef, Float64Array, RecordBatch, StringArray, TimestampMicrosecondArray};
-use common::{Bench, Done, floats};
+use common::{Bench, CHAIN, Done, floats, run_chain};
 use serde_json::{Value, json};
 use stages_core::table;
 use std::sync::Arc;
 
-const CHAIN: &str = "ingest/option_chain";
 const HEADER: &str = "s,t,e,k,cp,b,a,u\n";
 
 /// The rows of a snapshot: a strike ladder of two expiries about a spot.
@@ -55,24 +54,6 @@ fn write(bench: &Bench, name: &str, rows: &[String]) {
     bench.file(&format!("d/{name}.csv"), format!("{HEADER}{}", rows.concat()));
 }
 
-/// Runs with what the store knows; the same files from nothing, with any number of threads, give the same bytes.
-fn run(bench: &Bench, with: &Value) -> Done {
-    let done = bench.run(CHAIN, with.clone()).unwrap();
-    for threads in [1, 3] {
-        assert_eq!(
-            bench.digest_with(threads, CHAIN, with.clone()),
-            done.digest,
-            "{threads} threads"
-        );
-    }
-    done
-}
-
-/// The memos that were computed.
-fn computed(done: &Done) -> u64 {
-    done.memos.1 - done.memos.0
-}
-
 /// The instants of the snapshots, in the order of the rows.
 fn instants(rows: &RecordBatch) -> Vec<String> {
     let column = table::snapshots(rows).unwrap().unwrap();
@@ -102,7 +83,7 @@ fn two_snapshots_of_a_day_are_kept_and_not_dropped_as_duplicates() {
         ]
     };
     write(&bench, "a", &[day(0), day(1)].concat());
-    let done = run(&bench, &with(json!({})));
+    let done = run_chain(&bench, &with(json!({})));
     let meta = &done.artifact.meta;
     assert_eq!((&meta["rows"], &meta["snapshots"]), (&json!(4 * ROWS), &json!(4)));
     assert_eq!(done.finding("duplicate_key").0, 0);
@@ -129,9 +110,15 @@ fn two_snapshots_of_a_day_are_kept_and_not_dropped_as_duplicates() {
         lines.reverse();
         write(&other, &i.to_string(), &[lines.join("\n") + "\n"]);
     }
-    assert_eq!(run(&other, &with(json!({}))).artifact.entries, done.artifact.entries);
+    assert_eq!(
+        run_chain(&other, &with(json!({}))).artifact.entries,
+        done.artifact.entries
+    );
     // By month, in one partition, the same rows.
-    assert_eq!(bench.rows(&run(&bench, &with(json!({ "partition": "month" })))), rows);
+    assert_eq!(
+        bench.rows(&run_chain(&bench, &with(json!({ "partition": "month" })))),
+        rows
+    );
 }
 
 /// A chain with one time a day has no column of snapshots, unless all are asked for.
@@ -143,10 +130,10 @@ fn one_snapshot_a_day_is_a_day() {
         "a",
         &[snapshot("2024-04-11 15:45", 100.0), snapshot("2024-04-12 16:00", 101.0)],
     );
-    let daily = run(&bench, &with(json!({})));
+    let daily = run_chain(&bench, &with(json!({})));
     assert!(table::snapshots(&bench.rows(&daily)).unwrap().is_none());
     assert!(daily.artifact.meta.get("snapshots_a_day").is_none());
-    let all = run(&bench, &with(json!({ "snapshot": "all" })));
+    let all = run_chain(&bench, &with(json!({ "snapshot": "all" })));
     assert_eq!(instants(&bench.rows(&all)), ["04-11 19:45:00", "04-12 20:00:00"]);
     // The same quotes without times are the same chain.
     let days = Bench::new();
@@ -155,7 +142,10 @@ fn one_snapshot_a_day_is_a_day() {
         "a",
         &[snapshot("2024-04-11", 100.0), snapshot("2024-04-12", 101.0)],
     );
-    assert_eq!(run(&days, &with(json!({}))).artifact.entries, daily.artifact.entries);
+    assert_eq!(
+        run_chain(&days, &with(json!({}))).artifact.entries,
+        daily.artifact.entries
+    );
     // Contracts that are each quoted at a time of their own are of one snapshot.
     let other = Bench::new();
     let rows: String = snapshot("2024-04-11 15:59:xx", 100.0)
@@ -164,7 +154,10 @@ fn one_snapshot_a_day_is_a_day() {
         .map(|(i, line)| line.replace("xx", &format!("{i:02}")) + "\n")
         .collect();
     write(&other, "a", &[rows, snapshot("2024-04-12 16:00", 101.0)]);
-    assert_eq!(run(&other, &with(json!({}))).artifact.entries, daily.artifact.entries);
+    assert_eq!(
+        run_chain(&other, &with(json!({}))).artifact.entries,
+        daily.artifact.entries
+    );
 }
 
 #[test]
@@ -182,18 +175,18 @@ fn an_appended_snapshot_costs_its_file_and_its_partition() {
         write_one(day, "10:00", 100.0 + day as f64);
         write_one(day, "15:45", 101.5 + day as f64);
     }
-    let first = run(&bench, &with);
+    let first = run_chain(&bench, &with);
     // The header and the rows of each file, and each partition.
     assert_eq!((first.memos, first.artifact.entries.len()), ((0, 15), 3));
-    assert_eq!(run(&bench, &with).memos, (15, 15));
+    assert_eq!(run_chain(&bench, &with).memos, (15, 15));
     write_one(3, "10:00", 103.0);
-    let appended = run(&bench, &with);
-    assert_eq!(computed(&appended), 3, "an appended day");
+    let appended = run_chain(&bench, &with);
+    assert_eq!(appended.computed(), 3, "an appended day");
     assert_eq!(appended.artifact.entries[..3], first.artifact.entries);
     assert_eq!(appended.artifact.meta["snapshots_a_day"]["days_with_fewer"], 1);
     write_one(3, "15:45", 104.5);
-    let whole = run(&bench, &with);
-    assert_eq!(computed(&whole), 3, "an appended snapshot");
+    let whole = run_chain(&bench, &with);
+    assert_eq!(whole.computed(), 3, "an appended snapshot");
     assert_eq!(whole.artifact.entries[..3], first.artifact.entries);
     assert_eq!(whole.artifact.meta["snapshots_a_day"]["days_with_fewer"], 0);
 }
@@ -220,7 +213,7 @@ fn rules_compare_days_and_not_minutes() {
         ],
     );
     for partition in ["day", "year"] {
-        let done = run(&bench, &with(json!({ "partition": partition })));
+        let done = run_chain(&bench, &with(json!({ "partition": partition })));
         for rule in ["copied_day", "repeated_underlying", "duplicate_key"] {
             assert_eq!(done.finding(rule).0, 0, "{rule}");
         }
@@ -228,7 +221,7 @@ fn rules_compare_days_and_not_minutes() {
     }
     write(&bench, "b", &[day(DAYS[3], [101.0; 3])]);
     for partition in ["day", "year"] {
-        let done = run(
+        let done = run_chain(
             &bench,
             &with(json!({ "partition": partition, "on_bad_rows": { "copied_day": "keep" } })),
         );
@@ -266,7 +259,7 @@ fn splits_are_found_between_days() {
     let whole: Vec<String> = times(DAYS[0]).iter().map(|time| snapshot(time, 100.0)).collect();
     write(&bench, "a", &whole);
     write(&bench, "b", &times(DAYS[1]).map(|time| halved(&time)));
-    let done = run(&bench, &with(json!({ "on_bad_rows": { "strike_jump": "keep" } })));
+    let done = run_chain(&bench, &with(json!({ "on_bad_rows": { "strike_jump": "keep" } })));
     assert_eq!(done.finding("strike_jump"), (1, 1, "noted".to_owned()));
     assert_eq!(done.examples("strike_jump"), [DAYS[1]]);
 }
@@ -291,7 +284,7 @@ fn parity_at_each_snapshot() {
     let of = |partition: &str| {
         let mut with = with(json!({ "partition": partition }));
         with["layout"]["columns"].as_object_mut().unwrap().remove("underlying");
-        run(&bench, &with)
+        run_chain(&bench, &with)
     };
     let (by_day, by_year) = (of("day"), of("year"));
     assert_eq!(by_day.artifact.meta["underlying"], "parity");
@@ -310,7 +303,7 @@ fn instants_as_files_write_them() {
     let of = |times: [&str; 2], more: Value| {
         let bench = Bench::new();
         write(&bench, "a", &times.map(|time| snapshot(time, 100.0)));
-        instants(&bench.rows(&run(&bench, &with(more))))[1].clone()
+        instants(&bench.rows(&run_chain(&bench, &with(more))))[1].clone()
     };
     assert_eq!(of(["2024-04-11 10:00:00", "2024-04-11 15:45:00.25"], json!({})), utc);
     assert_eq!(of(["2024-04-11T14:00:00Z", "2024-04-11T19:45:00.25Z"], json!({})), utc);
@@ -349,7 +342,7 @@ fn instants_as_files_write_them() {
         "d/a.csv",
         format!("s,t,ms,e,k,cp,b,a,u\n{}{}", rows(36_000_000), rows(56_700_250)),
     );
-    let done = run(&bench, &with(json!({ "time": { "column": "ms", "per": 3_600_000 } })));
+    let done = run_chain(&bench, &with(json!({ "time": { "column": "ms", "per": 3_600_000 } })));
     assert_eq!(instants(&bench.rows(&done))[1], utc);
 }
 
@@ -387,7 +380,7 @@ fn timestamps_of_parquet() {
         (local, "America/New_York"),
     ] {
         let bench = parquet(Arc::new(column));
-        let done = run(&bench, &with(json!({ "zone": zone })));
+        let done = run_chain(&bench, &with(json!({ "zone": zone })));
         let rows = bench.rows(&done);
         assert_eq!(instants(&rows), ["04-11 18:00:00", "04-12 00:30:00"]);
         let days = table::dates(&rows, "date").unwrap();
@@ -408,11 +401,14 @@ fn days_of_the_exchange() {
     let err = bench.run(CHAIN, with.clone()).err();
     assert!(err.is_none(), "a day each in UTC");
     with["layout"]["contract"] = json!({ "time_zone": "America/New_York" });
-    let done = run(&bench, &with);
+    let done = run_chain(&bench, &with);
     assert_eq!(done.artifact.entries.len(), 1);
     assert_eq!(instants(&bench.rows(&done)), ["04-11 18:00:00", "04-12 00:30:00"]);
     with["snapshot"] = json!("20:30");
-    assert_eq!(floats(&bench.rows(&run(&bench, &with)), "underlying"), [101.0; ROWS]);
+    assert_eq!(
+        floats(&bench.rows(&run_chain(&bench, &with)), "underlying"),
+        [101.0; ROWS]
+    );
 }
 
 /// A zone that nothing states is assumed to be the exchange's, and said once.
@@ -430,7 +426,7 @@ fn an_assumed_zone_is_a_warning() {
             .filter(|warning| warning.contains("time zone"))
             .count()
     };
-    let assumed = run(&bench, &with(json!({ "zone": "" })));
+    let assumed = run_chain(&bench, &with(json!({ "zone": "" })));
     assert_eq!(
         (warned(&assumed), instants(&bench.rows(&assumed))[0].as_str()),
         (1, "04-11 14:00:00")
@@ -439,7 +435,7 @@ fn an_assumed_zone_is_a_warning() {
         assumed.artifact.meta["snapshots_a_day"]["file_time_zone_origin"],
         "assumed"
     );
-    let stated = run(
+    let stated = run_chain(
         &bench,
         &with(json!({ "zone": "", "contract": { "time_zone": "Europe/Berlin" } })),
     );
@@ -447,10 +443,10 @@ fn an_assumed_zone_is_a_warning() {
         (warned(&stated), instants(&bench.rows(&stated))[0].as_str()),
         (0, "04-11 08:00:00")
     );
-    assert_eq!(warned(&run(&bench, &with(json!({})))), 0);
+    assert_eq!(warned(&run_chain(&bench, &with(json!({})))), 0);
     // A chain with one snapshot a day asks for no zone.
     assert_eq!(
-        warned(&run(&bench, &with(json!({ "zone": "", "snapshot": "last" })))),
+        warned(&run_chain(&bench, &with(json!({ "zone": "", "snapshot": "last" })))),
         0
     );
 }
@@ -468,7 +464,7 @@ fn days_on_which_clocks_change() {
     };
     write(&bench, "a", &around("2024-03-10"));
     write(&bench, "b", &around("2024-11-03"));
-    let rows = bench.rows(&run(&bench, &with(json!({}))));
+    let rows = bench.rows(&run_chain(&bench, &with(json!({}))));
     assert_eq!(
         instants(&rows),
         [
@@ -517,7 +513,7 @@ fn chains_that_cannot_be_by_instant_are_refused() {
         other_day.message,
         "the snapshot of 2024-04-12T00:30:00Z is on 2024-04-11 in America/New_York, and its rows are of 2024-04-12"
     );
-    let done = run(&late, &with(json!({ "calendar": "none" })));
+    let done = run_chain(&late, &with(json!({ "calendar": "none" })));
     assert_eq!(done.artifact.entries.len(), 2, "with a zone, each has its day there");
     bench.file("d/b.csv", format!("{HEADER}{}", snapshot("2024-04-11", 102.0)));
     let days = Bench::new();

@@ -82,7 +82,7 @@ fn greeks_of_vendors_are_kept_in_our_units() {
     }
 }
 
-/// What a rule does to the volatility does not touch the vendor's own.
+/// A rule that changes the volatility does not touch the vendor's own.
 #[test]
 fn the_vendors_volatility_is_kept_as_it_is() {
     let bench = Bench::new();

@@ -37,4 +37,4 @@ pub use parameters::{Expiries, Invalid, Parameters, Physical, RiskNeutral, Sprea
 pub use path::Day;
 pub use quotes::Quote;
 pub use rates::{Curve, Rates, TENORS};
-pub use regimes::{Regime, filter};
+pub use regimes::Regime;

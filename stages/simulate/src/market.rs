@@ -95,7 +95,10 @@ impl Market {
         self.clock.years(DateRange { from, to })
     }
 
-    /// The probability of each regime at the close of each day by what can be seen then, `[days][regimes]`: see [`super::filter`].
+    /// The probability of each regime at the close of each day, `[days][regimes]`, by what can be seen at that close: the bars up to then, and the
+    /// variances of the closes, which quotes show where no regime changes prices. Hamilton's filter ("A new approach to the economic analysis of
+    /// nonstationary time series and the business cycle", 1989): a day's return, given the regime, is normal with the expected variance of the day, or has a
+    /// jump beside it.
     pub fn filter(&self) -> Vec<Vec<f64>> {
         let years: Vec<f64> = std::iter::once(self.clock.unit())
             .chain(self.days.windows(2).map(|pair| self.years(pair[0].date, pair[1].date)))

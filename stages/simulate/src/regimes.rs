@@ -131,11 +131,8 @@ fn transition(regimes: &[Regime], now: usize) -> Vec<f64> {
         .collect()
 }
 
-/// The probability of each regime at the close of each day, `[days][regimes]`, by what can be seen at that close: the bars up to then, and the
-/// variances of the closes, which quotes show where no regime changes prices. Hamilton's filter ("A new approach to the economic analysis of
-/// nonstationary time series and the business cycle", 1989): a day's return, given the regime, is normal with the expected variance of the day, or has a
-/// jump beside it. `years` are the lengths of the days on the market's clock.
-pub fn filter(parameters: &Parameters, days: &[Day], years: &[f64]) -> Vec<Vec<f64>> {
+/// See [`super::Market::filter`]. `years` are the lengths of the days on the market's clock.
+pub(super) fn filter(parameters: &Parameters, days: &[Day], years: &[f64]) -> Vec<Vec<f64>> {
     let regimes = regimes(parameters);
     let mut known = shares(&regimes);
     let mut out = Vec::with_capacity(days.len());

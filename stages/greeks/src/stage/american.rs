@@ -5,7 +5,7 @@ use super::curves::{Curves, MaxAge};
 use super::dividends::{self, CashDividend};
 use super::outputs::{self, KEYS};
 use super::ports;
-use super::stated::{Stated, yields};
+use super::stated::PricingTerms;
 use super::time::TimeConfig;
 use super::yields::Yield;
 use crate::numerics::american::grid::{Dividend, Grid, on_grid};
@@ -25,7 +25,7 @@ use stages_core::{
     contracts, table,
 };
 use stages_numerics::dispatch::InstructionSet;
-use stages_numerics::special::{log, log_ratio};
+use stages_numerics::special::log_ratio;
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -204,34 +204,23 @@ fn chain_greeks(
     curves: &Curves,
 ) -> Result<(RecordBatch, [u64; Reason::ALL.len()]), StageError> {
     let n = batch.num_rows();
-    let times = table::snapshot_times(batch)?;
-    let expiries = table::dates(batch, "expiry")?;
-    let roots = table::texts(batch, "root")?;
     let calls = table::bools(batch, "call")?;
     let strike = table::floats_or_nan(batch, "strike")?;
     let mut volatility = table::floats_or_nan(batch, "implied_volatility")
         .map_err(|err| err.hint("put a stage with `uses: greeks/implied_volatility` before this one"))?;
     let spot = table::floats_if_any(batch, "underlying")?;
-    let Stated {
+    let set = (&config.dividend_yield, &config.borrow_rate);
+    let PricingTerms {
+        times,
+        expiries,
         forward,
-        discount: mut rate,
-        mut years,
-    } = Stated::of(batch)?;
-    let mut dividend_yield = yields(batch, &config.dividend_yield, &config.borrow_rate)?;
+        years,
+        rate,
+        mut dividend_yield,
+    } = PricingTerms::of(batch, &config.time, curves, config.rate, set)?;
     let mut with_cash: Vec<(usize, Vec<Dividend>, f64)> = Vec::new();
     for i in 0..n {
-        if years[i].is_nan() {
-            years[i] = config.time.years(times[i], expiries[i], roots.value(i));
-        }
         let t = years[i];
-        rate[i] = if rate[i] > 0.0 && t > 0.0 {
-            -log(rate[i]) / t
-        } else {
-            curves.rate(times[i].date, t)
-        };
-        if rate[i].is_nan() {
-            rate[i] = config.rate;
-        }
         let cash = dividends::ahead(&config.dividends, times[i].date, expiries[i], t);
         if !cash.is_empty() {
             // The columns' method passes it by.

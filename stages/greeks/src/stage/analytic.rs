@@ -4,7 +4,7 @@ use super::contracts::{check_exercise, only, with_forward};
 use super::curves::{Curves, MaxAge};
 use super::outputs::{self, KEYS, Output};
 use super::ports;
-use super::stated::{Stated, yields};
+use super::stated::PricingTerms;
 use super::time::TimeConfig;
 use super::yields::Yield;
 use crate::numerics::batch::{Columns, greeks};
@@ -21,7 +21,7 @@ use stages_core::{
     ConfigProblem, Context, Given, Memo, Outputs, PlanContext, PortType, Ports, Provided, Share, StageError, StageKind,
     contracts, table,
 };
-use stages_numerics::special::{exp, log, log_ratio};
+use stages_numerics::special::{exp, log_ratio};
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -196,33 +196,21 @@ pub(super) fn chain_greeks(
     curves: &Curves,
 ) -> Result<RecordBatch, StageError> {
     let n = batch.num_rows();
-    let times = table::snapshot_times(batch)?;
-    let expiries = table::dates(batch, "expiry")?;
-    let roots = table::texts(batch, "root")?;
     let calls = table::bools(batch, "call")?;
     let strike = table::floats_or_nan(batch, "strike")?;
     let volatility = table::floats_or_nan(batch, "implied_volatility")
         .map_err(|err| err.hint("put a stage with `uses: greeks/implied_volatility` before this one"))?;
     let mut spot = table::floats_if_any(batch, "underlying")?;
-    let Stated {
+    let set = (&config.dividend_yield, &config.borrow_rate);
+    let PricingTerms {
         forward,
-        discount: mut rate,
-        mut years,
-    } = Stated::of(batch)?;
-    let mut dividend_yield = yields(batch, &config.dividend_yield, &config.borrow_rate)?;
+        years,
+        rate,
+        mut dividend_yield,
+        ..
+    } = PricingTerms::of(batch, &config.time, curves, config.rate, set)?;
     for i in 0..n {
-        if years[i].is_nan() {
-            years[i] = config.time.years(times[i], expiries[i], roots.value(i));
-        }
         let t = years[i];
-        rate[i] = if rate[i] > 0.0 && t > 0.0 {
-            -log(rate[i]) / t
-        } else {
-            curves.rate(times[i].date, t)
-        };
-        if rate[i].is_nan() {
-            rate[i] = config.rate;
-        }
         match config.model {
             Model::BlackScholesMerton => {
                 if forward[i] > 0.0 && spot[i] > 0.0 && t > 0.0 {

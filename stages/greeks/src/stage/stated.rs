@@ -1,8 +1,12 @@
 //! Pricing terms that the rows of a chain state beside their quotes, the columns of [`datasets::schema::PRICING_TERMS`].
 
+use super::curves::Curves;
+use super::time::TimeConfig;
 use super::yields::Yield;
 use arrow::array::RecordBatch;
+use datasets::{Date, SnapshotTime};
 use stages_core::{StageError, table};
+use stages_numerics::special::log;
 use std::ops::Range;
 
 /// Forward, discount factor and time in years by row; NaN where the chain states none. What some rows of an expiry state, and no other row of it at
@@ -14,7 +18,7 @@ pub(super) struct Stated {
 }
 
 impl Stated {
-    /// What a chain states.
+    /// The terms that a chain states.
     ///
     /// # Errors
     /// A column of another type.
@@ -28,7 +32,7 @@ impl Stated {
         })
     }
 
-    /// What a chain of `rows` without such columns states.
+    /// Those of a chain of `rows` that states none.
     pub fn nothing(rows: usize) -> Self {
         let none = || vec![f64::NAN; rows];
         Self {
@@ -44,10 +48,12 @@ impl Stated {
 /// # Errors
 /// A setting that contradicts the chain, and one without a rate for a row.
 pub(super) fn yields(chain: &RecordBatch, dividend_yield: &Yield, borrow_rate: &Yield) -> Result<Vec<f64>, StageError> {
-    let expiries = expiries(chain)?;
     let of = |name: &str, set: &Yield| -> Result<Vec<f64>, StageError> {
-        let stated = by_expiry(chain, name, f64::is_finite, &expiries)?;
         let mut rows = set.of_rows(name, chain)?;
+        if chain.column_by_name(name).is_none() {
+            return Ok(rows);
+        }
+        let stated = by_expiry(chain, name, f64::is_finite, &expiries(chain)?)?;
         for (i, (row, stated)) in rows.iter_mut().zip(stated).enumerate() {
             if stated.is_nan() {
                 continue;
@@ -71,6 +77,65 @@ pub(super) fn yields(chain: &RecordBatch, dividend_yield: &Yield, borrow_rate: &
         *total += borrow;
     }
     Ok(yields)
+}
+
+/// The terms by which a model prices the rows of a chain, beside strike and volatility: those that the chain states, or else those of the settings.
+pub(super) struct PricingTerms {
+    pub times: Vec<SnapshotTime>,
+    pub expiries: Vec<Date>,
+    /// NaN where the chain states none.
+    pub forward: Vec<f64>,
+    pub years: Vec<f64>,
+    /// Continuously compounded, to the expiry.
+    pub rate: Vec<f64>,
+    /// With the rate of borrowing.
+    pub dividend_yield: Vec<f64>,
+}
+
+impl PricingTerms {
+    /// `rate` holds where neither the chain nor a curve has one; `dividend_yield` and `borrow_rate` are the settings.
+    ///
+    /// # Errors
+    /// A missing column, or as [`yields`].
+    pub fn of(
+        chain: &RecordBatch,
+        time: &TimeConfig,
+        curves: &Curves,
+        rate: f64,
+        (dividend_yield, borrow_rate): (&Yield, &Yield),
+    ) -> Result<Self, StageError> {
+        let times = table::snapshot_times(chain)?;
+        let expiries = table::dates(chain, "expiry")?;
+        let roots = table::texts(chain, "root")?;
+        let Stated {
+            forward,
+            discount,
+            mut years,
+        } = Stated::of(chain)?;
+        let mut rates = discount;
+        for i in 0..chain.num_rows() {
+            if years[i].is_nan() {
+                years[i] = time.years(times[i], expiries[i], roots.value(i));
+            }
+            let t = years[i];
+            rates[i] = if rates[i] > 0.0 && t > 0.0 {
+                -log(rates[i]) / t
+            } else {
+                curves.rate(times[i].date, t)
+            };
+            if rates[i].is_nan() {
+                rates[i] = rate;
+            }
+        }
+        Ok(Self {
+            times,
+            expiries,
+            forward,
+            years,
+            rate: rates,
+            dividend_yield: yields(chain, dividend_yield, borrow_rate)?,
+        })
+    }
 }
 
 /// The rows of each expiry of a class at a snapshot.

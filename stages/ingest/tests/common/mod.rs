@@ -28,6 +28,29 @@ pub struct Done {
     pub warnings: Vec<String>,
 }
 
+impl Done {
+    /// The number of memos that were computed.
+    pub fn computed(&self) -> u64 {
+        self.memos.1 - self.memos.0
+    }
+}
+
+/// The stage that reads option chains.
+pub const CHAIN: &str = "ingest/option_chain";
+
+/// Runs it with what the store knows; the same files from nothing, with any number of threads, give the same bytes.
+pub fn run_chain(bench: &Bench, with: &Value) -> Done {
+    let done = bench.run(CHAIN, with.clone()).unwrap();
+    for threads in [1, 3] {
+        assert_eq!(
+            bench.digest_with(threads, CHAIN, with.clone()),
+            done.digest,
+            "{threads} threads"
+        );
+    }
+    done
+}
+
 /// Keeps warnings.
 #[derive(Default)]
 struct Warnings(Mutex<Vec<String>>);
