@@ -71,16 +71,26 @@ impl TimeZone {
         micros(local.signed_duration_since(midnight(date))) as f64 / HOUR
     }
 
+    /// The instant, in microseconds since 1970 UTC, at which the local time of `date` is `micros` microseconds after midnight; of an hour that the zone has
+    /// twice, the first. `None` where it skips it.
+    pub fn at(self, date: Date, micros: i64) -> Option<i64> {
+        let local = midnight(date) + TimeDelta::microseconds(micros);
+        Some(self.0.from_local_datetime(&local).earliest()?.timestamp_micros())
+    }
+
     /// The instant, in microseconds since 1970 UTC, at which the local time of `date` is `hours` after midnight. A time that is left out when clocks
     /// go forward is as much later.
     pub fn instant(self, date: Date, hours: f64) -> i64 {
-        let hour = TimeDelta::hours(1);
-        let local = midnight(date) + TimeDelta::microseconds((hours * HOUR).round() as i64);
-        let of = |local: &NaiveDateTime| self.0.from_local_datetime(local).earliest();
-        let (found, later) = (of(&local), of(&(local + hour)));
-        found
-            .or(later)
-            .map_or_else(|| local.and_utc().timestamp_micros(), |at| at.timestamp_micros())
+        let local = (hours * HOUR).round() as i64;
+        self.at(date, local)
+            .or_else(|| self.at(date, local + HOUR as i64))
+            .unwrap_or_else(|| midnight(date).and_utc().timestamp_micros() + local)
+    }
+}
+
+impl From<Tz> for TimeZone {
+    fn from(zone: Tz) -> Self {
+        Self(zone)
     }
 }
 

@@ -1,10 +1,7 @@
 //! Times of day and instants as vendors write them, to the microsecond.
 
 use crate::value::{shown, zone_of};
-use chrono::{
-    DateTime, Datelike as _, MappedLocalTime, NaiveDate, NaiveDateTime, NaiveTime, SecondsFormat, TimeDelta,
-    TimeZone as _, Timelike as _, Utc,
-};
+use chrono::{DateTime, Datelike as _, NaiveDateTime, NaiveTime, SecondsFormat, Timelike as _, Utc};
 use chrono_tz::Tz;
 use datasets::Date;
 use datasets::layout::EPOCHS;
@@ -197,17 +194,6 @@ fn clock(text: &str) -> Option<Clock> {
     })
 }
 
-/// The instant of a local time in a zone, microseconds UTC; of an hour that the zone has twice, the first. `None` where the zone skips it.
-pub fn instant(zone: Tz, date: Date, local: i64) -> Option<i64> {
-    let (year, month, day) = date.ymd();
-    let midnight = NaiveDate::from_ymd_opt(year, month, day)?.and_hms_opt(0, 0, 0)?;
-    let time = midnight + TimeDelta::microseconds(local);
-    match zone.from_local_datetime(&time) {
-        MappedLocalTime::Single(found) | MappedLocalTime::Ambiguous(found, _) => Some(found.timestamp_micros()),
-        MappedLocalTime::None => None,
-    }
-}
-
 /// The day of an instant in a zone.
 pub fn day(zone: Tz, instant: i64) -> Option<Date> {
     let local = DateTime::from_timestamp_micros(instant)?.with_timezone(&zone);
@@ -239,6 +225,7 @@ pub fn instant_text(instant: i64) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use datasets::TimeZone;
 
     fn read(text: &str, zone: &str) -> Option<(String, Option<i64>)> {
         let formats = ["%Y-%m-%d", "epoch_ms", "%Y%m%d%H%M"].map(str::to_owned);
@@ -299,7 +286,7 @@ mod tests {
     #[test]
     fn instants_on_days_that_change_the_clock() {
         let zone = Tz::America__New_York;
-        let of = |date: &str, hour: i64| instant(zone, date.parse().unwrap(), hour * HOUR + 30 * MINUTE);
+        let of = |date: &str, hour: i64| TimeZone::from(zone).at(date.parse().unwrap(), hour * HOUR + 30 * MINUTE);
         assert_eq!(of("2024-03-10", 2), None);
         assert_eq!(of("2024-03-10", 3).unwrap() - of("2024-03-10", 1).unwrap(), HOUR);
         // The first of the two hours that are called one o'clock.

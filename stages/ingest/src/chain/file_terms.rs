@@ -10,10 +10,10 @@ use arrow::array::{
 };
 use arrow::datatypes::{DataType, Field, Float64Type, Int64Type, Schema};
 use chrono_tz::Tz;
-use datasets::Date;
 use datasets::contract::{Exercise, Expires, Settlement, Terms, UnderlyingKind};
 use datasets::layout::{Layout, Unit};
 use datasets::schema::{CONTRACT_TERMS, TIME_OF_DAY, Type};
+use datasets::{Date, TimeZone};
 use stages_core::{StageError, table};
 use std::str::FromStr;
 use std::sync::Arc;
@@ -128,7 +128,11 @@ fn move_to_exchange(
         let Some(clock) = clock.as_mut().filter(|_| *day != OUT_OF_RANGE) else {
             continue;
         };
-        let of_local = || clock::instant(of_file, *day, clock.local).filter(|_| !layout.zone.is_empty());
+        let of_local = || {
+            TimeZone::from(of_file)
+                .at(*day, clock.local)
+                .filter(|_| !layout.zone.is_empty())
+        };
         let instant = clock.instant.or_else(of_local);
         if let Some(instant) = instant
             && let (Some(date), Some(local)) = (clock::day(exchange, instant), clock::time_of_day(exchange, instant))

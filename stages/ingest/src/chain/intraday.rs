@@ -3,8 +3,8 @@
 use super::columns::{Chain, NO_INSTANT, UNKNOWN_TIME};
 use crate::clock::{self, DAY, MINUTE};
 use chrono_tz::Tz;
-use datasets::Date;
 use datasets::contract::{Contracts, TimeOfDay};
+use datasets::{Date, TimeZone};
 use schemars::{JsonSchema, Schema, SchemaGenerator};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use stages_core::StageError;
@@ -144,7 +144,7 @@ pub fn localise(
         chain.instant[row] = match known.get(&(zone, date, time)) {
             Some(instant) => *instant,
             None => {
-                let instant = clock::instant(zone, Date(date), time);
+                let instant = TimeZone::from(zone).at(Date(date), time);
                 let instant = match (instant, time) {
                     (None, 0) => i64::from(date) * DAY,
                     (None, _) => return Err(skipped(zone, Date(date), time)),
