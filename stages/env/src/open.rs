@@ -1,7 +1,7 @@
 //! From an `env` artifact to environments that can be stepped.
 
 use crate::batch::BatchEnv;
-use crate::open_options::OpenOptions;
+use crate::open_options::{OpenOptions, Split};
 use crate::{classic, hedging, lookup, options as options_env};
 use cache::{Artifact, Store};
 use serde::Deserialize;
@@ -29,6 +29,18 @@ pub fn open(store: &Store, artifact: &Artifact, options: &OpenOptions) -> Result
         other => Err(StageError::new(format!("unknown environment family `{other}`"))
             .hint("the artifact was made by another version; run its stage again")),
     }
+}
+
+/// The number of evaluation episodes of a split: each a range of dates, played whole. `None` where environments have no dates, and draw other random
+/// numbers for each split.
+///
+/// # Errors
+/// When the artifact is not an environment's.
+pub fn evaluation_episodes(_: &Store, artifact: &Artifact, split: Split) -> Result<Option<usize>, StageError> {
+    Ok(match family(artifact)?.as_str() {
+        options_env::FAMILY => Some(usize::from(split == Split::Test)),
+        _ => None,
+    })
 }
 
 /// The family of an `env` artifact, such as `classic` or `options`.

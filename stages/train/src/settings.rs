@@ -2,6 +2,7 @@
 //! written once, with its default and its documentation.
 
 use crate::network::Network;
+use crate::validation::ValidationConfig;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use stages_core::{ConfigProblem, Schedule};
@@ -58,6 +59,9 @@ macro_rules! with_common_settings {
             /// The type of numbers that an LSTM's matrix products take: `bf16` is several times as fast on CPUs with AMX. Parameters and sums
             /// stay in `f32`.
             precision: Precision = Precision::F32,
+            /// Validation during training, and the choice of the policy that is handed on: the best in validation, where there is validation, else the
+            /// last.
+            validation: ValidationConfig = ValidationConfig::default(),
             /// The device on which the network is trained: `auto` times an update of these sizes on each device that this program was built
             /// for and the machine has. Not part of the key: the result of another device is as valid, but has other bytes.
             device: DeviceChoice = DeviceChoice::Auto,
@@ -238,6 +242,7 @@ impl Common {
             )
             .hint("a rollout usually has a few thousand samples"));
         }
+        self.validation.check()?;
         check_schedule("learning_rate", self.learning_rate)?;
         check_positive("max_grad_norm", self.max_grad_norm)?;
         check_positive("checkpoint_interval", self.checkpoint_interval)

@@ -1,6 +1,7 @@
 //! The train state: all that one update of training leaves to the next, and the contents of a checkpoint.
 
 use crate::running_mean_std::{CLIP, RunningMeanStd};
+use crate::selection::Selection;
 use rayon::prelude::*;
 use stages_env::{EnvSpec, Normalisation, Step};
 use stages_numerics::dispatch::InstructionSet;
@@ -48,6 +49,8 @@ pub(crate) struct TrainState {
     pub discounted: Vec<f64>,
     /// The metrics so far, as JSON lines.
     pub metrics: String,
+    /// The best policy in validation.
+    pub selection: Selection,
 }
 
 /// The statistics by which observations and rewards are normalised.
@@ -85,6 +88,7 @@ impl TrainState {
             statistics,
             discounted: vec![0.0; b],
             metrics: String::new(),
+            selection: Selection::default(),
         };
         if spec.action_space.mask_len() > 0 {
             train_state.mask.copy_from_slice(&first.action_mask);
@@ -175,6 +179,7 @@ impl TrainState {
             statistics,
             discounted,
             metrics,
+            selection,
         } = from;
         (self.step, self.update) = (*step, *update);
         (self.adam_steps, self.episodes) = (*adam_steps, *episodes);
@@ -200,6 +205,7 @@ impl TrainState {
         self.statistics.clone_from(statistics);
         self.discounted.clone_from(discounted);
         self.metrics.clone_from(metrics);
+        self.selection.clone_from(selection);
     }
 
     /// True if a saved state has the sizes of a fresh one.
@@ -224,6 +230,7 @@ impl TrainState {
             .chain([rms(&state.statistics.obs_rms), rms(&state.statistics.return_rms)])
             .collect::<Vec<_>>()
         };
-        sizes(self) == sizes(fresh)
+        let best = self.selection.best.as_ref();
+        sizes(self) == sizes(fresh) && best.is_none_or(|best| best.params.len() == fresh.params.len())
     }
 }

@@ -2,6 +2,7 @@
 
 use crate::network::{MlpLstmPolicy, MlpPolicy, Network, PolicyKwargs, TransformerPolicy};
 use crate::settings::{DeviceChoice, check_weight, config, settings, with_common_settings};
+use crate::validation::ValidationConfig;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use stages_core::{ConfigProblem, Schedule};

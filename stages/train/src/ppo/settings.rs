@@ -5,6 +5,7 @@ use crate::network::{MlpLstmPolicy, MlpPolicy, TransformerPolicy};
 use crate::settings::{
     DeviceChoice, check_positive, check_schedule, check_weight, config, settings, with_common_settings,
 };
+use crate::validation::ValidationConfig;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use stages_core::{ConfigProblem, Schedule};

@@ -88,6 +88,7 @@ impl OptionsEnv {
         let splits = tables.spec.splits;
         let range = match options.split {
             Split::Test => splits.test,
+            Split::Validation => return Err(StageError::new("this environment has no validation data")),
             Split::Train => splits.train.ok_or_else(|| {
                 StageError::new("this environment has no training dates, only test dates")
                     .hint("set test_fraction below 1, or give `train` and `test`")

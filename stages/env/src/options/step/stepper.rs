@@ -40,7 +40,7 @@ impl Stepper {
         let market = &self.market;
         let range = market.range;
         let (first, last) = match market.split {
-            Split::Test => (range.first, range.last),
+            Split::Test | Split::Validation => (range.first, range.last),
             Split::Train => {
                 let mut random = Random::new(&[market.seed, i as u64, env.account.episode]);
                 let span = (range.last - range.first) as u64;
