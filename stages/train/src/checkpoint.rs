@@ -24,7 +24,7 @@ const FILE: &str = "checkpoint.safetensors";
 const METADATA: &str = "runner";
 
 /// The version of the stored layout.
-const FORMAT: u32 = 2;
+const FORMAT: u32 = 3;
 
 /// The digits of a checksum that is not known yet.
 const NO_CHECKSUM: [u8; 64] = [b'0'; 64];
@@ -39,6 +39,8 @@ struct About {
     /// The weights of the statistics of observations and rewards, as the bits of floats.
     obs_count: Option<u64>,
     reward_count: Option<u64>,
+    /// The discount of returns, as the bits of a float.
+    return_gamma: u64,
     /// The best policy in validation, whose tensors are `best.…`, and the validations since.
     best: Option<AboutBest>,
     since_best: u64,
@@ -143,6 +145,7 @@ pub(crate) fn encode(train_state: &TrainState) -> Result<Vec<u8>, StageError> {
         episodes: train_state.episodes,
         obs_count: count(&train_state.statistics.obs_rms),
         reward_count: count(&train_state.statistics.return_rms),
+        return_gamma: train_state.statistics.return_gamma.to_bits(),
         since_best: train_state.selection.since,
         best: train_state.selection.best.as_ref().map(|best| AboutBest {
             step: best.step,
@@ -253,6 +256,7 @@ pub(crate) fn decode(bytes: &[u8]) -> Option<TrainState> {
             normalisation: obs_rms.as_ref().map(RunningMeanStd::normalisation),
             obs_rms,
             return_rms: rms(about.reward_count, "reward_moments")?,
+            return_gamma: f64::from_bits(about.return_gamma),
         },
         discounted: f64s("discounted")?,
         metrics: String::from_utf8(raw("metrics")?.to_vec()).ok()?,
@@ -439,6 +443,7 @@ mod tests {
                 normalisation: Some(rms(100.0).normalisation()),
                 obs_rms: Some(rms(100.0)),
                 return_rms: Some(rms(50.0)),
+                return_gamma: 0.98,
             },
             discounted: vec![1.5],
             metrics: "{\"step\":4096}\n".to_owned(),

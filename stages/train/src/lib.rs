@@ -9,6 +9,7 @@
 mod bench;
 mod checkpoint;
 mod checkpointer;
+mod continuation;
 mod device;
 pub mod imitate;
 mod learner;

@@ -1,10 +1,11 @@
 //! The common part of the stage kinds that train: ports, checkpoint keys, devices and artifacts.
 
+use crate::continuation::Origin;
 use crate::learner::Algorithm;
-use crate::settings::{Common, NOT_IN_KEY};
+use crate::settings::{Common, NOT_IN_KEY, Resume};
 use crate::trainer::{Job, train};
 use crate::validation::Validation;
-use crate::{checkpoint, device, metrics, warm_start};
+use crate::{checkpoint, continuation, device, metrics, warm_start};
 use cache::{ArtifactBuilder, MemoKey};
 use serde_json::{Value, json};
 use stages_core::{
@@ -137,7 +138,15 @@ impl<S: StageKind> Training<'_, S> {
                 hint: Some("give the environment `validation:`, or leave `validation` out here".to_owned()),
             });
         }
+        let origin = Origin::new(given.input(ENV.name)?.digest, common);
+        let continuation = match init {
+            Some(init) if common.resume == Resume::Continue => {
+                Some(continuation::read(&given, S::NAME, init, &origin)?)
+            }
+            _ => None,
+        };
         let job = Job {
+            continuation,
             kind: S::NAME,
             validation,
             env,
@@ -157,8 +166,14 @@ impl<S: StageKind> Training<'_, S> {
         if let Some(selected) = &trained.selected {
             policy_meta["selected"] = json!(selected);
         }
+        if trained.train_state.is_some() {
+            policy_meta[continuation::META] = json!(origin);
+        }
         let mut policy = ArtifactBuilder::new(&context.store, PortType::Policy.name(), policy_meta);
         policy.bytes(policy::ENTRY, &trained.policy.save()?)?;
+        if let Some(state) = &trained.train_state {
+            policy.bytes(continuation::ENTRY, state)?;
+        }
         let metrics_meta = json!({ "summary": trained.summary });
         let mut metrics = ArtifactBuilder::new(&context.store, PortType::Metrics.name(), metrics_meta);
         metrics.bytes(metrics::ENTRY, trained.metrics.as_bytes())?;

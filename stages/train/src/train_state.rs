@@ -8,9 +8,6 @@ use stages_numerics::dispatch::InstructionSet;
 use stages_policy::kernels::elementwise;
 use std::collections::VecDeque;
 
-/// The discount of the return whose standard deviation scales rewards: `VecNormalize`'s default, not the agent's own.
-const RETURN_GAMMA: f64 = 0.99;
-
 /// The number of episodes that the reported return is the mean of, as in stable-baselines3.
 pub(crate) const WINDOW: usize = 100;
 
@@ -60,6 +57,8 @@ pub(crate) struct Statistics {
     pub obs_rms: Option<RunningMeanStd>,
     /// Those of discounted returns, if rewards are normalised.
     pub return_rms: Option<RunningMeanStd>,
+    /// The agent's discount, by which they are discounted.
+    pub return_gamma: f64,
     /// The present normalisation of observations: from [`Statistics::obs_rms`], or fixed.
     pub normalisation: Option<Normalisation>,
 }
@@ -101,7 +100,7 @@ impl TrainState {
     pub fn record_step(&mut self, step: &Step) {
         if let Some(rms) = &mut self.statistics.return_rms {
             for (sum, &reward) in self.discounted.iter_mut().zip(&step.reward) {
-                *sum = *sum * RETURN_GAMMA + f64::from(reward);
+                *sum = *sum * self.statistics.return_gamma + f64::from(reward);
             }
             rms.update(&self.discounted);
         }

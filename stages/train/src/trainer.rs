@@ -2,6 +2,7 @@
 
 use crate::checkpoint::Saved;
 use crate::checkpointer::Checkpointer;
+use crate::continuation::Continuation;
 use crate::learner::{Algorithm, Learner};
 use crate::phase_timer::Phase;
 use crate::progress::Progress;
@@ -22,6 +23,8 @@ pub(crate) struct Trained {
     pub policy: Policy,
     /// The metrics of every update, as JSON lines.
     pub metrics: String,
+    /// The train state after the last step, if it was asked for, from which a longer training goes on.
+    pub train_state: Option<Vec<u8>>,
     /// Totals and last values.
     pub summary: serde_json::Value,
     /// The choice of the policy, if it was made by validation.
@@ -51,6 +54,8 @@ pub(crate) struct Job<'a> {
     pub model: Box<dyn Model>,
     /// The policy to begin with, if not with first weights.
     pub init: Option<&'a Policy>,
+    /// The train state to go on from, if it is not only its policy.
+    pub continuation: Option<Continuation>,
     /// The directory of the checkpoint. Training resumes from it if there is one.
     pub scratch: &'a Path,
     pub context: &'a Context,
@@ -88,6 +93,10 @@ pub(crate) fn train<A: Algorithm>(mut algorithm: A, mut job: Job) -> Result<Trai
     if let Some(checkpointer) = &mut learner.checkpointer {
         checkpointer.finish(state)?;
     }
+    let train_state = match algorithm.common().save_train_state {
+        true => Some(checkpoint::encode(state)?),
+        false => None,
+    };
     learner.timer.stop();
     // The last policy is validated after the last checkpoint, from which a longer training goes on as if it had never ended here.
     if let Some(validation) = &mut validation
@@ -123,6 +132,7 @@ pub(crate) fn train<A: Algorithm>(mut algorithm: A, mut job: Job) -> Result<Trai
     Ok(Trained {
         policy,
         metrics: state.metrics.clone(),
+        train_state,
         summary: metrics::summary(state, selected.as_ref()),
         selected,
     })
@@ -146,6 +156,7 @@ fn start<'a>(algorithm: &mut impl Algorithm, job: Job<'a>) -> Result<Learner<'a>
         mut env,
         model,
         init,
+        continuation,
         scratch,
         context,
         ..
@@ -166,6 +177,15 @@ fn start<'a>(algorithm: &mut impl Algorithm, job: Job<'a>) -> Result<Learner<'a>
     fresh.env = env.save();
     algorithm.start(env.spec(), &mut fresh)?;
     let common = algorithm.common();
+    if let Some(continuation) = continuation {
+        let (state, go_on) = continuation.begin(fresh, common.total_timesteps)?;
+        if go_on {
+            env.restore(&state.env)
+                .map_err(|err| StageError::new(format!("the train state's environments do not fit: {err}")))?;
+        }
+        context.log(format!("continuing the training of `init` at step {}", state.step));
+        fresh = state;
+    }
     let saved = if context.fresh {
         Saved::Nothing
     } else {
