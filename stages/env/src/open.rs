@@ -31,16 +31,17 @@ pub fn open(store: &Store, artifact: &Artifact, options: &OpenOptions) -> Result
     }
 }
 
-/// The number of evaluation episodes of a split: each a range of dates, played whole. `None` where environments have no dates, and draw other random
-/// numbers for each split.
+/// The number of evaluation episodes of a split: one for each range of dates of each world. With [`Split::Validation`] and [`Split::Test`], environment i
+/// of a batch runs the i-th of them, and then again from the first on. `None` for environments without dates, which draw other random numbers for each split;
+/// `Some(0)` where nothing is held out for that split.
 ///
 /// # Errors
-/// When the artifact is not an environment's.
-pub fn evaluation_episodes(_: &Store, artifact: &Artifact, split: Split) -> Result<Option<usize>, StageError> {
-    Ok(match family(artifact)?.as_str() {
-        options_env::FAMILY => Some(usize::from(split == Split::Test)),
-        _ => None,
-    })
+/// When the artifact is not an environment's, or damaged.
+pub fn evaluation_episodes(store: &Store, artifact: &Artifact, split: Split) -> Result<Option<usize>, StageError> {
+    match family(artifact)?.as_str() {
+        options_env::FAMILY => options_env::evaluation_episodes(store, artifact, split).map(Some),
+        _ => Ok(None),
+    }
 }
 
 /// The family of an `env` artifact, such as `classic` or `options`.

@@ -25,6 +25,11 @@ impl Split {
             Self::Validation => 2,
         }
     }
+
+    /// The number of its table where there is one of training and one of testing: validation has other episodes of that of training.
+    pub(crate) fn table(self) -> usize {
+        usize::from(self == Self::Test)
+    }
 }
 
 /// The options of opening an environment.

@@ -113,7 +113,7 @@ fn golden() {
     let outputs = Options.run(&config, &context).unwrap();
     assert_eq!(
         outputs["env"].to_hex(),
-        "9da8ca469ac06764065cd71db2a3a6bc74f68b1171d5b7e589b408940c117b51"
+        "4a35955adf8923fae053dea3cc682200d60ba6143265134b0c283587c621b6c1"
     );
     // The stage reads what the market says.
     let artifact = store.artifact(outputs["env"]).unwrap();

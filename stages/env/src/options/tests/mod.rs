@@ -8,6 +8,7 @@ mod ratios;
 mod restarts;
 mod rules;
 mod splits;
+mod worlds;
 
 use super::synthetic::SyntheticMarket;
 use super::{InMemory, OptionsConfig, OptionsEnv, build};
