@@ -12,11 +12,13 @@ pub mod performance;
 mod policy_input;
 #[cfg(test)]
 mod tests;
+mod walk_forward;
 
 pub use backtest::Backtest;
 pub use config::BacktestConfig;
+pub use walk_forward::{WalkForward, WalkForwardConfig};
 
 /// The stage kinds of this family.
 pub fn kinds() -> Vec<Box<dyn stages_core::AnyStage>> {
-    vec![stages_core::erase(Backtest)]
+    vec![stages_core::erase(Backtest), stages_core::erase(WalkForward)]
 }
