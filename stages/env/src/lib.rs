@@ -22,7 +22,7 @@ mod testing;
 pub use actions::{ActionBuffer, ActionSpace, Actions, Bounds};
 pub use batch::{BatchEnv, Step, StepBuffers};
 pub use bench::bench;
-pub use open::open;
+pub use open::{evaluation_episodes, open};
 pub use open_options::{OpenOptions, Split};
 pub use spec::{Difference, EnvSpec, Normalisation};
 

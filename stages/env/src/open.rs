@@ -1,7 +1,7 @@
 //! From an `env` artifact to environments that can be stepped.
 
 use crate::batch::BatchEnv;
-use crate::open_options::OpenOptions;
+use crate::open_options::{OpenOptions, Split};
 use crate::{classic, hedging, lookup, options as options_env};
 use cache::{Artifact, Store};
 use serde::Deserialize;
@@ -28,6 +28,19 @@ pub fn open(store: &Store, artifact: &Artifact, options: &OpenOptions) -> Result
         options_env::FAMILY => Ok(Box::new(options_env::open(store, artifact, options)?)),
         other => Err(StageError::new(format!("unknown environment family `{other}`"))
             .hint("the artifact was made by another version; run its stage again")),
+    }
+}
+
+/// The number of evaluation episodes of a split: one for each range of dates of each world. With [`Split::Validation`] and [`Split::Test`], environment i
+/// of a batch runs the i-th of them, and then again from the first on. `None` for environments without dates, which draw other random numbers for each split;
+/// `Some(0)` where nothing is held out for that split.
+///
+/// # Errors
+/// When the artifact is not an environment's, or damaged.
+pub fn evaluation_episodes(store: &Store, artifact: &Artifact, split: Split) -> Result<Option<usize>, StageError> {
+    match family(artifact)?.as_str() {
+        options_env::FAMILY => options_env::evaluation_episodes(store, artifact, split).map(Some),
+        _ => Ok(None),
     }
 }
 

@@ -9,7 +9,10 @@ use serde::{Deserialize, Serialize};
 pub enum Split {
     /// The training dates, with random starts and lengths of episodes.
     Train,
-    /// The test dates, whole, from first to last.
+    /// The data that training selects a policy by: environment i of a batch runs evaluation episode i of [`evaluation_episodes`](crate::evaluation_episodes),
+    /// in turn, whole, from first to last.
+    Validation,
+    /// The test data, likewise.
     Test,
 }
 
@@ -19,7 +22,13 @@ impl Split {
         match self {
             Self::Train => 0,
             Self::Test => 1,
+            Self::Validation => 2,
         }
+    }
+
+    /// The number of its table where there is one of training and one of testing: validation has other episodes of that of training.
+    pub(crate) fn table(self) -> usize {
+        usize::from(self == Self::Test)
     }
 }
 
@@ -45,6 +54,14 @@ impl OpenOptions {
             seed,
             split: Split::Train,
             normalise_as: None,
+        }
+    }
+
+    /// `num_envs` environments over the validation data.
+    pub fn validation(num_envs: usize, seed: u64) -> Self {
+        Self {
+            split: Split::Validation,
+            ..Self::test(num_envs, seed)
         }
     }
 

@@ -89,7 +89,7 @@ pub(crate) fn backtest(
     };
     let mut env = open(1)?;
     check_fits(policy.spec(), env.spec())?;
-    let about = serde_json::json!({ "of": "options", "symbol": env.symbol(), "capital": env.capital() });
+    let about = serde_json::json!({ "of": "options", "symbol": env.world(0), "capital": env.capital() });
     let mut runs = run_policy(config, context, policy, &mut env)?;
     for &baseline in &config.baselines {
         let paths = if baseline == Baseline::Random {
@@ -100,9 +100,9 @@ pub(crate) fn backtest(
         context.progress(runs.len() as u64, None, format!("baseline {}", baseline.name()));
         runs.extend(run_baseline(context, baseline, &mut open(paths)?)?);
     }
-    let steps = env.test_steps();
+    let steps = env.test_steps(0);
     // Of daily steps, their number; by the days of the test range, whatever the policy's end.
-    let periods = env.test_periods();
+    let periods = env.test_periods(0);
     let periods = Periods::between(periods.0, periods.1);
     if periods.are_few(steps) {
         let of_days = if periods == Periods::DAILY {

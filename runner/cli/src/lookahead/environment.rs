@@ -23,6 +23,12 @@ pub struct Ranges {
 
 struct Environment {
     spec: Value,
+    worlds: Vec<World>,
+}
+
+/// A world of an environment.
+struct World {
+    spec: Value,
     /// The snapshots and the contracts of each part.
     parts: Vec<(RecordBatch, RecordBatch)>,
 }
@@ -46,32 +52,49 @@ fn arrow_file(bytes: &[u8]) -> Result<RecordBatch, String> {
 impl Environment {
     fn read(store: &Store, artifact: &Artifact) -> Result<Self, String> {
         let spec: Value = serde_json::from_slice(&file(store, artifact, "env.json")?).map_err(|err| err.to_string())?;
-        let names = spec["parts"].as_array().into_iter().flatten().filter_map(Value::as_str);
         let part = |name: &str| {
             let read = |table: &str| arrow_file(&file(store, artifact, &format!("{name}/{table}.arrow"))?);
             Ok((read("snapshots")?, read("paths")?))
         };
+        let world = |spec: &Value| {
+            let names = spec["parts"].as_array().into_iter().flatten().filter_map(Value::as_str);
+            Ok(World {
+                parts: names.map(part).collect::<Result<_, String>>()?,
+                spec: spec.clone(),
+            })
+        };
+        let worlds = spec["worlds"].as_array().into_iter().flatten().map(world);
         Ok(Self {
-            parts: names.map(part).collect::<Result<_, String>>()?,
+            worlds: worlds.collect::<Result<_, String>>()?,
             spec,
         })
     }
+}
 
+impl World {
     fn dates(&self) -> Vec<Date> {
         let of_part = |(snapshots, _): &(RecordBatch, RecordBatch)| days(snapshots, "date");
         self.parts.iter().filter_map(of_part).flatten().map(Date).collect()
     }
 
-    fn ranges(&self) -> Option<Ranges> {
+    /// The first and the last date of a range of snapshots.
+    fn range(&self, range: &Value, dates: &[Date]) -> Option<(Date, Date)> {
+        let date = |end: &str| dates.get(usize::try_from(range[end].as_u64()?).ok()?).copied();
+        Some((date("first")?, date("last")?))
+    }
+
+    /// The last date of training.
+    fn trained_until(&self) -> Option<Date> {
         let dates = self.dates();
-        let range = |name: &str| {
-            let range = &self.spec["splits"][name];
-            let date = |end: &str| dates.get(usize::try_from(range[end].as_u64()?).ok()?).copied();
-            Some((date("first")?, date("last")?))
-        };
+        let train = self.spec["splits"]["train"].as_array()?.last()?;
+        Some(self.range(train, &dates)?.1)
+    }
+
+    fn ranges(&self) -> Option<Ranges> {
+        let (dates, splits) = (self.dates(), &self.spec["splits"]);
         Some(Ranges {
-            train: range("train"),
-            test: range("test")?,
+            train: self.range(&splits["train"][0], &dates),
+            test: self.range(&splits["test"], &dates)?,
         })
     }
 }
@@ -99,9 +122,13 @@ fn days(batch: &RecordBatch, column: &str) -> Option<Vec<i32>> {
     )
 }
 
-/// The ranges of an environment; `None` if it is none of ours with dates.
+/// The ranges of an environment; `None` if it is none of ours with dates, or holds out worlds rather than dates.
 pub fn ranges(store: &Store, artifact: &Artifact) -> Option<Ranges> {
-    Environment::read(store, artifact).ok()?.ranges()
+    let environment = Environment::read(store, artifact).ok()?;
+    if !environment.spec["config"]["test"]["worlds"].is_null() {
+        return None;
+    }
+    environment.worlds.first()?.ranges()
 }
 
 /// A configuration with these ranges written out: by fractions they would move with the last date.
@@ -120,42 +147,52 @@ pub fn with_ranges(config: &Value, ranges: &Ranges) -> Value {
 pub fn tables(store: &Store, artifact: &Artifact) -> Result<Vec<Table>, String> {
     let environment = Environment::read(store, artifact)?;
     let wrong = || "is not as `env/options` writes it".to_owned();
-    let mut snapshots = Vec::new();
-    let mut quotes = Quotes::default();
-    for (of_part, paths) in &environment.parts {
-        let contracts = contracts(paths).ok_or_else(wrong)?;
-        let times = stamps(of_part).ok_or_else(wrong)?;
-        snapshots.push(with_contracts(of_part, &contracts).ok_or_else(wrong)?);
-        quotes.add(paths, contracts, &times).ok_or_else(wrong)?;
+    let mut tables = Vec::new();
+    for world in &environment.worlds {
+        let mut snapshots = Vec::new();
+        let mut quotes = Quotes::default();
+        for (of_part, paths) in &world.parts {
+            let contracts = contracts(paths).ok_or_else(wrong)?;
+            let times = stamps(of_part).ok_or_else(wrong)?;
+            snapshots.push(with_contracts(of_part, &contracts).ok_or_else(wrong)?);
+            quotes.add(paths, contracts, &times).ok_or_else(wrong)?;
+        }
+        let schema = snapshots.first().map(RecordBatch::schema).ok_or("has no snapshots")?;
+        let snapshots = arrow::compute::concat_batches(&schema, &snapshots).map_err(|err| err.to_string())?;
+        let times = stamps(&snapshots).unwrap_or_default();
+        let table = |name: &str, batch, times: Vec<Stamp>| Table {
+            name: match (environment.worlds.len(), &world.spec["symbol"]) {
+                (2.., Value::String(symbol)) => format!("{symbol}/{name}"),
+                _ => name.to_owned(),
+            },
+            batch,
+            date: Some(0),
+            stamps: Some(times),
+        };
+        let (times_of_quotes, quotes) = quotes.table()?;
+        tables.push(table("snapshots", snapshots, times));
+        tables.push(table("contracts", quotes, times_of_quotes));
     }
-    let schema = snapshots.first().map(RecordBatch::schema).ok_or("has no snapshots")?;
-    let snapshots = arrow::compute::concat_batches(&schema, &snapshots).map_err(|err| err.to_string())?;
-    let times = stamps(&snapshots).unwrap_or_default();
-    let table = |name: &str, batch, times: Vec<Stamp>| Table {
-        name: name.to_owned(),
-        batch,
-        date: Some(0),
-        stamps: Some(times),
-    };
-    let (times_of_quotes, quotes) = quotes.table()?;
-    Ok(vec![
-        table("snapshots", snapshots, times),
-        table("contracts", quotes, times_of_quotes),
-        fitted(&environment)?,
-    ])
+    tables.push(fitted(&environment)?);
+    Ok(tables)
 }
 
 /// The parts of `env.json` that were fitted on training dates.
 fn fitted(environment: &Environment) -> Result<Table, String> {
     let spec = &environment.spec;
-    let ranges = environment.ranges().ok_or("has no ranges")?;
-    let known = ranges.train.map_or(ranges.test.0, |(_, last)| last);
+    let worlds = &environment.worlds;
+    let known = worlds.iter().filter_map(World::trained_until).max();
+    let begin = || worlds.first()?.dates().first().copied();
+    // Without training dates nothing is fitted.
+    let known = known.or_else(begin).ok_or("has no snapshots")?;
+    let of_worlds =
+        |field: &dyn Fn(&Value) -> Value| Value::Array(worlds.iter().map(|world| field(&world.spec)).collect());
     let rows = [
-        ("normalisation", &spec["env"]["normalisation"]),
-        ("observation", &spec["env"]["observation"]),
-        ("warm_up", &spec["warm_up"]),
-        ("multiplier", &spec["multiplier"]),
-        ("train", &spec["splits"]["train"]),
+        ("normalisation", spec["env"]["normalisation"].clone()),
+        ("observation", spec["env"]["observation"].clone()),
+        ("warm_up", of_worlds(&|world| world["warm_up"].clone())),
+        ("multiplier", spec["multiplier"].clone()),
+        ("train", of_worlds(&|world| world["splits"]["train"].clone())),
     ];
     let columns: Vec<(&str, ArrayRef)> = vec![
         (

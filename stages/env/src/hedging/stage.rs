@@ -94,7 +94,7 @@ pub fn open(store: &Store, artifact: &Artifact, options: &OpenOptions) -> Result
     let config: HedgingConfig = serde_json::from_slice(&file(SPEC)?)
         .map_err(|err| StageError::new(format!("cannot read `{SPEC}` of the environment: {err}")))?;
     config.validate()?;
-    let name = TABLES[options.split.word() as usize];
+    let name = TABLES[options.split.table()];
     let points = ipc::numbers::<Float64Type>(&ipc::read(name, file(name)?)?, "point")?;
     if points.len() != config.paths as usize * (config.steps as usize + 1) * POINT {
         return Err(StageError::new(format!(

@@ -81,13 +81,13 @@ impl StageKind for Lookup {
 
 /// The files of an environment of `config`, in memory, as [`from_files`] takes them.
 pub(crate) fn table_file(config: &LookupConfig, split: Split) -> Result<Bytes, StageError> {
-    let (_, stream) = TABLES[split.word() as usize];
+    let (_, stream) = TABLES[split.table()];
     config.table(stream).map(Bytes::from)
 }
 
 /// Opens one of the tables.
 pub(crate) fn from_table(config: LookupConfig, bytes: Bytes, options: &OpenOptions) -> Result<LookupEnv, StageError> {
-    let (name, _) = TABLES[options.split.word() as usize];
+    let (name, _) = TABLES[options.split.table()];
     let batch = ipc::read(name, bytes)?;
     let table = Table {
         features: ipc::numbers::<Float32Type>(&batch, "features")?,
@@ -116,7 +116,7 @@ pub fn open(store: &Store, artifact: &Artifact, options: &OpenOptions) -> Result
     };
     let config: LookupConfig = serde_json::from_slice(&file(SPEC)?)
         .map_err(|err| StageError::new(format!("cannot read `{SPEC}` of the environment: {err}")))?;
-    from_table(config, file(TABLES[options.split.word() as usize].0)?, options)
+    from_table(config, file(TABLES[options.split.table()].0)?, options)
 }
 
 /// Makes the environment of a configuration without a store.

@@ -1,6 +1,7 @@
 //! The configuration of `env/options`.
 
 use super::reward::{self, RewardConfig};
+use super::worlds::{HeldOut, Symbols};
 use datasets::DateRange;
 use schemars::JsonSchema;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
@@ -19,6 +20,9 @@ pub(crate) const MAX_ACTIONS: usize = 64;
 pub struct OptionsConfig {
     /// The underlying; empty for the only one in the chain.
     pub symbol: String,
+    /// Several underlyings, each a world of its own, in place of `symbol`: `all`, or a list. An episode draws a world, and a start in it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub symbols: Option<Symbols>,
     /// The contract multiplier: units of the underlying in a contract; 0 takes that of the chain's contracts, or 100 if the chain states none. One that
     /// contradicts the chain is an error. Adjusted contracts, whose multiplier is another, are not traded.
     pub multiplier: f64,
@@ -51,15 +55,18 @@ pub struct OptionsConfig {
     pub reward: RewardConfig,
     /// The training dates; without them, all that `test`, `purge` and `embargo` leave before the test dates.
     pub train: Option<DateRange>,
-    /// The test dates; without them, those later than `train` by more than `purge` days, or, without `train` either, the last
-    /// `test_fraction` of the snapshots.
-    pub test: Option<DateRange>,
+    /// The test data: `{ from, to }`, `{ worlds: 8 }` (the last ones, or a list of symbols), or both. Without it, the dates later than `train` by more than
+    /// `purge` days, or, without `train` either, the last `test_fraction` of the snapshots.
+    pub test: Option<HeldOut>,
+    /// The validation data, by which training selects the policy that it hands on: written as `test` is; none by default.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub validation: Option<HeldOut>,
     /// The fraction of snapshots (after the features' warm-up) in the test set, if no dates are given. 1 leaves no training
     /// dates: a market for evaluation alone.
     pub test_fraction: f64,
-    /// Training snapshots within this many calendar days before the first test day are dropped.
+    /// Training snapshots within this many calendar days before the first test or validation day are dropped.
     pub purge: u32,
-    /// Training snapshots within this many calendar days after the last test day are dropped.
+    /// Training snapshots within this many calendar days after the last test or validation day are dropped.
     pub embargo: u32,
     /// Steps, from snapshot to snapshot, in a training episode: a number, or `[least, most]` to draw from; never more than the training dates have.
     pub episode_length: EpisodeLength,
@@ -76,6 +83,7 @@ impl Default for OptionsConfig {
     fn default() -> Self {
         Self {
             symbol: String::new(),
+            symbols: None,
             multiplier: 0.0,
             slate: SlateConfig::default(),
             strategies: Vec::new(),
@@ -90,6 +98,7 @@ impl Default for OptionsConfig {
             reward: RewardConfig::default(),
             train: None,
             test: None,
+            validation: None,
             test_fraction: 0.25,
             purge: 10,
             embargo: 10,
@@ -420,26 +429,45 @@ impl OptionsConfig {
     }
 
     fn validate_dates(&self) -> Result<(), ConfigProblem> {
-        for (field, range) in [("train", self.train), ("test", self.test)] {
-            if let Some(range) = range.filter(|range| range.from > range.to) {
-                return Err(
-                    ConfigProblem::new(field, format!("{} is after {}", range.from, range.to))
-                        .hint("both ends are included; write the earlier first"),
-                );
+        if self.symbols.is_some() && !self.symbol.is_empty() {
+            return Err(ConfigProblem::new("symbols", "there is `symbol` already").hint("remove one of the two"));
+        }
+        if let Some(range) = self.train.filter(|range| range.from > range.to) {
+            return Err(
+                ConfigProblem::new("train", format!("{} is after {}", range.from, range.to))
+                    .hint("both ends are included; write the earlier first"),
+            );
+        }
+        for (field, held) in [("test", &self.test), ("validation", &self.validation)] {
+            if let Some(held) = held {
+                held.validate(field)?;
             }
         }
-        if let (Some(train), Some(test)) = (self.train, self.test)
-            && train.from <= test.to
-            && test.from <= train.to
-        {
-            return Err(ConfigProblem::new(
-                "test",
-                format!(
-                    "the test dates {} to {} overlap the training dates {} to {}",
-                    test.from, test.to, train.from, train.to
-                ),
-            )
-            .hint("a policy must be tested on dates that it was not trained on; move one of the ranges"));
+        let of_every_world = |held: &Option<HeldOut>| {
+            let held = held.as_ref().filter(|held| held.worlds.is_none())?;
+            held.dates()
+        };
+        let (test, validation) = (of_every_world(&self.test), of_every_world(&self.validation));
+        let pairs = [
+            ("test", test, "training", self.train),
+            ("validation", validation, "test", test),
+        ];
+        for (field, held, other, range) in pairs {
+            if let (Some(held), Some(range)) = (held, range)
+                && range.from <= held.to
+                && held.from <= range.to
+            {
+                return Err(ConfigProblem::new(
+                    field,
+                    format!(
+                        "the {field} dates {} to {} overlap the {other} dates {} to {}",
+                        held.from, held.to, range.from, range.to
+                    ),
+                )
+                .hint(
+                    "a policy must be tested on dates that it was not trained or selected on; move one of the ranges",
+                ));
+            }
         }
         Ok(())
     }

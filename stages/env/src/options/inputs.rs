@@ -2,6 +2,7 @@
 
 use super::build::{Day, FeatureColumn, Quote};
 use super::config::OptionsConfig;
+use super::worlds::Symbols;
 use arrow::array::RecordBatch;
 use arrow::datatypes::DataType;
 use datasets::Date;
@@ -9,6 +10,7 @@ use datasets::schema::TRADABLE;
 use stages_core::dataset::{DataSet, Partition};
 use stages_core::{Context, Given, StageError, table};
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 
 /// The columns of Greeks that an environment reads.
 pub(super) const NEEDED_GREEKS: [&str; 4] = ["delta", "gamma", "vega", "theta"];
@@ -18,45 +20,93 @@ pub(super) fn is_key(column: &str) -> bool {
     matches!(column, "symbol" | "date" | "snapshot")
 }
 
-/// The symbol, and its partitions of chain and Greeks.
-pub(super) fn parts(
-    config: &OptionsConfig,
-    given: &Given<'_>,
-    chain: &DataSet,
-) -> Result<(String, Vec<(Partition, Partition)>), StageError> {
-    let greeks = DataSet::open(given.input("greeks")?)?;
-    let symbol = symbol(&config.symbol, chain)?;
-    let parts = pair(chain, &greeks, &symbol)?;
-    Ok((symbol, parts))
+/// A world's part of the chain: its symbol, the chain that has it, and its partitions of chain and Greeks.
+pub(super) struct WorldInput {
+    pub symbol: String,
+    pub chain: Arc<DataSet>,
+    pub parts: Vec<(Partition, Partition)>,
 }
 
-/// The configured symbol, or else the only one in the chain.
-fn symbol(wanted: &str, chain: &DataSet) -> Result<String, StageError> {
-    let symbols = chain.partitions.iter().map(|partition| partition.key.symbol());
-    let symbols: BTreeSet<&str> = symbols.collect::<Result<_, StageError>>()?;
-    let symbols: Vec<&str> = symbols.into_iter().collect();
-    match symbols.as_slice() {
-        [] => Err(StageError::new("the chain is empty")),
-        [only] if wanted.is_empty() => Ok((*only).to_owned()),
-        all if all.contains(&wanted) => Ok(wanted.to_owned()),
-        all => Err(StageError::new(if wanted.is_empty() {
-            format!("the chain holds several underlyings: {}", all.join(", "))
-        } else {
-            format!("the chain holds no `{wanted}`; it holds {}", all.join(", "))
-        })
-        .hint("set `symbol` to the one to trade")),
+/// The worlds that the configuration names, in the order of the chains and of the symbols in them.
+pub(super) fn worlds(config: &OptionsConfig, given: &Given<'_>) -> Result<Vec<WorldInput>, StageError> {
+    let open =
+        |port: &str| -> Result<Vec<DataSet>, StageError> { given.list(port).iter().map(DataSet::open).collect() };
+    let (chains, greeks) = (open("chain")?, open("greeks")?);
+    let greeks: BTreeMap<String, &Partition> = greeks
+        .iter()
+        .flat_map(|set| &set.partitions)
+        .map(|partition| (partition.key.path(), partition))
+        .collect();
+    let mut worlds: Vec<WorldInput> = Vec::new();
+    for chain in chains {
+        let symbols = chain.partitions.iter().map(|partition| partition.key.symbol());
+        let symbols: BTreeSet<String> = symbols
+            .map(|symbol| symbol.map(str::to_owned))
+            .collect::<Result<_, StageError>>()?;
+        let chain = Arc::new(chain);
+        for symbol in symbols {
+            if worlds.iter().any(|world| world.symbol == symbol) {
+                return Err(StageError::new(format!("two chains hold the underlying `{symbol}`"))
+                    .hint("the worlds of an environment have different symbols"));
+            }
+            let parts = pair(&chain, &greeks, &symbol)?;
+            worlds.push(WorldInput {
+                symbol,
+                chain: Arc::clone(&chain),
+                parts,
+            });
+        }
     }
+    chosen(config, worlds)
+}
+
+/// The worlds that are configured: the only one, one by its symbol, several, or all.
+fn chosen(config: &OptionsConfig, mut worlds: Vec<WorldInput>) -> Result<Vec<WorldInput>, StageError> {
+    let all = || {
+        worlds
+            .iter()
+            .map(|world| world.symbol.as_str())
+            .collect::<Vec<_>>()
+            .join(", ")
+    };
+    let wanted: &[String] = match &config.symbols {
+        _ if worlds.is_empty() => return Err(StageError::new("the chain is empty")),
+        Some(Symbols::All(_)) => return Ok(worlds),
+        Some(Symbols::Named(symbols)) => symbols,
+        None if config.symbol.is_empty() && worlds.len() == 1 => return Ok(worlds),
+        None if config.symbol.is_empty() => {
+            return Err(
+                StageError::new(format!("the chain holds several underlyings: {}", all()))
+                    .hint("set `symbol` to the one to trade, or `symbols: all` to take each as a world"),
+            );
+        }
+        None => std::slice::from_ref(&config.symbol),
+    };
+    if let Some(unknown) = wanted
+        .iter()
+        .find(|symbol| worlds.iter().all(|world| world.symbol != **symbol))
+    {
+        return Err(
+            StageError::new(format!("the chain holds no `{unknown}`; it holds {}", all()))
+                .hint("set `symbol` to the one to trade"),
+        );
+    }
+    worlds.retain(|world| wanted.contains(&world.symbol));
+    Ok(worlds)
 }
 
 /// Pairs the partitions of chain and Greeks.
-fn pair(chain: &DataSet, greeks: &DataSet, symbol: &str) -> Result<Vec<(Partition, Partition)>, StageError> {
-    let by_path: BTreeMap<String, &Partition> = greeks.partitions.iter().map(|p| (p.key.path(), p)).collect();
+fn pair(
+    chain: &DataSet,
+    greeks: &BTreeMap<String, &Partition>,
+    symbol: &str,
+) -> Result<Vec<(Partition, Partition)>, StageError> {
     chain
         .partitions
         .iter()
         .filter(|partition| partition.key.symbol().is_ok_and(|of| of == symbol))
         .map(|partition| {
-            let greeks = by_path.get(&partition.key.path()).ok_or_else(|| {
+            let greeks = greeks.get(&partition.key.path()).ok_or_else(|| {
                 StageError::new(format!("the Greeks have no partition {}", partition.key.path()))
                     .hint("`greeks` must come from the very chain at `chain`")
             })?;
@@ -141,44 +191,67 @@ pub(super) fn days(chain: &RecordBatch, greeks: &RecordBatch) -> Result<Vec<Day>
     Ok(days)
 }
 
-/// The columns of all feature inputs.
-pub(super) fn features(context: &Context, symbol: &str) -> Result<Vec<FeatureColumn>, StageError> {
-    let mut columns: Vec<FeatureColumn> = Vec::new();
-    for input in context.list("features") {
-        let set = DataSet::open(input)?;
-        let symbols = set.symbols(&context.store)?;
-        let theirs = match symbols.as_slice() {
-            all if all.iter().any(|s| s == symbol) => symbol,
-            [only] => only,
-            all => {
-                return Err(
-                    StageError::new(format!("the features hold {}, but not `{symbol}`", all.join(", ")))
-                        .hint("give features of the underlying, or of one symbol alone"),
-                );
-            }
-        };
-        let Some(batch) = set.read_symbol(&context.store, theirs)? else {
-            continue;
-        };
-        let times = table::snapshot_times(&batch)?;
-        for field in batch.schema().fields() {
-            if is_key(field.name()) || *field.data_type() != DataType::Float64 {
-                continue;
-            }
-            if columns.iter().any(|column| column.name == *field.name()) {
-                return Err(
-                    StageError::new(format!("the feature `{}` comes from two inputs", field.name()))
-                        .hint("leave it out of one of the feature stages"),
-                );
-            }
-            let values = table::floats_or_nan(&batch, field.name())?;
-            columns.push(FeatureColumn {
-                name: field.name().clone(),
-                values: times.iter().copied().zip(values).collect(),
-            });
-        }
+/// The features at a port, with the symbols that each input holds.
+pub(super) struct Features {
+    sets: Vec<(DataSet, Vec<String>)>,
+}
+
+impl Features {
+    /// Those at `port`.
+    pub(super) fn open(context: &Context, port: &str) -> Result<Self, StageError> {
+        let sets = context.list(port).iter().map(|input| {
+            let set = DataSet::open(input)?;
+            let symbols = set.symbols(&context.store)?;
+            Ok((set, symbols))
+        });
+        Ok(Self {
+            sets: sets.collect::<Result<_, StageError>>()?,
+        })
     }
-    Ok(columns)
+
+    /// The columns for the world `symbol` among `worlds`: its own, or those of an input with one symbol that is no world's.
+    pub(super) fn of(
+        &self,
+        context: &Context,
+        symbol: &str,
+        worlds: &[String],
+    ) -> Result<Vec<FeatureColumn>, StageError> {
+        let mut columns: Vec<FeatureColumn> = Vec::new();
+        for (set, symbols) in &self.sets {
+            let theirs = match symbols.as_slice() {
+                all if all.iter().any(|s| s == symbol) => symbol,
+                all if all.iter().any(|s| worlds.contains(s)) => continue,
+                [only] => only,
+                all => {
+                    return Err(
+                        StageError::new(format!("the features hold {}, but not `{symbol}`", all.join(", ")))
+                            .hint("give features of the underlying, or of one symbol alone"),
+                    );
+                }
+            };
+            let Some(batch) = set.read_symbol(&context.store, theirs)? else {
+                continue;
+            };
+            let times = table::snapshot_times(&batch)?;
+            for field in batch.schema().fields() {
+                if is_key(field.name()) || *field.data_type() != DataType::Float64 {
+                    continue;
+                }
+                if columns.iter().any(|column| column.name == *field.name()) {
+                    return Err(
+                        StageError::new(format!("the feature `{}` comes from two inputs", field.name()))
+                            .hint("leave it out of one of the feature stages"),
+                    );
+                }
+                let values = table::floats_or_nan(&batch, field.name())?;
+                columns.push(FeatureColumn {
+                    name: field.name().clone(),
+                    values: times.iter().copied().zip(values).collect(),
+                });
+            }
+        }
+        Ok(columns)
+    }
 }
 
 /// The rate of the shortest tenor by date.

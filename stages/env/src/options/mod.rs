@@ -46,8 +46,11 @@ pub mod synthetic;
 mod tables;
 #[cfg(test)]
 mod tests;
+mod worlds;
 
-pub use build::{Built, Day, FeatureColumn, InMemory, MarketSource, PartStore, Piece, Quote, Settlements, build};
+pub use build::{
+    Built, Day, FeatureColumn, InMemory, MarketSource, PartStore, Piece, Quote, Settlements, build, build_worlds,
+};
 pub use config::{
     EpisodeLength, Fills, Leg, MarginConfig, OptionsConfig, QuoteKind, Right, Sizing, SlateConfig, SlateFeature,
     Strategy,
@@ -57,4 +60,6 @@ pub use reason::Reason;
 pub use reward::{CvarPenalty, QUANTITIES, RewardConfig, RewardKind};
 pub(crate) use stage::FAMILY;
 pub use stage::Options;
+pub(crate) use step::evaluation_episodes;
 pub use step::{Baseline, Ledger, OptionsEnv, Position, open};
+pub use worlds::{HeldOut, Symbols, WorldSet};

@@ -3,26 +3,31 @@
 use super::split::SnapshotRange;
 use crate::spec::Normalisation;
 
-/// Mean and standard deviation of each column of `raw` (`[T, width]`, NaN where there is no value) over `train`. The other
-/// elements of an observation, `rest` of them, have fixed scales and are left as they are.
-pub(crate) fn fit(raw: &[f32], width: usize, train: Option<SnapshotRange>, rest: usize, clip: f32) -> Normalisation {
+/// Mean and standard deviation of each column over training rows: of each world its raw rows (`[T, width]`, NaN where there is no value) and its training
+/// ranges. The other elements of an observation, `rest` of them, have fixed scales and are left as they are.
+pub(crate) fn fit(worlds: &[(&[f32], &[SnapshotRange])], width: usize, rest: usize, clip: f32) -> Normalisation {
     let mut offset = vec![0.0; width + rest];
     let mut scale = vec![1.0; width + rest];
-    if let Some(train) = train {
-        for column in 0..width {
-            let values = || {
-                (train.first..=train.last)
-                    .map(|t| f64::from(raw[t * width + column]))
+    for column in 0..width {
+        let values = || {
+            worlds.iter().flat_map(move |(raw, train)| {
+                train
+                    .iter()
+                    .flat_map(|range| range.first..=range.last)
+                    .map(move |t| f64::from(raw[t * width + column]))
                     .filter(|value| value.is_finite())
-            };
-            let n = values().count().max(1) as f64;
-            let mean = values().sum::<f64>() / n;
-            let deviation = (values().map(|value| (value - mean) * (value - mean)).sum::<f64>() / n).sqrt();
-            offset[column] = mean as f32;
-            // A column that does not move (a flag, a constant rate) is only shifted.
-            if deviation > 1e-6 * mean.abs().max(1e-6) {
-                scale[column] = deviation as f32;
-            }
+            })
+        };
+        let n = values().count() as f64;
+        if n == 0.0 {
+            continue;
+        }
+        let mean = values().sum::<f64>() / n;
+        let deviation = (values().map(|value| (value - mean) * (value - mean)).sum::<f64>() / n).sqrt();
+        offset[column] = mean as f32;
+        // A column that does not move (a flag, a constant rate) is only shifted.
+        if deviation > 1e-6 * mean.abs().max(1e-6) {
+            scale[column] = deviation as f32;
         }
     }
     Normalisation { offset, scale, clip }
@@ -51,7 +56,7 @@ mod tests {
     #[test]
     fn fits_on_training_alone() {
         let raw = [1.0, 7.0, 3.0, 7.0, f32::NAN, 7.0, 1000.0, 9.0];
-        let fitted = fit(&raw, 2, Some(SnapshotRange { first: 0, last: 2 }), 1, 5.0);
+        let fitted = fit(&[(&raw, &[SnapshotRange { first: 0, last: 2 }])], 2, 1, 5.0);
         assert_eq!(fitted.offset, [2.0, 7.0, 0.0]);
         assert_eq!(fitted.scale, [1.0, 1.0, 1.0]);
         assert_eq!(rows(&raw, 2, &fitted), [-1.0, 0.0, 1.0, 0.0, 0.0, 0.0, 5.0, 2.0]);

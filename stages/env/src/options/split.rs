@@ -1,6 +1,8 @@
 //! The split of the snapshots into training and test ranges.
 
 use super::config::OptionsConfig;
+use super::worlds::{HeldOut, Role};
+use crate::open_options::Split;
 use datasets::{Date, DateRange};
 use serde::{Deserialize, Serialize};
 use stages_core::StageError;
@@ -12,16 +14,38 @@ pub(crate) struct SnapshotRange {
     pub last: usize,
 }
 
-/// The snapshots of a market.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+/// The snapshots of a world.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Splits {
-    /// `None` where all snapshots are for testing.
-    pub train: Option<SnapshotRange>,
-    pub test: SnapshotRange,
+    /// Ranges in order; empty in a world that is held out.
+    pub train: Vec<SnapshotRange>,
+    /// `None` where nothing is held out for validation.
+    pub validation: Option<SnapshotRange>,
+    /// `None` in a world of which nothing is tested.
+    pub test: Option<SnapshotRange>,
 }
 
-/// Splits the snapshots of `dates`, of which the first `warm_up` have features without a value.
-pub(crate) fn split(dates: &[Date], warm_up: usize, config: &OptionsConfig) -> Result<Splits, StageError> {
+impl Splits {
+    /// All ranges, for checks.
+    pub(crate) fn ranges(&self) -> impl Iterator<Item = &SnapshotRange> {
+        self.train.iter().chain(&self.validation).chain(&self.test)
+    }
+
+    /// The ranges that a split runs over.
+    pub(crate) fn of(&self, split: Split) -> Vec<SnapshotRange> {
+        match split {
+            Split::Train => self.train.clone(),
+            Split::Validation => self.validation.into_iter().collect(),
+            Split::Test => self.test.into_iter().collect(),
+        }
+    }
+}
+
+/// Splits the snapshots of `dates` of a world, of which the first `warm_up` have features without a value.
+///
+/// Worlds that `test` or `validation` names are held out whole, or on the dates beside the names; dates without names are held out of every world.
+/// Training dates keep a distance to the dates that are held out; another world needs none.
+pub(crate) fn split(dates: &[Date], warm_up: usize, config: &OptionsConfig, role: Role) -> Result<Splits, StageError> {
     let usable = dates.len().saturating_sub(warm_up);
     if usable < 2 {
         return Err(StageError::new(format!(
@@ -35,53 +59,94 @@ pub(crate) fn split(dates: &[Date], warm_up: usize, config: &OptionsConfig) -> R
         let end = dates.partition_point(|&date| date <= range.to);
         (first + 1 < end).then(|| SnapshotRange { first, last: end - 1 })
     };
-    let end = dates[dates.len() - 1];
-    let test = match (config.test, config.train) {
-        (Some(test), _) => within(test).ok_or_else(|| too_few("test", test, dates, warm_up))?,
-        (None, Some(train)) => {
+    let found = |which: &str, range: DateRange| within(range).ok_or_else(|| too_few(which, range, dates, warm_up));
+    let everything = DateRange {
+        from: dates[0],
+        to: dates[dates.len() - 1],
+    };
+    let by_worlds = |held: &Option<HeldOut>| held.as_ref().is_some_and(|held| held.worlds.is_some());
+    let dates_of = |held: &Option<HeldOut>| held.as_ref().and_then(HeldOut::dates);
+    let (test_dates, validation_dates) = (dates_of(&config.test), dates_of(&config.validation));
+    let test = match (by_worlds(&config.test), test_dates, config.train) {
+        (true, range, _) if role.is_test => Some(found("test", range.unwrap_or(everything))?),
+        (true, ..) => None,
+        (false, Some(range), _) => Some(found("test", range)?),
+        (false, None, Some(train)) => {
             let rest = DateRange {
                 from: train.to.plus(days(config.purge) + 1),
-                to: end,
+                to: everything.to,
             };
-            within(rest).ok_or_else(|| too_few("test", rest, dates, warm_up))?
+            Some(found("test", rest)?)
         }
-        (None, None) => {
+        (false, None, None) => {
             let n = ((config.test_fraction * usable as f64).ceil() as usize).clamp(2, usable);
             // A day is not split: of several snapshots a day, all.
             let first = dates[dates.len() - n];
-            SnapshotRange {
+            Some(SnapshotRange {
                 first: dates.partition_point(|&date| date < first).max(warm_up),
                 last: dates.len() - 1,
-            }
+            })
         }
     };
-    let whole_range_is_tested = config.train.is_none() && test.first <= warm_up;
-    if whole_range_is_tested {
-        return Ok(Splits { train: None, test });
+    let validation = match (by_worlds(&config.validation), validation_dates) {
+        (true, range) if role.is_validation => Some(found("validate", range.unwrap_or(everything))?),
+        (false, Some(range)) if !role.is_test => Some(found("validate", range)?),
+        _ => None,
+    };
+    let nothing_to_train =
+        !by_worlds(&config.test) && config.train.is_none() && test.is_some_and(|test| test.first <= warm_up);
+    if nothing_to_train || role.is_test || role.is_validation {
+        return Ok(Splits {
+            train: Vec::new(),
+            validation,
+            test,
+        });
     }
-    let (before, after) = (
-        dates[test.first].plus(-days(config.purge)),
-        dates[test.last].plus(days(config.embargo)),
-    );
-    let wanted = config.train.unwrap_or(DateRange {
-        from: dates[0],
-        to: before,
+    let wanted = config.train.unwrap_or(match (by_worlds(&config.test), test) {
+        (false, Some(test)) => DateRange {
+            from: dates[0],
+            to: dates[test.first].plus(-1),
+        },
+        _ => everything,
     });
-    // Ranges that overlap were refused: training lies wholly on one side.
-    let kept = if wanted.from <= dates[test.first] {
-        DateRange {
-            from: wanted.from,
-            to: wanted.to.min(before.plus(-1)),
-        }
-    } else {
-        DateRange {
-            from: wanted.from.max(after.plus(1)),
-            to: wanted.to,
-        }
-    };
-    let train = within(kept).ok_or_else(|| too_few("train", kept, dates, warm_up))?;
+    // Held out of the other worlds as well, where they have dates.
+    let tested = test.map(|test| DateRange {
+        from: dates[test.first],
+        to: dates[test.last],
+    });
+    let mut left = vec![wanted];
+    for held in [tested.or(test_dates), validation_dates].into_iter().flatten() {
+        let (before, after) = (
+            held.from.plus(-days(config.purge) - 1),
+            held.to.plus(days(config.embargo) + 1),
+        );
+        left = left
+            .into_iter()
+            .flat_map(|range| {
+                let early = DateRange {
+                    to: range.to.min(before),
+                    ..range
+                };
+                let late = DateRange {
+                    from: range.from.max(after),
+                    ..range
+                };
+                [early, late].into_iter().filter(|range| range.from <= range.to)
+            })
+            .collect();
+    }
+    let train: Vec<SnapshotRange> = left.iter().filter_map(|&range| within(range)).collect();
+    if train.is_empty() {
+        return Err(too_few(
+            "train",
+            left.first().copied().unwrap_or(wanted),
+            dates,
+            warm_up,
+        ));
+    }
     Ok(Splits {
-        train: Some(train),
+        train,
+        validation,
         test,
     })
 }
@@ -104,30 +169,45 @@ fn too_few(which: &str, range: DateRange, dates: &[Date], warm_up: usize) -> Sta
 
 #[cfg(test)]
 mod tests {
+    use super::super::worlds::WorldSet;
     use super::*;
 
     fn daily(n: i32) -> Vec<Date> {
         (0..n).map(Date).collect()
     }
 
+    fn split(dates: &[Date], warm_up: usize, config: &OptionsConfig) -> Result<Splits, StageError> {
+        super::split(dates, warm_up, config, Role::default())
+    }
+
+    fn held(from: i32, to: i32) -> Option<HeldOut> {
+        Some(HeldOut::from(dates(from, to)))
+    }
+
+    fn dates(from: i32, to: i32) -> DateRange {
+        DateRange {
+            from: Date(from),
+            to: Date(to),
+        }
+    }
+
+    fn range(first: usize, last: usize) -> SnapshotRange {
+        SnapshotRange { first, last }
+    }
+
     #[test]
     fn fractions_leave_a_purge() {
         let config = OptionsConfig::default();
         let splits = split(&daily(110), 10, &config).unwrap();
-        assert_eq!(splits.test, SnapshotRange { first: 85, last: 109 });
+        assert_eq!(splits.test, Some(range(85, 109)));
         // 74 is the last one more than ten days before 85.
-        assert_eq!(splits.train, Some(SnapshotRange { first: 10, last: 74 }));
+        assert_eq!(splits.train, [range(10, 74)]);
         let all = OptionsConfig {
             test_fraction: 1.0,
             ..config
         };
-        assert_eq!(
-            split(&daily(110), 10, &all).unwrap(),
-            Splits {
-                train: None,
-                test: SnapshotRange { first: 10, last: 109 }
-            }
-        );
+        let splits = split(&daily(110), 10, &all).unwrap();
+        assert_eq!((splits.train.len(), splits.test), (0, Some(range(10, 109))));
     }
 
     #[test]
@@ -139,53 +219,91 @@ mod tests {
         };
         let splits = split(&dates, 0, &config).unwrap();
         // A quarter would begin at snapshot 82, on the day of snapshots 80 to 83.
-        assert_eq!(splits.test, SnapshotRange { first: 80, last: 109 });
-        assert_eq!(splits.train, Some(SnapshotRange { first: 0, last: 79 }));
+        assert_eq!(splits.test, Some(range(80, 109)));
+        assert_eq!(splits.train, [range(0, 79)]);
     }
 
     #[test]
     fn ranges_are_purged_and_embargoed() {
-        let range = |from, to| {
-            Some(DateRange {
-                from: Date(from),
-                to: Date(to),
-            })
-        };
         let config = OptionsConfig {
-            train: range(0, 49),
-            test: range(50, 80),
+            train: Some(dates(0, 49)),
+            test: held(50, 80),
             purge: 3,
             embargo: 5,
             ..OptionsConfig::default()
         };
-        let splits = split(&daily(100), 0, &config).unwrap();
-        assert_eq!(splits.train, Some(SnapshotRange { first: 0, last: 46 }));
+        let found = split(&daily(100), 0, &config).unwrap();
+        assert_eq!(found.train, [range(0, 46)]);
         let late = OptionsConfig {
-            train: range(81, 99),
+            train: Some(dates(81, 99)),
             ..config.clone()
         };
-        assert_eq!(
-            split(&daily(100), 0, &late).unwrap().train,
-            Some(SnapshotRange { first: 86, last: 99 })
-        );
+        assert_eq!(split(&daily(100), 0, &late).unwrap().train, [range(86, 99)]);
         let after = OptionsConfig {
             test: None,
             ..config.clone()
         };
-        assert_eq!(
-            split(&daily(100), 0, &after).unwrap().test,
-            SnapshotRange { first: 53, last: 99 }
-        );
+        assert_eq!(split(&daily(100), 0, &after).unwrap().test, Some(range(53, 99)));
         let overlap = OptionsConfig {
-            train: range(0, 50),
+            train: Some(dates(0, 50)),
             ..config.clone()
         };
         assert_eq!(overlap.validate().unwrap_err().field, "test");
         let none = OptionsConfig {
-            test: range(200, 300),
-            ..config
+            test: held(200, 300),
+            ..config.clone()
         };
         assert!(split(&daily(100), 0, &none).is_err());
         assert!(split(&daily(100), 99, &OptionsConfig::default()).is_err());
+        // Validation dates in the midst of training leave a part on either side.
+        let validated = OptionsConfig {
+            validation: held(20, 29),
+            ..config
+        };
+        let found = split(&daily(100), 0, &validated).unwrap();
+        assert_eq!(found.validation, Some(range(20, 29)));
+        assert_eq!(found.train, [range(0, 16), range(35, 46)]);
+    }
+
+    #[test]
+    fn worlds_are_held_out_whole_or_on_dates() {
+        let config = OptionsConfig {
+            test: Some(HeldOut {
+                worlds: Some(WorldSet::Number(1)),
+                ..HeldOut::default()
+            }),
+            purge: 3,
+            embargo: 5,
+            ..OptionsConfig::default()
+        };
+        let of = |config: &OptionsConfig, role| super::split(&daily(100), 10, config, role).unwrap();
+        let (tested, validated) = (
+            Role {
+                is_test: true,
+                ..Role::default()
+            },
+            Role {
+                is_validation: true,
+                ..Role::default()
+            },
+        );
+        let found = of(&config, tested);
+        assert_eq!((found.train.len(), found.test), (0, Some(range(10, 99))));
+        let found = of(&config, Role::default());
+        assert_eq!((found.train, found.test), (vec![range(10, 99)], None));
+        // Dates of the test worlds are held out of training in the others as well.
+        let mut dated = config.clone();
+        dated.test.as_mut().unwrap().from = Some(Date(80));
+        assert_eq!(of(&dated, tested).test, Some(range(80, 99)));
+        assert_eq!(of(&dated, Role::default()).train, [range(10, 76)]);
+        let with_validation = OptionsConfig {
+            validation: config.test.clone(),
+            ..config
+        };
+        let found = of(&with_validation, validated);
+        assert_eq!(
+            (found.validation, found.test, found.train.len()),
+            (Some(range(10, 99)), None, 0)
+        );
     }
 }

@@ -1,8 +1,10 @@
 //! The stage kind `env/options`.
 
-use super::build::{Chain, Day, MarketSource, PartSnapshots, PartStore, Piece, Settlements, build, part_snapshots};
+use super::build::{
+    Chain, Day, MarketSource, PartSnapshots, PartStore, Piece, Settlements, build_worlds, part_snapshots,
+};
 use super::config::{OptionsConfig, QuoteKind};
-use super::inputs::{NEEDED_GREEKS, days, features, is_key, parts, rates};
+use super::inputs::{Features, NEEDED_GREEKS, WorldInput, days, is_key, rates, worlds};
 use super::listed::Listed;
 use bytes::Bytes;
 use cache::{ArtifactBuilder, BlobRef, Store};
@@ -35,30 +37,38 @@ const fn input(name: &'static str, ty: PortType, optional: bool, list: bool, doc
 impl StageKind for Options {
     type Config = OptionsConfig;
     const NAME: &'static str = "env/options";
-    const VERSION: u32 = 3;
-    const ABOUT: &'static str = "trading option strategies on one underlying, by look-up in precomputed tables";
+    const VERSION: u32 = 4;
+    const ABOUT: &'static str =
+        "trading option strategies on an underlying, in one market or many, by look-up in precomputed tables";
     const PORTS: Ports = Ports {
         inputs: &[
             input(
                 "chain",
                 PortType::OptionChain,
                 false,
-                false,
-                "quotes, best with implied volatility and forwards",
+                true,
+                "quotes, best with implied volatility and forwards; one chain or several, of different underlyings",
             ),
             input(
                 "greeks",
                 PortType::Greeks,
                 false,
-                false,
-                "Greeks of the same chain, row by row",
+                true,
+                "Greeks of the same chains, row by row",
             ),
             input(
                 "features",
                 PortType::Features,
                 true,
                 true,
-                "market features; of the underlying, or of one symbol alone",
+                "market features; of the underlyings, or of one symbol alone",
+            ),
+            input(
+                "hidden",
+                PortType::Features,
+                true,
+                true,
+                "features that no policy sees, by which oracles decide",
             ),
             input(
                 "rates",
@@ -108,10 +118,12 @@ impl StageKind for Options {
                 );
             }
         }
+        // Of several chains, each has features of the same names.
+        let one_chain = plan.inputs.get("chain").is_none_or(|chains| chains.len() < 2);
         let mut seen = BTreeSet::new();
         for features in plan.inputs.get("features").into_iter().flatten() {
             for column in features.columns.iter().flatten().filter(|name| !is_key(name)) {
-                if !seen.insert(column) {
+                if !seen.insert(column) && one_chain {
                     return Err(
                         ConfigProblem::new("", format!("the feature `{column}` comes from two inputs"))
                             .hint("leave it out of one of the feature stages"),
@@ -124,56 +136,81 @@ impl StageKind for Options {
 
     fn run(&self, config: &OptionsConfig, context: &Context) -> Result<Outputs, StageError> {
         let given = context.given();
-        let chain = DataSet::open(context.input("chain")?)?;
-        let (symbol, parts) = parts(config, &given, &chain)?;
-        let listed = Listed::new(config, &chain.meta, &symbol)?;
-        for message in &listed.warnings {
-            context.events.emit(StageEvent::Warning {
-                message: message.clone(),
-                hint: None,
+        let worlds = worlds(config, &given)?;
+        let symbols: Vec<String> = worlds.iter().map(|world| world.symbol.clone()).collect();
+        let (features, hidden) = (Features::open(context, "features")?, Features::open(context, "hidden")?);
+        let rates = rates(&given)?;
+        let actions = corporate_actions::open(&given, "actions")?;
+        let all: usize = worlds.iter().map(|world| world.parts.len()).sum();
+        let read = AtomicU64::new(0);
+        let mut listings = Vec::with_capacity(worlds.len());
+        for world in &worlds {
+            let listed = Listed::new(config, &world.chain.meta, &world.symbol)?;
+            for message in &listed.warnings {
+                context.events.emit(StageEvent::Warning {
+                    message: message.clone(),
+                    hint: None,
+                });
+            }
+            listings.push(listed);
+        }
+        let mut sources = Vec::with_capacity(worlds.len());
+        for (world, listed) in worlds.iter().zip(&listings) {
+            let read = &read;
+            let read_part = move |part: usize| -> Result<Vec<Day>, StageError> {
+                context.check_cancelled()?;
+                let (chain, greeks) = &world.parts[part];
+                context.progress(
+                    read.fetch_add(1, Ordering::Relaxed).min(all as u64),
+                    Some(all as u64),
+                    format!("reading {} {}", world.symbol, chain.key.range.from),
+                );
+                let mut days =
+                    days(&chain.read(&context.store)?, &greeks.read(&context.store)?).map_err(|err| StageError {
+                        message: format!("{}: {}", chain.key.path(), err.message),
+                        ..err
+                    })?;
+                listed.keep(&mut days);
+                Ok(days)
+            };
+            sources.push(MarketSource {
+                settlements: settlements(&world.chain, &context.store, &world.symbol, listed)?,
+                features: features.of(context, &world.symbol, &symbols)?,
+                hidden: hidden.of(context, &world.symbol, &symbols)?,
+                rates: rates.clone(),
+                actions: actions.clone(),
+                multiplier: listed.multiplier,
+                left_out: listed.left_out.clone(),
+                parts: names(world),
+                read: Box::new(read_part),
+                symbol: world.symbol.clone(),
             });
         }
-        let multiplier = listed.multiplier;
-        let read = |part: usize| -> Result<Vec<Day>, StageError> {
-            context.check_cancelled()?;
-            let (chain, greeks) = &parts[part];
-            context.progress(
-                part as u64,
-                Some(parts.len() as u64),
-                format!("reading {symbol} {}", chain.key.range.from),
-            );
-            let mut days =
-                days(&chain.read(&context.store)?, &greeks.read(&context.store)?).map_err(|err| StageError {
-                    message: format!("{}: {}", chain.key.path(), err.message),
-                    ..err
-                })?;
-            listed.keep(&mut days);
-            Ok(days)
-        };
-        let source = MarketSource {
-            settlements: settlements(&chain, &context.store, &symbol, &listed)?,
-            features: features(context, &symbol)?,
-            rates: rates(&given)?,
-            actions: corporate_actions::open(&given, "actions")?,
-            multiplier,
-            left_out: listed.left_out.clone(),
-            parts: parts.iter().map(|(chain, _)| chain.key.name()).collect(),
-            read: Box::new(read),
-            symbol: symbol.clone(),
-        };
-        let built = build(&source, config, &InStore { parts: &parts, context })?;
+        let stores: Vec<InStore<'_>> = worlds
+            .iter()
+            .map(|world| InStore {
+                parts: &world.parts,
+                context,
+            })
+            .collect();
+        let pairs: Vec<_> = sources.iter().zip(&stores).collect();
+        let built = build_worlds(&pairs, config)?;
         for note in built.notes {
             context.log(note);
         }
         for message in built.warnings {
             context.events.emit(StageEvent::Warning { message, hint: None });
         }
+        let mut contracts = serde_json::Map::new();
+        for (symbol, listed) in symbols.iter().zip(&listings) {
+            contracts.insert(symbol.clone(), serde_json::json!(listed.contracts));
+        }
         let meta = serde_json::json!({
             "family": FAMILY,
-            "format": 3,
-            "symbol": symbol,
-            "multiplier": multiplier,
-            "contracts": listed.contracts,
+            "format": 4,
+            "worlds": symbols,
+            "multiplier": listings[0].multiplier,
+            "contracts": contracts,
         });
         let mut builder = ArtifactBuilder::new(&context.store, PortType::Env.name(), meta);
         for (path, blob) in built.files {
@@ -183,35 +220,45 @@ impl StageKind for Options {
     }
 
     fn cached_share(&self, config: &OptionsConfig, given: &Given<'_>) -> Result<Option<Share>, StageError> {
-        let chain = DataSet::open(given.input("chain")?)?;
-        let (symbol, parts) = parts(config, given, &chain)?;
-        let listed = Listed::new(config, &chain.meta, &symbol)?;
-        let source = MarketSource {
-            multiplier: 0.0,
-            settlements: settlements(&chain, given.store, &symbol, &listed)?,
-            left_out: listed.left_out,
-            symbol,
-            features: Vec::new(),
-            rates: rates(given)?,
-            actions: corporate_actions::open(given, "actions")?,
-            parts: parts.iter().map(|(chain, _)| chain.key.name()).collect(),
-            read: Box::new(|_| Err(not_cached())),
-        };
-        let memo = MemoOnly {
-            parts: &parts,
-            given,
-            histories: AtomicU64::new(0),
-        };
-        let snapshots: Vec<PartSnapshots> = (0..parts.len())
-            .map_while(|part| part_snapshots(&source, config, &memo, part).ok())
-            .collect();
-        // It ends at the first part that is not in the memo, with those before it counted.
-        if let Ok(chain) = Chain::new(&source, config, snapshots) {
-            let _ = chain.histories(&source, config, &memo);
+        let worlds = worlds(config, given)?;
+        let (rates, actions) = (rates(given)?, corporate_actions::open(given, "actions")?);
+        let (mut cached, mut all) = (0, 0);
+        for world in &worlds {
+            let listed = Listed::new(config, &world.chain.meta, &world.symbol)?;
+            let source = MarketSource {
+                multiplier: 0.0,
+                settlements: settlements(&world.chain, given.store, &world.symbol, &listed)?,
+                left_out: listed.left_out,
+                symbol: world.symbol.clone(),
+                features: Vec::new(),
+                hidden: Vec::new(),
+                rates: rates.clone(),
+                actions: actions.clone(),
+                parts: names(world),
+                read: Box::new(|_| Err(not_cached())),
+            };
+            let memo = MemoOnly {
+                parts: &world.parts,
+                given,
+                histories: AtomicU64::new(0),
+            };
+            let snapshots: Vec<PartSnapshots> = (0..world.parts.len())
+                .map_while(|part| part_snapshots(&source, config, &memo, part).ok())
+                .collect();
+            // It ends at the first part that is not in the memo, with those before it counted.
+            if let Ok(chain) = Chain::new(&source, config, snapshots) {
+                let _ = chain.histories(&source, config, &memo);
+            }
+            cached += memo.histories.into_inner();
+            all += world.parts.len() as u64;
         }
-        let cached = memo.histories.into_inner();
-        Ok(Some(Share::new("partitions", cached, parts.len() as u64)))
+        Ok(Some(Share::new("partitions", cached, all)))
     }
+}
+
+/// The names of a world's parts.
+fn names(world: &WorldInput) -> Vec<String> {
+    world.parts.iter().map(|(chain, _)| chain.key.name()).collect()
 }
 
 /// The settlements of a chain's contracts: at instants where it has several snapshots a day.

@@ -154,6 +154,7 @@ impl SyntheticMarket {
             multiplier: 100.0,
             left_out: Default::default(),
             features: self.features.clone(),
+            hidden: Vec::new(),
             rates: self.rates.clone(),
             actions: Vec::new(),
             settlements: self.settlements.clone(),

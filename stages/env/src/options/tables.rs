@@ -1,11 +1,11 @@
 //! The format of an environment's tables: Arrow IPC files, which are mapped and looked up in place.
 //!
-//! `env.json` holds configuration, observation and actions by name, normalisation, train and test ranges, and the names of the
-//! parts. A part is a stretch of snapshots, as long as a partition of the chain, and has a directory of two files:
+//! `env.json` holds configuration, observation and actions by name, normalisation, and of each world the ranges of its splits and the names of its
+//! parts. A part is a stretch of snapshots of a world, as long as a partition of the chain, and has a directory of two files:
 //!
 //! | file | holds |
 //! | --- | --- |
-//! | `snapshots.arrow` | a row for each snapshot: date (and instant, where there are several a day), underlying, rate, raw market features `[F]`, contracts on the slate `[K]` (indices of the part's list, -1 for an empty slot), call and put at the money by maturity, raw slate features `[K, G]` |
+//! | `snapshots.arrow` | a row for each snapshot: date (and instant, where there are several a day), underlying, rate, raw market features `[F]`, contracts on the slate `[K]` (indices of the part's list, -1 for an empty slot), call and put at the money by maturity, raw slate features `[K, G]`, and the features that are not observed `[H]` |
 //! | `paths.arrow` | a row for each contract of the part: its terms (and instant of settlement, likewise), its first snapshot there, its quote history (an entry of 8 values, [`Entry`], is one cache line), and its last volatility and time value for the next part |
 //!
 //! So a day more changes the files of its own part and `env.json`. [`build`](super::build) writes them, [`step`](super::step) reads
@@ -94,17 +94,26 @@ impl Entry {
 /// The contents of `env.json`.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(crate) struct Spec {
-    pub symbol: String,
     pub multiplier: f64,
     pub config: OptionsConfig,
+    pub env: EnvSpec,
+    pub worlds: Vec<World>,
+    /// The names of the features that are not observed.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub hidden: Vec<String>,
+}
+
+/// A world: the snapshots of one underlying. Snapshots are numbered from its first one.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub(crate) struct World {
+    pub symbol: String,
     /// The first snapshot at which every market feature has had a value.
     pub warm_up: usize,
     pub splits: Splits,
-    pub env: EnvSpec,
     /// The directories of the parts, in order.
     pub parts: Vec<String>,
     /// The adjustments for corporate actions, in order.
-    #[serde(default)]
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub adjustments: Vec<Adjustment>,
 }
 
@@ -145,6 +154,8 @@ pub(crate) struct SnapshotRows {
     pub at_the_money: Vec<i32>,
     /// `[T, K, G]`.
     pub slate_features: Vec<f32>,
+    /// `[T, H]`: features that are not observed.
+    pub hidden: Vec<f32>,
 }
 
 impl SnapshotRows {
@@ -166,12 +177,11 @@ impl SnapshotRows {
             let width = values.len() / t;
             columns.push((name, ipc::matrix::<Int32Type>(values, width)?));
         }
-        let width = self.slate_features.len() / t;
-        if width > 0 {
-            columns.push((
-                "slate_features",
-                ipc::matrix::<Float32Type>(self.slate_features, width)?,
-            ));
+        for (name, values) in [("slate_features", self.slate_features), ("hidden", self.hidden)] {
+            let width = values.len() / t;
+            if width > 0 {
+                columns.push((name, ipc::matrix::<Float32Type>(values, width)?));
+            }
         }
         ipc::write(columns)
     }

@@ -7,9 +7,10 @@ use super::part_store::PartStore;
 use super::snapshots::{ContractKey, PartSnapshots};
 use crate::actions::ActionSpace;
 use crate::options::config::OptionsConfig;
-use crate::options::split::split;
+use crate::options::split::{SnapshotRange, split};
 use crate::options::strategies::Strategies;
-use crate::options::tables::{SPEC, SnapshotRows, Spec, part_files};
+use crate::options::tables::{SPEC, SnapshotRows, Spec, World, part_files};
+use crate::options::worlds::{Role, roles};
 use crate::options::{normalise, observation};
 use crate::spec::EnvSpec;
 use datasets::{Date, SnapshotTime};
@@ -30,16 +31,129 @@ pub struct Built<F> {
     pub warnings: Vec<String>,
 }
 
-/// Builds the tables.
+/// Builds the tables of one world.
 ///
 /// # Errors
-/// When the data cannot make an environment: no snapshots, a feature without any value, no training dates.
+/// Those of [`build_worlds`].
 pub fn build<S: PartStore>(
     source: &MarketSource<'_>,
     config: &OptionsConfig,
     store: &S,
 ) -> Result<Built<S::File>, StageError> {
+    build_worlds(&[(source, store)], config)
+}
+
+/// Builds the tables of worlds, each from its source with its own store of pieces; the worlds side by side.
+///
+/// # Errors
+/// When the data cannot make an environment: no snapshots, a feature without any value, no training dates, worlds that differ in their multiplier or their
+/// features.
+pub fn build_worlds<S: PartStore>(
+    sources: &[(&MarketSource<'_>, &S)],
+    config: &OptionsConfig,
+) -> Result<Built<S::File>, StageError> {
     let strategies = Strategies::new(config)?;
+    let symbols: Vec<String> = sources.iter().map(|(source, _)| source.symbol.clone()).collect();
+    let roles = roles(&symbols, config.test.as_ref(), config.validation.as_ref())?;
+    let several = sources.len() > 1;
+    let worlds: Vec<BuiltWorld<S::File>> = sources
+        .par_iter()
+        .zip(&roles)
+        .map(|((source, store), role)| {
+            let prefix = if several {
+                format!("{}/", source.symbol)
+            } else {
+                String::new()
+            };
+            world(source, config, *role, *store, &prefix).map_err(|err| match several {
+                true => StageError {
+                    message: format!("{}: {}", source.symbol, err.message),
+                    ..err
+                },
+                false => err,
+            })
+        })
+        .collect::<Result<_, StageError>>()?;
+    let Some(((first, store), (one, others))) = sources.first().copied().zip(worlds.split_first()) else {
+        return Err(StageError::new("there is no world"));
+    };
+    for ((other, _), world) in sources.iter().skip(1).zip(others) {
+        let unlike = if world.observed != one.observed || world.hidden != one.hidden {
+            "other features"
+        } else if other.multiplier != first.multiplier {
+            "another multiplier"
+        } else if other.settlements.are_instants() != first.settlements.are_instants() {
+            "another number of snapshots a day"
+        } else {
+            continue;
+        };
+        return Err(
+            StageError::new(format!("`{}` has {unlike} than `{}`", other.symbol, first.symbol))
+                .hint("worlds of one environment are alike; make an environment of each kind"),
+        );
+    }
+    let width = one.observed.len()
+        + 2 * config.slate.maturities.len() * config.slate.deltas.len() * config.slate.features.len();
+    let rest = observation::account_width(config);
+    let fitted: Vec<(&[f32], &[SnapshotRange])> = worlds
+        .iter()
+        .map(|world| (world.shown.as_slice(), world.world.splits.train.as_slice()))
+        .collect();
+    let spec = Spec {
+        multiplier: first.multiplier,
+        config: config.clone(),
+        env: EnvSpec {
+            name: "options".to_owned(),
+            observation: observation::names(&one.observed, config),
+            action_space: ActionSpace::Discrete {
+                names: strategies.names,
+                masked: true,
+            },
+            normalisation: Some(normalise::fit(&fitted, width, rest, config.clip)),
+        },
+        hidden: one.hidden.clone(),
+        worlds: worlds.iter().map(|world| world.world.clone()).collect(),
+    };
+    let mut built = Built {
+        files: vec![(SPEC.to_owned(), store.file(spec.encode()?)?)],
+        notes: Vec::new(),
+        warnings: Vec::new(),
+    };
+    for world in worlds {
+        let prefix = if several {
+            format!("{}: ", world.world.symbol)
+        } else {
+            String::new()
+        };
+        let prefixed = |line: String| format!("{prefix}{line}");
+        built.files.extend(world.files);
+        built.notes.extend(world.notes.into_iter().map(prefixed));
+        built.warnings.extend(world.warnings.into_iter().map(prefixed));
+    }
+    Ok(built)
+}
+
+/// A world's tables.
+struct BuiltWorld<F> {
+    world: World,
+    /// The names of the market features, and of those that are not observed.
+    observed: Vec<String>,
+    hidden: Vec<String>,
+    /// What is observed of market and slate, raw `[T, F + K G]`.
+    shown: Vec<f32>,
+    files: Vec<(String, F)>,
+    notes: Vec<String>,
+    warnings: Vec<String>,
+}
+
+/// Builds the tables of a world, its parts in directories whose names begin with `prefix`.
+fn world<S: PartStore>(
+    source: &MarketSource<'_>,
+    config: &OptionsConfig,
+    role: Role,
+    store: &S,
+    prefix: &str,
+) -> Result<BuiltWorld<S::File>, StageError> {
     let (mut notes, mut warnings) = (Vec::new(), Vec::new());
     let parts: Vec<PartSnapshots> = (0..source.parts.len())
         .into_par_iter()
@@ -85,38 +199,29 @@ pub fn build<S: PartStore>(
     check_rates(source, times, config.max_rates_age_days)?;
     warnings.extend(late_settlements(&chain, source));
     let (features, warm_up) = market_features(&source.features, times, config.max_gaps, &mut warnings)?;
-    let splits = split(dates, warm_up, config)?;
+    // They are for judgement, and may begin late.
+    let (hidden, _) = market_features(&source.hidden, times, config.max_gaps, &mut warnings)?;
+    let splits = split(dates, warm_up, config, role)?;
 
     let snapshots = || chain.parts.iter().flat_map(|part| &part.snapshots);
-    let f = source.features.len();
-    let width = f + 2 * config.slate.maturities.len() * config.slate.deltas.len() * config.slate.features.len();
-    let mut shown = Vec::with_capacity(dates.len() * width);
+    let (f, h) = (source.features.len(), source.hidden.len());
+    let mut shown = Vec::new();
     for (t, snapshot) in snapshots().enumerate() {
         shown.extend(&features[t * f..(t + 1) * f]);
         shown.extend(&snapshot.features);
     }
-    let feature_names: Vec<String> = source.features.iter().map(|feature| feature.name.clone()).collect();
-    let rest = observation::account_width(config);
-    let parts: Vec<String> = chain.numbers.iter().map(|&part| source.parts[part].clone()).collect();
-    let spec = Spec {
+    let world = World {
         symbol: source.symbol.clone(),
-        multiplier: source.multiplier,
-        config: config.clone(),
         warm_up,
         splits,
-        env: EnvSpec {
-            name: "options".to_owned(),
-            observation: observation::names(&feature_names, config),
-            action_space: ActionSpace::Discrete {
-                names: strategies.names,
-                masked: true,
-            },
-            normalisation: Some(normalise::fit(&shown, width, splits.train, rest, config.clip)),
-        },
-        parts,
+        parts: chain
+            .numbers
+            .iter()
+            .map(|&part| format!("{prefix}{}", source.parts[part]))
+            .collect(),
         adjustments: chain.adjustments.clone(),
     };
-    for adjustment in spec
+    for adjustment in world
         .adjustments
         .iter()
         .filter(|adjustment| adjustment.changes_contracts())
@@ -137,26 +242,33 @@ pub fn build<S: PartStore>(
         slots - empty,
         chain.listings.iter().map(own).sum::<usize>(),
     ));
-    let mut files = vec![(SPEC.to_owned(), store.file(spec.encode()?)?)];
+    let mut files = Vec::new();
     for (i, (range, history)) in chain.ranges().into_iter().zip(histories).enumerate() {
-        let [snapshots, paths] = part_files(&spec.parts[i]);
-        let features = &features[range.start * f..range.end * f];
-        let rows = rows(&chain.parts[i], &chain.listings[i], &chain.rate[range], features);
+        let [snapshots, paths] = part_files(&world.parts[i]);
+        let mut rows = rows(&chain.parts[i], &chain.listings[i]);
+        rows.rate = chain.rate[range.clone()].to_vec();
+        rows.features = features[range.start * f..range.end * f].to_vec();
+        rows.hidden = hidden[range.start * h..range.end * h].to_vec();
         files.push((snapshots, store.file(rows.encode()?)?));
         files.push((paths, history));
     }
-    Ok(Built { files, notes, warnings })
+    let names = |columns: &[FeatureColumn]| columns.iter().map(|column| column.name.clone()).collect();
+    Ok(BuiltWorld {
+        world,
+        observed: names(&source.features),
+        hidden: names(&source.hidden),
+        shown,
+        files,
+        notes,
+        warnings,
+    })
 }
 
-/// The snapshots of a part as columns.
-fn rows(part: &PartSnapshots, listing: &Listing, rate: &[f64], features: &[f32]) -> SnapshotRows {
+/// The snapshots of a part as columns; rates and features are yet to be given.
+fn rows(part: &PartSnapshots, listing: &Listing) -> SnapshotRows {
     let indices = listing.indices();
     let index = |key: Option<&ContractKey>| key.and_then(|key| indices.get(key)).map_or(-1, |&i| i as i32);
-    let mut rows = SnapshotRows {
-        rate: rate.to_vec(),
-        features: features.to_vec(),
-        ..SnapshotRows::default()
-    };
+    let mut rows = SnapshotRows::default();
     for snapshot in &part.snapshots {
         rows.dates.push(snapshot.date);
         rows.instants.extend(snapshot.instant);

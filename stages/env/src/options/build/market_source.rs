@@ -147,6 +147,8 @@ pub struct MarketSource<'a> {
     pub left_out: BTreeSet<String>,
     /// Market features.
     pub features: Vec<FeatureColumn>,
+    /// Features that are not observed.
+    pub hidden: Vec<FeatureColumn>,
     /// The shortest rate by date, ascending: continuously compounded, annual, decimal.
     pub rates: Vec<(Date, f64)>,
     /// The corporate actions by which held contracts are adjusted.

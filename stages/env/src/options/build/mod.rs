@@ -9,7 +9,7 @@ mod selection;
 mod settlements;
 mod snapshots;
 
-pub use assemble::{Built, build};
+pub use assemble::{Built, build, build_worlds};
 pub(super) use chain::{Chain, part_snapshots};
 pub use market_source::{Day, FeatureColumn, MarketSource, Quote};
 pub use part_store::{InMemory, PartStore, Piece};

@@ -11,7 +11,9 @@ use crate::actions::Actions;
 use crate::batch::{BatchEnv, StepBuffers};
 use crate::open_options::{OpenOptions, Split};
 use crate::options::order::Decision;
+use crate::options::split::SnapshotRange;
 use crate::options::strategies::Strategies;
+use crate::options::tables::{SPEC, Spec};
 use crate::ranges::{StepRows, View, for_ranges};
 use crate::saved_state::{StateReader, StateWriter};
 use crate::spec::EnvSpec;
@@ -42,6 +44,18 @@ pub fn open(store: &Store, artifact: &Artifact, options: &OpenOptions) -> Result
         Ok(Bytes::from_owner(store.blob(entry.blob)?))
     };
     OptionsEnv::from_files(file, options)
+}
+
+/// The number of evaluation episodes of a split in an artifact of `env/options`: one for each range of each world.
+///
+/// # Errors
+/// When the artifact is not one of `env/options`, or damaged.
+pub(crate) fn evaluation_episodes(store: &Store, artifact: &Artifact, split: Split) -> Result<usize, StageError> {
+    let entry = artifact
+        .entry(SPEC)
+        .ok_or_else(|| StageError::new(format!("the environment has no `{SPEC}`")))?;
+    let spec = Spec::decode(&store.blob(entry.blob)?)?;
+    Ok(spec.worlds.iter().map(|world| world.splits.of(split).len()).sum())
 }
 
 /// A range of environments and the rows that they write.
@@ -85,21 +99,25 @@ impl OptionsEnv {
             return Err(StageError::new("cannot open 0 environments"));
         }
         let tables = Tables::open(file, options.normalise_as.as_ref())?;
-        let splits = tables.spec.splits;
-        let range = match options.split {
-            Split::Test => splits.test,
-            Split::Train => splits.train.ok_or_else(|| {
-                StageError::new("this environment has no training dates, only test dates")
-                    .hint("set test_fraction below 1, or give `train` and `test`")
-            })?,
-        };
+        let ranges = tables.ranges(options.split);
+        if ranges.is_empty() {
+            let (what, hint) = match options.split {
+                Split::Train => (
+                    "no training dates, only test dates",
+                    "set test_fraction below 1, or give `train` and `test`",
+                ),
+                Split::Validation => ("no validation data", "give `validation: { worlds: 8 }`, or dates"),
+                Split::Test => ("no test data", "give `test`, or test_fraction"),
+            };
+            return Err(StageError::new(format!("this environment has {what}")).hint(hint));
+        }
         let config = tables.spec.config.clone();
         let clip = tables.spec.env.normalisation.as_ref().map_or(config.clip, |n| n.clip);
         let stepper = Stepper::new(Market {
             strategies: Strategies::new(&config)?,
             multiplier: tables.spec.multiplier,
             clip,
-            range,
+            ranges,
             split: options.split,
             seed: options.seed,
             tables,
@@ -199,28 +217,54 @@ impl OptionsEnv {
         self.states.accounts[i].t as usize
     }
 
-    /// Steps from the start of a test episode to its end.
-    pub fn test_steps(&self) -> usize {
-        let test = self.stepper.market.tables.spec.splits.test;
-        test.last - test.first
+    /// The number of evaluation episodes of the split that it was opened with: environment i runs the i-th, and then again from the first on.
+    pub fn evaluation_episodes(&self) -> usize {
+        self.stepper.market.ranges.len()
     }
 
-    /// The snapshots of a test episode, and the days that they are on.
-    pub fn test_periods(&self) -> (usize, usize) {
-        let tables = &self.stepper.market.tables;
-        let test = tables.spec.splits.test;
-        let dates = &tables.dates[test.first..=test.last];
+    /// Steps from the start to the end of the evaluation episode of environment `i`.
+    pub fn test_steps(&self, i: usize) -> usize {
+        let range = self.evaluated(i);
+        range.last - range.first
+    }
+
+    /// The snapshots of the evaluation episode of environment `i`, and the days that they are on.
+    pub fn test_periods(&self, i: usize) -> (usize, usize) {
+        let range = self.evaluated(i);
+        let dates = &self.stepper.market.tables.dates[range.first..=range.last];
         (dates.len(), dates.chunk_by(|a, b| a == b).count())
+    }
+
+    fn evaluated(&self, i: usize) -> SnapshotRange {
+        let ranges = &self.stepper.market.ranges;
+        ranges[i % ranges.len()]
+    }
+
+    /// The symbol of the world that environment `i` is in.
+    pub fn world(&self, i: usize) -> &str {
+        let tables = &self.stepper.market.tables;
+        &tables.spec.worlds[tables.world_of(self.snapshot(i))].symbol
+    }
+
+    /// The symbols of all worlds.
+    pub fn worlds(&self) -> Vec<&str> {
+        let worlds = &self.stepper.market.tables.spec.worlds;
+        worlds.iter().map(|world| world.symbol.as_str()).collect()
+    }
+
+    /// The features that are not observed, where environment `i` is; NaN where one has no value. For oracles, never for policies.
+    pub fn hidden(&self, i: usize) -> &[f32] {
+        self.stepper.market.tables.hidden(self.snapshot(i))
+    }
+
+    /// The names of the features that are not observed.
+    pub fn hidden_names(&self) -> &[String] {
+        &self.stepper.market.tables.spec.hidden
     }
 
     /// Cash at the start of an episode.
     pub fn capital(&self) -> f64 {
         self.stepper.market.config.capital
-    }
-
-    /// The underlying's symbol.
-    pub fn symbol(&self) -> &str {
-        &self.stepper.market.tables.spec.symbol
     }
 
     /// Units of the underlying in a contract.

@@ -4,9 +4,11 @@
 //! contracts, numbers the contracts in the order of their first appearance, and normalises features, a few hundred bytes a day.
 
 use crate::ipc;
+use crate::open_options::Split;
 use crate::options::adjustment::Adjustment;
 use crate::options::normalise;
-use crate::options::tables::{DELIVERABLE, Entry, SETTLEMENT, SPEC, Spec, part_files};
+use crate::options::split::SnapshotRange;
+use crate::options::tables::{DELIVERABLE, Entry, SETTLEMENT, SPEC, Spec, World, part_files};
 use crate::spec::Normalisation;
 use arrow::array::{AsArray, RecordBatch};
 use arrow::buffer::ScalarBuffer;
@@ -16,6 +18,7 @@ use datasets::schema::SNAPSHOT;
 use datasets::{Date, SnapshotTime};
 use stages_core::StageError;
 use std::collections::{BTreeMap, HashMap};
+use std::ops::Range;
 
 /// The microseconds of a day.
 const DAY: f64 = 86_400e6;
@@ -37,9 +40,11 @@ pub(crate) struct Contract {
     pub settles: bool,
 }
 
-/// The open tables: T snapshots, K slots.
+/// The open tables: T snapshots, K slots. The worlds' snapshots follow one another.
 pub(crate) struct Tables {
     pub spec: Spec,
+    /// The first snapshot of each world.
+    starts: Vec<usize>,
     /// Days since 1970-01-01.
     pub dates: Vec<i32>,
     /// Microseconds since 1970 UTC; empty where there is one snapshot a day.
@@ -53,6 +58,8 @@ pub(crate) struct Tables {
     pub at_the_money: Vec<i32>,
     /// `[T, F + K G]`, normalised.
     pub rows: Vec<f32>,
+    /// `[T, H]`.
+    hidden: Vec<f32>,
     pub contracts: Vec<Contract>,
     /// The instant of settlement of each contract, likewise.
     settlements: Vec<i64>,
@@ -95,13 +102,17 @@ impl Tables {
         let slate = &spec.config.slate;
         let slots = 2 * slate.maturities.len() * slate.deltas.len();
         let mut reader = Reader::new(slots, 2 * slate.maturities.len());
-        reader.roots = (!spec.adjustments.is_empty()).then(Vec::new);
-        for part in &spec.parts {
-            let [snapshots, paths] = part_files(part);
-            reader.take(
-                &ipc::read(&snapshots, file(&snapshots)?)?,
-                &ipc::read(&paths, file(&paths)?)?,
-            )?;
+        let is_adjusted = spec.worlds.iter().any(|world| !world.adjustments.is_empty());
+        reader.roots = is_adjusted.then(Vec::new);
+        for world in &spec.worlds {
+            reader.begin_world();
+            for part in &world.parts {
+                let [snapshots, paths] = part_files(part);
+                reader.take(
+                    &ipc::read(&snapshots, file(&snapshots)?)?,
+                    &ipc::read(&paths, file(&paths)?)?,
+                )?;
+            }
         }
         let this = reader.finish(spec)?;
         this.check()?;
@@ -110,16 +121,47 @@ impl Tables {
 
     /// Refuses tables whose indices lead out of one another, so that no step can.
     fn check(&self) -> Result<(), StageError> {
-        let (t, n) = (self.dates.len(), self.contracts.len() as i32);
-        let splits = &self.spec.splits;
-        let fits = t > 0
+        let n = self.contracts.len() as i32;
+        let is_within = |(i, world): (usize, &World)| {
+            let snapshots = self.snapshots_of(i);
+            !snapshots.is_empty()
+                && world
+                    .splits
+                    .ranges()
+                    .all(|range| range.first < range.last && range.last < snapshots.len())
+        };
+        let fits = !self.dates.is_empty()
             && self.slate.iter().chain(&self.at_the_money).all(|&id| id < n)
-            && splits
-                .train
-                .iter()
-                .chain([&splits.test])
-                .all(|range| range.first < range.last && range.last < t);
+            && self.spec.worlds.iter().enumerate().all(is_within);
         if fits { Ok(()) } else { Err(mismatch()) }
+    }
+
+    /// The snapshots of world `i`.
+    pub(crate) fn snapshots_of(&self, i: usize) -> Range<usize> {
+        let end = self.starts.get(i + 1).copied().unwrap_or(self.dates.len());
+        self.starts[i]..end
+    }
+
+    /// The world that snapshot `t` is of.
+    pub(crate) fn world_of(&self, t: usize) -> usize {
+        self.starts.partition_point(|&start| start <= t).saturating_sub(1)
+    }
+
+    /// The ranges of a split over all worlds, numbered over all snapshots.
+    pub(crate) fn ranges(&self, split: Split) -> Vec<SnapshotRange> {
+        let of_world = |(world, &start): (&World, &usize)| {
+            world.splits.of(split).into_iter().map(move |range| SnapshotRange {
+                first: start + range.first,
+                last: start + range.last,
+            })
+        };
+        self.spec.worlds.iter().zip(&self.starts).flat_map(of_world).collect()
+    }
+
+    /// The features of snapshot `t` that are not observed.
+    pub(crate) fn hidden(&self, t: usize) -> &[f32] {
+        let width = self.spec.hidden.len();
+        &self.hidden[t * width..(t + 1) * width]
     }
 
     /// The tables at a snapshot.
@@ -222,6 +264,8 @@ fn mismatch() -> StageError {
 struct Reader {
     slots: usize,
     pairs: usize,
+    starts: Vec<usize>,
+    hidden: Vec<f32>,
     dates: Vec<i32>,
     instants: Vec<i64>,
     underlying: Vec<f64>,
@@ -247,6 +291,8 @@ impl Reader {
         Self {
             slots,
             pairs,
+            starts: Vec::new(),
+            hidden: Vec::new(),
             dates: Vec::new(),
             instants: Vec::new(),
             underlying: Vec::new(),
@@ -262,6 +308,12 @@ impl Reader {
             part_of: Vec::new(),
             parts: Vec::new(),
         }
+    }
+
+    /// The parts that follow are of another world, whose contracts are others.
+    fn begin_world(&mut self) {
+        self.starts.push(self.dates.len());
+        self.alive.clear();
     }
 
     /// Takes the next part.
@@ -308,6 +360,7 @@ impl Reader {
             None => Ok(Vec::new().into()),
         };
         let (ours, theirs) = (shown("features")?, shown("slate_features")?);
+        self.hidden.extend_from_slice(&shown("hidden")?);
         let (f, g) = (ours.len() / n, theirs.len() / n);
         for t in 0..n {
             self.raw.extend_from_slice(&ours[t * f..(t + 1) * f]);
@@ -442,18 +495,24 @@ impl Reader {
             }
             None => raw,
         };
+        if self.hidden.len() != dates.len() * spec.hidden.len() {
+            return Err(mismatch());
+        }
         let mut deliverables = Box::new([1.0; 256]);
         deliverables[..self.deliverables.len()].copy_from_slice(&self.deliverables);
         Ok(Tables {
             adjusted: adjusted(
                 &spec,
+                &self.starts,
                 dates.len(),
                 &self.contracts,
                 &self.deliverables,
                 self.roots.as_deref().unwrap_or_default(),
             )?,
-            accrual: accruals(&dates, &self.instants, &rate),
+            accrual: accruals(&self.starts, &dates, &self.instants, &rate),
             spec,
+            starts: self.starts,
+            hidden: self.hidden,
             dates,
             instants: self.instants,
             settlements: self.settlements,
@@ -472,15 +531,20 @@ impl Reader {
 /// The adjustments, each with the contract that every contract held until then becomes.
 fn adjusted(
     spec: &Spec,
+    starts: &[usize],
     snapshots: usize,
     contracts: &[Contract],
     deliverables: &[f64],
     roots: &[String],
 ) -> Result<BTreeMap<u32, Adjusted>, StageError> {
     let mut out = BTreeMap::new();
-    for adjustment in &spec.adjustments {
-        let t = adjustment.snapshot as u32;
-        if t == 0 || t as usize >= snapshots {
+    let of_world = |(world, &start): (&World, &usize)| {
+        let adjustments = world.adjustments.clone();
+        adjustments.into_iter().map(move |adjustment| (start, adjustment))
+    };
+    for (start, adjustment) in spec.worlds.iter().zip(starts).flat_map(of_world) {
+        let t = (start + adjustment.snapshot) as u32;
+        if adjustment.snapshot == 0 || t as usize >= snapshots {
             return Err(mismatch());
         }
         let mut successors = HashMap::new();
@@ -495,11 +559,14 @@ fn adjusted(
                     contracts[i].call,
                 )
             };
+            // Only those of this world: a contract of another may have the same terms.
+            let of_world = |i: &usize| contracts[*i].first as usize >= start && contracts[*i].first <= t;
             let listed: HashMap<_, u32> = (0..contracts.len())
+                .filter(of_world)
                 .map(|i| (key(i, terms(&contracts[i])), i as u32))
                 .collect();
             for (i, contract) in contracts.iter().enumerate() {
-                if contract.first < t && contract.last >= t {
+                if contract.first as usize >= start && contract.first < t && contract.last >= t {
                     let (strike, deliverable) = terms(contract);
                     let successor = listed.get(&key(i, adjustment.terms(strike, deliverable))).copied();
                     let successor = successor.filter(|&to| {
@@ -510,15 +577,14 @@ fn adjusted(
                 }
             }
         }
-        let adjustment = *adjustment;
         out.insert(t, Adjusted { adjustment, successors });
     }
     Ok(out)
 }
 
-/// Interest on 1 of cash to the next snapshot, at the present rate.
-fn accruals(dates: &[i32], instants: &[i64], rate: &[f64]) -> Vec<f64> {
-    (0..dates.len())
+/// Interest on 1 of cash to the next snapshot, at the present rate; none at the end of a world.
+fn accruals(starts: &[usize], dates: &[i32], instants: &[i64], rate: &[f64]) -> Vec<f64> {
+    let mut accruals: Vec<f64> = (0..dates.len())
         .map(|t| {
             let days = match instants.get(t) {
                 None => f64::from(dates.get(t + 1).map_or(0, |next| next - dates[t])),
@@ -526,5 +592,9 @@ fn accruals(dates: &[i32], instants: &[i64], rate: &[f64]) -> Vec<f64> {
             };
             libm::expm1(rate[t] * days / 365.0)
         })
-        .collect()
+        .collect();
+    for &start in starts.iter().skip(1) {
+        accruals[start - 1] = 0.0;
+    }
+    accruals
 }

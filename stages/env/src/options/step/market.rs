@@ -9,6 +9,7 @@ use crate::options::order::Instrument;
 use crate::options::reason::Reason;
 use crate::options::split::SnapshotRange;
 use crate::options::strategies::{Leg, Strategies, Traded};
+use stages_numerics::random::Random;
 
 /// The tables and rules of a batch of environments.
 pub(super) struct Market {
@@ -17,7 +18,8 @@ pub(super) struct Market {
     pub strategies: Strategies,
     pub multiplier: f64,
     pub clip: f32,
-    pub range: SnapshotRange,
+    /// The ranges of the split, of all worlds.
+    pub ranges: Vec<SnapshotRange>,
     pub split: Split,
     pub seed: u64,
 }
@@ -52,6 +54,32 @@ impl Basket {
 }
 
 impl Market {
+    /// The first and the last snapshot of a training episode of environment `i`: a range drawn in proportion to its length, a number of steps, and a start.
+    pub(super) fn training_episode(&self, i: usize, episode: u64) -> (usize, usize) {
+        let mut random = Random::new(&[self.seed, i as u64, episode]);
+        let span = |range: &SnapshotRange| (range.last - range.first) as u64;
+        let range = match self.ranges.as_slice() {
+            [only] => *only,
+            ranges => {
+                let mut at = random.below(ranges.iter().map(span).sum());
+                let mut chosen = ranges[0];
+                for range in ranges {
+                    chosen = *range;
+                    if at < span(range) {
+                        break;
+                    }
+                    at -= span(range);
+                }
+                chosen
+            }
+        };
+        let (span, length) = (span(&range), self.config.episode_length);
+        let (least, most) = (u64::from(length.least).min(span), u64::from(length.most).min(span));
+        let steps = least + random.below(most - least + 1);
+        let first = range.first as u64 + random.below(span - steps + 1);
+        (first as usize, (first + steps) as usize)
+    }
+
     /// The adjustment for corporate actions at snapshot `t`, if there is one.
     #[inline]
     pub(super) fn adjusted(&self, t: u32) -> Option<&Adjusted> {

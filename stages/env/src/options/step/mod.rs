@@ -15,5 +15,6 @@ mod stepper;
 mod trade;
 
 pub use baseline::Baseline;
+pub(crate) use env::evaluation_episodes;
 pub use env::{OptionsEnv, open};
 pub use ledger::{Ledger, Position};

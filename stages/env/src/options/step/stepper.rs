@@ -13,7 +13,6 @@ use crate::options::order::{Decision, Instrument, Orders};
 use crate::options::reason::Reason;
 use crate::options::strategies::{CLOSE_ALL, CLOSE_OLDEST, FIRST_OPEN, HOLD};
 use stages_core::ConfigProblem;
-use stages_numerics::random::Random;
 
 /// Steps environments of one market.
 pub(super) struct Stepper {
@@ -41,18 +40,12 @@ impl Stepper {
     /// Starts the episode that `env.account.episode` numbers, in environment `i`.
     pub(super) fn begin(&self, i: usize, env: &mut EnvState) {
         let market = &self.market;
-        let range = market.range;
         let (first, last) = match market.split {
-            Split::Test => (range.first, range.last),
-            Split::Train => {
-                let mut random = Random::new(&[market.seed, i as u64, env.account.episode]);
-                let span = (range.last - range.first) as u64;
-                let length = market.config.episode_length;
-                let (least, most) = (u64::from(length.least).min(span), u64::from(length.most).min(span));
-                let steps = least + random.below(most - least + 1);
-                let first = range.first as u64 + random.below(span - steps + 1);
-                (first as usize, (first + steps) as usize)
+            Split::Test | Split::Validation => {
+                let range = market.ranges[i % market.ranges.len()];
+                (range.first, range.last)
             }
+            Split::Train => market.training_episode(i, env.account.episode),
         };
         let capital = market.config.capital;
         *env.account = Account {

@@ -204,7 +204,7 @@ fn cash_earns_the_rates_and_nothing_else() {
     env.reset(out.buffers());
     let first = env.ledger(0).snapshot;
     let mut expected: f64 = 1e6;
-    for t in first..first + env.test_steps() {
+    for t in first..first + env.test_steps(0) {
         let days = f64::from(market.days[t + 1].date.0 - market.days[t].date.0);
         expected *= (market.rates[t].1 * days / 365.0).exp();
         assert!(!out.truncated[0]);
@@ -224,7 +224,7 @@ fn a_straddle_settles_at_intrinsic_value() {
     let mut out = Step::new(env.spec(), 1);
     env.reset(out.buffers());
     let mut settled = 0;
-    for _ in 0..env.test_steps() - 1 {
+    for _ in 0..env.test_steps(0) - 1 {
         let before = env.ledger(0);
         let positions = env.positions(0);
         env.step_baseline(Baseline::ShortStraddle, out.buffers());
@@ -257,7 +257,7 @@ fn the_synthetic_underlying_moves_like_it() {
     env.reset(out.buffers());
     env.step_baseline(Baseline::Underlying, out.buffers());
     let notional = |ledger: &Ledger| ledger.delta * ledger.underlying / ledger.nav;
-    for _ in 0..env.test_steps() - 2 {
+    for _ in 0..env.test_steps(0) - 2 {
         let ledger = env.ledger(0);
         if ledger.lines == 2 {
             assert!((0.8..1.2).contains(&notional(&ledger)), "{}", notional(&ledger));

@@ -113,7 +113,7 @@ fn golden() {
     let outputs = Options.run(&config, &context).unwrap();
     assert_eq!(
         outputs["env"].to_hex(),
-        "bb2164cfc2b279c958611d0726740e2e35ecbe22f12a475b992591f3d058a4fa"
+        "32011cb04ce1899df2762692c2dc8a68590bb1665d1da05e7eca518574f3c787"
     );
     // The stage reads what the market says.
     let artifact = store.artifact(outputs["env"]).unwrap();

@@ -126,7 +126,7 @@ fn a_daily_feature_is_shown_on_the_next_day() {
         assert_eq!(shown[1], volatility[t].1 as f32);
     }
     // Its first value is that of day 10, which day 11 shows.
-    assert_eq!(tables.spec.warm_up, 22);
+    assert_eq!(tables.spec.worlds[0].warm_up, 22);
     // A day without a value keeps the one before.
     market.features[0].values.remove(40);
     let env = super::env(&market, &config, Split::Test, 1);

@@ -9,6 +9,7 @@ mod restarts;
 mod rewards;
 mod rules;
 mod splits;
+mod worlds;
 
 use super::synthetic::SyntheticMarket;
 use super::{InMemory, OptionsConfig, OptionsEnv, build};

@@ -25,7 +25,7 @@ fn held(
     env.step_decisions(&[Decision::Orders(Orders::new(&orders))], out.buffers());
     let width = env.tables().width();
     let mut ledgers = vec![(env.ledger(0), env.positions(0), out.obs[width..].to_vec())];
-    for _ in 0..env.test_steps() - 2 {
+    for _ in 0..env.test_steps(0) - 2 {
         step_discrete(&mut env, &[0], &mut out);
         ledgers.push((env.ledger(0), env.positions(0), out.obs[width..].to_vec()));
     }

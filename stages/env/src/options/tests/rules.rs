@@ -4,8 +4,8 @@ use super::*;
 use crate::options::synthetic::market;
 use crate::options::tables::Entry;
 use crate::options::{
-    Baseline, Decision, EpisodeLength, Fills, Instrument, Leg, Order, Orders, QuoteKind, Reason, RewardConfig, Right,
-    SlateConfig, Strategy,
+    Baseline, Decision, EpisodeLength, Fills, HeldOut, Instrument, Leg, Order, Orders, QuoteKind, Reason, RewardConfig,
+    Right, SlateConfig, Strategy,
 };
 use datasets::{Date, DateRange};
 
@@ -350,7 +350,7 @@ fn episodes_stay_in_their_dates() {
     };
     let config = OptionsConfig {
         train: range(0, 119),
-        test: range(120, 150),
+        test: range(120, 150).map(HeldOut::from),
         purge: 7,
         episode_length: EpisodeLength { least: 10, most: 40 },
         ..OptionsConfig::default()
@@ -380,7 +380,7 @@ fn episodes_stay_in_their_dates() {
     assert_eq!(lengths.iter().max(), Some(&40));
     assert!(*starts.iter().min().unwrap() < 15 && *starts.iter().max().unwrap() > 90);
     let mut test = open(&files, &OpenOptions::test(1, 1));
-    assert_eq!((test.ledger(0).snapshot, test.test_steps()), (120, 30));
+    assert_eq!((test.ledger(0).snapshot, test.test_steps(0)), (120, 30));
     trace(&mut test, 29, 1);
     assert_eq!(test.ledger(0).date, market.days[149].date);
 }

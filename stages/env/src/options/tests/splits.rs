@@ -53,7 +53,7 @@ fn short_straddle(built: &Built<Bytes>) -> Vec<(Ledger, Vec<i32>)> {
     env.reset(out.buffers());
     let first = action_number(&env, "short_straddle");
     let mut ledgers = Vec::new();
-    for step in 0..env.test_steps() - 1 {
+    for step in 0..env.test_steps(0) - 1 {
         step_discrete(&mut env, &[if step == 0 { first } else { 0 }], &mut out);
         let lines = env.positions(0).iter().map(|position| position.quantity).collect();
         ledgers.push((env.ledger(0), lines));
