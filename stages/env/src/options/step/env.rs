@@ -122,7 +122,7 @@ impl OptionsEnv {
             seed: options.seed,
             tables,
             config,
-        });
+        })?;
         let mut states = States::new(options.num_envs, stepper.market.config.lines);
         let mut rows = states.rows();
         for i in 0..options.num_envs {
@@ -316,16 +316,45 @@ impl BatchEnv for OptionsEnv {
 
     fn step(&mut self, actions: Actions<'_>, out: StepBuffers<'_>) -> Result<(), StageError> {
         let actions = actions.discrete(self.finals.len())?;
+        let StepBuffers {
+            obs,
+            reward,
+            terminated,
+            truncated,
+            final_obs,
+            action_mask,
+        } = out;
+        let out = StepBuffers {
+            obs,
+            reward: &mut *reward,
+            terminated,
+            truncated,
+            final_obs,
+            action_mask,
+        };
         self.run(&|_, i, _| Decision::Action(actions[i]), out);
-        Ok(())
+        match reward.iter().position(|reward| !reward.is_finite()) {
+            None => Ok(()),
+            Some(i) => {
+                let ledger = self.ledger(i);
+                Err(StageError::new(format!(
+                    "the reward of a step to {} is {}",
+                    ledger.date, reward[i]
+                ))
+                .hint("keep the expression at `reward` from dividing by 0 and from roots and logarithms of what may be 0 or less"))
+            }
+        }
     }
 
     fn save(&self) -> Vec<u8> {
-        StateWriter::new(&self.tag())
+        let writer = StateWriter::new(&self.tag())
             .array(&self.states.accounts)
             .array(&self.states.lines)
-            .array(&self.states.counters)
-            .finish()
+            .array(&self.states.counters);
+        match self.stepper.market.config.keeps_moments() {
+            true => writer.array(&self.states.moments).finish(),
+            false => writer.finish(),
+        }
     }
 
     fn restore(&mut self, state: &[u8]) -> Result<(), String> {
@@ -334,13 +363,20 @@ impl BatchEnv for OptionsEnv {
             accounts,
             lines,
             counters,
+            moments,
             ..
         } = &mut self.states;
-        let size = size_of_val(&accounts[..]) + size_of_val(&lines[..]) + size_of_val(&counters[..]);
+        let moments = match self.stepper.market.config.keeps_moments() {
+            true => &mut moments[..],
+            false => &mut [],
+        };
+        let size =
+            size_of_val(&accounts[..]) + size_of_val(&lines[..]) + size_of_val(&counters[..]) + size_of_val(moments);
         let mut reader = StateReader::new(state, &tag, size)?;
         reader.array(accounts);
         reader.array(lines);
         reader.array(counters);
+        reader.array(moments);
         let market = &self.stepper.market;
         let mut states = self.states.rows();
         for i in 0..self.finals.len() {
