@@ -29,6 +29,7 @@
 mod adjustment;
 mod build;
 mod config;
+mod hedge;
 mod inputs;
 mod listed;
 pub mod margin;
@@ -53,7 +54,8 @@ pub use config::{
     EpisodeLength, Fills, Leg, MarginConfig, OptionsConfig, QuoteKind, RewardConfig, RewardKind, Right, Sizing,
     SlateConfig, SlateFeature, Strategy,
 };
-pub use order::{Decision, Instrument, Order, Orders};
+pub use hedge::{HedgeConfig, HedgeInstrument, HedgeRule};
+pub use order::{Decision, HedgeOrder, Instrument, Order, Orders};
 pub use reason::Reason;
 pub(crate) use stage::FAMILY;
 pub use stage::Options;

@@ -84,7 +84,7 @@ impl View for EnvRows<'_> {
 }
 
 fn show(market: &Market, env: &EnvState, obs: &mut [f32], action_mask: &mut [bool]) {
-    observe(market, env.account, env.lines, env.terms, obs);
+    observe(market, env, obs);
     for (action, allowed) in action_mask.iter_mut().enumerate() {
         *allowed = env.account.action_mask >> action & 1 == 1;
     }
@@ -160,7 +160,7 @@ impl OptionsEnv {
                 out.terminated[i] = outcome.terminated;
                 out.truncated[i] = outcome.truncated;
                 if outcome.terminated || outcome.truncated {
-                    observe(market, env.account, env.lines, env.terms, out.final_obs.row(i));
+                    observe(market, &env, out.final_obs.row(i));
                     range.finals[i] = Some(stepper.ledger(&env));
                     env.account.episode += 1;
                     stepper.begin(first + i, &mut env);
@@ -182,8 +182,14 @@ impl OptionsEnv {
 
     /// The account of environment `i`, as it is now; after the end of an episode, at the start of the next.
     pub fn ledger(&self, i: usize) -> Ledger {
-        let (account, counters) = (&self.states.accounts[i], &self.states.counters[i]);
-        Ledger::new(&self.stepper.market, account, self.states.lines_of(i), counters)
+        let States {
+            accounts,
+            counters,
+            hedges,
+            ..
+        } = &self.states;
+        let lines = self.states.lines_of(i);
+        Ledger::new(&self.stepper.market, &accounts[i], lines, &counters[i], &hedges[i])
     }
 
     /// The account of environment `i` as its last finished episode left it; `None` before the first end.
@@ -325,6 +331,10 @@ impl BatchEnv for OptionsEnv {
             .array(&self.states.accounts)
             .array(&self.states.lines)
             .array(&self.states.counters)
+            .array(match self.stepper.market.config.hedge.is_none() {
+                true => &[],
+                false => &self.states.hedges[..],
+            })
             .finish()
     }
 
@@ -334,13 +344,20 @@ impl BatchEnv for OptionsEnv {
             accounts,
             lines,
             counters,
+            hedges,
             ..
         } = &mut self.states;
-        let size = size_of_val(&accounts[..]) + size_of_val(&lines[..]) + size_of_val(&counters[..]);
+        let hedges = match self.stepper.market.config.hedge.is_none() {
+            true => &mut [],
+            false => &mut hedges[..],
+        };
+        let size =
+            size_of_val(&accounts[..]) + size_of_val(&lines[..]) + size_of_val(&counters[..]) + size_of_val(hedges);
         let mut reader = StateReader::new(state, &tag, size)?;
         reader.array(accounts);
         reader.array(lines);
         reader.array(counters);
+        reader.array(hedges);
         let market = &self.stepper.market;
         let mut states = self.states.rows();
         for i in 0..self.finals.len() {

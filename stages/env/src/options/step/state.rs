@@ -1,5 +1,6 @@
 //! The state of an environment: plain numbers, as they are saved, and, for each line, cached look-ups.
 
+use super::hedge::Hedge;
 use crate::options::margin::Pairing;
 use crate::options::reason::Reason;
 use crate::ranges::{Rows, View};
@@ -119,6 +120,7 @@ pub(super) struct EnvState<'a> {
     pub terms: &'a mut [Terms],
     pub cached: &'a mut Cached,
     pub counters: &'a mut Counters,
+    pub hedge: &'a mut Hedge,
 }
 
 /// All environments of a batch, B with M lines each.
@@ -129,6 +131,8 @@ pub(super) struct States {
     pub lines: Vec<Line>,
     /// `[B]`.
     pub counters: Vec<Counters>,
+    /// `[B]`.
+    pub hedges: Vec<Hedge>,
     terms: Vec<Terms>,
     cached: Vec<Cached>,
     width: usize,
@@ -140,6 +144,7 @@ impl States {
             accounts: vec![Account::default(); num_envs],
             lines: vec![Line::default(); num_envs * width],
             counters: vec![Counters::default(); num_envs],
+            hedges: vec![Hedge::default(); num_envs],
             terms: vec![Terms::NONE; num_envs * width],
             cached: vec![Cached::default(); num_envs],
             width,
@@ -165,6 +170,7 @@ impl States {
             },
             cached: &mut self.cached,
             counters: &mut self.counters,
+            hedges: &mut self.hedges,
         }
     }
 }
@@ -176,6 +182,7 @@ pub(super) struct StateRows<'a> {
     terms: Rows<'a, Terms>,
     cached: &'a mut [Cached],
     counters: &'a mut [Counters],
+    hedges: &'a mut [Hedge],
 }
 
 impl StateRows<'_> {
@@ -187,6 +194,7 @@ impl StateRows<'_> {
             terms: self.terms.row(i),
             cached: &mut self.cached[i],
             counters: &mut self.counters[i],
+            hedge: &mut self.hedges[i],
         }
     }
 }
@@ -196,6 +204,7 @@ impl View for StateRows<'_> {
         let (accounts, lines) = (self.accounts.split_at_mut(n), self.lines.split(n));
         let (terms, cached) = (self.terms.split(n), self.cached.split_at_mut(n));
         let counters = self.counters.split_at_mut(n);
+        let hedges = self.hedges.split_at_mut(n);
         (
             Self {
                 accounts: accounts.0,
@@ -203,6 +212,7 @@ impl View for StateRows<'_> {
                 terms: terms.0,
                 cached: cached.0,
                 counters: counters.0,
+                hedges: hedges.0,
             },
             Self {
                 accounts: accounts.1,
@@ -210,6 +220,7 @@ impl View for StateRows<'_> {
                 terms: terms.1,
                 cached: cached.1,
                 counters: counters.1,
+                hedges: hedges.1,
             },
         )
     }
