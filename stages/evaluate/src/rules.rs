@@ -99,7 +99,10 @@ impl Rule {
     fn class(&self, hidden: &[f32], before: usize) -> usize {
         match &self.classes {
             Classes::Constant => 0,
-            Classes::Oracle(columns) => columns.iter().position(|&column| hidden[column] > 0.5).unwrap_or(before),
+            Classes::Oracle(columns) => columns
+                .iter()
+                .position(|&column| hidden[column] > 0.5)
+                .unwrap_or(before),
             Classes::Filter(columns, threshold) => columns
                 .iter()
                 .position(|&column| hidden[column] >= *threshold)
@@ -295,16 +298,37 @@ mod scratch {
                     sum += f64::from(step.reward[i]);
                     util[i] += f64::from(step.reward[i]);
                     count += 1.0;
-                    let now = if step.truncated[i] || step.terminated[i] { test.final_ledger(i).unwrap().nav } else { test.ledger(i).nav };
+                    let now = if step.truncated[i] || step.terminated[i] {
+                        test.final_ledger(i).unwrap().nav
+                    } else {
+                        test.ledger(i).nav
+                    };
                     rets.push(now / nav[i] - 1.0 - 0.00008);
                     nav[i] = now;
                 }
-                if step.truncated[0] { break; }
+                if step.truncated[0] {
+                    break;
+                }
             }
             let m = rets.iter().sum::<f64>() / rets.len() as f64;
             let v = rets.iter().map(|r| (r - m) * (r - m)).sum::<f64>() / rets.len() as f64;
-            let names: Vec<String> = rule.targets.iter().map(|t| t.map_or("none".into(), |t| names[(t + FIRST_OPEN) as usize].clone())).collect();
-            println!("{} {names:?} hold {} {:?} train {:.5} test reward {:.5} mean {:.3}/y vol {:.3} sharpe {:.2} worst world {:.4}", rule.name, rule.hold, rule.classes, rule.reward, sum / count, m * 252.0, v.sqrt() * 252f64.sqrt(), m / v.sqrt() * 252f64.sqrt(), util.iter().copied().fold(f64::INFINITY, f64::min) / 600.0);
+            let names: Vec<String> = rule
+                .targets
+                .iter()
+                .map(|t| t.map_or("none".into(), |t| names[(t + FIRST_OPEN) as usize].clone()))
+                .collect();
+            println!(
+                "{} {names:?} hold {} {:?} train {:.5} test reward {:.5} mean {:.3}/y vol {:.3} sharpe {:.2} worst world {:.4}",
+                rule.name,
+                rule.hold,
+                rule.classes,
+                rule.reward,
+                sum / count,
+                m * 252.0,
+                v.sqrt() * 252f64.sqrt(),
+                m / v.sqrt() * 252f64.sqrt(),
+                util.iter().copied().fold(f64::INFINITY, f64::min) / 600.0
+            );
         }
     }
 }

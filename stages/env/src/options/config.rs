@@ -1,5 +1,6 @@
 //! The configuration of `env/options`.
 
+use super::hedge::HedgeConfig;
 use super::reward::{self, RewardConfig};
 use super::worlds::{HeldOut, Symbols};
 use datasets::DateRange;
@@ -45,6 +46,9 @@ pub struct OptionsConfig {
     pub trade_underlying: bool,
     /// The margin rule.
     pub margin: MarginConfig,
+    /// Hedging of the account's delta; none by default.
+    #[serde(skip_serializing_if = "HedgeConfig::is_none")]
+    pub hedge: HedgeConfig,
     /// An episode terminates when the net asset value falls to this fraction of capital.
     pub ruin: f64,
     /// Interest on cash without a `rates` input: continuously compounded, annual, decimal.
@@ -93,6 +97,7 @@ impl Default for OptionsConfig {
             fills: Fills::default(),
             trade_underlying: false,
             margin: MarginConfig::default(),
+            hedge: HedgeConfig::default(),
             ruin: 0.2,
             rate: 0.0,
             reward: RewardConfig::default(),
@@ -409,6 +414,7 @@ impl OptionsConfig {
         fraction("margin.minimum", self.margin.minimum, 1.0)?;
         positive("margin.initial", self.margin.initial)?;
         fraction("margin.maintenance", self.margin.maintenance, self.margin.initial)?;
+        self.hedge.validate()?;
         fraction("ruin", self.ruin, 0.99)?;
         fraction("rate.abs()", self.rate.abs(), 1.0)
             .map_err(|_| ConfigProblem::new("rate", "a rate is a decimal: 0.03 for 3 %"))?;

@@ -30,6 +30,7 @@ mod adjustment;
 mod build;
 mod config;
 mod expression;
+mod hedge;
 mod inputs;
 mod listed;
 pub mod margin;
@@ -55,7 +56,8 @@ pub use config::{
     EpisodeLength, Fills, Leg, MarginConfig, OptionsConfig, QuoteKind, Right, Sizing, SlateConfig, SlateFeature,
     Strategy,
 };
-pub use order::{Decision, Instrument, Order, Orders};
+pub use hedge::{HedgeConfig, HedgeInstrument, HedgeRule};
+pub use order::{Decision, HedgeOrder, Instrument, Order, Orders};
 pub use reason::Reason;
 pub use reward::{CvarPenalty, QUANTITIES, RewardConfig, RewardKind};
 pub(crate) use stage::FAMILY;

@@ -1,5 +1,6 @@
 //! The state of an environment: plain numbers, as they are saved, and, for each line, cached look-ups.
 
+use super::hedge::Hedge;
 use crate::options::margin::Pairing;
 use crate::options::reason::Reason;
 use crate::ranges::{Rows, View};
@@ -129,6 +130,7 @@ pub(super) struct EnvState<'a> {
     pub cached: &'a mut Cached,
     pub counters: &'a mut Counters,
     pub moments: &'a mut Moments,
+    pub hedge: &'a mut Hedge,
 }
 
 /// All environments of a batch, B with M lines each.
@@ -141,6 +143,7 @@ pub(super) struct States {
     pub counters: Vec<Counters>,
     /// `[B]`.
     pub moments: Vec<Moments>,
+    pub hedges: Vec<Hedge>,
     terms: Vec<Terms>,
     cached: Vec<Cached>,
     width: usize,
@@ -153,6 +156,7 @@ impl States {
             lines: vec![Line::default(); num_envs * width],
             counters: vec![Counters::default(); num_envs],
             moments: vec![Moments::default(); num_envs],
+            hedges: vec![Hedge::default(); num_envs],
             terms: vec![Terms::NONE; num_envs * width],
             cached: vec![Cached::default(); num_envs],
             width,
@@ -179,6 +183,7 @@ impl States {
             cached: &mut self.cached,
             counters: &mut self.counters,
             moments: &mut self.moments,
+            hedges: &mut self.hedges,
         }
     }
 }
@@ -191,6 +196,7 @@ pub(super) struct StateRows<'a> {
     cached: &'a mut [Cached],
     counters: &'a mut [Counters],
     moments: &'a mut [Moments],
+    hedges: &'a mut [Hedge],
 }
 
 impl StateRows<'_> {
@@ -203,6 +209,7 @@ impl StateRows<'_> {
             cached: &mut self.cached[i],
             counters: &mut self.counters[i],
             moments: &mut self.moments[i],
+            hedge: &mut self.hedges[i],
         }
     }
 }
@@ -212,6 +219,7 @@ impl View for StateRows<'_> {
         let (accounts, lines) = (self.accounts.split_at_mut(n), self.lines.split(n));
         let (terms, cached) = (self.terms.split(n), self.cached.split_at_mut(n));
         let (counters, moments) = (self.counters.split_at_mut(n), self.moments.split_at_mut(n));
+        let hedges = self.hedges.split_at_mut(n);
         (
             Self {
                 accounts: accounts.0,
@@ -220,6 +228,7 @@ impl View for StateRows<'_> {
                 cached: cached.0,
                 counters: counters.0,
                 moments: moments.0,
+                hedges: hedges.0,
             },
             Self {
                 accounts: accounts.1,
@@ -228,6 +237,7 @@ impl View for StateRows<'_> {
                 cached: cached.1,
                 counters: counters.1,
                 moments: moments.1,
+                hedges: hedges.1,
             },
         )
     }

@@ -1,6 +1,7 @@
 //! The step of one environment: only look-ups and sums, no pricing.
 
 use super::action_mask;
+use super::hedge;
 use super::ledger::Ledger;
 use super::mark_to_market::{mark, settle_and_mark};
 use super::market::{Basket, Market};
@@ -9,7 +10,7 @@ use super::reward::{Before, Reward};
 use super::state::{Account, EnvState, Line};
 use super::trade::{Close, adjust, close, open};
 use crate::open_options::Split;
-use crate::options::order::{Decision, Instrument, Orders};
+use crate::options::order::{Decision, HedgeOrder, Instrument, Orders};
 use crate::options::reason::Reason;
 use crate::options::strategies::{CLOSE_ALL, CLOSE_OLDEST, FIRST_OPEN, HOLD};
 use stages_core::ConfigProblem;
@@ -60,6 +61,7 @@ impl Stepper {
         env.lines.fill(Line::default());
         *env.counters = Default::default();
         *env.moments = self.reward.moments();
+        *env.hedge = Default::default();
         env.cached.part = market.tables.part(first);
         let now = market.now(env.account);
         let (closable, _) = mark(market, now, env);
@@ -77,10 +79,18 @@ impl Stepper {
         if let Err(reason) = result {
             env.counters.refused[reason as usize] += 1;
         }
+        let hedges = !market.config.hedge.is_none();
+        if hedges {
+            hedge::rebalance(market, market.now(env.account), env, self.hedge_order(decision));
+        }
         let account = &mut *env.account;
         let interest = account.cash * market.tables.accrual[account.t as usize];
         account.cash += interest;
         account.interest += interest;
+        if hedges {
+            hedge::borrow(market, env);
+        }
+        let account = &mut *env.account;
         account.t += 1;
         let now = market.now(account);
         let part = market.tables.part(account.t as usize);
@@ -89,6 +99,9 @@ impl Stepper {
             for (terms, line) in env.terms.iter_mut().zip(&env.lines[..account.lines as usize]) {
                 terms.base = now.base(line.contract);
             }
+        }
+        if hedges {
+            hedge::settle(market, env);
         }
         if let Some(adjusted) = market.adjusted(env.account.t) {
             adjust(market, now, env, adjusted);
@@ -112,12 +125,14 @@ impl Stepper {
         let market = &self.market;
         let now = market.now(env.account);
         if action >= market.strategies.names.len() || env.account.action_mask >> action & 1 == 0 {
-            return Err(action_mask::reason(market, &self.costs, env.account, action));
+            return Err(action_mask::reason(market, &self.costs, env, action));
         }
         match action {
             HOLD => {}
             CLOSE_ALL => close(market, now, env, Close::All),
             CLOSE_OLDEST => close(market, now, env, Close::Group(env.lines[0].group)),
+            // A hedge.
+            _ if action >= FIRST_OPEN + market.strategies.legs.len() => {}
             _ => {
                 let size = f64::from(env.account.size);
                 let slate = market.slate(env.account.t as usize);
@@ -128,8 +143,28 @@ impl Stepper {
         Ok(())
     }
 
+    /// The hedge after the trades of a decision.
+    fn hedge_order(&self, decision: Decision) -> HedgeOrder {
+        let market = &self.market;
+        let by_rule = market.config.hedge.order();
+        match decision {
+            Decision::Orders(orders) => orders.hedge().unwrap_or(by_rule),
+            Decision::Action(action) => {
+                let first = FIRST_OPEN + market.strategies.legs.len();
+                match (action as usize).checked_sub(first) {
+                    Some(0) if market.config.hedge.is_by_action() => HedgeOrder::Zero,
+                    Some(1) if market.config.hedge.is_by_action() => HedgeOrder::Band,
+                    _ => by_rule,
+                }
+            }
+        }
+    }
+
     fn order(&self, env: &mut EnvState, orders: &Orders) -> Result<(), Reason> {
         let market = &self.market;
+        if orders.as_slice().is_empty() {
+            return Ok(());
+        }
         let mut basket = Basket::EMPTY;
         for order in orders.as_slice() {
             if let Instrument::Contract(id) = order.instrument {
@@ -143,7 +178,7 @@ impl Stepper {
             basket.push(order.instrument, f64::from(order.quantity));
         }
         let now = market.now(env.account);
-        can_open(market, now, env.account, env.lines, &basket)?;
+        can_open(market, now, env.account, env.hedge.futures, env.lines, &basket)?;
         open(market, now, env, basket.legs().iter().copied());
         Ok(())
     }
@@ -151,6 +186,6 @@ impl Stepper {
     /// The statement of an account.
     pub(super) fn ledger(&self, env: &EnvState) -> Ledger {
         let lines = &env.lines[..env.account.lines as usize];
-        Ledger::new(&self.market, env.account, lines, env.counters)
+        Ledger::new(&self.market, env.account, lines, env.counters, env.hedge)
     }
 }
