@@ -10,6 +10,7 @@ mod options_backtest;
 mod output;
 pub mod performance;
 mod policy_input;
+mod rules;
 #[cfg(test)]
 mod tests;
 mod walk_forward;

@@ -3,12 +3,14 @@
 mod action_mask;
 mod baseline;
 mod env;
+mod hedge;
 mod ledger;
 mod lookup;
 mod mark_to_market;
 mod market;
 mod observe;
 mod open_costs;
+mod reward;
 mod state;
 mod stepper;
 mod trade;
