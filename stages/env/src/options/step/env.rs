@@ -122,7 +122,7 @@ impl OptionsEnv {
             seed: options.seed,
             tables,
             config,
-        });
+        })?;
         let mut states = States::new(options.num_envs, stepper.market.config.lines);
         let mut rows = states.rows();
         for i in 0..options.num_envs {
@@ -322,19 +322,46 @@ impl BatchEnv for OptionsEnv {
 
     fn step(&mut self, actions: Actions<'_>, out: StepBuffers<'_>) -> Result<(), StageError> {
         let actions = actions.discrete(self.finals.len())?;
+        let StepBuffers {
+            obs,
+            reward,
+            terminated,
+            truncated,
+            final_obs,
+            action_mask,
+        } = out;
+        let out = StepBuffers {
+            obs,
+            reward: &mut *reward,
+            terminated,
+            truncated,
+            final_obs,
+            action_mask,
+        };
         self.run(&|_, i, _| Decision::Action(actions[i]), out);
-        Ok(())
+        match reward.iter().position(|reward| !reward.is_finite()) {
+            None => Ok(()),
+            Some(i) => {
+                let ledger = self.ledger(i);
+                Err(StageError::new(format!(
+                    "the reward of a step to {} is {}",
+                    ledger.date, reward[i]
+                ))
+                .hint("keep the expression at `reward` from dividing by 0 and from roots and logarithms of what may be 0 or less"))
+            }
+        }
     }
 
     fn save(&self) -> Vec<u8> {
-        StateWriter::new(&self.tag())
+        let writer = StateWriter::new(&self.tag())
             .array(&self.states.accounts)
             .array(&self.states.lines)
-            .array(&self.states.counters)
-            .array(match self.stepper.market.config.hedge.is_none() {
-                true => &[],
-                false => &self.states.hedges[..],
-            })
+            .array(&self.states.counters);
+        let (moments, hedges) = (&self.states.moments, &self.states.hedges);
+        let config = &self.stepper.market.config;
+        writer
+            .array(if config.keeps_moments() { &moments[..] } else { &[] })
+            .array(if config.hedge.is_none() { &[] } else { &hedges[..] })
             .finish()
     }
 
@@ -344,19 +371,26 @@ impl BatchEnv for OptionsEnv {
             accounts,
             lines,
             counters,
+            moments,
             hedges,
             ..
         } = &mut self.states;
-        let hedges = match self.stepper.market.config.hedge.is_none() {
+        let config = &self.stepper.market.config;
+        let moments = match config.keeps_moments() {
+            true => &mut moments[..],
+            false => &mut [],
+        };
+        let hedges = match config.hedge.is_none() {
             true => &mut [],
             false => &mut hedges[..],
         };
-        let size =
-            size_of_val(&accounts[..]) + size_of_val(&lines[..]) + size_of_val(&counters[..]) + size_of_val(hedges);
+        let rest = size_of_val(moments) + size_of_val(hedges);
+        let size = size_of_val(&accounts[..]) + size_of_val(&lines[..]) + size_of_val(&counters[..]) + rest;
         let mut reader = StateReader::new(state, &tag, size)?;
         reader.array(accounts);
         reader.array(lines);
         reader.array(counters);
+        reader.array(moments);
         reader.array(hedges);
         let market = &self.stepper.market;
         let mut states = self.states.rows();

@@ -216,6 +216,15 @@ impl Tables {
         }
     }
 
+    /// Days from snapshot `t` to the next: of instants with their fraction.
+    #[inline]
+    pub(crate) fn days(&self, t: usize) -> f64 {
+        match self.instants.get(t) {
+            None => f64::from(self.dates[t + 1] - self.dates[t]),
+            Some(now) => (self.instants[t + 1] - now) as f64 / DAY,
+        }
+    }
+
     /// The observation of market and slate at snapshot `t`.
     pub(crate) fn row(&self, t: usize) -> &[f32] {
         let width = self.width();

@@ -10,6 +10,7 @@ mod mark_to_market;
 mod market;
 mod observe;
 mod open_costs;
+mod reward;
 mod state;
 mod stepper;
 mod trade;

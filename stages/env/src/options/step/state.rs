@@ -75,6 +75,15 @@ pub(super) struct Counters {
     pub masked: [u32; Reason::COUNT],
 }
 
+/// The moving averages of a step's excess return and of its square, for the differential Sharpe ratio. Saved states hold these bytes where a reward
+/// depends on them.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Pod, Zeroable)]
+#[repr(C)]
+pub(super) struct Moments {
+    pub mean: f64,
+    pub square: f64,
+}
+
 /// The terms of a line's contract, the index of its entries in the tables, and its pairing by the margin rule: a cache line,
 /// computed anew when the line changes.
 #[derive(Clone, Copy, Debug)]
@@ -121,6 +130,7 @@ pub(super) struct EnvState<'a> {
     pub cached: &'a mut Cached,
     pub counters: &'a mut Counters,
     pub hedge: &'a mut Hedge,
+    pub moments: &'a mut Moments,
 }
 
 /// All environments of a batch, B with M lines each.
@@ -133,6 +143,8 @@ pub(super) struct States {
     pub counters: Vec<Counters>,
     /// `[B]`.
     pub hedges: Vec<Hedge>,
+    /// `[B]`.
+    pub moments: Vec<Moments>,
     terms: Vec<Terms>,
     cached: Vec<Cached>,
     width: usize,
@@ -145,6 +157,7 @@ impl States {
             lines: vec![Line::default(); num_envs * width],
             counters: vec![Counters::default(); num_envs],
             hedges: vec![Hedge::default(); num_envs],
+            moments: vec![Moments::default(); num_envs],
             terms: vec![Terms::NONE; num_envs * width],
             cached: vec![Cached::default(); num_envs],
             width,
@@ -171,6 +184,7 @@ impl States {
             cached: &mut self.cached,
             counters: &mut self.counters,
             hedges: &mut self.hedges,
+            moments: &mut self.moments,
         }
     }
 }
@@ -183,6 +197,7 @@ pub(super) struct StateRows<'a> {
     cached: &'a mut [Cached],
     counters: &'a mut [Counters],
     hedges: &'a mut [Hedge],
+    moments: &'a mut [Moments],
 }
 
 impl StateRows<'_> {
@@ -195,6 +210,7 @@ impl StateRows<'_> {
             cached: &mut self.cached[i],
             counters: &mut self.counters[i],
             hedge: &mut self.hedges[i],
+            moments: &mut self.moments[i],
         }
     }
 }
@@ -203,8 +219,8 @@ impl View for StateRows<'_> {
     fn split(self, n: usize) -> (Self, Self) {
         let (accounts, lines) = (self.accounts.split_at_mut(n), self.lines.split(n));
         let (terms, cached) = (self.terms.split(n), self.cached.split_at_mut(n));
-        let counters = self.counters.split_at_mut(n);
         let hedges = self.hedges.split_at_mut(n);
+        let (counters, moments) = (self.counters.split_at_mut(n), self.moments.split_at_mut(n));
         (
             Self {
                 accounts: accounts.0,
@@ -213,6 +229,7 @@ impl View for StateRows<'_> {
                 cached: cached.0,
                 counters: counters.0,
                 hedges: hedges.0,
+                moments: moments.0,
             },
             Self {
                 accounts: accounts.1,
@@ -221,6 +238,7 @@ impl View for StateRows<'_> {
                 cached: cached.1,
                 counters: counters.1,
                 hedges: hedges.1,
+                moments: moments.1,
             },
         )
     }

@@ -6,18 +6,20 @@ use super::ledger::Ledger;
 use super::mark_to_market::{mark, settle_and_mark};
 use super::market::{Basket, Market};
 use super::open_costs::{OpenCosts, can_open};
+use super::reward::{Before, Reward};
 use super::state::{Account, EnvState, Line};
 use super::trade::{Close, adjust, close, open};
 use crate::open_options::Split;
-use crate::options::config::RewardKind;
 use crate::options::order::{Decision, HedgeOrder, Instrument, Orders};
 use crate::options::reason::Reason;
 use crate::options::strategies::{CLOSE_ALL, CLOSE_OLDEST, FIRST_OPEN, HOLD};
+use stages_core::ConfigProblem;
 
 /// Steps environments of one market.
 pub(super) struct Stepper {
     pub market: Market,
     costs: OpenCosts,
+    reward: Reward,
 }
 
 /// The outcome of a step.
@@ -28,11 +30,12 @@ pub(super) struct Outcome {
 }
 
 impl Stepper {
-    pub(super) fn new(market: Market) -> Self {
-        Self {
+    pub(super) fn new(market: Market) -> Result<Self, ConfigProblem> {
+        Ok(Self {
+            reward: Reward::new(&market.config.reward)?,
             costs: OpenCosts::new(&market),
             market,
-        }
+        })
     }
 
     /// Starts the episode that `env.account.episode` numbers, in environment `i`.
@@ -58,6 +61,7 @@ impl Stepper {
         env.lines.fill(Line::default());
         *env.counters = Default::default();
         *env.hedge = Default::default();
+        *env.moments = self.reward.moments();
         env.cached.part = market.tables.part(first);
         let now = market.now(env.account);
         let (closable, _) = mark(market, now, env);
@@ -67,7 +71,7 @@ impl Stepper {
     /// One step: trades, goes to the next snapshot, settles, marks, enforces margin, rewards.
     pub(super) fn step(&self, env: &mut EnvState, decision: Decision) -> Outcome {
         let market = &self.market;
-        let (nav, peak, traded) = (env.account.nav, env.account.peak, env.account.traded);
+        let before = Before::new(env.account);
         let result = match decision {
             Decision::Action(action) => self.act(env, action as usize),
             Decision::Orders(orders) => self.order(env, &orders),
@@ -103,27 +107,14 @@ impl Stepper {
             adjust(market, now, env, adjusted);
         }
         let closable = settle_and_mark(market, now, env);
-        let underlying = now.underlying;
         let account = &mut *env.account;
-        let drawdown = 1.0 - nav / peak;
         account.peak = account.peak.max(account.nav);
-        let deeper = (1.0 - account.nav / account.peak - drawdown).max(0.0);
-
-        let capital = market.config.capital;
-        let config = &market.config.reward;
-        let scale = 1.0 / nav.max(1e-3 * capital);
-        let gain = match config.kind {
-            RewardKind::Simple => (account.nav - nav) / capital,
-            RewardKind::Log => libm::log(account.nav.max(1e-3 * capital) * scale),
-        };
-        let penalty = config.turnover * (account.traded - traded) * scale
-            + config.drawdown * deeper
-            + config.delta * (account.delta * underlying * scale).abs();
-        let terminated = account.nav <= market.config.ruin * capital;
+        let reward = self.reward.of(market, before, account, env.moments);
+        let terminated = account.nav <= market.config.ruin * market.config.capital;
         let truncated = !terminated && account.t >= account.last;
         action_mask::update(market, &self.costs, now, env, closable);
         Outcome {
-            reward: (config.scale * (gain - penalty)) as f32,
+            reward: reward as f32,
             terminated,
             truncated,
         }

@@ -7,6 +7,7 @@ mod intraday;
 mod lookahead;
 mod ratios;
 mod restarts;
+mod rewards;
 mod rules;
 mod splits;
 mod worlds;
