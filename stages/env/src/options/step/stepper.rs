@@ -60,8 +60,8 @@ impl Stepper {
         };
         env.lines.fill(Line::default());
         *env.counters = Default::default();
-        *env.moments = self.reward.moments();
         *env.hedge = Default::default();
+        *env.moments = self.reward.moments();
         env.cached.part = market.tables.part(first);
         let now = market.now(env.account);
         let (closable, _) = mark(market, now, env);
