@@ -58,5 +58,5 @@ pub use reason::Reason;
 pub(crate) use stage::FAMILY;
 pub use stage::Options;
 pub(crate) use step::evaluation_episodes;
-pub use step::{Baseline, Ledger, OptionsEnv, Position, open};
+pub use step::{Baseline, Explained, Ledger, OptionsEnv, Position, open};
 pub use worlds::{HeldOut, Symbols, WorldSet};

@@ -1,6 +1,7 @@
 //! The step of one environment: only look-ups and sums, no pricing.
 
 use super::action_mask;
+use super::explain::{Explained, Exposure};
 use super::ledger::Ledger;
 use super::mark_to_market::{mark, settle_and_mark};
 use super::market::{Basket, Market};
@@ -63,7 +64,8 @@ impl Stepper {
     }
 
     /// One step: trades, goes to the next snapshot, settles, marks, enforces margin, rewards.
-    pub(super) fn step(&self, env: &mut EnvState, decision: Decision) -> Outcome {
+    /// Writes the profit by Greek where it is asked for.
+    pub(super) fn step(&self, env: &mut EnvState, decision: Decision, explained: Option<&mut Explained>) -> Outcome {
         let market = &self.market;
         let (nav, peak, traded) = (env.account.nav, env.account.peak, env.account.traded);
         let result = match decision {
@@ -73,6 +75,7 @@ impl Stepper {
         if let Err(reason) = result {
             env.counters.refused[reason as usize] += 1;
         }
+        let exposure = explained.as_ref().map(|_| Exposure::new(market, env));
         let account = &mut *env.account;
         let interest = account.cash * market.tables.accrual[account.t as usize];
         account.cash += interest;
@@ -85,6 +88,9 @@ impl Stepper {
             for (terms, line) in env.terms.iter_mut().zip(&env.lines[..account.lines as usize]) {
                 terms.base = now.base(line.contract);
             }
+        }
+        if let (Some(explained), Some(exposure)) = (explained, exposure) {
+            *explained = exposure.explain(market, env);
         }
         if let Some(adjusted) = market.adjusted(env.account.t) {
             adjust(market, now, env, adjusted);
