@@ -1,17 +1,24 @@
 //! Evaluation: backtests against baselines, and measures of performance.
 
+mod ablation;
 mod backtest;
 pub mod bootstrap;
 mod config;
 pub mod episodes;
 mod hedging_backtest;
 mod lookup_backtest;
+mod measures;
 mod options_backtest;
 mod output;
+mod panel;
 pub mod performance;
 mod policy_input;
+pub mod regression;
+mod runs;
 #[cfg(test)]
 mod tests;
+mod trajectory;
+pub mod trials;
 
 pub use backtest::Backtest;
 pub use config::BacktestConfig;
