@@ -1,6 +1,7 @@
 //! The step of one environment: only look-ups and sums, no pricing.
 
 use super::action_mask;
+use super::explain::{Explained, Exposure};
 use super::hedge;
 use super::ledger::Ledger;
 use super::mark_to_market::{mark, settle_and_mark};
@@ -69,7 +70,8 @@ impl Stepper {
     }
 
     /// One step: trades, goes to the next snapshot, settles, marks, enforces margin, rewards.
-    pub(super) fn step(&self, env: &mut EnvState, decision: Decision) -> Outcome {
+    /// Writes the profit by Greek where it is asked for.
+    pub(super) fn step(&self, env: &mut EnvState, decision: Decision, explained: Option<&mut Explained>) -> Outcome {
         let market = &self.market;
         let before = Before::new(env.account);
         let result = match decision {
@@ -83,6 +85,7 @@ impl Stepper {
         if hedges {
             hedge::rebalance(market, market.now(env.account), env, self.hedge_order(decision));
         }
+        let exposure = explained.as_ref().map(|_| Exposure::new(market, env));
         let account = &mut *env.account;
         let interest = account.cash * market.tables.accrual[account.t as usize];
         account.cash += interest;
@@ -102,6 +105,9 @@ impl Stepper {
         }
         if hedges {
             hedge::settle(market, env);
+        }
+        if let (Some(explained), Some(exposure)) = (explained, exposure) {
+            *explained = exposure.explain(market, env);
         }
         if let Some(adjusted) = market.adjusted(env.account.t) {
             adjust(market, now, env, adjusted);
