@@ -4,6 +4,7 @@ mod accounting;
 mod golden;
 mod intraday;
 mod lookahead;
+mod models;
 mod ratios;
 mod restarts;
 mod rewards;
