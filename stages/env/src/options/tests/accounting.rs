@@ -117,6 +117,7 @@ fn check_identity_of(market: &SyntheticMarket, config: &OptionsConfig, seed: u64
     env.reset(out.buffers());
     let a = env.spec().action_space.num_outputs();
     let mut random = Random::new(&[seed]);
+    let mut assigned = 0;
     let is_late = config.fills.price == FillPrice::NextSnapshot;
     let exercise = strategies.exercise.map(|action| action as u32);
     let mut last = env.ledger(0);
@@ -146,6 +147,7 @@ fn check_identity_of(market: &SyntheticMarket, config: &OptionsConfig, seed: u64
             } else {
                 env.ledger(i)
             };
+            assigned = assigned.max(after.assigned);
             let (t, next) = (before.snapshot, after.snapshot);
             assert_eq!(next, t + 1);
             let mut book = Book { held, units, gain: 0.0 };
@@ -192,6 +194,7 @@ fn check_identity_of(market: &SyntheticMarket, config: &OptionsConfig, seed: u64
             }
         }
     }
+    last.assigned = assigned;
     last
 }
 
@@ -277,7 +280,7 @@ pub(super) fn models() -> Vec<OptionsConfig> {
     };
     let american = |delivery| ExerciseConfig {
         early: true,
-        time_value: 0.002,
+        time_value: 0.01,
         delivery,
     };
     let mut configs = vec![base.clone(); 6];

@@ -219,6 +219,8 @@ fn short_calls_are_assigned_before_the_ex_date() {
         while env.ledger(0).snapshot < ex - 1 {
             step_discrete(&mut env, &[0], &mut out);
         }
+        let before = env.ledger(0);
+        let spot = before.underlying;
         let call = deepest_call(&env);
         let contract = env.tables().contracts[call as usize];
         let entry = *env.tables().at(ex - 1).entry(call);
