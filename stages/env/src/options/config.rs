@@ -2,6 +2,7 @@
 
 use super::exercise::ExerciseConfig;
 use super::fills::{self, FillPrice, Impact, Liquidity};
+use super::hedge::HedgeConfig;
 use super::portfolio_margin::RiskArray;
 use super::reward::{self, RewardConfig};
 use super::worlds::{HeldOut, Symbols};
@@ -50,6 +51,9 @@ pub struct OptionsConfig {
     pub margin: MarginConfig,
     /// Early exercise and assignment.
     pub exercise: ExerciseConfig,
+    /// Hedging of the account's delta; none by default.
+    #[serde(skip_serializing_if = "HedgeConfig::is_none")]
+    pub hedge: HedgeConfig,
     /// An episode terminates when the net asset value falls to this fraction of capital.
     pub ruin: f64,
     /// Interest on cash without a `rates` input: continuously compounded, annual, decimal.
@@ -99,6 +103,7 @@ impl Default for OptionsConfig {
             trade_underlying: false,
             margin: MarginConfig::default(),
             exercise: ExerciseConfig::default(),
+            hedge: HedgeConfig::default(),
             ruin: 0.2,
             rate: 0.0,
             reward: RewardConfig::default(),
@@ -440,6 +445,7 @@ impl OptionsConfig {
         fraction("margin.minimum", self.margin.minimum, 1.0)?;
         positive("margin.initial", self.margin.initial)?;
         fraction("margin.maintenance", self.margin.maintenance, self.margin.initial)?;
+        self.hedge.validate()?;
         fraction("ruin", self.ruin, 0.99)?;
         fraction("rate.abs()", self.rate.abs(), 1.0)
             .map_err(|_| ConfigProblem::new("rate", "a rate is a decimal: 0.03 for 3 %"))?;

@@ -33,6 +33,7 @@ mod config;
 mod exercise;
 mod expression;
 mod fills;
+mod hedge;
 mod inputs;
 mod listed;
 pub mod margin;
@@ -61,7 +62,8 @@ pub use config::{
 };
 pub use exercise::{Delivery, ExerciseConfig};
 pub use fills::{Depth, FillPrice, Impact, ImpactKind, Liquidity};
-pub use order::{Decision, Instrument, Order, Orders};
+pub use hedge::{HedgeConfig, HedgeInstrument, HedgeRule};
+pub use order::{Decision, HedgeOrder, Instrument, Order, Orders};
 pub use reason::Reason;
 pub use reward::{CvarPenalty, QUANTITIES, RewardConfig, RewardKind};
 pub(crate) use stage::FAMILY;

@@ -86,7 +86,7 @@ impl View for EnvRows<'_> {
 }
 
 fn show(market: &Market, env: &EnvState, obs: &mut [f32], action_mask: &mut [bool]) {
-    observe(market, env.account, env.lines, env.terms, obs);
+    observe(market, env, obs);
     for (action, allowed) in action_mask.iter_mut().enumerate() {
         *allowed = env.account.action_mask >> action & 1 == 1;
     }
@@ -164,7 +164,7 @@ impl OptionsEnv {
                 out.terminated[i] = outcome.terminated;
                 out.truncated[i] = outcome.truncated;
                 if outcome.terminated || outcome.truncated {
-                    observe(market, env.account, env.lines, env.terms, out.final_obs.row(i));
+                    observe(market, &env, out.final_obs.row(i));
                     range.finals[i] = Some(stepper.ledger(&env));
                     env.account.episode += 1;
                     stepper.begin(first + i, &mut env);
@@ -186,13 +186,24 @@ impl OptionsEnv {
 
     /// The account of environment `i`, as it is now; after the end of an episode, at the start of the next.
     pub fn ledger(&self, i: usize) -> Ledger {
-        let (account, counters) = (&self.states.accounts[i], &self.states.counters[i]);
-        Ledger::new(&self.stepper.market, account, self.states.lines_of(i), counters)
+        let States {
+            accounts,
+            counters,
+            hedges,
+            ..
+        } = &self.states;
+        let lines = self.states.lines_of(i);
+        Ledger::new(&self.stepper.market, &accounts[i], lines, &counters[i], &hedges[i])
     }
 
     /// The account of environment `i` as its last finished episode left it; `None` before the first end.
     pub fn final_ledger(&self, i: usize) -> Option<Ledger> {
         self.finals[i]
+    }
+
+    /// The number of lines that environment `i` holds.
+    pub fn lines(&self, i: usize) -> usize {
+        self.states.accounts[i].lines as usize
     }
 
     /// The lines of environment `i`.
@@ -355,10 +366,12 @@ impl BatchEnv for OptionsEnv {
             .array(&self.states.accounts)
             .array(&self.states.lines)
             .array(&self.states.counters);
-        match self.stepper.market.config.keeps_moments() {
-            true => writer.array(&self.states.moments).finish(),
-            false => writer.finish(),
-        }
+        let (moments, hedges) = (&self.states.moments, &self.states.hedges);
+        let config = &self.stepper.market.config;
+        writer
+            .array(if config.keeps_moments() { &moments[..] } else { &[] })
+            .array(if config.hedge.is_none() { &[] } else { &hedges[..] })
+            .finish()
     }
 
     fn restore(&mut self, state: &[u8]) -> Result<(), String> {
@@ -368,19 +381,26 @@ impl BatchEnv for OptionsEnv {
             lines,
             counters,
             moments,
+            hedges,
             ..
         } = &mut self.states;
-        let moments = match self.stepper.market.config.keeps_moments() {
+        let config = &self.stepper.market.config;
+        let moments = match config.keeps_moments() {
             true => &mut moments[..],
             false => &mut [],
         };
-        let size =
-            size_of_val(&accounts[..]) + size_of_val(&lines[..]) + size_of_val(&counters[..]) + size_of_val(moments);
+        let hedges = match config.hedge.is_none() {
+            true => &mut [],
+            false => &mut hedges[..],
+        };
+        let rest = size_of_val(moments) + size_of_val(hedges);
+        let size = size_of_val(&accounts[..]) + size_of_val(&lines[..]) + size_of_val(&counters[..]) + rest;
         let mut reader = StateReader::new(state, &tag, size)?;
         reader.array(accounts);
         reader.array(lines);
         reader.array(counters);
         reader.array(moments);
+        reader.array(hedges);
         let market = &self.stepper.market;
         let mut states = self.states.rows();
         for i in 0..self.finals.len() {

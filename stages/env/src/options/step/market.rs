@@ -5,6 +5,7 @@ use super::state::{Account, Cached, EnvState, Line, Terms};
 use crate::open_options::Split;
 use crate::options::config::{MAX_LEGS, MarginKind, OptionsConfig};
 use crate::options::fills::FillRule;
+use crate::options::hedge::HedgeInstrument;
 use crate::options::margin::{MarginLeg, Pairing};
 use crate::options::order::Instrument;
 use crate::options::portfolio_margin::{SCENARIOS, Scenario};
@@ -99,10 +100,18 @@ impl Market {
         self.tables.at(account.t as usize)
     }
 
+    /// The share of the value of the underlying that is collateral. Where it hedges, its margin is part of the requirement instead.
+    pub(super) fn loan_value(&self) -> f64 {
+        match self.config.hedge.instrument {
+            HedgeInstrument::Underlying => 1.0,
+            _ => 0.5,
+        }
+    }
+
     /// The collateral that the margin requirement is compared with.
     pub(super) fn collateral(&self, account: &Account, underlying: f64) -> f64 {
         match self.config.margin.kind {
-            MarginKind::Strategy => account.cash + 0.5 * account.units * underlying,
+            MarginKind::Strategy => account.cash + self.loan_value() * account.units * underlying,
             MarginKind::Portfolio => account.nav,
         }
     }

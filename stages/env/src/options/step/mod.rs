@@ -4,6 +4,7 @@ mod action_mask;
 mod baseline;
 mod env;
 mod exercise;
+mod hedge;
 mod ledger;
 mod lookup;
 mod mark_to_market;

@@ -1,5 +1,6 @@
 //! The state of an environment: plain numbers, as they are saved, and, for each line, cached look-ups.
 
+use super::hedge::Hedge;
 use crate::options::margin::Pairing;
 use crate::options::reason::Reason;
 use crate::ranges::{Rows, View};
@@ -128,6 +129,7 @@ pub(super) struct EnvState<'a> {
     pub terms: &'a mut [Terms],
     pub cached: &'a mut Cached,
     pub counters: &'a mut Counters,
+    pub hedge: &'a mut Hedge,
     pub moments: &'a mut Moments,
 }
 
@@ -139,6 +141,8 @@ pub(super) struct States {
     pub lines: Vec<Line>,
     /// `[B]`.
     pub counters: Vec<Counters>,
+    /// `[B]`.
+    pub hedges: Vec<Hedge>,
     /// `[B]`.
     pub moments: Vec<Moments>,
     terms: Vec<Terms>,
@@ -152,6 +156,7 @@ impl States {
             accounts: vec![Account::default(); num_envs],
             lines: vec![Line::default(); num_envs * width],
             counters: vec![Counters::default(); num_envs],
+            hedges: vec![Hedge::default(); num_envs],
             moments: vec![Moments::default(); num_envs],
             terms: vec![Terms::NONE; num_envs * width],
             cached: vec![Cached::default(); num_envs],
@@ -178,6 +183,7 @@ impl States {
             },
             cached: &mut self.cached,
             counters: &mut self.counters,
+            hedges: &mut self.hedges,
             moments: &mut self.moments,
         }
     }
@@ -190,6 +196,7 @@ pub(super) struct StateRows<'a> {
     terms: Rows<'a, Terms>,
     cached: &'a mut [Cached],
     counters: &'a mut [Counters],
+    hedges: &'a mut [Hedge],
     moments: &'a mut [Moments],
 }
 
@@ -202,6 +209,7 @@ impl StateRows<'_> {
             terms: self.terms.row(i),
             cached: &mut self.cached[i],
             counters: &mut self.counters[i],
+            hedge: &mut self.hedges[i],
             moments: &mut self.moments[i],
         }
     }
@@ -211,6 +219,7 @@ impl View for StateRows<'_> {
     fn split(self, n: usize) -> (Self, Self) {
         let (accounts, lines) = (self.accounts.split_at_mut(n), self.lines.split(n));
         let (terms, cached) = (self.terms.split(n), self.cached.split_at_mut(n));
+        let hedges = self.hedges.split_at_mut(n);
         let (counters, moments) = (self.counters.split_at_mut(n), self.moments.split_at_mut(n));
         (
             Self {
@@ -219,6 +228,7 @@ impl View for StateRows<'_> {
                 terms: terms.0,
                 cached: cached.0,
                 counters: counters.0,
+                hedges: hedges.0,
                 moments: moments.0,
             },
             Self {
@@ -227,6 +237,7 @@ impl View for StateRows<'_> {
                 terms: terms.1,
                 cached: cached.1,
                 counters: counters.1,
+                hedges: hedges.1,
                 moments: moments.1,
             },
         )

@@ -2,6 +2,7 @@
 
 use super::action_mask;
 use super::exercise::{assign, exercise};
+use super::hedge;
 use super::ledger::Ledger;
 use super::mark_to_market::{mark, settle_and_mark};
 use super::market::{Basket, Market};
@@ -10,7 +11,7 @@ use super::reward::{Before, Reward};
 use super::state::{Account, EnvState, Line};
 use super::trade::{Close, adjust, close, open};
 use crate::open_options::Split;
-use crate::options::order::{Decision, Instrument, Orders};
+use crate::options::order::{Decision, HedgeOrder, Instrument, Orders};
 use crate::options::reason::Reason;
 use crate::options::strategies::{CLOSE_ALL, CLOSE_OLDEST, FIRST_OPEN, HOLD};
 use stages_core::ConfigProblem;
@@ -60,6 +61,7 @@ impl Stepper {
         };
         env.lines.fill(Line::default());
         *env.counters = Default::default();
+        *env.hedge = Default::default();
         *env.moments = self.reward.moments();
         env.cached.part = market.tables.part(first);
         let now = market.now(env.account);
@@ -76,6 +78,10 @@ impl Stepper {
         if result.is_ok() && !market.fills.next_snapshot {
             result = self.act(env, decision, decided, oldest);
         }
+        let hedges = !market.config.hedge.is_none();
+        if hedges && !market.fills.next_snapshot {
+            hedge::rebalance(market, market.now(env.account), env, self.hedge_order(decision));
+        }
         if market.config.exercise.early {
             let dividend = market
                 .adjusted(env.account.t + 1)
@@ -86,6 +92,10 @@ impl Stepper {
         let interest = account.cash * market.tables.accrual[account.t as usize];
         account.cash += interest;
         account.interest += interest;
+        if hedges {
+            hedge::borrow(market, env);
+        }
+        let account = &mut *env.account;
         account.t += 1;
         let now = market.now(account);
         let part = market.tables.part(account.t as usize);
@@ -95,11 +105,17 @@ impl Stepper {
                 terms.base = now.base(line.contract);
             }
         }
+        if hedges {
+            hedge::settle(market, env);
+        }
         if let Some(adjusted) = market.adjusted(env.account.t) {
             adjust(market, now, env, adjusted);
         }
-        if result.is_ok() && market.fills.next_snapshot {
-            result = self.act(env, decision, decided, oldest);
+        if market.fills.next_snapshot {
+            if result.is_ok() {
+                result = self.act(env, decision, decided, oldest);
+            }
+            hedge::rebalance(market, now, env, self.hedge_order(decision));
         }
         if let Err(reason) = result {
             env.counters.refused[reason as usize] += 1;
@@ -143,6 +159,8 @@ impl Stepper {
             CLOSE_ALL => close(market, now, env, Close::All),
             CLOSE_OLDEST => close(market, now, env, Close::Group(oldest)),
             _ if Some(action) == market.strategies.exercise => exercise(market, now, env),
+            // A hedge.
+            _ if action >= FIRST_OPEN + market.strategies.legs.len() => {}
             _ => {
                 let size = f64::from(env.account.size);
                 if decided != env.account.t as usize {
@@ -171,13 +189,33 @@ impl Stepper {
             }
             basket.push(instrument, quantity);
         }
-        can_open(market, now, env.account, env.lines, &basket)?;
+        can_open(market, now, env.account, env.hedge.futures, env.lines, &basket)?;
         open(market, now, env, basket.legs().iter().copied());
         Ok(())
     }
 
+    /// The hedge after the trades of a decision.
+    fn hedge_order(&self, decision: Decision) -> HedgeOrder {
+        let market = &self.market;
+        let by_rule = market.config.hedge.order();
+        match decision {
+            Decision::Orders(orders) => orders.hedge().unwrap_or(by_rule),
+            Decision::Action(action) => {
+                let first = FIRST_OPEN + market.strategies.legs.len();
+                match (action as usize).checked_sub(first) {
+                    Some(0) if market.config.hedge.is_by_action() => HedgeOrder::Zero,
+                    Some(1) if market.config.hedge.is_by_action() => HedgeOrder::Band,
+                    _ => by_rule,
+                }
+            }
+        }
+    }
+
     fn order(&self, env: &mut EnvState, orders: &Orders) -> Result<(), Reason> {
         let market = &self.market;
+        if orders.as_slice().is_empty() {
+            return Ok(());
+        }
         let mut basket = Basket::EMPTY;
         for order in orders.as_slice() {
             if let Instrument::Contract(id) = order.instrument {
@@ -194,7 +232,7 @@ impl Stepper {
             true => self.open_later(env, &basket),
             false => {
                 let now = market.now(env.account);
-                can_open(market, now, env.account, env.lines, &basket)?;
+                can_open(market, now, env.account, env.hedge.futures, env.lines, &basket)?;
                 open(market, now, env, basket.legs().iter().copied());
                 Ok(())
             }
@@ -204,6 +242,6 @@ impl Stepper {
     /// The statement of an account.
     pub(super) fn ledger(&self, env: &EnvState) -> Ledger {
         let lines = &env.lines[..env.account.lines as usize];
-        Ledger::new(&self.market, env.account, lines, env.counters)
+        Ledger::new(&self.market, env.account, lines, env.counters, env.hedge)
     }
 }

@@ -5,8 +5,9 @@ use super::*;
 use crate::options::strategies::{FIRST_OPEN, Leg, Strategies, Traded};
 use crate::options::synthetic::{intraday_market, market};
 use crate::options::{
-    Baseline, CvarPenalty, Delivery, Depth, ExerciseConfig, FillPrice, Fills, Impact, ImpactKind, Ledger, Liquidity,
-    MarginConfig, MarginKind, Position, RewardConfig, RewardKind, Sizing, SlateConfig,
+    Baseline, CvarPenalty, Delivery, Depth, ExerciseConfig, FillPrice, Fills, HedgeConfig, HedgeInstrument, HedgeRule,
+    Impact, ImpactKind, Ledger, Liquidity, MarginConfig, MarginKind, Position, RewardConfig, RewardKind, Sizing,
+    SlateConfig,
 };
 
 /// The positions of a step between its trades and its end, found by the rules of the actions alone.
@@ -36,6 +37,8 @@ fn held(
     };
     match action as usize {
         0 => {}
+        // A hedge.
+        a if a >= FIRST_OPEN + strategies.legs.len() => {}
         1 => {
             held = positions
                 .iter()
@@ -106,6 +109,35 @@ impl Book {
     }
 }
 
+/// The units of the underlying and the futures of a step after its hedge, and what the hedge costs, found from the positions after its other trades.
+fn hedged(
+    env: &OptionsEnv,
+    config: &OptionsConfig,
+    before: &Ledger,
+    action: u32,
+    positions: &[(u32, f64)],
+    (units, futures): (f64, f64),
+) -> (f64, f64, f64) {
+    let hedge = &config.hedge;
+    let now = env.tables().at(before.snapshot);
+    let options: f64 = positions.iter().map(|&(c, q)| q * 100.0 * now.entry(c).delta).sum();
+    let delta = options + units + futures;
+    let names = env.spec().action_space.names();
+    let edge = hedge.band * before.nav.max(0.0) / before.underlying;
+    let target = match (hedge.rule, names.get(action as usize).map(String::as_str)) {
+        (HedgeRule::Zero, _) | (HedgeRule::Action, Some("hedge_zero")) => 0.0,
+        (HedgeRule::Band, _) | (HedgeRule::Action, Some("hedge_band")) if delta.abs() > edge => edge * delta.signum(),
+        _ => delta,
+    };
+    let lots = ((target - delta) / hedge.lot).round();
+    let cost = lots.abs() * (hedge.lot * before.underlying * hedge.half_spread + hedge.commission);
+    match hedge.instrument {
+        HedgeInstrument::None => (units, futures, 0.0),
+        HedgeInstrument::Underlying => (units + lots * hedge.lot, futures, cost),
+        HedgeInstrument::Future => (units, futures + lots * hedge.lot, cost),
+    }
+}
+
 fn check_identity(config: &OptionsConfig, seed: u64) -> Ledger {
     check_identity_of(&market(160, seed), config, seed)
 }
@@ -141,6 +173,9 @@ fn check_identity_of(market: &SyntheticMarket, config: &OptionsConfig, seed: u64
             .collect();
         step_discrete(&mut env, &actions, &mut out);
         for (i, (before, (held, units), exercises)) in before.into_iter().enumerate() {
+            let closes = actions[i] == 1;
+            let futures = if closes { 0.0 } else { before.futures };
+            let (units, futures, hedge_cost) = hedged(&env, config, &before, actions[i], &held, (units, futures));
             let ended = out.terminated[i] || out.truncated[i];
             let after = if ended {
                 env.final_ledger(i).unwrap()
@@ -163,7 +198,17 @@ fn check_identity_of(market: &SyntheticMarket, config: &OptionsConfig, seed: u64
                 .iter()
                 .map(|&(c, q)| q * 100.0 * (env.tables().at(next).entry(c).mark - env.tables().at(t).entry(c).mark))
                 .sum();
-            let gain = moved + book.units * (after.underlying - before.underlying);
+            let days = env.tables().days[t];
+            let fair = before.underlying * (0.01 * days / 365.0).exp();
+            let settled = futures * (after.underlying - fair);
+            let borrow = config.hedge.borrow * (-book.units).max(0.0) * before.underlying * days / 365.0;
+            assert!((after.futures_settled - before.futures_settled - settled).abs() <= 1e-9 * config.capital);
+            assert!((after.borrow_cost - before.borrow_cost - borrow).abs() <= 1e-9 * config.capital);
+            if !config.hedge.is_none() && !closes && after.liquidations == before.liquidations {
+                assert!((after.hedge_cost - before.hedge_cost - hedge_cost).abs() <= 1e-9 * config.capital);
+                assert_eq!((after.units, after.futures), (units, futures));
+            }
+            let gain = moved + book.units * (after.underlying - before.underlying) + settled - borrow;
             if exercises && is_late {
                 book.exercise(&env, config, next, |q, _, _, settled| q > 0.0 && !settled);
             }
@@ -316,6 +361,38 @@ fn every_model_is_accounted_for() {
         assigned += end.assigned;
     }
     assert!(assigned > 0);
+}
+
+/// Under every rule of every instrument, hedged positions add up: options, underlying, futures, borrowing, costs and interest.
+#[test]
+fn hedges_are_accounted_for() {
+    for (i, instrument) in [HedgeInstrument::Underlying, HedgeInstrument::Future]
+        .into_iter()
+        .enumerate()
+    {
+        for (j, rule) in [HedgeRule::Action, HedgeRule::Zero, HedgeRule::Band]
+            .into_iter()
+            .enumerate()
+        {
+            let mut config = OptionsConfig {
+                trade_underlying: j != 1,
+                hedge: HedgeConfig {
+                    instrument,
+                    rule,
+                    commission: 0.5,
+                    borrow: 0.02,
+                    lot: [1.0, 25.0][(i + j) % 2],
+                    ..HedgeConfig::default()
+                },
+                episode_length: crate::options::EpisodeLength { least: 20, most: 60 },
+                ..OptionsConfig::default()
+            };
+            let end = check_identity(&config, 20 + (3 * i + j) as u64);
+            assert!(end.hedge_cost > 0.0 && end.hedge_traded > 0.0);
+            (config.margin.initial, config.margin.maintenance, config.ruin) = (0.35, 0.35, 0.9);
+            check_identity(&config, 30 + (3 * i + j) as u64);
+        }
+    }
 }
 
 #[test]

@@ -2,6 +2,7 @@
 
 mod accounting;
 mod golden;
+mod hedging;
 mod intraday;
 mod lookahead;
 mod models;
