@@ -11,6 +11,8 @@ use super::stepper::Stepper;
 use crate::actions::Actions;
 use crate::batch::{BatchEnv, StepBuffers};
 use crate::open_options::{OpenOptions, Split};
+use crate::options::config::MarginKind;
+use crate::options::fills::FillRule;
 use crate::options::order::Decision;
 use crate::options::split::SnapshotRange;
 use crate::options::strategies::Strategies;
@@ -124,6 +126,8 @@ impl OptionsEnv {
         let stepper = Stepper::new(Market {
             strategies: Strategies::new(&config)?,
             multiplier: tables.spec.multiplier,
+            fills: FillRule::new(config.fills.price, &config.fills.impact, &config.fills.liquidity),
+            scenarios: (config.margin.kind == MarginKind::Portfolio).then(|| config.margin.risk_array.scenarios()),
             clip,
             ranges,
             split: options.split,
