@@ -93,7 +93,8 @@ pub trait BatchEnv: Send {
     /// masked; a continuous component beyond its bounds counts as the nearer bound.
     ///
     /// # Errors
-    /// When `actions` are not of the action space's kind, or not one for each environment; then no environment is stepped.
+    /// When `actions` are not of the action space's kind, or not one for each environment; then no environment is stepped. When the
+    /// reward is an expression of the user's whose value is not finite.
     fn step(&mut self, actions: Actions<'_>, out: StepBuffers<'_>) -> Result<(), StageError>;
 
     /// All state that later steps depend on, for checkpoints.

@@ -14,6 +14,7 @@ mod panel;
 pub mod performance;
 mod policy_input;
 pub mod regression;
+mod rules;
 mod runs;
 #[cfg(test)]
 mod tests;

@@ -8,10 +8,11 @@ use arrow::array::{ArrayRef, BooleanArray, Date32Array, Float64Array, RecordBatc
 use arrow::datatypes::{DataType, Field, Schema};
 use datasets::calendar::CalendarName;
 use datasets::contract::{Contracts, Exercise, Expires, Facts, Origin, Settlement, Terms, UnderlyingKind};
-use datasets::quality::{Action, BARS, CHAIN, RATES, Tally};
+use datasets::quality::{Action, BARS, CHAIN, Counted, RATES, Tally};
 use datasets::schema;
 use rayon::prelude::*;
-use serde_json::{Value, json};
+use serde::{Deserialize, Serialize};
+use serde_json::json;
 use stages_core::dataset::{self, Partition, PartitionKey, Period};
 use stages_core::{
     ConfigProblem, Context, Given, Memo, OutputPort, Outputs, PlanContext, PortType, Ports, Provided, Share,
@@ -91,43 +92,86 @@ impl StageKind for SimulatedMarket {
     }
 
     fn run(&self, config: &Parameters, context: &Context) -> Result<Outputs, StageError> {
-        let market = Market::new(config).map_err(|invalid| StageError::new(invalid.to_string()).hint(invalid.hint))?;
-        let months = chain_by_month(config, &market, context)?;
+        let worlds: Vec<World> = config
+            .each_world()
+            .into_par_iter()
+            .map(World::new)
+            .collect::<Result<_, StageError>>()?;
+        let months: Vec<Vec<Partition>> = chain_by_month(&worlds, context)?;
         context.progress(0, None, "checking");
-        let (rows, quality) = check_chain(&months, context)?;
-        let roots: BTreeMap<String, &str> = [true, false].map(|monthly| (market.root(monthly), "pm")).into();
+        let checked: Vec<Checked> = months
+            .par_iter()
+            .map(|months| check_chain(months, context))
+            .collect::<Result<_, StageError>>()?;
+        let mut tally = Tally::new(CHAIN);
+        let mut rows = 0;
+        for checked in checked {
+            rows += checked.rows;
+            tally.merge(checked.counted);
+        }
+        let mut terms = Contracts::default();
+        let mut settlement = BTreeMap::new();
+        for world in &worlds {
+            let roots = [true, false].map(|monthly| world.market.root(monthly));
+            for (root, facts) in contracts(&world.config.symbol, roots.iter()).iter() {
+                terms.insert(root, facts.clone());
+            }
+            settlement.extend(roots.map(|root| (root, "pm")));
+        }
         let chain = dataset::write(
             &context.store,
             PortType::OptionChain,
             json!({
-                "symbols": [&config.symbol],
+                "symbols": symbols(&worlds),
                 "currency": "USD",
                 "multiplier": MULTIPLIER,
                 "exercise": "european",
-                "settlement": roots,
-                "contracts": contracts(&config.symbol, roots.keys()),
+                "settlement": settlement,
+                "contracts": terms,
                 "calendar": CALENDAR,
                 "underlying": "quoted",
                 "has": { "quotes": true, "last": true },
                 "rows": rows,
-                "snapshots": market.days().len(),
-                "quality": quality,
+                "snapshots": worlds.iter().map(|world| world.market.days().len()).sum::<usize>(),
+                "quality": tally.findings(|rule| keep().action(rule)),
             }),
-            months,
+            months.into_iter().flatten().collect::<Vec<Partition>>(),
         )?;
         Ok(Outputs::from([
-            ("bars".to_owned(), write_bars(config, market.days(), context)?),
+            ("bars".to_owned(), write_bars(&worlds, context)?),
             ("chain".to_owned(), chain),
-            ("rates".to_owned(), write_rates(market.days(), context)?),
-            ("hidden".to_owned(), write_hidden(config, &market, context)?),
+            ("rates".to_owned(), write_rates(worlds[0].market.days(), context)?),
+            ("hidden".to_owned(), write_hidden(&worlds, context)?),
         ]))
     }
 
     fn cached_share(&self, config: &Parameters, given: &Given<'_>) -> Result<Option<Share>, StageError> {
-        let days = simulate_days(config).map_err(|invalid| StageError::new(invalid.to_string()))?;
-        let months = months(config, &days)?;
-        Share::of_memos("partitions", given, months.iter().map(|month| &month.memo)).map(Some)
+        let mut memos = Vec::new();
+        for world in config.each_world() {
+            let days = simulate_days(&world).map_err(|invalid| StageError::new(invalid.to_string()))?;
+            memos.extend(months(&world, &days)?.into_iter().map(|month| month.memo));
+        }
+        Share::of_memos("partitions", given, memos.iter()).map(Some)
     }
+}
+
+/// A world: its parameters and its market.
+struct World {
+    config: Parameters,
+    market: Market,
+}
+
+impl World {
+    fn new(config: Parameters) -> Result<Self, StageError> {
+        match Market::new(&config) {
+            Ok(market) => Ok(Self { config, market }),
+            Err(invalid) => Err(StageError::new(invalid.to_string()).hint(invalid.hint)),
+        }
+    }
+}
+
+fn symbols(worlds: &[World]) -> Vec<&str> {
+    worlds.iter().map(|world| world.config.symbol.as_str()).collect()
 }
 
 /// The terms of the simulated contracts: those of options on an index in the United States, all PM-settled.
@@ -188,31 +232,40 @@ fn months<'a>(config: &Parameters, days: &'a [Day]) -> Result<Vec<Month<'a>>, St
         .collect())
 }
 
-fn chain_by_month(config: &Parameters, market: &Market, context: &Context) -> Result<Vec<Partition>, StageError> {
+/// The months of the chain of each world.
+fn chain_by_month(worlds: &[World], context: &Context) -> Result<Vec<Vec<Partition>>, StageError> {
     let done = AtomicU64::new(0);
-    let total = market.days().len() as u64;
+    let total: usize = worlds.iter().map(|world| world.market.days().len()).sum();
+    let total = total as u64;
     context.progress(0, Some(total), "pricing options");
-    months(config, market.days())?
-        .into_par_iter()
-        .map(|Month { start, days, key, memo }| {
-            let mut priced = 0;
-            let advance = |days: u64| {
-                let done = done.fetch_add(days, Ordering::Relaxed) + days;
-                context.progress(done, Some(total), "pricing options");
-            };
-            let blob = context.memo(&memo, || {
-                let mut batches = Vec::with_capacity(days.len());
-                for i in start..start + days.len() {
-                    context.check_cancelled()?;
-                    batches.push(quotes(config, market, i)?);
-                    priced += 1;
-                    advance(1);
-                }
-                table::to_parquet(&arrow::compute::concat_batches(&batches[0].schema(), &batches)?)
-            })?;
-            // All of it where the month was known.
-            advance(days.len() as u64 - priced);
-            Ok(Partition { key, blob })
+    let of_month = |World { config, market }: &World, month: Month<'_>| -> Result<Partition, StageError> {
+        let Month { start, days, key, memo } = month;
+        let mut priced = 0;
+        let advance = |days: u64| {
+            let done = done.fetch_add(days, Ordering::Relaxed) + days;
+            context.progress(done, Some(total), "pricing options");
+        };
+        let blob = context.memo(&memo, || {
+            let mut batches = Vec::with_capacity(days.len());
+            for i in start..start + days.len() {
+                context.check_cancelled()?;
+                batches.push(quotes(config, market, i)?);
+                priced += 1;
+                advance(1);
+            }
+            table::to_parquet(&arrow::compute::concat_batches(&batches[0].schema(), &batches)?)
+        })?;
+        // All of it where the month was known.
+        advance(days.len() as u64 - priced);
+        Ok(Partition { key, blob })
+    };
+    worlds
+        .par_iter()
+        .map(|world| {
+            months(&world.config, world.market.days())?
+                .into_par_iter()
+                .map(|month| of_month(world, month))
+                .collect()
         })
         .collect()
 }
@@ -251,58 +304,72 @@ fn quotes(config: &Parameters, market: &Market, i: usize) -> Result<RecordBatch,
     Ok(RecordBatch::try_new(table::schema(schema::OPTION_CHAIN), columns)?)
 }
 
-/// Holds the chain to the rules that files are held to, a few months at a time. Nothing is dropped.
-fn check_chain(months: &[Partition], context: &Context) -> Result<(usize, Value), StageError> {
-    let (mut seen, mut tally) = (Seen::default(), Tally::new(CHAIN));
-    let bad = keep();
-    let rules = Rules {
-        bad: &bad,
-        calendar: CALENDAR,
-        is_morning: &|_| false,
-        is_american: &|_| false,
-        quoted: true,
-        counted: true,
-        tick: 0.0,
-        actions: &[],
-    };
-    let mut rows = 0;
-    for months in months.chunks(rayon::current_num_threads()) {
-        context.check_cancelled()?;
-        let batches: Vec<_> = months.par_iter().map(|month| month.read(&context.store)).collect();
-        for batch in batches {
-            let mut chain = Chain::default();
-            chain.append(&batch?)?;
-            rows += chain.len();
-            rules.clean(&mut chain, &mut seen, &mut tally);
-            rules.check_prices(&mut chain, &mut seen, &mut tally);
+/// The rows of a world's chain, and those that break a rule.
+#[derive(Serialize, Deserialize)]
+struct Checked {
+    rows: usize,
+    counted: Counted,
+}
+
+/// Holds the chain of a world to the rules that files are held to, a few months at a time. Nothing is dropped.
+fn check_chain(months: &[Partition], context: &Context) -> Result<Checked, StageError> {
+    let digests: Vec<&[u8]> = months.iter().map(|month| &month.blob.blob.as_bytes()[..]).collect();
+    let memo = Memo::new("ingest/simulated_market check v1", &digests, "quality".to_owned());
+    let text = |err: serde_json::Error| StageError::new(err.to_string());
+    let blob = context.memo(&memo, || {
+        let (mut seen, mut tally) = (Seen::default(), Tally::new(CHAIN));
+        let bad = keep();
+        let rules = Rules {
+            bad: &bad,
+            calendar: CALENDAR,
+            is_morning: &|_| false,
+            is_american: &|_| false,
+            quoted: true,
+            counted: true,
+            tick: 0.0,
+            actions: &[],
+        };
+        let mut rows = 0;
+        for months in months.chunks(rayon::current_num_threads()) {
+            context.check_cancelled()?;
+            let batches: Vec<_> = months.par_iter().map(|month| month.read(&context.store)).collect();
+            for batch in batches {
+                let mut chain = Chain::default();
+                chain.append(&batch?)?;
+                rows += chain.len();
+                rules.clean(&mut chain, &mut seen, &mut tally);
+                rules.check_prices(&mut chain, &mut seen, &mut tally);
+            }
         }
-    }
-    seen.count_missing_days(CALENDAR, &mut tally);
-    Ok((rows, json!(tally.findings(|rule| bad.action(rule)))))
+        seen.count_missing_days(CALENDAR, &mut tally);
+        let counted = tally.counted();
+        serde_json::to_vec(&Checked { rows, counted }).map_err(text)
+    })?;
+    serde_json::from_slice(&context.store.blob(blob.blob)?).map_err(text)
 }
 
 fn keep() -> OnBadRows {
     OnBadRows::all(Action::Keep)
 }
 
-fn write_bars(config: &Parameters, days: &[Day], context: &Context) -> Result<cache::ArtifactDigest, StageError> {
-    let symbol: Arc<str> = Arc::from(config.symbol.as_str());
-    let mut found: Vec<Bar> = days
-        .iter()
-        .map(|day| Bar {
+fn write_bars(worlds: &[World], context: &Context) -> Result<cache::ArtifactDigest, StageError> {
+    let mut found: Vec<Bar> = Vec::new();
+    for World { config, market } in worlds {
+        let symbol: Arc<str> = Arc::from(config.symbol.as_str());
+        found.extend(market.days().iter().map(|day| Bar {
             symbol: Arc::clone(&symbol),
             date: day.date,
             values: [day.open, day.high, day.low, day.close, day.volume, f64::NAN],
-        })
-        .collect();
+        }));
+    }
     let batch = bars::to_batch(&found)?;
     let (bad, mut tally) = (keep(), Tally::new(BARS));
     bars::clean(&mut found, &bad, CALENDAR, &mut tally);
     let meta = json!({
-        "symbols": [&config.symbol],
+        "symbols": symbols(worlds),
         "currency": "USD",
         "calendar": CALENDAR,
-        "rows": days.len(),
+        "rows": batch.num_rows(),
         "quality": tally.findings(|rule| bad.action(rule)),
     });
     let partitions = dataset::partition(&context.store, &batch, Period::Year, "")?;
@@ -347,29 +414,31 @@ fn hidden_columns(config: &Parameters) -> Vec<String> {
         .collect()
 }
 
-fn write_hidden(config: &Parameters, market: &Market, context: &Context) -> Result<cache::ArtifactDigest, StageError> {
-    let days = market.days();
-    let names = hidden_columns(config);
-    let mut values = vec![days.iter().map(|day| day.variance).collect::<Vec<f64>>()];
+fn write_hidden(worlds: &[World], context: &Context) -> Result<cache::ArtifactDigest, StageError> {
+    let names = hidden_columns(&worlds[0].config);
     let regimes = (names.len() - 1) / 2;
-    for regime in 0..regimes {
-        values.push(
-            days.iter()
-                .map(|day| f64::from(u8::from(day.regime == regime)))
-                .collect(),
-        );
-    }
-    if regimes > 0 {
-        let filtered = market.filter();
+    let (mut symbols_of_rows, mut dates) = (Vec::new(), Vec::new());
+    let mut values: Vec<Vec<f64>> = vec![Vec::new(); names.len()];
+    for World { config, market } in worlds {
+        let days = market.days();
+        symbols_of_rows.extend(days.iter().map(|_| &config.symbol));
+        dates.extend(days.iter().map(|day| day.date.0));
+        values[0].extend(days.iter().map(|day| day.variance));
+        let filtered = match regimes {
+            0 => Vec::new(),
+            _ => market.filter(),
+        };
         for regime in 0..regimes {
-            values.push(filtered.iter().map(|probability| probability[regime]).collect());
+            values[1 + regime].extend(days.iter().map(|day| f64::from(u8::from(day.regime == regime))));
+            values[1 + regimes + regime].extend(filtered.iter().map(|probability| probability[regime]));
         }
     }
     let mut fields: Vec<Field> = schema::FEATURES.iter().map(table::field).collect();
     fields.extend(names.iter().map(|name| Field::new(name, DataType::Float64, true)));
+    let rows = dates.len();
     let mut columns: Vec<ArrayRef> = vec![
-        Arc::new(StringArray::from_iter_values(days.iter().map(|_| &config.symbol))),
-        Arc::new(Date32Array::from_iter_values(days.iter().map(|day| day.date.0))),
+        Arc::new(StringArray::from_iter_values(symbols_of_rows)),
+        Arc::new(Date32Array::from(dates)),
     ];
     columns.extend(
         values
@@ -381,7 +450,7 @@ fn write_hidden(config: &Parameters, market: &Market, context: &Context) -> Resu
     dataset::write(
         &context.store,
         PortType::Features,
-        json!({ "symbols": [&config.symbol], "rows": days.len() }),
+        json!({ "symbols": symbols(worlds), "rows": rows }),
         partitions,
     )
 }

@@ -392,3 +392,51 @@ fn hidden_states_are_an_output_of_their_own() {
     let one = run(&bench, json!({ "days": 30, "regimes": [{}] }), 2);
     assert_eq!(plain.digests, one.digests);
 }
+
+/// A world among others is the market of its own parameters; a world more leaves the others as they are and costs itself alone.
+#[test]
+fn worlds_are_markets_of_their_own() {
+    let bench = Bench::new();
+    let with = |worlds: u32| json!({ "days": 45, "seed": 3, "worlds": worlds, "expiries": { "quarterly_days": 0 } });
+    let (three, four) = (run(&bench, with(3), 2), run(&bench, with(4), 2));
+    assert_eq!(
+        three.artifacts["chain"].meta["symbols"],
+        json!(["SIM001", "SIM002", "SIM003"])
+    );
+    // Three months and the check of a world.
+    assert_eq!((three.memos, four.memos), ((0, 12), (12, 16)));
+    for port in ["chain", "bars", "hidden"] {
+        let (three, four) = (three.blobs(port), four.blobs(port));
+        assert!(three.iter().all(|file| four.contains(file)), "{port}");
+        assert_eq!(3 * four.len(), 4 * three.len(), "{port}");
+    }
+    assert_eq!(three.blobs("rates"), four.blobs("rates"), "one path of rates");
+
+    let alone = serde_json::from_value::<Parameters>(with(4))
+        .unwrap()
+        .each_world()
+        .swap_remove(2);
+    let alone = run(&Bench::new(), serde_json::to_value(alone).unwrap(), 2);
+    assert!(
+        alone
+            .blobs("chain")
+            .iter()
+            .all(|file| three.blobs("chain").contains(file))
+    );
+    let bars = three.rows(&bench, "bars");
+    let (symbols, closes) = (texts(&bars, "symbol"), floats(&bars, "close"));
+    let of = |symbol: &str| -> Vec<f64> {
+        (0..closes.len())
+            .filter(|&i| symbols[i] == symbol)
+            .map(|i| closes[i])
+            .collect()
+    };
+    assert_eq!(of("SIM003"), floats(&alone.rows(&Bench::new(), "bars"), "close"));
+    // They share nothing: the daily returns of two worlds are uncorrelated.
+    let returns = |of: Vec<f64>| -> Vec<f64> { of.windows(2).map(|pair| (pair[1] / pair[0]).ln()).collect() };
+    let (a, b) = (returns(of("SIM001")), returns(of("SIM002")));
+    let dot = |a: &[f64], b: &[f64]| a.iter().zip(b).map(|(a, b)| a * b).sum::<f64>();
+    assert!((dot(&a, &b) / (dot(&a, &a) * dot(&b, &b)).sqrt()).abs() < 0.5);
+    let refused = try_run(&Bench::new(), json!({ "worlds": 0 }), 1, CancelToken::default());
+    assert!(refused.is_err() || kind(NAME).resolve(json!({ "worlds": 0 })).is_err());
+}

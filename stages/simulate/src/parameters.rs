@@ -46,11 +46,13 @@
 //! The resulting premium is measured by `tests/variance_premium.rs` of this crate.
 
 use super::bates::Bates;
+use super::path::stream;
 use super::rates::Rates;
 use super::regimes::Regime;
 use datasets::Date;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use stages_numerics::random::Random;
 
 /// A simulated market: a stock index with stochastic variance and jumps (Bates 1996), its options, quoted with spreads, and
 /// interest rates. Prices are in US dollars; rates and volatilities are annual and decimal (0.2 is 20 %).
@@ -65,6 +67,10 @@ pub struct Parameters {
     pub days: u32,
     /// The seed of the random numbers.
     pub seed: u64,
+    /// The number of worlds: markets of these parameters that share nothing but calendar and interest rates, as SIM001, SIM002, … A larger number does not
+    /// change the earlier ones. 1, the default, is the market itself.
+    #[serde(skip_serializing_if = "is_one")]
+    pub worlds: u32,
     /// The price before the first day.
     pub spot: f64,
     /// The instantaneous variance before the first day, per year; drawn from its long-run distribution if omitted.
@@ -94,6 +100,11 @@ pub struct Parameters {
     pub open_interest: f64,
 }
 
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "the signature that serde calls")]
+fn is_one(worlds: &u32) -> bool {
+    *worlds == 1
+}
+
 impl Default for Parameters {
     fn default() -> Self {
         Self {
@@ -102,6 +113,7 @@ impl Default for Parameters {
             start: Date(17_533),
             days: 652,
             seed: 7,
+            worlds: 1,
             spot: 3000.0,
             initial_variance: None,
             dividend_yield: 0.018,
@@ -319,6 +331,8 @@ pub struct Invalid {
     pub hint: String,
 }
 
+/// The most worlds.
+const MOST_WORLDS: u32 = 10_000;
 /// The most trading days.
 const MOST_DAYS: u32 = 20_000;
 
@@ -335,6 +349,24 @@ impl Parameters {
             jump_mean: neutral.jump_mean,
             jump_deviation: neutral.jump_deviation,
         }
+    }
+
+    /// The parameters of each world, with its own symbol and seed; of one world, these.
+    pub fn each_world(&self) -> Vec<Self> {
+        if self.worlds < 2 {
+            return vec![self.clone()];
+        }
+        let world = |number: u32| Self {
+            symbol: format!("{}{number:03}", self.symbol),
+            seed: Random::new(&[self.seed, stream::WORLD, u64::from(number)]).next_u64(),
+            rates: Rates {
+                seed: Some(self.rates.seed.unwrap_or(self.seed)),
+                ..self.rates
+            },
+            worlds: 1,
+            ..self.clone()
+        };
+        (1..=self.worlds).map(world).collect()
     }
 
     /// The names of the regimes, where there are several; one without a name has its number, from 1.
@@ -391,6 +423,7 @@ impl Parameters {
             });
         }
         whole("days", self.days, 1, MOST_DAYS)?;
+        whole("worlds", self.worlds, 1, MOST_WORLDS)?;
         within("spot", self.spot, 1.0, 1e6)?;
         if let Some(v) = self.initial_variance {
             within("initial_variance", v, 0.0, 4.0)?;

@@ -16,6 +16,8 @@ pub(super) mod stream {
     pub const CONTRACT: u64 = 3;
     pub const TRADING: u64 = 4;
     pub const REGIME: u64 = 5;
+    pub const RATES: u64 = 6;
+    pub const WORLD: u64 = 7;
 }
 
 /// One step of given length: Andersen's quadratic-exponential scheme with martingale correction ("Simple and efficient
@@ -263,7 +265,12 @@ fn day(
 
     let rates = &parameters.rates;
     let years = f64::from(calendar_days) / 365.0;
-    state.short_rate = rates.next(state.short_rate, years, random.normal());
+    let own = random.normal();
+    let moved = match rates.seed {
+        None => own,
+        Some(seed) => Random::new(&[seed, stream::RATES, date.0 as u64]).normal(),
+    };
+    state.short_rate = rates.next(state.short_rate, years, moved);
     // Busy days follow busy days, and large moves and high variance bring trade (Karpoff 1987).
     state.activity = 0.7 * state.activity + 0.15 * random.normal();
     let usual = (parameters.physical.theta * inner.years * f64::from(parameters.time.steps)).sqrt();

@@ -19,6 +19,9 @@ pub struct Rates {
     pub speed: f64,
     /// Its volatility; 0 for none.
     pub volatility: f64,
+    /// The seed of its path; without it, it moves with the random numbers of the market. The worlds of a market share one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub seed: Option<u64>,
 }
 
 impl Default for Rates {
@@ -28,6 +31,7 @@ impl Default for Rates {
             mean: 0.025,
             speed: 0.25,
             volatility: 0.05,
+            seed: None,
         }
     }
 }

@@ -1,5 +1,7 @@
 //! The configuration of `env/options`.
 
+use super::hedge::HedgeConfig;
+use super::reward::{self, RewardConfig};
 use super::worlds::{HeldOut, Symbols};
 use datasets::DateRange;
 use schemars::JsonSchema;
@@ -44,11 +46,16 @@ pub struct OptionsConfig {
     pub trade_underlying: bool,
     /// The margin rule.
     pub margin: MarginConfig,
+    /// Hedging of the account's delta; none by default.
+    #[serde(skip_serializing_if = "HedgeConfig::is_none")]
+    pub hedge: HedgeConfig,
     /// An episode terminates when the net asset value falls to this fraction of capital.
     pub ruin: f64,
     /// Interest on cash without a `rates` input: continuously compounded, annual, decimal.
     pub rate: f64,
-    /// The reward.
+    /// The reward: an expression over quantities of the step, or settings.
+    #[serde(deserialize_with = "reward::deserialize")]
+    #[schemars(schema_with = "reward::schema")]
     pub reward: RewardConfig,
     /// The training dates; without them, all that `test`, `purge` and `embargo` leave before the test dates.
     pub train: Option<DateRange>,
@@ -90,6 +97,7 @@ impl Default for OptionsConfig {
             fills: Fills::default(),
             trade_underlying: false,
             margin: MarginConfig::default(),
+            hedge: HedgeConfig::default(),
             ruin: 0.2,
             rate: 0.0,
             reward: RewardConfig::default(),
@@ -297,44 +305,6 @@ impl Default for MarginConfig {
     }
 }
 
-/// The reward: `scale` x (change of net asset value - penalties).
-#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
-#[serde(default, deny_unknown_fields)]
-pub struct RewardConfig {
-    /// The measure of the change.
-    pub kind: RewardKind,
-    /// The factor of the reward.
-    pub scale: f64,
-    /// Penalty for each unit of traded value (prices paid and received) as a fraction of net asset value.
-    pub turnover: f64,
-    /// Penalty for each unit by which the drawdown (as a fraction of the peak) grows.
-    pub drawdown: f64,
-    /// Penalty for each unit of absolute delta (as a fraction of net asset value), each step.
-    pub delta: f64,
-}
-
-impl Default for RewardConfig {
-    fn default() -> Self {
-        Self {
-            kind: RewardKind::Simple,
-            scale: 100.0,
-            turnover: 0.0,
-            drawdown: 0.0,
-            delta: 0.0,
-        }
-    }
-}
-
-/// The measure of the change of net asset value.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "snake_case")]
-pub enum RewardKind {
-    /// As a fraction of the capital at the start.
-    Simple,
-    /// The logarithm of its ratio.
-    Log,
-}
-
 /// Steps in a training episode: `252`, or `[126, 252]`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct EpisodeLength {
@@ -444,13 +414,11 @@ impl OptionsConfig {
         fraction("margin.minimum", self.margin.minimum, 1.0)?;
         positive("margin.initial", self.margin.initial)?;
         fraction("margin.maintenance", self.margin.maintenance, self.margin.initial)?;
+        self.hedge.validate()?;
         fraction("ruin", self.ruin, 0.99)?;
         fraction("rate.abs()", self.rate.abs(), 1.0)
             .map_err(|_| ConfigProblem::new("rate", "a rate is a decimal: 0.03 for 3 %"))?;
-        positive("reward.scale", self.reward.scale)?;
-        fraction("reward.turnover", self.reward.turnover, f64::MAX)?;
-        fraction("reward.drawdown", self.reward.drawdown, f64::MAX)?;
-        fraction("reward.delta", self.reward.delta, f64::MAX)?;
+        self.reward.validate()?;
         if !(self.test_fraction > 0.0 && self.test_fraction <= 1.0) {
             return problem("test_fraction", "it must be above 0 and at most 1");
         }

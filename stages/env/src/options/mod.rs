@@ -16,7 +16,7 @@
 //!    reported beside the net asset value.
 //! 5. *Margin.* Where cash falls below `margin.maintenance` times the requirement ([`margin`]), everything that has a quote is
 //!    closed at t + 1, at its price and cost; lines without a quote are tried again a step later.
-//! 6. *Reward.* The change of net asset value, less penalties. Net asset value at or below `ruin` x capital terminates; the end
+//! 6. *Reward.* The change of net asset value, by default its mean and variance in excess of interest, less penalties ([`reward`]). Net asset value at or below `ruin` x capital terminates; the end
 //!    of the episode's dates truncates.
 //!
 //! Between 2 and 3, positions held over the ex-date of a corporate action are adjusted ([`adjustment`]), where `actions` is connected.
@@ -29,6 +29,8 @@
 mod adjustment;
 mod build;
 mod config;
+mod expression;
+mod hedge;
 mod inputs;
 mod listed;
 pub mod margin;
@@ -36,6 +38,7 @@ mod normalise;
 mod observation;
 mod order;
 mod reason;
+mod reward;
 mod split;
 mod stage;
 mod step;
@@ -50,11 +53,13 @@ pub use build::{
     Built, Day, FeatureColumn, InMemory, MarketSource, PartStore, Piece, Quote, Settlements, build, build_worlds,
 };
 pub use config::{
-    EpisodeLength, Fills, Leg, MarginConfig, OptionsConfig, QuoteKind, RewardConfig, RewardKind, Right, Sizing,
-    SlateConfig, SlateFeature, Strategy,
+    EpisodeLength, Fills, Leg, MarginConfig, OptionsConfig, QuoteKind, Right, Sizing, SlateConfig, SlateFeature,
+    Strategy,
 };
-pub use order::{Decision, Instrument, Order, Orders};
+pub use hedge::{HedgeConfig, HedgeInstrument, HedgeRule};
+pub use order::{Decision, HedgeOrder, Instrument, Order, Orders};
 pub use reason::Reason;
+pub use reward::{CvarPenalty, QUANTITIES, RewardConfig, RewardKind};
 pub(crate) use stage::FAMILY;
 pub use stage::Options;
 pub(crate) use step::evaluation_episodes;

@@ -13,12 +13,12 @@
 //! | `position[i].vega` | q m vega / N, per cent of N a volatility point |
 //! | `account.cash` | cash / capital - 1 |
 //! | `account.net_asset_value` | 10 (N / capital - 1) |
-//! | `account.underlying` | units S / N |
-//! | `account.delta` | delta S / N, the underlying included |
+//! | `account.underlying` | units S / N, futures included |
+//! | `account.delta` | delta S / N, the underlying and futures included |
 //! | `account.gamma` | change of `account.delta` for a move of 10 % |
 //! | `account.vega` | per cent of N a volatility point |
 //! | `account.theta` | per mille of N a day |
-//! | `account.margin_use` | requirement / (cash + half the underlying held) |
+//! | `account.margin_use` | requirement / (cash + half the underlying held; all of it where it hedges) |
 //! | `account.drawdown` | 10 (1 - N / its peak in the episode) |
 //!
 //! Of a contract whose unit delivers r shares, adjusted for a corporate action, S is r times the underlying in `moneyness` and `quantity`.

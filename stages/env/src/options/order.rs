@@ -21,11 +21,23 @@ pub struct Order {
     pub quantity: i32,
 }
 
-/// Orders that are filled together or not at all; 8 at most.
+/// An order to hedge, after the other trades of a step.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum HedgeOrder {
+    /// Nothing is traded, even where the rule of `hedge` would.
+    Leave,
+    /// To zero delta.
+    Zero,
+    /// To the edge of the band, where delta is outside it.
+    Band,
+}
+
+/// Orders that are filled together or not at all; 8 at most. A hedge may follow them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Orders {
     orders: [Order; MAX_LEGS],
     n: usize,
+    hedge: Option<HedgeOrder>,
 }
 
 impl Orders {
@@ -38,7 +50,25 @@ impl Orders {
         };
         let mut all = [none; MAX_LEGS];
         all[..n].copy_from_slice(&orders[..n]);
-        Self { orders: all, n }
+        Self {
+            orders: all,
+            n,
+            hedge: None,
+        }
+    }
+
+    /// These orders with a hedge after them, whatever the rule of `hedge`.
+    #[must_use]
+    pub fn hedged(self, order: HedgeOrder) -> Self {
+        Self {
+            hedge: Some(order),
+            ..self
+        }
+    }
+
+    /// The hedge after them; `None` leaves it to the rule.
+    pub fn hedge(&self) -> Option<HedgeOrder> {
+        self.hedge
     }
 
     /// The orders.

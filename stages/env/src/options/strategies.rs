@@ -12,6 +12,9 @@ pub(crate) const CLOSE_OLDEST: usize = 2;
 /// The first action that opens a strategy.
 pub(crate) const FIRST_OPEN: usize = 3;
 
+/// The actions that hedge, after the strategies, where actions do.
+pub(crate) const HEDGES: [&str; 2] = ["hedge_zero", "hedge_band"];
+
 /// A leg of a strategy.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Leg {
@@ -103,6 +106,17 @@ impl Strategies {
             }
             this.names.push(strategy.name.clone());
             this.legs.push(legs);
+        }
+        if config.hedge.is_by_action() {
+            for name in HEDGES {
+                if this.names.iter().any(|other| other == name) {
+                    return Err(ConfigProblem::new(
+                        "strategies",
+                        format!("`{name}` is the name of another action"),
+                    ));
+                }
+                this.names.push(name.to_owned());
+            }
         }
         if this.names.len() > MAX_ACTIONS {
             return Err(ConfigProblem::new(

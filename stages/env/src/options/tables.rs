@@ -33,6 +33,8 @@ const SNAPSHOTS: &str = "snapshots.arrow";
 const PATHS: &str = "paths.arrow";
 /// The column of the instants of settlement.
 pub(crate) const SETTLEMENT: &str = "settlement";
+/// The column of the carry of forwards, where a future is traded.
+pub(crate) const CARRY: &str = "carry";
 /// The column of the shares that a unit of a contract delivers.
 pub(crate) const DELIVERABLE: &str = "deliverable";
 
@@ -146,6 +148,8 @@ pub(crate) struct SnapshotRows {
     pub instants: Vec<i64>,
     pub underlying: Vec<f64>,
     pub rate: Vec<f64>,
+    /// The carry of the nearest forward, annual; NaN where there is none. Empty where no future is traded.
+    pub carry: Vec<f64>,
     /// `[T, F]`.
     pub features: Vec<f32>,
     /// `[T, K]`, indices of the part's list of contracts.
@@ -169,6 +173,9 @@ impl SnapshotRows {
         }
         columns.push(("underlying", array(self.underlying)));
         columns.push(("rate", array(self.rate)));
+        if !self.carry.is_empty() {
+            columns.push((CARRY, array(self.carry)));
+        }
         let width = self.features.len() / t;
         if width > 0 {
             columns.push(("features", ipc::matrix::<Float32Type>(self.features, width)?));

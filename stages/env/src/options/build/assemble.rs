@@ -7,6 +7,7 @@ use super::part_store::PartStore;
 use super::snapshots::{ContractKey, PartSnapshots};
 use crate::actions::ActionSpace;
 use crate::options::config::OptionsConfig;
+use crate::options::hedge::HedgeInstrument;
 use crate::options::split::{SnapshotRange, split};
 use crate::options::strategies::Strategies;
 use crate::options::tables::{SPEC, SnapshotRows, Spec, World, part_files};
@@ -195,6 +196,14 @@ fn world<S: PartStore>(
         }
         warnings.push(message);
     }
+    let has_future = config.hedge.instrument == HedgeInstrument::Future;
+    if let Some(adjustment) = chain.adjustments.first().filter(|_| has_future) {
+        return Err(StageError::new(format!(
+            "`{}` has a corporate action on {}, which a future on it would be adjusted for",
+            source.symbol, dates[adjustment.snapshot]
+        ))
+        .hint("set hedge: { instrument: underlying }; futures here are on indices"));
+    }
     let histories = chain.histories(source, config, store)?;
     check_rates(source, times, config.max_rates_age_days)?;
     warnings.extend(late_settlements(&chain, source));
@@ -245,7 +254,7 @@ fn world<S: PartStore>(
     let mut files = Vec::new();
     for (i, (range, history)) in chain.ranges().into_iter().zip(histories).enumerate() {
         let [snapshots, paths] = part_files(&world.parts[i]);
-        let mut rows = rows(&chain.parts[i], &chain.listings[i]);
+        let mut rows = rows(&chain.parts[i], &chain.listings[i], has_future);
         rows.rate = chain.rate[range.clone()].to_vec();
         rows.features = features[range.start * f..range.end * f].to_vec();
         rows.hidden = hidden[range.start * h..range.end * h].to_vec();
@@ -265,7 +274,7 @@ fn world<S: PartStore>(
 }
 
 /// The snapshots of a part as columns; rates and features are yet to be given.
-fn rows(part: &PartSnapshots, listing: &Listing) -> SnapshotRows {
+fn rows(part: &PartSnapshots, listing: &Listing, has_future: bool) -> SnapshotRows {
     let indices = listing.indices();
     let index = |key: Option<&ContractKey>| key.and_then(|key| indices.get(key)).map_or(-1, |&i| i as i32);
     let mut rows = SnapshotRows::default();
@@ -273,6 +282,9 @@ fn rows(part: &PartSnapshots, listing: &Listing) -> SnapshotRows {
         rows.dates.push(snapshot.date);
         rows.instants.extend(snapshot.instant);
         rows.underlying.push(snapshot.underlying);
+        if has_future {
+            rows.carry.push(snapshot.carry.map_or(f64::NAN, f64::from_bits));
+        }
         rows.slate
             .extend(snapshot.slots.iter().map(|slot| index(slot.as_ref())));
         for pair in &snapshot.at_the_money {

@@ -6,6 +6,7 @@ use super::part_store::{PartStore, Piece};
 use super::snapshots::{PartSnapshots, Snapshot};
 use crate::options::adjustment::{Adjustment, adjustments};
 use crate::options::config::OptionsConfig;
+use crate::options::hedge::HedgeInstrument;
 use datasets::{Date, SnapshotTime};
 use rayon::prelude::*;
 use serde_json::json;
@@ -38,7 +39,11 @@ pub(crate) fn part_snapshots<S: PartStore>(
     store: &S,
     part: usize,
 ) -> Result<PartSnapshots, StageError> {
-    let key = cache::canonical_json(&json!([prices_key(source, config), config.slate]));
+    let key = match config.hedge.instrument {
+        HedgeInstrument::Future => json!([prices_key(source, config), config.slate, "carry"]),
+        _ => json!([prices_key(source, config), config.slate]),
+    };
+    let key = cache::canonical_json(&key);
     let file = store.piece(Piece::Snapshots, part, key.as_bytes(), || {
         let (days, left_out) = days(source, part)?;
         PartSnapshots::new(&days, left_out, config, &source.settlements).encode()

@@ -5,6 +5,7 @@ use super::market_source::{Day, Quote};
 use super::selection::{feature, select};
 use super::settlements::Settlements;
 use crate::options::config::OptionsConfig;
+use crate::options::hedge::HedgeInstrument;
 use datasets::{Date, SnapshotTime};
 use serde::{Deserialize, Serialize};
 use stages_core::StageError;
@@ -55,6 +56,9 @@ pub(crate) struct Snapshot {
     pub instant: Option<i64>,
     #[serde(with = "bits64")]
     pub underlying: f64,
+    /// The bits of the carry of the nearest forward, annual, where a future is traded and there is one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub carry: Option<u64>,
     /// `[K]`.
     pub slots: Vec<Option<ContractKey>>,
     /// For each maturity, the call and the put at the money.
@@ -151,6 +155,20 @@ impl PartSnapshots {
     }
 }
 
+/// The carry of the nearest expiry that the slate may select, where a future is traded.
+fn carry(day: &Day, config: &OptionsConfig, settlements: &Settlements) -> Option<f64> {
+    if config.hedge.instrument != HedgeInstrument::Future {
+        return None;
+    }
+    let days = |(expiry, root): &Class| settlements.of(*expiry, root).days(day.time());
+    curves(day, settlements)
+        .into_iter()
+        .map(|(class, curve)| (days(&class), curve.carry))
+        .filter(|(days, _)| *days >= f64::from(config.slate.min_days))
+        .min_by(|a, b| a.0.total_cmp(&b.0))
+        .map(|(_, carry)| carry)
+}
+
 fn snapshot(day: &Day, config: &OptionsConfig, settlements: &Settlements) -> Snapshot {
     let selection = select(day, config, settlements);
     let key = |i: usize| ContractKey::new(day, &day.quotes[i]);
@@ -158,6 +176,7 @@ fn snapshot(day: &Day, config: &OptionsConfig, settlements: &Settlements) -> Sna
         date: day.date.0,
         instant: day.instant,
         underlying: day.underlying,
+        carry: carry(day, config, settlements).map(f64::to_bits),
         features: selection
             .slots
             .iter()

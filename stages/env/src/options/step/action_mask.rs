@@ -6,13 +6,14 @@ use super::market::Market;
 use super::open_costs::{ALLOWED, Allowed, OpenCosts, can_open};
 use super::state::{Account, EnvState};
 use crate::options::reason::Reason;
-use crate::options::strategies::{CLOSE_ALL, CLOSE_OLDEST, FIRST_OPEN, HOLD};
+use crate::options::strategies::{CLOSE_ALL, CLOSE_OLDEST, FIRST_OPEN, HEDGES, HOLD};
 
 /// Holding, which is always allowed, and closing.
-fn closing(account: &Account, closable: Closable) -> Allowed {
-    let held = account.lines != 0 || account.units != 0.0;
+fn closing(account: &Account, futures: f64, closable: Closable) -> Allowed {
+    let hedged = account.units != 0.0 || futures != 0.0;
+    let held = account.lines != 0 || hedged;
     let nothing = Reason::NothingToClose as u32;
-    let all = match (held, closable.some || account.units != 0.0) {
+    let all = match (held, closable.some || hedged) {
         (false, _) => nothing,
         (true, true) => ALLOWED,
         (true, false) => Reason::NoQuote as u32,
@@ -32,7 +33,7 @@ fn closing(account: &Account, closable: Closable) -> Allowed {
 pub(super) fn update(market: &Market, costs: &OpenCosts, now: At<'_>, env: &mut EnvState, closable: Closable) {
     let account = &*env.account;
     let t = account.t as usize;
-    let close = closing(account, closable);
+    let close = closing(account, env.hedge.futures, closable);
     let open = costs.allowed(t, market.config.lines - account.lines as usize);
     let (mut mask, mut counts) = (close.mask | open.mask, close.counts + open.counts);
     let mut doubtful = open.mask & costs.doubtful(market, now, account) << FIRST_OPEN;
@@ -42,7 +43,7 @@ pub(super) fn update(market: &Market, costs: &OpenCosts, now: At<'_>, env: &mut 
         let size = f64::from(account.size);
         let opened = market
             .basket(t, action - FIRST_OPEN, size)
-            .and_then(|basket| can_open(market, now, account, env.lines, &basket));
+            .and_then(|basket| can_open(market, now, account, env.hedge.futures, env.lines, &basket));
         if opened.is_err() {
             counts = counts - (1 << (8 * ALLOWED)) + (1 << (8 * Reason::Margin as u32));
             mask &= !(1 << action);
@@ -51,13 +52,18 @@ pub(super) fn update(market: &Market, costs: &OpenCosts, now: At<'_>, env: &mut 
     for (reason, masked) in env.counters.masked.iter_mut().enumerate() {
         *masked += (counts >> (8 * reason)) as u32 & 0xff;
     }
+    if market.config.hedge.is_by_action() {
+        let first = FIRST_OPEN + market.strategies.legs.len();
+        mask |= ((1 << HEDGES.len()) - 1) << first;
+    }
     env.account.action_mask = mask;
 }
 
 /// The reason why an action is masked.
-pub(super) fn reason(market: &Market, costs: &OpenCosts, account: &Account, action: usize) -> Reason {
+pub(super) fn reason(market: &Market, costs: &OpenCosts, env: &EnvState, action: usize) -> Reason {
+    let account = &*env.account;
     let nothing = match action {
-        CLOSE_ALL => account.lines == 0 && account.units == 0.0,
+        CLOSE_ALL => account.lines == 0 && account.units == 0.0 && env.hedge.futures == 0.0,
         CLOSE_OLDEST => account.lines == 0,
         _ => {
             return match action.checked_sub(FIRST_OPEN) {

@@ -92,7 +92,7 @@ impl View for EnvRows<'_> {
 }
 
 fn show(market: &Market, env: &EnvState, obs: &mut [f32], action_mask: &mut [bool]) {
-    observe(market, env.account, env.lines, env.terms, obs);
+    observe(market, env, obs);
     for (action, allowed) in action_mask.iter_mut().enumerate() {
         *allowed = env.account.action_mask >> action & 1 == 1;
     }
@@ -130,7 +130,7 @@ impl OptionsEnv {
             seed: options.seed,
             tables,
             config,
-        });
+        })?;
         let mut states = States::new(options.num_envs, stepper.market.config.lines);
         let mut rows = states.rows();
         for i in 0..options.num_envs {
@@ -173,7 +173,7 @@ impl OptionsEnv {
                 out.terminated[i] = outcome.terminated;
                 out.truncated[i] = outcome.truncated;
                 if outcome.terminated || outcome.truncated {
-                    observe(market, env.account, env.lines, env.terms, out.final_obs.row(i));
+                    observe(market, &env, out.final_obs.row(i));
                     range.finals[i] = Some(stepper.ledger(&env));
                     env.account.episode += 1;
                     stepper.begin(first + i, &mut env);
@@ -195,8 +195,14 @@ impl OptionsEnv {
 
     /// The account of environment `i`, as it is now; after the end of an episode, at the start of the next.
     pub fn ledger(&self, i: usize) -> Ledger {
-        let (account, counters) = (&self.states.accounts[i], &self.states.counters[i]);
-        Ledger::new(&self.stepper.market, account, self.states.lines_of(i), counters)
+        let States {
+            accounts,
+            counters,
+            hedges,
+            ..
+        } = &self.states;
+        let lines = self.states.lines_of(i);
+        Ledger::new(&self.stepper.market, &accounts[i], lines, &counters[i], &hedges[i])
     }
 
     /// The account of environment `i` as its last finished episode left it; `None` before the first end.
@@ -212,6 +218,11 @@ impl OptionsEnv {
     /// The profit by Greek of the last step of environment `i`; zeros unless [`OptionsEnv::explain`] was called.
     pub fn explained(&self, i: usize) -> Explained {
         self.explained.get(i).copied().unwrap_or_default()
+    }
+
+    /// The number of lines that environment `i` holds.
+    pub fn lines(&self, i: usize) -> usize {
+        self.states.accounts[i].lines as usize
     }
 
     /// The lines of environment `i`.
@@ -307,6 +318,11 @@ impl OptionsEnv {
         &self.stepper.market.tables.spec.hidden
     }
 
+    /// Returns whether positions can be hedged.
+    pub fn hedges(&self) -> bool {
+        !self.stepper.market.config.hedge.is_none()
+    }
+
     /// Cash at the start of an episode.
     pub fn capital(&self) -> f64 {
         self.stepper.market.config.capital
@@ -361,16 +377,49 @@ impl BatchEnv for OptionsEnv {
 
     fn step(&mut self, actions: Actions<'_>, out: StepBuffers<'_>) -> Result<(), StageError> {
         let actions = actions.discrete(self.finals.len())?;
+        let StepBuffers {
+            obs,
+            reward,
+            terminated,
+            truncated,
+            final_obs,
+            action_mask,
+        } = out;
+        let out = StepBuffers {
+            obs,
+            reward: &mut *reward,
+            terminated,
+            truncated,
+            final_obs,
+            action_mask,
+        };
         self.run(&|_, i, _| Decision::Action(actions[i]), out);
-        Ok(())
+        match reward.iter().position(|reward| !reward.is_finite()) {
+            None => Ok(()),
+            Some(i) => {
+                let ledger = self.ledger(i);
+                Err(StageError::new(format!(
+                    "the reward of a step to {} is {}",
+                    ledger.date, reward[i]
+                ))
+                .hint("keep the expression at `reward` from dividing by 0 and from roots and logarithms of what may be 0 or less"))
+            }
+        }
     }
 
     fn save(&self) -> Vec<u8> {
-        StateWriter::new(&self.tag())
+        let writer = StateWriter::new(&self.tag())
             .array(&self.states.accounts)
             .array(&self.states.lines)
             .array(&self.states.counters)
-            .finish()
+            .array(match self.stepper.market.config.hedge.is_none() {
+                true => &[],
+                false => &self.states.hedges[..],
+            });
+        match self.stepper.market.config.keeps_moments() {
+            true => writer.array(&self.states.moments).finish(),
+            false => writer.finish(),
+        }
     }
 
     fn restore(&mut self, state: &[u8]) -> Result<(), String> {
@@ -379,13 +428,29 @@ impl BatchEnv for OptionsEnv {
             accounts,
             lines,
             counters,
+            hedges,
+            moments,
             ..
         } = &mut self.states;
-        let size = size_of_val(&accounts[..]) + size_of_val(&lines[..]) + size_of_val(&counters[..]);
+        let hedges = match self.stepper.market.config.hedge.is_none() {
+            true => &mut [],
+            false => &mut hedges[..],
+        };
+        let moments = match self.stepper.market.config.keeps_moments() {
+            true => &mut moments[..],
+            false => &mut [],
+        };
+        let size = size_of_val(&accounts[..])
+            + size_of_val(&lines[..])
+            + size_of_val(&counters[..])
+            + size_of_val(hedges)
+            + size_of_val(moments);
         let mut reader = StateReader::new(state, &tag, size)?;
         reader.array(accounts);
         reader.array(lines);
         reader.array(counters);
+        reader.array(hedges);
+        reader.array(moments);
         let market = &self.stepper.market;
         let mut states = self.states.rows();
         for i in 0..self.finals.len() {

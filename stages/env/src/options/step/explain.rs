@@ -39,7 +39,7 @@ impl Exposure {
         let now = market.tables.at(t);
         let mut this = Self {
             t,
-            delta: env.account.units,
+            delta: env.account.units + env.hedge.futures,
             gamma: 0.0,
             theta: 0.0,
             lines: [(0.0, 0.0); MAX_LINES],

@@ -1,5 +1,6 @@
 //! Accounts and positions for display.
 
+use super::hedge::Hedge;
 use super::market::Market;
 use super::state::{Account, Counters, Line};
 use crate::options::reason::Reason;
@@ -34,7 +35,7 @@ pub struct Ledger {
     pub commission: f64,
     /// Sum of interest received (paid, if negative).
     pub interest: f64,
-    /// Sum of prices paid and received, options and underlying.
+    /// Sum of prices paid and received, options and underlying, and of the notional of futures.
     pub traded_value: f64,
     /// Sum of contracts traded.
     pub contracts_traded: f64,
@@ -50,6 +51,21 @@ pub struct Ledger {
     pub margin: f64,
     /// Units of the underlying held.
     pub units: f64,
+    /// Futures held, in units of the underlying.
+    #[serde(default)]
+    pub futures: f64,
+    /// Sum of the settlements of futures.
+    #[serde(default)]
+    pub futures_settled: f64,
+    /// Sum of the cost of borrowing the underlying.
+    #[serde(default)]
+    pub borrow_cost: f64,
+    /// The part of the spread cost and the commission that hedges paid.
+    #[serde(default)]
+    pub hedge_cost: f64,
+    /// The part of the traded value that hedges have.
+    #[serde(default)]
+    pub hedge_traded: f64,
     /// Position lines in use.
     pub lines: usize,
     /// Lines marked by the model, as they have no quote.
@@ -95,7 +111,7 @@ impl Ledger {
     }
 
     /// The statement of an account.
-    pub(super) fn new(market: &Market, account: &Account, lines: &[Line], counters: &Counters) -> Self {
+    pub(super) fn new(market: &Market, account: &Account, lines: &[Line], counters: &Counters, hedge: &Hedge) -> Self {
         let t = account.t as usize;
         let now = market.tables.at(t);
         let time = market.tables.time(t);
@@ -119,6 +135,11 @@ impl Ledger {
             theta: account.theta,
             margin: account.margin,
             units: account.units,
+            futures: hedge.futures,
+            futures_settled: hedge.settled,
+            borrow_cost: hedge.borrow,
+            hedge_cost: hedge.spread_cost + hedge.commission,
+            hedge_traded: hedge.traded,
             lines: lines.len(),
             model_marks: lines
                 .iter()

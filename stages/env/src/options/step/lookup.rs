@@ -6,9 +6,10 @@
 use crate::ipc;
 use crate::open_options::Split;
 use crate::options::adjustment::Adjustment;
+use crate::options::hedge::HedgeInstrument;
 use crate::options::normalise;
 use crate::options::split::SnapshotRange;
-use crate::options::tables::{DELIVERABLE, Entry, SETTLEMENT, SPEC, Spec, World, part_files};
+use crate::options::tables::{CARRY, DELIVERABLE, Entry, SETTLEMENT, SPEC, Spec, World, part_files};
 use crate::spec::Normalisation;
 use arrow::array::{AsArray, RecordBatch};
 use arrow::buffer::ScalarBuffer;
@@ -50,8 +51,12 @@ pub(crate) struct Tables {
     /// Microseconds since 1970 UTC; empty where there is one snapshot a day.
     pub instants: Vec<i64>,
     pub underlying: Vec<f64>,
+    /// Days to the next snapshot; 0 at the end of a world.
+    pub days: Vec<f64>,
     /// Interest on 1 of cash to the next snapshot.
     pub accrual: Vec<f64>,
+    /// The relative growth of a future's fair price at an unchanged carry, from each snapshot to the next; empty where no future is traded.
+    pub growth: Vec<f64>,
     /// `[T, K]`, -1 for an empty slot.
     pub slate: Vec<i32>,
     /// `[T, maturities, 2]`, -1 where there is none.
@@ -211,6 +216,15 @@ impl Tables {
         }
     }
 
+    /// Days from snapshot `t` to the next: of instants with their fraction.
+    #[inline]
+    pub(crate) fn days(&self, t: usize) -> f64 {
+        match self.instants.get(t) {
+            None => f64::from(self.dates[t + 1] - self.dates[t]),
+            Some(now) => (self.instants[t + 1] - now) as f64 / DAY,
+        }
+    }
+
     /// The observation of market and slate at snapshot `t`.
     pub(crate) fn row(&self, t: usize) -> &[f32] {
         let width = self.width();
@@ -261,6 +275,7 @@ struct Reader {
     instants: Vec<i64>,
     underlying: Vec<f64>,
     rate: Vec<f64>,
+    carry: Vec<f64>,
     slate: Vec<i32>,
     at_the_money: Vec<i32>,
     /// `[T, F + K G]`.
@@ -288,6 +303,7 @@ impl Reader {
             instants: Vec::new(),
             underlying: Vec::new(),
             rate: Vec::new(),
+            carry: Vec::new(),
             slate: Vec::new(),
             at_the_money: Vec::new(),
             raw: Vec::new(),
@@ -326,6 +342,10 @@ impl Reader {
             .extend_from_slice(&ipc::numbers::<Float64Type>(snapshots, "underlying")?);
         self.rate
             .extend_from_slice(&ipc::numbers::<Float64Type>(snapshots, "rate")?);
+        if snapshots.column_by_name(CARRY).is_some() {
+            self.carry
+                .extend_from_slice(&ipc::numbers::<Float64Type>(snapshots, CARRY)?);
+        }
         self.part_of.resize(start + n, self.parts.len() as u32);
 
         let last = (last, self.instants.last().copied());
@@ -468,7 +488,21 @@ impl Reader {
     }
 
     fn finish(self, spec: Spec) -> Result<Tables, StageError> {
-        let Self { dates, rate, raw, .. } = self;
+        let Self {
+            dates,
+            rate,
+            raw,
+            carry,
+            ..
+        } = self;
+        let is_future = spec.config.hedge.instrument == HedgeInstrument::Future;
+        if carry.len() != if is_future { dates.len() } else { 0 } {
+            return Err(mismatch());
+        }
+        // Without a forward, an index grows at the short rate.
+        let known = |(carry, rate): (f64, &f64)| if carry.is_nan() { *rate } else { carry };
+        let carry: Vec<f64> = carry.into_iter().zip(&rate).map(known).collect();
+        let days = days_ahead(&self.starts, &dates, &self.instants);
         let width = raw.len() / dates.len().max(1);
         let rows = match &spec.env.normalisation {
             Some(by) => {
@@ -500,7 +534,9 @@ impl Reader {
                 &self.deliverables,
                 self.roots.as_deref().unwrap_or_default(),
             )?,
-            accrual: accruals(&self.starts, &dates, &self.instants, &rate),
+            accrual: growth(&days, &rate),
+            growth: growth(&days, &carry),
+            days,
             spec,
             starts: self.starts,
             hidden: self.hidden,
@@ -573,19 +609,22 @@ fn adjusted(
     Ok(out)
 }
 
-/// Interest on 1 of cash to the next snapshot, at the present rate; none at the end of a world.
-fn accruals(starts: &[usize], dates: &[i32], instants: &[i64], rate: &[f64]) -> Vec<f64> {
-    let mut accruals: Vec<f64> = (0..dates.len())
-        .map(|t| {
-            let days = match instants.get(t) {
-                None => f64::from(dates.get(t + 1).map_or(0, |next| next - dates[t])),
-                Some(now) => instants.get(t + 1).map_or(0, |next| next - now) as f64 / DAY,
-            };
-            libm::expm1(rate[t] * days / 365.0)
+/// Days from each snapshot to the next; none at the end of a world.
+fn days_ahead(starts: &[usize], dates: &[i32], instants: &[i64]) -> Vec<f64> {
+    let mut days: Vec<f64> = (0..dates.len())
+        .map(|t| match instants.get(t) {
+            None => f64::from(dates.get(t + 1).map_or(0, |next| next - dates[t])),
+            Some(now) => instants.get(t + 1).map_or(0, |next| next - now) as f64 / DAY,
         })
         .collect();
     for &start in starts.iter().skip(1) {
-        accruals[start - 1] = 0.0;
+        days[start - 1] = 0.0;
     }
-    accruals
+    days
+}
+
+/// The relative growth from each snapshot to the next at the present rate.
+fn growth(days: &[f64], rate: &[f64]) -> Vec<f64> {
+    let growth = |(rate, days): (&f64, &f64)| libm::expm1(rate * days / 365.0);
+    rate.iter().zip(days).map(growth).collect()
 }

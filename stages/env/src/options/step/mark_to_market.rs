@@ -1,5 +1,6 @@
 //! Mark-to-market at a snapshot: settlement, value, Greeks, margin, and liquidation where margin is not met.
 
+use super::hedge;
 use super::lookup::At;
 use super::market::Market;
 use super::state::{EnvState, Terms};
@@ -77,8 +78,11 @@ pub(super) fn mark(market: &Market, now: At<'_>, env: &mut EnvState) -> (Closabl
     let held = account.cash + account.units * underlying;
     account.nav = held + marks;
     let slippage = market.config.fills.underlying_slippage;
-    account.liquidation = account.cash + account.units * underlying * (1.0 - slippage) + liquid;
-    account.delta = greeks[0] + account.units;
+    account.liquidation = match market.config.hedge.is_none() {
+        true => account.cash + account.units * underlying * (1.0 - slippage) + liquid,
+        false => held + liquid - hedge::closing_cost(market, account.units, env.hedge.futures, underlying),
+    };
+    account.delta = greeks[0] + account.units + env.hedge.futures;
     [account.gamma, account.vega, account.theta] = [greeks[1], greeks[2], greeks[3]];
     let one_contract = market.multiplier * underlying;
     account.size = match market.config.sizing.contracts {
@@ -95,14 +99,16 @@ pub(super) fn mark(market: &Market, now: At<'_>, env: &mut EnvState) -> (Closabl
     } else {
         pair::<MAX_LINES>(market, now, env)
     };
+    env.account.margin += hedge::margin(market, env.account.units, env.hedge.futures, underlying);
     (closable, settles)
 }
 
 /// Closes all that has a quote, because margin is not met.
 fn liquidate(market: &Market, now: At<'_>, env: &mut EnvState, closable: Closable) -> Closable {
-    let before = (env.account.lines, env.account.units);
+    let held = |env: &EnvState| (env.account.lines, env.account.units, env.hedge.futures);
+    let before = held(env);
     close(market, now, env, Close::All);
-    if (env.account.lines, env.account.units) == before {
+    if held(env) == before {
         return closable;
     }
     env.account.liquidations += 1;

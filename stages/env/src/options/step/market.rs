@@ -4,6 +4,7 @@ use super::lookup::{Adjusted, At, Tables};
 use super::state::{Account, Cached, EnvState, Line, Terms};
 use crate::open_options::Split;
 use crate::options::config::{MAX_LEGS, OptionsConfig};
+use crate::options::hedge::HedgeInstrument;
 use crate::options::margin::{MarginLeg, Pairing};
 use crate::options::order::Instrument;
 use crate::options::reason::Reason;
@@ -109,9 +110,17 @@ impl Market {
         self.tables.at(account.t as usize)
     }
 
+    /// The share of the value of the underlying that is collateral. Where it hedges, its margin is part of the requirement instead.
+    pub(super) fn loan_value(&self) -> f64 {
+        match self.config.hedge.instrument {
+            HedgeInstrument::Underlying => 1.0,
+            _ => 0.5,
+        }
+    }
+
     /// The collateral that the margin requirement is compared with.
     pub(super) fn collateral(&self, account: &Account, underlying: f64) -> f64 {
-        account.cash + 0.5 * account.units * underlying
+        account.cash + self.loan_value() * account.units * underlying
     }
 
     /// The slate at snapshot `t`.

@@ -1,11 +1,12 @@
 //! Writes the observation of a state; [`observation`](crate::options::observation) has its layout.
 
 use super::market::Market;
-use super::state::{Account, Line, Terms};
+use super::state::EnvState;
 use crate::options::observation::{ACCOUNT, POSITION};
 
 /// Writes the observation of a state.
-pub(super) fn observe(market: &Market, account: &Account, lines: &[Line], terms: &[Terms], out: &mut [f32]) {
+pub(super) fn observe(market: &Market, env: &EnvState, out: &mut [f32]) {
+    let (account, lines, terms) = (&*env.account, &*env.lines, &*env.terms);
     let t = account.t as usize;
     let tables = &market.tables;
     let (row, rest) = out.split_at_mut(tables.width());
@@ -42,7 +43,7 @@ pub(super) fn observe(market: &Market, account: &Account, lines: &[Line], terms:
     let values: [f64; ACCOUNT.len()] = [
         account.cash / capital - 1.0,
         10.0 * (account.nav / capital - 1.0),
-        account.units * underlying * scale,
+        (account.units + env.hedge.futures) * underlying * scale,
         account.delta * underlying * scale,
         account.gamma * underlying * underlying * 0.1 * scale,
         account.vega * scale,

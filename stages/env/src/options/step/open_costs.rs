@@ -4,6 +4,7 @@
 //! tables are opened: an [`OpenCost`] for each strategy. It is an upper bound of the amount that opening takes from the account, so
 //! that nearly always one multiplication shows that the account has it; otherwise the margin rule decides.
 
+use super::hedge;
 use super::lookup::At;
 use super::market::{Basket, Market};
 use super::state::{Account, Line};
@@ -44,7 +45,7 @@ impl OpenCost {
         };
         let now = market.tables.at(t);
         let lines = basket.lines() as u32;
-        let (mut takes, mut gross, mut marks) = (0.0, 0.0, 0.0);
+        let (mut takes, mut gross, mut marks, mut hedge) = (0.0, 0.0, 0.0, 0.0);
         let mut sides = [0.0; 2];
         let config = &market.config;
         for &(instrument, quantity) in basket.legs() {
@@ -54,7 +55,8 @@ impl OpenCost {
             }
             match instrument {
                 Instrument::Underlying => {
-                    takes += quantity * price - 0.5 * quantity * now.underlying;
+                    takes += quantity * price - market.loan_value() * quantity * now.underlying;
+                    hedge += hedge::margin(market, quantity, 0.0, now.underlying);
                     gross += (quantity * price).abs();
                 }
                 Instrument::Contract(id) => {
@@ -70,7 +72,7 @@ impl OpenCost {
                 }
             }
         }
-        let margin = config.margin.initial * (sides[0].max(sides[1]) + marks) * market.multiplier;
+        let margin = config.margin.initial * ((sides[0].max(sides[1]) + marks) * market.multiplier + hedge);
         Self {
             takes: takes + margin + ROUNDING * (gross + margin.abs()),
             lines,
@@ -145,7 +147,7 @@ impl OpenCosts {
 
     /// The strategies, by bit, that may take more at snapshot `t` than `account` has beyond its margin requirement.
     pub(super) fn doubtful(&self, market: &Market, now: At<'_>, account: &Account) -> u64 {
-        let held = 0.5 * account.units * now.underlying;
+        let held = market.loan_value() * account.units * now.underlying;
         let need = market.config.margin.initial * account.margin;
         let spare = account.cash + held - need - ROUNDING * (account.cash.abs() + held.abs() + need);
         let size = f64::from(account.size);
@@ -169,6 +171,7 @@ pub(super) fn can_open(
     market: &Market,
     now: At<'_>,
     account: &Account,
+    futures: f64,
     lines: &[Line],
     basket: &Basket,
 ) -> Result<(), Reason> {
@@ -200,8 +203,9 @@ pub(super) fn can_open(
     }
     let underlying = now.underlying;
     let rule = &market.config.margin;
-    let needed = requirement(&legs[..n], units, underlying, market.multiplier, rule);
-    if cash + 0.5 * units * underlying < rule.initial * needed {
+    let needed = requirement(&legs[..n], units, underlying, market.multiplier, rule)
+        + hedge::margin(market, units, futures, underlying);
+    if cash + market.loan_value() * units * underlying < rule.initial * needed {
         return Err(Reason::Margin);
     }
     Ok(())

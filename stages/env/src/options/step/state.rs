@@ -1,5 +1,6 @@
 //! The state of an environment: plain numbers, as they are saved, and, for each line, cached look-ups.
 
+use super::hedge::Hedge;
 use crate::options::margin::Pairing;
 use crate::options::reason::Reason;
 use crate::ranges::{Rows, View};
@@ -74,6 +75,15 @@ pub(super) struct Counters {
     pub masked: [u32; Reason::COUNT],
 }
 
+/// The moving averages of a step's excess return and of its square, for the differential Sharpe ratio. Saved states hold these bytes where a reward
+/// depends on them.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Pod, Zeroable)]
+#[repr(C)]
+pub(super) struct Moments {
+    pub mean: f64,
+    pub square: f64,
+}
+
 /// The terms of a line's contract, the index of its entries in the tables, and its pairing by the margin rule: a cache line,
 /// computed anew when the line changes.
 #[derive(Clone, Copy, Debug)]
@@ -119,6 +129,8 @@ pub(super) struct EnvState<'a> {
     pub terms: &'a mut [Terms],
     pub cached: &'a mut Cached,
     pub counters: &'a mut Counters,
+    pub moments: &'a mut Moments,
+    pub hedge: &'a mut Hedge,
 }
 
 /// All environments of a batch, B with M lines each.
@@ -129,6 +141,9 @@ pub(super) struct States {
     pub lines: Vec<Line>,
     /// `[B]`.
     pub counters: Vec<Counters>,
+    /// `[B]`.
+    pub moments: Vec<Moments>,
+    pub hedges: Vec<Hedge>,
     terms: Vec<Terms>,
     cached: Vec<Cached>,
     width: usize,
@@ -140,6 +155,8 @@ impl States {
             accounts: vec![Account::default(); num_envs],
             lines: vec![Line::default(); num_envs * width],
             counters: vec![Counters::default(); num_envs],
+            moments: vec![Moments::default(); num_envs],
+            hedges: vec![Hedge::default(); num_envs],
             terms: vec![Terms::NONE; num_envs * width],
             cached: vec![Cached::default(); num_envs],
             width,
@@ -165,6 +182,8 @@ impl States {
             },
             cached: &mut self.cached,
             counters: &mut self.counters,
+            moments: &mut self.moments,
+            hedges: &mut self.hedges,
         }
     }
 }
@@ -176,6 +195,8 @@ pub(super) struct StateRows<'a> {
     terms: Rows<'a, Terms>,
     cached: &'a mut [Cached],
     counters: &'a mut [Counters],
+    moments: &'a mut [Moments],
+    hedges: &'a mut [Hedge],
 }
 
 impl StateRows<'_> {
@@ -187,6 +208,8 @@ impl StateRows<'_> {
             terms: self.terms.row(i),
             cached: &mut self.cached[i],
             counters: &mut self.counters[i],
+            moments: &mut self.moments[i],
+            hedge: &mut self.hedges[i],
         }
     }
 }
@@ -195,7 +218,8 @@ impl View for StateRows<'_> {
     fn split(self, n: usize) -> (Self, Self) {
         let (accounts, lines) = (self.accounts.split_at_mut(n), self.lines.split(n));
         let (terms, cached) = (self.terms.split(n), self.cached.split_at_mut(n));
-        let counters = self.counters.split_at_mut(n);
+        let (counters, moments) = (self.counters.split_at_mut(n), self.moments.split_at_mut(n));
+        let hedges = self.hedges.split_at_mut(n);
         (
             Self {
                 accounts: accounts.0,
@@ -203,6 +227,8 @@ impl View for StateRows<'_> {
                 terms: terms.0,
                 cached: cached.0,
                 counters: counters.0,
+                moments: moments.0,
+                hedges: hedges.0,
             },
             Self {
                 accounts: accounts.1,
@@ -210,6 +236,8 @@ impl View for StateRows<'_> {
                 terms: terms.1,
                 cached: cached.1,
                 counters: counters.1,
+                moments: moments.1,
+                hedges: hedges.1,
             },
         )
     }

@@ -2,22 +2,25 @@
 
 use super::action_mask;
 use super::explain::{Explained, Exposure};
+use super::hedge;
 use super::ledger::Ledger;
 use super::mark_to_market::{mark, settle_and_mark};
 use super::market::{Basket, Market};
 use super::open_costs::{OpenCosts, can_open};
+use super::reward::{Before, Reward};
 use super::state::{Account, EnvState, Line};
 use super::trade::{Close, adjust, close, open};
 use crate::open_options::Split;
-use crate::options::config::RewardKind;
-use crate::options::order::{Decision, Instrument, Orders};
+use crate::options::order::{Decision, HedgeOrder, Instrument, Orders};
 use crate::options::reason::Reason;
 use crate::options::strategies::{CLOSE_ALL, CLOSE_OLDEST, FIRST_OPEN, HOLD};
+use stages_core::ConfigProblem;
 
 /// Steps environments of one market.
 pub(super) struct Stepper {
     pub market: Market,
     costs: OpenCosts,
+    reward: Reward,
 }
 
 /// The outcome of a step.
@@ -28,11 +31,12 @@ pub(super) struct Outcome {
 }
 
 impl Stepper {
-    pub(super) fn new(market: Market) -> Self {
-        Self {
+    pub(super) fn new(market: Market) -> Result<Self, ConfigProblem> {
+        Ok(Self {
+            reward: Reward::new(&market.config.reward)?,
             costs: OpenCosts::new(&market),
             market,
-        }
+        })
     }
 
     /// Starts the episode that `env.account.episode` numbers, in environment `i`.
@@ -57,17 +61,18 @@ impl Stepper {
         };
         env.lines.fill(Line::default());
         *env.counters = Default::default();
+        *env.moments = self.reward.moments();
+        *env.hedge = Default::default();
         env.cached.part = market.tables.part(first);
         let now = market.now(env.account);
         let (closable, _) = mark(market, now, env);
         action_mask::update(market, &self.costs, now, env, closable);
     }
 
-    /// One step: trades, goes to the next snapshot, settles, marks, enforces margin, rewards.
-    /// Writes the profit by Greek where it is asked for.
+    /// One step: trades, goes to the next snapshot, settles, marks, enforces margin, rewards; writes the profit by Greek where it is asked for.
     pub(super) fn step(&self, env: &mut EnvState, decision: Decision, explained: Option<&mut Explained>) -> Outcome {
         let market = &self.market;
-        let (nav, peak, traded) = (env.account.nav, env.account.peak, env.account.traded);
+        let before = Before::new(env.account);
         let result = match decision {
             Decision::Action(action) => self.act(env, action as usize),
             Decision::Orders(orders) => self.order(env, &orders),
@@ -75,11 +80,19 @@ impl Stepper {
         if let Err(reason) = result {
             env.counters.refused[reason as usize] += 1;
         }
+        let hedges = !market.config.hedge.is_none();
+        if hedges {
+            hedge::rebalance(market, market.now(env.account), env, self.hedge_order(decision));
+        }
         let exposure = explained.as_ref().map(|_| Exposure::new(market, env));
         let account = &mut *env.account;
         let interest = account.cash * market.tables.accrual[account.t as usize];
         account.cash += interest;
         account.interest += interest;
+        if hedges {
+            hedge::borrow(market, env);
+        }
+        let account = &mut *env.account;
         account.t += 1;
         let now = market.now(account);
         let part = market.tables.part(account.t as usize);
@@ -92,31 +105,21 @@ impl Stepper {
         if let (Some(explained), Some(exposure)) = (explained, exposure) {
             *explained = exposure.explain(market, env);
         }
+        if hedges {
+            hedge::settle(market, env);
+        }
         if let Some(adjusted) = market.adjusted(env.account.t) {
             adjust(market, now, env, adjusted);
         }
         let closable = settle_and_mark(market, now, env);
-        let underlying = now.underlying;
         let account = &mut *env.account;
-        let drawdown = 1.0 - nav / peak;
         account.peak = account.peak.max(account.nav);
-        let deeper = (1.0 - account.nav / account.peak - drawdown).max(0.0);
-
-        let capital = market.config.capital;
-        let config = &market.config.reward;
-        let scale = 1.0 / nav.max(1e-3 * capital);
-        let gain = match config.kind {
-            RewardKind::Simple => (account.nav - nav) / capital,
-            RewardKind::Log => libm::log(account.nav.max(1e-3 * capital) * scale),
-        };
-        let penalty = config.turnover * (account.traded - traded) * scale
-            + config.drawdown * deeper
-            + config.delta * (account.delta * underlying * scale).abs();
-        let terminated = account.nav <= market.config.ruin * capital;
+        let reward = self.reward.of(market, before, account, env.moments);
+        let terminated = account.nav <= market.config.ruin * market.config.capital;
         let truncated = !terminated && account.t >= account.last;
         action_mask::update(market, &self.costs, now, env, closable);
         Outcome {
-            reward: (config.scale * (gain - penalty)) as f32,
+            reward: reward as f32,
             terminated,
             truncated,
         }
@@ -127,12 +130,14 @@ impl Stepper {
         let market = &self.market;
         let now = market.now(env.account);
         if action >= market.strategies.names.len() || env.account.action_mask >> action & 1 == 0 {
-            return Err(action_mask::reason(market, &self.costs, env.account, action));
+            return Err(action_mask::reason(market, &self.costs, env, action));
         }
         match action {
             HOLD => {}
             CLOSE_ALL => close(market, now, env, Close::All),
             CLOSE_OLDEST => close(market, now, env, Close::Group(env.lines[0].group)),
+            // A hedge.
+            _ if action >= FIRST_OPEN + market.strategies.legs.len() => {}
             _ => {
                 let size = f64::from(env.account.size);
                 let slate = market.slate(env.account.t as usize);
@@ -143,8 +148,28 @@ impl Stepper {
         Ok(())
     }
 
+    /// The hedge after the trades of a decision.
+    fn hedge_order(&self, decision: Decision) -> HedgeOrder {
+        let market = &self.market;
+        let by_rule = market.config.hedge.order();
+        match decision {
+            Decision::Orders(orders) => orders.hedge().unwrap_or(by_rule),
+            Decision::Action(action) => {
+                let first = FIRST_OPEN + market.strategies.legs.len();
+                match (action as usize).checked_sub(first) {
+                    Some(0) if market.config.hedge.is_by_action() => HedgeOrder::Zero,
+                    Some(1) if market.config.hedge.is_by_action() => HedgeOrder::Band,
+                    _ => by_rule,
+                }
+            }
+        }
+    }
+
     fn order(&self, env: &mut EnvState, orders: &Orders) -> Result<(), Reason> {
         let market = &self.market;
+        if orders.as_slice().is_empty() {
+            return Ok(());
+        }
         let mut basket = Basket::EMPTY;
         for order in orders.as_slice() {
             if let Instrument::Contract(id) = order.instrument {
@@ -158,7 +183,7 @@ impl Stepper {
             basket.push(order.instrument, f64::from(order.quantity));
         }
         let now = market.now(env.account);
-        can_open(market, now, env.account, env.lines, &basket)?;
+        can_open(market, now, env.account, env.hedge.futures, env.lines, &basket)?;
         open(market, now, env, basket.legs().iter().copied());
         Ok(())
     }
@@ -166,6 +191,6 @@ impl Stepper {
     /// The statement of an account.
     pub(super) fn ledger(&self, env: &EnvState) -> Ledger {
         let lines = &env.lines[..env.account.lines as usize];
-        Ledger::new(&self.market, env.account, lines, env.counters)
+        Ledger::new(&self.market, env.account, lines, env.counters, env.hedge)
     }
 }

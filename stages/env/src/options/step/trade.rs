@@ -1,5 +1,6 @@
 //! Fills: trades at the quotes of a snapshot, across the spread.
 
+use super::hedge;
 use super::lookup::{Adjusted, At};
 use super::market::Market;
 use super::state::{Account, EnvState, Line};
@@ -8,7 +9,7 @@ use crate::options::order::Instrument;
 /// The lines to close.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Close {
-    /// All lines, and the underlying.
+    /// All lines, the underlying and futures.
     All,
     /// The lines of one strategy.
     Group(u32),
@@ -78,8 +79,11 @@ pub(super) fn close(market: &Market, now: At<'_>, env: &mut EnvState, which: Clo
     }
     env.lines[kept..lines].fill(Line::default());
     env.account.lines = kept as u32;
-    if which == Close::All && env.account.units != 0.0 {
-        trade(market, now, env.account, Instrument::Underlying, -env.account.units);
+    if which == Close::All {
+        hedge::close(market, now, env);
+        if env.account.units != 0.0 {
+            trade(market, now, env.account, Instrument::Underlying, -env.account.units);
+        }
     }
 }
 

@@ -1,9 +1,12 @@
 //! Every change of net asset value is accounted for.
 
+use super::rewards::SlowReward;
 use super::*;
 use crate::options::strategies::{FIRST_OPEN, Leg, Strategies, Traded};
 use crate::options::synthetic::{intraday_market, market};
-use crate::options::{Baseline, Fills, Ledger, MarginConfig, Position, RewardConfig, RewardKind, Sizing, SlateConfig};
+use crate::options::{
+    Baseline, CvarPenalty, Fills, Ledger, MarginConfig, Position, RewardConfig, RewardKind, Sizing, SlateConfig,
+};
 
 /// The positions of a step between its trades and its end, found by the rules of the actions alone.
 fn held(env: &OptionsEnv, strategies: &Strategies, i: usize, action: u32, allowed: bool) -> (Vec<(u32, f64)>, f64) {
@@ -68,6 +71,7 @@ fn check_identity_of(market: &SyntheticMarket, config: &OptionsConfig, seed: u64
     let a = env.spec().action_space.num_outputs();
     let mut random = Random::new(&[seed]);
     let mut last = env.ledger(0);
+    let mut rewards = [0; 3].map(|_| SlowReward::new(config));
     for _ in 0..400 {
         let actions = random_actions(&mut random, &out, 3);
         let before: Vec<_> = (0..3)
@@ -102,10 +106,10 @@ fn check_identity_of(market: &SyntheticMarket, config: &OptionsConfig, seed: u64
             if out.truncated[i] && !out.terminated[i] {
                 last = after;
             }
-            let expected = match config.reward.kind {
-                RewardKind::Simple => 100.0 * change / config.capital,
-                RewardKind::Log => 100.0 * (after.nav / before.nav).ln(),
-            };
+            let expected = rewards[i].step(config, &before, &after, env.tables().accrual[t]);
+            if ended {
+                rewards[i] = SlowReward::new(config);
+            }
             assert!((f64::from(out.reward[i]) - expected).abs() < 1e-4 * (1.0 + expected.abs()));
             if !ended {
                 let positions = env.positions(i);
@@ -142,6 +146,27 @@ fn profit_costs_and_interest_make_the_change() {
         ..config.clone()
     };
     check_identity(&other, 2);
+    for (seed, kind) in RewardKind::ALL.into_iter().enumerate() {
+        let mut config = OptionsConfig {
+            trade_underlying: seed % 2 == 0,
+            ..config.clone()
+        };
+        config.reward = RewardConfig {
+            kind,
+            risk_aversion: 3.0,
+            turnover: 0.01,
+            costs: 0.5,
+            drawdown: 0.2,
+            delta: 0.001,
+            cvar: CvarPenalty {
+                weight: 0.1,
+                threshold: 0.004,
+                confidence: 0.9,
+            },
+            ..RewardConfig::default()
+        };
+        check_identity(&config, 10 + seed as u64);
+    }
     // So little margin is left that liquidations happen, and their costs count too.
     let tight = OptionsConfig {
         margin: MarginConfig {

@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::options::synthetic::market;
-use crate::options::{Options, OptionsConfig};
+use crate::options::{Options, OptionsConfig, RewardConfig, RewardKind};
 use crate::testing::context;
 use arrow::array::{ArrayRef, BooleanArray, Date32Array, RecordBatch, StringArray};
 use cache::Store;
@@ -113,7 +113,7 @@ fn golden() {
     let outputs = Options.run(&config, &context).unwrap();
     assert_eq!(
         outputs["env"].to_hex(),
-        "4a35955adf8923fae053dea3cc682200d60ba6143265134b0c283587c621b6c1"
+        "32011cb04ce1899df2762692c2dc8a68590bb1665d1da05e7eca518574f3c787"
     );
     // The stage reads what the market says.
     let artifact = store.artifact(outputs["env"]).unwrap();
@@ -207,20 +207,26 @@ fn played(config: &OptionsConfig) -> u64 {
 
 #[test]
 fn steps_are_the_same_to_the_last_bit() {
-    let default = OptionsConfig::default();
+    let default = OptionsConfig {
+        reward: RewardConfig {
+            kind: RewardKind::Simple,
+            ..RewardConfig::default()
+        },
+        ..OptionsConfig::default()
+    };
     // Little money for what is traded: margin refuses, liquidates and ruins.
     let mut tight = OptionsConfig {
         capital: 1e5,
         lines: 12,
         trade_underlying: true,
         ruin: 0.5,
-        ..OptionsConfig::default()
+        ..default.clone()
     };
     tight.sizing.contracts = 8;
     tight.margin.initial = 1.2;
     let mut other = OptionsConfig {
         lines: 32,
-        ..OptionsConfig::default()
+        ..default.clone()
     };
     other.sizing.notional = 2.0;
     let digests = [played(&default), played(&tight), played(&other)];

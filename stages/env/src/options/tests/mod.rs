@@ -2,10 +2,12 @@
 
 mod accounting;
 mod golden;
+mod hedging;
 mod intraday;
 mod lookahead;
 mod ratios;
 mod restarts;
+mod rewards;
 mod rules;
 mod splits;
 mod worlds;

@@ -1,0 +1,125 @@
+//! The configuration of hedging.
+//!
+//! With S the underlying at snapshot t, S' at t + 1, d the days between them, D the account's delta in units of the underlying (options, underlying and
+//! futures), N the net asset value:
+//!
+//! - *The order.* To zero: trade -D, to the nearest lot. To the band: nothing where |D| S / N is at most `band`, else to the nearest edge of the band, to the
+//!   nearest lot. (With costs in proportion to what is traded, the edge is the cheaper of the two places to stop at.) A hedge comes after the step's other
+//!   trades, at S, and is never refused: it takes risk off.
+//! - *Costs.* A hedge of u units pays u S `half_spread`, and `commission` for each lot; both count in the account's costs.
+//! - *The underlying* is bought and sold short for cash. Units held short pay `borrow` d / 365 of their value at S, and the dividends of corporate actions.
+//! - *The future* costs nothing to hold. It is settled in cash daily: u units gain u (S' - S exp(c d / 365)), which is what a future at its fair price
+//!   S exp(c T) gains for each unit of delta. The carry c is that of the chain's forwards at t, ln(F / S) / T of the nearest expiry that the slate may select,
+//!   and where t has none, the short rate.
+//! - *Margin.* |u| S `margin` is added to the requirement, for all that is held of the instrument; the underlying then counts in full (a short, as the debt
+//!   that it is) in the collateral, instead of half.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use stages_core::ConfigProblem;
+
+/// Hedging the account's delta; the `hedge` module has the formulas.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+pub struct HedgeConfig {
+    /// The instrument.
+    pub instrument: HedgeInstrument,
+    /// The rule by which the account is hedged at each decision, after the decision's trades.
+    pub rule: HedgeRule,
+    /// The band, as a fraction of the net asset value: within it, |delta| times the underlying is left alone.
+    pub band: f64,
+    /// Half of the bid-ask spread, as a fraction of the price.
+    pub half_spread: f64,
+    /// Commission for each lot.
+    pub commission: f64,
+    /// The cost of borrowing the underlying that is held short: annual, decimal, on its value.
+    pub borrow: f64,
+    /// The fraction of the absolute notional that is added to the margin requirement.
+    pub margin: f64,
+    /// The units of the underlying that a trade is a multiple of.
+    pub lot: f64,
+}
+
+/// The instrument of a hedge.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum HedgeInstrument {
+    /// None: no hedging.
+    None,
+    /// The underlying itself, long or short.
+    Underlying,
+    /// A future on the underlying, settled daily.
+    Future,
+}
+
+/// The rule of a hedge.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum HedgeRule {
+    /// The agent's actions alone hedge.
+    Action,
+    /// To zero delta, whatever the action.
+    Zero,
+    /// To the edge of the band, where delta is outside it.
+    Band,
+}
+
+impl Default for HedgeConfig {
+    fn default() -> Self {
+        Self {
+            instrument: HedgeInstrument::None,
+            rule: HedgeRule::Zero,
+            band: 0.05,
+            half_spread: 1e-4,
+            commission: 0.0,
+            borrow: 0.0,
+            margin: 0.15,
+            lot: 1.0,
+        }
+    }
+}
+
+impl HedgeConfig {
+    /// Returns whether nothing is hedged.
+    pub(crate) fn is_none(&self) -> bool {
+        self.instrument == HedgeInstrument::None
+    }
+
+    /// Returns whether actions hedge.
+    pub(crate) fn is_by_action(&self) -> bool {
+        !self.is_none() && self.rule == HedgeRule::Action
+    }
+
+    pub(crate) fn validate(&self) -> Result<(), ConfigProblem> {
+        if self.is_none() && *self != Self::default() {
+            return Err(ConfigProblem::new("hedge.instrument", "a hedge needs an instrument")
+                .hint("`underlying` for a stock or a fund, `future` for an index"));
+        }
+        for (field, value, most) in [
+            ("band", self.band, f64::MAX),
+            ("half_spread", self.half_spread, 0.5),
+            ("commission", self.commission, f64::MAX),
+            ("borrow", self.borrow, 1.0),
+            ("margin", self.margin, 1.0),
+        ] {
+            if !(0.0..=most).contains(&value) {
+                let range = if most == f64::MAX {
+                    "0 or more".to_owned()
+                } else {
+                    format!("between 0 and {most}")
+                };
+                return Err(ConfigProblem::new(
+                    format!("hedge.{field}"),
+                    format!("{value} is not {range}"),
+                ));
+            }
+        }
+        if !(self.lot.is_finite() && self.lot > 0.0) {
+            return Err(ConfigProblem::new(
+                "hedge.lot",
+                format!("{} is not a positive number", self.lot),
+            ));
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,263 @@
+//! The reward: its configuration, and the quantities of a step that an expression may name.
+//!
+//! With N the net asset value before a step and N' after it, S the underlying, and f the interest of 1 of cash over the step, `exp(rate days / 365) - 1`:
+//! the return is `r = N' / N - 1`, and the excess return `e = r - f`. The reward is
+//!
+//! `scale x (measure - turnover T - costs C - drawdown max(D' - D, 0) - delta |delta S' / N| - cvar.weight max(-e - cvar.threshold, 0) / (1 - cvar.confidence))`
+//!
+//! with T the value traded and C the costs of trades (spread and commission), both as fractions of N, and D the drawdown as a fraction of the peak.
+//! The measure is one of
+//!
+//! | kind | measure | source |
+//! | --- | --- | --- |
+//! | `mean_variance` | `e - risk_aversion e^2 / 2` | Ritter (2017), Machine Learning for Trading |
+//! | `exponential_utility` | `(1 - exp(-risk_aversion e)) / risk_aversion`, of e no less than -1 | constant absolute risk aversion (Pratt 1964) on the return of a step |
+//! | `differential_sharpe` | `(B (e - A) - A (e^2 - B) / 2) / V^(3/2)`, of `V = max(B - A^2, volatility^2 / 10,000)`; then `A += eta (e - A)`, `B += eta (e^2 - B)`; an episode begins with `A = 0`, `B = volatility^2` | Moody and Saffell (2001), Learning to Trade via Direct Reinforcement |
+//! | `simple` | `(N' - N) / capital` | |
+//! | `log` | `ln(N' / N)` | |
+//!
+//! The first three do not pay for risk that cash does without: cash has e = 0 and a reward of 0. A strategy of a Sharpe ratio s and a volatility v a year earns
+//! `s v - risk_aversion v^2 / 2` a year of `mean_variance` (whatever the length of a step), most at the volatility `s / risk_aversion`: with a risk aversion of 10, 10 % for a Sharpe
+//! ratio of 1. Under `simple` and `log` the best size is as large as margin allows, or the growth-optimal one of `risk_aversion: 1`.
+//!
+//! The penalty `cvar` is the objective of Rockafellar and Uryasev (2000) at a fixed threshold: if losses exceed the threshold in a share of `1 - confidence` of the steps,
+//! threshold and penalty add up to the conditional value at risk.
+//!
+//! In divisions N is at least a thousandth of the capital.
+
+use super::config::OptionsConfig;
+use super::expression::Program;
+use schemars::{JsonSchema, Schema, SchemaGenerator};
+use serde::{Deserialize, Deserializer, Serialize};
+use stages_core::ConfigProblem;
+
+/// The reward: an expression over quantities of the step, or the settings of one; docs/options-environment.md has the formulas.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+pub struct RewardConfig {
+    /// The measure of the change of net asset value.
+    pub kind: RewardKind,
+    /// An expression to be the measure, instead of `kind`.
+    pub expression: String,
+    /// The factor of the reward; 1 where `reward:` is an expression alone.
+    pub scale: f64,
+    /// The risk aversion of `mean_variance` and `exponential_utility`.
+    pub risk_aversion: f64,
+    /// The adaptation rate of the moments of `differential_sharpe`: 0.01 averages over about a hundred steps.
+    pub eta: f64,
+    /// The standard deviation of a step's excess return that `differential_sharpe` assumes when an episode begins.
+    pub volatility: f64,
+    /// Penalty for each unit of traded value (prices paid and received) as a fraction of net asset value.
+    pub turnover: f64,
+    /// Penalty for each unit of costs of trades (spread and commission) as a fraction of net asset value; net asset value itself has paid them already.
+    pub costs: f64,
+    /// Penalty for each unit by which the drawdown (as a fraction of the peak) grows.
+    pub drawdown: f64,
+    /// Penalty for each unit of absolute delta (as a fraction of net asset value), each step.
+    pub delta: f64,
+    /// Penalty for large losses.
+    pub cvar: CvarPenalty,
+}
+
+impl Default for RewardConfig {
+    fn default() -> Self {
+        Self {
+            kind: RewardKind::MeanVariance,
+            expression: String::new(),
+            scale: 100.0,
+            risk_aversion: 10.0,
+            eta: 0.01,
+            volatility: 0.005,
+            turnover: 0.0,
+            costs: 0.0,
+            drawdown: 0.0,
+            delta: 0.0,
+            cvar: CvarPenalty::default(),
+        }
+    }
+}
+
+/// The measure of the change of net asset value.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum RewardKind {
+    /// The excess return less half the risk aversion times its square.
+    MeanVariance,
+    /// The utility of constant absolute risk aversion of the excess return.
+    ExponentialUtility,
+    /// The differential Sharpe ratio of the excess return.
+    DifferentialSharpe,
+    /// As a fraction of the capital at the start.
+    Simple,
+    /// The logarithm of its ratio.
+    Log,
+}
+
+impl RewardKind {
+    /// All kinds.
+    pub const ALL: [Self; 5] = [
+        Self::MeanVariance,
+        Self::ExponentialUtility,
+        Self::DifferentialSharpe,
+        Self::Simple,
+        Self::Log,
+    ];
+}
+
+/// A penalty for losses of a step beyond a threshold: `weight x max(-excess return - threshold, 0) / (1 - confidence)`.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+pub struct CvarPenalty {
+    /// The weight of the penalty; 0 for none.
+    pub weight: f64,
+    /// The loss that is free, as a fraction of net asset value: about the value at risk of a step.
+    pub threshold: f64,
+    /// The share of steps whose loss is below the threshold.
+    pub confidence: f64,
+}
+
+impl Default for CvarPenalty {
+    fn default() -> Self {
+        Self {
+            weight: 0.0,
+            threshold: 0.02,
+            confidence: 0.95,
+        }
+    }
+}
+
+/// The quantities that an expression may name. Fractions are of the net asset value before the step; what the account holds is as after it.
+pub const QUANTITIES: [(&str, &str); 22] = [
+    ("return", "the return of the step, N' / N - 1"),
+    ("excess", "the return less the interest of cash over the step"),
+    ("log_return", "the logarithm of N' / N"),
+    ("risk_free", "the interest of 1 of cash over the step"),
+    (
+        "underlying_return",
+        "the relative change of the price of the underlying",
+    ),
+    ("nav", "the net asset value, as a multiple of the capital"),
+    (
+        "drawdown",
+        "the distance of the net asset value from its peak in the episode, as a fraction of the peak",
+    ),
+    ("drawdown_increase", "its change in the step, negative where it shrinks"),
+    ("turnover", "the value traded"),
+    ("costs", "the spread and commission paid"),
+    ("interest", "the interest received, negative where it is paid"),
+    ("delta", "the value of the underlying that moves like the account"),
+    ("gamma", "the change of `delta` for a move of the underlying of 1 %"),
+    ("vega", "the gain for a volatility point (0.01)"),
+    ("theta", "the gain in a calendar day"),
+    ("underlying", "the value of the underlying held"),
+    ("margin_use", "the margin requirement as a fraction of the collateral"),
+    ("collateral", "the collateral as a fraction of the net asset value"),
+    ("liquidated", "1 if margin forced a liquidation in the step, else 0"),
+    ("lines", "the number of option lines held"),
+    ("days", "the days of the step"),
+    ("steps", "the steps of the episode so far, this one included"),
+];
+
+impl RewardConfig {
+    /// The compiled expression, if there is one.
+    pub(crate) fn program(&self) -> Result<Option<Program>, ConfigProblem> {
+        if self.expression.trim().is_empty() {
+            return Ok(None);
+        }
+        let program = Program::compile(&self.expression, &QUANTITIES.map(|(name, _)| name)).map_err(|mistake| {
+            let problem = ConfigProblem::new(
+                "reward",
+                format!(
+                    "{} at character {} of `{}`",
+                    mistake.message, mistake.at, self.expression
+                ),
+            );
+            match mistake.hint {
+                Some(hint) => problem.hint(hint),
+                None => problem,
+            }
+        })?;
+        Ok(Some(program))
+    }
+
+    /// Checks all values.
+    pub(crate) fn validate(&self) -> Result<(), ConfigProblem> {
+        let check = |field: &str, value: f64, fits: bool, range: &str| match value.is_finite() && fits {
+            true => Ok(()),
+            false => Err(ConfigProblem::new(
+                format!("reward.{field}"),
+                format!("{value} is not {range}"),
+            )),
+        };
+        for (field, value) in [("scale", self.scale), ("volatility", self.volatility)] {
+            check(field, value, value > 0.0, "a positive number")?;
+        }
+        let aversion = self.risk_aversion;
+        check(
+            "risk_aversion",
+            aversion,
+            aversion > 0.0 && aversion <= 80.0,
+            "above 0 and at most 80",
+        )?;
+        check("eta", self.eta, self.eta > 0.0 && self.eta < 1.0, "between 0 and 1")?;
+        for (field, value) in [
+            ("turnover", self.turnover),
+            ("costs", self.costs),
+            ("drawdown", self.drawdown),
+            ("delta", self.delta),
+            ("cvar.weight", self.cvar.weight),
+            ("cvar.threshold", self.cvar.threshold),
+        ] {
+            check(field, value, value >= 0.0, "0 or more")?;
+        }
+        let confidence = self.cvar.confidence;
+        check(
+            "cvar.confidence",
+            confidence,
+            (0.0..1.0).contains(&confidence),
+            "at least 0 and below 1",
+        )?;
+        self.program().map(|_| ())
+    }
+}
+
+impl OptionsConfig {
+    /// True if a step's reward depends on moments of the steps before.
+    pub(crate) fn keeps_moments(&self) -> bool {
+        self.reward.kind == RewardKind::DifferentialSharpe && self.reward.expression.trim().is_empty()
+    }
+}
+
+/// Reads `reward: "expression"` or the map of its settings.
+pub(super) fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<RewardConfig, D::Error> {
+    struct Visitor;
+    impl<'de> serde::de::Visitor<'de> for Visitor {
+        type Value = RewardConfig;
+        fn expecting(&self, f: &mut std::fmt::Formatter) -> std::fmt::Result {
+            f.write_str("an expression, or a map of settings such as `kind`")
+        }
+        fn visit_str<E: serde::de::Error>(self, expression: &str) -> Result<RewardConfig, E> {
+            if expression.trim().is_empty() {
+                return Err(E::custom("the expression is empty"));
+            }
+            Ok(RewardConfig {
+                expression: expression.to_owned(),
+                scale: 1.0,
+                ..RewardConfig::default()
+            })
+        }
+        fn visit_map<A: serde::de::MapAccess<'de>>(self, map: A) -> Result<RewardConfig, A::Error> {
+            RewardConfig::deserialize(serde::de::value::MapAccessDeserializer::new(map))
+        }
+    }
+    deserializer.deserialize_any(Visitor)
+}
+
+/// The schema of what [`deserialize`] reads.
+pub(super) fn schema(generator: &mut SchemaGenerator) -> Schema {
+    let settings = generator.subschema_for::<RewardConfig>();
+    schemars::json_schema!({
+        "description": "The reward: an expression over quantities of the step, or settings.",
+        "anyOf": [{ "type": "string" }, settings],
+    })
+}

@@ -1,0 +1,148 @@
+//! Hedges: trades of the underlying or of a future by the account's delta, and what it costs and earns to hold them.
+//! [`hedge`](crate::options::hedge) has the formulas.
+
+use super::lookup::At;
+use super::market::Market;
+use super::state::EnvState;
+use crate::options::hedge::{HedgeConfig, HedgeInstrument, HedgeRule};
+use crate::options::order::HedgeOrder;
+use bytemuck::{Pod, Zeroable};
+
+/// The hedge of an account. Saved states hold these bytes where there is hedging.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Pod, Zeroable)]
+#[repr(C)]
+pub(super) struct Hedge {
+    /// Futures held, in units of the underlying.
+    pub futures: f64,
+    /// Sums over the episode: settlements of futures, cost of borrowing, and those parts of the account's spread cost, commission and traded value that
+    /// hedges have.
+    pub settled: f64,
+    pub borrow: f64,
+    pub spread_cost: f64,
+    pub commission: f64,
+    pub traded: f64,
+}
+
+impl HedgeConfig {
+    /// The order of the rule.
+    pub(super) fn order(&self) -> HedgeOrder {
+        match self.rule {
+            HedgeRule::Action => HedgeOrder::Leave,
+            HedgeRule::Zero => HedgeOrder::Zero,
+            HedgeRule::Band => HedgeOrder::Band,
+        }
+    }
+}
+
+/// The hedge's part of the margin requirement of an account with these units of the underlying and futures.
+pub(super) fn margin(market: &Market, units: f64, futures: f64, underlying: f64) -> f64 {
+    let hedge = &market.config.hedge;
+    let held = match hedge.instrument {
+        HedgeInstrument::None => return 0.0,
+        HedgeInstrument::Underlying => units,
+        HedgeInstrument::Future => futures,
+    };
+    hedge.margin * held.abs() * underlying
+}
+
+/// The cost of closing the units of the underlying and the futures held, at the quotes.
+pub(super) fn closing_cost(market: &Market, units: f64, futures: f64, underlying: f64) -> f64 {
+    let hedge = &market.config.hedge;
+    let of_units = match hedge.instrument {
+        HedgeInstrument::Underlying => hedge.half_spread,
+        _ => market.config.fills.underlying_slippage,
+    };
+    (units.abs() * of_units + futures.abs() * hedge.half_spread) * underlying
+}
+
+/// The delta of the account as it is, in units of the underlying.
+pub(super) fn delta(market: &Market, now: At<'_>, env: &EnvState) -> f64 {
+    let lines = env.account.lines as usize;
+    let options: f64 = env.lines[..lines]
+        .iter()
+        .zip(&env.terms[..lines])
+        .map(|(line, terms)| f64::from(line.quantity) * market.multiplier * now.entry_at(terms.base).delta)
+        .sum();
+    options + env.account.units + env.hedge.futures
+}
+
+/// Hedges the account by an order.
+pub(super) fn rebalance(market: &Market, now: At<'_>, env: &mut EnvState, order: HedgeOrder) {
+    let config = &market.config.hedge;
+    if order == HedgeOrder::Leave || config.is_none() {
+        return;
+    }
+    let delta = delta(market, now, env);
+    let target = match order {
+        HedgeOrder::Band => {
+            let edge = config.band * env.account.nav.max(0.0) / now.underlying;
+            delta.clamp(-edge, edge)
+        }
+        _ => 0.0,
+    };
+    let lots = ((target - delta) / config.lot).round();
+    if lots != 0.0 {
+        trade(market, now, env, lots * config.lot);
+    }
+}
+
+/// Closes what is held of the instrument.
+pub(super) fn close(market: &Market, now: At<'_>, env: &mut EnvState) {
+    let held = match market.config.hedge.instrument {
+        HedgeInstrument::None => 0.0,
+        HedgeInstrument::Underlying => env.account.units,
+        HedgeInstrument::Future => env.hedge.futures,
+    };
+    if held != 0.0 {
+        trade(market, now, env, -held);
+    }
+}
+
+/// Trades units of the instrument.
+fn trade(market: &Market, now: At<'_>, env: &mut EnvState, units: f64) {
+    let config = &market.config.hedge;
+    let (account, hedge) = (&mut *env.account, &mut *env.hedge);
+    let notional = units.abs() * now.underlying;
+    let (spread_cost, commission) = (
+        notional * config.half_spread,
+        units.abs() / config.lot * config.commission,
+    );
+    if config.instrument == HedgeInstrument::Future {
+        hedge.futures += units;
+    } else {
+        account.units += units;
+        account.cash -= units * now.underlying;
+        // The underlying that is held covers short calls.
+        env.cached.paired = false;
+    }
+    account.cash -= spread_cost + commission;
+    for (sum, hedges, amount) in [
+        (&mut account.spread_cost, &mut hedge.spread_cost, spread_cost),
+        (&mut account.commission, &mut hedge.commission, commission),
+        (&mut account.traded, &mut hedge.traded, notional),
+    ] {
+        *sum += amount;
+        *hedges += amount;
+    }
+}
+
+/// Pays for the underlying held short, up to the next snapshot.
+pub(super) fn borrow(market: &Market, env: &mut EnvState) {
+    let t = env.account.t as usize;
+    let short = (-env.account.units).max(0.0);
+    let cost = market.config.hedge.borrow * short * market.tables.underlying[t] * market.tables.days[t] / 365.0;
+    env.account.cash -= cost;
+    env.hedge.borrow += cost;
+}
+
+/// Settles futures in cash at the snapshot that the account has come to.
+pub(super) fn settle(market: &Market, env: &mut EnvState) {
+    if env.hedge.futures == 0.0 {
+        return;
+    }
+    let t = env.account.t as usize;
+    let (before, now) = (market.tables.underlying[t - 1], market.tables.underlying[t]);
+    let gain = env.hedge.futures * (now - before - before * market.tables.growth[t - 1]);
+    env.account.cash += gain;
+    env.hedge.settled += gain;
+}
