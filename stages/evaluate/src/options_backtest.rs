@@ -97,7 +97,11 @@ pub(crate) fn backtest(
             (!config.deterministic, config.seed),
         )?,
     });
-    for &baseline in &config.baselines {
+    let possible = config
+        .baselines
+        .iter()
+        .filter(|baseline| one.hedges() || !baseline.hedges());
+    for &baseline in possible {
         context.progress(strategies.len() as u64, None, format!("baseline {}", baseline.name()));
         let paths = if baseline == Baseline::Random {
             config.random_paths

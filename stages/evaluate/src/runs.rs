@@ -87,10 +87,11 @@ impl Run {
         returns
     }
 
-    /// The change of the net asset value of each step by its causes, which add up to it: delta, gamma, vega, theta, carry (interest), costs, unexplained.
+    /// The change of the net asset value of each step by its causes, which add up to it: delta, gamma, vega, theta, carry (interest less the cost of borrowing), costs, unexplained.
     pub(crate) fn profits(&self) -> impl Iterator<Item = [f64; 7]> + '_ {
         self.ledgers.windows(2).zip(&self.explained).map(|(pair, by)| {
-            let carry = pair[1].interest - pair[0].interest;
+            let received = |ledger: &Ledger| ledger.interest - ledger.borrow_cost;
+            let carry = received(&pair[1]) - received(&pair[0]);
             let paid = |ledger: &Ledger| ledger.spread_cost + ledger.commission;
             let costs = paid(&pair[0]) - paid(&pair[1]);
             let known = by.delta + by.gamma + by.vega + by.theta + carry + costs;

@@ -63,7 +63,7 @@ fn close(a: f64, b: f64, what: &str) {
 
 #[test]
 fn metrics_follow_from_the_trajectory() {
-    let workplace = options_workplace(160, &OptionsConfig::default());
+    let workplace = options_workplace(320, &OptionsConfig::default());
     let config = BacktestConfig {
         random_paths: 5,
         bootstrap_draws: 50,
@@ -129,7 +129,7 @@ fn metrics_follow_from_the_trajectory() {
 
 #[test]
 fn several_snapshots_a_day_have_instants_and_are_annualised_by_days() {
-    let market = intraday_market(160, &[10.0, 12.5, 15.75], 5).unwrap();
+    let market = intraday_market(320, &[10.0, 12.5, 15.75], 5).unwrap();
     let mut workplace = Workplace::new();
     workplace.connect_market(&market, &OptionsConfig::default());
     let spec = workplace.env().spec().clone();
@@ -157,7 +157,7 @@ fn several_snapshots_a_day_have_instants_and_are_annualised_by_days() {
 /// Cash earns interest and nothing else; the policy sees the same underlying on the same dates.
 #[test]
 fn cash_is_interest_and_dates_are_shared() {
-    let workplace = options_workplace(160, &OptionsConfig::default());
+    let workplace = options_workplace(320, &OptionsConfig::default());
     let (summary, table) = workplace.results(&BacktestConfig::default());
     let cash = &runs(&table, "cash")[0];
     let (nav, interest) = (cash.column("nav"), cash.column("interest"));

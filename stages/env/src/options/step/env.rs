@@ -214,11 +214,6 @@ impl OptionsEnv {
         self.finals[i]
     }
 
-    /// The number of lines that environment `i` holds.
-    pub fn lines(&self, i: usize) -> usize {
-        self.states.accounts[i].lines as usize
-    }
-
     /// Keeps the profit by Greek of every step from now on.
     pub fn explain(&mut self) {
         self.explained = vec![Explained::default(); self.finals.len()];
@@ -227,6 +222,11 @@ impl OptionsEnv {
     /// The profit by Greek of the last step of environment `i`; zeros unless [`OptionsEnv::explain`] was called.
     pub fn explained(&self, i: usize) -> Explained {
         self.explained.get(i).copied().unwrap_or_default()
+    }
+
+    /// The number of lines that environment `i` holds.
+    pub fn lines(&self, i: usize) -> usize {
+        self.states.accounts[i].lines as usize
     }
 
     /// The lines of environment `i`.
@@ -320,6 +320,11 @@ impl OptionsEnv {
     /// The names of the features that are not observed.
     pub fn hidden_names(&self) -> &[String] {
         &self.stepper.market.tables.spec.hidden
+    }
+
+    /// Returns whether positions can be hedged.
+    pub fn hedges(&self) -> bool {
+        !self.stepper.market.config.hedge.is_none()
     }
 
     /// Cash at the start of an episode.

@@ -70,8 +70,7 @@ impl Stepper {
         action_mask::update(market, &self.costs, now, env, closable);
     }
 
-    /// One step: trades, goes to the next snapshot, settles, marks, enforces margin, rewards.
-    /// Writes the profit by Greek where it is asked for.
+    /// One step: trades, goes to the next snapshot, settles, marks, enforces margin, rewards; writes the profit by Greek where it is asked for.
     pub(super) fn step(&self, env: &mut EnvState, decision: Decision, explained: Option<&mut Explained>) -> Outcome {
         let market = &self.market;
         let before = Before::new(env.account);
@@ -108,11 +107,11 @@ impl Stepper {
                 terms.base = now.base(line.contract);
             }
         }
-        if hedges {
-            hedge::settle(market, env);
-        }
         if let (Some(explained), Some(exposure)) = (explained, exposure) {
             *explained = exposure.explain(market, env);
+        }
+        if hedges {
+            hedge::settle(market, env);
         }
         if let Some(adjusted) = market.adjusted(env.account.t) {
             adjust(market, now, env, adjusted);
