@@ -14,7 +14,6 @@ const RISK_FREE: &str = "cash";
 struct Series {
     account: Vec<f64>,
     excess: Vec<f64>,
-    underlying: Vec<f64>,
 }
 
 impl Series {
@@ -24,11 +23,7 @@ impl Series {
         let free = all(risk_free, Run::returns);
         // A run that ended in ruin has fewer steps than cash: from there on there is no return.
         let excess = account.iter().zip(&free).map(|(r, free)| r - free).collect();
-        Self {
-            account,
-            excess,
-            underlying: all(runs, Run::underlying_returns),
-        }
+        Self { account, excess }
     }
 }
 
