@@ -69,5 +69,5 @@ pub use reward::{CvarPenalty, QUANTITIES, RewardConfig, RewardKind};
 pub(crate) use stage::FAMILY;
 pub use stage::Options;
 pub(crate) use step::evaluation_episodes;
-pub use step::{Baseline, Ledger, OptionsEnv, Position, open};
+pub use step::{Baseline, Explained, Ledger, OptionsEnv, Position, open};
 pub use worlds::{HeldOut, Symbols, WorldSet};

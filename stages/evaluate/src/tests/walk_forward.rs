@@ -60,7 +60,7 @@ fn growth(strategy: &str, path: f64, day: i32) -> f64 {
 
 const BASELINES: [(&str, f64); 3] = [("cash", 0.0), ("random", 0.0), ("random", 1.0)];
 
-fn walk(workplace: &mut Workplace, folds: Vec<Input>) -> Result<(Value, RecordBatch), stages_core::StageError> {
+fn walk(workplace: &mut Workplace, folds: Vec<Input>) -> Result<(Value, RecordBatch), StageError> {
     workplace.context.inputs.insert("trajectory".to_owned(), folds);
     let outputs = WalkForward.run(&WalkForwardConfig::default(), &workplace.context)?;
     let store = &workplace.context.store;

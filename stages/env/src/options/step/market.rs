@@ -95,6 +95,21 @@ impl Market {
         }
     }
 
+    /// The return of the underlying from snapshot `t` to the next, with dividends; splits are no returns.
+    pub(super) fn underlying_return(&self, t: usize) -> f64 {
+        let prices = &self.tables.underlying;
+        let Some(&next) = prices.get(t + 1) else {
+            return 0.0;
+        };
+        let worth = match self.adjusted(t as u32 + 1) {
+            None => next,
+            Some(Adjusted { adjustment, .. }) => {
+                adjustment.cash + f64::from(adjustment.shares) * adjustment.ratio * next
+            }
+        };
+        worth / prices[t] - 1.0
+    }
+
     /// The tables at the snapshot of an account.
     pub(super) fn now(&self, account: &Account) -> At<'_> {
         self.tables.at(account.t as usize)

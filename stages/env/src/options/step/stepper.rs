@@ -2,6 +2,7 @@
 
 use super::action_mask;
 use super::exercise::{assign, exercise};
+use super::explain::{Explained, Exposure};
 use super::hedge;
 use super::ledger::Ledger;
 use super::mark_to_market::{mark, settle_and_mark};
@@ -69,8 +70,8 @@ impl Stepper {
         action_mask::update(market, &self.costs, now, env, closable);
     }
 
-    /// One step: trades, goes to the next snapshot, settles, marks, enforces margin, rewards.
-    pub(super) fn step(&self, env: &mut EnvState, decision: Decision) -> Outcome {
+    /// One step: trades, goes to the next snapshot, settles, marks, enforces margin, rewards; writes the profit by Greek where it is asked for.
+    pub(super) fn step(&self, env: &mut EnvState, decision: Decision, explained: Option<&mut Explained>) -> Outcome {
         let market = &self.market;
         let before = Before::new(env.account);
         let (decided, oldest) = (env.account.t as usize, env.lines[0].group);
@@ -88,6 +89,7 @@ impl Stepper {
                 .map_or(0.0, |next| next.adjustment.cash);
             assign(market, market.now(env.account), env, dividend);
         }
+        let exposure = explained.as_ref().map(|_| Exposure::new(market, env));
         let account = &mut *env.account;
         let interest = account.cash * market.tables.accrual[account.t as usize];
         account.cash += interest;
@@ -104,6 +106,9 @@ impl Stepper {
             for (terms, line) in env.terms.iter_mut().zip(&env.lines[..account.lines as usize]) {
                 terms.base = now.base(line.contract);
             }
+        }
+        if let (Some(explained), Some(exposure)) = (explained, exposure) {
+            *explained = exposure.explain(market, env);
         }
         if hedges {
             hedge::settle(market, env);
