@@ -7,8 +7,10 @@ use runner_history::figures::{self, is_time};
 use runner_history::{ComputedMetrics, LastMetrics, StageRun};
 
 /// The metrics whose charts come first.
-pub(crate) const FIRST: [&str; 4] = [
+pub(crate) const FIRST: [&str; 6] = [
     "charts/episodic_return",
+    "validation/return_greedy",
+    "validation/return_drawn",
     "losses/explained_variance",
     "losses/entropy",
     "losses/approx_kl",

@@ -25,6 +25,9 @@ pub struct BacktestConfig {
     pub drawn_paths: usize,
     /// If true, the policy runs again with market features of another world, with its slate shuffled and, if it remembers, with its memory reset at each step.
     pub ablations: bool,
+    /// If true, the policy is also compared with the best constant rule of the menu and, where the environment has hidden regimes, with the rules of an oracle and
+    /// of a filter, all chosen by simulation on the training data.
+    pub rules: bool,
     /// Strategies that were tried before this one was chosen, itself included; by it the Sharpe ratio is deflated.
     pub trials: usize,
     /// The risk aversion of the mean-variance utility.
@@ -63,6 +66,7 @@ impl Default for BacktestConfig {
             random_paths: 20,
             drawn_paths: 4,
             ablations: true,
+            rules: true,
             trials: 1,
             risk_aversion: 10.0,
             bootstrap_draws: 1000,

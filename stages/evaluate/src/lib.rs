@@ -20,11 +20,13 @@ mod runs;
 mod tests;
 mod trajectory;
 pub mod trials;
+mod walk_forward;
 
 pub use backtest::Backtest;
 pub use config::BacktestConfig;
+pub use walk_forward::{WalkForward, WalkForwardConfig};
 
 /// The stage kinds of this family.
 pub fn kinds() -> Vec<Box<dyn stages_core::AnyStage>> {
-    vec![stages_core::erase(Backtest)]
+    vec![stages_core::erase(Backtest), stages_core::erase(WalkForward)]
 }

@@ -6,6 +6,7 @@ use crate::measures::{self, Known};
 use crate::output;
 use crate::performance::{LEAST_OBSERVATIONS, Periods};
 use crate::policy_input::check_fits;
+use crate::rules::{rules, run_rule};
 use crate::runs::{self, run_baseline, run_policy};
 use crate::trajectory::trajectory;
 use cache::Artifact;
@@ -111,6 +112,19 @@ pub(crate) fn backtest(
             name: baseline.name().to_owned(),
             role: Role::Baseline,
             runs: run_baseline(context, baseline, (&mut open(per_episode(paths))?, &spans))?,
+        });
+    }
+    let rules = if config.rules {
+        rules(context, artifact)?
+    } else {
+        Vec::new()
+    };
+    for rule in &rules {
+        context.log(rule.describe(&one));
+        strategies.push(Strategy {
+            name: rule.name.clone(),
+            role: Role::Baseline,
+            runs: run_rule(context, rule, (&mut open(episodes)?, &spans))?,
         });
     }
     let known = Known {

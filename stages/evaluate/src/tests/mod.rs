@@ -4,6 +4,7 @@ mod accounting;
 mod references;
 mod refusals;
 mod threads;
+mod walk_forward;
 mod worlds;
 
 use crate::{Backtest, BacktestConfig};

@@ -11,6 +11,8 @@ use super::stepper::Stepper;
 use crate::actions::Actions;
 use crate::batch::{BatchEnv, StepBuffers};
 use crate::open_options::{OpenOptions, Split};
+use crate::options::config::MarginKind;
+use crate::options::fills::FillRule;
 use crate::options::order::Decision;
 use crate::options::split::SnapshotRange;
 use crate::options::strategies::Strategies;
@@ -124,6 +126,8 @@ impl OptionsEnv {
         let stepper = Stepper::new(Market {
             strategies: Strategies::new(&config)?,
             multiplier: tables.spec.multiplier,
+            fills: FillRule::new(config.fills.price, &config.fills.impact, &config.fills.liquidity),
+            scenarios: (config.margin.kind == MarginKind::Portfolio).then(|| config.margin.risk_array.scenarios()),
             clip,
             ranges,
             split: options.split,
@@ -411,15 +415,13 @@ impl BatchEnv for OptionsEnv {
         let writer = StateWriter::new(&self.tag())
             .array(&self.states.accounts)
             .array(&self.states.lines)
-            .array(&self.states.counters)
-            .array(match self.stepper.market.config.hedge.is_none() {
-                true => &[],
-                false => &self.states.hedges[..],
-            });
-        match self.stepper.market.config.keeps_moments() {
-            true => writer.array(&self.states.moments).finish(),
-            false => writer.finish(),
-        }
+            .array(&self.states.counters);
+        let (moments, hedges) = (&self.states.moments, &self.states.hedges);
+        let config = &self.stepper.market.config;
+        writer
+            .array(if config.keeps_moments() { &moments[..] } else { &[] })
+            .array(if config.hedge.is_none() { &[] } else { &hedges[..] })
+            .finish()
     }
 
     fn restore(&mut self, state: &[u8]) -> Result<(), String> {
@@ -428,29 +430,27 @@ impl BatchEnv for OptionsEnv {
             accounts,
             lines,
             counters,
-            hedges,
             moments,
+            hedges,
             ..
         } = &mut self.states;
-        let hedges = match self.stepper.market.config.hedge.is_none() {
-            true => &mut [],
-            false => &mut hedges[..],
-        };
-        let moments = match self.stepper.market.config.keeps_moments() {
+        let config = &self.stepper.market.config;
+        let moments = match config.keeps_moments() {
             true => &mut moments[..],
             false => &mut [],
         };
-        let size = size_of_val(&accounts[..])
-            + size_of_val(&lines[..])
-            + size_of_val(&counters[..])
-            + size_of_val(hedges)
-            + size_of_val(moments);
+        let hedges = match config.hedge.is_none() {
+            true => &mut [],
+            false => &mut hedges[..],
+        };
+        let rest = size_of_val(moments) + size_of_val(hedges);
+        let size = size_of_val(&accounts[..]) + size_of_val(&lines[..]) + size_of_val(&counters[..]) + rest;
         let mut reader = StateReader::new(state, &tag, size)?;
         reader.array(accounts);
         reader.array(lines);
         reader.array(counters);
-        reader.array(hedges);
         reader.array(moments);
+        reader.array(hedges);
         let market = &self.stepper.market;
         let mut states = self.states.rows();
         for i in 0..self.finals.len() {

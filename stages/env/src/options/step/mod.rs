@@ -3,6 +3,7 @@
 mod action_mask;
 mod baseline;
 mod env;
+mod exercise;
 mod explain;
 mod hedge;
 mod ledger;
