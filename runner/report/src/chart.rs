@@ -408,7 +408,7 @@ mod tests {
         let chart = strips("t", &names, &[(0.0, 0), (1.0, 1)]);
         assert!(chart.contains(&format!(">{}… (1)<", "x".repeat(37))), "{chart}");
         assert!(chart.contains(&format!("<title>{}: 1</title>", "x".repeat(60))));
-        assert!(chart.contains("<text x=\"383\""), "{chart}");
+        assert!(chart.contains("<text x=\"392\""), "{chart}");
     }
 
     #[test]

@@ -44,7 +44,7 @@ fn split(table: &RecordBatch) -> Option<(String, Vec<(String, Path)>)> {
     let names = ["nav", "delta", "vega", "costs", "margin"];
     let values = names.map(|name| columns::floats_or_nan(table, name).unwrap_or_default());
     let mut found: Vec<(String, Path)> = Vec::new();
-    let is_shown = |i: &usize| path.value(*i) == 0.0 && episode.get(*i).is_none_or(|episode| !(*episode > 0.0));
+    let is_shown = |i: &usize| path.value(*i) == 0.0 && episode.get(*i).is_none_or(|episode| *episode <= 0.0);
     for i in (0..table.num_rows()).filter(is_shown) {
         if found.last().is_none_or(|(name, _)| name != strategies.value(i)) {
             found.push((strategies.value(i).to_owned(), Path::default()));

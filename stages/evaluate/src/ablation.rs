@@ -75,8 +75,8 @@ impl Layout {
         match ablation {
             Ablation::NoMemory => {}
             Ablation::OtherWorld => {
-                let others = (1..spans.len()).map(|k| &spans[(i + k) % spans.len()]);
-                let other = others.into_iter().find(|other| other.world != own.world);
+                let mut others = (1..spans.len()).map(|k| &spans[(i + k) % spans.len()]);
+                let other = others.find(|other| other.world != own.world);
                 let snapshot = match other {
                     Some(other) => other.first + step % (other.steps + 1),
                     None => own.first + (step + own.steps.div_ceil(2)) % (own.steps + 1),
