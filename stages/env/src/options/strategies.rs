@@ -1,6 +1,7 @@
 //! The actions of the environment, and the legs of the strategies they open, by slot.
 
 use super::config::{self, MAX_ACTIONS, MAX_LEGS, OptionsConfig, Right, Strategy};
+use super::exercise::EXERCISE;
 use stages_core::ConfigProblem;
 
 /// The action that does nothing; always allowed.
@@ -39,6 +40,8 @@ pub(crate) struct Strategies {
     pub names: Vec<String>,
     /// The legs of each strategy.
     pub legs: Vec<Vec<Leg>>,
+    /// The action that exercises long lines in the money, after the strategies.
+    pub exercise: Option<usize>,
 }
 
 impl OptionsConfig {
@@ -64,6 +67,7 @@ impl Strategies {
         let mut this = Self {
             names: ["hold", "close_all", "close_oldest"].map(str::to_owned).into(),
             legs: Vec::new(),
+            exercise: None,
         };
         for (i, strategy) in strategies.iter().enumerate() {
             let field = format!("strategies[{i}]");
@@ -118,10 +122,23 @@ impl Strategies {
                 this.names.push(name.to_owned());
             }
         }
+        if config.exercise.early {
+            if this.names.iter().any(|name| name == EXERCISE) {
+                return Err(ConfigProblem::new(
+                    "strategies",
+                    format!("`{EXERCISE}` is the name of another action"),
+                ));
+            }
+            this.exercise = Some(this.names.len());
+            this.names.push(EXERCISE.to_owned());
+        }
         if this.names.len() > MAX_ACTIONS {
             return Err(ConfigProblem::new(
                 "strategies",
-                format!("an environment has at most {} strategies", MAX_ACTIONS - FIRST_OPEN),
+                format!(
+                    "an environment has at most {} strategies",
+                    MAX_ACTIONS - FIRST_OPEN - usize::from(config.exercise.early)
+                ),
             ));
         }
         Ok(this)

@@ -43,6 +43,11 @@ impl Run {
         self.nav.windows(2).map(step).collect()
     }
 
+    /// Those of the underlying.
+    pub fn underlying_returns(&self) -> Vec<f64> {
+        self.underlying.windows(2).map(|pair| pair[1] / pair[0] - 1.0).collect()
+    }
+
     /// The dates of the snapshots.
     pub fn dates(&self) -> Vec<Date> {
         self.times.iter().map(|time| time.date).collect()

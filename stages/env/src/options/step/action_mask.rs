@@ -1,5 +1,6 @@
 //! The action mask of a state, and the reason for each masked action.
 
+use super::exercise::has_exercisable;
 use super::lookup::At;
 use super::mark_to_market::Closable;
 use super::market::Market;
@@ -44,10 +45,20 @@ pub(super) fn update(market: &Market, costs: &OpenCosts, now: At<'_>, env: &mut 
         let opened = market
             .basket(t, action - FIRST_OPEN, size)
             .and_then(|basket| can_open(market, now, account, env.hedge.futures, env.lines, &basket));
-        if opened.is_err() {
-            counts = counts - (1 << (8 * ALLOWED)) + (1 << (8 * Reason::Margin as u32));
+        if let Err(reason) = opened {
+            counts = counts - (1 << (8 * ALLOWED)) + (1 << (8 * reason as u32));
             mask &= !(1 << action);
         }
+    }
+    if let Some(action) = market.strategies.exercise {
+        let is_allowed = has_exercisable(market, now, env);
+        mask |= u64::from(is_allowed) << action;
+        counts += 1
+            << (8 * if is_allowed {
+                ALLOWED
+            } else {
+                Reason::NothingToClose as u32
+            });
     }
     for (reason, masked) in env.counters.masked.iter_mut().enumerate() {
         *masked += (counts >> (8 * reason)) as u32 & 0xff;
@@ -68,8 +79,27 @@ pub(super) fn reason(market: &Market, costs: &OpenCosts, env: &EnvState, action:
         _ => {
             return match action.checked_sub(FIRST_OPEN) {
                 Some(strategy) if strategy < market.strategies.legs.len() => {
-                    costs.reason(account.t as usize, strategy, market.config.lines as u32 - account.lines)
+                    let t = account.t as usize;
+                    match costs.reason(t, strategy, market.config.lines as u32 - account.lines) {
+                        // The rules themselves, where their bounds did not decide.
+                        Reason::Margin => market
+                            .basket(t, strategy, f64::from(account.size))
+                            .and_then(|basket| {
+                                can_open(
+                                    market,
+                                    market.now(account),
+                                    account,
+                                    env.hedge.futures,
+                                    env.lines,
+                                    &basket,
+                                )
+                            })
+                            .err()
+                            .unwrap_or(Reason::Margin),
+                        reason => reason,
+                    }
                 }
+                _ if Some(action) == market.strategies.exercise => Reason::NothingToClose,
                 _ => Reason::NoContract,
             };
         }

@@ -3,6 +3,8 @@
 mod action_mask;
 mod baseline;
 mod env;
+mod exercise;
+mod explain;
 mod hedge;
 mod ledger;
 mod lookup;
@@ -18,4 +20,5 @@ mod trade;
 pub use baseline::Baseline;
 pub(crate) use env::evaluation_episodes;
 pub use env::{OptionsEnv, open};
+pub use explain::Explained;
 pub use ledger::{Ledger, Position};

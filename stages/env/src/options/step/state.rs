@@ -48,8 +48,8 @@ pub(super) struct Account {
     pub size: u32,
     /// Liquidations forced by margin.
     pub liquidations: u32,
-    /// Keeps the layout free of holes.
-    pub unused: u32,
+    /// Contracts assigned before their expiry.
+    pub assigned: u32,
 }
 
 /// A position line: contracts of one kind that were opened together. Saved states hold these bytes.
@@ -129,8 +129,8 @@ pub(super) struct EnvState<'a> {
     pub terms: &'a mut [Terms],
     pub cached: &'a mut Cached,
     pub counters: &'a mut Counters,
-    pub moments: &'a mut Moments,
     pub hedge: &'a mut Hedge,
+    pub moments: &'a mut Moments,
 }
 
 /// All environments of a batch, B with M lines each.
@@ -142,8 +142,9 @@ pub(super) struct States {
     /// `[B]`.
     pub counters: Vec<Counters>,
     /// `[B]`.
-    pub moments: Vec<Moments>,
     pub hedges: Vec<Hedge>,
+    /// `[B]`.
+    pub moments: Vec<Moments>,
     terms: Vec<Terms>,
     cached: Vec<Cached>,
     width: usize,
@@ -155,8 +156,8 @@ impl States {
             accounts: vec![Account::default(); num_envs],
             lines: vec![Line::default(); num_envs * width],
             counters: vec![Counters::default(); num_envs],
-            moments: vec![Moments::default(); num_envs],
             hedges: vec![Hedge::default(); num_envs],
+            moments: vec![Moments::default(); num_envs],
             terms: vec![Terms::NONE; num_envs * width],
             cached: vec![Cached::default(); num_envs],
             width,
@@ -182,8 +183,8 @@ impl States {
             },
             cached: &mut self.cached,
             counters: &mut self.counters,
-            moments: &mut self.moments,
             hedges: &mut self.hedges,
+            moments: &mut self.moments,
         }
     }
 }
@@ -195,8 +196,8 @@ pub(super) struct StateRows<'a> {
     terms: Rows<'a, Terms>,
     cached: &'a mut [Cached],
     counters: &'a mut [Counters],
-    moments: &'a mut [Moments],
     hedges: &'a mut [Hedge],
+    moments: &'a mut [Moments],
 }
 
 impl StateRows<'_> {
@@ -208,8 +209,8 @@ impl StateRows<'_> {
             terms: self.terms.row(i),
             cached: &mut self.cached[i],
             counters: &mut self.counters[i],
-            moments: &mut self.moments[i],
             hedge: &mut self.hedges[i],
+            moments: &mut self.moments[i],
         }
     }
 }
@@ -218,8 +219,8 @@ impl View for StateRows<'_> {
     fn split(self, n: usize) -> (Self, Self) {
         let (accounts, lines) = (self.accounts.split_at_mut(n), self.lines.split(n));
         let (terms, cached) = (self.terms.split(n), self.cached.split_at_mut(n));
-        let (counters, moments) = (self.counters.split_at_mut(n), self.moments.split_at_mut(n));
         let hedges = self.hedges.split_at_mut(n);
+        let (counters, moments) = (self.counters.split_at_mut(n), self.moments.split_at_mut(n));
         (
             Self {
                 accounts: accounts.0,
@@ -227,8 +228,8 @@ impl View for StateRows<'_> {
                 terms: terms.0,
                 cached: cached.0,
                 counters: counters.0,
-                moments: moments.0,
                 hedges: hedges.0,
+                moments: moments.0,
             },
             Self {
                 accounts: accounts.1,
@@ -236,8 +237,8 @@ impl View for StateRows<'_> {
                 terms: terms.1,
                 cached: cached.1,
                 counters: counters.1,
-                moments: moments.1,
                 hedges: hedges.1,
+                moments: moments.1,
             },
         )
     }

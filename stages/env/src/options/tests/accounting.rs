@@ -5,11 +5,20 @@ use super::*;
 use crate::options::strategies::{FIRST_OPEN, Leg, Strategies, Traded};
 use crate::options::synthetic::{intraday_market, market};
 use crate::options::{
-    Baseline, CvarPenalty, Fills, Ledger, MarginConfig, Position, RewardConfig, RewardKind, Sizing, SlateConfig,
+    Baseline, CvarPenalty, Delivery, Depth, ExerciseConfig, FillPrice, Fills, HedgeConfig, HedgeInstrument, HedgeRule,
+    Impact, ImpactKind, Ledger, Liquidity, MarginConfig, MarginKind, Position, RewardConfig, RewardKind, Sizing,
+    SlateConfig,
 };
 
 /// The positions of a step between its trades and its end, found by the rules of the actions alone.
-fn held(env: &OptionsEnv, strategies: &Strategies, i: usize, action: u32, allowed: bool) -> (Vec<(u32, f64)>, f64) {
+fn held(
+    env: &OptionsEnv,
+    config: &OptionsConfig,
+    strategies: &Strategies,
+    i: usize,
+    action: u32,
+    allowed: bool,
+) -> (Vec<(u32, f64)>, f64) {
     let ledger = env.ledger(i);
     let positions = env.positions(i);
     let mut held: Vec<(u32, f64)> = positions.iter().map(|p| (p.contract, f64::from(p.quantity))).collect();
@@ -28,6 +37,8 @@ fn held(env: &OptionsEnv, strategies: &Strategies, i: usize, action: u32, allowe
     };
     match action as usize {
         0 => {}
+        // A hedge.
+        a if a >= FIRST_OPEN + strategies.legs.len() => {}
         1 => {
             held = positions
                 .iter()
@@ -46,7 +57,8 @@ fn held(env: &OptionsEnv, strategies: &Strategies, i: usize, action: u32, allowe
                 .collect();
         }
         a => {
-            let size = (0.5 * ledger.nav / (100.0 * ledger.underlying) + 0.5).floor().max(1.0);
+            let size = config.sizing.notional * ledger.nav / (100.0 * ledger.underlying);
+            let size = (size + 0.5).floor().max(1.0);
             let slate = env.slate(i);
             for &Leg { traded, quantity } in &strategies.legs[a - FIRST_OPEN] {
                 match traded {
@@ -57,6 +69,73 @@ fn held(env: &OptionsEnv, strategies: &Strategies, i: usize, action: u32, allowe
         }
     }
     (held, units)
+}
+
+/// The positions of a step, and the gains that exercise makes beside their marks.
+struct Book {
+    held: Vec<(u32, f64)>,
+    units: f64,
+    gain: f64,
+}
+
+impl Book {
+    /// Exercises at snapshot `t` what is in the money and `chosen` by quantity, intrinsic value, mark and whether it settles.
+    fn exercise(
+        &mut self,
+        env: &OptionsEnv,
+        config: &OptionsConfig,
+        t: usize,
+        chosen: impl Fn(f64, f64, f64, bool) -> bool,
+    ) {
+        let spot = env.tables().underlying[t];
+        let mut units = self.units;
+        let mut gain = 0.0;
+        self.held.retain(|&(id, q)| {
+            let contract = env.tables().contracts[id as usize];
+            let sign = if contract.call { 1.0 } else { -1.0 };
+            let inner = sign * (spot - contract.strike);
+            let entry = env.tables().at(t).entry(id);
+            if inner <= 0.0 || !chosen(q, inner, entry.mark, entry.is_settled()) {
+                return true;
+            }
+            gain += 100.0 * q * (inner - entry.mark);
+            if config.exercise.delivery == Delivery::Physical {
+                units += 100.0 * q * sign;
+            }
+            false
+        });
+        self.gain += gain;
+        self.units = units.max(0.0);
+    }
+}
+
+/// The units of the underlying and the futures of a step after its hedge, and what the hedge costs, found from the positions after its other trades.
+fn hedged(
+    env: &OptionsEnv,
+    config: &OptionsConfig,
+    before: &Ledger,
+    action: u32,
+    positions: &[(u32, f64)],
+    (units, futures): (f64, f64),
+) -> (f64, f64, f64) {
+    let hedge = &config.hedge;
+    let now = env.tables().at(before.snapshot);
+    let options: f64 = positions.iter().map(|&(c, q)| q * 100.0 * now.entry(c).delta).sum();
+    let delta = options + units + futures;
+    let names = env.spec().action_space.names();
+    let edge = hedge.band * before.nav.max(0.0) / before.underlying;
+    let target = match (hedge.rule, names.get(action as usize).map(String::as_str)) {
+        (HedgeRule::Zero, _) | (HedgeRule::Action, Some("hedge_zero")) => 0.0,
+        (HedgeRule::Band, _) | (HedgeRule::Action, Some("hedge_band")) if delta.abs() > edge => edge * delta.signum(),
+        _ => delta,
+    };
+    let lots = ((target - delta) / hedge.lot).round();
+    let cost = lots.abs() * (hedge.lot * before.underlying * hedge.half_spread + hedge.commission);
+    match hedge.instrument {
+        HedgeInstrument::None => (units, futures, 0.0),
+        HedgeInstrument::Underlying => (units + lots * hedge.lot, futures, cost),
+        HedgeInstrument::Future => (units, futures + lots * hedge.lot, cost),
+    }
 }
 
 fn check_identity(config: &OptionsConfig, seed: u64) -> Ledger {
@@ -70,6 +149,9 @@ fn check_identity_of(market: &SyntheticMarket, config: &OptionsConfig, seed: u64
     env.reset(out.buffers());
     let a = env.spec().action_space.num_outputs();
     let mut random = Random::new(&[seed]);
+    let mut assigned = 0;
+    let is_late = config.fills.price == FillPrice::NextSnapshot;
+    let exercise = strategies.exercise.map(|action| action as u32);
     let mut last = env.ledger(0);
     let mut rewards = [0; 3].map(|_| SlowReward::new(config));
     for _ in 0..400 {
@@ -77,24 +159,60 @@ fn check_identity_of(market: &SyntheticMarket, config: &OptionsConfig, seed: u64
         let before: Vec<_> = (0..3)
             .map(|i| {
                 let allowed = out.action_mask[i * a + actions[i] as usize];
-                (env.ledger(i), held(&env, &strategies, i, actions[i], allowed))
+                let taken = match is_late || Some(actions[i]) == exercise {
+                    true => 0,
+                    false => actions[i],
+                };
+                let exercises = allowed && Some(actions[i]) == exercise;
+                (
+                    env.ledger(i),
+                    held(&env, config, &strategies, i, taken, allowed),
+                    exercises,
+                )
             })
             .collect();
         step_discrete(&mut env, &actions, &mut out);
-        for (i, (before, (held, units))) in before.into_iter().enumerate() {
+        for (i, (before, (held, units), exercises)) in before.into_iter().enumerate() {
+            let closes = actions[i] == 1;
+            let futures = if closes { 0.0 } else { before.futures };
+            let (units, futures, hedge_cost) = hedged(&env, config, &before, actions[i], &held, (units, futures));
             let ended = out.terminated[i] || out.truncated[i];
             let after = if ended {
                 env.final_ledger(i).unwrap()
             } else {
                 env.ledger(i)
             };
+            assigned = assigned.max(after.assigned);
             let (t, next) = (before.snapshot, after.snapshot);
             assert_eq!(next, t + 1);
-            let moved: f64 = held
+            let mut book = Book { held, units, gain: 0.0 };
+            if exercises && !is_late {
+                book.exercise(&env, config, t, |q, _, _, _| q > 0.0);
+            }
+            if config.exercise.early {
+                let at = config.exercise.time_value * before.underlying;
+                book.exercise(&env, config, t, |q, inner, mark, _| q < 0.0 && mark - inner <= at);
+            }
+            let moved: f64 = book
+                .held
                 .iter()
                 .map(|&(c, q)| q * 100.0 * (env.tables().at(next).entry(c).mark - env.tables().at(t).entry(c).mark))
                 .sum();
-            let profit = moved + units * (after.underlying - before.underlying);
+            let days = env.tables().days[t];
+            let fair = before.underlying * (0.01 * days / 365.0).exp();
+            let settled = futures * (after.underlying - fair);
+            let borrow = config.hedge.borrow * (-book.units).max(0.0) * before.underlying * days / 365.0;
+            assert!((after.futures_settled - before.futures_settled - settled).abs() <= 1e-9 * config.capital);
+            assert!((after.borrow_cost - before.borrow_cost - borrow).abs() <= 1e-9 * config.capital);
+            if !config.hedge.is_none() && !closes && after.liquidations == before.liquidations {
+                assert!((after.hedge_cost - before.hedge_cost - hedge_cost).abs() <= 1e-9 * config.capital);
+                assert_eq!((after.units, after.futures), (units, futures));
+            }
+            let gain = moved + book.units * (after.underlying - before.underlying) + settled - borrow;
+            if exercises && is_late {
+                book.exercise(&env, config, next, |q, _, _, settled| q > 0.0 && !settled);
+            }
+            let profit = gain + book.gain;
             let costs = after.spread_cost - before.spread_cost + after.commission - before.commission;
             let interest = after.interest - before.interest;
             let change = after.nav - before.nav;
@@ -121,6 +239,7 @@ fn check_identity_of(market: &SyntheticMarket, config: &OptionsConfig, seed: u64
             }
         }
     }
+    last.assigned = assigned;
     last
 }
 
@@ -178,6 +297,102 @@ fn profit_costs_and_interest_make_the_change() {
         ..config
     };
     check_identity(&tight, 3);
+}
+
+/// Configurations of every model of fills, margin and exercise.
+pub(super) fn models() -> Vec<OptionsConfig> {
+    let base = OptionsConfig {
+        episode_length: crate::options::EpisodeLength { least: 20, most: 60 },
+        sizing: Sizing {
+            contracts: 0,
+            notional: 1.0,
+        },
+        ..OptionsConfig::default()
+    };
+    let impact = |kind, of| Impact {
+        kind,
+        coefficient: 0.7,
+        of,
+    };
+    let fills = |price, impact, volume| Fills {
+        price,
+        impact,
+        liquidity: Liquidity {
+            volume,
+            open_interest: Some(0.5),
+        },
+        ..Fills::default()
+    };
+    let american = |delivery| ExerciseConfig {
+        early: true,
+        time_value: 0.01,
+        delivery,
+    };
+    let mut configs = vec![base.clone(); 6];
+    configs[0].fills.price = FillPrice::ShareOfSpread(0.4);
+    configs[1].fills = fills(
+        FillPrice::Cross,
+        impact(ImpactKind::SquareRoot, Depth::Volume),
+        Some(0.9),
+    );
+    configs[2].fills = fills(
+        FillPrice::NextSnapshot,
+        impact(ImpactKind::Linear, Depth::OpenInterest),
+        None,
+    );
+    configs[2].exercise = american(Delivery::Cash);
+    configs[3].margin.kind = MarginKind::Portfolio;
+    configs[3].sizing.notional = 3.0;
+    configs[4].margin.kind = MarginKind::Portfolio;
+    configs[4].exercise = american(Delivery::Physical);
+    configs[4].trade_underlying = true;
+    configs[5].exercise = american(Delivery::Physical);
+    configs[5].trade_underlying = true;
+    configs[5].fills.price = FillPrice::NextSnapshot;
+    configs
+}
+
+#[test]
+fn every_model_is_accounted_for() {
+    let mut assigned = 0;
+    for (seed, config) in models().into_iter().enumerate() {
+        let end = check_identity(&config, 20 + seed as u64);
+        assert!(end.contracts_traded > 0.0, "{seed}");
+        assigned += end.assigned;
+    }
+    assert!(assigned > 0);
+}
+
+/// Under every rule of every instrument, hedged positions add up: options, underlying, futures, borrowing, costs and interest.
+#[test]
+fn hedges_are_accounted_for() {
+    for (i, instrument) in [HedgeInstrument::Underlying, HedgeInstrument::Future]
+        .into_iter()
+        .enumerate()
+    {
+        for (j, rule) in [HedgeRule::Action, HedgeRule::Zero, HedgeRule::Band]
+            .into_iter()
+            .enumerate()
+        {
+            let mut config = OptionsConfig {
+                trade_underlying: j != 1,
+                hedge: HedgeConfig {
+                    instrument,
+                    rule,
+                    commission: 0.5,
+                    borrow: 0.02,
+                    lot: [1.0, 25.0][(i + j) % 2],
+                    ..HedgeConfig::default()
+                },
+                episode_length: crate::options::EpisodeLength { least: 20, most: 60 },
+                ..OptionsConfig::default()
+            };
+            let end = check_identity(&config, 20 + (3 * i + j) as u64);
+            assert!(end.hedge_cost > 0.0 && end.hedge_traded > 0.0);
+            (config.margin.initial, config.margin.maintenance, config.ruin) = (0.35, 0.35, 0.9);
+            check_identity(&config, 30 + (3 * i + j) as u64);
+        }
+    }
 }
 
 #[test]
