@@ -96,9 +96,9 @@ fn folds_are_one_backtest_in_order_of_time() {
     );
     let excess: Vec<f64> = policy.iter().zip(&cash).map(|(r, free)| r - free).collect();
     near("sharpe", sharpe(&excess, Periods::DAILY));
-    near("mean_excess_return", 252.0 * mean_and_deviation(&excess).0);
+    near("excess_return", 252.0 * mean_and_deviation(&excess).0);
     assert!(value("sharpe_low") < value("sharpe") && value("sharpe") < value("sharpe_high"));
-    near("versus/cash/excess_return", value("mean_excess_return"));
+    near("versus/cash/excess_return", value("excess_return"));
     let mean_random: Vec<f64> = random[0].iter().zip(&random[1]).map(|(a, b)| (a + b) / 2.0).collect();
     let versus = mean_and_deviation(&policy).0 - mean_and_deviation(&mean_random).0;
     near("versus/random/excess_return", 252.0 * versus);

@@ -10,14 +10,17 @@ use stages_core::StageError;
 /// The baseline whose returns are the risk-free ones.
 const RISK_FREE: &str = "cash";
 
-/// The returns of a strategy's path over some runs, beside those of cash.
-fn returns_of(runs: &[Run], risk_free: &[Run]) -> Returns {
-    let all = |runs: &[Run], of: fn(&Run) -> Vec<f64>| runs.iter().flat_map(of).collect::<Vec<f64>>();
-    Returns::new(
-        all(runs, Run::returns),
-        &all(risk_free, Run::returns),
-        &all(runs, Run::underlying_returns),
-    )
+/// The returns of a strategy's path over some runs, as many as those of cash: an account that ended early, in ruin, has none from there on.
+fn returns(runs: &[Run], cash: &[Run]) -> Returns {
+    let of_fold = |(run, cash): (&Run, &Run)| {
+        let mut account = run.returns();
+        account.resize(cash.returns().len(), 0.0);
+        account
+    };
+    let account: Vec<f64> = runs.iter().zip(cash).flat_map(of_fold).collect();
+    let free: Vec<f64> = cash.iter().flat_map(Run::returns).collect();
+    let underlying: Vec<f64> = cash.iter().flat_map(Run::underlying_returns).collect();
+    Returns::new(account, &free, &underlying)
 }
 
 /// The policy's measures by their plain name, those of a baseline below `baseline/NAME/`, the policy's excess over one as `versus/NAME/excess_return`, and of
@@ -41,39 +44,35 @@ pub(super) fn measure(
         .paths[0];
     let whole = |strategy: &Strategy| -> Vec<Returns> {
         let paths = strategy.paths.iter();
-        paths.map(|runs| returns_of(runs, cash)).collect()
+        paths.map(|runs| returns(runs, cash)).collect()
     };
     let periods = periods(cash);
     let ours = whole(policy);
-    let steps = ours[0].account.len();
     let mut metrics = Metrics::default();
     for strategy in strategies {
         let prefix = prefix(strategy);
         let series = whole(strategy);
-        for (name, value) in means(&series, periods) {
+        for (name, value) in Performance::of(&series, periods).named() {
             metrics.add(format!("{prefix}{name}"), value);
         }
         if let [only] = series.as_slice() {
             let interval = |of: &dyn Fn(&[f64]) -> f64| interval(config, &only.excess, of);
-            let annual = |excess: &[f64]| mean_and_deviation(excess).0 * periods.annual(steps);
+            let annual = |excess: &[f64]| mean_and_deviation(excess).0 * periods.annual(excess.len());
             let (low, high) = interval(&|excess| sharpe(excess, periods));
             metrics.add(format!("{prefix}sharpe_low"), low);
             metrics.add(format!("{prefix}sharpe_high"), high);
-            metrics.add(format!("{prefix}mean_excess_return"), annual(&only.excess));
             let (low, high) = interval(&annual);
-            metrics.add(format!("{prefix}mean_excess_return_low"), low);
-            metrics.add(format!("{prefix}mean_excess_return_high"), high);
+            metrics.add(format!("{prefix}excess_return_low"), low);
+            metrics.add(format!("{prefix}excess_return_high"), high);
         }
     }
     for baseline in strategies.iter().filter(|strategy| strategy.name != policy.name) {
         let theirs = whole(baseline);
+        let steps = ours[0].account.len();
         // Of several paths, the mean at each step.
-        let mean = |t: usize| {
-            let at = theirs.iter().filter_map(|series| series.account.get(t));
-            at.sum::<f64>() / theirs.len() as f64
-        };
+        let mean = |t: usize| theirs.iter().map(|series| series.account[t]).sum::<f64>() / theirs.len() as f64;
         let differences: Vec<f64> = (0..steps).map(|t| ours[0].account[t] - mean(t)).collect();
-        let annual = |values: &[f64]| mean_and_deviation(values).0 * periods.annual(steps);
+        let annual = |values: &[f64]| mean_and_deviation(values).0 * periods.annual(values.len());
         let (low, high) = interval(config, &differences, &annual);
         let name = &baseline.name;
         metrics.add(format!("versus/{name}/excess_return"), annual(&differences));
@@ -81,11 +80,11 @@ pub(super) fn measure(
         metrics.add(format!("versus/{name}/excess_return_high"), high);
     }
     for (at, fold) in folds.iter().enumerate() {
-        let of_fold = |runs: &Vec<Run>| returns_of(&runs[at..=at], &cash[at..=at]);
+        let of_fold = |runs: &Vec<Run>| returns(&runs[at..=at], &cash[at..=at]);
         for strategy in strategies {
             let series: Vec<Returns> = strategy.paths.iter().map(of_fold).collect();
-            let wanted = ["total_return", "sharpe", "max_drawdown"];
-            for (name, value) in means(&series, periods) {
+            let wanted = ["total_return", "excess_return", "sharpe", "max_drawdown"];
+            for (name, value) in Performance::of(&series, periods).named() {
                 if wanted.contains(&name) {
                     metrics.add(format!("fold/{}/{}{name}", fold.from, prefix(strategy)), value);
                 }
@@ -109,24 +108,6 @@ fn prefix(strategy: &Strategy) -> String {
 fn periods(runs: &[Run]) -> Periods {
     let dates: Vec<_> = runs.iter().flat_map(Run::dates).collect();
     Periods::between(&dates)
-}
-
-/// The measures of a strategy, the mean over its paths.
-fn means(paths: &[Returns], periods: Periods) -> Vec<(&'static str, f64)> {
-    let measured: Vec<_> = paths
-        .iter()
-        .map(|path| Performance::of(std::slice::from_ref(path), periods).named())
-        .collect();
-    let names = measured.first().into_iter().flatten().map(|(name, _)| *name);
-    names
-        .enumerate()
-        .map(|(at, name)| {
-            (
-                name,
-                measured.iter().map(|named| named[at].1).sum::<f64>() / measured.len() as f64,
-            )
-        })
-        .collect()
 }
 
 /// The 95 % interval of a statistic, by the stationary bootstrap.
