@@ -16,11 +16,13 @@ pub enum Reason {
     Margin,
     /// There is nothing to close.
     NothingToClose,
+    /// A limit of the portfolio would be exceeded.
+    Limit,
 }
 
 impl Reason {
     /// The number of reasons.
-    pub const COUNT: usize = 5;
+    pub const COUNT: usize = 6;
     /// All reasons, in the order of counters by reason.
     pub const ALL: [Self; Self::COUNT] = [
         Self::NoContract,
@@ -28,6 +30,7 @@ impl Reason {
         Self::NoRoom,
         Self::Margin,
         Self::NothingToClose,
+        Self::Limit,
     ];
 
     /// The reason's name in metrics.
@@ -38,6 +41,7 @@ impl Reason {
             Self::NoRoom => "no_room",
             Self::Margin => "margin",
             Self::NothingToClose => "nothing_to_close",
+            Self::Limit => "limit",
         }
     }
 }

@@ -44,8 +44,8 @@ pub(super) fn update(market: &Market, costs: &OpenCosts, now: At<'_>, env: &mut 
         let opened = market
             .basket(t, action - FIRST_OPEN, size)
             .and_then(|basket| can_open(market, now, account, env.hedge.futures, env.lines, &basket));
-        if opened.is_err() {
-            counts = counts - (1 << (8 * ALLOWED)) + (1 << (8 * Reason::Margin as u32));
+        if let Err(reason) = opened {
+            counts = counts - (1 << (8 * ALLOWED)) + (1 << (8 * reason as u32));
             mask &= !(1 << action);
         }
     }
@@ -54,7 +54,7 @@ pub(super) fn update(market: &Market, costs: &OpenCosts, now: At<'_>, env: &mut 
     }
     if market.config.hedge.is_by_action() {
         let first = FIRST_OPEN + market.strategies.legs.len();
-        mask |= ((1 << HEDGES.len()) - 1) << first;
+        mask |= ((1_u64 << HEDGES.len()) - 1).checked_shl(first as u32).unwrap_or(0);
     }
     env.account.action_mask = mask;
 }
@@ -68,7 +68,25 @@ pub(super) fn reason(market: &Market, costs: &OpenCosts, env: &EnvState, action:
         _ => {
             return match action.checked_sub(FIRST_OPEN) {
                 Some(strategy) if strategy < market.strategies.legs.len() => {
-                    costs.reason(account.t as usize, strategy, market.config.lines as u32 - account.lines)
+                    let t = account.t as usize;
+                    match costs.reason(t, strategy, market.config.lines as u32 - account.lines) {
+                        // The rules themselves, where their bounds did not decide.
+                        Reason::Margin => market
+                            .basket(t, strategy, f64::from(account.size))
+                            .and_then(|basket| {
+                                can_open(
+                                    market,
+                                    market.now(account),
+                                    account,
+                                    env.hedge.futures,
+                                    env.lines,
+                                    &basket,
+                                )
+                            })
+                            .err()
+                            .unwrap_or(Reason::Margin),
+                        reason => reason,
+                    }
                 }
                 _ => Reason::NoContract,
             };

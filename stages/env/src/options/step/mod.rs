@@ -2,9 +2,11 @@
 
 mod action_mask;
 mod baseline;
+mod choices;
 mod env;
 mod hedge;
 mod ledger;
+mod limits;
 mod lookup;
 mod mark_to_market;
 mod market;
@@ -14,6 +16,7 @@ mod reward;
 mod state;
 mod stepper;
 mod trade;
+mod weights;
 
 pub use baseline::Baseline;
 pub(crate) use env::evaluation_episodes;

@@ -1,6 +1,7 @@
 //! The step of one environment: only look-ups and sums, no pricing.
 
 use super::action_mask;
+use super::choices::{self, choose};
 use super::hedge;
 use super::ledger::Ledger;
 use super::mark_to_market::{mark, settle_and_mark};
@@ -9,7 +10,10 @@ use super::open_costs::{OpenCosts, can_open};
 use super::reward::{Before, Reward};
 use super::state::{Account, EnvState, Line};
 use super::trade::{Close, adjust, close, open};
+use super::weights::rebalance;
 use crate::open_options::Split;
+use crate::options::action_space::ActionKind;
+use crate::options::config::MAX_ACTIONS;
 use crate::options::order::{Decision, HedgeOrder, Instrument, Orders};
 use crate::options::reason::Reason;
 use crate::options::strategies::{CLOSE_ALL, CLOSE_OLDEST, FIRST_OPEN, HOLD};
@@ -20,6 +24,16 @@ pub(super) struct Stepper {
     pub market: Market,
     costs: OpenCosts,
     reward: Reward,
+}
+
+/// What an environment does in a step.
+#[derive(Clone, Copy)]
+pub(super) enum Act<'a> {
+    Decision(Decision),
+    /// A choice for each component of multi-discrete actions.
+    Choices(&'a [u32]),
+    /// A weight for each slot, and the hedge ratio, of continuous actions.
+    Weights(&'a [f32]),
 }
 
 /// The outcome of a step.
@@ -58,6 +72,10 @@ impl Stepper {
             last: last as u32,
             ..Account::default()
         };
+        if market.config.actions == ActionKind::Continuous {
+            // The groups below are the slots.
+            env.account.groups = market.slate(first).len() as u32;
+        }
         env.lines.fill(Line::default());
         *env.counters = Default::default();
         *env.hedge = Default::default();
@@ -69,19 +87,17 @@ impl Stepper {
     }
 
     /// One step: trades, goes to the next snapshot, settles, marks, enforces margin, rewards.
-    pub(super) fn step(&self, env: &mut EnvState, decision: Decision) -> Outcome {
+    pub(super) fn step(&self, env: &mut EnvState, act: Act<'_>) -> Outcome {
         let market = &self.market;
         let before = Before::new(env.account);
-        let result = match decision {
-            Decision::Action(action) => self.act(env, action as usize),
-            Decision::Orders(orders) => self.order(env, &orders),
+        let order = match act {
+            Act::Decision(decision) => self.decide(env, decision),
+            Act::Choices(choices) => choose(market, &self.costs, env, choices),
+            Act::Weights(weights) => rebalance(market, env, weights),
         };
-        if let Err(reason) = result {
-            env.counters.refused[reason as usize] += 1;
-        }
         let hedges = !market.config.hedge.is_none();
         if hedges {
-            hedge::rebalance(market, market.now(env.account), env, self.hedge_order(decision));
+            hedge::rebalance(market, market.now(env.account), env, order);
         }
         let account = &mut *env.account;
         let interest = account.cash * market.tables.accrual[account.t as usize];
@@ -120,11 +136,23 @@ impl Stepper {
         }
     }
 
+    /// Carries out a decision; counts it if it is refused. Returns the hedge that is to follow.
+    fn decide(&self, env: &mut EnvState, decision: Decision) -> HedgeOrder {
+        let result = match decision {
+            Decision::Action(action) => self.act(env, action as usize),
+            Decision::Orders(orders) => self.order(env, &orders),
+        };
+        if let Err(reason) = result {
+            env.counters.refused[reason as usize] += 1;
+        }
+        self.hedge_order(decision)
+    }
+
     /// Takes an action, unless the mask of this very state excludes it.
     fn act(&self, env: &mut EnvState, action: usize) -> Result<(), Reason> {
         let market = &self.market;
         let now = market.now(env.account);
-        if action >= market.strategies.names.len() || env.account.action_mask >> action & 1 == 0 {
+        if action >= market.strategies.names.len().min(MAX_ACTIONS) || env.account.action_mask >> action & 1 == 0 {
             return Err(action_mask::reason(market, &self.costs, env, action));
         }
         match action {
@@ -181,6 +209,19 @@ impl Stepper {
         can_open(market, now, env.account, env.hedge.futures, env.lines, &basket)?;
         open(market, now, env, basket.legs().iter().copied());
         Ok(())
+    }
+
+    /// Writes the action mask of a state.
+    pub(super) fn show_mask(&self, env: &EnvState, out: &mut [bool]) {
+        match self.market.config.actions {
+            ActionKind::Menu => {
+                for (action, allowed) in out.iter_mut().enumerate() {
+                    *allowed = env.account.action_mask >> action & 1 == 1;
+                }
+            }
+            ActionKind::MultiDiscrete => choices::mask(&self.market, &self.costs, env, out),
+            ActionKind::Continuous => {}
+        }
     }
 
     /// The statement of an account.

@@ -5,12 +5,18 @@ use super::*;
 use crate::options::strategies::{FIRST_OPEN, Leg, Strategies, Traded};
 use crate::options::synthetic::{intraday_market, market};
 use crate::options::{
-    Baseline, CvarPenalty, Fills, HedgeConfig, HedgeInstrument, HedgeRule, Ledger, MarginConfig, Position,
+    Baseline, CvarPenalty, Fills, HedgeConfig, HedgeInstrument, HedgeOrder, HedgeRule, Ledger, MarginConfig, Position,
     RewardConfig, RewardKind, Sizing, SlateConfig,
 };
 
 /// The positions of a step between its trades and its end, found by the rules of the actions alone.
-fn held(env: &OptionsEnv, strategies: &Strategies, i: usize, action: u32, allowed: bool) -> (Vec<(u32, f64)>, f64) {
+pub(super) fn held(
+    env: &OptionsEnv,
+    strategies: &Strategies,
+    i: usize,
+    action: u32,
+    allowed: bool,
+) -> (Vec<(u32, f64)>, f64) {
     let ledger = env.ledger(i);
     let positions = env.positions(i);
     let mut held: Vec<(u32, f64)> = positions.iter().map(|p| (p.contract, f64::from(p.quantity))).collect();
@@ -63,11 +69,11 @@ fn held(env: &OptionsEnv, strategies: &Strategies, i: usize, action: u32, allowe
 }
 
 /// The units of the underlying and the futures of a step after its hedge, and what the hedge costs, found from the positions after its other trades.
-fn hedged(
+pub(super) fn hedged(
     env: &OptionsEnv,
     config: &OptionsConfig,
     before: &Ledger,
-    action: u32,
+    order: HedgeOrder,
     positions: &[(u32, f64)],
     (units, futures): (f64, f64),
 ) -> (f64, f64, f64) {
@@ -75,11 +81,10 @@ fn hedged(
     let now = env.tables().at(before.snapshot);
     let options: f64 = positions.iter().map(|&(c, q)| q * 100.0 * now.entry(c).delta).sum();
     let delta = options + units + futures;
-    let names = env.spec().action_space.names();
     let edge = hedge.band * before.nav.max(0.0) / before.underlying;
-    let target = match (hedge.rule, names.get(action as usize).map(String::as_str)) {
-        (HedgeRule::Zero, _) | (HedgeRule::Action, Some("hedge_zero")) => 0.0,
-        (HedgeRule::Band, _) | (HedgeRule::Action, Some("hedge_band")) if delta.abs() > edge => edge * delta.signum(),
+    let target = match order {
+        HedgeOrder::Zero => 0.0,
+        HedgeOrder::Band if delta.abs() > edge => edge * delta.signum(),
         _ => delta,
     };
     let lots = ((target - delta) / hedge.lot).round();
@@ -116,7 +121,18 @@ fn check_identity_of(market: &SyntheticMarket, config: &OptionsConfig, seed: u64
         for (i, (before, (held, units))) in before.into_iter().enumerate() {
             let closes = actions[i] == 1;
             let futures = if closes { 0.0 } else { before.futures };
-            let (units, futures, hedge_cost) = hedged(&env, config, &before, actions[i], &held, (units, futures));
+            let name = env
+                .spec()
+                .action_space
+                .names()
+                .get(actions[i] as usize)
+                .map(String::as_str);
+            let order = match (config.hedge.rule, name) {
+                (HedgeRule::Zero, _) | (HedgeRule::Action, Some("hedge_zero")) => HedgeOrder::Zero,
+                (HedgeRule::Band, _) | (HedgeRule::Action, Some("hedge_band")) => HedgeOrder::Band,
+                _ => HedgeOrder::Leave,
+            };
+            let (units, futures, hedge_cost) = hedged(&env, config, &before, order, &held, (units, futures));
             let ended = out.terminated[i] || out.truncated[i];
             let after = if ended {
                 env.final_ledger(i).unwrap()

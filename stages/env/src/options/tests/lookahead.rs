@@ -1,5 +1,6 @@
 //! No look-ahead: later data change nothing that was observed or done before.
 
+use super::action_kinds::{drawn, kinds};
 use super::*;
 use crate::options::synthetic::{intraday_market, market};
 use crate::options::tables::Entry;
@@ -57,13 +58,21 @@ fn the_future_changes_nothing_within_a_day() {
     }
 }
 
+/// Hedges and every other kind of actions too.
+#[test]
+fn the_future_changes_nothing_of_any_action() {
+    for config in kinds() {
+        check_config(&market(200, 11), 185, &config);
+    }
+}
+
 fn check(truth: &SyntheticMarket, n: usize) {
+    check_config(truth, n, &OptionsConfig::default());
+}
+
+fn check_config(truth: &SyntheticMarket, n: usize, config: &OptionsConfig) {
     let other = perturb(truth, n);
-    let config = OptionsConfig::default();
-    let (mut a, mut b) = (
-        env(truth, &config, Split::Test, 4),
-        env(&other, &config, Split::Test, 4),
-    );
+    let (mut a, mut b) = (env(truth, config, Split::Test, 4), env(&other, config, Split::Test, 4));
     // Fitted on training dates alone.
     assert_eq!(a.spec(), b.spec());
     let first = a.ledger(0).snapshot;
@@ -82,6 +91,8 @@ fn check(truth: &SyntheticMarket, n: usize) {
             b.tables().at_the_money[t * 4..t * 4 + 4]
         );
         assert_eq!(a.tables().accrual[t].to_bits(), b.tables().accrual[t].to_bits());
+        let growth = |env: &OptionsEnv| env.tables().growth.get(t).map(|growth| growth.to_bits());
+        assert_eq!(growth(&a), growth(&b));
     }
     let bits = |entry: &Entry| bytemuck::bytes_of(entry).to_vec();
     let mut entries = 0;
@@ -105,16 +116,17 @@ fn check(truth: &SyntheticMarket, n: usize) {
     for _ in first..n - 1 {
         assert_eq!(x.obs, y.obs);
         assert_eq!(x.action_mask, y.action_mask);
-        let actions = random_actions(&mut random, &x, 4);
-        step_discrete(&mut a, &actions, &mut x);
-        step_discrete(&mut b, &actions, &mut y);
+        let drawn = drawn(&mut random, &a, &x);
+        a.step(drawn.actions(), x.buffers()).unwrap();
+        b.step(drawn.actions(), y.buffers()).unwrap();
         assert_eq!(x.reward, y.reward);
     }
     assert_eq!(x.obs, y.obs);
     assert_eq!(a.ledger(2), b.ledger(2));
     assert_eq!(a.ledger(0).snapshot, n - 1);
     // And the test is one: the next step is another.
-    step_discrete(&mut a, &[0, 4, 5, 6], &mut x);
-    step_discrete(&mut b, &[0, 4, 5, 6], &mut y);
+    let drawn = drawn(&mut random, &a, &x);
+    a.step(drawn.actions(), x.buffers()).unwrap();
+    b.step(drawn.actions(), y.buffers()).unwrap();
     assert_ne!(x.obs, y.obs);
 }
