@@ -6,6 +6,7 @@
 //!   batch_size: { from: 64, to: 256, step: 64 }
 //!   gae_lambda: { from: 0.9, to: 0.99, count: 4 }
 //!   hidden: { from: 16, to: 128, count: 4, spacing: log }
+//!   fold: { from: 2015-02-09, to: 2021-12-31, train: 3y, test: 1y } # dates of a walk-forward, see `folds.rs`
 //!   clip_range: { uniform: [0.1, 0.3], samples: 3, seed: 1 }   # an axis of three values
 //!   learning_rate: { log_uniform: [1e-5, 1e-2] }               # drawn together with `gamma`:
 //!   gamma: { uniform: [0.9, 0.999] }                           # sixteen points, not a product
@@ -14,6 +15,7 @@
 //!   exclude: [{ seed: 1, batch_size: [64, 128] }]
 //! ```
 
+use super::folds;
 use super::interpolate::{Scope, fill};
 use super::point::{MOST_NODES, Point};
 use super::problems::Problems;
@@ -151,6 +153,10 @@ fn together(drawn: &[(&Key, Draw)], samples: Samples, spot: Spot, problems: &mut
 fn axis(name: &str, tree: &Tree, problems: &mut Problems) -> Option<Axis> {
     match &tree.value {
         Value::List(items) if !items.is_empty() => values(name, items, problems).map(Axis::Values),
+        Value::Map(entries) if tree.entry("train").is_some() || tree.entry("test").is_some() => {
+            keys(entries, &folds::KEYS, problems)?;
+            folds::folds(name, tree, problems).map(Axis::Values)
+        }
         Value::Map(entries) if tree.entry("from").is_some() || tree.entry("to").is_some() => {
             keys(entries, &["from", "to", "step", "count", "spacing"], problems)?;
             stretch(name, tree, problems).map(Axis::Values)

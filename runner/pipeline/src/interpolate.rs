@@ -1,5 +1,6 @@
 //! Interpolations: `${params.X}`, `${matrix.X}`, `${env.X}`, and inside `run:` also `${needs.X}` and `${outputs.X}`.
 
+use super::folds;
 use super::plain::plain_words;
 use super::problems::Problems;
 use super::source::Spot;
@@ -286,6 +287,19 @@ fn read(inner: &str, spot: Spot, scope: &Scope, problems: &mut Problems) -> Opti
             Some(value) => {
                 let note = format!("`{whole}` is {}", tree::describe(value));
                 Some((Tree::scalar(spot, value.clone()), note))
+            }
+            None if let Some((axis, part)) = name.split_once('.')
+                && let Some(Json::String(fold)) = point.get(axis) =>
+            {
+                let found = folds::part(fold, part, spot);
+                if found.is_none() {
+                    problems.add(
+                        problems.texts.locate(spot, &whole),
+                        format!("the axis `{axis}` has no `{part}`"),
+                        folds::unknown(part),
+                    );
+                }
+                found.map(|dates| (dates, format!("`{whole}` is of the fold {fold}")))
             }
             None => {
                 problems.add(

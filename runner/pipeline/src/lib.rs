@@ -29,6 +29,7 @@ mod earlier;
 mod encoding;
 mod error;
 mod files;
+mod folds;
 pub mod graph;
 mod interpolate;
 mod load;

@@ -248,6 +248,18 @@ fn matrix() -> Value {
         "required": ["from", "to"],
         "properties": { "from": number, "to": number, "step": number, "count": whole, "spacing": { "enum": ["linear", "log"] } },
     });
+    let length = or_interpolation(json!({ "type": "string", "pattern": "^[0-9]+(y|mo|w|d)$" }));
+    let date = or_interpolation(json!({ "type": "string", "pattern": "^[0-9]{4}-[0-9]{2}-[0-9]{2}$" }));
+    let folds = json!({
+        "description": "The folds of a walk-forward; `${matrix.NAME.train}` and `${matrix.NAME.test}` are the dates of each.",
+        "type": "object",
+        "additionalProperties": false,
+        "required": ["from", "to", "train", "test"],
+        "properties": {
+            "from": date, "to": date, "train": length, "test": length, "embargo": length,
+            "mode": { "enum": ["rolling", "expanding"] },
+        },
+    });
     let ends = json!({ "type": "array", "minItems": 2, "maxItems": 2, "items": number });
     let draws = json!({
         "description": "Values drawn at random: an axis of `samples` values, or drawn with others where the matrix has `samples`.",
@@ -287,7 +299,7 @@ fn matrix() -> Value {
             },
             "samples": { "description": "The number of points drawn for the axes without their own `samples`.", "anyOf": [whole, samples] },
         },
-        "additionalProperties": { "anyOf": [values, range, draws, { "$ref": "#/definitions/interpolation" }] },
+        "additionalProperties": { "anyOf": [values, range, folds, draws, { "$ref": "#/definitions/interpolation" }] },
     })
 }
 

@@ -399,7 +399,10 @@ fn worlds_are_markets_of_their_own() {
     let bench = Bench::new();
     let with = |worlds: u32| json!({ "days": 45, "seed": 3, "worlds": worlds, "expiries": { "quarterly_days": 0 } });
     let (three, four) = (run(&bench, with(3), 2), run(&bench, with(4), 2));
-    assert_eq!(three.artifacts["chain"].meta["symbols"], json!(["SIM001", "SIM002", "SIM003"]));
+    assert_eq!(
+        three.artifacts["chain"].meta["symbols"],
+        json!(["SIM001", "SIM002", "SIM003"])
+    );
     // Three months and the check of a world.
     assert_eq!((three.memos, four.memos), ((0, 12), (12, 16)));
     for port in ["chain", "bars", "hidden"] {
@@ -409,12 +412,25 @@ fn worlds_are_markets_of_their_own() {
     }
     assert_eq!(three.blobs("rates"), four.blobs("rates"), "one path of rates");
 
-    let alone = serde_json::from_value::<Parameters>(with(4)).unwrap().each_world().swap_remove(2);
+    let alone = serde_json::from_value::<Parameters>(with(4))
+        .unwrap()
+        .each_world()
+        .swap_remove(2);
     let alone = run(&Bench::new(), serde_json::to_value(alone).unwrap(), 2);
-    assert!(alone.blobs("chain").iter().all(|file| three.blobs("chain").contains(file)));
+    assert!(
+        alone
+            .blobs("chain")
+            .iter()
+            .all(|file| three.blobs("chain").contains(file))
+    );
     let bars = three.rows(&bench, "bars");
     let (symbols, closes) = (texts(&bars, "symbol"), floats(&bars, "close"));
-    let of = |symbol: &str| -> Vec<f64> { (0..closes.len()).filter(|&i| symbols[i] == symbol).map(|i| closes[i]).collect() };
+    let of = |symbol: &str| -> Vec<f64> {
+        (0..closes.len())
+            .filter(|&i| symbols[i] == symbol)
+            .map(|i| closes[i])
+            .collect()
+    };
     assert_eq!(of("SIM003"), floats(&alone.rows(&Bench::new(), "bars"), "close"));
     // They share nothing: the daily returns of two worlds are uncorrelated.
     let returns = |of: Vec<f64>| -> Vec<f64> { of.windows(2).map(|pair| (pair[1] / pair[0]).ln()).collect() };

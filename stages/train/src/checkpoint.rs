@@ -5,11 +5,13 @@
 //! of a counter would lead to another policy.
 
 use crate::running_mean_std::RunningMeanStd;
+use crate::selection::{Best, Selection};
 use crate::train_state::{Statistics, TrainState};
 use cache::{KeyHasher, regular_file};
 use safetensors::tensor::{Dtype, SafeTensors, TensorView};
 use serde::{Deserialize, Serialize};
 use stages_core::{StageError, error::Cause};
+use stages_env::Normalisation;
 use std::collections::{BTreeMap, HashMap};
 use std::fs::{self, File};
 use std::io::Write as _;
@@ -22,7 +24,7 @@ const FILE: &str = "checkpoint.safetensors";
 const METADATA: &str = "runner";
 
 /// The version of the stored layout.
-const FORMAT: u32 = 2;
+const FORMAT: u32 = 3;
 
 /// The digits of a checksum that is not known yet.
 const NO_CHECKSUM: [u8; 64] = [b'0'; 64];
@@ -37,8 +39,21 @@ struct About {
     /// The weights of the statistics of observations and rewards, as the bits of floats.
     obs_count: Option<u64>,
     reward_count: Option<u64>,
+    /// The discount of returns, as the bits of a float.
+    return_gamma: u64,
+    /// The best policy in validation, whose tensors are `best.…`, and the validations since.
+    best: Option<AboutBest>,
+    since_best: u64,
     /// Of the whole file, in hex, with these digits as zeros.
     checksum: String,
+}
+
+/// The best policy in validation: its step, its value and the bound of its observations as the bits of floats.
+#[derive(Serialize, Deserialize)]
+struct AboutBest {
+    step: u64,
+    value: u64,
+    clip: Option<u32>,
 }
 
 type Tensors = BTreeMap<&'static str, (Dtype, Vec<u8>)>;
@@ -99,6 +114,13 @@ pub(crate) fn encode(train_state: &TrainState) -> Result<Vec<u8>, StageError> {
     if !train_state.extra.is_empty() {
         tensors.insert("extra", f32s(&train_state.extra));
     }
+    if let Some(best) = &train_state.selection.best {
+        tensors.insert("best.params", f32s(&best.params));
+        if let Some(n) = &best.normalisation {
+            tensors.insert("best.offset", f32s(&n.offset));
+            tensors.insert("best.scale", f32s(&n.scale));
+        }
+    }
     for (names, rms) in [
         (
             ["obs_moments.mean", "obs_moments.variance"],
@@ -123,6 +145,13 @@ pub(crate) fn encode(train_state: &TrainState) -> Result<Vec<u8>, StageError> {
         episodes: train_state.episodes,
         obs_count: count(&train_state.statistics.obs_rms),
         reward_count: count(&train_state.statistics.return_rms),
+        return_gamma: train_state.statistics.return_gamma.to_bits(),
+        since_best: train_state.selection.since,
+        best: train_state.selection.best.as_ref().map(|best| AboutBest {
+            step: best.step,
+            value: best.value.to_bits(),
+            clip: best.normalisation.as_ref().map(|n| n.clip.to_bits()),
+        }),
         checksum: String::from_utf8_lossy(&NO_CHECKSUM).into_owned(),
     };
     let failed = |what: String| StageError::new(format!("cannot write a checkpoint: {what}"));
@@ -182,6 +211,25 @@ pub(crate) fn decode(bytes: &[u8]) -> Option<TrainState> {
         }))
     };
     let obs_rms = rms(about.obs_count, "obs_moments")?;
+    let normalisation = |clip: u32| {
+        Some(Normalisation {
+            offset: f32s("best.offset")?,
+            scale: f32s("best.scale")?,
+            clip: f32::from_bits(clip),
+        })
+    };
+    let best = match about.best {
+        None => None,
+        Some(best) => Some(Arc::new(Best {
+            step: best.step,
+            value: f64::from_bits(best.value),
+            params: f32s("best.params")?,
+            normalisation: match best.clip {
+                None => None,
+                Some(clip) => Some(normalisation(clip)?),
+            },
+        })),
+    };
     Some(TrainState {
         step: about.step,
         update: about.update,
@@ -208,9 +256,14 @@ pub(crate) fn decode(bytes: &[u8]) -> Option<TrainState> {
             normalisation: obs_rms.as_ref().map(RunningMeanStd::normalisation),
             obs_rms,
             return_rms: rms(about.reward_count, "reward_moments")?,
+            return_gamma: f64::from_bits(about.return_gamma),
         },
         discounted: f64s("discounted")?,
         metrics: String::from_utf8(raw("metrics")?.to_vec()).ok()?,
+        selection: Selection {
+            best,
+            since: about.since_best,
+        },
     })
 }
 
@@ -390,9 +443,19 @@ mod tests {
                 normalisation: Some(rms(100.0).normalisation()),
                 obs_rms: Some(rms(100.0)),
                 return_rms: Some(rms(50.0)),
+                return_gamma: 0.98,
             },
             discounted: vec![1.5],
             metrics: "{\"step\":4096}\n".to_owned(),
+            selection: Selection {
+                best: Some(Arc::new(Best {
+                    step: 2048,
+                    value: -1.25,
+                    params: vec![0.2, -0.1, 0.4],
+                    normalisation: Some(rms(90.0).normalisation()),
+                })),
+                since: 3,
+            },
         }
     }
 

@@ -2,6 +2,7 @@
 
 use crate::phase_timer::PhaseTimer;
 use crate::train_state::TrainState;
+use crate::trainer::Selected;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use stages_core::Context;
@@ -46,7 +47,13 @@ pub(crate) fn record(state: &mut TrainState, metrics: &[Metric], listener: Optio
         ("charts/episodic_return", recent.map(|(value, _)| value)),
         ("charts/episodic_length", recent.map(|(_, length)| length)),
     ];
-    for (name, value) in episodes.into_iter().chain(metrics.iter().copied()) {
+    let all: Vec<Metric> = episodes.into_iter().chain(metrics.iter().copied()).collect();
+    add(state, &all, listener);
+}
+
+/// Adds metrics to those that are stored, and reports them to the listener, if there is one.
+pub(crate) fn add(state: &mut TrainState, metrics: &[Metric], listener: Option<&Context>) {
+    for &(name, value) in metrics {
         let Some(value) = value.filter(|value| value.is_finite()) else {
             continue;
         };
@@ -67,9 +74,9 @@ pub(crate) fn report_time(context: &Context, step: u64, timer: &PhaseTimer) {
 }
 
 /// The `summary` of the metrics artifact.
-pub(crate) fn summary(state: &TrainState) -> Value {
+pub(crate) fn summary(state: &TrainState, selected: Option<&Selected>) -> Value {
     let recent = state.recent_mean();
-    json!({
+    let mut summary = json!({
         "timesteps": state.step,
         "updates": state.update,
         "gradient_steps": state.adam_steps,
@@ -77,5 +84,10 @@ pub(crate) fn summary(state: &TrainState) -> Value {
         "parameters": state.params.len(),
         "episodic_return": recent.map(|(value, _)| value),
         "episodic_length": recent.map(|(_, length)| length),
-    })
+    });
+    if let Some(selected) = selected {
+        summary["selected_step"] = json!(selected.step);
+        summary[selected.by] = json!(selected.value);
+    }
+    summary
 }

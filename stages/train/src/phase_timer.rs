@@ -13,15 +13,18 @@ pub(crate) enum Phase {
     Backward,
     /// Adam.
     Optimiser,
+    /// Validation.
+    Validation,
     /// Checkpoints and metrics, as far as training waits for them.
     Io,
 }
 
-const PHASES: [(Phase, &str); 5] = [
+const PHASES: [(Phase, &str); 6] = [
     (Phase::Environment, "time/environment"),
     (Phase::Forward, "time/forward"),
     (Phase::Backward, "time/backward"),
     (Phase::Optimiser, "time/optimiser"),
+    (Phase::Validation, "time/validation"),
     (Phase::Io, "time/io"),
 ];
 
@@ -58,11 +61,12 @@ impl PhaseTimer {
         index.map_or(0.0, |index| self.spent[index].as_secs_f64())
     }
 
-    /// The name of each phase's metric, and its seconds.
+    /// The name of each phase's metric, and its seconds; without validation where there was none.
     pub fn seconds(&self) -> impl Iterator<Item = (&'static str, f64)> {
         PHASES
             .iter()
             .zip(&self.spent)
+            .filter(|((phase, _), spent)| *phase != Phase::Validation || !spent.is_zero())
             .map(|(&(_, name), spent)| (name, spent.as_secs_f64()))
     }
 }

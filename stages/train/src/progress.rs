@@ -54,6 +54,9 @@ impl<'a> Progress<'a> {
         if let Some((value, _)) = state.recent_mean() {
             message = format!("episode return {value:.4}, ");
         }
+        if let Some(best) = &state.selection.best {
+            message.push_str(&format!("best in validation {:.4} (step {}), ", best.value, best.step));
+        }
         message.push_str(&format!("{:.0} steps/s", self.speed(state, more)));
         let done = (state.step + more).min(self.total_timesteps);
         self.context.progress(done, Some(self.total_timesteps), message);

@@ -2,6 +2,7 @@
 //! written once, with its default and its documentation.
 
 use crate::network::Network;
+use crate::validation::ValidationConfig;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use stages_core::{ConfigProblem, Schedule};
@@ -34,6 +35,20 @@ impl DeviceChoice {
     }
 }
 
+/// The part of an earlier training that another begins with.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Resume {
+    /// The parameters of its policy and the normalisation of observations. The optimiser, the statistics of rewards and all random numbers begin
+    /// anew, and steps count from 0.
+    #[default]
+    Fresh,
+    /// Its whole train state: the optimiser's moments, the statistics of observations and rewards, the count of steps, which schedules and
+    /// `total_timesteps` go on from, and in the same environment with the same seed its episodes, too. The other training needs
+    /// `save_train_state: true`. Without a policy at `init`, training begins from the start.
+    Continue,
+}
+
 /// Passes the settings that every algorithm has to a macro, after its other arguments. `Self` is the configuration.
 macro_rules! with_common_settings {
     ($macro:ident! $($arguments:tt)*) => {
@@ -58,6 +73,14 @@ macro_rules! with_common_settings {
             /// The type of numbers that an LSTM's matrix products take: `bf16` is several times as fast on CPUs with AMX. Parameters and sums
             /// stay in `f32`.
             precision: Precision = Precision::F32,
+            /// Validation during training, and the choice of the policy that is handed on: the best in validation, where there is validation, else the
+            /// last.
+            validation: ValidationConfig = ValidationConfig::default(),
+            /// What a training takes over from the policy at `init`.
+            resume: Resume = Resume::Fresh,
+            /// If true, the artifact of the policy holds the train state as well, so that another training can go on from it with
+            /// `resume: continue`. It takes three times the space of the policy, and more.
+            save_train_state: bool = false,
             /// The device on which the network is trained: `auto` times an update of these sizes on each device that this program was built
             /// for and the machine has. Not part of the key: the result of another device is as valid, but has other bytes.
             device: DeviceChoice = DeviceChoice::Auto,
@@ -238,6 +261,7 @@ impl Common {
             )
             .hint("a rollout usually has a few thousand samples"));
         }
+        self.validation.check()?;
         check_schedule("learning_rate", self.learning_rate)?;
         check_positive("max_grad_norm", self.max_grad_norm)?;
         check_positive("checkpoint_interval", self.checkpoint_interval)

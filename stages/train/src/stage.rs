@@ -1,13 +1,16 @@
 //! The common part of the stage kinds that train: ports, checkpoint keys, devices and artifacts.
 
+use crate::continuation::Origin;
 use crate::learner::Algorithm;
-use crate::settings::{Common, NOT_IN_KEY};
+use crate::settings::{Common, NOT_IN_KEY, Resume};
 use crate::trainer::{Job, train};
-use crate::{checkpoint, device, metrics, warm_start};
+use crate::validation::Validation;
+use crate::{checkpoint, continuation, device, metrics, warm_start};
 use cache::{ArtifactBuilder, MemoKey};
 use serde_json::{Value, json};
 use stages_core::{
-    Context, Given, InputPort, OutputPort, Outputs, PortType, Ports, Provided, Share, StageError, StageKind, memo_key,
+    Context, Given, InputPort, OutputPort, Outputs, PortType, Ports, Provided, Share, StageError, StageEvent,
+    StageKind, memo_key,
 };
 use stages_env::{Normalisation, OpenOptions};
 use stages_policy::kernels::bf16::Path;
@@ -115,11 +118,12 @@ impl<S: StageKind> Training<'_, S> {
         make: impl Fn() -> A,
     ) -> Result<Outputs, StageError> {
         let (common, given) = (self.common, context.given());
+        let env_artifact = &given.input(ENV.name)?.artifact;
         let options = OpenOptions {
-            normalise_as,
+            normalise_as: normalise_as.clone(),
             ..OpenOptions::train(common.n_envs, common.seed)
         };
-        let env = stages_env::open(&context.store, &given.input(ENV.name)?.artifact, &options)?;
+        let env = stages_env::open(&context.store, env_artifact, &options)?;
         let begun = |device| !context.fresh && self.begun(&given, device).is_ok_and(|step| step > 0);
         let (device, model) = device::choose(&make, env.spec(), begun, context)?;
         let class = common.numerics_class(device);
@@ -127,8 +131,24 @@ impl<S: StageKind> Training<'_, S> {
             context.numerics_class.get_or_init(|| class);
         }
         let scratch = context.store.scratch(self.scratch_key(&given, device)?)?;
+        let validation = Validation::open(&context.store, env_artifact, common, normalise_as.as_ref())?;
+        if validation.is_none() && common.validation.every.is_some_and(|every| every > 0) {
+            context.events.emit(StageEvent::Warning {
+                message: "the environment holds no data out for validation: the last policy is handed on".to_owned(),
+                hint: Some("give the environment `validation:`, or leave `validation` out here".to_owned()),
+            });
+        }
+        let origin = Origin::new(given.input(ENV.name)?.digest, common);
+        let continuation = match init {
+            Some(init) if common.resume == Resume::Continue => {
+                Some(continuation::read(&given, S::NAME, init, &origin)?)
+            }
+            _ => None,
+        };
         let job = Job {
+            continuation,
             kind: S::NAME,
+            validation,
             env,
             model,
             init,
@@ -137,14 +157,23 @@ impl<S: StageKind> Training<'_, S> {
         };
         let trained = train(make(), job)?;
 
-        let policy_meta = json!({
+        let mut policy_meta = json!({
             "kind": S::NAME,
             "architecture": trained.policy.architecture(),
             "parameters": trained.policy.params().len(),
             "env": trained.policy.spec().name,
         });
+        if let Some(selected) = &trained.selected {
+            policy_meta["selected"] = json!(selected);
+        }
+        if trained.train_state.is_some() {
+            policy_meta[continuation::META] = json!(origin);
+        }
         let mut policy = ArtifactBuilder::new(&context.store, PortType::Policy.name(), policy_meta);
         policy.bytes(policy::ENTRY, &trained.policy.save()?)?;
+        if let Some(state) = &trained.train_state {
+            policy.bytes(continuation::ENTRY, state)?;
+        }
         let metrics_meta = json!({ "summary": trained.summary });
         let mut metrics = ArtifactBuilder::new(&context.store, PortType::Metrics.name(), metrics_meta);
         metrics.bytes(metrics::ENTRY, trained.metrics.as_bytes())?;

@@ -15,6 +15,7 @@ mod replay;
 mod resume;
 mod transformer;
 mod truncation;
+mod validation;
 mod warm;
 
 use crate::learner::{Algorithm as _, Learner};

@@ -1,14 +1,12 @@
 //! The train state: all that one update of training leaves to the next, and the contents of a checkpoint.
 
 use crate::running_mean_std::{CLIP, RunningMeanStd};
+use crate::selection::Selection;
 use rayon::prelude::*;
 use stages_env::{EnvSpec, Normalisation, Step};
 use stages_numerics::dispatch::InstructionSet;
 use stages_policy::kernels::elementwise;
 use std::collections::VecDeque;
-
-/// The discount of the return whose standard deviation scales rewards: `VecNormalize`'s default, not the agent's own.
-const RETURN_GAMMA: f64 = 0.99;
 
 /// The number of episodes that the reported return is the mean of, as in stable-baselines3.
 pub(crate) const WINDOW: usize = 100;
@@ -48,6 +46,8 @@ pub(crate) struct TrainState {
     pub discounted: Vec<f64>,
     /// The metrics so far, as JSON lines.
     pub metrics: String,
+    /// The best policy in validation.
+    pub selection: Selection,
 }
 
 /// The statistics by which observations and rewards are normalised.
@@ -57,6 +57,8 @@ pub(crate) struct Statistics {
     pub obs_rms: Option<RunningMeanStd>,
     /// Those of discounted returns, if rewards are normalised.
     pub return_rms: Option<RunningMeanStd>,
+    /// The agent's discount, by which they are discounted.
+    pub return_gamma: f64,
     /// The present normalisation of observations: from [`Statistics::obs_rms`], or fixed.
     pub normalisation: Option<Normalisation>,
 }
@@ -85,6 +87,7 @@ impl TrainState {
             statistics,
             discounted: vec![0.0; b],
             metrics: String::new(),
+            selection: Selection::default(),
         };
         if spec.action_space.mask_len() > 0 {
             train_state.mask.copy_from_slice(&first.action_mask);
@@ -97,7 +100,7 @@ impl TrainState {
     pub fn record_step(&mut self, step: &Step) {
         if let Some(rms) = &mut self.statistics.return_rms {
             for (sum, &reward) in self.discounted.iter_mut().zip(&step.reward) {
-                *sum = *sum * RETURN_GAMMA + f64::from(reward);
+                *sum = *sum * self.statistics.return_gamma + f64::from(reward);
             }
             rms.update(&self.discounted);
         }
@@ -175,6 +178,7 @@ impl TrainState {
             statistics,
             discounted,
             metrics,
+            selection,
         } = from;
         (self.step, self.update) = (*step, *update);
         (self.adam_steps, self.episodes) = (*adam_steps, *episodes);
@@ -200,6 +204,7 @@ impl TrainState {
         self.statistics.clone_from(statistics);
         self.discounted.clone_from(discounted);
         self.metrics.clone_from(metrics);
+        self.selection.clone_from(selection);
     }
 
     /// True if a saved state has the sizes of a fresh one.
@@ -224,6 +229,7 @@ impl TrainState {
             .chain([rms(&state.statistics.obs_rms), rms(&state.statistics.return_rms)])
             .collect::<Vec<_>>()
         };
-        sizes(self) == sizes(fresh)
+        let best = self.selection.best.as_ref();
+        sizes(self) == sizes(fresh) && best.is_none_or(|best| best.params.len() == fresh.params.len())
     }
 }

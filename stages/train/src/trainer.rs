@@ -2,12 +2,15 @@
 
 use crate::checkpoint::Saved;
 use crate::checkpointer::Checkpointer;
+use crate::continuation::Continuation;
 use crate::learner::{Algorithm, Learner};
 use crate::phase_timer::Phase;
 use crate::progress::Progress;
 use crate::spin_wait::spinning;
 use crate::train_state::TrainState;
+use crate::validation::Validation;
 use crate::{checkpoint, metrics, warm_start};
+use serde::Serialize;
 use stages_core::{Context, StageError};
 use stages_env::{BatchEnv, Step};
 use stages_policy::{Model, Policy, initial};
@@ -20,8 +23,25 @@ pub(crate) struct Trained {
     pub policy: Policy,
     /// The metrics of every update, as JSON lines.
     pub metrics: String,
+    /// The train state after the last step, if it was asked for, from which a longer training goes on.
+    pub train_state: Option<Vec<u8>>,
     /// Totals and last values.
     pub summary: serde_json::Value,
+    /// The choice of the policy, if it was made by validation.
+    pub selected: Option<Selected>,
+}
+
+/// The choice of a policy by validation, as it is told.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub(crate) struct Selected {
+    /// Environment steps done when the policy was validated.
+    pub step: u64,
+    /// Environment steps of the training.
+    pub of: u64,
+    /// The metric that selects.
+    pub by: &'static str,
+    /// Its value.
+    pub value: f64,
 }
 
 /// The surroundings of a training.
@@ -29,10 +49,13 @@ pub(crate) struct Job<'a> {
     /// The stage kind.
     pub kind: &'a str,
     pub env: Box<dyn BatchEnv>,
+    pub validation: Option<Validation>,
     /// The network, without parameters yet.
     pub model: Box<dyn Model>,
     /// The policy to begin with, if not with first weights.
     pub init: Option<&'a Policy>,
+    /// The train state to go on from, if it is not only its policy.
+    pub continuation: Option<Continuation>,
     /// The directory of the checkpoint. Training resumes from it if there is one.
     pub scratch: &'a Path,
     pub context: &'a Context,
@@ -42,11 +65,22 @@ pub(crate) struct Job<'a> {
 ///
 /// # Errors
 /// When `init` does not fit, when it is cancelled (with a checkpoint written), when it diverges, or when the checkpoint cannot be written.
-pub(crate) fn train<A: Algorithm>(mut algorithm: A, job: Job) -> Result<Trained, StageError> {
+pub(crate) fn train<A: Algorithm>(mut algorithm: A, mut job: Job) -> Result<Trained, StageError> {
     let (kind, context) = (job.kind, job.context);
+    let mut validation = job.validation.take();
     let mut learner = start(&mut algorithm, job)?;
-    while learner.state.step < algorithm.common().total_timesteps {
-        if let Err(err) = spinning(|| update(&mut algorithm, &mut learner, context)) {
+    let rollout = algorithm.common().rollout();
+    while learner.state.step < algorithm.common().total_timesteps && !ends_early(&learner, validation.as_ref()) {
+        let updated = spinning(|| {
+            update(&mut algorithm, &mut learner, context)?;
+            match &mut validation {
+                Some(validation) if validation.is_due(learner.state.step, rollout) => {
+                    validate(validation, &mut learner, context)
+                }
+                _ => Ok(()),
+            }
+        });
+        if let Err(err) = updated {
             if let Some(checkpointer) = &mut learner.checkpointer {
                 checkpointer.finish_failed()?;
             }
@@ -59,20 +93,61 @@ pub(crate) fn train<A: Algorithm>(mut algorithm: A, job: Job) -> Result<Trained,
     if let Some(checkpointer) = &mut learner.checkpointer {
         checkpointer.finish(state)?;
     }
+    let train_state = match algorithm.common().save_train_state {
+        true => Some(checkpoint::encode(state)?),
+        false => None,
+    };
     learner.timer.stop();
+    // The last policy is validated after the last checkpoint, from which a longer training goes on as if it had never ended here.
+    if let Some(validation) = &mut validation
+        && !validation.is_due(learner.state.step, rollout)
+    {
+        spinning(|| validate(validation, &mut learner, context))?;
+    }
+    let state = &learner.state;
     metrics::report_time(context, state.step, &learner.timer);
+    let best = state.selection.best.as_deref();
+    let selected = validation.as_ref().zip(best).map(|(validation, best)| Selected {
+        step: best.step,
+        of: state.step,
+        by: validation.config.selects_by(),
+        value: best.value,
+    });
+    if let Some(Selected { step, of, by, value }) = &selected {
+        context.log(format!(
+            "the policy of step {step} of {of} is the best in validation: {by} {value:.4}"
+        ));
+    }
+    let (normalisation, params) = match best {
+        Some(best) => (&best.normalisation, &best.params),
+        None => (&state.statistics.normalisation, &state.params),
+    };
     let policy = Policy::new(
         kind,
         learner.env.spec(),
         learner.model.architecture(),
-        state.statistics.normalisation.clone(),
-        state.params.clone(),
+        normalisation.clone(),
+        params.clone(),
     )?;
     Ok(Trained {
         policy,
         metrics: state.metrics.clone(),
-        summary: metrics::summary(state),
+        train_state,
+        summary: metrics::summary(state, selected.as_ref()),
+        selected,
     })
+}
+
+/// True if validations in turn without improvement have ended training.
+fn ends_early(learner: &Learner, validation: Option<&Validation>) -> bool {
+    validation.is_some_and(|validation| validation.ends_after(learner.state.selection.since))
+}
+
+/// Validates the present policy, and records the metrics.
+fn validate(validation: &mut Validation, learner: &mut Learner, context: &Context) -> Result<(), StageError> {
+    let metrics = validation.validate(learner)?;
+    metrics::add(&mut learner.state, &metrics, Some(context));
+    Ok(())
 }
 
 /// The state of the checkpoint, or the first one.
@@ -81,6 +156,7 @@ fn start<'a>(algorithm: &mut impl Algorithm, job: Job<'a>) -> Result<Learner<'a>
         mut env,
         model,
         init,
+        continuation,
         scratch,
         context,
         ..
@@ -101,6 +177,15 @@ fn start<'a>(algorithm: &mut impl Algorithm, job: Job<'a>) -> Result<Learner<'a>
     fresh.env = env.save();
     algorithm.start(env.spec(), &mut fresh)?;
     let common = algorithm.common();
+    if let Some(continuation) = continuation {
+        let (state, go_on) = continuation.begin(fresh, common.total_timesteps)?;
+        if go_on {
+            env.restore(&state.env)
+                .map_err(|err| StageError::new(format!("the train state's environments do not fit: {err}")))?;
+        }
+        context.log(format!("continuing the training of `init` at step {}", state.step));
+        fresh = state;
+    }
     let saved = if context.fresh {
         Saved::Nothing
     } else {

@@ -4,6 +4,7 @@ mod accounting;
 mod references;
 mod refusals;
 mod threads;
+mod walk_forward;
 
 use crate::{Backtest, BacktestConfig};
 use arrow::array::RecordBatch;

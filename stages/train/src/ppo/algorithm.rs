@@ -85,6 +85,7 @@ impl Algorithm for Ppo {
         Ok(Statistics {
             obs_rms: self.settings.normalize_obs.then(rms),
             return_rms: self.settings.normalize_reward.then(|| RunningMeanStd::new(1)),
+            return_gamma: self.settings.gamma,
             normalisation: None,
         })
     }

@@ -3,8 +3,9 @@
 
 use crate::network::{MlpLstmPolicy, MlpPolicy, TransformerPolicy};
 use crate::settings::{
-    DeviceChoice, check_positive, check_schedule, check_weight, config, settings, with_common_settings,
+    DeviceChoice, Resume, check_positive, check_schedule, check_weight, config, settings, with_common_settings,
 };
+use crate::validation::ValidationConfig;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use stages_core::{ConfigProblem, Schedule};
@@ -32,7 +33,7 @@ macro_rules! with_ppo_settings {
             target_kl: Option<f64> = None,
             /// If true, observations are normalised by running mean and variance (to within 10), frozen in the policy.
             normalize_obs: bool = false,
-            /// If true, rewards are divided by the running standard deviation of their return discounted by 0.99 (to within 10).
+            /// If true, rewards are divided by the running standard deviation of their return discounted by `gamma` (to within 10).
             normalize_reward: bool = false,
         } }
     };

@@ -84,6 +84,8 @@ fn a_bad_reward_stops_training_before_it_spoils_the_policy() {
     let env = open(&settings, &context);
     let architecture = settings.common.network.architecture(env.spec()).unwrap();
     let job = Job {
+        validation: None,
+        continuation: None,
         kind: "test",
         env: Box::new(Poisoned(env, 0)),
         model: stages_policy::model(&architecture, settings.common.precision),

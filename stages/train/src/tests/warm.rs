@@ -1,7 +1,8 @@
 //! Trainings that begin with the policy of another.
 
 use super::*;
-use crate::{Ppo, RecurrentPpo};
+use crate::settings::Resume;
+use crate::{Ppo, RecurrentPpo, RecurrentPpoConfig, ValidationConfig};
 use stages_core::{Schedule, StageError};
 use stages_policy::Policy;
 
@@ -96,4 +97,81 @@ fn what_does_not_fit_is_refused() {
         refused.message.contains("`CartPole-v1`") && refused.message.contains("`CartPole-hidden-velocity`"),
         "{refused}"
     );
+}
+
+/// A training with everything that has state, at a constant learning rate.
+fn steady(total_timesteps: u64) -> RecurrentPpoConfig {
+    let mut config = hidden_velocity(total_timesteps, 3);
+    config.learning_rate = Schedule::Constant(1e-3);
+    config.clip_range = Schedule::Constant(0.2);
+    config.policy_kwargs.lstm_hidden_size = 16;
+    config.n_epochs = 3;
+    config.save_train_state = true;
+    config.validation = ValidationConfig {
+        every: Some(700),
+        episodes: Some(3),
+        ..ValidationConfig::default()
+    };
+    config
+}
+
+#[test]
+fn a_continued_training_ends_in_the_bytes_of_a_longer_one() {
+    let home = tempfile::tempdir().unwrap();
+    let mut context = context(home.path());
+    connect(&mut context, "CartPole-hidden-velocity");
+    let first = train(RecurrentPpo, &steady(1500), &context).unwrap();
+    let long = train(RecurrentPpo, &steady(4000), &context).unwrap();
+
+    context.inputs.insert("init".to_owned(), vec![first.clone()]);
+    let mut more = steady(4000);
+    more.resume = Resume::Continue;
+    let continued = train(RecurrentPpo, &more, &context).unwrap();
+    assert_eq!(continued.digest, long.digest);
+    // Not so if it begins with the parameters alone.
+    more.resume = Resume::Fresh;
+    assert_ne!(train(RecurrentPpo, &more, &context).unwrap().digest, long.digest);
+
+    // In other environments the optimiser and the statistics go on, and the episodes begin anew.
+    more.resume = Resume::Continue;
+    (more.seed, more.learning_rate) = (4, Schedule::Constant(0.0));
+    more.total_timesteps = 1600;
+    more.validation.every = Some(0);
+    let other = train(RecurrentPpo, &more, &context).unwrap();
+    let state = |policy: &Input| {
+        let entry = policy.artifact.entry("train_state.safetensors").unwrap();
+        crate::checkpoint::decode(&context.store.blob(entry.blob).unwrap()).unwrap()
+    };
+    let (before, after) = (state(&first), state(&other));
+    assert_eq!((before.step, after.step), (1536, 1792));
+    assert_eq!(before.params, after.params);
+    assert!(after.adam_steps > before.adam_steps && after.selection.best.is_none());
+    let count = |state: &TrainState| state.statistics.return_rms.as_ref().unwrap().count;
+    assert_eq!(count(&after), count(&before) + 256.0);
+
+    more.total_timesteps = 1500;
+    let refused = train(RecurrentPpo, &more, &context).unwrap_err();
+    assert!(refused.message.contains("1536 steps already"), "{refused}");
+    more.total_timesteps = 1600;
+    more.normalize_reward = false;
+    let refused = train(RecurrentPpo, &more, &context).unwrap_err();
+    assert!(refused.message.contains("normalize_reward"), "{refused}");
+}
+
+#[test]
+fn a_policy_without_train_state_is_not_continued() {
+    let home = tempfile::tempdir().unwrap();
+    let mut context = context(home.path());
+    connect(&mut context, "CartPole-v1");
+    let mut config = cart_pole(512, 1);
+    config.resume = Resume::Continue;
+    // There is nothing to continue: it begins from the start.
+    let first = train(Ppo, &config, &context).unwrap();
+    assert_eq!(load(&context, &first).params(), {
+        let cold = train(Ppo, &cart_pole(512, 1), &context).unwrap();
+        load(&context, &cold).params().to_vec()
+    });
+    context.inputs.insert("init".to_owned(), vec![first]);
+    let refused = train(Ppo, &config, &context).unwrap_err();
+    assert!(refused.hint.unwrap().contains("save_train_state"));
 }

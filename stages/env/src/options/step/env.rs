@@ -218,6 +218,11 @@ impl OptionsEnv {
         self.finals[i]
     }
 
+    /// The number of lines that environment `i` holds.
+    pub fn lines(&self, i: usize) -> usize {
+        self.states.accounts[i].lines as usize
+    }
+
     /// The lines of environment `i`.
     pub fn positions(&self, i: usize) -> Vec<Position> {
         let t = self.snapshot(i);

@@ -1,0 +1,131 @@
+//! Trainings that go on where another ended (`resume: continue`): from its whole train state, which its policy's artifact holds if it was asked to
+//! (`save_train_state`).
+
+use crate::checkpoint;
+use crate::selection::Selection;
+use crate::settings::Common;
+use crate::train_state::TrainState;
+use crate::validation::ValidationConfig;
+use crate::warm_start::PORT;
+use cache::ArtifactDigest;
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+use stages_core::{Given, StageError};
+use stages_policy::Policy;
+
+/// The name of the train state's entry in the artifact of a policy, and of what its `meta` says of it.
+pub(crate) const ENTRY: &str = "train_state.safetensors";
+pub(crate) const META: &str = "train_state";
+
+/// The environments and the validation of a train state.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub(crate) struct Origin {
+    /// The digest of their artifact.
+    pub env: String,
+    /// Their seed.
+    pub seed: u64,
+    /// The settings by which the best policy is selected.
+    pub validation: ValidationConfig,
+}
+
+impl Origin {
+    pub fn new(env: ArtifactDigest, common: &Common) -> Self {
+        Self {
+            env: env.to_string(),
+            seed: common.seed,
+            validation: common.validation,
+        }
+    }
+}
+
+/// The train state of the policy at `init`.
+pub(crate) struct Continuation {
+    state: TrainState,
+    /// True if it is of these environments, whose episodes go on.
+    same_envs: bool,
+    /// True if its best policy was selected there, by these settings.
+    same_validation: bool,
+}
+
+/// The train state of the policy `init`, for a training of the stage kind `kind` in the environments `here`.
+///
+/// # Errors
+/// When the artifact holds none, or it is of another stage kind or damaged.
+pub(crate) fn read(given: &Given<'_>, kind: &str, init: &Policy, here: &Origin) -> Result<Continuation, StageError> {
+    if init.kind() != kind {
+        return Err(StageError::new(format!(
+            "the policy at `{PORT}` was trained by `{}`, whose train state `{kind}` cannot continue",
+            init.kind()
+        ))
+        .hint("set `resume: fresh`, which begins with its parameters alone"));
+    }
+    let artifact = &given.input(PORT)?.artifact;
+    let entry = artifact.entry(ENTRY).ok_or_else(|| {
+        StageError::new(format!("the policy at `{PORT}` has no train state to continue"))
+            .hint("set `save_train_state: true` on the stage that trains it, or `resume: fresh` here")
+    })?;
+    let damaged = || {
+        StageError::new(format!(
+            "the train state of the policy at `{PORT}` is of another version"
+        ))
+        .hint("train the policy again, or set `resume: fresh`")
+    };
+    let state = checkpoint::decode(&given.store.blob(entry.blob)?).ok_or_else(damaged)?;
+    let origin = artifact.meta.get(META).cloned().unwrap_or(Value::Null);
+    let origin: Origin = serde_json::from_value(origin).map_err(|_| damaged())?;
+    Ok(Continuation {
+        state,
+        same_envs: origin.env == here.env && origin.seed == here.seed,
+        same_validation: origin == *here,
+    })
+}
+
+impl Continuation {
+    /// The first state of a training that would begin with `fresh`, and whether the environments go on, too: in others the episodes begin anew.
+    ///
+    /// # Errors
+    /// When the training is not longer than the one that it continues, or normalises otherwise.
+    pub fn begin(self, fresh: TrainState, total_timesteps: u64) -> Result<(TrainState, bool), StageError> {
+        let mut state = self.state;
+        if state.step >= total_timesteps {
+            return Err(StageError::new(format!(
+                "the policy at `{PORT}` has been trained for {} steps already, and total_timesteps is {total_timesteps}",
+                state.step
+            ))
+            .hint("with `resume: continue`, total_timesteps counts from the start of the first training"));
+        }
+        let normalised = |state: &TrainState| {
+            let statistics = &state.statistics;
+            (statistics.obs_rms.is_some(), statistics.return_rms.is_some())
+        };
+        if normalised(&state) != normalised(&fresh) {
+            return Err(StageError::new(format!(
+                "the policy at `{PORT}` was trained with another normalize_obs or normalize_reward"
+            ))
+            .hint("set them as in that training, or `resume: fresh`"));
+        }
+        let go_on = self.same_envs && state.returns.len() == fresh.returns.len();
+        if state.statistics.obs_rms.is_none() {
+            state.statistics.normalisation = fresh.statistics.normalisation.clone();
+        }
+        state.statistics.return_gamma = fresh.statistics.return_gamma;
+        if !go_on {
+            state = TrainState {
+                env: fresh.env,
+                obs: fresh.obs,
+                mask: fresh.mask,
+                episode_start: fresh.episode_start,
+                state: fresh.state,
+                extra: fresh.extra,
+                returns: fresh.returns,
+                lengths: fresh.lengths,
+                discounted: fresh.discounted,
+                ..state
+            };
+        }
+        if !self.same_validation {
+            state.selection = Selection::default();
+        }
+        Ok((state, go_on))
+    }
+}

@@ -1,0 +1,48 @@
+//! The policy that a training hands on: of those that were validated the best, else the last.
+
+use crate::train_state::TrainState;
+use stages_env::Normalisation;
+use std::sync::Arc;
+
+/// The best policy so far; a part of the train state.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub(crate) struct Selection {
+    /// `None` until a validation has given a finite value.
+    pub best: Option<Arc<Best>>,
+    /// Validations since then, all of them without improvement.
+    pub since: u64,
+}
+
+/// A policy, as it was when it was validated.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Best {
+    /// Environment steps done then.
+    pub step: u64,
+    /// Its value by the metric that selects.
+    pub value: f64,
+    /// `[P]`.
+    pub params: Vec<f32>,
+    /// The normalisation of observations then.
+    pub normalisation: Option<Normalisation>,
+}
+
+impl TrainState {
+    /// Compares the present policy, of this value in validation, with the best one.
+    pub fn select(&mut self, value: f64) {
+        let best = self.selection.best.as_ref();
+        if value.is_finite() && best.is_none_or(|best| value > best.value) {
+            let best = Best {
+                step: self.step,
+                value,
+                params: self.params.clone(),
+                normalisation: self.statistics.normalisation.clone(),
+            };
+            self.selection = Selection {
+                best: Some(Arc::new(best)),
+                since: 0,
+            };
+        } else {
+            self.selection.since += 1;
+        }
+    }
+}

@@ -1,0 +1,289 @@
+//! Validation during training: every so many steps, the policy plays the episodes that are held out for it, greedily and drawn.
+
+use crate::learner::Learner;
+use crate::metrics::Metric;
+use crate::phase_timer::Phase;
+use crate::settings::Common;
+use cache::{Artifact, Store};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use stages_core::{ConfigProblem, StageError};
+use stages_env::{Actions, BatchEnv, Normalisation, OpenOptions, Split, Step, StepBuffers};
+use stages_numerics::random::Random;
+use stages_policy::{ActionHead, Observed, Output, categorical, gaussian};
+
+/// The steps between validations where none are stated.
+const EVERY: u64 = 20_000;
+
+/// The episodes of environments without dates where none are stated.
+const EPISODES: usize = 16;
+
+/// The name of the stream of random numbers of drawn actions.
+const DRAW: u64 = u64::from_le_bytes(*b"validate");
+
+/// Validation, and the choice of the policy that is handed on.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+pub struct ValidationConfig {
+    /// Environment steps between validations, at the end of the rollout that reaches them; 0 for none. By default 20,000 where the environment holds
+    /// data out for validation, and none elsewhere. The last policy is always validated.
+    pub every: Option<u64>,
+    /// The number of episodes. By default all that the environment holds out, of which it is the most; 16 where environments have no dates, and
+    /// draw other random numbers for validation.
+    pub episodes: Option<usize>,
+    /// The metric that selects.
+    pub metric: ValidationMetric,
+    /// The actions of the policy whose metric selects. Both are in the metrics.
+    pub mode: ValidationMode,
+    /// Early stopping: training ends after this many validations in turn without improvement; 0 for never.
+    pub patience: u64,
+}
+
+/// A metric by which a policy is selected: the larger, the better.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum ValidationMetric {
+    /// The mean over episodes of the sum of rewards.
+    #[default]
+    Return,
+    /// The mean reward of a step.
+    Reward,
+}
+
+/// The choice of actions in validation.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum ValidationMode {
+    /// The likeliest action; where actions are continuous, their mean.
+    #[default]
+    Greedy,
+    /// An action drawn from the policy's distribution.
+    Drawn,
+}
+
+impl ValidationConfig {
+    /// Checks the settings.
+    ///
+    /// # Errors
+    /// The first mistake found.
+    pub(crate) fn check(&self) -> Result<(), ConfigProblem> {
+        if self.episodes == Some(0) {
+            return Err(ConfigProblem::new("validation.episodes", "must be at least 1")
+                .hint("set `validation: { every: 0 }` to train without validation"));
+        }
+        Ok(())
+    }
+
+    /// The name of the metric that selects.
+    pub(crate) fn selects_by(&self) -> &'static str {
+        match (self.metric, self.mode) {
+            (ValidationMetric::Return, ValidationMode::Greedy) => "validation/return_greedy",
+            (ValidationMetric::Return, ValidationMode::Drawn) => "validation/return_drawn",
+            (ValidationMetric::Reward, ValidationMode::Greedy) => "validation/reward_greedy",
+            (ValidationMetric::Reward, ValidationMode::Drawn) => "validation/reward_drawn",
+        }
+    }
+}
+
+/// The validation of a training: environments of its own, so that it changes nothing that training depends on.
+pub(crate) struct Validation {
+    pub config: ValidationConfig,
+    every: u64,
+    /// Where greedy and where drawn actions are played; the same episodes.
+    envs: [Box<dyn BatchEnv>; 2],
+    /// The state in which they play the first one.
+    first: Vec<u8>,
+    seed: u64,
+}
+
+/// The sums of an episode.
+#[derive(Clone, Copy, Default)]
+struct Episode {
+    rewards: f64,
+    length: f64,
+    over: bool,
+}
+
+impl Validation {
+    /// The validation of a training with these settings; `None` where they or the environment have none. Observations are normalised as in
+    /// training.
+    ///
+    /// # Errors
+    /// When the environment cannot be opened.
+    pub fn open(
+        store: &Store,
+        env: &Artifact,
+        common: &Common,
+        normalise_as: Option<&Normalisation>,
+    ) -> Result<Option<Self>, StageError> {
+        let config = common.validation;
+        let episodes = match (
+            config.every,
+            stages_env::evaluation_episodes(store, env, Split::Validation)?,
+        ) {
+            (Some(0), _) | (_, Some(0)) | (None, None) => return Ok(None),
+            (Some(_), None) => config.episodes.unwrap_or(EPISODES),
+            (_, Some(held_out)) => config.episodes.map_or(held_out, |most| most.min(held_out)),
+        };
+        let options = OpenOptions {
+            normalise_as: normalise_as.cloned(),
+            ..OpenOptions::validation(episodes, common.seed)
+        };
+        let envs = [
+            stages_env::open(store, env, &options)?,
+            stages_env::open(store, env, &options)?,
+        ];
+        Ok(Some(Self {
+            config,
+            every: config.every.unwrap_or(EVERY),
+            first: envs[0].save(),
+            envs,
+            seed: common.seed,
+        }))
+    }
+
+    /// True if the rollout that ended at `step` reached the next validation.
+    pub fn is_due(&self, step: u64, rollout: u64) -> bool {
+        step / self.every > step.saturating_sub(rollout) / self.every
+    }
+
+    /// True if training ends after `since` validations without improvement.
+    pub fn ends_after(&self, since: u64) -> bool {
+        self.config.patience > 0 && since >= self.config.patience
+    }
+
+    /// Plays every episode under the learner's policy, and selects; returns the metrics.
+    ///
+    /// # Errors
+    /// When training is cancelled, or the device fails.
+    pub fn validate(&mut self, learner: &mut Learner) -> Result<Vec<Metric>, StageError> {
+        learner.timer.start(Phase::Validation);
+        let played = self.play(learner);
+        learner.timer.stop();
+        let played = played?;
+        learner.check_device()?;
+        let mut metrics = Vec::new();
+        let names = [
+            ["validation/return_greedy", "validation/reward_greedy"],
+            ["validation/return_drawn", "validation/reward_drawn"],
+        ];
+        for (episodes, [sum, mean]) in played.chunks_exact(played.len() / 2).zip(names) {
+            let rewards: f64 = episodes.iter().map(|episode| episode.rewards).sum();
+            let steps: f64 = episodes.iter().map(|episode| episode.length).sum();
+            metrics.push((sum, Some(rewards / episodes.len() as f64)));
+            metrics.push((mean, Some(rewards / steps)));
+        }
+        let by = self.config.selects_by();
+        let value = metrics
+            .iter()
+            .find(|(name, _)| *name == by)
+            .and_then(|(_, value)| *value);
+        learner.state.select(value.unwrap_or(f64::NAN));
+        Ok(metrics)
+    }
+
+    /// The episodes that are played greedily, then those with drawn actions: one forward pass a step is of both.
+    fn play(&mut self, learner: &mut Learner) -> Result<Vec<Episode>, StageError> {
+        let each = self.envs[0].num_envs();
+        let (n, spec) = (2 * each, self.envs[0].spec());
+        let (d, m) = (spec.obs_dim(), spec.action_space.mask_len());
+        let head = learner.model.architecture().head.clone();
+        let (a, k) = (head.num_outputs(), head.num_components());
+        let mut step = Step::new(spec, n);
+        for (env, out) in self.envs.iter_mut().zip(halves(&mut step, each, d, m)) {
+            env.restore(&self.first)
+                .map_err(|err| StageError::new(format!("the validation's environments do not start again: {err}")))?;
+            env.reset(out);
+        }
+        let mut state = vec![0.0; n * learner.model.architecture().state_len()];
+        let mut start = vec![true; n];
+        let mut obs = vec![0.0; n * d];
+        let every_choice = vec![true; n * a];
+        let (mut choices, mut continuous) = (vec![0; n * k], vec![0.0; n * k]);
+        let mut output = Output::default();
+        // The same draws in every validation, whose values are then easier to compare.
+        let mut random = Random::new(&[self.seed, DRAW]);
+        let mut episodes = vec![Episode::default(); n];
+        while episodes.iter().any(|episode| !episode.over) {
+            learner.tick(0)?;
+            let statistics = &learner.state.statistics;
+            let normalised = statistics.normalisation.is_some();
+            if normalised {
+                statistics.normalise(&step.obs, &mut obs);
+            }
+            let input = Observed {
+                obs: if normalised { &obs } else { &step.obs },
+                mask: if m == 0 { &every_choice } else { &step.action_mask },
+                episode_start: &start,
+            };
+            learner.model.forward(&input, &mut state, &mut output);
+            for i in 0..n {
+                let (row, components) = (i * a..(i + 1) * a, i * k..(i + 1) * k);
+                match (&head, i < each) {
+                    (ActionHead::Continuous(_), true) => {
+                        continuous[components].copy_from_slice(&output.mean[row]);
+                    }
+                    (ActionHead::Continuous(_), false) => {
+                        let (mean, action) = (&output.mean[row], &mut continuous[components]);
+                        gaussian::sample(mean, &output.log_std, || random.normal(), action);
+                    }
+                    (_, true) => {
+                        categorical::best_action(&output.log_prob[row], head.choices(), &mut choices[components]);
+                    }
+                    (_, false) => {
+                        let (log_prob, action) = (&output.log_prob[row], &mut choices[components]);
+                        categorical::sample_action(log_prob, head.choices(), || random.uniform(), action);
+                    }
+                }
+            }
+            let parts = halves(&mut step, each, d, m);
+            let actions = choices.chunks_exact(each * k).zip(continuous.chunks_exact(each * k));
+            for ((env, out), (choices, continuous)) in self.envs.iter_mut().zip(parts).zip(actions) {
+                let actions = match head {
+                    ActionHead::Discrete(_) => Actions::Discrete(choices),
+                    ActionHead::MultiDiscrete(_) => Actions::MultiDiscrete(choices),
+                    ActionHead::Continuous(_) => Actions::Continuous(continuous),
+                };
+                env.step(actions, out)?;
+            }
+            for (i, episode) in episodes.iter_mut().enumerate() {
+                start[i] = step.terminated[i] || step.truncated[i];
+                if !episode.over {
+                    episode.rewards += f64::from(step.reward[i]);
+                    episode.length += 1.0;
+                    episode.over = start[i];
+                }
+            }
+        }
+        Ok(episodes)
+    }
+}
+
+/// The buffers of the first `each` environments, and of the others: observations of `d` elements, masks of `m`.
+fn halves(step: &mut Step, each: usize, d: usize, m: usize) -> [StepBuffers<'_>; 2] {
+    let all = step.buffers();
+    let (obs, reward) = (all.obs.split_at_mut(each * d), all.reward.split_at_mut(each));
+    let (terminated, truncated) = (all.terminated.split_at_mut(each), all.truncated.split_at_mut(each));
+    let (final_obs, action_mask) = (
+        all.final_obs.split_at_mut(each * d),
+        all.action_mask.split_at_mut(each * m),
+    );
+    [
+        StepBuffers {
+            obs: obs.0,
+            reward: reward.0,
+            terminated: terminated.0,
+            truncated: truncated.0,
+            final_obs: final_obs.0,
+            action_mask: action_mask.0,
+        },
+        StepBuffers {
+            obs: obs.1,
+            reward: reward.1,
+            terminated: terminated.1,
+            truncated: truncated.1,
+            final_obs: final_obs.1,
+            action_mask: action_mask.1,
+        },
+    ]
+}
