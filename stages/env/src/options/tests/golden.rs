@@ -201,7 +201,12 @@ fn played(config: &OptionsConfig) -> u64 {
             add(&flags.iter().map(|&flag| u8::from(flag)).collect::<Vec<_>>());
         }
     }
-    add(&env.save());
+    let save = env.save();
+    let counters = 2 * 4 * crate::options::Reason::COUNT * n;
+    add(&save[..save.len() - counters]);
+    for words in save[save.len() - counters..].chunks(4 * crate::options::Reason::COUNT) {
+        add(&words[..20]);
+    }
     hash
 }
 
