@@ -46,8 +46,25 @@ pub fn draw(nodes: &[SvgNode], graph: &TaskGraph) -> Drawing {
         for need in needs {
             let (x0, y0) = (at[need].0 + BOX_WIDTH, at[need].1 + BOX_HEIGHT / 2.0);
             let y1 = y + BOX_HEIGHT / 2.0;
-            let middle = (x0 + x1) / 2.0;
-            let _ = write!(out, "<path d=\"M{x0} {y0}C{middle} {y0} {middle} {y1} {x1} {y1}\"/>");
+            let gap = COLUMN - BOX_WIDTH;
+            // A curve from a box to the next column, and back from the last column before its end; between them, along the space between two rows,
+            // where no box is.
+            let curve = |from: f64, y0: f64, to: f64, y1: f64| {
+                let middle = (from + to) / 2.0;
+                format!("C{middle} {y0} {middle} {y1} {to} {y1}")
+            };
+            let path = if layers[i] == layers[need] + 1 {
+                curve(x0, y0, x1, y1)
+            } else {
+                let lane = y0.min(y1) + ROW / 2.0;
+                let (after, before) = (x0 + gap, x1 - gap);
+                format!(
+                    "{}L{before} {lane}{}",
+                    curve(x0, y0, after, lane),
+                    curve(before, lane, x1, y1)
+                )
+            };
+            let _ = write!(out, "<path d=\"M{x0} {y0}{path}\"/>");
         }
     }
     for (node, (x, y)) in nodes.iter().zip(&at) {
@@ -142,6 +159,11 @@ mod tests {
             "{file}"
         );
         assert!(file.contains("<title>p &amp; q</title>"), "{file}");
+        // The need that skips a column runs below its box, which ends at 44.
+        assert!(
+            file.contains("M156 25C176 25 176 51 196 51L346 51C366 51 366 25 386 25"),
+            "{file}"
+        );
         // Three columns, each one stage high.
         assert_eq!((drawing.width, drawing.height), (2.0 * 190.0 + 162.0, 52.0));
     }

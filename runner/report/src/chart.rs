@@ -1,6 +1,6 @@
 //! Charts as inline SVG: they scale with the page, follow its colours, and need no script.
 
-use super::html::escape;
+use super::html::{escape, table};
 use std::fmt::Write as _;
 
 /// One line of a chart.
@@ -32,11 +32,24 @@ pub(crate) enum Axis {
     Days,
 }
 
+impl Axis {
+    /// A place on the axis: of instants the day that they are on, of days the nearest.
+    fn label(self, x: f64, has_hours: bool) -> String {
+        match self {
+            Self::Steps => number(x),
+            Self::Days if has_hours => datasets::Date(x.floor() as i32).to_string(),
+            Self::Days => datasets::Date(x.round() as i32).to_string(),
+        }
+    }
+}
+
 const WIDTH: f64 = 640.0;
 const LEFT: f64 = 58.0;
 const RIGHT: f64 = 12.0;
 const TOP: f64 = 10.0;
 const BOTTOM: f64 = 24.0;
+/// The most points of a line that show their value.
+const MOST_MARKS: usize = 12;
 /// The most points of a line. Longer ones are thinned to the minimum and maximum of each bucket.
 const MOST_POINTS: usize = 800;
 
@@ -69,9 +82,9 @@ pub(crate) fn lines(title: &str, series: &[Series], axis: Axis, height: f64) -> 
     let sy = |y: f64| TOP + (y1 - y) / (y1 - y0) * (height - TOP - BOTTOM);
 
     let mut out = format!(
-        "<figure><figcaption>{}</figcaption><svg viewBox=\"0 0 {WIDTH} {height}\" role=\"img\" aria-label=\"{}\">",
+        "<figure><figcaption>{}</figcaption><svg viewBox=\"0 0 {WIDTH} {height}\" role=\"img\" tabindex=\"0\" aria-label=\"{}\">",
         escape(title),
-        escape(title)
+        escape(&format!("{title}. {}", summary(series)))
     );
     for &tick in &ticks {
         let y = sy(tick);
@@ -86,12 +99,7 @@ pub(crate) fn lines(title: &str, series: &[Series], axis: Axis, height: f64) -> 
     }
     for i in 0..=4 {
         let x = x0 + (x1 - x0) * f64::from(i) / 4.0;
-        let label = match axis {
-            Axis::Steps => number(x),
-            // The day that an instant is on, and of days the nearest.
-            Axis::Days if x0.fract() != 0.0 || x1.fract() != 0.0 => datasets::Date(x.floor() as i32).to_string(),
-            Axis::Days => datasets::Date(x.round() as i32).to_string(),
-        };
+        let label = axis.label(x, x0.fract() != 0.0 || x1.fract() != 0.0);
         let anchor = ["start", "middle", "middle", "middle", "end"][i as usize];
         let _ = write!(
             out,
@@ -130,7 +138,22 @@ pub(crate) fn lines(title: &str, series: &[Series], axis: Axis, height: f64) -> 
             escape(&one.name)
         );
     }
+    let has_hours = x0.fract() != 0.0 || x1.fract() != 0.0;
+    for one in series {
+        for (x, y) in marks(&one.points) {
+            let _ = write!(
+                out,
+                "<circle class=\"mark\" cx=\"{:.1}\" cy=\"{:.1}\" r=\"7\"><title>{}, {}: {}</title></circle>",
+                sx(x),
+                sy(y),
+                escape(&one.name),
+                axis.label(x, has_hours),
+                number(y)
+            );
+        }
+    }
     out.push_str("</svg>");
+    out.push_str(&values(series, |x| axis.label(x, has_hours)));
     if series.len() > 1 {
         out.push_str("<p class=\"legend\">");
         for (i, one) in series.iter().enumerate() {
@@ -187,7 +210,9 @@ pub(crate) fn strips(title: &str, names: &[String], at: &[(f64, usize)]) -> Stri
     };
     let x1 = at.last().map_or(x0 + 1.0, |last| last.0.max(x0 + 1.0));
     let height = names.len() as f64 * 16.0 + 8.0;
-    let left = 150.0;
+    // The longest name and its count, as wide as its characters are on a phone.
+    let longest = names.iter().map(|name| name.chars().count()).max().unwrap_or(0);
+    let left = ((longest + 8) as f64 * 8.5).clamp(150.0, 400.0);
     let mut out = format!(
         "<figure><figcaption>{}</figcaption><svg viewBox=\"0 0 {WIDTH} {height}\" role=\"img\" aria-label=\"{}\">",
         escape(title),
@@ -209,15 +234,53 @@ pub(crate) fn strips(title: &str, names: &[String], at: &[(f64, usize)]) -> Stri
         }
         let _ = write!(
             out,
-            "<text x=\"{}\" y=\"{:.1}\" text-anchor=\"end\">{} ({count})</text><path class=\"c{}\" d=\"{path}\"/>",
+            "<text x=\"{}\" y=\"{:.1}\" text-anchor=\"end\">{} ({count})</text><path class=\"c{}\" d=\"{path}\"><title>{}: {count}</title></path>",
             left - 8.0,
             y + 11.0,
-            escape(name),
-            row % 6
+            escape(&shorten(name)),
+            row % 6,
+            escape(name)
         );
     }
     out.push_str("</svg></figure>\n");
     out
+}
+
+/// The points of a line that show their value when pointed at, and that its table has: evenly spaced, the last included.
+fn marks(points: &[(f64, f64)]) -> Vec<(f64, f64)> {
+    let finite: Vec<_> = points
+        .iter()
+        .copied()
+        .filter(|(x, y)| x.is_finite() && y.is_finite())
+        .collect();
+    let Some(last) = finite.len().checked_sub(1) else {
+        return finite;
+    };
+    let n = last.min(MOST_MARKS - 1);
+    (0..=n).map(|i| finite[if n == 0 { 0 } else { i * last / n }]).collect()
+}
+
+/// The first and the last value of each line, for readers of screens.
+fn summary(series: &[Series]) -> String {
+    let of = |one: &Series| {
+        let marks = marks(&one.points);
+        let ends = marks.first().zip(marks.last());
+        ends.map(|(first, last)| format!("{}: from {} to {}", one.name, number(first.1), number(last.1)))
+    };
+    series.iter().filter_map(of).collect::<Vec<_>>().join("; ")
+}
+
+/// The values of the lines as a table that the keyboard opens.
+fn values(series: &[Series], label: impl Fn(f64) -> String) -> String {
+    let rows: Vec<_> = series
+        .iter()
+        .flat_map(|one| marks(&one.points).into_iter().map(move |point| (one, point)))
+        .map(|(one, (x, y))| vec![escape(&one.name), label(x), number(y)])
+        .collect();
+    format!(
+        "<details class=\"values\"><summary>values</summary>{}</details>",
+        table(&["", "at", "value"], &rows)
+    )
 }
 
 fn thin(points: &[(f64, f64)]) -> Vec<(f64, f64)> {
@@ -235,6 +298,14 @@ fn thin(points: &[(f64, f64)]) -> Vec<(f64, f64)> {
             ends.into_iter().map(|(_, point)| *point).collect::<Vec<_>>()
         })
         .collect()
+}
+
+/// A name of at most 38 characters, as many as a strip has room for.
+fn shorten(name: &str) -> String {
+    if name.chars().count() <= 38 {
+        return name.to_owned();
+    }
+    name.chars().take(37).chain(['…']).collect()
 }
 
 fn thin_band(band: &[(f64, f64, f64)]) -> Vec<(f64, f64, f64)> {
@@ -311,6 +382,33 @@ mod tests {
             .map(number)
             .into();
         assert_eq!(shown, ["0", "1234", "300k", "2.8M", "0.0312", "-1.5", "4.0e-5"]);
+    }
+
+    #[test]
+    fn values_are_read_by_pointing_and_by_keyboard() {
+        let points: Vec<_> = (0..100).map(|i| (f64::from(i), f64::from(2 * i))).collect();
+        let chart = lines("t", &[Series::line("a", points)], Axis::Steps, 200.0);
+        assert_eq!(chart.matches("<circle").count(), MOST_MARKS);
+        assert!(chart.contains("<title>a, 99: 198</title>"), "{chart}");
+        assert!(
+            chart.contains("tabindex=\"0\" aria-label=\"t. a: from 0 to 198\""),
+            "{chart}"
+        );
+        assert!(
+            chart.contains("<summary>values</summary>") && chart.contains(">198</td>"),
+            "{chart}"
+        );
+        assert_eq!(marks(&[(1.0, f64::NAN)]), []);
+        assert_eq!(marks(&[(1.0, 2.0)]), [(1.0, 2.0)]);
+    }
+
+    #[test]
+    fn long_names_of_actions_are_not_cut_by_the_edge() {
+        let names = ["hold".to_owned(), "x".repeat(60)];
+        let chart = strips("t", &names, &[(0.0, 0), (1.0, 1)]);
+        assert!(chart.contains(&format!(">{}… (1)<", "x".repeat(37))), "{chart}");
+        assert!(chart.contains(&format!("<title>{}: 1</title>", "x".repeat(60))));
+        assert!(chart.contains("<text x=\"383\""), "{chart}");
     }
 
     #[test]

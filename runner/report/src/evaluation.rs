@@ -1,30 +1,42 @@
-//! A backtest against its baselines.
+//! A backtest against its baselines: the comparison first, then what the policy uses, its risk, its profits and its behaviour.
 
-use super::chart::{Axis, Series, lines, number, strips};
+use super::chart::number;
 use super::html::{escape, table};
-use arrow::array::{Array as _, RecordBatch};
+use super::paths;
 use cache::Store;
 use runner_history::{StageRun, figures};
-use stages_core::table as columns;
 use std::collections::BTreeMap;
 
 /// The measures in the order of the table.
-const MEASURES: [&str; 14] = [
+const MEASURES: [&str; 24] = [
     "total_return",
     "annual_return",
+    "excess_return",
     "volatility",
     "sharpe",
-    "sharpe_low",
-    "sharpe_high",
+    "probabilistic_sharpe",
+    "deflated_sharpe",
     "sortino",
+    "utility",
+    "alpha",
+    "beta",
+    "information_ratio",
     "max_drawdown",
+    "time_under_water",
+    "longest_under_water",
     "calmar",
     "var_95",
     "cvar_95",
     "hit_rate",
+    "skew",
+    "kurtosis",
+    "omega",
     "turnover",
     "costs",
 ];
+
+/// The last value of each metric, by name.
+type Values = BTreeMap<String, f64>;
 
 /// The section of an evaluation stage; empty for other stages.
 pub(super) fn section(stage: &StageRun, store: &Store) -> String {
@@ -36,156 +48,292 @@ pub(super) fn section(stage: &StageRun, store: &Store) -> String {
         out.push_str("<p class=\"dim\">No metrics are stored for this stage.</p>\n");
         return out;
     };
-    let value = |name: &str| metrics.get(name).and_then(|points| points.last()).map(|point| point.1);
-    out.push_str(&measures(&metrics, &value));
-    if let Some(trajectory) = trajectory(stage, store) {
-        out.push_str(&paths(&trajectory));
+    let values: Values = metrics
+        .iter()
+        .filter_map(|(name, points)| Some((name.clone(), points.last()?.1)))
+        .collect();
+    if !values.contains_key("total_return") {
+        let rows: Vec<_> = values
+            .iter()
+            .map(|(name, value)| vec![escape(name), shown(Some(*value))])
+            .collect();
+        out.push_str(&table(&["measure", "value"], &rows));
+        return out;
+    }
+    out.push_str(&verdict(&values));
+    out.push_str(&comparison(&values));
+    out.push_str(&ablations(&values));
+    out.push_str(&measures(&values));
+    out.push_str(&paths::section(stage, store));
+    out.push_str(&shares(
+        "Profit by cause, as a fraction of the capital",
+        &values,
+        "profit/",
+    ));
+    out.push_str(&spreads(&values));
+    out.push_str(&regimes(&values));
+    out
+}
+
+fn shown(value: Option<f64>) -> String {
+    match value {
+        Some(value) if value.is_finite() => number(value),
+        _ => "–".to_owned(),
+    }
+}
+
+/// A figure with its interval.
+fn with_interval(values: &Values, name: &str) -> String {
+    let of = |suffix: &str| {
+        values
+            .get(&format!("{name}{suffix}"))
+            .copied()
+            .filter(|x| x.is_finite())
+    };
+    match (of(""), of("_low"), of("_high")) {
+        (Some(value), Some(low), Some(high)) => {
+            format!(
+                "{} <span class=\"dim\">[{}, {}]</span>",
+                number(value),
+                number(low),
+                number(high)
+            )
+        }
+        (value, ..) => shown(value),
+    }
+}
+
+/// The names between a prefix and the next slash, each once.
+fn names<'a>(values: &'a Values, prefix: &str) -> Vec<&'a str> {
+    let mut names: Vec<&str> = values
+        .keys()
+        .filter_map(|name| name.strip_prefix(prefix)?.split_once('/').map(|(name, _)| name))
+        .collect();
+    names.dedup();
+    names
+}
+
+/// What must be known before any figure is read.
+fn verdict(values: &Values) -> String {
+    let of = |name: &str| values.get(name).copied().filter(|x| x.is_finite());
+    let mut out = String::new();
+    if of("sharpe").is_none() && of("baseline/short_straddle/sharpe").is_none() && of("excess_return").is_none() {
+        let steps = of("steps").unwrap_or(0.0);
+        out.push_str(&format!(
+            "<p class=\"verdict\"><strong>Too short to judge.</strong> {steps} steps: too few to annualise; 60 are needed.</p>\n"
+        ));
+    }
+    if of("blind") == Some(1.0) {
+        out.push_str(
+            "<p class=\"verdict\"><strong>Blind.</strong> With the market features of another world the policy loses nothing: the 95 % interval of the loss is not above zero.</p>\n",
+        );
+    }
+    let beaten: Vec<&str> = names(values, "versus/")
+        .into_iter()
+        .filter(|name| of(&format!("versus/{name}/matched_excess_return_low")).is_some_and(|low| low > 0.0))
+        .collect();
+    if of("excess_return").is_some() {
+        let said = if beaten.is_empty() {
+            "no baseline".to_owned()
+        } else {
+            escape(&beaten.join(", ").replace('_', " "))
+        };
+        out.push_str(&format!(
+            "<p>At matched volatility the policy beats, with a paired 95 % interval above zero: {said}.</p>\n"
+        ));
     }
     out
 }
 
-fn measures(metrics: &BTreeMap<String, Vec<(f64, f64)>>, value: &dyn Fn(&str) -> Option<f64>) -> String {
-    let shown = |value: Option<f64>| match value {
-        Some(value) if value.is_finite() => number(value),
-        _ => "–".to_owned(),
+/// The policy and its baselines, with intervals.
+fn comparison(values: &Values) -> String {
+    let mut rows = Vec::new();
+    let mut row = |title: &str, prefix: &str, versus: Option<&str>| {
+        let of = |name: &str| with_interval(values, &format!("{prefix}{name}"));
+        let difference = |name: &str| {
+            versus.map_or(String::new(), |baseline| {
+                with_interval(values, &format!("versus/{baseline}/{name}"))
+            })
+        };
+        rows.push(vec![
+            escape(&title.replace('_', " ")),
+            of("excess_return"),
+            of("volatility"),
+            of("sharpe"),
+            difference("excess_return"),
+            difference("matched_excess_return"),
+            difference("sharpe"),
+            difference("utility"),
+        ]);
     };
-    if value("total_return").is_none() {
-        let rows: Vec<_> = metrics
-            .iter()
-            .map(|(name, points)| vec![escape(name), shown(points.last().map(|point| point.1))])
-            .collect();
-        return table(&["measure", "value"], &rows);
+    row("policy", "", None);
+    for mode in ["drawn", "greedy"] {
+        if values.contains_key(&format!("{mode}/total_return")) {
+            row(&format!("policy, {mode}"), &format!("{mode}/"), None);
+        }
     }
-    let mut baselines: Vec<&str> = metrics
-        .keys()
-        .filter_map(|name| {
-            name.strip_prefix("baseline/")?
-                .split_once('/')
-                .map(|(baseline, _)| baseline)
+    for baseline in names(values, "baseline/") {
+        row(baseline, &format!("baseline/{baseline}/"), Some(baseline));
+    }
+    let head = [
+        "a year, in excess of cash",
+        "excess return",
+        "volatility",
+        "Sharpe",
+        "policy less it",
+        "at matched volatility",
+        "Sharpe, difference",
+        "utility, difference",
+    ];
+    format!(
+        "<h3>Policy and baselines</h3>\n{}<p class=\"dim\">In brackets: 95 % intervals, of differences paired.</p>\n",
+        table(&head, &rows)
+    )
+}
+
+fn ablations(values: &Values) -> String {
+    let rows: Vec<_> = names(values, "ablation/")
+        .into_iter()
+        .map(|name| {
+            let title = match name {
+                "other_world" => "market features of another world",
+                "shuffled_slate" => "slate shuffled",
+                "no_memory" => "memory reset at each step",
+                other => other,
+            };
+            let of = |what: &str| with_interval(values, &format!("ablation/{name}/{what}"));
+            vec![
+                escape(title),
+                of("loss_excess_return"),
+                of("loss_sharpe"),
+                of("loss_utility"),
+            ]
         })
         .collect();
-    baselines.dedup();
+    if rows.is_empty() {
+        return String::new();
+    }
+    let head = ["it is shown", "loss of excess return", "of Sharpe", "of utility"];
+    format!("<h3>Does it use what it sees?</h3>\n{}", table(&head, &rows))
+}
+
+fn measures(values: &Values) -> String {
+    let baselines = names(values, "baseline/");
     let mut head = vec!["", "policy"];
     head.extend(&baselines);
     let rows: Vec<_> = MEASURES
         .iter()
-        .filter(|name| metrics.contains_key(**name))
+        .filter(|name| values.contains_key(**name))
         .map(|name| {
-            let mut row = vec![name.replace('_', " "), shown(value(name))];
+            let mut row = vec![name.replace('_', " "), shown(values.get(*name).copied())];
             row.extend(
                 baselines
                     .iter()
-                    .map(|baseline| shown(value(&format!("baseline/{baseline}/{name}")))),
+                    .map(|baseline| shown(values.get(&format!("baseline/{baseline}/{name}")).copied())),
             );
             row
         })
         .collect();
-    table(&head, &rows)
+    format!("<h3>Risk</h3>\n{}", table(&head, &rows))
 }
 
-/// The first path of each strategy.
-struct Path {
-    days: Vec<f64>,
-    columns: BTreeMap<&'static str, Vec<f64>>,
-    actions: Vec<String>,
+fn shares(title: &str, values: &Values, prefix: &str) -> String {
+    let rows: Vec<_> = values
+        .iter()
+        .filter_map(|(name, value)| Some(vec![escape(name.strip_prefix(prefix)?), shown(Some(*value))]))
+        .collect();
+    if rows.is_empty() {
+        return String::new();
+    }
+    format!("<h3>{}</h3>\n{}", escape(title), table(&["cause", "profit"], &rows))
 }
 
-fn trajectory(stage: &StageRun, store: &Store) -> Option<Vec<(String, Path)>> {
-    let artifact = store.artifact(*stage.outputs.get("trajectory")?).ok()?;
-    let blob = store.blob(artifact.entry("trajectory.parquet")?.blob).ok()?;
-    split(&columns::from_parquet(blob).ok()?)
-}
-
-fn split(table: &RecordBatch) -> Option<Vec<(String, Path)>> {
-    let strategies = columns::texts(table, "strategy").ok()?;
-    let path = columns::floats(table, "path").ok()?;
-    let times = columns::snapshot_times(table).ok()?;
-    let actions = columns::texts(table, "action").ok()?;
-    let names = ["nav", "delta", "vega", "costs", "margin"];
-    let values = names.map(|name| columns::floats_or_nan(table, name).unwrap_or_default());
-    let mut found: Vec<(String, Path)> = Vec::new();
-    for i in (0..table.num_rows()).filter(|&i| path.value(i) == 0.0) {
-        if found.last().is_none_or(|(name, _)| name != strategies.value(i)) {
-            let empty = Path {
-                days: Vec::new(),
-                columns: BTreeMap::new(),
-                actions: Vec::new(),
+fn spreads(values: &Values) -> String {
+    let rows: Vec<_> = [
+        ("half_spread", "0.5"),
+        ("", "1"),
+        ("double_spread", "2"),
+        ("triple_spread", "3"),
+    ]
+    .into_iter()
+    .filter(|(name, _)| name.is_empty() || values.contains_key(&format!("{name}/total_return")))
+    .map(|(name, times)| {
+        let of = |what: &str| {
+            let name = if name.is_empty() {
+                what.to_owned()
+            } else {
+                format!("{name}/{what}")
             };
-            found.push((strategies.value(i).to_owned(), empty));
-        }
-        let Some((_, one)) = found.last_mut() else {
-            continue;
+            shown(values.get(&name).copied())
         };
-        one.days.push(times[i].days());
-        for (name, values) in names.iter().zip(&values) {
-            one.columns
-                .entry(name)
-                .or_default()
-                .push(values.get(i).copied().unwrap_or(f64::NAN));
-        }
-        one.actions.push(if actions.is_null(i) {
-            String::new()
-        } else {
-            actions.value(i).to_owned()
-        });
+        vec![times.to_owned(), of("total_return"), of("excess_return"), of("sharpe")]
+    })
+    .collect();
+    if rows.len() < 2 {
+        return String::new();
     }
-    Some(found)
+    let head = ["times the spread", "total return", "excess return", "Sharpe"];
+    format!("<h3>The same trades at other spreads</h3>\n{}", table(&head, &rows))
 }
 
-fn paths(paths: &[(String, Path)]) -> String {
-    let chart = |title: &str, of: &dyn Fn(&Path) -> Vec<f64>, which: &dyn Fn(usize) -> bool| {
-        let series: Vec<Series> = paths
-            .iter()
-            .enumerate()
-            .filter(|(i, _)| which(*i))
-            .map(|(_, (name, path))| Series::line(name, path.days.iter().copied().zip(of(path)).collect()))
-            .collect();
-        lines(title, &series, Axis::Days, 260.0)
-    };
-    let column = |name: &'static str| move |path: &Path| path.columns.get(name).cloned().unwrap_or_default();
-    let equity = |path: &Path| {
-        let nav = &path.columns["nav"];
-        nav.iter().map(|value| value / nav[0]).collect::<Vec<_>>()
-    };
-    let drawdown = |path: &Path| {
-        let mut peak = f64::NEG_INFINITY;
-        path.columns["nav"]
-            .iter()
-            .map(|value| {
-                peak = peak.max(*value);
-                value / peak - 1.0
-            })
-            .collect::<Vec<_>>()
-    };
-    let all = |_: usize| true;
-    let policy = |i: usize| i == 0;
-    let mut out = String::from("<div class=\"charts\">\n");
-    out.push_str(&chart("Equity (start = 1)", &equity, &all));
-    out.push_str(&chart("Drawdown", &drawdown, &all));
-    out.push_str(&chart(
-        "Delta of the policy's positions, units of the underlying",
-        &column("delta"),
-        &policy,
-    ));
-    out.push_str(&chart(
-        "Vega of the policy's positions, currency per 1.00 of volatility",
-        &column("vega"),
-        &policy,
-    ));
-    out.push_str(&chart("Margin of the policy, currency", &column("margin"), &policy));
-    out.push_str(&chart("Costs paid, currency", &column("costs"), &all));
-    if let Some((_, path)) = paths.first() {
-        let mut names: Vec<String> = path.actions.iter().filter(|name| !name.is_empty()).cloned().collect();
-        names.sort();
-        names.dedup();
-        let at: Vec<_> = path
-            .days
-            .iter()
-            .zip(&path.actions)
-            .filter_map(|(day, action)| Some((*day, names.iter().position(|name| name == action)?)))
-            .collect();
-        out.push_str(&strips("Actions of the policy", &names, &at));
+fn regimes(values: &Values) -> String {
+    let rows: Vec<_> = names(values, "regime/")
+        .into_iter()
+        .map(|name| {
+            let of = |what: &str| shown(values.get(&format!("regime/{name}/{what}")).copied());
+            vec![escape(name), of("share"), of("excess_return"), of("volatility")]
+        })
+        .collect();
+    if rows.is_empty() {
+        return String::new();
     }
-    out.push_str("</div>\n");
-    out
+    let head = ["regime", "share of steps", "excess return", "volatility"];
+    format!("<h3>By regime</h3>\n{}", table(&head, &rows))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn values(of: &[(&str, f64)]) -> Values {
+        of.iter().map(|(name, value)| ((*name).to_owned(), *value)).collect()
+    }
+
+    #[test]
+    fn a_blind_policy_is_called_so_first() {
+        let blind = verdict(&values(&[("excess_return", 0.1), ("blind", 1.0)]));
+        assert!(blind.starts_with("<p class=\"verdict\"><strong>Blind."), "{blind}");
+        assert!(blind.contains("no baseline"));
+        let sees = verdict(&values(&[
+            ("excess_return", 0.1),
+            ("blind", 0.0),
+            ("versus/cash/matched_excess_return_low", 0.01),
+            ("versus/short_straddle/matched_excess_return_low", -0.01),
+        ]));
+        assert!(!sees.contains("Blind") && sees.contains("above zero: cash."), "{sees}");
+        let short = verdict(&values(&[("total_return", 0.1), ("steps", 10.0)]));
+        assert!(
+            short.contains("10 steps: too few to annualise; 60 are needed"),
+            "{short}"
+        );
+    }
+
+    #[test]
+    fn differences_have_intervals() {
+        let table = comparison(&values(&[
+            ("total_return", 0.2),
+            ("sharpe", 1.0),
+            ("sharpe_low", 0.5),
+            ("sharpe_high", 1.5),
+            ("baseline/cash/excess_return", 0.0),
+            ("versus/cash/utility", 0.25),
+            ("versus/cash/utility_low", 0.125),
+            ("versus/cash/utility_high", 0.5),
+        ]));
+        assert!(table.contains("1 <span class=\"dim\">[0.5, 1.5]</span>"), "{table}");
+        assert!(
+            table.contains("0.25 <span class=\"dim\">[0.125, 0.5]</span>"),
+            "{table}"
+        );
+    }
 }

@@ -47,7 +47,7 @@ pub(crate) fn page(title: &str, body: &str) -> String {
 
 /// A table. The cells are HTML.
 pub(crate) fn table(head: &[&str], rows: &[Vec<String>]) -> String {
-    let mut out = String::from("<div class=\"wide\"><table><thead><tr>");
+    let mut out = String::from("<div class=\"wide\" tabindex=\"0\"><table><thead><tr>");
     // Numbers are right-aligned, texts left-aligned; long texts may wrap.
     let is_number = |cell: &&str| cell.starts_with(|c: char| c.is_ascii_digit() || "+-–".contains(c));
     let classes: Vec<&str> = (0..head.len())
@@ -103,7 +103,9 @@ body{margin:0;background:var(--bg);color:var(--fg);font:15px/1.5 system-ui,sans-
 main{max-width:1060px;margin:0 auto;padding:16px}
 h1{font-size:1.5rem;margin:.2em 0}h2{font-size:1.15rem;margin:1.8em 0 .5em;border-bottom:1px solid var(--line)}
 h3{font-size:1rem;margin:1em 0 .3em}
-.dim{color:var(--dim)}.wide{overflow-x:auto}
+.dim{color:var(--dim)}.wide{overflow-x:auto}h1,h2,h3,p,summary{overflow-wrap:anywhere}
+.verdict{padding:8px 12px;border-left:4px solid var(--c1);background:var(--card)}
+:focus-visible{outline:2px solid var(--c0);outline-offset:2px}
 table{border-collapse:collapse;font-variant-numeric:tabular-nums;font-size:.9rem}
 th,td{padding:3px 10px;text-align:right;border-bottom:1px solid var(--line);white-space:nowrap}
 th:first-child,td:first-child{text-align:left}th{color:var(--dim);font-weight:600}
@@ -118,11 +120,13 @@ svg{width:100%;height:auto;display:block}svg text{fill:var(--dim);font-size:11px
 .b0,.b1,.b2,.b3,.b4,.b5{stroke:none;fill-opacity:.16}.dashed{stroke-dasharray:5 3}
 .b0{fill:var(--c0)}.b1{fill:var(--c1)}.b2{fill:var(--c2)}.b3{fill:var(--c3)}.b4{fill:var(--c4)}.b5{fill:var(--c5)}
 .legend{margin:4px 0 0;font-size:.82rem;color:var(--dim)}.legend span::before{content:'';display:inline-block;width:10px;height:10px;border-radius:2px;margin-right:4px}
-.legend span{margin-right:10px;white-space:nowrap}
+.legend span{margin-right:10px;display:inline-block;overflow-wrap:anywhere}
+.mark{fill:transparent}.mark:hover{fill:var(--fg)}details.values{font-size:.82rem;color:var(--dim);margin-top:4px}
 .k0::before{background:var(--c0)}.k1::before{background:var(--c1)}.k2::before{background:var(--c2)}.k3::before{background:var(--c3)}.k4::before{background:var(--c4)}.k5::before{background:var(--c5)}
 .dag{max-height:520px}.dag rect{fill:var(--card);stroke:var(--line);stroke-width:1.5}.dag .ran rect{stroke:var(--c0)}.dag .cached rect{stroke:var(--c2)}
 .dag .failed rect{stroke:var(--c1);stroke-width:3}.dag .skipped rect{stroke-dasharray:4 3}.dag text{fill:var(--fg);font-size:12px}.dag .sub{fill:var(--dim);font-size:10.5px}
 .dag path{stroke:var(--dim);stroke-width:1.2}
 .ran{color:var(--c0)}.cached{color:var(--c2)}.failed{color:var(--c1)}.skipped{color:var(--dim)}
+@media (max-width:520px){main{padding:10px}svg text{font-size:15px}.dag text{font-size:12px}th,td{padding:3px 6px}}
 pre{background:var(--card);padding:10px;border-radius:8px;overflow-x:auto;font-size:.82rem}summary{cursor:pointer}
 ";

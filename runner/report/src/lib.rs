@@ -6,6 +6,7 @@ mod comparison_table;
 mod data;
 mod evaluation;
 mod html;
+mod paths;
 mod programs;
 pub mod reporter;
 mod run_page;

@@ -58,21 +58,27 @@ fn sections(run: &Run, runs: &Path, store: &Store, deadline: Option<Instant>) ->
         seconds(run.seconds),
         escape(&run.program)
     );
-    body.push_str(&lookahead(run));
-    body.push_str("<h2>Stages</h2>\n");
-    if run.stages.len() <= MOST_DRAWN {
-        body.push_str(&graph(run));
-    }
-    body.push_str(&stage_table(run, &in_time)?);
+    // Results, then training, then the data and the work behind them.
     let computed = ComputedMetrics::new(runs, store);
     for stage in &run.stages {
         if !in_time() {
             return None;
         }
-        body.push_str(&training::section(stage, &computed, store));
         body.push_str(&evaluation::section(stage, store));
     }
+    for stage in &run.stages {
+        if !in_time() {
+            return None;
+        }
+        body.push_str(&training::section(stage, &computed, store));
+    }
+    body.push_str(&lookahead(run));
     body.push_str(&data::section(run, store));
+    body.push_str("<h2>Stages</h2>\n");
+    if run.stages.len() <= MOST_DRAWN {
+        body.push_str(&graph(run));
+    }
+    body.push_str(&stage_table(run, &in_time)?);
     body.push_str(&programs::section(run, store));
     body.push_str(&parameters(run));
     in_time().then_some(body)
@@ -127,7 +133,7 @@ fn graph(run: &Run) -> String {
         .collect();
     let drawing = svg::draw(&nodes, &graph);
     format!(
-        "<div class=\"wide\"><svg class=\"dag\" style=\"min-width:{}px\" viewBox=\"0 0 {} {}\" role=\"img\" aria-label=\"graph of stages\">{}</svg></div>\n",
+        "<div class=\"wide\" tabindex=\"0\"><svg class=\"dag\" style=\"min-width:{}px\" viewBox=\"0 0 {} {}\" role=\"img\" aria-label=\"graph of stages\">{}</svg></div>\n",
         drawing.width.min(620.0),
         drawing.width,
         drawing.height,

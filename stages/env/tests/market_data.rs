@@ -76,6 +76,8 @@ fn days(store: &Store, bytes: &[u8]) -> Vec<Day> {
             theta: f64::NAN,
             forward: f64::NAN,
             discount: f64::NAN,
+            volume: f64::NAN,
+            open_interest: f64::NAN,
             tradable: true,
         });
     }
@@ -144,6 +146,8 @@ fn lean(data: &Path) -> Vec<Day> {
                 theta: value.theta,
                 forward: day.underlying,
                 discount: 1.0,
+                volume: f64::NAN,
+                open_interest: f64::NAN,
                 tradable: true,
             });
         }

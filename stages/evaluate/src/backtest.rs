@@ -15,7 +15,7 @@ pub struct Backtest;
 impl StageKind for Backtest {
     type Config = BacktestConfig;
     const NAME: &'static str = "evaluate/backtest";
-    const VERSION: u32 = 3;
+    const VERSION: u32 = 4;
     const ABOUT: &'static str = "a policy over the test range, against baselines in the same environment";
     const PORTS: Ports = Ports {
         inputs: &[
@@ -24,7 +24,7 @@ impl StageKind for Backtest {
                 ty: PortType::Env,
                 optional: false,
                 list: false,
-                doc: "the environment; its test dates are used",
+                doc: "the environment; all its test data is used",
             },
             InputPort {
                 name: "policy",

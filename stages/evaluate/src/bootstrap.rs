@@ -18,21 +18,30 @@ pub fn stationary(
         return (f64::NAN, f64::NAN);
     }
     let mut random = Random::new(&[seed, 0x0b00_7577]);
-    let mut sample = vec![0.0; n];
+    let mut sample = Vec::with_capacity(n);
     let mut results = Vec::with_capacity(draws);
     for _ in 0..draws {
-        let mut at = random.below(n as u64) as usize;
-        for slot in &mut sample {
-            *slot = values[at];
-            at = if random.uniform() < 1.0 / mean_block {
-                random.below(n as u64) as usize
-            } else {
-                (at + 1) % n
-            };
-        }
+        sample.clear();
+        blocks(&mut random, n, mean_block, |at| sample.push(values[at]));
         results.push(statistic(&sample));
     }
     (quantile(&results, 0.025), quantile(&results, 0.975))
+}
+
+/// Calls `take` with the indices of one resample of `n` values.
+pub(crate) fn blocks(random: &mut Random, n: usize, mean_block: f64, mut take: impl FnMut(usize)) {
+    if n == 0 {
+        return;
+    }
+    let mut at = random.below(n as u64) as usize;
+    for _ in 0..n {
+        take(at);
+        at = if random.uniform() < 1.0 / mean_block {
+            random.below(n as u64) as usize
+        } else {
+            (at + 1) % n
+        };
+    }
 }
 
 #[cfg(test)]

@@ -19,12 +19,41 @@ pub struct BacktestConfig {
     pub episodes: usize,
     /// The baselines that the policy is compared with over the test dates.
     pub baselines: Vec<Baseline>,
-    /// The number of runs that the random baseline is the mean of.
+    /// The number of runs of the random baseline, spread over the evaluation episodes, at least one each.
     pub random_paths: usize,
-    /// Resamples of the bootstrap of the Sharpe ratio.
+    /// The number of runs of the policy with drawn actions beside its greedy run, spread over the evaluation episodes like those of the random baseline.
+    pub drawn_paths: usize,
+    /// If true, the policy runs again with market features of another world, with its slate shuffled and, if it remembers, with its memory reset at each step.
+    pub ablations: bool,
+    /// If true, the policy is also compared with the best constant rule of the menu and, where the environment has hidden regimes, with the rules of an oracle and
+    /// of a filter, all chosen by simulation on the training data.
+    pub rules: bool,
+    /// Strategies that were tried before this one was chosen, itself included; by it the Sharpe ratio is deflated.
+    pub trials: usize,
+    /// The risk aversion of the mean-variance utility.
+    pub risk_aversion: f64,
+    /// Resamples of the bootstrap.
     pub bootstrap_draws: usize,
-    /// Mean length of the bootstrap's blocks, in steps.
-    pub bootstrap_block: f64,
+    /// Mean length of the bootstrap's blocks where there is one world, in steps; `auto`: as long as the policy holds a position on average.
+    pub bootstrap_block: Block,
+}
+
+/// The mean length of the bootstrap's blocks.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(untagged)]
+pub enum Block {
+    /// `auto`: the holding period of the policy.
+    Auto(Auto),
+    /// So many steps.
+    Steps(f64),
+}
+
+/// The word `auto`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Auto {
+    /// The holding period of the policy.
+    Auto,
 }
 
 impl Default for BacktestConfig {
@@ -35,8 +64,13 @@ impl Default for BacktestConfig {
             episodes: 20,
             baselines: Baseline::ALL.to_vec(),
             random_paths: 20,
+            drawn_paths: 4,
+            ablations: true,
+            rules: true,
+            trials: 1,
+            risk_aversion: 10.0,
             bootstrap_draws: 1000,
-            bootstrap_block: 10.0,
+            bootstrap_block: Block::Auto(Auto::Auto),
         }
     }
 }
@@ -59,13 +93,22 @@ impl BacktestConfig {
             ("episodes", self.episodes),
             ("random_paths", self.random_paths),
             ("bootstrap_draws", self.bootstrap_draws),
+            ("drawn_paths", self.drawn_paths),
+            ("trials", self.trials),
         ] {
             if value == 0 {
-                return Err(ConfigProblem::new(field, "must be at least 1").hint("the defaults are 20, 20 and 1000"));
+                return Err(
+                    ConfigProblem::new(field, "must be at least 1").hint("the defaults are 20, 20, 1000, 4 and 1")
+                );
             }
         }
-        if self.bootstrap_block.is_nan() || self.bootstrap_block < 1.0 {
-            return Err(ConfigProblem::new("bootstrap_block", "must be at least 1 step").hint("the default is 10"));
+        if let Block::Steps(steps) = self.bootstrap_block
+            && !(1.0..=1e9).contains(&steps)
+        {
+            return Err(ConfigProblem::new("bootstrap_block", "must be at least 1 step").hint("the default is `auto`"));
+        }
+        if !(0.0..=1e3).contains(&self.risk_aversion) {
+            return Err(ConfigProblem::new("risk_aversion", "must be 0 or more").hint("the default is 10"));
         }
         Ok(())
     }

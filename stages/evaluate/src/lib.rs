@@ -1,18 +1,25 @@
 //! Evaluation: backtests against baselines, and measures of performance.
 
+mod ablation;
 mod backtest;
 pub mod bootstrap;
 mod config;
 pub mod episodes;
 mod hedging_backtest;
 mod lookup_backtest;
+mod measures;
 mod options_backtest;
 mod output;
+mod panel;
 pub mod performance;
 mod policy_input;
+pub mod regression;
 mod rules;
+mod runs;
 #[cfg(test)]
 mod tests;
+mod trajectory;
+pub mod trials;
 mod walk_forward;
 
 pub use backtest::Backtest;

@@ -1,130 +1,235 @@
-//! Measures of performance over a series of simple returns per period. Definitions are those that
-//! empyrical and the literature agree on; each gives its formula.
+//! Measures of performance over series of simple returns per period, in excess of the risk-free rate. Definitions are those that
+//! empyrical and the literature agree on; each gives its formula, and docs/evaluation.md its source.
+
+use datasets::Date;
 
 /// Trading days a year, by which figures are annualised.
 pub const DAYS_PER_YEAR: f64 = 252.0;
 
-/// The fewest trading days, about a month, whose figures are annualised: of fewer, a year is not a figure but a guess.
-pub const LEAST_DAYS: usize = 20;
+/// The fewest returns whose figures are annualised: of fewer, a year is not a figure but a guess.
+pub const LEAST_OBSERVATIONS: usize = 60;
 
-/// The periods of a series of returns: so many a trading day.
+/// Excess returns nearer to 0 than this are 0: the quotient of two values of an account rounds.
+const ROUNDING: f64 = 1e-13;
+
+/// The periods of a series of returns: so many a year.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Periods {
-    /// Periods a trading day: 1 of daily returns, 2.5 where days have two or three snapshots in turn.
-    pub per_day: f64,
+    /// Periods a year: 252 of daily returns.
+    pub per_year: f64,
 }
 
 impl Periods {
     /// One a trading day.
-    pub const DAILY: Self = Self { per_day: 1.0 };
+    pub const DAILY: Self = Self {
+        per_year: DAYS_PER_YEAR,
+    };
 
-    /// Those between snapshots, of which there are so many on so many days.
-    pub fn between(snapshots: usize, days: usize) -> Self {
+    /// Those between snapshots on these dates, in order: as many a day as there are snapshots a date, and a day of 252 a year for each weekday between
+    /// one date and the next (the median): 252 a year of daily snapshots, 50.4 of weekly ones, 630 where days have two and three in turn.
+    pub fn between(dates: &[Date]) -> Self {
+        let mut days = dates.to_vec();
+        days.dedup();
+        let mut gaps: Vec<i32> = days
+            .windows(2)
+            .map(|pair| weekdays(pair[1]) - weekdays(pair[0]))
+            .collect();
+        gaps.sort_unstable();
+        let gap = gaps.get(gaps.len() / 2).map_or(1, |&gap| gap.max(1));
         Self {
-            per_day: snapshots as f64 / days.max(1) as f64,
+            per_year: DAYS_PER_YEAR * dates.len() as f64 / days.len().max(1) as f64 / f64::from(gap),
         }
     }
 
-    /// Periods a year.
-    pub fn per_year(self) -> f64 {
-        DAYS_PER_YEAR * self.per_day
-    }
-
-    /// Returns whether `count` of them are too few to be annualised.
-    pub fn are_few(self, count: usize) -> bool {
-        (count as f64) < LEAST_DAYS as f64 * self.per_day
+    /// What a sum over `count` periods is multiplied by for a year; NaN of fewer than [`LEAST_OBSERVATIONS`].
+    pub fn annual(self, count: usize) -> f64 {
+        if count < LEAST_OBSERVATIONS {
+            f64::NAN
+        } else {
+            self.per_year
+        }
     }
 }
 
-/// The measures of one return series. All in decimals (0.1 is 10 %), annual where noted.
+/// Weekdays from 1969-12-29, a Monday, to a date.
+fn weekdays(date: Date) -> i32 {
+    let days = date.0 + 3;
+    5 * days.div_euclid(7) + days.rem_euclid(7).min(5)
+}
+
+/// The returns of a run, and those of cash and of the underlying in the same periods.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Returns {
+    /// Simple returns of the account.
+    pub account: Vec<f64>,
+    /// Those in excess of the risk-free rate.
+    pub excess: Vec<f64>,
+    /// Excess returns of the underlying.
+    pub underlying: Vec<f64>,
+}
+
+impl Returns {
+    /// Returns of an account beside those of cash and of the underlying, as many of each.
+    pub fn new(account: Vec<f64>, risk_free: &[f64], underlying: &[f64]) -> Self {
+        let excess = |(r, free): (&f64, &f64)| {
+            let excess = r - free;
+            if excess.abs() < ROUNDING { 0.0 } else { excess }
+        };
+        Self {
+            excess: account.iter().zip(risk_free).map(excess).collect(),
+            underlying: underlying.iter().zip(risk_free).map(excess).collect(),
+            account,
+        }
+    }
+}
+
+/// The measures of one strategy. All in decimals (0.1 is 10 %), annual where noted.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Performance {
-    /// prod(1 + r) - 1.
+    /// prod(1 + r) - 1 of the account, interest included; the mean over runs.
     pub total_return: f64,
-    /// (1 + total)^(p / n) - 1, p being the periods in a year, 252 of daily returns; -1 after ruin.
+    /// prod(1 + r)^(p / n) - 1 of the account, interest included, p being the periods in a year; -1 after ruin.
     pub annual_return: f64,
-    /// Standard deviation (n - 1) times sqrt(p).
+    /// Mean excess return, times p.
+    pub excess_return: f64,
+    /// Standard deviation (n - 1) of excess returns, times sqrt(p).
     pub volatility: f64,
-    /// Mean over standard deviation (n - 1), times sqrt(p); no risk-free rate is taken off.
+    /// Mean over standard deviation (n - 1) of excess returns, times sqrt(p).
     pub sharpe: f64,
-    /// Mean over sqrt(mean(min(r, 0)^2)), times sqrt(p).
+    /// Mean over sqrt(mean(min(e, 0)^2)) of excess returns, times sqrt(p).
     pub sortino: f64,
-    /// The deepest fall of the equity below its running peak, the start included: at most 0.
+    /// The deepest fall of the equity below its running peak, the start included: at most 0; the mean over runs.
     pub max_drawdown: f64,
-    /// Annual return over the size of the maximum drawdown.
+    /// The share of periods that end below an earlier peak of the equity.
+    pub time_under_water: f64,
+    /// The most periods in a row that end below an earlier peak; the mean over runs.
+    pub longest_under_water: f64,
+    /// prod(1 + e)^(p / n) - 1 over the size of the maximum drawdown.
     pub calmar: f64,
-    /// The 5 % quantile of returns (linear interpolation): a loss is negative.
+    /// The 5 % quantile of excess returns (linear interpolation): a loss is negative.
     pub var_95: f64,
-    /// The mean of returns at or below `var_95`.
+    /// The mean of excess returns at or below `var_95`.
     pub cvar_95: f64,
-    /// Share of the returns that are not 0 that are above 0.
+    /// Share of the excess returns that are not 0 that are above 0.
     pub hit_rate: f64,
+    /// The third standardised moment of excess returns (n).
+    pub skew: f64,
+    /// The fourth standardised moment of excess returns (n), less the 3 of the normal distribution.
+    pub kurtosis: f64,
+    /// The sum of excess returns above 0 over the size of the sum of those below.
+    pub omega: f64,
+    /// Mean over standard deviation (n - 1) of returns less those of the underlying, times sqrt(p).
+    pub information_ratio: f64,
 }
 
 impl Performance {
-    /// Measures a series of simple returns per period. Ratios whose denominator is 0 are NaN, and so are all annual figures of fewer than
-    /// [`LEAST_DAYS`] trading days.
-    pub fn of(returns: &[f64], periods: Periods) -> Self {
-        let n = returns.len() as f64;
-        let total_return = returns.iter().fold(1.0, |equity, r| equity * (1.0 + r)) - 1.0;
-        let annual_return = if periods.are_few(returns.len()) {
-            f64::NAN
-        } else if total_return <= -1.0 {
-            -1.0
-        } else {
-            libm::pow(1.0 + total_return, periods.per_year() / n) - 1.0
+    /// Measures the runs of a strategy: their excess returns pooled, what follows from a path (total return, drawdowns) as the mean over runs. Ratios whose
+    /// denominator is 0 are NaN, and so are all annual figures of fewer than [`LEAST_OBSERVATIONS`] returns.
+    pub fn of(runs: &[Returns], periods: Periods) -> Self {
+        let pooled = |of: fn(&Returns) -> &Vec<f64>| runs.iter().flat_map(of).copied().collect::<Vec<f64>>();
+        let (account, excess) = (pooled(|r| &r.account), pooled(|r| &r.excess));
+        let active: Vec<f64> = excess
+            .iter()
+            .zip(pooled(|r| &r.underlying))
+            .map(|(e, u)| e - u)
+            .collect();
+        let n = excess.len() as f64;
+        let annual = periods.annual(excess.len());
+        let over_runs = |of: &dyn Fn(&Returns) -> f64| runs.iter().map(of).sum::<f64>() / runs.len() as f64;
+        let (mean, deviation) = mean_and_deviation(&excess);
+        let downside = (excess.iter().map(|r| r.min(0.0).powi(2)).sum::<f64>() / n).sqrt();
+        let max_drawdown = over_runs(&|run| drawdowns(&run.account).into_iter().fold(0.0, f64::min));
+        let longest = |run: &Returns| {
+            let falls = drawdowns(&run.account);
+            falls.split(|&fall| fall == 0.0).map(<[f64]>::len).max().unwrap_or(0) as f64
         };
-        let (mean, deviation) = mean_and_deviation(returns);
-        let downside = (returns.iter().map(|r| r.min(0.0).powi(2)).sum::<f64>() / n).sqrt();
-        let annual = annual_factor(returns, periods);
-        let max_drawdown = drawdowns(returns).into_iter().fold(0.0, f64::min);
-        let var_95 = quantile(returns, 0.05);
-        let tail: Vec<f64> = returns.iter().copied().filter(|r| *r <= var_95).collect();
-        let moved = returns.iter().filter(|r| **r != 0.0).count() as f64;
+        let under = |run: &Returns| drawdowns(&run.account).iter().filter(|fall| **fall < 0.0).count() as f64;
+        let var_95 = quantile(&excess, 0.05);
+        let tail: Vec<f64> = excess.iter().copied().filter(|r| *r <= var_95).collect();
+        let moved = excess.iter().filter(|r| **r != 0.0).count() as f64;
+        let sum = |of: fn(f64) -> f64| excess.iter().copied().map(of).sum::<f64>();
+        let (skew, kurtosis) = skew_and_kurtosis(&excess);
+        let (active_mean, active_deviation) = mean_and_deviation(&active);
         Self {
-            total_return,
-            annual_return,
-            volatility: deviation * annual,
-            sharpe: ratio(mean, deviation) * annual,
-            sortino: ratio(mean, downside) * annual,
+            total_return: over_runs(&|run| growth(&run.account) - 1.0),
+            annual_return: compound(growth(&account), annual / n),
+            excess_return: mean * annual,
+            volatility: deviation * annual.sqrt(),
+            sharpe: ratio(mean, deviation) * annual.sqrt(),
+            sortino: ratio(mean, downside) * annual.sqrt(),
             max_drawdown,
-            calmar: ratio(annual_return, -max_drawdown),
+            time_under_water: runs.iter().map(under).sum::<f64>() / n,
+            longest_under_water: over_runs(&longest),
+            calmar: ratio(compound(growth(&excess), annual / n), -max_drawdown),
             var_95,
             cvar_95: tail.iter().sum::<f64>() / tail.len() as f64,
-            hit_rate: ratio(returns.iter().filter(|r| **r > 0.0).count() as f64, moved),
+            hit_rate: ratio(excess.iter().filter(|r| **r > 0.0).count() as f64, moved),
+            skew,
+            kurtosis,
+            omega: ratio(sum(|e| e.max(0.0)), sum(|e| (-e).max(0.0))),
+            information_ratio: ratio(active_mean, active_deviation) * annual.sqrt(),
         }
     }
 
     /// The measures by name, in the order they are shown.
-    pub fn named(&self) -> [(&'static str, f64); 10] {
+    pub fn named(&self) -> [(&'static str, f64); 17] {
         [
             ("total_return", self.total_return),
             ("annual_return", self.annual_return),
+            ("excess_return", self.excess_return),
             ("volatility", self.volatility),
             ("sharpe", self.sharpe),
             ("sortino", self.sortino),
             ("max_drawdown", self.max_drawdown),
+            ("time_under_water", self.time_under_water),
+            ("longest_under_water", self.longest_under_water),
             ("calmar", self.calmar),
             ("var_95", self.var_95),
             ("cvar_95", self.cvar_95),
             ("hit_rate", self.hit_rate),
+            ("skew", self.skew),
+            ("kurtosis", self.kurtosis),
+            ("omega", self.omega),
+            ("information_ratio", self.information_ratio),
         ]
     }
 }
 
-/// Annualised Sharpe ratio: mean over standard deviation (n - 1), times the square root of the periods in a year.
-pub fn sharpe(returns: &[f64], periods: Periods) -> f64 {
-    let (mean, deviation) = mean_and_deviation(returns);
-    ratio(mean, deviation) * annual_factor(returns, periods)
+/// Annualised Sharpe ratio of excess returns: mean over standard deviation (n - 1), times the square root of the periods in a year.
+pub fn sharpe(excess: &[f64], periods: Periods) -> f64 {
+    let (mean, deviation) = mean_and_deviation(excess);
+    ratio(mean, deviation) * periods.annual(excess.len()).sqrt()
 }
 
-/// The square root of the periods in a year; NaN for returns of fewer than [`LEAST_DAYS`] trading days.
-fn annual_factor(returns: &[f64], periods: Periods) -> f64 {
-    if periods.are_few(returns.len()) {
+/// prod(1 + r).
+fn growth(returns: &[f64]) -> f64 {
+    returns.iter().fold(1.0, |equity, r| equity * (1.0 + r))
+}
+
+/// A growth over a number of years given as its reciprocal, as a return a year; -1 after ruin.
+fn compound(growth: f64, per_year: f64) -> f64 {
+    if per_year.is_nan() {
         f64::NAN
+    } else if growth <= 0.0 {
+        -1.0
     } else {
-        periods.per_year().sqrt()
+        libm::pow(growth, per_year) - 1.0
     }
+}
+
+/// The third and fourth standardised moments (n), the latter less 3; NaN of equal values.
+pub fn skew_and_kurtosis(values: &[f64]) -> (f64, f64) {
+    let n = values.len() as f64;
+    let (mean, deviation) = mean_and_deviation(values);
+    if deviation == 0.0 {
+        return (f64::NAN, f64::NAN);
+    }
+    let moment = |power: i32| values.iter().map(|x| (x - mean).powi(power)).sum::<f64>() / n;
+    let variance = moment(2);
+    (
+        moment(3) / (variance * variance.sqrt()),
+        moment(4) / (variance * variance) - 3.0,
+    )
 }
 
 /// Equity over its running peak, less 1, after each period; the start counts as a peak.
@@ -153,7 +258,7 @@ pub fn quantile(values: &[f64], q: f64) -> f64 {
     sorted[below] + (sorted[above] - sorted[below]) * (position - below as f64)
 }
 
-fn ratio(a: f64, b: f64) -> f64 {
+pub(crate) fn ratio(a: f64, b: f64) -> f64 {
     if b == 0.0 { f64::NAN } else { a / b }
 }
 
@@ -169,16 +274,37 @@ pub fn mean_and_deviation(values: &[f64]) -> (f64, f64) {
 }
 
 #[cfg(test)]
-mod tests {
+pub(crate) mod tests {
     use super::*;
     use std::collections::BTreeMap;
 
-    fn reference_returns() -> Vec<f64> {
-        include_str!("../../../tests/reference/returns.csv")
-            .lines()
-            .skip(1)
-            .map(|line| line.split(',').nth(1).unwrap().parse().unwrap())
-            .collect()
+    /// Returns of the reference, and of its benchmark.
+    pub(crate) fn reference_returns() -> (Vec<f64>, Vec<f64>) {
+        let column = |at: usize| {
+            include_str!("../../../tests/reference/returns.csv")
+                .lines()
+                .skip(1)
+                .map(|line| line.split(',').nth(at).unwrap().parse().unwrap())
+                .collect()
+        };
+        (column(1), column(2))
+    }
+
+    /// The reference beside cash that yields 0.5, 1 and 1.5 basis points a day in turn.
+    pub(crate) fn reference_in_excess() -> Returns {
+        let (returns, benchmark) = reference_returns();
+        let free: Vec<f64> = (0..returns.len()).map(|t| 5e-5 * (1 + t % 3) as f64).collect();
+        Returns::new(returns, &free, &benchmark)
+    }
+
+    /// Returns of an account where cash earns nothing.
+    fn without_interest(returns: &[f64]) -> Returns {
+        let none = vec![0.0; returns.len()];
+        Returns::new(returns.to_vec(), &none, &none)
+    }
+
+    fn of(returns: &[f64], periods: Periods) -> Performance {
+        Performance::of(&[without_interest(returns)], periods)
     }
 
     /// The reference table, by library and metric; the first where there are several.
@@ -199,8 +325,8 @@ mod tests {
 
     #[test]
     fn as_the_reference_says() {
-        let (returns, reference) = (reference_returns(), reference());
-        let p = Performance::of(&returns, Periods::DAILY);
+        let (returns, reference) = (reference_returns().0, reference());
+        let p = of(&returns, Periods::DAILY);
         for (ours, theirs) in [
             (p.total_return, "empyrical-reloaded/cum_return_final"),
             (p.annual_return, "definition/cagr"),
@@ -223,7 +349,11 @@ mod tests {
 
     #[test]
     fn drawdowns_and_quantiles_as_the_reference_says() {
-        let returns = reference_returns();
+        let returns = reference_returns().0;
+        assert_eq!(
+            of(&returns, Periods::DAILY).longest_under_water,
+            reference()["definition/longest_drawdown_bars"].unwrap()
+        );
         let longest = drawdowns(&returns)
             .split(|&fall| fall == 0.0)
             .map(<[f64]>::len)
@@ -241,18 +371,81 @@ mod tests {
         assert_eq!(quantile(&[3.0, 1.0, 2.0, 4.0], 0.5), 2.5);
     }
 
+    /// numpy 2, scipy 1.17 on `reference_in_excess`: `scipy.stats.skew`, `kurtosis`, and the formulas of empyrical's `sharpe_ratio`,
+    /// `sortino_ratio`, `omega_ratio` with the risk-free rate by day.
+    #[test]
+    fn in_excess_as_numpy_and_scipy_say() {
+        let p = Performance::of(&[reference_in_excess()], Periods::DAILY);
+        for (ours, theirs) in [
+            (p.excess_return, -0.1023809346),
+            (p.volatility, 0.19457231754931165),
+            (p.sharpe, -0.5261844844606581),
+            (p.sortino, -0.7126217504205252),
+            (p.skew, -0.266051973147884),
+            (p.kurtosis, 4.159600577857638),
+            (p.omega, 0.9122085284108823),
+            (p.information_ratio, 1.373374741549536),
+        ] {
+            assert!((ours - theirs).abs() <= 1e-12 * theirs.abs(), "{ours} against {theirs}");
+        }
+    }
+
+    /// An account that holds only cash earns nothing in excess, whatever the rounding of its value.
+    #[test]
+    fn cash_has_no_sharpe_ratio() {
+        let free: Vec<f64> = (0..300).map(|t| 1e-4 + 1e-6 * f64::from(t)).collect();
+        let mut nav = vec![1e6];
+        for (t, rate) in free.iter().enumerate() {
+            nav.push(nav[t] + nav[t] * rate);
+        }
+        let account: Vec<f64> = nav.windows(2).map(|pair| pair[1] / pair[0] - 1.0).collect();
+        let p = Performance::of(&[Returns::new(account, &free, &vec![0.01; 300])], Periods::DAILY);
+        assert!(p.total_return > 0.05);
+        assert_eq!((p.excess_return, p.volatility), (0.0, 0.0));
+        assert!(p.sharpe.is_nan() && p.skew.is_nan() && p.omega.is_nan());
+    }
+
+    /// Returns of two runs are pooled, their drawdowns are not: the second starts at its own peak.
+    #[test]
+    fn runs_are_pooled() {
+        let (a, b) = ([0.1, -0.5].repeat(30), [0.02, -0.01].repeat(30));
+        let p = Performance::of(&[without_interest(&a), without_interest(&b)], Periods::DAILY);
+        let (one, other) = (of(&a, Periods::DAILY), of(&b, Periods::DAILY));
+        assert!((p.max_drawdown - 0.5 * (one.max_drawdown + other.max_drawdown)).abs() < 1e-15);
+        assert!((p.excess_return - 0.5 * (one.excess_return + other.excess_return)).abs() < 1e-12);
+        assert!((p.time_under_water - 0.5 * (one.time_under_water + other.time_under_water)).abs() < 1e-12);
+        // One of 20 returns is too few by itself, three are enough.
+        let few = Performance::of(&[without_interest(&a[..20])], Periods::DAILY);
+        assert!(few.sharpe.is_nan() && few.total_return.is_finite());
+        let many = Performance::of(&vec![without_interest(&a[..20]); 3], Periods::DAILY);
+        assert!(many.sharpe.is_finite());
+    }
+
+    #[test]
+    fn periods_follow_the_spacing_of_snapshots() {
+        let dates = |days: &[i32]| days.iter().map(|&day| Date(day)).collect::<Vec<_>>();
+        // 1970-01-01 is a Thursday; a holiday is on the second Wednesday.
+        let daily = dates(&[0, 1, 4, 5, 7, 8, 11, 12]);
+        assert_eq!(Periods::between(&daily), Periods::DAILY);
+        let weekly: Vec<Date> = (0..60).map(|week| Date(1 + 7 * week)).collect();
+        assert_eq!(Periods::between(&weekly).per_year, 252.0 / 5.0);
+        let two_a_day: Vec<Date> = daily.iter().flat_map(|&day| [day, day]).collect();
+        assert_eq!(Periods::between(&two_a_day).per_year, 504.0);
+        assert_eq!(Periods::between(&[]).per_year, 0.0);
+    }
+
     #[test]
     fn nothing_earned_is_not_a_ratio() {
-        let p = Performance::of(&[0.0; 10], Periods::DAILY);
+        let p = of(&[0.0; 10], Periods::DAILY);
         assert_eq!((p.total_return, p.max_drawdown), (0.0, 0.0));
         assert!(p.sharpe.is_nan() && p.hit_rate.is_nan() && p.calmar.is_nan());
     }
 
     #[test]
     fn ruin_is_a_return_of_minus_one() {
-        let mut returns = vec![0.0; LEAST_DAYS];
+        let mut returns = vec![0.0; LEAST_OBSERVATIONS];
         returns[3..6].copy_from_slice(&[0.1, -1.0, 0.2]);
-        let p = Performance::of(&returns, Periods::DAILY);
+        let p = of(&returns, Periods::DAILY);
         assert_eq!((p.total_return, p.annual_return, p.max_drawdown), (-1.0, -1.0, -1.0));
     }
 
@@ -260,21 +453,17 @@ mod tests {
     #[test]
     fn several_returns_a_day_are_annualised_by_days() {
         let returns = [0.004, -0.002, 0.001, -0.001].repeat(25);
-        let (daily, four) = (
-            Performance::of(&returns, Periods::DAILY),
-            Performance::of(&returns, Periods::between(100, 25)),
-        );
+        let (daily, four) = (of(&returns, Periods::DAILY), of(&returns, Periods { per_year: 1008.0 }));
         assert!((four.volatility / daily.volatility - 2.0).abs() < 1e-12);
         assert!((four.sharpe / daily.sharpe - 2.0).abs() < 1e-12);
         assert!((libm::log1p(four.annual_return) / libm::log1p(daily.annual_return) - 4.0).abs() < 1e-12);
         assert_eq!((four.total_return, four.var_95), (daily.total_return, daily.var_95));
-        // Nineteen days and a half.
-        assert!(sharpe(&returns[..78], Periods { per_day: 4.0 }).is_nan());
+        assert!(sharpe(&returns[..59], Periods { per_year: 1008.0 }).is_nan());
     }
 
     #[test]
-    fn a_few_days_are_not_annualised() {
-        let p = Performance::of(&[0.01, -0.005], Periods::DAILY);
+    fn a_few_returns_are_not_annualised() {
+        let p = of(&[0.01, -0.005], Periods::DAILY);
         assert!((p.total_return - 0.00495).abs() < 1e-12);
         for annual in [
             p.annual_return,
@@ -287,10 +476,6 @@ mod tests {
             assert!(annual.is_nan());
         }
         assert_eq!(p.hit_rate, 0.5);
-        assert!(
-            Performance::of(&[0.01, -0.005].repeat(10), Periods::DAILY)
-                .sharpe
-                .is_finite()
-        );
+        assert!(of(&[0.01, -0.005].repeat(30), Periods::DAILY).sharpe.is_finite());
     }
 }

@@ -15,11 +15,17 @@
 //! constant rule on, for each holding time and threshold. What they earn on test worlds is thus not fitted there. They bound policies of this form; one that
 //! trades finer could beat them.
 
+use crate::ablation::Span;
+use crate::runs::{Run, run_all};
+use cache::Artifact;
 use serde::{Deserialize, Serialize};
-use stages_core::StageError;
+use stages_core::{Context, Memo, StageError};
 use stages_env::options::{Decision, OptionsEnv};
-use stages_env::{BatchEnv, Step};
+use stages_env::{ActionSpace, BatchEnv, OpenOptions, Split, Step};
 
+/// The environments in which candidates are compared, and the seed of their episodes.
+const ENVIRONMENTS: usize = 64;
+const SEED: u64 = 0x7275_6c65;
 /// The actions of the menu before its strategies.
 const HOLD: u32 = 0;
 const CLOSE_ALL: u32 = 1;
@@ -65,13 +71,13 @@ struct Held {
 }
 
 /// A rule at work in a batch of environments.
-pub(crate) struct RuleRun<'a> {
+struct RuleRun<'a> {
     rule: &'a Rule,
     held: Vec<Held>,
 }
 
 impl<'a> RuleRun<'a> {
-    pub fn new(rule: &'a Rule, num_envs: usize) -> Self {
+    fn new(rule: &'a Rule, num_envs: usize) -> Self {
         Self {
             rule,
             held: vec![Held::default(); num_envs],
@@ -79,7 +85,7 @@ impl<'a> RuleRun<'a> {
     }
 
     /// The decisions in the states that `env` is in and `step` shows; an episode begins where `start` is true.
-    pub fn decide(&mut self, env: &OptionsEnv, step: &Step, start: impl Fn(usize) -> bool, out: &mut Vec<Decision>) {
+    fn decide(&mut self, env: &OptionsEnv, step: &Step, start: impl Fn(usize) -> bool, out: &mut Vec<Decision>) {
         let n = env.spec().action_space.mask_len();
         out.clear();
         for (i, held) in self.held.iter_mut().enumerate() {
@@ -95,6 +101,30 @@ impl<'a> RuleRun<'a> {
 }
 
 impl Rule {
+    /// The rule in words.
+    pub fn describe(&self, env: &OptionsEnv) -> String {
+        let names = env.spec().action_space.names();
+        let target = |target: &Option<u32>| match target {
+            None => "nothing".to_owned(),
+            Some(strategy) => names[(FIRST_OPEN + strategy) as usize].clone(),
+        };
+        let targets: Vec<String> = self.targets.iter().map(target).collect();
+        let hold = match self.hold {
+            u32::MAX => "to expiry".to_owned(),
+            steps => format!("for {steps} steps"),
+        };
+        let believed = match &self.classes {
+            Classes::Filter(_, threshold) => format!(", believed from {threshold} on"),
+            _ => String::new(),
+        };
+        format!(
+            "{}: {} held {hold}{believed}; mean reward {:.5} on training worlds",
+            self.name,
+            targets.join(" or "),
+            self.reward
+        )
+    }
+
     /// The class of a state, from that of the state before.
     fn class(&self, hidden: &[f32], before: usize) -> usize {
         match &self.classes {
@@ -129,8 +159,61 @@ impl Rule {
     }
 }
 
+/// The rules of an environment; none where it has no training data or no menu of actions. They are found once for each environment.
+///
+/// # Errors
+/// When the environment cannot be opened, or the stage is cancelled.
+pub(crate) fn rules(context: &Context, artifact: &Artifact) -> Result<Vec<Rule>, StageError> {
+    let trained = stages_env::evaluation_episodes(&context.store, artifact, Split::Train)?;
+    if trained.is_none_or(|ranges| ranges == 0) {
+        return Ok(Vec::new());
+    }
+    let digest = context.input("env")?.digest;
+    let memo = Memo::new(
+        "evaluate/rules v1",
+        &[digest.as_bytes()],
+        "rules of the menu".to_owned(),
+    );
+    let text = |err: serde_json::Error| StageError::new(err.to_string());
+    let blob = context.memo(&memo, || {
+        let options = OpenOptions::train(ENVIRONMENTS, SEED);
+        let mut env = stages_env::options::open(&context.store, artifact, &options)?;
+        let found = match env.spec().action_space {
+            ActionSpace::Discrete { .. } => search(context, &mut env)?,
+            _ => Vec::new(),
+        };
+        serde_json::to_vec(&found).map_err(text)
+    })?;
+    serde_json::from_slice(&context.store.blob(blob.blob)?).map_err(text)
+}
+
+/// Runs a rule over evaluation episodes.
+///
+/// # Errors
+/// When the stage is cancelled.
+pub(crate) fn run_rule(
+    context: &Context,
+    rule: &Rule,
+    (env, spans): (&mut OptionsEnv, &[Span]),
+) -> Result<Vec<Run>, StageError> {
+    let mut run = RuleRun::new(rule, env.num_envs());
+    let mut decisions = Vec::new();
+    run_all(context, (env, spans), |env, step, runs, names| {
+        run.decide(env, step, |i| runs[i].actions.is_empty(), &mut decisions);
+        let actions = env.spec().action_space.names();
+        for (name, decision) in names.iter_mut().zip(&decisions) {
+            if let Decision::Action(action) = decision {
+                actions[*action as usize].clone_into(name);
+            }
+        }
+        env.step_decisions(&decisions, step.buffers());
+        Ok(())
+    })
+}
+
 /// Training episodes on which candidates are compared.
 struct Search<'a> {
+    context: &'a Context,
     env: &'a mut OptionsEnv,
     start: Vec<u8>,
     step: Step,
@@ -141,6 +224,7 @@ struct Search<'a> {
 impl Search<'_> {
     /// The mean reward of a step under a rule.
     fn evaluate(&mut self, rule: &Rule) -> Result<f64, StageError> {
+        self.context.check_cancelled()?;
         self.env.restore(&self.start).map_err(StageError::new)?;
         self.env.reset(self.step.buffers());
         let batch = self.env.num_envs();
@@ -226,7 +310,7 @@ impl Search<'_> {
 ///
 /// # Errors
 /// When an environment fails.
-pub(crate) fn search(env: &mut OptionsEnv) -> Result<Vec<Rule>, StageError> {
+fn search(context: &Context, env: &mut OptionsEnv) -> Result<Vec<Rule>, StageError> {
     let columns = |prefix: &str| -> Vec<usize> {
         let names = env.hidden_names().iter().enumerate();
         names
@@ -241,6 +325,7 @@ pub(crate) fn search(env: &mut OptionsEnv) -> Result<Vec<Rule>, StageError> {
         step: Step::new(env.spec(), env.num_envs()),
         decisions: Vec::new(),
         strategies,
+        context,
         env,
     };
     let constant = search.constant()?;
@@ -262,73 +347,4 @@ pub(crate) fn search(env: &mut OptionsEnv) -> Result<Vec<Rule>, StageError> {
         rules.extend(best);
     }
     Ok(rules)
-}
-
-#[cfg(test)]
-mod scratch {
-    use super::*;
-    use stages_env::OpenOptions;
-    #[test]
-    #[ignore]
-    fn scratch() {
-        let store = cache::Store::open(std::path::Path::new(&std::env::var("S_STORE").unwrap())).unwrap();
-        let digest: cache::ArtifactDigest = std::env::var("S_ENV").unwrap().parse().unwrap();
-        let artifact = store.artifact(digest).unwrap();
-        let mut env = stages_env::options::open(&store, &artifact, &OpenOptions::train(64, 1)).unwrap();
-        let names = env.spec().action_space.names().to_vec();
-        let t = std::time::Instant::now();
-        let rules = search(&mut env).unwrap();
-        println!("{:?}", t.elapsed());
-        let mut test = stages_env::options::open(&store, &artifact, &OpenOptions::test(1, 1)).unwrap();
-        let n = test.evaluation_episodes();
-        test = stages_env::options::open(&store, &artifact, &OpenOptions::test(n, 1)).unwrap();
-        for rule in &rules {
-            let mut step = Step::new(test.spec(), n);
-            test.reset(step.buffers());
-            let mut run = RuleRun::new(rule, n);
-            let mut d = Vec::new();
-            let (mut sum, mut count) = (0.0, 0.0);
-            let mut rets: Vec<f64> = Vec::new();
-            let mut nav: Vec<f64> = vec![1e6; n];
-            let mut util = vec![0.0; n];
-            for t in 0..test.test_steps(0) {
-                run.decide(&test, &step, |_| t == 0, &mut d);
-                test.step_decisions(&d, step.buffers());
-                for i in 0..n {
-                    sum += f64::from(step.reward[i]);
-                    util[i] += f64::from(step.reward[i]);
-                    count += 1.0;
-                    let now = if step.truncated[i] || step.terminated[i] {
-                        test.final_ledger(i).unwrap().nav
-                    } else {
-                        test.ledger(i).nav
-                    };
-                    rets.push(now / nav[i] - 1.0 - 0.00008);
-                    nav[i] = now;
-                }
-                if step.truncated[0] {
-                    break;
-                }
-            }
-            let m = rets.iter().sum::<f64>() / rets.len() as f64;
-            let v = rets.iter().map(|r| (r - m) * (r - m)).sum::<f64>() / rets.len() as f64;
-            let names: Vec<String> = rule
-                .targets
-                .iter()
-                .map(|t| t.map_or("none".into(), |t| names[(t + FIRST_OPEN) as usize].clone()))
-                .collect();
-            println!(
-                "{} {names:?} hold {} {:?} train {:.5} test reward {:.5} mean {:.3}/y vol {:.3} sharpe {:.2} worst world {:.4}",
-                rule.name,
-                rule.hold,
-                rule.classes,
-                rule.reward,
-                sum / count,
-                m * 252.0,
-                v.sqrt() * 252f64.sqrt(),
-                m / v.sqrt() * 252f64.sqrt(),
-                util.iter().copied().fold(f64::INFINITY, f64::min) / 600.0
-            );
-        }
-    }
 }

@@ -370,8 +370,11 @@ fn prominence(name: &str) -> usize {
 }
 
 /// Metrics of which higher is better.
-const HIGHER: [&str; 11] = [
+const HIGHER: [&str; 14] = [
     "sharpe",
+    "excess_return",
+    "utility",
+    "omega",
     "sortino",
     "calmar",
     "total_return",

@@ -18,6 +18,7 @@
 //! opening. The hedge ratio h aims at -h times the options' delta in the hedge; a change within the `band` is not traded.
 
 use super::config::OptionsConfig;
+use super::fills::FillPrice;
 use super::observation::slot_names;
 use super::strategies::Strategies;
 use crate::actions::{ActionSpace, Bounds};
@@ -156,6 +157,13 @@ pub(crate) fn action_space(config: &OptionsConfig, strategies: &Strategies) -> A
 
 /// Checks the settings of actions and limits.
 pub(crate) fn validate(config: &OptionsConfig) -> Result<(), ConfigProblem> {
+    if !config.actions.is_menu() && config.fills.price == FillPrice::NextSnapshot {
+        return Err(ConfigProblem::new(
+            "fills.price",
+            "fills at the next snapshot are of a menu's actions alone",
+        )
+        .hint("remove `actions`, or take another price"));
+    }
     let ascends = config.sizes.windows(2).all(|pair| pair[0] < pair[1]);
     if config.sizes.is_empty() || !ascends || !config.sizes.iter().all(|size| *size > 0.0 && size.is_finite()) {
         return Err(

@@ -1,7 +1,10 @@
 //! The configuration of `env/options`.
 
 use super::action_space::{self, ActionKind, Limits, StrategySet};
+use super::exercise::ExerciseConfig;
+use super::fills::{self, FillPrice, Impact, Liquidity};
 use super::hedge::HedgeConfig;
+use super::portfolio_margin::RiskArray;
 use super::reward::{self, RewardConfig};
 use super::worlds::{HeldOut, Symbols};
 use datasets::DateRange;
@@ -64,6 +67,8 @@ pub struct OptionsConfig {
     pub trade_underlying: bool,
     /// The margin rule.
     pub margin: MarginConfig,
+    /// Early exercise and assignment.
+    pub exercise: ExerciseConfig,
     /// Hedging of the account's delta; none by default.
     #[serde(skip_serializing_if = "HedgeConfig::is_none")]
     pub hedge: HedgeConfig,
@@ -120,6 +125,7 @@ impl Default for OptionsConfig {
             fills: Fills::default(),
             trade_underlying: false,
             margin: MarginConfig::default(),
+            exercise: ExerciseConfig::default(),
             hedge: HedgeConfig::default(),
             ruin: 0.2,
             rate: 0.0,
@@ -279,6 +285,12 @@ pub struct Fills {
     pub commission: f64,
     /// The cost of a trade of the underlying, as a fraction of its price.
     pub underlying_slippage: f64,
+    /// The price of a trade of options.
+    pub price: FillPrice,
+    /// The market impact of a trade of options.
+    pub impact: Impact,
+    /// Limits of the size of a trade.
+    pub liquidity: Liquidity,
 }
 
 impl Default for Fills {
@@ -289,6 +301,9 @@ impl Default for Fills {
             min_half_spread: 0.0,
             commission: 1.0,
             underlying_slippage: 1e-4,
+            price: FillPrice::Cross,
+            impact: Impact::default(),
+            liquidity: Liquidity::default(),
         }
     }
 }
@@ -307,6 +322,8 @@ pub enum QuoteKind {
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct MarginConfig {
+    /// The rule.
+    pub kind: MarginKind,
     /// A naked short option requires this fraction of the underlying, less the amount by which it is out of the money, ...
     pub rate: f64,
     /// ... but at least this fraction of the underlying (calls) or of the strike (puts), plus its mark.
@@ -315,17 +332,31 @@ pub struct MarginConfig {
     pub initial: f64,
     /// The maintenance margin: below this multiple of the requirement, positions are liquidated.
     pub maintenance: f64,
+    /// The scenarios of `kind: portfolio`.
+    pub risk_array: RiskArray,
 }
 
 impl Default for MarginConfig {
     fn default() -> Self {
         Self {
+            kind: MarginKind::Strategy,
             rate: 0.2,
             minimum: 0.1,
             initial: 1.0,
             maintenance: 0.75,
+            risk_array: RiskArray::default(),
         }
     }
+}
+
+/// The margin rule.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum MarginKind {
+    /// By strategy, in the manner of Regulation T: `rate` and `minimum`, against cash and half the underlying held.
+    Strategy,
+    /// By the worst loss of the portfolio in the scenarios of `risk_array`, against the net asset value.
+    Portfolio,
 }
 
 /// Steps in a training episode: `252`, or `[126, 252]`.
@@ -442,6 +473,9 @@ impl OptionsConfig {
         fraction("ruin", self.ruin, 0.99)?;
         fraction("rate.abs()", self.rate.abs(), 1.0)
             .map_err(|_| ConfigProblem::new("rate", "a rate is a decimal: 0.03 for 3 %"))?;
+        self.margin.risk_array.validate()?;
+        fills::validate(self.fills.price, &self.fills.impact, &self.fills.liquidity)?;
+        self.exercise.validate(self.trade_underlying)?;
         self.reward.validate()?;
         if !(self.test_fraction > 0.0 && self.test_fraction <= 1.0) {
             return problem("test_fraction", "it must be above 0 and at most 1");

@@ -145,6 +145,7 @@ pub(super) fn days(chain: &RecordBatch, greeks: &RecordBatch) -> Result<Vec<Day>
     };
     let implied_volatility = optional("implied_volatility")?;
     let (forward, discount) = (optional("forward")?, optional("discount_factor")?);
+    let (volume, open_interest) = (optional("volume")?, optional("open_interest")?);
     let [delta, gamma, vega, theta] = NEEDED_GREEKS.map(|name| table::floats_or_nan(greeks, name));
     let (delta, gamma, vega, theta) = (delta?, gamma?, vega?, theta?);
 
@@ -185,6 +186,8 @@ pub(super) fn days(chain: &RecordBatch, greeks: &RecordBatch) -> Result<Vec<Day>
             theta: theta[i],
             forward: forward[i],
             discount: discount[i],
+            volume: volume[i],
+            open_interest: open_interest[i],
             tradable: tradable.is_none_or(|tradable| tradable.value(i)),
         });
     }

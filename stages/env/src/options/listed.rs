@@ -2,6 +2,7 @@
 
 use super::build::Day;
 use super::config::OptionsConfig;
+use super::exercise::Delivery;
 use datasets::contract::{Contracts, Exercise, Origin, Settlement};
 use serde_json::Value;
 use stages_core::{StageError, contracts};
@@ -84,8 +85,20 @@ impl Listed {
         let delivered = contracts
             .iter()
             .any(|(_, facts)| facts.terms.settlement == Some(Settlement::Physical));
-        if american || delivered {
-            let exercised = if american {
+        let european = contracts
+            .iter()
+            .find(|(_, facts)| facts.terms.exercise == Some(Exercise::European));
+        if let Some((root, _)) = european.filter(|_| config.exercise.early) {
+            return Err(
+                StageError::new(format!("the contracts of {root} are European: none is exercised early"))
+                    .hint("leave `exercise: { early: true }` out"),
+            );
+        }
+        let simulated = config.exercise.early && (config.exercise.delivery == Delivery::Physical || !delivered);
+        if (american || delivered) && !simulated {
+            let exercised = if american && config.exercise.early {
+                "are American"
+            } else if american {
                 "are American, and early exercise and assignment are not simulated"
             } else {
                 "are European"

@@ -7,6 +7,7 @@
 //!
 //! 1. *Fills.* One buys at the ask and sells at the bid of t, each moved by `fills.slippage`, and pays `fills.commission` a
 //!    contract. A contract without a quote is not traded; a strategy trades whole or not at all.
+//!    `fills.price` and `fills.impact` change prices, `fills.liquidity` limits sizes ([`fills`]); with `price: next_snapshot` trades are made at 4's quotes, before lines settle.
 //! 2. *Interest.* Cash earns `exp(r d / 365) - 1` over the d days to t + 1, at the shortest rate known at t; a debt pays it.
 //! 3. *Settlement.* A contract settles in cash at its intrinsic value on the underlying of the first snapshot at or after its
 //!    expiry. (Classes that settle on the morning of that day, like SPX proper, settle at that snapshot too: their
@@ -30,7 +31,9 @@ mod action_space;
 mod adjustment;
 mod build;
 mod config;
+mod exercise;
 mod expression;
+mod fills;
 mod hedge;
 mod inputs;
 mod listed;
@@ -38,6 +41,7 @@ pub mod margin;
 mod normalise;
 mod observation;
 mod order;
+pub mod portfolio_margin;
 mod reason;
 mod reward;
 mod split;
@@ -56,9 +60,11 @@ pub use build::{
     Built, Day, FeatureColumn, InMemory, MarketSource, PartStore, Piece, Quote, Settlements, build, build_worlds,
 };
 pub use config::{
-    EpisodeLength, Fills, Leg, MarginConfig, OptionsConfig, QuoteKind, Right, Sizing, SlateConfig, SlateFeature,
-    Strategy,
+    EpisodeLength, Fills, Leg, MarginConfig, MarginKind, OptionsConfig, QuoteKind, Right, Sizing, SlateConfig,
+    SlateFeature, Strategy,
 };
+pub use exercise::{Delivery, ExerciseConfig};
+pub use fills::{Depth, FillPrice, Impact, ImpactKind, Liquidity};
 pub use hedge::{HedgeConfig, HedgeInstrument, HedgeRule};
 pub use order::{Decision, HedgeOrder, Instrument, Order, Orders};
 pub use reason::Reason;
@@ -66,5 +72,5 @@ pub use reward::{CvarPenalty, QUANTITIES, RewardConfig, RewardKind};
 pub(crate) use stage::FAMILY;
 pub use stage::Options;
 pub(crate) use step::evaluation_episodes;
-pub use step::{Baseline, Ledger, OptionsEnv, Position, open};
+pub use step::{Baseline, Explained, Ledger, OptionsEnv, Position, open};
 pub use worlds::{HeldOut, Symbols, WorldSet};

@@ -16,13 +16,15 @@ pub enum Reason {
     Margin,
     /// There is nothing to close.
     NothingToClose,
+    /// More contracts than `fills.liquidity` allows.
+    Liquidity,
     /// A limit of the portfolio would be exceeded.
     Limit,
 }
 
 impl Reason {
     /// The number of reasons.
-    pub const COUNT: usize = 6;
+    pub const COUNT: usize = 7;
     /// All reasons, in the order of counters by reason.
     pub const ALL: [Self; Self::COUNT] = [
         Self::NoContract,
@@ -30,6 +32,7 @@ impl Reason {
         Self::NoRoom,
         Self::Margin,
         Self::NothingToClose,
+        Self::Liquidity,
         Self::Limit,
     ];
 
@@ -41,6 +44,7 @@ impl Reason {
             Self::NoRoom => "no_room",
             Self::Margin => "margin",
             Self::NothingToClose => "nothing_to_close",
+            Self::Liquidity => "liquidity",
             Self::Limit => "limit",
         }
     }

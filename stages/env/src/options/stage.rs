@@ -4,6 +4,7 @@ use super::build::{
     Chain, Day, MarketSource, PartSnapshots, PartStore, Piece, Settlements, build_worlds, part_snapshots,
 };
 use super::config::{OptionsConfig, QuoteKind};
+use super::fills::needed_columns;
 use super::inputs::{Features, NEEDED_GREEKS, WorldInput, days, is_key, rates, worlds};
 use super::listed::Listed;
 use bytes::Bytes;
@@ -101,6 +102,14 @@ impl StageKind for Options {
         for chain in plan.inputs.get("chain").into_iter().flatten() {
             if config.slate.min_days == 0 && !chain.may_have(SNAPSHOT.name) {
                 return Err(config.slate.least_days());
+            }
+            for column in needed_columns(&config.fills.impact, &config.fills.liquidity) {
+                if !chain.may_have(column) {
+                    return Err(
+                        ConfigProblem::new("fills", format!("the chain has no column `{column}`"))
+                            .hint("impact and limits of size need it; leave them out for data without it"),
+                    );
+                }
             }
             if let Some(column) = needed.iter().find(|column| !chain.may_have(column)) {
                 let problem = ConfigProblem::new("fills.quotes", format!("the chain has no column `{column}`"));

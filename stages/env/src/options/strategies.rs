@@ -2,6 +2,7 @@
 
 use super::action_space::ActionKind;
 use super::config::{self, MAX_ACTIONS, MAX_LEGS, MAX_STRATEGIES, OptionsConfig, Right};
+use super::exercise::EXERCISE;
 use super::strategy_sets::strategies_of;
 use stages_core::ConfigProblem;
 
@@ -41,6 +42,8 @@ pub(crate) struct Strategies {
     pub names: Vec<String>,
     /// The legs of each strategy.
     pub legs: Vec<Vec<Leg>>,
+    /// The action that exercises long lines in the money, after the strategies.
+    pub exercise: Option<usize>,
 }
 
 impl OptionsConfig {
@@ -61,6 +64,7 @@ impl Strategies {
         let mut this = Self {
             names: ["hold", "close_all", "close_oldest"].map(str::to_owned).into(),
             legs: Vec::new(),
+            exercise: None,
         };
         for (i, strategy) in strategies.iter().enumerate() {
             let field = format!("strategies[{i}]");
@@ -114,6 +118,16 @@ impl Strategies {
                 }
                 this.names.push(name.to_owned());
             }
+        }
+        if config.exercise.early {
+            if this.names.iter().any(|name| name == EXERCISE) {
+                return Err(ConfigProblem::new(
+                    "strategies",
+                    format!("`{EXERCISE}` is the name of another action"),
+                ));
+            }
+            this.exercise = Some(this.names.len());
+            this.names.push(EXERCISE.to_owned());
         }
         let most = match config.actions {
             ActionKind::Menu => MAX_ACTIONS - FIRST_OPEN,

@@ -106,6 +106,8 @@ fn generate(days: usize, hours: &[Option<f64>], settlements: Settlements, seed: 
                         theta: value.theta,
                         forward,
                         discount,
+                        volume: (400.0 * libm::exp(-20.0 * libm::log(strike / underlying).abs())).floor(),
+                        open_interest: 1000.0 + (strike + ahead as f64) % 7.0,
                         tradable: true,
                     });
                 }

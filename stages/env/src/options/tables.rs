@@ -6,13 +6,15 @@
 //! | file | holds |
 //! | --- | --- |
 //! | `snapshots.arrow` | a row for each snapshot: date (and instant, where there are several a day), underlying, rate, raw market features `[F]`, contracts on the slate `[K]` (indices of the part's list, -1 for an empty slot), call and put at the money by maturity, raw slate features `[K, G]`, and the features that are not observed `[H]` |
-//! | `paths.arrow` | a row for each contract of the part: its terms (and instant of settlement, likewise), its first snapshot there, its quote history (an entry of 8 values, [`Entry`], is one cache line), and its last volatility and time value for the next part |
+//! | `paths.arrow` | a row for each contract of the part: its terms (and instant of settlement, likewise), its first snapshot there, its quote history (an entry of 8 values, [`Entry`], is one cache line), where the configuration needs them its volume and open interest, and its gains in the scenarios of portfolio margin, and its last volatility and time value for the next part |
 //!
 //! So a day more changes the files of its own part and `env.json`. [`build`](super::build) writes them, [`step`](super::step) reads
 //! them.
 
 use super::adjustment::Adjustment;
 use super::config::OptionsConfig;
+use super::fills::Depths;
+use super::portfolio_margin::RiskRow;
 use super::split::Splits;
 use crate::ipc;
 use crate::spec::EnvSpec;
@@ -37,6 +39,11 @@ pub(crate) const SETTLEMENT: &str = "settlement";
 pub(crate) const CARRY: &str = "carry";
 /// The column of the shares that a unit of a contract delivers.
 pub(crate) const DELIVERABLE: &str = "deliverable";
+
+/// The column of volume and open interest, where trades depend on them.
+pub(crate) const DEPTHS: &str = "depths";
+/// The column of the gains in the scenarios of portfolio margin, where it is the rule.
+pub(crate) const RISKS: &str = "risks";
 
 /// A contract at a snapshot, per unit of the underlying.
 #[derive(Clone, Copy, Debug, PartialEq, Pod, Zeroable)]
@@ -220,6 +227,10 @@ pub(crate) struct ContractRows {
     pub time_value: Vec<f64>,
     /// One for each snapshot from the first on.
     pub entries: Vec<Vec<Entry>>,
+    /// Likewise; empty where trades do not depend on them.
+    pub depths: Vec<Vec<Depths>>,
+    /// Likewise; empty where margin does not depend on them.
+    pub risks: Vec<Vec<RiskRow>>,
 }
 
 impl ContractRows {
@@ -253,8 +264,19 @@ impl ContractRows {
                 ipc::lists(ipc::matrix::<Float64Type>(flat, Entry::WIDTH)?, &lengths)?,
             ),
         ]);
+        if !self.depths.is_empty() {
+            columns.push((DEPTHS, singles(&self.depths, &lengths)?));
+        }
+        if !self.risks.is_empty() {
+            columns.push((RISKS, singles(&self.risks, &lengths)?));
+        }
         ipc::write(columns)
     }
+}
+
+/// Rows of single-precision values, as many for each contract as it has entries.
+fn singles<const N: usize>(rows: &[Vec<[f32; N]>], lengths: &[usize]) -> Result<ArrayRef, StageError> {
+    ipc::lists(ipc::matrix::<Float32Type>(rows.concat().concat(), N)?, lengths)
 }
 
 /// The last volatility and time value of each contract in a `paths.arrow`.

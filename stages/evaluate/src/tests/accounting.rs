@@ -1,7 +1,7 @@
 //! Accounting identities of a backtest: its metrics follow from its trajectory, and the trajectory from the market.
 
 use super::*;
-use crate::performance::{Performance, Periods, mean_and_deviation};
+use crate::performance::{Performance, Periods, Returns, mean_and_deviation};
 use arrow::array::{AsArray, StringArray};
 use arrow::datatypes::Float64Type;
 use stages_env::options::Baseline;
@@ -20,11 +20,19 @@ impl Run<'_> {
         self.rows.iter().map(|&row| values.value(row)).collect()
     }
 
-    fn returns(&self) -> Vec<f64> {
-        self.column("nav")
-            .windows(2)
-            .map(|pair| pair[1] / pair[0] - 1.0)
-            .collect()
+    /// Returns beside those of cash, as the account of the baseline `cash` has them, and of the underlying.
+    fn returns(&self, cash: &Run) -> Returns {
+        let of = |column: Vec<f64>| {
+            column
+                .windows(2)
+                .map(|pair| pair[1] / pair[0] - 1.0)
+                .collect::<Vec<_>>()
+        };
+        Returns::new(
+            of(self.column("nav")),
+            &of(cash.column("nav")),
+            &of(self.column("underlying")),
+        )
     }
 }
 
@@ -55,7 +63,7 @@ fn close(a: f64, b: f64, what: &str) {
 
 #[test]
 fn metrics_follow_from_the_trajectory() {
-    let workplace = options_workplace(160, &OptionsConfig::default());
+    let workplace = options_workplace(320, &OptionsConfig::default());
     let config = BacktestConfig {
         random_paths: 5,
         bootstrap_draws: 50,
@@ -65,6 +73,7 @@ fn metrics_follow_from_the_trajectory() {
     let of = |name: &str| summary[name].as_f64().unwrap();
     let steps = of("steps") as usize;
     let mut total_return = Vec::new();
+    let cash = &runs(&table, "cash")[0];
     for strategy in ["policy", "cash", "underlying", "short_straddle", "random"] {
         let prefix = if strategy == "policy" {
             String::new()
@@ -82,12 +91,8 @@ fn metrics_follow_from_the_trajectory() {
             assert!(nav.iter().zip(&liquidation).all(|(nav, value)| value <= &(nav + 1e-6)));
             assert!(run.column("costs").is_sorted() && run.column("traded_value").is_sorted());
         }
-        for (at, (name, _)) in Performance::of(&runs[0].returns(), Periods::DAILY)
-            .named()
-            .into_iter()
-            .enumerate()
-        {
-            let mut value = mean(&|run| Performance::of(&run.returns(), Periods::DAILY).named()[at].1);
+        let returns: Vec<Returns> = runs.iter().map(|run| run.returns(cash)).collect();
+        for (name, mut value) in Performance::of(&returns, Periods::DAILY).named() {
             let told = summary[format!("{prefix}{name}")].as_f64();
             if told.is_none() {
                 assert!(value.is_nan(), "{strategy} {name}: {value}");
@@ -124,7 +129,7 @@ fn metrics_follow_from_the_trajectory() {
 
 #[test]
 fn several_snapshots_a_day_have_instants_and_are_annualised_by_days() {
-    let market = intraday_market(160, &[10.0, 12.5, 15.75], 5).unwrap();
+    let market = intraday_market(320, &[10.0, 12.5, 15.75], 5).unwrap();
     let mut workplace = Workplace::new();
     workplace.connect_market(&market, &OptionsConfig::default());
     let spec = workplace.env().spec().clone();
@@ -141,7 +146,8 @@ fn several_snapshots_a_day_have_instants_and_are_annualised_by_days() {
     );
     let days = times.chunk_by(|a, b| a.date == b.date).count();
     assert_eq!(times.len(), 3 * days);
-    let expected = Performance::of(&straddle.returns(), Periods { per_day: 3.0 });
+    let cash = &runs(&table, "cash")[0];
+    let expected = Performance::of(&[straddle.returns(cash)], Periods { per_year: 756.0 });
     for (name, value) in expected.named() {
         let told = summary[format!("baseline/short_straddle/{name}")].as_f64().unwrap();
         close(told, value, name);
@@ -151,7 +157,7 @@ fn several_snapshots_a_day_have_instants_and_are_annualised_by_days() {
 /// Cash earns interest and nothing else; the policy sees the same underlying on the same dates.
 #[test]
 fn cash_is_interest_and_dates_are_shared() {
-    let workplace = options_workplace(160, &OptionsConfig::default());
+    let workplace = options_workplace(320, &OptionsConfig::default());
     let (summary, table) = workplace.results(&BacktestConfig::default());
     let cash = &runs(&table, "cash")[0];
     let (nav, interest) = (cash.column("nav"), cash.column("interest"));

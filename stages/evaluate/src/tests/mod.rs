@@ -5,6 +5,7 @@ mod references;
 mod refusals;
 mod threads;
 mod walk_forward;
+mod worlds;
 
 use crate::{Backtest, BacktestConfig};
 use arrow::array::RecordBatch;
@@ -88,8 +89,12 @@ impl Workplace {
             pi: vec![4],
             vf: vec![4],
         };
-        let params = initial(&architecture, true, 1);
-        let policy = Policy::new("test", spec, &architecture, None, params).unwrap();
+        self.connect_params(spec, &architecture, initial(&architecture, true, 1));
+    }
+
+    /// Connects a policy of these parameters.
+    fn connect_params(&mut self, spec: &EnvSpec, architecture: &Architecture, params: Vec<f32>) {
+        let policy = Policy::new("test", spec, architecture, None, params).unwrap();
         let mut builder = ArtifactBuilder::new(&self.context.store, PortType::Policy.name(), json!({}));
         builder.bytes(policy::ENTRY, &policy.save().unwrap()).unwrap();
         let digest = builder.finish().unwrap();

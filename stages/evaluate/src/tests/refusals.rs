@@ -1,6 +1,7 @@
 //! Policies that do not fit the environment, and configurations that say nothing, are refused.
 
 use super::*;
+use crate::config::Block;
 use stages_env::classic::{Classic, ClassicConfig, Id};
 use stages_env::options::SlateConfig;
 use stages_env::{Actions, Bounds};
@@ -120,7 +121,7 @@ fn empty_configurations_are_refused() {
     assert_eq!(config(&|c| c.bootstrap_draws = 0).unwrap_err().field, "bootstrap_draws");
     for block in [0.5, f64::NAN] {
         assert_eq!(
-            config(&|c| c.bootstrap_block = block).unwrap_err().field,
+            config(&|c| c.bootstrap_block = Block::Steps(block)).unwrap_err().field,
             "bootstrap_block"
         );
     }

@@ -4,32 +4,20 @@ use super::WalkForwardConfig;
 use super::fold_runs::{Fold, Run, Strategy};
 use crate::bootstrap;
 use crate::output::Metrics;
-use crate::performance::{Performance, Periods, mean_and_deviation, sharpe};
+use crate::performance::{Performance, Periods, Returns, mean_and_deviation, sharpe};
 use stages_core::StageError;
 
 /// The baseline whose returns are the risk-free ones.
 const RISK_FREE: &str = "cash";
 
-/// The series of a strategy's path over some runs.
-struct Series {
-    account: Vec<f64>,
-    excess: Vec<f64>,
-    underlying: Vec<f64>,
-}
-
-impl Series {
-    fn of(runs: &[Run], risk_free: &[Run]) -> Self {
-        let all = |runs: &[Run], of: fn(&Run) -> Vec<f64>| runs.iter().flat_map(of).collect::<Vec<f64>>();
-        let account = all(runs, Run::returns);
-        let free = all(risk_free, Run::returns);
-        // A run that ended in ruin has fewer steps than cash: from there on there is no return.
-        let excess = account.iter().zip(&free).map(|(r, free)| r - free).collect();
-        Self {
-            account,
-            excess,
-            underlying: all(runs, Run::underlying_returns),
-        }
-    }
+/// The returns of a strategy's path over some runs, beside those of cash.
+fn returns_of(runs: &[Run], risk_free: &[Run]) -> Returns {
+    let all = |runs: &[Run], of: fn(&Run) -> Vec<f64>| runs.iter().flat_map(of).collect::<Vec<f64>>();
+    Returns::new(
+        all(runs, Run::returns),
+        &all(risk_free, Run::returns),
+        &all(runs, Run::underlying_returns),
+    )
 }
 
 /// The policy's measures by their plain name, those of a baseline below `baseline/NAME/`, the policy's excess over one as `versus/NAME/excess_return`, and of
@@ -51,12 +39,13 @@ pub(super) fn measure(
     let cash = &named(RISK_FREE)
         .ok_or_else(|| missing("baseline `cash`, whose returns are the risk-free ones"))?
         .paths[0];
-    let whole = |strategy: &Strategy| -> Vec<Series> {
+    let whole = |strategy: &Strategy| -> Vec<Returns> {
         let paths = strategy.paths.iter();
-        paths.map(|runs| Series::of(runs, cash)).collect()
+        paths.map(|runs| returns_of(runs, cash)).collect()
     };
     let periods = periods(cash);
     let ours = whole(policy);
+    let steps = ours[0].account.len();
     let mut metrics = Metrics::default();
     for strategy in strategies {
         let prefix = prefix(strategy);
@@ -66,7 +55,7 @@ pub(super) fn measure(
         }
         if let [only] = series.as_slice() {
             let interval = |of: &dyn Fn(&[f64]) -> f64| interval(config, &only.excess, of);
-            let annual = |excess: &[f64]| mean_and_deviation(excess).0 * periods.per_year();
+            let annual = |excess: &[f64]| mean_and_deviation(excess).0 * periods.annual(steps);
             let (low, high) = interval(&|excess| sharpe(excess, periods));
             metrics.add(format!("{prefix}sharpe_low"), low);
             metrics.add(format!("{prefix}sharpe_high"), high);
@@ -78,14 +67,13 @@ pub(super) fn measure(
     }
     for baseline in strategies.iter().filter(|strategy| strategy.name != policy.name) {
         let theirs = whole(baseline);
-        let steps = ours[0].account.len();
         // Of several paths, the mean at each step.
         let mean = |t: usize| {
             let at = theirs.iter().filter_map(|series| series.account.get(t));
             at.sum::<f64>() / theirs.len() as f64
         };
         let differences: Vec<f64> = (0..steps).map(|t| ours[0].account[t] - mean(t)).collect();
-        let annual = |values: &[f64]| mean_and_deviation(values).0 * periods.per_year();
+        let annual = |values: &[f64]| mean_and_deviation(values).0 * periods.annual(steps);
         let (low, high) = interval(config, &differences, &annual);
         let name = &baseline.name;
         metrics.add(format!("versus/{name}/excess_return"), annual(&differences));
@@ -93,9 +81,9 @@ pub(super) fn measure(
         metrics.add(format!("versus/{name}/excess_return_high"), high);
     }
     for (at, fold) in folds.iter().enumerate() {
-        let of_fold = |runs: &Vec<Run>| Series::of(&runs[at..=at], &cash[at..=at]);
+        let of_fold = |runs: &Vec<Run>| returns_of(&runs[at..=at], &cash[at..=at]);
         for strategy in strategies {
-            let series: Vec<Series> = strategy.paths.iter().map(of_fold).collect();
+            let series: Vec<Returns> = strategy.paths.iter().map(of_fold).collect();
             let wanted = ["total_return", "sharpe", "max_drawdown"];
             for (name, value) in means(&series, periods) {
                 if wanted.contains(&name) {
@@ -120,22 +108,14 @@ fn prefix(strategy: &Strategy) -> String {
 /// The periods of the returns.
 fn periods(runs: &[Run]) -> Periods {
     let dates: Vec<_> = runs.iter().flat_map(Run::dates).collect();
-    Periods::between(dates.len(), dates.chunk_by(|a, b| a == b).count())
+    Periods::between(&dates)
 }
 
-/// The measures of a strategy, the mean over its paths; the Sharpe ratio is in excess of the risk-free rate.
-fn means(paths: &[Series], periods: Periods) -> Vec<(&'static str, f64)> {
+/// The measures of a strategy, the mean over its paths.
+fn means(paths: &[Returns], periods: Periods) -> Vec<(&'static str, f64)> {
     let measured: Vec<_> = paths
         .iter()
-        .map(|series| {
-            let mut named = Performance::of(&series.account, periods).named();
-            for (name, value) in &mut named {
-                if *name == "sharpe" {
-                    *value = sharpe(&series.excess, periods);
-                }
-            }
-            named
-        })
+        .map(|path| Performance::of(std::slice::from_ref(path), periods).named())
         .collect();
     let names = measured.first().into_iter().flatten().map(|(name, _)| *name);
     names

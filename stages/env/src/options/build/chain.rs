@@ -5,7 +5,8 @@ use super::market_source::{Day, MarketSource};
 use super::part_store::{PartStore, Piece};
 use super::snapshots::{PartSnapshots, Snapshot};
 use crate::options::adjustment::{Adjustment, adjustments};
-use crate::options::config::OptionsConfig;
+use crate::options::config::{MarginKind, OptionsConfig};
+use crate::options::fills::needs_depths;
 use crate::options::hedge::HedgeInstrument;
 use datasets::{Date, SnapshotTime};
 use rayon::prelude::*;
@@ -148,6 +149,9 @@ impl Chain {
             slate.deltas,
             slate.min_days
         ]));
+        let has_depths = needs_depths(&config.fills.impact, &config.fills.liquidity);
+        let risk_array = (config.margin.kind == MarginKind::Portfolio).then_some(&config.margin.risk_array);
+        let extra = cache::canonical_json(&json!([has_depths, risk_array]));
         let parts: Vec<Part<'_>> = self
             .ranges()
             .into_iter()
@@ -158,6 +162,8 @@ impl Chain {
                 listing: &self.listings[i],
                 rate: &self.rate[range],
                 settlements: &source.settlements,
+                has_depths,
+                risk_array,
             })
             .collect();
         let mut ahead = ReadAhead::default();
@@ -165,6 +171,9 @@ impl Chain {
         let mut files = Vec::with_capacity(parts.len());
         for (i, part) in parts.iter().enumerate() {
             let mut key = settings.clone().into_bytes();
+            if has_depths || risk_array.is_some() {
+                key.extend(extra.as_bytes());
+            }
             key.extend(part.key(&state));
             let mut computed = false;
             let file = store.piece(Piece::Histories, self.numbers[i], &key, || {

@@ -11,6 +11,8 @@ use super::settlements::{Settlement, Settlements};
 use super::snapshots::{Class, ContractKey, Curve, PartSnapshots, Snapshot, curves};
 use crate::options::adjustment::{Adjustment, cents};
 use crate::options::config::Fills;
+use crate::options::fills::Depths;
+use crate::options::portfolio_margin::{Priced, RiskArray, RiskRow};
 use crate::options::tables::{ContractRows, Entry, last_values};
 use bytes::Bytes;
 use datasets::SnapshotTime;
@@ -149,6 +151,10 @@ pub(crate) struct Part<'a> {
     /// The rate by snapshot of the part.
     pub rate: &'a [f64],
     pub settlements: &'a Settlements,
+    /// True if volume and open interest are in the tables.
+    pub has_depths: bool,
+    /// The scenarios of portfolio margin, where it is the rule.
+    pub risk_array: Option<&'a RiskArray>,
 }
 
 impl Part<'_> {
@@ -241,6 +247,8 @@ pub(crate) struct QuotedHistories {
     /// `[contract][snapshot of its history]`.
     entries: Vec<Vec<Entry>>,
     volatility: Vec<Vec<f64>>,
+    /// Empty where they are not in the tables.
+    depths: Vec<Vec<Depths>>,
     curves: BTreeMap<Class, Vec<(usize, Curve)>>,
 }
 
@@ -271,6 +279,10 @@ impl QuotedHistories {
         let mut this = Self {
             entries: lengths.iter().map(|&n| vec![Entry::MISSING; n]).collect(),
             volatility: lengths.iter().map(|&n| vec![f64::NAN; n]).collect(),
+            depths: match part.has_depths {
+                true => lengths.iter().map(|&n| vec![[0.0; 2]; n]).collect(),
+                false => Vec::new(),
+            },
             curves: BTreeMap::new(),
         };
         for (t, day) in days.iter().enumerate() {
@@ -308,6 +320,9 @@ impl QuotedHistories {
                         source: if quote.tradable { Entry::QUOTED } else { Entry::MODEL },
                     };
                     *volatility = quote.implied_volatility;
+                    if part.has_depths {
+                        this.depths[i][at] = [quote.volume, quote.open_interest].map(|depth| depth.max(0.0) as f32);
+                    }
                 }
             }
         }
@@ -360,7 +375,8 @@ impl QuotedHistories {
                 before: before.curves.get(&class),
                 curves: self.curves.get(&class).map_or(&[], Vec::as_slice),
             };
-            let modelled = history.complete(&mut self.entries[i], &self.volatility[i], &mut last);
+            let (modelled, risks) = history.complete(&mut self.entries[i], &self.volatility[i], &mut last);
+            rows.risks.extend(risks);
             rows.modelled.push(modelled);
             rows.root.push(key.root.clone());
             rows.expiry.push(key.expiry);
@@ -372,7 +388,7 @@ impl QuotedHistories {
             rows.volatility.push(last.volatility);
             rows.time_value.push(last.time_value);
         }
-        rows.entries = self.entries;
+        (rows.entries, rows.depths) = (self.entries, self.depths);
         rows.encode()
     }
 }
@@ -391,9 +407,15 @@ struct History<'a> {
 
 impl History<'_> {
     /// Completes the entries: model marks and Greeks where there are none, the settlement at its end. Goes forward in time and
-    /// uses past data alone. Returns the number of entries without a quote.
-    fn complete(&self, entries: &mut [Entry], volatility: &[f64], last: &mut LastValues) -> u32 {
+    /// uses past data alone. Returns the number of entries without a quote, and the gains in the scenarios of portfolio margin where it is the rule.
+    fn complete(
+        &self,
+        entries: &mut [Entry],
+        volatility: &[f64],
+        last: &mut LastValues,
+    ) -> (u32, Option<Vec<RiskRow>>) {
         let mut modelled = 0;
+        let mut risks = self.part.risk_array.map(|_| Vec::with_capacity(entries.len()));
         let (strike, deliverable) = (f64::from_bits(self.key.strike), self.key.deliverable());
         let n = entries.len();
         for (i, entry) in entries.iter_mut().enumerate() {
@@ -413,6 +435,9 @@ impl History<'_> {
                     theta: 0.0,
                     source: Entry::SETTLED,
                 };
+                if let Some(risks) = &mut risks {
+                    risks.push(RiskRow::default());
+                }
                 continue;
             }
             if volatility[i] > 0.0 {
@@ -444,8 +469,21 @@ impl History<'_> {
                 }
             }
             last.time_value = (entry.mark - inner).max(0.0);
+            if let (Some(risks), Some(array)) = (&mut risks, self.part.risk_array) {
+                let years = self.settlement.days(snapshot.time()) / 365.0;
+                let curve = self.curve(t);
+                risks.push(array.row(&Priced {
+                    spot: underlying,
+                    forward: underlying * libm::exp(curve.carry * years),
+                    discount: libm::exp(-curve.rate * years),
+                    volatility: if last.volatility > 0.0 { last.volatility } else { 0.0 },
+                    years,
+                    strike,
+                    call: self.key.call,
+                }));
+            }
         }
-        modelled
+        (modelled, risks)
     }
 
     /// The last curve known at snapshot `t` of the part; the rate where there is none.

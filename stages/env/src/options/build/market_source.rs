@@ -38,6 +38,10 @@ pub struct Quote {
     pub forward: f64,
     /// Value now of 1 at expiry.
     pub discount: f64,
+    /// Contracts traded on the day so far.
+    pub volume: f64,
+    /// Contracts open.
+    pub open_interest: f64,
     /// False where it gives a mark, and nothing can be traded at it.
     pub tradable: bool,
 }

@@ -1,5 +1,6 @@
 //! The action mask of a state, and the reason for each masked action.
 
+use super::exercise::has_exercisable;
 use super::lookup::At;
 use super::mark_to_market::Closable;
 use super::market::Market;
@@ -49,6 +50,16 @@ pub(super) fn update(market: &Market, costs: &OpenCosts, now: At<'_>, env: &mut 
             mask &= !(1 << action);
         }
     }
+    if let Some(action) = market.strategies.exercise {
+        let is_allowed = has_exercisable(market, now, env);
+        mask |= u64::from(is_allowed).checked_shl(action as u32).unwrap_or(0);
+        counts += 1
+            << (8 * if is_allowed {
+                ALLOWED
+            } else {
+                Reason::NothingToClose as u32
+            });
+    }
     for (reason, masked) in env.counters.masked.iter_mut().enumerate() {
         *masked += (counts >> (8 * reason)) as u32 & 0xff;
     }
@@ -88,6 +99,7 @@ pub(super) fn reason(market: &Market, costs: &OpenCosts, env: &EnvState, action:
                         reason => reason,
                     }
                 }
+                _ if Some(action) == market.strategies.exercise => Reason::NothingToClose,
                 _ => Reason::NoContract,
             };
         }

@@ -24,13 +24,26 @@ pub enum Baseline {
     /// Sells a straddle at the money at the slate's first maturity, as many as a strategy would; holds it to expiry and then
     /// sells the next. The rule of `hedge` hedges it.
     ShortStraddle,
+    /// The same, hedged to zero delta at every snapshot; only where the environment hedges.
+    HedgedShortStraddle,
     /// Takes an allowed action at random, each as likely.
     Random,
 }
 
 impl Baseline {
     /// All baselines.
-    pub const ALL: [Self; 4] = [Self::Cash, Self::Underlying, Self::ShortStraddle, Self::Random];
+    pub const ALL: [Self; 5] = [
+        Self::Cash,
+        Self::Underlying,
+        Self::ShortStraddle,
+        Self::HedgedShortStraddle,
+        Self::Random,
+    ];
+
+    /// Returns whether it trades by a hedge, which some environments do not have.
+    pub fn hedges(self) -> bool {
+        self == Self::HedgedShortStraddle
+    }
 
     /// The baseline's name in metrics.
     pub fn name(self) -> &'static str {
@@ -38,6 +51,7 @@ impl Baseline {
             Self::Cash => "cash",
             Self::Underlying => "underlying",
             Self::ShortStraddle => "short_straddle",
+            Self::HedgedShortStraddle => "hedged_short_straddle",
             Self::Random => "random",
         }
     }
@@ -87,6 +101,10 @@ impl Baseline {
             Self::ShortStraddle => {
                 let n = -f64::from(account.size);
                 pair(0, n, n, None)
+            }
+            Self::HedgedShortStraddle => {
+                let n = -f64::from(account.size);
+                pair(0, n, n, Some(HedgeOrder::Zero))
             }
             Self::Random => {
                 let mut random = Random::new(&[market.seed, RANDOM, i as u64, account.episode, t as u64]);

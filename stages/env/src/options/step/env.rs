@@ -1,6 +1,7 @@
 //! The batch of environments.
 
 use super::baseline::Baseline;
+use super::explain::Explained;
 use super::ledger::{Ledger, Position};
 use super::lookup::Tables;
 use super::market::Market;
@@ -11,15 +12,18 @@ use crate::actions::Actions;
 use crate::batch::{BatchEnv, StepBuffers};
 use crate::open_options::{OpenOptions, Split};
 use crate::options::action_space::ActionKind;
+use crate::options::config::MarginKind;
+use crate::options::fills::FillRule;
 use crate::options::order::Decision;
 use crate::options::split::SnapshotRange;
 use crate::options::strategies::Strategies;
 use crate::options::tables::{SPEC, Spec};
-use crate::ranges::{StepRows, View, for_ranges};
+use crate::ranges::{Rows, StepRows, View, for_ranges};
 use crate::saved_state::{StateReader, StateWriter};
 use crate::spec::EnvSpec;
 use bytes::Bytes;
 use cache::{Artifact, Store};
+use datasets::Date;
 use stages_core::StageError;
 
 /// With fewer environments per thread than this, scheduling the task costs more than stepping them.
@@ -31,6 +35,8 @@ pub struct OptionsEnv {
     states: States,
     /// The account at the end of the last episode of each.
     finals: Vec<Option<Ledger>>,
+    /// The profit by Greek of the last step of each, where [`OptionsEnv::explain`] asked for it; else empty.
+    explained: Vec<Explained>,
 }
 
 /// Opens the artifact of the stage `env/options`, as itself rather than as a [`BatchEnv`].
@@ -82,21 +88,25 @@ impl<'a> Acts<'a> {
 struct EnvRows<'a> {
     states: StateRows<'a>,
     finals: &'a mut [Option<Ledger>],
+    explained: Rows<'a, Explained>,
     out: StepRows<'a>,
 }
 
 impl View for EnvRows<'_> {
     fn split(self, n: usize) -> (Self, Self) {
         let (states, finals, out) = (self.states.split(n), self.finals.split_at_mut(n), self.out.split(n));
+        let explained = self.explained.split(n);
         (
             Self {
                 states: states.0,
                 finals: finals.0,
+                explained: explained.0,
                 out: out.0,
             },
             Self {
                 states: states.1,
                 finals: finals.1,
+                explained: explained.1,
                 out: out.1,
             },
         )
@@ -134,6 +144,8 @@ impl OptionsEnv {
         let stepper = Stepper::new(Market {
             strategies: Strategies::new(&config)?,
             multiplier: tables.spec.multiplier,
+            fills: FillRule::new(config.fills.price, &config.fills.impact, &config.fills.liquidity),
+            scenarios: (config.margin.kind == MarginKind::Portfolio).then(|| config.margin.risk_array.scenarios()),
             clip,
             ranges,
             split: options.split,
@@ -150,6 +162,7 @@ impl OptionsEnv {
             stepper,
             states,
             finals: vec![None; options.num_envs],
+            explained: Vec::new(),
         })
     }
 
@@ -166,6 +179,10 @@ impl OptionsEnv {
         let range = EnvRows {
             states: self.states.rows(),
             finals: &mut self.finals,
+            explained: Rows {
+                width: usize::from(!self.explained.is_empty()),
+                values: &mut self.explained,
+            },
             out: StepRows::new(out, &market.tables.spec.env),
         };
         for_ranges(range, num_envs, GRAIN, &|first, len, mut range: EnvRows| {
@@ -173,7 +190,7 @@ impl OptionsEnv {
                 let out = &mut range.out;
                 let mut env = range.states.env(i);
                 let act = decide(market, first + i, &env);
-                let outcome = stepper.step(&mut env, act);
+                let outcome = stepper.step(&mut env, act, range.explained.row(i).first_mut());
                 out.reward[i] = outcome.reward;
                 out.terminated[i] = outcome.terminated;
                 out.truncated[i] = outcome.truncated;
@@ -216,6 +233,16 @@ impl OptionsEnv {
     /// The account of environment `i` as its last finished episode left it; `None` before the first end.
     pub fn final_ledger(&self, i: usize) -> Option<Ledger> {
         self.finals[i]
+    }
+
+    /// Keeps the profit by Greek of every step from now on.
+    pub fn explain(&mut self) {
+        self.explained = vec![Explained::default(); self.finals.len()];
+    }
+
+    /// The profit by Greek of the last step of environment `i`; zeros unless [`OptionsEnv::explain`] was called.
+    pub fn explained(&self, i: usize) -> Explained {
+        self.explained.get(i).copied().unwrap_or_default()
     }
 
     /// The number of lines that environment `i` holds.
@@ -267,6 +294,28 @@ impl OptionsEnv {
         (dates.len(), dates.chunk_by(|a, b| a == b).count())
     }
 
+    /// The dates of the snapshots of the evaluation episode of environment `i`.
+    pub fn test_dates(&self, i: usize) -> Vec<Date> {
+        let range = self.evaluated(i);
+        let dates = &self.stepper.market.tables.dates[range.first..=range.last];
+        dates.iter().copied().map(Date).collect()
+    }
+
+    /// The interest on 1 of cash from a snapshot to the next.
+    pub fn risk_free_return(&self, snapshot: usize) -> f64 {
+        self.stepper.market.tables.accrual[snapshot]
+    }
+
+    /// The return of the underlying from a snapshot to the next, with dividends.
+    pub fn underlying_return(&self, snapshot: usize) -> f64 {
+        self.stepper.market.underlying_return(snapshot)
+    }
+
+    /// The part of an observation that is the market's and the slate's at a snapshot, the same for every account.
+    pub fn market_row(&self, snapshot: usize) -> &[f32] {
+        self.stepper.market.tables.row(snapshot)
+    }
+
     fn evaluated(&self, i: usize) -> SnapshotRange {
         let ranges = &self.stepper.market.ranges;
         ranges[i % ranges.len()]
@@ -292,6 +341,11 @@ impl OptionsEnv {
     /// The names of the features that are not observed.
     pub fn hidden_names(&self) -> &[String] {
         &self.stepper.market.tables.spec.hidden
+    }
+
+    /// Returns whether positions can be hedged.
+    pub fn hedges(&self) -> bool {
+        !self.stepper.market.config.hedge.is_none()
     }
 
     /// Cash at the start of an episode.

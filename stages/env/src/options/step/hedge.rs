@@ -39,6 +39,8 @@ pub(super) fn margin(market: &Market, units: f64, futures: f64, underlying: f64)
     let hedge = &market.config.hedge;
     let held = match hedge.instrument {
         HedgeInstrument::None => return 0.0,
+        // The risk array has it.
+        _ if market.scenarios.is_some() => return 0.0,
         HedgeInstrument::Underlying => units,
         HedgeInstrument::Future => futures,
     };

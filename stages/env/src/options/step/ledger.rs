@@ -76,6 +76,9 @@ pub struct Ledger {
     pub masked: [u32; Reason::COUNT],
     /// Liquidations forced by margin.
     pub liquidations: u32,
+    /// Contracts assigned before their expiry.
+    #[serde(default)]
+    pub assigned: u32,
 }
 
 /// A position line, for display and trajectories.
@@ -148,6 +151,7 @@ impl Ledger {
             refused: counters.refused,
             masked: counters.masked,
             liquidations: account.liquidations,
+            assigned: account.assigned,
         }
     }
 }

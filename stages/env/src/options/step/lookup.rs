@@ -6,10 +6,12 @@
 use crate::ipc;
 use crate::open_options::Split;
 use crate::options::adjustment::Adjustment;
+use crate::options::fills::Depths;
 use crate::options::hedge::HedgeInstrument;
 use crate::options::normalise;
+use crate::options::portfolio_margin::{RiskRow, SCENARIOS};
 use crate::options::split::SnapshotRange;
-use crate::options::tables::{CARRY, DELIVERABLE, Entry, SETTLEMENT, SPEC, Spec, World, part_files};
+use crate::options::tables::{CARRY, DELIVERABLE, DEPTHS, Entry, RISKS, SETTLEMENT, SPEC, Spec, World, part_files};
 use crate::spec::Normalisation;
 use arrow::array::{AsArray, RecordBatch};
 use arrow::buffer::ScalarBuffer;
@@ -92,6 +94,9 @@ struct Part {
     first: u32,
     /// For each contract from that one on: its entry at snapshot t is number (this + t).
     bases: Vec<u32>,
+    /// Numbered like the entries; empty where the rules do not depend on them.
+    depths: ScalarBuffer<f32>,
+    risks: ScalarBuffer<f32>,
 }
 
 impl Tables {
@@ -179,6 +184,7 @@ impl Tables {
             bases: &part.bases,
             first: part.first,
             t: t as u32,
+            part,
         }
     }
 
@@ -216,15 +222,6 @@ impl Tables {
         }
     }
 
-    /// Days from snapshot `t` to the next: of instants with their fraction.
-    #[inline]
-    pub(crate) fn days(&self, t: usize) -> f64 {
-        match self.instants.get(t) {
-            None => f64::from(self.dates[t + 1] - self.dates[t]),
-            Some(now) => (self.instants[t + 1] - now) as f64 / DAY,
-        }
-    }
-
     /// The observation of market and slate at snapshot `t`.
     pub(crate) fn row(&self, t: usize) -> &[f32] {
         let width = self.width();
@@ -241,6 +238,7 @@ pub(crate) struct At<'a> {
     bases: &'a [u32],
     first: u32,
     t: u32,
+    part: &'a Part,
 }
 
 impl<'a> At<'a> {
@@ -258,6 +256,18 @@ impl<'a> At<'a> {
     #[inline]
     pub(crate) fn entry_at(self, base: u32) -> &'a Entry {
         &self.entries[base.wrapping_add(self.t) as usize]
+    }
+
+    /// Volume and open interest of a contract, where the rules depend on them.
+    pub(crate) fn depths(self, contract: u32) -> Depths {
+        let rows: &[Depths] = bytemuck::cast_slice(&self.part.depths);
+        rows[self.base(contract).wrapping_add(self.t) as usize]
+    }
+
+    /// The gains of a unit of a contract in the scenarios of portfolio margin, where that is the rule.
+    pub(crate) fn risks(self, contract: u32) -> &'a RiskRow {
+        let rows: &[RiskRow] = bytemuck::cast_slice(&self.part.risks);
+        &rows[self.base(contract).wrapping_add(self.t) as usize]
     }
 }
 
@@ -411,6 +421,14 @@ impl Reader {
             .and_then(|column| column.as_boolean_opt())
             .ok_or_else(mismatch)?;
         let (offsets, entries) = ipc::list_numbers::<Float64Type>(paths, "entries", Entry::WIDTH)?;
+        let single = |name: &str, width: usize| match paths.column_by_name(name) {
+            Some(_) => match ipc::list_numbers::<Float32Type>(paths, name, width)? {
+                (same, numbers) if same == offsets => Ok(numbers),
+                _ => Err(mismatch()),
+            },
+            None => Ok(Vec::new().into()),
+        };
+        let (depths, risks) = (single(DEPTHS, 2)?, single(RISKS, SCENARIOS)?);
         let mut numbers = Vec::with_capacity(paths.num_rows());
         let (mut alive, mut bases) = (Vec::new(), Vec::with_capacity(paths.num_rows()));
         if self.alive.len() > paths.num_rows() {
@@ -471,6 +489,8 @@ impl Reader {
             entries,
             first,
             bases: by_number,
+            depths,
+            risks,
         });
         Ok(numbers)
     }

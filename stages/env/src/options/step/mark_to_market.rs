@@ -7,6 +7,7 @@ use super::state::{EnvState, Terms};
 use super::trade::{Close, close, settle};
 use crate::options::config::MAX_LINES;
 use crate::options::margin::{MarginLeg, charge_above_mark, requirement_and_pairs};
+use crate::options::portfolio_margin::{SCENARIOS, Scan, Scenario};
 use crate::options::tables::Entry;
 use std::cmp::Ordering;
 
@@ -90,7 +91,9 @@ pub(super) fn mark(market: &Market, now: At<'_>, env: &mut EnvState) -> (Closabl
         0 => (market.config.sizing.notional * account.nav / one_contract + 0.5).clamp(1.0, 1e5) as u32,
         n => n.min(100_000),
     };
-    env.account.margin = if !short {
+    env.account.margin = if let Some(scenarios) = &market.scenarios {
+        scan(market, now, env, scenarios)
+    } else if !short {
         0.0
     } else if env.cached.paired && paired.holds {
         paired.requirement(market.multiplier)
@@ -101,6 +104,21 @@ pub(super) fn mark(market: &Market, now: At<'_>, env: &mut EnvState) -> (Closabl
     };
     env.account.margin += hedge::margin(market, env.account.units, env.hedge.futures, underlying);
     (closable, settles)
+}
+
+/// The portfolio margin requirement.
+fn scan(market: &Market, now: At<'_>, env: &EnvState, scenarios: &[Scenario; SCENARIOS]) -> f64 {
+    let mut scan = Scan::new(env.account.units + env.hedge.futures, now.underlying, scenarios);
+    let n = env.account.lines as usize;
+    for (line, terms) in env.lines[..n].iter().zip(env.terms.iter()) {
+        let delivered = now.underlying * market.tables.shares(terms.deliverable);
+        scan.add(
+            now.risks(line.contract),
+            f64::from(line.quantity) * market.multiplier,
+            delivered,
+        );
+    }
+    scan.requirement(&market.config.margin.risk_array)
 }
 
 /// Closes all that has a quote, because margin is not met.

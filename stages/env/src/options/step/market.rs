@@ -3,10 +3,12 @@
 use super::lookup::{Adjusted, At, Tables};
 use super::state::{Account, Cached, EnvState, Line, Terms};
 use crate::open_options::Split;
-use crate::options::config::{MAX_LEGS, OptionsConfig};
+use crate::options::config::{MAX_LEGS, MarginKind, OptionsConfig};
+use crate::options::fills::FillRule;
 use crate::options::hedge::HedgeInstrument;
 use crate::options::margin::{MarginLeg, Pairing};
 use crate::options::order::Instrument;
+use crate::options::portfolio_margin::{SCENARIOS, Scenario};
 use crate::options::reason::Reason;
 use crate::options::split::SnapshotRange;
 use crate::options::strategies::{Leg, Strategies, Traded};
@@ -18,6 +20,9 @@ pub(super) struct Market {
     pub config: OptionsConfig,
     pub strategies: Strategies,
     pub multiplier: f64,
+    pub fills: FillRule,
+    /// The scenarios of portfolio margin, where it is the rule.
+    pub scenarios: Option<[Scenario; SCENARIOS]>,
     pub clip: f32,
     /// The ranges of the split, of all worlds.
     pub ranges: Vec<SnapshotRange>,
@@ -90,6 +95,21 @@ impl Market {
         }
     }
 
+    /// The return of the underlying from snapshot `t` to the next, with dividends; splits are no returns.
+    pub(super) fn underlying_return(&self, t: usize) -> f64 {
+        let prices = &self.tables.underlying;
+        let Some(&next) = prices.get(t + 1) else {
+            return 0.0;
+        };
+        let worth = match self.adjusted(t as u32 + 1) {
+            None => next,
+            Some(Adjusted { adjustment, .. }) => {
+                adjustment.cash + f64::from(adjustment.shares) * adjustment.ratio * next
+            }
+        };
+        worth / prices[t] - 1.0
+    }
+
     /// The tables at the snapshot of an account.
     pub(super) fn now(&self, account: &Account) -> At<'_> {
         self.tables.at(account.t as usize)
@@ -105,7 +125,10 @@ impl Market {
 
     /// The collateral that the margin requirement is compared with.
     pub(super) fn collateral(&self, account: &Account, underlying: f64) -> f64 {
-        account.cash + self.loan_value() * account.units * underlying
+        match self.config.margin.kind {
+            MarginKind::Strategy => account.cash + self.loan_value() * account.units * underlying,
+            MarginKind::Portfolio => account.nav,
+        }
     }
 
     /// The contracts that `sizing` gives for each unit of a strategy, neither rounded nor kept to at least 1.
@@ -159,13 +182,29 @@ impl Market {
         Ok(basket)
     }
 
-    /// The price at which one unit of an instrument trades, and its mark; a price of NaN where it does not trade.
-    pub(super) fn price(&self, now: At<'_>, instrument: Instrument, buy: bool) -> (f64, f64) {
+    /// True if opening depends on more than the bounds of [`OpenCosts`](super::open_costs::OpenCosts) know.
+    pub(super) fn has_no_bounds(&self) -> bool {
+        self.fills.by_size || self.scenarios.is_some()
+    }
+
+    /// Returns whether the liquidity of a contract allows to open so many.
+    pub(super) fn has_liquidity(&self, now: At<'_>, contract: u32, quantity: f64) -> bool {
+        !self.fills.by_size || self.fills.allows(quantity, now.depths(contract))
+    }
+
+    /// The price at which a quantity of an instrument trades, for one unit, and its mark; a price of NaN where it does not trade.
+    pub(super) fn price(&self, now: At<'_>, instrument: Instrument, quantity: f64) -> (f64, f64) {
+        let buy = quantity > 0.0;
         match instrument {
             Instrument::Contract(id) => {
                 let entry = now.entry(id);
                 // By index: a branch on the side of the trade would be mispredicted half of the time.
-                (entry.values()[usize::from(buy)], entry.mark)
+                let quote = entry.values()[usize::from(buy)];
+                if self.fills.is_plain {
+                    return (quote, entry.mark);
+                }
+                let depths = if self.fills.by_size { now.depths(id) } else { [0.0; 2] };
+                (self.fills.price(quote, entry.mark, quantity, depths), entry.mark)
             }
             Instrument::Underlying => {
                 let mark = now.underlying;

@@ -11,6 +11,7 @@ use super::market::{Basket, Market};
 use super::state::{Account, Line};
 use crate::options::margin::{MAX_POSITIONS, MarginLeg, charge_above_mark, requirement};
 use crate::options::order::Instrument;
+use crate::options::portfolio_margin::Scan;
 use crate::options::reason::Reason;
 use crate::options::strategies::FIRST_OPEN;
 
@@ -50,7 +51,7 @@ impl OpenCost {
         let mut sides = [0.0; 2];
         let config = &market.config;
         for &(instrument, quantity) in basket.legs() {
-            let (price, _) = market.price(now, instrument, quantity > 0.0);
+            let (price, _) = market.price(now, instrument, quantity);
             if price.is_nan() {
                 return Self::masked(Reason::NoQuote, lines);
             }
@@ -75,7 +76,10 @@ impl OpenCost {
         }
         let margin = config.margin.initial * ((sides[0].max(sides[1]) + marks) * market.multiplier + hedge);
         Self {
-            takes: takes + margin + ROUNDING * (gross + margin.abs()),
+            takes: match market.has_no_bounds() {
+                true => f64::INFINITY,
+                false => takes + margin + ROUNDING * (gross + margin.abs()),
+            },
             lines,
             reason: ALLOWED,
         }
@@ -229,7 +233,7 @@ pub(super) fn affordable(
     }
     let (mut cash, mut units) = (account.cash, account.units);
     for &(instrument, quantity) in basket.legs() {
-        let (price, _) = market.price(now, instrument, quantity > 0.0);
+        let (price, _) = market.price(now, instrument, quantity);
         if price.is_nan() {
             return Err(Reason::NoQuote);
         }
@@ -239,6 +243,9 @@ pub(super) fn affordable(
                 units += quantity;
             }
             Instrument::Contract(id) => {
+                if !market.has_liquidity(now, id, quantity) {
+                    return Err(Reason::Liquidity);
+                }
                 cash -= quantity * price * market.multiplier + quantity.abs() * market.config.fills.commission;
                 legs[n] = market.margin_leg(now, id, quantity as i32);
                 n += 1;
@@ -247,6 +254,30 @@ pub(super) fn affordable(
     }
     let underlying = now.underlying;
     let rule = &market.config.margin;
+    if let Some(scenarios) = &market.scenarios {
+        let mut scan = Scan::new(units + futures, underlying, scenarios);
+        let opened = basket
+            .legs()
+            .iter()
+            .filter_map(|&(instrument, quantity)| match instrument {
+                Instrument::Contract(id) => Some((id, quantity)),
+                Instrument::Underlying => None,
+            });
+        let held = lines[..account.lines as usize]
+            .iter()
+            .map(|line| (line.contract, f64::from(line.quantity)));
+        for (id, quantity) in held.chain(opened) {
+            let delivered = underlying * market.tables.shares(market.tables.contracts[id as usize].deliverable);
+            scan.add(now.risks(id), quantity * market.multiplier, delivered);
+        }
+        let marks: f64 = legs[..n].iter().map(|leg| f64::from(leg.quantity) * leg.mark).sum();
+        let equity = cash + units * underlying + marks * market.multiplier;
+        let needed = scan.requirement(&rule.risk_array);
+        return match equity < rule.initial * needed {
+            true => Err(Reason::Margin),
+            false => limits::check(market, now, (account, futures), lines, basket, needed),
+        };
+    }
     let needed = requirement(&legs[..n], units, underlying, market.multiplier, rule)
         + hedge::margin(market, units, futures, underlying);
     if cash + market.loan_value() * units * underlying < rule.initial * needed {

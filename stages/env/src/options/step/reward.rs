@@ -124,7 +124,7 @@ impl Reward {
             collateral * scale,
             f64::from(u8::from(account.liquidations > before.liquidations)),
             f64::from(account.lines),
-            tables.days(t - 1),
+            tables.days[t - 1],
             f64::from(account.t - account.first),
         ]
     }

@@ -48,8 +48,8 @@ pub(super) struct Account {
     pub size: u32,
     /// Liquidations forced by margin.
     pub liquidations: u32,
-    /// Keeps the layout free of holes.
-    pub unused: u32,
+    /// Contracts assigned before their expiry.
+    pub assigned: u32,
 }
 
 /// A position line: contracts of one kind that were opened together. Saved states hold these bytes.

@@ -2,6 +2,8 @@
 
 use super::action_mask;
 use super::choices::{self, choose};
+use super::exercise::{assign, exercise};
+use super::explain::{Explained, Exposure};
 use super::hedge;
 use super::ledger::Ledger;
 use super::mark_to_market::{mark, settle_and_mark};
@@ -86,19 +88,33 @@ impl Stepper {
         action_mask::update(market, &self.costs, now, env, closable);
     }
 
-    /// One step: trades, goes to the next snapshot, settles, marks, enforces margin, rewards.
-    pub(super) fn step(&self, env: &mut EnvState, act: Act<'_>) -> Outcome {
+    /// One step: trades, goes to the next snapshot, settles, marks, enforces margin, rewards; writes the profit by Greek where it is asked for.
+    pub(super) fn step(&self, env: &mut EnvState, act: Act<'_>, explained: Option<&mut Explained>) -> Outcome {
         let market = &self.market;
         let before = Before::new(env.account);
-        let order = match act {
-            Act::Decision(decision) => self.decide(env, decision),
-            Act::Choices(choices) => choose(market, &self.costs, env, choices),
-            Act::Weights(weights) => rebalance(market, env, weights),
+        let (decided, oldest) = (env.account.t as usize, env.lines[0].group);
+        let (mut result, order) = match act {
+            Act::Decision(decision) => (self.check(env, decision), self.hedge_order(decision)),
+            Act::Choices(choices) => (Ok(()), choose(market, &self.costs, env, choices)),
+            Act::Weights(weights) => (Ok(()), rebalance(market, env, weights)),
         };
+        if let Act::Decision(decision) = act
+            && result.is_ok()
+            && !market.fills.next_snapshot
+        {
+            result = self.act(env, decision, decided, oldest);
+        }
         let hedges = !market.config.hedge.is_none();
-        if hedges {
+        if hedges && !market.fills.next_snapshot {
             hedge::rebalance(market, market.now(env.account), env, order);
         }
+        if market.config.exercise.early {
+            let dividend = market
+                .adjusted(env.account.t + 1)
+                .map_or(0.0, |next| next.adjustment.cash);
+            assign(market, market.now(env.account), env, dividend);
+        }
+        let exposure = explained.as_ref().map(|_| Exposure::new(market, env));
         let account = &mut *env.account;
         let interest = account.cash * market.tables.accrual[account.t as usize];
         account.cash += interest;
@@ -116,11 +132,25 @@ impl Stepper {
                 terms.base = now.base(line.contract);
             }
         }
+        if let (Some(explained), Some(exposure)) = (explained, exposure) {
+            *explained = exposure.explain(market, env);
+        }
         if hedges {
             hedge::settle(market, env);
         }
         if let Some(adjusted) = market.adjusted(env.account.t) {
             adjust(market, now, env, adjusted);
+        }
+        if market.fills.next_snapshot {
+            if let Act::Decision(decision) = act
+                && result.is_ok()
+            {
+                result = self.act(env, decision, decided, oldest);
+            }
+            hedge::rebalance(market, now, env, order);
+        }
+        if let Err(reason) = result {
+            env.counters.refused[reason as usize] += 1;
         }
         let closable = settle_and_mark(market, now, env);
         let account = &mut *env.account;
@@ -136,38 +166,63 @@ impl Stepper {
         }
     }
 
-    /// Carries out a decision; counts it if it is refused. Returns the hedge that is to follow.
-    fn decide(&self, env: &mut EnvState, decision: Decision) -> HedgeOrder {
-        let result = match decision {
-            Decision::Action(action) => self.act(env, action as usize),
-            Decision::Orders(orders) => self.order(env, &orders),
+    /// Checks that the mask of this very state allows an action.
+    fn check(&self, env: &EnvState, decision: Decision) -> Result<(), Reason> {
+        let Decision::Action(action) = decision else {
+            return Ok(());
         };
-        if let Err(reason) = result {
-            env.counters.refused[reason as usize] += 1;
+        let (market, action) = (&self.market, action as usize);
+        match action < market.strategies.names.len().min(MAX_ACTIONS) && env.account.action_mask >> action & 1 == 1 {
+            true => Ok(()),
+            false => Err(action_mask::reason(market, &self.costs, env, action)),
         }
-        self.hedge_order(decision)
     }
 
-    /// Takes an action, unless the mask of this very state excludes it.
-    fn act(&self, env: &mut EnvState, action: usize) -> Result<(), Reason> {
+    /// Carries out a decision that was made at snapshot `decided`, when the group of the oldest line was `oldest`, at the prices of now.
+    fn act(&self, env: &mut EnvState, decision: Decision, decided: usize, oldest: u32) -> Result<(), Reason> {
         let market = &self.market;
         let now = market.now(env.account);
-        if action >= market.strategies.names.len().min(MAX_ACTIONS) || env.account.action_mask >> action & 1 == 0 {
-            return Err(action_mask::reason(market, &self.costs, env, action));
-        }
+        let action = match &decision {
+            Decision::Action(action) => *action as usize,
+            Decision::Orders(orders) => return self.order(env, orders),
+        };
         match action {
             HOLD => {}
             CLOSE_ALL => close(market, now, env, Close::All),
-            CLOSE_OLDEST => close(market, now, env, Close::Group(env.lines[0].group)),
+            CLOSE_OLDEST => close(market, now, env, Close::Group(oldest)),
+            _ if Some(action) == market.strategies.exercise => exercise(market, now, env),
             // A hedge.
             _ if action >= FIRST_OPEN + market.strategies.legs.len() => {}
             _ => {
                 let size = f64::from(env.account.size);
-                let slate = market.slate(env.account.t as usize);
+                if decided != env.account.t as usize {
+                    return self.open_later(env, &market.basket(decided, action - FIRST_OPEN, size)?);
+                }
+                let slate = market.slate(decided);
                 let legs = &market.strategies.legs[action - FIRST_OPEN];
                 open(market, now, env, legs.iter().map(|&leg| market.leg(leg, slate, size)));
             }
         }
+        Ok(())
+    }
+
+    /// Opens what was decided a snapshot before, if the rules allow it at the prices of now.
+    fn open_later(&self, env: &mut EnvState, decided: &Basket) -> Result<(), Reason> {
+        let market = &self.market;
+        let now = market.now(env.account);
+        let mut basket = Basket::EMPTY;
+        for &(instrument, quantity) in decided.legs() {
+            let (mut instrument, mut quantity) = (instrument, quantity);
+            if let (Instrument::Contract(id), Some(adjusted)) = (instrument, market.adjusted(env.account.t))
+                && let Some(&successor) = adjusted.successors.get(&id)
+            {
+                instrument = Instrument::Contract(successor);
+                quantity *= f64::from(adjusted.adjustment.shares);
+            }
+            basket.push(instrument, quantity);
+        }
+        can_open(market, now, env.account, env.hedge.futures, env.lines, &basket)?;
+        open(market, now, env, basket.legs().iter().copied());
         Ok(())
     }
 
@@ -205,10 +260,15 @@ impl Stepper {
             }
             basket.push(order.instrument, f64::from(order.quantity));
         }
-        let now = market.now(env.account);
-        can_open(market, now, env.account, env.hedge.futures, env.lines, &basket)?;
-        open(market, now, env, basket.legs().iter().copied());
-        Ok(())
+        match market.fills.next_snapshot {
+            true => self.open_later(env, &basket),
+            false => {
+                let now = market.now(env.account);
+                can_open(market, now, env.account, env.hedge.futures, env.lines, &basket)?;
+                open(market, now, env, basket.legs().iter().copied());
+                Ok(())
+            }
+        }
     }
 
     /// Writes the action mask of a state.

@@ -5,13 +5,15 @@ use super::*;
 use crate::options::strategies::{FIRST_OPEN, Leg, Strategies, Traded};
 use crate::options::synthetic::{intraday_market, market};
 use crate::options::{
-    Baseline, CvarPenalty, Fills, HedgeConfig, HedgeInstrument, HedgeOrder, HedgeRule, Ledger, MarginConfig, Position,
-    RewardConfig, RewardKind, Sizing, SlateConfig,
+    Baseline, CvarPenalty, Delivery, Depth, ExerciseConfig, FillPrice, Fills, HedgeConfig, HedgeInstrument, HedgeOrder,
+    HedgeRule, Impact, ImpactKind, Ledger, Liquidity, MarginConfig, MarginKind, Position, RewardConfig, RewardKind,
+    Sizing, SlateConfig,
 };
 
 /// The positions of a step between its trades and its end, found by the rules of the actions alone.
 pub(super) fn held(
     env: &OptionsEnv,
+    config: &OptionsConfig,
     strategies: &Strategies,
     i: usize,
     action: u32,
@@ -55,7 +57,8 @@ pub(super) fn held(
                 .collect();
         }
         a => {
-            let size = (0.5 * ledger.nav / (100.0 * ledger.underlying) + 0.5).floor().max(1.0);
+            let size = config.sizing.notional * ledger.nav / (100.0 * ledger.underlying);
+            let size = (size + 0.5).floor().max(1.0);
             let slate = env.slate(i);
             for &Leg { traded, quantity } in &strategies.legs[a - FIRST_OPEN] {
                 match traded {
@@ -66,6 +69,44 @@ pub(super) fn held(
         }
     }
     (held, units)
+}
+
+/// The positions of a step, and the gains that exercise makes beside their marks.
+struct Book {
+    held: Vec<(u32, f64)>,
+    units: f64,
+    gain: f64,
+}
+
+impl Book {
+    /// Exercises at snapshot `t` what is in the money and `chosen` by quantity, intrinsic value, mark and whether it settles.
+    fn exercise(
+        &mut self,
+        env: &OptionsEnv,
+        config: &OptionsConfig,
+        t: usize,
+        chosen: impl Fn(f64, f64, f64, bool) -> bool,
+    ) {
+        let spot = env.tables().underlying[t];
+        let mut units = self.units;
+        let mut gain = 0.0;
+        self.held.retain(|&(id, q)| {
+            let contract = env.tables().contracts[id as usize];
+            let sign = if contract.call { 1.0 } else { -1.0 };
+            let inner = sign * (spot - contract.strike);
+            let entry = env.tables().at(t).entry(id);
+            if inner <= 0.0 || !chosen(q, inner, entry.mark, entry.is_settled()) {
+                return true;
+            }
+            gain += 100.0 * q * (inner - entry.mark);
+            if config.exercise.delivery == Delivery::Physical {
+                units += 100.0 * q * sign;
+            }
+            false
+        });
+        self.gain += gain;
+        self.units = units.max(0.0);
+    }
 }
 
 /// The units of the underlying and the futures of a step after its hedge, and what the hedge costs, found from the positions after its other trades.
@@ -107,6 +148,9 @@ fn check_identity_of(market: &SyntheticMarket, config: &OptionsConfig, seed: u64
     env.reset(out.buffers());
     let a = env.spec().action_space.num_outputs();
     let mut random = Random::new(&[seed]);
+    let mut assigned = 0;
+    let is_late = config.fills.price == FillPrice::NextSnapshot;
+    let exercise = strategies.exercise.map(|action| action as u32);
     let mut last = env.ledger(0);
     let mut rewards = [0; 3].map(|_| SlowReward::new(config));
     for _ in 0..400 {
@@ -114,11 +158,20 @@ fn check_identity_of(market: &SyntheticMarket, config: &OptionsConfig, seed: u64
         let before: Vec<_> = (0..3)
             .map(|i| {
                 let allowed = out.action_mask[i * a + actions[i] as usize];
-                (env.ledger(i), held(&env, &strategies, i, actions[i], allowed))
+                let taken = match is_late || Some(actions[i]) == exercise {
+                    true => 0,
+                    false => actions[i],
+                };
+                let exercises = allowed && Some(actions[i]) == exercise;
+                (
+                    env.ledger(i),
+                    held(&env, config, &strategies, i, taken, allowed),
+                    exercises,
+                )
             })
             .collect();
         step_discrete(&mut env, &actions, &mut out);
-        for (i, (before, (held, units))) in before.into_iter().enumerate() {
+        for (i, (before, (held, units), exercises)) in before.into_iter().enumerate() {
             let closes = actions[i] == 1;
             let futures = if closes { 0.0 } else { before.futures };
             let name = env
@@ -139,23 +192,37 @@ fn check_identity_of(market: &SyntheticMarket, config: &OptionsConfig, seed: u64
             } else {
                 env.ledger(i)
             };
+            assigned = assigned.max(after.assigned);
             let (t, next) = (before.snapshot, after.snapshot);
             assert_eq!(next, t + 1);
-            let moved: f64 = held
+            let mut book = Book { held, units, gain: 0.0 };
+            if exercises && !is_late {
+                book.exercise(&env, config, t, |q, _, _, _| q > 0.0);
+            }
+            if config.exercise.early {
+                let at = config.exercise.time_value * before.underlying;
+                book.exercise(&env, config, t, |q, inner, mark, _| q < 0.0 && mark - inner <= at);
+            }
+            let moved: f64 = book
+                .held
                 .iter()
                 .map(|&(c, q)| q * 100.0 * (env.tables().at(next).entry(c).mark - env.tables().at(t).entry(c).mark))
                 .sum();
             let days = env.tables().days[t];
             let fair = before.underlying * (0.01 * days / 365.0).exp();
             let settled = futures * (after.underlying - fair);
-            let borrow = config.hedge.borrow * (-units).max(0.0) * before.underlying * days / 365.0;
+            let borrow = config.hedge.borrow * (-book.units).max(0.0) * before.underlying * days / 365.0;
             assert!((after.futures_settled - before.futures_settled - settled).abs() <= 1e-9 * config.capital);
             assert!((after.borrow_cost - before.borrow_cost - borrow).abs() <= 1e-9 * config.capital);
-            if !closes && after.liquidations == before.liquidations {
+            if !config.hedge.is_none() && !closes && after.liquidations == before.liquidations {
                 assert!((after.hedge_cost - before.hedge_cost - hedge_cost).abs() <= 1e-9 * config.capital);
                 assert_eq!((after.units, after.futures), (units, futures));
             }
-            let profit = moved + units * (after.underlying - before.underlying) + settled - borrow;
+            let gain = moved + book.units * (after.underlying - before.underlying) + settled - borrow;
+            if exercises && is_late {
+                book.exercise(&env, config, next, |q, _, _, settled| q > 0.0 && !settled);
+            }
+            let profit = gain + book.gain;
             let costs = after.spread_cost - before.spread_cost + after.commission - before.commission;
             let interest = after.interest - before.interest;
             let change = after.nav - before.nav;
@@ -182,6 +249,7 @@ fn check_identity_of(market: &SyntheticMarket, config: &OptionsConfig, seed: u64
             }
         }
     }
+    last.assigned = assigned;
     last
 }
 
@@ -239,6 +307,70 @@ fn profit_costs_and_interest_make_the_change() {
         ..config
     };
     check_identity(&tight, 3);
+}
+
+/// Configurations of every model of fills, margin and exercise.
+pub(super) fn models() -> Vec<OptionsConfig> {
+    let base = OptionsConfig {
+        episode_length: crate::options::EpisodeLength { least: 20, most: 60 },
+        sizing: Sizing {
+            contracts: 0,
+            notional: 1.0,
+        },
+        ..OptionsConfig::default()
+    };
+    let impact = |kind, of| Impact {
+        kind,
+        coefficient: 0.7,
+        of,
+    };
+    let fills = |price, impact, volume| Fills {
+        price,
+        impact,
+        liquidity: Liquidity {
+            volume,
+            open_interest: Some(0.5),
+        },
+        ..Fills::default()
+    };
+    let american = |delivery| ExerciseConfig {
+        early: true,
+        time_value: 0.01,
+        delivery,
+    };
+    let mut configs = vec![base.clone(); 6];
+    configs[0].fills.price = FillPrice::ShareOfSpread(0.4);
+    configs[1].fills = fills(
+        FillPrice::Cross,
+        impact(ImpactKind::SquareRoot, Depth::Volume),
+        Some(0.9),
+    );
+    configs[2].fills = fills(
+        FillPrice::NextSnapshot,
+        impact(ImpactKind::Linear, Depth::OpenInterest),
+        None,
+    );
+    configs[2].exercise = american(Delivery::Cash);
+    configs[3].margin.kind = MarginKind::Portfolio;
+    configs[3].sizing.notional = 3.0;
+    configs[4].margin.kind = MarginKind::Portfolio;
+    configs[4].exercise = american(Delivery::Physical);
+    configs[4].trade_underlying = true;
+    configs[5].exercise = american(Delivery::Physical);
+    configs[5].trade_underlying = true;
+    configs[5].fills.price = FillPrice::NextSnapshot;
+    configs
+}
+
+#[test]
+fn every_model_is_accounted_for() {
+    let mut assigned = 0;
+    for (seed, config) in models().into_iter().enumerate() {
+        let end = check_identity(&config, 20 + seed as u64);
+        assert!(end.contracts_traded > 0.0, "{seed}");
+        assigned += end.assigned;
+    }
+    assert!(assigned > 0);
 }
 
 /// Under every rule of every instrument, hedged positions add up: options, underlying, futures, borrowing, costs and interest.

@@ -471,7 +471,12 @@ fn limits_mask_what_exceeds_them() {
         let actions = random_actions(&mut random, &out, 2);
         let allowed: Vec<bool> = (0..2).map(|i| out.action_mask[i * a + actions[i] as usize]).collect();
         let before: Vec<_> = (0..2)
-            .map(|i| (env.ledger(i), held(&env, &strategies, i, actions[i], allowed[i])))
+            .map(|i| {
+                (
+                    env.ledger(i),
+                    held(&env, &config, &strategies, i, actions[i], allowed[i]),
+                )
+            })
             .collect();
         step_discrete(&mut env, &actions, &mut out);
         for (i, (before, (held, units))) in before.into_iter().enumerate() {

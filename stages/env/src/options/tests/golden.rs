@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::options::synthetic::market;
-use crate::options::{Options, OptionsConfig, RewardConfig, RewardKind};
+use crate::options::{Options, OptionsConfig, Reason, RewardConfig, RewardKind};
 use crate::testing::context;
 use arrow::array::{ArrayRef, BooleanArray, Date32Array, RecordBatch, StringArray};
 use cache::Store;
@@ -113,7 +113,7 @@ fn golden() {
     let outputs = Options.run(&config, &context).unwrap();
     assert_eq!(
         outputs["env"].to_hex(),
-        "32011cb04ce1899df2762692c2dc8a68590bb1665d1da05e7eca518574f3c787"
+        "3573d7a9339ceee170e3ce556759836f389f920db7b8ed39beaf95f81e61caf6"
     );
     // The stage reads what the market says.
     let artifact = store.artifact(outputs["env"]).unwrap();
@@ -202,11 +202,15 @@ fn played(config: &OptionsConfig) -> u64 {
         }
     }
     let save = env.save();
-    let counters = 2 * 4 * crate::options::Reason::COUNT * n;
-    add(&save[..save.len() - counters]);
-    for words in save[save.len() - counters..].chunks(4 * crate::options::Reason::COUNT) {
-        add(&words[..20]);
+    let moments = if config.keeps_moments() { 16 * n } else { 0 };
+    let (rest, moments) = save.split_at(save.len() - moments);
+    let (rest, counters) = rest.split_at(rest.len() - 8 * Reason::COUNT * n);
+    add(rest);
+    // The counts of the reason that came last are younger than the digests.
+    for counts in counters.chunks(4 * Reason::COUNT) {
+        add(&counts[..24]);
     }
+    add(moments);
     hash
 }
 
@@ -234,13 +238,25 @@ fn steps_are_the_same_to_the_last_bit() {
         ..default.clone()
     };
     other.sizing.notional = 2.0;
-    let digests = [played(&default), played(&tight), played(&other)];
+    // The default reward, and one with moments, beside penalties.
+    let mut sharpe = OptionsConfig::default();
+    sharpe.reward.kind = RewardKind::DifferentialSharpe;
+    sharpe.reward.cvar.weight = 0.1;
+    let digests = [
+        played(&default),
+        played(&tight),
+        played(&other),
+        played(&OptionsConfig::default()),
+        played(&sharpe),
+    ];
     assert_eq!(
         digests,
         [
-            13_265_762_019_607_724_629,
-            10_025_594_056_129_334_368,
-            10_982_849_995_647_155_476
+            12_738_136_472_744_364_501,
+            16_358_693_598_923_802_928,
+            15_251_591_099_098_469_908,
+            4_106_228_061_521_816_928,
+            3_402_485_714_741_210_835
         ]
     );
 }

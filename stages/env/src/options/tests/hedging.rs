@@ -35,6 +35,8 @@ fn four_days() -> SyntheticMarket {
             theta: -12.0,
             forward: underlying,
             discount: 1.0,
+            volume: f64::NAN,
+            open_interest: f64::NAN,
             tradable: true,
         };
         Day {

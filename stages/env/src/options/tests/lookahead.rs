@@ -1,5 +1,6 @@
 //! No look-ahead: later data change nothing that was observed or done before.
 
+use super::accounting::models;
 use super::action_kinds::{drawn, kinds};
 use super::*;
 use crate::options::synthetic::{intraday_market, market};
@@ -24,6 +25,8 @@ fn perturb(market: &SyntheticMarket, n: usize) -> SyntheticMarket {
             quote.theta *= factor;
             quote.forward *= 1.0 + 0.1 * random.uniform();
             quote.discount *= 0.99;
+            quote.volume *= factor;
+            quote.open_interest *= factor;
         }
     }
     // Daily values beside several snapshots a day are known at the end of their day.
@@ -46,7 +49,14 @@ fn perturb(market: &SyntheticMarket, n: usize) -> SyntheticMarket {
 
 #[test]
 fn the_future_changes_nothing() {
-    check(&market(200, 11), 185);
+    check(&market(200, 11), 185, &OptionsConfig::default());
+}
+
+#[test]
+fn the_future_changes_nothing_under_any_model() {
+    for config in models() {
+        check(&market(200, 11), 185, &config);
+    }
 }
 
 /// From the middle of a day on, and from its last snapshot on, whose features of the day are not known on it.
@@ -54,7 +64,7 @@ fn the_future_changes_nothing() {
 fn the_future_changes_nothing_within_a_day() {
     let market = intraday_market(70, &[10.0, 12.5, 15.75], 11).unwrap();
     for n in [3 * 65 + 1, 3 * 65 + 3] {
-        check(&market, n);
+        check(&market, n, &OptionsConfig::default());
     }
 }
 
@@ -62,15 +72,11 @@ fn the_future_changes_nothing_within_a_day() {
 #[test]
 fn the_future_changes_nothing_of_any_action() {
     for config in kinds() {
-        check_config(&market(200, 11), 185, &config);
+        check(&market(200, 11), 185, &config);
     }
 }
 
-fn check(truth: &SyntheticMarket, n: usize) {
-    check_config(truth, n, &OptionsConfig::default());
-}
-
-fn check_config(truth: &SyntheticMarket, n: usize, config: &OptionsConfig) {
+fn check(truth: &SyntheticMarket, n: usize, config: &OptionsConfig) {
     let other = perturb(truth, n);
     let (mut a, mut b) = (env(truth, config, Split::Test, 4), env(&other, config, Split::Test, 4));
     // Fitted on training dates alone.

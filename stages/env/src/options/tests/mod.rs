@@ -6,6 +6,7 @@ mod golden;
 mod hedging;
 mod intraday;
 mod lookahead;
+mod models;
 mod ratios;
 mod restarts;
 mod rewards;

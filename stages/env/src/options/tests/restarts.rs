@@ -1,5 +1,6 @@
 //! Terms and pairings remembered between steps change nothing: a restart finds them anew.
 
+use super::accounting::models;
 use super::*;
 use crate::options::config::MAX_LINES;
 use crate::options::synthetic::market;
@@ -42,6 +43,13 @@ fn steps_again_after_a_restart() {
     for num_envs in [3, 8, 19] {
         let mut env = env(&market(80, 3), &config, Split::Train, num_envs);
         crate::testing::steps_again_after_a_restart(&mut env, 60);
+    }
+}
+
+#[test]
+fn every_model_steps_again_after_a_restart() {
+    for (seed, config) in models().into_iter().enumerate() {
+        play(&config, seed as u64, 5, 60);
     }
 }
 

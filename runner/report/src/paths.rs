@@ -1,0 +1,213 @@
+//! The accounts of a backtest step by step: charts, drawdowns and actions, of the first run of each strategy in the first world.
+
+use super::chart::{Axis, Series, lines, number, strips};
+use super::html::{escape, table};
+use arrow::array::{Array as _, RecordBatch};
+use cache::Store;
+use datasets::Date;
+use runner_history::StageRun;
+use stages_core::table as columns;
+use std::collections::BTreeMap;
+
+/// Drawdowns that the table shows.
+const WORST: usize = 5;
+
+/// The first run of a strategy.
+#[derive(Default)]
+struct Path {
+    days: Vec<f64>,
+    columns: BTreeMap<&'static str, Vec<f64>>,
+    actions: Vec<String>,
+}
+
+/// The charts and tables of a stage's trajectory; empty without one.
+pub(super) fn section(stage: &StageRun, store: &Store) -> String {
+    read(stage, store)
+        .map(|(world, paths)| charts(&world, &paths))
+        .unwrap_or_default()
+}
+
+fn read(stage: &StageRun, store: &Store) -> Option<(String, Vec<(String, Path)>)> {
+    let artifact = store.artifact(*stage.outputs.get("trajectory")?).ok()?;
+    let blob = store.blob(artifact.entry("trajectory.parquet")?.blob).ok()?;
+    split(&columns::from_parquet(blob).ok()?)
+}
+
+fn split(table: &RecordBatch) -> Option<(String, Vec<(String, Path)>)> {
+    let strategies = columns::texts(table, "strategy").ok()?;
+    let path = columns::floats(table, "path").ok()?;
+    // Trajectories of other versions have no column of episodes.
+    let episode = columns::floats_or_nan(table, "episode").unwrap_or_default();
+    let world = columns::texts(table, "world").ok().filter(|worlds| !worlds.is_empty());
+    let times = columns::snapshot_times(table).ok()?;
+    let actions = columns::texts(table, "action").ok()?;
+    let names = ["nav", "delta", "vega", "costs", "margin"];
+    let values = names.map(|name| columns::floats_or_nan(table, name).unwrap_or_default());
+    let mut found: Vec<(String, Path)> = Vec::new();
+    let is_shown = |i: &usize| path.value(*i) == 0.0 && episode.get(*i).is_none_or(|episode| !(*episode > 0.0));
+    for i in (0..table.num_rows()).filter(is_shown) {
+        if found.last().is_none_or(|(name, _)| name != strategies.value(i)) {
+            found.push((strategies.value(i).to_owned(), Path::default()));
+        }
+        let Some((_, one)) = found.last_mut() else {
+            continue;
+        };
+        one.days.push(times[i].days());
+        for (name, values) in names.iter().zip(&values) {
+            let value = values.get(i).copied().unwrap_or(f64::NAN);
+            one.columns.entry(name).or_default().push(value);
+        }
+        one.actions.push(if actions.is_null(i) {
+            String::new()
+        } else {
+            actions.value(i).to_owned()
+        });
+    }
+    let world = world.map(|worlds| worlds.value(0).to_owned()).unwrap_or_default();
+    Some((world, found))
+}
+
+fn charts(world: &str, paths: &[(String, Path)]) -> String {
+    let chart = |title: &str, of: &dyn Fn(&Path) -> Vec<f64>, which: &dyn Fn(usize) -> bool| {
+        let series: Vec<Series> = paths
+            .iter()
+            .enumerate()
+            .filter(|(i, _)| which(*i))
+            .map(|(_, (name, path))| Series::line(name, path.days.iter().copied().zip(of(path)).collect()))
+            .collect();
+        lines(title, &series, Axis::Days, 260.0)
+    };
+    let column = |name: &'static str| move |path: &Path| path.columns.get(name).cloned().unwrap_or_default();
+    let equity = |path: &Path| {
+        let nav = &path.columns["nav"];
+        nav.iter().map(|value| value / nav[0]).collect::<Vec<_>>()
+    };
+    let all = |_: usize| true;
+    let policy = |i: usize| i == 0;
+    let mut out = String::new();
+    if !world.is_empty() {
+        out.push_str(&format!(
+            "<p class=\"dim\">Charts: {}, first run of each strategy.</p>\n",
+            escape(world)
+        ));
+    }
+    out.push_str("<div class=\"charts\">\n");
+    out.push_str(&chart("Equity (start = 1)", &equity, &all));
+    out.push_str(&chart("Drawdown", &|path| fall(&path.columns["nav"]), &all));
+    out.push_str("</div>\n");
+    if let Some((_, path)) = paths.first() {
+        out.push_str(&drawdowns(path));
+    }
+    out.push_str("<h3>Behaviour</h3>\n<div class=\"charts\">\n");
+    out.push_str(&chart(
+        "Delta of the policy's positions, units of the underlying",
+        &column("delta"),
+        &policy,
+    ));
+    out.push_str(&chart(
+        "Vega of the policy's positions, currency per 1.00 of volatility",
+        &column("vega"),
+        &policy,
+    ));
+    out.push_str(&chart("Margin of the policy, currency", &column("margin"), &policy));
+    out.push_str(&chart("Costs paid, currency", &column("costs"), &all));
+    if let Some((_, path)) = paths.first() {
+        let mut names: Vec<String> = path.actions.iter().filter(|name| !name.is_empty()).cloned().collect();
+        names.sort();
+        names.dedup();
+        let at: Vec<_> = path
+            .days
+            .iter()
+            .zip(&path.actions)
+            .filter_map(|(day, action)| Some((*day, names.iter().position(|name| name == action)?)))
+            .collect();
+        out.push_str(&strips("Actions of the policy", &names, &at));
+    }
+    out.push_str("</div>\n");
+    out
+}
+
+/// The value over its running peak, less 1.
+fn fall(nav: &[f64]) -> Vec<f64> {
+    let mut peak = f64::NEG_INFINITY;
+    nav.iter()
+        .map(|value| {
+            peak = peak.max(*value);
+            value / peak - 1.0
+        })
+        .collect()
+}
+
+/// A fall from a peak: depth, and the rows of the peak, the trough and, if there is one, the recovery.
+#[derive(Debug, PartialEq)]
+struct Drawdown {
+    depth: f64,
+    start: usize,
+    trough: usize,
+    recovery: Option<usize>,
+}
+
+/// The deepest falls from a peak, deepest first.
+fn worst(nav: &[f64]) -> Vec<Drawdown> {
+    let mut found: Vec<Drawdown> = Vec::new();
+    let mut open = false;
+    for (i, depth) in fall(nav).into_iter().enumerate() {
+        match found.last_mut().filter(|_| open) {
+            Some(last) if depth == 0.0 => {
+                last.recovery = Some(i);
+                open = false;
+            }
+            Some(last) if depth < last.depth => (last.depth, last.trough) = (depth, i),
+            None if depth < 0.0 => {
+                open = true;
+                found.push(Drawdown {
+                    depth,
+                    start: i - 1,
+                    trough: i,
+                    recovery: None,
+                });
+            }
+            _ => {}
+        }
+    }
+    found.sort_by(|a, b| a.depth.total_cmp(&b.depth));
+    found.truncate(WORST);
+    found
+}
+
+fn drawdowns(path: &Path) -> String {
+    let date = |row: usize| Date(path.days[row].floor() as i32).to_string();
+    let rows: Vec<_> = worst(&path.columns["nav"])
+        .iter()
+        .map(|one| {
+            vec![
+                number(one.depth),
+                date(one.start),
+                date(one.trough),
+                one.recovery.map_or("not recovered".to_owned(), date),
+            ]
+        })
+        .collect();
+    if rows.is_empty() {
+        return String::new();
+    }
+    format!(
+        "<h3>Worst drawdowns of the policy</h3>\n{}",
+        table(&["depth", "peak", "trough", "recovery"], &rows)
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn drawdowns_have_a_peak_a_trough_and_a_recovery() {
+        let nav = [1.0, 1.1, 0.99, 1.045, 1.1, 1.2, 1.08, 1.14, 0.9];
+        let found = worst(&nav);
+        let of = |at: usize| (found[at].start, found[at].trough, found[at].recovery);
+        assert_eq!((of(0), of(1)), ((5, 8, None), (1, 2, Some(4))));
+        assert!((found[0].depth + 0.25).abs() < 1e-12 && (found[1].depth + 0.1).abs() < 1e-12);
+        assert!(worst(&[1.0, 1.0, 2.0]).is_empty());
+    }
+}

@@ -1,0 +1,87 @@
+//! Early exercise and assignment of American options.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use stages_core::ConfigProblem;
+
+/// Early exercise of American options: assignment of shorts by a model, and own exercise by the action `exercise`; docs/options-environment.md has the rules.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+pub struct ExerciseConfig {
+    /// If true, short options in the money can be assigned before expiry, and long ones exercised. The chain's contracts must be American.
+    pub early: bool,
+    /// A short option in the money is assigned when its time value is at most this fraction of the underlying.
+    pub time_value: f64,
+    /// The delivery on exercise, early or at expiry.
+    pub delivery: Delivery,
+}
+
+impl Default for ExerciseConfig {
+    fn default() -> Self {
+        Self {
+            early: false,
+            time_value: 0.0005,
+            delivery: Delivery::Cash,
+        }
+    }
+}
+
+/// The delivery on exercise and assignment.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Delivery {
+    /// The intrinsic value in cash.
+    Cash,
+    /// The underlying against the strike; it must be traded (`trade_underlying`).
+    Physical,
+}
+
+/// The name of the action that exercises.
+pub(crate) const EXERCISE: &str = "exercise";
+
+impl ExerciseConfig {
+    /// Checks the settings.
+    pub(crate) fn validate(&self, trade_underlying: bool) -> Result<(), ConfigProblem> {
+        if !(0.0..1.0).contains(&self.time_value) {
+            return Err(ConfigProblem::new(
+                "exercise.time_value",
+                format!("{} is not at least 0 and below 1", self.time_value),
+            ));
+        }
+        if self.delivery == Delivery::Physical && !trade_underlying {
+            return Err(
+                ConfigProblem::new("exercise.delivery", "what is not traded cannot be delivered")
+                    .hint("set `trade_underlying: true` where it is a stock or a fund, or `delivery: cash`"),
+            );
+        }
+        Ok(())
+    }
+
+    /// Returns whether holders of an option in the money exercise it: its time value is small, or, of a call, less than the dividend of which they would be
+    /// left without. All per unit; `dividend` is what the next snapshot pays.
+    pub(crate) fn is_assigned(&self, call: bool, intrinsic: f64, mark: f64, delivered: f64, dividend: f64) -> bool {
+        let time_value = mark - intrinsic;
+        intrinsic > 0.0
+            && (time_value <= self.time_value * delivered || call && dividend > 0.0 && time_value < dividend)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The worked example of docs/options-environment.md: the underlying at 100, a threshold of 0.05.
+    #[test]
+    fn by_hand() {
+        let rule = ExerciseConfig::default();
+        let assigned = |call: bool, intrinsic: f64, mark: f64, dividend: f64| {
+            rule.is_assigned(call, intrinsic, mark, 100.0, dividend)
+        };
+        assert!(assigned(false, 30.0, 30.02, 0.0));
+        assert!(!assigned(false, 30.0, 30.10, 0.0));
+        // A call of 5 intrinsic and 0.30 time value: before a dividend of 0.50, and not of 0.20.
+        assert!(assigned(true, 5.0, 5.30, 0.50) && !assigned(true, 5.0, 5.30, 0.20) && !assigned(true, 5.0, 5.30, 0.0));
+        // A dividend makes nobody exercise a put, and nothing an option out of the money.
+        assert!(!assigned(false, 5.0, 5.30, 0.50) && !assigned(true, 0.0, 0.0, 0.50));
+    }
+}

@@ -1,0 +1,97 @@
+//! Early exercise, assignment and delivery; [`exercise`](crate::options::exercise) has the settings.
+
+use super::lookup::At;
+use super::market::Market;
+use super::state::{Account, EnvState, Line, Terms};
+use super::trade::trade;
+use crate::options::exercise::Delivery;
+use crate::options::order::Instrument;
+use stages_numerics::black_scholes::intrinsic;
+
+/// The intrinsic value of a unit of a line's contract.
+fn intrinsic_of(market: &Market, now: At<'_>, terms: &Terms) -> f64 {
+    let delivered = now.underlying * market.tables.shares(terms.deliverable);
+    intrinsic(delivered, terms.strike, terms.call)
+}
+
+/// Assigns short lines whose holders exercise at this snapshot, the next one of which pays `dividend` for each unit of the underlying.
+pub(super) fn assign(market: &Market, now: At<'_>, env: &mut EnvState, dividend: f64) {
+    let rule = &market.config.exercise;
+    let mut contracts = 0;
+    remove(market, now, env, |line, terms| {
+        let shares = market.tables.shares(terms.deliverable);
+        let mark = now.entry_at(terms.base).mark;
+        let (inner, delivered) = (intrinsic_of(market, now, terms), now.underlying * shares);
+        let is_assigned = line.quantity < 0 && rule.is_assigned(terms.call, inner, mark, delivered, dividend * shares);
+        contracts += if is_assigned { line.quantity.unsigned_abs() } else { 0 };
+        is_assigned
+    });
+    env.account.assigned += contracts;
+}
+
+/// Returns whether a line can be exercised.
+fn is_exercisable(market: &Market, now: At<'_>, line: &Line, terms: &Terms) -> bool {
+    line.quantity > 0 && !now.entry_at(terms.base).is_settled() && intrinsic_of(market, now, terms) > 0.0
+}
+
+/// Returns whether an account has lines that can be exercised.
+pub(super) fn has_exercisable(market: &Market, now: At<'_>, env: &EnvState) -> bool {
+    let mut lines = env.lines[..env.account.lines as usize].iter().zip(env.terms.iter());
+    lines.any(|(line, terms)| is_exercisable(market, now, line, terms))
+}
+
+/// Exercises all long lines in the money.
+pub(super) fn exercise(market: &Market, now: At<'_>, env: &mut EnvState) {
+    remove(market, now, env, |line, terms| is_exercisable(market, now, line, terms));
+}
+
+/// Removes the lines that are exercised, delivers what they are for, and buys what is then short.
+fn remove(market: &Market, now: At<'_>, env: &mut EnvState, mut is_exercised: impl FnMut(&Line, &Terms) -> bool) {
+    let lines = env.account.lines as usize;
+    let before = env.account.units;
+    let mut kept = 0;
+    for i in 0..lines {
+        let (line, terms) = (env.lines[i], env.terms[i]);
+        if is_exercised(&line, &terms) {
+            deliver(market, now, env.account, &line, &terms);
+        } else {
+            (env.lines[kept], env.terms[kept]) = (line, terms);
+            kept += 1;
+        }
+    }
+    if kept < lines {
+        env.cached.paired = false;
+        env.lines[kept..lines].fill(Line::default());
+        env.account.lines = kept as u32;
+        cover(market, now, env.account, before);
+    }
+}
+
+/// Delivers what a line in the money is for: the underlying against the strike, or its intrinsic value.
+pub(super) fn deliver(market: &Market, now: At<'_>, account: &mut Account, line: &Line, terms: &Terms) {
+    let units = f64::from(line.quantity) * market.multiplier;
+    match market.config.exercise.delivery {
+        Delivery::Cash => account.cash += units * intrinsic_of(market, now, terms),
+        Delivery::Physical => {
+            let received = if terms.call { units } else { -units };
+            let shares = received * market.tables.shares(terms.deliverable);
+            // A fraction of a share is paid in cash.
+            let whole = shares.round();
+            let whole = if (shares - whole).abs() <= 1e-9 * whole.abs() {
+                whole
+            } else {
+                shares.trunc()
+            };
+            account.units += whole;
+            account.cash += (shares - whole) * now.underlying - received * terms.strike;
+        }
+    }
+}
+
+/// Buys what deliveries have left the account short of, beyond the units that it had `before`.
+pub(super) fn cover(market: &Market, now: At<'_>, account: &mut Account, before: f64) {
+    let short = before.min(0.0) - account.units;
+    if short > 0.0 {
+        trade(market, now, account, Instrument::Underlying, short);
+    }
+}

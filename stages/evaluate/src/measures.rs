@@ -1,0 +1,309 @@
+//! The measures of a backtest over market data, by name; docs/evaluation.md defines them.
+
+use crate::config::{BacktestConfig, Block};
+use crate::options_backtest::{Role, Strategy};
+use crate::output::Metrics;
+use crate::panel::{Episode, Estimate, Panel, Sums};
+use crate::performance::{Performance, Periods, Returns, mean_and_deviation};
+use crate::regression::regress;
+use crate::runs::{PROFITS, Run};
+use crate::trials::{deflated_sharpe, probabilistic_sharpe};
+use stages_env::options::Reason;
+
+/// The spreads at which the policy's trades are priced again.
+const SPREADS: [(&str, f64); 3] = [("half_spread", 0.5), ("double_spread", 2.0), ("triple_spread", 3.0)];
+
+/// What is known of the test data.
+pub(crate) struct Known {
+    pub periods: Periods,
+    /// The names of the regimes, in the order of their numbers.
+    pub regimes: Vec<String>,
+}
+
+/// All measures. The policy is the first strategy.
+pub(crate) fn measure(config: &BacktestConfig, strategies: &[Strategy], known: &Known) -> Metrics {
+    let returns: Vec<Vec<Returns>> = strategies
+        .iter()
+        .map(|strategy| strategy.runs.iter().map(|run| run.returns(1.0)).collect())
+        .collect();
+    let holding = holding_period(&strategies[0].runs);
+    let block = match config.bootstrap_block {
+        Block::Auto(_) => holding.clamp(
+            1.0,
+            (strategies[0].runs[0].returns(1.0).excess.len() as f64 / 4.0).max(1.0),
+        ),
+        Block::Steps(steps) => steps,
+    };
+    let panel = Panel::new(
+        &episodes(strategies, &returns),
+        block,
+        config.bootstrap_draws,
+        config.seed,
+    );
+    let observations = returns[0].iter().map(|run| run.excess.len()).sum();
+    let this = Measures {
+        config,
+        known,
+        strategies,
+        returns: &returns,
+        panel: &panel,
+        annual: known.periods.annual(observations),
+    };
+    let mut metrics = Metrics::default();
+    for (at, strategy) in strategies.iter().enumerate() {
+        this.performance(at, &strategy.prefix(), &mut metrics);
+        match strategy.role {
+            Role::Policy => this.worlds(&mut metrics),
+            Role::Baseline => this.versus(at, &mut metrics),
+            Role::Ablation => this.loss(at, &mut metrics),
+            Role::Mode => {}
+        }
+    }
+    this.spreads(&mut metrics);
+    this.profits(&mut metrics);
+    this.by_regime(&mut metrics);
+    let runs = &strategies[0].runs;
+    for (k, reason) in Reason::ALL.iter().enumerate() {
+        let masked = runs.iter().map(|run| f64::from(run.last().masked[k])).sum();
+        metrics.add(format!("masked/{}", reason.name()), masked);
+    }
+    metrics.add(
+        "steps",
+        runs.iter().map(|run| run.ledgers.len() - 1).sum::<usize>() as f64,
+    );
+    metrics.add("worlds", panel.worlds() as f64);
+    metrics.add("holding_period", holding);
+    metrics.add("bootstrap_block", block);
+    metrics
+}
+
+/// The excess returns by episode, strategy and path.
+fn episodes<'a>(strategies: &'a [Strategy], returns: &'a [Vec<Returns>]) -> Vec<Episode<'a>> {
+    let policy = &strategies[0].runs;
+    policy
+        .iter()
+        .map(|of| Episode {
+            world: &of.world,
+            strategies: strategies
+                .iter()
+                .zip(returns)
+                .map(|(strategy, returns)| {
+                    let runs = strategy.runs.iter().zip(returns);
+                    runs.filter(|(run, _)| run.episode == of.episode)
+                        .map(|(_, r)| r.excess.as_slice())
+                        .collect()
+                })
+                .collect(),
+        })
+        .collect()
+}
+
+/// The mean time that a position line is held, in steps, at least 1: by Little's law the lines held over the lines opened.
+fn holding_period(runs: &[Run]) -> f64 {
+    let sum = |of: fn(&Run) -> usize| runs.iter().map(of).sum::<usize>() as f64;
+    (sum(|run| run.held) / sum(|run| run.opened).max(1.0)).max(1.0)
+}
+
+struct Measures<'a> {
+    config: &'a BacktestConfig,
+    known: &'a Known,
+    strategies: &'a [Strategy],
+    returns: &'a [Vec<Returns>],
+    panel: &'a Panel,
+    /// Periods a year; NaN of too few observations.
+    annual: f64,
+}
+
+impl Measures<'_> {
+    fn excess_return(&self, sums: &Sums) -> f64 {
+        self.annual * sums.mean()
+    }
+
+    fn sharpe(&self, sums: &Sums) -> f64 {
+        self.annual.sqrt() * sums.sharpe()
+    }
+
+    fn utility(&self, sums: &Sums) -> f64 {
+        self.annual * sums.utility(self.config.risk_aversion)
+    }
+
+    /// The measures of one strategy, with intervals.
+    fn performance(&self, at: usize, prefix: &str, metrics: &mut Metrics) {
+        let (strategy, returns) = (&self.strategies[at], &self.returns[at]);
+        let measured = Performance::of(returns, self.known.periods);
+        for (name, value) in measured.named() {
+            metrics.add(format!("{prefix}{name}"), value);
+        }
+        if measured.sharpe.is_finite() {
+            interval(
+                metrics,
+                &format!("{prefix}sharpe"),
+                self.panel.estimate(|s| self.sharpe(&s[at])),
+            );
+        }
+        let mean = self.panel.estimate(|s| self.excess_return(&s[at]));
+        interval(metrics, &format!("{prefix}excess_return"), mean);
+        estimate(
+            metrics,
+            &format!("{prefix}utility"),
+            self.panel.estimate(|s| self.utility(&s[at])),
+        );
+        if strategy.role == Role::Ablation {
+            return;
+        }
+        let (alpha, beta) = regress(returns);
+        for (name, of, scale) in [("alpha", alpha, self.annual), ("beta", beta, 1.0)] {
+            let (low, high) = of.interval();
+            let (value, low, high) = (of.value * scale, low * scale, high * scale);
+            estimate(metrics, &format!("{prefix}{name}"), Estimate { value, low, high });
+        }
+        let pooled: Vec<f64> = returns.iter().flat_map(|run| &run.excess).copied().collect();
+        metrics.add(
+            format!("{prefix}probabilistic_sharpe"),
+            probabilistic_sharpe(&pooled, 0.0),
+        );
+        if strategy.role == Role::Policy {
+            metrics.add("deflated_sharpe", deflated_sharpe(&pooled, self.config.trials));
+            metrics.add("trials", self.config.trials as f64);
+        }
+        for (k, (name, _)) in account(&strategy.runs[0], self.annual).into_iter().enumerate() {
+            let values: Vec<f64> = strategy.runs.iter().map(|run| account(run, self.annual)[k].1).collect();
+            metrics.add(format!("{prefix}{name}"), mean_and_deviation(&values).0);
+        }
+    }
+
+    /// The mean over worlds, with the interval over worlds.
+    fn worlds(&self, metrics: &mut Metrics) {
+        let (draws, seed) = (self.config.bootstrap_draws, self.config.seed);
+        let of_worlds = |of: &dyn Fn(&Sums) -> f64| self.panel.mean_of_worlds(draws, seed, |s| of(&s[0]));
+        estimate(
+            metrics,
+            "per_world/excess_return",
+            of_worlds(&|s| self.excess_return(s)),
+        );
+        estimate(metrics, "per_world/sharpe", of_worlds(&|s| self.sharpe(s)));
+    }
+
+    /// The policy less a baseline, paired.
+    fn versus(&self, at: usize, metrics: &mut Metrics) {
+        let name = &self.strategies[at].name;
+        let total = |of: usize| Performance::of(&self.returns[of], self.known.periods).total_return;
+        metrics.add(format!("excess_over/{name}"), total(0) - total(at));
+        let mut add = |what: &str, of: &dyn Fn(&Sums, &Sums) -> f64| {
+            estimate(
+                metrics,
+                &format!("versus/{name}/{what}"),
+                self.panel.estimate(|s| of(&s[0], &s[at])),
+            );
+        };
+        add("excess_return", &|a, b| self.excess_return(a) - self.excess_return(b));
+        add("sharpe", &|a, b| self.sharpe(a) - self.sharpe(b));
+        add("utility", &|a, b| self.utility(a) - self.utility(b));
+        add("matched_excess_return", &|a, b| {
+            self.excess_return(a) - b.leverage_to(a) * self.excess_return(b)
+        });
+        let whole = self.panel.whole();
+        metrics.add(format!("baseline/{name}/leverage"), whole[at].leverage_to(&whole[0]));
+    }
+
+    /// The cost of not seeing something, paired. The policy is blind if other markets' features cost it nothing.
+    fn loss(&self, at: usize, metrics: &mut Metrics) {
+        let name = &self.strategies[at].name;
+        let of = |of: &dyn Fn(&Sums) -> f64| self.panel.estimate(|s| of(&s[0]) - of(&s[at]));
+        let utility = of(&|s| self.utility(s));
+        estimate(
+            metrics,
+            &format!("ablation/{name}/loss_excess_return"),
+            of(&|s| self.excess_return(s)),
+        );
+        estimate(
+            metrics,
+            &format!("ablation/{name}/loss_sharpe"),
+            of(&|s| self.sharpe(s)),
+        );
+        estimate(metrics, &format!("ablation/{name}/loss_utility"), utility);
+        if name == "other_world" {
+            let blind = if utility.low.is_nan() {
+                f64::NAN
+            } else {
+                f64::from(utility.low <= 0.0)
+            };
+            metrics.add("blind", blind);
+        }
+    }
+
+    /// The policy's trades, priced at other spreads.
+    fn spreads(&self, metrics: &mut Metrics) {
+        for (name, spread) in SPREADS {
+            let returns: Vec<Returns> = self.strategies[0].runs.iter().map(|run| run.returns(spread)).collect();
+            let measured = Performance::of(&returns, self.known.periods);
+            for (what, value) in [
+                ("total_return", measured.total_return),
+                ("excess_return", measured.excess_return),
+                ("sharpe", measured.sharpe),
+            ] {
+                metrics.add(format!("{name}/{what}"), value);
+            }
+        }
+    }
+
+    /// The policy's profit by cause, as a fraction of its capital; the mean over runs.
+    fn profits(&self, metrics: &mut Metrics) {
+        let runs = &self.strategies[0].runs;
+        let mut total = [0.0; PROFITS.len()];
+        for run in runs {
+            for by in run.profits() {
+                let scale = 1.0 / (run.first().nav * runs.len() as f64);
+                total.iter_mut().zip(by).for_each(|(total, by)| *total += by * scale);
+            }
+        }
+        for (name, value) in PROFITS.iter().zip(total) {
+            metrics.add(format!("profit/{name}"), value);
+        }
+        metrics.add("profit/total", total.iter().sum());
+    }
+
+    /// The excess returns by the regime at the start of each step, where regimes are known.
+    fn by_regime(&self, metrics: &mut Metrics) {
+        for (number, name) in self.known.regimes.iter().enumerate() {
+            let mut of_regime = Vec::new();
+            let mut steps = 0;
+            for (run, returns) in self.strategies[0].runs.iter().zip(&self.returns[0]) {
+                steps += run.regimes.len();
+                let excess = run.regimes.iter().zip(&returns.excess);
+                of_regime.extend(excess.filter(|(regime, _)| **regime == number).map(|(_, e)| *e));
+            }
+            let (mean, deviation) = mean_and_deviation(&of_regime);
+            let annual = self.known.periods.annual(of_regime.len());
+            metrics.add(format!("regime/{name}/share"), of_regime.len() as f64 / steps as f64);
+            metrics.add(format!("regime/{name}/excess_return"), mean * annual);
+            metrics.add(format!("regime/{name}/volatility"), deviation * annual.sqrt());
+        }
+    }
+}
+
+/// Measures of an account beyond its returns.
+fn account(run: &Run, annual: f64) -> [(&'static str, f64); 3] {
+    let (first, last) = (run.first(), run.last());
+    let mean_nav = run.ledgers.iter().map(|ledger| ledger.nav).sum::<f64>() / run.ledgers.len() as f64;
+    [
+        // Value traded a year, as a multiple of the mean net asset value.
+        (
+            "turnover",
+            last.traded_value / mean_nav * annual / (run.ledgers.len() - 1) as f64,
+        ),
+        // Spreads and commissions, as a fraction of the capital at the start.
+        ("costs", (last.spread_cost + last.commission) / first.nav),
+        ("liquidations", f64::from(last.liquidations)),
+    ]
+}
+
+fn interval(metrics: &mut Metrics, name: &str, of: Estimate) {
+    metrics.add(format!("{name}_low"), of.low);
+    metrics.add(format!("{name}_high"), of.high);
+}
+
+fn estimate(metrics: &mut Metrics, name: &str, of: Estimate) {
+    metrics.add(name, of.value);
+    interval(metrics, name, of);
+}

@@ -1,0 +1,70 @@
+//! The table of the accounts of all strategies, step by step.
+
+use crate::options_backtest::Strategy;
+use crate::runs::{PROFITS, Run};
+use arrow::array::{ArrayRef, Float64Array, RecordBatch, StringArray};
+use stages_core::{StageError, table};
+use stages_env::options::Ledger;
+use std::sync::Arc;
+
+/// The table of strategies: a row for each snapshot of each run. Profits are those of the step that ends at the row's snapshot.
+pub(crate) fn trajectory(strategies: &[Strategy]) -> Result<RecordBatch, StageError> {
+    let runs = || {
+        strategies
+            .iter()
+            .flat_map(|strategy| strategy.runs.iter().map(move |run| (strategy, run)))
+    };
+    let rows = || runs().flat_map(|(strategy, run)| run.ledgers.iter().map(move |ledger| (strategy, run, ledger)));
+    let float = |of: &dyn Fn(&Ledger) -> f64| -> ArrayRef {
+        Arc::new(Float64Array::from_iter_values(rows().map(|(_, _, ledger)| of(ledger))))
+    };
+    let strategy: StringArray = rows().map(|(strategy, _, _)| Some(strategy.name.as_str())).collect();
+    let world: StringArray = rows().map(|(_, run, _)| Some(run.world.as_str())).collect();
+    let episode: Float64Array = rows().map(|(_, run, _)| Some(run.episode as f64)).collect();
+    let path: Float64Array = rows().map(|(_, run, _)| Some(run.path as f64)).collect();
+    let action = |(_, run, ledger): (&Strategy, &Run, &Ledger)| {
+        run.actions.get(ledger.step).filter(|name| !name.is_empty()).cloned()
+    };
+    let action: StringArray = rows()
+        .map(|(strategy, run, ledger)| action((strategy, run, ledger)))
+        .collect();
+    let mut columns: Vec<(String, ArrayRef, bool)> = Vec::new();
+    let mut add = |name: &str, array: ArrayRef| columns.push((name.to_owned(), array, name == "action"));
+    add("strategy", Arc::new(strategy));
+    add("path", Arc::new(path));
+    for (name, array) in table::time_columns(rows().map(|(_, _, ledger)| ledger.time())) {
+        add(name, array);
+    }
+    add("world", Arc::new(world));
+    add("episode", Arc::new(episode));
+    add("action", Arc::new(action));
+    let of_ledger: [(&str, &dyn Fn(&Ledger) -> f64); 16] = [
+        ("underlying", &|l| l.underlying),
+        ("nav", &|l| l.nav),
+        ("liquidation_value", &|l| l.liquidation_value),
+        ("cash", &|l| l.cash),
+        ("units", &|l| l.units),
+        ("delta", &|l| l.delta),
+        ("gamma", &|l| l.gamma),
+        ("vega", &|l| l.vega),
+        ("theta", &|l| l.theta),
+        ("margin", &|l| l.margin),
+        ("lines", &|l| l.lines as f64),
+        ("model_marks", &|l| l.model_marks as f64),
+        ("costs", &|l| l.spread_cost + l.commission),
+        ("spread_cost", &|l| l.spread_cost),
+        ("interest", &|l| l.interest),
+        ("traded_value", &|l| l.traded_value),
+    ];
+    for (name, of) in of_ledger {
+        add(name, float(of));
+    }
+    let profits: Vec<[f64; 7]> = runs()
+        .flat_map(|(_, run)| std::iter::once([0.0; 7]).chain(run.profits()).collect::<Vec<_>>())
+        .collect();
+    for (k, name) in PROFITS.iter().enumerate() {
+        let values = Float64Array::from_iter_values(profits.iter().map(|by| by[k]));
+        add(&format!("profit_{name}"), Arc::new(values));
+    }
+    Ok(RecordBatch::try_from_iter_with_nullable(columns)?)
+}
