@@ -41,7 +41,8 @@ fn add(config: &OptionsConfig, strategies: &mut Vec<Strategy>, name: String, leg
 /// Eight common strategies at a maturity, by default the first, as far as the slate has their legs.
 fn common(config: &OptionsConfig, maturity: Option<u32>) -> Vec<Strategy> {
     use Right::{Call, Put, Underlying};
-    let strategies_by_delta: [(&str, &[(Right, f64, i32)]); 8] = [
+    type Legs = &'static [(Right, f64, i32)];
+    let strategies_by_delta: [(&str, Legs); 8] = [
         ("long_straddle", &[(Call, 0.5, 1), (Put, 0.5, 1)]),
         ("short_straddle", &[(Call, 0.5, -1), (Put, 0.5, -1)]),
         ("long_strangle", &[(Call, 0.2, 1), (Put, 0.2, 1)]),

@@ -46,10 +46,12 @@ pub(super) fn rebalance(market: &Market, env: &mut EnvState, weights: &[f32]) ->
     }
     for slot in 0..slots {
         let (held, target) = wanted(env, slot);
-        if target != 0 && held.signum() != -target.signum() && target.abs() > held.abs() {
-            if let Err(reason) = increase(market, now, env, slot, target - held) {
-                env.counters.refused[reason as usize] += 1;
-            }
+        if target != 0
+            && held.signum() != -target.signum()
+            && target.abs() > held.abs()
+            && let Err(reason) = increase(market, now, env, slot, target - held)
+        {
+            env.counters.refused[reason as usize] += 1;
         }
     }
     if !market.config.hedge.is_by_action() {
