@@ -81,6 +81,28 @@ impl ActionSpace {
         }
     }
 
+    /// The action of environment `i` of a batch, as text: a choice by its name, components by name and value (of weights, those that are not near 0).
+    pub fn describe(&self, actions: Actions<'_>, i: usize) -> String {
+        let (names, k) = (self.names(), self.num_components());
+        let components = |text: &dyn Fn(usize) -> Option<String>| -> String {
+            let all: Vec<String> = (0..k).filter_map(text).collect();
+            all.join(" ")
+        };
+        match actions {
+            Actions::Discrete(values) => match names.get(values[i] as usize) {
+                Some(name) => name.clone(),
+                None => values[i].to_string(),
+            },
+            Actions::MultiDiscrete(values) => {
+                components(&|component| Some(format!("{}={}", names[component], values[i * k + component])))
+            }
+            Actions::Continuous(values) => components(&|component| {
+                let value = values[i * k + component];
+                (value.abs() >= 0.005).then(|| format!("{}={value:.2}", names[component]))
+            }),
+        }
+    }
+
     /// The kind of space in a word, for messages.
     pub fn kind(&self) -> &'static str {
         match self {
@@ -218,6 +240,18 @@ mod tests {
         assert_eq!(
             ActionBuffer::new(&grid(), 3).as_actions(),
             Actions::MultiDiscrete(&[0; 6])
+        );
+    }
+
+    #[test]
+    fn described() {
+        assert_eq!(
+            ActionSpace::discrete(["left", "right"]).describe(Actions::Discrete(&[0, 1]), 1),
+            "right"
+        );
+        assert_eq!(
+            grid().describe(Actions::MultiDiscrete(&[0, 0, 2, 1]), 1),
+            "size=2 side=1"
         );
     }
 

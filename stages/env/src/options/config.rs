@@ -1,5 +1,6 @@
 //! The configuration of `env/options`.
 
+use super::action_space::{self, ActionKind, Limits, StrategySet};
 use super::exercise::ExerciseConfig;
 use super::fills::{self, FillPrice, Impact, Liquidity};
 use super::hedge::HedgeConfig;
@@ -15,8 +16,10 @@ use stages_core::ConfigProblem;
 pub(crate) const MAX_LINES: usize = 32;
 /// The maximum number of legs of a strategy.
 pub(crate) const MAX_LEGS: usize = 8;
-/// The maximum number of actions, special ones included: an action mask is stored as the bits of one word.
+/// The maximum number of actions of a menu, special ones included: an action mask is stored as the bits of one word.
 pub(crate) const MAX_ACTIONS: usize = 64;
+/// The maximum number of strategies where actions are no menu.
+pub(crate) const MAX_STRATEGIES: usize = 200;
 
 /// Configuration of `env/options`. Money is in the chain's currency.
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
@@ -37,6 +40,21 @@ pub struct OptionsConfig {
     /// over 0.2), an iron condor (0.2, wings 0.1), and a covered call (0.3) where the underlying trades; all at the first
     /// maturity, each leg at the nearest delta of the slate.
     pub strategies: Vec<Strategy>,
+    /// The set that the strategies come from.
+    #[serde(skip_serializing_if = "StrategySet::is_listed")]
+    pub strategy_set: StrategySet,
+    /// The kind of actions.
+    #[serde(skip_serializing_if = "ActionKind::is_menu")]
+    pub actions: ActionKind,
+    /// The sizes to choose from with `actions: multi_discrete`, as multiples of `sizing`, ascending.
+    #[serde(skip_serializing_if = "action_space::are_default_sizes")]
+    pub sizes: Vec<f64>,
+    /// With `actions: continuous`: a weight below this counts as 0, and a smaller change is not traded; as a fraction of `sizing`.
+    #[serde(skip_serializing_if = "action_space::is_default_no_trade")]
+    pub no_trade: f64,
+    /// Limits of the portfolio, which mask actions; none by default.
+    #[serde(skip_serializing_if = "Limits::is_none")]
+    pub limits: Limits,
     /// The number of option position lines of an account, M. Each leg that is opened occupies one line.
     pub lines: usize,
     /// Cash at the start of an episode.
@@ -96,6 +114,11 @@ impl Default for OptionsConfig {
             multiplier: 0.0,
             slate: SlateConfig::default(),
             strategies: Vec::new(),
+            strategy_set: StrategySet::Listed,
+            actions: ActionKind::Menu,
+            sizes: action_space::default_sizes(),
+            no_trade: action_space::NO_TRADE,
+            limits: Limits::default(),
             lines: 8,
             capital: 1e6,
             sizing: Sizing::default(),
@@ -446,6 +469,7 @@ impl OptionsConfig {
         positive("margin.initial", self.margin.initial)?;
         fraction("margin.maintenance", self.margin.maintenance, self.margin.initial)?;
         self.hedge.validate()?;
+        action_space::validate(self)?;
         fraction("ruin", self.ruin, 0.99)?;
         fraction("rate.abs()", self.rate.abs(), 1.0)
             .map_err(|_| ConfigProblem::new("rate", "a rate is a decimal: 0.03 for 3 %"))?;

@@ -27,6 +27,7 @@
 //!
 //! The observations, action masks and fills at t depend on data stamped at or before t alone.
 
+mod action_space;
 mod adjustment;
 mod build;
 mod config;
@@ -47,12 +48,14 @@ mod split;
 mod stage;
 mod step;
 mod strategies;
+mod strategy_sets;
 pub mod synthetic;
 mod tables;
 #[cfg(test)]
 mod tests;
 mod worlds;
 
+pub use action_space::{ActionKind, Limits, StrategySet};
 pub use build::{
     Built, Day, FeatureColumn, InMemory, MarketSource, PartStore, Piece, Quote, Settlements, build, build_worlds,
 };

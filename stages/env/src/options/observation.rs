@@ -67,7 +67,7 @@ pub(crate) fn names(features: &[String], config: &OptionsConfig) -> Vec<String> 
 }
 
 /// The name of every slot: `30d_call_0.25`.
-fn slot_names(slate: &SlateConfig) -> Vec<String> {
+pub(crate) fn slot_names(slate: &SlateConfig) -> Vec<String> {
     let mut names = Vec::new();
     for days in &slate.maturities {
         for delta in &slate.deltas {

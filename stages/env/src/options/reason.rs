@@ -18,11 +18,13 @@ pub enum Reason {
     NothingToClose,
     /// More contracts than `fills.liquidity` allows.
     Liquidity,
+    /// A limit of the portfolio would be exceeded.
+    Limit,
 }
 
 impl Reason {
     /// The number of reasons.
-    pub const COUNT: usize = 6;
+    pub const COUNT: usize = 7;
     /// All reasons, in the order of counters by reason.
     pub const ALL: [Self; Self::COUNT] = [
         Self::NoContract,
@@ -31,6 +33,7 @@ impl Reason {
         Self::Margin,
         Self::NothingToClose,
         Self::Liquidity,
+        Self::Limit,
     ];
 
     /// The reason's name in metrics.
@@ -42,6 +45,7 @@ impl Reason {
             Self::Margin => "margin",
             Self::NothingToClose => "nothing_to_close",
             Self::Liquidity => "liquidity",
+            Self::Limit => "limit",
         }
     }
 }

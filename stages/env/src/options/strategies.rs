@@ -1,7 +1,9 @@
 //! The actions of the environment, and the legs of the strategies they open, by slot.
 
-use super::config::{self, MAX_ACTIONS, MAX_LEGS, OptionsConfig, Right, Strategy};
+use super::action_space::ActionKind;
+use super::config::{self, MAX_ACTIONS, MAX_LEGS, MAX_STRATEGIES, OptionsConfig, Right};
 use super::exercise::EXERCISE;
+use super::strategy_sets::strategies_of;
 use stages_core::ConfigProblem;
 
 /// The action that does nothing; always allowed.
@@ -58,12 +60,7 @@ impl OptionsConfig {
 impl Strategies {
     /// The strategies of a configuration, checked.
     pub(crate) fn new(config: &OptionsConfig) -> Result<Self, ConfigProblem> {
-        let default = default_strategies(config);
-        let strategies = if config.strategies.is_empty() {
-            &default
-        } else {
-            &config.strategies
-        };
+        let strategies = strategies_of(config);
         let mut this = Self {
             names: ["hold", "close_all", "close_oldest"].map(str::to_owned).into(),
             legs: Vec::new(),
@@ -132,21 +129,26 @@ impl Strategies {
             this.exercise = Some(this.names.len());
             this.names.push(EXERCISE.to_owned());
         }
-        if this.names.len() > MAX_ACTIONS {
+        let most = match config.actions {
+            ActionKind::Menu => MAX_ACTIONS - FIRST_OPEN,
+            _ => MAX_STRATEGIES,
+        };
+        if this.names.len() - FIRST_OPEN > most {
             return Err(ConfigProblem::new(
                 "strategies",
                 format!(
-                    "an environment has at most {} strategies",
-                    MAX_ACTIONS - FIRST_OPEN - usize::from(config.exercise.early)
+                    "an environment has at most {most} strategies, and here are {}",
+                    this.legs.len()
                 ),
-            ));
+            )
+            .hint("`actions: multi_discrete` takes more than a menu does"));
         }
         Ok(this)
     }
 }
 
 /// The instrument of a configured leg.
-fn find(config: &OptionsConfig, leg: &config::Leg, field: &str) -> Result<Traded, ConfigProblem> {
+pub(super) fn find(config: &OptionsConfig, leg: &config::Leg, field: &str) -> Result<Traded, ConfigProblem> {
     let slate = &config.slate;
     if leg.quantity == 0 || leg.quantity.unsigned_abs() > 1000 {
         return Err(ConfigProblem::new(
@@ -210,55 +212,4 @@ fn find(config: &OptionsConfig, leg: &config::Leg, field: &str) -> Result<Traded
             ))
         }
     }
-}
-
-fn default_strategies(config: &OptionsConfig) -> Vec<Strategy> {
-    use Right::{Call, Put, Underlying};
-    let deltas = &config.slate.deltas;
-    let nearest = |target: f64| {
-        deltas
-            .iter()
-            .copied()
-            .min_by(|a, b| (a - target).abs().total_cmp(&(b - target).abs()))
-    };
-    type Legs = &'static [(Right, f64, i32)];
-    let strategies_by_delta: [(&str, Legs); 8] = [
-        ("long_straddle", &[(Call, 0.5, 1), (Put, 0.5, 1)]),
-        ("short_straddle", &[(Call, 0.5, -1), (Put, 0.5, -1)]),
-        ("long_strangle", &[(Call, 0.2, 1), (Put, 0.2, 1)]),
-        ("short_strangle", &[(Call, 0.2, -1), (Put, 0.2, -1)]),
-        ("short_put_vertical", &[(Put, 0.3, -1), (Put, 0.1, 1)]),
-        ("long_put_vertical", &[(Put, 0.4, 1), (Put, 0.2, -1)]),
-        (
-            "iron_condor",
-            &[(Call, 0.2, -1), (Put, 0.2, -1), (Call, 0.1, 1), (Put, 0.1, 1)],
-        ),
-        ("covered_call", &[(Underlying, 0.0, 1), (Call, 0.3, -1)]),
-    ];
-    let mut strategies: Vec<Strategy> = Vec::new();
-    for (name, legs) in strategies_by_delta {
-        let legs: Vec<config::Leg> = legs
-            .iter()
-            .map(|&(right, delta, quantity)| config::Leg {
-                right: Some(right),
-                delta: if right == Underlying { None } else { nearest(delta) },
-                quantity,
-                ..config::Leg::default()
-            })
-            .collect();
-        let traded: Vec<_> = legs.iter().filter_map(|leg| find(config, leg, "").ok()).collect();
-        let options = traded.iter().filter(|&&t| t != Traded::Underlying).count();
-        // A slate of few deltas makes some of these collapse, into nothing or into one another.
-        if traded.len() == legs.len()
-            && (0..traded.len()).all(|i| !traded[..i].contains(&traded[i]))
-            && options <= config.lines
-            && strategies.iter().all(|other| other.legs != legs)
-        {
-            strategies.push(Strategy {
-                name: name.to_owned(),
-                legs,
-            });
-        }
-    }
-    strategies
 }

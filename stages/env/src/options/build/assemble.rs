@@ -5,7 +5,7 @@ use super::histories::Listing;
 use super::market_source::{FeatureColumn, MarketSource};
 use super::part_store::PartStore;
 use super::snapshots::{ContractKey, PartSnapshots};
-use crate::actions::ActionSpace;
+use crate::options::action_space::action_space;
 use crate::options::config::OptionsConfig;
 use crate::options::hedge::HedgeInstrument;
 use crate::options::split::{SnapshotRange, split};
@@ -106,10 +106,7 @@ pub fn build_worlds<S: PartStore>(
         env: EnvSpec {
             name: "options".to_owned(),
             observation: observation::names(&one.observed, config),
-            action_space: ActionSpace::Discrete {
-                names: strategies.names,
-                masked: true,
-            },
+            action_space: action_space(config, &strategies),
             normalisation: Some(normalise::fit(&fitted, width, rest, config.clip)),
         },
         hidden: one.hidden.clone(),

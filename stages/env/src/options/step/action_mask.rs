@@ -52,7 +52,7 @@ pub(super) fn update(market: &Market, costs: &OpenCosts, now: At<'_>, env: &mut 
     }
     if let Some(action) = market.strategies.exercise {
         let is_allowed = has_exercisable(market, now, env);
-        mask |= u64::from(is_allowed) << action;
+        mask |= u64::from(is_allowed).checked_shl(action as u32).unwrap_or(0);
         counts += 1
             << (8 * if is_allowed {
                 ALLOWED
@@ -65,7 +65,7 @@ pub(super) fn update(market: &Market, costs: &OpenCosts, now: At<'_>, env: &mut 
     }
     if market.config.hedge.is_by_action() {
         let first = FIRST_OPEN + market.strategies.legs.len();
-        mask |= ((1 << HEDGES.len()) - 1) << first;
+        mask |= ((1_u64 << HEDGES.len()) - 1).checked_shl(first as u32).unwrap_or(0);
     }
     env.account.action_mask = mask;
 }

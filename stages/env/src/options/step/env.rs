@@ -7,10 +7,11 @@ use super::lookup::Tables;
 use super::market::Market;
 use super::observe::observe;
 use super::state::{EnvState, StateRows, States};
-use super::stepper::Stepper;
+use super::stepper::{Act, Stepper};
 use crate::actions::Actions;
 use crate::batch::{BatchEnv, StepBuffers};
 use crate::open_options::{OpenOptions, Split};
+use crate::options::action_space::ActionKind;
 use crate::options::config::MarginKind;
 use crate::options::fills::FillRule;
 use crate::options::order::Decision;
@@ -64,6 +65,25 @@ pub(crate) fn evaluation_episodes(store: &Store, artifact: &Artifact, split: Spl
     Ok(spec.worlds.iter().map(|world| world.splits.of(split).len()).sum())
 }
 
+/// The actions of a batch.
+#[derive(Clone, Copy)]
+enum Acts<'a> {
+    Menu(&'a [u32]),
+    Choices(&'a [u32]),
+    Weights(&'a [f32]),
+}
+
+impl<'a> Acts<'a> {
+    /// The action of environment `i`, of k values.
+    fn of(self, i: usize, k: usize) -> Act<'a> {
+        match self {
+            Self::Menu(actions) => Act::Decision(Decision::Action(actions[i])),
+            Self::Choices(choices) => Act::Choices(&choices[i * k..(i + 1) * k]),
+            Self::Weights(weights) => Act::Weights(&weights[i * k..(i + 1) * k]),
+        }
+    }
+}
+
 /// A range of environments and the rows that they write.
 struct EnvRows<'a> {
     states: StateRows<'a>,
@@ -93,11 +113,9 @@ impl View for EnvRows<'_> {
     }
 }
 
-fn show(market: &Market, env: &EnvState, obs: &mut [f32], action_mask: &mut [bool]) {
-    observe(market, env, obs);
-    for (action, allowed) in action_mask.iter_mut().enumerate() {
-        *allowed = env.account.action_mask >> action & 1 == 1;
-    }
+fn show(stepper: &Stepper, env: &EnvState, obs: &mut [f32], action_mask: &mut [bool]) {
+    observe(&stepper.market, env, obs);
+    stepper.show_mask(env, action_mask);
 }
 
 impl OptionsEnv {
@@ -154,7 +172,7 @@ impl OptionsEnv {
     }
 
     /// Steps every environment; `decide` gives the decision of environment i from its own state alone.
-    fn run(&mut self, decide: &(impl Fn(&Market, usize, &EnvState) -> Decision + Sync), out: StepBuffers<'_>) {
+    fn run<'a>(&mut self, decide: &(impl Fn(&Market, usize, &EnvState) -> Act<'a> + Sync), out: StepBuffers<'_>) {
         let stepper = &self.stepper;
         let market = &stepper.market;
         let num_envs = self.finals.len();
@@ -171,8 +189,8 @@ impl OptionsEnv {
             for i in 0..len {
                 let out = &mut range.out;
                 let mut env = range.states.env(i);
-                let decision = decide(market, first + i, &env);
-                let outcome = stepper.step(&mut env, decision, range.explained.row(i).first_mut());
+                let act = decide(market, first + i, &env);
+                let outcome = stepper.step(&mut env, act, range.explained.row(i).first_mut());
                 out.reward[i] = outcome.reward;
                 out.terminated[i] = outcome.terminated;
                 out.truncated[i] = outcome.truncated;
@@ -182,19 +200,22 @@ impl OptionsEnv {
                     env.account.episode += 1;
                     stepper.begin(first + i, &mut env);
                 }
-                show(market, &env, out.obs.row(i), out.action_mask.row(i));
+                show(stepper, &env, out.obs.row(i), out.action_mask.row(i));
             }
         });
     }
 
     /// Takes one decision for each environment, as [`BatchEnv::step`] does with actions.
     pub fn step_decisions(&mut self, decisions: &[Decision], out: StepBuffers<'_>) {
-        self.run(&|_, i, _| decisions[i], out);
+        self.run(&|_, i, _| Act::Decision(decisions[i]), out);
     }
 
     /// Takes the decision of a baseline in every environment.
     pub fn step_baseline(&mut self, baseline: Baseline, out: StepBuffers<'_>) {
-        self.run(&|market, i, env| baseline.decide(market, i, env.account), out);
+        self.run(
+            &|market, i, env| Act::Decision(baseline.decide(market, i, env.account)),
+            out,
+        );
     }
 
     /// The account of environment `i`, as it is now; after the end of an episode, at the start of the next.
@@ -366,8 +387,7 @@ impl BatchEnv for OptionsEnv {
 
     fn reset(&mut self, mut out: StepBuffers<'_>) {
         out.clear();
-        let market = &self.stepper.market;
-        let mut out = StepRows::new(out, &market.tables.spec.env);
+        let mut out = StepRows::new(out, &self.stepper.market.tables.spec.env);
         let mut states = self.states.rows();
         for i in 0..self.finals.len() {
             let mut env = states.env(i);
@@ -375,12 +395,17 @@ impl BatchEnv for OptionsEnv {
                 env.account.episode += 1;
                 self.stepper.begin(i, &mut env);
             }
-            show(market, &env, out.obs.row(i), out.action_mask.row(i));
+            show(&self.stepper, &env, out.obs.row(i), out.action_mask.row(i));
         }
     }
 
     fn step(&mut self, actions: Actions<'_>, out: StepBuffers<'_>) -> Result<(), StageError> {
-        let actions = actions.discrete(self.finals.len())?;
+        let (n, k) = (self.finals.len(), self.spec().action_space.num_components());
+        let acts = match self.stepper.market.config.actions {
+            ActionKind::Menu => Acts::Menu(actions.discrete(n)?),
+            ActionKind::MultiDiscrete => Acts::Choices(actions.multi_discrete(n, k)?),
+            ActionKind::Continuous => Acts::Weights(actions.continuous(n, k)?),
+        };
         let StepBuffers {
             obs,
             reward,
@@ -397,7 +422,7 @@ impl BatchEnv for OptionsEnv {
             final_obs,
             action_mask,
         };
-        self.run(&|_, i, _| Decision::Action(actions[i]), out);
+        self.run(&|_, i, _| acts.of(i, k), out);
         match reward.iter().position(|reward| !reward.is_finite()) {
             None => Ok(()),
             Some(i) => {

@@ -88,6 +88,22 @@ pub(super) fn rebalance(market: &Market, now: At<'_>, env: &mut EnvState, order:
     }
 }
 
+/// Trades what is held of the instrument towards this share of the options' delta, against it, unless the change is within the band.
+pub(super) fn to_ratio(market: &Market, now: At<'_>, env: &mut EnvState, ratio: f64) {
+    let config = &market.config.hedge;
+    let held = match config.instrument {
+        HedgeInstrument::None => return,
+        HedgeInstrument::Underlying => env.account.units,
+        HedgeInstrument::Future => env.hedge.futures,
+    };
+    let ratio = if ratio.is_nan() { 0.0 } else { ratio.clamp(0.0, 1.0) };
+    let change = -ratio * (delta(market, now, env) - held) - held;
+    let lots = (change / config.lot).round();
+    if lots != 0.0 && change.abs() * now.underlying > config.band * env.account.nav {
+        trade(market, now, env, lots * config.lot);
+    }
+}
+
 /// Closes what is held of the instrument.
 pub(super) fn close(market: &Market, now: At<'_>, env: &mut EnvState) {
     let held = match market.config.hedge.instrument {

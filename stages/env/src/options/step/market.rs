@@ -131,6 +131,14 @@ impl Market {
         }
     }
 
+    /// The contracts that `sizing` gives for each unit of a strategy, neither rounded nor kept to at least 1.
+    pub(super) fn exact_size(&self, account: &Account, underlying: f64) -> f64 {
+        match self.config.sizing.contracts {
+            0 => self.config.sizing.notional * account.nav / (self.multiplier * underlying),
+            n => f64::from(n),
+        }
+    }
+
     /// The slate at snapshot `t`.
     pub(super) fn slate(&self, t: usize) -> &[i32] {
         let slate = &self.config.slate;

@@ -2,11 +2,13 @@
 
 mod action_mask;
 mod baseline;
+mod choices;
 mod env;
 mod exercise;
 mod explain;
 mod hedge;
 mod ledger;
+mod limits;
 mod lookup;
 mod mark_to_market;
 mod market;
@@ -16,6 +18,7 @@ mod reward;
 mod state;
 mod stepper;
 mod trade;
+mod weights;
 
 pub use baseline::Baseline;
 pub(crate) use env::evaluation_episodes;

@@ -5,6 +5,7 @@
 //! that nearly always one multiplication shows that the account has it; otherwise the margin rule decides.
 
 use super::hedge;
+use super::limits;
 use super::lookup::At;
 use super::market::{Basket, Market};
 use super::state::{Account, Line};
@@ -130,7 +131,7 @@ impl OpenCosts {
                 for (strategy, cost) in costs[t * strategies..(t + 1) * strategies].iter().enumerate() {
                     let reason = cost.reason(free_lines as u32);
                     of.counts += 1 << (8 * reason);
-                    of.mask |= u64::from(reason == ALLOWED) << (strategy + FIRST_OPEN);
+                    of.mask |= bit(reason == ALLOWED, strategy + FIRST_OPEN);
                 }
                 allowed.push(of);
             }
@@ -151,16 +152,35 @@ impl OpenCosts {
 
     /// The strategies, by bit, that may take more at snapshot `t` than `account` has beyond its margin requirement.
     pub(super) fn doubtful(&self, market: &Market, now: At<'_>, account: &Account) -> u64 {
-        let held = market.loan_value() * account.units * now.underlying;
-        let need = market.config.margin.initial * account.margin;
-        let spare = account.cash + held - need - ROUNDING * (account.cash.abs() + held.abs() + need);
+        if !market.config.limits.is_none() {
+            return u64::MAX;
+        }
+        let spare = spare(market, now, account);
         let size = f64::from(account.size);
         let takes = &self.takes[account.t as usize * self.strategies..][..self.strategies];
         let mut doubtful = 0;
         for (strategy, takes) in takes.iter().enumerate() {
-            doubtful |= u64::from(size * takes > spare) << strategy;
+            doubtful |= bit(size * takes > spare, strategy);
         }
         doubtful
+    }
+
+    /// Returns whether an account surely has what a strategy of a size takes.
+    pub(super) fn is_surely_met(
+        &self,
+        market: &Market,
+        now: At<'_>,
+        account: &Account,
+        strategy: usize,
+        size: f64,
+    ) -> bool {
+        size * self.takes[account.t as usize * self.strategies + strategy] <= spare(market, now, account)
+    }
+
+    /// Checks what doesn't depend on the account's money: contracts, quotes and free lines.
+    pub(super) fn check(&self, t: usize, strategy: usize, free_lines: u32) -> Result<(), Reason> {
+        let reason = self.costs[t * self.strategies + strategy].reason(free_lines);
+        Reason::ALL.get(reason as usize).copied().map_or(Ok(()), Err)
     }
 
     /// The reason that masks a strategy at snapshot `t` with this number of free lines.
@@ -168,6 +188,18 @@ impl OpenCosts {
         let reason = self.costs[t * self.strategies + strategy].reason(free_lines);
         Reason::ALL.get(reason as usize).copied().unwrap_or(Reason::Margin)
     }
+}
+
+/// The bit of an action, if it has one: those of other actions than a menu may not.
+fn bit(is_set: bool, at: usize) -> u64 {
+    u64::from(is_set).checked_shl(at as u32).unwrap_or(0)
+}
+
+/// What an account surely has beyond its margin requirement.
+fn spare(market: &Market, now: At<'_>, account: &Account) -> f64 {
+    let held = market.loan_value() * account.units * now.underlying;
+    let need = market.config.margin.initial * account.margin;
+    account.cash + held - need - ROUNDING * (account.cash.abs() + held.abs() + need)
 }
 
 /// Checks that a basket can be opened beside the lines of an account; returns the reason if not.
@@ -179,10 +211,22 @@ pub(super) fn can_open(
     lines: &[Line],
     basket: &Basket,
 ) -> Result<(), Reason> {
-    let mut n = account.lines as usize;
-    if n + basket.lines() > market.config.lines {
+    if account.lines as usize + basket.lines() > market.config.lines {
         return Err(Reason::NoRoom);
     }
+    affordable(market, now, account, futures, lines, basket)
+}
+
+/// Checks that an account has quotes, margin and limits for a basket, whatever lines are free.
+pub(super) fn affordable(
+    market: &Market,
+    now: At<'_>,
+    account: &Account,
+    futures: f64,
+    lines: &[Line],
+    basket: &Basket,
+) -> Result<(), Reason> {
+    let mut n = account.lines as usize;
     let mut legs = [MarginLeg::default(); MAX_POSITIONS];
     for (leg, line) in legs.iter_mut().zip(&lines[..n]) {
         *leg = market.margin_leg(now, line.contract, line.quantity);
@@ -228,9 +272,10 @@ pub(super) fn can_open(
         }
         let marks: f64 = legs[..n].iter().map(|leg| f64::from(leg.quantity) * leg.mark).sum();
         let equity = cash + units * underlying + marks * market.multiplier;
-        return match equity < rule.initial * scan.requirement(&rule.risk_array) {
+        let needed = scan.requirement(&rule.risk_array);
+        return match equity < rule.initial * needed {
             true => Err(Reason::Margin),
-            false => Ok(()),
+            false => limits::check(market, now, (account, futures), lines, basket, needed),
         };
     }
     let needed = requirement(&legs[..n], units, underlying, market.multiplier, rule)
@@ -238,5 +283,5 @@ pub(super) fn can_open(
     if cash + market.loan_value() * units * underlying < rule.initial * needed {
         return Err(Reason::Margin);
     }
-    Ok(())
+    limits::check(market, now, (account, futures), lines, basket, needed)
 }

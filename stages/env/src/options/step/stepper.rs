@@ -1,6 +1,7 @@
 //! The step of one environment: only look-ups and sums, no pricing.
 
 use super::action_mask;
+use super::choices::{self, choose};
 use super::exercise::{assign, exercise};
 use super::explain::{Explained, Exposure};
 use super::hedge;
@@ -11,7 +12,10 @@ use super::open_costs::{OpenCosts, can_open};
 use super::reward::{Before, Reward};
 use super::state::{Account, EnvState, Line};
 use super::trade::{Close, adjust, close, open};
+use super::weights::rebalance;
 use crate::open_options::Split;
+use crate::options::action_space::ActionKind;
+use crate::options::config::MAX_ACTIONS;
 use crate::options::order::{Decision, HedgeOrder, Instrument, Orders};
 use crate::options::reason::Reason;
 use crate::options::strategies::{CLOSE_ALL, CLOSE_OLDEST, FIRST_OPEN, HOLD};
@@ -22,6 +26,16 @@ pub(super) struct Stepper {
     pub market: Market,
     costs: OpenCosts,
     reward: Reward,
+}
+
+/// What an environment does in a step.
+#[derive(Clone, Copy)]
+pub(super) enum Act<'a> {
+    Decision(Decision),
+    /// A choice for each component of multi-discrete actions.
+    Choices(&'a [u32]),
+    /// A weight for each slot, and the hedge ratio, of continuous actions.
+    Weights(&'a [f32]),
 }
 
 /// The outcome of a step.
@@ -60,6 +74,10 @@ impl Stepper {
             last: last as u32,
             ..Account::default()
         };
+        if market.config.actions == ActionKind::Continuous {
+            // The groups below are the slots.
+            env.account.groups = market.slate(first).len() as u32;
+        }
         env.lines.fill(Line::default());
         *env.counters = Default::default();
         *env.hedge = Default::default();
@@ -71,17 +89,24 @@ impl Stepper {
     }
 
     /// One step: trades, goes to the next snapshot, settles, marks, enforces margin, rewards; writes the profit by Greek where it is asked for.
-    pub(super) fn step(&self, env: &mut EnvState, decision: Decision, explained: Option<&mut Explained>) -> Outcome {
+    pub(super) fn step(&self, env: &mut EnvState, act: Act<'_>, explained: Option<&mut Explained>) -> Outcome {
         let market = &self.market;
         let before = Before::new(env.account);
         let (decided, oldest) = (env.account.t as usize, env.lines[0].group);
-        let mut result = self.check(env, decision);
-        if result.is_ok() && !market.fills.next_snapshot {
+        let (mut result, order) = match act {
+            Act::Decision(decision) => (self.check(env, decision), self.hedge_order(decision)),
+            Act::Choices(choices) => (Ok(()), choose(market, &self.costs, env, choices)),
+            Act::Weights(weights) => (Ok(()), rebalance(market, env, weights)),
+        };
+        if let Act::Decision(decision) = act
+            && result.is_ok()
+            && !market.fills.next_snapshot
+        {
             result = self.act(env, decision, decided, oldest);
         }
         let hedges = !market.config.hedge.is_none();
         if hedges && !market.fills.next_snapshot {
-            hedge::rebalance(market, market.now(env.account), env, self.hedge_order(decision));
+            hedge::rebalance(market, market.now(env.account), env, order);
         }
         if market.config.exercise.early {
             let dividend = market
@@ -117,10 +142,12 @@ impl Stepper {
             adjust(market, now, env, adjusted);
         }
         if market.fills.next_snapshot {
-            if result.is_ok() {
+            if let Act::Decision(decision) = act
+                && result.is_ok()
+            {
                 result = self.act(env, decision, decided, oldest);
             }
-            hedge::rebalance(market, now, env, self.hedge_order(decision));
+            hedge::rebalance(market, now, env, order);
         }
         if let Err(reason) = result {
             env.counters.refused[reason as usize] += 1;
@@ -145,7 +172,7 @@ impl Stepper {
             return Ok(());
         };
         let (market, action) = (&self.market, action as usize);
-        match action < market.strategies.names.len() && env.account.action_mask >> action & 1 == 1 {
+        match action < market.strategies.names.len().min(MAX_ACTIONS) && env.account.action_mask >> action & 1 == 1 {
             true => Ok(()),
             false => Err(action_mask::reason(market, &self.costs, env, action)),
         }
@@ -241,6 +268,19 @@ impl Stepper {
                 open(market, now, env, basket.legs().iter().copied());
                 Ok(())
             }
+        }
+    }
+
+    /// Writes the action mask of a state.
+    pub(super) fn show_mask(&self, env: &EnvState, out: &mut [bool]) {
+        match self.market.config.actions {
+            ActionKind::Menu => {
+                for (action, allowed) in out.iter_mut().enumerate() {
+                    *allowed = env.account.action_mask >> action & 1 == 1;
+                }
+            }
+            ActionKind::MultiDiscrete => choices::mask(&self.market, &self.costs, env, out),
+            ActionKind::Continuous => {}
         }
     }
 

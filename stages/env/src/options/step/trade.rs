@@ -89,6 +89,32 @@ pub(super) fn close(market: &Market, now: At<'_>, env: &mut EnvState, which: Clo
     }
 }
 
+/// Trades down the lines of a group by so many contracts, the oldest first. Returns whether all of them had quotes.
+pub(super) fn reduce(market: &Market, now: At<'_>, env: &mut EnvState, group: u32, contracts: i32) -> bool {
+    let lines = env.account.lines as usize;
+    env.cached.paired = false;
+    let (mut left, mut kept) = (contracts, 0);
+    for i in 0..lines {
+        let (mut line, terms) = (env.lines[i], env.terms[i]);
+        let has_quote = !now.entry_at(terms.base).exit(line.quantity).is_nan();
+        if line.group == group && left > 0 && has_quote {
+            let closed = left.min(line.quantity.abs());
+            let quantity = -line.quantity.signum() * closed;
+            let contract = Instrument::Contract(line.contract);
+            trade(market, now, env.account, contract, f64::from(quantity));
+            line.quantity += quantity;
+            left -= closed;
+        }
+        if line.quantity != 0 {
+            (env.lines[kept], env.terms[kept]) = (line, terms);
+            kept += 1;
+        }
+    }
+    env.lines[kept..lines].fill(Line::default());
+    env.account.lines = kept as u32;
+    left == 0
+}
+
 /// Adjusts positions for corporate actions that take effect at this snapshot.
 pub(super) fn adjust(market: &Market, now: At<'_>, env: &mut EnvState, adjusted: &Adjusted) {
     let adjustment = &adjusted.adjustment;

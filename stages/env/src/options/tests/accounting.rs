@@ -5,13 +5,13 @@ use super::*;
 use crate::options::strategies::{FIRST_OPEN, Leg, Strategies, Traded};
 use crate::options::synthetic::{intraday_market, market};
 use crate::options::{
-    Baseline, CvarPenalty, Delivery, Depth, ExerciseConfig, FillPrice, Fills, HedgeConfig, HedgeInstrument, HedgeRule,
-    Impact, ImpactKind, Ledger, Liquidity, MarginConfig, MarginKind, Position, RewardConfig, RewardKind, Sizing,
-    SlateConfig,
+    Baseline, CvarPenalty, Delivery, Depth, ExerciseConfig, FillPrice, Fills, HedgeConfig, HedgeInstrument, HedgeOrder,
+    HedgeRule, Impact, ImpactKind, Ledger, Liquidity, MarginConfig, MarginKind, Position, RewardConfig, RewardKind,
+    Sizing, SlateConfig,
 };
 
 /// The positions of a step between its trades and its end, found by the rules of the actions alone.
-fn held(
+pub(super) fn held(
     env: &OptionsEnv,
     config: &OptionsConfig,
     strategies: &Strategies,
@@ -110,11 +110,11 @@ impl Book {
 }
 
 /// The units of the underlying and the futures of a step after its hedge, and what the hedge costs, found from the positions after its other trades.
-fn hedged(
+pub(super) fn hedged(
     env: &OptionsEnv,
     config: &OptionsConfig,
     before: &Ledger,
-    action: u32,
+    order: HedgeOrder,
     positions: &[(u32, f64)],
     (units, futures): (f64, f64),
 ) -> (f64, f64, f64) {
@@ -122,11 +122,10 @@ fn hedged(
     let now = env.tables().at(before.snapshot);
     let options: f64 = positions.iter().map(|&(c, q)| q * 100.0 * now.entry(c).delta).sum();
     let delta = options + units + futures;
-    let names = env.spec().action_space.names();
     let edge = hedge.band * before.nav.max(0.0) / before.underlying;
-    let target = match (hedge.rule, names.get(action as usize).map(String::as_str)) {
-        (HedgeRule::Zero, _) | (HedgeRule::Action, Some("hedge_zero")) => 0.0,
-        (HedgeRule::Band, _) | (HedgeRule::Action, Some("hedge_band")) if delta.abs() > edge => edge * delta.signum(),
+    let target = match order {
+        HedgeOrder::Zero => 0.0,
+        HedgeOrder::Band if delta.abs() > edge => edge * delta.signum(),
         _ => delta,
     };
     let lots = ((target - delta) / hedge.lot).round();
@@ -175,7 +174,18 @@ fn check_identity_of(market: &SyntheticMarket, config: &OptionsConfig, seed: u64
         for (i, (before, (held, units), exercises)) in before.into_iter().enumerate() {
             let closes = actions[i] == 1;
             let futures = if closes { 0.0 } else { before.futures };
-            let (units, futures, hedge_cost) = hedged(&env, config, &before, actions[i], &held, (units, futures));
+            let name = env
+                .spec()
+                .action_space
+                .names()
+                .get(actions[i] as usize)
+                .map(String::as_str);
+            let order = match (config.hedge.rule, name) {
+                (HedgeRule::Zero, _) | (HedgeRule::Action, Some("hedge_zero")) => HedgeOrder::Zero,
+                (HedgeRule::Band, _) | (HedgeRule::Action, Some("hedge_band")) => HedgeOrder::Band,
+                _ => HedgeOrder::Leave,
+            };
+            let (units, futures, hedge_cost) = hedged(&env, config, &before, order, &held, (units, futures));
             let ended = out.terminated[i] || out.truncated[i];
             let after = if ended {
                 env.final_ledger(i).unwrap()

@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::options::synthetic::market;
-use crate::options::{Options, OptionsConfig, RewardConfig, RewardKind};
+use crate::options::{Options, OptionsConfig, Reason, RewardConfig, RewardKind};
 use crate::testing::context;
 use arrow::array::{ArrayRef, BooleanArray, Date32Array, RecordBatch, StringArray};
 use cache::Store;
@@ -201,7 +201,16 @@ fn played(config: &OptionsConfig) -> u64 {
             add(&flags.iter().map(|&flag| u8::from(flag)).collect::<Vec<_>>());
         }
     }
-    add(&env.save());
+    let save = env.save();
+    let moments = if config.keeps_moments() { 16 * n } else { 0 };
+    let (rest, moments) = save.split_at(save.len() - moments);
+    let (rest, counters) = rest.split_at(rest.len() - 8 * Reason::COUNT * n);
+    add(rest);
+    // The counts of the reason that came last are younger than the digests.
+    for counts in counters.chunks(4 * Reason::COUNT) {
+        add(&counts[..24]);
+    }
+    add(moments);
     hash
 }
 

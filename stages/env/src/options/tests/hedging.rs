@@ -8,11 +8,11 @@ use crate::options::{
 };
 use datasets::Date;
 
-/// A mid price and a delta.
-type Quoted = (f64, f64);
+/// Mid and delta.
+type Marks = (f64, f64);
 
 /// A straddle of strike 100 over four days: the underlying, then mid and delta of the call and of the put. Spreads are 0.20 wide.
-const DAYS: [(f64, Quoted, Quoted); 4] = [
+const DAYS: [(f64, Marks, Marks); 4] = [
     (100.0, (3.0, 0.52), (2.8, -0.48)),
     (102.0, (4.2, 0.68), (2.0, -0.32)),
     (99.0, (2.3, 0.42), (3.1, -0.58)),

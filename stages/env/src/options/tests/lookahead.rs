@@ -1,6 +1,7 @@
 //! No look-ahead: later data change nothing that was observed or done before.
 
 use super::accounting::models;
+use super::action_kinds::{drawn, kinds};
 use super::*;
 use crate::options::synthetic::{intraday_market, market};
 use crate::options::tables::Entry;
@@ -67,6 +68,14 @@ fn the_future_changes_nothing_within_a_day() {
     }
 }
 
+/// Hedges and every other kind of actions too.
+#[test]
+fn the_future_changes_nothing_of_any_action() {
+    for config in kinds() {
+        check(&market(200, 11), 185, &config);
+    }
+}
+
 fn check(truth: &SyntheticMarket, n: usize, config: &OptionsConfig) {
     let other = perturb(truth, n);
     let (mut a, mut b) = (env(truth, config, Split::Test, 4), env(&other, config, Split::Test, 4));
@@ -88,6 +97,8 @@ fn check(truth: &SyntheticMarket, n: usize, config: &OptionsConfig) {
             b.tables().at_the_money[t * 4..t * 4 + 4]
         );
         assert_eq!(a.tables().accrual[t].to_bits(), b.tables().accrual[t].to_bits());
+        let growth = |env: &OptionsEnv| env.tables().growth.get(t).map(|growth| growth.to_bits());
+        assert_eq!(growth(&a), growth(&b));
     }
     let bits = |entry: &Entry| bytemuck::bytes_of(entry).to_vec();
     let mut entries = 0;
@@ -111,16 +122,17 @@ fn check(truth: &SyntheticMarket, n: usize, config: &OptionsConfig) {
     for _ in first..n - 1 {
         assert_eq!(x.obs, y.obs);
         assert_eq!(x.action_mask, y.action_mask);
-        let actions = random_actions(&mut random, &x, 4);
-        step_discrete(&mut a, &actions, &mut x);
-        step_discrete(&mut b, &actions, &mut y);
+        let drawn = drawn(&mut random, &a, &x);
+        a.step(drawn.actions(), x.buffers()).unwrap();
+        b.step(drawn.actions(), y.buffers()).unwrap();
         assert_eq!(x.reward, y.reward);
     }
     assert_eq!(x.obs, y.obs);
     assert_eq!(a.ledger(2), b.ledger(2));
     assert_eq!(a.ledger(0).snapshot, n - 1);
     // And the test is one: the next step is another.
-    step_discrete(&mut a, &[0, 4, 5, 6], &mut x);
-    step_discrete(&mut b, &[0, 4, 5, 6], &mut y);
+    let drawn = drawn(&mut random, &a, &x);
+    a.step(drawn.actions(), x.buffers()).unwrap();
+    b.step(drawn.actions(), y.buffers()).unwrap();
     assert_ne!(x.obs, y.obs);
 }

@@ -1,6 +1,7 @@
 //! Tests of the environment as a whole, on the synthetic market.
 
 mod accounting;
+mod action_kinds;
 mod golden;
 mod hedging;
 mod intraday;

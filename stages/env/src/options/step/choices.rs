@@ -1,0 +1,218 @@
+//! Multi-discrete actions: what is closed, the strategy that is opened, its size, and the hedge.
+//! [`action_space`](crate::options::action_space) has the rules.
+
+use super::hedge::Hedge;
+use super::lookup::At;
+use super::market::Market;
+use super::open_costs::{OpenCosts, can_open};
+use super::state::{Account, Cached, Counters, EnvState, Line, Terms};
+use super::trade::{Close, close, open};
+use crate::options::action_space::{CLOSE_ALL, CLOSE_CHOICES, CLOSE_LARGEST_LOSS, CLOSE_NEAREST_EXPIRY, CLOSE_OLDEST};
+use crate::options::config::MAX_LINES;
+use crate::options::order::HedgeOrder;
+use crate::options::reason::Reason;
+
+/// Closes and opens by the choices of the components; counts what is refused. Returns the hedge that is to follow.
+pub(super) fn choose(market: &Market, costs: &OpenCosts, env: &mut EnvState, choices: &[u32]) -> HedgeOrder {
+    let now = market.now(env.account);
+    // The close comes last, after the hedge where actions hedge.
+    let (strategy, size, at) = (
+        choices[0] as usize,
+        choices[1] as usize,
+        choices[choices.len() - 1] as usize,
+    );
+    let closed = close_choice(market, now, env, at);
+    let opened = open_choice(market, costs, now, env, strategy, size);
+    for reason in [closed, opened].into_iter().filter_map(Result::err) {
+        env.counters.refused[reason as usize] += 1;
+    }
+    match choices[2] {
+        _ if !market.config.hedge.is_by_action() => market.config.hedge.order(),
+        1 => HedgeOrder::Zero,
+        2 => HedgeOrder::Band,
+        _ => HedgeOrder::Leave,
+    }
+}
+
+fn close_choice(market: &Market, now: At<'_>, env: &mut EnvState, choice: usize) -> Result<(), Reason> {
+    let which = match choice {
+        CLOSE_ALL => Close::All,
+        CLOSE_OLDEST | CLOSE_NEAREST_EXPIRY | CLOSE_LARGEST_LOSS => {
+            Close::Group(group(market, now, env, choice).ok_or(Reason::NothingToClose)?)
+        }
+        _ => return Ok(()),
+    };
+    can_close(now, env, which)?;
+    close(market, now, env, which);
+    Ok(())
+}
+
+fn open_choice(
+    market: &Market,
+    costs: &OpenCosts,
+    now: At<'_>,
+    env: &mut EnvState,
+    strategy: usize,
+    size: usize,
+) -> Result<(), Reason> {
+    let Some(strategy) = strategy.checked_sub(1).filter(|&i| i < market.strategies.legs.len()) else {
+        return Ok(());
+    };
+    let size = market.config.sizes.get(size).unwrap_or(&market.config.sizes[0]);
+    let size = contracts(market, env.account, now, *size);
+    openable(
+        market,
+        costs,
+        now,
+        (env.account, env.hedge.futures),
+        env.lines,
+        strategy,
+        size,
+    )?;
+    let basket = market.basket(env.account.t as usize, strategy, size)?;
+    open(market, now, env, basket.legs().iter().copied());
+    Ok(())
+}
+
+/// The contracts for each unit of a strategy at a multiple of `sizing`: at least 1.
+fn contracts(market: &Market, account: &Account, now: At<'_>, multiple: f64) -> f64 {
+    (multiple * market.exact_size(account, now.underlying) + 0.5)
+        .clamp(1.0, 1e5)
+        .floor()
+}
+
+/// Checks that a strategy of a size can be opened.
+fn openable(
+    market: &Market,
+    costs: &OpenCosts,
+    now: At<'_>,
+    (account, futures): (&Account, f64),
+    lines: &[Line],
+    strategy: usize,
+    size: f64,
+) -> Result<(), Reason> {
+    let t = account.t as usize;
+    costs.check(t, strategy, market.config.lines as u32 - account.lines)?;
+    if market.config.limits.is_none() && costs.is_surely_met(market, now, account, strategy, size) {
+        return Ok(());
+    }
+    can_open(market, now, account, futures, lines, &market.basket(t, strategy, size)?)
+}
+
+/// The strategy that a choice of the component `close` closes, by the group of its lines.
+fn group(market: &Market, now: At<'_>, env: &EnvState, choice: usize) -> Option<u32> {
+    let n = env.account.lines as usize;
+    let (lines, terms) = (&env.lines[..n], &env.terms[..n]);
+    match choice {
+        CLOSE_OLDEST => lines.first().map(|line| line.group),
+        CLOSE_NEAREST_EXPIRY => {
+            let nearest = lines.iter().zip(terms).min_by_key(|(_, terms)| terms.expiry);
+            nearest.map(|(line, _)| line.group)
+        }
+        _ => {
+            let profit = |group: u32| -> f64 {
+                let of_group = lines.iter().filter(|line| line.group == group);
+                of_group.map(|line| profit(market, now, line)).sum()
+            };
+            // Of equals the first.
+            let worst = lines.iter().map(|line| (line.group, profit(line.group)));
+            worst.min_by(|a, b| a.1.total_cmp(&b.1)).map(|(group, _)| group)
+        }
+    }
+}
+
+/// The gain of a line since it was opened, or since its contract was adjusted, by its marks.
+fn profit(market: &Market, now: At<'_>, line: &Line) -> f64 {
+    let since = line.opened.max(market.tables.contracts[line.contract as usize].first);
+    let before = market.tables.at(since as usize).entry(line.contract).mark;
+    f64::from(line.quantity) * (now.entry(line.contract).mark - before)
+}
+
+/// Checks that lines are there and have quotes: of a strategy all, of all some, unless there is a hedge to close.
+fn can_close(now: At<'_>, env: &EnvState, which: Close) -> Result<(), Reason> {
+    let n = env.account.lines as usize;
+    let mut quoted = env.lines[..n].iter().zip(&env.terms[..n]).filter_map(|(line, terms)| {
+        let chosen = match which {
+            Close::All => true,
+            Close::Group(group) => line.group == group,
+        };
+        chosen.then(|| !now.entry_at(terms.base).exit(line.quantity).is_nan())
+    });
+    let is_met = match which {
+        Close::All if env.account.units != 0.0 || env.hedge.futures != 0.0 => true,
+        Close::All if n == 0 => return Err(Reason::NothingToClose),
+        Close::All => quoted.any(|quoted| quoted),
+        Close::Group(_) => quoted.all(|quoted| quoted),
+    };
+    if is_met { Ok(()) } else { Err(Reason::NoQuote) }
+}
+
+/// Writes the mask of each component, one after the other.
+pub(super) fn mask(market: &Market, costs: &OpenCosts, env: &EnvState, out: &mut [bool]) {
+    let now = market.now(env.account);
+    out.fill(true);
+    let (strategies, rest) = out.split_at_mut(market.strategies.legs.len() + 1);
+    let (sizes, rest) = rest.split_at_mut(market.config.sizes.len());
+    let closes = rest.len() - CLOSE_CHOICES;
+    let closes = &mut rest[closes..];
+    for choice in [CLOSE_OLDEST, CLOSE_NEAREST_EXPIRY, CLOSE_LARGEST_LOSS] {
+        let group = group(market, now, env, choice);
+        closes[choice] = group.is_some_and(|group| can_close(now, env, Close::Group(group)).is_ok());
+    }
+    closes[CLOSE_ALL] = can_close(now, env, Close::All).is_ok();
+
+    let closed = closes[CLOSE_ALL].then(|| Closed::new(market, now, env));
+    sizes[1..].fill(false);
+    for (strategy, is_allowed) in strategies[1..].iter_mut().enumerate() {
+        *is_allowed = false;
+        for (multiple, is_met) in market.config.sizes.iter().zip(&mut *sizes) {
+            let size = contracts(market, env.account, now, *multiple);
+            let openable = |account: &Account, futures: f64, lines: &[Line]| {
+                openable(market, costs, now, (account, futures), lines, strategy, size).is_ok()
+            };
+            let can = openable(env.account, env.hedge.futures, env.lines)
+                || closed
+                    .as_ref()
+                    .is_some_and(|closed| openable(&closed.account, closed.hedge.futures, &closed.lines));
+            *is_met |= can;
+            *is_allowed |= can;
+        }
+    }
+}
+
+/// An account as it would be if all that has a quote were closed.
+struct Closed {
+    account: Account,
+    hedge: Hedge,
+    lines: [Line; MAX_LINES],
+}
+
+impl Closed {
+    fn new(market: &Market, now: At<'_>, env: &EnvState) -> Self {
+        let mut this = Self {
+            account: *env.account,
+            hedge: *env.hedge,
+            lines: [Line::default(); MAX_LINES],
+        };
+        let n = env.lines.len();
+        this.lines[..n].copy_from_slice(env.lines);
+        let mut terms = [Terms::NONE; MAX_LINES];
+        terms[..n].copy_from_slice(env.terms);
+        let mut moments = *env.moments;
+        close(
+            market,
+            now,
+            &mut EnvState {
+                account: &mut this.account,
+                lines: &mut this.lines,
+                terms: &mut terms,
+                cached: &mut Cached::default(),
+                counters: &mut Counters::default(),
+                moments: &mut moments,
+                hedge: &mut this.hedge,
+            },
+            Close::All,
+        );
+        this
+    }
+}

@@ -1,0 +1,101 @@
+//! Continuous actions: a weight for each slot of the slate, traded to in whole contracts, and a hedge ratio.
+//! [`action_space`](crate::options::action_space) has the rules.
+
+use super::hedge;
+use super::lookup::At;
+use super::market::{Basket, Market};
+use super::open_costs::affordable;
+use super::state::{EnvState, Line};
+use super::trade::{reduce, trade};
+use crate::options::order::{HedgeOrder, Instrument};
+use crate::options::reason::Reason;
+
+/// Trades the slots to their weights; counts what is refused. Returns the hedge that is to follow.
+pub(super) fn rebalance(market: &Market, env: &mut EnvState, weights: &[f32]) -> HedgeOrder {
+    let now = market.now(env.account);
+    let slots = market.slate(env.account.t as usize).len();
+    let full = market.exact_size(env.account, now.underlying);
+    let no_trade = market.config.no_trade;
+    let target = |slot: usize| {
+        let weight = f64::from(weights[slot]);
+        // Not a number: no weight at all.
+        if weight.is_nan() || weight.abs() < no_trade {
+            return 0;
+        }
+        (weight.clamp(-1.0, 1.0) * full).clamp(-1e5, 1e5).round() as i32
+    };
+    let wanted = |env: &EnvState, slot: usize| {
+        let (held, target) = (held(env, slot), target(slot));
+        let is_small = f64::from((target - held).abs()) < no_trade * full;
+        (held, if target != 0 && is_small { held } else { target })
+    };
+    for slot in 0..slots {
+        let (held, target) = wanted(env, slot);
+        // Through zero: the rest is an increase.
+        let kept = if held.signum() == target.signum() {
+            target.abs().min(held.abs())
+        } else {
+            0
+        };
+        if held != 0 && kept < held.abs() {
+            let all_quoted = reduce(market, now, env, slot as u32, held.abs() - kept);
+            if !all_quoted {
+                env.counters.refused[Reason::NoQuote as usize] += 1;
+            }
+        }
+    }
+    for slot in 0..slots {
+        let (held, target) = wanted(env, slot);
+        if target != 0
+            && held.signum() != -target.signum()
+            && target.abs() > held.abs()
+            && let Err(reason) = increase(market, now, env, slot, target - held)
+        {
+            env.counters.refused[reason as usize] += 1;
+        }
+    }
+    if !market.config.hedge.is_by_action() {
+        return market.config.hedge.order();
+    }
+    hedge::to_ratio(market, now, env, f64::from(weights[slots]));
+    HedgeOrder::Leave
+}
+
+/// Contracts held that were opened through a slot.
+fn held(env: &EnvState, slot: usize) -> i32 {
+    let lines = &env.lines[..env.account.lines as usize];
+    let of_slot = lines.iter().filter(|line| line.group as usize == slot);
+    of_slot.map(|line| line.quantity).sum()
+}
+
+/// Buys or sells contracts through a slot.
+fn increase(market: &Market, now: At<'_>, env: &mut EnvState, slot: usize, quantity: i32) -> Result<(), Reason> {
+    let id = market.slate(env.account.t as usize)[slot];
+    let contract = u32::try_from(id).map_err(|_| Reason::NoContract)?;
+    let instrument = Instrument::Contract(contract);
+    let n = env.account.lines as usize;
+    let same = |line: &Line| line.contract == contract && line.group as usize == slot;
+    let line = env.lines[..n].iter().position(same);
+    if line.is_none() && n == market.config.lines {
+        return Err(Reason::NoRoom);
+    }
+    let mut basket = Basket::EMPTY;
+    basket.push(instrument, f64::from(quantity));
+    affordable(market, now, env.account, env.hedge.futures, env.lines, &basket)?;
+    env.cached.paired = false;
+    trade(market, now, env.account, instrument, f64::from(quantity));
+    match line {
+        Some(i) => env.lines[i].quantity += quantity,
+        None => {
+            env.lines[n] = Line {
+                contract,
+                quantity,
+                opened: env.account.t,
+                group: slot as u32,
+            };
+            env.terms[n] = market.terms(now, &env.lines[n]);
+            env.account.lines += 1;
+        }
+    }
+    Ok(())
+}
