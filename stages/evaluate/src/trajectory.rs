@@ -38,26 +38,26 @@ pub(crate) fn trajectory(strategies: &[Strategy]) -> Result<RecordBatch, StageEr
     add("world", Arc::new(world));
     add("episode", Arc::new(episode));
     add("action", Arc::new(action));
-    let of_ledger: [(&str, &dyn Fn(&Ledger) -> f64); 16] = [
-        ("underlying", &|l| l.underlying),
-        ("nav", &|l| l.nav),
-        ("liquidation_value", &|l| l.liquidation_value),
-        ("cash", &|l| l.cash),
-        ("units", &|l| l.units),
-        ("delta", &|l| l.delta),
-        ("gamma", &|l| l.gamma),
-        ("vega", &|l| l.vega),
-        ("theta", &|l| l.theta),
-        ("margin", &|l| l.margin),
-        ("lines", &|l| l.lines as f64),
-        ("model_marks", &|l| l.model_marks as f64),
-        ("costs", &|l| l.spread_cost + l.commission),
-        ("spread_cost", &|l| l.spread_cost),
-        ("interest", &|l| l.interest),
-        ("traded_value", &|l| l.traded_value),
+    let of_ledger: [(&str, fn(&Ledger) -> f64); 16] = [
+        ("underlying", |l| l.underlying),
+        ("nav", |l| l.nav),
+        ("liquidation_value", |l| l.liquidation_value),
+        ("cash", |l| l.cash),
+        ("units", |l| l.units),
+        ("delta", |l| l.delta),
+        ("gamma", |l| l.gamma),
+        ("vega", |l| l.vega),
+        ("theta", |l| l.theta),
+        ("margin", |l| l.margin),
+        ("lines", |l| l.lines as f64),
+        ("model_marks", |l| l.model_marks as f64),
+        ("costs", |l| l.spread_cost + l.commission),
+        ("spread_cost", |l| l.spread_cost),
+        ("interest", |l| l.interest),
+        ("traded_value", |l| l.traded_value),
     ];
     for (name, of) in of_ledger {
-        add(name, float(of));
+        add(name, float(&of));
     }
     let profits: Vec<[f64; 7]> = runs()
         .flat_map(|(_, run)| std::iter::once([0.0; 7]).chain(run.profits()).collect::<Vec<_>>())
