@@ -7,6 +7,9 @@ use stages_core::{StageError, table};
 use stages_env::options::Ledger;
 use std::sync::Arc;
 
+/// A column of numbers by its name.
+type Column = (&'static str, fn(&Ledger) -> f64);
+
 /// The table of strategies: a row for each snapshot of each run. Profits are those of the step that ends at the row's snapshot.
 pub(crate) fn trajectory(strategies: &[Strategy]) -> Result<RecordBatch, StageError> {
     let runs = || {
@@ -38,7 +41,7 @@ pub(crate) fn trajectory(strategies: &[Strategy]) -> Result<RecordBatch, StageEr
     add("world", Arc::new(world));
     add("episode", Arc::new(episode));
     add("action", Arc::new(action));
-    let of_ledger: [(&str, fn(&Ledger) -> f64); 16] = [
+    let of_ledger: [Column; 16] = [
         ("underlying", |l| l.underlying),
         ("nav", |l| l.nav),
         ("liquidation_value", |l| l.liquidation_value),
