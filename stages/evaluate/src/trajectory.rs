@@ -7,6 +7,9 @@ use stages_core::{StageError, table};
 use stages_env::options::Ledger;
 use std::sync::Arc;
 
+/// A column of numbers by its name.
+type Column = (&'static str, fn(&Ledger) -> f64);
+
 /// The table of strategies: a row for each snapshot of each run. Profits are those of the step that ends at the row's snapshot.
 pub(crate) fn trajectory(strategies: &[Strategy]) -> Result<RecordBatch, StageError> {
     let runs = || {
@@ -38,26 +41,26 @@ pub(crate) fn trajectory(strategies: &[Strategy]) -> Result<RecordBatch, StageEr
     add("world", Arc::new(world));
     add("episode", Arc::new(episode));
     add("action", Arc::new(action));
-    let of_ledger: [(&str, &dyn Fn(&Ledger) -> f64); 16] = [
-        ("underlying", &|l| l.underlying),
-        ("nav", &|l| l.nav),
-        ("liquidation_value", &|l| l.liquidation_value),
-        ("cash", &|l| l.cash),
-        ("units", &|l| l.units),
-        ("delta", &|l| l.delta),
-        ("gamma", &|l| l.gamma),
-        ("vega", &|l| l.vega),
-        ("theta", &|l| l.theta),
-        ("margin", &|l| l.margin),
-        ("lines", &|l| l.lines as f64),
-        ("model_marks", &|l| l.model_marks as f64),
-        ("costs", &|l| l.spread_cost + l.commission),
-        ("spread_cost", &|l| l.spread_cost),
-        ("interest", &|l| l.interest),
-        ("traded_value", &|l| l.traded_value),
+    let of_ledger: [Column; 16] = [
+        ("underlying", |l| l.underlying),
+        ("nav", |l| l.nav),
+        ("liquidation_value", |l| l.liquidation_value),
+        ("cash", |l| l.cash),
+        ("units", |l| l.units),
+        ("delta", |l| l.delta),
+        ("gamma", |l| l.gamma),
+        ("vega", |l| l.vega),
+        ("theta", |l| l.theta),
+        ("margin", |l| l.margin),
+        ("lines", |l| l.lines as f64),
+        ("model_marks", |l| l.model_marks as f64),
+        ("costs", |l| l.spread_cost + l.commission),
+        ("spread_cost", |l| l.spread_cost),
+        ("interest", |l| l.interest),
+        ("traded_value", |l| l.traded_value),
     ];
     for (name, of) in of_ledger {
-        add(name, float(of));
+        add(name, float(&of));
     }
     let profits: Vec<[f64; 7]> = runs()
         .flat_map(|(_, run)| std::iter::once([0.0; 7]).chain(run.profits()).collect::<Vec<_>>())
