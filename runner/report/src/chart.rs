@@ -257,7 +257,9 @@ fn marks(points: &[(f64, f64)]) -> Vec<(f64, f64)> {
         return finite;
     };
     let n = last.min(MOST_MARKS - 1);
-    (0..=n).map(|i| finite[if n == 0 { 0 } else { i * last / n }]).collect()
+    (0..=n)
+        .map(|i| finite[(i * last).checked_div(n).unwrap_or(0)])
+        .collect()
 }
 
 /// The first and the last value of each line, for readers of screens.
