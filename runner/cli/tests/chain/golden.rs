@@ -60,9 +60,9 @@ fn the_same_bytes_for_any_number_of_threads_and_for_ever() {
         .map(|(name, digest)| format!("{name}: {digest}"))
         .collect();
     insta::assert_snapshot!(text.join("\n"), @r"
-    env: 0b0ef5cdb27a1f2bf54780759f554457476d1748caecfa9857920f8de669dcdc
-    evaluate metrics: 6cf891ce7a396b273a1a6531268ac29655eb7a3ae587748b1cf74e98a04a103f
-    evaluate trajectory: de4e7c5f91f9de0e5a0a53a3bfa3cf0422a20550217c99f8b3bdaffabce0323b
+    env: adff383fd1f04417e10a2537f17c430459d0515c666d44595c09bf7093dc6359
+    evaluate metrics: 9b21c98be4d067f2744c5ad652b5a487d1301d385a970fe9b9f5ebfe790b9707
+    evaluate trajectory: 614c4be3ef1a428992947479cfdffbcdc6b76969a054bea49253fd5869cc12ed
     greeks: ec7c321c414c16f1ac6c6c167ffbcf9e1e17ca0f32b51d75fd974fe75142a61c
     implied volatility: 2e5acc412baafdb4895fb99e1d327b7d9fb348383251d7407e5264be3661b7c0
     market bars: ccc8653a63332bcc7a9f2f132de511d51ee699b0ce61b3dbf1f6c2f3480dd14f

@@ -6,11 +6,17 @@ use std::process::Stdio;
 use std::time::{Duration, Instant};
 
 /// The shipped pipeline on a short market, with checkpoints as often as they can be had.
-const SMALL: [&str; 8] = [
+const SMALL: [&str; 14] = [
     "--set",
     "timesteps=4096",
     "--set",
     "market.with.days=60",
+    "--set",
+    "worlds=4",
+    "--set",
+    "validation_worlds=1",
+    "--set",
+    "test_worlds=1",
     "--set",
     "train.with.checkpoint_interval=0.000001",
     "--set",

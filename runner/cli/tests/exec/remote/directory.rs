@@ -51,6 +51,12 @@ fn to_evaluate_a_cached_model_no_table_is_fetched() {
         "--set",
         "market.with.days=40",
         "--set",
+        "worlds=4",
+        "--set",
+        "validation_worlds=1",
+        "--set",
+        "test_worlds=1",
+        "--set",
         "train.with.policy_kwargs.lstm_hidden_size=16",
     ];
     let first = site.run("first", &args);
