@@ -498,7 +498,7 @@ mod tests {
     #[test]
     fn mistakes_say_where_and_what() {
         let cases = [
-            ("exces - 1", 1, "unknown name `exces`", "did you mean `excess`?"),
+            ("excessx - 1", 1, "unknown name `excessx`", "did you mean `excess`?"),
             (
                 "1 + turn_over",
                 5,
