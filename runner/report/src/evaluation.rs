@@ -113,7 +113,7 @@ fn names<'a>(values: &'a Values, prefix: &str) -> Vec<&'a str> {
     names
 }
 
-/// What must be known before any figure is read.
+/// The findings that must be known before any figure is read.
 fn verdict(values: &Values) -> String {
     let of = |name: &str| values.get(name).copied().filter(|x| x.is_finite());
     let mut out = String::new();

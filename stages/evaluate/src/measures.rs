@@ -13,7 +13,7 @@ use stages_env::options::Reason;
 /// The spreads at which the policy's trades are priced again.
 const SPREADS: [(&str, f64); 3] = [("half_spread", 0.5), ("double_spread", 2.0), ("triple_spread", 3.0)];
 
-/// What is known of the test data.
+/// The known facts of the test data.
 pub(crate) struct Known {
     pub periods: Periods,
     /// The names of the regimes, in the order of their numbers.

@@ -36,7 +36,7 @@ pub(crate) struct Strategy {
 }
 
 impl Strategy {
-    /// What the names of its metrics begin with.
+    /// The beginning of the names of its metrics.
     pub(crate) fn prefix(&self) -> String {
         match self.role {
             Role::Policy => String::new(),

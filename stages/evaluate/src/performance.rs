@@ -41,7 +41,7 @@ impl Periods {
         }
     }
 
-    /// What a sum over `count` periods is multiplied by for a year; NaN of fewer than [`LEAST_OBSERVATIONS`].
+    /// The factor that a sum over `count` periods is multiplied by for a year; NaN of fewer than [`LEAST_OBSERVATIONS`].
     pub fn annual(self, count: usize) -> f64 {
         if count < LEAST_OBSERVATIONS {
             f64::NAN

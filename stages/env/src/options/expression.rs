@@ -78,7 +78,7 @@ const OPERATORS: [(&str, u8, Op); 13] = [
     ("/", 5, Op::Divide),
     ("^", 7, Op::Power),
 ];
-/// How tightly a unary minus binds.
+/// The binding power of a unary minus.
 const UNARY: u8 = 6;
 
 impl Op {

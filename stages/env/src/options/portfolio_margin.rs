@@ -59,7 +59,7 @@ pub(crate) struct Scenario {
     pub share: f64,
 }
 
-/// What the value of a contract depends on at a snapshot.
+/// The quantities that the value of a contract depends on at a snapshot.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Priced {
     /// The price of what a unit delivers, and its forward.

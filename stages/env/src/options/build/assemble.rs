@@ -137,7 +137,7 @@ struct BuiltWorld<F> {
     /// The names of the market features, and of those that are not observed.
     observed: Vec<String>,
     hidden: Vec<String>,
-    /// What is observed of market and slate, raw `[T, F + K G]`.
+    /// The observation of market and slate, raw `[T, F + K G]`.
     shown: Vec<f32>,
     files: Vec<(String, F)>,
     notes: Vec<String>,

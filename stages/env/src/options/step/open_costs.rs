@@ -195,7 +195,7 @@ fn bit(is_set: bool, at: usize) -> u64 {
     u64::from(is_set).checked_shl(at as u32).unwrap_or(0)
 }
 
-/// What an account surely has beyond its margin requirement.
+/// The amount that an account surely has beyond its margin requirement.
 fn spare(market: &Market, now: At<'_>, account: &Account) -> f64 {
     let held = market.loan_value() * account.units * now.underlying;
     let need = market.config.margin.initial * account.margin;

@@ -28,7 +28,7 @@ pub(super) struct Stepper {
     reward: Reward,
 }
 
-/// What an environment does in a step.
+/// The act of an environment in a step.
 #[derive(Clone, Copy)]
 pub(super) enum Act<'a> {
     Decision(Decision),

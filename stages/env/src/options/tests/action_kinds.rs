@@ -374,7 +374,7 @@ fn weights_are_accounted_for() {
     }
 }
 
-/// What a mask allows can be done, in some combination, and what it excludes cannot.
+/// A choice that a mask allows can be done, in some combination, and one that it excludes cannot.
 #[test]
 fn masks_of_components_are_sound() {
     let mut config = kinds().remove(0);
