@@ -76,7 +76,7 @@ macro_rules! with_common_settings {
             /// Validation during training, and the choice of the policy that is handed on: the best in validation, where there is validation, else the
             /// last.
             validation: ValidationConfig = ValidationConfig::default(),
-            /// What a training takes over from the policy at `init`.
+            /// The state that a training takes over from the policy at `init`.
             resume: Resume = Resume::Fresh,
             /// If true, the artifact of the policy holds the train state as well, so that another training can go on from it with
             /// `resume: continue`. It takes three times the space of the policy, and more.

@@ -37,7 +37,7 @@ pub(super) fn check(
     if is_exceeded { Err(Reason::Limit) } else { Ok(()) }
 }
 
-/// What the rule of the hedge leaves of a delta, in currency.
+/// The part of a delta that the rule of the hedge leaves, in currency.
 fn hedged(market: &Market, delta: f64, nav: f64) -> f64 {
     let hedge = &market.config.hedge;
     match hedge.rule {
