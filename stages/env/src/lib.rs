@@ -4,20 +4,29 @@
 //! configuration (`config.rs`), its stage (`stage.rs`) and its batch of environments (`env.rs`).
 
 mod actions;
+mod adjustment;
 mod batch;
 pub mod bench;
 pub mod classic;
+mod episode;
+mod expression;
+mod feature_columns;
 pub mod hedging;
 mod ipc;
 pub mod lookup;
+mod normalise;
 mod open;
 mod open_options;
 pub mod options;
 mod ranges;
+mod rates;
+mod reward;
 mod saved_state;
 mod spec;
+mod split;
 #[cfg(test)]
 mod testing;
+mod worlds;
 
 pub use actions::{ActionBuffer, ActionSpace, Actions, Bounds};
 pub use batch::{BatchEnv, Step, StepBuffers};
