@@ -24,6 +24,7 @@ mod reward;
 mod saved_state;
 mod spec;
 mod split;
+pub mod stocks;
 #[cfg(test)]
 mod testing;
 mod worlds;
@@ -42,5 +43,6 @@ pub fn kinds() -> Vec<Box<dyn stages_core::AnyStage>> {
         stages_core::erase(lookup::Lookup),
         stages_core::erase(hedging::Hedging),
         stages_core::erase(options::Options),
+        stages_core::erase(stocks::Stocks),
     ]
 }
