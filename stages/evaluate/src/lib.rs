@@ -3,6 +3,7 @@
 mod ablation;
 mod backtest;
 pub mod bootstrap;
+mod compare;
 mod config;
 pub mod episodes;
 mod hedging_backtest;
@@ -23,10 +24,15 @@ pub mod trials;
 mod walk_forward;
 
 pub use backtest::Backtest;
+pub use compare::{Compare, CompareConfig};
 pub use config::BacktestConfig;
 pub use walk_forward::{WalkForward, WalkForwardConfig};
 
 /// The stage kinds of this family.
 pub fn kinds() -> Vec<Box<dyn stages_core::AnyStage>> {
-    vec![stages_core::erase(Backtest), stages_core::erase(WalkForward)]
+    vec![
+        stages_core::erase(Backtest),
+        stages_core::erase(Compare),
+        stages_core::erase(WalkForward),
+    ]
 }

@@ -135,16 +135,11 @@ impl Measures<'_> {
             metrics.add(format!("{prefix}{name}"), value);
         }
         if measured.sharpe.is_finite() {
-            interval(
-                metrics,
-                &format!("{prefix}sharpe"),
-                self.panel.estimate(|s| self.sharpe(&s[at])),
-            );
+            metrics.interval(&format!("{prefix}sharpe"), self.panel.estimate(|s| self.sharpe(&s[at])));
         }
         let mean = self.panel.estimate(|s| self.excess_return(&s[at]));
-        interval(metrics, &format!("{prefix}excess_return"), mean);
-        estimate(
-            metrics,
+        metrics.interval(&format!("{prefix}excess_return"), mean);
+        metrics.estimate(
             &format!("{prefix}utility"),
             self.panel.estimate(|s| self.utility(&s[at])),
         );
@@ -155,7 +150,7 @@ impl Measures<'_> {
         for (name, of, scale) in [("alpha", alpha, self.annual), ("beta", beta, 1.0)] {
             let (low, high) = of.interval();
             let (value, low, high) = (of.value * scale, low * scale, high * scale);
-            estimate(metrics, &format!("{prefix}{name}"), Estimate { value, low, high });
+            metrics.estimate(&format!("{prefix}{name}"), Estimate { value, low, high });
         }
         let pooled: Vec<f64> = returns.iter().flat_map(|run| &run.excess).copied().collect();
         metrics.add(
@@ -176,12 +171,8 @@ impl Measures<'_> {
     fn worlds(&self, metrics: &mut Metrics) {
         let (draws, seed) = (self.config.bootstrap_draws, self.config.seed);
         let of_worlds = |of: &dyn Fn(&Sums) -> f64| self.panel.mean_of_worlds(draws, seed, |s| of(&s[0]));
-        estimate(
-            metrics,
-            "per_world/excess_return",
-            of_worlds(&|s| self.excess_return(s)),
-        );
-        estimate(metrics, "per_world/sharpe", of_worlds(&|s| self.sharpe(s)));
+        metrics.estimate("per_world/excess_return", of_worlds(&|s| self.excess_return(s)));
+        metrics.estimate("per_world/sharpe", of_worlds(&|s| self.sharpe(s)));
     }
 
     /// The policy less a baseline, paired.
@@ -190,8 +181,7 @@ impl Measures<'_> {
         let total = |of: usize| Performance::of(&self.returns[of], self.known.periods).total_return;
         metrics.add(format!("excess_over/{name}"), total(0) - total(at));
         let mut add = |what: &str, of: &dyn Fn(&Sums, &Sums) -> f64| {
-            estimate(
-                metrics,
+            metrics.estimate(
                 &format!("versus/{name}/{what}"),
                 self.panel.estimate(|s| of(&s[0], &s[at])),
             );
@@ -211,17 +201,12 @@ impl Measures<'_> {
         let name = &self.strategies[at].name;
         let of = |of: &dyn Fn(&Sums) -> f64| self.panel.estimate(|s| of(&s[0]) - of(&s[at]));
         let utility = of(&|s| self.utility(s));
-        estimate(
-            metrics,
+        metrics.estimate(
             &format!("ablation/{name}/loss_excess_return"),
             of(&|s| self.excess_return(s)),
         );
-        estimate(
-            metrics,
-            &format!("ablation/{name}/loss_sharpe"),
-            of(&|s| self.sharpe(s)),
-        );
-        estimate(metrics, &format!("ablation/{name}/loss_utility"), utility);
+        metrics.estimate(&format!("ablation/{name}/loss_sharpe"), of(&|s| self.sharpe(s)));
+        metrics.estimate(&format!("ablation/{name}/loss_utility"), utility);
         if name == "other_world" {
             let blind = if utility.low.is_nan() {
                 f64::NAN
@@ -296,14 +281,4 @@ fn account(run: &Run, annual: f64) -> [(&'static str, f64); 3] {
         ("costs", (last.spread_cost + last.commission) / first.nav),
         ("liquidations", f64::from(last.liquidations)),
     ]
-}
-
-fn interval(metrics: &mut Metrics, name: &str, of: Estimate) {
-    metrics.add(format!("{name}_low"), of.low);
-    metrics.add(format!("{name}_high"), of.high);
-}
-
-fn estimate(metrics: &mut Metrics, name: &str, of: Estimate) {
-    metrics.add(name, of.value);
-    interval(metrics, name, of);
 }

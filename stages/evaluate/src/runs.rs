@@ -1,7 +1,7 @@
 //! Runs of a strategy over the evaluation episodes of `env/options`, each from the first snapshot to the last.
 
 use crate::ablation::{Ablation, Layout, Span};
-use crate::performance::Returns;
+use crate::performance::{Returns, step_return};
 use stages_core::{Context, StageError};
 use stages_env::options::{Baseline, Explained, Ledger, OptionsEnv};
 use stages_env::{ActionSpace, Actions, BatchEnv, Step};
@@ -65,26 +65,17 @@ impl Run {
         &self.ledgers[self.ledgers.len() - 1]
     }
 
-    /// Returns of the net asset value, where trades cost `spread` times their spread. After ruin or a debt there are none, and no excess returns.
+    /// Returns of the net asset value, where trades cost `spread` times their spread.
     pub(crate) fn returns(&self, spread: f64) -> Returns {
         let account: Vec<f64> = self
             .ledgers
             .windows(2)
             .map(|pair| {
                 let more = (spread - 1.0) * (pair[1].spread_cost - pair[0].spread_cost);
-                if pair[0].nav > 0.0 {
-                    ((pair[1].nav - more) / pair[0].nav - 1.0).max(-1.0)
-                } else {
-                    0.0
-                }
+                step_return(pair[0].nav, pair[1].nav - more)
             })
             .collect();
-        let mut returns = Returns::new(account, &self.risk_free, &self.underlying);
-        returns.account.resize(self.risk_free.len(), 0.0);
-        returns.excess.resize(self.risk_free.len(), 0.0);
-        let excess = self.underlying.iter().zip(&self.risk_free).map(|(u, free)| u - free);
-        returns.underlying = excess.collect();
-        returns
+        Returns::of_account(account, &self.risk_free, &self.underlying)
     }
 
     /// The change of the net asset value of each step by its causes, which add up to it: delta, gamma, vega, theta, carry (interest less the cost of borrowing), costs, unexplained.

@@ -13,6 +13,7 @@ mod multi_discrete;
 mod pytorch;
 mod replay;
 mod resume;
+mod sequences;
 mod transformer;
 mod truncation;
 mod validation;

@@ -1,6 +1,7 @@
 //! Tests of the stage `evaluate/backtest` from end to end.
 
 mod accounting;
+mod compare;
 mod references;
 mod refusals;
 mod threads;

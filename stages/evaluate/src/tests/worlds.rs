@@ -7,7 +7,7 @@ use stages_env::options::{FeatureColumn, HeldOut, WorldSet, build_worlds};
 use stages_policy::{Critic, Lstm};
 
 /// An environment of five worlds, three of them test worlds, with two regimes in turn.
-fn worlds_workplace(lstm: bool) -> Workplace {
+pub(super) fn worlds_workplace(lstm: bool) -> Workplace {
     let markets: Vec<SyntheticMarket> = (0..5).map(|i| market(90, i + 1)).collect();
     let mut sources: Vec<_> = markets.iter().map(SyntheticMarket::source).collect();
     for (i, source) in sources.iter_mut().enumerate() {
@@ -62,7 +62,7 @@ fn worlds_workplace(lstm: bool) -> Workplace {
     workplace
 }
 
-fn config() -> BacktestConfig {
+pub(super) fn config() -> BacktestConfig {
     BacktestConfig {
         random_paths: 6,
         drawn_paths: 3,
