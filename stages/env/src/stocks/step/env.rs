@@ -21,6 +21,7 @@ use bytes::Bytes;
 use cache::{Artifact, Store};
 use datasets::Date;
 use stages_core::StageError;
+use stages_numerics::dispatch::InstructionSet;
 
 /// With fewer environments per thread than this, scheduling the task costs more than stepping them.
 const GRAIN: usize = 32;
@@ -149,6 +150,8 @@ impl StocksEnv {
         let stepper = Stepper::new(Market {
             tables,
             clip,
+            // Rows of some tens of symbols: wider vectors leave more of them over.
+            instructions: InstructionSet::detect().without_avx512(),
             ranges,
             split: options.split,
             seed: options.seed,

@@ -11,9 +11,13 @@
 
 use super::market::Market;
 use super::orders::Intent;
-use super::state::EnvState;
+use super::state::{Account, EnvState};
 use super::stepper::Outcome;
+use crate::stocks::config::MAX_SYMBOLS;
 use crate::stocks::tables::status;
+
+/// The bits of the number of a symbol.
+const SYMBOL_BITS: u32 = MAX_SYMBOLS.trailing_zeros();
 
 /// One step.
 pub(super) fn step(market: &Market, env: &mut EnvState, intent: Intent) -> Outcome {
@@ -45,15 +49,33 @@ pub(super) fn step(market: &Market, env: &mut EnvState, intent: Intent) -> Outco
         env.orders.fill(-f64::from(settings.hmax));
     }
     let begin = total(env, marks);
-    // The next of the largest trades of a side that is not yet made, by selection: there are few, and nothing is allocated.
-    while let Some(i) = next_sale(env.orders) {
-        sell(market, env, i, exits);
+    // Orders and symbols as one number each: sorted, from the largest sale to the largest purchase, equal ones in the order of symbols.
+    let keys: &mut [i64] = bytemuck::cast_slice_mut(env.orders);
+    for (i, key) in keys.iter_mut().enumerate() {
+        *key = (f64::from_bits(key.cast_unsigned()) as i64) << SYMBOL_BITS | i as i64;
     }
-    while let Some(i) = next_purchase(env.orders) {
-        if !exits {
-            buy(market, env, i);
+    keys.sort_unstable();
+    let split = |key: i64| ((key & (MAX_SYMBOLS as i64 - 1)) as usize, (key >> SYMBOL_BITS) as f64);
+    let flags = market.tables.status(t);
+    let (account, shares) = (&mut *env.account, &mut *env.shares);
+    for (i, order) in keys.iter().map(|&key| split(key)).take_while(|(_, order)| *order < 0.0) {
+        let trades = exits || flags[i] & status::TRADES != 0;
+        let held = shares[i];
+        if trades && held > 0.0 {
+            let sold = if exits { held } else { held.min(-order) };
+            sell(account, settings.sell_cost_pct, marks[i], sold);
+            shares[i] = held - sold;
         }
-        env.orders[i] = 0.0;
+    }
+    for (i, order) in keys
+        .iter()
+        .rev()
+        .map(|&key| split(key))
+        .take_while(|(_, order)| *order > 0.0)
+    {
+        if flags[i] & status::TRADES != 0 {
+            shares[i] += buy(account, settings.buy_cost_pct, marks[i], order);
+        }
     }
     env.account.t += 1;
     let t = t + 1;
@@ -81,64 +103,21 @@ fn total(env: &EnvState, marks: &[f64]) -> f64 {
             .fold(0.0, |sum, (held, mark)| sum + mark * held)
 }
 
-/// The first of the largest sales.
-fn next_sale(orders: &[f64]) -> Option<usize> {
-    let mut best = None;
-    let mut least = 0.0;
-    for (i, &order) in orders.iter().enumerate() {
-        if order < least {
-            (best, least) = (Some(i), order);
-        }
-    }
-    best
-}
-
-/// The last of the largest purchases.
-fn next_purchase(orders: &[f64]) -> Option<usize> {
-    let mut best = None;
-    let mut most = f64::MIN_POSITIVE;
-    for (i, &order) in orders.iter().enumerate() {
-        if order >= most {
-            (best, most) = (Some(i), order);
-        }
-    }
-    best
-}
-
-fn sell(market: &Market, env: &mut EnvState, i: usize, exits: bool) {
-    let t = env.account.t as usize;
-    let price = market.tables.marks(t)[i];
-    let wanted = -env.orders[i];
-    env.orders[i] = 0.0;
-    let held = env.shares[i];
-    let trades = exits || market.tables.status(t)[i] & status::TRADES != 0;
-    if !trades || held <= 0.0 {
-        return;
-    }
-    let shares = if exits { held } else { wanted.min(held) };
-    let cost = market.config.finrl.sell_cost_pct;
-    let account = &mut *env.account;
+fn sell(account: &mut Account, cost: f64, price: f64, shares: f64) {
     account.cash += price * shares * (1.0 - cost);
     account.spread_cost += price * shares * cost;
     account.traded += price * shares;
     account.trades += 1;
-    env.shares[i] = held - shares;
 }
 
-fn buy(market: &Market, env: &mut EnvState, i: usize) {
-    let t = env.account.t as usize;
-    if market.tables.status(t)[i] & status::TRADES == 0 {
-        return;
-    }
-    let price = market.tables.marks(t)[i];
-    let cost = market.config.finrl.buy_cost_pct;
-    let account = &mut *env.account;
-    let shares = floor_div(account.cash, price * (1.0 + cost)).min(env.orders[i]);
+/// The shares bought: what cash pays of an order. FinRL counts a purchase of none as a trade.
+fn buy(account: &mut Account, cost: f64, price: f64, order: f64) -> f64 {
+    let shares = floor_div(account.cash, price * (1.0 + cost)).min(order);
     account.cash -= price * shares * (1.0 + cost);
     account.spread_cost += price * shares * cost;
     account.traded += price * shares;
     account.trades += 1;
-    env.shares[i] += shares;
+    shares
 }
 
 /// Python's `a // b` of positive numbers.

@@ -29,6 +29,8 @@ pub(crate) struct Tables {
     marks: Vec<f64>,
     opens: Vec<f64>,
     status: Vec<u8>,
+    /// `[T]`: true where positions in some symbol are settled.
+    settles: Vec<bool>,
     /// `[T, N]`.
     volumes: Vec<f64>,
     volatilities: Vec<f64>,
@@ -120,6 +122,11 @@ impl Tables {
             dates: all.dates,
             marks: all.mark,
             opens: all.open,
+            settles: all
+                .status
+                .chunks_exact(n.max(1))
+                .map(|flags| flags.iter().any(|flags| flags & status::SETTLES != 0))
+                .collect(),
             status: all.status,
             volumes: all.liquidity.iter().copied().step_by(2).collect(),
             volatilities: all.liquidity.iter().copied().skip(1).step_by(2).collect(),
@@ -204,6 +211,12 @@ impl Tables {
     #[inline]
     pub(crate) fn status(&self, t: usize) -> &[u8] {
         self.of(&self.status, t)
+    }
+
+    /// True where positions in some symbol are settled.
+    #[inline]
+    pub(crate) fn settles(&self, t: usize) -> bool {
+        self.settles[t]
     }
 
     /// The mean volume and the volatility of each symbol, where fills need them.

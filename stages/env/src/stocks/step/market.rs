@@ -1,11 +1,13 @@
 //! The data and rules that all environments of a batch share.
 
+use super::kernels::{Exposure, exposure};
 use super::lookup::Tables;
 use super::state::Account;
 use crate::episode::EpisodeLength;
 use crate::open_options::Split;
 use crate::split::SnapshotRange;
 use crate::stocks::config::{FillAt, Rules, StocksConfig};
+use stages_numerics::dispatch::InstructionSet;
 use stages_numerics::random::Random;
 
 /// The tables and rules of a batch of environments.
@@ -13,6 +15,7 @@ pub(super) struct Market {
     pub tables: Tables,
     pub config: StocksConfig,
     pub clip: f32,
+    pub instructions: InstructionSet,
     /// The ranges of the split, of all worlds.
     pub ranges: Vec<SnapshotRange>,
     pub split: Split,
@@ -47,28 +50,15 @@ impl Market {
         self.config.fills.at == FillAt::NextOpen
     }
 
-    /// A number of shares in whole lots, toward 0.
-    #[inline]
-    pub(super) fn whole(&self, shares: f64) -> f64 {
-        match self.config.fills.lot {
-            0 => shares,
-            1 => shares.trunc(),
-            lot => (shares / f64::from(lot)).trunc() * f64::from(lot),
-        }
-    }
-
     /// Values the positions of an account at the marks of its date.
     #[inline]
     pub(super) fn mark(&self, account: &mut Account, shares: &[f64]) {
-        let (mut net, mut gross) = (0.0, 0.0);
-        for (held, mark) in shares.iter().zip(self.tables.marks(account.t as usize)) {
-            let value = held * mark;
-            net += value;
-            gross += value.abs();
-        }
-        account.net = net;
-        account.gross = gross;
-        account.nav = account.cash + net;
+        let mut held = Exposure::default();
+        let marks = self.tables.marks(account.t as usize);
+        exposure(self.instructions, shares, marks, &mut held);
+        account.net = held.net;
+        account.gross = held.gross;
+        account.nav = account.cash + held.net;
         account.peak = account.peak.max(account.nav);
     }
 }

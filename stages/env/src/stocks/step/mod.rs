@@ -3,6 +3,7 @@
 mod baseline;
 mod env;
 mod finrl;
+mod kernels;
 mod ledger;
 mod lookup;
 mod market;

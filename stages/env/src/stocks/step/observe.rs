@@ -1,5 +1,6 @@
 //! Writes the observation of a state; [`observation`](crate::stocks::observation) has its layout.
 
+use super::kernels::show_weights;
 use super::market::Market;
 use super::state::EnvState;
 use crate::stocks::config::Rules;
@@ -27,9 +28,14 @@ pub(super) fn observe(market: &Market, env: &EnvState, out: &mut [f32]) {
     // Near ruin, the scale stays finite.
     let scale = 1.0 / account.nav.max(1e-3 * market.config.capital);
     let (weights, totals) = rest.split_at_mut(env.shares.len());
-    for ((out, held), mark) in weights.iter_mut().zip(&*env.shares).zip(market.tables.marks(t)) {
-        *out = (held * mark * scale).clamp(-clip, clip) as f32;
-    }
+    show_weights(
+        market.instructions,
+        env.shares,
+        market.tables.marks(t),
+        scale,
+        clip,
+        weights,
+    );
     let values: [f64; ACCOUNT.len()] = [
         account.cash * scale,
         10.0 * (account.nav / market.config.capital - 1.0),

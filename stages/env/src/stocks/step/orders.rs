@@ -1,5 +1,6 @@
 //! From actions to orders: the signed shares of each symbol that a step is to trade.
 
+use super::kernels::{Exposure, Targets, clamp_weights, targets, whole};
 use super::market::Market;
 use super::state::EnvState;
 use crate::stocks::action_space::lots_of;
@@ -44,65 +45,45 @@ pub(super) fn from_choices(choices: &[u32], lots: &[u32], shares: u32, orders: &
     Intent::Shares
 }
 
-/// Brings weights within the limits, in this order: each within `largest` (and not below 0 where positions are not short), their absolute sum within `gross` by one
-/// factor, their sum within `net` by a factor of the side that exceeds it. Not a number counts as 0.
-pub(super) fn limit_weights(market: &Market, weights: &mut [f64]) {
+/// The factors of positive and of negative weights, of which each is within `actions.largest`, that bring them within the limits: their absolute sum within `gross` by
+/// one factor, then their sum within `net` by a factor of the side that exceeds it.
+fn limits(market: &Market, sums: Exposure) -> (f64, f64) {
     let limits = &market.config.actions;
-    let least = if limits.short { -limits.largest } else { 0.0 };
-    let mut gross = 0.0;
-    for weight in weights.iter_mut() {
-        *weight = if weight.is_nan() {
-            0.0
-        } else {
-            weight.clamp(least, limits.largest)
-        };
-        gross += weight.abs();
+    let factor = if sums.gross > limits.gross {
+        limits.gross / sums.gross
+    } else {
+        1.0
+    };
+    let net = sums.net * factor;
+    if net.abs() <= limits.net {
+        return (factor, factor);
     }
-    if gross > limits.gross {
-        let factor = limits.gross / gross;
-        weights.iter_mut().for_each(|weight| *weight *= factor);
-    }
-    if !limits.short {
-        if limits.net < limits.gross {
-            let net: f64 = weights.iter().sum();
-            if net > limits.net {
-                let factor = limits.net / net;
-                weights.iter_mut().for_each(|weight| *weight *= factor);
-            }
-        }
-        return;
-    }
-    let (long, short) = weights.iter().fold((0.0, 0.0), |(long, short), weight| {
-        (long + weight.max(0.0), short - weight.min(0.0))
-    });
-    let net: f64 = long - short;
-    if net.abs() > limits.net {
-        let (long, short) = match net > 0.0 {
-            true => ((limits.net + short) / long, 1.0),
-            false => (1.0, (limits.net + long) / short),
-        };
-        for weight in weights.iter_mut() {
-            *weight *= if *weight > 0.0 { long } else { short };
-        }
+    let gross = sums.gross * factor;
+    let (long, short) = (0.5 * (gross + net), 0.5 * (gross - net));
+    match net > 0.0 {
+        true => (factor * ((limits.net + short) / long), factor),
+        false => (factor, factor * ((limits.net + long) / short)),
     }
 }
 
 /// Turns target weights into signed shares, at the marks that the decision sees; a symbol that does not trade keeps its position.
 pub(super) fn weights_to_shares(market: &Market, env: &mut EnvState) {
-    limit_weights(market, env.orders);
+    let actions = &market.config.actions;
+    let least = if actions.short { -actions.largest } else { 0.0 };
+    let mut sums = Exposure::default();
+    clamp_weights(market.instructions, env.orders, least, actions.largest, &mut sums);
+    let (long, short) = limits(market, sums);
     let t = env.account.t as usize;
-    let (marks, flags) = (market.tables.marks(t), market.tables.status(t));
     let nav = env.account.nav.max(0.0);
-    let least = market.config.actions.no_trade * nav;
-    for (((order, held), mark), flags) in env.orders.iter_mut().zip(&*env.shares).zip(marks).zip(flags) {
-        if flags & status::TRADES == 0 {
-            *order = 0.0;
-            continue;
-        }
-        let target = market.whole(*order * nav / mark);
-        let trade = target - held;
-        *order = if trade.abs() * mark < least { 0.0 } else { trade };
-    }
+    let by = Targets {
+        long,
+        short,
+        nav,
+        least: actions.no_trade * nav,
+        lot: f64::from(market.config.fills.lot),
+    };
+    let (marks, flags) = (market.tables.marks(t), market.tables.status(t));
+    targets(market.instructions, env.orders, env.shares, marks, flags, &by);
 }
 
 /// Keeps orders of signed shares to whole lots, and to what may be traded: nothing of a symbol that does not trade, nothing below 0 where positions are not short,
@@ -125,10 +106,11 @@ pub(super) fn restrict(market: &Market, env: &mut EnvState) {
     }
     if let Some(most) = market.config.fills.participation {
         let (volumes, _) = market.tables.liquidity(t);
+        let lot = f64::from(market.config.fills.lot);
         for (order, volume) in env.orders.iter_mut().zip(volumes) {
             let limit = most * volume;
             if order.abs() > limit {
-                *order = market.whole(order.signum() * limit);
+                *order = whole(order.signum() * limit, lot);
                 reduced += 1;
             }
         }

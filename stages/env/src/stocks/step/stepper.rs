@@ -1,6 +1,7 @@
 //! The step of one environment: only look-ups and sums.
 
 use super::finrl;
+use super::kernels::{Exposure, exposure};
 use super::ledger::Ledger;
 use super::market::Market;
 use super::orders::{Intent, restrict, weights_to_shares};
@@ -102,11 +103,12 @@ impl Stepper {
     fn carry(&self, env: &mut EnvState, t: usize) {
         let tables = &self.market.tables;
         let account = &mut *env.account;
-        let short: f64 = match self.market.config.has_margin() {
+        let short = match self.market.config.has_margin() {
             false => 0.0,
             true => {
-                let values = env.shares.iter().zip(tables.marks(t));
-                values.map(|(held, mark)| -held.min(0.0) * mark).sum()
+                let mut held = Exposure::default();
+                exposure(self.market.instructions, env.shares, tables.marks(t), &mut held);
+                0.5 * (held.gross - held.net)
             }
         };
         if account.cash >= 0.0 {
@@ -139,6 +141,9 @@ impl Stepper {
             if pending && event.ratio != 1.0 {
                 env.orders[i] *= event.ratio;
             }
+        }
+        if !tables.settles(t) {
+            return;
         }
         for (i, flags) in tables.status(t).iter().enumerate() {
             let held = env.shares[i];

@@ -1,63 +1,21 @@
 //! Trades: their costs, and what cash and margin allow.
 
+use super::kernels::{
+    Costing, Exposure, Trades, exposure, increase_plain, increase_with_impact, reduce_plain, reduce_with_impact,
+};
 use super::market::Market;
 use super::state::{Account, EnvState};
 use crate::stocks::tables::status;
 
-/// The costs of a trade.
-#[derive(Clone, Copy, Default)]
-struct Costs {
-    commission: f64,
-    spread: f64,
-    impact: f64,
-}
-
-impl Costs {
-    fn sum(self) -> f64 {
-        self.commission + self.spread + self.impact
-    }
-}
-
-/// The prices and costs of the trades of a step.
-struct Costing<'a> {
-    per_share: f64,
-    fraction: f64,
-    impact: f64,
-    prices: &'a [f64],
-    /// Mean volumes and volatilities on the date of the decision, where there is impact.
-    liquidity: Option<(&'a [f64], &'a [f64])>,
-}
-
-impl Costing<'_> {
-    /// The costs of a number of shares, not negative, of symbol `i`.
-    #[inline]
-    fn of(&self, i: usize, shares: f64) -> Costs {
-        let value = shares * self.prices[i];
-        Costs {
-            commission: self.per_share * shares,
-            spread: self.fraction * value,
-            impact: match self.liquidity {
-                Some((volumes, volatilities)) if shares > 0.0 => {
-                    self.impact * volatilities[i] * (shares / volumes[i]).sqrt() * value
-                }
-                _ => 0.0,
-            },
-        }
-    }
-
-    /// Trades signed shares of symbol `i`.
-    #[inline]
-    fn trade(&self, account: &mut Account, held: &mut f64, i: usize, shares: f64) {
-        let costs = self.of(i, shares.abs());
-        let value = shares * self.prices[i];
-        *held += shares;
-        account.cash -= value + costs.sum();
-        account.traded += value.abs();
-        account.commission += costs.commission;
-        account.spread_cost += costs.spread;
-        account.impact_cost += costs.impact;
-        account.trades += u32::from(shares != 0.0);
-    }
+/// Books the trades of a pass.
+fn book(account: &mut Account, costing: &Costing<'_>, trades: &Trades) {
+    let (commission, spread) = (costing.per_share * trades.shares, costing.fraction * trades.traded);
+    account.cash -= trades.value + (commission + spread + trades.impact);
+    account.traded += trades.traded;
+    account.commission += commission;
+    account.spread_cost += spread;
+    account.impact_cost += trades.impact;
+    account.trades += trades.count as u32;
 }
 
 /// Makes the trades of the orders: first what reduces positions, then, by one factor for all, as much of the rest as cash (or margin) allows. `decided` is the date
@@ -85,62 +43,50 @@ pub(super) fn execute(market: &Market, env: &mut EnvState, decided: usize, later
         }
         account.refused += refused;
     }
+    let with_impact = config.fills.impact > 0.0;
+    let (volumes, volatilities): (&[f64], &[f64]) = match with_impact {
+        true => market.tables.liquidity(decided),
+        false => (&[], &[]),
+    };
     let costing = Costing {
         per_share: config.fills.per_share,
         fraction: config.fills.basis_points * 1e-4,
         impact: config.fills.impact,
         prices,
-        liquidity: (config.fills.impact > 0.0).then(|| market.tables.liquidity(decided)),
+        volumes,
+        volatilities,
     };
-    // What increases positions is left in the orders.
-    let mut rest = 0.0;
-    let mut costs = 0.0;
-    for (i, (order, held)) in orders.iter_mut().zip(shares.iter_mut()).enumerate() {
-        if *order == 0.0 {
-            continue;
-        }
-        let reduction = order.max(-held.max(0.0)).min((-*held).max(0.0));
-        if reduction != 0.0 {
-            costing.trade(account, held, i, reduction);
-            *order -= reduction;
-        }
-        rest += order.abs() * prices[i];
-        costs += costing.of(i, order.abs()).sum();
+    let mut trades = Trades::default();
+    match with_impact {
+        true => reduce_with_impact(market.instructions, orders, shares, &costing, &mut trades),
+        false => reduce_plain(market.instructions, orders, shares, &costing, &mut trades),
     }
+    book(account, &costing, &trades);
+    let rest = trades.rest_value;
     if rest == 0.0 {
         return;
     }
-    // A hair less than all, so that rounding cannot make a debt.
+    let costs = costing.per_share * trades.rest_shares + costing.fraction * rest + trades.rest_impact;
     let factor = match config.has_margin() {
         false => account.cash / (rest + costs),
         true => {
-            let (net, gross) = shares
-                .iter()
-                .zip(prices)
-                .fold((0.0, 0.0), |(net, gross), (held, price)| {
-                    let value = held * price;
-                    (net + value, gross + value.abs())
-                });
+            let mut held = Exposure::default();
+            exposure(market.instructions, shares, prices, &mut held);
             let initial = config.margin.initial;
-            (account.cash + net - initial * gross) / (costs + initial * rest)
+            (account.cash + held.net - initial * held.gross) / (costs + initial * rest)
         }
     };
+    // A hair less than all, so that rounding cannot make a debt.
     let factor = factor.max(0.0) * (1.0 - 1e-12);
-    for (i, (order, held)) in orders.iter_mut().zip(shares.iter_mut()).enumerate() {
-        if *order == 0.0 {
-            continue;
-        }
-        let allowed = match factor < 1.0 {
-            false => *order,
-            true => {
-                account.reduced += 1;
-                market.whole(*order * factor)
-            }
-        };
-        if allowed != 0.0 {
-            costing.trade(account, held, i, allowed);
-        }
+    if factor < 1.0 {
+        account.reduced += orders.iter().map(|order| u32::from(*order != 0.0)).sum::<u32>();
     }
+    let lot = f64::from(config.fills.lot);
+    match with_impact {
+        true => increase_with_impact(market.instructions, orders, shares, &costing, factor, lot, &mut trades),
+        false => increase_plain(market.instructions, orders, shares, &costing, factor, lot, &mut trades),
+    }
+    book(account, &costing, &trades);
 }
 
 /// Closes every position that trades, at the marks of the account's date.

@@ -1,6 +1,8 @@
 //! Tests of the environment as a whole, on synthetic panels.
 
+mod accounting;
 mod finrl;
+mod slow;
 
 use super::{PanelSource, StocksConfig, StocksEnv, build};
 use crate::open_options::{OpenOptions, Split};
