@@ -3,19 +3,25 @@
 mod ablation;
 mod backtest;
 pub mod bootstrap;
+mod compare;
 mod config;
 pub mod episodes;
 mod hedging_backtest;
 mod lookup_backtest;
+mod market_backtest;
+mod market_env;
 mod measures;
 mod options_backtest;
 mod output;
 mod panel;
 pub mod performance;
 mod policy_input;
+mod portfolio_rules;
 pub mod regression;
 mod rules;
 mod runs;
+mod stocks_backtest;
+mod stocks_trajectory;
 #[cfg(test)]
 mod tests;
 mod trajectory;
@@ -23,10 +29,15 @@ pub mod trials;
 mod walk_forward;
 
 pub use backtest::Backtest;
+pub use compare::{Compare, CompareConfig};
 pub use config::BacktestConfig;
 pub use walk_forward::{WalkForward, WalkForwardConfig};
 
 /// The stage kinds of this family.
 pub fn kinds() -> Vec<Box<dyn stages_core::AnyStage>> {
-    vec![stages_core::erase(Backtest), stages_core::erase(WalkForward)]
+    vec![
+        stages_core::erase(Backtest),
+        stages_core::erase(Compare),
+        stages_core::erase(WalkForward),
+    ]
 }

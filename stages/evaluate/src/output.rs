@@ -1,5 +1,6 @@
 //! The outputs of an evaluation: metrics as JSON lines, the trajectory as Parquet.
 
+use crate::panel::Estimate;
 use arrow::array::{ArrayRef, Float64Array, RecordBatch};
 use cache::{ArtifactBuilder, canonical_json};
 use serde_json::{Map, Value, json};
@@ -14,6 +15,18 @@ impl Metrics {
     /// Adds a figure.
     pub(crate) fn add(&mut self, name: impl Into<String>, value: f64) {
         self.0.push((name.into(), value));
+    }
+
+    /// Adds the ends of a figure's interval.
+    pub(crate) fn interval(&mut self, name: &str, of: Estimate) {
+        self.add(format!("{name}_low"), of.low);
+        self.add(format!("{name}_high"), of.high);
+    }
+
+    /// Adds a figure with its interval.
+    pub(crate) fn estimate(&mut self, name: &str, of: Estimate) {
+        self.add(name, of.value);
+        self.interval(name, of);
     }
 
     /// `null` stands for a ratio without a denominator.
@@ -54,19 +67,23 @@ pub(crate) fn store(
     about: Value,
 ) -> Result<Outputs, StageError> {
     let store = &context.store;
-    let mut builder = ArtifactBuilder::new(store, PortType::Metrics.name(), json!({ "summary": metrics.summary() }));
-    builder.bytes("metrics.jsonl", metrics.lines().as_bytes())?;
-    let metrics_digest = builder.finish()?;
+    let mut outputs = store_metrics(context, metrics)?;
     let mut builder = ArtifactBuilder::new(store, PortType::Trajectory.name(), about);
     builder.bytes("trajectory.parquet", &table::to_parquet(trajectory)?)?;
-    let trajectory_digest = builder.finish()?;
+    outputs.insert("trajectory".to_owned(), builder.finish()?);
+    Ok(outputs)
+}
+
+/// Stores and reports the metrics.
+pub(crate) fn store_metrics(context: &Context, metrics: Metrics) -> Result<Outputs, StageError> {
+    let summary = json!({ "summary": metrics.summary() });
+    let mut builder = ArtifactBuilder::new(&context.store, PortType::Metrics.name(), summary);
+    builder.bytes("metrics.jsonl", metrics.lines().as_bytes())?;
+    let digest = builder.finish()?;
     for (name, value) in &metrics.0 {
         if value.is_finite() {
             context.metric(name, 0, *value);
         }
     }
-    Ok(Outputs::from([
-        ("metrics".to_owned(), metrics_digest),
-        ("trajectory".to_owned(), trajectory_digest),
-    ]))
+    Ok(Outputs::from([("metrics".to_owned(), digest)]))
 }

@@ -14,7 +14,7 @@ pub(crate) struct Sums {
 }
 
 impl Sums {
-    fn of(values: &[f64]) -> Self {
+    pub(crate) fn of(values: &[f64]) -> Self {
         let mut sums = Self::default();
         values.iter().for_each(|&value| sums.add(value));
         sums
@@ -26,7 +26,7 @@ impl Sums {
         self.squares += value * value;
     }
 
-    fn join(&mut self, other: &Self) {
+    pub(crate) fn join(&mut self, other: &Self) {
         self.n += other.n;
         self.sum += other.sum;
         self.squares += other.squares;

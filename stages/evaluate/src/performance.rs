@@ -68,7 +68,25 @@ pub struct Returns {
     pub underlying: Vec<f64>,
 }
 
+/// The return of an account from one net asset value to the next; 0 after ruin or a debt, and never below -1.
+pub fn step_return(before: f64, after: f64) -> f64 {
+    if before > 0.0 {
+        (after / before - 1.0).max(-1.0)
+    } else {
+        0.0
+    }
+}
+
 impl Returns {
+    /// Returns of an account that may have ended before the market's last period, in ruin: from there on it has neither returns nor excess returns.
+    pub fn of_account(mut account: Vec<f64>, risk_free: &[f64], underlying: &[f64]) -> Self {
+        let ended = account.len();
+        account.resize(risk_free.len(), 0.0);
+        let mut returns = Self::new(account, risk_free, underlying);
+        returns.excess[ended..].fill(0.0);
+        returns
+    }
+
     /// Returns of an account beside those of cash and of the underlying, as many of each.
     pub fn new(account: Vec<f64>, risk_free: &[f64], underlying: &[f64]) -> Self {
         let excess = |(r, free): (&f64, &f64)| {

@@ -41,7 +41,7 @@ pub struct WalkForward;
 impl StageKind for WalkForward {
     type Config = WalkForwardConfig;
     const NAME: &'static str = "evaluate/walk_forward";
-    const VERSION: u32 = 1;
+    const VERSION: u32 = 2;
     const ABOUT: &'static str = "the backtests of folds as one, out of sample from the first test date to the last";
     const PORTS: Ports = Ports {
         inputs: &[InputPort {

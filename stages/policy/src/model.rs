@@ -52,21 +52,22 @@ pub struct Sampled<'a> {
     pub value: &'a mut [f32],
 }
 
-/// A minibatch of a rollout buffer: T steps of some of its B columns, as a network reads them. All arrays are time-major. An algorithm
-/// without memory sees its rollout as one step of T x B columns. Sample i is step i / B of column i % B.
+/// A minibatch of a rollout buffer of N steps of B columns: sequences of T steps, as a network reads them; N is a multiple of T. All arrays are
+/// time-major. An algorithm without memory sees its rollout as one step of N x B columns. Sample i is step i / B of column i % B.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Minibatch<'a> {
     /// T.
     pub steps: usize,
     /// B.
     pub columns: usize,
-    /// Observations `[T, B, D]`.
+    /// Observations `[N, B, D]`.
     pub obs: &'a [f32],
-    /// `[T, B]`, as in [`Observed`].
+    /// `[N, B]`, as in [`Observed`].
     pub episode_start: &'a [bool],
-    /// The recurrent state before the first step, `[B, S]`.
+    /// The recurrent states before the first step of each sequence, `[N / T, B, S]`.
     pub state: &'a [f32],
-    /// The indices of the minibatch's columns.
+    /// The index of the first sample of each sequence in the minibatch: those of [`Minibatch::sequences`], in any order. Where T = N, they are the
+    /// indices of columns.
     pub indices: &'a [u32],
 }
 
@@ -81,10 +82,24 @@ impl<'a> Minibatch<'a> {
         self.len() == 0
     }
 
+    /// The index of the first sample of each sequence of the whole rollout.
+    pub fn sequences(&self) -> impl Iterator<Item = u32> + use<'a> {
+        let (columns, all, n) = (self.columns, self.steps * self.columns, self.episode_start.len());
+        (0..n)
+            .step_by(all)
+            .flat_map(move |from| (from..from + columns).map(|first| first as u32))
+    }
+
+    /// The row of [`Minibatch::state`] that belongs to the sequence whose first sample is `first`.
+    pub fn state_row(&self, first: u32) -> usize {
+        let first = first as usize;
+        first / (self.steps * self.columns) * self.columns + first % self.columns
+    }
+
     /// The indices of the samples, step by step.
     pub fn samples(&self) -> impl Iterator<Item = usize> + Clone + use<'a> {
         let (columns, indices) = (self.columns, self.indices);
-        (0..self.steps).flat_map(move |t| indices.iter().map(move |&column| t * columns + column as usize))
+        (0..self.steps).flat_map(move |t| indices.iter().map(move |&first| t * columns + first as usize))
     }
 }
 

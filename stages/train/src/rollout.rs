@@ -1,4 +1,4 @@
-//! The rollout buffer: T steps of B environments as a policy observed them.
+//! The rollout buffer: N steps of B environments as a policy observed them.
 
 use crate::learner::Learner;
 use crate::phase_timer::Phase;
@@ -7,23 +7,49 @@ use stages_core::StageError;
 use stages_env::{Actions, Step, StepBuffers};
 use stages_policy::{Minibatch, Observed};
 
+/// The sequences into which a rollout is cut for a network with a memory.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Sequences {
+    /// The steps of each; `n_steps` is a multiple of them.
+    pub length: usize,
+    /// The steps before each from which its first state is computed again, as far as the rollout has them.
+    pub burn_in: usize,
+}
+
+impl Sequences {
+    /// The step at which the burn-in of sequence i begins.
+    fn begin(&self, i: usize) -> usize {
+        (i * self.length).saturating_sub(self.burn_in)
+    }
+}
+
 /// Buffers, all time-major and used again: after the first rollout, collecting allocates nothing. Environments write where learning reads.
 #[derive(Default)]
 pub(crate) struct Rollout {
-    /// `[T + 1, B, D]`, as are action masks `[T + 1, B, A]`; the last row is after the last step.
+    /// `[N + 1, B, D]`, as are action masks `[N + 1, B, A]`; the last row is after the last step.
     pub obs: Vec<f32>,
     pub mask: Vec<bool>,
-    /// `[T + 1, B]`: the episode begins with that step; the one before ended with the step before.
+    /// `[N + 1, B]`: the episode begins with that step; the one before ended with the step before.
     pub episode_start: Vec<bool>,
-    /// The recurrent states before the first step `[B, S]`.
+    /// The recurrent states before the burn-in of each sequence, or before the sequence if there is no burn-in `[N / length, B, S]`.
     pub state: Vec<f32>,
     /// The last step of the environments.
     pub step: Step,
+    /// None where whole rollouts are sequences.
+    pub sequences: Option<Sequences>,
     n_steps: usize,
     n_envs: usize,
 }
 
 impl Rollout {
+    /// An empty buffer whose rollouts are cut into sequences.
+    pub fn of(sequences: Option<Sequences>) -> Self {
+        Self {
+            sequences,
+            ..Self::default()
+        }
+    }
+
     /// Begins a rollout where the last one ended.
     pub fn begin(&mut self, common: &Common, learner: &mut Learner) {
         let (n, b) = (common.n_steps * common.n_envs, common.n_envs);
@@ -37,10 +63,21 @@ impl Rollout {
             self.step = Step::new(spec, b);
         }
         learner.model.refresh(&mut state.state);
-        self.state.clone_from(&state.state);
+        let count = self.sequences.map_or(1, |sequences| common.n_steps / sequences.length);
+        self.state.resize(count * state.state.len(), 0.0);
+        self.keep_state(0, &state.state);
         self.obs[..b * d].copy_from_slice(&state.obs);
         self.mask[..b * a].copy_from_slice(&state.mask);
         self.episode_start[..b].copy_from_slice(&state.episode_start);
+    }
+
+    /// Keeps the recurrent states before step t where a sequence, or its burn-in, begins with it.
+    pub fn keep_state(&mut self, t: usize, states: &[f32]) {
+        // Networks without a memory have none.
+        let rows = self.state.chunks_exact_mut(states.len().max(1)).enumerate();
+        for (_, kept) in rows.filter(|(i, _)| self.sequences.map_or(0, |sequences| sequences.begin(*i)) == t) {
+            kept.copy_from_slice(states);
+        }
     }
 
     /// The observations of step t.
@@ -99,11 +136,12 @@ impl Rollout {
         (self.obs.len() / rows, self.mask.len() / rows)
     }
 
-    /// The rollout as a minibatch, without columns chosen yet: sequences where the network has a memory, else single steps.
+    /// The rollout as a minibatch, without sequences chosen yet: single steps where the network has no memory.
     pub fn minibatch(&self, common: &Common) -> Minibatch<'_> {
         let n = self.n_steps * self.n_envs;
         let (steps, columns) = if common.network.is_recurrent() {
-            (self.n_steps, self.n_envs)
+            let length = self.sequences.map_or(self.n_steps, |sequences| sequences.length);
+            (length, self.n_envs)
         } else {
             (1, n)
         };

@@ -61,8 +61,8 @@ macro_rules! with_common_settings {
             n_envs: usize = 1,
             /// Steps of each environment in a rollout.
             n_steps: usize = Self::N_STEPS,
-            /// Samples in a minibatch, at most `n_envs` x `n_steps`. For a network with a memory a multiple of `n_steps`: its minibatches are
-            /// made of whole sequences, `n_steps` of one environment.
+            /// Samples in a minibatch, at most `n_envs` x `n_steps`. For a network with a memory a multiple of the sequences' length (`n_steps`,
+            /// unless there is a `sequence_length`): its minibatches are made of whole sequences, each of one environment.
             batch_size: usize = Self::BATCH_SIZE,
             /// Epochs: passes over each rollout.
             n_epochs: usize = 10,
@@ -123,10 +123,12 @@ macro_rules! settings {
 }
 pub(crate) use settings;
 
-/// Declares the configuration of a stage kind: the network's settings, the algorithm's own and the common ones, in one flat map.
+/// Declares the configuration of a stage kind: the network's settings, the algorithm's own and the common ones, in one flat map. In parentheses
+/// are the algorithm's settings that the kind does not have, and their values.
 macro_rules! config {
     (
-        $doc:literal $config:ident($policy:ty, n_steps: $n_steps:literal, batch_size: $batch_size:literal) => $settings:ident
+        $doc:literal $config:ident($policy:ty, n_steps: $n_steps:literal, batch_size: $batch_size:literal)
+            => $settings:ident $(($($absent:ident: $value:expr),*))?
         { $($(#[$own_meta:meta])* $own:ident: $own_ty:ty = $own_default:expr,)* }
         { $($(#[$meta:meta])* $field:ident: $ty:ty = $default:expr,)* }
     ) => {
@@ -155,6 +157,7 @@ macro_rules! config {
                         network: $crate::network::PolicyKwargs::network(&self.policy_kwargs)?,
                     },
                     $($own: self.$own,)*
+                    $($($absent: $value,)*)?
                 };
                 settings.common.check()?;
                 settings.check()?;
@@ -216,6 +219,24 @@ impl Common {
         device.class(self.network.lstm_layers())
     }
 
+    /// Refuses minibatches of broken sequences, for a network with a memory: `length` steps each, as the setting `of` says.
+    ///
+    /// # Errors
+    /// The mistake.
+    pub(crate) fn check_sequences(&self, of: &str, length: usize) -> Result<(), ConfigProblem> {
+        if !self.network.is_recurrent() || self.batch_size.is_multiple_of(length) {
+            return Ok(());
+        }
+        let nearest = self.batch_size.next_multiple_of(length);
+        Err(ConfigProblem::new(
+            "batch_size",
+            format!("{} is not a multiple of {of} ({length})", self.batch_size),
+        )
+        .hint(format!(
+            "minibatches are made of whole sequences of {of}; the next multiple is {nearest}"
+        )))
+    }
+
     /// Checks the settings.
     ///
     /// # Errors
@@ -236,16 +257,6 @@ impl Common {
             if count == 0 {
                 return Err(ConfigProblem::new(field, "must be at least 1"));
             }
-        }
-        if self.network.is_recurrent() && !self.batch_size.is_multiple_of(self.n_steps) {
-            let nearest = self.batch_size.next_multiple_of(self.n_steps);
-            return Err(ConfigProblem::new(
-                "batch_size",
-                format!("{} is not a multiple of n_steps ({})", self.batch_size, self.n_steps),
-            )
-            .hint(format!(
-                "minibatches are made of whole sequences of n_steps; the next multiple is {nearest}"
-            )));
         }
         if self.precision == Precision::Bf16 && self.network.lstm_layers() != 1 {
             return Err(ConfigProblem::new(

@@ -7,7 +7,7 @@ use stages_env::options::{FeatureColumn, HeldOut, WorldSet, build_worlds};
 use stages_policy::{Critic, Lstm};
 
 /// An environment of five worlds, three of them test worlds, with two regimes in turn.
-fn worlds_workplace(lstm: bool) -> Workplace {
+pub(super) fn worlds_workplace(lstm: bool) -> Workplace {
     let markets: Vec<SyntheticMarket> = (0..5).map(|i| market(90, i + 1)).collect();
     let mut sources: Vec<_> = markets.iter().map(SyntheticMarket::source).collect();
     for (i, source) in sources.iter_mut().enumerate() {
@@ -62,7 +62,7 @@ fn worlds_workplace(lstm: bool) -> Workplace {
     workplace
 }
 
-fn config() -> BacktestConfig {
+pub(super) fn config() -> BacktestConfig {
     BacktestConfig {
         random_paths: 6,
         drawn_paths: 3,
@@ -166,7 +166,7 @@ fn profits_add_up_to_the_change_of_value() {
     let (summary, table) = worlds_workplace(false).results(&config());
     let strategies = table.column_by_name("strategy").unwrap().as_string::<i32>();
     let nav = column(&table, "nav");
-    let parts: Vec<Vec<f64>> = crate::runs::PROFITS
+    let parts: Vec<Vec<f64>> = PROFITS
         .iter()
         .map(|name| column(&table, &format!("profit_{name}")))
         .collect();
@@ -187,7 +187,7 @@ fn profits_add_up_to_the_change_of_value() {
     }
     assert!(left < 0.25 * gross, "unexplained {left} of {gross}");
     let of = |name: &str| summary[format!("profit/{name}")].as_f64().unwrap();
-    let sum: f64 = crate::runs::PROFITS.iter().map(|name| of(name)).sum();
+    let sum: f64 = PROFITS.iter().map(|name| of(name)).sum();
     assert!((sum - of("total")).abs() < 1e-12);
     assert!((sum - summary["total_return"].as_f64().unwrap()).abs() < 1e-9);
 }

@@ -1,5 +1,6 @@
 //! The runs of folds, as their backtests tell them, and as one in order of time.
 
+use crate::performance::step_return;
 use arrow::array::{Array, ArrayRef, Float64Array, RecordBatch, StringArray};
 use cache::{Artifact, Store};
 use datasets::{Date, SnapshotTime};
@@ -34,13 +35,9 @@ pub(super) struct Strategy {
 }
 
 impl Run {
-    /// Simple returns of the net asset value, from snapshot to snapshot; after ruin or a debt there are none.
+    /// Simple returns of the net asset value, from snapshot to snapshot.
     pub fn returns(&self) -> Vec<f64> {
-        let step = |pair: &[f64]| match pair[0] > 0.0 {
-            true => (pair[1] / pair[0] - 1.0).max(-1.0),
-            false => 0.0,
-        };
-        self.nav.windows(2).map(step).collect()
+        self.nav.windows(2).map(|pair| step_return(pair[0], pair[1])).collect()
     }
 
     /// Those of the underlying.

@@ -10,17 +10,16 @@ use stages_core::StageError;
 /// The baseline whose returns are the risk-free ones.
 const RISK_FREE: &str = "cash";
 
-/// The returns of a strategy's path over some runs, as many as those of cash: an account that ended early, in ruin, has none from there on.
+/// The returns of a strategy's path over some runs, as many as those of cash.
 fn returns(runs: &[Run], cash: &[Run]) -> Returns {
-    let of_fold = |(run, cash): (&Run, &Run)| {
-        let mut account = run.returns();
-        account.resize(cash.returns().len(), 0.0);
-        account
-    };
-    let account: Vec<f64> = runs.iter().zip(cash).flat_map(of_fold).collect();
-    let free: Vec<f64> = cash.iter().flat_map(Run::returns).collect();
-    let underlying: Vec<f64> = cash.iter().flat_map(Run::underlying_returns).collect();
-    Returns::new(account, &free, &underlying)
+    let mut all = Returns::default();
+    for (run, cash) in runs.iter().zip(cash) {
+        let fold = Returns::of_account(run.returns(), &cash.returns(), &cash.underlying_returns());
+        all.account.extend(fold.account);
+        all.excess.extend(fold.excess);
+        all.underlying.extend(fold.underlying);
+    }
+    all
 }
 
 /// The policy's measures by their plain name, those of a baseline below `baseline/NAME/`, the policy's excess over one as `versus/NAME/excess_return`, and of

@@ -209,7 +209,7 @@ impl CandleModel {
         let steps =
             |of: &Tensor| -> Result<Vec<Tensor>> { (0..minibatch.steps).map(|t| of.narrow(0, t * n, n)).collect() };
         let (x, keep) = (steps(&obs)?, steps(&keep)?);
-        let mut states = self.states(n, |i| minibatch.indices[i] as usize, minibatch.state)?;
+        let mut states = self.states(n, |i| minibatch.state_row(minibatch.indices[i]), minibatch.state)?;
         self.network(&x, &keep, &mut states)
     }
 
@@ -222,7 +222,7 @@ impl CandleModel {
             let column = column as usize;
             let steps = (0..minibatch.steps).map(|t| t * minibatch.columns + column);
             let steps = steps.map(|i| (&minibatch.obs[i * d..(i + 1) * d], minibatch.episode_start[i]));
-            let row = &minibatch.state[column * state.len()..(column + 1) * state.len()];
+            let row = &minibatch.state[minibatch.state_row(column as u32) * state.len()..][..state.len()];
             sequences.column(&state, row, steps);
         }
         self.after_transformer(&self.parameters.transformer(shape, &sequences, minibatch.steps)?)

@@ -116,7 +116,7 @@ impl Shard {
         self.keep.clear();
         self.keep
             .extend(minibatch.samples().map(|i| keep(&minibatch.episode_start[i])));
-        let state = |column: usize| indices[column] as usize * stride;
+        let state = |column: usize| minibatch.state_row(indices[column]) * stride;
         self.lstm
             .begin(network, lstm, (b, steps), &self.keep[..b], state, minibatch.state);
         let together = (ROWS / b).clamp(1, steps);

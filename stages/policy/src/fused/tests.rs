@@ -73,6 +73,70 @@ fn gradient_matches_candle() {
     }
 }
 
+/// The rollout of `count` sequences of each environment, one after another, that `data` has side by side as columns.
+fn joined(architecture: &Architecture, data: &Data, count: usize) -> Data {
+    let (length, b) = (data.steps, data.columns / count);
+    // The sample of `data` at each sample of the rollout: step t of column s B + c at step s T + t of environment c.
+    let from: Vec<usize> = (0..data.steps * data.columns)
+        .map(|i| (i / b % length, i / b / length * b + i % b))
+        .map(|(t, column)| t * data.columns + column)
+        .collect();
+    fn rows<T: Copy>(from: &[usize], of: &[T], width: usize) -> Vec<T> {
+        from.iter()
+            .flat_map(|&i| &of[i * width..(i + 1) * width])
+            .copied()
+            .collect()
+    }
+    let (a, k) = (architecture.head.num_outputs(), architecture.head.num_components());
+    Data {
+        steps: length,
+        columns: b,
+        obs: rows(&from, &data.obs, architecture.obs_dim),
+        mask: rows(&from, &data.mask, a),
+        episode_start: rows(&from, &data.episode_start, 1),
+        state: data.state.clone(),
+        actions: rows(&from, &data.actions, k),
+        continuous: rows(&from, &data.continuous, a),
+        old_log_prob: rows(&from, &data.old_log_prob, 1),
+        advantage: rows(&from, &data.advantage, 1),
+        target: rows(&from, &data.target, 1),
+        indices: data
+            .indices
+            .iter()
+            .map(|&column| (column as usize / b * length * b + column as usize % b) as u32)
+            .collect(),
+    }
+}
+
+#[test]
+fn gradient_of_sequences_of_a_rollout_matches_candle_on_them_as_columns() {
+    for architecture in architectures() {
+        let data = Data::new(&architecture, 4, 15, 9);
+        let rollout = joined(&architecture, &data, 3);
+        assert_ne!(rollout.indices, data.indices);
+        let mut all: Vec<u32> = rollout.minibatch().sequences().collect();
+        assert_eq!(all.len(), 15);
+        all.retain(|first| rollout.indices.contains(first));
+        assert_eq!(all.len(), rollout.indices.len());
+        let params = initial(&architecture, false, 3);
+        let mut candle = CandleModel::new(&architecture);
+        candle.load(&params);
+        let mut wanted = vec![0.0; params.len()];
+        let sums = candle.backward(&data.minibatch(), &data.objective(), &mut wanted);
+        for model in [
+            Box::new(FusedModel::new(&architecture, Precision::F32)) as Box<dyn Model>,
+            Box::new(CandleModel::new(&architecture)),
+        ] {
+            let mut model = model;
+            model.load(&params);
+            let mut found = vec![0.0; params.len()];
+            let found_sums = model.backward(&rollout.minibatch(), &rollout.objective(), &mut found);
+            let found = (&found[..], &found_sums);
+            assert_same(&architecture, found, (&wanted, &sums), (1e-4, 1e-7), "sequences");
+        }
+    }
+}
+
 #[test]
 fn gradient_matches_finite_differences() {
     for architecture in architectures() {

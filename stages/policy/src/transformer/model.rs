@@ -250,13 +250,13 @@ impl Shard {
     fn gather(&mut self, network: &Network, minibatch: &Minibatch) {
         let (d, indices) = (network.architecture.obs_dim, minibatch.indices);
         self.samples.clear();
-        self.pass
-            .begin(network, minibatch.state, indices.len(), |i| indices[i] as usize);
-        for i in minibatch.samples() {
-            let obs = &minibatch.obs[i * d..(i + 1) * d];
-            let column = i % minibatch.columns;
+        self.pass.begin(network, minibatch.state, indices.len(), |i| {
+            minibatch.state_row(indices[i])
+        });
+        for (i, &first) in minibatch.samples().zip(indices.iter().cycle()) {
+            let (obs, row) = (&minibatch.obs[i * d..(i + 1) * d], minibatch.state_row(first));
             self.pass
-                .step(network, minibatch.state, column, obs, minibatch.episode_start[i]);
+                .step(network, minibatch.state, row, obs, minibatch.episode_start[i]);
             self.samples.push(i as u32);
         }
     }

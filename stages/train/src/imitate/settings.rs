@@ -56,6 +56,7 @@ with_imitation_settings!(with_common_settings! config!
 
 impl ImitationSettings {
     fn check(&self) -> Result<(), ConfigProblem> {
+        self.common.check_sequences("n_steps", self.common.n_steps)?;
         let ends = [self.teacher_share.at(0.0), self.teacher_share.at(1.0)];
         if !ends.iter().all(|share| (0.0..=1.0).contains(share)) {
             return Err(ConfigProblem::new("teacher_share", "must lie within 0 and 1"));

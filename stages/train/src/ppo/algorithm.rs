@@ -1,6 +1,7 @@
 //! Proximal policy optimisation, with and without memory: collect a rollout, estimate advantages, and learn from the clipped objective in
 //! minibatches, again and again.
 
+use super::burn_in::BurnIn;
 use super::settings::PpoSettings;
 use crate::learner::{Algorithm, Learner};
 use crate::metrics::{Metric, explained_variance};
@@ -103,7 +104,7 @@ impl Ppo {
     pub fn new(settings: &PpoSettings) -> Self {
         Self {
             settings: settings.clone(),
-            rollout: Rollout::default(),
+            rollout: Rollout::of(settings.sequences()),
             actions: Vec::new(),
             continuous: Vec::new(),
             log_prob: Vec::new(),
@@ -145,6 +146,9 @@ impl Ppo {
         for t in 0..steps {
             learner.tick((t * b) as u64)?;
             learner.timer.start(Phase::Forward);
+            if t > 0 {
+                self.rollout.keep_state(t, &learner.state.state);
+            }
             let rows = t * b..(t + 1) * b;
             let (log_prob, value) = (&mut self.log_prob[rows.clone()], &mut self.value[rows.clone()]);
             let input = self.rollout.observed(t);
@@ -627,14 +631,19 @@ impl Ppo {
             normalize_advantage: settings.normalize_advantage,
         };
         let rollout = self.rollout.minibatch(common);
-        let mut order: Vec<u32> = (0..rollout.columns as u32).collect();
-        let columns = (common.batch_size / rollout.steps).max(1);
+        let mut order: Vec<u32> = rollout.sequences().collect();
+        let count = (common.batch_size / rollout.steps).max(1);
+        let mut burn_in = BurnIn::new(&self.rollout);
         let mut random = Random::new(&[common.seed, SHUFFLE, learner.state.update]);
         let mut all = Vec::new();
         'epochs: for epoch in 0..common.n_epochs {
             random.shuffle(&mut order);
-            for indices in order.chunks(columns).take(learner.minibatch_limit) {
-                let minibatch = Minibatch { indices, ..rollout };
+            for indices in order.chunks(count).take(learner.minibatch_limit) {
+                let mut minibatch = Minibatch { indices, ..rollout };
+                if let Some(burn_in) = &mut burn_in {
+                    learner.timer.start(Phase::Backward);
+                    minibatch.state = burn_in.run(&minibatch, &mut *learner.model);
+                }
                 let objective = self.objective(&minibatch, coefficients);
                 let sums = learner.backward(&minibatch, &objective)?;
                 let losses = Losses::mean(&sums, minibatch.len());

@@ -1,5 +1,6 @@
 //! Proximal policy optimisation (Schulman and others, 2017): [`algorithm`], from top to bottom, and its settings and stage kinds.
 
 pub(crate) mod algorithm;
+pub(crate) mod burn_in;
 pub mod settings;
 pub mod stage;

@@ -2,6 +2,7 @@
 //! sb3-contrib 2.9 do.
 
 use crate::network::{MlpLstmPolicy, MlpPolicy, TransformerPolicy};
+use crate::rollout::Sequences;
 use crate::settings::{
     DeviceChoice, Resume, check_positive, check_schedule, check_weight, config, settings, with_common_settings,
 };
@@ -39,25 +40,78 @@ macro_rules! with_ppo_settings {
     };
 }
 
-with_ppo_settings!(settings!
+/// Adds the settings of sequences to an algorithm's own, for the macro in brackets.
+macro_rules! with_sequence_settings {
+    ([$macro:ident! $($arguments:tt)*] { $($own:tt)* }) => {
+        $macro! { $($arguments)* {
+            $($own)*
+            /// Steps of a sequence, through which gradients flow; `n_steps` must be a multiple. The state before a sequence is the rollout's. None:
+            /// `n_steps`.
+            sequence_length: Option<usize> = None,
+            /// Steps before each sequence that are run forward without a loss, with the present parameters, from the rollout's state before them.
+            /// A sequence that begins earlier in its rollout has as many as there are.
+            burn_in: usize = 0,
+        } }
+    };
+}
+
+with_ppo_settings!(with_sequence_settings! [settings!
     /// The checked settings of PPO.
     PpoSettings
-);
+]);
 with_ppo_settings!(with_common_settings! config!
     "Configuration of `train/ppo`."
-    PpoConfig(MlpPolicy, n_steps: 2048, batch_size: 64) => PpoSettings
+    PpoConfig(MlpPolicy, n_steps: 2048, batch_size: 64) => PpoSettings(sequence_length: None, burn_in: 0)
 );
-with_ppo_settings!(with_common_settings! config!
+with_ppo_settings!(with_sequence_settings! [with_common_settings! config!
     "Configuration of `train/recurrent_ppo`."
     RecurrentPpoConfig(MlpLstmPolicy, n_steps: 128, batch_size: 128) => PpoSettings
-);
+]);
 with_ppo_settings!(with_common_settings! config!
     "Configuration of `train/transformer_ppo`."
-    TransformerPpoConfig(TransformerPolicy, n_steps: 128, batch_size: 128) => PpoSettings
+    TransformerPpoConfig(TransformerPolicy, n_steps: 128, batch_size: 128) => PpoSettings(sequence_length: None, burn_in: 0)
 );
 
 impl PpoSettings {
+    /// The sequences into which a rollout is cut, if it is.
+    pub(crate) fn sequences(&self) -> Option<Sequences> {
+        self.sequence_length.map(|length| Sequences {
+            length,
+            burn_in: self.burn_in,
+        })
+    }
+
+    fn check_sequences(&self) -> Result<(), ConfigProblem> {
+        let n_steps = self.common.n_steps;
+        let Some(length) = self.sequence_length else {
+            if self.burn_in > 0 {
+                return Err(ConfigProblem::new("burn_in", "a whole rollout has no steps before it")
+                    .hint("set `sequence_length`, too"));
+            }
+            return self.common.check_sequences("n_steps", n_steps);
+        };
+        if length == 0 || !n_steps.is_multiple_of(length) {
+            return Err(ConfigProblem::new(
+                "sequence_length",
+                format!("n_steps ({n_steps}) is not a multiple of {length}"),
+            )
+            .hint("a rollout is cut into whole sequences: choose a divisor of n_steps"));
+        }
+        if self.burn_in > n_steps - length {
+            return Err(
+                ConfigProblem::new("burn_in", format!("no sequence has {} steps before it", self.burn_in)).hint(
+                    format!(
+                        "the last of {length} steps in a rollout of {n_steps} has {}; raise n_steps",
+                        n_steps - length
+                    ),
+                ),
+            );
+        }
+        self.common.check_sequences("sequence_length", length)
+    }
+
     fn check(&self) -> Result<(), ConfigProblem> {
+        self.check_sequences()?;
         if self.normalize_advantage && (self.common.rollout() < 2 || self.common.batch_size < 2) {
             return Err(ConfigProblem::new(
                 "normalize_advantage",
@@ -99,6 +153,21 @@ mod tests {
         assert_eq!(field(&|c| c.batch_size = 200).as_deref(), Some("batch_size"));
         assert_eq!(field(&|c| c.batch_size = 64).as_deref(), Some("batch_size"));
         assert_eq!(field(&|c| c.n_steps = 0).as_deref(), Some("n_steps"));
+        assert_eq!(field(&|c| (c.sequence_length, c.burn_in) = (Some(32), 96)), None);
+        assert_eq!(field(&|c| (c.sequence_length, c.batch_size) = (Some(32), 96)), None);
+        for wrong in [0, 48, 256] {
+            let field = field(&|c| c.sequence_length = Some(wrong));
+            assert_eq!(field.as_deref(), Some("sequence_length"), "{wrong}");
+        }
+        assert_eq!(
+            field(&|c| (c.sequence_length, c.batch_size) = (Some(32), 80)).as_deref(),
+            Some("batch_size")
+        );
+        assert_eq!(
+            field(&|c| (c.sequence_length, c.burn_in) = (Some(32), 97)).as_deref(),
+            Some("burn_in")
+        );
+        assert_eq!(field(&|c| c.burn_in = 8).as_deref(), Some("burn_in"));
         assert_eq!(field(&|c| c.gamma = 1.5).as_deref(), Some("gamma"));
         assert_eq!(field(&|c| c.gae_lambda = f64::NAN).as_deref(), Some("gae_lambda"));
         assert_eq!(

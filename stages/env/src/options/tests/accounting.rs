@@ -72,13 +72,21 @@ pub(super) fn held(
 }
 
 /// The positions of a step, and the gains that exercise makes beside their marks.
-struct Book {
-    held: Vec<(u32, f64)>,
-    units: f64,
-    gain: f64,
+pub(super) struct Book {
+    pub held: Vec<(u32, f64)>,
+    pub units: f64,
+    pub gain: f64,
 }
 
 impl Book {
+    /// Assigns at snapshot `t` the shorts whose holders exercise early.
+    pub(super) fn assign(&mut self, env: &OptionsEnv, config: &OptionsConfig, t: usize) {
+        if config.exercise.early {
+            let at = config.exercise.time_value * env.tables().underlying[t];
+            self.exercise(env, config, t, |q, inner, mark, _| q < 0.0 && mark - inner <= at);
+        }
+    }
+
     /// Exercises at snapshot `t` what is in the money and `chosen` by quantity, intrinsic value, mark and whether it settles.
     fn exercise(
         &mut self,
@@ -105,7 +113,8 @@ impl Book {
             false
         });
         self.gain += gain;
-        self.units = units.max(0.0);
+        // What a delivery leaves short is bought; a short of the hedge stays.
+        self.units = units.max(self.units.min(0.0));
     }
 }
 
@@ -172,7 +181,7 @@ fn check_identity_of(market: &SyntheticMarket, config: &OptionsConfig, seed: u64
             .collect();
         step_discrete(&mut env, &actions, &mut out);
         for (i, (before, (held, units), exercises)) in before.into_iter().enumerate() {
-            let closes = actions[i] == 1;
+            let closes = actions[i] == 1 && !is_late;
             let futures = if closes { 0.0 } else { before.futures };
             let name = env
                 .spec()
@@ -185,7 +194,6 @@ fn check_identity_of(market: &SyntheticMarket, config: &OptionsConfig, seed: u64
                 (HedgeRule::Band, _) | (HedgeRule::Action, Some("hedge_band")) => HedgeOrder::Band,
                 _ => HedgeOrder::Leave,
             };
-            let (units, futures, hedge_cost) = hedged(&env, config, &before, order, &held, (units, futures));
             let ended = out.terminated[i] || out.truncated[i];
             let after = if ended {
                 env.final_ledger(i).unwrap()
@@ -199,10 +207,13 @@ fn check_identity_of(market: &SyntheticMarket, config: &OptionsConfig, seed: u64
             if exercises && !is_late {
                 book.exercise(&env, config, t, |q, _, _, _| q > 0.0);
             }
-            if config.exercise.early {
-                let at = config.exercise.time_value * before.underlying;
-                book.exercise(&env, config, t, |q, inner, mark, _| q < 0.0 && mark - inner <= at);
-            }
+            let (units, futures, hedge_cost) = match is_late {
+                // It is hedged at the next snapshot, after the other trades.
+                true => (book.units, futures, 0.0),
+                false => hedged(&env, config, &before, order, &book.held, (book.units, futures)),
+            };
+            book.units = units;
+            book.assign(&env, config, t);
             let moved: f64 = book
                 .held
                 .iter()
@@ -214,9 +225,24 @@ fn check_identity_of(market: &SyntheticMarket, config: &OptionsConfig, seed: u64
             let borrow = config.hedge.borrow * (-book.units).max(0.0) * before.underlying * days / 365.0;
             assert!((after.futures_settled - before.futures_settled - settled).abs() <= 1e-9 * config.capital);
             assert!((after.borrow_cost - before.borrow_cost - borrow).abs() <= 1e-9 * config.capital);
-            if !config.hedge.is_none() && !closes && after.liquidations == before.liquidations {
-                assert!((after.hedge_cost - before.hedge_cost - hedge_cost).abs() <= 1e-9 * config.capital);
-                assert_eq!((after.units, after.futures), (units, futures));
+            if !config.hedge.is_none() && after.liquidations == before.liquidations {
+                let settles = book
+                    .held
+                    .iter()
+                    .any(|&(c, _)| env.tables().at(next).entry(c).is_settled());
+                if is_late {
+                    let left = if config.hedge.rule == HedgeRule::Zero && !settles {
+                        config.hedge.lot / 2.0
+                    } else {
+                        f64::INFINITY
+                    };
+                    assert!(after.delta.abs() <= left + 1e-9, "{} at {next}", after.delta);
+                } else if !closes {
+                    assert!((after.hedge_cost - before.hedge_cost - hedge_cost).abs() <= 1e-9 * config.capital);
+                    assert_eq!(after.futures, futures);
+                    let delivered = settles && config.exercise.delivery == Delivery::Physical;
+                    assert!(delivered || after.units == book.units);
+                }
             }
             let gain = moved + book.units * (after.underlying - before.underlying) + settled - borrow;
             if exercises && is_late {
@@ -403,6 +429,80 @@ fn hedges_are_accounted_for() {
             check_identity(&config, 30 + (3 * i + j) as u64);
         }
     }
+}
+
+/// A hedge of each instrument and rule, with fills at the next snapshot, portfolio margin, early exercise for cash or delivery, and all of these.
+#[test]
+fn hedges_are_accounted_for_under_every_model() {
+    use HedgeInstrument::{Future, Underlying};
+    use HedgeRule::{Action, Band, Zero};
+    let (mut assigned, mut liquidated) = ([0; 2], 0);
+    for (seed, config) in hedged_models(&[
+        (Underlying, Action),
+        (Underlying, Zero),
+        (Underlying, Band),
+        (Future, Action),
+        (Future, Zero),
+        (Future, Band),
+    ])
+    .into_iter()
+    .enumerate()
+    {
+        let end = check_identity(&config, 100 + seed as u64);
+        assert!(end.hedge_cost > 0.0 && end.contracts_traded > 0.0, "{seed}");
+        assigned[usize::from(config.exercise.delivery == Delivery::Physical)] += end.assigned;
+        let tight = OptionsConfig {
+            ruin: 0.9,
+            margin: MarginConfig {
+                initial: 0.35,
+                maintenance: 0.35,
+                ..config.margin.clone()
+            },
+            ..config
+        };
+        liquidated += check_identity(&tight, 200 + seed as u64).liquidations;
+    }
+    assert!(assigned.iter().all(|&n| n > 0), "{assigned:?}");
+    assert!(liquidated > 0);
+}
+
+/// Configurations of a menu with each hedge under each model.
+pub(super) fn hedged_models(hedges: &[(HedgeInstrument, HedgeRule)]) -> Vec<OptionsConfig> {
+    let mut configs = Vec::new();
+    for (n, &(instrument, rule)) in hedges.iter().enumerate() {
+        let base = OptionsConfig {
+            episode_length: crate::options::EpisodeLength { least: 20, most: 60 },
+            sizing: Sizing {
+                contracts: 0,
+                notional: 1.0,
+            },
+            hedge: HedgeConfig {
+                instrument,
+                rule,
+                commission: 0.5,
+                borrow: 0.02,
+                lot: [1.0, 25.0][n % 2],
+                ..HedgeConfig::default()
+            },
+            ..OptionsConfig::default()
+        };
+        let american = |delivery| ExerciseConfig {
+            early: true,
+            time_value: 0.01,
+            delivery,
+        };
+        let [mut late, mut portfolio, mut cash, mut physical, mut all] = [(); 5].map(|()| base.clone());
+        late.fills.price = FillPrice::NextSnapshot;
+        portfolio.margin.kind = MarginKind::Portfolio;
+        portfolio.sizing.notional = 3.0;
+        cash.exercise = american(Delivery::Cash);
+        (physical.exercise, physical.trade_underlying) = (american(Delivery::Physical), true);
+        all.fills.price = FillPrice::NextSnapshot;
+        all.margin.kind = MarginKind::Portfolio;
+        (all.exercise, all.trade_underlying) = (american(Delivery::Physical), true);
+        configs.extend([late, portfolio, cash, physical, all]);
+    }
+    configs
 }
 
 #[test]

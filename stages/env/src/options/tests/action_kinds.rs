@@ -1,13 +1,13 @@
 //! Multi-discrete and continuous actions: accounting against slow code, masks, restarts, limits.
 
-use super::accounting::{hedged, held};
+use super::accounting::{Book, hedged, hedged_models, held};
 use super::*;
 use crate::actions::{ActionSpace, Actions};
 use crate::options::strategies::{Strategies, Traded};
 use crate::options::synthetic::market;
 use crate::options::{
-    ActionKind, EpisodeLength, HedgeConfig, HedgeInstrument, HedgeOrder, HedgeRule, Ledger, Limits, Position, Reason,
-    Sizing, StrategySet,
+    ActionKind, Delivery, EpisodeLength, FillPrice, HedgeConfig, HedgeInstrument, HedgeOrder, HedgeRule, Ledger,
+    Limits, Position, Reason, Sizing, StrategySet,
 };
 use crate::testing::step_discrete;
 
@@ -106,6 +106,29 @@ pub(super) fn kinds() -> Vec<OptionsConfig> {
     ]
 }
 
+/// Those, and the kind with hedges under portfolio margin, and with early exercise for cash and delivery.
+fn kinds_and_models(kind: ActionKind) -> Vec<OptionsConfig> {
+    use HedgeInstrument::{Future, Underlying};
+    use HedgeRule::{Action, Band, Zero};
+    let other = match kind {
+        ActionKind::Continuous => Band,
+        _ => Zero,
+    };
+    let alone = kinds().into_iter().filter(|config| config.actions == kind);
+    let models = hedged_models(&[(Future, Action), (Underlying, other)]);
+    let models = models
+        .into_iter()
+        .filter(|model| model.fills.price != FillPrice::NextSnapshot);
+    alone
+        .chain(models.map(|model| OptionsConfig {
+            exercise: model.exercise,
+            margin: model.margin,
+            trade_underlying: model.trade_underlying,
+            ..config(kind, model.hedge)
+        }))
+        .collect()
+}
+
 /// The end of a step of environment `i`.
 fn end(env: &OptionsEnv, out: &Step, i: usize) -> Ledger {
     match out.terminated[i] || out.truncated[i] {
@@ -116,30 +139,39 @@ fn end(env: &OptionsEnv, out: &Step, i: usize) -> Ledger {
 
 /// Checks that the change of net asset value is what the positions between trades and the step's end gained, less costs.
 fn check_change(
-    env: &OptionsEnv,
+    (env, config): (&OptionsEnv, &OptionsConfig),
     before: &Ledger,
     after: &Ledger,
     held: &[(u32, f64)],
     (units, futures): (f64, f64),
-    capital: f64,
 ) {
     let (t, next) = (before.snapshot, after.snapshot);
+    let mut book = Book {
+        held: held.to_vec(),
+        units,
+        gain: 0.0,
+    };
+    book.assign(env, config, t);
+    let Book { held, units, gain } = book;
     let moved: f64 = held
         .iter()
         .map(|&(c, q)| q * 100.0 * (env.tables().at(next).entry(c).mark - env.tables().at(t).entry(c).mark))
         .sum();
     let days = env.tables().days[t];
     let fair = before.underlying * (0.01 * days / 365.0).exp();
-    let gain = moved + units * (after.underlying - before.underlying) + futures * (after.underlying - fair);
+    let gain = gain + moved + units * (after.underlying - before.underlying) + futures * (after.underlying - fair);
     let costs = |ledger: &Ledger| ledger.spread_cost + ledger.commission + ledger.borrow_cost - ledger.interest;
     let expected = gain - (costs(after) - costs(before));
     let change = after.nav - before.nav;
     assert!(
-        (change - expected).abs() <= 1e-9 * capital,
+        (change - expected).abs() <= 1e-9 * config.capital,
         "{change} {expected} at {t}"
     );
     if after.liquidations == before.liquidations {
-        assert_eq!((after.units, after.futures), (units, futures), "at {t}");
+        assert_eq!(after.futures, futures, "at {t}");
+        let settles = held.iter().any(|&(c, _)| env.tables().at(next).entry(c).is_settled());
+        let delivered = settles && config.exercise.delivery == Delivery::Physical;
+        assert!(delivered || after.units == units, "{} {units} at {t}", after.units);
     }
 }
 
@@ -180,11 +212,8 @@ fn closed_by(env: &OptionsEnv, t: usize, positions: &[Position], choice: u32) ->
 /// Accounts of multi-discrete actions follow from the choices by slow code: what is closed, opened and hedged, in this order.
 #[test]
 fn choices_are_accounted_for() {
-    for (case, config) in kinds()
-        .into_iter()
-        .enumerate()
-        .filter(|(_, c)| c.actions == ActionKind::MultiDiscrete)
-    {
+    let mut assigned = 0;
+    for (case, config) in kinds_and_models(ActionKind::MultiDiscrete).into_iter().enumerate() {
         let mut config = config;
         if case == 1 {
             (config.capital, config.lines) = (1e5, 6);
@@ -245,7 +274,8 @@ fn choices_are_accounted_for() {
                     _ => HedgeOrder::Leave,
                 };
                 let (units, futures, _) = hedged(&env, &config, &before, order, &held, (units, futures));
-                check_change(&env, &before, &after, &held, (units, futures), config.capital);
+                check_change((&env, &config), &before, &after, &held, (units, futures));
+                assigned = assigned.max(after.assigned);
             }
         }
         assert!(
@@ -254,18 +284,16 @@ fn choices_are_accounted_for() {
         );
         assert!(case != 1 || refusals > 0);
     }
+    assert!(assigned > 0);
 }
 
 /// Accounts of weights follow from them by slow code, which knows which slot each contract was opened through.
 #[test]
 fn weights_are_accounted_for() {
-    for (case, config) in kinds()
-        .into_iter()
-        .enumerate()
-        .filter(|(_, c)| c.actions == ActionKind::Continuous)
-    {
+    let mut assigned = 0;
+    for (case, config) in kinds_and_models(ActionKind::Continuous).into_iter().enumerate() {
         let config = OptionsConfig {
-            lines: if case == 4 { 12 } else { 32 },
+            lines: if case == 1 { 12 } else { 32 },
             sizing: Sizing {
                 contracts: 0,
                 notional: 0.04,
@@ -346,9 +374,13 @@ fn weights_are_accounted_for() {
                 HedgeRule::Action => {
                     let now = env.tables().at(t);
                     let delta: f64 = held.iter().map(|&(c, q)| q * 100.0 * now.entry(c).delta).sum();
+                    let delta = delta + before.units;
                     let change = -f64::from(weights[20]).clamp(0.0, 1.0) * delta - before.futures;
                     let is_small = change.abs() * before.underlying <= 0.05 * before.nav;
-                    (0.0, before.futures + if is_small { 0.0 } else { change.round() })
+                    (
+                        before.units,
+                        before.futures + if is_small { 0.0 } else { change.round() },
+                    )
                 }
                 _ => {
                     let order = HedgeOrder::Band;
@@ -357,20 +389,43 @@ fn weights_are_accounted_for() {
                     (units, futures)
                 }
             };
-            check_change(&env, &before, &after, &held, (units, futures), config.capital);
+            check_change((&env, &config), &before, &after, &held, (units, futures));
+            assigned = assigned.max(after.assigned);
             if out.truncated[0] || out.terminated[0] {
                 book.clear();
                 continue;
             }
             book.retain(|line| {
                 let contract = env.tables().contracts[line.1 as usize];
-                !(contract.settles && contract.last as usize == t + 1)
+                let mut alone = Book {
+                    held: vec![(line.1, f64::from(line.2))],
+                    units: 0.0,
+                    gain: 0.0,
+                };
+                alone.assign(&env, &config, t);
+                !alone.held.is_empty() && !(contract.settles && contract.last as usize == t + 1)
             });
             let mine: Vec<(u32, i32)> = book.iter().map(|line| (line.1, line.2)).collect();
             let theirs: Vec<(u32, i32)> = env.positions(0).iter().map(|p| (p.contract, p.quantity)).collect();
             assert_eq!(mine, theirs, "at {t}");
         }
         assert!(trades > 300, "{trades}");
+    }
+    assert!(assigned > 0);
+}
+
+#[test]
+fn fills_at_the_next_snapshot_are_refused() {
+    for mut config in kinds() {
+        config.fills.price = FillPrice::NextSnapshot;
+        let problem = config.validate().unwrap_err();
+        assert_eq!(
+            (problem.field.as_str(), problem.message.as_str()),
+            (
+                "fills.price",
+                "fills at the next snapshot are of a menu's actions alone"
+            )
+        );
     }
 }
 

@@ -1,0 +1,121 @@
+//! The stage kind `evaluate/compare`: the backtests of one agent, trained with several seeds, against those of another in the same worlds.
+
+mod agent;
+mod difference;
+
+use crate::output::{self, Metrics};
+use agent::{Agent, same_worlds};
+use difference::Resampling;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use stages_core::{
+    ConfigProblem, Context, InputPort, OutputPort, Outputs, PlanContext, PortType, Ports, Provided, StageError,
+    StageKind,
+};
+use std::collections::BTreeMap;
+
+/// Configuration of `evaluate/compare`.
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+pub struct CompareConfig {
+    /// Seed of the bootstrap.
+    pub seed: u64,
+    /// Resamples of the bootstrap.
+    pub bootstrap_draws: usize,
+    /// The risk aversion of the mean-variance utility.
+    pub risk_aversion: f64,
+}
+
+impl Default for CompareConfig {
+    fn default() -> Self {
+        Self {
+            seed: 0,
+            bootstrap_draws: 2000,
+            risk_aversion: 10.0,
+        }
+    }
+}
+
+/// The stage kind `evaluate/compare`.
+pub struct Compare;
+
+impl StageKind for Compare {
+    type Config = CompareConfig;
+    const NAME: &'static str = "evaluate/compare";
+    const VERSION: u32 = 1;
+    const ABOUT: &'static str =
+        "one agent against another over the same worlds, each trained with several seeds, with intervals";
+    const PORTS: Ports = Ports {
+        inputs: &[
+            InputPort {
+                name: "agent",
+                ty: PortType::Trajectory,
+                optional: false,
+                list: true,
+                doc: "the backtests of an agent, one for each training seed: `evaluate[*]`, say",
+            },
+            InputPort {
+                name: "against",
+                ty: PortType::Trajectory,
+                optional: false,
+                list: true,
+                doc: "those of another agent, over the same test worlds",
+            },
+        ],
+        outputs: &[OutputPort {
+            name: "metrics",
+            ty: PortType::Metrics,
+            doc: "the figures of both and their differences, with intervals over worlds, and over worlds and seeds",
+        }],
+    };
+
+    fn check(&self, config: &CompareConfig, _: &PlanContext) -> Result<BTreeMap<String, Provided>, ConfigProblem> {
+        if config.bootstrap_draws == 0 {
+            return Err(ConfigProblem::new("bootstrap_draws", "must be at least 1").hint("the default is 2000"));
+        }
+        if !(0.0..=1e3).contains(&config.risk_aversion) {
+            return Err(ConfigProblem::new("risk_aversion", "must be 0 or more").hint("the default is 10"));
+        }
+        Ok(BTreeMap::from([(
+            "metrics".to_owned(),
+            Provided::unknown(PortType::Metrics),
+        )]))
+    }
+
+    fn run(&self, config: &CompareConfig, context: &Context) -> Result<Outputs, StageError> {
+        let read = |port: &str| -> Result<Vec<Agent>, StageError> {
+            let backtests = context.list(port).iter();
+            backtests
+                .map(|input| Agent::read(&context.store, &input.artifact))
+                .collect()
+        };
+        let (agent, against) = (read("agent")?, read("against")?);
+        let worlds = same_worlds(agent.iter().chain(&against))?;
+        let annual = agent[0].annual();
+        let sums = |seeds: &[Agent]| seeds.iter().map(|seed| seed.worlds.clone()).collect::<Vec<_>>();
+        let (agent, against) = (sums(&agent), sums(&against));
+        let resampling = Resampling::new(
+            (agent.len(), against.len(), worlds),
+            config.bootstrap_draws,
+            config.seed,
+        );
+        let mut metrics = Metrics::default();
+        let risk_aversion = config.risk_aversion;
+        let mut add = |name: &str, of: &(dyn Fn(&crate::panel::Sums) -> f64 + Sync)| {
+            let found = resampling.compare(&agent, &against, of);
+            metrics.add(format!("agent/{name}"), found.agent);
+            metrics.add(format!("against/{name}"), found.against);
+            metrics.estimate(&format!("difference/{name}"), found.over_both);
+            metrics.interval(&format!("difference/{name}_over_worlds"), found.over_worlds);
+            found.ahead
+        };
+        let ahead = add("utility", &|sums| annual * sums.utility(risk_aversion));
+        add("excess_return", &|sums| annual * sums.mean());
+        add("sharpe", &|sums| annual.sqrt() * sums.sharpe());
+        metrics.add("worlds_ahead", ahead);
+        metrics.add("worlds", worlds as f64);
+        metrics.add("agent/seeds", agent.len() as f64);
+        metrics.add("against/seeds", against.len() as f64);
+        output::store_metrics(context, metrics)
+    }
+}
