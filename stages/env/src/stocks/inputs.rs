@@ -7,7 +7,7 @@ use crate::rates;
 use arrow::array::RecordBatch;
 use arrow::datatypes::DataType;
 use datasets::{Date, SnapshotTime};
-use stages_core::dataset::DataSet;
+use stages_core::dataset::{self, DataSet};
 use stages_core::{Context, StageError, corporate_actions, table};
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -63,24 +63,19 @@ fn bars(config: &StocksConfig, context: &Context) -> Result<Vec<SymbolBars>, Sta
     let set = DataSet::open(context.input("bars")?)?;
     let mut found: BTreeMap<String, Vec<Bar>> = BTreeMap::new();
     for batch in set.read_all(&context.store)? {
-        let (symbols, dates) = (table::texts(&batch, "symbol")?, table::dates(&batch, "date")?);
+        let dates = table::dates(&batch, "date")?;
         let close = table::floats_or_nan(&batch, "close")?;
         let optional = |name| table::floats_if_any(&batch, name);
         let (open, adjusted, volume) = (optional("open")?, optional("adjusted_close")?, optional("volume")?);
-        for (i, &date) in dates.iter().enumerate() {
-            let bar = Bar {
-                date,
+        for (symbol, rows) in dataset::symbol_rows(&batch)? {
+            let bar = |i: usize| Bar {
+                date: dates[i],
                 open: open[i],
                 close: close[i],
                 adjusted_close: adjusted[i],
                 volume: volume[i],
             };
-            match found.get_mut(symbols.value(i)) {
-                Some(bars) => bars.push(bar),
-                None => {
-                    found.insert(symbols.value(i).to_owned(), vec![bar]);
-                }
-            }
+            found.entry(symbol.to_owned()).or_default().extend(rows.map(bar));
         }
     }
     if found.is_empty() {
@@ -116,7 +111,7 @@ type BySymbol = BTreeMap<String, Vec<(Date, f64)>>;
 fn columns(batches: &[RecordBatch]) -> Result<Vec<(String, BySymbol)>, StageError> {
     let mut columns: Vec<(String, BySymbol)> = Vec::new();
     for batch in batches {
-        let (symbols, dates) = (table::texts(batch, "symbol")?, table::dates(batch, "date")?);
+        let (rows, dates) = (dataset::symbol_rows(batch)?, table::dates(batch, "date")?);
         if table::snapshots(batch)?.is_some() {
             return Err(
                 StageError::new("the features have several values a day, and bars one").hint("make them of daily bars")
@@ -135,13 +130,12 @@ fn columns(batches: &[RecordBatch]) -> Result<Vec<(String, BySymbol)>, StageErro
                 }
             };
             let of_column = &mut columns[at].1;
-            for (i, (&date, value)) in dates.iter().zip(values).enumerate() {
-                match of_column.get_mut(symbols.value(i)) {
-                    Some(of_symbol) => of_symbol.push((date, value)),
-                    None => {
-                        of_column.insert(symbols.value(i).to_owned(), vec![(date, value)]);
-                    }
-                }
+            for (symbol, rows) in &rows {
+                let of = |i: usize| (dates[i], values[i]);
+                of_column
+                    .entry((*symbol).to_owned())
+                    .or_default()
+                    .extend(rows.clone().map(of));
             }
         }
     }

@@ -3,6 +3,7 @@
 use super::finrl;
 use super::panel::panel;
 use super::source::PanelSource;
+use super::symbol_changes;
 use super::symbol_features::symbol_features;
 use crate::feature_columns::market_features;
 use crate::normalise;
@@ -38,12 +39,13 @@ pub struct Built {
 /// When the data cannot make an environment: too few dates, a feature without any value, no training dates, worlds that are not alike.
 pub fn build(sources: &[PanelSource], config: &StocksConfig) -> Result<Built, StageError> {
     config.validate()?;
+    let joined: Vec<PanelSource> = sources.iter().map(symbol_changes::joined).collect();
     let without_risk: Vec<PanelSource>;
     let mut risks: Vec<Vec<(Date, f64)>> = vec![Vec::new(); sources.len()];
     let sources = match config.rules {
-        Rules::Market => sources,
+        Rules::Market => &joined,
         Rules::Finrl => {
-            let taken = sources.iter().map(|source| finrl::take_risk(source, &config.finrl));
+            let taken = joined.iter().map(|source| finrl::take_risk(source, &config.finrl));
             (without_risk, risks) = taken.collect::<Result<Vec<_>, StageError>>()?.into_iter().unzip();
             &without_risk
         }

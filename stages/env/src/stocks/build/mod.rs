@@ -4,6 +4,7 @@ mod assemble;
 mod finrl;
 mod panel;
 mod source;
+mod symbol_changes;
 mod symbol_features;
 
 pub use assemble::{Built, build};

@@ -174,6 +174,16 @@ impl StocksEnv {
         &self.stepper.market
     }
 
+    #[cfg(test)]
+    pub(crate) fn tables(&self) -> &Tables {
+        &self.stepper.market.tables
+    }
+
+    #[cfg(test)]
+    pub(crate) fn set_instructions(&mut self, instructions: InstructionSet) {
+        self.stepper.market.instructions = instructions;
+    }
+
     /// Steps every environment; `decide` fills the orders of environment i, and says what they mean.
     fn run(&mut self, decide: &(impl Fn(&Market, usize, &mut EnvState) -> Intent + Sync), out: StepBuffers<'_>) {
         let stepper = &self.stepper;

@@ -106,13 +106,16 @@ pub(super) struct Targets {
     pub lot: f64,
 }
 
+/// The relative difference that counts as rounding: 49.99999999999999 shares are 50, and a cost that exceeds cash by as little is paid.
+pub(super) const ROUNDING: f64 = 1e-12;
+
 /// Shares in whole lots, toward 0.
 #[inline(always)]
 pub(super) fn whole(shares: f64, lot: f64) -> f64 {
     if lot == 0.0 {
         shares
     } else {
-        (shares / lot).trunc() * lot
+        (shares / lot * (1.0 + ROUNDING)).trunc() * lot
     }
 }
 
@@ -257,7 +260,7 @@ fn increase<const IMPACT: bool>(
     };
     let (mut value, mut traded, mut shares) = (Sum::default(), Sum::default(), Sum::default());
     let (mut cost, mut count) = (Sum::default(), Sum::default());
-    let all = factor >= 1.0;
+    let all = factor >= 1.0 - ROUNDING;
     in_lanes!(n, |i, lane| {
         let (order, price) = (orders[i], by.prices[i]);
         let allowed = if all { order } else { whole(order * factor, lot) };

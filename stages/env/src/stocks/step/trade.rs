@@ -1,7 +1,8 @@
 //! Trades: their costs, and what cash and margin allow.
 
 use super::kernels::{
-    Costing, Exposure, Trades, exposure, increase_plain, increase_with_impact, reduce_plain, reduce_with_impact,
+    Costing, Exposure, ROUNDING, Trades, exposure, increase_plain, increase_with_impact, reduce_plain,
+    reduce_with_impact,
 };
 use super::market::Market;
 use super::state::{Account, EnvState};
@@ -76,9 +77,8 @@ pub(super) fn execute(market: &Market, env: &mut EnvState, decided: usize, later
             (account.cash + held.net - initial * held.gross) / (costs + initial * rest)
         }
     };
-    // A hair less than all, so that rounding cannot make a debt.
-    let factor = factor.max(0.0) * (1.0 - 1e-12);
-    if factor < 1.0 {
+    let factor = factor.max(0.0);
+    if factor < 1.0 - ROUNDING {
         account.reduced += orders.iter().map(|order| u32::from(*order != 0.0)).sum::<u32>();
     }
     let lot = f64::from(config.fills.lot);

@@ -155,7 +155,7 @@ impl<'a> Slow<'a> {
     fn whole(&self, shares: f64) -> f64 {
         match self.config.fills.lot {
             0 => shares,
-            lot => (shares / f64::from(lot)).trunc() * f64::from(lot),
+            lot => (shares / f64::from(lot) * (1.0 + 1e-12)).trunc() * f64::from(lot),
         }
     }
 
@@ -214,8 +214,8 @@ impl<'a> Slow<'a> {
             }
         };
         for i in 0..orders.len() {
-            let order = match factor < 1.0 {
-                true => self.whole(orders[i] * factor.max(0.0) * (1.0 - 1e-12)),
+            let order = match factor < 1.0 - 1e-12 {
+                true => self.whole(orders[i] * factor.max(0.0)),
                 false => orders[i],
             };
             if order != 0.0 {
