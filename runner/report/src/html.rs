@@ -114,14 +114,14 @@ th.t,td.t{text-align:left}td.long{white-space:normal;min-width:16em}
 figure{margin:0;padding:10px;background:var(--card);border-radius:8px;min-width:0}
 figcaption{font-weight:600;font-size:.9rem;margin-bottom:4px}
 svg{width:100%;height:auto;display:block}svg text{fill:var(--dim);font-size:11px}
-.grid{stroke:var(--line);stroke-width:1}path{fill:none;stroke-width:1.6}
+.grid{stroke:var(--line);stroke-width:1}.taken{stroke:var(--c1);stroke-width:2}path{fill:none;stroke-width:1.6}
 .c0{stroke:var(--c0)}.c1{stroke:var(--c1)}.c2{stroke:var(--c2)}.c3{stroke:var(--c3)}.c4{stroke:var(--c4)}.c5{stroke:var(--c5)}
 .f0{fill:var(--c0)}.f1{fill:var(--c1)}.f2{fill:var(--c2)}.f3{fill:var(--c3)}.f4{fill:var(--c4)}.f5{fill:var(--c5)}
 .b0,.b1,.b2,.b3,.b4,.b5{stroke:none;fill-opacity:.16}.dashed{stroke-dasharray:5 3}
 .b0{fill:var(--c0)}.b1{fill:var(--c1)}.b2{fill:var(--c2)}.b3{fill:var(--c3)}.b4{fill:var(--c4)}.b5{fill:var(--c5)}
 .legend{margin:4px 0 0;font-size:.82rem;color:var(--dim)}.legend span::before{content:'';display:inline-block;width:10px;height:10px;border-radius:2px;margin-right:4px}
 .legend span{margin-right:10px;display:inline-block;overflow-wrap:anywhere}
-.mark{fill:transparent}.mark:hover{fill:var(--fg)}details.values{font-size:.82rem;color:var(--dim);margin-top:4px}
+.dot{fill:var(--c0)}.mark{fill:transparent}.mark:hover{fill:var(--fg)}details.values{font-size:.82rem;color:var(--dim);margin-top:4px}
 .k0::before{background:var(--c0)}.k1::before{background:var(--c1)}.k2::before{background:var(--c2)}.k3::before{background:var(--c3)}.k4::before{background:var(--c4)}.k5::before{background:var(--c5)}
 .dag{max-height:520px}.dag rect{fill:var(--card);stroke:var(--line);stroke-width:1.5}.dag .ran rect{stroke:var(--c0)}.dag .cached rect{stroke:var(--c2)}
 .dag .failed rect{stroke:var(--c1);stroke-width:3}.dag .skipped rect{stroke-dasharray:4 3}.dag text{fill:var(--fg);font-size:12px}.dag .sub{fill:var(--dim);font-size:10.5px}

@@ -7,6 +7,7 @@ mod data;
 mod evaluation;
 mod html;
 mod paths;
+mod population;
 mod programs;
 pub mod reporter;
 mod run_page;

@@ -12,12 +12,34 @@ use std::collections::BTreeMap;
 /// Drawdowns that the table shows.
 const WORST: usize = 5;
 
+/// The columns of an account that are shown of the policy, where a trajectory has them, and the titles of their charts.
+const OF_POLICY: [(&str, &str); 6] = [
+    ("delta", "Delta of the policy's positions, units of the underlying"),
+    (
+        "vega",
+        "Vega of the policy's positions, currency per 1.00 of volatility",
+    ),
+    ("margin", "Margin of the policy, currency"),
+    ("gross", "Absolute value of the policy's positions, currency"),
+    ("net", "Long less short positions of the policy, currency"),
+    (
+        "concentration",
+        "Concentration of the policy: the sum of squared weights",
+    ),
+];
+
+/// The beginning of the names of columns of weights, and the number of weights that are shown: the largest on average.
+const WEIGHT: &str = "weight.";
+const WEIGHTS: usize = 8;
+
 /// The first run of a strategy.
 #[derive(Default)]
 struct Path {
     days: Vec<f64>,
     columns: BTreeMap<&'static str, Vec<f64>>,
     actions: Vec<String>,
+    /// Weights of positions by instrument, of the policy alone.
+    weights: Vec<(String, Vec<f64>)>,
 }
 
 /// The charts and tables of a stage's trajectory; empty without one.
@@ -40,9 +62,14 @@ fn split(table: &RecordBatch) -> Option<(String, Vec<(String, Path)>)> {
     let episode = columns::floats_or_nan(table, "episode").unwrap_or_default();
     let world = columns::texts(table, "world").ok().filter(|worlds| !worlds.is_empty());
     let times = columns::snapshot_times(table).ok()?;
-    let actions = columns::texts(table, "action").ok()?;
-    let names = ["nav", "delta", "vega", "costs", "margin"];
-    let values = names.map(|name| columns::floats_or_nan(table, name).unwrap_or_default());
+    let actions = columns::texts(table, "action").ok();
+    let mut names = vec!["nav", "costs"];
+    names.extend(OF_POLICY.map(|(name, _)| name));
+    names.retain(|name| table.column_by_name(name).is_some());
+    let values: Vec<Vec<f64>> = names
+        .iter()
+        .map(|name| columns::floats_or_nan(table, name).unwrap_or_default())
+        .collect();
     let mut found: Vec<(String, Path)> = Vec::new();
     let is_shown = |i: &usize| path.value(*i) == 0.0 && episode.get(*i).is_none_or(|episode| *episode <= 0.0);
     for i in (0..table.num_rows()).filter(is_shown) {
@@ -57,14 +84,33 @@ fn split(table: &RecordBatch) -> Option<(String, Vec<(String, Path)>)> {
             let value = values.get(i).copied().unwrap_or(f64::NAN);
             one.columns.entry(name).or_default().push(value);
         }
-        one.actions.push(if actions.is_null(i) {
-            String::new()
-        } else {
-            actions.value(i).to_owned()
-        });
+        let action = actions.as_ref().filter(|actions| !actions.is_null(i));
+        one.actions
+            .push(action.map_or_else(String::new, |actions| actions.value(i).to_owned()));
+    }
+    if let Some((_, policy)) = found.first_mut() {
+        policy.weights = weights(table, policy.days.len());
     }
     let world = world.map(|worlds| worlds.value(0).to_owned()).unwrap_or_default();
     Some((world, found))
+}
+
+/// The largest weights on average in the first `rows` rows, those of the policy's first run.
+fn weights(table: &RecordBatch, rows: usize) -> Vec<(String, Vec<f64>)> {
+    let schema = table.schema();
+    let mut all: Vec<(String, Vec<f64>)> = schema
+        .fields()
+        .iter()
+        .filter_map(|field| {
+            let values = columns::floats_or_nan(table, field.name()).ok();
+            let instrument = field.name().strip_prefix(WEIGHT)?.to_owned();
+            Some((instrument, values?.get(..rows)?.to_vec()))
+        })
+        .collect();
+    let size = |(_, values): &(String, Vec<f64>)| values.iter().map(|weight| weight.abs()).sum::<f64>();
+    all.sort_by(|a, b| size(b).total_cmp(&size(a)));
+    all.truncate(WEIGHTS);
+    all
 }
 
 fn charts(world: &str, paths: &[(String, Path)]) -> String {
@@ -99,17 +145,22 @@ fn charts(world: &str, paths: &[(String, Path)]) -> String {
         out.push_str(&drawdowns(path));
     }
     out.push_str("<h3>Behaviour</h3>\n<div class=\"charts\">\n");
-    out.push_str(&chart(
-        "Delta of the policy's positions, units of the underlying",
-        &column("delta"),
-        &policy,
-    ));
-    out.push_str(&chart(
-        "Vega of the policy's positions, currency per 1.00 of volatility",
-        &column("vega"),
-        &policy,
-    ));
-    out.push_str(&chart("Margin of the policy, currency", &column("margin"), &policy));
+    if let Some((_, path)) = paths.first() {
+        for (name, title) in OF_POLICY.iter().filter(|(name, _)| path.columns.contains_key(name)) {
+            out.push_str(&chart(title, &column(name), &policy));
+        }
+        let weights: Vec<Series> = path
+            .weights
+            .iter()
+            .map(|(name, weights)| {
+                let points = path.days.iter().copied().zip(weights.iter().copied());
+                Series::line(name, points.collect())
+            })
+            .collect();
+        if !weights.is_empty() {
+            out.push_str(&lines("Largest weights of the policy", &weights, Axis::Days, 260.0));
+        }
+    }
     out.push_str(&chart("Costs paid, currency", &column("costs"), &all));
     if let Some((_, path)) = paths.first() {
         let mut names: Vec<String> = path.actions.iter().filter(|name| !name.is_empty()).cloned().collect();
@@ -121,7 +172,9 @@ fn charts(world: &str, paths: &[(String, Path)]) -> String {
             .zip(&path.actions)
             .filter_map(|(day, action)| Some((*day, names.iter().position(|name| name == action)?)))
             .collect();
-        out.push_str(&strips("Actions of the policy", &names, &at));
+        if !names.is_empty() {
+            out.push_str(&strips("Actions of the policy", &names, &at));
+        }
     }
     out.push_str("</div>\n");
     out

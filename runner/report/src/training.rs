@@ -2,6 +2,7 @@
 
 use super::chart::{Axis, Series, lines, number, split};
 use super::html::{escape, table};
+use super::population;
 use cache::Store;
 use runner_history::figures::{self, is_time};
 use runner_history::{ComputedMetrics, LastMetrics, StageRun};
@@ -53,11 +54,13 @@ pub(super) fn section(stage: &StageRun, computed: &ComputedMetrics, store: &Stor
         }
     }
     for (name, points) in &series {
-        if !FIRST.contains(&name.as_str()) && points.len() > 1 {
+        if !FIRST.contains(&name.as_str()) && !population::is_of_a_member(name) && points.len() > 1 {
             out.push_str(&chart(name, points));
         }
     }
-    out.push_str("</div>\n<details><summary>Last values</summary>");
+    out.push_str("</div>\n");
+    out.push_str(&population::section(stage, store, series.iter()));
+    out.push_str("<details><summary>Last values</summary>");
     out.push_str(&table(&["metric", "value", "step"], &last));
     out.push_str("</details>\n");
     out

@@ -1,11 +1,12 @@
 //! The speed of environments on this machine, beside the copying of their observations alone.
 
-use crate::actions::Actions;
+use crate::actions::{ActionBuffer, ActionSpace};
 use crate::batch::{BatchEnv, Step};
 use crate::lookup::{self, LookupConfig};
 use crate::open_options::{OpenOptions, Split};
 use crate::options::{FeatureColumn, InMemory, OptionsConfig, OptionsEnv, build, synthetic};
 use crate::ranges::{Rows, View, for_ranges};
+use crate::stocks::{self, Rules, StocksConfig, StocksEnv};
 use bytes::Bytes;
 use serde::Serialize;
 use stages_core::StageError;
@@ -42,8 +43,8 @@ const TURNS: usize = 5;
 const DRAWN: usize = 64;
 
 /// Steps 1 to 4,096 environments with random actions (a masked one counts as holding), with one thread and with all of
-/// rayon's current pool: the look-up task at its defaults, and options on 652 simulated days, with 64 market features and a slate
-/// of 20 contracts, observed and not observed.
+/// rayon's current pool: the look-up task at its defaults, options on 652 simulated days, with 64 market features and a slate
+/// of 20 contracts, observed and not observed, and stocks, 30 of them on 2,520 simulated days with 8 indicators each, by target weights and by FinRL's rules.
 ///
 /// # Errors
 /// When an environment cannot be built.
@@ -54,14 +55,21 @@ pub fn bench() -> Result<Vec<BenchRow>, StageError> {
     let mut config = OptionsConfig::default();
     config.slate.features.clear();
     let hidden = options_files(config)?;
+    let market = stocks_files(&StocksConfig::default())?;
+    let finrl = stocks_files(&StocksConfig {
+        rules: Rules::Finrl,
+        ..StocksConfig::default()
+    })?;
     type Opener<'a> = Box<dyn Fn(&OpenOptions) -> Result<Box<dyn BatchEnv>, StageError> + 'a>;
-    let environments: [(&str, Opener); 3] = [
+    let environments: [(&str, Opener); 5] = [
         (
             "lookup",
             Box::new(|open| Ok(Box::new(lookup::from_table(look_up.clone(), table.clone(), open)?))),
         ),
         ("options", Box::new(|open| open_options(&shown, open))),
         ("options, slate left out", Box::new(|open| open_options(&hidden, open))),
+        ("stocks", Box::new(|open| open_stocks(&market, open))),
+        ("stocks, FinRL rules", Box::new(|open| open_stocks(&finrl, open))),
     ];
     let all = rayon::current_num_threads();
     let mut rows = Vec::new();
@@ -92,14 +100,67 @@ fn options_files(config: OptionsConfig) -> Result<Vec<(String, Bytes)>, StageErr
     Ok(build(&market.source(), &config, &InMemory)?.files)
 }
 
-fn open_options(files: &[(String, Bytes)], open: &OpenOptions) -> Result<Box<dyn BatchEnv>, StageError> {
-    let file = |wanted: &str| {
+/// The files of 30 stocks with 8 indicators each; of FinRL's rules without the feature by date.
+fn stocks_files(config: &StocksConfig) -> Result<Vec<(String, Bytes)>, StageError> {
+    let mut panel = stocks::synthetic::panel(2520, 30, 8, 7);
+    if config.rules == Rules::Finrl {
+        panel.features.clear();
+    }
+    let built = stocks::build(&[panel], config)?;
+    Ok(built
+        .files
+        .into_iter()
+        .map(|(name, bytes)| (name, Bytes::from(bytes)))
+        .collect())
+}
+
+fn file<'a>(files: &'a [(String, Bytes)]) -> impl Fn(&str) -> Result<Bytes, StageError> + 'a {
+    |wanted| {
         let found = files.iter().find(|(name, _)| name == wanted);
         found
             .map(|(_, bytes)| bytes.clone())
             .ok_or_else(|| StageError::new(format!("no file `{wanted}`")))
-    };
-    Ok(Box::new(OptionsEnv::from_files(file, open)?))
+    }
+}
+
+fn open_options(files: &[(String, Bytes)], open: &OpenOptions) -> Result<Box<dyn BatchEnv>, StageError> {
+    Ok(Box::new(OptionsEnv::from_files(file(files), open)?))
+}
+
+fn open_stocks(files: &[(String, Bytes)], open: &OpenOptions) -> Result<Box<dyn BatchEnv>, StageError> {
+    Ok(Box::new(StocksEnv::from_files(file(files), open)?))
+}
+
+/// `DRAWN` rows of random actions.
+fn random_actions(space: &ActionSpace, num_envs: usize) -> Vec<ActionBuffer> {
+    let mut random = Random::new(&[3]);
+    (0..DRAWN)
+        .map(|_| {
+            let mut actions = ActionBuffer::new(space, num_envs);
+            match (&mut actions, space) {
+                (ActionBuffer::Continuous(values), ActionSpace::Continuous { bounds, .. }) => {
+                    for row in values.chunks_exact_mut(bounds.low.len()) {
+                        for ((value, low), high) in row.iter_mut().zip(&bounds.low).zip(&bounds.high) {
+                            *value = low + (high - low) * random.uniform() as f32;
+                        }
+                    }
+                }
+                (ActionBuffer::MultiDiscrete(values), ActionSpace::MultiDiscrete { choices, .. }) => {
+                    for (value, choices) in values.iter_mut().zip(choices.iter().cycle()) {
+                        *value = random.below(u64::from(*choices)) as u32;
+                    }
+                }
+                (ActionBuffer::Discrete(values), _) => {
+                    let choices = space.num_outputs() as u64;
+                    values
+                        .iter_mut()
+                        .for_each(|value| *value = random.below(choices) as u32);
+                }
+                _ => {}
+            }
+            actions
+        })
+        .collect()
 }
 
 fn measure(name: &str, mut env: Box<dyn BatchEnv>) -> Result<BenchRow, StageError> {
@@ -110,14 +171,11 @@ fn measure(name: &str, mut env: Box<dyn BatchEnv>) -> Result<BenchRow, StageErro
     );
     let mut out = Step::new(env.spec(), num_envs);
     env.reset(out.buffers());
-    let mut random = Random::new(&[3]);
-    let drawn: Vec<u32> = (0..DRAWN * num_envs)
-        .map(|_| random.below(actions as u64) as u32)
-        .collect();
+    let drawn = random_actions(&env.spec().action_space, num_envs);
     let mut run = || {
         drawn
-            .chunks_exact(num_envs)
-            .try_for_each(|chosen| env.step(Actions::Discrete(chosen), out.buffers()))
+            .iter()
+            .try_for_each(|chosen| env.step(chosen.as_actions(), out.buffers()))
     };
     // Past the beginning, when all accounts are empty.
     for _ in 0..4 {

@@ -4,20 +4,30 @@
 //! configuration (`config.rs`), its stage (`stage.rs`) and its batch of environments (`env.rs`).
 
 mod actions;
+mod adjustment;
 mod batch;
 pub mod bench;
 pub mod classic;
+mod episode;
+mod expression;
+mod feature_columns;
 pub mod hedging;
 mod ipc;
 pub mod lookup;
+mod normalise;
 mod open;
 mod open_options;
 pub mod options;
 mod ranges;
+mod rates;
+mod reward;
 mod saved_state;
 mod spec;
+mod split;
+pub mod stocks;
 #[cfg(test)]
 mod testing;
+mod worlds;
 
 pub use actions::{ActionBuffer, ActionSpace, Actions, Bounds};
 pub use batch::{BatchEnv, Step, StepBuffers};
@@ -33,5 +43,6 @@ pub fn kinds() -> Vec<Box<dyn stages_core::AnyStage>> {
         stages_core::erase(lookup::Lookup),
         stages_core::erase(hedging::Hedging),
         stages_core::erase(options::Options),
+        stages_core::erase(stocks::Stocks),
     ]
 }

@@ -1,4 +1,4 @@
-//! A real chain: SPX in the spring of 2019.
+//! Real data: SPX options in the spring of 2019, AAPL over its split of 2014, and the Dow from 2007 to 2024.
 
 #![expect(clippy::unwrap_used, reason = "helpers of tests")]
 
@@ -15,6 +15,7 @@ use stages_env::options::{
     Baseline, Day, Decision, InMemory, Instrument, MarketSource, OptionsConfig, Order, Orders, Quote, Settlements,
     build, open,
 };
+use stages_env::stocks::{self, Bar, PanelSource, Prices, StocksConfig, SymbolBars};
 use stages_env::{BatchEnv, OpenOptions, Step};
 use stages_numerics::black_scholes::greeks;
 use std::collections::BTreeMap;
@@ -22,7 +23,11 @@ use std::io::Read;
 use std::path::Path;
 
 fn main() -> std::process::ExitCode {
-    requirements::run_with_market_data(&[("spx_2019", spx_2019), ("aapl_2014_split", aapl_2014_split)])
+    requirements::run_with_market_data(&[
+        ("spx_2019", spx_2019),
+        ("aapl_2014_split", aapl_2014_split),
+        ("dow_36", dow_36),
+    ])
 }
 
 fn days(store: &Store, bytes: &[u8]) -> Vec<Day> {
@@ -285,4 +290,90 @@ fn spx_2019(data: &Path) {
             .map(|i| env.final_ledger(i).unwrap())
             .any(|ledger| ledger.contracts_traded > 0.0)
     );
+}
+
+/// The 36 shares of the Dow, of which two are listed in between: equal weights, bought once, are worth what their adjusted closes say.
+fn dow_36(data: &Path) {
+    let dir = tempfile::tempdir().unwrap();
+    let store = Store::open(dir.path()).unwrap();
+    let bytes = std::fs::read(data.join("equities/dow36_daily_2007_2024.parquet")).unwrap();
+    let blob = store.blob(store.put(&bytes).unwrap().blob).unwrap();
+    let batch = stages_core::table::from_parquet(blob).unwrap();
+    let column = |name: &str, ty: &DataType| cast(batch.column_by_name(name).unwrap(), ty).unwrap();
+    let numbers = |name: &str| {
+        let column = column(name, &DataType::Float64);
+        column.as_primitive::<Float64Type>().values().to_vec()
+    };
+    let dates = column("date", &DataType::Date32);
+    let dates = dates.as_primitive::<Date32Type>().values();
+    let symbols = column("tic", &DataType::Utf8);
+    let (open, close, adjusted, volume) = (
+        numbers("open"),
+        numbers("close"),
+        numbers("adj_close"),
+        numbers("volume"),
+    );
+    let mut bars: BTreeMap<String, Vec<Bar>> = BTreeMap::new();
+    for (i, symbol) in symbols.as_string::<i32>().iter().enumerate() {
+        bars.entry(symbol.unwrap().to_owned()).or_default().push(Bar {
+            date: Date(dates[i]),
+            open: open[i],
+            close: close[i],
+            adjusted_close: adjusted[i],
+            volume: volume[i],
+        });
+    }
+    bars.values_mut().for_each(|bars| bars.sort_by_key(|bar| bar.date));
+    let source = PanelSource {
+        name: "market".to_owned(),
+        bars: bars
+            .iter()
+            .map(|(symbol, bars)| SymbolBars {
+                symbol: symbol.clone(),
+                bars: bars.clone(),
+            })
+            .collect(),
+        ..PanelSource::default()
+    };
+    let mut config = StocksConfig {
+        prices: Prices::AdjustedClose,
+        test_fraction: 1.0,
+        ..StocksConfig::default()
+    };
+    config.fills.lot = 0;
+    config.fills.basis_points = 0.0;
+    let built = stocks::build(&[source], &config).unwrap();
+    let mut artifact = ArtifactBuilder::new(&store, "env", serde_json::Value::Null);
+    for (name, bytes) in &built.files {
+        artifact.bytes(name, bytes).unwrap();
+    }
+    let artifact = store.artifact(artifact.finish().unwrap()).unwrap();
+    let mut env = stocks::open(&store, &artifact, &OpenOptions::test(1, 1)).unwrap();
+    let mut out = Step::new(env.spec(), 1);
+    env.reset(out.buffers());
+    assert_eq!(env.num_symbols(), 36);
+    let listed: Vec<&str> = (0..36)
+        .filter(|&i| env.trades(0, i))
+        .map(|i| env.symbols(0)[i].as_str())
+        .collect();
+    assert!(
+        listed.len() == 34 && !listed.contains(&"DOW") && !listed.contains(&"V"),
+        "{listed:?}"
+    );
+    let growth = |symbol: &&str| {
+        let bars = &bars[*symbol];
+        bars[bars.len() - 1].adjusted_close / bars[0].adjusted_close
+    };
+    let expected = config.capital * listed.iter().map(growth).sum::<f64>() / listed.len() as f64;
+    for _ in 0..env.test_steps(0) {
+        env.step_baseline(stocks::Baseline::EqualWeightHeld, out.buffers());
+        assert!(out.obs.iter().chain(&out.reward).all(|x| x.is_finite()));
+    }
+    let ledger = env.final_ledger(0).unwrap();
+    assert!(
+        (ledger.nav / expected - 1.0).abs() < 1e-9,
+        "{} and {expected}",
+        ledger.nav
+    );
+    assert_eq!((ledger.positions, ledger.settlements), (34, 0));
 }

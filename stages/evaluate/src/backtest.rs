@@ -2,7 +2,7 @@
 
 use crate::config::BacktestConfig;
 use crate::policy_input::check_fits;
-use crate::{episodes, hedging_backtest, lookup_backtest, options_backtest, output, policy_input};
+use crate::{episodes, hedging_backtest, lookup_backtest, options_backtest, output, policy_input, stocks_backtest};
 use stages_core::{
     ConfigProblem, Context, InputPort, OutputPort, Outputs, PlanContext, PortType, Ports, Provided, StageError,
     StageKind,
@@ -61,6 +61,7 @@ impl StageKind for Backtest {
         let policy = policy_input::load(context)?;
         match env.meta.get("family").and_then(serde_json::Value::as_str) {
             Some("options") => options_backtest::backtest(config, context, env, &policy),
+            Some("stocks") => stocks_backtest::backtest(config, context, env, &policy),
             Some("lookup") => lookup_backtest::backtest(config, context, env, &policy),
             Some("hedging") => hedging_backtest::backtest(config, context, env, &policy),
             _ => {

@@ -4,7 +4,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use stages_core::ConfigProblem;
 use stages_env::OpenOptions;
-use stages_env::options::Baseline;
+use stages_env::{options, stocks};
 use stages_policy::Policy;
 
 /// Configuration of `evaluate/backtest`.
@@ -17,8 +17,8 @@ pub struct BacktestConfig {
     pub seed: u64,
     /// The number of episodes played where the environment has no test dates (`env/classic`, `env/lookup`, `env/hedging`).
     pub episodes: usize,
-    /// The baselines that the policy is compared with over the test dates.
-    pub baselines: Vec<Baseline>,
+    /// The baselines that the policy is compared with over the test dates; each where the environment has it.
+    pub baselines: Vec<BaselineName>,
     /// The number of runs of the random baseline, spread over the evaluation episodes, at least one each.
     pub random_paths: usize,
     /// The number of runs of the policy with drawn actions beside its greedy run, spread over the evaluation episodes like those of the random baseline.
@@ -36,6 +36,83 @@ pub struct BacktestConfig {
     pub bootstrap_draws: usize,
     /// Mean length of the bootstrap's blocks where there is one world, in steps; `auto`: as long as the policy holds a position on average.
     pub bootstrap_block: Block,
+}
+
+/// A rule that needs no training.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum BaselineName {
+    /// Never trades.
+    Cash,
+    /// `env/options`: holds the underlying with all its capital, or, where that does not trade, its synthetic.
+    Underlying,
+    /// `env/options`: sells a straddle at the money at the slate's first maturity, holds it to expiry and then sells the next.
+    ShortStraddle,
+    /// `env/options`: the same, hedged to zero delta at every snapshot; where the environment hedges.
+    HedgedShortStraddle,
+    /// `env/stocks`: buys the same value of every symbol on the first date, and holds.
+    EqualWeightHeld,
+    /// `env/stocks`: has the same value of every symbol, anew on each date.
+    EqualWeight,
+    /// `env/stocks`: the long-only weights of least variance, by a shrunk covariance of the last 252 dates, every 21 dates.
+    MinimumVariance,
+    /// `env/stocks`: the same value of each symbol of the best third by its return over 252 dates but the last 21, every 21 dates.
+    Momentum,
+    /// Takes an allowed action, or weights, at random.
+    Random,
+}
+
+impl BaselineName {
+    /// All baselines.
+    const ALL: [Self; 9] = [
+        Self::Cash,
+        Self::Underlying,
+        Self::ShortStraddle,
+        Self::HedgedShortStraddle,
+        Self::EqualWeightHeld,
+        Self::EqualWeight,
+        Self::MinimumVariance,
+        Self::Momentum,
+        Self::Random,
+    ];
+
+    /// Its name in metrics.
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            Self::Cash => "cash",
+            Self::Underlying => "underlying",
+            Self::ShortStraddle => "short_straddle",
+            Self::HedgedShortStraddle => "hedged_short_straddle",
+            Self::EqualWeightHeld => "equal_weight_held",
+            Self::EqualWeight => "equal_weight",
+            Self::MinimumVariance => "minimum_variance",
+            Self::Momentum => "momentum",
+            Self::Random => "random",
+        }
+    }
+
+    /// That of `env/options`.
+    pub(crate) fn of_options(self) -> Option<options::Baseline> {
+        match self {
+            Self::Cash => Some(options::Baseline::Cash),
+            Self::Underlying => Some(options::Baseline::Underlying),
+            Self::ShortStraddle => Some(options::Baseline::ShortStraddle),
+            Self::HedgedShortStraddle => Some(options::Baseline::HedgedShortStraddle),
+            Self::Random => Some(options::Baseline::Random),
+            _ => None,
+        }
+    }
+
+    /// That of `env/stocks`, where it looks at no history.
+    pub(crate) fn of_stocks(self) -> Option<stocks::Baseline> {
+        match self {
+            Self::Cash => Some(stocks::Baseline::Cash),
+            Self::EqualWeightHeld => Some(stocks::Baseline::EqualWeightHeld),
+            Self::EqualWeight => Some(stocks::Baseline::EqualWeight),
+            Self::Random => Some(stocks::Baseline::Random),
+            _ => None,
+        }
+    }
 }
 
 /// The mean length of the bootstrap's blocks.
@@ -62,7 +139,7 @@ impl Default for BacktestConfig {
             deterministic: true,
             seed: 0,
             episodes: 20,
-            baselines: Baseline::ALL.to_vec(),
+            baselines: BaselineName::ALL.to_vec(),
             random_paths: 20,
             drawn_paths: 4,
             ablations: true,

@@ -1,14 +1,14 @@
 //! The measures of a backtest over market data, by name; docs/evaluation.md defines them.
 
 use crate::config::{BacktestConfig, Block};
-use crate::options_backtest::{Role, Strategy};
+use crate::market_backtest::{Role, Strategy};
+use crate::market_env::{MarketEnv, Statement as _};
 use crate::output::Metrics;
 use crate::panel::{Episode, Estimate, Panel, Sums};
 use crate::performance::{Performance, Periods, Returns, mean_and_deviation};
 use crate::regression::regress;
-use crate::runs::{PROFITS, Run};
+use crate::runs::Run;
 use crate::trials::{deflated_sharpe, probabilistic_sharpe};
-use stages_env::options::Reason;
 
 /// The spreads at which the policy's trades are priced again.
 const SPREADS: [(&str, f64); 3] = [("half_spread", 0.5), ("double_spread", 2.0), ("triple_spread", 3.0)];
@@ -21,7 +21,7 @@ pub(crate) struct Known {
 }
 
 /// All measures. The policy is the first strategy.
-pub(crate) fn measure(config: &BacktestConfig, strategies: &[Strategy], known: &Known) -> Metrics {
+pub(crate) fn measure<E: MarketEnv>(config: &BacktestConfig, strategies: &[Strategy<E>], known: &Known) -> Metrics {
     let returns: Vec<Vec<Returns>> = strategies
         .iter()
         .map(|strategy| strategy.runs.iter().map(|run| run.returns(1.0)).collect())
@@ -63,13 +63,12 @@ pub(crate) fn measure(config: &BacktestConfig, strategies: &[Strategy], known: &
     this.profits(&mut metrics);
     this.by_regime(&mut metrics);
     let runs = &strategies[0].runs;
-    for (k, reason) in Reason::ALL.iter().enumerate() {
-        let masked = runs.iter().map(|run| f64::from(run.last().masked[k])).sum();
-        metrics.add(format!("masked/{}", reason.name()), masked);
+    for (name, value) in E::measures(runs) {
+        metrics.add(name, value);
     }
     metrics.add(
         "steps",
-        runs.iter().map(|run| run.ledgers.len() - 1).sum::<usize>() as f64,
+        runs.iter().map(|run| run.statements.len() - 1).sum::<usize>() as f64,
     );
     metrics.add("worlds", panel.worlds() as f64);
     metrics.add("holding_period", holding);
@@ -78,7 +77,7 @@ pub(crate) fn measure(config: &BacktestConfig, strategies: &[Strategy], known: &
 }
 
 /// The excess returns by episode, strategy and path.
-fn episodes<'a>(strategies: &'a [Strategy], returns: &'a [Vec<Returns>]) -> Vec<Episode<'a>> {
+fn episodes<'a, E: MarketEnv>(strategies: &'a [Strategy<E>], returns: &'a [Vec<Returns>]) -> Vec<Episode<'a>> {
     let policy = &strategies[0].runs;
     policy
         .iter()
@@ -98,23 +97,31 @@ fn episodes<'a>(strategies: &'a [Strategy], returns: &'a [Vec<Returns>]) -> Vec<
         .collect()
 }
 
-/// The mean time that a position line is held, in steps, at least 1: by Little's law the lines held over the lines opened.
-fn holding_period(runs: &[Run]) -> f64 {
-    let sum = |of: fn(&Run) -> usize| runs.iter().map(of).sum::<usize>() as f64;
-    (sum(|run| run.held) / sum(|run| run.opened).max(1.0)).max(1.0)
+/// The mean time that a position is held, in steps, at least 1: by Little's law what is held over what is opened.
+fn holding_period<E: MarketEnv>(runs: &[Run<E>]) -> f64 {
+    let steps = runs.iter().flat_map(Run::steps);
+    let (held, opened) = steps.fold((0.0, 0.0), |sum, (before, after, note)| {
+        let (held, opened) = E::held(before, after, note);
+        (sum.0 + held, sum.1 + opened)
+    });
+    if opened > 0.0 {
+        (held / opened).max(1.0)
+    } else {
+        held.max(1.0)
+    }
 }
 
-struct Measures<'a> {
+struct Measures<'a, E: MarketEnv> {
     config: &'a BacktestConfig,
     known: &'a Known,
-    strategies: &'a [Strategy],
+    strategies: &'a [Strategy<E>],
     returns: &'a [Vec<Returns>],
     panel: &'a Panel,
     /// Periods a year; NaN of too few observations.
     annual: f64,
 }
 
-impl Measures<'_> {
+impl<E: MarketEnv> Measures<'_, E> {
     fn excess_return(&self, sums: &Sums) -> f64 {
         self.annual * sums.mean()
     }
@@ -235,15 +242,15 @@ impl Measures<'_> {
     /// The policy's profit by cause, as a fraction of its capital; the mean over runs.
     fn profits(&self, metrics: &mut Metrics) {
         let runs = &self.strategies[0].runs;
-        let mut total = [0.0; PROFITS.len()];
+        let mut total = vec![0.0; E::PROFITS.len()];
         for run in runs {
             for by in run.profits() {
-                let scale = 1.0 / (run.first().nav * runs.len() as f64);
+                let scale = 1.0 / (run.first().nav() * runs.len() as f64);
                 total.iter_mut().zip(by).for_each(|(total, by)| *total += by * scale);
             }
         }
-        for (name, value) in PROFITS.iter().zip(total) {
-            metrics.add(format!("profit/{name}"), value);
+        for (name, value) in E::PROFITS.iter().zip(&total) {
+            metrics.add(format!("profit/{name}"), *value);
         }
         metrics.add("profit/total", total.iter().sum());
     }
@@ -268,17 +275,17 @@ impl Measures<'_> {
 }
 
 /// Measures of an account beyond its returns.
-fn account(run: &Run, annual: f64) -> [(&'static str, f64); 3] {
+fn account<E: MarketEnv>(run: &Run<E>, annual: f64) -> [(&'static str, f64); 3] {
     let (first, last) = (run.first(), run.last());
-    let mean_nav = run.ledgers.iter().map(|ledger| ledger.nav).sum::<f64>() / run.ledgers.len() as f64;
+    let mean_nav = run.statements.iter().map(|account| account.nav()).sum::<f64>() / run.statements.len() as f64;
     [
         // Value traded a year, as a multiple of the mean net asset value.
         (
             "turnover",
-            last.traded_value / mean_nav * annual / (run.ledgers.len() - 1) as f64,
+            last.traded_value() / mean_nav * annual / (run.statements.len() - 1) as f64,
         ),
-        // Spreads and commissions, as a fraction of the capital at the start.
-        ("costs", (last.spread_cost + last.commission) / first.nav),
-        ("liquidations", f64::from(last.liquidations)),
+        // All costs of trades, as a fraction of the capital at the start.
+        ("costs", last.costs() / first.nav()),
+        ("liquidations", last.liquidations()),
     ]
 }

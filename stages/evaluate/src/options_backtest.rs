@@ -1,51 +1,23 @@
-//! Evaluation on `env/options`: the policy and its baselines over every evaluation episode of the test data, each from its first date to its last.
+//! Evaluation on `env/options`.
 
-use crate::ablation::Ablation;
+use crate::ablation::Span;
 use crate::config::BacktestConfig;
+use crate::market_backtest::{Backtest, Role, Strategy};
+use crate::market_env::{Layout, MarketEnv, Statement};
 use crate::measures::{self, Known};
 use crate::output;
-use crate::performance::{LEAST_OBSERVATIONS, Periods};
-use crate::policy_input::check_fits;
 use crate::rules::{rules, run_rule};
-use crate::runs::{self, run_baseline, run_policy};
+use crate::runs::{Run, run_all};
 use crate::trajectory::trajectory;
 use cache::Artifact;
-use stages_core::{Context, Outputs, StageError, StageEvent};
-use stages_env::options::Baseline;
-use stages_env::{BatchEnv, OpenOptions};
+use datasets::Date;
+use stages_core::{Context, Outputs, StageError};
+use stages_env::BatchEnv as _;
+use stages_env::options::{Baseline, Explained, Ledger, OptionsEnv, Reason};
 use stages_policy::Policy;
 
-/// The part of a strategy in the comparison.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Role {
-    /// The policy as configured.
-    Policy,
-    /// The policy in its other mode: drawn where it is greedy, greedy where it is drawn.
-    Mode,
-    /// A rule that the policy is compared with.
-    Baseline,
-    /// The policy, shown something else.
-    Ablation,
-}
-
-/// A strategy and its runs: as many of each evaluation episode.
-pub(crate) struct Strategy {
-    pub name: String,
-    pub role: Role,
-    pub runs: Vec<runs::Run>,
-}
-
-impl Strategy {
-    /// The beginning of the names of its metrics.
-    pub(crate) fn prefix(&self) -> String {
-        match self.role {
-            Role::Policy => String::new(),
-            Role::Mode => format!("{}/", self.name),
-            Role::Baseline => format!("baseline/{}/", self.name),
-            Role::Ablation => format!("ablation/{}/", self.name),
-        }
-    }
-}
+/// The prefix of the hidden features that say which regime a snapshot is in.
+const REGIME: &str = "regime_";
 
 pub(crate) fn backtest(
     config: &BacktestConfig,
@@ -53,66 +25,28 @@ pub(crate) fn backtest(
     artifact: &Artifact,
     policy: &Policy,
 ) -> Result<Outputs, StageError> {
-    let open = |num_envs: usize| {
-        let options = OpenOptions {
-            normalise_as: policy.spec().normalisation.clone(),
-            ..OpenOptions::test(num_envs, config.seed)
-        };
-        stages_env::options::open(&context.store, artifact, &options)
+    let all = Backtest {
+        config,
+        context,
+        artifact,
+        policy,
+        open: |artifact: &Artifact, options: &_| stages_env::options::open(&context.store, artifact, options),
     };
-    let one = open(1)?;
-    check_fits(policy.spec(), one.spec())?;
-    let episodes = one.evaluation_episodes();
-    let spans = runs::spans(&open(episodes)?, episodes);
-    let periods = Periods::between(&one.test_dates(0));
-    warn_of_few(context, spans.iter().map(|span| span.steps).sum());
-
-    let mut views = vec![None];
-    if config.ablations {
-        views.extend([Some(Ablation::OtherWorld), Some(Ablation::ShuffledSlate)]);
-        views.extend(policy.architecture().remembers().then_some(Some(Ablation::NoMemory)));
-    }
-    let mode = (config.deterministic, config.seed);
-    let mut env = open(episodes * views.len())?;
-    let mut seen = run_policy(context, policy, (&mut env, &spans), &views, mode)?.into_iter();
-    let mut strategies: Vec<Strategy> = views
-        .iter()
-        .map(|view| Strategy {
-            name: view.map_or("policy", Ablation::name).to_owned(),
-            role: view.map_or(Role::Policy, |_| Role::Ablation),
-            runs: seen.by_ref().take(episodes).map(|run| run.of_path(0)).collect(),
-        })
-        .collect();
-    let per_episode = |paths: usize| episodes * paths.div_ceil(episodes);
-    let paths = if config.deterministic { config.drawn_paths } else { 1 };
-    let mut env = open(per_episode(paths))?;
-    strategies.push(Strategy {
-        name: if config.deterministic { "drawn" } else { "greedy" }.to_owned(),
-        role: Role::Mode,
-        runs: run_policy(
-            context,
-            policy,
-            (&mut env, &spans),
-            &[None],
-            (!config.deterministic, config.seed),
-        )?,
-    });
-    let possible = config
-        .baselines
-        .iter()
-        .filter(|baseline| one.hedges() || !baseline.hedges());
-    for &baseline in possible {
+    let (one, spans, periods) = all.start()?;
+    let mut strategies = all.policy(&one, &spans)?;
+    let possible = config.baselines.iter().filter_map(|baseline| baseline.of_options());
+    for baseline in possible.filter(|baseline| one.hedges() || !baseline.hedges()) {
         context.progress(strategies.len() as u64, None, format!("baseline {}", baseline.name()));
         let paths = if baseline == Baseline::Random {
             config.random_paths
         } else {
             1
         };
-        strategies.push(Strategy {
-            name: baseline.name().to_owned(),
-            role: Role::Baseline,
-            runs: run_baseline(context, baseline, (&mut open(per_episode(paths))?, &spans))?,
-        });
+        let mut env = all.envs_for(paths, spans.len())?;
+        strategies.push(Strategy::baseline(
+            baseline.name(),
+            run_baseline(context, baseline, (&mut env, &spans))?,
+        ));
     }
     let rules = if config.rules {
         rules(context, artifact)?
@@ -121,15 +55,13 @@ pub(crate) fn backtest(
     };
     for rule in &rules {
         context.log(rule.describe(&one));
-        strategies.push(Strategy {
-            name: rule.name.clone(),
-            role: Role::Baseline,
-            runs: run_rule(context, rule, (&mut open(episodes)?, &spans))?,
-        });
+        let mut env = all.envs(spans.len())?;
+        let runs = run_rule(context, rule, (&mut env, &spans))?;
+        strategies.push(Strategy::baseline(rule.name.clone(), runs));
     }
     let known = Known {
         periods,
-        regimes: runs::regimes(&one),
+        regimes: regimes(&one),
     };
     let metrics = measures::measure(config, &strategies, &known);
     strategies.retain(|strategy| strategy.role != Role::Ablation);
@@ -137,17 +69,170 @@ pub(crate) fn backtest(
     output::store(context, metrics, &trajectory(&strategies)?, about)
 }
 
-fn warn_of_few(context: &Context, steps: usize) {
-    if steps >= LEAST_OBSERVATIONS {
-        return;
+/// Runs a baseline.
+fn run_baseline(
+    context: &Context,
+    baseline: Baseline,
+    (env, spans): (&mut OptionsEnv, &[Span]),
+) -> Result<Vec<Run<OptionsEnv>>, StageError> {
+    run_all(context, (env, spans), |env, step, _, _| {
+        env.step_baseline(baseline, step.buffers());
+        Ok(())
+    })
+}
+
+/// The names of the regimes, where the environment knows them.
+fn regimes(env: &OptionsEnv) -> Vec<String> {
+    env.hidden_names()
+        .iter()
+        .filter_map(|name| name.strip_prefix(REGIME).map(str::to_owned))
+        .collect()
+}
+
+impl Statement for Ledger {
+    fn step(&self) -> usize {
+        self.step
     }
-    context.events.emit(StageEvent::Warning {
-        message: format!(
-            "{steps} step{}: too few to annualise; {LEAST_OBSERVATIONS} are needed",
-            if steps == 1 { "" } else { "s" },
-        ),
-        hint: Some(
-            "annual figures (returns, volatility, Sharpe ratio, utility, turnover) are left out; widen `test` or `test_fraction` of the environment".to_owned(),
-        ),
-    });
+
+    fn nav(&self) -> f64 {
+        self.nav
+    }
+
+    fn spread_cost(&self) -> f64 {
+        self.spread_cost
+    }
+
+    fn costs(&self) -> f64 {
+        self.spread_cost + self.commission
+    }
+
+    fn traded_value(&self) -> f64 {
+        self.traded_value
+    }
+
+    fn liquidations(&self) -> f64 {
+        f64::from(self.liquidations)
+    }
+}
+
+/// The profit of a step by Greek, and the position lines that it opened.
+pub(crate) struct OptionsNote {
+    explained: Explained,
+    opened: usize,
+}
+
+impl MarketEnv for OptionsEnv {
+    type Statement = Ledger;
+    type Note = OptionsNote;
+
+    /// Carry is interest less the cost of borrowing.
+    const PROFITS: &'static [&'static str] = &["delta", "gamma", "vega", "theta", "carry", "costs", "unexplained"];
+    const SHUFFLED: &'static str = "shuffled_slate";
+
+    fn begin(&mut self) {
+        self.explain();
+    }
+
+    fn statement(&self, i: usize) -> Ledger {
+        self.ledger(i)
+    }
+
+    fn final_statement(&self, i: usize) -> Option<Ledger> {
+        self.final_ledger(i)
+    }
+
+    fn note(&self, i: usize, before: &Ledger, ended: bool) -> OptionsNote {
+        let now = before.time();
+        let opened = self.positions(i).iter().filter(|line| line.opened == now).count();
+        OptionsNote {
+            explained: self.explained(i),
+            opened: if ended { 0 } else { opened },
+        }
+    }
+
+    fn profit(before: &Ledger, after: &Ledger, note: &OptionsNote) -> Vec<f64> {
+        let by = &note.explained;
+        let received = |ledger: &Ledger| ledger.interest - ledger.borrow_cost;
+        let carry = received(after) - received(before);
+        let costs = before.costs() - after.costs();
+        let known = by.delta + by.gamma + by.vega + by.theta + carry + costs;
+        let rest = after.nav - before.nav - known;
+        vec![by.delta, by.gamma, by.vega, by.theta, carry, costs, rest]
+    }
+
+    fn held(before: &Ledger, _: &Ledger, note: &OptionsNote) -> (f64, f64) {
+        (before.lines as f64, note.opened as f64)
+    }
+
+    fn measures(runs: &[Run<Self>]) -> Vec<(String, f64)> {
+        let masked = |k: usize| runs.iter().map(|run| f64::from(run.last().masked[k])).sum();
+        let reasons = Reason::ALL.iter().enumerate();
+        reasons
+            .map(|(k, reason)| (format!("masked/{}", reason.name()), masked(k)))
+            .collect()
+    }
+
+    /// That of the largest feature.
+    fn regime(&self, i: usize) -> Option<usize> {
+        let names = self.hidden_names().iter().zip(self.hidden(i));
+        let of_regimes = names
+            .filter(|(name, _)| name.starts_with(REGIME))
+            .map(|(_, &value)| value);
+        of_regimes
+            .enumerate()
+            .max_by(|a, b| a.1.total_cmp(&b.1))
+            .map(|(at, _)| at)
+    }
+
+    fn evaluation_episodes(&self) -> usize {
+        Self::evaluation_episodes(self)
+    }
+
+    fn snapshot(&self, i: usize) -> usize {
+        self.ledger(i).snapshot
+    }
+
+    fn world(&self, i: usize) -> &str {
+        Self::world(self, i)
+    }
+
+    fn test_steps(&self, i: usize) -> usize {
+        Self::test_steps(self, i)
+    }
+
+    fn test_dates(&self, i: usize) -> Vec<Date> {
+        Self::test_dates(self, i)
+    }
+
+    fn risk_free_return(&self, snapshot: usize) -> f64 {
+        Self::risk_free_return(self, snapshot)
+    }
+
+    fn underlying_return(&self, snapshot: usize) -> f64 {
+        Self::underlying_return(self, snapshot)
+    }
+
+    fn market_row(&self, snapshot: usize) -> &[f32] {
+        Self::market_row(self, snapshot)
+    }
+
+    fn layout(&self) -> Layout {
+        let names = &self.spec().observation;
+        let range = |prefix: &str| {
+            let first = names.iter().position(|name| name.starts_with(prefix)).unwrap_or(0);
+            first..first + names.iter().filter(|name| name.starts_with(prefix)).count()
+        };
+        let slate = range("slate.");
+        let slot_of = |name: &String| name.rsplit_once('.').map(|(slot, _)| slot.to_owned());
+        let slots = &names[slate.clone()];
+        let width = slots
+            .iter()
+            .take_while(|name| slot_of(name) == slot_of(&slots[0]))
+            .count();
+        Layout {
+            market: range("market."),
+            instruments: slate,
+            width,
+        }
+    }
 }

@@ -195,7 +195,7 @@ pub(crate) fn run_rule(
     context: &Context,
     rule: &Rule,
     (env, spans): (&mut OptionsEnv, &[Span]),
-) -> Result<Vec<Run>, StageError> {
+) -> Result<Vec<Run<OptionsEnv>>, StageError> {
     let mut run = RuleRun::new(rule, env.num_envs());
     let mut decisions = Vec::new();
     run_all(context, (env, spans), |env, step, runs, names| {

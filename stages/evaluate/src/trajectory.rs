@@ -1,11 +1,15 @@
 //! The table of the accounts of all strategies, step by step.
 
-use crate::options_backtest::Strategy;
-use crate::runs::{PROFITS, Run};
+use crate::market_backtest::Strategy as Of;
+use crate::market_env::MarketEnv as _;
+use crate::runs::Run as RunOf;
 use arrow::array::{ArrayRef, Float64Array, RecordBatch, StringArray};
 use stages_core::{StageError, table};
-use stages_env::options::Ledger;
+use stages_env::options::{Ledger, OptionsEnv};
 use std::sync::Arc;
+
+type Strategy = Of<OptionsEnv>;
+type Run = RunOf<OptionsEnv>;
 
 /// A column of numbers by its name.
 type Column = (&'static str, fn(&Ledger) -> f64);
@@ -17,7 +21,7 @@ pub(crate) fn trajectory(strategies: &[Strategy]) -> Result<RecordBatch, StageEr
             .iter()
             .flat_map(|strategy| strategy.runs.iter().map(move |run| (strategy, run)))
     };
-    let rows = || runs().flat_map(|(strategy, run)| run.ledgers.iter().map(move |ledger| (strategy, run, ledger)));
+    let rows = || runs().flat_map(|(strategy, run)| run.statements.iter().map(move |ledger| (strategy, run, ledger)));
     let float = |of: &dyn Fn(&Ledger) -> f64| -> ArrayRef {
         Arc::new(Float64Array::from_iter_values(rows().map(|(_, _, ledger)| of(ledger))))
     };
@@ -62,10 +66,11 @@ pub(crate) fn trajectory(strategies: &[Strategy]) -> Result<RecordBatch, StageEr
     for (name, of) in of_ledger {
         add(name, float(&of));
     }
-    let profits: Vec<[f64; 7]> = runs()
-        .flat_map(|(_, run)| std::iter::once([0.0; 7]).chain(run.profits()).collect::<Vec<_>>())
+    let none = vec![0.0; OptionsEnv::PROFITS.len()];
+    let profits: Vec<Vec<f64>> = runs()
+        .flat_map(|(_, run)| std::iter::once(none.clone()).chain(run.profits()))
         .collect();
-    for (k, name) in PROFITS.iter().enumerate() {
+    for (k, name) in OptionsEnv::PROFITS.iter().enumerate() {
         let values = Float64Array::from_iter_values(profits.iter().map(|by| by[k]));
         add(&format!("profit_{name}"), Arc::new(values));
     }

@@ -18,7 +18,7 @@ use stages_core::{
     ConfigProblem, Context, Given, Memo, OutputPort, Outputs, PlanContext, PortType, Ports, Provided, Share,
     StageError, StageKind, table,
 };
-use stages_simulate::{Day, Market, Parameters, TENORS, simulate_days};
+use stages_simulate::{ChainPartition, Day, Market, Parameters, TENORS, simulate_days};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -97,11 +97,11 @@ impl StageKind for SimulatedMarket {
             .into_par_iter()
             .map(World::new)
             .collect::<Result<_, StageError>>()?;
-        let months: Vec<Vec<Partition>> = chain_by_month(&worlds, context)?;
+        let partitions: Vec<Vec<Partition>> = chain_partitions(&worlds, context)?;
         context.progress(0, None, "checking");
-        let checked: Vec<Checked> = months
+        let checked: Vec<Checked> = partitions
             .par_iter()
-            .map(|months| check_chain(months, context))
+            .map(|of_world| check_chain(of_world, context))
             .collect::<Result<_, StageError>>()?;
         let mut tally = Tally::new(CHAIN);
         let mut rows = 0;
@@ -135,7 +135,7 @@ impl StageKind for SimulatedMarket {
                 "snapshots": worlds.iter().map(|world| world.market.days().len()).sum::<usize>(),
                 "quality": tally.findings(|rule| keep().action(rule)),
             }),
-            months.into_iter().flatten().collect::<Vec<Partition>>(),
+            partitions.into_iter().flatten().collect::<Vec<Partition>>(),
         )?;
         Ok(Outputs::from([
             ("bars".to_owned(), write_bars(&worlds, context)?),
@@ -149,7 +149,7 @@ impl StageKind for SimulatedMarket {
         let mut memos = Vec::new();
         for world in config.each_world() {
             let days = simulate_days(&world).map_err(|invalid| StageError::new(invalid.to_string()))?;
-            memos.extend(months(&world, &days)?.into_iter().map(|month| month.memo));
+            memos.extend(parts(&world, &days)?.into_iter().map(|part| part.memo));
         }
         Share::of_memos("partitions", given, memos.iter()).map(Some)
     }
@@ -200,9 +200,9 @@ fn contracts<'a>(symbol: &str, roots: impl Iterator<Item = &'a String>) -> Contr
     contracts
 }
 
-/// A month of the chain. Its contents depend on the parameters and on nothing later, so that a longer market finds the
-/// months of a shorter one.
-struct Month<'a> {
+/// A partition of a chain to come. Its contents depend on the parameters and on nothing later, so that a longer market finds the
+/// partitions of a shorter one.
+struct Part<'a> {
     /// The index of its first day.
     start: usize,
     days: &'a [Day],
@@ -210,36 +210,41 @@ struct Month<'a> {
     memo: Memo,
 }
 
-fn months<'a>(config: &Parameters, days: &'a [Day]) -> Result<Vec<Month<'a>>, StageError> {
+fn parts<'a>(config: &Parameters, days: &'a [Day]) -> Result<Vec<Part<'a>>, StageError> {
+    let period = match config.partition {
+        ChainPartition::Month => Period::Month,
+        ChainPartition::Year => Period::Year,
+    };
     let longer = Parameters {
         days: 0,
+        partition: ChainPartition::Month,
         ..config.clone()
     };
     let spelled = serde_json::to_value(&longer).map_err(|err| StageError::new(err.to_string()))?;
     let spelled = cache::canonical_json(&spelled);
     let mut first = 0;
     Ok(days
-        .chunk_by(|a, b| Period::Month.range(a.date).contains(b.date))
+        .chunk_by(|a, b| period.range(a.date).contains(b.date))
         .map(|days| {
             let start = first;
             first += days.len();
-            let key = PartitionKey::new(&config.symbol, Period::Month.range(days[0].date));
+            let key = PartitionKey::new(&config.symbol, period.range(days[0].date));
             let (from, length) = (key.range.from.to_string(), (days.len() as u64).to_le_bytes());
             let parts: [&[u8]; 3] = [spelled.as_bytes(), from.as_bytes(), &length];
             let memo = Memo::new("ingest/simulated_market chain v1", &parts, key.name());
-            Month { start, days, key, memo }
+            Part { start, days, key, memo }
         })
         .collect())
 }
 
-/// The months of the chain of each world.
-fn chain_by_month(worlds: &[World], context: &Context) -> Result<Vec<Vec<Partition>>, StageError> {
+/// The partitions of the chain of each world.
+fn chain_partitions(worlds: &[World], context: &Context) -> Result<Vec<Vec<Partition>>, StageError> {
     let done = AtomicU64::new(0);
     let total: usize = worlds.iter().map(|world| world.market.days().len()).sum();
     let total = total as u64;
     context.progress(0, Some(total), "pricing options");
-    let of_month = |World { config, market }: &World, month: Month<'_>| -> Result<Partition, StageError> {
-        let Month { start, days, key, memo } = month;
+    let partition = |World { config, market }: &World, part: Part<'_>| -> Result<Partition, StageError> {
+        let Part { start, days, key, memo } = part;
         let mut priced = 0;
         let advance = |days: u64| {
             let done = done.fetch_add(days, Ordering::Relaxed) + days;
@@ -255,16 +260,16 @@ fn chain_by_month(worlds: &[World], context: &Context) -> Result<Vec<Vec<Partiti
             }
             table::to_parquet(&arrow::compute::concat_batches(&batches[0].schema(), &batches)?)
         })?;
-        // All of it where the month was known.
+        // All of it where the partition was known.
         advance(days.len() as u64 - priced);
         Ok(Partition { key, blob })
     };
     worlds
         .par_iter()
         .map(|world| {
-            months(&world.config, world.market.days())?
+            parts(&world.config, world.market.days())?
                 .into_par_iter()
-                .map(|month| of_month(world, month))
+                .map(|part| partition(world, part))
                 .collect()
         })
         .collect()
@@ -311,9 +316,12 @@ struct Checked {
     counted: Counted,
 }
 
-/// Holds the chain of a world to the rules that files are held to, a few months at a time. Nothing is dropped.
-fn check_chain(months: &[Partition], context: &Context) -> Result<Checked, StageError> {
-    let digests: Vec<&[u8]> = months.iter().map(|month| &month.blob.blob.as_bytes()[..]).collect();
+/// Holds the chain of a world to the rules that files are held to, a few partitions at a time. Nothing is dropped.
+fn check_chain(partitions: &[Partition], context: &Context) -> Result<Checked, StageError> {
+    let digests: Vec<&[u8]> = partitions
+        .iter()
+        .map(|partition| &partition.blob.blob.as_bytes()[..])
+        .collect();
     let memo = Memo::new("ingest/simulated_market check v1", &digests, "quality".to_owned());
     let text = |err: serde_json::Error| StageError::new(err.to_string());
     let blob = context.memo(&memo, || {
@@ -330,9 +338,12 @@ fn check_chain(months: &[Partition], context: &Context) -> Result<Checked, Stage
             actions: &[],
         };
         let mut rows = 0;
-        for months in months.chunks(rayon::current_num_threads()) {
+        for some in partitions.chunks(rayon::current_num_threads()) {
             context.check_cancelled()?;
-            let batches: Vec<_> = months.par_iter().map(|month| month.read(&context.store)).collect();
+            let batches: Vec<_> = some
+                .par_iter()
+                .map(|partition| partition.read(&context.store))
+                .collect();
             for batch in batches {
                 let mut chain = Chain::default();
                 chain.append(&batch?)?;

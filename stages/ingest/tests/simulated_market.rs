@@ -394,6 +394,25 @@ fn hidden_states_are_an_output_of_their_own() {
     assert_eq!(plain.digests, one.digests);
 }
 
+#[test]
+fn partitions_of_a_year_hold_the_rows_of_months() {
+    let bench = Bench::new();
+    let with = |partition: &str| json!({ "days": 261, "partition": partition, "expiries": { "weekly": 0, "monthly": 1, "quarterly_days": 0 } });
+    let (months, years) = (run(&bench, with("month"), 2), run(&bench, with("year"), 2));
+    let paths: Vec<_> = years.blobs("chain").into_iter().map(|(path, _)| path).collect();
+    assert_eq!(
+        paths,
+        ["SIM/2018-01-01_2018-12-31.parquet", "SIM/2019-01-01_2019-12-31.parquet"]
+    );
+    // Two years and their check; of 2019 there is January alone, which is known.
+    assert_eq!(years.memos, (1, 3));
+    assert_eq!(months.rows(&bench, "chain"), years.rows(&bench, "chain"));
+    assert_eq!(months.quality("chain"), years.quality("chain"));
+    for port in ["bars", "rates", "hidden"] {
+        assert_eq!(months.digests[port], years.digests[port], "{port}");
+    }
+}
+
 /// A world among others is the market of its own parameters; a world more leaves the others as they are and costs itself alone.
 #[test]
 fn worlds_are_markets_of_their_own() {

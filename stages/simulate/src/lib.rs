@@ -33,7 +33,7 @@ mod regimes;
 pub use bates::{Bates, Expiry};
 pub use listing::Listed;
 pub use market::{Market, simulate_days};
-pub use parameters::{Expiries, Invalid, Parameters, Physical, RiskNeutral, Spread, Strikes, Time};
+pub use parameters::{ChainPartition, Expiries, Invalid, Parameters, Physical, RiskNeutral, Spread, Strikes, Time};
 pub use path::Day;
 pub use quotes::Quote;
 pub use rates::{Curve, Rates, TENORS};

@@ -71,6 +71,10 @@ pub struct Parameters {
     /// change the earlier ones. 1, the default, is the market itself.
     #[serde(skip_serializing_if = "is_one")]
     pub worlds: u32,
+    /// The period of a partition of the chain. An appended day costs its partition, and a partition costs some milliseconds in every stage: take `year` where
+    /// few contracts are listed.
+    #[serde(skip_serializing_if = "ChainPartition::is_month")]
+    pub partition: ChainPartition,
     /// The price before the first day.
     pub spot: f64,
     /// The instantaneous variance before the first day, per year; drawn from its long-run distribution if omitted.
@@ -105,6 +109,24 @@ fn is_one(worlds: &u32) -> bool {
     *worlds == 1
 }
 
+/// The period of a partition of the chain.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum ChainPartition {
+    /// A calendar month.
+    #[default]
+    Month,
+    /// A calendar year.
+    Year,
+}
+
+impl ChainPartition {
+    #[expect(clippy::trivially_copy_pass_by_ref, reason = "the signature that serde calls")]
+    fn is_month(&self) -> bool {
+        *self == Self::Month
+    }
+}
+
 impl Default for Parameters {
     fn default() -> Self {
         Self {
@@ -114,6 +136,7 @@ impl Default for Parameters {
             days: 652,
             seed: 7,
             worlds: 1,
+            partition: ChainPartition::Month,
             spot: 3000.0,
             initial_variance: None,
             dividend_yield: 0.018,

@@ -81,6 +81,15 @@ pub(crate) fn read(given: &Given<'_>, kind: &str, init: &Policy, here: &Origin) 
 }
 
 impl Continuation {
+    /// That of a train state of the environments `of`, for a training in `here`.
+    pub fn of(state: TrainState, of: &Origin, here: &Origin) -> Self {
+        Self {
+            state,
+            same_envs: of.env == here.env && of.seed == here.seed,
+            same_validation: true,
+        }
+    }
+
     /// The first state of a training that would begin with `fresh`, and whether the environments go on, too: in others the episodes begin anew.
     ///
     /// # Errors

@@ -11,6 +11,14 @@ use stages_core::StageError;
 use stages_env::{BatchEnv, EnvSpec, Step};
 use stages_policy::{Minibatch, Model, Objective, Policy, Sums, initial};
 
+/// The beginning of the message of a training that diverged.
+const DIVERGED: &str = "training diverged";
+
+/// True if an error says that a training diverged.
+pub(crate) fn is_divergence(err: &StageError) -> bool {
+    err.message.starts_with(DIVERGED)
+}
+
 /// An algorithm that learns from rollouts.
 pub(crate) trait Algorithm {
     /// The settings that every algorithm has.
@@ -141,7 +149,7 @@ impl<'a> Learner<'a> {
             Some(checkpointer) => checkpointer.mark_diverged(),
         };
         Err(StageError::new(format!(
-            "training diverged at step {} (update {}, epoch {}): {}, gradient norm {}",
+            "{DIVERGED} at step {} (update {}, epoch {}): {}, gradient norm {}",
             self.state.step,
             self.state.update + 1,
             epoch + 1,

@@ -16,6 +16,7 @@ mod learner;
 pub mod metrics;
 pub mod network;
 pub mod optimiser;
+pub mod pbt;
 mod phase_timer;
 pub mod ppo;
 mod progress;
@@ -36,6 +37,8 @@ pub use bench::{BenchRow, bench};
 pub use imitate::settings::ImitateConfig;
 pub use imitate::stage::Imitate;
 pub use network::{MlpLstmPolicy, MlpPolicy, NetArch, TransformerPolicy};
+pub use pbt::Pbt;
+pub use pbt::settings::PbtConfig;
 pub use ppo::settings::{PpoConfig, RecurrentPpoConfig, TransformerPpoConfig};
 pub use ppo::stage::{Ppo, RecurrentPpo, TransformerPpo};
 pub use validation::{ValidationConfig, ValidationMetric, ValidationMode};
@@ -47,6 +50,7 @@ pub fn kinds() -> Vec<Box<dyn stages_core::AnyStage>> {
         stages_core::erase(RecurrentPpo),
         stages_core::erase(TransformerPpo),
         stages_core::erase(Imitate),
+        stages_core::erase(Pbt),
     ]
 }
 

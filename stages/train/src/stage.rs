@@ -147,6 +147,7 @@ impl<S: StageKind> Training<'_, S> {
         };
         let job = Job {
             continuation,
+            until: None,
             kind: S::NAME,
             validation,
             env,

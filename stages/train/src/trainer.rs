@@ -56,6 +56,8 @@ pub(crate) struct Job<'a> {
     pub init: Option<&'a Policy>,
     /// The train state to go on from, if it is not only its policy.
     pub continuation: Option<Continuation>,
+    /// The step after which training pauses, if before its end: a part of it is done.
+    pub until: Option<u64>,
     /// The directory of the checkpoint. Training resumes from it if there is one.
     pub scratch: &'a Path,
     pub context: &'a Context,
@@ -68,9 +70,12 @@ pub(crate) struct Job<'a> {
 pub(crate) fn train<A: Algorithm>(mut algorithm: A, mut job: Job) -> Result<Trained, StageError> {
     let (kind, context) = (job.kind, job.context);
     let mut validation = job.validation.take();
+    let until = job.until.unwrap_or(u64::MAX);
     let mut learner = start(&mut algorithm, job)?;
     let rollout = algorithm.common().rollout();
-    while learner.state.step < algorithm.common().total_timesteps && !ends_early(&learner, validation.as_ref()) {
+    while learner.state.step < algorithm.common().total_timesteps.min(until)
+        && !ends_early(&learner, validation.as_ref())
+    {
         let updated = spinning(|| {
             update(&mut algorithm, &mut learner, context)?;
             match &mut validation {

@@ -5,11 +5,14 @@ use super::exercise::ExerciseConfig;
 use super::fills::{self, FillPrice, Impact, Liquidity};
 use super::hedge::HedgeConfig;
 use super::portfolio_margin::RiskArray;
-use super::reward::{self, RewardConfig};
-use super::worlds::{HeldOut, Symbols};
+use super::quantities;
+use crate::episode::EpisodeLength;
+use crate::reward::{self, RewardConfig};
+use crate::split::SplitRules;
+use crate::worlds::{HeldOut, Symbols};
 use datasets::DateRange;
 use schemars::JsonSchema;
-use serde::{Deserialize, Deserializer, Serialize, Serializer};
+use serde::{Deserialize, Serialize};
 use stages_core::ConfigProblem;
 
 /// The maximum number of lines of an account.
@@ -359,72 +362,6 @@ pub enum MarginKind {
     Portfolio,
 }
 
-/// Steps in a training episode: `252`, or `[126, 252]`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct EpisodeLength {
-    /// The minimum.
-    pub least: u32,
-    /// The maximum.
-    pub most: u32,
-}
-
-impl Serialize for EpisodeLength {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        if self.least == self.most {
-            serializer.serialize_u32(self.least)
-        } else {
-            [self.least, self.most].serialize(serializer)
-        }
-    }
-}
-
-impl<'de> Deserialize<'de> for EpisodeLength {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        struct Visitor;
-        impl<'de> serde::de::Visitor<'de> for Visitor {
-            type Value = EpisodeLength;
-            fn expecting(&self, f: &mut std::fmt::Formatter) -> std::fmt::Result {
-                f.write_str("a number of steps or `[least, most]`")
-            }
-            fn visit_u64<E: serde::de::Error>(self, value: u64) -> Result<EpisodeLength, E> {
-                let steps = u32::try_from(value).map_err(|_| E::custom(format!("{value} steps are too many")))?;
-                Ok(EpisodeLength {
-                    least: steps,
-                    most: steps,
-                })
-            }
-            fn visit_i64<E: serde::de::Error>(self, value: i64) -> Result<EpisodeLength, E> {
-                let value = u64::try_from(value).map_err(|_| E::custom(format!("{value} steps are too few")))?;
-                self.visit_u64(value)
-            }
-            fn visit_seq<A: serde::de::SeqAccess<'de>>(self, mut seq: A) -> Result<EpisodeLength, A::Error> {
-                let (Some(least), Some(most), None) =
-                    (seq.next_element()?, seq.next_element()?, seq.next_element::<u32>()?)
-                else {
-                    return Err(serde::de::Error::custom("a range has two numbers: `[least, most]`"));
-                };
-                Ok(EpisodeLength { least, most })
-            }
-        }
-        deserializer.deserialize_any(Visitor)
-    }
-}
-
-impl JsonSchema for EpisodeLength {
-    fn schema_name() -> std::borrow::Cow<'static, str> {
-        "EpisodeLength".into()
-    }
-    fn json_schema(_: &mut schemars::SchemaGenerator) -> schemars::Schema {
-        schemars::json_schema!({
-            "description": "Steps, or [least, most] to draw from.",
-            "anyOf": [
-                { "type": "integer", "minimum": 1 },
-                { "type": "array", "items": { "type": "integer", "minimum": 1 }, "minItems": 2, "maxItems": 2 }
-            ]
-        })
-    }
-}
-
 impl OptionsConfig {
     /// Checks all values but those of the strategies.
     pub(crate) fn validate_values(&self) -> Result<(), ConfigProblem> {
@@ -476,64 +413,27 @@ impl OptionsConfig {
         self.margin.risk_array.validate()?;
         fills::validate(self.fills.price, &self.fills.impact, &self.fills.liquidity)?;
         self.exercise.validate(self.trade_underlying)?;
-        self.reward.validate()?;
-        if !(self.test_fraction > 0.0 && self.test_fraction <= 1.0) {
-            return problem("test_fraction", "it must be above 0 and at most 1");
-        }
-        if self.episode_length.least == 0 || self.episode_length.least > self.episode_length.most {
-            return problem(
-                "episode_length",
-                "an episode has at least 1 step, and the least is not above the most",
-            );
-        }
+        self.reward.validate(&quantities::NAMES)?;
+        self.episode_length.validate()?;
         if !(self.clip.is_finite() && self.clip > 0.0) {
             return problem("clip", "it must be a positive number");
         }
-        self.validate_dates()
-    }
-
-    fn validate_dates(&self) -> Result<(), ConfigProblem> {
         if self.symbols.is_some() && !self.symbol.is_empty() {
             return Err(ConfigProblem::new("symbols", "there is `symbol` already").hint("remove one of the two"));
         }
-        if let Some(range) = self.train.filter(|range| range.from > range.to) {
-            return Err(
-                ConfigProblem::new("train", format!("{} is after {}", range.from, range.to))
-                    .hint("both ends are included; write the earlier first"),
-            );
+        self.split_rules().validate()
+    }
+
+    /// The rules by which snapshots are split.
+    pub(crate) fn split_rules(&self) -> SplitRules<'_> {
+        SplitRules {
+            train: self.train,
+            test: self.test.as_ref(),
+            validation: self.validation.as_ref(),
+            test_fraction: self.test_fraction,
+            purge: self.purge,
+            embargo: self.embargo,
         }
-        for (field, held) in [("test", &self.test), ("validation", &self.validation)] {
-            if let Some(held) = held {
-                held.validate(field)?;
-            }
-        }
-        let of_every_world = |held: &Option<HeldOut>| {
-            let held = held.as_ref().filter(|held| held.worlds.is_none())?;
-            held.dates()
-        };
-        let (test, validation) = (of_every_world(&self.test), of_every_world(&self.validation));
-        let pairs = [
-            ("test", test, "training", self.train),
-            ("validation", validation, "test", test),
-        ];
-        for (field, held, other, range) in pairs {
-            if let (Some(held), Some(range)) = (held, range)
-                && range.from <= held.to
-                && held.from <= range.to
-            {
-                return Err(ConfigProblem::new(
-                    field,
-                    format!(
-                        "the {field} dates {} to {} overlap the {other} dates {} to {}",
-                        held.from, held.to, range.from, range.to
-                    ),
-                )
-                .hint(
-                    "a policy must be tested on dates that it was not trained or selected on; move one of the ranges",
-                ));
-            }
-        }
-        Ok(())
     }
 }
 

@@ -1,11 +1,11 @@
 //! The stage's inputs, read into the market data that tables are built from.
 
-use super::build::{Day, FeatureColumn, Quote};
+use super::build::{Day, Quote};
 use super::config::OptionsConfig;
-use super::worlds::Symbols;
+use crate::feature_columns::FeatureColumn;
+use crate::worlds::Symbols;
 use arrow::array::RecordBatch;
 use arrow::datatypes::DataType;
-use datasets::Date;
 use datasets::schema::TRADABLE;
 use stages_core::dataset::{DataSet, Partition};
 use stages_core::{Context, Given, StageError, table};
@@ -255,25 +255,4 @@ impl Features {
         }
         Ok(columns)
     }
-}
-
-/// The rate of the shortest tenor by date.
-pub(super) fn rates(given: &Given<'_>) -> Result<Vec<(Date, f64)>, StageError> {
-    let Some(input) = given.optional("rates") else {
-        return Ok(Vec::new());
-    };
-    let mut shortest: BTreeMap<Date, (f64, f64)> = BTreeMap::new();
-    for batch in DataSet::open(input)?.read_all(given.store)? {
-        let (tenors, rates) = (
-            table::floats_or_nan(&batch, "tenor_years")?,
-            table::floats_or_nan(&batch, "rate")?,
-        );
-        for (i, date) in table::dates(&batch, "date")?.into_iter().enumerate() {
-            let known = shortest.get(&date).is_some_and(|&(tenor, _)| tenor <= tenors[i]);
-            if rates[i].is_finite() && !known {
-                shortest.insert(date, (tenors[i], rates[i]));
-            }
-        }
-    }
-    Ok(shortest.into_iter().map(|(date, (_, rate))| (date, rate)).collect())
 }

@@ -17,10 +17,10 @@
 //!    reported beside the net asset value.
 //! 5. *Margin.* Where cash falls below `margin.maintenance` times the requirement ([`margin`]), everything that has a quote is
 //!    closed at t + 1, at its price and cost; lines without a quote are tried again a step later.
-//! 6. *Reward.* The change of net asset value, by default its mean and variance in excess of interest, less penalties ([`reward`]). Net asset value at or below `ruin` x capital terminates; the end
+//! 6. *Reward.* The change of net asset value, by default its mean and variance in excess of interest, less penalties (`reward`). Net asset value at or below `ruin` x capital terminates; the end
 //!    of the episode's dates truncates.
 //!
-//! Between 2 and 3, positions held over the ex-date of a corporate action are adjusted ([`adjustment`]), where `actions` is connected.
+//! Between 2 and 3, positions held over the ex-date of a corporate action are adjusted (`adjustment`), where `actions` is connected.
 //!
 //! In a chain with several snapshots a day a step is one of them: interest accrues by elapsed time, contracts settle at an instant, and daily rates and features
 //! are known from the next day on (`build/settlements.rs`, docs/environments.md).
@@ -28,23 +28,19 @@
 //! The observations, action masks and fills at t depend on data stamped at or before t alone.
 
 mod action_space;
-mod adjustment;
 mod build;
 mod config;
 mod exercise;
-mod expression;
 mod fills;
 mod hedge;
 mod inputs;
 mod listed;
 pub mod margin;
-mod normalise;
 mod observation;
 mod order;
 pub mod portfolio_margin;
+mod quantities;
 mod reason;
-mod reward;
-mod split;
 mod stage;
 mod step;
 mod strategies;
@@ -53,24 +49,23 @@ pub mod synthetic;
 mod tables;
 #[cfg(test)]
 mod tests;
-mod worlds;
 
+pub use crate::episode::EpisodeLength;
+pub use crate::feature_columns::FeatureColumn;
+pub use crate::reward::{CvarPenalty, RewardConfig, RewardKind};
+pub use crate::worlds::{HeldOut, Symbols, WorldSet};
 pub use action_space::{ActionKind, Limits, StrategySet};
-pub use build::{
-    Built, Day, FeatureColumn, InMemory, MarketSource, PartStore, Piece, Quote, Settlements, build, build_worlds,
-};
+pub use build::{Built, Day, InMemory, MarketSource, PartStore, Piece, Quote, Settlements, build, build_worlds};
 pub use config::{
-    EpisodeLength, Fills, Leg, MarginConfig, MarginKind, OptionsConfig, QuoteKind, Right, Sizing, SlateConfig,
-    SlateFeature, Strategy,
+    Fills, Leg, MarginConfig, MarginKind, OptionsConfig, QuoteKind, Right, Sizing, SlateConfig, SlateFeature, Strategy,
 };
 pub use exercise::{Delivery, ExerciseConfig};
 pub use fills::{Depth, FillPrice, Impact, ImpactKind, Liquidity};
 pub use hedge::{HedgeConfig, HedgeInstrument, HedgeRule};
 pub use order::{Decision, HedgeOrder, Instrument, Order, Orders};
+pub use quantities::QUANTITIES;
 pub use reason::Reason;
-pub use reward::{CvarPenalty, QUANTITIES, RewardConfig, RewardKind};
 pub(crate) use stage::FAMILY;
 pub use stage::Options;
 pub(crate) use step::evaluation_episodes;
 pub use step::{Baseline, Explained, Ledger, OptionsEnv, Position, open};
-pub use worlds::{HeldOut, Symbols, WorldSet};

@@ -5,8 +5,9 @@ use super::build::{
 };
 use super::config::{OptionsConfig, QuoteKind};
 use super::fills::needed_columns;
-use super::inputs::{Features, NEEDED_GREEKS, WorldInput, days, is_key, rates, worlds};
+use super::inputs::{Features, NEEDED_GREEKS, WorldInput, days, is_key, worlds};
 use super::listed::Listed;
+use crate::rates;
 use bytes::Bytes;
 use cache::{ArtifactBuilder, BlobRef, Store};
 use datasets::schema::SNAPSHOT;
@@ -148,7 +149,7 @@ impl StageKind for Options {
         let worlds = worlds(config, &given)?;
         let symbols: Vec<String> = worlds.iter().map(|world| world.symbol.clone()).collect();
         let (features, hidden) = (Features::open(context, "features")?, Features::open(context, "hidden")?);
-        let rates = rates(&given)?;
+        let rates = rates::read(&given)?;
         let actions = corporate_actions::open(&given, "actions")?;
         let all: usize = worlds.iter().map(|world| world.parts.len()).sum();
         let read = AtomicU64::new(0);
@@ -230,7 +231,7 @@ impl StageKind for Options {
 
     fn cached_share(&self, config: &OptionsConfig, given: &Given<'_>) -> Result<Option<Share>, StageError> {
         let worlds = worlds(config, given)?;
-        let (rates, actions) = (rates(given)?, corporate_actions::open(given, "actions")?);
+        let (rates, actions) = (rates::read(given)?, corporate_actions::open(given, "actions")?);
         let (mut cached, mut all) = (0, 0);
         for world in &worlds {
             let listed = Listed::new(config, &world.chain.meta, &world.symbol)?;

@@ -1,7 +1,8 @@
 //! A small synthetic market, for measuring and testing the environment: prices by Black-Scholes on a random walk. For data to
 //! learn from, use `ingest/simulated_market`.
 
-use super::build::{Day, FeatureColumn, MarketSource, Quote, Settlements};
+use super::build::{Day, MarketSource, Quote, Settlements};
+use crate::feature_columns::FeatureColumn;
 use datasets::contract::{Contracts, Terms};
 use datasets::{Date, SnapshotTime};
 use stages_core::StageError;

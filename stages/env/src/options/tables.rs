@@ -11,13 +11,13 @@
 //! So a day more changes the files of its own part and `env.json`. [`build`](super::build) writes them, [`step`](super::step) reads
 //! them.
 
-use super::adjustment::Adjustment;
 use super::config::OptionsConfig;
 use super::fills::Depths;
 use super::portfolio_margin::RiskRow;
-use super::split::Splits;
+use crate::adjustment::Adjustment;
 use crate::ipc;
 use crate::spec::EnvSpec;
+use crate::split::Splits;
 use arrow::array::{
     ArrayRef, BooleanArray, Date32Array, Float64Array, StringArray, TimestampMicrosecondArray, UInt32Array,
 };

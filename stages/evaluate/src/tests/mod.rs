@@ -4,6 +4,7 @@ mod accounting;
 mod compare;
 mod references;
 mod refusals;
+mod stocks;
 mod threads;
 mod walk_forward;
 mod worlds;
@@ -19,6 +20,9 @@ use stages_env::options::{InMemory, OptionsConfig, build};
 use stages_env::{ActionSpace, BatchEnv, EnvSpec, OpenOptions};
 use stages_policy::{ActionHead, Activation, Architecture, Policy, initial, policy};
 use std::sync::Arc;
+
+/// The causes of profit on `env/options`.
+const PROFITS: [&str; 7] = ["delta", "gamma", "vega", "theta", "carry", "costs", "unexplained"];
 
 /// A context over a store of its own.
 struct Workplace {

@@ -166,7 +166,7 @@ fn profits_add_up_to_the_change_of_value() {
     let (summary, table) = worlds_workplace(false).results(&config());
     let strategies = table.column_by_name("strategy").unwrap().as_string::<i32>();
     let nav = column(&table, "nav");
-    let parts: Vec<Vec<f64>> = crate::runs::PROFITS
+    let parts: Vec<Vec<f64>> = PROFITS
         .iter()
         .map(|name| column(&table, &format!("profit_{name}")))
         .collect();
@@ -187,7 +187,7 @@ fn profits_add_up_to_the_change_of_value() {
     }
     assert!(left < 0.25 * gross, "unexplained {left} of {gross}");
     let of = |name: &str| summary[format!("profit/{name}")].as_f64().unwrap();
-    let sum: f64 = crate::runs::PROFITS.iter().map(|name| of(name)).sum();
+    let sum: f64 = PROFITS.iter().map(|name| of(name)).sum();
     assert!((sum - of("total")).abs() < 1e-12);
     assert!((sum - summary["total_return"].as_f64().unwrap()).abs() < 1e-9);
 }

@@ -59,7 +59,7 @@ pub struct American;
 impl StageKind for American {
     type Config = AmericanConfig;
     const NAME: &'static str = "greeks/american";
-    const VERSION: u32 = 3;
+    const VERSION: u32 = 4;
     const ABOUT: &'static str = "price and Greeks of American options by spectral collocation";
     const PORTS: Ports = ports::PORTS;
 

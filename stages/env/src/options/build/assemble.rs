@@ -2,24 +2,24 @@
 
 use super::chain::{Chain, part_snapshots};
 use super::histories::Listing;
-use super::market_source::{FeatureColumn, MarketSource};
+use super::market_source::MarketSource;
 use super::part_store::PartStore;
 use super::snapshots::{ContractKey, PartSnapshots};
+use crate::feature_columns::{FEW_SNAPSHOTS, FeatureColumn, market_features};
+use crate::normalise;
 use crate::options::action_space::action_space;
 use crate::options::config::OptionsConfig;
 use crate::options::hedge::HedgeInstrument;
-use crate::options::split::{SnapshotRange, split};
+use crate::options::observation;
 use crate::options::strategies::Strategies;
 use crate::options::tables::{SPEC, SnapshotRows, Spec, World, part_files};
-use crate::options::worlds::{Role, roles};
-use crate::options::{normalise, observation};
+use crate::rates;
 use crate::spec::EnvSpec;
-use datasets::{Date, SnapshotTime};
+use crate::split::{SnapshotRange, split};
+use crate::worlds::{Role, roles};
+use datasets::Date;
 use rayon::prelude::*;
 use stages_core::StageError;
-
-/// Fewer snapshots may lack any share of their values: a share of a few says little.
-const FEW_SNAPSHOTS: usize = 100;
 
 /// The tables as files, with lines for the log.
 #[derive(Debug)]
@@ -202,12 +202,12 @@ fn world<S: PartStore>(
         .hint("set hedge: { instrument: underlying }; futures here are on indices"));
     }
     let histories = chain.histories(source, config, store)?;
-    check_rates(source, times, config.max_rates_age_days)?;
+    rates::check_age(&source.rates, times, config.max_rates_age_days)?;
     warnings.extend(late_settlements(&chain, source));
     let (features, warm_up) = market_features(&source.features, times, config.max_gaps, &mut warnings)?;
     // They are for judgement, and may begin late.
     let (hidden, _) = market_features(&source.hidden, times, config.max_gaps, &mut warnings)?;
-    let splits = split(dates, warm_up, config, role)?;
+    let splits = split(dates, warm_up, &config.split_rules(), role)?;
 
     let snapshots = || chain.parts.iter().flat_map(|part| &part.snapshots);
     let (f, h) = (source.features.len(), source.hidden.len());
@@ -293,27 +293,6 @@ fn rows(part: &PartSnapshots, listing: &Listing, has_future: bool) -> SnapshotRo
     rows
 }
 
-/// Refuses snapshots whose last known rate is older than `most` days.
-fn check_rates(source: &MarketSource<'_>, times: &[SnapshotTime], most: u32) -> Result<(), StageError> {
-    for time in times {
-        let date = time.date;
-        let known = source.rates.partition_point(|(day, _)| *day <= time.last_known_day());
-        let Some((last, _)) = known.checked_sub(1).map(|i| source.rates[i]) else {
-            continue;
-        };
-        let age = date.0 - last.0;
-        if age > i32::try_from(most).unwrap_or(i32::MAX) {
-            return Err(StageError::new(format!(
-                "the rates end before the chain: cash would earn the rate of {last} on {date}, {age} days later"
-            ))
-            .hint(format!(
-                "give rates up to {date}, or `rate:` in place of `rates`; `max_rates_age_days: {age}` takes the old ones"
-            )));
-        }
-    }
-    Ok(())
-}
-
 /// A warning of contracts that settle by a price of a later day, since no snapshot follows their settlement on its own.
 fn late_settlements(chain: &Chain, source: &MarketSource<'_>) -> Option<String> {
     let mut late = 0;
@@ -329,100 +308,4 @@ fn late_settlements(chain: &Chain, source: &MarketSource<'_>) -> Option<String> 
             "{late} contracts settle by the underlying's price at the first snapshot of a later day: the chain has none between their settlement and the end of its day"
         )
     })
-}
-
-/// The value of a feature at snapshot `t`: of the same instant, or the same day. Beside several snapshots a day, that of a day is known at its end,
-/// and shown on the next day that has snapshots.
-fn value_at(column: &FeatureColumn, times: &[SnapshotTime], t: usize) -> Option<f64> {
-    let time = times[t];
-    let is_daily = column.values.first().is_some_and(|(of, _)| of.instant.is_none());
-    if time.instant.is_none() || !is_daily {
-        let row = column.values.partition_point(|(of, _)| *of < time);
-        return column
-            .values
-            .get(row)
-            .filter(|(of, _)| *of == time)
-            .map(|(_, value)| *value);
-    }
-    let start_of_day = times.partition_point(|other| other.date < time.date);
-    let day_before = match start_of_day.checked_sub(1) {
-        Some(before) => times[before].date,
-        // Before the first day, the last of a week.
-        None => time.date.plus(-7),
-    };
-    let known = column
-        .values
-        .partition_point(|(of, _)| of.date <= time.last_known_day());
-    let (of, value) = column.values.get(known.checked_sub(1)?)?;
-    (of.date >= day_before).then_some(*value)
-}
-
-/// Market features `[T, F]`, and the first snapshot at which every feature has had a value. Later gaps keep the last value; a feature with more than
-/// the share `most` of them is refused.
-fn market_features(
-    columns: &[FeatureColumn],
-    times: &[SnapshotTime],
-    most: f64,
-    warnings: &mut Vec<String>,
-) -> Result<(Vec<f32>, usize), StageError> {
-    let width = columns.len();
-    let mut out = vec![f32::NAN; times.len() * width];
-    let mut warm_up = 0;
-    let mut stale: Vec<String> = Vec::new();
-    for (j, column) in columns.iter().enumerate() {
-        if column.values.iter().any(|(of, _)| of.instant.is_some()) && times.iter().all(|time| time.instant.is_none()) {
-            return Err(StageError::new(format!(
-                "the feature `{}` has several values a day, and the chain one snapshot",
-                column.name
-            ))
-            .hint("make the features from this very chain, or of daily bars"));
-        }
-        let mut last = f32::NAN;
-        let mut gaps = 0_usize;
-        let mut first = None;
-        for t in 0..times.len() {
-            match value_at(column, times, t) {
-                Some(value) if value.is_finite() => {
-                    last = value as f32;
-                    first.get_or_insert(t);
-                }
-                _ if first.is_some() => gaps += 1,
-                _ => {}
-            }
-            out[t * width + j] = last;
-        }
-        let first = first.ok_or_else(|| {
-            StageError::new(format!(
-                "the feature `{}` has no value at any snapshot of the chain",
-                column.name
-            ))
-            .hint("its window may be longer than the data, or its dates may be others; leave it out or shorten it")
-        })?;
-        warm_up = warm_up.max(first);
-        let after = times.len() - first;
-        let share = gaps as f64 / after as f64;
-        if share > most && after >= FEW_SNAPSHOTS {
-            return Err(StageError::new(format!(
-                "the feature `{}` has no value at {gaps} of {after} snapshots after its first ({:.1} %), more than {:.0} % of them: it would show an old one",
-                column.name,
-                100.0 * share,
-                100.0 * most
-            ))
-            .hint(format!(
-                "its dates may be others than the chain's; `max_gaps: {}` accepts it, and leaving it out avoids it",
-                (100.0 * share).ceil() / 100.0
-            )));
-        }
-        if gaps > 0 {
-            stale.push(format!("{} {gaps}", column.name));
-        }
-    }
-    if !stale.is_empty() {
-        warnings.push(format!(
-            "features without a value show the last one known, at so many of {} snapshots: {}",
-            times.len(),
-            stale.join(", ")
-        ));
-    }
-    Ok((out, warm_up))
 }

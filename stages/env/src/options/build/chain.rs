@@ -4,10 +4,11 @@ use super::histories::{Listing, Part, PartState, QuotedHistories};
 use super::market_source::{Day, MarketSource};
 use super::part_store::{PartStore, Piece};
 use super::snapshots::{PartSnapshots, Snapshot};
-use crate::options::adjustment::{Adjustment, adjustments};
+use crate::adjustment::{Adjustment, adjustments};
 use crate::options::config::{MarginKind, OptionsConfig};
 use crate::options::fills::needs_depths;
 use crate::options::hedge::HedgeInstrument;
+use crate::rates;
 use datasets::{Date, SnapshotTime};
 use rayon::prelude::*;
 use serde_json::json;
@@ -105,13 +106,7 @@ impl Chain {
             listings.push(before.after(part, &own, &source.settlements));
             start = end;
         }
-        let rate = times
-            .iter()
-            .map(|time| {
-                let known = source.rates.partition_point(|&(day, _)| day <= time.last_known_day());
-                known.checked_sub(1).map_or(config.rate, |i| source.rates[i].1)
-            })
-            .collect();
+        let rate = rates::by_snapshot(&source.rates, &times, config.rate);
         Ok(Self {
             numbers,
             listings,

@@ -9,7 +9,7 @@
 use super::market_source::Day;
 use super::settlements::{Settlement, Settlements};
 use super::snapshots::{Class, ContractKey, Curve, PartSnapshots, Snapshot, curves};
-use crate::options::adjustment::{Adjustment, cents};
+use crate::adjustment::{Adjustment, cents};
 use crate::options::config::Fills;
 use crate::options::fills::Depths;
 use crate::options::portfolio_margin::{Priced, RiskArray, RiskRow};

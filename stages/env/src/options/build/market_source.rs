@@ -1,6 +1,7 @@
 //! The market data that tables are built from.
 
 use super::settlements::Settlements;
+use crate::feature_columns::FeatureColumn;
 use crate::options::config::{Fills, QuoteKind};
 use datasets::corporate_action::CorporateAction;
 use datasets::{Date, SnapshotTime};
@@ -129,16 +130,6 @@ impl Day {
             instant: self.instant,
         }
     }
-}
-
-/// A market feature.
-#[derive(Clone, Debug)]
-pub struct FeatureColumn {
-    /// Its name.
-    pub name: String,
-    /// Its values by time, ascending; NaN where it is null. Those of days stand, beside a chain with several snapshots a day, for the ends of the
-    /// days: a snapshot shows that of the day before.
-    pub values: Vec<(SnapshotTime, f64)>,
 }
 
 /// The source of the data. The chain is read part by part, so that it need not fit into memory.

@@ -11,7 +11,7 @@ mod snapshots;
 
 pub use assemble::{Built, build, build_worlds};
 pub(super) use chain::{Chain, part_snapshots};
-pub use market_source::{Day, FeatureColumn, MarketSource, Quote};
+pub use market_source::{Day, MarketSource, Quote};
 pub use part_store::{InMemory, PartStore, Piece};
 pub use settlements::Settlements;
 pub(super) use snapshots::PartSnapshots;

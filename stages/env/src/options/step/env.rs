@@ -15,12 +15,12 @@ use crate::options::action_space::ActionKind;
 use crate::options::config::MarginKind;
 use crate::options::fills::FillRule;
 use crate::options::order::Decision;
-use crate::options::split::SnapshotRange;
 use crate::options::strategies::Strategies;
 use crate::options::tables::{SPEC, Spec};
 use crate::ranges::{Rows, StepRows, View, for_ranges};
 use crate::saved_state::{StateReader, StateWriter};
 use crate::spec::EnvSpec;
+use crate::split::SnapshotRange;
 use bytes::Bytes;
 use cache::{Artifact, Store};
 use datasets::Date;
@@ -444,7 +444,11 @@ impl BatchEnv for OptionsEnv {
         let (moments, hedges) = (&self.states.moments, &self.states.hedges);
         let config = &self.stepper.market.config;
         writer
-            .array(if config.keeps_moments() { &moments[..] } else { &[] })
+            .array(if config.reward.keeps_moments() {
+                &moments[..]
+            } else {
+                &[]
+            })
             .array(if config.hedge.is_none() { &[] } else { &hedges[..] })
             .finish()
     }
@@ -460,7 +464,7 @@ impl BatchEnv for OptionsEnv {
             ..
         } = &mut self.states;
         let config = &self.stepper.market.config;
-        let moments = match config.keeps_moments() {
+        let moments = match config.reward.keeps_moments() {
             true => &mut moments[..],
             false => &mut [],
         };

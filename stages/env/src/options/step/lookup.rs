@@ -3,16 +3,17 @@
 //! Opening memory-maps the quote histories, which are nearly all of the data; it reads the rows of snapshots and
 //! contracts, numbers the contracts in the order of their first appearance, and normalises features, a few hundred bytes a day.
 
+use crate::adjustment::Adjustment;
 use crate::ipc;
+use crate::normalise;
 use crate::open_options::Split;
-use crate::options::adjustment::Adjustment;
 use crate::options::fills::Depths;
 use crate::options::hedge::HedgeInstrument;
-use crate::options::normalise;
 use crate::options::portfolio_margin::{RiskRow, SCENARIOS};
-use crate::options::split::SnapshotRange;
 use crate::options::tables::{CARRY, DELIVERABLE, DEPTHS, Entry, RISKS, SETTLEMENT, SPEC, Spec, World, part_files};
+use crate::rates::growth;
 use crate::spec::Normalisation;
+use crate::split::SnapshotRange;
 use arrow::array::{AsArray, RecordBatch};
 use arrow::buffer::ScalarBuffer;
 use arrow::datatypes::{Date32Type, Float32Type, Float64Type, Int32Type, TimestampMicrosecondType, UInt32Type};
@@ -641,10 +642,4 @@ fn days_ahead(starts: &[usize], dates: &[i32], instants: &[i64]) -> Vec<f64> {
         days[start - 1] = 0.0;
     }
     days
-}
-
-/// The relative growth from each snapshot to the next at the present rate.
-fn growth(days: &[f64], rate: &[f64]) -> Vec<f64> {
-    let growth = |(rate, days): (&f64, &f64)| libm::expm1(rate * days / 365.0);
-    rate.iter().zip(days).map(growth).collect()
 }

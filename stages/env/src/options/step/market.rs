@@ -10,8 +10,8 @@ use crate::options::margin::{MarginLeg, Pairing};
 use crate::options::order::Instrument;
 use crate::options::portfolio_margin::{SCENARIOS, Scenario};
 use crate::options::reason::Reason;
-use crate::options::split::SnapshotRange;
 use crate::options::strategies::{Leg, Strategies, Traded};
+use crate::split::SnapshotRange;
 use stages_numerics::random::Random;
 
 /// The tables and rules of a batch of environments.
@@ -63,27 +63,7 @@ impl Market {
     /// The first and the last snapshot of a training episode of environment `i`: a range drawn in proportion to its length, a number of steps, and a start.
     pub(super) fn training_episode(&self, i: usize, episode: u64) -> (usize, usize) {
         let mut random = Random::new(&[self.seed, i as u64, episode]);
-        let span = |range: &SnapshotRange| (range.last - range.first) as u64;
-        let range = match self.ranges.as_slice() {
-            [only] => *only,
-            ranges => {
-                let mut at = random.below(ranges.iter().map(span).sum());
-                let mut chosen = ranges[0];
-                for range in ranges {
-                    chosen = *range;
-                    if at < span(range) {
-                        break;
-                    }
-                    at -= span(range);
-                }
-                chosen
-            }
-        };
-        let (span, length) = (span(&range), self.config.episode_length);
-        let (least, most) = (u64::from(length.least).min(span), u64::from(length.most).min(span));
-        let steps = least + random.below(most - least + 1);
-        let first = range.first as u64 + random.below(span - steps + 1);
-        (first as usize, (first + steps) as usize)
+        self.config.episode_length.draw(&self.ranges, &mut random)
     }
 
     /// The adjustment for corporate actions at snapshot `t`, if there is one.

@@ -4,6 +4,7 @@ use super::hedge::Hedge;
 use crate::options::margin::Pairing;
 use crate::options::reason::Reason;
 use crate::ranges::{Rows, View};
+use crate::reward::Moments;
 use bytemuck::{Pod, Zeroable};
 
 /// An account, and its position in the episode. Saved states hold these bytes.
@@ -73,15 +74,6 @@ pub(super) struct Counters {
     pub refused: [u32; Reason::COUNT],
     /// Actions masked, each snapshot anew.
     pub masked: [u32; Reason::COUNT],
-}
-
-/// The moving averages of a step's excess return and of its square, for the differential Sharpe ratio. Saved states hold these bytes where a reward
-/// depends on them.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Pod, Zeroable)]
-#[repr(C)]
-pub(super) struct Moments {
-    pub mean: f64,
-    pub square: f64,
 }
 
 /// The terms of a line's contract, the index of its entries in the tables, and its pairing by the margin rule: a cache line,

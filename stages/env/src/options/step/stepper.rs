@@ -9,7 +9,7 @@ use super::ledger::Ledger;
 use super::mark_to_market::{mark, settle_and_mark};
 use super::market::{Basket, Market};
 use super::open_costs::{OpenCosts, can_open};
-use super::reward::{Before, Reward};
+use super::reward::{Before, reward};
 use super::state::{Account, EnvState, Line};
 use super::trade::{Close, adjust, close, open};
 use super::weights::rebalance;
@@ -17,8 +17,10 @@ use crate::open_options::Split;
 use crate::options::action_space::ActionKind;
 use crate::options::config::MAX_ACTIONS;
 use crate::options::order::{Decision, HedgeOrder, Instrument, Orders};
+use crate::options::quantities;
 use crate::options::reason::Reason;
 use crate::options::strategies::{CLOSE_ALL, CLOSE_OLDEST, FIRST_OPEN, HOLD};
+use crate::reward::Reward;
 use stages_core::ConfigProblem;
 
 /// Steps environments of one market.
@@ -48,7 +50,7 @@ pub(super) struct Outcome {
 impl Stepper {
     pub(super) fn new(market: Market) -> Result<Self, ConfigProblem> {
         Ok(Self {
-            reward: Reward::new(&market.config.reward)?,
+            reward: Reward::new(&market.config.reward, market.config.capital, &quantities::NAMES)?,
             costs: OpenCosts::new(&market),
             market,
         })
@@ -155,7 +157,7 @@ impl Stepper {
         let closable = settle_and_mark(market, now, env);
         let account = &mut *env.account;
         account.peak = account.peak.max(account.nav);
-        let reward = self.reward.of(market, before, account, env.moments);
+        let reward = reward(&self.reward, market, before, account, env.moments);
         let terminated = account.nav <= market.config.ruin * market.config.capital;
         let truncated = !terminated && account.t >= account.last;
         action_mask::update(market, &self.costs, now, env, closable);

@@ -202,7 +202,7 @@ fn played(config: &OptionsConfig) -> u64 {
         }
     }
     let save = env.save();
-    let moments = if config.keeps_moments() { 16 * n } else { 0 };
+    let moments = if config.reward.keeps_moments() { 16 * n } else { 0 };
     let (rest, moments) = save.split_at(save.len() - moments);
     let (rest, counters) = rest.split_at(rest.len() - 8 * Reason::COUNT * n);
     add(rest);

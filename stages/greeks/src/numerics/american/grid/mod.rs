@@ -6,7 +6,7 @@
 //!
 //! The heat equation is solved by central differences and the TR-BDF2 scheme, second order in both, with steps that crowd towards expiry as the cube of
 //! their number: the boundary starts like a root of time. Kinks, and the boundaries of exercise, are placed between nodes (`stage`), so that the error is a
-//! smooth function of the nodes' width, and two grids, one twice as fine, are extrapolated.
+//! smooth function of the nodes' width, and two grids, one twice as fine, are extrapolated; [`on_grid`] takes finer ones until the limit stays.
 
 mod curve;
 mod ex_dates;
@@ -41,7 +41,7 @@ pub struct Grid {
 }
 
 impl Grid {
-    /// A price on a strike of 100 to 1e-5, mostly to 1e-6.
+    /// A price on a strike of 100 to 1e-5, mostly to 1e-6; [`on_grid`] refines it where two grids disagree.
     pub const STANDARD: Self = Self { spots: 800, steps: 120 };
     /// Twice the steps, where two boundaries may meet.
     pub const FINE: Self = Self { spots: 800, steps: 240 };
@@ -53,7 +53,19 @@ impl Grid {
             steps: self.steps / 2,
         }
     }
+
+    const fn doubled(self) -> Self {
+        Self {
+            spots: self.spots * 2,
+            steps: self.steps * 2,
+        }
+    }
 }
+
+/// The difference of two extrapolated prices, by the strike, from which a grid is refined, and the times it is at most: the error of the finer one is
+/// several times smaller.
+const TOLERANCE: f64 = 2e-9;
+const REFINEMENTS: usize = 2;
 
 /// The least volatility, by the drift over the option's life: below it prices no longer change.
 const LEAST_VOLATILITY: f64 = 1e-5;
@@ -86,7 +98,7 @@ pub fn on_grid(option: &Contract, dividends: &[Dividend], grid: Grid) -> (Greeks
     if !is_regular(option, &due) {
         return (Greeks::NONE, Reason::Input);
     }
-    let Some([value, x, xx, xxx]) = extrapolated(option, &due, grid) else {
+    let Some([value, x, xx, xxx]) = refined(option, &due, grid) else {
         let greeks = Greeks {
             price: intrinsic(option),
             delta: if option.call { 1.0 } else { -1.0 },
@@ -137,21 +149,55 @@ pub fn on_grid(option: &Contract, dividends: &[Dividend], grid: Grid) -> (Greeks
     (greeks, Reason::Ok)
 }
 
-/// Value and three derivatives by `ln S` in the limit of two grids; None where the option is exercised now.
-fn extrapolated(option: &Contract, due: &[Dividend], grid: Grid) -> Option<[f64; 4]> {
+fn market(option: &Contract) -> Market {
     let mut market = Market::of(option);
     let least = LEAST_VOLATILITY * (option.rate - option.dividend_yield).abs() * sqrt(option.years);
     market.volatility = market.volatility.max(least);
+    market
+}
+
+/// Value and three derivatives by `ln S` in the limit of two grids; None where the option is exercised now.
+fn extrapolated(option: &Contract, due: &[Dividend], grid: Grid) -> Option<[f64; 4]> {
+    let market = market(option);
     if market.waits_between_dividends() {
         return Some(ex_dates::value(&market, option.spot, option.years, due));
     }
     let at = |grid| march(&market, option.spot, option.years, due, grid);
     let fine = at(grid)?;
-    // A rougher grid may see it exercised where the two values hardly differ.
+    Some(limit(at(grid.halved()), fine))
+}
+
+/// Those of `grid`, or of finer grids until the limit moves no more.
+fn refined(option: &Contract, due: &[Dividend], mut grid: Grid) -> Option<[f64; 4]> {
+    let market = market(option);
+    if market.waits_between_dividends() {
+        return Some(ex_dates::value(&market, option.spot, option.years, due));
+    }
+    let at = |grid| march(&market, option.spot, option.years, due, grid);
+    let mut fine = at(grid)?;
     let rough = at(grid.halved());
-    Some(rough.map_or(fine, |rough| {
+    let mut found = limit(rough, fine);
+    let mut rougher = rough.map(|rough| limit(at(grid.halved().halved()), rough));
+    for _ in 0..REFINEMENTS {
+        let moves = rougher.is_none_or(|rougher| (found[0] - rougher[0]).abs() > TOLERANCE * option.strike);
+        if !moves {
+            break;
+        }
+        grid = grid.doubled();
+        let finer = at(grid)?;
+        rougher = Some(found);
+        found = limit(Some(fine), finer);
+        fine = finer;
+    }
+    Some(found)
+}
+
+/// The limit of values whose error falls by four from the rough to the fine ones. A rougher grid may see the option exercised where the two values
+/// hardly differ.
+fn limit(rough: Option<[f64; 4]>, fine: [f64; 4]) -> [f64; 4] {
+    rough.map_or(fine, |rough| {
         std::array::from_fn(|i| fine[i] + (fine[i] - rough[i]) / 3.0)
-    }))
+    })
 }
 
 /// The payoff of exercise now.

@@ -1,32 +1,6 @@
-//! The reward: its configuration, and the quantities of a step that an expression may name.
-//!
-//! With N the net asset value before a step and N' after it, S the underlying, and f the interest of 1 of cash over the step, `exp(rate days / 365) - 1`:
-//! the return is `r = N' / N - 1`, and the excess return `e = r - f`. The reward is
-//!
-//! `scale x (measure - turnover T - costs C - drawdown max(D' - D, 0) - delta |delta S' / N| - cvar.weight max(-e - cvar.threshold, 0) / (1 - cvar.confidence))`
-//!
-//! with T the value traded and C the costs of trades (spread and commission), both as fractions of N, and D the drawdown as a fraction of the peak.
-//! The measure is one of
-//!
-//! | kind | measure | source |
-//! | --- | --- | --- |
-//! | `mean_variance` | `e - risk_aversion e^2 / 2` | Ritter (2017), Machine Learning for Trading |
-//! | `exponential_utility` | `(1 - exp(-risk_aversion e)) / risk_aversion`, of e no less than -1 | constant absolute risk aversion (Pratt 1964) on the return of a step |
-//! | `differential_sharpe` | `(B (e - A) - A (e^2 - B) / 2) / V^(3/2)`, of `V = max(B - A^2, volatility^2 / 10,000)`; then `A += eta (e - A)`, `B += eta (e^2 - B)`; an episode begins with `A = 0`, `B = volatility^2` | Moody and Saffell (2001), Learning to Trade via Direct Reinforcement |
-//! | `simple` | `(N' - N) / capital` | |
-//! | `log` | `ln(N' / N)` | |
-//!
-//! The first three do not pay for risk that cash does without: cash has e = 0 and a reward of 0. A strategy of a Sharpe ratio s and a volatility v a year earns
-//! `s v - risk_aversion v^2 / 2` a year of `mean_variance` (whatever the length of a step), most at the volatility `s / risk_aversion`: with a risk aversion of 10, 10 % for a Sharpe
-//! ratio of 1. Under `simple` and `log` the best size is as large as margin allows, or the growth-optimal one of `risk_aversion: 1`.
-//!
-//! The penalty `cvar` is the objective of Rockafellar and Uryasev (2000) at a fixed threshold: if losses exceed the threshold in a share of `1 - confidence` of the steps,
-//! threshold and penalty add up to the conditional value at risk.
-//!
-//! In divisions N is at least a thousandth of the capital.
+//! The configuration of the reward.
 
-use super::config::OptionsConfig;
-use super::expression::Program;
+use crate::expression::Program;
 use schemars::{JsonSchema, Schema, SchemaGenerator};
 use serde::{Deserialize, Deserializer, Serialize};
 use stages_core::ConfigProblem;
@@ -126,45 +100,18 @@ impl Default for CvarPenalty {
     }
 }
 
-/// The quantities that an expression may name. Fractions are of the net asset value before the step; what the account holds is as after it.
-pub const QUANTITIES: [(&str, &str); 22] = [
-    ("return", "the return of the step, N' / N - 1"),
-    ("excess", "the return less the interest of cash over the step"),
-    ("log_return", "the logarithm of N' / N"),
-    ("risk_free", "the interest of 1 of cash over the step"),
-    (
-        "underlying_return",
-        "the relative change of the price of the underlying",
-    ),
-    ("nav", "the net asset value, as a multiple of the capital"),
-    (
-        "drawdown",
-        "the distance of the net asset value from its peak in the episode, as a fraction of the peak",
-    ),
-    ("drawdown_increase", "its change in the step, negative where it shrinks"),
-    ("turnover", "the value traded"),
-    ("costs", "the spread and commission paid"),
-    ("interest", "the interest received, negative where it is paid"),
-    ("delta", "the value of the underlying that moves like the account"),
-    ("gamma", "the change of `delta` for a move of the underlying of 1 %"),
-    ("vega", "the gain for a volatility point (0.01)"),
-    ("theta", "the gain in a calendar day"),
-    ("underlying", "the value of the underlying held"),
-    ("margin_use", "the margin requirement as a fraction of the collateral"),
-    ("collateral", "the collateral as a fraction of the net asset value"),
-    ("liquidated", "1 if margin forced a liquidation in the step, else 0"),
-    ("lines", "the number of option lines held"),
-    ("days", "the days of the step"),
-    ("steps", "the steps of the episode so far, this one included"),
-];
-
 impl RewardConfig {
-    /// The compiled expression, if there is one.
-    pub(crate) fn program(&self) -> Result<Option<Program>, ConfigProblem> {
+    /// True if a step's reward depends on moments of the steps before.
+    pub(crate) fn keeps_moments(&self) -> bool {
+        self.kind == RewardKind::DifferentialSharpe && self.expression.trim().is_empty()
+    }
+
+    /// The compiled expression over quantities of these names, if there is one.
+    pub(crate) fn program(&self, names: &[&str]) -> Result<Option<Program>, ConfigProblem> {
         if self.expression.trim().is_empty() {
             return Ok(None);
         }
-        let program = Program::compile(&self.expression, &QUANTITIES.map(|(name, _)| name)).map_err(|mistake| {
+        let program = Program::compile(&self.expression, names).map_err(|mistake| {
             let problem = ConfigProblem::new(
                 "reward",
                 format!(
@@ -180,8 +127,8 @@ impl RewardConfig {
         Ok(Some(program))
     }
 
-    /// Checks all values.
-    pub(crate) fn validate(&self) -> Result<(), ConfigProblem> {
+    /// Checks all values, of an expression over quantities of these names.
+    pub(crate) fn validate(&self, names: &[&str]) -> Result<(), ConfigProblem> {
         let check = |field: &str, value: f64, fits: bool, range: &str| match value.is_finite() && fits {
             true => Ok(()),
             false => Err(ConfigProblem::new(
@@ -217,19 +164,12 @@ impl RewardConfig {
             (0.0..1.0).contains(&confidence),
             "at least 0 and below 1",
         )?;
-        self.program().map(|_| ())
-    }
-}
-
-impl OptionsConfig {
-    /// True if a step's reward depends on moments of the steps before.
-    pub(crate) fn keeps_moments(&self) -> bool {
-        self.reward.kind == RewardKind::DifferentialSharpe && self.reward.expression.trim().is_empty()
+        self.program(names).map(|_| ())
     }
 }
 
 /// Reads `reward: "expression"` or the map of its settings.
-pub(super) fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<RewardConfig, D::Error> {
+pub(crate) fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<RewardConfig, D::Error> {
     struct Visitor;
     impl<'de> serde::de::Visitor<'de> for Visitor {
         type Value = RewardConfig;
@@ -254,7 +194,7 @@ pub(super) fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<
 }
 
 /// The schema of what [`deserialize`] reads.
-pub(super) fn schema(generator: &mut SchemaGenerator) -> Schema {
+pub(crate) fn schema(generator: &mut SchemaGenerator) -> Schema {
     let settings = generator.subschema_for::<RewardConfig>();
     schemars::json_schema!({
         "description": "The reward: an expression over quantities of the step, or settings.",

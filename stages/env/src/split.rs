@@ -1,17 +1,78 @@
 //! The split of the snapshots into training and test ranges.
 
-use super::config::OptionsConfig;
-use super::worlds::{HeldOut, Role};
 use crate::open_options::Split;
+use crate::worlds::{HeldOut, Role};
 use datasets::{Date, DateRange};
 use serde::{Deserialize, Serialize};
-use stages_core::StageError;
+use stages_core::{ConfigProblem, StageError};
 
 /// Snapshots from the first to the last, both included; an episode takes at least one step, so that they differ.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct SnapshotRange {
     pub first: usize,
     pub last: usize,
+}
+
+/// The rules by which the snapshots of worlds are split: settings of an environment.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct SplitRules<'a> {
+    /// The training dates; without them, all that `test`, `purge` and `embargo` leave before the test dates.
+    pub train: Option<DateRange>,
+    pub test: Option<&'a HeldOut>,
+    pub validation: Option<&'a HeldOut>,
+    /// The fraction of snapshots (after the features' warm-up) in the test set, if no dates are given.
+    pub test_fraction: f64,
+    /// Training snapshots within this many calendar days before the first test or validation day are dropped.
+    pub purge: u32,
+    /// Training snapshots within this many calendar days after the last test or validation day are dropped.
+    pub embargo: u32,
+}
+
+impl SplitRules<'_> {
+    /// Checks all values.
+    pub(crate) fn validate(&self) -> Result<(), ConfigProblem> {
+        if !(self.test_fraction > 0.0 && self.test_fraction <= 1.0) {
+            return Err(ConfigProblem::new("test_fraction", "it must be above 0 and at most 1"));
+        }
+        if let Some(range) = self.train.filter(|range| range.from > range.to) {
+            return Err(
+                ConfigProblem::new("train", format!("{} is after {}", range.from, range.to))
+                    .hint("both ends are included; write the earlier first"),
+            );
+        }
+        for (field, held) in [("test", self.test), ("validation", self.validation)] {
+            if let Some(held) = held {
+                held.validate(field)?;
+            }
+        }
+        let of_every_world = |held: Option<&HeldOut>| {
+            let held = held.filter(|held| held.worlds.is_none())?;
+            held.dates()
+        };
+        let (test, validation) = (of_every_world(self.test), of_every_world(self.validation));
+        let pairs = [
+            ("test", test, "training", self.train),
+            ("validation", validation, "test", test),
+        ];
+        for (field, held, other, range) in pairs {
+            if let (Some(held), Some(range)) = (held, range)
+                && range.from <= held.to
+                && held.from <= range.to
+            {
+                return Err(ConfigProblem::new(
+                    field,
+                    format!(
+                        "the {field} dates {} to {} overlap the {other} dates {} to {}",
+                        held.from, held.to, range.from, range.to
+                    ),
+                )
+                .hint(
+                    "a policy must be tested on dates that it was not trained or selected on; move one of the ranges",
+                ));
+            }
+        }
+        Ok(())
+    }
 }
 
 /// The snapshots of a world.
@@ -45,7 +106,7 @@ impl Splits {
 ///
 /// Worlds that `test` or `validation` names are held out whole, or on the dates beside the names; dates without names are held out of every world.
 /// Training dates keep a distance to the dates that are held out; another world needs none.
-pub(crate) fn split(dates: &[Date], warm_up: usize, config: &OptionsConfig, role: Role) -> Result<Splits, StageError> {
+pub(crate) fn split(dates: &[Date], warm_up: usize, rules: &SplitRules<'_>, role: Role) -> Result<Splits, StageError> {
     let usable = dates.len().saturating_sub(warm_up);
     if usable < 2 {
         return Err(StageError::new(format!(
@@ -64,22 +125,22 @@ pub(crate) fn split(dates: &[Date], warm_up: usize, config: &OptionsConfig, role
         from: dates[0],
         to: dates[dates.len() - 1],
     };
-    let by_worlds = |held: &Option<HeldOut>| held.as_ref().is_some_and(|held| held.worlds.is_some());
-    let dates_of = |held: &Option<HeldOut>| held.as_ref().and_then(HeldOut::dates);
-    let (test_dates, validation_dates) = (dates_of(&config.test), dates_of(&config.validation));
-    let test = match (by_worlds(&config.test), test_dates, config.train) {
+    let by_worlds = |held: Option<&HeldOut>| held.is_some_and(|held| held.worlds.is_some());
+    let dates_of = |held: Option<&HeldOut>| held.and_then(HeldOut::dates);
+    let (test_dates, validation_dates) = (dates_of(rules.test), dates_of(rules.validation));
+    let test = match (by_worlds(rules.test), test_dates, rules.train) {
         (true, range, _) if role.is_test => Some(found("test", range.unwrap_or(everything))?),
         (true, ..) => None,
         (false, Some(range), _) => Some(found("test", range)?),
         (false, None, Some(train)) => {
             let rest = DateRange {
-                from: train.to.plus(days(config.purge) + 1),
+                from: train.to.plus(days(rules.purge) + 1),
                 to: everything.to,
             };
             Some(found("test", rest)?)
         }
         (false, None, None) => {
-            let n = ((config.test_fraction * usable as f64).ceil() as usize).clamp(2, usable);
+            let n = ((rules.test_fraction * usable as f64).ceil() as usize).clamp(2, usable);
             // A day is not split: of several snapshots a day, all.
             let first = dates[dates.len() - n];
             Some(SnapshotRange {
@@ -88,13 +149,13 @@ pub(crate) fn split(dates: &[Date], warm_up: usize, config: &OptionsConfig, role
             })
         }
     };
-    let validation = match (by_worlds(&config.validation), validation_dates) {
+    let validation = match (by_worlds(rules.validation), validation_dates) {
         (true, range) if role.is_validation => Some(found("validate", range.unwrap_or(everything))?),
         (false, Some(range)) if !role.is_test => Some(found("validate", range)?),
         _ => None,
     };
     let nothing_to_train =
-        !by_worlds(&config.test) && config.train.is_none() && test.is_some_and(|test| test.first <= warm_up);
+        !by_worlds(rules.test) && rules.train.is_none() && test.is_some_and(|test| test.first <= warm_up);
     if nothing_to_train || role.is_test || role.is_validation {
         return Ok(Splits {
             train: Vec::new(),
@@ -102,7 +163,7 @@ pub(crate) fn split(dates: &[Date], warm_up: usize, config: &OptionsConfig, role
             test,
         });
     }
-    let wanted = config.train.unwrap_or(match (by_worlds(&config.test), test) {
+    let wanted = rules.train.unwrap_or(match (by_worlds(rules.test), test) {
         (false, Some(test)) => DateRange {
             from: dates[0],
             to: dates[test.first].plus(-1),
@@ -117,8 +178,8 @@ pub(crate) fn split(dates: &[Date], warm_up: usize, config: &OptionsConfig, role
     let mut left = vec![wanted];
     for held in [tested.or(test_dates), validation_dates].into_iter().flatten() {
         let (before, after) = (
-            held.from.plus(-days(config.purge) - 1),
-            held.to.plus(days(config.embargo) + 1),
+            held.from.plus(-days(rules.purge) - 1),
+            held.to.plus(days(rules.embargo) + 1),
         );
         left = left
             .into_iter()
@@ -157,7 +218,7 @@ fn days(days: u32) -> i32 {
 
 fn too_few(which: &str, range: DateRange, dates: &[Date], warm_up: usize) -> StageError {
     StageError::new(format!(
-        "fewer than two snapshots to {which} on: dates {} to {} (after purge and embargo) of a chain from {} to {}, whose first \
+        "fewer than two snapshots to {which} on: dates {} to {} (after purge and embargo) of data from {} to {}, whose first \
          {warm_up} snapshots have features without a value",
         range.from,
         range.to,
@@ -169,15 +230,16 @@ fn too_few(which: &str, range: DateRange, dates: &[Date], warm_up: usize) -> Sta
 
 #[cfg(test)]
 mod tests {
-    use super::super::worlds::WorldSet;
     use super::*;
+    use crate::options::OptionsConfig;
+    use crate::worlds::WorldSet;
 
     fn daily(n: i32) -> Vec<Date> {
         (0..n).map(Date).collect()
     }
 
     fn split(dates: &[Date], warm_up: usize, config: &OptionsConfig) -> Result<Splits, StageError> {
-        super::split(dates, warm_up, config, Role::default())
+        super::split(dates, warm_up, &config.split_rules(), Role::default())
     }
 
     fn held(from: i32, to: i32) -> Option<HeldOut> {
@@ -276,7 +338,7 @@ mod tests {
             embargo: 5,
             ..OptionsConfig::default()
         };
-        let of = |config: &OptionsConfig, role| super::split(&daily(100), 10, config, role).unwrap();
+        let of = |config: &OptionsConfig, role| super::split(&daily(100), 10, &config.split_rules(), role).unwrap();
         let (tested, validated) = (
             Role {
                 is_test: true,

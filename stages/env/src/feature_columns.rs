@@ -1,0 +1,113 @@
+//! Features by date, as environments show them.
+
+use datasets::SnapshotTime;
+use stages_core::StageError;
+
+/// Fewer snapshots may lack any share of their values: a share of a few says little.
+pub(crate) const FEW_SNAPSHOTS: usize = 100;
+
+/// A market feature.
+#[derive(Clone, Debug)]
+pub struct FeatureColumn {
+    /// Its name.
+    pub name: String,
+    /// Its values by time, ascending; NaN where it is null. Those of days stand, beside a chain with several snapshots a day, for the ends of the
+    /// days: a snapshot shows that of the day before.
+    pub values: Vec<(SnapshotTime, f64)>,
+}
+
+/// The value of a feature at snapshot `t`: of the same instant, or the same day. Beside several snapshots a day, that of a day is known at its end,
+/// and shown on the next day that has snapshots.
+fn value_at(column: &FeatureColumn, times: &[SnapshotTime], t: usize) -> Option<f64> {
+    let time = times[t];
+    let is_daily = column.values.first().is_some_and(|(of, _)| of.instant.is_none());
+    if time.instant.is_none() || !is_daily {
+        let row = column.values.partition_point(|(of, _)| *of < time);
+        return column
+            .values
+            .get(row)
+            .filter(|(of, _)| *of == time)
+            .map(|(_, value)| *value);
+    }
+    let start_of_day = times.partition_point(|other| other.date < time.date);
+    let day_before = match start_of_day.checked_sub(1) {
+        Some(before) => times[before].date,
+        // Before the first day, the last of a week.
+        None => time.date.plus(-7),
+    };
+    let known = column
+        .values
+        .partition_point(|(of, _)| of.date <= time.last_known_day());
+    let (of, value) = column.values.get(known.checked_sub(1)?)?;
+    (of.date >= day_before).then_some(*value)
+}
+
+/// Market features `[T, F]`, and the first snapshot at which every feature has had a value. Later gaps keep the last value; a feature with more than
+/// the share `most` of them is refused.
+pub(crate) fn market_features(
+    columns: &[FeatureColumn],
+    times: &[SnapshotTime],
+    most: f64,
+    warnings: &mut Vec<String>,
+) -> Result<(Vec<f32>, usize), StageError> {
+    let width = columns.len();
+    let mut out = vec![f32::NAN; times.len() * width];
+    let mut warm_up = 0;
+    let mut stale: Vec<String> = Vec::new();
+    for (j, column) in columns.iter().enumerate() {
+        if column.values.iter().any(|(of, _)| of.instant.is_some()) && times.iter().all(|time| time.instant.is_none()) {
+            return Err(StageError::new(format!(
+                "the feature `{}` has several values a day, and the chain one snapshot",
+                column.name
+            ))
+            .hint("make the features from this very chain, or of daily bars"));
+        }
+        let mut last = f32::NAN;
+        let mut gaps = 0_usize;
+        let mut first = None;
+        for t in 0..times.len() {
+            match value_at(column, times, t) {
+                Some(value) if value.is_finite() => {
+                    last = value as f32;
+                    first.get_or_insert(t);
+                }
+                _ if first.is_some() => gaps += 1,
+                _ => {}
+            }
+            out[t * width + j] = last;
+        }
+        let first = first.ok_or_else(|| {
+            StageError::new(format!(
+                "the feature `{}` has no value at any snapshot of the chain",
+                column.name
+            ))
+            .hint("its window may be longer than the data, or its dates may be others; leave it out or shorten it")
+        })?;
+        warm_up = warm_up.max(first);
+        let after = times.len() - first;
+        let share = gaps as f64 / after as f64;
+        if share > most && after >= FEW_SNAPSHOTS {
+            return Err(StageError::new(format!(
+                "the feature `{}` has no value at {gaps} of {after} snapshots after its first ({:.1} %), more than {:.0} % of them: it would show an old one",
+                column.name,
+                100.0 * share,
+                100.0 * most
+            ))
+            .hint(format!(
+                "its dates may be others than the chain's; `max_gaps: {}` accepts it, and leaving it out avoids it",
+                (100.0 * share).ceil() / 100.0
+            )));
+        }
+        if gaps > 0 {
+            stale.push(format!("{} {gaps}", column.name));
+        }
+    }
+    if !stale.is_empty() {
+        warnings.push(format!(
+            "features without a value show the last one known, at so many of {} snapshots: {}",
+            times.len(),
+            stale.join(", ")
+        ));
+    }
+    Ok((out, warm_up))
+}

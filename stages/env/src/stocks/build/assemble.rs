@@ -1,0 +1,279 @@
+//! Builds the tables of an environment from panels.
+
+use super::finrl;
+use super::panel::panel;
+use super::source::PanelSource;
+use super::symbol_changes;
+use super::symbol_features::symbol_features;
+use crate::feature_columns::market_features;
+use crate::normalise;
+use crate::rates;
+use crate::spec::{EnvSpec, Normalisation};
+use crate::split::{SnapshotRange, split};
+use crate::stocks::action_space::action_space;
+use crate::stocks::config::{MAX_SYMBOLS, Rules, StocksConfig};
+use crate::stocks::observation;
+use crate::stocks::tables::{SPEC, Spec, World, encode_events, status};
+use crate::worlds::{Role, roles};
+use datasets::{Date, SnapshotTime};
+use rayon::prelude::*;
+use stages_core::StageError;
+
+/// A column of normalised features needs this many values of its symbol on training dates; with fewer it is normalised as the feature of all symbols.
+const FEW_VALUES: usize = 20;
+
+/// The tables as files, with lines for the log and for the terminal.
+#[derive(Debug)]
+pub struct Built {
+    /// Name and file, in order.
+    pub files: Vec<(String, Vec<u8>)>,
+    /// Lines for the log.
+    pub notes: Vec<String>,
+    /// Lines for the terminal.
+    pub warnings: Vec<String>,
+}
+
+/// Builds the tables of worlds, each from its source; the worlds side by side.
+///
+/// # Errors
+/// When the data cannot make an environment: too few dates, a feature without any value, no training dates, worlds that are not alike.
+pub fn build(sources: &[PanelSource], config: &StocksConfig) -> Result<Built, StageError> {
+    config.validate()?;
+    let joined: Vec<PanelSource> = sources.iter().map(symbol_changes::joined).collect();
+    let without_risk: Vec<PanelSource>;
+    let mut risks: Vec<Vec<(Date, f64)>> = vec![Vec::new(); sources.len()];
+    let sources = match config.rules {
+        Rules::Market => &joined,
+        Rules::Finrl => {
+            let taken = joined.iter().map(|source| finrl::take_risk(source, &config.finrl));
+            (without_risk, risks) = taken.collect::<Result<Vec<_>, StageError>>()?.into_iter().unzip();
+            &without_risk
+        }
+    };
+    let names: Vec<String> = sources.iter().map(|source| source.name.clone()).collect();
+    let roles = roles(&names, config.test.as_ref(), config.validation.as_ref())?;
+    let several = sources.len() > 1;
+    let worlds: Vec<BuiltWorld> = sources
+        .par_iter()
+        .zip(&roles)
+        .zip(&risks)
+        .map(|((source, role), risk)| {
+            world(source, config, *role, several, risk).map_err(|err| match several {
+                true => StageError {
+                    message: format!("{}: {}", source.name, err.message),
+                    ..err
+                },
+                false => err,
+            })
+        })
+        .collect::<Result<_, StageError>>()?;
+    let Some((first, others)) = sources.split_first() else {
+        return Err(StageError::new("there is no world"));
+    };
+    for other in others {
+        let unlike = if other.bars.len() != first.bars.len() {
+            format!(
+                "{} symbols, and `{}` has {}",
+                other.bars.len(),
+                first.name,
+                first.bars.len()
+            )
+        } else if feature_names(other) != feature_names(first) {
+            format!("other features than `{}`", first.name)
+        } else {
+            continue;
+        };
+        return Err(StageError::new(format!("`{}` has {unlike}", other.name)).hint(
+            "worlds of one environment are alike; make an environment of each kind, or choose the symbols at `symbols`",
+        ));
+    }
+    let symbols: Vec<String> = match several {
+        false => first.bars.iter().map(|bars| bars.symbol.clone()).collect(),
+        true => (0..first.bars.len()).map(|i| format!("stock[{i}]")).collect(),
+    };
+    let (features, symbol_features) = feature_names(first);
+    let spec = Spec {
+        config: config.clone(),
+        env: EnvSpec {
+            name: match config.rules {
+                Rules::Market => "stocks".to_owned(),
+                Rules::Finrl => "stocks (FinRL rules, for comparison only)".to_owned(),
+            },
+            observation: observation::names(config.rules, &symbols, &features, &symbol_features),
+            action_space: action_space(config, &symbols),
+            normalisation: (config.rules == Rules::Market).then(|| fit(&worlds, &symbols, &symbol_features, config)),
+        },
+        features,
+        symbol_features,
+        worlds: worlds.iter().map(|built| built.world.clone()).collect(),
+    };
+    let mut built = Built {
+        files: vec![(SPEC.to_owned(), spec.encode()?)],
+        notes: Vec::new(),
+        warnings: Vec::new(),
+    };
+    for (world, source) in worlds.into_iter().zip(sources) {
+        let prefixed = |line: String| match several {
+            true => format!("{}: {line}", source.name),
+            false => line,
+        };
+        built.files.extend(world.files);
+        built.notes.extend(world.notes.into_iter().map(prefixed));
+        built.warnings.extend(world.warnings.into_iter().map(prefixed));
+    }
+    Ok(built)
+}
+
+/// The names of features by date, and by symbol and date.
+fn feature_names(source: &PanelSource) -> (Vec<String>, Vec<String>) {
+    (
+        source.features.iter().map(|feature| feature.name.clone()).collect(),
+        source
+            .symbol_features
+            .iter()
+            .map(|feature| feature.name.clone())
+            .collect(),
+    )
+}
+
+/// A world's tables.
+struct BuiltWorld {
+    world: World,
+    /// The features, raw `[T, F + N G]`, and the length of a row of them.
+    shown: Vec<f32>,
+    width: usize,
+    files: Vec<(String, Vec<u8>)>,
+    notes: Vec<String>,
+    warnings: Vec<String>,
+}
+
+fn world(
+    source: &PanelSource,
+    config: &StocksConfig,
+    role: Role,
+    several: bool,
+    risk: &[(Date, f64)],
+) -> Result<BuiltWorld, StageError> {
+    if source.bars.is_empty() || source.bars.len() > MAX_SYMBOLS {
+        return Err(StageError::new(format!(
+            "there are {} symbols; 1 to {MAX_SYMBOLS} can be traded",
+            source.bars.len()
+        ))
+        .hint("choose them at `symbols`"));
+    }
+    let mut warnings = Vec::new();
+    let (mut panel, events) = panel(source, config)?;
+    let dates: Vec<Date> = panel.dates.iter().copied().map(Date).collect();
+    let times: Vec<SnapshotTime> = dates.iter().copied().map(SnapshotTime::of_day).collect();
+    rates::check_age(&source.rates, &times, config.max_rates_age_days)?;
+    panel.rate = rates::by_snapshot(&source.rates, &times, config.rate);
+    let (features, first) = market_features(&source.features, &times, config.max_gaps, &mut warnings)?;
+    let (n, g) = (source.bars.len(), source.symbol_features.len());
+    let (of_symbols, warm_up) = match config.rules {
+        Rules::Finrl => {
+            let filled = finrl::filled_across_symbols(&source.symbol_features, &dates, n);
+            finrl::halt(&filled, g, &mut panel.status);
+            if config.finrl.turbulence_threshold.is_some() {
+                panel.risk = finrl::risk_by_date(risk, &dates);
+            }
+            (filled.into_iter().map(|value| value as f32).collect(), 0)
+        }
+        Rules::Market => {
+            let (values, later) = symbol_features(source, &dates, &panel.status, config.max_gaps, &mut warnings)?;
+            (values, first.max(later))
+        }
+    };
+    let splits = split(&dates, warm_up, &config.split_rules(), role)?;
+    let f = source.features.len();
+    let mut shown = Vec::with_capacity(features.len() + of_symbols.len());
+    for t in 0..dates.len() {
+        shown.extend(&features[t * f..(t + 1) * f]);
+        shown.extend(&of_symbols[t * n * g..(t + 1) * n * g]);
+    }
+    (panel.features, panel.symbol_features) = (features, of_symbols);
+    let count = |bit: u8| panel.status.iter().filter(|&&flags| flags & bit != 0).count();
+    let notes = vec![format!(
+        "{} dates from {} to {}, the first {warm_up} for the features' warm-up; {} symbols, {} bars, {} delistings, {} events of corporate actions",
+        dates.len(),
+        dates[0],
+        dates[dates.len() - 1],
+        n,
+        count(status::TRADES),
+        count(status::SETTLES),
+        events.len(),
+    )];
+    let world = World {
+        name: source.name.clone(),
+        symbols: source.bars.iter().map(|bars| bars.symbol.clone()).collect(),
+        warm_up,
+        splits,
+        directory: if several { source.name.clone() } else { String::new() },
+    };
+    let [panel_file, events_file] = world.files();
+    Ok(BuiltWorld {
+        files: vec![(panel_file, panel.encode()?), (events_file, encode_events(&events)?)],
+        world,
+        shown,
+        width: f + n * g,
+        notes,
+        warnings,
+    })
+}
+
+/// The normalisation, fitted on training dates: each feature of each symbol for itself, those of a symbol with too few values as of all symbols.
+fn fit(worlds: &[BuiltWorld], symbols: &[String], symbol_features: &[String], config: &StocksConfig) -> Normalisation {
+    let (n, g) = (symbols.len(), symbol_features.len());
+    let width = worlds.first().map_or(0, |world| world.width);
+    let f = width - n * g;
+    let rest = observation::own_width(n);
+    let ranges = |world: &BuiltWorld| world.world.splits.train.clone();
+    let fitted: Vec<(&[f32], Vec<SnapshotRange>)> = worlds
+        .iter()
+        .map(|world| (world.shown.as_slice(), ranges(world)))
+        .collect();
+    let fitted: Vec<(&[f32], &[SnapshotRange])> = fitted.iter().map(|(raw, train)| (*raw, train.as_slice())).collect();
+    let mut out = normalise::fit(&fitted, width, rest, config.clip);
+    let count = |column: usize| -> usize {
+        let of_world = |(raw, train): &(&[f32], &[SnapshotRange])| {
+            let rows = train.iter().flat_map(|range| range.first..=range.last);
+            rows.filter(|t| raw[t * width + column].is_finite()).count()
+        };
+        fitted.iter().map(of_world).sum()
+    };
+    for j in 0..g {
+        let few: Vec<usize> = (0..n)
+            .map(|i| f + i * g + j)
+            .filter(|&column| count(column) < FEW_VALUES)
+            .collect();
+        if few.is_empty() {
+            continue;
+        }
+        // All symbols of the feature as one column.
+        let pooled: Vec<(Vec<f32>, Vec<SnapshotRange>)> = fitted
+            .iter()
+            .map(|(raw, train)| {
+                let rows = train.iter().flat_map(|range| range.first..=range.last);
+                let values: Vec<f32> = rows
+                    .flat_map(|t| (0..n).map(move |i| raw[t * width + f + i * g + j]))
+                    .collect();
+                let all = match values.len() {
+                    0 => Vec::new(),
+                    len => vec![SnapshotRange {
+                        first: 0,
+                        last: len - 1,
+                    }],
+                };
+                (values, all)
+            })
+            .collect();
+        let pooled: Vec<(&[f32], &[SnapshotRange])> = pooled
+            .iter()
+            .map(|(values, all)| (values.as_slice(), all.as_slice()))
+            .collect();
+        let all = normalise::fit(&pooled, 1, 0, config.clip);
+        for column in few {
+            (out.offset[column], out.scale[column]) = (all.offset[0], all.scale[0]);
+        }
+    }
+    out
+}

@@ -1,0 +1,11 @@
+//! Offline: builds the tables from bars, features, rates and corporate actions.
+
+mod assemble;
+mod finrl;
+mod panel;
+mod source;
+mod symbol_changes;
+mod symbol_features;
+
+pub use assemble::{Built, build};
+pub use source::{Bar, PanelSource, SymbolBars, SymbolFeature};

@@ -1,0 +1,55 @@
+//! The market data that tables are built from.
+
+use crate::feature_columns::FeatureColumn;
+use datasets::Date;
+use datasets::corporate_action::CorporateAction;
+
+/// A daily bar; NaN where there is no value.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Bar {
+    /// The day.
+    pub date: Date,
+    /// The first price.
+    pub open: f64,
+    /// The last price; a bar without a positive one is no bar.
+    pub close: f64,
+    /// The close adjusted for splits and dividends.
+    pub adjusted_close: f64,
+    /// Shares traded.
+    pub volume: f64,
+}
+
+/// The bars of a symbol.
+#[derive(Clone, Debug, PartialEq)]
+pub struct SymbolBars {
+    /// The symbol, as corporate actions name it.
+    pub symbol: String,
+    /// Its bars by date, ascending.
+    pub bars: Vec<Bar>,
+}
+
+/// A feature by symbol and date.
+#[derive(Clone, Debug, PartialEq)]
+pub struct SymbolFeature {
+    /// Its name.
+    pub name: String,
+    /// For each symbol of the panel its values by date, ascending; NaN where it is null.
+    pub values: Vec<Vec<(Date, f64)>>,
+}
+
+/// The data of a world.
+#[derive(Clone, Debug, Default)]
+pub struct PanelSource {
+    /// Its name.
+    pub name: String,
+    /// Its symbols, in the order of observations and actions.
+    pub bars: Vec<SymbolBars>,
+    /// Features by date alone.
+    pub features: Vec<FeatureColumn>,
+    /// Features by symbol and date.
+    pub symbol_features: Vec<SymbolFeature>,
+    /// The shortest rate by date, ascending.
+    pub rates: Vec<(Date, f64)>,
+    /// Corporate actions.
+    pub actions: Vec<CorporateAction>,
+}

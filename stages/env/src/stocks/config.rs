@@ -1,0 +1,470 @@
+//! The configuration of `env/stocks`.
+
+use super::quantities;
+use crate::episode::EpisodeLength;
+use crate::reward::{self, RewardConfig};
+use crate::split::SplitRules;
+use crate::worlds::HeldOut;
+use datasets::DateRange;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use stages_core::ConfigProblem;
+
+/// The maximum number of symbols of an environment.
+pub(crate) const MAX_SYMBOLS: usize = 4096;
+
+/// Configuration of `env/stocks`. Money is in the bars' currency.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+pub struct StocksConfig {
+    /// The rules: `market`, or those of FinRL's StockTradingEnv, for comparison with published results only.
+    pub rules: Rules,
+    /// The symbols that can be traded; empty for all that the bars have.
+    pub symbols: Vec<String>,
+    /// Where symbols are written `MARKET:SYMBOL`, the text between the two, such as `:`: each market is then a world of its own. Empty: all symbols are one
+    /// market.
+    pub world_separator: String,
+    /// The prices of trades and marks.
+    pub prices: Prices,
+    /// Cash at the start of an episode.
+    pub capital: f64,
+    /// The actions.
+    pub actions: StockActions,
+    /// Prices, costs and sizes of trades.
+    pub fills: StockFills,
+    /// Margin and its costs; they bind where `actions.short` is true.
+    pub margin: StockMargin,
+    /// The settlement of positions in symbols that are no longer traded.
+    pub delisting: Delisting,
+    /// The settings of `rules: finrl`.
+    pub finrl: Finrl,
+    /// An episode terminates when the net asset value falls to this fraction of capital.
+    pub ruin: f64,
+    /// Interest on cash without a `rates` input: continuously compounded, annual, decimal.
+    pub rate: f64,
+    /// The reward: an expression over quantities of the step, or settings.
+    #[serde(deserialize_with = "reward::deserialize")]
+    #[schemars(schema_with = "reward::schema")]
+    pub reward: RewardConfig,
+    /// The training dates; without them, all that `test`, `purge` and `embargo` leave before the test dates.
+    pub train: Option<DateRange>,
+    /// The test data: `{ from, to }`, `{ worlds: 8 }` (the last ones, or a list of names), or both. Without it, the dates later than `train` by more than
+    /// `purge` days, or, without `train` either, the last `test_fraction` of the dates.
+    pub test: Option<HeldOut>,
+    /// The validation data, by which training selects the policy that it hands on: written as `test` is; none by default.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub validation: Option<HeldOut>,
+    /// The fraction of dates (after the features' warm-up) in the test set, if no dates are given. 1 leaves no training dates: a market for evaluation alone.
+    pub test_fraction: f64,
+    /// Training dates within this many calendar days before the first test or validation day are dropped.
+    pub purge: u32,
+    /// Training dates within this many calendar days after the last test or validation day are dropped.
+    pub embargo: u32,
+    /// Steps, from date to date, in a training episode: a number, or `[least, most]` to draw from; never more than the training dates have.
+    pub episode_length: EpisodeLength,
+    /// Observations are clipped at this many standard deviations (features) or units (positions and account).
+    pub clip: f32,
+    /// The age in days that a rate of `rates` may have on the day it is used for; an older one is an error.
+    pub max_rates_age_days: u32,
+    /// The share of a feature's values that may be missing after its first, where the last one known is shown; more is an error.
+    pub max_gaps: f64,
+}
+
+impl Default for StocksConfig {
+    fn default() -> Self {
+        Self {
+            rules: Rules::Market,
+            symbols: Vec::new(),
+            world_separator: String::new(),
+            prices: Prices::Close,
+            capital: 1e6,
+            actions: StockActions::default(),
+            fills: StockFills::default(),
+            margin: StockMargin::default(),
+            delisting: Delisting::default(),
+            finrl: Finrl::default(),
+            ruin: 0.2,
+            rate: 0.0,
+            reward: RewardConfig::default(),
+            train: None,
+            test: None,
+            validation: None,
+            test_fraction: 0.25,
+            purge: 10,
+            embargo: 10,
+            episode_length: EpisodeLength { least: 252, most: 252 },
+            clip: 5.0,
+            max_rates_age_days: 30,
+            max_gaps: 0.05,
+        }
+    }
+}
+
+/// The rules of trading, costs and reward.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Rules {
+    /// Those of docs/stocks.md.
+    Market,
+    /// Those of FinRL's StockTradingEnv (commit 220f9e49), to the number; for comparison with published results only.
+    Finrl,
+}
+
+/// The prices of trades and marks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Prices {
+    /// As the bars have them; `actions` says what splits and dividends do to holdings.
+    Close,
+    /// Scaled by adjusted close / close, without `actions`: dividends are then part of the price.
+    AdjustedClose,
+}
+
+/// The actions.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+pub struct StockActions {
+    /// The kind.
+    pub kind: StockActionKind,
+    /// If true, positions may be short, and the account is one of margin: weights are from -1 to 1. If false, cash never falls below 0.
+    pub short: bool,
+    /// With `weights`: the limit of the sum of absolute weights.
+    pub gross: f64,
+    /// With `weights`: the limit of the absolute sum of weights.
+    pub net: f64,
+    /// With `weights`: the limit of each absolute weight.
+    pub largest: f64,
+    /// With `weights`: a change of a position below this fraction of the net asset value is not traded.
+    pub no_trade: f64,
+    /// With `shares`, the most shares of a symbol that a step trades; with `choices`, the shares of a lot.
+    pub shares: u32,
+    /// With `choices`: the lots to choose from, to sell as to buy, ascending.
+    pub lots: Vec<u32>,
+}
+
+impl Default for StockActions {
+    fn default() -> Self {
+        Self {
+            kind: StockActionKind::Weights,
+            short: false,
+            gross: 1.0,
+            net: 1.0,
+            largest: 1.0,
+            no_trade: 0.0,
+            shares: 100,
+            lots: vec![1],
+        }
+    }
+}
+
+/// The kind of actions.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum StockActionKind {
+    /// A target weight for each symbol, as a fraction of the net asset value; the rest is cash.
+    Weights,
+    /// A trade for each symbol, from -1 to 1, of as many shares times `actions.shares`.
+    Shares,
+    /// For each symbol hold, buy or sell, by lots.
+    Choices,
+}
+
+/// Prices, costs and sizes of trades.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+pub struct StockFills {
+    /// The price of a trade.
+    pub at: FillAt,
+    /// The least unit of a trade in shares; 0 for fractions.
+    pub lot: u32,
+    /// Commission for each share.
+    pub per_share: f64,
+    /// Half the spread and other costs in proportion to value, in basis points of the value traded.
+    pub basis_points: f64,
+    /// The coefficient of square-root market impact: a trade of Q shares costs `impact x volatility x sqrt(Q / V)` of its value, with the daily volatility and the
+    /// mean daily volume V over `window`.
+    pub impact: f64,
+    /// The most of the mean daily volume that a step trades of a symbol; without it, no limit.
+    pub participation: Option<f64>,
+    /// Bars, up to the decision's, over which volume and volatility are measured.
+    pub window: u32,
+}
+
+impl Default for StockFills {
+    fn default() -> Self {
+        Self {
+            at: FillAt::Close,
+            lot: 1,
+            per_share: 0.0,
+            basis_points: 10.0,
+            impact: 0.0,
+            participation: None,
+            window: 20,
+        }
+    }
+}
+
+impl StockFills {
+    /// True if trades depend on volume.
+    pub(crate) fn by_volume(&self) -> bool {
+        self.impact > 0.0 || self.participation.is_some()
+    }
+}
+
+/// The price of a trade.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum FillAt {
+    /// The close that the decision sees.
+    Close,
+    /// The open of the next bar, sized at the close that the decision sees.
+    NextOpen,
+}
+
+/// Margin and its costs.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+pub struct StockMargin {
+    /// A trade that increases positions must leave a net asset value of at least this fraction of the gross exposure.
+    pub initial: f64,
+    /// Below this fraction, all positions that trade are closed.
+    pub maintenance: f64,
+    /// The fee for borrowed shares, annual, as a fraction of their value.
+    pub borrow: f64,
+    /// The spread over the rate that a debt pays, annual, decimal.
+    pub debit_spread: f64,
+}
+
+impl Default for StockMargin {
+    fn default() -> Self {
+        Self {
+            initial: 0.5,
+            maintenance: 0.25,
+            borrow: 0.003,
+            debit_spread: 0.01,
+        }
+    }
+}
+
+/// The settlement of positions in symbols that are no longer traded.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+pub struct Delisting {
+    /// A symbol without a bar on this many dates in a row counts as delisted; until then its positions are frozen at the last price.
+    pub after: u32,
+    /// The fraction of the last price that a holder loses at settlement, long or short. The default is the mean return of delistings for poor performance by
+    /// Shumway (1997), The Delisting Bias in CRSP Data.
+    pub haircut: f64,
+}
+
+impl Default for Delisting {
+    fn default() -> Self {
+        Self {
+            after: 10,
+            haircut: 0.3,
+        }
+    }
+}
+
+/// The settings of `rules: finrl`, under FinRL's names.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+pub struct Finrl {
+    /// The most shares of a symbol that a step trades.
+    pub hmax: u32,
+    /// The cost of a purchase as a fraction of its value.
+    pub buy_cost_pct: f64,
+    /// The cost of a sale as a fraction of its value.
+    pub sell_cost_pct: f64,
+    /// The factor of the reward.
+    pub reward_scaling: f64,
+    /// All positions are sold, and none bought, while the risk indicator is at or above this; without it, never.
+    pub turbulence_threshold: Option<f64>,
+    /// The feature that is the risk indicator; it is not observed.
+    pub risk_indicator_col: String,
+}
+
+impl Default for Finrl {
+    fn default() -> Self {
+        Self {
+            hmax: 100,
+            buy_cost_pct: 0.001,
+            sell_cost_pct: 0.001,
+            reward_scaling: 1e-4,
+            turbulence_threshold: None,
+            risk_indicator_col: "turbulence".to_owned(),
+        }
+    }
+}
+
+impl StocksConfig {
+    /// The rules by which dates are split.
+    pub(crate) fn split_rules(&self) -> SplitRules<'_> {
+        SplitRules {
+            train: self.train,
+            test: self.test.as_ref(),
+            validation: self.validation.as_ref(),
+            test_fraction: self.test_fraction,
+            purge: self.purge,
+            embargo: self.embargo,
+        }
+    }
+
+    /// True if the account is one of margin.
+    pub(crate) fn has_margin(&self) -> bool {
+        self.actions.short
+    }
+
+    /// Checks all values.
+    ///
+    /// # Errors
+    /// The first mistake, with its field.
+    pub fn validate(&self) -> Result<(), ConfigProblem> {
+        let within = |field: &str, value: f64, least: f64, most: f64| match (least..=most).contains(&value) {
+            true => Ok(()),
+            false if most == f64::MAX => Err(ConfigProblem::new(field, format!("{value} is below {least}"))),
+            false => Err(ConfigProblem::new(
+                field,
+                format!("{value} is not between {least} and {most}"),
+            )),
+        };
+        let positive = |field: &str, value: f64| match value.is_finite() && value > 0.0 {
+            true => Ok(()),
+            false => Err(ConfigProblem::new(field, format!("{value} is not a positive number"))),
+        };
+        for (i, symbol) in self.symbols.iter().enumerate() {
+            if self.symbols[..i].contains(symbol) {
+                return Err(ConfigProblem::new(
+                    format!("symbols[{i}]"),
+                    format!("`{symbol}` is named twice"),
+                ));
+            }
+        }
+        positive("capital", self.capital)?;
+        let actions = &self.actions;
+        positive("actions.gross", actions.gross)?;
+        within("actions.net", actions.net, 0.0, actions.gross)
+            .map_err(|problem| problem.hint("the net exposure is never above the gross one, `actions.gross`"))?;
+        positive("actions.largest", actions.largest)?;
+        within("actions.no_trade", actions.no_trade, 0.0, 1.0)?;
+        if !actions.short && actions.gross > 1.0 {
+            return Err(ConfigProblem::new(
+                "actions.gross",
+                format!(
+                    "{} is more than the account has: it does not borrow cash",
+                    actions.gross
+                ),
+            )
+            .hint("set actions: { short: true } for an account of margin"));
+        }
+        if actions.gross * self.margin.initial > 1.0 && actions.short {
+            return Err(ConfigProblem::new(
+                "actions.gross",
+                format!(
+                    "a gross exposure of {} needs more than the initial margin of {} allows, {}",
+                    actions.gross,
+                    self.margin.initial,
+                    1.0 / self.margin.initial
+                ),
+            )
+            .hint("lower it, or margin.initial"));
+        }
+        if actions.shares == 0 {
+            return Err(ConfigProblem::new("actions.shares", "a trade has at least 1 share"));
+        }
+        if actions.lots.is_empty() || actions.lots[0] == 0 || !actions.lots.is_sorted_by(|a, b| a < b) {
+            return Err(ConfigProblem::new(
+                "actions.lots",
+                "expected one or more numbers of lots, ascending from 1 on",
+            ));
+        }
+        let fills = &self.fills;
+        within("fills.per_share", fills.per_share, 0.0, f64::MAX)?;
+        within("fills.basis_points", fills.basis_points, 0.0, 5000.0)?;
+        within("fills.impact", fills.impact, 0.0, 100.0)?;
+        if let Some(most) = fills.participation {
+            within("fills.participation", most, 1e-9, 1.0)?;
+        }
+        if fills.window < 2 {
+            return Err(ConfigProblem::new(
+                "fills.window",
+                "volume and volatility are measured over at least 2 bars",
+            ));
+        }
+        let margin = &self.margin;
+        within("margin.initial", margin.initial, 0.01, 1.0)?;
+        within("margin.maintenance", margin.maintenance, 0.0, margin.initial)?;
+        within("margin.borrow", margin.borrow, 0.0, 10.0)?;
+        within("margin.debit_spread", margin.debit_spread, 0.0, 1.0)?;
+        if self.delisting.after == 0 {
+            return Err(ConfigProblem::new(
+                "delisting.after",
+                "a symbol counts as delisted after at least 1 date without a bar",
+            ));
+        }
+        within("delisting.haircut", self.delisting.haircut, 0.0, 1.0)?;
+        within("ruin", self.ruin, 0.0, 0.99)?;
+        if self.rate.abs() > 1.0 || !self.rate.is_finite() {
+            return Err(ConfigProblem::new("rate", "a rate is a decimal: 0.03 for 3 %"));
+        }
+        positive("clip", f64::from(self.clip))?;
+        within("max_gaps", self.max_gaps, 0.0, 1.0)?;
+        self.reward.validate(&quantities::NAMES)?;
+        self.episode_length.validate()?;
+        self.split_rules().validate()?;
+        self.validate_rules()
+    }
+
+    /// Refuses settings that the rules do not have.
+    fn validate_rules(&self) -> Result<(), ConfigProblem> {
+        let default = Self::default();
+        let unused = |field: &str| {
+            ConfigProblem::new(field, "it has no meaning under these rules")
+                .hint("`rules: finrl` reads `finrl:` and the dates; leave the settings of `rules: market` out")
+        };
+        match self.rules {
+            Rules::Market if self.finrl != default.finrl => Err(ConfigProblem::new(
+                "finrl",
+                "its settings have no meaning under `rules: market`",
+            )
+            .hint("set rules: finrl, or use `fills` and `actions`")),
+            Rules::Market => Ok(()),
+            Rules::Finrl => {
+                for (field, same) in [
+                    ("actions", self.actions == default.actions),
+                    ("fills", self.fills == default.fills),
+                    ("margin", self.margin == default.margin),
+                    ("delisting", self.delisting == default.delisting),
+                    ("reward", self.reward == default.reward),
+                    ("rate", self.rate == default.rate),
+                    ("ruin", self.ruin == default.ruin),
+                    ("episode_length", self.episode_length == default.episode_length),
+                ] {
+                    if !same {
+                        return Err(unused(field));
+                    }
+                }
+                let finrl = &self.finrl;
+                if finrl.hmax == 0 {
+                    return Err(ConfigProblem::new("finrl.hmax", "a trade has at least 1 share"));
+                }
+                for (field, value) in [
+                    ("finrl.buy_cost_pct", finrl.buy_cost_pct),
+                    ("finrl.sell_cost_pct", finrl.sell_cost_pct),
+                ] {
+                    if !(0.0..1.0).contains(&value) {
+                        return Err(ConfigProblem::new(field, format!("{value} is not a fraction"))
+                            .hint("0.001 is 10 basis points"));
+                    }
+                }
+                match finrl.reward_scaling.is_finite() && finrl.reward_scaling > 0.0 {
+                    true => Ok(()),
+                    false => Err(ConfigProblem::new(
+                        "finrl.reward_scaling",
+                        format!("{} is not a positive number", finrl.reward_scaling),
+                    )),
+                }
+            }
+        }
+    }
+}

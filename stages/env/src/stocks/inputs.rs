@@ -1,0 +1,210 @@
+//! The stage's inputs, read into the panels that tables are built from.
+
+use super::build::{Bar, PanelSource, SymbolBars, SymbolFeature};
+use super::config::StocksConfig;
+use crate::feature_columns::FeatureColumn;
+use crate::rates;
+use arrow::array::RecordBatch;
+use arrow::datatypes::DataType;
+use datasets::{Date, SnapshotTime};
+use stages_core::dataset::{self, DataSet};
+use stages_core::{Context, StageError, corporate_actions, table};
+use std::collections::{BTreeMap, BTreeSet};
+
+/// The name of the only world.
+pub(super) const ONLY: &str = "market";
+
+/// Returns whether a column of features is a key rather than a feature.
+pub(super) fn is_key(column: &str) -> bool {
+    matches!(column, "symbol" | "date" | "snapshot")
+}
+
+/// The worlds that the inputs hold, in the order of their names.
+///
+/// # Errors
+/// When an input cannot be read, a symbol of the configuration is missing, or a feature is of neither the panel nor one symbol beside it.
+pub(super) fn panels(config: &StocksConfig, context: &Context) -> Result<Vec<PanelSource>, StageError> {
+    let given = context.given();
+    let bars = bars(config, context)?;
+    let (rates, actions) = (rates::read(&given)?, corporate_actions::open(&given, "actions")?);
+    let mut worlds: BTreeMap<String, PanelSource> = BTreeMap::new();
+    for of_symbol in bars {
+        let name = world_of(config, &of_symbol.symbol)?;
+        let world = worlds.entry(name.to_owned()).or_insert_with(|| PanelSource {
+            name: name.to_owned(),
+            rates: rates.clone(),
+            actions: actions.clone(),
+            ..PanelSource::default()
+        });
+        world.bars.push(of_symbol);
+    }
+    let mut worlds: Vec<PanelSource> = worlds.into_values().collect();
+    for input in context.list("features") {
+        let set = DataSet::open(input)?;
+        context.check_cancelled()?;
+        add_features(config, &mut worlds, &set.read_all(&context.store)?)?;
+    }
+    Ok(worlds)
+}
+
+/// The market that a symbol is of.
+fn world_of<'a>(config: &StocksConfig, symbol: &'a str) -> Result<&'a str, StageError> {
+    match config.world_separator.as_str() {
+        "" => Ok(ONLY),
+        separator => symbol.split_once(separator).map(|(world, _)| world).ok_or_else(|| {
+            StageError::new(format!("the symbol `{symbol}` has no `{separator}`, world_separator"))
+                .hint("symbols of several markets are written MARKET:SYMBOL; leave world_separator out for one market")
+        }),
+    }
+}
+
+/// The bars of the configured symbols: in the order of the configuration, or else of their names.
+fn bars(config: &StocksConfig, context: &Context) -> Result<Vec<SymbolBars>, StageError> {
+    let set = DataSet::open(context.input("bars")?)?;
+    let mut found: BTreeMap<String, Vec<Bar>> = BTreeMap::new();
+    for batch in set.read_all(&context.store)? {
+        let dates = table::dates(&batch, "date")?;
+        let close = table::floats_or_nan(&batch, "close")?;
+        let optional = |name| table::floats_if_any(&batch, name);
+        let (open, adjusted, volume) = (optional("open")?, optional("adjusted_close")?, optional("volume")?);
+        for (symbol, rows) in dataset::symbol_rows(&batch)? {
+            let bar = |i: usize| Bar {
+                date: dates[i],
+                open: open[i],
+                close: close[i],
+                adjusted_close: adjusted[i],
+                volume: volume[i],
+            };
+            found.entry(symbol.to_owned()).or_default().extend(rows.map(bar));
+        }
+    }
+    if found.is_empty() {
+        return Err(StageError::new("the bars are empty"));
+    }
+    // The partitions of a symbol are in the order of their dates only where they hold that symbol alone.
+    found.values_mut().for_each(|bars| bars.sort_by_key(|bar| bar.date));
+    if config.symbols.is_empty() {
+        return Ok(found
+            .into_iter()
+            .map(|(symbol, bars)| SymbolBars { symbol, bars })
+            .collect());
+    }
+    let all: Vec<String> = found.keys().cloned().collect();
+    config
+        .symbols
+        .iter()
+        .map(|symbol| match found.remove(symbol) {
+            Some(bars) => Ok(SymbolBars {
+                symbol: symbol.clone(),
+                bars,
+            }),
+            None => Err(StageError::new(format!("the bars hold no `{symbol}`"))
+                .hint(format!("they hold {}; change `symbols`", all.join(", ")))),
+        })
+        .collect()
+}
+
+/// Values of each symbol by date, ascending.
+type BySymbol = BTreeMap<String, Vec<(Date, f64)>>;
+
+/// The columns of a data set of features, by name in the order of its schema.
+fn columns(batches: &[RecordBatch]) -> Result<Vec<(String, BySymbol)>, StageError> {
+    let mut columns: Vec<(String, BySymbol)> = Vec::new();
+    for batch in batches {
+        let (rows, dates) = (dataset::symbol_rows(batch)?, table::dates(batch, "date")?);
+        if table::snapshots(batch)?.is_some() {
+            return Err(
+                StageError::new("the features have several values a day, and bars one").hint("make them of daily bars")
+            );
+        }
+        for field in batch.schema().fields() {
+            if is_key(field.name()) || *field.data_type() != DataType::Float64 {
+                continue;
+            }
+            let values = table::floats_or_nan(batch, field.name())?;
+            let at = match columns.iter().position(|(name, _)| name == field.name()) {
+                Some(at) => at,
+                None => {
+                    columns.push((field.name().clone(), BySymbol::new()));
+                    columns.len() - 1
+                }
+            };
+            let of_column = &mut columns[at].1;
+            for (symbol, rows) in &rows {
+                let of = |i: usize| (dates[i], values[i]);
+                of_column
+                    .entry((*symbol).to_owned())
+                    .or_default()
+                    .extend(rows.clone().map(of));
+            }
+        }
+    }
+    for (_, of_column) in &mut columns {
+        of_column
+            .values_mut()
+            .for_each(|values| values.sort_by_key(|(date, _)| *date));
+    }
+    Ok(columns)
+}
+
+/// Adds a data set of features to each world: by symbol where it holds symbols of the panel, else by date, of the world's only other symbol (one that begins with
+/// its name and the separator, or is its name) or of the only symbol that there is.
+fn add_features(config: &StocksConfig, worlds: &mut [PanelSource], batches: &[RecordBatch]) -> Result<(), StageError> {
+    let columns = columns(batches)?;
+    let held: BTreeSet<&String> = columns.iter().flat_map(|(_, of_column)| of_column.keys()).collect();
+    for world in worlds.iter_mut() {
+        let of_panel = |symbol: &String| world.bars.iter().any(|bars| bars.symbol == *symbol);
+        let is_panel = held.iter().any(|symbol| of_panel(symbol));
+        let of_world = |symbol: &&&String| {
+            let separator = config.world_separator.as_str();
+            !separator.is_empty()
+                && (***symbol == world.name
+                    || symbol
+                        .split_once(separator)
+                        .is_some_and(|(market, _)| market == world.name))
+        };
+        let own: Vec<&&String> = held.iter().filter(of_world).collect();
+        let by_date = match (is_panel, own.as_slice(), held.len()) {
+            (true, ..) => None,
+            (false, [only], _) => Some((**only).clone()),
+            (false, [], 1) => held.iter().next().map(|symbol| (*symbol).clone()),
+            _ => {
+                let all: Vec<&str> = held.iter().map(|symbol| symbol.as_str()).take(8).collect();
+                return Err(StageError::new(format!(
+                    "features of {} are of no symbol of `{}`",
+                    all.join(", "),
+                    world.name
+                ))
+                .hint("give features of the bars' symbols, or by date under one symbol alone, such as an index"));
+            }
+        };
+        for (name, of_column) in &columns {
+            let known = world.features.iter().any(|feature| feature.name == *name)
+                || world.symbol_features.iter().any(|feature| feature.name == *name);
+            if known {
+                return Err(StageError::new(format!("the feature `{name}` comes from two inputs"))
+                    .hint("leave it out of one of the feature stages"));
+            }
+            match &by_date {
+                Some(symbol) => world.features.push(FeatureColumn {
+                    name: name.clone(),
+                    values: of_column
+                        .get(symbol)
+                        .into_iter()
+                        .flatten()
+                        .map(|&(date, value)| (SnapshotTime::of_day(date), value))
+                        .collect(),
+                }),
+                None => world.symbol_features.push(SymbolFeature {
+                    name: name.clone(),
+                    values: world
+                        .bars
+                        .iter()
+                        .map(|bars| of_column.get(&bars.symbol).cloned().unwrap_or_default())
+                        .collect(),
+                }),
+            }
+        }
+    }
+    Ok(())
+}

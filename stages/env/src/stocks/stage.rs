@@ -1,0 +1,140 @@
+//! The stage kind `env/stocks`.
+
+use super::build::build;
+use super::config::{FillAt, Prices, Rules, StocksConfig};
+use super::inputs::{is_key, panels};
+use cache::ArtifactBuilder;
+use stages_core::{
+    ConfigProblem, Context, InputPort, OutputPort, Outputs, PlanContext, PortType, Ports, Provided, StageError,
+    StageEvent, StageKind,
+};
+use std::collections::{BTreeMap, BTreeSet};
+
+/// The `family` in the artifact's meta.
+pub(crate) const FAMILY: &str = "stocks";
+
+/// The stage kind `env/stocks`.
+pub struct Stocks;
+
+const fn input(name: &'static str, ty: PortType, optional: bool, list: bool, doc: &'static str) -> InputPort {
+    InputPort {
+        name,
+        ty,
+        optional,
+        list,
+        doc,
+    }
+}
+
+impl StageKind for Stocks {
+    type Config = StocksConfig;
+    const NAME: &'static str = "env/stocks";
+    const VERSION: u32 = 1;
+    const ABOUT: &'static str =
+        "trading a portfolio of stocks, in one market or many, by look-up in precomputed tables";
+    const PORTS: Ports = Ports {
+        inputs: &[
+            input("bars", PortType::Bars, false, false, "daily bars of all symbols"),
+            input(
+                "features",
+                PortType::Features,
+                true,
+                true,
+                "features by symbol and date, or by date under one symbol that is not in the bars",
+            ),
+            input(
+                "rates",
+                PortType::Rates,
+                true,
+                false,
+                "interest on cash; without it, `rate`",
+            ),
+            input(
+                "actions",
+                PortType::CorporateActions,
+                true,
+                false,
+                "corporate actions: splits of holdings, and dividends; for bars that are not adjusted",
+            ),
+        ],
+        outputs: &[OutputPort {
+            name: "env",
+            ty: PortType::Env,
+            doc: "the environment's tables and specification",
+        }],
+    };
+
+    fn check(&self, config: &StocksConfig, plan: &PlanContext) -> Result<BTreeMap<String, Provided>, ConfigProblem> {
+        config.validate()?;
+        let needed = [
+            (config.fills.at == FillAt::NextOpen, "fills.at", "open"),
+            (config.fills.by_volume(), "fills", "volume"),
+            (config.prices == Prices::AdjustedClose, "prices", "adjusted_close"),
+        ];
+        for bars in plan.inputs.get("bars").into_iter().flatten() {
+            for (_, field, column) in needed.iter().filter(|(is_needed, ..)| *is_needed) {
+                if !bars.may_have(column) {
+                    return Err(
+                        ConfigProblem::new(*field, format!("the bars have no column `{column}`"))
+                            .hint("leave the setting out for data without it"),
+                    );
+                }
+            }
+        }
+        if config.prices == Prices::AdjustedClose && plan.inputs.get("actions").is_some_and(|given| !given.is_empty()) {
+            return Err(ConfigProblem::new(
+                "prices",
+                "adjusted closes count corporate actions already, and `actions` is connected",
+            )
+            .hint("set prices: close, or leave `actions` unconnected"));
+        }
+        if config.rules == Rules::Finrl {
+            for port in ["rates", "actions"] {
+                if plan.inputs.get(port).is_some_and(|given| !given.is_empty()) {
+                    return Err(ConfigProblem::new("rules", format!("FinRL's rules have no `{port}`"))
+                        .hint("leave the input out, or use rules: market"));
+                }
+            }
+        }
+        let mut seen = BTreeSet::new();
+        for features in plan.inputs.get("features").into_iter().flatten() {
+            for column in features.columns.iter().flatten().filter(|name| !is_key(name)) {
+                if !seen.insert(column) {
+                    return Err(
+                        ConfigProblem::new("", format!("the feature `{column}` comes from two inputs"))
+                            .hint("leave it out of one of the feature stages"),
+                    );
+                }
+            }
+        }
+        Ok([("env".to_owned(), Provided::unknown(PortType::Env))].into())
+    }
+
+    fn run(&self, config: &StocksConfig, context: &Context) -> Result<Outputs, StageError> {
+        context.progress(0, None, "reading bars and features");
+        let sources = panels(config, context)?;
+        context.check_cancelled()?;
+        let built = build(&sources, config)?;
+        for note in built.notes {
+            context.log(note);
+        }
+        for message in built.warnings {
+            context.events.emit(StageEvent::Warning { message, hint: None });
+        }
+        let worlds: Vec<&str> = sources.iter().map(|source| source.name.as_str()).collect();
+        let mut meta = serde_json::json!({
+            "family": FAMILY,
+            "format": 1,
+            "rules": config.rules,
+            "worlds": worlds,
+        });
+        if config.rules == Rules::Finrl {
+            meta["note"] = "FinRL's rules, for comparison with published results only".into();
+        }
+        let mut builder = ArtifactBuilder::new(&context.store, PortType::Env.name(), meta);
+        for (path, bytes) in built.files {
+            builder.bytes(&path, &bytes)?;
+        }
+        Ok([("env".to_owned(), builder.finish()?)].into())
+    }
+}

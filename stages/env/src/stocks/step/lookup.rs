@@ -1,0 +1,266 @@
+//! The open tables of an environment, in which a step looks up its values.
+
+use crate::normalise;
+use crate::open_options::Split;
+use crate::rates::growth;
+use crate::spec::Normalisation;
+use crate::split::SnapshotRange;
+use crate::stocks::config::{FillAt, Rules};
+use crate::stocks::tables::{Event, Panel, SPEC, Spec, Widths, decode_events, mismatch, status};
+use bytes::Bytes;
+use stages_core::StageError;
+use std::ops::Range;
+
+/// The open tables: T dates of N symbols. The worlds' dates follow one another.
+pub(crate) struct Tables {
+    pub spec: Spec,
+    /// N.
+    pub n: usize,
+    /// The first date of each world.
+    starts: Vec<usize>,
+    /// Days since 1970-01-01.
+    pub dates: Vec<i32>,
+    /// Days to the next date; 0 at the end of a world.
+    pub days: Vec<f64>,
+    /// Interest on 1 of cash, and on 1 of debt, to the next date.
+    pub accrual: Vec<f64>,
+    pub debit_accrual: Vec<f64>,
+    /// `[T, N]`, as of [`Panel`].
+    marks: Vec<f64>,
+    opens: Vec<f64>,
+    status: Vec<u8>,
+    /// `[T]`: true where positions in some symbol are settled.
+    settles: Vec<bool>,
+    /// `[T, N]`.
+    volumes: Vec<f64>,
+    volatilities: Vec<f64>,
+    /// `[T]`.
+    pub risk: Vec<f64>,
+    /// The mean return of the symbols that trade on a date and on the one before.
+    pub market_return: Vec<f64>,
+    /// The start of each date's events, and the end of the last's.
+    event_starts: Vec<u32>,
+    /// By date; `t` is numbered over all worlds.
+    events: Vec<Event>,
+    /// `[T, W]`: the part of an observation that depends on the date alone.
+    rows: Vec<f32>,
+}
+
+impl Tables {
+    /// Opens the files that `file` gives by name, showing observations as `normalise_as` where it is given.
+    pub(crate) fn open(
+        file: impl Fn(&str) -> Result<Bytes, StageError>,
+        normalise_as: Option<&Normalisation>,
+    ) -> Result<Self, StageError> {
+        let mut spec = Spec::decode(&file(SPEC)?)?;
+        if let (Some(other), Some(own)) = (normalise_as, &mut spec.env.normalisation) {
+            *own = other.clone();
+        }
+        let n = spec.symbols();
+        let config = &spec.config;
+        let widths = Widths {
+            symbols: n,
+            features: spec.features.len(),
+            symbol_features: spec.symbol_features.len(),
+            has_open: config.fills.at == FillAt::NextOpen,
+            has_liquidity: config.fills.by_volume(),
+            has_risk: config.finrl.turbulence_threshold.is_some(),
+        };
+        let (mut all, mut starts) = (Panel::default(), Vec::new());
+        let (mut events, mut days): (Vec<Event>, Vec<f64>) = (Vec::new(), Vec::new());
+        for world in &spec.worlds {
+            let [panel_file, events_file] = world.files();
+            let panel = Panel::decode(&panel_file, file(&panel_file)?, &widths)?;
+            let start = all.dates.len();
+            let t = panel.dates.len();
+            let of_world = decode_events(&events_file, file(&events_file)?)?;
+            let fits = world.symbols.len() == n
+                && t > 0
+                && of_world.is_sorted_by_key(|event| event.t)
+                && of_world
+                    .iter()
+                    .all(|event| (event.t as usize) < t && (event.symbol as usize) < n)
+                && world
+                    .splits
+                    .ranges()
+                    .all(|range| range.first < range.last && range.last < t);
+            if !fits {
+                return Err(mismatch());
+            }
+            events.extend(of_world.into_iter().map(|event| Event {
+                t: event.t + start as u32,
+                ..event
+            }));
+            starts.push(start);
+            days.extend(panel.dates.windows(2).map(|pair| f64::from(pair[1] - pair[0])));
+            days.push(0.0);
+            all.dates.extend(panel.dates);
+            all.rate.extend(panel.rate);
+            all.mark.extend(panel.mark);
+            all.open.extend(panel.open);
+            all.status.extend(panel.status);
+            all.liquidity.extend(panel.liquidity);
+            all.risk.extend(panel.risk);
+            all.features.extend(panel.features);
+            all.symbol_features.extend(panel.symbol_features);
+        }
+        if all.dates.is_empty() {
+            return Err(mismatch());
+        }
+        let debit: Vec<f64> = all.rate.iter().map(|rate| rate + config.margin.debit_spread).collect();
+        let rows = rows(&spec, &all);
+        let mut event_starts = Vec::with_capacity(all.dates.len() + 1);
+        for t in 0..=all.dates.len() {
+            event_starts.push(events.partition_point(|event| (event.t as usize) < t) as u32);
+        }
+        let mut this = Self {
+            n,
+            starts,
+            accrual: growth(&days, &all.rate),
+            debit_accrual: growth(&days, &debit),
+            days,
+            dates: all.dates,
+            marks: all.mark,
+            opens: all.open,
+            settles: all
+                .status
+                .chunks_exact(n.max(1))
+                .map(|flags| flags.iter().any(|flags| flags & status::SETTLES != 0))
+                .collect(),
+            status: all.status,
+            volumes: all.liquidity.iter().copied().step_by(2).collect(),
+            volatilities: all.liquidity.iter().copied().skip(1).step_by(2).collect(),
+            risk: all.risk,
+            market_return: Vec::new(),
+            event_starts,
+            events,
+            rows,
+            spec,
+        };
+        this.market_return = (0..this.dates.len()).map(|t| this.mean_return(t)).collect();
+        Ok(this)
+    }
+
+    /// The mean return of the symbols that trade at `t` and at the date before.
+    fn mean_return(&self, t: usize) -> f64 {
+        if t == 0 || self.starts.contains(&t) {
+            return 0.0;
+        }
+        let returns: Vec<f64> = (0..self.n).filter_map(|i| self.total_return(t, i)).collect();
+        match returns.len() {
+            0 => 0.0,
+            count => returns.iter().sum::<f64>() / count as f64,
+        }
+    }
+
+    /// The return of a symbol, dividends included, from the date before `t`, where it trades on both.
+    pub(crate) fn total_return(&self, t: usize, symbol: usize) -> Option<f64> {
+        if t == 0 || self.starts.contains(&t) {
+            return None;
+        }
+        let trades = |t: usize| self.status(t)[symbol] & status::TRADES != 0;
+        if !(trades(t) && trades(t - 1)) {
+            return None;
+        }
+        let event = self.events(t).iter().find(|event| event.symbol as usize == symbol);
+        let (ratio, cash) = event.map_or((1.0, 0.0), |event| (event.ratio, event.cash));
+        let (before, now) = (self.marks(t - 1)[symbol], self.marks(t)[symbol]);
+        Some((now * ratio + cash) / before - 1.0)
+    }
+
+    /// The dates of world `i`.
+    pub(crate) fn dates_of(&self, i: usize) -> Range<usize> {
+        let end = self.starts.get(i + 1).copied().unwrap_or(self.dates.len());
+        self.starts[i]..end
+    }
+
+    /// The world that date `t` is of.
+    pub(crate) fn world_of(&self, t: usize) -> usize {
+        self.starts.partition_point(|&start| start <= t).saturating_sub(1)
+    }
+
+    /// The ranges of a split over all worlds, numbered over all dates.
+    pub(crate) fn ranges(&self, split: Split) -> Vec<SnapshotRange> {
+        let of_world = |(world, &start): (&crate::stocks::tables::World, &usize)| {
+            world.splits.of(split).into_iter().map(move |range| SnapshotRange {
+                first: start + range.first,
+                last: start + range.last,
+            })
+        };
+        self.spec.worlds.iter().zip(&self.starts).flat_map(of_world).collect()
+    }
+
+    #[inline]
+    fn of<'a, T>(&self, values: &'a [T], t: usize) -> &'a [T] {
+        &values[t * self.n..(t + 1) * self.n]
+    }
+
+    /// The mark of each symbol.
+    #[inline]
+    pub(crate) fn marks(&self, t: usize) -> &[f64] {
+        self.of(&self.marks, t)
+    }
+
+    /// The open of each symbol, where fills need it.
+    #[inline]
+    pub(crate) fn opens(&self, t: usize) -> &[f64] {
+        self.of(&self.opens, t)
+    }
+
+    /// The status of each symbol.
+    #[inline]
+    pub(crate) fn status(&self, t: usize) -> &[u8] {
+        self.of(&self.status, t)
+    }
+
+    /// True where positions in some symbol are settled.
+    #[inline]
+    pub(crate) fn settles(&self, t: usize) -> bool {
+        self.settles[t]
+    }
+
+    /// The mean volume and the volatility of each symbol, where fills need them.
+    #[inline]
+    pub(crate) fn liquidity(&self, t: usize) -> (&[f64], &[f64]) {
+        (self.of(&self.volumes, t), self.of(&self.volatilities, t))
+    }
+
+    /// The corporate actions that change holdings from the date before to `t`.
+    #[inline]
+    pub(crate) fn events(&self, t: usize) -> &[Event] {
+        &self.events[self.event_starts[t] as usize..self.event_starts[t + 1] as usize]
+    }
+
+    /// The part of an observation that depends on the date alone.
+    #[inline]
+    pub(crate) fn row(&self, t: usize) -> &[f32] {
+        let width = self.rows.len() / self.dates.len();
+        &self.rows[t * width..(t + 1) * width]
+    }
+}
+
+/// The rows of observations: under the rules of a market normalised features and what trades, under FinRL's closes and raw indicators, indicator by indicator.
+fn rows(spec: &Spec, all: &Panel) -> Vec<f32> {
+    let (n, f, g) = (spec.symbols(), spec.features.len(), spec.symbol_features.len());
+    let mut out = Vec::new();
+    for t in 0..all.dates.len() {
+        let of_symbols = &all.symbol_features[t * n * g..(t + 1) * n * g];
+        match (spec.config.rules, &spec.env.normalisation) {
+            (Rules::Market, Some(by)) => {
+                let raw = [&all.features[t * f..(t + 1) * f], of_symbols].concat();
+                if !raw.is_empty() {
+                    out.extend(normalise::rows(&raw, raw.len(), by));
+                }
+                let trades = |flags: &u8| f32::from(u8::from(flags & status::TRADES != 0)).min(by.clip);
+                out.extend(all.status[t * n..(t + 1) * n].iter().map(trades));
+            }
+            _ => {
+                out.extend(all.mark[t * n..(t + 1) * n].iter().map(|&mark| mark as f32));
+                for j in 0..g {
+                    out.extend((0..n).map(|i| of_symbols[i * g + j]));
+                }
+            }
+        }
+    }
+    out
+}

@@ -1,0 +1,165 @@
+//! The step of one environment: only look-ups and sums.
+
+use super::finrl;
+use super::kernels::{Exposure, exposure};
+use super::ledger::Ledger;
+use super::market::Market;
+use super::orders::{Intent, restrict, weights_to_shares};
+use super::reward::reward;
+use super::state::{Account, EnvState};
+use super::trade::{execute, liquidate};
+use crate::reward::Reward;
+use crate::stocks::config::Rules;
+use crate::stocks::quantities;
+use crate::stocks::tables::status;
+use stages_core::ConfigProblem;
+
+/// Steps environments of one market.
+pub(super) struct Stepper {
+    pub market: Market,
+    reward: Reward,
+}
+
+/// The outcome of a step.
+pub(super) struct Outcome {
+    pub reward: f32,
+    pub terminated: bool,
+    pub truncated: bool,
+}
+
+impl Stepper {
+    pub(super) fn new(market: Market) -> Result<Self, ConfigProblem> {
+        Ok(Self {
+            reward: Reward::new(&market.config.reward, market.config.capital, &quantities::NAMES)?,
+            market,
+        })
+    }
+
+    /// Starts the episode that `env.account.episode` numbers, in environment `i`.
+    pub(super) fn begin(&self, i: usize, env: &mut EnvState) {
+        let (first, last) = self.market.episode(i, env.account.episode);
+        let capital = self.market.config.capital;
+        *env.account = Account {
+            cash: capital,
+            nav: capital,
+            peak: capital,
+            episode: env.account.episode,
+            t: first as u32,
+            first: first as u32,
+            last: last as u32,
+            ..Account::default()
+        };
+        env.shares.fill(0.0);
+        *env.moments = self.reward.moments();
+    }
+
+    /// One step by the orders of the environment: trades, goes to the next date, settles, marks, enforces margin, rewards.
+    pub(super) fn step(&self, env: &mut EnvState, intent: Intent) -> Outcome {
+        let market = &self.market;
+        if market.config.rules == Rules::Finrl {
+            return finrl::step(market, env, intent);
+        }
+        let before = *env.account;
+        let decided = before.t as usize;
+        match intent {
+            Intent::Hold => env.orders.fill(0.0),
+            Intent::Weights => weights_to_shares(market, env),
+            Intent::Shares => {}
+        }
+        let later = market.fills_later();
+        if intent != Intent::Hold {
+            if intent == Intent::Shares || market.config.fills.participation.is_some() {
+                restrict(market, env);
+            }
+            if !later {
+                execute(market, env, decided, false);
+            }
+        }
+        self.carry(env, decided);
+        env.account.t += 1;
+        self.settle(env, later);
+        if later && intent != Intent::Hold {
+            execute(market, env, decided, true);
+        }
+        market.mark(env.account, env.shares);
+        let margin = &market.config.margin;
+        if market.config.has_margin() && env.account.nav < margin.maintenance * env.account.gross {
+            let peak = before.peak;
+            liquidate(market, env);
+            env.account.peak = peak;
+            market.mark(env.account, env.shares);
+        }
+        let reward = reward(&self.reward, market, &before, env.account, env.shares, env.moments);
+        let account = &*env.account;
+        let terminated = account.nav <= market.config.ruin * market.config.capital;
+        Outcome {
+            reward: reward as f32,
+            terminated,
+            truncated: !terminated && account.t >= account.last,
+        }
+    }
+
+    /// Interest on cash and debt, and the fee for borrowed shares, from date `t` to the next.
+    fn carry(&self, env: &mut EnvState, t: usize) {
+        let tables = &self.market.tables;
+        let account = &mut *env.account;
+        let short = match self.market.config.has_margin() {
+            false => 0.0,
+            true => {
+                let mut held = Exposure::default();
+                exposure(self.market.instructions, env.shares, tables.marks(t), &mut held);
+                0.5 * (held.gross - held.net)
+            }
+        };
+        if account.cash >= 0.0 {
+            let interest = account.cash * tables.accrual[t];
+            account.cash += interest;
+            account.interest += interest;
+        } else {
+            let interest = -account.cash * tables.debit_accrual[t];
+            account.cash -= interest;
+            account.debit_interest += interest;
+        }
+        if short > 0.0 {
+            let fee = short * self.market.config.margin.borrow * tables.days[t] / 365.0;
+            account.cash -= fee;
+            account.borrow_cost += fee;
+        }
+    }
+
+    /// Corporate actions of the account's date, on holdings and, where they are `pending`, on orders; and settlements of what counts as delisted.
+    fn settle(&self, env: &mut EnvState, pending: bool) {
+        let tables = &self.market.tables;
+        let t = env.account.t as usize;
+        let account = &mut *env.account;
+        for event in tables.events(t) {
+            let i = event.symbol as usize;
+            let paid = env.shares[i] * event.cash;
+            account.cash += paid;
+            account.dividends += paid;
+            env.shares[i] *= event.ratio;
+            if pending && event.ratio != 1.0 {
+                env.orders[i] *= event.ratio;
+            }
+        }
+        if !tables.settles(t) {
+            return;
+        }
+        for (i, flags) in tables.status(t).iter().enumerate() {
+            let held = env.shares[i];
+            if flags & status::SETTLES != 0 && held != 0.0 {
+                let value = held * tables.marks(t)[i];
+                let loss = value.abs() * self.market.config.delisting.haircut;
+                account.cash += value - loss;
+                account.delisting_loss += loss;
+                account.settlements += 1;
+                env.shares[i] = 0.0;
+            }
+        }
+    }
+
+    /// The statement of an account.
+    pub(super) fn ledger(&self, account: &Account, shares: &[f64]) -> Ledger {
+        Ledger::new(&self.market, account, shares)
+    }
+}

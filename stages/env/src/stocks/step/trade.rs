@@ -1,0 +1,101 @@
+//! Trades: their costs, and what cash and margin allow.
+
+use super::kernels::{
+    Costing, Exposure, ROUNDING, Trades, exposure, increase_plain, increase_with_impact, reduce_plain,
+    reduce_with_impact,
+};
+use super::market::Market;
+use super::state::{Account, EnvState};
+use crate::stocks::tables::status;
+
+/// Books the trades of a pass.
+fn book(account: &mut Account, costing: &Costing<'_>, trades: &Trades) {
+    let (commission, spread) = (costing.per_share * trades.shares, costing.fraction * trades.traded);
+    account.cash -= trades.value + (commission + spread + trades.impact);
+    account.traded += trades.traded;
+    account.commission += commission;
+    account.spread_cost += spread;
+    account.impact_cost += trades.impact;
+    account.trades += trades.count as u32;
+}
+
+/// Makes the trades of the orders: first what reduces positions, then, by one factor for all, as much of the rest as cash (or margin) allows. `decided` is the date
+/// whose volumes count; `later` makes the trades at the opens of the account's date, else at its marks.
+pub(super) fn execute(market: &Market, env: &mut EnvState, decided: usize, later: bool) {
+    let EnvState {
+        account,
+        shares,
+        orders,
+        ..
+    } = env;
+    let t = account.t as usize;
+    let config = &market.config;
+    let prices = match later {
+        true => market.tables.opens(t),
+        false => market.tables.marks(t),
+    };
+    if later {
+        let mut refused = 0;
+        for (order, flags) in orders.iter_mut().zip(market.tables.status(t)) {
+            if flags & status::OPENS == 0 && *order != 0.0 {
+                *order = 0.0;
+                refused += 1;
+            }
+        }
+        account.refused += refused;
+    }
+    let with_impact = config.fills.impact > 0.0;
+    let (volumes, volatilities): (&[f64], &[f64]) = match with_impact {
+        true => market.tables.liquidity(decided),
+        false => (&[], &[]),
+    };
+    let costing = Costing {
+        per_share: config.fills.per_share,
+        fraction: config.fills.basis_points * 1e-4,
+        impact: config.fills.impact,
+        prices,
+        volumes,
+        volatilities,
+    };
+    let mut trades = Trades::default();
+    match with_impact {
+        true => reduce_with_impact(market.instructions, orders, shares, &costing, &mut trades),
+        false => reduce_plain(market.instructions, orders, shares, &costing, &mut trades),
+    }
+    book(account, &costing, &trades);
+    let rest = trades.rest_value;
+    if rest == 0.0 {
+        return;
+    }
+    let costs = costing.per_share * trades.rest_shares + costing.fraction * rest + trades.rest_impact;
+    let factor = match config.has_margin() {
+        false => account.cash / (rest + costs),
+        true => {
+            let mut held = Exposure::default();
+            exposure(market.instructions, shares, prices, &mut held);
+            let initial = config.margin.initial;
+            (account.cash + held.net - initial * held.gross) / (costs + initial * rest)
+        }
+    };
+    let factor = factor.max(0.0);
+    if factor < 1.0 - ROUNDING {
+        account.reduced += orders.iter().map(|order| u32::from(*order != 0.0)).sum::<u32>();
+    }
+    let lot = f64::from(config.fills.lot);
+    match with_impact {
+        true => increase_with_impact(market.instructions, orders, shares, &costing, factor, lot, &mut trades),
+        false => increase_plain(market.instructions, orders, shares, &costing, factor, lot, &mut trades),
+    }
+    book(account, &costing, &trades);
+}
+
+/// Closes every position that trades, at the marks of the account's date.
+pub(super) fn liquidate(market: &Market, env: &mut EnvState) {
+    for (order, held) in env.orders.iter_mut().zip(&*env.shares) {
+        *order = -held;
+    }
+    super::orders::restrict(market, env);
+    let t = env.account.t as usize;
+    execute(market, env, t, false);
+    env.account.liquidations += 1;
+}

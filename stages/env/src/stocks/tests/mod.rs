@@ -1,0 +1,89 @@
+//! Tests of the environment as a whole, on synthetic panels.
+
+mod accounting;
+mod finrl;
+mod golden;
+mod lookahead;
+mod observations;
+mod refusals;
+mod restarts;
+mod rules;
+mod slow;
+mod worlds;
+
+use super::{FillAt, PanelSource, StockActionKind, StocksConfig, StocksEnv, build};
+use crate::actions::{ActionBuffer, ActionSpace};
+use crate::batch::{BatchEnv, Step};
+use crate::episode::EpisodeLength;
+use crate::open_options::{OpenOptions, Split};
+use bytes::Bytes;
+use stages_numerics::random::Random;
+
+/// The files of an environment.
+fn files(sources: &[PanelSource], config: &StocksConfig) -> Vec<(String, Vec<u8>)> {
+    build(sources, config).unwrap().files
+}
+
+fn open(files: &[(String, Vec<u8>)], options: &OpenOptions) -> StocksEnv {
+    let file = |wanted: &str| {
+        let (_, bytes) = files.iter().find(|(name, _)| name == wanted).unwrap();
+        Ok(Bytes::from(bytes.clone()))
+    };
+    StocksEnv::from_files(file, options).unwrap()
+}
+
+fn env(source: &PanelSource, config: &StocksConfig, split: Split, num_envs: usize) -> StocksEnv {
+    let options = OpenOptions {
+        split,
+        ..OpenOptions::train(num_envs, 5)
+    };
+    open(&files(std::slice::from_ref(source), config), &options)
+}
+
+/// Random actions of a space; of choices one time in ten one that does not exist.
+fn random_actions(random: &mut Random, space: &ActionSpace, num_envs: usize) -> ActionBuffer {
+    let mut actions = ActionBuffer::new(space, num_envs);
+    match &mut actions {
+        ActionBuffer::Continuous(values) => values.iter_mut().for_each(|value| *value = random.normal() as f32),
+        ActionBuffer::Discrete(values) | ActionBuffer::MultiDiscrete(values) => {
+            values.iter_mut().for_each(|value| *value = random.below(4) as u32);
+        }
+    }
+    actions
+}
+
+fn bits(values: &[f32]) -> Vec<u32> {
+    values.iter().map(|value| value.to_bits()).collect()
+}
+
+/// Configurations that between them have every rule, over the whole of the dates and in short episodes.
+fn models() -> Vec<StocksConfig> {
+    let base = StocksConfig {
+        episode_length: EpisodeLength { least: 5, most: 40 },
+        purge: 0,
+        ..StocksConfig::default()
+    };
+    let mut margin = base.clone();
+    margin.actions.short = true;
+    margin.actions.gross = 1.8;
+    margin.actions.net = 0.5;
+    margin.actions.no_trade = 0.01;
+    margin.fills.lot = 0;
+    margin.margin.maintenance = 0.5;
+    let mut volume = base.clone();
+    volume.fills.at = FillAt::NextOpen;
+    volume.fills.impact = 0.8;
+    volume.fills.participation = Some(0.05);
+    volume.fills.per_share = 0.005;
+    volume.capital = 1e8;
+    volume.delisting.after = 2;
+    let mut shares = margin.clone();
+    shares.actions.kind = StockActionKind::Shares;
+    shares.actions.shares = 2000;
+    shares.fills.at = FillAt::NextOpen;
+    let mut choices = base.clone();
+    choices.actions.kind = StockActionKind::Choices;
+    choices.actions.shares = 500;
+    choices.reward.expression = "excess - 0.1 * turnover + 0 * market_return - concentration / 100".to_owned();
+    vec![base, margin, volume, shares, choices]
+}

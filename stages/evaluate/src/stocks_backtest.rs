@@ -1,0 +1,241 @@
+//! Evaluation on `env/stocks`.
+
+use crate::ablation::Span;
+use crate::config::{BacktestConfig, BaselineName};
+use crate::market_backtest::{Backtest, Role, Strategy};
+use crate::market_env::{Layout, MarketEnv, Statement};
+use crate::measures::{self, Known};
+use crate::output;
+use crate::portfolio_rules::PortfolioRule;
+use crate::runs::{Run, run_all};
+use crate::stocks_trajectory::trajectory;
+use cache::Artifact;
+use datasets::Date;
+use stages_core::{Context, Outputs, StageError};
+use stages_env::BatchEnv as _;
+use stages_env::stocks::{Ledger, Rules, StocksEnv, Target};
+use stages_policy::Policy;
+
+pub(crate) fn backtest(
+    config: &BacktestConfig,
+    context: &Context,
+    artifact: &Artifact,
+    policy: &Policy,
+) -> Result<Outputs, StageError> {
+    let all = Backtest {
+        config,
+        context,
+        artifact,
+        policy,
+        open: |artifact: &Artifact, options: &_| stages_env::stocks::open(&context.store, artifact, options),
+    };
+    let (one, spans, periods) = all.start()?;
+    let mut strategies = all.policy(&one, &spans)?;
+    for &baseline in &config.baselines {
+        let paths = match baseline {
+            BaselineName::Random => config.random_paths,
+            _ => 1,
+        };
+        let mut env = all.envs_for(paths, spans.len())?;
+        let rule = match baseline {
+            BaselineName::MinimumVariance => Some(PortfolioRule::MinimumVariance),
+            BaselineName::Momentum => Some(PortfolioRule::Momentum),
+            _ => None,
+        };
+        let runs = match (baseline.of_stocks(), rule) {
+            (Some(baseline), _) => run_all(context, (&mut env, &spans), |env, step, _, _| {
+                env.step_baseline(baseline, step.buffers());
+                Ok(())
+            })?,
+            (None, Some(rule)) => run_rule(context, rule, (&mut env, &spans))?,
+            (None, None) => continue,
+        };
+        context.progress(strategies.len() as u64, None, format!("baseline {}", baseline.name()));
+        strategies.push(Strategy::baseline(baseline.name(), runs));
+    }
+    let known = Known {
+        periods,
+        regimes: Vec::new(),
+    };
+    let metrics = measures::measure(config, &strategies, &known);
+    strategies.retain(|strategy| strategy.role != Role::Ablation);
+    let rules = match one.rules() {
+        Rules::Market => "market",
+        Rules::Finrl => "finrl",
+    };
+    let about = serde_json::json!({ "of": "stocks", "rules": rules, "symbols": one.spec().action_space.names(), "capital": one.capital() });
+    output::store(context, metrics, &trajectory(&strategies, &one)?, about)
+}
+
+/// Runs a rule that rebalances, and holds in between.
+fn run_rule(
+    context: &Context,
+    rule: PortfolioRule,
+    (env, spans): (&mut StocksEnv, &[Span]),
+) -> Result<Vec<Run<StocksEnv>>, StageError> {
+    run_all(context, (env, spans), |env, step, runs, _| {
+        let weights: Vec<Option<Vec<f64>>> = (runs.iter().enumerate())
+            .map(|(i, run)| rule.weights(env, i, run.last().step))
+            .collect();
+        let targets: Vec<Target<'_>> = weights
+            .iter()
+            .map(|weights| weights.as_deref().map_or(Target::Hold, Target::Weights))
+            .collect();
+        env.step_targets(&targets, step.buffers())
+    })
+}
+
+impl Statement for Ledger {
+    fn step(&self) -> usize {
+        self.step
+    }
+
+    fn nav(&self) -> f64 {
+        self.nav
+    }
+
+    fn spread_cost(&self) -> f64 {
+        self.spread_cost
+    }
+
+    fn costs(&self) -> f64 {
+        Self::costs(self)
+    }
+
+    fn traded_value(&self) -> f64 {
+        self.traded_value
+    }
+
+    fn liquidations(&self) -> f64 {
+        f64::from(self.liquidations)
+    }
+}
+
+/// The weights of the positions after a step `[N]`.
+pub(crate) struct Weights(pub Vec<f64>);
+
+impl MarketEnv for StocksEnv {
+    type Statement = Ledger;
+    type Note = Weights;
+
+    /// Prices are gains and losses of what is held; the others are lines of the account.
+    const PROFITS: &'static [&'static str] = &[
+        "prices",
+        "dividends",
+        "interest",
+        "debit_interest",
+        "borrow_cost",
+        "commission",
+        "spread_cost",
+        "impact_cost",
+        "delisting_loss",
+    ];
+    const SHUFFLED: &'static str = "shuffled_stocks";
+
+    fn statement(&self, i: usize) -> Ledger {
+        self.ledger(i)
+    }
+
+    fn final_statement(&self, i: usize) -> Option<Ledger> {
+        self.final_ledger(i)
+    }
+
+    fn note(&self, i: usize, _: &Ledger, ended: bool) -> Weights {
+        if ended {
+            return Weights(self.final_weights(i).to_vec());
+        }
+        let mut weights = vec![0.0; self.num_symbols()];
+        self.weights(i, &mut weights);
+        Weights(weights)
+    }
+
+    fn profit(before: &Ledger, after: &Ledger, _: &Weights) -> Vec<f64> {
+        let change = |of: fn(&Ledger) -> f64| of(after) - of(before);
+        let lines = [
+            change(|l| l.dividends),
+            change(|l| l.interest),
+            -change(|l| l.debit_interest),
+            -change(|l| l.borrow_cost),
+            -change(|l| l.commission),
+            -change(|l| l.spread_cost),
+            -change(|l| l.impact_cost),
+            -change(|l| l.delisting_loss),
+        ];
+        let prices = change(|l| l.nav) - lines.iter().sum::<f64>();
+        std::iter::once(prices).chain(lines).collect()
+    }
+
+    /// By value: what is held, and half of what is traded.
+    fn held(before: &Ledger, after: &Ledger, _: &Weights) -> (f64, f64) {
+        (after.gross, 0.5 * (after.traded_value - before.traded_value))
+    }
+
+    fn measures(runs: &[Run<Self>]) -> Vec<(String, f64)> {
+        let mean = |of: &dyn Fn(&Ledger) -> f64| {
+            let all = runs.iter().flat_map(|run| &run.statements[1..]);
+            let (sum, count) = all.fold((0.0, 0.0), |(sum, count), ledger| (sum + of(ledger), count + 1.0));
+            sum / count
+        };
+        let total = |of: fn(&Ledger) -> u32| runs.iter().map(|run| f64::from(of(run.last()))).sum::<f64>();
+        let share = |value: f64, nav: f64| if nav > 0.0 { value / nav } else { 0.0 };
+        [
+            ("gross_exposure", mean(&|l| share(l.gross, l.nav))),
+            ("net_exposure", mean(&|l| share(l.net, l.nav))),
+            ("concentration", mean(&|l| l.concentration)),
+            ("positions", mean(&|l| l.positions as f64)),
+            ("trades", total(|l| l.trades)),
+            ("refused_orders", total(|l| l.refused)),
+            ("reduced_orders", total(|l| l.reduced)),
+            ("delistings", total(|l| l.settlements)),
+        ]
+        .map(|(name, value)| (name.to_owned(), value))
+        .into()
+    }
+
+    fn evaluation_episodes(&self) -> usize {
+        Self::evaluation_episodes(self)
+    }
+
+    fn snapshot(&self, i: usize) -> usize {
+        Self::snapshot(self, i)
+    }
+
+    fn world(&self, i: usize) -> &str {
+        Self::world(self, i)
+    }
+
+    fn test_steps(&self, i: usize) -> usize {
+        Self::test_steps(self, i)
+    }
+
+    fn test_dates(&self, i: usize) -> Vec<Date> {
+        Self::test_dates(self, i)
+    }
+
+    fn risk_free_return(&self, snapshot: usize) -> f64 {
+        Self::risk_free_return(self, snapshot)
+    }
+
+    fn underlying_return(&self, snapshot: usize) -> f64 {
+        self.market_return(snapshot)
+    }
+
+    fn market_row(&self, snapshot: usize) -> &[f32] {
+        Self::market_row(self, snapshot)
+    }
+
+    /// Under FinRL's rules there is none: its observation is raw, prices and account in one.
+    fn layout(&self) -> Layout {
+        if self.rules() == Rules::Finrl {
+            return Layout::default();
+        }
+        let shown = Self::market_row(self, self.snapshot(0)).len();
+        let by_date = |name: &&String| name.starts_with("market.");
+        let first = self.spec().observation[..shown].iter().filter(by_date).count();
+        Layout {
+            market: 0..shown,
+            instruments: first..shown,
+            width: (shown - first) / self.num_symbols(),
+        }
+    }
+}

@@ -1,0 +1,147 @@
+//! The settings of `train/pbt`; names are those of `EvoRL` where it has them.
+
+use super::search_space::{Range, SearchSpace};
+use super::trainer_kind::{Member, TrainerKind};
+use crate::settings::DeviceChoice;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
+use stages_core::ConfigProblem;
+use std::collections::BTreeMap;
+
+/// Settings that belong to the population, and not to one member.
+const OWN: [(&str, &str); 6] = [
+    (
+        "seed",
+        "each member has a seed of its own, drawn by the population's `seed`",
+    ),
+    ("device", "set `device` of the population"),
+    ("checkpoint_interval", "set `checkpoint_interval` of the population"),
+    ("log_interval", "the population reports once a round"),
+    ("resume", "members begin anew"),
+    ("save_train_state", "the population keeps the states of its members"),
+];
+
+/// Configuration of `train/pbt`.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+pub struct PbtConfig {
+    /// The stage kind by which each member is trained: `train/ppo`, say; required.
+    pub trainer: TrainerKind,
+    /// The settings of each member, as that stage kind takes them; `total_timesteps` are those of one member.
+    pub with: Map<String, Value>,
+    /// Members.
+    pub pop_size: usize,
+    /// Environment steps of each member between two selections, rounded up to whole rollouts; by default a tenth of `total_timesteps`.
+    pub interval: Option<u64>,
+    /// The numbers that are explored, by their names in `with`: `{ learning_rate: { low: 1e-5, high: 1e-2 } }`; required.
+    pub search_space: BTreeMap<String, Range>,
+    /// The share of members, the best, whose state others take over.
+    pub top_ratio: f64,
+    /// The share of members, the worst, that take over the state of one of the best.
+    pub bottom_ratio: f64,
+    /// The factor by which a setting is multiplied or divided when a state is taken over.
+    pub perturb_factor: f64,
+    /// The probability that it is drawn anew from its range instead.
+    pub resample_probability: f64,
+    /// The seed of first settings, selection, perturbations, and of the members' own seeds.
+    pub seed: u64,
+    /// The device of all members, as the trainer takes it. Not part of the key.
+    pub device: DeviceChoice,
+    /// Seconds between checkpoints of a member within a round. Does not change the result.
+    pub checkpoint_interval: f64,
+}
+
+impl Default for PbtConfig {
+    fn default() -> Self {
+        Self {
+            trainer: TrainerKind::default(),
+            with: Map::new(),
+            pop_size: 8,
+            interval: None,
+            search_space: SearchSpace::new(),
+            top_ratio: 0.25,
+            bottom_ratio: 0.25,
+            perturb_factor: 1.2,
+            resample_probability: 0.25,
+            seed: 0,
+            device: DeviceChoice::Auto,
+            checkpoint_interval: 20.0,
+        }
+    }
+}
+
+impl PbtConfig {
+    /// Environment steps of each member between two selections.
+    pub(crate) fn interval(&self, total_timesteps: u64) -> u64 {
+        self.interval.unwrap_or_else(|| total_timesteps.div_ceil(10))
+    }
+
+    /// The checked settings of a member with the given values of what is explored.
+    ///
+    /// # Errors
+    /// The mistakes of its settings, by their names in `with`.
+    pub(crate) fn member(&self, explored: &BTreeMap<String, f64>, seed: u64) -> Result<Box<dyn Member>, ConfigProblem> {
+        let mut with = self.with.clone();
+        for (name, value) in explored {
+            with.insert(name.clone(), Value::from(*value));
+        }
+        with.insert("seed".to_owned(), Value::from(seed));
+        with.insert("device".to_owned(), serde_json::json!(self.device));
+        with.insert("checkpoint_interval".to_owned(), Value::from(self.checkpoint_interval));
+        self.trainer.member(Value::Object(with))
+    }
+
+    /// Checks the settings.
+    ///
+    /// # Errors
+    /// The first mistake found.
+    pub(crate) fn check(&self) -> Result<(), ConfigProblem> {
+        for (name, hint) in OWN {
+            if self.with.contains_key(name) {
+                return Err(ConfigProblem::new("with", format!("`{name}` is no setting of one member")).hint(hint));
+            }
+        }
+        if self.search_space.is_empty() {
+            return Err(ConfigProblem::new("search_space", "`search_space` is required")
+                .hint("write `{ learning_rate: { low: 1e-5, high: 1e-2 } }`, say"));
+        }
+        for (name, range) in &self.search_space {
+            range.check(&format!("search_space.{name}"))?;
+            // The ends of every range are settings that the trainer takes.
+            for value in [range.low, range.high] {
+                let explored = BTreeMap::from([(name.clone(), value)]);
+                self.member(&explored, 0).map_err(|problem| {
+                    ConfigProblem::new(
+                        format!("search_space.{name}"),
+                        format!(
+                            "{value} is not a value that `{}` takes: {}",
+                            self.trainer.name(),
+                            problem.message
+                        ),
+                    )
+                    .hint("explore numbers by their names in `with`, within the ranges that the trainer takes")
+                })?;
+            }
+        }
+        let shares = [("top_ratio", self.top_ratio), ("bottom_ratio", self.bottom_ratio)];
+        for (field, share) in shares {
+            if !(share > 0.0 && share <= 0.5) {
+                return Err(ConfigProblem::new(field, "must be above 0 and at most 0.5"));
+            }
+        }
+        if self.pop_size < 2 {
+            return Err(ConfigProblem::new("pop_size", "must be at least 2"));
+        }
+        if !(self.perturb_factor > 1.0 && self.perturb_factor.is_finite()) {
+            return Err(ConfigProblem::new("perturb_factor", "must be greater than 1"));
+        }
+        if !(0.0..=1.0).contains(&self.resample_probability) {
+            return Err(ConfigProblem::new("resample_probability", "must lie within 0 and 1"));
+        }
+        if self.interval == Some(0) {
+            return Err(ConfigProblem::new("interval", "must be at least 1 step"));
+        }
+        Ok(())
+    }
+}

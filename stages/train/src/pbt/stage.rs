@@ -1,0 +1,121 @@
+//! The stage kind `train/pbt`.
+
+use super::population::{Population, Trained};
+use super::settings::PbtConfig;
+use crate::settings::Common;
+use crate::stage::{ENV, INIT, MANY_DEVICES, OUTPUTS, provided};
+use crate::trainer::Selected;
+use crate::{metrics, warm_start};
+use cache::ArtifactBuilder;
+use serde_json::json;
+use stages_core::{ConfigProblem, Context, Outputs, PlanContext, PortType, Ports, Provided, StageError, StageKind};
+use stages_env::OpenOptions;
+use stages_policy::{Device, Policy, policy};
+use std::collections::BTreeMap;
+
+/// The stage kind `train/pbt`.
+pub struct Pbt;
+
+impl StageKind for Pbt {
+    type Config = PbtConfig;
+    const NAME: &'static str = "train/pbt";
+    const VERSION: u32 = 1;
+    const ABOUT: &'static str =
+        "population-based training: members that take over the states of better ones and explore settings";
+    const NOT_IN_KEY: &'static [&'static str] = &["checkpoint_interval", "device"];
+    const NONDETERMINISTIC: Option<&'static str> = MANY_DEVICES;
+    const PORTS: Ports = Ports {
+        inputs: &[ENV, INIT],
+        outputs: OUTPUTS,
+    };
+
+    fn check(&self, config: &PbtConfig, _: &PlanContext) -> Result<BTreeMap<String, Provided>, ConfigProblem> {
+        config.check()?;
+        Ok(provided(&Self::PORTS))
+    }
+
+    fn run(&self, config: &PbtConfig, context: &Context) -> Result<Outputs, StageError> {
+        config.check()?;
+        let env = context.input(ENV.name)?;
+        let init = warm_start::policy(&context.given(), warm_start::PORT)?;
+        let common = config.member(&BTreeMap::new(), 0)?.common().clone();
+        let class = common.numerics_class(Device::Cpu);
+        let given = context.given();
+        let first = given
+            .optional(warm_start::PORT)
+            .map(|input| input.digest.as_bytes().to_vec());
+        let population = Population {
+            config,
+            context,
+            env: (env.digest, &env.artifact),
+            init: init.as_ref(),
+            names: vec![
+                String::from(config.trainer).into_bytes(),
+                env.digest.as_bytes().to_vec(),
+                first.unwrap_or_default(),
+                class.into_bytes(),
+            ],
+        };
+        let trained = population.train()?;
+        store(config, &common, context, init.as_ref(), trained)
+    }
+}
+
+/// Stores the best member's policy and the population's metrics.
+fn store(
+    config: &PbtConfig,
+    common: &Common,
+    context: &Context,
+    init: Option<&Policy>,
+    trained: Trained,
+) -> Result<Outputs, StageError> {
+    let env = &context.input(ENV.name)?.artifact;
+    let options = OpenOptions {
+        normalise_as: init.and_then(|init| init.spec().normalisation.clone()),
+        ..OpenOptions::train(1, config.seed)
+    };
+    let env = stages_env::open(&context.store, env, &options)?;
+    let architecture = common.network.architecture(env.spec())?;
+    let Trained {
+        rounds,
+        best,
+        state,
+        metrics: population,
+    } = trained;
+    let selected = state.selection.best.as_ref().map(|best| Selected {
+        step: best.step,
+        of: state.step,
+        by: common.validation.selects_by(),
+        value: best.value,
+    });
+    let (normalisation, params) = match &state.selection.best {
+        Some(best) => (best.normalisation.clone(), best.params.clone()),
+        None => (state.statistics.normalisation.clone(), state.params.clone()),
+    };
+    let trainer = config.trainer.name();
+    let result = Policy::new(trainer, env.spec(), &architecture, normalisation, params)?;
+    let told = &rounds[rounds.len() - 1][best];
+    let mut policy_meta = json!({
+        "kind": trainer,
+        "architecture": result.architecture(),
+        "parameters": result.params().len(),
+        "env": result.spec().name,
+        "population": { "member": best, "members": config.pop_size, "settings": told.settings },
+    });
+    if let Some(selected) = &selected {
+        policy_meta["selected"] = json!(selected);
+    }
+    let mut builder = ArtifactBuilder::new(&context.store, PortType::Policy.name(), policy_meta);
+    builder.bytes(policy::ENTRY, &result.save()?)?;
+    let policy = builder.finish()?;
+    let mut summary = metrics::summary(&state, selected.as_ref());
+    summary["member"] = json!(best);
+    summary["score"] = json!(told.score);
+    let meta = json!({ "summary": summary, "lineage": rounds });
+    let mut builder = ArtifactBuilder::new(&context.store, PortType::Metrics.name(), meta);
+    // The best member's own metrics are those of the lineage whose state it has.
+    builder.bytes(metrics::ENTRY, format!("{population}{}", state.metrics).as_bytes())?;
+    let metrics = builder.finish()?;
+    context.log(format!("member {best} of {} is the best", config.pop_size));
+    Ok([("policy".to_owned(), policy), ("metrics".to_owned(), metrics)].into())
+}

@@ -1,0 +1,215 @@
+//! Population-based training: one member is a training like any other, the same bytes on any number of threads and after any stop, and the worst take over from
+//! the best.
+
+use super::resume::Fuse;
+use super::*;
+use crate::Ppo;
+use crate::pbt::Pbt;
+use crate::pbt::settings::PbtConfig;
+use serde_json::Value;
+use stages_core::error::Cause;
+use stages_numerics::random::Random;
+use stages_policy::Policy;
+
+/// A population on CartPole whose best learning rates learn, and whose worst do not.
+fn config(members: usize, total: u64, interval: u64) -> PbtConfig {
+    serde_json::from_value(json!({
+        "trainer": "train/ppo", "pop_size": members, "interval": interval, "seed": 11,
+        "search_space": { "learning_rate": { "low": 1e-6, "high": 3e-3 }, "ent_coef": { "low": 0.0, "high": 0.01 } },
+        "checkpoint_interval": 1e-9,
+        "with": {
+            "total_timesteps": total, "n_envs": 8, "n_steps": 32, "batch_size": 256, "n_epochs": 10, "gamma": 0.98, "gae_lambda": 0.8,
+        },
+    }))
+    .unwrap()
+}
+
+fn trained(config: &PbtConfig, threads: usize) -> ((Vec<u8>, Vec<u8>), Value) {
+    let home = tempfile::tempdir().unwrap();
+    let mut context = Context {
+        threads,
+        ..context(home.path())
+    };
+    connect(&mut context, "CartPole-v1");
+    let result = outputs(Pbt, config, &context);
+    let meta = Pbt.run(config, &context).unwrap();
+    let meta = context.store.artifact(meta["metrics"]).unwrap().meta;
+    assert!(checkpoints(home.path()).is_empty(), "no checkpoint is left");
+    (result, meta)
+}
+
+/// The best of members that never exchange anything is what `train/ppo` makes of its settings and seed.
+#[test]
+fn a_member_is_a_training() {
+    let config = config(3, 2048, 2048);
+    let ((policy, _), meta) = trained(&config, 2);
+    let best = &meta["lineage"][0][meta["summary"]["member"].as_u64().unwrap() as usize];
+    assert_eq!(best["parent"], Value::Null);
+
+    let policy = Policy::load(&policy).unwrap();
+    let found = (0..3).any(|i| {
+        let mut with = Value::Object(config.with.clone());
+        for (name, value) in best["settings"].as_object().unwrap() {
+            with[name] = value.clone();
+        }
+        // The stream by which members' seeds are drawn.
+        let stream = u64::from_le_bytes(*b"pbt_seed");
+        with["seed"] = json!(Random::new(&[config.seed, stream, 0, i]).next_u64() >> 12);
+        let alone: PpoConfig = serde_json::from_value(with).unwrap();
+        let home = tempfile::tempdir().unwrap();
+        let mut context = context(home.path());
+        connect(&mut context, "CartPole-v1");
+        Policy::load(&outputs(Ppo, &alone, &context).0).unwrap().params() == policy.params()
+    });
+    assert!(found);
+}
+
+#[test]
+fn same_bytes_for_any_number_of_threads() {
+    let config = config(4, 3072, 1024);
+    let one = trained(&config, 1);
+    for threads in [2, 3, 8] {
+        assert!(one == trained(&config, threads), "{threads} threads");
+    }
+}
+
+#[test]
+fn stopped_anywhere_and_run_again_ends_in_the_same_bytes() {
+    let config = config(3, 3072, 1024);
+    let (wanted, _) = trained(&config, 2);
+    let mut random = Random::new(&[8]);
+    let home = tempfile::tempdir().unwrap();
+    let mut stops = 0;
+    let found = loop {
+        let cancel = CancelToken::default();
+        let fuse = Fuse::new(3 + random.below(40) as i64, &cancel);
+        let mut context = context_with(home.path(), Arc::new(fuse), cancel);
+        connect(&mut context, "CartPole-v1");
+        match Pbt.run(&config, &context) {
+            Ok(_) => break outputs(Pbt, &config, &context_of(home.path())),
+            Err(err) => assert_eq!(err.cause, Cause::Interrupted, "{err}"),
+        }
+        stops += 1;
+        assert!(stops < 1000, "no progress between stops");
+    };
+    assert!(found == wanted, "{stops} stops");
+    assert!(stops >= 3);
+}
+
+fn context_of(home: &Path) -> Context {
+    let mut context = context(home);
+    connect(&mut context, "CartPole-v1");
+    context
+}
+
+/// Members with a useless learning rate take over the states and, changed, the settings of those that learn.
+#[test]
+fn the_worst_take_over_from_the_best() {
+    let config = config(6, 24_576, 4096);
+    let (_, meta) = trained(&config, 2);
+    let rounds = meta["lineage"].as_array().unwrap();
+    assert_eq!(rounds.len(), 6);
+    let mut taken = 0;
+    for pair in rounds.windows(2) {
+        let (before, after) = (pair[0].as_array().unwrap(), pair[1].as_array().unwrap());
+        for (i, member) in after.iter().enumerate() {
+            let parent = member["parent"].as_u64().unwrap() as usize;
+            let rate = member["settings"]["learning_rate"].as_f64().unwrap();
+            assert!((1e-6..=3e-3).contains(&rate));
+            if parent == i {
+                assert_eq!(member["settings"], before[i]["settings"]);
+                continue;
+            }
+            taken += 1;
+            let score = |i: usize| before[i]["score"].as_f64().unwrap();
+            assert!(score(parent) >= score(i));
+            let better = (0..before.len()).filter(|&other| score(other) > score(parent)).count();
+            assert_eq!(better, 0, "the parent is the best, a quarter of six members");
+        }
+    }
+    assert_eq!(taken, 5, "one of six in each round");
+    let scores = |round: usize| -> Vec<f64> {
+        let members = rounds[round].as_array().unwrap().iter();
+        members.map(|member| member["score"].as_f64().unwrap()).collect()
+    };
+    let (first, last) = (scores(0), scores(5));
+    let best = last.iter().copied().fold(f64::MIN, f64::max);
+    assert_eq!(best, meta["summary"]["score"].as_f64().unwrap());
+    assert!(
+        best > 100.0 && best > 2.0 * first.iter().copied().fold(f64::MIN, f64::max),
+        "{first:?} {last:?}"
+    );
+}
+
+/// A member that diverges begins again from one of the best; if all do, that is an error.
+#[test]
+fn members_that_diverge_are_replaced() {
+    let mut config = config(4, 4096, 1024);
+    config.search_space = [(
+        "learning_rate".to_owned(),
+        serde_json::from_value(json!({ "low": 1e-4, "high": 1e38 })).unwrap(),
+    )]
+    .into();
+    let (_, meta) = trained(&config, 2);
+    let rounds = meta["lineage"].as_array().unwrap();
+    let lost = rounds
+        .iter()
+        .flat_map(|round| round.as_array().unwrap())
+        .filter(|member| member["score"].is_null());
+    assert!(lost.count() > 0, "{meta}");
+    assert!(meta["summary"]["score"].is_number());
+
+    config.search_space = [(
+        "learning_rate".to_owned(),
+        serde_json::from_value(json!({ "low": 1e37, "high": 1e38 })).unwrap(),
+    )]
+    .into();
+    let err = Pbt
+        .run(&config, &context_of(tempfile::tempdir().unwrap().path()))
+        .unwrap_err();
+    assert!(err.message.contains("every member of the population diverged"), "{err}");
+}
+
+#[test]
+fn mistakes_name_their_field() {
+    let field = |change: &dyn Fn(&mut PbtConfig)| {
+        let mut config = config(4, 4096, 1024);
+        change(&mut config);
+        config.check().err().map(|problem| problem.field)
+    };
+    assert_eq!(field(&|_| {}), None);
+    assert_eq!(field(&|c| c.pop_size = 1).as_deref(), Some("pop_size"));
+    assert_eq!(field(&|c| c.search_space.clear()).as_deref(), Some("search_space"));
+    assert_eq!(field(&|c| c.top_ratio = 0.6).as_deref(), Some("top_ratio"));
+    assert_eq!(field(&|c| c.perturb_factor = 1.0).as_deref(), Some("perturb_factor"));
+    let range = |low: f64, high: f64| serde_json::from_value(json!({ "low": low, "high": high })).unwrap();
+    let explored = |name: &str, low, high| {
+        field(&|c| {
+            c.search_space.insert(name.to_owned(), range(low, high));
+        })
+    };
+    assert_eq!(explored("gamma", 0.9, 1.5).as_deref(), Some("search_space.gamma"));
+    assert_eq!(
+        explored("no_such_setting", 0.0, 1.0).as_deref(),
+        Some("search_space.no_such_setting")
+    );
+    assert_eq!(explored("n_steps", 1.5, 8.0).as_deref(), Some("search_space.n_steps"));
+    assert_eq!(
+        field(&|c| {
+            c.with.insert("seed".to_owned(), json!(3));
+        })
+        .as_deref(),
+        Some("with")
+    );
+    assert!(serde_json::from_value::<PbtConfig>(json!({ "trainer": "train/nothing" })).is_err());
+    // A key names the version of the trainer.
+    let written = serde_json::to_value(config(4, 4096, 1024)).unwrap();
+    assert_eq!(
+        written["trainer"],
+        format!("train/ppo v{}", <Ppo as StageKind>::VERSION)
+    );
+    assert_eq!(
+        serde_json::from_value::<PbtConfig>(written).unwrap(),
+        config(4, 4096, 1024)
+    );
+}
