@@ -19,8 +19,10 @@ pub mod optimiser;
 mod phase_timer;
 pub mod ppo;
 mod progress;
+mod replay;
 mod rollout;
 pub mod running_mean_std;
+pub mod sac;
 mod selection;
 pub mod settings;
 mod spin_wait;
@@ -38,6 +40,8 @@ pub use imitate::stage::Imitate;
 pub use network::{MlpLstmPolicy, MlpPolicy, NetArch, TransformerPolicy};
 pub use ppo::settings::{PpoConfig, RecurrentPpoConfig, TransformerPpoConfig};
 pub use ppo::stage::{Ppo, RecurrentPpo, TransformerPpo};
+pub use sac::settings::SacConfig;
+pub use sac::stage::Sac;
 pub use validation::{ValidationConfig, ValidationMetric, ValidationMode};
 
 /// The stage kinds of this family.
@@ -47,6 +51,7 @@ pub fn kinds() -> Vec<Box<dyn stages_core::AnyStage>> {
         stages_core::erase(RecurrentPpo),
         stages_core::erase(TransformerPpo),
         stages_core::erase(Imitate),
+        stages_core::erase(Sac),
     ]
 }
 
