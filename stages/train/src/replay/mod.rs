@@ -5,7 +5,6 @@
 mod column;
 mod journal;
 pub(crate) mod networks;
-pub(crate) mod priorities;
 pub(crate) mod settings;
 pub(crate) mod shard;
 pub(crate) mod stage;
@@ -125,11 +124,6 @@ impl Replay {
         self.len.min(self.capacity as u64) as usize
     }
 
-    /// All rows.
-    pub fn capacity(&self) -> usize {
-        self.capacity
-    }
-
     pub fn obs(&self, row: usize) -> &[f32] {
         &self.obs[row * self.d..(row + 1) * self.d]
     }
@@ -140,11 +134,6 @@ impl Replay {
 
     pub fn action(&self, row: usize) -> &[f32] {
         &self.action[row * self.k..(row + 1) * self.k]
-    }
-
-    /// True if the choice is allowed after the transition.
-    pub fn next_allowed(&self, row: usize, choice: usize) -> bool {
-        self.m == 0 || self.next_mask[row * self.m + choice] != 0
     }
 
     /// Steps the environments, and adds the transitions; `actions` are as networks read them.

@@ -32,7 +32,7 @@ pub(super) fn evaluate(policy: &[u8], context: &Context) -> f64 {
 }
 
 /// Trains, prints the curve and evaluates.
-fn score<S: StageKind>(stage: S, config: &S::Config, env: &str, seed: u64) -> f64 {
+pub(super) fn score<S: StageKind>(stage: S, config: &S::Config, env: &str, seed: u64) -> f64 {
     let home = tempfile::tempdir().unwrap();
     let mut context = context(home.path());
     connect(&mut context, env);
