@@ -10,6 +10,7 @@ use crate::train_state::{Statistics, TrainState};
 use stages_core::StageError;
 use stages_env::{BatchEnv, EnvSpec, Step};
 use stages_policy::{Minibatch, Model, Objective, Policy, Sums, initial};
+use std::path::Path;
 
 /// The beginning of the message of a training that diverged.
 const DIVERGED: &str = "training diverged";
@@ -19,7 +20,7 @@ pub(crate) fn is_divergence(err: &StageError) -> bool {
     err.message.starts_with(DIVERGED)
 }
 
-/// An algorithm that learns from rollouts.
+/// An algorithm that learns from rollouts, or from a replay buffer.
 pub(crate) trait Algorithm {
     /// The settings that every algorithm has.
     fn common(&self) -> &Common;
@@ -42,11 +43,47 @@ pub(crate) trait Algorithm {
         Ok(())
     }
 
+    /// Takes over the data of training that the train state does not hold: that of the checkpoint in `folder`, if `state` is of it, else a copy from
+    /// another training, if one is given. Returns `false` if the checkpoint's is missing or damaged.
+    ///
+    /// # Errors
+    /// When files cannot be read or written, or another training holds them.
+    fn open_data(
+        &mut self,
+        _folder: &Path,
+        _spec: &EnvSpec,
+        _state: &TrainState,
+        _from: DataFrom,
+    ) -> Result<bool, StageError> {
+        Ok(true)
+    }
+
+    /// Writes the data that was added since the last call, before a checkpoint that depends on it; the one on disk is of the step `durable`.
+    ///
+    /// # Errors
+    /// When it cannot be written.
+    fn keep_data(&mut self, _durable: u64) -> Result<(), StageError> {
+        Ok(())
+    }
+
+    /// A copy of that data for another training; `None` where there is none.
+    fn copy_data(&self) -> Option<Vec<u8>> {
+        None
+    }
+
     /// Collects a rollout and learns from it; returns the metrics of the update.
     ///
     /// # Errors
     /// When training is cancelled, diverges, or the device fails.
     fn update(&mut self, learner: &mut Learner) -> Result<Vec<Metric>, StageError>;
+}
+
+/// The source of the data of training that the train state does not hold.
+pub(crate) enum DataFrom {
+    /// The folder of the checkpoint.
+    Checkpoint,
+    /// Another training.
+    Copy(Option<Vec<u8>>),
 }
 
 /// See the module.
@@ -69,9 +106,8 @@ pub(crate) struct Learner<'a> {
 
 impl<'a> Learner<'a> {
     /// A learner in the given state, without checkpoints.
-    pub fn new(env: Box<dyn BatchEnv>, mut model: Box<dyn Model>, state: TrainState) -> Self {
-        model.load(&state.params);
-        Self {
+    pub fn new(env: Box<dyn BatchEnv>, model: Box<dyn Model>, state: TrainState) -> Self {
+        let mut learner = Self {
             env,
             model,
             timer: PhaseTimer::default(),
@@ -82,7 +118,15 @@ impl<'a> Learner<'a> {
             samples: 0,
             checkpointer: None,
             progress: None,
-        }
+        };
+        learner.load_policy();
+        learner
+    }
+
+    /// Gives the model the parameters of the present policy.
+    pub fn load_policy(&mut self) {
+        let len = self.model.architecture().num_params();
+        self.model.load(&self.state.params[..len]);
     }
 
     /// A learner at the start of a trial: a training that is timed, and whose result is not kept.

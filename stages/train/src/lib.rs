@@ -20,8 +20,10 @@ pub mod pbt;
 mod phase_timer;
 pub mod ppo;
 mod progress;
+mod replay;
 mod rollout;
 pub mod running_mean_std;
+pub mod sac;
 mod selection;
 pub mod settings;
 mod spin_wait;
@@ -41,6 +43,8 @@ pub use pbt::Pbt;
 pub use pbt::settings::PbtConfig;
 pub use ppo::settings::{PpoConfig, RecurrentPpoConfig, TransformerPpoConfig};
 pub use ppo::stage::{Ppo, RecurrentPpo, TransformerPpo};
+pub use sac::settings::SacConfig;
+pub use sac::stage::Sac;
 pub use validation::{ValidationConfig, ValidationMetric, ValidationMode};
 
 /// The stage kinds of this family.
@@ -51,6 +55,7 @@ pub fn kinds() -> Vec<Box<dyn stages_core::AnyStage>> {
         stages_core::erase(TransformerPpo),
         stages_core::erase(Imitate),
         stages_core::erase(Pbt),
+        stages_core::erase(Sac),
     ]
 }
 

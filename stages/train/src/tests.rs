@@ -10,6 +10,7 @@ mod golden;
 mod imitate;
 mod learning;
 mod multi_discrete;
+mod off_policy;
 mod pbt;
 mod pytorch;
 mod replay;

@@ -60,7 +60,7 @@ pub(super) fn train<A: Algorithm>(
     let continuation = segment.from.map(|(bytes, seed)| {
         let of = Origin { seed, ..origin.clone() };
         checkpoint::decode(bytes)
-            .map(|state| Continuation::of(state, &of, &origin))
+            .map(|state| Continuation::of(state, None, &of, &origin))
             .ok_or_else(|| StageError::new("the train state of a member is damaged").hint("run `runner verify`"))
     });
     let scratch = context.store.scratch(segment.scratch)?;
