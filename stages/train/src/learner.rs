@@ -9,6 +9,8 @@ use crate::settings::Common;
 use crate::train_state::{Statistics, TrainState};
 use stages_core::StageError;
 use stages_env::{BatchEnv, EnvSpec, Step};
+use stages_numerics::dispatch::InstructionSet;
+use stages_policy::kernels::elementwise;
 use stages_policy::{Minibatch, Model, Objective, Policy, Sums, initial};
 use std::path::Path;
 
@@ -125,8 +127,9 @@ impl<'a> Learner<'a> {
 
     /// Gives the model the parameters of the present policy.
     pub fn load_policy(&mut self) {
-        let len = self.model.architecture().num_params();
-        self.model.load(&self.state.params[..len]);
+        let params = &self.state.params;
+        let len = self.model.architecture().num_params().min(params.len());
+        self.model.load(&params[..len]);
     }
 
     /// A learner at the start of a trial: a training that is timed, and whose result is not kept.
@@ -216,6 +219,19 @@ impl<'a> Learner<'a> {
             &mut state.adam_m,
             &mut state.adam_v,
         );
+        self.model.load(&state.params);
+    }
+
+    /// A step of RMSprop along the last gradient, whose norm is clipped; `alpha` is the decay of its mean square.
+    pub fn rms_prop_step(&mut self, learning_rate: f64, (alpha, epsilon): (f64, f64), max_grad_norm: f64) {
+        let (instructions, state) = (InstructionSet::detect(), &mut self.state);
+        state.adam_steps += 1;
+        // PyTorch's clip_grad_norm_.
+        let clip = (max_grad_norm / (self.norm + 1e-6)).min(1.0);
+        elementwise::scale(instructions, &mut self.gradient, clip as f32);
+        let (rate, alpha, epsilon) = (learning_rate as f32, alpha as f32, epsilon as f32);
+        let (params, squares) = (&mut state.params, &mut state.adam_v);
+        elementwise::rms_prop(instructions, rate, alpha, epsilon, params, &self.gradient, squares);
         self.model.load(&state.params);
     }
 

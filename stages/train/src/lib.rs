@@ -1,17 +1,19 @@
 //! Training algorithms.
 //!
-//! Each is one file that reads from top to bottom: [`ppo`] (`ppo/algorithm.rs`), with and without memory, and [`imitate`]
-//! (`imitate/algorithm.rs`). They share the loop around an algorithm (`trainer.rs`) with its validation (`validation.rs`), the learner (`learner.rs`), the rollout
+//! Each is one file that reads from top to bottom: [`ppo`] (`ppo/algorithm.rs`), with and without memory, [`a2c`], [`imitate`], and [`sac`], which learns
+//! from a replay buffer (`replay`). They share the loop around an algorithm (`trainer.rs`) with its validation (`validation.rs`), the learner (`learner.rs`), the rollout
 //! buffer, the train state and its checkpoints, the optimiser, metrics, timing and devices. The network is a [`stages_policy::Model`].
 //! A training is a function of settings, seed and environment: the same bytes for any number of threads, and after any number of kills and
 //! resumptions.
 
+pub mod a2c;
 mod bench;
 mod checkpoint;
 mod checkpointer;
 mod continuation;
 mod device;
 pub mod imitate;
+mod kind;
 mod learner;
 pub mod metrics;
 pub mod network;
@@ -34,6 +36,8 @@ mod trainer;
 pub mod validation;
 mod warm_start;
 
+pub use a2c::settings::A2cConfig;
+pub use a2c::stage::A2c;
 pub use bench::device::{DeviceRow, bench_devices};
 pub use bench::{BenchRow, bench};
 pub use imitate::settings::ImitateConfig;
@@ -56,6 +60,7 @@ pub fn kinds() -> Vec<Box<dyn stages_core::AnyStage>> {
         stages_core::erase(Imitate),
         stages_core::erase(Pbt),
         stages_core::erase(Sac),
+        stages_core::erase(A2c),
     ]
 }
 

@@ -1,5 +1,6 @@
 //! Whole trainings: resumption, threads, learning.
 
+mod a2c;
 mod advantages;
 mod allocations;
 mod clipped;

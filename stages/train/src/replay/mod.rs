@@ -7,7 +7,6 @@ mod journal;
 pub(crate) mod networks;
 pub(crate) mod settings;
 pub(crate) mod shard;
-pub(crate) mod stage;
 
 use crate::learner::{DataFrom, Learner};
 use crate::phase_timer::Phase;
@@ -296,7 +295,10 @@ impl Replay {
     pub fn keep(&mut self, durable: u64) -> Result<(), StageError> {
         // Those that were overwritten since are in no checkpoint to come.
         let numbers = self.kept.max(self.oldest(self.len))..self.len;
-        let (Some(mut journal), false) = (self.journal.take(), numbers.is_empty()) else {
+        if numbers.is_empty() {
+            return Ok(());
+        }
+        let Some(mut journal) = self.journal.take() else {
             return Ok(());
         };
         let rows = (numbers.end - numbers.start) as usize;

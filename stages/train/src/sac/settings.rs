@@ -104,6 +104,13 @@ pub struct SacSettings {
     pub(crate) target_update_interval: u64,
 }
 
+impl SacSettings {
+    /// The common settings.
+    pub(crate) fn common(&self) -> &Common {
+        &self.common
+    }
+}
+
 impl SacConfig {
     const BATCH_SIZE: usize = 256;
     const TAU: f64 = 0.005;

@@ -2,8 +2,8 @@
 
 use super::algorithm::Sac as Algorithm;
 use super::settings::SacConfig;
+use crate::kind::kind;
 use crate::replay::settings::NOT_IN_KEY;
-use crate::replay::stage::kind;
 
 kind!(
     /// The stage kind `train/sac`.
@@ -11,5 +11,5 @@ kind!(
     "train/sac",
     "soft actor-critic: continuous actions, learned from a replay buffer",
     not_in_key: NOT_IN_KEY,
-    |settings| settings.common.learning_rate.depends_on_total()
+    |settings| settings.common().learning_rate.depends_on_total()
 );

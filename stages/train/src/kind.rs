@@ -1,4 +1,4 @@
-//! The part of stage kinds that algorithms without rollouts in minibatches share.
+//! Stage kinds of algorithms that are all of one form.
 
 /// Declares a stage kind: environment and initial policy in, policy and metrics out.
 macro_rules! kind {
@@ -39,7 +39,7 @@ macro_rules! kind {
                 let normalise_as = init.as_ref().and_then(|init| init.spec().normalisation.clone());
                 let training = $crate::stage::Training::<Self> {
                     config,
-                    common: &$settings.common,
+                    common: $settings.common(),
                     depends_on_total: $depends,
                 };
                 training.run(context, init.as_ref(), normalise_as, || <$algorithm>::new($settings))
@@ -53,7 +53,7 @@ macro_rules! kind {
                 let $settings = &config.settings()?;
                 let training = $crate::stage::Training::<Self> {
                     config,
-                    common: &$settings.common,
+                    common: $settings.common(),
                     depends_on_total: $depends,
                 };
                 training.share(given)

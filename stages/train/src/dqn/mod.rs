@@ -1,5 +1,0 @@
-//! `train/dqn`.
-
-pub(crate) mod algorithm;
-pub mod settings;
-pub mod stage;

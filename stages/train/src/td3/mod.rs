@@ -1,5 +1,0 @@
-//! `train/td3`.
-
-pub(crate) mod algorithm;
-pub mod settings;
-pub mod stage;
