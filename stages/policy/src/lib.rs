@@ -15,6 +15,7 @@ pub mod kernels;
 pub mod model;
 pub mod objective;
 pub mod policy;
+pub mod population;
 mod tensors;
 pub mod transformer;
 
