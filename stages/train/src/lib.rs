@@ -1,7 +1,7 @@
 //! Training algorithms.
 //!
-//! Each is one file that reads from top to bottom: [`ppo`] (`ppo/algorithm.rs`), with and without memory, and [`imitate`]
-//! (`imitate/algorithm.rs`). They share the loop around an algorithm (`trainer.rs`) with its validation (`validation.rs`), the learner (`learner.rs`), the rollout
+//! Each is one file that reads from top to bottom: [`ppo`] (`ppo/algorithm.rs`), with and without memory, [`imitate`]
+//! (`imitate/algorithm.rs`) and [`es`] (`es/algorithm.rs`). They share the loop around an algorithm (`trainer.rs`) with its validation (`validation.rs`), the learner (`learner.rs`), the rollout
 //! buffer, the train state and its checkpoints, the optimiser, metrics, timing and devices. The network is a [`stages_policy::Model`].
 //! A training is a function of settings, seed and environment: the same bytes for any number of threads, and after any number of kills and
 //! resumptions.
@@ -11,6 +11,7 @@ mod checkpoint;
 mod checkpointer;
 mod continuation;
 mod device;
+pub mod es;
 pub mod imitate;
 mod learner;
 pub mod metrics;
@@ -33,6 +34,8 @@ mod warm_start;
 
 pub use bench::device::{DeviceRow, bench_devices};
 pub use bench::{BenchRow, bench};
+pub use es::settings::{Algorithm as EsAlgorithm, EsConfig, EsPolicy};
+pub use es::stage::Es;
 pub use imitate::settings::ImitateConfig;
 pub use imitate::stage::Imitate;
 pub use network::{MlpLstmPolicy, MlpPolicy, NetArch, TransformerPolicy};
@@ -47,6 +50,7 @@ pub fn kinds() -> Vec<Box<dyn stages_core::AnyStage>> {
         stages_core::erase(RecurrentPpo),
         stages_core::erase(TransformerPpo),
         stages_core::erase(Imitate),
+        stages_core::erase(Es),
     ]
 }
 

@@ -69,12 +69,11 @@ pub(crate) fn train<A: Algorithm>(mut algorithm: A, mut job: Job) -> Result<Trai
     let (kind, context) = (job.kind, job.context);
     let mut validation = job.validation.take();
     let mut learner = start(&mut algorithm, job)?;
-    let rollout = algorithm.common().rollout();
     while learner.state.step < algorithm.common().total_timesteps && !ends_early(&learner, validation.as_ref()) {
         let updated = spinning(|| {
             update(&mut algorithm, &mut learner, context)?;
             match &mut validation {
-                Some(validation) if validation.is_due(learner.state.step, rollout) => {
+                Some(validation) if validation.is_due(learner.state.step, algorithm.last_rollout(&learner.state)) => {
                     validate(validation, &mut learner, context)
                 }
                 _ => Ok(()),
@@ -100,7 +99,7 @@ pub(crate) fn train<A: Algorithm>(mut algorithm: A, mut job: Job) -> Result<Trai
     learner.timer.stop();
     // The last policy is validated after the last checkpoint, from which a longer training goes on as if it had never ended here.
     if let Some(validation) = &mut validation
-        && !validation.is_due(learner.state.step, rollout)
+        && !validation.is_due(learner.state.step, algorithm.last_rollout(&learner.state))
     {
         spinning(|| validate(validation, &mut learner, context))?;
     }
@@ -198,7 +197,7 @@ fn start<'a>(algorithm: &mut impl Algorithm, job: Job<'a>) -> Result<Learner<'a>
         ));
     }
     let state = match saved {
-        Saved::State(mut saved) if saved.fits(&fresh) && saved.step <= common.last_step() => {
+        Saved::State(mut saved) if saved.fits(&fresh) && algorithm.reaches(&saved) => {
             env.restore(&saved.env).map_err(|err| {
                 StageError::new(format!("the checkpoint's environments do not fit: {err}"))
                     .hint(format!("remove `{}` and run again", scratch.display()))
@@ -230,8 +229,9 @@ fn update(algorithm: &mut impl Algorithm, learner: &mut Learner, context: &Conte
 
     learner.timer.start(Phase::Io);
     let common = algorithm.common();
+    let rollout = algorithm.last_rollout(&learner.state);
     let state = &mut learner.state;
-    state.step += common.rollout();
+    state.step += rollout;
     state.update += 1;
     let last = state.step >= common.total_timesteps;
     let loud = last || state.update.is_multiple_of(common.log_interval);
@@ -239,7 +239,7 @@ fn update(algorithm: &mut impl Algorithm, learner: &mut Learner, context: &Conte
     learner.timer.stop();
     if let Some(progress) = &mut learner.progress {
         if loud {
-            progress.report_speed(state, common.rollout());
+            progress.report_speed(state, rollout);
             metrics::report_time(context, state.step, &learner.timer);
         }
         progress.show(state, 0);
