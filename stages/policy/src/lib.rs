@@ -19,6 +19,7 @@ pub mod mlp;
 pub mod model;
 pub mod objective;
 pub mod policy;
+pub mod population;
 pub mod q_values;
 pub mod squashed;
 mod tensors;

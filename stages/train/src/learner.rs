@@ -73,6 +73,16 @@ pub(crate) trait Algorithm {
         None
     }
 
+    /// The environment steps of the last update.
+    fn last_rollout(&self, _state: &TrainState) -> u64 {
+        self.common().rollout()
+    }
+
+    /// True if the training comes by a state: it is not that of a longer one.
+    fn reaches(&self, state: &TrainState) -> bool {
+        state.step.saturating_sub(self.last_rollout(state)) < self.common().total_timesteps
+    }
+
     /// Collects a rollout and learns from it; returns the metrics of the update.
     ///
     /// # Errors

@@ -1,7 +1,7 @@
 //! Training algorithms.
 //!
-//! Each is one file that reads from top to bottom: [`ppo`] (`ppo/algorithm.rs`), with and without memory, [`a2c`], [`imitate`], and [`sac`], which learns
-//! from a replay buffer (`replay`). They share the loop around an algorithm (`trainer.rs`) with its validation (`validation.rs`), the learner (`learner.rs`), the rollout
+//! Each is one file that reads from top to bottom: [`ppo`] (`ppo/algorithm.rs`), with and without memory, [`a2c`], [`imitate`], [`sac`], which learns
+//! from a replay buffer (`replay`), and [`es`], which learns from whole episodes of a population; [`pbt`] trains populations of any of them. They share the loop around an algorithm (`trainer.rs`) with its validation (`validation.rs`), the learner (`learner.rs`), the rollout
 //! buffer, the train state and its checkpoints, the optimiser, metrics, timing and devices. The network is a [`stages_policy::Model`].
 //! A training is a function of settings, seed and environment: the same bytes for any number of threads, and after any number of kills and
 //! resumptions.
@@ -12,6 +12,7 @@ mod checkpoint;
 mod checkpointer;
 mod continuation;
 mod device;
+pub mod es;
 pub mod imitate;
 mod kind;
 mod learner;
@@ -40,6 +41,8 @@ pub use a2c::settings::A2cConfig;
 pub use a2c::stage::A2c;
 pub use bench::device::{DeviceRow, bench_devices};
 pub use bench::{BenchRow, bench};
+pub use es::settings::{Algorithm as EsAlgorithm, EsConfig, EsPolicy};
+pub use es::stage::Es;
 pub use imitate::settings::ImitateConfig;
 pub use imitate::stage::Imitate;
 pub use network::{MlpLstmPolicy, MlpPolicy, NetArch, TransformerPolicy};
@@ -61,6 +64,7 @@ pub fn kinds() -> Vec<Box<dyn stages_core::AnyStage>> {
         stages_core::erase(Pbt),
         stages_core::erase(Sac),
         stages_core::erase(A2c),
+        stages_core::erase(Es),
     ]
 }
 

@@ -108,11 +108,7 @@ impl TrainState {
             self.returns[i] += f64::from(step.reward[i]);
             self.lengths[i] += 1.0;
             if step.terminated[i] || step.truncated[i] {
-                if self.recent.len() == WINDOW {
-                    self.recent.pop_front();
-                }
-                self.recent.push_back((self.returns[i], self.lengths[i]));
-                self.episodes += 1;
+                self.record_episode(self.returns[i], self.lengths[i]);
                 (self.returns[i], self.lengths[i], self.discounted[i]) = (0.0, 0.0, 0.0);
             }
         }
@@ -123,6 +119,15 @@ impl TrainState {
         self.params.extend_from_slice(params);
         self.adam_m.resize(self.params.len(), 0.0);
         self.adam_v.resize(self.params.len(), 0.0);
+    }
+
+    /// Counts an episode that has ended.
+    pub fn record_episode(&mut self, value: f64, length: f64) {
+        if self.recent.len() == WINDOW {
+            self.recent.pop_front();
+        }
+        self.recent.push_back((value, length));
+        self.episodes += 1;
     }
 
     /// Mean return and length of the last episodes, if any has ended.

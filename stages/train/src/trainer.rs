@@ -74,14 +74,13 @@ pub(crate) fn train<A: Algorithm>(mut algorithm: A, mut job: Job) -> Result<Trai
     let mut validation = job.validation.take();
     let until = job.until.unwrap_or(u64::MAX);
     let mut learner = start(&mut algorithm, job)?;
-    let rollout = algorithm.common().rollout();
     while learner.state.step < algorithm.common().total_timesteps.min(until)
         && !ends_early(&learner, validation.as_ref())
     {
         let updated = spinning(|| {
             update(&mut algorithm, &mut learner, context)?;
             match &mut validation {
-                Some(validation) if validation.is_due(learner.state.step, rollout) => {
+                Some(validation) if validation.is_due(learner.state.step, algorithm.last_rollout(&learner.state)) => {
                     validate(validation, &mut learner, context)
                 }
                 _ => Ok(()),
@@ -108,7 +107,7 @@ pub(crate) fn train<A: Algorithm>(mut algorithm: A, mut job: Job) -> Result<Trai
     learner.timer.stop();
     // The last policy is validated after the last checkpoint, from which a longer training goes on as if it had never ended here.
     if let Some(validation) = &mut validation
-        && !validation.is_due(learner.state.step, rollout)
+        && !validation.is_due(learner.state.step, algorithm.last_rollout(&learner.state))
     {
         spinning(|| validate(validation, &mut learner, context))?;
     }
@@ -209,9 +208,8 @@ fn start<'a>(algorithm: &mut impl Algorithm, job: Job<'a>) -> Result<Learner<'a>
             path.display()
         ));
     }
-    let last_step = common.last_step();
     let mut resumed = match saved {
-        Saved::State(saved) if saved.fits(&fresh) && saved.step <= last_step => Some(saved),
+        Saved::State(saved) if saved.fits(&fresh) && algorithm.reaches(&saved) => Some(saved),
         _ => None,
     };
     if let Some(saved) = &resumed
@@ -261,8 +259,9 @@ fn update(algorithm: &mut impl Algorithm, learner: &mut Learner, context: &Conte
 
     learner.timer.start(Phase::Io);
     let common = algorithm.common();
+    let rollout = algorithm.last_rollout(&learner.state);
     let state = &mut learner.state;
-    state.step += common.rollout();
+    state.step += rollout;
     state.update += 1;
     let last = state.step >= common.total_timesteps;
     let loud = last || state.update.is_multiple_of(common.log_interval);
@@ -270,7 +269,7 @@ fn update(algorithm: &mut impl Algorithm, learner: &mut Learner, context: &Conte
     learner.timer.stop();
     if let Some(progress) = &mut learner.progress {
         if loud {
-            progress.report_speed(state, common.rollout());
+            progress.report_speed(state, rollout);
             metrics::report_time(context, state.step, &learner.timer);
         }
         progress.show(state, 0);

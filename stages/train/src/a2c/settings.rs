@@ -92,6 +92,8 @@ impl A2cConfig {
                 ent_coef: self.ent_coef,
                 vf_coef: self.vf_coef,
                 target_kl: None,
+                sequence_length: None,
+                burn_in: 0,
                 normalize_obs: self.normalize_obs,
                 normalize_reward: self.normalize_reward,
             },
