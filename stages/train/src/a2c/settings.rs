@@ -96,8 +96,6 @@ impl A2cConfig {
                 burn_in: 0,
                 normalize_obs: self.normalize_obs,
                 normalize_reward: self.normalize_reward,
-                sequence_length: None,
-                burn_in: 0,
             },
             rms_prop_eps: self.use_rms_prop.then_some(self.rms_prop_eps),
         })
