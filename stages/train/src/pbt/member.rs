@@ -81,12 +81,22 @@ pub(super) fn train<A: Algorithm>(
     let (_, model) = device::choose(make, envs.spec(), |_| false, context)?;
     let validation = Validation::open(&context.store, env, common, normalise_as.as_ref())?;
     let origin = Origin::new(digest, common);
-    let continuation = segment.from.map(|(bytes, seed)| {
-        let of = Origin { seed, ..origin.clone() };
-        State::decode(bytes)
-            .map(|(state, data)| Continuation::of(state, data.map(<[u8]>::to_vec), &of, &origin))
-            .ok_or_else(|| StageError::new("the train state of a member is damaged").hint("run `runner verify`"))
-    });
+    let continuation = match segment.from {
+        None => None,
+        Some((bytes, seed)) => {
+            let of = Origin { seed, ..origin.clone() };
+            let (state, data) = State::decode(bytes)
+                .ok_or_else(|| StageError::new("the train state of a member is damaged").hint("run `runner verify`"))?;
+            if state.step >= segment.until {
+                // A rollout was longer than a segment.
+                return Ok(State {
+                    train_state: checkpoint::encode(&state)?,
+                    data: data.map(<[u8]>::to_vec),
+                });
+            }
+            Some(Continuation::of(state, data.map(<[u8]>::to_vec), &of, &origin))
+        }
+    };
     let scratch = context.store.scratch(segment.scratch)?;
     let trained = trainer::train(
         algorithm,
@@ -96,7 +106,7 @@ pub(super) fn train<A: Algorithm>(
             validation,
             model,
             init: segment.init,
-            continuation: continuation.transpose()?,
+            continuation,
             until: Some(segment.until),
             scratch: &scratch,
             context,

@@ -95,6 +95,14 @@ fn members_may_learn_from_replay_buffers() {
     assert!(run(1) == run(3));
 }
 
+/// Rollouts of 256 steps end after an interval of 100, and the last one after the end.
+#[test]
+fn intervals_need_be_no_multiples_of_rollouts() {
+    let (_, meta) = trained(&config(2, 1000, 100), 2);
+    assert_eq!(meta["lineage"].as_array().unwrap().len(), 10);
+    assert_eq!(meta["summary"]["timesteps"], 1024);
+}
+
 #[test]
 fn stopped_anywhere_and_run_again_ends_in_the_same_bytes() {
     let config = config(3, 3072, 1024);
