@@ -58,13 +58,15 @@ pub enum BaselineName {
     MinimumVariance,
     /// `env/stocks`: the same value of each symbol of the best third by its return over 252 dates but the last 21, every 21 dates.
     Momentum,
+    /// `env/stocks` with the input `hidden`: holds the symbols of the greatest expected return, each at `actions.largest`, and exchanges one where that pays.
+    Oracle,
     /// Takes an allowed action, or weights, at random.
     Random,
 }
 
 impl BaselineName {
     /// All baselines.
-    const ALL: [Self; 9] = [
+    const ALL: [Self; 10] = [
         Self::Cash,
         Self::Underlying,
         Self::ShortStraddle,
@@ -73,6 +75,7 @@ impl BaselineName {
         Self::EqualWeight,
         Self::MinimumVariance,
         Self::Momentum,
+        Self::Oracle,
         Self::Random,
     ];
 
@@ -87,6 +90,7 @@ impl BaselineName {
             Self::EqualWeight => "equal_weight",
             Self::MinimumVariance => "minimum_variance",
             Self::Momentum => "momentum",
+            Self::Oracle => "oracle",
             Self::Random => "random",
         }
     }

@@ -12,6 +12,7 @@ mod market_backtest;
 mod market_env;
 mod measures;
 mod options_backtest;
+mod oracle;
 mod output;
 mod panel;
 pub mod performance;

@@ -59,6 +59,7 @@ pub(crate) fn measure<E: MarketEnv>(config: &BacktestConfig, strategies: &[Strat
             Role::Mode => {}
         }
     }
+    this.share_of_oracle(&mut metrics);
     this.spreads(&mut metrics);
     this.profits(&mut metrics);
     this.by_regime(&mut metrics);
@@ -201,6 +202,22 @@ impl<E: MarketEnv> Measures<'_, E> {
         });
         let whole = self.panel.whole();
         metrics.add(format!("baseline/{name}/leverage"), whole[at].leverage_to(&whole[0]));
+    }
+
+    /// The excess return over equal weights as a share of the oracle's, paired; where both are among the baselines.
+    fn share_of_oracle(&self, metrics: &mut Metrics) {
+        let at = |name: &str| {
+            let of = |strategy: &Strategy<E>| strategy.role == Role::Baseline && strategy.name == name;
+            self.strategies.iter().position(of)
+        };
+        let (Some(equal), Some(oracle)) = (at("equal_weight"), at("oracle")) else {
+            return;
+        };
+        let over = |s: &[Sums], of: usize| self.excess_return(&s[of]) - self.excess_return(&s[equal]);
+        metrics.estimate(
+            "share_of_oracle",
+            self.panel.estimate(|s| over(s, 0) / over(s, oracle)),
+        );
     }
 
     /// The cost of not seeing something, paired. The policy is blind if other markets' features cost it nothing.

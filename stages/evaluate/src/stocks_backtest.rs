@@ -5,6 +5,7 @@ use crate::config::{BacktestConfig, BaselineName};
 use crate::market_backtest::{Backtest, Role, Strategy};
 use crate::market_env::{Layout, MarketEnv, Statement};
 use crate::measures::{self, Known};
+use crate::oracle::Oracle;
 use crate::output;
 use crate::portfolio_rules::PortfolioRule;
 use crate::runs::{Run, run_all};
@@ -42,6 +43,13 @@ pub(crate) fn backtest(
             BaselineName::Momentum => Some(PortfolioRule::Momentum),
             _ => None,
         };
+        if baseline == BaselineName::Oracle {
+            if let Some(oracle) = Oracle::new(&env) {
+                let runs = run_oracle(context, &oracle, (&mut env, &spans))?;
+                strategies.push(Strategy::baseline(baseline.name(), runs));
+            }
+            continue;
+        }
         let runs = match (baseline.of_stocks(), rule) {
             (Some(baseline), _) => run_all(context, (&mut env, &spans), |env, step, _, _| {
                 env.step_baseline(baseline, step.buffers());
@@ -77,6 +85,22 @@ fn run_rule(
         let weights: Vec<Option<Vec<f64>>> = (runs.iter().enumerate())
             .map(|(i, run)| rule.weights(env, i, run.last().step))
             .collect();
+        let targets: Vec<Target<'_>> = weights
+            .iter()
+            .map(|weights| weights.as_deref().map_or(Target::Hold, Target::Weights))
+            .collect();
+        env.step_targets(&targets, step.buffers())
+    })
+}
+
+/// Runs the oracle.
+fn run_oracle(
+    context: &Context,
+    oracle: &Oracle,
+    (env, spans): (&mut StocksEnv, &[Span]),
+) -> Result<Vec<Run<StocksEnv>>, StageError> {
+    run_all(context, (env, spans), |env, step, runs, _| {
+        let weights: Vec<Option<Vec<f64>>> = (0..runs.len()).map(|i| oracle.weights(env, i)).collect();
         let targets: Vec<Target<'_>> = weights
             .iter()
             .map(|weights| weights.as_deref().map_or(Target::Hold, Target::Weights))

@@ -34,6 +34,7 @@ mod rates;
 pub mod read;
 
 pub mod simulated_market;
+pub mod simulated_panel;
 mod table_input;
 pub mod unpack;
 pub mod value;
@@ -45,6 +46,7 @@ pub use bench_chain::{SyntheticChain, bench_chain};
 pub fn kinds() -> Vec<Box<dyn stages_core::AnyStage>> {
     vec![
         stages_core::erase(simulated_market::SimulatedMarket),
+        stages_core::erase(simulated_panel::SimulatedPanel),
         stages_core::erase(chain::OptionChain),
         stages_core::erase(bars::Bars),
         stages_core::erase(rates::Rates),

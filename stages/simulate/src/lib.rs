@@ -24,6 +24,7 @@ mod clock;
 mod complex;
 mod listing;
 mod market;
+pub mod panel;
 mod parameters;
 mod path;
 mod quotes;

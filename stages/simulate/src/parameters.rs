@@ -511,7 +511,7 @@ impl Parameters {
     }
 }
 
-fn within(field: &'static str, value: f64, least: f64, most: f64) -> Result<(), Invalid> {
+pub(super) fn within(field: &'static str, value: f64, least: f64, most: f64) -> Result<(), Invalid> {
     if (least..=most).contains(&value) {
         return Ok(());
     }
@@ -522,7 +522,7 @@ fn within(field: &'static str, value: f64, least: f64, most: f64) -> Result<(), 
     })
 }
 
-fn whole(field: &'static str, value: u32, least: u32, most: u32) -> Result<(), Invalid> {
+pub(super) fn whole(field: &'static str, value: u32, least: u32, most: u32) -> Result<(), Invalid> {
     if (least..=most).contains(&value) {
         return Ok(());
     }

@@ -44,7 +44,27 @@ pub(super) fn panels(config: &StocksConfig, context: &Context) -> Result<Vec<Pan
         context.check_cancelled()?;
         add_features(config, &mut worlds, &set.read_all(&context.store)?)?;
     }
+    if let Some(input) = context.optional("hidden") {
+        let columns = columns(&DataSet::open(input)?.read_all(&context.store)?)?;
+        for world in &mut worlds {
+            world.hidden = columns
+                .iter()
+                .map(|(name, of_column)| of_panel(name, of_column, &world.bars))
+                .collect();
+        }
+    }
     Ok(worlds)
+}
+
+/// A column of features as one of the panel.
+fn of_panel(name: &str, of_column: &BySymbol, bars: &[SymbolBars]) -> SymbolFeature {
+    SymbolFeature {
+        name: name.to_owned(),
+        values: bars
+            .iter()
+            .map(|bars| of_column.get(&bars.symbol).cloned().unwrap_or_default())
+            .collect(),
+    }
 }
 
 /// The market that a symbol is of.
@@ -153,8 +173,8 @@ fn add_features(config: &StocksConfig, worlds: &mut [PanelSource], batches: &[Re
     let columns = columns(batches)?;
     let held: BTreeSet<&String> = columns.iter().flat_map(|(_, of_column)| of_column.keys()).collect();
     for world in worlds.iter_mut() {
-        let of_panel = |symbol: &String| world.bars.iter().any(|bars| bars.symbol == *symbol);
-        let is_panel = held.iter().any(|symbol| of_panel(symbol));
+        let is_held = |symbol: &String| world.bars.iter().any(|bars| bars.symbol == *symbol);
+        let is_panel = held.iter().any(|symbol| is_held(symbol));
         let of_world = |symbol: &&&String| {
             let separator = config.world_separator.as_str();
             !separator.is_empty()
@@ -195,14 +215,10 @@ fn add_features(config: &StocksConfig, worlds: &mut [PanelSource], batches: &[Re
                         .map(|&(date, value)| (SnapshotTime::of_day(date), value))
                         .collect(),
                 }),
-                None => world.symbol_features.push(SymbolFeature {
-                    name: name.clone(),
-                    values: world
-                        .bars
-                        .iter()
-                        .map(|bars| of_column.get(&bars.symbol).cloned().unwrap_or_default())
-                        .collect(),
-                }),
+                None => {
+                    let feature = of_panel(name, of_column, &world.bars);
+                    world.symbol_features.push(feature);
+                }
             }
         }
     }

@@ -43,6 +43,13 @@ impl StageKind for Stocks {
                 "features by symbol and date, or by date under one symbol that is not in the bars",
             ),
             input(
+                "hidden",
+                PortType::Features,
+                true,
+                false,
+                "what no observation shows, by symbol and date, for the baseline `oracle`: `expected_return` of the next day, above interest",
+            ),
+            input(
                 "rates",
                 PortType::Rates,
                 true,

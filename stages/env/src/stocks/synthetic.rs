@@ -47,6 +47,7 @@ pub fn panel(days: usize, symbols: usize, indicators: usize, seed: u64) -> Panel
         .into_iter()
         .map(|(date, value)| (SnapshotTime::of_day(date), value));
     PanelSource {
+        hidden: Vec::new(),
         name: super::inputs::ONLY.to_owned(),
         bars,
         features: vec![FeatureColumn {

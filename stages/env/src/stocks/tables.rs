@@ -5,7 +5,7 @@
 //!
 //! | file | holds |
 //! | --- | --- |
-//! | `panel.arrow` | a row for each date: rate, raw features by date `[F]`, and for each of N symbols mark, price of the open (where fills need it), status, mean volume and volatility (where fills need them), and raw features `[N, G]`; under FinRL's rules its risk indicator |
+//! | `panel.arrow` | a row for each date: rate, raw features by date `[F]`, and for each of N symbols mark, price of the open (where fills need it), status, mean volume and volatility (where fills need them), raw features `[N, G]` and hidden values `[N, H]`; under FinRL's rules its risk indicator |
 //! | `events.arrow` | a row for each corporate action that changes holdings: date, symbol, ratio of shares, cash for each share |
 //!
 //! [`build`](super::build) writes them, [`step`](super::step) reads them.
@@ -45,6 +45,9 @@ pub(crate) struct Spec {
     /// The names of the features by date, and of those by symbol and date.
     pub features: Vec<String>,
     pub symbol_features: Vec<String>,
+    /// The names of the values by symbol and date that no observation shows.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub hidden: Vec<String>,
     pub worlds: Vec<World>,
 }
 
@@ -112,6 +115,8 @@ pub(crate) struct Panel {
     pub features: Vec<f32>,
     /// `[T, N, G]`, raw.
     pub symbol_features: Vec<f32>,
+    /// `[T, N, H]`, which no observation shows.
+    pub hidden: Vec<f32>,
 }
 
 impl Panel {
@@ -134,7 +139,11 @@ impl Panel {
                 columns.push((name, ipc::matrix::<Float64Type>(values, width)?));
             }
         }
-        for (name, values) in [("features", self.features), ("symbol_features", self.symbol_features)] {
+        for (name, values) in [
+            ("features", self.features),
+            ("symbol_features", self.symbol_features),
+            ("hidden", self.hidden),
+        ] {
             let width = values.len() / t;
             if width > 0 {
                 columns.push((name, ipc::matrix::<Float32Type>(values, width)?));
@@ -168,6 +177,7 @@ impl Panel {
             risk: floats("risk", widths.has_risk)?,
             features: singles("features", widths.features)?,
             symbol_features: singles("symbol_features", widths.symbol_features)?,
+            hidden: singles("hidden", widths.hidden)?,
         };
         let (t, n) = (panel.dates.len(), widths.symbols);
         let fits = panel.rate.len() == t
@@ -177,7 +187,8 @@ impl Panel {
             && panel.liquidity.len() == if widths.has_liquidity { 2 * t * n } else { 0 }
             && panel.risk.len() == if widths.has_risk { t } else { 0 }
             && panel.features.len() == t * widths.features
-            && panel.symbol_features.len() == t * n * widths.symbol_features;
+            && panel.symbol_features.len() == t * n * widths.symbol_features
+            && panel.hidden.len() == t * n * widths.hidden;
         if fits { Ok(panel) } else { Err(mismatch()) }
     }
 }
@@ -187,6 +198,7 @@ pub(crate) struct Widths {
     pub symbols: usize,
     pub features: usize,
     pub symbol_features: usize,
+    pub hidden: usize,
     pub has_open: bool,
     pub has_liquidity: bool,
     pub has_risk: bool,

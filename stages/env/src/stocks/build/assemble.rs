@@ -105,6 +105,7 @@ pub fn build(sources: &[PanelSource], config: &StocksConfig) -> Result<Built, St
         },
         features,
         symbol_features,
+        hidden: first.hidden.iter().map(|feature| feature.name.clone()).collect(),
         worlds: worlds.iter().map(|built| built.world.clone()).collect(),
     };
     let mut built = Built {
@@ -179,10 +180,11 @@ fn world(
             (filled.into_iter().map(|value| value as f32).collect(), 0)
         }
         Rules::Market => {
-            let (values, later) = symbol_features(source, &dates, &panel.status, config.max_gaps, &mut warnings)?;
+            let (values, later) = symbol_features(&source.symbol_features, n, &dates, &panel.status, config.max_gaps, &mut warnings)?;
             (values, first.max(later))
         }
     };
+    (panel.hidden, _) = symbol_features(&source.hidden, n, &dates, &panel.status, config.max_gaps, &mut warnings)?;
     let splits = split(&dates, warm_up, &config.split_rules(), role)?;
     let f = source.features.len();
     let mut shown = Vec::with_capacity(features.len() + of_symbols.len());

@@ -48,6 +48,8 @@ pub struct PanelSource {
     pub features: Vec<FeatureColumn>,
     /// Features by symbol and date.
     pub symbol_features: Vec<SymbolFeature>,
+    /// Values by symbol and date that no observation shows: an oracle's.
+    pub hidden: Vec<SymbolFeature>,
     /// The shortest rate by date, ascending.
     pub rates: Vec<(Date, f64)>,
     /// Corporate actions.

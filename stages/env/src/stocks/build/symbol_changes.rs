@@ -27,7 +27,7 @@ pub(super) fn joined(source: &PanelSource) -> PanelSource {
         bars.append(&mut out.bars[new].bars);
         out.bars[new].bars = bars;
         out.bars.remove(old);
-        for feature in &mut out.symbol_features {
+        for feature in out.symbol_features.iter_mut().chain(&mut out.hidden) {
             let mut values = std::mem::take(&mut feature.values[old]);
             // Where both have a value, the new symbol's is that of its own history.
             let own = feature.values[new].first().map(|(date, _)| *date);

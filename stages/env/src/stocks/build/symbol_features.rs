@@ -1,6 +1,6 @@
 //! Features by symbol and date, as a panel shows them.
 
-use super::source::PanelSource;
+use super::source::SymbolFeature;
 use crate::feature_columns::FEW_SNAPSHOTS;
 use crate::stocks::tables::status;
 use datasets::Date;
@@ -9,17 +9,18 @@ use stages_core::StageError;
 /// Features `[T, N, G]`, and the first date at which each of them has had a value of some symbol. A listed symbol without a value shows its last one, one that is
 /// not listed shows none. A feature with more than the share `most` of such gaps is refused.
 pub(super) fn symbol_features(
-    source: &PanelSource,
+    features: &[SymbolFeature],
+    n: usize,
     dates: &[Date],
     flags: &[u8],
     most: f64,
     warnings: &mut Vec<String>,
 ) -> Result<(Vec<f32>, usize), StageError> {
-    let (n, g) = (source.bars.len(), source.symbol_features.len());
+    let g = features.len();
     let mut out = vec![f32::NAN; dates.len() * n * g];
     let mut warm_up = 0;
     let mut stale = Vec::new();
-    for (j, feature) in source.symbol_features.iter().enumerate() {
+    for (j, feature) in features.iter().enumerate() {
         let (mut first, mut gaps, mut all) = (usize::MAX, 0_usize, 0_usize);
         for (i, values) in feature.values.iter().enumerate() {
             let mut values = values.as_slice();

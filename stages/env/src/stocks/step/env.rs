@@ -15,7 +15,7 @@ use crate::ranges::{Rows, StepRows, View, for_ranges};
 use crate::saved_state::{StateReader, StateWriter};
 use crate::spec::EnvSpec;
 use crate::split::SnapshotRange;
-use crate::stocks::config::{Rules, StockActionKind};
+use crate::stocks::config::{Rules, StockActionKind, StocksConfig};
 use crate::stocks::tables::{SPEC, Spec, status};
 use bytes::Bytes;
 use cache::{Artifact, Store};
@@ -388,6 +388,21 @@ impl StocksEnv {
     /// The part of an observation that is the market's at a snapshot, the same for every account.
     pub fn market_row(&self, snapshot: usize) -> &[f32] {
         self.market().tables.row(snapshot)
+    }
+
+    /// The hidden value of that name of a symbol at a snapshot, NaN where it has none: for oracles. None without the name.
+    pub fn hidden(&self, name: &str, snapshot: usize, symbol: usize) -> Option<f64> {
+        self.market().tables.hidden(name, snapshot, symbol)
+    }
+
+    /// The snapshots of all worlds.
+    pub fn num_snapshots(&self) -> usize {
+        self.market().tables.dates.len()
+    }
+
+    /// The configuration.
+    pub fn config(&self) -> &StocksConfig {
+        &self.market().config
     }
 
     /// Cash at the start of an episode.

@@ -44,6 +44,8 @@ pub(crate) struct Tables {
     events: Vec<Event>,
     /// `[T, W]`: the part of an observation that depends on the date alone.
     rows: Vec<f32>,
+    /// `[T, N, H]`.
+    hidden: Vec<f32>,
 }
 
 impl Tables {
@@ -62,6 +64,7 @@ impl Tables {
             symbols: n,
             features: spec.features.len(),
             symbol_features: spec.symbol_features.len(),
+            hidden: spec.hidden.len(),
             has_open: config.fills.at == FillAt::NextOpen,
             has_liquidity: config.fills.by_volume(),
             has_risk: config.finrl.turbulence_threshold.is_some(),
@@ -103,6 +106,7 @@ impl Tables {
             all.risk.extend(panel.risk);
             all.features.extend(panel.features);
             all.symbol_features.extend(panel.symbol_features);
+            all.hidden.extend(panel.hidden);
         }
         if all.dates.is_empty() {
             return Err(mismatch());
@@ -135,6 +139,7 @@ impl Tables {
             event_starts,
             events,
             rows,
+            hidden: all.hidden,
             spec,
         };
         this.market_return = (0..this.dates.len()).map(|t| this.mean_return(t)).collect();
@@ -229,6 +234,12 @@ impl Tables {
     #[inline]
     pub(crate) fn events(&self, t: usize) -> &[Event] {
         &self.events[self.event_starts[t] as usize..self.event_starts[t + 1] as usize]
+    }
+
+    /// The hidden value of that name of a symbol at `t`; NaN where it has none.
+    pub(crate) fn hidden(&self, name: &str, t: usize, symbol: usize) -> Option<f64> {
+        let at = self.spec.hidden.iter().position(|of| of == name)?;
+        Some(f64::from(self.hidden[(t * self.n + symbol) * self.spec.hidden.len() + at]))
     }
 
     /// The part of an observation that depends on the date alone.
