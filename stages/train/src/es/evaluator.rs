@@ -67,11 +67,6 @@ impl Player {
         })
     }
 
-    /// The flop count of a step.
-    pub fn flops(&self) -> f64 {
-        self.network.flops()
-    }
-
     /// Plays every episode to its end, or to the limit of its length; `seen` gets the observations of episodes in turn, not normalised.
     ///
     /// # Errors
