@@ -214,10 +214,7 @@ impl<E: MarketEnv> Measures<'_, E> {
             return;
         };
         let over = |s: &[Sums], of: usize| self.excess_return(&s[of]) - self.excess_return(&s[equal]);
-        metrics.estimate(
-            "share_of_oracle",
-            self.panel.estimate(|s| over(s, 0) / over(s, oracle)),
-        );
+        metrics.estimate("share_of_oracle", self.panel.estimate(|s| over(s, 0) / over(s, oracle)));
     }
 
     /// The cost of not seeing something, paired. The policy is blind if other markets' features cost it nothing.

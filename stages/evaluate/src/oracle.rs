@@ -55,9 +55,12 @@ impl Oracle {
         let greater = |a: &usize, b: &usize| expected[*b].total_cmp(&expected[*a]);
         // What does not trade keeps its place.
         let small = 0.1 * self.weight;
-        let frozen = (0..weights.len()).filter(|s| !tradable(s) && weights[*s] > small).count();
-        let (mut held, mut others): (Vec<usize>, Vec<usize>) =
-            (0..weights.len()).filter(tradable).partition(|&symbol| weights[symbol] > small);
+        let frozen = (0..weights.len())
+            .filter(|s| !tradable(s) && weights[*s] > small)
+            .count();
+        let (mut held, mut others): (Vec<usize>, Vec<usize>) = (0..weights.len())
+            .filter(tradable)
+            .partition(|&symbol| weights[symbol] > small);
         held.sort_by(greater);
         others.sort_by(greater);
         let mut others = others.into_iter().peekable();

@@ -14,8 +14,8 @@ use stages_core::{
     ConfigProblem, Context, Given, Memo, OutputPort, Outputs, PlanContext, PortType, Ports, Provided, Share,
     StageError, StageKind, corporate_actions, table,
 };
-use stages_simulate::{Invalid, TENORS};
 use stages_simulate::panel::{Panel, PanelBar, PanelParameters, PanelStock};
+use stages_simulate::{Invalid, TENORS};
 use std::collections::BTreeMap;
 use std::sync::{Arc, OnceLock};
 
@@ -82,7 +82,11 @@ impl StageKind for SimulatedPanel {
         let bars = columns(schema::BARS).filter(|name| *name != "adjusted_close").collect();
         Ok(BTreeMap::from([
             of("bars", PortType::Bars, bars),
-            of("actions", PortType::CorporateActions, columns(schema::CORPORATE_ACTIONS).collect()),
+            of(
+                "actions",
+                PortType::CorporateActions,
+                columns(schema::CORPORATE_ACTIONS).collect(),
+            ),
             of("rates", PortType::Rates, columns(schema::RATES).collect()),
             of("features", PortType::Features, features(&SEEN)),
             of("hidden", PortType::Features, features(&HIDDEN)),
@@ -252,8 +256,12 @@ fn features_of(
     let mut fields: Vec<Field> = schema::FEATURES.iter().map(table::field).collect();
     fields.extend(names.iter().map(|name| Field::new(*name, DataType::Float64, true)));
     let mut columns: Vec<ArrayRef> = vec![
-        Arc::new(StringArray::from_iter_values(rows(stocks, range).map(|(symbol, _)| symbol))),
-        Arc::new(Date32Array::from_iter_values(rows(stocks, range).map(|(_, bar)| bar.date.0))),
+        Arc::new(StringArray::from_iter_values(
+            rows(stocks, range).map(|(symbol, _)| symbol),
+        )),
+        Arc::new(Date32Array::from_iter_values(
+            rows(stocks, range).map(|(_, bar)| bar.date.0),
+        )),
     ];
     let values: Vec<Vec<f64>> = rows(stocks, range).map(|(_, bar)| values(bar)).collect();
     for k in 0..names.len() {

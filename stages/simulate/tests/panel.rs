@@ -135,7 +135,13 @@ fn the_best_tilt_is_as_stated() {
         ..parameters()
     };
     let signals: Vec<Vec<f64>> = (simulated(&p).stocks.iter())
-        .map(|stock| stock.bars.iter().map(|bar| p.edge.strength / 252.0 * bar.signal).collect())
+        .map(|stock| {
+            stock
+                .bars
+                .iter()
+                .map(|bar| p.edge.strength / 252.0 * bar.signal)
+                .collect()
+        })
         .collect();
     let cost = 2.0 * 5e-4;
     let phi = p.edge.persistence();
@@ -146,7 +152,9 @@ fn the_best_tilt_is_as_stated() {
         let mut total = 0.0;
         for t in 0..p.days as usize {
             loop {
-                let worst = (0..4).min_by(|&a, &b| signals[held[a]][t].total_cmp(&signals[held[b]][t])).expect("four");
+                let worst = (0..4)
+                    .min_by(|&a, &b| signals[held[a]][t].total_cmp(&signals[held[b]][t]))
+                    .expect("four");
                 let best = (0..10)
                     .filter(|i| !held.contains(i))
                     .max_by(|&a, &b| signals[a][t].total_cmp(&signals[b][t]))
@@ -163,9 +171,15 @@ fn the_best_tilt_is_as_stated() {
         252.0 * total / f64::from(p.days)
     };
     let stated = p.edge.strength * best_tilt(10, 4);
-    assert!((earned(0.0, 0.0) / stated - 1.0).abs() < 0.05, "{} for {stated}", earned(0.0, 0.0));
+    assert!(
+        (earned(0.0, 0.0) / stated - 1.0).abs() < 0.05,
+        "{} for {stated}",
+        earned(0.0, 0.0)
+    );
     let band = exchange_band(cost, variance);
-    let best = (0..=30).map(|k| earned(band * 0.1 * f64::from(k), cost)).fold(f64::MIN, f64::max);
+    let best = (0..=30)
+        .map(|k| earned(band * 0.1 * f64::from(k), cost))
+        .fold(f64::MIN, f64::max);
     assert!(earned(band, cost) > earned(0.0, cost));
     assert!(earned(band, cost) > 0.98 * best, "{} of {best}", earned(band, cost));
 }
@@ -181,7 +195,11 @@ fn splits_and_dividends_keep_values() {
     for stock in &panel.stocks {
         for (i, r) in returns(&panel, stock) {
             let date = stock.bars[i + 1].date;
-            splits += stock.actions.iter().filter(|a| a.date == date && a.kind == Kind::Split).count();
+            splits += stock
+                .actions
+                .iter()
+                .filter(|a| a.date == date && a.kind == Kind::Split)
+                .count();
             assert!(r.abs() < 0.4, "{} on {date}: {r}", stock.symbol);
         }
         assert!(stock.actions.is_sorted_by_key(|action| action.date));
@@ -222,7 +240,11 @@ fn worlds_days_and_stocks_are_independent() {
     assert_eq!(worlds[0].stocks[0].symbol, "SIM001:S01");
     let correlation = |a: &PanelStock, b: &PanelStock| {
         let of = |stock: &PanelStock| -> std::collections::BTreeMap<_, f64> {
-            stock.bars.windows(2).map(|w| (w[1].date, (w[1].values[3] / w[0].values[3]).ln())).collect()
+            stock
+                .bars
+                .windows(2)
+                .map(|w| (w[1].date, (w[1].values[3] / w[0].values[3]).ln()))
+                .collect()
         };
         let (a, b) = (of(a), of(b));
         let dot = |x: &dyn Fn(f64, f64) -> f64| a.iter().filter_map(|(d, r)| b.get(d).map(|s| x(*r, *s))).sum::<f64>();

@@ -211,8 +211,8 @@ impl PanelParameters {
     /// The information coefficient: the correlation of the signal with the specific return of the next day.
     pub fn information_coefficient(&self) -> f64 {
         let specific = &self.specific;
-        let variance =
-            specific.volatility * specific.volatility + specific.jumps * specific.jump_deviation * specific.jump_deviation;
+        let variance = specific.volatility * specific.volatility
+            + specific.jumps * specific.jump_deviation * specific.jump_deviation;
         let mean = self.edge.strength / 252.0;
         mean / libm::sqrt(variance / 252.0 + mean * mean)
     }

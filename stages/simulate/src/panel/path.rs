@@ -136,7 +136,11 @@ fn stock(p: &PanelParameters, i: usize, dates: &[Date], factors: &[Factors]) -> 
         match &mut company {
             None => {
                 waited += 1;
-                let lists = if t == 0 { p.listing.at_start } else { 1.0 / p.listing.wait };
+                let lists = if t == 0 {
+                    p.listing.at_start
+                } else {
+                    1.0 / p.listing.wait
+                };
                 if waited > LEAST_WAIT && chance < lists {
                     let (price, beta) = (20.0 + 60.0 * random.uniform(), 1.0 + p.beta_deviation * random.normal());
                     let new = company.insert(Company {
@@ -208,7 +212,11 @@ fn trade(p: &PanelParameters, i: usize, factors: &Factors, company: &mut Company
     let (rate, size) = (p.specific.jumps / YEAR, p.specific.jump_deviation);
     // At most one jump a day, before the open, of expected value 0.
     let happens = random.uniform() < rate;
-    let jump = if happens { size * random.normal() - 0.5 * size * size } else { 0.0 };
+    let jump = if happens {
+        size * random.normal() - 0.5 * size * size
+    } else {
+        0.0
+    };
     let total = mean + shock - 0.5 * variance;
     // The path between close and close is a Brownian bridge.
     let share = p.overnight;
@@ -227,7 +235,14 @@ fn trade(p: &PanelParameters, i: usize, factors: &Factors, company: &mut Company
     [first, high, low, last].map(cents)
 }
 
-fn bar(p: &PanelParameters, date: Date, company: &Company, prices: [f64; 4], moved: f64, random: &mut Random) -> PanelBar {
+fn bar(
+    p: &PanelParameters,
+    date: Date,
+    company: &Company,
+    prices: [f64; 4],
+    moved: f64,
+    random: &mut Random,
+) -> PanelBar {
     let daily = p.specific.volatility / YEAR.sqrt();
     let volume = libm::round(p.volume * libm::exp(0.3 * random.normal() + 0.3 * (moved / daily).min(4.0)));
     let [open, high, low, close] = prices;

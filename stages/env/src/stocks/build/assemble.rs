@@ -180,7 +180,14 @@ fn world(
             (filled.into_iter().map(|value| value as f32).collect(), 0)
         }
         Rules::Market => {
-            let (values, later) = symbol_features(&source.symbol_features, n, &dates, &panel.status, config.max_gaps, &mut warnings)?;
+            let (values, later) = symbol_features(
+                &source.symbol_features,
+                n,
+                &dates,
+                &panel.status,
+                config.max_gaps,
+                &mut warnings,
+            )?;
             (values, first.max(later))
         }
     };

@@ -239,7 +239,9 @@ impl Tables {
     /// The hidden value of that name of a symbol at `t`; NaN where it has none.
     pub(crate) fn hidden(&self, name: &str, t: usize, symbol: usize) -> Option<f64> {
         let at = self.spec.hidden.iter().position(|of| of == name)?;
-        Some(f64::from(self.hidden[(t * self.n + symbol) * self.spec.hidden.len() + at]))
+        Some(f64::from(
+            self.hidden[(t * self.n + symbol) * self.spec.hidden.len() + at],
+        ))
     }
 
     /// The part of an observation that depends on the date alone.
