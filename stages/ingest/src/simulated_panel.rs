@@ -171,7 +171,7 @@ impl World {
 
     fn panel(&self) -> Result<&Panel, StageError> {
         let panel = self.panel.get_or_init(|| Panel::new(&self.config));
-        panel.as_ref().map_err(|invalid| refused(invalid))
+        panel.as_ref().map_err(refused)
     }
 
     fn parts(&self, table: usize, dates: &[Date]) -> Result<Vec<Part>, StageError> {
