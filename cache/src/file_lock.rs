@@ -1,4 +1,4 @@
-//! Advisory locks on files. The system releases them when their holder ends, however it ends; child processes do not
+//! Advisory locks on files. The system releases them when their holder ends, however it ends; programs that it starts do not
 //! inherit them.
 
 use crate::error::{Error, Result};
@@ -9,9 +9,37 @@ use crate::shared;
 use rustix::fs::OFlags;
 use std::fs::{File, Metadata, TryLockError};
 use std::io::{self, ErrorKind};
+use std::ops::{Deref, DerefMut};
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 use std::time::{Duration, Instant, SystemTime};
+
+/// A locked file, until it is dropped.
+#[derive(Debug)]
+pub(crate) struct Locked(File);
+
+impl Drop for Locked {
+    /// Unlocks explicitly: a child process that another thread has just forked has copies of all open files until it executes its program, and the
+    /// system would keep the lock until the last copy is closed.
+    fn drop(&mut self) {
+        // If it fails, closing the file releases the lock.
+        let _ = self.0.unlock();
+    }
+}
+
+impl Deref for Locked {
+    type Target = File;
+
+    fn deref(&self) -> &File {
+        &self.0
+    }
+}
+
+impl DerefMut for Locked {
+    fn deref_mut(&mut self) -> &mut File {
+        &mut self.0
+    }
+}
 
 #[derive(Clone, Copy)]
 pub(crate) enum Mode {
@@ -26,7 +54,7 @@ const ATTEMPTS: usize = 100;
 const POLL: [Duration; 2] = [Duration::from_millis(1), Duration::from_millis(20)];
 
 /// Locks a file of the store at `root`, which is created if it does not exist, and waits for its holder, at most for `wait`.
-pub(crate) fn acquire(root: &Path, path: &Path, mode: Mode, wait: Duration) -> Result<File> {
+pub(crate) fn acquire(root: &Path, path: &Path, mode: Mode, wait: Duration) -> Result<Locked> {
     let began = Instant::now();
     let mut poll = POLL[0];
     loop {
@@ -46,7 +74,7 @@ pub(crate) fn acquire(root: &Path, path: &Path, mode: Mode, wait: Duration) -> R
 }
 
 /// [`acquire`] without waiting; `None` while another holder has the lock.
-pub(crate) fn try_acquire(root: &Path, path: &Path, mode: Mode) -> Result<Option<File>> {
+pub(crate) fn try_acquire(root: &Path, path: &Path, mode: Mode) -> Result<Option<Locked>> {
     // `gc` may remove the file between the two steps, but not again and again.
     for _ in 0..ATTEMPTS {
         let file = open(root, path)?;
@@ -55,8 +83,12 @@ pub(crate) fn try_acquire(root: &Path, path: &Path, mode: Mode) -> Result<Option
             Mode::Exclusive => file.try_lock(),
         };
         match locked {
-            Ok(()) if is_current(path, &file)? => return Ok(Some(file)),
-            Ok(()) => {}
+            Ok(()) => {
+                let locked = Locked(file);
+                if is_current(path, &locked)? {
+                    return Ok(Some(locked));
+                }
+            }
             Err(TryLockError::WouldBlock) => return Ok(None),
             Err(TryLockError::Error(err)) if err.kind() == ErrorKind::Interrupted => {}
             Err(TryLockError::Error(err)) => return Err(Error::io("lock", path)(err)),

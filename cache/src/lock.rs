@@ -2,10 +2,9 @@
 
 use crate::digest::ActionKey;
 use crate::error::{Error, Result};
-use crate::file_lock::{Mode, acquire, try_acquire};
+use crate::file_lock::{Locked, Mode, acquire, try_acquire};
 use crate::fs::if_allowed;
 use crate::store::Store;
-use std::fs::File;
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -16,7 +15,7 @@ const WAIT: Duration = Duration::from_secs(3600);
 #[derive(Debug)]
 #[must_use = "the lock is released when it is dropped"]
 pub struct ActionLock {
-    _file: File,
+    _file: Locked,
 }
 
 /// A shared lock that excludes `gc` until it is dropped. Any number may be held at once.
@@ -24,7 +23,7 @@ pub struct ActionLock {
 #[must_use = "the store is released when it is dropped"]
 pub struct StoreGuard {
     /// `None` for a user who may only read a store that nobody has locked yet.
-    _file: Option<File>,
+    _file: Option<Locked>,
 }
 
 impl Store {
@@ -77,12 +76,12 @@ impl Store {
     }
 
     /// The lock on a maintenance task (`recovery`, `flush`); waits for another process that does it.
-    pub(crate) fn task_lock(&self, task: &str) -> Result<File> {
+    pub(crate) fn task_lock(&self, task: &str) -> Result<Locked> {
         acquire(self.root(), &self.folder("locks").join(task), Mode::Exclusive, WAIT)
     }
 
     /// [`Store::task_lock`] without waiting.
-    pub(crate) fn try_task_lock(&self, task: &str) -> Result<Option<File>> {
+    pub(crate) fn try_task_lock(&self, task: &str) -> Result<Option<Locked>> {
         try_acquire(self.root(), &self.folder("locks").join(task), Mode::Exclusive)
     }
 }

@@ -4,9 +4,8 @@ use crate::atomic_write::{mark_unflushed, persist_open};
 use crate::blob::{BlobRef, digest};
 use crate::digest::BlobDigest;
 use crate::error::{Error, Result};
-use crate::file_lock::{Mode, acquire, try_acquire};
+use crate::file_lock::{Locked, Mode, acquire, try_acquire};
 use crate::store::Store;
-use std::fs::File;
 use std::io::{ErrorKind, Read as _, Seek as _, SeekFrom, Write as _};
 use std::path::PathBuf;
 use std::time::Duration;
@@ -23,7 +22,7 @@ pub struct PartialBlob {
     store: Store,
     /// The digest that its bytes have to have.
     blob: Option<BlobDigest>,
-    file: File,
+    file: Locked,
     path: PathBuf,
     hasher: blake3::Hasher,
     len: u64,
@@ -55,7 +54,7 @@ impl Store {
         }
     }
 
-    fn partial(&self, blob: Option<BlobDigest>, file: File, path: PathBuf) -> Result<PartialBlob> {
+    fn partial(&self, blob: Option<BlobDigest>, file: Locked, path: PathBuf) -> Result<PartialBlob> {
         mark_unflushed(self.root())?;
         let mut partial = PartialBlob {
             store: self.clone(),

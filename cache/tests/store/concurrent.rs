@@ -3,7 +3,8 @@
 use crate::{Home, action_key};
 use cache::{Error, GcPlan, Store};
 use std::collections::BTreeSet;
-use std::io::{BufRead, BufReader};
+use std::io::{BufRead, BufReader, Read as _, Write as _};
+use std::os::unix::process::CommandExt as _;
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -49,6 +50,35 @@ fn increment(store: &Store) {
     let path = store.root().join("count");
     let count: u32 = std::fs::read_to_string(&path).map_or(0, |text| text.parse().unwrap());
     std::fs::write(&path, (count + 1).to_string()).unwrap();
+}
+
+/// A child process has copies of all open files until it executes its program. A lock that is dropped meanwhile is released all the same.
+#[test]
+fn locks_are_released_although_a_child_process_is_being_started() {
+    let home = Home::new();
+    let (lock, guard) = (home.store.lock(action_key("a")).unwrap(), home.store.guard().unwrap());
+    let (mut hold, mut go) = std::io::pipe().unwrap();
+    let mut command = Command::new("true");
+    // SAFETY: between fork and exec only a read from a pipe.
+    #[expect(unsafe_code, reason = "keeps the child between fork and exec")]
+    unsafe {
+        command.pre_exec(move || hold.read(&mut [0]).map(drop));
+    }
+    // Starting it returns when its program is executed.
+    let starting = std::thread::spawn(move || command.status().unwrap());
+    std::thread::sleep(Duration::from_millis(100));
+    drop((lock, guard));
+    assert!(home.reopen().try_lock(action_key("a")).unwrap().is_some());
+    home.store
+        .gc(&GcPlan {
+            keep_actions: BTreeSet::new(),
+            keep_younger_than: Duration::ZERO,
+            now: SystemTime::now(),
+            dry_run: false,
+        })
+        .unwrap();
+    go.write_all(b"!").unwrap();
+    assert!(starting.join().unwrap().success());
 }
 
 fn put_many(store: &Store) {

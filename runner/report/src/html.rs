@@ -45,9 +45,11 @@ pub(crate) fn page(title: &str, body: &str) -> String {
     )
 }
 
-/// A table. The cells are HTML.
+/// A table. The cells are HTML. On small screens each row of a table with many columns is a block of its own, whose cells are named by their column.
 pub(crate) fn table(head: &[&str], rows: &[Vec<String>]) -> String {
-    let mut out = String::from("<div class=\"wide\" tabindex=\"0\"><table><thead><tr>");
+    let is_many = head.len() > 3;
+    let class = if is_many { " class=\"many\"" } else { "" };
+    let mut out = format!("<div class=\"wide\" tabindex=\"0\"><table{class}><thead><tr>");
     // Numbers are right-aligned, texts left-aligned; long texts may wrap.
     let is_number = |cell: &&str| cell.starts_with(|c: char| c.is_ascii_digit() || "+-–".contains(c));
     let classes: Vec<&str> = (0..head.len())
@@ -67,13 +69,19 @@ pub(crate) fn table(head: &[&str], rows: &[Vec<String>]) -> String {
         })
         .collect();
     for (cell, class) in head.iter().zip(&classes) {
-        out.push_str(&format!("<th class=\"{class}\">{}</th>", escape(cell)));
+        let name = escape(cell).replace('_', "_<wbr>");
+        out.push_str(&format!("<th class=\"{class}\">{name}</th>"));
     }
     out.push_str("</tr></thead><tbody>");
     for row in rows {
         out.push_str("<tr>");
-        for (cell, class) in row.iter().zip(&classes) {
-            for part in ["<td class=\"", class, "\">", cell, "</td>"] {
+        for ((cell, class), head) in row.iter().zip(&classes).zip(head) {
+            let name = if is_many {
+                format!(" data-name=\"{}\"", escape(head))
+            } else {
+                String::new()
+            };
+            for part in ["<td class=\"", class, "\"", &name, ">", cell, "</td>"] {
                 out.push_str(part);
             }
         }
@@ -127,6 +135,10 @@ svg{width:100%;height:auto;display:block}svg text{fill:var(--dim);font-size:11px
 .dag .failed rect{stroke:var(--c1);stroke-width:3}.dag .skipped rect{stroke-dasharray:4 3}.dag text{fill:var(--fg);font-size:12px}.dag .sub{fill:var(--dim);font-size:10.5px}
 .dag path{stroke:var(--dim);stroke-width:1.2}
 .ran{color:var(--c0)}.cached{color:var(--c2)}.failed{color:var(--c1)}.skipped{color:var(--dim)}
-@media (max-width:520px){main{padding:10px}svg text{font-size:15px}.dag text{font-size:12px}th,td{padding:3px 6px}}
+td>.dim{display:block;font-size:.85em}th{white-space:normal;vertical-align:bottom}
+@media (max-width:520px){main{padding:10px}svg text{font-size:15px}.dag text{font-size:12px}th,td{padding:3px 6px}td{white-space:normal}
+.many,.many tbody{display:block}.many thead{display:none}.many tr{display:grid;grid-template-columns:1fr 1fr;padding:6px 0;border-bottom:1px solid var(--line)}
+.many td,.many td.t{display:block;min-width:0;padding:1px 6px;border:0;text-align:left;overflow-wrap:anywhere}.many td:first-child{grid-column:1/-1;font-weight:600}
+.many td:empty{display:none}.many td:not(:first-child)::before{content:attr(data-name) \": \";color:var(--dim)}}
 pre{background:var(--card);padding:10px;border-radius:8px;overflow-x:auto;font-size:.82rem}summary{cursor:pointer}
 ";

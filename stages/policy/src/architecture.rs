@@ -1,11 +1,10 @@
 //! The architecture of a network, and the offset of each of its tensors in the flat vector of parameters.
 
-use crate::categorical;
+use crate::head::{ActionHead, HeadFile};
 use crate::tensors::{Dense, Tensor, Tensors};
 use crate::transformer::shape::{Transformer, TransformerAt};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use stages_env::ActionSpace;
 
 /// The activation function of hidden layers.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -51,67 +50,9 @@ fn is_one(layers: &usize) -> bool {
     *layers == 1
 }
 
-/// The actions that a network's outputs are for.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum ActionHead {
-    /// A logit for each of A choices.
-    Discrete(u32),
-    /// A logit for each choice of each of K components, whose numbers of choices these are.
-    MultiDiscrete(Vec<u32>),
-    /// The mean of each of A components.
-    Continuous(usize),
-}
-
-impl Default for ActionHead {
-    fn default() -> Self {
-        Self::Discrete(0)
-    }
-}
-
-impl ActionHead {
-    /// The head for an action space.
-    pub fn of(space: &ActionSpace) -> Self {
-        match space {
-            ActionSpace::Discrete { names, .. } => Self::Discrete(names.len() as u32),
-            ActionSpace::MultiDiscrete { choices, .. } => Self::MultiDiscrete(choices.clone()),
-            ActionSpace::Continuous { names, .. } => Self::Continuous(names.len()),
-        }
-    }
-
-    /// A, the number of outputs.
-    pub fn num_outputs(&self) -> usize {
-        match self {
-            Self::Continuous(components) => *components,
-            _ => categorical::num_outputs(self.choices()),
-        }
-    }
-
-    /// K, the number of values of an action.
-    pub fn num_components(&self) -> usize {
-        match self {
-            Self::Continuous(components) => *components,
-            _ => self.choices().len(),
-        }
-    }
-
-    /// The number of choices of each component `[K]`; none where actions are continuous.
-    pub fn choices(&self) -> &[u32] {
-        match self {
-            Self::Discrete(choices) => std::slice::from_ref(choices),
-            Self::MultiDiscrete(choices) => choices,
-            Self::Continuous(_) => &[],
-        }
-    }
-
-    /// True for real numbers, false for choices.
-    pub fn is_continuous(&self) -> bool {
-        matches!(self, Self::Continuous(_))
-    }
-}
-
 /// A network for actor and critic: observation, LSTM or transformer where there is one, hidden layers of each, outputs for actions, and
 /// value.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(try_from = "ArchitectureFile", into = "ArchitectureFile")]
 pub struct Architecture {
     /// D, the length of an observation.
@@ -142,6 +83,9 @@ struct ArchitectureFile {
     /// Of multi-discrete actions.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     choices: Option<Vec<u32>>,
+    /// Of networks without a critic.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    head: Option<HeadFile>,
     activation: Activation,
     lstm: Option<Lstm>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -156,6 +100,7 @@ impl From<Architecture> for ArchitectureFile {
             obs_dim: architecture.obs_dim,
             num_actions: architecture.head.num_outputs(),
             continuous: architecture.head.is_continuous(),
+            head: architecture.head.file(),
             choices: match architecture.head {
                 ActionHead::MultiDiscrete(choices) => Some(choices),
                 _ => None,
@@ -173,11 +118,19 @@ impl TryFrom<ArchitectureFile> for Architecture {
     type Error = String;
 
     fn try_from(file: ArchitectureFile) -> Result<Self, String> {
-        let head = match (file.continuous, file.choices) {
-            (true, None) => ActionHead::Continuous(file.num_actions),
-            (false, None) => ActionHead::Discrete(u32::try_from(file.num_actions).map_err(|err| err.to_string())?),
-            (false, Some(choices)) => ActionHead::MultiDiscrete(choices),
-            (true, Some(_)) => return Err("actions are both continuous and multi-discrete".to_owned()),
+        let num_choices = || u32::try_from(file.num_actions).map_err(|err| err.to_string());
+        let head = match (file.head, file.continuous, file.choices) {
+            (None, true, None) => ActionHead::Continuous(file.num_actions),
+            (None, false, None) => ActionHead::Discrete(num_choices()?),
+            (None, false, Some(choices)) => ActionHead::MultiDiscrete(choices),
+            (Some(HeadFile::SquashedGaussian), true, None) => ActionHead::SquashedGaussian(file.num_actions),
+            (Some(HeadFile::Deterministic), true, None) => ActionHead::Deterministic(file.num_actions),
+            (Some(HeadFile::QValues { dueling, epsilon }), false, None) => ActionHead::QValues {
+                choices: num_choices()?,
+                dueling,
+                epsilon,
+            },
+            _ => return Err("the kind of actions contradicts itself".to_owned()),
         };
         if head.num_outputs() != file.num_actions {
             return Err("the number of outputs is not that of the choices".to_owned());
@@ -278,8 +231,10 @@ impl Architecture {
             latent = transformer.d_model;
             layout.transformer = Some(transformer.lay_out(&mut layout.tensors, self.obs_dim));
         }
-        layout.pi = layout.trunk("pi", latent, &self.pi, ("action", self.head.num_outputs()));
-        layout.vf = layout.trunk("vf", latent, &self.vf, ("value", 1));
+        layout.pi = layout.trunk("pi", latent, &self.pi, (self.head.name(), self.head.width()));
+        if self.head.has_critic() {
+            layout.vf = layout.trunk("vf", latent, &self.vf, ("value", 1));
+        }
         if let ActionHead::Continuous(components) = self.head {
             layout.log_std = Some(layout.tensors.tensor("log_std".to_owned(), vec![components]));
         }
@@ -330,6 +285,10 @@ impl Architecture {
             })
             .or_else(|| sizes.into_iter().find_map(|size| zero("the size of a layer", size)))
             .or_else(|| self.transformer.and_then(|transformer| transformer.problem()))
+            .or_else(|| {
+                (!self.head.has_critic() && (self.remembers() || !self.vf.is_empty()))
+                    .then(|| "a network without a critic has hidden layers of the actor alone".to_owned())
+            })
             .or_else(|| {
                 (self.lstm.is_some() && self.transformer.is_some())
                     .then(|| "it has both an LSTM and a transformer".to_owned())

@@ -253,6 +253,19 @@ pub fn best_action(log_prob: &[f32], choices: &[u32], action: &mut [u32]) {
     }
 }
 
+/// The largest logit of each component `[K]` whose choice is allowed, the first of equals; choice 0 where none is.
+pub fn best_allowed(logits: &[f32], mask: &[bool], choices: &[u32], action: &mut [u32]) {
+    for (choice, columns) in action.iter_mut().zip(components(choices)) {
+        let mut best: Option<(usize, f32)> = None;
+        for (i, (&logit, &allowed)) in logits[columns.clone()].iter().zip(&mask[columns]).enumerate() {
+            if allowed && best.is_none_or(|(_, most)| logit > most) {
+                best = Some((i, logit));
+            }
+        }
+        *choice = best.map_or(0, |(i, _)| i as u32);
+    }
+}
+
 /// The entropy of one component in nats.
 pub fn entropy(log_prob: &[f32]) -> f32 {
     -log_prob
@@ -267,6 +280,25 @@ mod tests {
     use super::*;
     use stages_numerics::dispatch::InstructionSet;
     use stages_numerics::random::Random;
+
+    #[test]
+    fn the_best_allowed_choice_of_each_component() {
+        let mut action = [9; 2];
+        best_allowed(
+            &[1.0, 5.0, 2.0, 0.0, 0.0],
+            &[true, false, true, true, true],
+            &[3, 2],
+            &mut action,
+        );
+        assert_eq!(action, [2, 0]);
+        best_allowed(
+            &[f32::NAN, 5.0, 2.0, 0.0, 1.0],
+            &[false, true, true, false, true],
+            &[3, 2],
+            &mut action,
+        );
+        assert_eq!(action, [1, 1]);
+    }
 
     #[test]
     fn masked_actions_are_never_drawn_and_frequencies_fit() {

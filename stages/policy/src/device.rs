@@ -78,6 +78,9 @@ impl Device {
         if self == Self::Cpu {
             return Ok(crate::model(architecture, precision));
         }
+        if !architecture.head.has_critic() {
+            return Err("networks that learn from a replay buffer are computed on the CPU alone".to_owned());
+        }
         let device = self.open()?;
         match precision {
             Precision::F32 => Ok(Box::new(CandleModel::on(device, architecture))),

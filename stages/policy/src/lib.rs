@@ -2,27 +2,36 @@
 //!
 //! Algorithms see a network through [`Model`]: flat parameters and gradients, buffers that the caller owns, a forward pass, and a backward
 //! pass that is given an [`Objective`]. [`CandleModel`] is the plain implementation over candle's autodiff and the oracle of tests;
-//! [`FusedModel`] and [`TransformerModel`] are the fast ones. [`Policy`] is the result of a training.
+//! [`FusedModel`] and [`TransformerModel`] are the fast ones. Trainers that learn from a replay buffer compose their networks of [`Mlp`]s, through
+//! whose inputs gradients flow; [`ActorModel`] acts with them. [`Policy`] is the result of a training.
 
 pub mod architecture;
 mod candle;
 pub mod categorical;
+pub mod choose;
 pub mod device;
 pub mod fused;
 pub mod gaussian;
+mod head;
 pub mod init;
 pub mod kernels;
+pub mod mlp;
 pub mod model;
 pub mod objective;
 pub mod policy;
+pub mod population;
+pub mod q_values;
+pub mod squashed;
 mod tensors;
 pub mod transformer;
 
-pub use architecture::{ActionHead, Activation, Architecture, Critic, Lstm};
+pub use architecture::{Activation, Architecture, Critic, Lstm};
 pub use candle::CandleModel;
 pub use device::Device;
 pub use fused::FusedModel;
+pub use head::ActionHead;
 pub use init::initial;
+pub use mlp::{ActorModel, Mlp, MlpRun, MlpShape};
 pub use model::{Minibatch, Model, Observed, Output, Precision, Sampled};
 pub use objective::{Objective, PolicyOutputs, Sums};
 pub use policy::{Mode, Policy, PolicyState};
@@ -31,6 +40,9 @@ pub use transformer::{Transformer, TransformerModel};
 
 /// The model that training and acting on the CPU use: own kernels, but candle for LSTMs of several layers.
 pub fn model(architecture: &Architecture, precision: Precision) -> Box<dyn Model> {
+    if !architecture.head.has_critic() {
+        return Box::new(ActorModel::new(architecture));
+    }
     if architecture.lstm.is_some_and(|lstm| lstm.layers > 1) {
         return Box::new(CandleModel::new(architecture));
     }

@@ -35,7 +35,7 @@ pub struct Output {
     pub log_prob: Vec<f32>,
     /// The means of continuous actions' normal distributions `[B, A]`.
     pub mean: Vec<f32>,
-    /// The logarithms of their standard deviations `[A]`.
+    /// The logarithms of their standard deviations `[A]`, or `[B, A]` where they depend on the observation; empty where actions are not drawn.
     pub log_std: Vec<f32>,
     /// Values `[B]`.
     pub value: Vec<f32>,

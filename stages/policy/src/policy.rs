@@ -2,7 +2,7 @@
 
 use crate::kernels::elementwise;
 use crate::model::{Model, Observed, Output};
-use crate::{ActionHead, Architecture, Precision, categorical, gaussian};
+use crate::{Architecture, Precision, choose};
 use safetensors::tensor::{Dtype, SafeTensors, TensorView};
 use serde::{Deserialize, Serialize};
 use stages_core::StageError;
@@ -102,7 +102,7 @@ impl Policy {
         if let Some(problem) = architecture.problem() {
             return wrong(&problem);
         }
-        if architecture.obs_dim != env.obs_dim() || architecture.head != ActionHead::of(&env.action_space) {
+        if architecture.obs_dim != env.obs_dim() || !architecture.head.fits(&env.action_space) {
             return wrong("its network has other observations or actions than its environment");
         }
         if self.params.len() != architecture.num_params() {
@@ -222,30 +222,23 @@ impl Policy {
         state: &'s mut PolicyState,
         mode: Mode,
     ) -> Actions<'s> {
-        let head = &self.architecture().head;
-        let (a, k) = (head.num_outputs(), head.num_components());
         self.forward(obs, action_mask, episode_start, state);
-        let Output {
-            log_prob,
-            mean,
-            log_std,
-            ..
-        } = &state.output;
-        match (&mut state.actions, mode) {
-            (ActionBuffer::Discrete(actions) | ActionBuffer::MultiDiscrete(actions), Mode::Greedy) => {
-                for (action, row) in actions.chunks_exact_mut(k).zip(log_prob.chunks_exact(a)) {
-                    categorical::best_action(row, head.choices(), action);
+        let head = &self.architecture().head;
+        let k = head.num_components();
+        let mut random = match mode {
+            Mode::Greedy => None,
+            Mode::Sample(random) => Some(random),
+        };
+        match &mut state.actions {
+            ActionBuffer::Discrete(actions) | ActionBuffer::MultiDiscrete(actions) => {
+                for (i, action) in actions.chunks_exact_mut(k).enumerate() {
+                    choose::discrete(head, &state.output, i, random.as_deref_mut(), action);
                 }
             }
-            (ActionBuffer::Discrete(actions) | ActionBuffer::MultiDiscrete(actions), Mode::Sample(random)) => {
-                for (action, row) in actions.chunks_exact_mut(k).zip(log_prob.chunks_exact(a)) {
-                    categorical::sample_action(row, head.choices(), || random.uniform(), action);
-                }
-            }
-            (ActionBuffer::Continuous(actions), Mode::Greedy) => actions.copy_from_slice(mean),
-            (ActionBuffer::Continuous(actions), Mode::Sample(random)) => {
-                for (action, mean) in actions.chunks_exact_mut(a).zip(mean.chunks_exact(a)) {
-                    gaussian::sample(mean, log_std, || random.normal(), action);
+            ActionBuffer::Continuous(actions) => {
+                let space = &self.spec().action_space;
+                for (i, action) in actions.chunks_exact_mut(k).enumerate() {
+                    choose::continuous(head, space, &state.output, i, random.as_deref_mut(), action);
                 }
             }
         }
@@ -263,8 +256,9 @@ impl Policy {
         } = state;
         // A network takes a mask for each of its outputs, even where its actions are continuous.
         let unmasked;
-        let mask = if let ActionHead::Continuous(components) = self.architecture().head {
-            unmasked = vec![true; episode_start.len() * components];
+        let head = &self.architecture().head;
+        let mask = if head.is_continuous() {
+            unmasked = vec![true; episode_start.len() * head.num_outputs()];
             &unmasked
         } else {
             action_mask
@@ -292,7 +286,7 @@ impl Policy {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{Activation, Critic, Lstm, initial};
+    use crate::{ActionHead, Activation, Critic, Lstm, initial};
     use stages_env::ActionSpace;
 
     fn policy() -> Policy {

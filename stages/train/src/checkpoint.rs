@@ -17,6 +17,7 @@ use std::fs::{self, File};
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc::{SyncSender, sync_channel};
 use std::thread::{Builder, JoinHandle};
 
@@ -351,6 +352,8 @@ pub(crate) fn step(folder: &Path) -> Option<u64> {
 pub(crate) struct Writer {
     folder: PathBuf,
     sender: Option<SyncSender<Arc<TrainState>>>,
+    /// The step of the last checkpoint that it has written.
+    durable: Arc<AtomicU64>,
     thread: Option<JoinHandle<Result<(), StageError>>>,
 }
 
@@ -361,10 +364,12 @@ impl Writer {
     /// When the system refuses a thread.
     pub fn new(folder: &Path) -> Result<Self, StageError> {
         let (sender, receiver) = sync_channel::<Arc<TrainState>>(0);
-        let to = folder.to_owned();
+        let durable = Arc::new(AtomicU64::new(0));
+        let (to, of_thread) = (folder.to_owned(), durable.clone());
         let work = move || {
             while let Ok(train_state) = receiver.recv() {
                 write(&to, &train_state)?;
+                of_thread.store(train_state.step, Ordering::Relaxed);
             }
             Ok(())
         };
@@ -372,8 +377,14 @@ impl Writer {
         Ok(Self {
             folder: folder.to_owned(),
             sender: Some(sender),
+            durable,
             thread: Some(Builder::new().spawn(work).map_err(refused)?),
         })
+    }
+
+    /// The step of the last checkpoint that it has written; 0 if there is none.
+    pub fn durable(&self) -> u64 {
+        self.durable.load(Ordering::Relaxed)
     }
 
     /// The path of the checkpoint.

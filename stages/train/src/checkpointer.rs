@@ -46,6 +46,11 @@ impl Checkpointer {
         })
     }
 
+    /// The step of the checkpoint on disk; 0 if this training has written none yet.
+    pub fn durable(&self) -> u64 {
+        self.writer.durable()
+    }
+
     /// True if it is time for another snapshot.
     pub fn is_due(&self) -> bool {
         self.snapshot_at.elapsed() >= self.interval.min(SNAPSHOT)

@@ -17,6 +17,9 @@ use stages_policy::Policy;
 pub(crate) const ENTRY: &str = "train_state.safetensors";
 pub(crate) const META: &str = "train_state";
 
+/// The name of the entry of the data of training beside it.
+pub(crate) const DATA: &str = "replay.bin";
+
 /// The environments and the validation of a train state.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Origin {
@@ -41,6 +44,8 @@ impl Origin {
 /// The train state of the policy at `init`.
 pub(crate) struct Continuation {
     state: TrainState,
+    /// The data of training that it does not hold, if there is any.
+    data: Option<Vec<u8>>,
     /// True if it is of these environments, whose episodes go on.
     same_envs: bool,
     /// True if its best policy was selected there, by these settings.
@@ -73,28 +78,43 @@ pub(crate) fn read(given: &Given<'_>, kind: &str, init: &Policy, here: &Origin) 
     let state = checkpoint::decode(&given.store.blob(entry.blob)?).ok_or_else(damaged)?;
     let origin = artifact.meta.get(META).cloned().unwrap_or(Value::Null);
     let origin: Origin = serde_json::from_value(origin).map_err(|_| damaged())?;
+    let data = match artifact.entry(DATA) {
+        None => None,
+        Some(entry) => Some(given.store.blob(entry.blob)?.to_vec()),
+    };
     Ok(Continuation {
         state,
+        data,
         same_envs: origin.env == here.env && origin.seed == here.seed,
         same_validation: origin == *here,
     })
 }
 
+/// The first state of a training that goes on from another.
+pub(crate) struct Begun {
+    pub state: TrainState,
+    /// True if the environments go on, too: in others the episodes begin anew.
+    pub go_on: bool,
+    /// The data of training that the state does not hold, if there is any.
+    pub data: Option<Vec<u8>>,
+}
+
 impl Continuation {
-    /// That of a train state of the environments `of`, for a training in `here`.
-    pub fn of(state: TrainState, of: &Origin, here: &Origin) -> Self {
+    /// That of a train state, with the data beside it, of the environments `of`, for a training in `here`.
+    pub fn of(state: TrainState, data: Option<Vec<u8>>, of: &Origin, here: &Origin) -> Self {
         Self {
             state,
+            data,
             same_envs: of.env == here.env && of.seed == here.seed,
             same_validation: true,
         }
     }
 
-    /// The first state of a training that would begin with `fresh`, and whether the environments go on, too: in others the episodes begin anew.
+    /// The first state of a training that would begin with `fresh`.
     ///
     /// # Errors
     /// When the training is not longer than the one that it continues, or normalises otherwise.
-    pub fn begin(self, fresh: TrainState, total_timesteps: u64) -> Result<(TrainState, bool), StageError> {
+    pub fn begin(self, fresh: TrainState, total_timesteps: u64) -> Result<Begun, StageError> {
         let mut state = self.state;
         if state.step >= total_timesteps {
             return Err(StageError::new(format!(
@@ -125,7 +145,8 @@ impl Continuation {
                 mask: fresh.mask,
                 episode_start: fresh.episode_start,
                 state: fresh.state,
-                extra: fresh.extra,
+                // With a replay buffer go target networks, which depend on no environment.
+                extra: if self.data.is_some() { state.extra } else { fresh.extra },
                 returns: fresh.returns,
                 lengths: fresh.lengths,
                 discounted: fresh.discounted,
@@ -135,6 +156,10 @@ impl Continuation {
         if !self.same_validation {
             state.selection = Selection::default();
         }
-        Ok((state, go_on))
+        Ok(Begun {
+            state,
+            go_on,
+            data: self.data,
+        })
     }
 }

@@ -9,7 +9,10 @@ use crate::settings::Common;
 use crate::train_state::{Statistics, TrainState};
 use stages_core::StageError;
 use stages_env::{BatchEnv, EnvSpec, Step};
+use stages_numerics::dispatch::InstructionSet;
+use stages_policy::kernels::elementwise;
 use stages_policy::{Minibatch, Model, Objective, Policy, Sums, initial};
+use std::path::Path;
 
 /// The beginning of the message of a training that diverged.
 const DIVERGED: &str = "training diverged";
@@ -19,7 +22,7 @@ pub(crate) fn is_divergence(err: &StageError) -> bool {
     err.message.starts_with(DIVERGED)
 }
 
-/// An algorithm that learns from rollouts.
+/// An algorithm that learns from rollouts, or from a replay buffer.
 pub(crate) trait Algorithm {
     /// The settings that every algorithm has.
     fn common(&self) -> &Common;
@@ -42,11 +45,57 @@ pub(crate) trait Algorithm {
         Ok(())
     }
 
+    /// Takes over the data of training that the train state does not hold: that of the checkpoint in `folder`, if `state` is of it, else a copy from
+    /// another training, if one is given. Returns `false` if the checkpoint's is missing or damaged.
+    ///
+    /// # Errors
+    /// When files cannot be read or written, or another training holds them.
+    fn open_data(
+        &mut self,
+        _folder: &Path,
+        _spec: &EnvSpec,
+        _state: &TrainState,
+        _from: DataFrom,
+    ) -> Result<bool, StageError> {
+        Ok(true)
+    }
+
+    /// Writes the data that was added since the last call, before a checkpoint that depends on it; the one on disk is of the step `durable`.
+    ///
+    /// # Errors
+    /// When it cannot be written.
+    fn keep_data(&mut self, _durable: u64) -> Result<(), StageError> {
+        Ok(())
+    }
+
+    /// A copy of that data for another training; `None` where there is none.
+    fn copy_data(&self) -> Option<Vec<u8>> {
+        None
+    }
+
+    /// The environment steps of the last update.
+    fn last_rollout(&self, _state: &TrainState) -> u64 {
+        self.common().rollout()
+    }
+
+    /// True if the training comes by a state: it is not that of a longer one.
+    fn reaches(&self, state: &TrainState) -> bool {
+        state.step.saturating_sub(self.last_rollout(state)) < self.common().total_timesteps
+    }
+
     /// Collects a rollout and learns from it; returns the metrics of the update.
     ///
     /// # Errors
     /// When training is cancelled, diverges, or the device fails.
     fn update(&mut self, learner: &mut Learner) -> Result<Vec<Metric>, StageError>;
+}
+
+/// The source of the data of training that the train state does not hold.
+pub(crate) enum DataFrom {
+    /// The folder of the checkpoint.
+    Checkpoint,
+    /// Another training.
+    Copy(Option<Vec<u8>>),
 }
 
 /// See the module.
@@ -69,9 +118,8 @@ pub(crate) struct Learner<'a> {
 
 impl<'a> Learner<'a> {
     /// A learner in the given state, without checkpoints.
-    pub fn new(env: Box<dyn BatchEnv>, mut model: Box<dyn Model>, state: TrainState) -> Self {
-        model.load(&state.params);
-        Self {
+    pub fn new(env: Box<dyn BatchEnv>, model: Box<dyn Model>, state: TrainState) -> Self {
+        let mut learner = Self {
             env,
             model,
             timer: PhaseTimer::default(),
@@ -82,7 +130,16 @@ impl<'a> Learner<'a> {
             samples: 0,
             checkpointer: None,
             progress: None,
-        }
+        };
+        learner.load_policy();
+        learner
+    }
+
+    /// Gives the model the parameters of the present policy.
+    pub fn load_policy(&mut self) {
+        let params = &self.state.params;
+        let len = self.model.architecture().num_params().min(params.len());
+        self.model.load(&params[..len]);
     }
 
     /// A learner at the start of a trial: a training that is timed, and whose result is not kept.
@@ -172,6 +229,19 @@ impl<'a> Learner<'a> {
             &mut state.adam_m,
             &mut state.adam_v,
         );
+        self.model.load(&state.params);
+    }
+
+    /// A step of RMSprop along the last gradient, whose norm is clipped; `alpha` is the decay of its mean square.
+    pub fn rms_prop_step(&mut self, learning_rate: f64, (alpha, epsilon): (f64, f64), max_grad_norm: f64) {
+        let (instructions, state) = (InstructionSet::detect(), &mut self.state);
+        state.adam_steps += 1;
+        // PyTorch's clip_grad_norm_.
+        let clip = (max_grad_norm / (self.norm + 1e-6)).min(1.0);
+        elementwise::scale(instructions, &mut self.gradient, clip as f32);
+        let (rate, alpha, epsilon) = (learning_rate as f32, alpha as f32, epsilon as f32);
+        let (params, squares) = (&mut state.params, &mut state.adam_v);
+        elementwise::rms_prop(instructions, rate, alpha, epsilon, params, &self.gradient, squares);
         self.model.load(&state.params);
     }
 

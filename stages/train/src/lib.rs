@@ -1,17 +1,20 @@
 //! Training algorithms.
 //!
-//! Each is one file that reads from top to bottom: [`ppo`] (`ppo/algorithm.rs`), with and without memory, and [`imitate`]
-//! (`imitate/algorithm.rs`). They share the loop around an algorithm (`trainer.rs`) with its validation (`validation.rs`), the learner (`learner.rs`), the rollout
+//! Each is one file that reads from top to bottom: [`ppo`] (`ppo/algorithm.rs`), with and without memory, [`a2c`], [`imitate`], [`sac`], which learns
+//! from a replay buffer (`replay`), and [`es`], which learns from whole episodes of a population; [`pbt`] trains populations of any of them. They share the loop around an algorithm (`trainer.rs`) with its validation (`validation.rs`), the learner (`learner.rs`), the rollout
 //! buffer, the train state and its checkpoints, the optimiser, metrics, timing and devices. The network is a [`stages_policy::Model`].
 //! A training is a function of settings, seed and environment: the same bytes for any number of threads, and after any number of kills and
 //! resumptions.
 
+pub mod a2c;
 mod bench;
 mod checkpoint;
 mod checkpointer;
 mod continuation;
 mod device;
+pub mod es;
 pub mod imitate;
+mod kind;
 mod learner;
 pub mod metrics;
 pub mod network;
@@ -20,8 +23,10 @@ pub mod pbt;
 mod phase_timer;
 pub mod ppo;
 mod progress;
+mod replay;
 mod rollout;
 pub mod running_mean_std;
+pub mod sac;
 mod selection;
 pub mod settings;
 mod spin_wait;
@@ -32,8 +37,12 @@ mod trainer;
 pub mod validation;
 mod warm_start;
 
+pub use a2c::settings::A2cConfig;
+pub use a2c::stage::A2c;
 pub use bench::device::{DeviceRow, bench_devices};
 pub use bench::{BenchRow, bench};
+pub use es::settings::{Algorithm as EsAlgorithm, EsConfig, EsPolicy};
+pub use es::stage::Es;
 pub use imitate::settings::ImitateConfig;
 pub use imitate::stage::Imitate;
 pub use network::{MlpLstmPolicy, MlpPolicy, NetArch, TransformerPolicy};
@@ -41,6 +50,8 @@ pub use pbt::Pbt;
 pub use pbt::settings::PbtConfig;
 pub use ppo::settings::{PpoConfig, RecurrentPpoConfig, TransformerPpoConfig};
 pub use ppo::stage::{Ppo, RecurrentPpo, TransformerPpo};
+pub use sac::settings::SacConfig;
+pub use sac::stage::Sac;
 pub use validation::{ValidationConfig, ValidationMetric, ValidationMode};
 
 /// The stage kinds of this family.
@@ -51,6 +62,9 @@ pub fn kinds() -> Vec<Box<dyn stages_core::AnyStage>> {
         stages_core::erase(TransformerPpo),
         stages_core::erase(Imitate),
         stages_core::erase(Pbt),
+        stages_core::erase(Sac),
+        stages_core::erase(A2c),
+        stages_core::erase(Es),
     ]
 }
 

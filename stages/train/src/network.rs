@@ -3,7 +3,7 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use stages_core::{ConfigProblem, StageError};
-use stages_env::EnvSpec;
+use stages_env::{ActionSpace, EnvSpec};
 use stages_policy::{ActionHead, Activation, Architecture, Critic, Lstm, Transformer};
 
 /// A network, before the environment's sizes are set.
@@ -12,11 +12,62 @@ pub struct Network {
     pub(crate) arch: NetArch,
     pub(crate) activation: Activation,
     pub(crate) ortho_init: bool,
+    pub(crate) head: NetworkHead,
     pub(crate) lstm: Option<Lstm>,
     pub(crate) transformer: Option<Transformer>,
 }
 
+/// The outputs of a network, before the environment's actions are known.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub enum NetworkHead {
+    /// An actor with a critic of the state's value.
+    #[default]
+    ActorCritic,
+    /// The actor of SAC.
+    SquashedGaussian,
+    /// The actor of TD3.
+    Deterministic,
+    /// The action values of DQN.
+    QValues {
+        /// True if the network has the value of the state and the advantage of each choice instead.
+        dueling: bool,
+        /// The share of drawn actions that are uniform over the allowed choices.
+        epsilon: f32,
+    },
+}
+
+impl NetworkHead {
+    fn of(self, space: &ActionSpace) -> ActionHead {
+        let n = space.num_outputs();
+        match self {
+            Self::ActorCritic => ActionHead::of(space),
+            Self::SquashedGaussian => ActionHead::SquashedGaussian(n),
+            Self::Deterministic => ActionHead::Deterministic(n),
+            Self::QValues { dueling, epsilon } => ActionHead::QValues {
+                choices: n as u32,
+                dueling,
+                epsilon,
+            },
+        }
+    }
+}
+
 impl Network {
+    /// The network of a trainer that learns from a replay buffer, with PyTorch's first weights.
+    pub(crate) fn perceptron(hidden: &[usize], activation: Activation, head: NetworkHead) -> Self {
+        Self {
+            arch: NetArch {
+                pi: hidden.to_vec(),
+                vf: Vec::new(),
+            },
+            activation,
+            ortho_init: false,
+            head,
+            lstm: None,
+            transformer: None,
+        }
+    }
+
     /// True if it has a memory, so that minibatches are made of whole sequences.
     pub(crate) fn is_recurrent(&self) -> bool {
         self.lstm.is_some() || self.transformer.is_some()
@@ -32,9 +83,27 @@ impl Network {
     /// # Errors
     /// When no network has its observations or actions.
     pub(crate) fn architecture(&self, env: &EnvSpec) -> Result<Architecture, StageError> {
+        let head = self.head.of(&env.action_space);
+        let bounded = match &env.action_space {
+            ActionSpace::Continuous { bounds, .. } => bounds.low.iter().chain(&bounds.high).all(|x| x.is_finite()),
+            _ => true,
+        };
+        if !head.fits(&env.action_space) || !(bounded || head.has_critic()) {
+            let wanted = if head.is_continuous() {
+                "continuous actions with finite bounds"
+            } else {
+                "one of several choices"
+            };
+            return Err(StageError::new(format!(
+                "the actions of `{}` are {}, and this training needs {wanted}",
+                env.name,
+                env.action_space.kind()
+            ))
+            .hint("use `train/sac` or `train/td3` for continuous actions, `train/dqn` for discrete ones, and `train/ppo` for any"));
+        }
         let architecture = Architecture {
             obs_dim: env.obs_dim(),
-            head: ActionHead::of(&env.action_space),
+            head,
             activation: self.activation,
             lstm: self.lstm,
             transformer: self.transformer,
@@ -58,12 +127,12 @@ pub(crate) trait PolicyKwargs {
 }
 
 /// A mistake in the field `name` of `policy_kwargs`.
-fn problem(name: &str, message: impl Into<String>) -> ConfigProblem {
+pub(crate) fn problem(name: &str, message: impl Into<String>) -> ConfigProblem {
     ConfigProblem::new(format!("policy_kwargs.{name}"), message.into())
 }
 
 /// Refuses sizes of 0.
-fn check_sizes(sizes: &[(&str, usize)]) -> Result<(), ConfigProblem> {
+pub(crate) fn check_sizes(sizes: &[(&str, usize)]) -> Result<(), ConfigProblem> {
     match sizes.iter().find(|(_, size)| *size == 0) {
         Some((name, _)) => Err(problem(name, "must be at least 1")),
         None => Ok(()),
@@ -203,6 +272,7 @@ impl PolicyKwargs for MlpPolicy {
             arch: self.net_arch.clone(),
             activation: self.activation_fn,
             ortho_init: self.ortho_init,
+            head: NetworkHead::ActorCritic,
             lstm: None,
             transformer: None,
         })
@@ -231,6 +301,7 @@ impl PolicyKwargs for MlpLstmPolicy {
             arch: self.net_arch.clone(),
             activation: self.activation_fn,
             ortho_init: self.ortho_init,
+            head: NetworkHead::ActorCritic,
             lstm: Some(Lstm {
                 hidden: self.lstm_hidden_size,
                 critic,
@@ -265,6 +336,7 @@ impl PolicyKwargs for TransformerPolicy {
             arch: self.net_arch.clone(),
             activation: self.activation_fn,
             ortho_init: self.ortho_init,
+            head: NetworkHead::ActorCritic,
             lstm: None,
             transformer: Some(Transformer {
                 window: self.window,

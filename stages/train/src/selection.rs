@@ -20,21 +20,21 @@ pub(crate) struct Best {
     pub step: u64,
     /// Its value by the metric that selects.
     pub value: f64,
-    /// `[P]`.
+    /// Those of the policy alone.
     pub params: Vec<f32>,
     /// The normalisation of observations then.
     pub normalisation: Option<Normalisation>,
 }
 
 impl TrainState {
-    /// Compares the present policy, of this value in validation, with the best one.
-    pub fn select(&mut self, value: f64) {
+    /// Compares the present policy, of this value in validation, with the best one; it is the first `len` parameters.
+    pub fn select(&mut self, value: f64, len: usize) {
         let best = self.selection.best.as_ref();
         if value.is_finite() && best.is_none_or(|best| value > best.value) {
             let best = Best {
                 step: self.step,
                 value,
-                params: self.params.clone(),
+                params: self.params[..len].to_vec(),
                 normalisation: self.statistics.normalisation.clone(),
             };
             self.selection = Selection {

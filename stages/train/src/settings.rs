@@ -50,29 +50,17 @@ pub enum Resume {
 }
 
 /// Passes the settings that every algorithm has to a macro, after its other arguments. `Self` is the configuration.
-macro_rules! with_common_settings {
+macro_rules! with_shared_settings {
     ($macro:ident! $($arguments:tt)*) => {
         $macro! { $($arguments)* {
-            /// The number of environment steps to train for; required. Rounded up to whole rollouts of `n_envs` x `n_steps`.
+            /// The number of environment steps to train for; required. Rounded up to whole rollouts.
             total_timesteps: u64 = 0,
             /// The seed of initial weights, environments, actions and shuffles.
             seed: u64 = 0,
             /// The number of parallel environments.
             n_envs: usize = 1,
-            /// Steps of each environment in a rollout.
-            n_steps: usize = Self::N_STEPS,
-            /// Samples in a minibatch, at most `n_envs` x `n_steps`. For a network with a memory a multiple of the sequences' length (`n_steps`,
-            /// unless there is a `sequence_length`): its minibatches are made of whole sequences, each of one environment.
-            batch_size: usize = Self::BATCH_SIZE,
-            /// Epochs: passes over each rollout.
-            n_epochs: usize = 10,
-            /// Adam's learning rate.
-            learning_rate: Schedule = Schedule::Constant(3e-4),
-            /// Bound of the gradient's Euclidean norm.
-            max_grad_norm: f64 = 0.5,
-            /// The type of numbers that an LSTM's matrix products take: `bf16` is several times as fast on CPUs with AMX. Parameters and sums
-            /// stay in `f32`.
-            precision: Precision = Precision::F32,
+            /// The optimiser's learning rate.
+            learning_rate: Schedule = Schedule::Constant(Self::LEARNING_RATE),
             /// Validation during training, and the choice of the policy that is handed on: the best in validation, where there is validation, else the
             /// last.
             validation: ValidationConfig = ValidationConfig::default(),
@@ -91,23 +79,54 @@ macro_rules! with_common_settings {
         } }
     };
 }
+pub(crate) use with_shared_settings;
+
+/// Passes the settings of learning from rollouts in minibatches to a macro, after its other arguments.
+macro_rules! with_minibatch_settings {
+    ($macro:ident! $($arguments:tt)*) => {
+        $macro! { $($arguments)* {
+            /// Steps of each environment in a rollout, of `n_envs` x `n_steps` samples.
+            n_steps: usize = Self::N_STEPS,
+            /// Samples in a minibatch, at most `n_envs` x `n_steps`. For a network with a memory a multiple of the sequences' length (`n_steps`,
+            /// unless there is a `sequence_length`): its minibatches are made of whole sequences, each of one environment.
+            batch_size: usize = Self::BATCH_SIZE,
+            /// Epochs: passes over each rollout.
+            n_epochs: usize = 10,
+            /// Bound of the gradient's Euclidean norm.
+            max_grad_norm: f64 = 0.5,
+            /// The type of numbers that an LSTM's matrix products take: `bf16` is several times as fast on CPUs with AMX. Parameters and sums
+            /// stay in `f32`.
+            precision: Precision = Precision::F32,
+        } }
+    };
+}
+pub(crate) use with_minibatch_settings;
+
+/// Passes both to a macro, after its other arguments.
+macro_rules! with_common_settings {
+    ($($arguments:tt)*) => {
+        $crate::settings::with_minibatch_settings! { with_shared_settings! $($arguments)* }
+    };
+}
 pub(crate) use with_common_settings;
 
 /// The settings that cannot change the result.
 pub(crate) const NOT_IN_KEY: &[&str] = &["checkpoint_interval", "device", "log_interval"];
 
 macro_rules! common {
-    ({ $($(#[$meta:meta])* $field:ident: $ty:ty = $default:expr,)* }) => {
-        /// The settings that every algorithm has.
+    ({ $($(#[$meta:meta])* $field:ident: $ty:ty = $default:expr,)* } { $($(#[$shared_meta:meta])* $shared:ident: $shared_ty:ty = $shared_default:expr,)* }) => {
+        /// The settings of every training: those that every algorithm has, and those of rollouts and minibatches, which an algorithm without sets by
+        /// itself.
         #[derive(Clone, Debug)]
         pub struct Common {
             $($(#[$meta])* pub $field: $ty,)*
+            $($(#[$shared_meta])* pub $shared: $shared_ty,)*
             /// The network.
             pub network: Network,
         }
     };
 }
-with_common_settings!(common!);
+with_minibatch_settings!(with_shared_settings! common!);
 
 /// Declares the checked settings of an algorithm: the common ones and its own.
 macro_rules! settings {
@@ -130,21 +149,19 @@ macro_rules! config {
         $doc:literal $config:ident($policy:ty, n_steps: $n_steps:literal, batch_size: $batch_size:literal)
             => $settings:ident $(($($absent:ident: $value:expr),*))?
         { $($(#[$own_meta:meta])* $own:ident: $own_ty:ty = $own_default:expr,)* }
-        { $($(#[$meta:meta])* $field:ident: $ty:ty = $default:expr,)* }
+        $({ $($(#[$meta:meta])* $field:ident: $ty:ty = $default:expr,)* })*
     ) => {
-        #[doc = $doc]
-        #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
-        #[serde(default, deny_unknown_fields)]
-        pub struct $config {
-            $($(#[$meta])* pub $field: $ty,)*
-            $($(#[$own_meta])* pub $own: $own_ty,)*
-            /// The network.
-            pub policy_kwargs: $policy,
+        $crate::settings::config_struct! {
+            #[doc = $doc]
+            $config($policy)
+            { $($(#[$own_meta])* $own: $own_ty = $own_default,)* }
+            $({ $($(#[$meta])* $field: $ty = $default,)* })*
         }
 
         impl $config {
             const N_STEPS: usize = $n_steps;
             const BATCH_SIZE: usize = $batch_size;
+            const LEARNING_RATE: f64 = 3e-4;
 
             /// Checks the settings.
             ///
@@ -153,7 +170,7 @@ macro_rules! config {
             pub fn settings(&self) -> Result<$settings, ConfigProblem> {
                 let settings = $settings {
                     common: $crate::settings::Common {
-                        $($field: self.$field,)*
+                        $($($field: self.$field,)*)*
                         network: $crate::network::PolicyKwargs::network(&self.policy_kwargs)?,
                     },
                     $($own: self.$own,)*
@@ -164,19 +181,49 @@ macro_rules! config {
                 Ok(settings)
             }
         }
+    };
+}
+pub(crate) use config;
+
+/// Declares the configuration of a stage kind alone, of groups of settings in one flat map.
+macro_rules! config_struct {
+    ($(#[$about:meta])* $config:ident($policy:ty) $({ $($(#[$meta:meta])* $field:ident: $ty:ty = $default:expr,)* })*) => {
+        $(#[$about])*
+        #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+        #[serde(default, deny_unknown_fields)]
+        pub struct $config {
+            $($($(#[$meta])* pub $field: $ty,)*)*
+            /// The network.
+            pub policy_kwargs: $policy,
+        }
 
         impl Default for $config {
             fn default() -> Self {
                 Self {
-                    $($field: $default,)*
-                    $($own: $own_default,)*
+                    $($($field: $default,)*)*
                     policy_kwargs: <$policy>::default(),
                 }
             }
         }
     };
 }
-pub(crate) use config;
+pub(crate) use config_struct;
+
+/// The common settings of a configuration that has the shared ones, and has others for rollouts and minibatches.
+macro_rules! common_of {
+    ($config:ident, $network:expr, $n_steps:expr, $batch_size:expr, $max_grad_norm:expr; { $($(#[$meta:meta])* $field:ident: $ty:ty = $default:expr,)* }) => {
+        $crate::settings::Common {
+            $($field: $config.$field,)*
+            n_steps: $n_steps,
+            batch_size: $batch_size,
+            n_epochs: 1,
+            max_grad_norm: $max_grad_norm,
+            precision: stages_policy::Precision::F32,
+            network: $network,
+        }
+    };
+}
+pub(crate) use common_of;
 
 /// Refuses a schedule whose value may be negative or infinite.
 pub(crate) fn check_schedule(field: &str, schedule: Schedule) -> Result<(), ConfigProblem> {

@@ -2,7 +2,7 @@
 
 use crate::continuation::Origin;
 use crate::learner::Algorithm;
-use crate::settings::{Common, NOT_IN_KEY, Resume};
+use crate::settings::{Common, Resume};
 use crate::trainer::{Job, train};
 use crate::validation::Validation;
 use crate::{checkpoint, continuation, device, metrics, warm_start};
@@ -72,7 +72,7 @@ impl<S: StageKind> Training<'_, S> {
     fn scratch_key(&self, given: &Given<'_>, device: Device) -> Result<MemoKey, StageError> {
         let mut recipe = serde_json::to_value(self.config).map_err(|err| StageError::new(err.to_string()))?;
         if let Value::Object(fields) = &mut recipe {
-            for field in NOT_IN_KEY {
+            for field in S::NOT_IN_KEY {
                 fields.remove(*field);
             }
             if !self.depends_on_total {
@@ -174,6 +174,9 @@ impl<S: StageKind> Training<'_, S> {
         policy.bytes(policy::ENTRY, &trained.policy.save()?)?;
         if let Some(state) = &trained.train_state {
             policy.bytes(continuation::ENTRY, state)?;
+        }
+        if let Some(data) = &trained.data {
+            policy.bytes(continuation::DATA, data)?;
         }
         let metrics_meta = json!({ "summary": trained.summary });
         let mut metrics = ArtifactBuilder::new(&context.store, PortType::Metrics.name(), metrics_meta);

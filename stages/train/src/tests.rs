@@ -1,15 +1,18 @@
 //! Whole trainings: resumption, threads, learning.
 
+mod a2c;
 mod advantages;
 mod allocations;
 mod clipped;
 mod continuous;
 mod devices;
 mod divergence;
+mod es;
 mod golden;
 mod imitate;
 mod learning;
 mod multi_discrete;
+mod off_policy;
 mod pbt;
 mod pytorch;
 mod replay;

@@ -22,7 +22,7 @@ pub(crate) struct TrainState {
     pub adam_steps: u64,
     /// Episodes ended.
     pub episodes: u64,
-    /// `[P]`, and the optimiser state: Adam's moments.
+    /// `[P]`, those of the policy first, then those of critics that it is not acted with; and the optimiser state: Adam's moments.
     pub params: Vec<f32>,
     pub adam_m: Vec<f32>,
     pub adam_v: Vec<f32>,
@@ -33,7 +33,7 @@ pub(crate) struct TrainState {
     pub mask: Vec<bool>,
     pub episode_start: Vec<bool>,
     pub state: Vec<f32>,
-    /// An algorithm's own state; empty for most.
+    /// An algorithm's own state, such as target networks; empty for most.
     pub extra: Vec<f32>,
     /// Return and length so far of each running episode.
     pub returns: Vec<f64>,
@@ -108,14 +108,26 @@ impl TrainState {
             self.returns[i] += f64::from(step.reward[i]);
             self.lengths[i] += 1.0;
             if step.terminated[i] || step.truncated[i] {
-                if self.recent.len() == WINDOW {
-                    self.recent.pop_front();
-                }
-                self.recent.push_back((self.returns[i], self.lengths[i]));
-                self.episodes += 1;
+                self.record_episode(self.returns[i], self.lengths[i]);
                 (self.returns[i], self.lengths[i], self.discounted[i]) = (0.0, 0.0, 0.0);
             }
         }
+    }
+
+    /// Adds parameters that are learned, but are not the policy's.
+    pub fn add_params(&mut self, params: &[f32]) {
+        self.params.extend_from_slice(params);
+        self.adam_m.resize(self.params.len(), 0.0);
+        self.adam_v.resize(self.params.len(), 0.0);
+    }
+
+    /// Counts an episode that has ended.
+    pub fn record_episode(&mut self, value: f64, length: f64) {
+        if self.recent.len() == WINDOW {
+            self.recent.pop_front();
+        }
+        self.recent.push_back((value, length));
+        self.episodes += 1;
     }
 
     /// Mean return and length of the last episodes, if any has ended.
@@ -230,6 +242,6 @@ impl TrainState {
             .collect::<Vec<_>>()
         };
         let best = self.selection.best.as_ref();
-        sizes(self) == sizes(fresh) && best.is_none_or(|best| best.params.len() == fresh.params.len())
+        sizes(self) == sizes(fresh) && best.is_none_or(|best| best.params.len() <= fresh.params.len())
     }
 }

@@ -2,8 +2,8 @@
 
 use crate::checkpoint::Saved;
 use crate::checkpointer::Checkpointer;
-use crate::continuation::Continuation;
-use crate::learner::{Algorithm, Learner};
+use crate::continuation::{Begun, Continuation};
+use crate::learner::{Algorithm, DataFrom, Learner};
 use crate::phase_timer::Phase;
 use crate::progress::Progress;
 use crate::spin_wait::spinning;
@@ -25,6 +25,8 @@ pub(crate) struct Trained {
     pub metrics: String,
     /// The train state after the last step, if it was asked for, from which a longer training goes on.
     pub train_state: Option<Vec<u8>>,
+    /// With it, the data of training that it does not hold, if there is any.
+    pub data: Option<Vec<u8>>,
     /// Totals and last values.
     pub summary: serde_json::Value,
     /// The choice of the policy, if it was made by validation.
@@ -72,14 +74,13 @@ pub(crate) fn train<A: Algorithm>(mut algorithm: A, mut job: Job) -> Result<Trai
     let mut validation = job.validation.take();
     let until = job.until.unwrap_or(u64::MAX);
     let mut learner = start(&mut algorithm, job)?;
-    let rollout = algorithm.common().rollout();
     while learner.state.step < algorithm.common().total_timesteps.min(until)
         && !ends_early(&learner, validation.as_ref())
     {
         let updated = spinning(|| {
             update(&mut algorithm, &mut learner, context)?;
             match &mut validation {
-                Some(validation) if validation.is_due(learner.state.step, rollout) => {
+                Some(validation) if validation.is_due(learner.state.step, algorithm.last_rollout(&learner.state)) => {
                     validate(validation, &mut learner, context)
                 }
                 _ => Ok(()),
@@ -94,18 +95,19 @@ pub(crate) fn train<A: Algorithm>(mut algorithm: A, mut job: Job) -> Result<Trai
     }
     learner.timer.start(Phase::Io);
     learner.state.env = learner.env.save();
+    algorithm.keep_data(learner.checkpointer.as_ref().map_or(0, Checkpointer::durable))?;
     let state = &learner.state;
     if let Some(checkpointer) = &mut learner.checkpointer {
         checkpointer.finish(state)?;
     }
-    let train_state = match algorithm.common().save_train_state {
-        true => Some(checkpoint::encode(state)?),
-        false => None,
+    let (train_state, data) = match algorithm.common().save_train_state {
+        true => (Some(checkpoint::encode(state)?), algorithm.copy_data()),
+        false => (None, None),
     };
     learner.timer.stop();
     // The last policy is validated after the last checkpoint, from which a longer training goes on as if it had never ended here.
     if let Some(validation) = &mut validation
-        && !validation.is_due(learner.state.step, rollout)
+        && !validation.is_due(learner.state.step, algorithm.last_rollout(&learner.state))
     {
         spinning(|| validate(validation, &mut learner, context))?;
     }
@@ -127,17 +129,19 @@ pub(crate) fn train<A: Algorithm>(mut algorithm: A, mut job: Job) -> Result<Trai
         Some(best) => (&best.normalisation, &best.params),
         None => (&state.statistics.normalisation, &state.params),
     };
+    let params = params[..learner.model.architecture().num_params()].to_vec();
     let policy = Policy::new(
         kind,
         learner.env.spec(),
         learner.model.architecture(),
         normalisation.clone(),
-        params.clone(),
+        params,
     )?;
     Ok(Trained {
         policy,
         metrics: state.metrics.clone(),
         train_state,
+        data,
         summary: metrics::summary(state, selected.as_ref()),
         selected,
     })
@@ -182,8 +186,10 @@ fn start<'a>(algorithm: &mut impl Algorithm, job: Job<'a>) -> Result<Learner<'a>
     fresh.env = env.save();
     algorithm.start(env.spec(), &mut fresh)?;
     let common = algorithm.common();
+    let mut copy = None;
     if let Some(continuation) = continuation {
-        let (state, go_on) = continuation.begin(fresh, common.total_timesteps)?;
+        let Begun { state, go_on, data } = continuation.begin(fresh, common.total_timesteps)?;
+        copy = data;
         if go_on {
             env.restore(&state.env)
                 .map_err(|err| StageError::new(format!("the train state's environments do not fit: {err}")))?;
@@ -202,8 +208,21 @@ fn start<'a>(algorithm: &mut impl Algorithm, job: Job<'a>) -> Result<Learner<'a>
             path.display()
         ));
     }
-    let state = match saved {
-        Saved::State(mut saved) if saved.fits(&fresh) && saved.step <= common.last_step() => {
+    let mut resumed = match saved {
+        Saved::State(saved) if saved.fits(&fresh) && algorithm.reaches(&saved) => Some(saved),
+        _ => None,
+    };
+    if let Some(saved) = &resumed
+        && !algorithm.open_data(scratch, env.spec(), saved, DataFrom::Checkpoint)?
+    {
+        context.log(format!(
+            "warning: the replay buffer in `{}` is damaged; training starts from the beginning",
+            scratch.display()
+        ));
+        resumed = None;
+    }
+    let state = match resumed {
+        Some(mut saved) => {
             env.restore(&saved.env).map_err(|err| {
                 StageError::new(format!("the checkpoint's environments do not fit: {err}"))
                     .hint(format!("remove `{}` and run again", scratch.display()))
@@ -214,8 +233,12 @@ fn start<'a>(algorithm: &mut impl Algorithm, job: Job<'a>) -> Result<Learner<'a>
             }
             *saved
         }
-        _ => fresh,
+        None => {
+            algorithm.open_data(scratch, env.spec(), &fresh, DataFrom::Copy(copy))?;
+            fresh
+        }
     };
+    let common = algorithm.common();
     let mut learner = Learner::new(env, model, state);
     learner.checkpointer = Some(Checkpointer::new(scratch, common.checkpoint_interval, &learner.state)?);
     learner.progress = Some(Progress::new(context, common.total_timesteps, &learner.state));
@@ -228,6 +251,7 @@ fn update(algorithm: &mut impl Algorithm, learner: &mut Learner, context: &Conte
         && checkpointer.is_due()
     {
         learner.timer.start(Phase::Io);
+        algorithm.keep_data(checkpointer.durable())?;
         checkpointer.snapshot(&mut learner.state, &*learner.env);
         learner.timer.stop();
     }
@@ -235,8 +259,9 @@ fn update(algorithm: &mut impl Algorithm, learner: &mut Learner, context: &Conte
 
     learner.timer.start(Phase::Io);
     let common = algorithm.common();
+    let rollout = algorithm.last_rollout(&learner.state);
     let state = &mut learner.state;
-    state.step += common.rollout();
+    state.step += rollout;
     state.update += 1;
     let last = state.step >= common.total_timesteps;
     let loud = last || state.update.is_multiple_of(common.log_interval);
@@ -244,7 +269,7 @@ fn update(algorithm: &mut impl Algorithm, learner: &mut Learner, context: &Conte
     learner.timer.stop();
     if let Some(progress) = &mut learner.progress {
         if loud {
-            progress.report_speed(state, common.rollout());
+            progress.report_speed(state, rollout);
             metrics::report_time(context, state.step, &learner.timer);
         }
         progress.show(state, 0);

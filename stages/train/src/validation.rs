@@ -8,9 +8,9 @@ use cache::{Artifact, Store};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use stages_core::{ConfigProblem, StageError};
-use stages_env::{Actions, BatchEnv, Normalisation, OpenOptions, Split, Step, StepBuffers};
+use stages_env::{ActionSpace, Actions, BatchEnv, Normalisation, OpenOptions, Split, Step, StepBuffers};
 use stages_numerics::random::Random;
-use stages_policy::{ActionHead, Observed, Output, categorical, gaussian};
+use stages_policy::{Observed, Output, choose};
 
 /// The steps between validations where none are stated.
 const EVERY: u64 = 20_000;
@@ -158,6 +158,7 @@ impl Validation {
     /// When training is cancelled, or the device fails.
     pub fn validate(&mut self, learner: &mut Learner) -> Result<Vec<Metric>, StageError> {
         learner.timer.start(Phase::Validation);
+        learner.load_policy();
         let played = self.play(learner);
         learner.timer.stop();
         let played = played?;
@@ -178,7 +179,8 @@ impl Validation {
             .iter()
             .find(|(name, _)| *name == by)
             .and_then(|(_, value)| *value);
-        learner.state.select(value.unwrap_or(f64::NAN));
+        let len = learner.model.architecture().num_params();
+        learner.state.select(value.unwrap_or(f64::NAN), len);
         Ok(metrics)
     }
 
@@ -218,31 +220,22 @@ impl Validation {
             };
             learner.model.forward(&input, &mut state, &mut output);
             for i in 0..n {
-                let (row, components) = (i * a..(i + 1) * a, i * k..(i + 1) * k);
-                match (&head, i < each) {
-                    (ActionHead::Continuous(_), true) => {
-                        continuous[components].copy_from_slice(&output.mean[row]);
-                    }
-                    (ActionHead::Continuous(_), false) => {
-                        let (mean, action) = (&output.mean[row], &mut continuous[components]);
-                        gaussian::sample(mean, &output.log_std, || random.normal(), action);
-                    }
-                    (_, true) => {
-                        categorical::best_action(&output.log_prob[row], head.choices(), &mut choices[components]);
-                    }
-                    (_, false) => {
-                        let (log_prob, action) = (&output.log_prob[row], &mut choices[components]);
-                        categorical::sample_action(log_prob, head.choices(), || random.uniform(), action);
-                    }
+                let components = i * k..(i + 1) * k;
+                let random = (i >= each).then_some(&mut random);
+                if head.is_continuous() {
+                    let space = &self.envs[0].spec().action_space;
+                    choose::continuous(&head, space, &output, i, random, &mut continuous[components]);
+                } else {
+                    choose::discrete(&head, &output, i, random, &mut choices[components]);
                 }
             }
             let parts = halves(&mut step, each, d, m);
             let actions = choices.chunks_exact(each * k).zip(continuous.chunks_exact(each * k));
             for ((env, out), (choices, continuous)) in self.envs.iter_mut().zip(parts).zip(actions) {
-                let actions = match head {
-                    ActionHead::Discrete(_) => Actions::Discrete(choices),
-                    ActionHead::MultiDiscrete(_) => Actions::MultiDiscrete(choices),
-                    ActionHead::Continuous(_) => Actions::Continuous(continuous),
+                let actions = match env.spec().action_space {
+                    ActionSpace::Discrete { .. } => Actions::Discrete(choices),
+                    ActionSpace::MultiDiscrete { .. } => Actions::MultiDiscrete(choices),
+                    ActionSpace::Continuous { .. } => Actions::Continuous(continuous),
                 };
                 env.step(actions, out)?;
             }

@@ -8,12 +8,12 @@
 mod acting;
 mod bf16;
 mod lstm;
-mod network;
+pub(crate) mod network;
 mod operands;
 mod shard;
-mod tower;
-mod trunk;
-mod weights;
+pub(crate) mod tower;
+pub(crate) mod trunk;
+pub(crate) mod weights;
 
 use crate::architecture::Layout;
 use crate::kernels::bf16::Path;

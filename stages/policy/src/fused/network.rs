@@ -13,3 +13,19 @@ pub(super) struct Network<'a> {
     /// The instructions for products in bf16, if the LSTM's are.
     pub bf16: Option<Path>,
 }
+
+/// The weights of dense layers, and the instructions that they are multiplied by.
+#[derive(Clone, Copy)]
+pub(crate) struct Products<'a> {
+    pub weights: &'a Weights,
+    pub instructions: InstructionSet,
+}
+
+impl<'a> Network<'a> {
+    pub fn products(&self) -> Products<'a> {
+        Products {
+            weights: self.weights,
+            instructions: self.instructions,
+        }
+    }
+}

@@ -64,7 +64,7 @@ impl Shard {
             }
         };
         for (trunk, run) in tower.trunks.iter().zip(&mut self.trunks) {
-            run.forward(network, trunk, x, rows);
+            run.forward(network.products(), trunk, x, rows);
             match trunk.head {
                 Head::Policy => logits.copy_from_slice(run.last()),
                 Head::Value => value.copy_from_slice(run.last()),
@@ -175,7 +175,7 @@ impl Shard {
     ) {
         let (instructions, rows) = (network.instructions, self.samples.len());
         for (trunk, run) in tower.trunks.iter().zip(&mut self.trunks) {
-            run.forward(network, trunk, x, rows);
+            run.forward(network.products(), trunk, x, rows);
             let sums = &mut self.sums;
             match trunk.head {
                 Head::Value => objective.value(instructions, &self.samples, run.last(), sums),
@@ -196,7 +196,8 @@ impl Shard {
                 }
             }
             // Only the gradient of the first trunk flows into the shared layers.
-            run.backward(network, trunk, x, rows, below.take(), &mut self.gradient);
+            let gradient = Some(&mut *self.gradient);
+            run.backward(network.products(), trunk, x, rows, below.take(), gradient);
         }
     }
 }

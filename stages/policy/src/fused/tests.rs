@@ -1,5 +1,6 @@
 use super::*;
-use crate::architecture::{ActionHead, Activation, Critic, Lstm};
+use crate::ActionHead;
+use crate::architecture::{Activation, Critic, Lstm};
 use crate::testing::{Data, assert_same, norm};
 use crate::{CandleModel, Precision, initial};
 use stages_numerics::random::Random;

@@ -7,14 +7,14 @@ use crate::{Activation, Architecture};
 
 /// The output of a trunk's last layer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Head {
+pub(crate) enum Head {
     Policy,
     Value,
 }
 
 /// A dense layer.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Layer {
+pub(crate) struct Layer {
     pub dense: Dense,
     /// Its index in [`super::weights::Weights`].
     pub matrix: usize,
@@ -25,14 +25,14 @@ pub(super) struct Layer {
 
 /// Dense layers, one after another.
 #[derive(Clone, Debug)]
-pub(super) struct Trunk {
+pub(crate) struct Trunk {
     pub head: Head,
     pub layers: Vec<Layer>,
 }
 
 /// An LSTM.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Recurrent {
+pub(crate) struct Recurrent {
     pub at: LstmAt,
     /// As in [`Layer`].
     pub matrix: usize,
@@ -42,7 +42,7 @@ pub(super) struct Recurrent {
 
 /// Some of the parameters: their offset in the flat vector, their offset in a tower's gradient, and their number.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Segment {
+pub(crate) struct Segment {
     pub global: usize,
     pub local: usize,
     pub len: usize,
@@ -50,7 +50,7 @@ pub(super) struct Segment {
 
 /// A part of the network that learns by itself.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Tower {
+pub(crate) struct Tower {
     pub lstm: Option<Recurrent>,
     pub trunks: Vec<Trunk>,
     /// The parameters of its dense layers.
@@ -63,7 +63,7 @@ pub(super) struct Tower {
 
 /// The source of a packed matrix, in the order of [`Layer::matrix`].
 #[derive(Clone, Copy, Debug)]
-pub(super) enum Packed {
+pub(crate) enum Packed {
     Dense { dense: Dense, back: bool },
     Gates(LstmAt),
 }
@@ -85,7 +85,7 @@ impl Tower {
         });
     }
 
-    fn trunk(
+    pub(crate) fn trunk(
         &mut self,
         head: Head,
         first: Option<&Dense>,
@@ -119,7 +119,7 @@ impl Tower {
 }
 
 /// The towers of a network, and the matrices that they need packed.
-pub(super) fn towers(architecture: &Architecture, layout: &Layout) -> (Vec<Tower>, Vec<Packed>) {
+pub(crate) fn towers(architecture: &Architecture, layout: &Layout) -> (Vec<Tower>, Vec<Packed>) {
     let mut packed = Vec::new();
     let activation = architecture.activation;
     let mut actor = Tower::default();

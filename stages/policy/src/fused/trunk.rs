@@ -1,6 +1,6 @@
 //! The forward and the backward pass of dense layers over some rows, while caches hold them.
 
-use super::network::Network;
+use super::network::Products;
 use super::tower::{Layer, Trunk};
 use crate::Activation;
 use crate::kernels::aligned::Aligned;
@@ -11,7 +11,7 @@ use crate::kernels::operands::{Inputs, Left, Out, Right, Start};
 
 /// The outputs of the layers, `[rows, n]` each.
 #[derive(Default)]
-pub(super) struct TrunkRun {
+pub(crate) struct TrunkRun {
     outputs: Vec<Aligned>,
     /// Gradients, from layer to layer.
     above: Aligned,
@@ -20,24 +20,24 @@ pub(super) struct TrunkRun {
 
 impl TrunkRun {
     /// Runs `rows` rows of `input`; the result is [`TrunkRun::last`].
-    pub fn forward(&mut self, network: &Network, trunk: &Trunk, input: &[f32], rows: usize) {
+    pub fn forward(&mut self, products: Products, trunk: &Trunk, input: &[f32], rows: usize) {
         self.outputs.resize_with(trunk.layers.len(), Aligned::default);
         for (i, layer) in trunk.layers.iter().enumerate() {
             let (done, rest) = self.outputs.split_at_mut(i);
             let (x, y) = (done.last().map_or(input, |x| &**x), &mut rest[0]);
             let dense = &layer.dense;
             y.resize(rows * dense.outputs);
-            let matrix = network.weights.matrix(layer.matrix);
+            let matrix = products.weights.matrix(layer.matrix);
             product(
-                network.instructions,
+                products.instructions,
                 Left::rows(x, rows, dense.inputs, dense.inputs),
                 &matrix.forward,
                 Start::Row(&matrix.bias),
                 Out::rows(y, dense.outputs),
             );
             match layer.activation {
-                Some(Activation::Tanh) => elementwise::tanh_in_place(network.instructions, y),
-                Some(Activation::Relu) => elementwise::relu_in_place(network.instructions, y),
+                Some(Activation::Tanh) => elementwise::tanh_in_place(products.instructions, y),
+                Some(Activation::Relu) => elementwise::relu_in_place(products.instructions, y),
                 None => {}
             }
         }
@@ -49,43 +49,45 @@ impl TrunkRun {
     }
 
     /// The backward pass from [`TrunkRun::last`], which holds the gradient of the outputs; adds the gradients of the weights to `sum`, and
-    /// writes that of the input to `to_input`, if it is given.
+    /// writes that of the input to `to_input`, each if it is given.
     pub fn backward(
         &mut self,
-        network: &Network,
+        products: Products,
         trunk: &Trunk,
         input: &[f32],
         rows: usize,
         to_input: Option<&mut [f32]>,
-        sum: &mut [f32],
+        mut sum: Option<&mut [f32]>,
     ) {
         let Some(last) = self.outputs.last_mut() else { return };
         std::mem::swap(&mut self.above, last);
         for (i, layer) in trunk.layers.iter().enumerate().rev() {
             match layer.activation {
                 Some(Activation::Tanh) => {
-                    elementwise::tanh_back(network.instructions, &mut self.above, &self.outputs[i])
+                    elementwise::tanh_back(products.instructions, &mut self.above, &self.outputs[i])
                 }
                 Some(Activation::Relu) => {
-                    elementwise::relu_back(network.instructions, &mut self.above, &self.outputs[i])
+                    elementwise::relu_back(products.instructions, &mut self.above, &self.outputs[i])
                 }
                 None => {}
             }
             let x = if i == 0 { input } else { &self.outputs[i - 1] };
-            layer_gradient(network, layer, x, &self.above, rows, sum);
+            if let Some(sum) = &mut sum {
+                layer_gradient(products, layer, x, &self.above, rows, sum);
+            }
             if i > 0 {
                 self.below.resize(rows * layer.dense.inputs);
-                back(network, layer, &self.above, rows, &mut self.below);
+                back(products, layer, &self.above, rows, &mut self.below);
                 std::mem::swap(&mut self.above, &mut self.below);
             } else if let Some(below) = to_input {
-                back(network, layer, &self.above, rows, below);
+                back(products, layer, &self.above, rows, below);
                 break;
             }
         }
     }
 }
 
-fn layer_gradient(network: &Network, layer: &Layer, x: &[f32], dy: &[f32], rows: usize, sum: &mut [f32]) {
+fn layer_gradient(products: Products, layer: &Layer, x: &[f32], dy: &[f32], rows: usize, sum: &mut [f32]) {
     let dense = &layer.dense;
     let len = dense.inputs * dense.outputs;
     let (weight, bias) = sum[layer.gradient..][..len + dense.outputs].split_at_mut(len);
@@ -96,21 +98,21 @@ fn layer_gradient(network: &Network, layer: &Layer, x: &[f32], dy: &[f32], rows:
         width: dense.inputs,
     };
     gradient(
-        network.instructions,
+        products.instructions,
         inputs,
         Right::rows(dy, dense.outputs),
         true,
         weight,
     );
-    elementwise::column_sums(network.instructions, dy, bias);
+    elementwise::column_sums(products.instructions, dy, bias);
 }
 
-fn back(network: &Network, layer: &Layer, dy: &[f32], rows: usize, dx: &mut [f32]) {
+fn back(products: Products, layer: &Layer, dy: &[f32], rows: usize, dx: &mut [f32]) {
     let dense = &layer.dense;
     product(
-        network.instructions,
+        products.instructions,
         Left::rows(dy, rows, dense.outputs, dense.outputs),
-        &network.weights.matrix(layer.matrix).back,
+        &products.weights.matrix(layer.matrix).back,
         Start::Zero,
         Out::rows(dx, dense.inputs),
     );

@@ -11,7 +11,7 @@ use std::ops::Range;
 const FEW: usize = 1 << 17;
 
 /// A weight `[k, n]`, packed for x w and, where a gradient flows back through it, for dy w^T.
-pub(super) struct Matrix {
+pub(crate) struct Matrix {
     source: Packed,
     pub forward: Panels,
     pub back: Panels,
@@ -22,7 +22,7 @@ pub(super) struct Matrix {
     pub bias: Vec<f32>,
 }
 
-pub(super) struct Weights {
+pub(crate) struct Weights {
     matrices: Vec<Matrix>,
     /// The parameters, as long as only forward passes need them packed.
     params: Vec<f32>,

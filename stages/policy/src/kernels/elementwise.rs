@@ -1,4 +1,4 @@
-//! Layers' pointwise parts, and Adam.
+//! Layers' pointwise parts, and optimisers.
 
 use super::math::{clamp, mul_add, tanh};
 use stages_numerics::kernel;
@@ -151,6 +151,39 @@ kernel! {
     pub fn adam(step: AdamStep, params: &mut [f32], gradient: &[f32], m: &mut [f32], v: &mut [f32]) = adam_body
 }
 
+#[inline(always)]
+fn rms_prop_body<const FMA: bool>(
+    rate: f32,
+    alpha: f32,
+    epsilon: f32,
+    params: &mut [f32],
+    gradient: &[f32],
+    v: &mut [f32],
+) {
+    let n = params.len();
+    let (gradient, v) = (&gradient[..n], &mut v[..n]);
+    for i in 0..n {
+        v[i] = mul_add::<FMA>(alpha, v[i], (1.0 - alpha) * gradient[i] * gradient[i]);
+        params[i] -= rate * gradient[i] / (v[i].sqrt() + epsilon);
+    }
+}
+kernel! {
+    /// One step of RMSprop (Tieleman and Hinton, 2012), as PyTorch writes it: epsilon outside the root.
+    pub fn rms_prop(rate: f32, alpha: f32, epsilon: f32, params: &mut [f32], gradient: &[f32], v: &mut [f32]) = rms_prop_body
+}
+
+#[inline(always)]
+fn blend_body<const FMA: bool>(target: &mut [f32], tau: f32, x: &[f32]) {
+    let x = &x[..target.len()];
+    for i in 0..target.len() {
+        target[i] = mul_add::<FMA>(tau, x[i] - target[i], target[i]);
+    }
+}
+kernel! {
+    /// target := target + tau (x - target).
+    pub fn blend(target: &mut [f32], tau: f32, x: &[f32]) = blend_body
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -171,6 +204,20 @@ mod tests {
             adam(instructions, step, &mut p, &[3.0; 20], &mut m, &mut v);
             // The first step is the learning rate times the gradient's sign.
             assert!(p.iter().all(|p| (p - 0.9).abs() < 1e-5), "{instructions:?} {p:?}");
+        }
+    }
+
+    #[test]
+    fn rms_prop_and_blend_by_hand() {
+        for instructions in InstructionSet::available() {
+            let (mut p, mut v) = ([1.0_f32; 20], [0.25; 20]);
+            rms_prop(instructions, 0.1, 0.9, 1e-5, &mut p, &[2.0; 20], &mut v);
+            let square = 0.9 * 0.25 + 0.1 * 4.0_f32;
+            let wanted = 1.0 - 0.1 * 2.0 / (square.sqrt() + 1e-5);
+            assert!(p.iter().all(|p| (p - wanted).abs() < 1e-6), "{instructions:?} {p:?}");
+            blend(instructions, &mut v, 0.25, &[1.0; 20]);
+            let wanted = square + 0.25 * (1.0 - square);
+            assert!(v.iter().all(|v| (v - wanted).abs() < 1e-6), "{instructions:?} {v:?}");
         }
     }
 }

@@ -78,6 +78,13 @@ impl Algorithm for Imitation {
             ))
             .hint("imitate it on an environment with the same features, slate and actions"));
         }
+        if !self.teacher.architecture().head.has_critic() {
+            return Err(StageError::new(format!(
+                "the policy at `teacher` was trained by `{}`, which has no values to imitate",
+                self.teacher.kind()
+            ))
+            .hint("imitate a policy of `train/ppo`, `train/a2c` or `train/imitate`"));
+        }
         let n_envs = state.episode_start.len();
         state.extra = vec![0.0; n_envs * self.teacher.architecture().state_len()];
         Ok(())
@@ -165,9 +172,9 @@ impl Imitation {
                 }
             }
             let actions = match head {
-                ActionHead::Discrete(_) => Actions::Discrete(&self.actions),
                 ActionHead::MultiDiscrete(_) => Actions::MultiDiscrete(&self.actions),
-                ActionHead::Continuous(_) => Actions::Continuous(&self.continuous),
+                _ if head.is_continuous() => Actions::Continuous(&self.continuous),
+                _ => Actions::Discrete(&self.actions),
             };
             self.rollout.step(t, actions, learner)?;
         }

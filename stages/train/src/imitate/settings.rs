@@ -1,7 +1,9 @@
 //! The settings of `train/imitate`.
 
 use crate::network::{MlpLstmPolicy, MlpPolicy, Network, PolicyKwargs, TransformerPolicy};
-use crate::settings::{DeviceChoice, Resume, check_weight, config, settings, with_common_settings};
+use crate::settings::{
+    DeviceChoice, Resume, check_weight, config, settings, with_common_settings, with_shared_settings,
+};
 use crate::validation::ValidationConfig;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};

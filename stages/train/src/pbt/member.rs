@@ -2,6 +2,7 @@
 
 use crate::continuation::{Continuation, Origin};
 use crate::learner::Algorithm;
+use crate::train_state::TrainState;
 use crate::trainer::{self, Job};
 use crate::validation::Validation;
 use crate::{checkpoint, device};
@@ -10,13 +11,36 @@ use stages_core::{Context, StageError};
 use stages_env::{OpenOptions, Split, evaluation_episodes};
 use stages_policy::Policy;
 
+/// The state of a member: its train state, and the data of training that it does not hold, if there is any.
+pub(crate) struct State {
+    train_state: Vec<u8>,
+    data: Option<Vec<u8>>,
+}
+
+impl State {
+    /// As bytes: the length of the train state, the train state, the data.
+    pub fn encode(self) -> Vec<u8> {
+        let mut bytes = (self.train_state.len() as u64).to_le_bytes().to_vec();
+        bytes.extend(self.train_state);
+        bytes.extend(self.data.unwrap_or_default());
+        bytes
+    }
+
+    /// The train state and the data; `None` of damaged bytes.
+    pub fn decode(bytes: &[u8]) -> Option<(TrainState, Option<&[u8]>)> {
+        let (length, rest) = bytes.split_first_chunk()?;
+        let (state, data) = rest.split_at_checked(usize::try_from(u64::from_le_bytes(*length)).ok()?)?;
+        Some((checkpoint::decode(state)?, (!data.is_empty()).then_some(data)))
+    }
+}
+
 /// A part of a member's training.
 pub(crate) struct Segment<'a> {
     pub context: &'a Context,
     pub env: (ArtifactDigest, &'a Artifact),
     /// The policy that all members begin with.
     pub init: Option<&'a Policy>,
-    /// The train state that it goes on from, and the seed of its environments.
+    /// The state that it goes on from, and the seed of its environments.
     pub from: Option<(&'a [u8], u64)>,
     /// The step at which it ends, or the end of the rollout that reaches it.
     pub until: u64,
@@ -26,7 +50,7 @@ pub(crate) struct Segment<'a> {
     pub scratch: MemoKey,
 }
 
-/// Trains with the algorithm that `make` makes; returns the train state at the end.
+/// Trains with the algorithm that `make` makes; returns the state at the end.
 ///
 /// # Errors
 /// Those of training.
@@ -34,7 +58,7 @@ pub(super) fn train<A: Algorithm>(
     kind: &'static str,
     make: impl Fn() -> A,
     segment: &Segment<'_>,
-) -> Result<Vec<u8>, StageError> {
+) -> Result<State, StageError> {
     let (context, (digest, env)) = (segment.context, segment.env);
     let held_out = evaluation_episodes(&context.store, env, Split::Validation)?;
     let make = || {
@@ -54,15 +78,25 @@ pub(super) fn train<A: Algorithm>(
         ..OpenOptions::train(common.n_envs, common.seed)
     };
     let envs = stages_env::open(&context.store, env, &options)?;
-    let (_, model) = device::choose(&make, envs.spec(), |_| false, context)?;
+    let (_, model) = device::choose(make, envs.spec(), |_| false, context)?;
     let validation = Validation::open(&context.store, env, common, normalise_as.as_ref())?;
     let origin = Origin::new(digest, common);
-    let continuation = segment.from.map(|(bytes, seed)| {
-        let of = Origin { seed, ..origin.clone() };
-        checkpoint::decode(bytes)
-            .map(|state| Continuation::of(state, &of, &origin))
-            .ok_or_else(|| StageError::new("the train state of a member is damaged").hint("run `runner verify`"))
-    });
+    let continuation = match segment.from {
+        None => None,
+        Some((bytes, seed)) => {
+            let of = Origin { seed, ..origin.clone() };
+            let (state, data) = State::decode(bytes)
+                .ok_or_else(|| StageError::new("the train state of a member is damaged").hint("run `runner verify`"))?;
+            if state.step >= segment.until {
+                // A rollout was longer than a segment.
+                return Ok(State {
+                    train_state: checkpoint::encode(&state)?,
+                    data: data.map(<[u8]>::to_vec),
+                });
+            }
+            Some(Continuation::of(state, data.map(<[u8]>::to_vec), &of, &origin))
+        }
+    };
     let scratch = context.store.scratch(segment.scratch)?;
     let trained = trainer::train(
         algorithm,
@@ -72,13 +106,15 @@ pub(super) fn train<A: Algorithm>(
             validation,
             model,
             init: segment.init,
-            continuation: continuation.transpose()?,
+            continuation,
             until: Some(segment.until),
             scratch: &scratch,
             context,
         },
     )?;
-    trained
-        .train_state
-        .ok_or_else(|| StageError::new("a member has no train state"))
+    let train_state = trained.train_state;
+    Ok(State {
+        train_state: train_state.ok_or_else(|| StageError::new("a member has no train state"))?,
+        data: trained.data,
+    })
 }

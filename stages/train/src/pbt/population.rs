@@ -1,10 +1,9 @@
 //! The population: its members from round to round, and the selection between rounds.
 
-use super::member::Segment;
+use super::member::{Segment, State};
 use super::search_space::{Settings, draw, explore};
 use super::settings::PbtConfig;
 use super::trainer_kind::Member;
-use crate::checkpoint;
 use crate::metrics::Line;
 use crate::train_state::TrainState;
 use cache::{Artifact, ArtifactDigest, BlobRef, canonical_json};
@@ -81,7 +80,7 @@ impl Population<'_> {
             })
             .collect();
         let common = self.trainer(&members[0])?.common().clone();
-        let (total, by) = (common.last_step(), common.validation.selects_by());
+        let (total, by) = (common.total_timesteps, common.validation.selects_by());
         let interval = config.interval(total);
         let (mut rounds, mut metrics, mut until) = (Vec::new(), String::new(), 0);
         loop {
@@ -129,8 +128,8 @@ impl Population<'_> {
     fn decode(&self, state: Option<BlobRef>) -> Result<Option<TrainState>, StageError> {
         let Some(blob) = state else { return Ok(None) };
         let bytes = self.context.store.blob(blob.blob)?;
-        match checkpoint::decode(&bytes) {
-            Some(state) => Ok(Some(state)),
+        match State::decode(&bytes) {
+            Some((state, _)) => Ok(Some(state)),
             None => Err(StageError::new("the train state of a member is damaged").hint("run `runner verify`")),
         }
     }
@@ -148,8 +147,8 @@ impl Population<'_> {
             AtomicUsize::new(0),
             Arc::new(Progress::new(self.context, members.len(), total)),
         );
-        let results: Mutex<Vec<Option<Result<Option<BlobRef>, StageError>>>> =
-            Mutex::new(members.iter().map(|_| None).collect());
+        let results: Vec<Option<Result<_, StageError>>> = members.iter().map(|_| None).collect();
+        let results = Mutex::new(results);
         let work = || {
             loop {
                 let i = next.fetch_add(1, Ordering::Relaxed);
@@ -227,7 +226,7 @@ impl Population<'_> {
                 scratch: memo.key,
             });
             match state {
-                Ok(state) => Ok(state),
+                Ok(state) => Ok(state.encode()),
                 Err(err) if crate::learner::is_divergence(&err) => {
                     self.context.log(format!("member {i}: {}", err.message));
                     Ok(Vec::new())

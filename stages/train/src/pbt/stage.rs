@@ -89,11 +89,13 @@ fn store(
         value: best.value,
     });
     let (normalisation, params) = match &state.selection.best {
-        Some(best) => (best.normalisation.clone(), best.params.clone()),
-        None => (state.statistics.normalisation.clone(), state.params.clone()),
+        Some(best) => (&best.normalisation, &best.params),
+        None => (&state.statistics.normalisation, &state.params),
     };
+    // Critics come after the policy.
+    let params = params[..architecture.num_params()].to_vec();
     let trainer = config.trainer.name();
-    let result = Policy::new(trainer, env.spec(), &architecture, normalisation, params)?;
+    let result = Policy::new(trainer, env.spec(), &architecture, normalisation.clone(), params)?;
     let told = &rounds[rounds.len() - 1][best];
     let mut policy_meta = json!({
         "kind": trainer,

@@ -1,9 +1,11 @@
 //! The stage kinds that a population can train its members by.
 
-use super::member::{Segment, train};
+use super::member::{Segment, State, train};
+use crate::learner::Algorithm;
 use crate::ppo::algorithm::Ppo;
+use crate::ppo::settings::PpoSettings;
 use crate::settings::Common;
-use crate::{PpoConfig, RecurrentPpoConfig, TransformerPpoConfig, ppo};
+use crate::{A2cConfig, PpoConfig, RecurrentPpoConfig, SacConfig, TransformerPpoConfig, a2c, ppo, sac};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -21,10 +23,20 @@ pub enum TrainerKind {
     RecurrentPpo,
     /// `train/transformer_ppo`.
     TransformerPpo,
+    /// `train/a2c`.
+    A2c,
+    /// `train/sac`.
+    Sac,
 }
 
 impl TrainerKind {
-    const ALL: [Self; 3] = [Self::Ppo, Self::RecurrentPpo, Self::TransformerPpo];
+    const ALL: [Self; 5] = [
+        Self::Ppo,
+        Self::RecurrentPpo,
+        Self::TransformerPpo,
+        Self::A2c,
+        Self::Sac,
+    ];
 
     /// Its name.
     pub(crate) fn name(self) -> &'static str {
@@ -32,6 +44,8 @@ impl TrainerKind {
             Self::Ppo => ppo::stage::Ppo::NAME,
             Self::RecurrentPpo => ppo::stage::RecurrentPpo::NAME,
             Self::TransformerPpo => ppo::stage::TransformerPpo::NAME,
+            Self::A2c => a2c::stage::A2c::NAME,
+            Self::Sac => sac::stage::Sac::NAME,
         }
     }
 
@@ -40,6 +54,8 @@ impl TrainerKind {
             Self::Ppo => ppo::stage::Ppo::VERSION,
             Self::RecurrentPpo => ppo::stage::RecurrentPpo::VERSION,
             Self::TransformerPpo => ppo::stage::TransformerPpo::VERSION,
+            Self::A2c => a2c::stage::A2c::VERSION,
+            Self::Sac => sac::stage::Sac::VERSION,
         }
     }
 
@@ -53,6 +69,18 @@ impl TrainerKind {
             Self::Ppo => ppo_member(name, read::<PpoConfig>(with)?.settings()?),
             Self::RecurrentPpo => ppo_member(name, read::<RecurrentPpoConfig>(with)?.settings()?),
             Self::TransformerPpo => ppo_member(name, read::<TransformerPpoConfig>(with)?.settings()?),
+            Self::A2c => {
+                let settings = read::<A2cConfig>(with)?.settings()?;
+                member(name, &settings.common().clone(), move || {
+                    a2c::algorithm::A2c::new(&settings)
+                })
+            }
+            Self::Sac => {
+                let settings = read::<SacConfig>(with)?.settings()?;
+                member(name, &settings.common().clone(), move || {
+                    sac::algorithm::Sac::new(&settings)
+                })
+            }
         })
     }
 }
@@ -84,29 +112,39 @@ pub(crate) trait Member: Send + Sync {
     /// The settings that every algorithm has.
     fn common(&self) -> &Common;
 
-    /// Trains for a segment; returns the train state at its end.
+    /// Trains for a segment; returns the member's state at its end.
     ///
     /// # Errors
     /// Those of training.
-    fn train(&self, segment: &Segment<'_>) -> Result<Vec<u8>, StageError>;
+    fn train(&self, segment: &Segment<'_>) -> Result<State, StageError>;
 }
 
-/// A member that is trained by PPO.
-struct PpoMember {
+/// A member that is trained by the algorithm that `make` makes.
+struct Of<F> {
     name: &'static str,
-    settings: ppo::settings::PpoSettings,
+    common: Common,
+    make: F,
 }
 
-fn ppo_member(name: &'static str, settings: ppo::settings::PpoSettings) -> Box<dyn Member> {
-    Box::new(PpoMember { name, settings })
+fn member<A: Algorithm>(
+    name: &'static str,
+    common: &Common,
+    make: impl Fn() -> A + Send + Sync + 'static,
+) -> Box<dyn Member> {
+    let common = common.clone();
+    Box::new(Of { name, common, make })
 }
 
-impl Member for PpoMember {
+fn ppo_member(name: &'static str, settings: PpoSettings) -> Box<dyn Member> {
+    member(name, &settings.common.clone(), move || Ppo::new(&settings))
+}
+
+impl<A: Algorithm, F: Fn() -> A + Send + Sync> Member for Of<F> {
     fn common(&self) -> &Common {
-        &self.settings.common
+        &self.common
     }
 
-    fn train(&self, segment: &Segment<'_>) -> Result<Vec<u8>, StageError> {
-        train(self.name, || Ppo::new(&self.settings), segment)
+    fn train(&self, segment: &Segment<'_>) -> Result<State, StageError> {
+        train(self.name, &self.make, segment)
     }
 }

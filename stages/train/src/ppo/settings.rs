@@ -5,6 +5,7 @@ use crate::network::{MlpLstmPolicy, MlpPolicy, TransformerPolicy};
 use crate::rollout::Sequences;
 use crate::settings::{
     DeviceChoice, Resume, check_positive, check_schedule, check_weight, config, settings, with_common_settings,
+    with_shared_settings,
 };
 use crate::validation::ValidationConfig;
 use schemars::JsonSchema;

@@ -41,6 +41,11 @@ unsafe impl GlobalAlloc for Counting {
 #[global_allocator]
 static ALLOCATOR: Counting = Counting;
 
+/// The number of allocations of this thread so far.
+pub(super) fn count_so_far() -> u64 {
+    COUNT.get()
+}
+
 /// Allocations in the third rollout.
 fn allocations(settings: &PpoSettings, context: &Context) -> u64 {
     let common = &settings.common;

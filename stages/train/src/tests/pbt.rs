@@ -73,6 +73,36 @@ fn same_bytes_for_any_number_of_threads() {
     }
 }
 
+/// A replay buffer goes along with a state that is taken over.
+#[test]
+fn members_may_learn_from_replay_buffers() {
+    let config: PbtConfig = serde_json::from_value(json!({
+        "trainer": "train/sac", "pop_size": 3, "interval": 200, "seed": 2, "search_space": { "learning_rate": { "low": 1e-4, "high": 1e-2 } },
+        "with": {
+            "total_timesteps": 600, "learning_starts": 100, "batch_size": 16, "policy_kwargs": { "net_arch": { "pi": [16], "qf": [16] } },
+        },
+    }))
+    .unwrap();
+    let run = |threads: usize| {
+        let home = tempfile::tempdir().unwrap();
+        let mut context = Context {
+            threads,
+            ..context(home.path())
+        };
+        connect(&mut context, "Pendulum-v1");
+        outputs(Pbt, &config, &context)
+    };
+    assert!(run(1) == run(3));
+}
+
+/// Rollouts of 256 steps end after an interval of 100, and the last one after the end.
+#[test]
+fn intervals_need_be_no_multiples_of_rollouts() {
+    let (_, meta) = trained(&config(2, 1000, 100), 2);
+    assert_eq!(meta["lineage"].as_array().unwrap().len(), 10);
+    assert_eq!(meta["summary"]["timesteps"], 1024);
+}
+
 #[test]
 fn stopped_anywhere_and_run_again_ends_in_the_same_bytes() {
     let config = config(3, 3072, 1024);

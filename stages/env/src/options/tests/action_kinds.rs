@@ -403,7 +403,7 @@ fn weights_are_accounted_for() {
                     gain: 0.0,
                 };
                 alone.assign(&env, &config, t);
-                !alone.held.is_empty() && !(contract.settles && contract.last as usize == t + 1)
+                !(alone.held.is_empty() || contract.settles && contract.last as usize == t + 1)
             });
             let mine: Vec<(u32, i32)> = book.iter().map(|line| (line.1, line.2)).collect();
             let theirs: Vec<(u32, i32)> = env.positions(0).iter().map(|p| (p.contract, p.quantity)).collect();

@@ -112,12 +112,12 @@ fn checked_bars(source: &PanelSource, config: &StocksConfig) -> Result<Vec<Vec<B
                 StageError::new(format!("`{symbol}` has no bar with a price")).hint("leave it out at `symbols`")
             );
         }
-        if config.fills.at == FillAt::NextOpen && bars.iter().all(|bar| !(bar.open > 0.0)) {
+        if config.fills.at == FillAt::NextOpen && !bars.iter().any(|bar| bar.open > 0.0) {
             return Err(
                 StageError::new(format!("the bars of `{symbol}` have no open")).hint("set fills: { at: close }")
             );
         }
-        if config.fills.by_volume() && bars.iter().all(|bar| !(bar.volume > 0.0)) {
+        if config.fills.by_volume() && !bars.iter().any(|bar| bar.volume > 0.0) {
             return Err(StageError::new(format!("the bars of `{symbol}` have no volume"))
                 .hint("`fills.impact` and `fills.participation` need it; leave them out for data without it"));
         }

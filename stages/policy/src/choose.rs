@@ -1,0 +1,45 @@
+//! The choice of an action from a network's outputs: the likeliest, or drawn.
+
+use crate::model::Output;
+use crate::{ActionHead, categorical, gaussian, squashed};
+use stages_env::ActionSpace;
+use stages_numerics::random::Random;
+
+/// The choices `[K]` of row i: the likeliest, or drawn by `random`.
+pub fn discrete(head: &ActionHead, output: &Output, i: usize, random: Option<&mut Random>, action: &mut [u32]) {
+    let a = head.num_outputs();
+    let log_prob = &output.log_prob[i * a..(i + 1) * a];
+    match random {
+        None => categorical::best_action(log_prob, head.choices(), action),
+        Some(random) => {
+            categorical::sample_action(log_prob, head.choices(), || random.uniform(), action);
+        }
+    }
+}
+
+/// The components `[A]` of row i: the distribution's mean, or drawn by `random`; those of a deterministic policy are never drawn.
+pub fn continuous(
+    head: &ActionHead,
+    space: &ActionSpace,
+    output: &Output,
+    i: usize,
+    random: Option<&mut Random>,
+    action: &mut [f32],
+) {
+    let a = action.len();
+    let mean = &output.mean[i * a..(i + 1) * a];
+    // Of each row, or the same for all.
+    let log_std = output.log_std.get(i * a..(i + 1) * a).unwrap_or(&output.log_std);
+    match random {
+        Some(random) if !log_std.is_empty() => gaussian::sample(mean, log_std, || random.normal(), action),
+        _ => action.copy_from_slice(mean),
+    }
+    if let ActionHead::SquashedGaussian(_) = head {
+        for x in &mut *action {
+            *x = libm::tanhf(*x);
+        }
+    }
+    if !head.has_critic() {
+        squashed::scale(space, action);
+    }
+}

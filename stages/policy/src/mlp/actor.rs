@@ -1,0 +1,102 @@
+//! Acting with the actor, or the action values, of a trainer that learns from a replay buffer.
+
+use super::{Mlp, MlpRun, MlpShape};
+use crate::model::{Minibatch, Model, Observed, Output};
+use crate::objective::{Objective, Sums};
+use crate::{ActionHead, Architecture, q_values, squashed};
+use rayon::prelude::*;
+
+/// The number of environments of one task. A row's result does not depend on it.
+const ROWS: usize = 64;
+
+/// A network without a critic, as [`crate::Policy`] and validation use it. Its trainer has networks of its own to learn by.
+pub struct ActorModel {
+    architecture: Architecture,
+    mlp: Mlp,
+    runs: Vec<MlpRun>,
+    outputs: Vec<f32>,
+    fault: Option<&'static str>,
+}
+
+impl ActorModel {
+    /// A network without parameters yet.
+    pub fn new(architecture: &Architecture) -> Self {
+        Self {
+            architecture: architecture.clone(),
+            mlp: Mlp::new(&MlpShape::of(architecture), false),
+            runs: Vec::new(),
+            outputs: Vec::new(),
+            fault: None,
+        }
+    }
+}
+
+impl Model for ActorModel {
+    fn architecture(&self) -> &Architecture {
+        &self.architecture
+    }
+
+    fn load(&mut self, params: &[f32]) {
+        self.mlp.load(params);
+    }
+
+    fn forward(&mut self, input: &Observed, _: &mut [f32], out: &mut Output) {
+        let Architecture { obs_dim, head, .. } = &self.architecture;
+        let (a, width, batch) = (head.num_outputs(), head.width(), input.episode_start.len());
+        self.outputs.resize(batch * width, 0.0);
+        self.runs.resize_with(batch.div_ceil(ROWS), MlpRun::default);
+        let mlp = &self.mlp;
+        let pass = |((run, outputs), obs): ((&mut MlpRun, &mut [f32]), &[f32])| {
+            outputs.copy_from_slice(mlp.forward(obs, run));
+        };
+        let observations = input.obs.chunks(ROWS * obs_dim);
+        if let [run] = &mut *self.runs {
+            self.outputs
+                .chunks_mut(ROWS * width)
+                .zip(observations)
+                .for_each(|(outputs, obs)| pass(((&mut *run, outputs), obs)));
+        } else {
+            let tasks = self.runs.par_iter_mut().zip(self.outputs.par_chunks_mut(ROWS * width));
+            tasks.zip(input.obs.par_chunks(ROWS * obs_dim)).for_each(pass);
+        }
+        out.value.resize(batch, 0.0);
+        let rows = self.outputs.chunks_exact(width);
+        match *head {
+            ActionHead::QValues { dueling, epsilon, .. } => {
+                out.log_prob.resize(batch * a, 0.0);
+                if dueling {
+                    q_values::combine(&self.outputs, &mut out.log_prob);
+                } else {
+                    out.log_prob.copy_from_slice(&self.outputs);
+                }
+                let masks = input.mask.chunks_exact(a);
+                for ((row, mask), value) in out.log_prob.chunks_exact_mut(a).zip(masks).zip(&mut out.value) {
+                    *value = q_values::epsilon_greedy(row, mask, epsilon);
+                }
+            }
+            ActionHead::SquashedGaussian(_) => {
+                out.mean.clear();
+                out.log_std.clear();
+                for row in rows {
+                    out.mean.extend_from_slice(&row[..a]);
+                    let (low, high) = squashed::LOG_STD;
+                    out.log_std.extend(row[a..].iter().map(|x| x.clamp(low, high)));
+                }
+            }
+            _ => {
+                out.mean.clear();
+                out.mean.extend(self.outputs.iter().map(|&x| libm::tanhf(x)));
+            }
+        }
+    }
+
+    /// There is no gradient here.
+    fn backward(&mut self, _: &Minibatch, _: &dyn Objective, _: &mut [f32]) -> Sums {
+        self.fault = Some("a network without a critic has no gradient by an objective");
+        Sums::default()
+    }
+
+    fn fault(&self) -> Option<&str> {
+        self.fault
+    }
+}

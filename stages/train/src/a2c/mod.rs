@@ -1,0 +1,5 @@
+//! `train/a2c`.
+
+pub(crate) mod algorithm;
+pub mod settings;
+pub mod stage;

@@ -1,0 +1,254 @@
+//! The evaluation of policies: each plays some episodes, greedily, all from the same starts.
+
+use stages_core::StageError;
+use stages_env::{ActionBuffer, BatchEnv, EnvSpec, Normalisation, Step};
+use stages_numerics::dispatch::InstructionSet;
+use stages_policy::kernels::elementwise;
+use stages_policy::population::MemberNetwork;
+use stages_policy::{ActionHead, Architecture, categorical};
+use std::sync::Mutex;
+
+/// Opens another batch of the training's environments, one for each episode of a member.
+pub(crate) type Opener<'a> = dyn Fn() -> Result<Box<dyn BatchEnv>, StageError> + Sync + 'a;
+
+/// The conditions of an evaluation, the same for all members.
+pub(crate) struct Conditions<'a> {
+    /// The environments' saved state, from which everyone starts.
+    pub starts: &'a [u8],
+    /// The most steps of an episode.
+    pub episode_length: u64,
+    pub normalisation: Option<&'a Normalisation>,
+    /// Fails when training is cancelled.
+    pub cancelled: &'a (dyn Fn() -> Result<(), StageError> + Sync),
+}
+
+/// Return and length of each episode of one policy.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub(crate) struct Played {
+    pub returns: Vec<f64>,
+    pub lengths: Vec<f64>,
+}
+
+impl Played {
+    /// The fitness: the mean return.
+    pub fn mean(&self) -> f64 {
+        self.returns.iter().sum::<f64>() / self.returns.len() as f64
+    }
+
+    /// Environment steps.
+    pub fn steps(&self) -> f64 {
+        self.lengths.iter().sum()
+    }
+}
+
+/// A network with the buffers of its episodes.
+pub(crate) struct Player {
+    network: MemberNetwork,
+    head: ActionHead,
+    step: Step,
+    obs: Vec<f32>,
+    actions: ActionBuffer,
+    /// The episodes that have not ended; row r of the network is episode `live[r]`.
+    live: Vec<usize>,
+}
+
+impl Player {
+    /// # Errors
+    /// When a population cannot have such a network.
+    pub fn new(architecture: &Architecture, spec: &EnvSpec, episodes: usize) -> Result<Self, StageError> {
+        let network = MemberNetwork::new(architecture).map_err(StageError::new)?;
+        Ok(Self {
+            network,
+            head: architecture.head.clone(),
+            step: Step::new(spec, episodes),
+            obs: Vec::new(),
+            actions: ActionBuffer::new(&spec.action_space, episodes),
+            live: Vec::new(),
+        })
+    }
+
+    /// The flop count of a step.
+    pub fn flops(&self) -> f64 {
+        self.network.flops()
+    }
+
+    /// Plays every episode to its end, or to the limit of its length; `seen` gets the observations of episodes in turn, not normalised.
+    ///
+    /// # Errors
+    /// When the environment fails, or training is cancelled.
+    pub fn play(
+        &mut self,
+        env: &mut dyn BatchEnv,
+        params: &[f32],
+        conditions: &Conditions,
+        mut seen: Option<&mut Vec<f32>>,
+    ) -> Result<Played, StageError> {
+        let (instructions, episodes, d) = (InstructionSet::detect(), env.num_envs(), env.spec().obs_dim());
+        env.restore(conditions.starts)
+            .map_err(|err| StageError::new(format!("the environments do not start again: {err}")))?;
+        env.reset(self.step.buffers());
+        self.network.begin(params, episodes);
+        self.live.clear();
+        self.live.extend(0..episodes);
+        let mut played = Played {
+            returns: vec![0.0; episodes],
+            lengths: vec![0.0; episodes],
+        };
+        for t in 1..=conditions.episode_length {
+            if t.is_multiple_of(1024) {
+                (conditions.cancelled)()?;
+            }
+            if let Some(seen) = &mut seen {
+                for &e in &self.live {
+                    seen.extend_from_slice(&self.step.obs[e * d..(e + 1) * d]);
+                }
+            }
+            let obs = observed(
+                &self.step.obs,
+                &self.live,
+                d,
+                episodes,
+                conditions.normalisation,
+                &mut self.obs,
+            );
+            let stride = self.network.stride();
+            let outputs = self.network.forward(instructions, obs);
+            choose(
+                &self.head,
+                outputs,
+                stride,
+                &self.live,
+                &self.step.action_mask,
+                &mut self.actions,
+            );
+            env.step(self.actions.as_actions(), self.step.buffers())?;
+            for row in (0..self.live.len()).rev() {
+                let e = self.live[row];
+                played.returns[e] += f64::from(self.step.reward[e]);
+                played.lengths[e] += 1.0;
+                if self.step.terminated[e] || self.step.truncated[e] {
+                    self.live.remove(row);
+                    self.network.end(row);
+                }
+            }
+            if self.live.is_empty() {
+                break;
+            }
+        }
+        Ok(played)
+    }
+}
+
+/// The observations of the live episodes `[rows, D]`, as the network takes them.
+fn observed<'a>(
+    all: &'a [f32],
+    live: &[usize],
+    d: usize,
+    episodes: usize,
+    normalisation: Option<&Normalisation>,
+    buffer: &'a mut Vec<f32>,
+) -> &'a [f32] {
+    if live.len() == episodes && normalisation.is_none() {
+        return all;
+    }
+    buffer.resize(live.len() * d, 0.0);
+    for (&e, row) in live.iter().zip(buffer.chunks_exact_mut(d)) {
+        let raw = &all[e * d..(e + 1) * d];
+        match normalisation {
+            None => row.copy_from_slice(raw),
+            Some(n) => elementwise::normalise(InstructionSet::detect(), raw, &n.offset, &n.scale, n.clip, row),
+        }
+    }
+    buffer
+}
+
+/// The greedy action of each live episode: the largest logit of each component whose choice is allowed, or the head's mean, which the environment clips to its
+/// bounds.
+fn choose(
+    head: &ActionHead,
+    outputs: &[f32],
+    stride: usize,
+    live: &[usize],
+    mask: &[bool],
+    actions: &mut ActionBuffer,
+) {
+    let (a, k) = (head.num_outputs(), head.num_components());
+    let rows = outputs.chunks_exact(stride).zip(live);
+    match actions {
+        ActionBuffer::Continuous(actions) => {
+            for (row, &e) in rows {
+                actions[e * a..(e + 1) * a].copy_from_slice(&row[..a]);
+            }
+        }
+        ActionBuffer::Discrete(actions) | ActionBuffer::MultiDiscrete(actions) => {
+            for (row, &e) in rows {
+                let allowed = &mask[e * a..(e + 1) * a];
+                let action = &mut actions[e * k..(e + 1) * k];
+                categorical::best_allowed(&row[..a], allowed, head.choices(), action);
+            }
+        }
+    }
+}
+
+/// The players of a population, one for each thread that is at work, each with environments of its own.
+pub(crate) struct Players<'a> {
+    architecture: &'a Architecture,
+    open: &'a Opener<'a>,
+    idle: &'a Mutex<Vec<Seat>>,
+}
+
+/// A player, its environments, and room for the parameters of a member and its displacement.
+pub(crate) struct Seat {
+    player: Player,
+    env: Box<dyn BatchEnv>,
+    pub params: Vec<f32>,
+    pub displacement: Vec<f32>,
+}
+
+impl<'a> Players<'a> {
+    pub fn new(architecture: &'a Architecture, open: &'a Opener<'a>, idle: &'a Mutex<Vec<Seat>>) -> Self {
+        Self {
+            architecture,
+            open,
+            idle,
+        }
+    }
+
+    /// Gives `work` a seat that nobody else has.
+    ///
+    /// # Errors
+    /// Those of `work`, and of opening environments.
+    pub fn with<R>(&self, work: impl FnOnce(&mut Seat) -> Result<R, StageError>) -> Result<R, StageError> {
+        let idle = self.idle.lock().ok().and_then(|mut idle| idle.pop());
+        let mut seat = match idle {
+            Some(seat) => seat,
+            None => {
+                let env = (self.open)()?;
+                Seat {
+                    player: Player::new(self.architecture, env.spec(), env.num_envs())?,
+                    env,
+                    params: Vec::new(),
+                    displacement: Vec::new(),
+                }
+            }
+        };
+        let result = work(&mut seat);
+        if let Ok(mut idle) = self.idle.lock() {
+            idle.push(seat);
+        }
+        result
+    }
+}
+
+impl Seat {
+    /// Plays the member mean + sign x displacement.
+    ///
+    /// # Errors
+    /// Those of [`Player::play`].
+    pub fn play(&mut self, mean: &[f32], sign: f32, conditions: &Conditions) -> Result<Played, StageError> {
+        self.params.clear();
+        self.params
+            .extend(mean.iter().zip(&self.displacement).map(|(mean, y)| mean + sign * y));
+        self.player.play(&mut *self.env, &self.params, conditions, None)
+    }
+}

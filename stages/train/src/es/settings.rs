@@ -1,0 +1,305 @@
+//! The settings of `train/es`, named as evosax 0.3 names them, those of training as everywhere.
+
+use crate::network::{MlpLstmPolicy, MlpPolicy, NetArch, Network, PolicyKwargs};
+use crate::settings::{Common, DeviceChoice, Resume, check_positive, check_schedule};
+use crate::validation::ValidationConfig;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use stages_core::{ConfigProblem, Schedule};
+use stages_policy::{Activation, Precision};
+
+/// An evolution strategy.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Algorithm {
+    /// OpenAI-ES: antithetic sampling, centred ranks and Adam (Salimans and others, 2017).
+    #[default]
+    OpenEs,
+    /// PEPG, which learns a standard deviation for each parameter (Sehnke and others, 2010).
+    Pepg,
+    /// Augmented random search: the better half of the pairs (Mania and others, 2018).
+    Ars,
+    /// CMA-ES with a diagonal covariance (Ros and Hansen, 2008).
+    SepCmaEs,
+    /// CMA-ES with a full covariance (Hansen and Ostermeier, 2001), for up to 512 parameters.
+    CmaEs,
+}
+
+/// The network of `train/es`: an LSTM if its size is given, then hidden layers.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+pub struct EsPolicy {
+    /// The sizes of hidden layers, first to last.
+    pub net_arch: Vec<usize>,
+    /// The activation function of hidden layers.
+    pub activation_fn: Activation,
+    /// If true, the first mean has orthogonal weights and zero biases; otherwise PyTorch's defaults.
+    pub ortho_init: bool,
+    /// The size of the hidden state of an LSTM below the hidden layers; none by default.
+    pub lstm_hidden_size: Option<usize>,
+}
+
+impl Default for EsPolicy {
+    fn default() -> Self {
+        Self {
+            net_arch: vec![64, 64],
+            activation_fn: Activation::Tanh,
+            ortho_init: true,
+            lstm_hidden_size: None,
+        }
+    }
+}
+
+impl PolicyKwargs for EsPolicy {
+    /// The critic is a linear layer that nothing learns.
+    fn network(&self) -> Result<Network, ConfigProblem> {
+        let (net_arch, activation_fn, ortho_init) = (
+            NetArch {
+                pi: self.net_arch.clone(),
+                vf: Vec::new(),
+            },
+            self.activation_fn,
+            self.ortho_init,
+        );
+        match self.lstm_hidden_size {
+            None => MlpPolicy {
+                net_arch,
+                activation_fn,
+                ortho_init,
+            }
+            .network(),
+            Some(lstm_hidden_size) => MlpLstmPolicy {
+                net_arch,
+                activation_fn,
+                ortho_init,
+                lstm_hidden_size,
+                shared_lstm: true,
+                enable_critic_lstm: false,
+                ..MlpLstmPolicy::default()
+            }
+            .network(),
+        }
+    }
+}
+
+/// Configuration of `train/es`.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+pub struct EsConfig {
+    /// The strategy.
+    pub algorithm: Algorithm,
+    /// The number of environment steps to train for, those of all members together; required. Rounded up to whole generations.
+    pub total_timesteps: u64,
+    /// The seed of the first mean, the noise and the environments.
+    pub seed: u64,
+    /// The number of members of a generation; even where sampling is antithetic (`open_es`, `pepg`, `ars`).
+    pub population_size: usize,
+    /// Episodes of a member, whose mean return is its fitness. They start in the same states for all members, and in new ones in each generation.
+    pub num_rollouts: usize,
+    /// The most steps of an episode; by default episodes last until the environment ends them.
+    pub episode_length: Option<u64>,
+    /// Adam's learning rate (`open_es`, `pepg`, `ars`); 0.02 by default.
+    pub learning_rate: Option<Schedule>,
+    /// The standard deviation of members about the mean (`open_es`, `ars`); 0.1 by default.
+    pub std_schedule: Option<Schedule>,
+    /// The first standard deviation, which is learned (`pepg`, `sep_cma_es`, `cma_es`); 0.1 by default.
+    pub std_init: Option<f64>,
+    /// The learning rate of standard deviations (`pepg`); 0.1 by default.
+    pub std_lr: Option<f64>,
+    /// The most that a standard deviation changes in a generation, as a share (`pepg`); 0.2 by default.
+    pub std_max_change: Option<f64>,
+    /// If true, observations are normalised by the running mean and variance (to within 10) of those that the mean's episodes have met, frozen in the policy.
+    pub normalize_obs: bool,
+    /// Validation during training, and the choice of the policy that is handed on: the best mean in validation, where there is validation, else the last.
+    pub validation: ValidationConfig,
+    /// The state that a training takes over from the policy at `init`.
+    pub resume: Resume,
+    /// If true, the artifact of the policy holds the train state as well, so that another training can go on from it with `resume: continue`.
+    pub save_train_state: bool,
+    /// The device: populations are evaluated on the CPU, which `auto` takes.
+    pub device: DeviceChoice,
+    /// Seconds between checkpoints. Does not change the result.
+    pub checkpoint_interval: f64,
+    /// Generations between reports of metrics; the metrics that are stored hold every generation. Does not change the result.
+    pub log_interval: u64,
+    /// The network.
+    pub policy_kwargs: EsPolicy,
+}
+
+impl Default for EsConfig {
+    fn default() -> Self {
+        Self {
+            algorithm: Algorithm::OpenEs,
+            total_timesteps: 0,
+            seed: 0,
+            population_size: 256,
+            num_rollouts: 4,
+            episode_length: None,
+            learning_rate: None,
+            std_schedule: None,
+            std_init: None,
+            std_lr: None,
+            std_max_change: None,
+            normalize_obs: false,
+            validation: ValidationConfig::default(),
+            resume: Resume::Fresh,
+            save_train_state: false,
+            device: DeviceChoice::Auto,
+            checkpoint_interval: 20.0,
+            log_interval: 1,
+            policy_kwargs: EsPolicy::default(),
+        }
+    }
+}
+
+/// The checked settings.
+#[derive(Clone, Debug)]
+pub struct EsSettings {
+    pub(crate) common: Common,
+    pub(crate) algorithm: Algorithm,
+    pub(crate) population_size: usize,
+    pub(crate) episode_length: u64,
+    pub(crate) std_schedule: Schedule,
+    pub(crate) std_init: f64,
+    pub(crate) std_lr: f64,
+    pub(crate) std_max_change: f64,
+    pub(crate) normalize_obs: bool,
+}
+
+impl EsConfig {
+    /// Checks the settings.
+    ///
+    /// # Errors
+    /// The first mistake found.
+    pub fn settings(&self) -> Result<EsSettings, ConfigProblem> {
+        use Algorithm::{Ars, CmaEs, OpenEs, Pepg, SepCmaEs};
+        let gradient = matches!(self.algorithm, OpenEs | Pepg | Ars);
+        for (field, given, has) in [
+            ("learning_rate", self.learning_rate.is_some(), gradient),
+            (
+                "std_schedule",
+                self.std_schedule.is_some(),
+                matches!(self.algorithm, OpenEs | Ars),
+            ),
+            (
+                "std_init",
+                self.std_init.is_some(),
+                matches!(self.algorithm, Pepg | SepCmaEs | CmaEs),
+            ),
+            ("std_lr", self.std_lr.is_some(), self.algorithm == Pepg),
+            ("std_max_change", self.std_max_change.is_some(), self.algorithm == Pepg),
+        ] {
+            if given && !has {
+                return Err(ConfigProblem::new(field, "is not a setting of this algorithm")
+                    .hint("leave it out, or set another `algorithm`; `runner stages train/es` lists the algorithms of each setting"));
+            }
+        }
+        if self.total_timesteps == 0 {
+            return Err(ConfigProblem::new("total_timesteps", "`total_timesteps` is required")
+                .hint("write `total_timesteps: 10_000_000`, say, in environment steps of all members"));
+        }
+        let least = if self.algorithm == CmaEs || self.algorithm == SepCmaEs {
+            4
+        } else {
+            2
+        };
+        if self.population_size < least || (gradient && !self.population_size.is_multiple_of(2)) {
+            let what = if gradient {
+                "must be even, and at least 2"
+            } else {
+                "must be at least 4"
+            };
+            return Err(ConfigProblem::new("population_size", what));
+        }
+        for (field, count) in [
+            ("num_rollouts", self.num_rollouts as u64),
+            ("episode_length", self.episode_length.unwrap_or(1)),
+            ("log_interval", self.log_interval),
+        ] {
+            if count == 0 {
+                return Err(ConfigProblem::new(field, "must be at least 1"));
+            }
+        }
+        if !matches!(self.device, DeviceChoice::Auto | DeviceChoice::Cpu) {
+            return Err(ConfigProblem::new("device", "a population is evaluated on the CPU").hint("set `device: auto`"));
+        }
+        let settings = EsSettings {
+            common: Common {
+                total_timesteps: self.total_timesteps,
+                seed: self.seed,
+                n_envs: self.num_rollouts,
+                // So many steps that no generation has more.
+                n_steps: (self.population_size + 1).saturating_mul(self.episode_length.unwrap_or(1 << 24) as usize),
+                batch_size: 1,
+                n_epochs: 1,
+                learning_rate: self.learning_rate.unwrap_or(Schedule::Constant(0.02)),
+                max_grad_norm: f64::INFINITY,
+                precision: Precision::F32,
+                validation: self.validation,
+                resume: self.resume,
+                save_train_state: self.save_train_state,
+                device: DeviceChoice::Cpu,
+                checkpoint_interval: self.checkpoint_interval,
+                log_interval: self.log_interval,
+                network: self.policy_kwargs.network()?,
+            },
+            algorithm: self.algorithm,
+            population_size: self.population_size,
+            episode_length: self.episode_length.unwrap_or(u64::MAX),
+            std_schedule: self.std_schedule.unwrap_or(Schedule::Constant(0.1)),
+            std_init: self.std_init.unwrap_or(0.1),
+            std_lr: self.std_lr.unwrap_or(0.1),
+            std_max_change: self.std_max_change.unwrap_or(0.2),
+            normalize_obs: self.normalize_obs,
+        };
+        settings.common.validation.check()?;
+        check_schedule("learning_rate", settings.common.learning_rate)?;
+        for end in [0.0, 1.0] {
+            check_positive("std_schedule", settings.std_schedule.at(end))?;
+        }
+        check_positive("std_init", settings.std_init)?;
+        check_positive("std_lr", settings.std_lr)?;
+        check_positive("std_max_change", settings.std_max_change)?;
+        check_positive("checkpoint_interval", settings.common.checkpoint_interval)?;
+        Ok(settings)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn mistakes_name_their_field() {
+        let field = |json: serde_json::Value| {
+            let config: EsConfig = serde_json::from_value(json).unwrap();
+            config.settings().err().map(|problem| problem.field)
+        };
+        let json = |text: &str| {
+            let mut value: serde_json::Value = serde_json::from_str(text).unwrap();
+            value["total_timesteps"] = serde_json::json!(9);
+            value
+        };
+        assert_eq!(field(serde_json::json!({})).as_deref(), Some("total_timesteps"));
+        assert_eq!(field(json("{}")), None);
+        for (text, name) in [
+            (r#"{"population_size": 7}"#, "population_size"),
+            (r#"{"algorithm": "cma_es", "learning_rate": 0.1}"#, "learning_rate"),
+            (r#"{"algorithm": "pepg", "std_schedule": 0.1}"#, "std_schedule"),
+            (r#"{"std_init": 0.1}"#, "std_init"),
+            (r#"{"algorithm": "ars", "std_lr": 0.1}"#, "std_lr"),
+            (r#"{"std_schedule": { "linear": [0.1, 0.0] }}"#, "std_schedule"),
+            (r#"{"num_rollouts": 0}"#, "num_rollouts"),
+            (r#"{"device": "cuda"}"#, "device"),
+            (r#"{"policy_kwargs": {"net_arch": [0]}}"#, "policy_kwargs.net_arch"),
+        ] {
+            assert_eq!(field(json(text)).as_deref(), Some(name), "{text}");
+        }
+        assert_eq!(
+            field(json(
+                r#"{"algorithm": "sep_cma_es", "population_size": 7, "std_init": 1}"#
+            )),
+            None
+        );
+    }
+}

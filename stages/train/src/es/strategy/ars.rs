@@ -1,0 +1,51 @@
+//! Augmented random search (Mania and others, "Simple random search of static linear policies is competitive for reinforcement learning", 2018).
+
+use super::shaping::order;
+use super::{Distribution, Draws, Generation, Strategy, optimiser, sums};
+
+/// The share of the pairs that are learned from.
+const ELITE_RATIO: f64 = 0.5;
+
+/// The best half of the pairs, weighted by the difference of their costs over the standard deviation of these, and Adam: `evosax.algorithms.ARS`.
+#[derive(Debug)]
+pub(crate) struct Ars;
+
+impl Strategy for Ars {
+    fn antithetic(&self) -> bool {
+        true
+    }
+
+    fn start(&self, _: usize) -> Vec<f32> {
+        Vec::new()
+    }
+
+    fn prepare(&mut self, _: &Generation, _: &[f32]) {}
+
+    fn displacement(&self, generation: &Generation, own: &[f32], draws: &dyn Draws, k: usize, y: &mut [f32]) {
+        super::OpenEs.displacement(generation, own, draws, k, y);
+    }
+
+    /// The gradient is the sum over elites of (f+ - f-) z over their number and the standard deviation of their costs (`ARS._tell`).
+    fn tell(&mut self, generation: &Generation, draws: &dyn Draws, costs: &[f64], distribution: &mut Distribution) {
+        let (plus, minus) = costs.split_at(costs.len() / 2);
+        let best: Vec<f64> = plus.iter().zip(minus).map(|(plus, minus)| plus.min(*minus)).collect();
+        let elites = ((ELITE_RATIO * costs.len() as f64 / 2.0) as usize).max(1);
+        let mut elite = order(&best);
+        elite.truncate(elites);
+        let of_elite = || elite.iter().flat_map(|&k| [plus[k], minus[k]]);
+        let count = 2.0 * elites as f64;
+        let mean = of_elite().sum::<f64>() / count;
+        let variance = of_elite().map(|cost| (cost - mean) * (cost - mean)).sum::<f64>() / count;
+        let by = 1.0 / (elites as f64 * variance.sqrt().max(1e-8));
+        let weights: Vec<_> = elite
+            .iter()
+            .map(|&k| (k, ((plus[k] - minus[k]) * by) as f32, 0.0))
+            .collect();
+        let (gradient, _) = sums(draws, generation, &weights, distribution.mean.len(), false);
+        optimiser::step(generation.learning_rate, &gradient, distribution);
+    }
+
+    fn mean_std(&self, generation: &Generation, _: &[f32]) -> f64 {
+        generation.std
+    }
+}

@@ -1,0 +1,119 @@
+//! Evolution strategies over flat parameters, as evosax 0.3.2 defines them: ask for a generation's members, tell their costs.
+//!
+//! A member is mean + y or, where sampling is antithetic, mean - y, for a displacement y that is a function of the state and of a vector of normal
+//! numbers, which can be drawn again: neither the population nor its noise is kept. Costs are negated fitnesses: less is better, as there.
+
+mod ars;
+mod cma;
+mod cma_es;
+mod eigen;
+mod open_es;
+mod optimiser;
+mod pepg;
+mod sep_cma_es;
+mod shaping;
+#[cfg(test)]
+mod tests;
+
+pub(crate) use ars::Ars;
+pub(crate) use cma_es::{CmaEs, MOST as CMA_ES_MOST};
+pub(crate) use open_es::OpenEs;
+pub(crate) use pepg::Pepg;
+pub(crate) use sep_cma_es::SepCmaEs;
+
+use rayon::prelude::*;
+use stages_numerics::dispatch::InstructionSet;
+use stages_policy::population::{Noise, add_scaled, add_scaled_square};
+
+/// The present generation.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Generation {
+    /// Its number, from 0.
+    pub number: u64,
+    /// The standard deviation, where it is a schedule.
+    pub std: f64,
+    /// Adam's learning rate, where there is one.
+    pub learning_rate: f64,
+}
+
+/// The mean and all that a strategy keeps from one generation to the next.
+#[derive(Debug)]
+pub(crate) struct Distribution<'a> {
+    /// `[n]`.
+    pub mean: &'a mut [f32],
+    /// Adam's moments `[n]`, and the number of its steps.
+    pub adam: (&'a mut [f32], &'a mut [f32], &'a mut u64),
+    /// The strategy's own state, as [`Strategy::start`] begins it.
+    pub own: &'a mut [f32],
+}
+
+/// Vectors of standard normal numbers: element j of vector k of a generation.
+pub(crate) trait Draws: Sync {
+    /// Elements `start..` of vector `k`; `start` is a multiple of [`BLOCK`].
+    fn fill(&self, generation: u64, k: usize, start: usize, out: &mut [f32]);
+}
+
+impl Draws for Noise {
+    fn fill(&self, generation: u64, k: usize, start: usize, out: &mut [f32]) {
+        Noise::fill(self, InstructionSet::detect(), generation, k as u32, start, out);
+    }
+}
+
+/// A strategy for a population of a given size.
+pub(crate) trait Strategy: Send + Sync {
+    /// True if members come in pairs, mean + y and mean - y: those of vector k are k and k + half the population.
+    fn antithetic(&self) -> bool;
+
+    /// The state of a distribution of `n` parameters besides its mean.
+    fn start(&self, n: usize) -> Vec<f32>;
+
+    /// Computes what all members of the generation share.
+    fn prepare(&mut self, generation: &Generation, own: &[f32]);
+
+    /// The displacement of vector `k` `[n]`.
+    fn displacement(&self, generation: &Generation, own: &[f32], draws: &dyn Draws, k: usize, y: &mut [f32]);
+
+    /// Learns from the costs of all members.
+    fn tell(&mut self, generation: &Generation, draws: &dyn Draws, costs: &[f64], distribution: &mut Distribution);
+
+    /// The mean standard deviation of a parameter.
+    fn mean_std(&self, generation: &Generation, own: &[f32]) -> f64;
+}
+
+/// Parameters that are summed over the population together, in L1 cache.
+pub(crate) const BLOCK: usize = 1024;
+
+/// Sums over vectors of normal numbers z: those of weight x z and, if there are weights for them, of weight x z^2. `weights` are (k, weight of z,
+/// weight of z^2). Each element is one chain over the vectors, so that the split over threads changes no bit.
+fn sums(
+    draws: &dyn Draws,
+    generation: &Generation,
+    weights: &[(usize, f32, f32)],
+    n: usize,
+    squares: bool,
+) -> (Vec<f32>, Vec<f32>) {
+    let instructions = InstructionSet::detect();
+    let (mut first, mut second) = (vec![0.0; n], vec![0.0; if squares { n } else { 0 }]);
+    let block = |b: usize, first: &mut [f32], mut second: Option<&mut [f32]>| {
+        let mut z = [0.0; BLOCK];
+        let z = &mut z[..first.len()];
+        for &(k, of_first, of_second) in weights {
+            draws.fill(generation.number, k, b * BLOCK, z);
+            add_scaled(instructions, first, of_first, z);
+            if let Some(second) = &mut second {
+                add_scaled_square(instructions, second, of_second, z);
+            }
+        }
+    };
+    if squares {
+        let both = first.par_chunks_mut(BLOCK).zip(second.par_chunks_mut(BLOCK));
+        both.enumerate()
+            .for_each(|(b, (first, second))| block(b, first, Some(second)));
+    } else {
+        first
+            .par_chunks_mut(BLOCK)
+            .enumerate()
+            .for_each(|(b, first)| block(b, first, None));
+    }
+    (first, second)
+}

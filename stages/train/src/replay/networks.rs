@@ -1,0 +1,104 @@
+//! The networks of trainers that learn from a replay buffer: sums of shards' gradients, steps of Adam, and target networks.
+
+use rayon::prelude::*;
+use stages_numerics::dispatch::InstructionSet;
+use stages_policy::kernels::elementwise::{AdamStep, adam, add, blend, squares};
+
+/// Parameters of one task.
+const CHUNK: usize = 1 << 14;
+
+/// The rows of a shard of a batch, at least.
+const ROWS: usize = 128;
+
+/// The rows of each shard of a batch of `n`: at least two shards where they are worth it. Depends on nothing else, so that any number of threads
+/// gives the same bytes.
+pub(crate) fn shard_rows(n: usize) -> usize {
+    let shards = if n < 32 { 1 } else { (n / ROWS).clamp(2, 16) };
+    n.div_ceil(shards)
+}
+
+/// Parameters, and their state of Adam.
+pub(crate) struct Learned<'a> {
+    pub params: &'a mut [f32],
+    pub m: &'a mut [f32],
+    pub v: &'a mut [f32],
+}
+
+/// Step number `step` (from 1) of Adam with PyTorch's defaults.
+fn adam_step(step: u64, learning_rate: f64, gradient_scale: f32) -> AdamStep {
+    let (beta1, beta2) = (0.9, 0.999);
+    let t = step as f64;
+    AdamStep {
+        gradient_scale,
+        rate: (learning_rate / (1.0 - libm::pow(beta1, t))) as f32,
+        second_correction: (1.0 / libm::sqrt(1.0 - libm::pow(beta2, t))) as f32,
+        beta1: beta1 as f32,
+        beta2: beta2 as f32,
+        epsilon: 1e-8,
+    }
+}
+
+/// Adds up the gradients of `shards` shards, in their order, and takes a step of Adam along the sum, whose norm is clipped to `max_norm`, if it is
+/// given. `gradient` is a buffer. Returns the norm, if it was needed.
+pub(crate) fn learn<'g>(
+    (step, learning_rate): (u64, f64),
+    shards: usize,
+    of_shard: impl Fn(usize) -> &'g [f32] + Sync,
+    max_norm: Option<f64>,
+    gradient: &mut [f32],
+    learned: Learned,
+) -> Option<f64> {
+    let instructions = InstructionSet::detect();
+    let total = |i: usize, sum: &mut [f32]| {
+        let range = i * CHUNK..i * CHUNK + sum.len();
+        sum.copy_from_slice(&of_shard(0)[range.clone()]);
+        for shard in 1..shards {
+            add(instructions, sum, &of_shard(shard)[range.clone()]);
+        }
+    };
+    let chunks = |learned: Learned, gradient: &mut [f32], step: AdamStep, sums: bool| {
+        let Learned { params, m, v } = learned;
+        params
+            .par_chunks_mut(CHUNK)
+            .zip(gradient.par_chunks_mut(CHUNK))
+            .zip(m.par_chunks_mut(CHUNK).zip(v.par_chunks_mut(CHUNK)))
+            .enumerate()
+            .for_each(|(i, ((params, gradient), (m, v)))| {
+                if sums {
+                    total(i, gradient);
+                }
+                adam(instructions, step, params, gradient, m, v);
+            });
+    };
+    let Some(max_norm) = max_norm else {
+        chunks(learned, gradient, adam_step(step, learning_rate, 1.0), true);
+        return None;
+    };
+    gradient
+        .par_chunks_mut(CHUNK)
+        .enumerate()
+        .for_each(|(i, sum)| total(i, sum));
+    let mut square = 0.0;
+    for chunk in gradient.chunks(CHUNK) {
+        let mut part = 0.0;
+        squares(instructions, chunk, &mut part);
+        square += part;
+    }
+    let norm = square.sqrt();
+    let clip = (max_norm / (norm + 1e-6)).min(1.0);
+    chunks(learned, gradient, adam_step(step, learning_rate, clip as f32), false);
+    Some(norm)
+}
+
+/// Moves target parameters towards the others by the share `tau`.
+pub(crate) fn follow(target: &mut [f32], tau: f64, params: &[f32]) {
+    let instructions = InstructionSet::detect();
+    if tau == 1.0 {
+        target.copy_from_slice(params);
+        return;
+    }
+    target
+        .par_chunks_mut(CHUNK)
+        .zip(params.par_chunks(CHUNK))
+        .for_each(|(target, params)| blend(instructions, target, tau as f32, params));
+}

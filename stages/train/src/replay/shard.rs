@@ -1,0 +1,79 @@
+//! The rows of a shard of a batch, as actors and critics read them.
+
+use super::{Outcome, Replay};
+use stages_policy::MlpRun;
+
+/// Inputs, and buffers of the networks of SAC and TD3, for some rows of a batch.
+#[derive(Default)]
+pub(crate) struct Rows {
+    /// Observations `[n, D]`, before and after the action.
+    pub obs: Vec<f32>,
+    pub next_obs: Vec<f32>,
+    /// Observations and actions `[n, D + A]`: as they were taken, as the policy would take them, and after them.
+    pub taken: Vec<f32>,
+    pub own: Vec<f32>,
+    pub next: Vec<f32>,
+    /// Rewards and the discounts of the values after them `[n]`.
+    pub outcomes: Vec<Outcome>,
+    /// The targets of the critics `[n]`.
+    pub target: Vec<f32>,
+    /// The critics' values `[n]`, one critic after another.
+    pub values: Vec<f32>,
+    /// The derivative of the loss by own actions `[n, A]`, and by a critic's input `[n, D + A]`.
+    pub d_action: Vec<f32>,
+    pub d_input: Vec<f32>,
+    pub actor: MlpRun,
+    pub critics: Vec<MlpRun>,
+    /// The gradients of the critics, one after another, and of the actor.
+    pub critic_gradient: Vec<f32>,
+    pub actor_gradient: Vec<f32>,
+}
+
+impl Rows {
+    /// Copies transitions, whose outcomes are of `n_steps` steps.
+    pub fn load(&mut self, replay: &Replay, indices: &[u32], n_steps: usize, gamma: f64) {
+        for floats in [
+            &mut self.obs,
+            &mut self.next_obs,
+            &mut self.taken,
+            &mut self.own,
+            &mut self.next,
+        ] {
+            floats.clear();
+        }
+        self.outcomes.clear();
+        for &row in indices {
+            let row = row as usize;
+            let outcome = replay.outcome(row, n_steps, gamma);
+            let (obs, next_obs, action) = (replay.obs(row), replay.next_obs(outcome.last), replay.action(row));
+            self.obs.extend_from_slice(obs);
+            self.next_obs.extend_from_slice(next_obs);
+            for (pairs, obs) in [(&mut self.taken, obs), (&mut self.own, obs), (&mut self.next, next_obs)] {
+                pairs.extend_from_slice(obs);
+                pairs.extend_from_slice(action);
+            }
+            self.outcomes.push(outcome);
+        }
+        self.target.resize(indices.len(), 0.0);
+        self.d_action.resize(indices.len() * replay.k, 0.0);
+        self.d_input.resize(self.own.len(), 0.0);
+    }
+}
+
+/// Writes actions `[n, A]` into pairs `[n, D + A]`.
+pub(crate) fn put_actions(actions: &[f32], a: usize, pairs: &mut [f32]) {
+    let width = pairs.len() * a / actions.len().max(1);
+    for (pair, action) in pairs.chunks_exact_mut(width).zip(actions.chunks_exact(a)) {
+        pair[width - a..].copy_from_slice(action);
+    }
+}
+
+/// Adds the derivatives by the actions, of those by pairs.
+pub(crate) fn add_d_actions(d_pairs: &[f32], a: usize, d_actions: &mut [f32]) {
+    let width = d_pairs.len() * a / d_actions.len().max(1);
+    for (d_pair, d_action) in d_pairs.chunks_exact(width).zip(d_actions.chunks_exact_mut(a)) {
+        for (sum, x) in d_action.iter_mut().zip(&d_pair[width - a..]) {
+            *sum += x;
+        }
+    }
+}

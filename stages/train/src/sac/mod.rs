@@ -1,0 +1,5 @@
+//! `train/sac`.
+
+pub(crate) mod algorithm;
+pub mod settings;
+pub mod stage;

@@ -1,0 +1,156 @@
+//! The settings of `train/sac`, named and set as stable-baselines3 2.9 does.
+
+use crate::network::{Network, NetworkHead, check_sizes, problem};
+use crate::replay::settings::{ReplaySettings, replay_of, with_replay_settings};
+use crate::settings::{Common, DeviceChoice, Resume, common_of, config_struct, with_shared_settings};
+use crate::validation::ValidationConfig;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use stages_core::{ConfigProblem, Schedule};
+use stages_policy::Activation;
+
+/// The weight of the entropy.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(untagged)]
+pub enum EntCoef {
+    /// A constant.
+    Fixed(f64),
+    /// `auto`: learned, from 1 on; `auto_0.1`: from 0.1 on.
+    Learned(String),
+}
+
+impl EntCoef {
+    /// The first value, and true if it is learned.
+    fn parse(&self) -> Option<(f64, bool)> {
+        match self {
+            Self::Fixed(value) => Some((*value, false)),
+            Self::Learned(text) => match text.strip_prefix("auto")? {
+                "" => Some((1.0, true)),
+                rest => Some((rest.strip_prefix('_')?.parse().ok()?, true)),
+            },
+        }
+    }
+}
+
+/// The sizes of hidden layers.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct ActorCriticArch {
+    /// The actor's, first to last.
+    pub pi: Vec<usize>,
+    /// Each critic's, first to last.
+    pub qf: Vec<usize>,
+}
+
+impl ActorCriticArch {
+    pub(crate) fn check(&self) -> Result<(), ConfigProblem> {
+        if self.pi.iter().chain(&self.qf).any(|&size| size == 0) {
+            return Err(problem("net_arch", "a layer needs a size of at least 1"));
+        }
+        Ok(())
+    }
+}
+
+/// The networks of `train/sac`.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+pub struct SacPolicy {
+    /// The sizes of hidden layers.
+    pub net_arch: ActorCriticArch,
+    /// The activation function of hidden layers.
+    pub activation_fn: Activation,
+    /// The number of critics, of whose values the least counts.
+    pub n_critics: usize,
+}
+
+impl Default for SacPolicy {
+    fn default() -> Self {
+        Self {
+            net_arch: ActorCriticArch {
+                pi: vec![256, 256],
+                qf: vec![256, 256],
+            },
+            activation_fn: Activation::Relu,
+            n_critics: 2,
+        }
+    }
+}
+
+with_replay_settings!(with_shared_settings! config_struct!
+    /// Configuration of `train/sac`.
+    SacConfig(SacPolicy)
+    {
+        /// The weight of the entropy: a number, or `auto` to learn it from 1 on (`auto_0.1`: from 0.1 on) such that the policy's entropy is
+        /// `target_entropy`.
+        ent_coef: EntCoef = EntCoef::Learned("auto".to_owned()),
+        /// That entropy, in nats; by default minus the number of components of an action.
+        target_entropy: Option<f64> = None,
+        /// Gradient steps between updates of the target networks.
+        target_update_interval: u64 = 1,
+    }
+);
+
+/// The checked settings.
+#[derive(Clone, Debug)]
+pub struct SacSettings {
+    pub(crate) common: Common,
+    pub(crate) replay: ReplaySettings,
+    /// The sizes of each critic's hidden layers, and the number of critics.
+    pub(crate) qf: Vec<usize>,
+    pub(crate) n_critics: usize,
+    /// The weight of the entropy at the start, and true if it is learned.
+    pub(crate) ent_coef: (f64, bool),
+    pub(crate) target_entropy: Option<f64>,
+    pub(crate) target_update_interval: u64,
+}
+
+impl SacSettings {
+    /// The common settings.
+    pub(crate) fn common(&self) -> &Common {
+        &self.common
+    }
+}
+
+impl SacConfig {
+    const BATCH_SIZE: usize = 256;
+    const TAU: f64 = 0.005;
+    const TRAIN_FREQ: usize = 1;
+    const LEARNING_RATE: f64 = 3e-4;
+
+    /// Checks the settings.
+    ///
+    /// # Errors
+    /// The first mistake found.
+    pub fn settings(&self) -> Result<SacSettings, ConfigProblem> {
+        let policy = &self.policy_kwargs;
+        policy.net_arch.check()?;
+        check_sizes(&[("n_critics", policy.n_critics)])?;
+        let network = Network::perceptron(&policy.net_arch.pi, policy.activation_fn, NetworkHead::SquashedGaussian);
+        let replay = with_replay_settings!(replay_of! self;);
+        replay.check(self.n_envs)?;
+        let common = with_shared_settings!(common_of! self, network, replay.round(), replay.batch_size, f64::INFINITY;);
+        common.check()?;
+        let ent_coef = self
+            .ent_coef
+            .parse()
+            .filter(|(value, _)| *value > 0.0 && value.is_finite());
+        if self.target_update_interval == 0 {
+            return Err(ConfigProblem::new("target_update_interval", "must be at least 1"));
+        }
+        if self.target_entropy.is_some_and(|value| !value.is_finite()) {
+            return Err(ConfigProblem::new("target_entropy", "must be finite"));
+        }
+        Ok(SacSettings {
+            common,
+            replay,
+            qf: policy.net_arch.qf.clone(),
+            n_critics: policy.n_critics,
+            ent_coef: ent_coef.ok_or_else(|| {
+                ConfigProblem::new("ent_coef", "must be greater than 0, or `auto`")
+                    .hint("write `auto`, `auto_0.1` to begin with 0.1, or a number")
+            })?,
+            target_entropy: self.target_entropy,
+            target_update_interval: self.target_update_interval,
+        })
+    }
+}
