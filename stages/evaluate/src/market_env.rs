@@ -37,7 +37,7 @@ pub(crate) struct Layout {
 pub(crate) trait MarketEnv: BatchEnv + Sized {
     /// The account.
     type Statement: Statement;
-    /// What is kept of each step beside the accounts before and after it.
+    /// The record of a step that is kept beside the accounts before and after it.
     type Note;
 
     /// The causes of profit, which add up to the change of the net asset value.
@@ -55,7 +55,7 @@ pub(crate) trait MarketEnv: BatchEnv + Sized {
     fn note(&self, i: usize, before: &Self::Statement, ended: bool) -> Self::Note;
     /// The change of the net asset value of a step by its causes.
     fn profit(before: &Self::Statement, after: &Self::Statement, note: &Self::Note) -> Vec<f64>;
-    /// What is held over a step, and what of it was opened by the step before, in any one unit: their sums' quotient is the mean holding time.
+    /// The size of what is held over a step, and of what was opened before it, in any one unit: their sums' quotient is the mean holding time.
     fn held(before: &Self::Statement, after: &Self::Statement, note: &Self::Note) -> (f64, f64);
     /// Measures of the policy's runs that other environments do not have.
     fn measures(runs: &[Run<Self>]) -> Vec<(String, f64)>;

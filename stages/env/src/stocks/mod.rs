@@ -20,7 +20,7 @@
 //!
 //! `rules: finrl` is FinRL's environment to the number, with its faults, for comparison with published results only.
 //!
-//! What a step at t shows, allows or does before t + 1 depends on data stamped at or before t alone.
+//! All that a step at t shows, allows or does before t + 1 depends on data stamped at or before t alone.
 
 mod action_space;
 mod build;

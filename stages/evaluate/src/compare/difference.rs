@@ -129,7 +129,7 @@ mod tests {
         assert!(found.over_both.low < -0.75 && found.over_both.high > -0.25, "{found:?}");
     }
 
-    /// What differs from world to world is common to both agents, and widens no interval; what differs from seed to seed widens that for other seeds.
+    /// Differences from world to world are common to both agents, and widen no interval; those from seed to seed widen that for other seeds.
     #[test]
     fn worlds_are_paired_and_seeds_are_not() {
         let random = &mut Random::new(&[2]);

@@ -58,7 +58,7 @@ pub struct PanelBar {
     pub expected: f64,
 }
 
-/// What all stocks of a day share.
+/// The part of a day that all stocks share.
 struct Factors {
     interest: f64,
     market: f64,

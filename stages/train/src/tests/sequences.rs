@@ -154,7 +154,7 @@ fn sequences_of_a_whole_rollout_change_nothing() {
     assert!(cut != run(&|config| (config.sequence_length, config.burn_in) = (Some(8), 4)));
 }
 
-/// What is asked for was shown four steps ago; without memory nothing above -0.49 can be had.
+/// The answer was shown four steps ago; without memory nothing above -0.49 can be had.
 #[test]
 fn sequences_of_thirteen_steps_learn_to_remember_four() {
     let config: RecurrentPpoConfig = serde_json::from_value(json!({

@@ -194,7 +194,7 @@ proptest! {
     }
 }
 
-/// What the random rules may miss: each line is paid somewhere.
+/// The cases that the random rules may miss: each line is paid somewhere.
 #[test]
 fn every_line_is_tried() {
     let mut config = StocksConfig {

@@ -29,7 +29,7 @@ fn configurations() {
         (r#"{ "delisting": { "after": 0 } }"#, "delisting.after"),
         (r#"{ "delisting": { "haircut": 1.1 } }"#, "delisting.haircut"),
         (r#"{ "rate": 3 }"#, "rate"),
-        (r#"{ "reward": "exces" }"#, "reward"),
+        (r#"{ "reward": "no_such_quantity" }"#, "reward"),
         (r#"{ "reward": { "scale": 0 } }"#, "reward.scale"),
         (r#"{ "test_fraction": 0 }"#, "test_fraction"),
         (r#"{ "episode_length": [9, 3] }"#, "episode_length"),
