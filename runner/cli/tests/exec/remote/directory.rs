@@ -50,6 +50,9 @@ fn to_evaluate_a_cached_model_no_table_is_fetched() {
         "timesteps=2048",
         "--set",
         "market.with.days=40",
+        // So that an appended day leaves partitions as they are.
+        "--set",
+        "market.with.partition=month",
         "--set",
         "worlds=4",
         "--set",
