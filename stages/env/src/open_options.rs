@@ -2,6 +2,7 @@
 
 use crate::spec::Normalisation;
 use serde::{Deserialize, Serialize};
+use stages_core::StageError;
 
 /// The dates that an environment runs over.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -24,6 +25,19 @@ impl Split {
             Self::Test => 1,
             Self::Validation => 2,
         }
+    }
+
+    /// The error of an environment that has no dates of this split.
+    pub(crate) fn without_dates(self) -> StageError {
+        let (what, hint) = match self {
+            Self::Train => (
+                "no training dates, only test dates",
+                "set test_fraction below 1, or give `train` and `test`",
+            ),
+            Self::Validation => ("no validation data", "give `validation: { worlds: 8 }`, or dates"),
+            Self::Test => ("no test data", "give `test`, or test_fraction"),
+        };
+        StageError::new(format!("this environment has {what}")).hint(hint)
     }
 
     /// The number of its table where there is one of training and one of testing: validation has other episodes of that of training.

@@ -1,8 +1,9 @@
 //! Training algorithms.
 //!
-//! Each is one file that reads from top to bottom: [`ppo`] (`ppo/algorithm.rs`), with and without memory, [`a2c`], [`imitate`], [`sac`], which learns
-//! from a replay buffer (`replay`), and [`es`], which learns from whole episodes of a population; [`pbt`] trains populations of any of them. They share the loop around an algorithm (`trainer.rs`) with its validation (`validation.rs`), the learner (`learner.rs`), the rollout
-//! buffer, the train state and its checkpoints, the optimiser, metrics, timing and devices. The network is a [`stages_policy::Model`].
+//! Each is one file that reads from top to bottom: [`ppo`] (`ppo/algorithm.rs`), with and without memory, [`a2c`], [`imitate`], [`sac`], [`td3`] and
+//! [`dqn`], which learn from a replay buffer (`replay`), and [`es`], which learns from whole episodes of a population; [`pbt`] trains populations of any
+//! of them. They share the loop around an algorithm (`trainer.rs`) with its validation (`validation.rs`), the learner (`learner.rs`), the rollout buffer,
+//! the train state and its checkpoints, the optimiser, metrics, timing and devices. The network is a [`stages_policy::Model`].
 //! A training is a function of settings, seed and environment: the same bytes for any number of threads, and after any number of kills and
 //! resumptions.
 
@@ -12,6 +13,7 @@ mod checkpoint;
 mod checkpointer;
 mod continuation;
 mod device;
+pub mod dqn;
 pub mod es;
 pub mod imitate;
 mod kind;
@@ -32,6 +34,7 @@ pub mod settings;
 mod spin_wait;
 mod stage;
 mod table_env;
+pub mod td3;
 mod train_state;
 mod trainer;
 pub mod validation;
@@ -41,6 +44,8 @@ pub use a2c::settings::A2cConfig;
 pub use a2c::stage::A2c;
 pub use bench::device::{DeviceRow, bench_devices};
 pub use bench::{BenchRow, bench};
+pub use dqn::settings::DqnConfig;
+pub use dqn::stage::Dqn;
 pub use es::settings::{Algorithm as EsAlgorithm, EsConfig, EsPolicy};
 pub use es::stage::Es;
 pub use imitate::settings::ImitateConfig;
@@ -52,6 +57,8 @@ pub use ppo::settings::{PpoConfig, RecurrentPpoConfig, TransformerPpoConfig};
 pub use ppo::stage::{Ppo, RecurrentPpo, TransformerPpo};
 pub use sac::settings::SacConfig;
 pub use sac::stage::Sac;
+pub use td3::settings::Td3Config;
+pub use td3::stage::Td3;
 pub use validation::{ValidationConfig, ValidationMetric, ValidationMode};
 
 /// The stage kinds of this family.
@@ -63,6 +70,8 @@ pub fn kinds() -> Vec<Box<dyn stages_core::AnyStage>> {
         stages_core::erase(Imitate),
         stages_core::erase(Pbt),
         stages_core::erase(Sac),
+        stages_core::erase(Td3),
+        stages_core::erase(Dqn),
         stages_core::erase(A2c),
         stages_core::erase(Es),
     ]

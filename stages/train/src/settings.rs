@@ -261,6 +261,11 @@ impl Common {
         self.total_timesteps.next_multiple_of(self.rollout())
     }
 
+    /// The learning rate after `step` environment steps.
+    pub(crate) fn learning_rate_at(&self, step: u64) -> f64 {
+        self.learning_rate.at(step as f64 / self.total_timesteps as f64)
+    }
+
     /// The numerics class of a training on a device.
     pub(crate) fn numerics_class(&self, device: Device) -> String {
         device.class(self.network.lstm_layers())

@@ -29,7 +29,7 @@ const fn input(name: &'static str, ty: PortType, optional: bool, list: bool, doc
 impl StageKind for Stocks {
     type Config = StocksConfig;
     const NAME: &'static str = "env/stocks";
-    const VERSION: u32 = 1;
+    const VERSION: u32 = 2;
     const ABOUT: &'static str =
         "trading a portfolio of stocks, in one market or many, by look-up in precomputed tables";
     const PORTS: Ports = Ports {

@@ -132,14 +132,6 @@ impl MemberNetwork {
         lstm.chain(self.layers.iter().flat_map(|layer| [layer.weight, layer.bias]))
     }
 
-    /// The flop count of a forward pass of one row, without activations.
-    pub fn flops(&self) -> f64 {
-        self.all()
-            .filter(|weight| weight.inputs > 1)
-            .map(|w| 2.0 * (w.inputs * w.outputs) as f64)
-            .sum()
-    }
-
     /// Takes over a member's parameters, the first [`searched_len`] of the flat vector or more, and begins `rows` episodes.
     pub fn begin(&mut self, params: &[f32], rows: usize) {
         assert!(params.len() >= self.searched, "a member's parameters");

@@ -57,9 +57,7 @@ impl A2c {
     fn learn(&mut self, learner: &mut Learner) -> Result<Vec<Metric>, StageError> {
         let settings = &self.settings.rollout;
         let common = self.rollout.common();
-        let learning_rate = common
-            .learning_rate
-            .at(learner.state.step as f64 / common.total_timesteps as f64);
+        let learning_rate = common.learning_rate_at(learner.state.step);
         let rollout = self.rollout.rollout.minibatch(common);
         self.all.clear();
         self.all.extend(0..rollout.columns as u32);

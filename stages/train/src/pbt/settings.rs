@@ -7,6 +7,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 use stages_core::ConfigProblem;
+use stages_policy::Device;
 use std::collections::BTreeMap;
 
 /// Settings that belong to the population, and not to one member.
@@ -46,7 +47,7 @@ pub struct PbtConfig {
     pub resample_probability: f64,
     /// The seed of first settings, selection, perturbations, and of the members' own seeds.
     pub seed: u64,
-    /// The device of all members, as the trainer takes it. Not part of the key.
+    /// The device of all members; `auto` takes the CPU. Not part of the key.
     pub device: DeviceChoice,
     /// Seconds between checkpoints of a member within a round. Does not change the result.
     pub checkpoint_interval: f64,
@@ -77,6 +78,15 @@ impl PbtConfig {
         self.interval.unwrap_or_else(|| total_timesteps.div_ceil(10))
     }
 
+    /// The device of all members, and the setting that makes a trainer take it.
+    pub(crate) fn device(&self) -> (Device, DeviceChoice) {
+        match self.device {
+            DeviceChoice::Auto | DeviceChoice::Cpu => (Device::Cpu, DeviceChoice::Cpu),
+            DeviceChoice::Cuda => (Device::Cuda, DeviceChoice::Cuda),
+            DeviceChoice::Metal => (Device::Metal, DeviceChoice::Metal),
+        }
+    }
+
     /// The checked settings of a member with the given values of what is explored.
     ///
     /// # Errors
@@ -87,7 +97,7 @@ impl PbtConfig {
             with.insert(name.clone(), Value::from(*value));
         }
         with.insert("seed".to_owned(), Value::from(seed));
-        with.insert("device".to_owned(), serde_json::json!(self.device));
+        with.insert("device".to_owned(), serde_json::json!(self.device().1));
         with.insert("checkpoint_interval".to_owned(), Value::from(self.checkpoint_interval));
         self.trainer.member(Value::Object(with))
     }

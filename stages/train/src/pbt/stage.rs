@@ -10,7 +10,8 @@ use cache::ArtifactBuilder;
 use serde_json::json;
 use stages_core::{ConfigProblem, Context, Outputs, PlanContext, PortType, Ports, Provided, StageError, StageKind};
 use stages_env::OpenOptions;
-use stages_policy::{Device, Policy, policy};
+use stages_policy::kernels::bf16::Path;
+use stages_policy::{Policy, Precision, policy};
 use std::collections::BTreeMap;
 
 /// The stage kind `train/pbt`.
@@ -39,22 +40,29 @@ impl StageKind for Pbt {
         let env = context.input(ENV.name)?;
         let init = warm_start::policy(&context.given(), warm_start::PORT)?;
         let common = config.member(&BTreeMap::new(), 0)?.common().clone();
-        let class = common.numerics_class(Device::Cpu);
+        let class = common.numerics_class(config.device().0);
+        if class != stages_numerics::class::numerics_class() {
+            context.numerics_class.get_or_init(|| class.clone());
+        }
         let given = context.given();
         let first = given
             .optional(warm_start::PORT)
             .map(|input| input.digest.as_bytes().to_vec());
+        let mut names = vec![
+            String::from(config.trainer).into_bytes(),
+            env.digest.as_bytes().to_vec(),
+            first.unwrap_or_default(),
+            class.into_bytes(),
+        ];
+        if common.precision == Precision::Bf16 {
+            names.push(Path::detect().order().as_bytes().to_vec());
+        }
         let population = Population {
             config,
             context,
             env: (env.digest, &env.artifact),
             init: init.as_ref(),
-            names: vec![
-                String::from(config.trainer).into_bytes(),
-                env.digest.as_bytes().to_vec(),
-                first.unwrap_or_default(),
-                class.into_bytes(),
-            ],
+            names,
         };
         let trained = population.train()?;
         store(config, &common, context, init.as_ref(), trained)

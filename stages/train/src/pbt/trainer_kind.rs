@@ -4,8 +4,10 @@ use super::member::{Segment, State, train};
 use crate::learner::Algorithm;
 use crate::ppo::algorithm::Ppo;
 use crate::ppo::settings::PpoSettings;
+use crate::replay::off_policy::{FromReplay, OffPolicy};
 use crate::settings::Common;
-use crate::{A2cConfig, PpoConfig, RecurrentPpoConfig, SacConfig, TransformerPpoConfig, a2c, ppo, sac};
+use crate::{A2cConfig, DqnConfig, PpoConfig, RecurrentPpoConfig, SacConfig, Td3Config, TransformerPpoConfig};
+use crate::{a2c, dqn, ppo, sac, td3};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -27,15 +29,21 @@ pub enum TrainerKind {
     A2c,
     /// `train/sac`.
     Sac,
+    /// `train/td3`.
+    Td3,
+    /// `train/dqn`.
+    Dqn,
 }
 
 impl TrainerKind {
-    const ALL: [Self; 5] = [
+    const ALL: [Self; 7] = [
         Self::Ppo,
         Self::RecurrentPpo,
         Self::TransformerPpo,
         Self::A2c,
         Self::Sac,
+        Self::Td3,
+        Self::Dqn,
     ];
 
     /// Its name.
@@ -46,6 +54,8 @@ impl TrainerKind {
             Self::TransformerPpo => ppo::stage::TransformerPpo::NAME,
             Self::A2c => a2c::stage::A2c::NAME,
             Self::Sac => sac::stage::Sac::NAME,
+            Self::Td3 => td3::stage::Td3::NAME,
+            Self::Dqn => dqn::stage::Dqn::NAME,
         }
     }
 
@@ -56,6 +66,8 @@ impl TrainerKind {
             Self::TransformerPpo => ppo::stage::TransformerPpo::VERSION,
             Self::A2c => a2c::stage::A2c::VERSION,
             Self::Sac => sac::stage::Sac::VERSION,
+            Self::Td3 => td3::stage::Td3::VERSION,
+            Self::Dqn => dqn::stage::Dqn::VERSION,
         }
     }
 
@@ -75,12 +87,9 @@ impl TrainerKind {
                     a2c::algorithm::A2c::new(&settings)
                 })
             }
-            Self::Sac => {
-                let settings = read::<SacConfig>(with)?.settings()?;
-                member(name, &settings.common().clone(), move || {
-                    sac::algorithm::Sac::new(&settings)
-                })
-            }
+            Self::Sac => off_policy::<sac::algorithm::Sac>(name, read::<SacConfig>(with)?.settings()?),
+            Self::Td3 => off_policy::<td3::algorithm::Td3>(name, read::<Td3Config>(with)?.settings()?),
+            Self::Dqn => off_policy::<dqn::algorithm::Dqn>(name, read::<DqnConfig>(with)?.settings()?),
         })
     }
 }
@@ -137,6 +146,14 @@ fn member<A: Algorithm>(
 
 fn ppo_member(name: &'static str, settings: PpoSettings) -> Box<dyn Member> {
     member(name, &settings.common.clone(), move || Ppo::new(&settings))
+}
+
+fn off_policy<A: OffPolicy + 'static>(name: &'static str, settings: A::Settings) -> Box<dyn Member>
+where
+    A::Settings: Send + Sync,
+{
+    let common = A::new(&settings).common().clone();
+    member(name, &common, move || FromReplay::<A>::new(&settings))
 }
 
 impl<A: Algorithm, F: Fn() -> A + Send + Sync> Member for Of<F> {

@@ -2,9 +2,12 @@
 //!
 //! Transitions are numbered from the start of training: number t x B + i is step t of environment i, and lies in row number mod capacity.
 
+pub(crate) mod actor_critic;
 mod column;
 mod journal;
 pub(crate) mod networks;
+pub(crate) mod off_policy;
+pub(crate) mod priorities;
 pub(crate) mod settings;
 pub(crate) mod shard;
 
@@ -17,6 +20,7 @@ use settings::ReplaySettings;
 use stages_core::StageError;
 use stages_env::{Actions, EnvSpec, Step};
 use stages_numerics::random::Random;
+use std::ops::Range;
 use std::path::Path;
 
 /// The end of an episode with a transition.
@@ -75,7 +79,7 @@ impl Replay {
     ) -> Result<Self, StageError> {
         let (d, m) = (spec.obs_dim(), spec.action_space.mask_len());
         let k = spec.action_space.num_components();
-        let capacity = (settings.buffer_size / n_envs).max(1) * n_envs;
+        let capacity = settings.capacity(n_envs);
         let mut replay = Self {
             d,
             k,
@@ -135,11 +139,16 @@ impl Replay {
         &self.action[row * self.k..(row + 1) * self.k]
     }
 
-    /// Steps the environments, and adds the transitions; `actions` are as networks read them.
+    /// The action mask after the action.
+    pub fn next_mask(&self, row: usize) -> &[u8] {
+        &self.next_mask[row * self.m..(row + 1) * self.m]
+    }
+
+    /// Steps the environments, and adds the transitions, whose rows it returns; `actions` are as networks read them.
     ///
     /// # Errors
     /// When the environments do not take such actions.
-    pub fn step(&mut self, learner: &mut Learner, taken: Actions, actions: &[f32]) -> Result<(), StageError> {
+    pub fn step(&mut self, learner: &mut Learner, taken: Actions, actions: &[f32]) -> Result<Range<usize>, StageError> {
         learner.timer.start(Phase::Environment);
         learner.env.step(taken, self.step.buffers())?;
         let state = &mut learner.state;
@@ -149,7 +158,7 @@ impl Replay {
         self.obs[rows.start * d..rows.end * d].copy_from_slice(&state.obs);
         self.action[rows.start * k..rows.end * k].copy_from_slice(actions);
         self.reward[rows.clone()].copy_from_slice(&self.step.reward);
-        for (i, row) in rows.enumerate() {
+        for (i, row) in rows.clone().enumerate() {
             let (terminated, truncated) = (self.step.terminated[i], self.step.truncated[i]);
             let ended = terminated || truncated;
             self.end[row] = match (terminated, truncated) {
@@ -170,7 +179,7 @@ impl Replay {
         if m > 0 {
             state.mask.copy_from_slice(&self.step.action_mask);
         }
-        Ok(())
+        Ok(rows)
     }
 
     /// Draws rows, uniformly and with replacement.
@@ -205,7 +214,7 @@ impl Replay {
 // Files.
 
 impl Replay {
-    fn write_rows(&self, numbers: std::ops::Range<u64>, into: &mut Vec<u8>) {
+    fn write_rows(&self, numbers: Range<u64>, into: &mut Vec<u8>) {
         for number in numbers {
             let row = (number % self.capacity as u64) as usize;
             for part in [

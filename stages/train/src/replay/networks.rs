@@ -1,8 +1,10 @@
 //! The networks of trainers that learn from a replay buffer: sums of shards' gradients, steps of Adam, and target networks.
 
+use crate::train_state::TrainState;
 use rayon::prelude::*;
 use stages_numerics::dispatch::InstructionSet;
 use stages_policy::kernels::elementwise::{AdamStep, adam, add, blend, squares};
+use std::ops::Range;
 
 /// Parameters of one task.
 const CHUNK: usize = 1 << 14;
@@ -22,6 +24,17 @@ pub(crate) struct Learned<'a> {
     pub params: &'a mut [f32],
     pub m: &'a mut [f32],
     pub v: &'a mut [f32],
+}
+
+impl<'a> Learned<'a> {
+    /// Those of the train state in a range.
+    pub fn of(state: &'a mut TrainState, range: Range<usize>) -> Self {
+        Self {
+            params: &mut state.params[range.clone()],
+            m: &mut state.adam_m[range.clone()],
+            v: &mut state.adam_v[range],
+        }
+    }
 }
 
 /// Step number `step` (from 1) of Adam with PyTorch's defaults.

@@ -10,7 +10,7 @@ macro_rules! with_replay_settings {
             /// The number of transitions that the replay buffer holds, of all environments together.
             buffer_size: usize = 1_000_000,
             /// Environment steps before learning begins, taken by uniformly random actions.
-            learning_starts: u64 = 100,
+            learning_starts: u64 = Self::LEARNING_STARTS,
             /// Transitions in a batch.
             batch_size: usize = Self::BATCH_SIZE,
             /// The share of the parameters that target networks take over in an update (Polyak averaging).
@@ -61,6 +61,11 @@ impl ReplaySettings {
     /// Steps of each environment in a round, the rollout of these algorithms.
     pub(crate) fn round(&self) -> usize {
         ROUND.next_multiple_of(self.train_freq.max(1))
+    }
+
+    /// Rows of the buffer, a multiple of the number of environments.
+    pub(crate) fn capacity(&self, n_envs: usize) -> usize {
+        (self.buffer_size / n_envs).max(1) * n_envs
     }
 
     /// Gradient steps after each `train_freq` steps of `n_envs` environments.

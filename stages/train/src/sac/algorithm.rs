@@ -2,45 +2,35 @@
 //! the soft value of a batch, the actor towards actions that the least of the critics values, and the weight of the entropy towards its target.
 
 use super::settings::SacSettings;
-use crate::learner::{Algorithm, DataFrom, Learner};
+use crate::learner::Learner;
 use crate::metrics::Metric;
 use crate::phase_timer::Phase;
 use crate::replay::Replay;
-use crate::replay::networks::{Learned, follow, learn, shard_rows};
+use crate::replay::actor_critic::{ActorCritic, first_critics};
+use crate::replay::networks::{Learned, learn, shard_rows};
+use crate::replay::off_policy::{Losses, OffPolicy};
+use crate::replay::settings::ReplaySettings;
 use crate::replay::shard::{Rows, add_d_actions, put_actions};
 use crate::settings::Common;
-use crate::train_state::{Statistics, TrainState};
-use crate::warm_start;
+use crate::train_state::TrainState;
 use rayon::prelude::*;
 use stages_core::StageError;
 use stages_env::{Actions, EnvSpec};
 use stages_numerics::dispatch::InstructionSet;
 use stages_numerics::random::Random;
-use stages_policy::{Mlp, MlpRun, MlpShape, Policy, squashed};
-use std::path::Path;
+use stages_policy::{Mlp, MlpRun, squashed};
 
-/// The names of the streams of random numbers: of first parameters, of actions, of batches, and of the actions that learning draws.
-const CRITIC: u64 = u64::from_le_bytes(*b"critic\0\0");
-const ACT: u64 = u64::from_le_bytes(*b"act\0\0\0\0\0");
-const BATCH: u64 = u64::from_le_bytes(*b"batch\0\0\0");
+/// The name of the stream of the random numbers by which learning draws actions.
 const DRAW: u64 = u64::from_le_bytes(*b"draw\0\0\0\0");
 
-/// SAC. The train state's parameters are those of the actor, of the critics and the logarithm of the entropy's weight; its extra ones those of the
-/// target critics.
+/// SAC. After the critics' parameters the train state has the logarithm of the entropy's weight.
 pub(crate) struct Sac {
     settings: SacSettings,
-    replay: Option<Replay>,
-    networks: Option<Networks>,
 }
 
-/// The networks, with the parameters of the train state, and buffers.
-struct Networks {
-    actor: Mlp,
-    critics: Vec<Mlp>,
-    targets: Vec<Mlp>,
-    /// Parameters of the actor, and of all critics.
-    num_actor: usize,
-    num_critics: usize,
+/// The networks, and buffers.
+pub(crate) struct Networks {
+    learned: ActorCritic,
     run: MlpRun,
     /// Actions of a step `[B, A]`: as the critics see them, and as the environments do.
     noise: Vec<f32>,
@@ -49,7 +39,6 @@ struct Networks {
     log_prob: Vec<f32>,
     indices: Vec<u32>,
     shards: Vec<Shard>,
-    gradient: Vec<f32>,
 }
 
 /// Some rows of a batch, and the actions that the actor draws for them.
@@ -62,16 +51,16 @@ struct Shard {
     losses: Losses,
 }
 
-/// Sums over samples.
-#[derive(Clone, Copy, Default)]
-struct Losses {
-    critic: f64,
-    value: f64,
-    actor: f64,
-    log_prob: f64,
-}
+impl OffPolicy for Sac {
+    type Settings = SacSettings;
+    type Networks = Networks;
 
-impl Algorithm for Sac {
+    fn new(settings: &SacSettings) -> Self {
+        Self {
+            settings: settings.clone(),
+        }
+    }
+
     fn common(&self) -> &Common {
         &self.settings.common
     }
@@ -80,128 +69,63 @@ impl Algorithm for Sac {
         &mut self.settings.common
     }
 
-    fn statistics(&self, _: usize, init: Option<&Policy>) -> Result<Statistics, StageError> {
-        init.map_or(Ok(()), |init| warm_start::check_normalize_obs(init, false))?;
-        Ok(Statistics::default())
+    fn replay(&self) -> &ReplaySettings {
+        &self.settings.replay
     }
 
-    fn start(&mut self, spec: &EnvSpec, state: &mut TrainState) -> Result<(), StageError> {
-        let settings = &self.settings;
-        let shape = MlpShape::critic(&settings.common.network.architecture(spec)?, &settings.qf);
-        let critics: Vec<f32> = (0..settings.n_critics as u64)
-            .flat_map(|i| shape.initial(&[settings.common.seed, CRITIC, i]))
-            .collect();
+    fn start(&self, spec: &EnvSpec, state: &mut TrainState) -> Result<(), StageError> {
+        let SacSettings {
+            common, qf, n_critics, ..
+        } = &self.settings;
+        let critics = first_critics(&common.network.architecture(spec)?, qf, *n_critics, common.seed);
         state.add_params(&critics);
-        state.add_params(&[libm::log(settings.ent_coef.0) as f32]);
+        state.add_params(&[libm::log(self.settings.ent_coef.0) as f32]);
         state.extra = critics;
         Ok(())
     }
 
-    fn open_data(
-        &mut self,
-        folder: &Path,
-        spec: &EnvSpec,
-        state: &TrainState,
-        from: DataFrom,
-    ) -> Result<bool, StageError> {
-        let replay = Replay::new(&self.settings.replay, spec, self.settings.common.n_envs, Some(folder))?;
-        self.replay.insert(replay).open(folder, state, from)
-    }
-
-    fn keep_data(&mut self, durable: u64) -> Result<(), StageError> {
-        self.replay.as_mut().map_or(Ok(()), |replay| replay.keep(durable))
-    }
-
-    fn copy_data(&self) -> Option<Vec<u8>> {
-        self.replay.as_ref().map(Replay::copy)
-    }
-
-    fn update(&mut self, learner: &mut Learner) -> Result<Vec<Metric>, StageError> {
-        let mut replay = match self.replay.take() {
-            Some(replay) => replay,
-            None => Replay::new(
-                &self.settings.replay,
-                learner.env.spec(),
-                self.settings.common.n_envs,
-                None,
-            )?,
-        };
-        let mut networks = match self.networks.take() {
-            Some(networks) => networks,
-            None => Networks::new(&self.settings, learner),
-        };
-        let metrics = self.round(&mut replay, &mut networks, learner);
-        (self.replay, self.networks) = (Some(replay), Some(networks));
-        metrics
-    }
-}
-
-impl Sac {
-    pub fn new(settings: &SacSettings) -> Self {
-        Self {
-            settings: settings.clone(),
-            replay: None,
-            networks: None,
+    fn networks(&self, learner: &Learner) -> Networks {
+        let batch_size = self.settings.replay.batch_size;
+        let learned = ActorCritic::new(&self.settings.qf, self.settings.n_critics, learner);
+        let mut shards = Vec::new();
+        shards.resize_with(batch_size.div_ceil(shard_rows(batch_size)), Shard::default);
+        for shard in &mut shards {
+            learned.make_room(&mut shard.rows);
+        }
+        Networks {
+            learned,
+            run: MlpRun::default(),
+            noise: Vec::new(),
+            action: Vec::new(),
+            scaled: Vec::new(),
+            log_prob: Vec::new(),
+            indices: vec![0; batch_size],
+            shards,
         }
     }
 
-    /// Steps the environments, and learns from batches of transitions in between.
-    fn round(
+    fn step(
         &self,
-        replay: &mut Replay,
         networks: &mut Networks,
+        replay: &mut Replay,
         learner: &mut Learner,
-    ) -> Result<Vec<Metric>, StageError> {
-        let Common {
-            n_envs, n_steps, seed, ..
-        } = self.settings.common;
-        let settings = &self.settings.replay;
-        let update = learner.state.update;
-        let (mut act, mut batch) = (Random::new(&[seed, ACT, update]), Random::new(&[seed, BATCH, update]));
-        let (mut losses, mut samples) = (Losses::default(), 0.0);
-        for t in 1..=n_steps {
-            learner.tick(((t - 1) * n_envs) as u64)?;
-            learner.timer.start(Phase::Forward);
-            networks.act(replay.total() < settings.learning_starts, &mut act, learner);
-            replay.step(learner, Actions::Continuous(&networks.scaled), &networks.action)?;
-            if t.is_multiple_of(settings.train_freq) && replay.total() > settings.learning_starts {
-                for _ in 0..settings.gradient_steps(n_envs) {
-                    let step = self.gradient_step(replay, networks, learner, &mut batch)?;
-                    losses.add(&step);
-                    samples += settings.batch_size as f64;
-                }
-            }
-        }
-        learner.timer.stop();
-        let mean = |sum: f64| (samples > 0.0).then_some(sum / samples);
-        let log_alpha = learner.state.params.last().copied().unwrap_or_default();
-        Ok(vec![
-            ("charts/learning_rate", Some(self.learning_rate(learner))),
-            ("losses/qf_loss", mean(losses.critic)),
-            ("losses/qf_values", mean(losses.value / networks.critics.len() as f64)),
-            ("losses/actor_loss", mean(losses.actor)),
-            ("losses/entropy", mean(-losses.log_prob)),
-            ("losses/alpha", Some(libm::exp(f64::from(log_alpha)))),
-        ])
-    }
-
-    fn learning_rate(&self, learner: &Learner) -> f64 {
-        let common = &self.settings.common;
-        common
-            .learning_rate
-            .at(learner.state.step as f64 / common.total_timesteps as f64)
+        random: &mut Random,
+    ) -> Result<(), StageError> {
+        networks.act(replay.total() < self.settings.replay.learning_starts, random, learner);
+        replay.step(learner, Actions::Continuous(&networks.scaled), &networks.action)?;
+        Ok(())
     }
 
     /// A step of every optimiser along the gradient of a batch, and of the target networks.
     fn gradient_step(
         &self,
-        replay: &Replay,
         networks: &mut Networks,
+        replay: &mut Replay,
         learner: &mut Learner,
         random: &mut Random,
     ) -> Result<Losses, StageError> {
         let (settings, common) = (&self.settings.replay, &self.settings.common);
-        let learning_rate = self.learning_rate(learner);
+        let learning_rate = common.learning_rate_at(learner.state.step);
         learner.timer.start(Phase::Backward);
         replay.sample(random, &mut networks.indices);
         let step = learner.state.adam_steps + 1;
@@ -212,18 +136,17 @@ impl Sac {
 
         // Critics, towards the reward and the soft value of the next state.
         let Networks {
-            actor,
-            critics,
-            targets,
+            learned,
             shards,
             indices,
             ..
         } = &mut *networks;
+        let (buffer, before) = (&*replay, &*learned);
         let batches = shards.par_iter_mut().zip(indices.par_chunks(rows)).enumerate();
         batches.with_max_len(1).for_each(|(i, (shard, indices))| {
             let random = Random::new(&[common.seed, DRAW, step, i as u64]);
-            shard.rows.load(replay, indices, settings.n_steps, settings.gamma);
-            shard.critics(actor, critics, targets, alpha, weight, random);
+            shard.rows.load(buffer, indices, settings.n_steps, settings.gamma);
+            shard.critics(before, alpha, weight, random);
         });
         let mut losses = Losses::default();
         for shard in &*shards {
@@ -233,49 +156,50 @@ impl Sac {
         learner.check_finite(qf_loss + log_prob, step as usize, || format!("critic loss {qf_loss}"))?;
         learner.timer.start(Phase::Optimiser);
         learner.state.adam_steps = step;
-        networks.step_critics((step, learning_rate), &mut learner.state);
+        let n = shards.len();
+        learned.step_critics((step, learning_rate), n, |i| &shards[i].rows, &mut learner.state);
 
         // The actor, towards actions that the critics value now.
         learner.timer.start(Phase::Backward);
-        let Networks {
-            actor, critics, shards, ..
-        } = &mut *networks;
+        let (actor, critics) = (&learned.actor, &learned.critics);
         let all = shards.par_iter_mut().with_max_len(1);
         all.for_each(|shard| shard.actor(actor, critics, alpha, weight));
         for shard in &*shards {
             losses.actor += shard.losses.actor;
         }
         learner.timer.start(Phase::Optimiser);
-        networks.step_actor((step, learning_rate), &mut learner.state);
+        learned.step_actor((step, learning_rate), n, |i| &shards[i].rows, &mut learner.state);
 
         // The weight of the entropy, by the actions of the actor before this step.
         if self.settings.ent_coef.1 {
             let components = learner.model.architecture().head.num_components() as f64;
             let target = self.settings.target_entropy.unwrap_or(-components);
-            let slope = -(losses.log_prob / settings.batch_size as f64 + target) as f32;
-            let at = learner.state.params.len() - 1;
-            let TrainState {
-                params, adam_m, adam_v, ..
-            } = &mut learner.state;
-            let alpha = Learned {
-                params: &mut params[at..],
-                m: &mut adam_m[at..],
-                v: &mut adam_v[at..],
-            };
-            learn(
-                (step, learning_rate),
-                1,
-                |_| std::slice::from_ref(&slope),
-                None,
-                &mut [0.0],
-                alpha,
-            );
+            let slope = [-(losses.log_prob / settings.batch_size as f64 + target) as f32];
+            let end = learner.state.params.len();
+            let alpha = Learned::of(&mut learner.state, end - 1..end);
+            learn((step, learning_rate), 1, |_| &slope, None, &mut [0.0], alpha);
         }
 
         if step.is_multiple_of(self.settings.target_update_interval) {
-            networks.step_targets(settings.tau, &mut learner.state);
+            learned.step_targets(settings.tau, &mut learner.state);
         }
         Ok(losses)
+    }
+
+    fn metrics(&self, losses: &Losses, learner: &Learner) -> Vec<Metric> {
+        let log_alpha = learner.state.params.last().copied().unwrap_or_default();
+        let learning_rate = self.settings.common.learning_rate_at(learner.state.step);
+        vec![
+            ("charts/learning_rate", Some(learning_rate)),
+            ("losses/qf_loss", losses.mean(losses.critic)),
+            (
+                "losses/qf_values",
+                losses.mean(losses.value / self.settings.n_critics as f64),
+            ),
+            ("losses/actor_loss", losses.mean(losses.actor)),
+            ("losses/entropy", losses.mean(-losses.log_prob)),
+            ("losses/alpha", Some(libm::exp(f64::from(log_alpha)))),
+        ]
     }
 }
 
@@ -294,37 +218,19 @@ impl Shard {
     }
 
     /// The critics' gradients. Leaves the actor's own actions, for its gradient.
-    fn critics(&mut self, actor: &Mlp, critics: &[Mlp], targets: &[Mlp], alpha: f32, weight: f32, mut random: Random) {
+    fn critics(&mut self, networks: &ActorCritic, alpha: f32, weight: f32, mut random: Random) {
         self.losses = Losses::default();
-        self.draw(actor, true, &mut random);
+        self.draw(&networks.actor, true, &mut random);
         let a = self.action.len() / self.log_prob.len();
         let rows = &mut self.rows;
         put_actions(&self.action, a, &mut rows.next);
-        rows.target.fill(f32::INFINITY);
-        rows.critics.resize_with(critics.len(), MlpRun::default);
-        for (target, run) in targets.iter().zip(&mut rows.critics) {
-            for (least, value) in rows.target.iter_mut().zip(target.forward(&rows.next, run)) {
-                *least = least.min(*value);
-            }
-        }
+        rows.least_targets(&networks.targets);
         for ((target, outcome), log_prob) in rows.target.iter_mut().zip(&rows.outcomes).zip(&self.log_prob) {
             *target = outcome.reward + outcome.discount * (*target - alpha * log_prob);
         }
+        rows.critic_gradients(&networks.critics, 0.5, weight, &mut self.losses);
 
-        let len = rows.critic_gradient.len() / critics.len();
-        rows.critic_gradient.fill(0.0);
-        let gradients = rows.critic_gradient.chunks_exact_mut(len);
-        for ((critic, run), gradient) in critics.iter().zip(&mut rows.critics).zip(gradients) {
-            for (value, target) in critic.forward(&rows.taken, run).iter_mut().zip(&rows.target) {
-                let error = *value - target;
-                self.losses.value += f64::from(*value);
-                self.losses.critic += 0.5 * f64::from(error * error);
-                *value = weight * error;
-            }
-            critic.backward(&rows.taken, run, Some(gradient), None);
-        }
-
-        self.draw(actor, false, &mut random);
+        self.draw(&networks.actor, false, &mut random);
         put_actions(&self.action, a, &mut self.rows.own);
         self.losses.log_prob = self.log_prob.iter().map(|&x| f64::from(x)).sum();
     }
@@ -371,45 +277,6 @@ impl Shard {
 }
 
 impl Networks {
-    fn new(settings: &SacSettings, learner: &Learner) -> Self {
-        let architecture = learner.model.architecture();
-        let (actor, critic) = (MlpShape::of(architecture), MlpShape::critic(architecture, &settings.qf));
-        let (num_actor, num_critics) = (actor.num_params(), settings.n_critics * critic.num_params());
-        let critics = |learns| (0..settings.n_critics).map(move |_| Mlp::new(&critic, learns));
-        let batch_size = settings.replay.batch_size;
-        let mut shards = Vec::new();
-        shards.resize_with(batch_size.div_ceil(shard_rows(batch_size)), Shard::default);
-        for Shard { rows, .. } in &mut shards {
-            rows.actor_gradient = vec![0.0; num_actor];
-            rows.critic_gradient = vec![0.0; num_critics];
-        }
-        let mut networks = Self {
-            actor: Mlp::new(&actor, true),
-            critics: critics.clone()(true).collect(),
-            targets: critics(false).collect(),
-            num_actor,
-            num_critics,
-            run: MlpRun::default(),
-            noise: Vec::new(),
-            action: Vec::new(),
-            scaled: Vec::new(),
-            log_prob: Vec::new(),
-            indices: vec![0; batch_size],
-            shards,
-            gradient: vec![0.0; num_actor.max(num_critics)],
-        };
-        networks.load(&learner.state);
-        networks
-    }
-
-    /// Takes over the parameters of the train state.
-    fn load(&mut self, state: &TrainState) {
-        let (actor, critics) = state.params.split_at(self.num_actor);
-        self.actor.load(actor);
-        load_all(&mut self.critics, &critics[..self.num_critics]);
-        load_all(&mut self.targets, &state.extra);
-    }
-
     /// Chooses an action in each environment: drawn from the policy's distribution, or uniformly.
     fn act(&mut self, uniformly: bool, random: &mut Random, learner: &Learner) {
         let (spec, state) = (learner.env.spec(), &learner.state);
@@ -421,68 +288,11 @@ impl Networks {
             self.noise.resize(n * a, 0.0);
             self.noise.fill_with(|| random.normal() as f32);
             self.log_prob.resize(n, 0.0);
-            let outputs = self.actor.forward(&state.obs, &mut self.run);
+            let outputs = self.learned.actor.forward(&state.obs, &mut self.run);
             let instructions = InstructionSet::detect();
             squashed::sample(instructions, outputs, &self.noise, &mut self.action, &mut self.log_prob);
         }
         self.scaled.clone_from(&self.action);
         squashed::scale(&spec.action_space, &mut self.scaled);
-    }
-
-    fn step_critics(&mut self, step: (u64, f64), state: &mut TrainState) {
-        let range = self.num_actor..self.num_actor + self.num_critics;
-        let shards = &self.shards;
-        let gradient = |i: usize| &*shards[i].rows.critic_gradient;
-        let learned = Learned {
-            params: &mut state.params[range.clone()],
-            m: &mut state.adam_m[range.clone()],
-            v: &mut state.adam_v[range.clone()],
-        };
-        learn(
-            step,
-            shards.len(),
-            gradient,
-            None,
-            &mut self.gradient[..range.len()],
-            learned,
-        );
-        load_all(&mut self.critics, &state.params[range]);
-    }
-
-    fn step_actor(&mut self, step: (u64, f64), state: &mut TrainState) {
-        let range = ..self.num_actor;
-        let shards = &self.shards;
-        let gradient = |i: usize| &*shards[i].rows.actor_gradient;
-        let learned = Learned {
-            params: &mut state.params[range],
-            m: &mut state.adam_m[range],
-            v: &mut state.adam_v[range],
-        };
-        learn(step, shards.len(), gradient, None, &mut self.gradient[range], learned);
-        self.actor.load(&state.params[range]);
-    }
-
-    fn step_targets(&mut self, tau: f64, state: &mut TrainState) {
-        let critics = &state.params[self.num_actor..self.num_actor + self.num_critics];
-        follow(&mut state.extra, tau, critics);
-        load_all(&mut self.targets, &state.extra);
-    }
-}
-
-/// Loads networks of one shape, whose parameters lie one after another.
-fn load_all(networks: &mut [Mlp], params: &[f32]) {
-    let len = params.len() / networks.len();
-    networks
-        .par_iter_mut()
-        .zip(params.par_chunks_exact(len))
-        .for_each(|(network, params)| network.load(params));
-}
-
-impl Losses {
-    fn add(&mut self, other: &Self) {
-        self.critic += other.critic;
-        self.value += other.value;
-        self.actor += other.actor;
-        self.log_prob += other.log_prob;
     }
 }

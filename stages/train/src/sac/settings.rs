@@ -112,6 +112,7 @@ impl SacSettings {
 }
 
 impl SacConfig {
+    const LEARNING_STARTS: u64 = 100;
     const BATCH_SIZE: usize = 256;
     const TAU: f64 = 0.005;
     const TRAIN_FREQ: usize = 1;

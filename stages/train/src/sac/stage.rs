@@ -1,9 +1,11 @@
 //! The stage kind `train/sac`.
 
-use super::algorithm::Sac as Algorithm;
 use super::settings::SacConfig;
 use crate::kind::kind;
+use crate::replay::off_policy::FromReplay;
 use crate::replay::settings::NOT_IN_KEY;
+
+type Algorithm = FromReplay<super::algorithm::Sac>;
 
 kind!(
     /// The stage kind `train/sac`.

@@ -180,6 +180,10 @@ fn learning_es_cart_pole_of_five_seeds() {
             let curve = curve("CartPole-v1", &cart_pole_es(algorithm, seed, 24_000_000));
             let at = |generation: usize| curve.get(generation - 1).copied().unwrap_or(f64::NAN);
             let first = curve.iter().position(|&value| value >= 500.0).map(|i| i + 1);
+            assert!(
+                first.is_some_and(|first| first <= 60),
+                "{algorithm:?}, seed {seed}: {first:?}"
+            );
             eprintln!(
                 "{algorithm:?} seed {seed}: {:.1} {:.1} {:.1} {:.1}; 500 first at {first:?}",
                 at(5),
@@ -191,11 +195,13 @@ fn learning_es_cart_pole_of_five_seeds() {
     }
 }
 
-/// Pendulum-v1: standard deviation 0.3, Adam 0.05, 150 generations.
+/// Pendulum-v1: standard deviation 0.3, Adam 0.05, 150 generations. ARS and separable CMA-ES leave the plateau of -742, where the reference ends, on most seeds;
+/// the others do not.
 #[test]
 #[ignore = "minutes: the whole table of docs/learning.md"]
 fn learning_es_pendulum_of_five_seeds() {
     for algorithm in [OpenEs, Ars, SepCmaEs, Pepg] {
+        let mut better = 0;
         for seed in 2..=6 {
             let generation = 257 * 4 * 200;
             let mut config = EsConfig {
@@ -219,6 +225,10 @@ fn learning_es_pendulum_of_five_seeds() {
                 at(100),
                 at(150)
             );
+            better += usize::from(at(150) > -742.0);
+        }
+        if matches!(algorithm, Ars | SepCmaEs) {
+            assert!(better >= 3, "{algorithm:?}: {better} of 5");
         }
     }
 }

@@ -4,78 +4,154 @@
 use super::learning::score;
 use super::resume::Fuse;
 use super::*;
-use crate::{Sac, SacConfig};
+use crate::replay::off_policy::FromReplay;
+use crate::{Dqn, Sac, SacConfig, Td3};
 use stages_core::error::Cause;
 use stages_numerics::random::Random;
 
-fn sac(total_timesteps: u64, seed: u64) -> SacConfig {
-    serde_json::from_value(json!({ "total_timesteps": total_timesteps, "seed": seed, "buffer_size": 200_000 })).unwrap()
+fn config<C: serde::de::DeserializeOwned>(total_timesteps: u64, seed: u64, with: serde_json::Value) -> C {
+    let mut config = json!({ "total_timesteps": total_timesteps, "seed": seed, "buffer_size": 200_000 });
+    for (field, value) in with.as_object().unwrap() {
+        config[field] = value.clone();
+    }
+    serde_json::from_value(config).unwrap()
 }
 
-/// As [`sac`], with small networks and batches.
+/// Small networks and batches, and a buffer that is overwritten twice in 2,000 steps.
+fn small<C: serde::de::DeserializeOwned>(total_timesteps: u64, with: &serde_json::Value) -> C {
+    let mut config = json!({
+        "n_envs": 2, "buffer_size": 700, "learning_starts": 100, "batch_size": 40, "n_steps": 2, "checkpoint_interval": 1e-9,
+        "policy_kwargs": { "net_arch": { "pi": [24, 16], "qf": [40] } },
+    });
+    for (field, value) in with.as_object().unwrap() {
+        config[field] = value.clone();
+    }
+    self::config(total_timesteps, 5, config)
+}
+
 fn small_sac(total_timesteps: u64) -> SacConfig {
-    serde_json::from_value(json!({
-        "total_timesteps": total_timesteps, "seed": 5, "n_envs": 2, "buffer_size": 700, "learning_starts": 100, "batch_size": 40,
-        "n_steps": 2, "checkpoint_interval": 1e-9, "policy_kwargs": { "net_arch": { "pi": [24, 16], "qf": [40] } },
-    }))
-    .unwrap()
+    small(total_timesteps, &json!({}))
+}
+
+/// DQN with everything that has state; its exploration does not depend on the length of the training.
+fn small_dqn() -> serde_json::Value {
+    json!({
+        "policy_kwargs": { "net_arch": [24, 16], "dueling": true }, "exploration_fraction": 0, "exploration_final_eps": 0.3, "double_q": true,
+        "prioritized_replay": true, "prioritized_replay_beta0": 1, "target_update_interval": 50,
+    })
 }
 
 /// Random torques earn about -1200, the best policies about -150.
 #[test]
 fn sac_swings_a_pendulum_up() {
-    let mut config = sac(5_000, 1);
-    config.policy_kwargs.net_arch.pi = vec![64, 64];
-    config.policy_kwargs.net_arch.qf = vec![64, 64];
-    config.learning_rate = stages_core::Schedule::Constant(1e-3);
-    let score = score(Sac, &config, "Pendulum-v1", 1);
+    let arch = json!({ "policy_kwargs": { "net_arch": { "pi": [64, 64], "qf": [64, 64] } }, "learning_rate": 1e-3 });
+    let score = score(Sac, &config(5_000, 1, arch), "Pendulum-v1", 1);
     assert!(score > -400.0, "{score}");
+}
+
+#[test]
+fn td3_swings_a_pendulum_up() {
+    let arch = json!({ "policy_kwargs": { "net_arch": { "pi": [64, 64], "qf": [64, 64] } } });
+    let score = score(Td3, &config(8_000, 1, arch), "Pendulum-v1", 1);
+    assert!(score > -500.0, "{score}");
+}
+
+/// The settings of RL Zoo for CartPole-v1.
+fn tuned_dqn() -> serde_json::Value {
+    json!({
+        "learning_rate": 2.3e-3, "batch_size": 64, "buffer_size": 100_000, "learning_starts": 1000, "target_update_interval": 10, "train_freq": 256,
+        "gradient_steps": 128, "exploration_fraction": 0.16, "exploration_final_eps": 0.04, "policy_kwargs": { "net_arch": [256, 256] },
+    })
+}
+
+#[test]
+fn dqn_and_its_variants_balance_a_pole() {
+    for variant in [
+        json!({}),
+        json!({ "double_q": true, "policy_kwargs": { "net_arch": [64, 64], "dueling": true } }),
+        json!({ "prioritized_replay": true, "n_steps": 3 }),
+    ] {
+        let mut with = tuned_dqn();
+        with["policy_kwargs"] = json!({ "net_arch": [64, 64] });
+        for (field, value) in variant.as_object().unwrap() {
+            with[field] = value.clone();
+        }
+        let score = score(Dqn, &config(20_000, 1, with), "CartPole-v1", 1);
+        // A random policy earns 22.
+        assert!(score > 90.0, "{variant}: {score}");
+    }
 }
 
 #[test]
 #[ignore = "some minutes"]
 fn sac_swings_pendulums_up() {
     for seed in 11..=15 {
-        let score = score(Sac, &sac(10_000, seed), "Pendulum-v1", seed);
+        let score = score(Sac, &config(10_000, seed, json!({})), "Pendulum-v1", seed);
         assert!(score > -200.0, "seed {seed}: {score}");
     }
 }
 
+/// The reference's two seeds evaluate to -352 and -169.
 #[test]
-fn sac_gives_the_same_bytes_for_any_number_of_threads() {
-    let run = |threads: usize| {
-        let home = tempfile::tempdir().unwrap();
-        let mut context = context(home.path());
-        connect(&mut context, "Pendulum-v1");
-        let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build().unwrap();
-        pool.install(|| outputs(Sac, &small_sac(1000), &context))
-    };
-    let one = run(1);
-    assert!(one == run(2));
-    assert!(one == run(3));
+#[ignore = "some minutes"]
+fn td3_swings_pendulums_up() {
+    let arch = json!({ "policy_kwargs": { "net_arch": { "pi": [256, 256], "qf": [256, 256] } } });
+    let mut scores: Vec<f64> = (11..=15)
+        .map(|seed| score(Td3, &config(10_000, seed, arch.clone()), "Pendulum-v1", seed))
+        .collect();
+    scores.sort_by(f64::total_cmp);
+    assert!(scores[2] > -260.0, "{scores:?}");
 }
 
 #[test]
-fn sac_stopped_anywhere_and_run_again_ends_in_the_same_bytes() {
-    let config = small_sac(2000);
-    let home = tempfile::tempdir().unwrap();
-    let mut undisturbed = context(home.path());
-    connect(&mut undisturbed, "Pendulum-v1");
-    let wanted = outputs(Sac, &config, &undisturbed);
+#[ignore = "some minutes"]
+fn dqn_balances_poles() {
+    for seed in 11..=15 {
+        let score = score(Dqn, &config(50_000, seed, tuned_dqn()), "CartPole-v1", seed);
+        assert!(score >= 475.0, "seed {seed}: {score}");
+    }
+}
+
+/// The same bytes for any number of threads, after stops anywhere with the buffer in memory or mapped, for a longer training that goes on from a
+/// shorter one, and for one that continues another with its transitions.
+fn same_bytes<S: StageKind>(make: fn() -> S, with: &serde_json::Value, env: &str) {
+    let config = |total: u64, more: serde_json::Value| -> S::Config {
+        let mut with = with.clone();
+        for (field, value) in more.as_object().unwrap() {
+            with[field] = value.clone();
+        }
+        small(total, &with)
+    };
+    let connected = || {
+        let home = tempfile::tempdir().unwrap();
+        let mut context = context(home.path());
+        connect(&mut context, env);
+        (home, context)
+    };
+    let run = |threads: usize, totals: &[u64]| {
+        let (_home, context) = connected();
+        let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build().unwrap();
+        let train = |&total: &u64| pool.install(|| outputs(make(), &config(total, json!({})), &context));
+        totals.iter().map(train).fold(None, |_, last| Some(last)).unwrap()
+    };
+    let wanted = run(1, &[2000]);
+    assert!(wanted == run(2, &[2000]), "two threads");
+    assert!(
+        wanted == run(3, &[600, 2000]),
+        "three threads, and a shorter training before"
+    );
 
     let mut random = Random::new(&[4]);
-    for map in [false, true] {
+    for map in [0, u64::MAX] {
         let home = tempfile::tempdir().unwrap();
-        let mut config = config.clone();
-        // The buffer, which has been overwritten twice by the end, in memory or in a mapped file.
-        config.memory_map_above = if map { 0 } else { u64::MAX };
+        let config = config(2000, json!({ "memory_map_above": map }));
         let mut stops = 0;
         loop {
             let cancel = CancelToken::default();
             let fuse = Fuse::new(5 + random.below(60) as i64, &cancel);
             let mut context = context_with(home.path(), Arc::new(fuse), cancel);
-            connect(&mut context, "Pendulum-v1");
-            match Sac.run(&config, &context) {
+            connect(&mut context, env);
+            match make().run(&config, &context) {
                 Ok(_) => break,
                 Err(err) => assert_eq!(err.cause, Cause::Interrupted, "{err}"),
             }
@@ -84,53 +160,35 @@ fn sac_stopped_anywhere_and_run_again_ends_in_the_same_bytes() {
         }
         assert!(stops > 1);
         let mut context = context(home.path());
-        connect(&mut context, "Pendulum-v1");
-        assert!(outputs(Sac, &config, &context) == wanted, "mapped: {map}");
+        connect(&mut context, env);
+        assert!(outputs(make(), &config, &context) == wanted, "mapped above {map}");
     }
-}
 
-#[test]
-fn a_longer_sac_goes_on_from_the_shorter_one() {
-    let trained = |totals: &[u64]| {
-        let home = tempfile::tempdir().unwrap();
-        let mut context = context(home.path());
-        connect(&mut context, "Pendulum-v1");
-        let train = |&total: &u64| outputs(Sac, &small_sac(total), &context);
-        totals.iter().map(train).fold(None, |_, last| Some(last))
-    };
-    assert!(trained(&[2000]) == trained(&[600, 2000]));
-}
-
-/// A train state that is handed on has its transitions, by which another training goes on as if there had been one.
-#[test]
-fn a_sac_continues_another_with_its_transitions() {
-    let home = tempfile::tempdir().unwrap();
-    let mut first = context(home.path());
-    connect(&mut first, "Pendulum-v1");
-    let digest = Sac
-        .run(
-            &SacConfig {
-                save_train_state: true,
-                ..small_sac(600)
-            },
-            &first,
-        )
+    let (_home, mut context) = connected();
+    let digest = make()
+        .run(&config(600, json!({ "save_train_state": true })), &context)
         .unwrap()["policy"];
-    let other = tempfile::tempdir().unwrap();
-    let mut second = context(home.path());
-    connect(&mut second, "Pendulum-v1");
-    let artifact = second.store.artifact(digest).unwrap();
-    second
+    let artifact = context.store.artifact(digest).unwrap();
+    context
         .inputs
         .insert("init".to_owned(), vec![Input { digest, artifact }]);
-    let config = SacConfig {
-        resume: crate::settings::Resume::Continue,
-        ..small_sac(1200)
-    };
-    let continued = outputs(Sac, &config, &second);
-    let mut whole = context(other.path());
-    connect(&mut whole, "Pendulum-v1");
-    assert!(continued == outputs(Sac, &small_sac(1200), &whole));
+    let continued = outputs(make(), &config(2000, json!({ "resume": "continue" })), &context);
+    assert!(continued == wanted, "continued");
+}
+
+#[test]
+fn sac_gives_the_same_bytes() {
+    same_bytes(|| Sac, &json!({}), "Pendulum-v1");
+}
+
+#[test]
+fn td3_gives_the_same_bytes() {
+    same_bytes(|| Td3, &json!({}), "Pendulum-v1");
+}
+
+#[test]
+fn dqn_gives_the_same_bytes() {
+    same_bytes(|| Dqn, &small_dqn(), "CartPole-v1");
 }
 
 #[test]
@@ -177,7 +235,7 @@ fn a_round_allocates_nothing_per_step() {
     let env = stages_env::open(&context.store, &context.inputs["env"][0].artifact, &options).unwrap();
     let architecture = settings.common.network.architecture(env.spec()).unwrap();
     let model = stages_policy::model(&architecture, stages_policy::Precision::F32);
-    let mut sac = crate::sac::algorithm::Sac::new(&settings);
+    let mut sac = FromReplay::<crate::sac::algorithm::Sac>::new(&settings);
     let mut learner = Learner::trial(&mut sac, env, model).unwrap();
     let pool = rayon::ThreadPoolBuilder::new().num_threads(1).build().unwrap();
     let counted = pool.install(|| {

@@ -39,7 +39,7 @@ pub struct Built {
 /// When the data cannot make an environment: too few dates, a feature without any value, no training dates, worlds that are not alike.
 pub fn build(sources: &[PanelSource], config: &StocksConfig) -> Result<Built, StageError> {
     config.validate()?;
-    let joined: Vec<PanelSource> = sources.iter().map(symbol_changes::joined).collect();
+    let (joined, not_joined): (Vec<PanelSource>, Vec<Vec<String>>) = sources.iter().map(symbol_changes::joined).unzip();
     let without_risk: Vec<PanelSource>;
     let mut risks: Vec<Vec<(Date, f64)>> = vec![Vec::new(); sources.len()];
     let sources = match config.rules {
@@ -113,14 +113,16 @@ pub fn build(sources: &[PanelSource], config: &StocksConfig) -> Result<Built, St
         notes: Vec::new(),
         warnings: Vec::new(),
     };
-    for (world, source) in worlds.into_iter().zip(sources) {
+    for ((world, not_joined), source) in worlds.into_iter().zip(not_joined).zip(sources) {
         let prefixed = |line: String| match several {
             true => format!("{}: {line}", source.name),
             false => line,
         };
         built.files.extend(world.files);
         built.notes.extend(world.notes.into_iter().map(prefixed));
-        built.warnings.extend(world.warnings.into_iter().map(prefixed));
+        built
+            .warnings
+            .extend(not_joined.into_iter().chain(world.warnings).map(prefixed));
     }
     Ok(built)
 }

@@ -134,15 +134,7 @@ impl StocksEnv {
         let tables = Tables::open(file, options.normalise_as.as_ref())?;
         let ranges = tables.ranges(options.split);
         if ranges.is_empty() {
-            let (what, hint) = match options.split {
-                Split::Train => (
-                    "no training dates, only test dates",
-                    "set test_fraction below 1, or give `train` and `test`",
-                ),
-                Split::Validation => ("no validation data", "give `validation: { worlds: 8 }`, or dates"),
-                Split::Test => ("no test data", "give `test`, or test_fraction"),
-            };
-            return Err(StageError::new(format!("this environment has {what}")).hint(hint));
+            return Err(options.split.without_dates());
         }
         let config = tables.spec.config.clone();
         let clip = tables.spec.env.normalisation.as_ref().map_or(config.clip, |n| n.clip);

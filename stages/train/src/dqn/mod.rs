@@ -1,0 +1,5 @@
+//! `train/dqn`.
+
+pub(crate) mod algorithm;
+pub mod settings;
+pub mod stage;

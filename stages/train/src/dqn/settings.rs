@@ -1,0 +1,153 @@
+//! The settings of `train/dqn`, named and set as stable-baselines3 2.9 does; those of prioritised replay as in stable-baselines 2.
+
+use crate::network::{Network, NetworkHead, problem};
+use crate::replay::settings::{ReplaySettings, replay_of, with_replay_settings};
+use crate::settings::{
+    Common, DeviceChoice, Resume, check_positive, check_weight, common_of, config_struct, with_shared_settings,
+};
+use crate::validation::ValidationConfig;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use stages_core::{ConfigProblem, Schedule};
+use stages_policy::Activation;
+
+/// The network of `train/dqn`.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+pub struct DqnPolicy {
+    /// The sizes of hidden layers, first to last.
+    pub net_arch: Vec<usize>,
+    /// The activation function of hidden layers.
+    pub activation_fn: Activation,
+    /// If true, the outputs are the value of the state and the advantage of each choice (Wang and others, 2016).
+    pub dueling: bool,
+}
+
+impl Default for DqnPolicy {
+    fn default() -> Self {
+        Self {
+            net_arch: vec![64, 64],
+            activation_fn: Activation::Relu,
+            dueling: false,
+        }
+    }
+}
+
+with_replay_settings!(with_shared_settings! config_struct!
+    /// Configuration of `train/dqn`.
+    DqnConfig(DqnPolicy)
+    {
+        /// Environment steps between updates of the target network.
+        target_update_interval: u64 = 10_000,
+        /// The share of the training over which the share of random actions falls.
+        exploration_fraction: f64 = 0.1,
+        /// The share of random actions at the start.
+        exploration_initial_eps: f64 = 1.0,
+        /// The share of random actions from then on, and of those that the trained policy draws where it is not asked for its best.
+        exploration_final_eps: f64 = 0.05,
+        /// Bound of the gradient's Euclidean norm.
+        max_grad_norm: f64 = 10.0,
+        /// If true, the network chooses the action whose value the target network gives (van Hasselt and others, 2016).
+        double_q: bool = false,
+        /// If true, transitions are drawn by the size of their last errors (Schaul and others, 2016), and weighted against that.
+        prioritized_replay: bool = false,
+        /// The power of the errors that priorities are.
+        prioritized_replay_alpha: f64 = 0.6,
+        /// The power of the weights at the start, which rises to 1 at the end of training.
+        prioritized_replay_beta0: f64 = 0.4,
+    }
+);
+
+/// The checked settings.
+#[derive(Clone, Debug)]
+pub struct DqnSettings {
+    pub(crate) common: Common,
+    pub(crate) replay: ReplaySettings,
+    pub(crate) dueling: bool,
+    pub(crate) target_update_interval: u64,
+    /// The share of random actions at first and at last, and the share of the training in between.
+    pub(crate) exploration: (f64, f64),
+    pub(crate) exploration_fraction: f64,
+    pub(crate) double_q: bool,
+    /// Of prioritised replay: alpha and the first beta.
+    pub(crate) priorities: Option<(f64, f64)>,
+}
+
+impl DqnSettings {
+    /// The common settings.
+    pub(crate) fn common(&self) -> &Common {
+        &self.common
+    }
+
+    /// The share of random actions after `step` environment steps.
+    pub(crate) fn epsilon(&self, step: u64) -> f64 {
+        let (first, last) = self.exploration;
+        let done = step as f64 / self.common.total_timesteps as f64;
+        if done >= self.exploration_fraction {
+            return last;
+        }
+        first + (last - first) * done / self.exploration_fraction
+    }
+
+    /// True if steps depend on the length of the training.
+    pub(crate) fn depends_on_total(&self) -> bool {
+        let (first, last) = self.exploration;
+        let explores = self.exploration_fraction > 0.0 && first != last;
+        self.common.learning_rate.depends_on_total() || explores || self.priorities.is_some_and(|(_, beta)| beta < 1.0)
+    }
+}
+
+impl DqnConfig {
+    const LEARNING_STARTS: u64 = 100;
+    const BATCH_SIZE: usize = 32;
+    const TAU: f64 = 1.0;
+    const TRAIN_FREQ: usize = 4;
+    const LEARNING_RATE: f64 = 1e-4;
+
+    /// Checks the settings.
+    ///
+    /// # Errors
+    /// The first mistake found.
+    pub fn settings(&self) -> Result<DqnSettings, ConfigProblem> {
+        let policy = &self.policy_kwargs;
+        if policy.net_arch.contains(&0) {
+            return Err(problem("net_arch", "a layer needs a size of at least 1"));
+        }
+        let head = NetworkHead::QValues {
+            dueling: policy.dueling,
+            epsilon: self.exploration_final_eps as f32,
+        };
+        let network = Network::perceptron(&policy.net_arch, policy.activation_fn, head);
+        let replay = with_replay_settings!(replay_of! self;);
+        replay.check(self.n_envs)?;
+        let max_grad_norm = self.max_grad_norm;
+        let common = with_shared_settings!(common_of! self, network, replay.round(), replay.batch_size, max_grad_norm;);
+        common.check()?;
+        if self.target_update_interval == 0 {
+            return Err(ConfigProblem::new("target_update_interval", "must be at least 1"));
+        }
+        for (field, share) in [
+            ("exploration_fraction", self.exploration_fraction),
+            ("exploration_initial_eps", self.exploration_initial_eps),
+            ("exploration_final_eps", self.exploration_final_eps),
+            ("prioritized_replay_beta0", self.prioritized_replay_beta0),
+        ] {
+            if !(0.0..=1.0).contains(&share) {
+                return Err(ConfigProblem::new(field, "must lie within 0 and 1"));
+            }
+        }
+        check_weight("prioritized_replay_alpha", self.prioritized_replay_alpha)?;
+        check_positive("max_grad_norm", self.max_grad_norm)?;
+        let powers = (self.prioritized_replay_alpha, self.prioritized_replay_beta0);
+        Ok(DqnSettings {
+            common,
+            replay,
+            dueling: policy.dueling,
+            target_update_interval: self.target_update_interval,
+            exploration: (self.exploration_initial_eps, self.exploration_final_eps),
+            exploration_fraction: self.exploration_fraction,
+            double_q: self.double_q,
+            priorities: self.prioritized_replay.then_some(powers),
+        })
+    }
+}

@@ -1,0 +1,17 @@
+//! The stage kind `train/dqn`.
+
+use super::settings::DqnConfig;
+use crate::kind::kind;
+use crate::replay::off_policy::FromReplay;
+use crate::replay::settings::NOT_IN_KEY;
+
+type Algorithm = FromReplay<super::algorithm::Dqn>;
+
+kind!(
+    /// The stage kind `train/dqn`.
+    Dqn(DqnConfig, Algorithm),
+    "train/dqn",
+    "deep Q-learning: one of several choices, learned from a replay buffer",
+    not_in_key: NOT_IN_KEY,
+    |settings| settings.depends_on_total()
+);

@@ -1,0 +1,199 @@
+//! The loop of algorithms that learn from a replay buffer: step the environments, keep the transitions, and learn from batches of them in between.
+
+use super::Replay;
+use super::settings::ReplaySettings;
+use crate::learner::{Algorithm, DataFrom, Learner};
+use crate::metrics::Metric;
+use crate::phase_timer::Phase;
+use crate::settings::Common;
+use crate::train_state::{Statistics, TrainState};
+use crate::warm_start;
+use stages_core::StageError;
+use stages_env::EnvSpec;
+use stages_numerics::random::Random;
+use stages_policy::Policy;
+use std::path::Path;
+
+/// The names of the streams of random numbers: of actions, and of batches.
+const ACT: u64 = u64::from_le_bytes(*b"act\0\0\0\0\0");
+const BATCH: u64 = u64::from_le_bytes(*b"batch\0\0\0");
+
+/// An algorithm that learns from a replay buffer.
+pub(crate) trait OffPolicy {
+    /// Its checked settings.
+    type Settings;
+    /// Its networks, with the parameters of the train state, and buffers.
+    type Networks;
+
+    fn new(settings: &Self::Settings) -> Self;
+
+    /// The settings that every algorithm has.
+    fn common(&self) -> &Common;
+
+    /// Those settings, for trials that change them.
+    fn common_mut(&mut self) -> &mut Common;
+
+    /// The settings of the replay buffer.
+    fn replay(&self) -> &ReplaySettings;
+
+    /// Adds the parameters that are not the policy's, and targets, at the start of training.
+    ///
+    /// # Errors
+    /// When the environments are not its.
+    fn start(&self, spec: &EnvSpec, state: &mut TrainState) -> Result<(), StageError>;
+
+    fn networks(&self, learner: &Learner) -> Self::Networks;
+
+    /// Chooses an action in each environment, takes it, and keeps the transitions.
+    ///
+    /// # Errors
+    /// When the environments do not take such actions.
+    fn step(
+        &self,
+        networks: &mut Self::Networks,
+        replay: &mut Replay,
+        learner: &mut Learner,
+        random: &mut Random,
+    ) -> Result<(), StageError>;
+
+    /// Learns from a batch.
+    ///
+    /// # Errors
+    /// When training diverges.
+    fn gradient_step(
+        &self,
+        networks: &mut Self::Networks,
+        replay: &mut Replay,
+        learner: &mut Learner,
+        random: &mut Random,
+    ) -> Result<Losses, StageError>;
+
+    /// The metrics of a round.
+    fn metrics(&self, losses: &Losses, learner: &Learner) -> Vec<Metric>;
+}
+
+/// Sums over the samples of gradient steps.
+#[derive(Clone, Copy, Default)]
+pub(crate) struct Losses {
+    pub samples: f64,
+    /// The critics' loss, and their values, of all critics together.
+    pub critic: f64,
+    pub value: f64,
+    /// The loss of an actor, and the samples that it learned from.
+    pub actor: f64,
+    pub actor_samples: f64,
+    /// The log-densities of its actions.
+    pub log_prob: f64,
+}
+
+impl Losses {
+    pub fn add(&mut self, other: &Self) {
+        self.samples += other.samples;
+        self.critic += other.critic;
+        self.value += other.value;
+        self.actor += other.actor;
+        self.actor_samples += other.actor_samples;
+        self.log_prob += other.log_prob;
+    }
+
+    /// A sum divided by the samples; `None` before learning begins.
+    pub fn mean(&self, sum: f64) -> Option<f64> {
+        (self.samples > 0.0).then_some(sum / self.samples)
+    }
+}
+
+/// An algorithm with its replay buffer.
+pub(crate) struct FromReplay<A: OffPolicy> {
+    algorithm: A,
+    replay: Option<Replay>,
+    networks: Option<A::Networks>,
+}
+
+impl<A: OffPolicy> FromReplay<A> {
+    pub fn new(settings: &A::Settings) -> Self {
+        Self {
+            algorithm: A::new(settings),
+            replay: None,
+            networks: None,
+        }
+    }
+
+    fn round(
+        &self,
+        replay: &mut Replay,
+        networks: &mut A::Networks,
+        learner: &mut Learner,
+    ) -> Result<Vec<Metric>, StageError> {
+        let (algorithm, settings) = (&self.algorithm, self.algorithm.replay());
+        let Common {
+            n_envs, n_steps, seed, ..
+        } = *algorithm.common();
+        let update = learner.state.update;
+        let (mut act, mut batch) = (Random::new(&[seed, ACT, update]), Random::new(&[seed, BATCH, update]));
+        let mut losses = Losses::default();
+        for t in 1..=n_steps {
+            learner.tick(((t - 1) * n_envs) as u64)?;
+            learner.timer.start(Phase::Forward);
+            algorithm.step(networks, replay, learner, &mut act)?;
+            if t.is_multiple_of(settings.train_freq) && replay.total() > settings.learning_starts {
+                for _ in 0..settings.gradient_steps(n_envs) {
+                    losses.add(&algorithm.gradient_step(networks, replay, learner, &mut batch)?);
+                }
+            }
+        }
+        learner.timer.stop();
+        Ok(algorithm.metrics(&losses, learner))
+    }
+}
+
+impl<A: OffPolicy> Algorithm for FromReplay<A> {
+    fn common(&self) -> &Common {
+        self.algorithm.common()
+    }
+
+    fn common_mut(&mut self) -> &mut Common {
+        self.algorithm.common_mut()
+    }
+
+    fn statistics(&self, _: usize, init: Option<&Policy>) -> Result<Statistics, StageError> {
+        init.map_or(Ok(()), |init| warm_start::check_normalize_obs(init, false))?;
+        Ok(Statistics::default())
+    }
+
+    fn start(&mut self, spec: &EnvSpec, state: &mut TrainState) -> Result<(), StageError> {
+        self.algorithm.start(spec, state)
+    }
+
+    fn open_data(
+        &mut self,
+        folder: &Path,
+        spec: &EnvSpec,
+        state: &TrainState,
+        from: DataFrom,
+    ) -> Result<bool, StageError> {
+        let replay = Replay::new(self.algorithm.replay(), spec, self.common().n_envs, Some(folder))?;
+        self.replay.insert(replay).open(folder, state, from)
+    }
+
+    fn keep_data(&mut self, durable: u64) -> Result<(), StageError> {
+        self.replay.as_mut().map_or(Ok(()), |replay| replay.keep(durable))
+    }
+
+    fn copy_data(&self) -> Option<Vec<u8>> {
+        self.replay.as_ref().map(Replay::copy)
+    }
+
+    fn update(&mut self, learner: &mut Learner) -> Result<Vec<Metric>, StageError> {
+        let mut replay = match self.replay.take() {
+            Some(replay) => replay,
+            None => Replay::new(self.algorithm.replay(), learner.env.spec(), self.common().n_envs, None)?,
+        };
+        let mut networks = match self.networks.take() {
+            Some(networks) => networks,
+            None => self.algorithm.networks(learner),
+        };
+        let metrics = self.round(&mut replay, &mut networks, learner);
+        (self.replay, self.networks) = (Some(replay), Some(networks));
+        metrics
+    }
+}

@@ -1,0 +1,5 @@
+//! `train/td3`.
+
+pub(crate) mod algorithm;
+pub mod settings;
+pub mod stage;

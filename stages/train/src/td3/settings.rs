@@ -1,0 +1,116 @@
+//! The settings of `train/td3`, named and set as stable-baselines3 2.9 does.
+
+use crate::network::{Network, NetworkHead, check_sizes};
+use crate::replay::settings::{ReplaySettings, replay_of, with_replay_settings};
+use crate::sac::settings::ActorCriticArch;
+use crate::settings::{Common, DeviceChoice, Resume, check_weight, common_of, config_struct, with_shared_settings};
+use crate::validation::ValidationConfig;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use stages_core::{ConfigProblem, Schedule};
+use stages_policy::Activation;
+
+/// The networks of `train/td3`.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+pub struct Td3Policy {
+    /// The sizes of hidden layers.
+    pub net_arch: ActorCriticArch,
+    /// The activation function of hidden layers.
+    pub activation_fn: Activation,
+    /// The number of critics, of whose values the least counts. The actor follows the first.
+    pub n_critics: usize,
+}
+
+impl Default for Td3Policy {
+    fn default() -> Self {
+        Self {
+            net_arch: ActorCriticArch {
+                pi: vec![400, 300],
+                qf: vec![400, 300],
+            },
+            activation_fn: Activation::Relu,
+            n_critics: 2,
+        }
+    }
+}
+
+with_replay_settings!(with_shared_settings! config_struct!
+    /// Configuration of `train/td3`.
+    Td3Config(Td3Policy)
+    {
+        /// The standard deviation of the normal noise that is added to actions in training, where the bounds of actions are -1 and 1.
+        /// stable-baselines3 adds none unless it is given, and then hardly explores.
+        action_noise: f64 = 0.1,
+        /// Gradient steps of the critics for each of the actor and of the target networks.
+        policy_delay: u64 = 2,
+        /// The standard deviation of the normal noise that is added to the target actor's actions.
+        target_policy_noise: f64 = 0.2,
+        /// The bound of that noise.
+        target_noise_clip: f64 = 0.5,
+    }
+);
+
+/// The checked settings.
+#[derive(Clone, Debug)]
+pub struct Td3Settings {
+    pub(crate) common: Common,
+    pub(crate) replay: ReplaySettings,
+    /// The sizes of each critic's hidden layers, and the number of critics.
+    pub(crate) qf: Vec<usize>,
+    pub(crate) n_critics: usize,
+    pub(crate) action_noise: f64,
+    pub(crate) policy_delay: u64,
+    pub(crate) target_policy_noise: f64,
+    pub(crate) target_noise_clip: f64,
+}
+
+impl Td3Settings {
+    /// The common settings.
+    pub(crate) fn common(&self) -> &Common {
+        &self.common
+    }
+}
+
+impl Td3Config {
+    const LEARNING_STARTS: u64 = 100;
+    const BATCH_SIZE: usize = 256;
+    const TAU: f64 = 0.005;
+    const TRAIN_FREQ: usize = 1;
+    const LEARNING_RATE: f64 = 1e-3;
+
+    /// Checks the settings.
+    ///
+    /// # Errors
+    /// The first mistake found.
+    pub fn settings(&self) -> Result<Td3Settings, ConfigProblem> {
+        let policy = &self.policy_kwargs;
+        policy.net_arch.check()?;
+        check_sizes(&[("n_critics", policy.n_critics)])?;
+        let network = Network::perceptron(&policy.net_arch.pi, policy.activation_fn, NetworkHead::Deterministic);
+        let replay = with_replay_settings!(replay_of! self;);
+        replay.check(self.n_envs)?;
+        let common = with_shared_settings!(common_of! self, network, replay.round(), replay.batch_size, f64::INFINITY;);
+        common.check()?;
+        if self.policy_delay == 0 {
+            return Err(ConfigProblem::new("policy_delay", "must be at least 1"));
+        }
+        for (field, value) in [
+            ("action_noise", self.action_noise),
+            ("target_policy_noise", self.target_policy_noise),
+            ("target_noise_clip", self.target_noise_clip),
+        ] {
+            check_weight(field, value)?;
+        }
+        Ok(Td3Settings {
+            common,
+            replay,
+            qf: policy.net_arch.qf.clone(),
+            n_critics: policy.n_critics,
+            action_noise: self.action_noise,
+            policy_delay: self.policy_delay,
+            target_policy_noise: self.target_policy_noise,
+            target_noise_clip: self.target_noise_clip,
+        })
+    }
+}
