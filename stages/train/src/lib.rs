@@ -1,7 +1,7 @@
 //! Training algorithms.
 //!
 //! Each is one file that reads from top to bottom: [`ppo`] (`ppo/algorithm.rs`), with and without memory, [`a2c`], [`imitate`], [`sac`], [`td3`] and
-//! [`dqn`], which learn from a replay buffer (`replay`), and [`es`], which learns from whole episodes of a population; [`pbt`] trains populations of any
+//! [`dqn`], which learn from a replay buffer (`replay`), and [`es`], which learns from whole episodes of a population; [`erl`] has both, and [`pbt`] trains populations of any
 //! of them. They share the loop around an algorithm (`trainer.rs`) with its validation (`validation.rs`), the learner (`learner.rs`), the rollout buffer,
 //! the train state and its checkpoints, the optimiser, metrics, timing and devices. The network is a [`stages_policy::Model`].
 //! A training is a function of settings, seed and environment: the same bytes for any number of threads, and after any number of kills and
@@ -14,6 +14,7 @@ mod checkpointer;
 mod continuation;
 mod device;
 pub mod dqn;
+pub mod erl;
 pub mod es;
 pub mod imitate;
 mod kind;
@@ -46,6 +47,8 @@ pub use bench::device::{DeviceRow, bench_devices};
 pub use bench::{BenchRow, bench};
 pub use dqn::settings::DqnConfig;
 pub use dqn::stage::Dqn;
+pub use erl::settings::ErlConfig;
+pub use erl::stage::Erl;
 pub use es::settings::{Algorithm as EsAlgorithm, EsConfig, EsPolicy};
 pub use es::stage::Es;
 pub use imitate::settings::ImitateConfig;
@@ -74,6 +77,7 @@ pub fn kinds() -> Vec<Box<dyn stages_core::AnyStage>> {
         stages_core::erase(Dqn),
         stages_core::erase(A2c),
         stages_core::erase(Es),
+        stages_core::erase(Erl),
     ]
 }
 

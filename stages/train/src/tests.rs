@@ -7,6 +7,7 @@ mod clipped;
 mod continuous;
 mod devices;
 mod divergence;
+mod erl;
 mod es;
 mod golden;
 mod imitate;

@@ -1,6 +1,6 @@
 //! Evolution strategies: make a population around the distribution's mean, play every member's episodes, and learn from the costs.
 
-use super::evaluator::{Conditions, Opener, Played, Player, Players, Seat};
+use super::evaluator::{Conditions, Opener, Played, Player, Players, Record, Seat};
 use super::settings::{Algorithm as Kind, EsSettings};
 use super::strategy::{Ars, CMA_ES_MOST, CmaEs, Distribution, Generation, OpenEs, Pepg, SepCmaEs, Strategy};
 use crate::learner::{Algorithm, Learner};
@@ -160,8 +160,11 @@ impl Es<'_> {
             cancelled: &|| progress.as_ref().map_or(Ok(()), |progress| progress.check_cancelled()),
         };
         self.seen.clear();
-        let seen = self.settings.normalize_obs.then_some(&mut self.seen);
-        let played = player.play(&mut **env, &state.params, &conditions, seen)?;
+        let record = match self.settings.normalize_obs {
+            true => Record::Observations(&mut self.seen),
+            false => Record::Nothing,
+        };
+        let played = player.play(&mut **env, &state.params, &conditions, record)?;
         let statistics = &mut state.statistics;
         if let Some(rms) = &mut statistics.obs_rms {
             rms.update(&self.seen);

@@ -1,11 +1,11 @@
 //! The evaluation of policies: each plays some episodes, greedily, all from the same starts.
 
 use stages_core::StageError;
-use stages_env::{ActionBuffer, BatchEnv, EnvSpec, Normalisation, Step};
+use stages_env::{ActionBuffer, ActionSpace, BatchEnv, EnvSpec, Normalisation, Step};
 use stages_numerics::dispatch::InstructionSet;
 use stages_policy::kernels::elementwise;
 use stages_policy::population::MemberNetwork;
-use stages_policy::{ActionHead, Architecture, categorical};
+use stages_policy::{ActionHead, Architecture, categorical, squashed};
 use std::sync::Mutex;
 
 /// Opens another batch of the training's environments, one for each episode of a member.
@@ -41,50 +41,87 @@ impl Played {
     }
 }
 
-/// A network with the buffers of its episodes.
-pub(crate) struct Player {
-    network: MemberNetwork,
-    head: ActionHead,
+/// The steps of an episode.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub(crate) struct Episode {
+    /// The observations before each action `[T, D]`, and the last one `[D]`.
+    pub obs: Vec<f32>,
+    pub last_obs: Vec<f32>,
+    /// The actions as networks read them `[T, A]`.
+    pub action: Vec<f32>,
+    /// `[T]`.
+    pub reward: Vec<f32>,
+    pub terminated: bool,
+}
+
+/// The part of episodes that is kept beside their returns.
+pub(crate) enum Record<'a> {
+    Nothing,
+    /// The observations of episodes in turn, not normalised.
+    Observations(&'a mut Vec<f32>),
+    /// All of each episode, of actions that are continuous.
+    Episodes(&'a mut Vec<Episode>),
+}
+
+/// A policy that plays several episodes at once.
+pub(crate) trait Actor {
+    /// Chooses actions in the live episodes, from their observations `[rows, D]`.
+    fn act(&mut self, obs: &[f32], live: &[usize], mask: &[bool], actions: &mut ActionBuffer);
+
+    /// Forgets the episode of row `row`: those after it move up by one.
+    fn end(&mut self, row: usize);
+
+    /// The last actions `[rows, A]` as networks read them.
+    fn taken(&self) -> &[f32] {
+        &[]
+    }
+}
+
+/// The buffers of some episodes.
+pub(crate) struct EpisodeLoop {
     step: Step,
     obs: Vec<f32>,
     actions: ActionBuffer,
-    /// The episodes that have not ended; row r of the network is episode `live[r]`.
+    /// The episodes that have not ended; row r of the actor is episode `live[r]`.
     live: Vec<usize>,
 }
 
-impl Player {
-    /// # Errors
-    /// When a population cannot have such a network.
-    pub fn new(architecture: &Architecture, spec: &EnvSpec, episodes: usize) -> Result<Self, StageError> {
-        let network = MemberNetwork::new(architecture).map_err(StageError::new)?;
-        Ok(Self {
-            network,
-            head: architecture.head.clone(),
+impl EpisodeLoop {
+    pub fn new(spec: &EnvSpec, episodes: usize) -> Self {
+        Self {
             step: Step::new(spec, episodes),
             obs: Vec::new(),
             actions: ActionBuffer::new(&spec.action_space, episodes),
             live: Vec::new(),
-        })
+        }
     }
 
-    /// Plays every episode to its end, or to the limit of its length; `seen` gets the observations of episodes in turn, not normalised.
+    /// Begins episodes that are not played.
+    pub fn reset(&mut self, env: &mut dyn BatchEnv) {
+        env.reset(self.step.buffers());
+    }
+
+    /// Plays every episode to its end, or to the limit of its length.
     ///
     /// # Errors
     /// When the environment fails, or training is cancelled.
     pub fn play(
         &mut self,
         env: &mut dyn BatchEnv,
-        params: &[f32],
+        actor: &mut impl Actor,
         conditions: &Conditions,
-        mut seen: Option<&mut Vec<f32>>,
+        mut record: Record,
     ) -> Result<Played, StageError> {
-        let (instructions, episodes, d) = (InstructionSet::detect(), env.num_envs(), env.spec().obs_dim());
+        let (episodes, d) = (env.num_envs(), env.spec().obs_dim());
         env.restore(conditions.starts)
             .map_err(|err| StageError::new(format!("the environments do not start again: {err}")))?;
         env.reset(self.step.buffers());
-        self.network.begin(params, episodes);
         self.live.clear();
         self.live.extend(0..episodes);
+        if let Record::Episodes(all) = &mut record {
+            all.clear();
+            all.resize(episodes, Episode::default());
+        }
         let mut played = Played {
             returns: vec![0.0; episodes],
             lengths: vec![0.0; episodes],
@@ -93,9 +130,12 @@ impl Player {
             if t.is_multiple_of(1024) {
                 (conditions.cancelled)()?;
             }
-            if let Some(seen) = &mut seen {
-                for &e in &self.live {
-                    seen.extend_from_slice(&self.step.obs[e * d..(e + 1) * d]);
+            for &e in &self.live {
+                let obs = &self.step.obs[e * d..(e + 1) * d];
+                match &mut record {
+                    Record::Nothing => {}
+                    Record::Observations(seen) => seen.extend_from_slice(obs),
+                    Record::Episodes(all) => all[e].obs.extend_from_slice(obs),
                 }
             }
             let obs = observed(
@@ -106,24 +146,31 @@ impl Player {
                 conditions.normalisation,
                 &mut self.obs,
             );
-            let stride = self.network.stride();
-            let outputs = self.network.forward(instructions, obs);
-            choose(
-                &self.head,
-                outputs,
-                stride,
-                &self.live,
-                &self.step.action_mask,
-                &mut self.actions,
-            );
+            actor.act(obs, &self.live, &self.step.action_mask, &mut self.actions);
+            if let Record::Episodes(all) = &mut record {
+                let a = actor.taken().len() / self.live.len();
+                for (&e, action) in self.live.iter().zip(actor.taken().chunks_exact(a)) {
+                    all[e].action.extend_from_slice(action);
+                }
+            }
             env.step(self.actions.as_actions(), self.step.buffers())?;
             for row in (0..self.live.len()).rev() {
                 let e = self.live[row];
+                let (terminated, truncated) = (self.step.terminated[e], self.step.truncated[e]);
+                let ended = terminated || truncated;
                 played.returns[e] += f64::from(self.step.reward[e]);
                 played.lengths[e] += 1.0;
-                if self.step.terminated[e] || self.step.truncated[e] {
+                if let Record::Episodes(all) = &mut record {
+                    all[e].reward.push(self.step.reward[e]);
+                    if ended || t == conditions.episode_length {
+                        let last = if ended { &self.step.final_obs } else { &self.step.obs };
+                        all[e].last_obs.extend_from_slice(&last[e * d..(e + 1) * d]);
+                        all[e].terminated = terminated;
+                    }
+                }
+                if ended {
                     self.live.remove(row);
-                    self.network.end(row);
+                    actor.end(row);
                 }
             }
             if self.live.is_empty() {
@@ -131,6 +178,90 @@ impl Player {
             }
         }
         Ok(played)
+    }
+}
+
+/// A network that acts greedily.
+pub(crate) struct Member {
+    network: MemberNetwork,
+    head: ActionHead,
+    space: ActionSpace,
+    /// Actions as networks read them, where these are not those that environments take.
+    taken: Vec<f32>,
+}
+
+impl Member {
+    /// # Errors
+    /// When a population cannot have such a network.
+    fn new(architecture: &Architecture, spec: &EnvSpec) -> Result<Self, StageError> {
+        Ok(Self {
+            network: MemberNetwork::new(architecture).map_err(StageError::new)?,
+            head: architecture.head.clone(),
+            space: spec.action_space.clone(),
+            taken: Vec::new(),
+        })
+    }
+}
+
+impl Actor for Member {
+    fn act(&mut self, obs: &[f32], live: &[usize], mask: &[bool], actions: &mut ActionBuffer) {
+        let stride = self.network.stride();
+        let outputs = self.network.forward(InstructionSet::detect(), obs);
+        if let (ActionHead::SquashedGaussian(a) | ActionHead::Deterministic(a), ActionBuffer::Continuous(actions)) =
+            (&self.head, &mut *actions)
+        {
+            self.taken.clear();
+            for row in outputs.chunks_exact(stride).take(live.len()) {
+                self.taken.extend(row[..*a].iter().map(|&x| libm::tanhf(x)));
+            }
+            for (action, &e) in self.taken.chunks_exact(*a).zip(live) {
+                let to = &mut actions[e * a..(e + 1) * a];
+                to.copy_from_slice(action);
+                squashed::scale(&self.space, to);
+            }
+            return;
+        }
+        choose(&self.head, outputs, stride, live, mask, actions);
+    }
+
+    fn end(&mut self, row: usize) {
+        self.network.end(row);
+    }
+
+    fn taken(&self) -> &[f32] {
+        &self.taken
+    }
+}
+
+/// A network with the buffers of its episodes.
+pub(crate) struct Player {
+    member: Member,
+    episodes: EpisodeLoop,
+}
+
+impl Player {
+    /// # Errors
+    /// When a population cannot have such a network.
+    pub fn new(architecture: &Architecture, spec: &EnvSpec, episodes: usize) -> Result<Self, StageError> {
+        Ok(Self {
+            member: Member::new(architecture, spec)?,
+            episodes: EpisodeLoop::new(spec, episodes),
+        })
+    }
+
+    /// Plays the episodes of a policy; see [`EpisodeLoop::play`].
+    ///
+    /// # Errors
+    /// Those of [`EpisodeLoop::play`].
+    pub fn play(
+        &mut self,
+        env: &mut dyn BatchEnv,
+        params: &[f32],
+        conditions: &Conditions,
+        record: Record,
+    ) -> Result<Played, StageError> {
+        self.member.network.begin(params, env.num_envs());
+        self.episodes.play(env, &mut self.member, conditions, record)
     }
 }
 
@@ -244,6 +375,21 @@ impl Seat {
         self.params.clear();
         self.params
             .extend(mean.iter().zip(&self.displacement).map(|(mean, y)| mean + sign * y));
-        self.player.play(&mut *self.env, &self.params, conditions, None)
+        self.player
+            .play(&mut *self.env, &self.params, conditions, Record::Nothing)
+    }
+
+    /// Plays the policy with these parameters, and keeps its episodes.
+    ///
+    /// # Errors
+    /// Those of [`Player::play`].
+    pub fn record(
+        &mut self,
+        params: &[f32],
+        conditions: &Conditions,
+        episodes: &mut Vec<Episode>,
+    ) -> Result<Played, StageError> {
+        self.player
+            .play(&mut *self.env, params, conditions, Record::Episodes(episodes))
     }
 }

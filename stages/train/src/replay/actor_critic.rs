@@ -23,6 +23,8 @@ pub(crate) struct ActorCritic {
     num_actor: usize,
     num_critics: usize,
     gradient: Vec<f32>,
+    /// The critics' steps before the actor's first one.
+    began: u64,
 }
 
 /// The first parameters of `n` critics with these hidden layers.
@@ -45,6 +47,7 @@ impl ActorCritic {
             num_actor,
             num_critics,
             gradient: vec![0.0; num_actor.max(num_critics)],
+            began: 0,
         };
         let TrainState { params, extra, .. } = &learner.state;
         networks.actor.load(&params[..num_actor]);
@@ -60,6 +63,18 @@ impl ActorCritic {
     /// The number of parameters of the actor, and of all critics.
     pub fn lens(&self) -> (usize, usize) {
         (self.num_actor, self.num_critics)
+    }
+
+    /// Goes on with another actor; if `anew`, its optimiser begins anew.
+    pub fn take_actor(&mut self, params: &[f32], anew: bool, state: &mut TrainState) {
+        let range = 0..self.num_actor;
+        state.params[range.clone()].copy_from_slice(params);
+        self.actor.load(params);
+        if anew {
+            state.adam_m[range.clone()].fill(0.0);
+            state.adam_v[range].fill(0.0);
+            self.began = state.adam_steps;
+        }
     }
 
     /// Room for the gradients of a shard.
@@ -83,15 +98,17 @@ impl ActorCritic {
         load_all(&mut self.critics, &state.params[range]);
     }
 
-    /// The same, of the actor.
+    /// The same, of the actor, which takes one step in `delay` of the critics'.
     pub fn step_actor<'r>(
         &mut self,
-        step: (u64, f64),
+        (step, learning_rate): (u64, f64),
+        delay: u64,
         n: usize,
         shard: impl Fn(usize) -> &'r Rows + Sync,
         state: &mut TrainState,
     ) {
         let range = 0..self.num_actor;
+        let step = (step / delay - self.began / delay, learning_rate);
         let gradient = &mut self.gradient[range.clone()];
         let learned = Learned::of(state, range.clone());
         learn(step, n, |i| &shard(i).actor_gradient, None, gradient, learned);

@@ -11,6 +11,7 @@ pub(crate) mod priorities;
 pub(crate) mod settings;
 pub(crate) mod shard;
 
+use crate::es::evaluator::Episode;
 use crate::learner::{DataFrom, Learner};
 use crate::phase_timer::Phase;
 use crate::train_state::TrainState;
@@ -122,6 +123,11 @@ impl Replay {
         self.len
     }
 
+    /// K, the values of an action.
+    pub fn num_components(&self) -> usize {
+        self.k
+    }
+
     /// Rows that hold a transition.
     pub fn rows(&self) -> usize {
         self.len.min(self.capacity as u64) as usize
@@ -180,6 +186,30 @@ impl Replay {
             state.mask.copy_from_slice(&self.step.action_mask);
         }
         Ok(rows)
+    }
+
+    /// Adds the transitions of an episode of continuous actions, in a buffer of one environment.
+    pub fn add_episode(&mut self, episode: &Episode) {
+        let (d, k, steps) = (self.d, self.k, episode.reward.len());
+        for t in 0..steps {
+            let row = (self.len % self.capacity as u64) as usize;
+            let is_last = t + 1 == steps;
+            let next = if is_last {
+                &episode.last_obs
+            } else {
+                &episode.obs[(t + 1) * d..(t + 2) * d]
+            };
+            self.obs[row * d..(row + 1) * d].copy_from_slice(&episode.obs[t * d..(t + 1) * d]);
+            self.next_obs[row * d..(row + 1) * d].copy_from_slice(next);
+            self.action[row * k..(row + 1) * k].copy_from_slice(&episode.action[t * k..(t + 1) * k]);
+            self.reward[row] = episode.reward[t];
+            self.end[row] = match (is_last, episode.terminated) {
+                (false, _) => RUNNING,
+                (true, true) => TERMINATED,
+                (true, false) => TRUNCATED,
+            };
+            self.len += 1;
+        }
     }
 
     /// Draws rows, uniformly and with replacement.

@@ -72,6 +72,15 @@ pub(crate) trait OffPolicy {
     fn metrics(&self, losses: &Losses, learner: &Learner) -> Vec<Metric>;
 }
 
+/// An algorithm with an actor of continuous actions, beside which a population can act.
+pub(crate) trait HasActor: OffPolicy {
+    /// Chooses actions `[n, A]` for observations `[n, D]`, as networks read them, with exploration.
+    fn explore<'n>(&self, networks: &'n mut Self::Networks, obs: &[f32], random: &mut Random) -> &'n [f32];
+
+    /// Goes on with another actor; if `anew`, its optimiser and its target begin anew.
+    fn take_actor(&self, networks: &mut Self::Networks, params: &[f32], anew: bool, state: &mut TrainState);
+}
+
 /// Sums over the samples of gradient steps.
 #[derive(Clone, Copy, Default)]
 pub(crate) struct Losses {

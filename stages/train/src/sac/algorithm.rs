@@ -8,7 +8,7 @@ use crate::phase_timer::Phase;
 use crate::replay::Replay;
 use crate::replay::actor_critic::{ActorCritic, first_critics};
 use crate::replay::networks::{Learned, learn, shard_rows};
-use crate::replay::off_policy::{Losses, OffPolicy};
+use crate::replay::off_policy::{HasActor, Losses, OffPolicy};
 use crate::replay::settings::ReplaySettings;
 use crate::replay::shard::{Rows, add_d_actions, put_actions};
 use crate::settings::Common;
@@ -111,7 +111,17 @@ impl OffPolicy for Sac {
         learner: &mut Learner,
         random: &mut Random,
     ) -> Result<(), StageError> {
-        networks.act(replay.total() < self.settings.replay.learning_starts, random, learner);
+        let state = &learner.state;
+        if replay.total() < self.settings.replay.learning_starts {
+            networks
+                .action
+                .resize(state.episode_start.len() * replay.num_components(), 0.0);
+            networks.action.fill_with(|| (2.0 * random.uniform() - 1.0) as f32);
+        } else {
+            self.explore(networks, &state.obs, random);
+        }
+        networks.scaled.clone_from(&networks.action);
+        squashed::scale(&learner.env.spec().action_space, &mut networks.scaled);
         replay.step(learner, Actions::Continuous(&networks.scaled), &networks.action)?;
         Ok(())
     }
@@ -168,7 +178,7 @@ impl OffPolicy for Sac {
             losses.actor += shard.losses.actor;
         }
         learner.timer.start(Phase::Optimiser);
-        learned.step_actor((step, learning_rate), n, |i| &shards[i].rows, &mut learner.state);
+        learned.step_actor((step, learning_rate), 1, n, |i| &shards[i].rows, &mut learner.state);
 
         // The weight of the entropy, by the actions of the actor before this step.
         if self.settings.ent_coef.1 {
@@ -276,23 +286,29 @@ impl Shard {
     }
 }
 
-impl Networks {
-    /// Chooses an action in each environment: drawn from the policy's distribution, or uniformly.
-    fn act(&mut self, uniformly: bool, random: &mut Random, learner: &Learner) {
-        let (spec, state) = (learner.env.spec(), &learner.state);
-        let (n, a) = (state.episode_start.len(), spec.action_space.num_components());
-        self.action.resize(n * a, 0.0);
-        if uniformly {
-            self.action.fill_with(|| (2.0 * random.uniform() - 1.0) as f32);
-        } else {
-            self.noise.resize(n * a, 0.0);
-            self.noise.fill_with(|| random.normal() as f32);
-            self.log_prob.resize(n, 0.0);
-            let outputs = self.learned.actor.forward(&state.obs, &mut self.run);
-            let instructions = InstructionSet::detect();
-            squashed::sample(instructions, outputs, &self.noise, &mut self.action, &mut self.log_prob);
-        }
-        self.scaled.clone_from(&self.action);
-        squashed::scale(&spec.action_space, &mut self.scaled);
+impl HasActor for Sac {
+    /// Draws from the policy's distribution.
+    fn explore<'n>(&self, networks: &'n mut Networks, obs: &[f32], random: &mut Random) -> &'n [f32] {
+        let Networks {
+            learned,
+            run,
+            noise,
+            action,
+            log_prob,
+            ..
+        } = networks;
+        let outputs = learned.actor.forward(obs, run);
+        let a = learned.actor.shape().outputs / 2;
+        let n = outputs.len() / (2 * a);
+        action.resize(n * a, 0.0);
+        noise.resize(n * a, 0.0);
+        noise.fill_with(|| random.normal() as f32);
+        log_prob.resize(n, 0.0);
+        squashed::sample(InstructionSet::detect(), outputs, noise, action, log_prob);
+        action
+    }
+
+    fn take_actor(&self, networks: &mut Networks, params: &[f32], anew: bool, state: &mut TrainState) {
+        networks.learned.take_actor(params, anew, state);
     }
 }

@@ -19,8 +19,25 @@ pub enum EntCoef {
     Learned(String),
 }
 
+impl Default for EntCoef {
+    fn default() -> Self {
+        Self::Learned("auto".to_owned())
+    }
+}
+
 impl EntCoef {
     /// The first value, and true if it is learned.
+    ///
+    /// # Errors
+    /// When it is neither.
+    pub(crate) fn checked(&self) -> Result<(f64, bool), ConfigProblem> {
+        let parsed = self.parse().filter(|(value, _)| *value > 0.0 && value.is_finite());
+        parsed.ok_or_else(|| {
+            ConfigProblem::new("ent_coef", "must be greater than 0, or `auto`")
+                .hint("write `auto`, `auto_0.1` to begin with 0.1, or a number")
+        })
+    }
+
     fn parse(&self) -> Option<(f64, bool)> {
         match self {
             Self::Fixed(value) => Some((*value, false)),
@@ -82,7 +99,7 @@ with_replay_settings!(with_shared_settings! config_struct!
     {
         /// The weight of the entropy: a number, or `auto` to learn it from 1 on (`auto_0.1`: from 0.1 on) such that the policy's entropy is
         /// `target_entropy`.
-        ent_coef: EntCoef = EntCoef::Learned("auto".to_owned()),
+        ent_coef: EntCoef = EntCoef::default(),
         /// That entropy, in nats; by default minus the number of components of an action.
         target_entropy: Option<f64> = None,
         /// Gradient steps between updates of the target networks.
@@ -131,10 +148,7 @@ impl SacConfig {
         replay.check(self.n_envs)?;
         let common = with_shared_settings!(common_of! self, network, replay.round(), replay.batch_size, f64::INFINITY;);
         common.check()?;
-        let ent_coef = self
-            .ent_coef
-            .parse()
-            .filter(|(value, _)| *value > 0.0 && value.is_finite());
+        let ent_coef = self.ent_coef.checked()?;
         if self.target_update_interval == 0 {
             return Err(ConfigProblem::new("target_update_interval", "must be at least 1"));
         }
@@ -146,10 +160,7 @@ impl SacConfig {
             replay,
             qf: policy.net_arch.qf.clone(),
             n_critics: policy.n_critics,
-            ent_coef: ent_coef.ok_or_else(|| {
-                ConfigProblem::new("ent_coef", "must be greater than 0, or `auto`")
-                    .hint("write `auto`, `auto_0.1` to begin with 0.1, or a number")
-            })?,
+            ent_coef,
             target_entropy: self.target_entropy,
             target_update_interval: self.target_update_interval,
         })

@@ -8,7 +8,7 @@ use crate::phase_timer::Phase;
 use crate::replay::Replay;
 use crate::replay::actor_critic::{ActorCritic, first_critics};
 use crate::replay::networks::{follow, shard_rows};
-use crate::replay::off_policy::{Losses, OffPolicy};
+use crate::replay::off_policy::{HasActor, Losses, OffPolicy};
 use crate::replay::settings::ReplaySettings;
 use crate::replay::shard::{Rows, add_d_actions, put_actions};
 use crate::settings::Common;
@@ -110,8 +110,17 @@ impl OffPolicy for Td3 {
         learner: &mut Learner,
         random: &mut Random,
     ) -> Result<(), StageError> {
-        let uniformly = replay.total() < self.settings.replay.learning_starts;
-        networks.act(uniformly, self.settings.action_noise, random, learner);
+        let state = &learner.state;
+        if replay.total() < self.settings.replay.learning_starts {
+            networks
+                .action
+                .resize(state.episode_start.len() * replay.num_components(), 0.0);
+            networks.action.fill_with(|| (2.0 * random.uniform() - 1.0) as f32);
+        } else {
+            self.explore(networks, &state.obs, random);
+        }
+        networks.scaled.clone_from(&networks.action);
+        squashed::scale(&learner.env.spec().action_space, &mut networks.scaled);
         replay.step(learner, Actions::Continuous(&networks.scaled), &networks.action)?;
         Ok(())
     }
@@ -175,8 +184,8 @@ impl OffPolicy for Td3 {
         losses.actor_samples += settings.batch_size as f64;
         learner.timer.start(Phase::Optimiser);
         let state = &mut learner.state;
-        let actor_step = (step / self.settings.policy_delay, learning_rate);
-        learned.step_actor(actor_step, n, |i| &shards[i].rows, state);
+        let delay = self.settings.policy_delay;
+        learned.step_actor((step, learning_rate), delay, n, |i| &shards[i].rows, state);
         learned.step_targets(settings.tau, state);
         let (actor_len, critics_len) = learned.lens();
         let targets = &mut state.extra[critics_len..critics_len + actor_len];
@@ -255,22 +264,24 @@ impl Shard {
     }
 }
 
-impl Networks {
-    /// Chooses an action in each environment: the actor's, with noise of the given standard deviation, or uniformly.
-    fn act(&mut self, uniformly: bool, deviation: f64, random: &mut Random, learner: &Learner) {
-        let (spec, state) = (learner.env.spec(), &learner.state);
-        let a = spec.action_space.num_components();
-        self.action.resize(state.episode_start.len() * a, 0.0);
-        if uniformly {
-            self.action.fill_with(|| (2.0 * random.uniform() - 1.0) as f32);
-        } else {
-            let outputs = self.learned.actor.forward(&state.obs, &mut self.run);
-            for (x, output) in self.action.iter_mut().zip(outputs) {
-                let noise = (deviation * random.normal()) as f32;
-                *x = (libm::tanhf(*output) + noise).clamp(-1.0, 1.0);
-            }
+impl HasActor for Td3 {
+    /// The actor's actions with noise.
+    fn explore<'n>(&self, networks: &'n mut Networks, obs: &[f32], random: &mut Random) -> &'n [f32] {
+        let outputs = networks.learned.actor.forward(obs, &mut networks.run);
+        networks.action.clear();
+        networks.action.extend(outputs.iter().map(|output| {
+            let noise = (self.settings.action_noise * random.normal()) as f32;
+            (libm::tanhf(*output) + noise).clamp(-1.0, 1.0)
+        }));
+        &networks.action
+    }
+
+    fn take_actor(&self, networks: &mut Networks, params: &[f32], anew: bool, state: &mut TrainState) {
+        networks.learned.take_actor(params, anew, state);
+        if anew {
+            networks.target_actor.load(params);
+            let (actor_len, critics_len) = networks.learned.lens();
+            state.extra[critics_len..critics_len + actor_len].copy_from_slice(params);
         }
-        self.scaled.clone_from(&self.action);
-        squashed::scale(&spec.action_space, &mut self.scaled);
     }
 }

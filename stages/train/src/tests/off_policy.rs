@@ -114,14 +114,13 @@ fn dqn_balances_poles() {
 
 /// The same bytes for any number of threads, after stops anywhere with the buffer in memory or mapped, for a longer training that goes on from a
 /// shorter one, and for one that continues another with its transitions.
-fn same_bytes<S: StageKind>(make: fn() -> S, with: &serde_json::Value, env: &str) {
-    let config = |total: u64, more: serde_json::Value| -> S::Config {
-        let mut with = with.clone();
-        for (field, value) in more.as_object().unwrap() {
-            with[field] = value.clone();
-        }
-        small(total, &with)
-    };
+pub(super) fn same_bytes_of<S: StageKind>(
+    make: fn() -> S,
+    config: impl Fn(u64, &serde_json::Value) -> S::Config + Sync,
+    env: &str,
+) where
+    S::Config: Sync,
+{
     let connected = || {
         let home = tempfile::tempdir().unwrap();
         let mut context = context(home.path());
@@ -131,7 +130,7 @@ fn same_bytes<S: StageKind>(make: fn() -> S, with: &serde_json::Value, env: &str
     let run = |threads: usize, totals: &[u64]| {
         let (_home, context) = connected();
         let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build().unwrap();
-        let train = |&total: &u64| pool.install(|| outputs(make(), &config(total, json!({})), &context));
+        let train = |&total: &u64| pool.install(|| outputs(make(), &config(total, &json!({})), &context));
         totals.iter().map(train).fold(None, |_, last| Some(last)).unwrap()
     };
     let wanted = run(1, &[2000]);
@@ -144,11 +143,11 @@ fn same_bytes<S: StageKind>(make: fn() -> S, with: &serde_json::Value, env: &str
     let mut random = Random::new(&[4]);
     for map in [0, u64::MAX] {
         let home = tempfile::tempdir().unwrap();
-        let config = config(2000, json!({ "memory_map_above": map }));
+        let config = config(2000, &json!({ "memory_map_above": map }));
         let mut stops = 0;
         loop {
             let cancel = CancelToken::default();
-            let fuse = Fuse::new(5 + random.below(60) as i64, &cancel);
+            let fuse = Fuse::new(2 + random.below(30) as i64, &cancel);
             let mut context = context_with(home.path(), Arc::new(fuse), cancel);
             connect(&mut context, env);
             match make().run(&config, &context) {
@@ -166,14 +165,28 @@ fn same_bytes<S: StageKind>(make: fn() -> S, with: &serde_json::Value, env: &str
 
     let (_home, mut context) = connected();
     let digest = make()
-        .run(&config(600, json!({ "save_train_state": true })), &context)
+        .run(&config(600, &json!({ "save_train_state": true })), &context)
         .unwrap()["policy"];
     let artifact = context.store.artifact(digest).unwrap();
     context
         .inputs
         .insert("init".to_owned(), vec![Input { digest, artifact }]);
-    let continued = outputs(make(), &config(2000, json!({ "resume": "continue" })), &context);
+    let continued = outputs(make(), &config(2000, &json!({ "resume": "continue" })), &context);
     assert!(continued == wanted, "continued");
+}
+
+fn same_bytes<S: StageKind>(make: fn() -> S, with: &serde_json::Value, env: &str)
+where
+    S::Config: Sync,
+{
+    let config = |total: u64, more: &serde_json::Value| {
+        let mut with = with.clone();
+        for (field, value) in more.as_object().unwrap() {
+            with[field] = value.clone();
+        }
+        small(total, &with)
+    };
+    same_bytes_of(make, config, env);
 }
 
 #[test]

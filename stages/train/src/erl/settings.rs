@@ -1,0 +1,500 @@
+//! The settings of `train/erl`: those of the population named and set as EvoRL does, those of the learner as `train/td3` and `train/sac` have them.
+
+use crate::network::{Network, NetworkHead, check_sizes};
+use crate::replay::settings::ReplaySettings;
+use crate::sac::settings::{EntCoef, SacPolicy, SacSettings};
+use crate::settings::{Common, DeviceChoice, Resume, check_positive, check_schedule, check_weight};
+use crate::td3::settings::Td3Settings;
+use crate::validation::ValidationConfig;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use stages_core::{ConfigProblem, Schedule};
+use stages_policy::Precision;
+
+/// An algorithm over a population of actors.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Algorithm {
+    /// A genetic algorithm, into whose population the learner's actor enters (Khadka and Tumer, 2018).
+    #[default]
+    ErlGa,
+    /// The cross-entropy method, part of whose members learn before they play (Pourchot and Sigaud, 2019).
+    CemRl,
+}
+
+/// The trainer that learns from all transitions.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Agent {
+    /// As `train/td3`.
+    #[default]
+    Td3,
+    /// As `train/sac`.
+    Sac,
+}
+
+/// Configuration of `train/erl`.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+pub struct ErlConfig {
+    /// The algorithm over the population.
+    pub algorithm: Algorithm,
+    /// The trainer that learns from all transitions.
+    pub agent: Agent,
+    /// The number of environment steps to train for, those of all members together; required. Rounded up to whole iterations.
+    pub total_timesteps: u64,
+    /// The seed of first parameters, evolution, exploration, batches and environments.
+    pub seed: u64,
+    /// The number of members.
+    pub pop_size: usize,
+    /// Members that go on unchanged (`erl_ga`; 4 by default), or that the distribution moves to (`cem_rl`; 8).
+    pub num_elites: Option<usize>,
+    /// Episodes of each member in an iteration, whose mean return is its fitness, and of the learner's actor. They start in the same states for all,
+    /// and in new ones in each iteration.
+    pub episodes_for_fitness: usize,
+    /// The most steps of an episode; by default episodes last until the environment ends them.
+    pub episode_length: Option<u64>,
+    /// Iterations before learning begins; 10 by default (`cem_rl`: 100).
+    pub warmup_iters: Option<u64>,
+    /// Gradient steps in an iteration, of all members that learn together; -1 for as many as transitions were added. 1024 by default (`cem_rl`: 256).
+    pub num_rl_updates_per_iter: Option<i64>,
+    /// Iterations between the entries of the learner's actor into the population (`erl_ga`); 1 by default.
+    pub rl_injection_interval: Option<u64>,
+    /// Iterations after which the learner goes on from the fittest member, if that is fitter than its own actor (`erl_ga`); 0, the default, for never.
+    pub champion_injection_interval: Option<u64>,
+    /// Members of a tournament (`erl_ga`); 3 by default.
+    pub tournament_size: Option<usize>,
+    /// The share of a matrix's weights that mutate (`erl_ga`); 0.1 by default.
+    pub num_mutation_frac: Option<f64>,
+    /// The standard deviation of a mutation, as a share of the weight (`erl_ga`); 0.1 by default.
+    pub mut_strength: Option<f64>,
+    /// That of large mutations (`erl_ga`); 10 by default.
+    pub super_mut_strength: Option<f64>,
+    /// The share of large ones among mutations (`erl_ga`); 0.05 by default.
+    pub super_mut_prob: Option<f64>,
+    /// The share of mutations that draw the weight anew (`erl_ga`); 0.05 by default.
+    pub reset_prob: Option<f64>,
+    /// The share of a layer's neurons that two parents exchange (`erl_ga`); 0.1 by default.
+    pub num_crossover_frac: Option<f64>,
+    /// Members that learn in an iteration (`cem_rl`); half of them by default.
+    pub num_learning_offspring: Option<usize>,
+    /// The first variance of each parameter (`cem_rl`); 0.01 by default.
+    pub variance_init: Option<f64>,
+    /// The variance that is added at last (`cem_rl`); 1e-5 by default.
+    pub variance_final: Option<f64>,
+    /// The share of the way to it in an iteration (`cem_rl`); 0.001 by default.
+    pub variance_decay: Option<f64>,
+    /// The number of transitions that the replay buffer holds.
+    pub buffer_size: usize,
+    /// Transitions in a batch.
+    pub batch_size: usize,
+    /// The share of the parameters that target networks take over in an update (Polyak averaging).
+    pub tau: f64,
+    /// Discount per step.
+    pub gamma: f64,
+    /// Bytes of the replay buffer above which it is mapped from a file instead of held in memory. Does not change the result.
+    pub memory_map_above: u64,
+    /// Adam's learning rate.
+    pub learning_rate: Schedule,
+    /// The standard deviation of the normal noise that is added to the learner's actions, within -1 and 1 (`td3`); 0.1 by default.
+    pub action_noise: Option<f64>,
+    /// Gradient steps of the critics for each of the actor and of the target networks (`td3`); 2 by default.
+    pub policy_delay: Option<u64>,
+    /// The weight of the entropy, as in `train/sac` (`sac`); `auto` by default.
+    pub ent_coef: Option<EntCoef>,
+    /// Validation during training, and the choice of the policy that is handed on.
+    pub validation: ValidationConfig,
+    /// The state that a training takes over from the policy at `init`.
+    pub resume: Resume,
+    /// If true, the artifact of the policy holds the train state as well, so that another training can go on from it with `resume: continue`.
+    pub save_train_state: bool,
+    /// The device: populations are evaluated on the CPU, which `auto` takes.
+    pub device: DeviceChoice,
+    /// Seconds between checkpoints. Does not change the result.
+    pub checkpoint_interval: f64,
+    /// Iterations between reports of metrics; the metrics that are stored hold every iteration. Does not change the result.
+    pub log_interval: u64,
+    /// The networks.
+    pub policy_kwargs: SacPolicy,
+}
+
+impl Default for ErlConfig {
+    fn default() -> Self {
+        Self {
+            algorithm: Algorithm::ErlGa,
+            agent: Agent::Td3,
+            total_timesteps: 0,
+            seed: 0,
+            pop_size: 32,
+            num_elites: None,
+            episodes_for_fitness: 1,
+            episode_length: None,
+            warmup_iters: None,
+            num_rl_updates_per_iter: None,
+            rl_injection_interval: None,
+            champion_injection_interval: None,
+            tournament_size: None,
+            num_mutation_frac: None,
+            mut_strength: None,
+            super_mut_strength: None,
+            super_mut_prob: None,
+            reset_prob: None,
+            num_crossover_frac: None,
+            num_learning_offspring: None,
+            variance_init: None,
+            variance_final: None,
+            variance_decay: None,
+            buffer_size: 1_000_000,
+            batch_size: 256,
+            tau: 0.005,
+            gamma: 0.99,
+            memory_map_above: 2 << 30,
+            learning_rate: Schedule::Constant(3e-4),
+            action_noise: None,
+            policy_delay: None,
+            ent_coef: None,
+            validation: ValidationConfig::default(),
+            resume: Resume::Fresh,
+            save_train_state: false,
+            device: DeviceChoice::Auto,
+            checkpoint_interval: 20.0,
+            log_interval: 1,
+            policy_kwargs: SacPolicy::default(),
+        }
+    }
+}
+
+/// The settings of the genetic algorithm.
+#[derive(Clone, Debug)]
+pub struct Genetic {
+    pub(crate) num_elites: usize,
+    pub(crate) rl_injection_interval: u64,
+    pub(crate) champion_injection_interval: u64,
+    pub(crate) tournament_size: usize,
+    pub(crate) num_mutation_frac: f64,
+    pub(crate) mut_strength: f64,
+    pub(crate) super_mut_strength: f64,
+    pub(crate) super_mut_prob: f64,
+    pub(crate) reset_prob: f64,
+    pub(crate) num_crossover_frac: f64,
+}
+
+impl Default for Genetic {
+    fn default() -> Self {
+        Self {
+            num_elites: 4,
+            rl_injection_interval: 1,
+            champion_injection_interval: 0,
+            tournament_size: 3,
+            num_mutation_frac: 0.1,
+            mut_strength: 0.1,
+            super_mut_strength: 10.0,
+            super_mut_prob: 0.05,
+            reset_prob: 0.05,
+            num_crossover_frac: 0.1,
+        }
+    }
+}
+
+/// The settings of the cross-entropy method.
+#[derive(Clone, Debug)]
+pub struct CrossEntropy {
+    pub(crate) num_elites: usize,
+    pub(crate) num_learning_offspring: usize,
+    pub(crate) variance_init: f64,
+    pub(crate) variance_final: f64,
+    pub(crate) variance_decay: f64,
+}
+
+impl Default for CrossEntropy {
+    fn default() -> Self {
+        Self {
+            num_elites: 8,
+            num_learning_offspring: 16,
+            variance_init: 1e-2,
+            variance_final: 1e-5,
+            variance_decay: 1e-3,
+        }
+    }
+}
+
+/// The algorithm over the population, with its settings.
+#[derive(Clone, Debug)]
+pub enum Evolution {
+    /// The genetic algorithm.
+    ErlGa(Genetic),
+    /// The cross-entropy method.
+    CemRl(CrossEntropy),
+}
+
+/// The learner's settings.
+#[derive(Clone, Debug)]
+pub enum Inner {
+    /// Those of TD3.
+    Td3(Td3Settings),
+    /// Those of SAC.
+    Sac(SacSettings),
+}
+
+/// The checked settings.
+#[derive(Clone, Debug)]
+pub struct ErlSettings {
+    pub(crate) inner: Inner,
+    pub(crate) evolution: Evolution,
+    pub(crate) pop_size: usize,
+    pub(crate) episode_length: u64,
+    pub(crate) warmup_iters: u64,
+    /// Gradient steps of an iteration; as many as steps, if none are given.
+    pub(crate) num_updates: Option<u64>,
+}
+
+impl ErlSettings {
+    /// The common settings.
+    pub(crate) fn common(&self) -> &Common {
+        match &self.inner {
+            Inner::Td3(settings) => &settings.common,
+            Inner::Sac(settings) => &settings.common,
+        }
+    }
+
+    pub(crate) fn common_mut(&mut self) -> &mut Common {
+        match &mut self.inner {
+            Inner::Td3(settings) => &mut settings.common,
+            Inner::Sac(settings) => &mut settings.common,
+        }
+    }
+
+    /// Gradient steps of an iteration of `steps` environment steps.
+    pub(crate) fn updates(&self, steps: u64) -> u64 {
+        self.num_updates.unwrap_or(steps)
+    }
+}
+
+impl ErlConfig {
+    /// Refuses settings that the algorithm, or its agent, does not have.
+    fn check_given(&self) -> Result<(), ConfigProblem> {
+        let (ga, cem) = (self.algorithm == Algorithm::ErlGa, self.algorithm == Algorithm::CemRl);
+        let (td3, sac) = (self.agent == Agent::Td3, self.agent == Agent::Sac);
+        for (field, given, has) in [
+            ("rl_injection_interval", self.rl_injection_interval.is_some(), ga),
+            (
+                "champion_injection_interval",
+                self.champion_injection_interval.is_some(),
+                ga,
+            ),
+            ("tournament_size", self.tournament_size.is_some(), ga),
+            ("num_mutation_frac", self.num_mutation_frac.is_some(), ga),
+            ("mut_strength", self.mut_strength.is_some(), ga),
+            ("super_mut_strength", self.super_mut_strength.is_some(), ga),
+            ("super_mut_prob", self.super_mut_prob.is_some(), ga),
+            ("reset_prob", self.reset_prob.is_some(), ga),
+            ("num_crossover_frac", self.num_crossover_frac.is_some(), ga),
+            ("num_learning_offspring", self.num_learning_offspring.is_some(), cem),
+            ("variance_init", self.variance_init.is_some(), cem),
+            ("variance_final", self.variance_final.is_some(), cem),
+            ("variance_decay", self.variance_decay.is_some(), cem),
+            ("action_noise", self.action_noise.is_some(), td3),
+            ("policy_delay", self.policy_delay.is_some(), td3),
+            ("ent_coef", self.ent_coef.is_some(), sac),
+        ] {
+            if given && !has {
+                return Err(
+                    ConfigProblem::new(field, "is not a setting of this algorithm and agent").hint(
+                        "leave it out, or set another `algorithm` or `agent`; `runner stages train/erl` tells which have it",
+                    ),
+                );
+            }
+        }
+        Ok(())
+    }
+
+    fn genetic(&self) -> Result<Genetic, ConfigProblem> {
+        let default = Genetic::default();
+        let settings = Genetic {
+            num_elites: self.num_elites.unwrap_or(default.num_elites),
+            rl_injection_interval: self.rl_injection_interval.unwrap_or(default.rl_injection_interval),
+            champion_injection_interval: self
+                .champion_injection_interval
+                .unwrap_or(default.champion_injection_interval),
+            tournament_size: self.tournament_size.unwrap_or(default.tournament_size),
+            num_mutation_frac: self.num_mutation_frac.unwrap_or(default.num_mutation_frac),
+            mut_strength: self.mut_strength.unwrap_or(default.mut_strength),
+            super_mut_strength: self.super_mut_strength.unwrap_or(default.super_mut_strength),
+            super_mut_prob: self.super_mut_prob.unwrap_or(default.super_mut_prob),
+            reset_prob: self.reset_prob.unwrap_or(default.reset_prob),
+            num_crossover_frac: self.num_crossover_frac.unwrap_or(default.num_crossover_frac),
+        };
+        for (field, share) in [
+            ("num_mutation_frac", settings.num_mutation_frac),
+            ("super_mut_prob", settings.super_mut_prob),
+            ("reset_prob", settings.reset_prob),
+            ("num_crossover_frac", settings.num_crossover_frac),
+        ] {
+            if !(0.0..=1.0).contains(&share) {
+                return Err(ConfigProblem::new(field, "must lie within 0 and 1"));
+            }
+        }
+        check_weight("mut_strength", settings.mut_strength)?;
+        check_weight("super_mut_strength", settings.super_mut_strength)?;
+        for (field, count) in [
+            ("tournament_size", settings.tournament_size as u64),
+            ("rl_injection_interval", settings.rl_injection_interval),
+        ] {
+            if count == 0 {
+                return Err(ConfigProblem::new(field, "must be at least 1"));
+            }
+        }
+        if settings.num_elites == 0 || settings.num_elites >= self.pop_size {
+            return Err(ConfigProblem::new(
+                "num_elites",
+                format!("must be at least 1 and less than pop_size ({})", self.pop_size),
+            ));
+        }
+        Ok(settings)
+    }
+
+    fn cross_entropy(&self) -> Result<CrossEntropy, ConfigProblem> {
+        let default = CrossEntropy::default();
+        let settings = CrossEntropy {
+            num_elites: self.num_elites.unwrap_or(default.num_elites),
+            num_learning_offspring: self.num_learning_offspring.unwrap_or(self.pop_size / 2),
+            variance_init: self.variance_init.unwrap_or(default.variance_init),
+            variance_final: self.variance_final.unwrap_or(default.variance_final),
+            variance_decay: self.variance_decay.unwrap_or(default.variance_decay),
+        };
+        for (field, count) in [
+            ("num_elites", settings.num_elites),
+            ("num_learning_offspring", settings.num_learning_offspring),
+        ] {
+            if count == 0 || count > self.pop_size {
+                return Err(ConfigProblem::new(
+                    field,
+                    format!("must be at least 1 and at most pop_size ({})", self.pop_size),
+                ));
+            }
+        }
+        check_positive("variance_init", settings.variance_init)?;
+        check_weight("variance_final", settings.variance_final)?;
+        if !(0.0..=1.0).contains(&settings.variance_decay) {
+            return Err(ConfigProblem::new("variance_decay", "must lie within 0 and 1"));
+        }
+        Ok(settings)
+    }
+
+    fn common(&self, network: Network) -> Result<Common, ConfigProblem> {
+        let counts = [
+            ("pop_size", self.pop_size as u64),
+            ("episodes_for_fitness", self.episodes_for_fitness as u64),
+            ("episode_length", self.episode_length.unwrap_or(1)),
+            ("log_interval", self.log_interval),
+        ];
+        if self.total_timesteps == 0 {
+            return Err(ConfigProblem::new("total_timesteps", "`total_timesteps` is required")
+                .hint("write `total_timesteps: 1_000_000`, say, in environment steps of all members"));
+        }
+        for (field, count) in counts {
+            if count == 0 {
+                return Err(ConfigProblem::new(field, "must be at least 1"));
+            }
+        }
+        if !matches!(self.device, DeviceChoice::Auto | DeviceChoice::Cpu) {
+            return Err(ConfigProblem::new("device", "a population is evaluated on the CPU").hint("set `device: auto`"));
+        }
+        self.validation.check()?;
+        check_schedule("learning_rate", self.learning_rate)?;
+        check_positive("checkpoint_interval", self.checkpoint_interval)?;
+        Ok(Common {
+            total_timesteps: self.total_timesteps,
+            seed: self.seed,
+            n_envs: self.episodes_for_fitness,
+            // So many steps that no iteration has more.
+            n_steps: (self.pop_size + 1).saturating_mul(self.episode_length.unwrap_or(1 << 24) as usize),
+            batch_size: self.batch_size,
+            n_epochs: 1,
+            learning_rate: self.learning_rate,
+            max_grad_norm: f64::INFINITY,
+            precision: Precision::F32,
+            validation: self.validation,
+            resume: self.resume,
+            save_train_state: self.save_train_state,
+            device: DeviceChoice::Cpu,
+            checkpoint_interval: self.checkpoint_interval,
+            log_interval: self.log_interval,
+            network,
+        })
+    }
+
+    /// Checks the settings.
+    ///
+    /// # Errors
+    /// The first mistake found.
+    pub fn settings(&self) -> Result<ErlSettings, ConfigProblem> {
+        self.check_given()?;
+        let policy = &self.policy_kwargs;
+        policy.net_arch.check()?;
+        check_sizes(&[("n_critics", policy.n_critics)])?;
+        let replay = ReplaySettings {
+            buffer_size: self.buffer_size,
+            learning_starts: 0,
+            batch_size: self.batch_size,
+            tau: self.tau,
+            gamma: self.gamma,
+            train_freq: 1,
+            gradient_steps: 1,
+            n_steps: 1,
+            memory_map_above: self.memory_map_above,
+        };
+        replay.check(1)?;
+        let network = |head| Network::perceptron(&policy.net_arch.pi, policy.activation_fn, head);
+        let inner = match self.agent {
+            Agent::Td3 => {
+                let settings = Td3Settings {
+                    common: self.common(network(NetworkHead::Deterministic))?,
+                    replay,
+                    qf: policy.net_arch.qf.clone(),
+                    n_critics: policy.n_critics,
+                    action_noise: self.action_noise.unwrap_or(0.1),
+                    policy_delay: self.policy_delay.unwrap_or(2),
+                    target_policy_noise: 0.2,
+                    target_noise_clip: 0.5,
+                };
+                check_weight("action_noise", settings.action_noise)?;
+                if settings.policy_delay == 0 {
+                    return Err(ConfigProblem::new("policy_delay", "must be at least 1"));
+                }
+                Inner::Td3(settings)
+            }
+            Agent::Sac => Inner::Sac(SacSettings {
+                common: self.common(network(NetworkHead::SquashedGaussian))?,
+                replay,
+                qf: policy.net_arch.qf.clone(),
+                n_critics: policy.n_critics,
+                ent_coef: self.ent_coef.clone().unwrap_or_default().checked()?,
+                target_entropy: None,
+                target_update_interval: 1,
+            }),
+        };
+        let updates = match self.algorithm {
+            Algorithm::ErlGa => self.num_rl_updates_per_iter.unwrap_or(1024),
+            Algorithm::CemRl => self.num_rl_updates_per_iter.unwrap_or(256),
+        };
+        if updates < -1 {
+            return Err(ConfigProblem::new(
+                "num_rl_updates_per_iter",
+                "must be 0 or more, or -1",
+            ));
+        }
+        let (evolution, warmup) = match self.algorithm {
+            Algorithm::ErlGa => (Evolution::ErlGa(self.genetic()?), 10),
+            Algorithm::CemRl => (Evolution::CemRl(self.cross_entropy()?), 100),
+        };
+        Ok(ErlSettings {
+            inner,
+            evolution,
+            pop_size: self.pop_size,
+            episode_length: self.episode_length.unwrap_or(u64::MAX),
+            warmup_iters: self.warmup_iters.unwrap_or(warmup),
+            num_updates: u64::try_from(updates).ok(),
+        })
+    }
+}

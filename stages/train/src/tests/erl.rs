@@ -1,0 +1,68 @@
+//! Evolution and gradient together.
+
+use super::learning::score;
+use super::off_policy::same_bytes_of;
+use super::*;
+use crate::{Erl, ErlConfig};
+
+fn erl(total_timesteps: u64, with: &serde_json::Value) -> ErlConfig {
+    let mut config = json!({
+        "total_timesteps": total_timesteps, "seed": 5, "pop_size": 4, "num_elites": 2, "warmup_iters": 1, "num_rl_updates_per_iter": 20,
+        "episode_length": 20, "episodes_for_fitness": 2, "buffer_size": 700, "batch_size": 40, "checkpoint_interval": 1e-9,
+        "policy_kwargs": { "net_arch": { "pi": [24, 16], "qf": [40] } },
+    });
+    for (field, value) in with.as_object().unwrap() {
+        config[field] = value.clone();
+    }
+    serde_json::from_value(config).unwrap()
+}
+
+#[test]
+fn erl_ga_gives_the_same_bytes() {
+    let with = json!({ "champion_injection_interval": 2 });
+    same_bytes_of(|| Erl, |total, more| erl(total, &merged(&with, more)), "Pendulum-v1");
+}
+
+#[test]
+fn cem_rl_gives_the_same_bytes() {
+    let with = json!({ "algorithm": "cem_rl", "agent": "sac", "num_learning_offspring": 2 });
+    same_bytes_of(|| Erl, |total, more| erl(total, &merged(&with, more)), "Pendulum-v1");
+}
+
+fn merged(with: &serde_json::Value, more: &serde_json::Value) -> serde_json::Value {
+    let mut all = with.clone();
+    for (field, value) in more.as_object().unwrap() {
+        all[field] = value.clone();
+    }
+    all
+}
+
+/// A population of ten beside TD3, as many gradient steps as transitions.
+fn pendulum(total_timesteps: u64, seed: u64) -> ErlConfig {
+    serde_json::from_value(json!({
+        "total_timesteps": total_timesteps, "seed": seed, "pop_size": 4, "num_elites": 1, "warmup_iters": 1, "num_rl_updates_per_iter": -1,
+        "buffer_size": 100_000, "learning_rate": 1e-3, "policy_kwargs": { "net_arch": { "pi": [64, 64], "qf": [64, 64] } },
+    }))
+    .unwrap()
+}
+
+#[test]
+fn erl_swings_a_pendulum_up() {
+    let score = score(Erl, &pendulum(10_000, 1), "Pendulum-v1", 1);
+    assert!(score > -500.0, "{score}");
+}
+
+#[test]
+fn settings_of_the_other_algorithm_are_refused() {
+    for (with, field) in [
+        (json!({ "algorithm": "cem_rl", "mut_strength": 0.1 }), "mut_strength"),
+        (json!({ "num_learning_offspring": 1 }), "num_learning_offspring"),
+        (json!({ "agent": "sac", "action_noise": 0.1 }), "action_noise"),
+        (json!({ "num_elites": 4 }), "num_elites"),
+        (json!({ "ent_coef": 0.1 }), "ent_coef"),
+        (json!({ "device": "cuda" }), "device"),
+    ] {
+        let problem = erl(100, &with).settings().unwrap_err();
+        assert_eq!(problem.field, field);
+    }
+}
