@@ -1,6 +1,7 @@
 //! Baselines of `env/stocks` that look at the history of returns: minimum variance and cross-sectional momentum.
 
 use stages_env::stocks::StocksEnv;
+use stages_numerics::covariance::shrunk_covariance;
 
 /// The dates of returns that they look at, and those that they need.
 const WINDOW: usize = 252;
@@ -71,45 +72,6 @@ fn momentum(returns: &[Vec<f64>]) -> Vec<f64> {
     weights
 }
 
-/// The covariance of P series of returns, shrunk towards a multiple of the identity, `[P][P]` (O. Ledoit and M. Wolf, "A well-conditioned estimator for
-/// large-dimensional covariance matrices", Journal of Multivariate Analysis 88, 2004).
-fn shrunk_covariance(returns: &[Vec<f64>]) -> Vec<Vec<f64>> {
-    let (p, n) = (returns.len(), returns[0].len());
-    let centred: Vec<Vec<f64>> = returns
-        .iter()
-        .map(|series| {
-            let mean = series.iter().sum::<f64>() / n as f64;
-            series.iter().map(|r| r - mean).collect()
-        })
-        .collect();
-    let dot = |a: &[f64], b: &[f64]| a.iter().zip(b).map(|(a, b)| a * b).sum::<f64>();
-    let mut covariance: Vec<Vec<f64>> = centred
-        .iter()
-        .map(|a| centred.iter().map(|b| dot(a, b) / n as f64).collect())
-        .collect();
-    let mean = (0..p).map(|i| covariance[i][i]).sum::<f64>() / p as f64;
-    let squares: f64 = covariance.iter().flatten().map(|c| c * c).sum();
-    let distance = squares / p as f64 - mean * mean;
-    let fourth: f64 = (0..n)
-        .map(|t| centred.iter().map(|series| series[t] * series[t]).sum::<f64>().powi(2))
-        .sum();
-    let error = (fourth / n as f64 - squares) / n as f64 / p as f64;
-    let shrinkage = if distance > 0.0 {
-        (error / distance).clamp(0.0, 1.0)
-    } else {
-        1.0
-    };
-    for (i, row) in covariance.iter_mut().enumerate() {
-        for (j, c) in row.iter_mut().enumerate() {
-            *c *= 1.0 - shrinkage;
-            if i == j {
-                *c += shrinkage * mean;
-            }
-        }
-    }
-    covariance
-}
-
 /// The weights of least variance that are not negative and sum to 1: those of min w'Cw / 2 - 1'w over w >= 0, scaled, by coordinate descent.
 fn minimum_variance(covariance: &[Vec<f64>]) -> Vec<f64> {
     const SWEEPS: usize = 1000;
@@ -168,21 +130,6 @@ mod tests {
                 assert!(best <= variance(&[a, b, 1.0 - a - b]) + 1e-12);
             }
         }
-    }
-
-    /// Independent series of one variance are shrunk nearly to the identity, a strong factor is not.
-    #[test]
-    fn shrinkage() {
-        let mut random = Random::new(&[5]);
-        let noise: Vec<Vec<f64>> = (0..20).map(|_| (0..252).map(|_| random.normal()).collect()).collect();
-        let off = |covariance: &[Vec<f64>]| (covariance[0][1] / covariance[0][0]).abs();
-        assert!(off(&shrunk_covariance(&noise)) < 0.02);
-        let market: Vec<f64> = (0..252).map(|_| 2.0 * random.normal()).collect();
-        let driven: Vec<Vec<f64>> = noise
-            .iter()
-            .map(|series| series.iter().zip(&market).map(|(a, b)| a + b).collect())
-            .collect();
-        assert!(off(&shrunk_covariance(&driven)) > 0.7);
     }
 
     #[test]

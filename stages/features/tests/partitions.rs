@@ -1,70 +1,17 @@
 //! Partitions of many symbols: the same values as with a partition for each symbol, and only what a change reaches is computed again.
 
-#![expect(clippy::unwrap_used, reason = "helpers of tests")]
-
 mod common;
 
-use arrow::array::{ArrayRef, Date32Array, RecordBatch, StringArray};
-use cache::{ArtifactDigest, Store};
-use common::{context, open, read, run, try_run};
-use datasets::Date;
-use datasets::schema::BARS;
+use arrow::array::RecordBatch;
+use cache::Store;
+use common::{bars, context, open, read, run, store_apart, store_together, try_run};
 use serde_json::{Value, json};
 use stages_core::dataset::{self, Period};
-use stages_core::{PortType, table};
-use stages_numerics::random::Random;
+use stages_core::PortType;
 use std::ops::Range;
-use std::sync::Arc;
-
-const FIRST: Date = Date(17_897);
-
-/// Bars of symbols, each over a range of days, changed by `change` (symbol, day, column).
-fn bars(symbols: &[(&str, Range<i32>)], change: impl Fn(&str, i32, &str) -> f64) -> RecordBatch {
-    let (mut names, mut dates) = (Vec::new(), Vec::new());
-    let mut columns: Vec<Vec<f64>> = vec![Vec::new(); BARS.len() - 2];
-    for (symbol, days) in symbols {
-        let mut random = Random::new(&[u64::from(symbol.as_bytes()[0])]);
-        let mut close = 100.0;
-        for day in 0..days.end {
-            let open: f64 = close;
-            close *= 1.0 + 0.01 * random.normal();
-            if day < days.start {
-                continue;
-            }
-            names.push(*symbol);
-            dates.push(FIRST.0 + day);
-            for (column, values) in BARS[2..].iter().zip(&mut columns) {
-                let value = match column.name {
-                    "open" => open,
-                    "high" => open.max(close) * 1.002,
-                    "low" => open.min(close) * 0.998,
-                    "close" => close,
-                    "volume" => 1e6 + f64::from(day),
-                    _ => f64::NAN,
-                };
-                values.push(value * change(symbol, day, column.name));
-            }
-        }
-    }
-    let mut arrays: Vec<ArrayRef> = vec![Arc::new(StringArray::from(names)), Arc::new(Date32Array::from(dates))];
-    for values in &columns {
-        arrays.push(Arc::new(table::nullable(values)));
-    }
-    RecordBatch::try_new(table::schema(BARS), arrays).unwrap()
-}
 
 fn same(_: &str, _: i32, _: &str) -> f64 {
     1.0
-}
-
-fn store_together(store: &Store, batch: &RecordBatch) -> ArtifactDigest {
-    let partitions = dataset::partition_symbols(store, batch, Period::Month).unwrap();
-    dataset::write(store, PortType::Bars, json!({}), partitions).unwrap()
-}
-
-fn store_apart(store: &Store, batch: &RecordBatch) -> ArtifactDigest {
-    let partitions = dataset::partition(store, batch, Period::Month, "").unwrap();
-    dataset::write(store, PortType::Bars, json!({}), partitions).unwrap()
 }
 
 /// Three symbols, one of which enters in the third month and one of which leaves in the second.

@@ -2,8 +2,10 @@
 
 pub mod black_scholes;
 pub mod class;
+pub mod covariance;
 pub mod dispatch;
 pub mod double_double;
+pub mod eigen;
 pub mod normal;
 pub mod random;
 pub mod simd;

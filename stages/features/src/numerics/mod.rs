@@ -1,17 +1,21 @@
-//! Features as incremental computations: each reads one row after the other and computes its values from the rows so far, so that it can't look ahead.
+//! Features as incremental computations: each reads one row after the other and computes its values from the rows so far, so that it can't look ahead;
+//! and those of many symbols together, from a panel of prices.
 //! Nothing here depends on stages or the cache.
 
 mod aggregate;
+pub(crate) mod cross_section;
 mod feature;
 pub mod indicators;
 mod kernel;
 mod lookback;
 mod over_splits;
+pub(crate) mod panel;
 pub mod realised;
 mod sliding_window;
 pub mod smile;
 mod state;
 pub mod surface;
+pub(crate) mod turbulence;
 
 pub use feature::{Bars, Feature};
 pub use over_splits::{OverSplits, SHARES, Scale};

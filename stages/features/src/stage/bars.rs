@@ -290,7 +290,11 @@ fn digest<'s, T: Copy + 's, const N: usize>(
 }
 
 /// The bars of a table, by symbol.
-fn read_bars(batch: &RecordBatch, price: Price, splits: Option<&Splits>) -> Result<Vec<Series<Bars>>, StageError> {
+pub(super) fn read_bars(
+    batch: &RecordBatch,
+    price: Price,
+    splits: Option<&Splits>,
+) -> Result<Vec<Series<Bars>>, StageError> {
     let symbols = symbol_rows(batch)?.into_iter();
     symbols
         .map(|(symbol, rows)| {

@@ -1,16 +1,21 @@
 //! The stages: they run features over the partitions of a data set, each partition going on from the state at the end of the one before.
 
 mod bars;
+mod cross_section;
 mod engine;
 mod options_surface;
+mod panel;
 mod splits;
 mod technical;
+mod turbulence;
 mod values;
 mod volatility;
 
 pub use bars::Price;
+pub use cross_section::{CrossSection, CrossSectionConfig};
 pub use options_surface::{OptionsSurface, OptionsSurfaceConfig};
 pub use technical::{Technical, TechnicalConfig};
+pub use turbulence::{Turbulence, TurbulenceConfig};
 pub use volatility::{Volatility, VolatilityConfig};
 
 /// The stage kinds of this family.
@@ -19,5 +24,7 @@ pub fn kinds() -> Vec<Box<dyn stages_core::AnyStage>> {
         stages_core::erase(Technical),
         stages_core::erase(Volatility),
         stages_core::erase(OptionsSurface),
+        stages_core::erase(Turbulence),
+        stages_core::erase(CrossSection),
     ]
 }

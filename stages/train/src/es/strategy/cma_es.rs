@@ -1,9 +1,9 @@
 //! CMA-ES with a full covariance (Hansen and Ostermeier, 2001).
 
 use super::cma::Constants;
-use super::eigen::square_root;
 use super::{Distribution, Draws, Generation, Strategy};
 use rayon::prelude::*;
+use stages_numerics::eigen::square_root;
 
 /// The most parameters: a covariance of n x n numbers is decomposed in each generation, in some 10 n^3 operations (a second at this size), and checkpoints
 /// hold it.

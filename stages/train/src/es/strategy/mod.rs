@@ -6,7 +6,6 @@
 mod ars;
 mod cma;
 mod cma_es;
-mod eigen;
 mod open_es;
 mod optimiser;
 mod pepg;

@@ -1,11 +1,11 @@
-//! The symmetric square root of a covariance, by its eigenvectors: Householder's reduction to a tridiagonal matrix and the QL algorithm with implicit shifts (Bowdler,
-//! Martin, Reinsch and Wilkinson, 1968: EISPACK's `tred2` and `tql2`).
+//! Symmetric matrices by their eigenvectors: Householder's reduction to a tridiagonal matrix and the QL algorithm with implicit shifts (Bowdler, Martin, Reinsch
+//! and Wilkinson, 1968: EISPACK's `tred2` and `tql2`).
 
 /// The least eigenvalue of a covariance.
 const LEAST: f64 = 1e-8;
 
 /// The root of a symmetric matrix `[n, n]` whose eigenvalues below 1e-8 are raised to that.
-pub(super) fn square_root(matrix: &[f64], n: usize) -> Vec<f64> {
+pub fn square_root(matrix: &[f64], n: usize) -> Vec<f64> {
     let (values, vectors) = eigen(matrix, n);
     let roots: Vec<f64> = values.iter().map(|value| value.max(LEAST).sqrt()).collect();
     let mut root = vec![0.0; n * n];
@@ -19,8 +19,8 @@ pub(super) fn square_root(matrix: &[f64], n: usize) -> Vec<f64> {
     root
 }
 
-/// Eigenvalues `[n]`, and the eigenvectors as columns of `[n, n]`.
-fn eigen(matrix: &[f64], n: usize) -> (Vec<f64>, Vec<f64>) {
+/// Eigenvalues `[n]` of a symmetric matrix `[n, n]`, in no order, and the eigenvectors as columns of `[n, n]`.
+pub fn eigen(matrix: &[f64], n: usize) -> (Vec<f64>, Vec<f64>) {
     let mut v = matrix.to_vec();
     let (mut d, mut e) = (vec![0.0; n], vec![0.0; n]);
     if n > 0 {
@@ -28,6 +28,22 @@ fn eigen(matrix: &[f64], n: usize) -> (Vec<f64>, Vec<f64>) {
         diagonal(&mut v, &mut d, &mut e, n);
     }
     (d, v)
+}
+
+/// x' M+ x for the pseudo-inverse M+ of a symmetric matrix `[n, n]`: eigenvalues of at most 1e-15 of the largest count as zero, as in `numpy.linalg.pinv`.
+pub fn pseudo_inverse_form(matrix: &[f64], x: &[f64]) -> f64 {
+    const RCOND: f64 = 1e-15;
+    let n = x.len();
+    let (values, vectors) = eigen(matrix, n);
+    let largest = values.iter().fold(0.0_f64, |largest, value| largest.max(value.abs()));
+    let mut sum = 0.0;
+    for (k, value) in values.iter().enumerate() {
+        if value.abs() > RCOND * largest {
+            let along: f64 = (0..n).map(|i| vectors[i * n + k] * x[i]).sum();
+            sum += along * along / value;
+        }
+    }
+    sum
 }
 
 /// Householder's reduction: the diagonal `d`, the subdiagonal `e[1..]`, and the transformation in `v`.
@@ -171,7 +187,7 @@ fn diagonal(v: &mut [f64], d: &mut [f64], e: &mut [f64], n: usize) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use stages_numerics::random::Random;
+    use crate::random::Random;
 
     #[test]
     fn the_root_squared_is_the_matrix() {
@@ -196,5 +212,15 @@ mod tests {
                 }
             }
         }
+    }
+
+    /// Where the matrix is regular the form is that of its inverse; where it is not, the part of x outside its range counts for nothing.
+    #[test]
+    fn pseudo_inverses() {
+        let regular = [2.0, 1.0, 1.0, 3.0];
+        assert!((pseudo_inverse_form(&regular, &[1.0, 2.0]) - (3.0 - 4.0 + 8.0) / 5.0).abs() < 1e-12);
+        let singular = [1.0, 1.0, 1.0, 1.0];
+        assert!((pseudo_inverse_form(&singular, &[3.0, 1.0]) - 4.0).abs() < 1e-12);
+        assert_eq!(pseudo_inverse_form(&[0.0; 4], &[3.0, 1.0]), 0.0);
     }
 }

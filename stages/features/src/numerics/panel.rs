@@ -1,0 +1,39 @@
+//! Prices of many symbols by date.
+
+/// Prices `[dates, symbols]`, row by row; NaN where a symbol has none.
+#[derive(Clone, Debug)]
+pub(crate) struct Prices {
+    close: Vec<f64>,
+    symbols: usize,
+}
+
+impl Prices {
+    pub fn new(close: Vec<f64>, symbols: usize) -> Self {
+        Self { close, symbols }
+    }
+
+    pub fn symbols(&self) -> usize {
+        self.symbols
+    }
+
+    pub fn dates(&self) -> usize {
+        self.close.len() / self.symbols.max(1)
+    }
+
+    pub fn close(&self, date: usize, symbol: usize) -> f64 {
+        self.close[date * self.symbols + symbol]
+    }
+
+    /// The return from the panel's last date; NaN where a price is missing, and on the first date.
+    pub fn change(&self, date: usize, symbol: usize) -> f64 {
+        if date == 0 {
+            return f64::NAN;
+        }
+        self.close(date, symbol) / self.close(date - 1, symbol) - 1.0
+    }
+
+    #[cfg(test)]
+    pub fn scale(&mut self, date: usize, symbol: usize, by: f64) {
+        self.close[date * self.symbols + symbol] *= by;
+    }
+}

@@ -1,0 +1,250 @@
+//! Bars and features of many symbols as panels, and features over them, memoised by period.
+
+use super::bars::{Price, read_bars};
+use super::splits::Splits;
+use crate::numerics::panel::Prices;
+use arrow::array::RecordBatch;
+use arrow::datatypes::{DataType, Field, Schema};
+use datasets::{Date, DateRange, SnapshotTime};
+use rayon::prelude::*;
+use stages_core::dataset::{DataSet, Partition, PartitionKey, Symbols, symbol_rows};
+use stages_core::{Context, Input, Memo, StageError, table};
+use std::collections::{BTreeMap, BTreeSet};
+use std::ops::Range;
+use std::sync::Arc;
+
+/// The symbols of one market, and their prices.
+pub(super) struct Panel {
+    /// The market's name; empty if there is only one.
+    pub world: String,
+    /// In the order of their bytes.
+    pub symbols: Vec<String>,
+    pub dates: Vec<Date>,
+    pub prices: Prices,
+}
+
+/// The bars at the port `bars`, and the periods that they are partitioned by.
+pub(super) struct Panels {
+    pub panels: Vec<Panel>,
+    /// By their first date.
+    pub periods: Vec<DateRange>,
+}
+
+/// The closes of a symbol by date.
+type Closes = Vec<(Date, f64)>;
+
+/// Values `[dates, symbols]` of the features of a panel, by name; NaN where there is none.
+pub(super) type Columns = BTreeMap<String, Vec<f64>>;
+
+/// Reads the bars; symbols with the separator are of the world before it, if it is not empty.
+///
+/// # Errors
+/// When they cannot be read.
+pub(super) fn read(context: &Context, price: Price, separator: &str) -> Result<Panels, StageError> {
+    let data = DataSet::open(context.input("bars")?)?;
+    let splits = Splits::open(&context.given(), price)?;
+    let series: Vec<_> = data
+        .partitions
+        .par_iter()
+        .map(|partition| {
+            context.check_cancelled()?;
+            read_bars(&partition.read(&context.store)?, price, splits.as_ref())
+        })
+        .collect::<Result<_, StageError>>()?;
+    let mut worlds: BTreeMap<&str, BTreeMap<&str, Closes>> = BTreeMap::new();
+    for series in series.iter().flatten() {
+        let symbol = series.symbol.as_str();
+        let world = match symbol.split_once(separator) {
+            Some((world, _)) if !separator.is_empty() => world,
+            _ => "",
+        };
+        let rows = series.times.iter().zip(&series.rows.close);
+        let rows = rows
+            .map(|(time, &close)| (time.date, close))
+            .filter(|(_, close)| *close > 0.0);
+        worlds.entry(world).or_default().entry(symbol).or_default().extend(rows);
+    }
+    let panels = worlds.into_iter().map(|(world, symbols)| {
+        let dates: BTreeSet<Date> = symbols.values().flatten().map(|(date, _)| *date).collect();
+        let dates: Vec<Date> = dates.into_iter().collect();
+        let mut close = vec![f64::NAN; dates.len() * symbols.len()];
+        for (i, rows) in symbols.values().enumerate() {
+            for (date, price) in rows {
+                if let Ok(t) = dates.binary_search(date) {
+                    close[t * symbols.len() + i] = *price;
+                }
+            }
+        }
+        Panel {
+            world: world.to_owned(),
+            prices: Prices::new(close, symbols.len()),
+            symbols: symbols.into_keys().map(str::to_owned).collect(),
+            dates,
+        }
+    });
+    let periods: BTreeMap<Date, DateRange> = data
+        .partitions
+        .iter()
+        .map(|partition| (partition.key.range.from, partition.key.range))
+        .collect();
+    Ok(Panels {
+        panels: panels.collect(),
+        periods: periods.into_values().collect(),
+    })
+}
+
+/// Reads the named features of a panel's symbols; all, if `names` is empty.
+///
+/// # Errors
+/// When they cannot be read, are of several times a day, or there is none of a name.
+pub(super) fn read_features(
+    context: &Context,
+    inputs: &[Input],
+    panel: &Panel,
+    names: &[String],
+) -> Result<Columns, StageError> {
+    let mut columns = Columns::new();
+    let width = panel.symbols.len();
+    for input in inputs {
+        let data = DataSet::open(input)?;
+        if data.is_intraday(&context.store)? {
+            return Err(
+                StageError::new("features of several times a day have no cross-section by date")
+                    .hint("connect daily features, such as those of `features/technical`"),
+            );
+        }
+        for batch in data.read_all(&context.store)? {
+            for (symbol, rows) in symbol_rows(&batch)? {
+                let Ok(i) = panel.symbols.binary_search_by(|other| other.as_str().cmp(symbol)) else {
+                    continue;
+                };
+                let batch = batch.slice(rows.start, rows.len());
+                let dates = table::dates(&batch, "date")?;
+                for field in batch.schema().fields() {
+                    let name = field.name();
+                    let is_wanted =
+                        *field.data_type() == DataType::Float64 && (names.is_empty() || names.contains(name));
+                    if !is_wanted {
+                        continue;
+                    }
+                    let values = table::floats_or_nan(&batch, name)?;
+                    let column = columns
+                        .entry(name.clone())
+                        .or_insert_with(|| vec![f64::NAN; panel.dates.len() * width]);
+                    for (date, value) in dates.iter().zip(values) {
+                        if let Ok(t) = panel.dates.binary_search(date) {
+                            column[t * width + i] = value;
+                        }
+                    }
+                }
+            }
+        }
+    }
+    match names.iter().find(|name| !columns.contains_key(*name)) {
+        Some(name) => Err(
+            StageError::new(format!("there is no feature `{name}` of the bars' symbols"))
+                .hint("name a column of the features that are connected, or connect the stage that computes it"),
+        ),
+        None => Ok(columns),
+    }
+}
+
+/// The rows of a panel in a period, and those that its features read: `lookback` before it.
+pub(super) struct Slice {
+    pub rows: Range<usize>,
+    /// The first row of all that are read.
+    pub first: usize,
+}
+
+impl Panel {
+    pub fn slice(&self, period: &DateRange, lookback: usize) -> Slice {
+        let from = self.dates.partition_point(|date| *date < period.from);
+        let to = self.dates.partition_point(|date| *date <= period.to);
+        Slice {
+            rows: from..to,
+            first: from.saturating_sub(lookback),
+        }
+    }
+
+    /// The symbols that have a bar in a slice's period.
+    pub fn symbols_in(&self, slice: &Slice) -> Vec<&str> {
+        let has_bar = |i: usize| slice.rows.clone().any(|t| !self.prices.close(t, i).is_nan());
+        let symbols = self.symbols.iter().enumerate();
+        symbols
+            .filter(|(i, _)| has_bar(*i))
+            .map(|(_, symbol)| symbol.as_str())
+            .collect()
+    }
+
+    /// The bytes of what a slice reads: symbols, dates and prices.
+    pub fn bytes(&self, slice: &Slice) -> Vec<u8> {
+        let mut bytes = Vec::new();
+        for symbol in &self.symbols {
+            bytes.extend((symbol.len() as u64).to_le_bytes());
+            bytes.extend(symbol.as_bytes());
+        }
+        bytes.extend((slice.rows.start as u64 - slice.first as u64).to_le_bytes());
+        for t in slice.first..slice.rows.end {
+            bytes.extend(self.dates[t].0.to_le_bytes());
+            for i in 0..self.symbols.len() {
+                bytes.extend(self.prices.close(t, i).to_le_bytes());
+            }
+        }
+        bytes
+    }
+
+    /// The prices that a slice reads.
+    pub fn prices_of(&self, slice: &Slice) -> Prices {
+        let width = self.symbols.len();
+        let rows = slice.first..slice.rows.end;
+        let close = rows.flat_map(|t| (0..width).map(move |i| (t, i)));
+        Prices::new(close.map(|(t, i)| self.prices.close(t, i)).collect(), width)
+    }
+}
+
+/// The rows of a table of features: symbols and dates in order, and columns.
+pub(super) struct Rows {
+    pub symbols: Vec<String>,
+    pub dates: Vec<Date>,
+    pub columns: Vec<Vec<f64>>,
+}
+
+impl Rows {
+    fn parquet(self, names: &[String]) -> Result<Vec<u8>, StageError> {
+        let times = self.dates.into_iter().map(SnapshotTime::of_day);
+        let (mut fields, mut arrays) = table::feature_keys(self.symbols.iter().map(String::as_str), times);
+        for (name, column) in names.iter().zip(self.columns) {
+            fields.push(Field::new(name, DataType::Float64, true));
+            arrays.push(Arc::new(table::nullable_of(column)));
+        }
+        table::to_parquet(&RecordBatch::try_new(Arc::new(Schema::new(fields)), arrays)?)
+    }
+}
+
+/// The partition of a period, from the memo of all that it depends on.
+///
+/// # Errors
+/// Those of `compute`, and of the store.
+pub(super) fn partition(
+    context: &Context,
+    (memo, names): (&Memo, &[String]),
+    period: &DateRange,
+    symbols: &[&str],
+    compute: impl FnOnce() -> Result<Rows, StageError>,
+) -> Result<Partition, StageError> {
+    let blob = context.memo(memo, || compute()?.parquet(names))?;
+    let symbols = match symbols {
+        [one] => Symbols::One((*one).to_owned()),
+        all => Symbols::Several {
+            first: all.first().copied().unwrap_or_default().to_owned(),
+            last: all.last().copied().unwrap_or_default().to_owned(),
+        },
+    };
+    Ok(Partition {
+        key: PartitionKey {
+            symbols,
+            range: *period,
+        },
+        blob,
+    })
+}
