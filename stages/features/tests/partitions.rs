@@ -6,8 +6,8 @@ use arrow::array::RecordBatch;
 use cache::Store;
 use common::{bars, context, open, read, run, store_apart, store_together, try_run};
 use serde_json::{Value, json};
-use stages_core::dataset::{self, Period};
 use stages_core::PortType;
+use stages_core::dataset::{self, Period};
 use std::ops::Range;
 
 fn same(_: &str, _: i32, _: &str) -> f64 {

@@ -3,7 +3,7 @@
 use super::environment;
 use super::moment::Stamp;
 use super::read::{self, Table};
-use arrow::array::RecordBatch;
+use arrow::array::{AsArray, BooleanArray, RecordBatch};
 use cache::{Artifact, ArtifactDigest, BlobDigest, Store};
 use runner_engine::Failure;
 use std::collections::HashMap;
@@ -101,7 +101,7 @@ impl Reader {
                 });
                 continue;
             }
-            let read = file(store, entry.path.as_str(), entry.blob)?;
+            let read = file(store, artifact, entry.path.as_str(), entry.blob)?;
             if let [
                 Output {
                     table: Ok(table),
@@ -152,13 +152,13 @@ pub fn tables(store: &Store, artifact: &Artifact) -> Result<Vec<Output>, Failure
     }
     let mut outputs = Vec::new();
     for entry in &artifact.entries {
-        outputs.extend(file(store, &entry.path, entry.blob)?);
+        outputs.extend(file(store, artifact, &entry.path, entry.blob)?);
     }
     Ok(outputs)
 }
 
 /// The tables of a file.
-fn file(store: &Store, path: &str, blob: BlobDigest) -> Result<Vec<Output>, Failure> {
+fn file(store: &Store, artifact: &Artifact, path: &str, blob: BlobDigest) -> Result<Vec<Output>, Failure> {
     let tables = match read::tables(path, &store.blob(blob)?) {
         Ok(tables) => tables,
         Err(reason) => {
@@ -171,6 +171,10 @@ fn file(store: &Store, path: &str, blob: BlobDigest) -> Result<Vec<Output>, Fail
         }
     };
     let output = |table: Table| {
+        let table = match artifact.kind == "trajectory" {
+            true => without_oracle(table),
+            false => table,
+        };
         let (name, blob) = match table.name.is_empty() {
             true => (path.to_owned(), Some(blob)),
             false => (format!("{path}/{}", table.name), None),
@@ -182,4 +186,24 @@ fn file(store: &Store, path: &str, blob: BlobDigest) -> Result<Vec<Output>, Fail
         }
     };
     Ok(tables.into_iter().map(output).collect())
+}
+
+/// A trajectory without the rows of an oracle, which knows what nobody can.
+fn without_oracle(mut table: Table) -> Table {
+    let strategies = table.batch.column_by_name("strategy");
+    let Some(strategies) = strategies.and_then(|column| column.as_string_opt::<i32>()) else {
+        return table;
+    };
+    let keep: BooleanArray = strategies.iter().map(|name| Some(name != Some("oracle"))).collect();
+    if keep.true_count() == keep.len() {
+        return table;
+    }
+    if let Ok(batch) = arrow::compute::filter_record_batch(&table.batch, &keep) {
+        table.batch = batch;
+        let of_kept = |stamps: Vec<Stamp>| stamps.into_iter().zip(keep.values()).filter(|(_, keep)| *keep);
+        table.stamps = table
+            .stamps
+            .map(|stamps| of_kept(stamps).map(|(stamp, _)| stamp).collect());
+    }
+    table
 }

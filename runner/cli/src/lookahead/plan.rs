@@ -108,13 +108,13 @@ impl<'a> Plan<'a> {
                 continue;
             };
             let env = base.made.get(&i).and_then(|(_, outputs)| outputs.get("env"));
-            if kind.name() == environment::KIND
+            if environment::KINDS.contains(&kind.name())
                 && let Some(digest) = env
                 && let Some(found) = environment::ranges(store, &store.artifact(*digest)?)
             {
                 also.extend(found.train.map(|(_, last)| (last, "training ends")));
-                let (first, last) = found.test;
-                also.push((Date((first.0 + last.0) / 2), "within the test dates"));
+                let middle = |(first, last): (Date, Date)| Date((first.0 + last.0) / 2);
+                also.extend(found.test.map(|test| (middle(test), "within the test dates")));
                 ranges.insert(i, found);
             }
         }

@@ -54,13 +54,13 @@ pub struct ErlConfig {
     pub episodes_for_fitness: usize,
     /// The most steps of an episode; by default episodes last until the environment ends them.
     pub episode_length: Option<u64>,
-    /// Iterations before learning begins; 10 by default (`cem_rl`: 100).
+    /// Iterations before learning begins, from their champion on (`erl_ga`); 10 by default (`cem_rl`: 100).
     pub warmup_iters: Option<u64>,
     /// Gradient steps in an iteration, of all members that learn together; -1 for as many as transitions were added. 1024 by default (`cem_rl`: 256).
     pub num_rl_updates_per_iter: Option<i64>,
     /// Iterations between the entries of the learner's actor into the population (`erl_ga`); 1 by default.
     pub rl_injection_interval: Option<u64>,
-    /// Iterations after which the learner goes on from the fittest member, if that is fitter than its own actor (`erl_ga`); 0, the default, for never.
+    /// Iterations after which the learner goes on from the fittest member, if that is fitter than its own actor in the iteration (`erl_ga`); 10 by default, 0 for never (as in EvoRL).
     pub champion_injection_interval: Option<u64>,
     /// Members of a tournament (`erl_ga`); 3 by default.
     pub tournament_size: Option<usize>,
@@ -184,7 +184,7 @@ impl Default for Genetic {
         Self {
             num_elites: 4,
             rl_injection_interval: 1,
-            champion_injection_interval: 0,
+            champion_injection_interval: 10,
             tournament_size: 3,
             num_mutation_frac: 0.1,
             mut_strength: 0.1,

@@ -123,6 +123,14 @@ impl Findings {
             .filter(|need| plan.affected.contains(&need.node))
         {
             let env = &plan.pipeline.nodes[need.node].id;
+            let ranges = plan.replaced.ranges.get(&need.node);
+            if ranges.is_some_and(|ranges| ranges.train.is_some() && ranges.test.is_none()) {
+                rules.push((
+                    id.clone(),
+                    format!("it reads the training worlds of `{env}` alone, none of which is tested"),
+                ));
+                continue;
+            }
             let fitted = self
                 .tables
                 .get(&(need.node, need.output.clone(), "env.json".to_owned()));

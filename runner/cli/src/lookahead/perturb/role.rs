@@ -51,7 +51,9 @@ pub enum Role {
 pub fn role(document: &Document, column: usize) -> Role {
     let name = document.names[column].as_str();
     let is_key = KEYS.iter().any(|key| name.contains(key)) || name.ends_with("id") || name == "time";
-    if Some(column) == document.date || Some(column) == document.symbols || is_key {
+    // Of corporate actions: a dividend has no ratio, and a split no amount.
+    let is_kind = name == "kind" && document.names.iter().any(|other| other == "ratio");
+    if Some(column) == document.date || Some(column) == document.symbols || is_key || is_kind {
         return Role::Fixed;
     }
     match &document.columns[column] {

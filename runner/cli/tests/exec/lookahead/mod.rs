@@ -592,3 +592,47 @@ stages:
     let ended = project.run(&["check", "lookahead", "p.yaml", "--set", "leaks=0"]);
     assert_eq!(ended.code, 0, "{}{}", ended.stdout, ended.stderr);
 }
+
+/// A panel of worlds of which some are held out, and one whose last dates are: corporate actions, listings and delistings, features of many symbols together.
+#[test]
+fn the_stocks_pipelines_pass() {
+    for (panel, at_start, test, at) in [
+        ("worlds: 4, stocks: 5, days: 150", 1.0, "{ worlds: 1 }", "2010-05-03"),
+        (
+            "stocks: 6, days: 300",
+            0.5,
+            "{ from: 2010-10-01, to: 2011-02-25 }",
+            "2010-11-15",
+        ),
+    ] {
+        let project = Project::new(&format!(
+            r#"
+version: 1
+name: stocks
+stages:
+  market: {{ uses: ingest/simulated_panel, with: {{ {panel}, listing: {{ hazard: 0.5, at_start: {at_start} }} }} }}
+  technical: {{ uses: features/technical, needs: {{ bars: market.bars, actions: market.actions }}, with: {{ indicators: [{{ roc: 5 }}] }} }}
+  places:
+    uses: features/cross_section
+    needs: {{ bars: market.bars, actions: market.actions, features: [technical] }}
+    with: {{ columns: [roc_5], beta: [20], world_separator: ":" }}
+  turbulence:
+    uses: features/turbulence
+    needs: {{ bars: market.bars, actions: market.actions }}
+    with: {{ window: 20, world_separator: ":" }}
+  env:
+    uses: env/stocks
+    needs:
+      bars: market.bars
+      actions: market.actions
+      rates: market.rates
+      features: [market.features, technical, places, turbulence]
+    with: {{ world_separator: ":", test: {test}, episode_length: 20 }}
+  train: {{ uses: train/ppo, needs: {{ env: env }}, with: {{ total_timesteps: 1 }} }}
+  evaluate: {{ uses: evaluate/backtest, needs: {{ env: env, policy: train.policy }}, with: {{ random_paths: 2, bootstrap_draws: 10 }} }}
+"#
+        ));
+        let ended = project.run(&["check", "lookahead", "p.yaml", "--at", at]);
+        assert_eq!(ended.code, 0, "{panel}: {}{}", ended.stdout, ended.stderr);
+    }
+}
