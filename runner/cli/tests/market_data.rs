@@ -11,7 +11,13 @@ fn main() -> std::process::ExitCode {
 }
 
 fn valid(data: &Path) {
-    for name in ["spx_options", "sse50_options", "sse50_walk_forward", "vxx_options", "dow_stocks"] {
+    for name in [
+        "spx_options",
+        "sse50_options",
+        "sse50_walk_forward",
+        "vxx_options",
+        "dow_stocks",
+    ] {
         let mut options = LoadOptions::new(runner::registry::kinds());
         options.set = vec![
             format!("data={}", data.display()),

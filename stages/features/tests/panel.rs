@@ -246,3 +246,32 @@ fn worlds_are_apart_and_mistakes_are_named() {
     .unwrap_err();
     assert!(index.message.contains("`SPY`"), "{index}");
 }
+
+/// A changed digest means changed bytes for the same key: raise the kind's VERSION (and the memo's), then pin the new digests.
+#[test]
+fn golden() {
+    let home = tempfile::tempdir().unwrap();
+    let store = Store::open(home.path()).unwrap();
+    let bars = [("bars", store_together(&store, &bars(&SYMBOLS, same)))];
+    let digests = [
+        run(&store, &bars, "features/turbulence", json!({ "window": 20 })).0,
+        run(
+            &store,
+            &bars,
+            "features/turbulence",
+            json!({ "window": 20, "method": "finrl" }),
+        )
+        .0,
+        run(
+            &store,
+            &bars,
+            "features/cross_section",
+            json!({ "beta": [20], "correlation": [10] }),
+        )
+        .0,
+    ];
+    assert_eq!(
+        digests.map(|digest| digest.short()),
+        ["a200176b36", "65c2975c9c", "9543a07f35"]
+    );
+}

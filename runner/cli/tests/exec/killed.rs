@@ -52,6 +52,65 @@ fn killed_at_any_moment_and_run_again() {
     }
 }
 
+/// Populations that go on from memos and checkpoints: of members that learn from replay buffers, and of actors beside a learner.
+const POPULATIONS: &str = "\
+version: 1
+name: populations
+stages:
+  env: { uses: env/classic, with: { id: Pendulum-v1 } }
+  pbt:
+    uses: train/pbt
+    needs: { env: env }
+    with:
+      trainer: train/td3
+      pop_size: 3
+      interval: 1500
+      seed: 3
+      search_space: { learning_rate: { low: 1e-4, high: 1e-2 } }
+      checkpoint_interval: 0.01
+      with: { total_timesteps: 6000, batch_size: 32, policy_kwargs: { net_arch: { pi: [32], qf: [32] } } }
+  erl:
+    uses: train/erl
+    needs: { env: env }
+    with:
+      total_timesteps: 15000
+      pop_size: 4
+      num_elites: 1
+      warmup_iters: 1
+      num_rl_updates_per_iter: 300
+      episode_length: 100
+      batch_size: 32
+      checkpoint_interval: 0.01
+      policy_kwargs: { net_arch: { pi: [32], qf: [32] } }
+";
+
+#[test]
+fn populations_killed_at_any_moment_end_in_the_same_bytes() {
+    let began = std::time::Instant::now();
+    let reference = Project::new(POPULATIONS).exec(&[]);
+    assert_eq!(reference.code, 0, "{}", reference.stdout);
+    let whole = u64::try_from(began.elapsed().as_millis()).unwrap();
+    let project = Project::new(POPULATIONS);
+    let mut left_to_do = 0;
+    for i in 1..=10 {
+        let mut child = project
+            .command(&["exec", "p.yaml", "-q"])
+            .stdout(Stdio::null())
+            .stderr(Stdio::null())
+            .spawn()
+            .unwrap();
+        // In no order, a sixth of the whole at most.
+        std::thread::sleep(Duration::from_millis(i * 37 % 101 * whole / 600));
+        left_to_do += u32::from(child.try_wait().unwrap().is_none());
+        child.kill().unwrap();
+        child.wait().unwrap();
+    }
+    assert!(left_to_do > 3, "{left_to_do} of 10 kills, {whole} ms");
+    let ended = project.exec(&[]);
+    assert_eq!(ended.code, 0, "{}", ended.stdout);
+    assert_eq!(ended.digests(), reference.digests());
+}
+
 fn endless(mark: &str) -> Project {
     Project::new(&format!(
         "\

@@ -2,6 +2,7 @@
 
 use crate::continuation::{Continuation, Origin};
 use crate::learner::Algorithm;
+use crate::settings::Common;
 use crate::train_state::TrainState;
 use crate::trainer::{self, Job};
 use crate::validation::Validation;
@@ -50,6 +51,16 @@ pub(crate) struct Segment<'a> {
     pub scratch: MemoKey,
 }
 
+impl Segment<'_> {
+    /// The environments that a member is trained in.
+    pub fn options(&self, common: &Common) -> OpenOptions {
+        OpenOptions {
+            normalise_as: self.init.and_then(|init| init.spec().normalisation.clone()),
+            ..OpenOptions::train(common.n_envs, common.seed)
+        }
+    }
+}
+
 /// Trains with the algorithm that `make` makes; returns the state at the end.
 ///
 /// # Errors
@@ -72,14 +83,10 @@ pub(super) fn train<A: Algorithm>(
     };
     let algorithm = make();
     let common = algorithm.common();
-    let normalise_as = segment.init.and_then(|init| init.spec().normalisation.clone());
-    let options = OpenOptions {
-        normalise_as: normalise_as.clone(),
-        ..OpenOptions::train(common.n_envs, common.seed)
-    };
+    let options = segment.options(common);
     let envs = stages_env::open(&context.store, env, &options)?;
     let (_, model) = device::choose(make, envs.spec(), |_| false, context)?;
-    let validation = Validation::open(&context.store, env, common, normalise_as.as_ref())?;
+    let validation = Validation::open(&context.store, env, common, options.normalise_as.as_ref())?;
     let origin = Origin::new(digest, common);
     let continuation = match segment.from {
         None => None,

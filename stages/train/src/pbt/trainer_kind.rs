@@ -1,13 +1,19 @@
 //! The stage kinds that a population can train its members by.
 
 use super::member::{Segment, State, train};
+use crate::erl::algorithm::Erl;
+use crate::erl::settings::{ErlSettings, Inner};
+use crate::es::settings::EsSettings;
 use crate::learner::Algorithm;
 use crate::ppo::algorithm::Ppo;
 use crate::ppo::settings::PpoSettings;
 use crate::replay::off_policy::{FromReplay, OffPolicy};
 use crate::settings::Common;
-use crate::{A2cConfig, DqnConfig, PpoConfig, RecurrentPpoConfig, SacConfig, Td3Config, TransformerPpoConfig};
-use crate::{a2c, dqn, ppo, sac, td3};
+use crate::{
+    A2cConfig, DqnConfig, ErlConfig, EsConfig, PpoConfig, RecurrentPpoConfig, SacConfig, Td3Config,
+    TransformerPpoConfig,
+};
+use crate::{a2c, dqn, erl, es, ppo, sac, td3};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -33,10 +39,14 @@ pub enum TrainerKind {
     Td3,
     /// `train/dqn`.
     Dqn,
+    /// `train/es`.
+    Es,
+    /// `train/erl`.
+    Erl,
 }
 
 impl TrainerKind {
-    const ALL: [Self; 7] = [
+    const ALL: [Self; 9] = [
         Self::Ppo,
         Self::RecurrentPpo,
         Self::TransformerPpo,
@@ -44,6 +54,8 @@ impl TrainerKind {
         Self::Sac,
         Self::Td3,
         Self::Dqn,
+        Self::Es,
+        Self::Erl,
     ];
 
     /// Its name.
@@ -56,6 +68,8 @@ impl TrainerKind {
             Self::Sac => sac::stage::Sac::NAME,
             Self::Td3 => td3::stage::Td3::NAME,
             Self::Dqn => dqn::stage::Dqn::NAME,
+            Self::Es => es::stage::Es::NAME,
+            Self::Erl => erl::stage::Erl::NAME,
         }
     }
 
@@ -68,6 +82,8 @@ impl TrainerKind {
             Self::Sac => sac::stage::Sac::VERSION,
             Self::Td3 => td3::stage::Td3::VERSION,
             Self::Dqn => dqn::stage::Dqn::VERSION,
+            Self::Es => es::stage::Es::VERSION,
+            Self::Erl => erl::stage::Erl::VERSION,
         }
     }
 
@@ -90,6 +106,8 @@ impl TrainerKind {
             Self::Sac => off_policy::<sac::algorithm::Sac>(name, read::<SacConfig>(with)?.settings()?),
             Self::Td3 => off_policy::<td3::algorithm::Td3>(name, read::<Td3Config>(with)?.settings()?),
             Self::Dqn => off_policy::<dqn::algorithm::Dqn>(name, read::<DqnConfig>(with)?.settings()?),
+            Self::Es => Box::new(read::<EsConfig>(with)?.settings()?),
+            Self::Erl => Box::new(read::<ErlConfig>(with)?.settings()?),
         })
     }
 }
@@ -163,5 +181,33 @@ impl<A: Algorithm, F: Fn() -> A + Send + Sync> Member for Of<F> {
 
     fn train(&self, segment: &Segment<'_>) -> Result<State, StageError> {
         train(self.name, &self.make, segment)
+    }
+}
+
+impl Member for EsSettings {
+    fn common(&self) -> &Common {
+        &self.common
+    }
+
+    fn train(&self, segment: &Segment<'_>) -> Result<State, StageError> {
+        let options = segment.options(&self.common);
+        let open = || stages_env::open(&segment.context.store, segment.env.1, &options);
+        train(es::stage::Es::NAME, || es::algorithm::Es::new(self, &open), segment)
+    }
+}
+
+impl Member for ErlSettings {
+    fn common(&self) -> &Common {
+        self.common()
+    }
+
+    fn train(&self, segment: &Segment<'_>) -> Result<State, StageError> {
+        let options = segment.options(self.common());
+        let open = || stages_env::open(&segment.context.store, segment.env.1, &options);
+        let name = erl::stage::Erl::NAME;
+        match &self.inner {
+            Inner::Td3(inner) => train(name, || Erl::<td3::algorithm::Td3>::new(self, inner, &open), segment),
+            Inner::Sac(inner) => train(name, || Erl::<sac::algorithm::Sac>::new(self, inner, &open), segment),
+        }
     }
 }

@@ -73,26 +73,42 @@ fn same_bytes_for_any_number_of_threads() {
     }
 }
 
-/// A replay buffer goes along with a state that is taken over.
+/// A replay buffer, and a population, go along with a state that is taken over.
 #[test]
-fn members_may_learn_from_replay_buffers() {
-    let config: PbtConfig = serde_json::from_value(json!({
-        "trainer": "train/sac", "pop_size": 3, "interval": 200, "seed": 2, "search_space": { "learning_rate": { "low": 1e-4, "high": 1e-2 } },
-        "with": {
-            "total_timesteps": 600, "learning_starts": 100, "batch_size": 16, "policy_kwargs": { "net_arch": { "pi": [16], "qf": [16] } },
-        },
-    }))
-    .unwrap();
-    let run = |threads: usize| {
-        let home = tempfile::tempdir().unwrap();
-        let mut context = Context {
-            threads,
-            ..context(home.path())
+fn members_may_be_trained_by_any_kind() {
+    let replay = json!({ "learning_starts": 100, "batch_size": 16, "policy_kwargs": { "net_arch": { "pi": [16], "qf": [16] } } });
+    let dqn = json!({ "learning_starts": 100, "batch_size": 16, "prioritized_replay": true, "policy_kwargs": { "net_arch": [16] } });
+    let es =
+        json!({ "population_size": 4, "num_rollouts": 1, "episode_length": 20, "policy_kwargs": { "net_arch": [8] } });
+    let erl = json!({
+        "pop_size": 3, "num_elites": 1, "warmup_iters": 1, "num_rl_updates_per_iter": 5, "episode_length": 20, "batch_size": 16,
+        "policy_kwargs": { "net_arch": { "pi": [16], "qf": [16] } },
+    });
+    for (trainer, env, with) in [
+        ("train/sac", "Pendulum-v1", &replay),
+        ("train/td3", "Pendulum-v1", &replay),
+        ("train/dqn", "CartPole-v1", &dqn),
+        ("train/es", "Pendulum-v1", &es),
+        ("train/erl", "Pendulum-v1", &erl),
+    ] {
+        let mut with = with.clone();
+        with["total_timesteps"] = json!(600);
+        let config: PbtConfig = serde_json::from_value(json!({
+            "trainer": trainer, "pop_size": 3, "interval": 200, "seed": 2, "search_space": { "learning_rate": { "low": 1e-4, "high": 1e-2 } },
+            "with": with,
+        }))
+        .unwrap();
+        let run = |threads: usize| {
+            let home = tempfile::tempdir().unwrap();
+            let mut context = Context {
+                threads,
+                ..context(home.path())
+            };
+            connect(&mut context, env);
+            outputs(Pbt, &config, &context)
         };
-        connect(&mut context, "Pendulum-v1");
-        outputs(Pbt, &config, &context)
-    };
-    assert!(run(1) == run(3));
+        assert!(run(1) == run(3), "{trainer}");
+    }
 }
 
 /// Rollouts of 256 steps end after an interval of 100, and the last one after the end.
