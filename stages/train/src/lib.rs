@@ -44,6 +44,7 @@ mod warm_start;
 pub use a2c::settings::A2cConfig;
 pub use a2c::stage::A2c;
 pub use bench::device::{DeviceRow, bench_devices};
+pub use bench::trainers::{TrainerRow, bench_trainers};
 pub use bench::{BenchRow, bench};
 pub use dqn::settings::DqnConfig;
 pub use dqn::stage::Dqn;

@@ -181,6 +181,8 @@ pub(crate) enum BenchTarget {
     Env,
     /// Training steps per second.
     Train,
+    /// The same of trainers by replay buffer, evolution strategies and populations.
+    Trainers,
     /// Training steps per second on each device.
     Device,
     /// Overhead of runs that are cached, partly cached and not cached, and of the store.

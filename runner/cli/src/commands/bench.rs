@@ -15,6 +15,10 @@ pub(crate) fn bench(session: &Session, args: &BenchArgs) -> Result<(), Failure> 
         BenchTarget::Ingest => value(&ingest(args.sweep)?),
         BenchTarget::Env => value(&stages_env::bench()?),
         BenchTarget::Train => value(&stages_train::bench(args.sweep)?),
+        BenchTarget::Trainers => {
+            let dir = tempfile::tempdir().map_err(|err| Failure::caused("cannot make a temporary directory", &err))?;
+            value(&stages_train::bench_trainers(&Store::open(dir.path())?)?)
+        }
         BenchTarget::Device => value(&stages_train::bench_devices()?),
         BenchTarget::Cache => value(&super::bench_cache::measure()?),
     };

@@ -2,6 +2,7 @@
 //! that their flop count takes at the machine's measured peak.
 
 pub(crate) mod device;
+pub(crate) mod trainers;
 
 use crate::device::without_learning;
 use crate::learner::{Algorithm as _, Learner};
