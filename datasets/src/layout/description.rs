@@ -209,6 +209,9 @@ pub struct Mapping {
     pub optional: bool,
 }
 
+/// In place of a column's name: every other column, whose name is then the symbol of its values. Of closes alone.
+pub const OTHERS: &str = "*";
+
 /// The conversion of a vendor's numbers to ours.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[serde(rename_all = "snake_case")]

@@ -22,7 +22,7 @@ pub use condition::{Comparison, Condition};
 pub use contract_symbol::{Contract, SymbolFormat};
 pub use description::{
     CalendarName, ContractSymbol, EPOCHS, Evidence, Exercise, Facts, Form, Join, JsonRows, Layout, MISSING, Mapping,
-    Recognise, Table, Unit, YieldQuote, normal,
+    OTHERS, Recognise, Table, Unit, YieldQuote, normal,
 };
 pub use file::{LayoutFile, LayoutProblem};
 pub use known::{find, known, text_of, yaml_of};

@@ -2,7 +2,7 @@
 
 use super::column::{ColumnSource, ColumnSources, Percent};
 use super::condition::Condition;
-use super::description::{CalendarName, EPOCHS, Facts, Form, Layout, Mapping, Table, Unit, YieldQuote};
+use super::description::{CalendarName, EPOCHS, Facts, Form, Layout, Mapping, OTHERS, Table, Unit, YieldQuote};
 use super::file::{LayoutFile, LayoutProblem};
 use super::pattern::Pattern;
 use super::{known, suggestion};
@@ -150,6 +150,15 @@ impl LayoutFile {
                 "call",
                 "only a row of options has a call and a put",
                 "leave it out",
+            ));
+        }
+        let elsewhere =
+            |mapping: &&Mapping| mapping.theirs == OTHERS && !(table == Table::Bars && mapping.ours == "close");
+        if let Some(mapping) = layout.mappings().find(elsewhere) {
+            return Err(problem(
+                &format!("columns.{}", mapping.ours),
+                "only closes of bars can be all other columns",
+                "name the column",
             ));
         }
         layout.check_required()?;

@@ -1,7 +1,7 @@
 //! A layout's columns against those of a file: which are there, and an error that names all that are not.
 
 use crate::form::JOINED;
-use datasets::layout::{Layout, Mapping, nearest_header, normal};
+use datasets::layout::{Layout, Mapping, OTHERS, nearest_header, normal};
 use datasets::schema::VENDOR_GREEKS;
 use stages_core::StageError;
 use std::collections::BTreeSet;
@@ -25,6 +25,9 @@ impl<'h> Names<'h> {
     }
 
     fn has(&self, theirs: &str) -> bool {
+        if theirs == OTHERS {
+            return self.header.len() > 1;
+        }
         let name = normal(theirs);
         self.normal.contains(&name) || self.before_join && name.starts_with(JOINED)
     }

@@ -89,6 +89,36 @@ fn other_bars() {
     );
 }
 
+/// A column of closes for each symbol: no bar where a cell is empty.
+#[test]
+fn a_wide_table_of_closes() {
+    let bench = Bench::new();
+    bench.file(
+        "closes.csv",
+        "Date,AAPL, BRK.B,late\n2024-01-16,187.5,360,\n2024-01-17,,361.5,\n2024-01-18,188.63,,10.25\n",
+    );
+    let with = json!({ "path": "closes.csv", "layout": { "columns": { "date": "Date", "close": "*" } } });
+    let provided = bench.check("ingest/bars", with.clone()).unwrap();
+    assert!(provided["bars"].may_have("close") && !provided["bars"].may_have("open"));
+    let done = bench.run("ingest/bars", with).unwrap();
+    assert_eq!(
+        text(&bench.rows(&done)),
+        "\
+AAPL 2024-01-16 - - - 187.5 - -
+AAPL 2024-01-18 - - - 188.63 - -
+BRK.B 2024-01-16 - - - 360 - -
+BRK.B 2024-01-17 - - - 361.5 - -
+late 2024-01-18 - - - 10.25 - -
+"
+    );
+    let adjusted = json!({ "path": "closes.csv", "layout": { "columns": { "date": "Date", "adjusted_close": "*", "close": "AAPL" } } });
+    let refused = bench.check("ingest/bars", adjusted).unwrap_err();
+    assert!(refused.message.contains("only closes of bars"), "{refused:?}");
+    bench.file("index.csv", ",AAPL\n2024-01-16,187.5\n");
+    let with = json!({ "path": "index.csv", "layout": { "columns": { "date": "Date", "close": "*" } } });
+    assert!(bench.run("ingest/bars", with).is_err());
+}
+
 #[test]
 fn par_yields() {
     let bench = Bench::new();

@@ -11,7 +11,7 @@ use crate::unpack::Packed;
 use crate::value::OUT_OF_RANGE;
 use arrow::array::{ArrayRef, Date32Array, Float64Array, RecordBatch, StringArray};
 use datasets::calendar::is_trading_day;
-use datasets::layout::{CalendarName, Layout, Table};
+use datasets::layout::{CalendarName, Layout, Mapping, OTHERS, Table, normal};
 use datasets::quality::{Action, BAR_TOLERANCE, BARS, Example, LARGE_JUMP, Tally};
 use datasets::schema;
 use datasets::{Date, DateRange};
@@ -44,7 +44,11 @@ const VOLUME: usize = 4;
 pub fn parse(packed: &Packed, layout: &Layout, around: &Around<'_>) -> Result<RecordBatch, StageError> {
     let prepared = prepare(packed, layout, around.lookup)?;
     let packed = prepared.packed.as_ref();
-    header::check(&packed.place, layout, &Names::new(&frame::header(packed)?, false))?;
+    let header = frame::header(packed)?;
+    header::check(&packed.place, layout, &Names::new(&header, false))?;
+    if let Some(closes) = layout.sources("close").find(|mapping| mapping.theirs == OTHERS) {
+        return by_symbol(packed, layout, closes, &header);
+    }
     let of_name = prepared.given.get("symbol").map(|named| named.text.to_uppercase());
     let symbol = match (around.symbol, of_name.as_deref()) {
         ("", Some(of_name)) => of_name,
@@ -85,6 +89,44 @@ pub fn parse(packed: &Packed, layout: &Layout, around: &Around<'_>) -> Result<Re
         .iter()
         .flat_map(|(symbol, rows)| std::iter::repeat_n(symbol.as_str(), *rows));
     batch(names, &dates, values)
+}
+
+/// Reads a table with a column of closes for each symbol. A symbol has no bar where its cell is empty.
+fn by_symbol(packed: &Packed, layout: &Layout, closes: &Mapping, header: &[String]) -> Result<RecordBatch, StageError> {
+    let named = wanted(layout);
+    let is_symbol = |name: &str| !named.contains(&normal(name));
+    let mut frame = Frame::read_with_numbers(packed, |_| true, is_symbol)?.with_missing(&layout.missing);
+    if let Some(condition) = &layout.condition {
+        frame.keep(condition)?;
+    }
+    let date = &needed(layout, &frame, &packed.place, "date")?.theirs;
+    let dates = frame.dates(date, &layout.dates, &layout.zone)?;
+    let (mut symbols, mut days, mut values) = (Vec::new(), Vec::new(), Vec::new());
+    for name in header.iter().filter(|name| is_symbol(name)) {
+        let symbol = name.trim();
+        if symbol.is_empty() {
+            return Err(StageError::new(format!(
+                "`{}` has a column without a name, which is no symbol",
+                packed.place
+            ))
+            .hint("remove it from the file, or name its column of dates in `columns: { date: … }`"));
+        }
+        let mapping = Mapping {
+            theirs: name.clone(),
+            ..closes.clone()
+        };
+        for (date, close) in dates.iter().zip(frame.numbers(&mapping)?) {
+            if !close.is_nan() {
+                symbols.push(symbol);
+                days.push(*date);
+                values.push(close);
+            }
+        }
+    }
+    let missing = vec![f64::NAN; values.len()];
+    let mut columns = vec![missing; FLOATS.len()];
+    columns[CLOSE] = values;
+    batch(symbols.into_iter(), &days, columns)
 }
 
 /// The symbols of the rows, each with how many rows it has in a row.
