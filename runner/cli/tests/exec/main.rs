@@ -19,6 +19,7 @@ mod programs;
 mod remote;
 mod remote_sources;
 mod shared;
+mod stocks;
 mod sweeps;
 mod table_input;
 mod tools;

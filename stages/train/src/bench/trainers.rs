@@ -48,11 +48,12 @@ fn products(sizes: &[usize]) -> f64 {
 struct Made<'a> {
     store: &'a Store,
     env: Input,
+    /// The time of a row.
+    least: Duration,
 }
 
 impl<'a> Made<'a> {
-    fn new(store: &'a Store, stage: impl StageKind, with: Value) -> Result<Self, StageError> {
-        let wrong = |problem: ConfigProblem| StageError::new(format!("`{}` {}", problem.field, problem.message));
+    fn new(store: &'a Store, stage: impl StageKind, with: Value, least: Duration) -> Result<Self, StageError> {
         let stage = erase(stage);
         let context = Context::new(KeyHasher::new("bench").action_key(), store.clone());
         let digest = stage.run(&stage.resolve(with).map_err(wrong)?, &context)?["env"];
@@ -60,6 +61,7 @@ impl<'a> Made<'a> {
         Ok(Self {
             store,
             env: Input { digest, artifact },
+            least,
         })
     }
 
@@ -76,7 +78,7 @@ impl<'a> Made<'a> {
         let mut learner = Learner::trial(&mut algorithm, env, network)?;
         let (mut best, mut began) = ((0.0, f64::INFINITY), Instant::now());
         let mut update = 0;
-        while update <= skipped + 1 || began.elapsed() < Duration::from_secs(4) {
+        while update <= skipped + 1 || began.elapsed() < self.least {
             let start = Instant::now();
             spinning(|| algorithm.update(&mut learner))?;
             let seconds = start.elapsed().as_secs_f64();
@@ -146,12 +148,13 @@ fn config<C: serde::de::DeserializeOwned>(with: Value) -> Result<C, StageError> 
 }
 
 /// Eight PPO on `env/lookup` as a population, and one after another.
-fn populations(store: &Store) -> Result<[TrainerRow; 2], StageError> {
+fn populations(store: &Store, least: Duration) -> Result<[TrainerRow; 2], StageError> {
     const MEMBERS: u64 = 8;
-    const STEPS: u64 = 200_000;
-    let made = Made::new(store, Lookup, json!({}))?;
+    // So many that both take seconds.
+    let total = 10_000 + 50_000 * least.as_secs();
+    let made = Made::new(store, Lookup, json!({}), least)?;
     let with = json!({
-        "total_timesteps": STEPS, "n_envs": 32, "n_steps": 64, "batch_size": 512, "n_epochs": 4, "device": "cpu",
+        "total_timesteps": total, "n_envs": 32, "n_steps": 64, "batch_size": 512, "n_epochs": 4, "device": "cpu",
     });
     let context = |key: &str| {
         let mut context = Context::new(
@@ -170,26 +173,31 @@ fn populations(store: &Store) -> Result<[TrainerRow; 2], StageError> {
     let operations = forward + f64::from(4) * (forward + backward);
     let steps = (MEMBERS * settings.common.last_step()) as f64;
 
-    let began = Instant::now();
-    for seed in 0..MEMBERS {
+    let run = |seed: u64| {
         let mut with = with.clone();
         with["seed"] = json!(seed);
-        Ppo.run(&config(with)?, &context(&format!("alone {seed}")))?;
+        Ppo.run(&config(with)?, &context(&format!("alone {seed}")))
+    };
+    // The first is not counted.
+    run(MEMBERS)?;
+    let began = Instant::now();
+    for seed in 0..MEMBERS {
+        run(seed)?;
     }
     let alone = began.elapsed().as_secs_f64();
-    let mut with = with;
+    let mut with = with.clone();
     if let Some(fields) = with.as_object_mut() {
         fields.remove("device");
     }
     let population: PbtConfig = config(json!({
-        "trainer": "train/ppo", "pop_size": MEMBERS, "interval": STEPS / 4, "with": with,
+        "trainer": "train/ppo", "pop_size": MEMBERS, "interval": total / 4, "with": with,
         "search_space": { "learning_rate": { "low": 1e-4, "high": 1e-3 } },
     }))?;
     let began = Instant::now();
     Pbt.run(&population, &context("population"))?;
     let together = began.elapsed().as_secs_f64();
     Ok([
-        row("PBT of 8 PPO, lookup, 200,000 steps each", steps, together, operations),
+        row("PBT of 8 PPO, lookup", steps, together, operations),
         row("the same 8 PPO one after another", steps, alone, operations),
     ])
 }
@@ -200,13 +208,13 @@ fn populations(store: &Store) -> Result<[TrainerRow; 2], StageError> {
 /// When a training fails.
 pub fn bench_trainers(store: &Store) -> Result<Vec<TrainerRow>, StageError> {
     // On a thread of the pool, where trainings run too.
-    rayon::scope(|_| measure(store))
+    rayon::scope(|_| measure(store, Duration::from_secs(4)))
 }
 
-fn measure(store: &Store) -> Result<Vec<TrainerRow>, StageError> {
-    let pendulum = Made::new(store, Classic, json!({ "id": "Pendulum-v1" }))?;
-    let cart_pole = Made::new(store, Classic, json!({ "id": "CartPole-v1" }))?;
-    let lookup = Made::new(store, Lookup, json!({}))?;
+fn measure(store: &Store, least: Duration) -> Result<Vec<TrainerRow>, StageError> {
+    let pendulum = Made::new(store, Classic, json!({ "id": "Pendulum-v1" }), least)?;
+    let cart_pole = Made::new(store, Classic, json!({ "id": "CartPole-v1" }), least)?;
+    let lookup = Made::new(store, Lookup, json!({}), least)?;
     let total = 10_000_000_u64;
     let wide = json!({ "net_arch": { "pi": [256, 256], "qf": [256, 256] } });
     let sac: SacConfig = config(json!({ "total_timesteps": total, "buffer_size": 200_000, "policy_kwargs": wide }))?;
@@ -227,7 +235,8 @@ fn measure(store: &Store) -> Result<Vec<TrainerRow>, StageError> {
     let of_td3 = 2.0 * 256.0 * (actor + 8.0 * critic + (3.0 * actor + 2.0 * critic) / 2.0);
     let of_dqn = 2.0 * products(&[4, 256, 256, 2]) * (1.0 + 0.5 * 64.0 * 4.0);
     let of_a2c = 2.0 * 4.0 * (products(&[4, 64, 64, 2]) + products(&[4, 64, 64, 1]));
-    let inputs = lookup.open(&long.settings().map_err(wrong)?.common)?.spec().obs_dim();
+    let env = lookup.open(&long.settings().map_err(wrong)?.common)?;
+    let (inputs, outputs) = (env.spec().obs_dim(), env.spec().action_space.num_outputs());
     let mut rows = vec![
         pendulum.replay::<sac::algorithm::Sac>(
             "SAC, Pendulum, 256 x 256, batch 256",
@@ -254,9 +263,24 @@ fn measure(store: &Store) -> Result<Vec<TrainerRow>, StageError> {
         lookup.es(
             "OpenAI-ES, lookup, 256 x 16 episodes of 252 steps, 64 x 64",
             &long,
-            &[inputs, 64, 64, 6],
+            &[inputs, 64, 64, outputs],
         )?,
     ];
-    rows.extend(populations(store)?);
+    rows.extend(populations(store, least)?);
     Ok(rows)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_row_runs() {
+        let home = tempfile::tempdir().unwrap();
+        let rows = measure(&Store::open(home.path()).unwrap(), Duration::ZERO).unwrap();
+        assert_eq!(rows.len(), 8);
+        for row in rows {
+            assert!(row.steps_per_second > 0.0 && row.floor > 0.0, "{row:?}");
+        }
+    }
 }
