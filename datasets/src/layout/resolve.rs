@@ -156,7 +156,7 @@ impl LayoutFile {
             |mapping: &&Mapping| mapping.theirs == OTHERS && !(table == Table::Bars && mapping.ours == "close");
         if let Some(mapping) = layout.mappings().find(elsewhere) {
             return Err(problem(
-                &format!("columns.{}", mapping.ours),
+                format!("columns.{}", mapping.ours),
                 "only closes of bars can be all other columns",
                 "name the column",
             ));

@@ -75,7 +75,7 @@ impl<A: HasActor> Actor for Explorer<'_, A> {
     }
 }
 
-/// What an iteration has played.
+/// The outcome of an iteration.
 #[derive(Default)]
 struct Iteration {
     steps: u64,
