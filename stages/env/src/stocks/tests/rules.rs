@@ -294,6 +294,8 @@ fn a_change_of_symbol_is_no_delisting() {
         bars: late,
     });
     source.bars.remove(1);
+    // The dividend is paid after the change: on the new symbol.
+    source.actions[1].symbol = "NEW".to_owned();
     source.actions.push(CorporateAction {
         kind: Kind::SymbolChange,
         new_symbol: "NEW".to_owned(),
