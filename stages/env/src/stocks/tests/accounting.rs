@@ -6,6 +6,7 @@ use crate::actions::Actions;
 use crate::batch::{BatchEnv, Step};
 use crate::stocks::synthetic::eventful;
 use crate::stocks::{Delisting, FillAt, Ledger, StockActionKind, StockActions, StockFills, StockMargin, StocksConfig};
+use datasets::corporate_action::Kind;
 use proptest::prelude::*;
 use stages_numerics::random::Random;
 
@@ -57,8 +58,8 @@ fn compare(config: &StocksConfig, ledger: &Ledger, slow: &Slow<'_>) {
     assert_eq!(ledger.liquidations, liquidations);
 }
 
-/// Plays an episode at random beside the definition; returns its last ledger.
-fn play(config: &StocksConfig, seed: u64) -> Ledger {
+/// Plays an episode at random beside the definition; returns its last ledger, and the splits of positions.
+fn play(config: &StocksConfig, seed: u64) -> (Ledger, usize) {
     config.validate().unwrap();
     let source = eventful(DAYS, SYMBOLS, 2, seed);
     let mut env = env(&source, config, Split::Test, 1);
@@ -66,7 +67,9 @@ fn play(config: &StocksConfig, seed: u64) -> Ledger {
     env.reset(out.buffers());
     let mut slow = Slow::new(config, &source, env.snapshot(0));
     let mut random = Random::new(&[seed, 9]);
+    let mut splits = 0;
     loop {
+        let held: Vec<f64> = slow.shares.clone();
         let uniform: Vec<f64> = (0..SYMBOLS).map(|_| random.uniform()).collect();
         match config.actions.kind {
             StockActionKind::Weights => {
@@ -96,11 +99,16 @@ fn play(config: &StocksConfig, seed: u64) -> Ledger {
             env.ledger(0)
         };
         assert_eq!(ledger.date, slow.dates[slow.t]);
+        let of_today = source.actions.iter().filter(|action| action.date == ledger.date);
+        for action in of_today.filter(|action| action.kind == Kind::Split) {
+            let symbol = source.bars.iter().position(|bars| bars.symbol == action.symbol);
+            splits += usize::from(symbol.is_some_and(|symbol| held[symbol] != 0.0));
+        }
         compare(config, &ledger, &slow);
         if over {
             let ruined = ledger.nav <= config.ruin * config.capital;
             assert_eq!((out.terminated[0], out.truncated[0]), (ruined, !ruined));
-            return ledger;
+            return (ledger, splits);
         }
         for (i, held) in env.shares(0).iter().enumerate() {
             agree("shares", *held, slow.shares[i], 1.0);
@@ -210,7 +218,7 @@ fn every_line_is_tried() {
     config.fills.per_share = 0.01;
     config.fills.impact = 0.5;
     config.fills.participation = Some(0.02);
-    let ledger = play(&config, 3);
+    let (ledger, _) = play(&config, 3);
     for (what, value) in [
         ("commission", ledger.commission),
         ("spread", ledger.spread_cost),
@@ -228,5 +236,43 @@ fn every_line_is_tried() {
     // A thin margin is called.
     config.margin.maintenance = config.margin.initial;
     config.fills.participation = None;
-    assert!(play(&config, 3).liquidations > 0);
+    assert!(play(&config, 3).0.liquidations > 0);
+}
+
+/// Every kind of action, long-only and with short positions, at the close and at the next open, meets splits, dividends, delistings and, if short, fees.
+#[test]
+fn every_way_of_trading_meets_every_event() {
+    for kind in [
+        StockActionKind::Weights,
+        StockActionKind::Shares,
+        StockActionKind::Choices,
+    ] {
+        for short in [false, true] {
+            for at in [FillAt::Close, FillAt::NextOpen] {
+                let mut config = StocksConfig {
+                    actions: StockActions {
+                        kind,
+                        short,
+                        gross: if short { 1.5 } else { 1.0 },
+                        shares: 300,
+                        ..StockActions::default()
+                    },
+                    test_fraction: 1.0,
+                    ..StocksConfig::default()
+                };
+                config.fills.at = at;
+                let (mut events, mut dividends, mut settled, mut fees) = (0, 0.0, 0, 0.0);
+                for seed in 0..6 {
+                    let (ledger, splits) = play(&config, seed);
+                    events += splits;
+                    dividends += ledger.dividends.abs();
+                    settled += ledger.settlements;
+                    fees += ledger.borrow_cost;
+                }
+                let what = format!("{kind:?}, short {short}, {at:?}: {events} {dividends} {settled} {fees}");
+                assert!(events > 0 && dividends > 0.0 && settled > 0, "{what}");
+                assert_eq!(fees > 0.0, short, "{what}");
+            }
+        }
+    }
 }
