@@ -636,3 +636,28 @@ stages:
         assert_eq!(ended.code, 0, "{panel}: {}{}", ended.stdout, ended.stderr);
     }
 }
+
+/// A program that averages a close with the next one, before the environment: both are found.
+#[test]
+fn a_leak_before_a_stocks_environment_reaches_it() {
+    let project = Project::new(
+        r#"
+version: 1
+name: leak
+stages:
+  leak:
+    run: >-
+      awk -F, 'NR == 1 { print "date,close"; next } NR > 2 { print d "," (c + $2) / 2 } { d = $1; c = $2 }' prices.csv > ${outputs.table}
+    files: [prices.csv]
+    outputs: { table: table.csv }
+  bars: { uses: ingest/bars, needs: { table: leak.table }, with: { symbol: A, calendar: none } }
+  env: { uses: env/stocks, needs: { bars: bars }, with: { test_fraction: 0.4, episode_length: 20 } }
+"#,
+    );
+    project.write("prices.csv", &prices());
+    let ended = project.run(&["check", "lookahead", "p.yaml"]);
+    assert_eq!(ended.code, 1, "{}{}", ended.stdout, ended.stderr);
+    for line in ["leak ", "env "] {
+        assert!(ended.stdout.lines().any(|l| l.starts_with(line)), "{}", ended.stdout);
+    }
+}
