@@ -105,7 +105,7 @@ fn populations_killed_at_any_moment_end_in_the_same_bytes() {
         child.kill().unwrap();
         child.wait().unwrap();
     }
-    assert!(left_to_do > 1, "{left_to_do} of 10 kills, {whole} ms");
+    assert!(left_to_do > 3, "{left_to_do} of 10 kills, {whole} ms");
     let ended = project.exec(&[]);
     assert_eq!(ended.code, 0, "{}", ended.stdout);
     assert_eq!(ended.digests(), reference.digests());

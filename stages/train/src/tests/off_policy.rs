@@ -82,17 +82,14 @@ fn dqn_and_its_variants_balance_a_pole() {
     }
 }
 
-/// Of seeds 11 to 15 and 21 to 26 one does not swing up from every start.
+/// Asked of every seed. As measured, seed 15 does not swing up from every start and fails this (docs/learning.md).
 #[test]
 #[ignore = "some minutes"]
 fn sac_swings_pendulums_up() {
-    let scores: Vec<f64> = (11..=15)
-        .map(|seed| score(Sac, &config(10_000, seed, json!({})), "Pendulum-v1", seed))
-        .collect();
-    assert!(
-        scores.iter().filter(|&&score| score > -200.0).count() >= 4,
-        "{scores:?}"
-    );
+    for seed in 11..=15 {
+        let score = score(Sac, &config(10_000, seed, json!({})), "Pendulum-v1", seed);
+        assert!(score > -200.0, "seed {seed}: {score}");
+    }
 }
 
 /// The reference's two seeds evaluate to -352 and -169.
@@ -107,18 +104,14 @@ fn td3_swings_pendulums_up() {
     assert!(scores[2] > -260.0, "{scores:?}");
 }
 
-/// As unstable as the reference with these settings: 6 of 10 seeds reach 475 here, 7 of 10 there.
+/// Asked of every seed. As measured, seeds 13 and 15 fail this, as seeds of the reference do (docs/learning.md).
 #[test]
 #[ignore = "some minutes"]
 fn dqn_balances_poles() {
-    let scores: Vec<f64> = (21..=25)
-        .chain(11..=15)
-        .map(|seed| score(Dqn, &config(50_000, seed, tuned_dqn()), "CartPole-v1", seed))
-        .collect();
-    assert!(
-        scores.iter().filter(|&&score| score >= 475.0).count() >= 5,
-        "{scores:?}"
-    );
+    for seed in 11..=15 {
+        let score = score(Dqn, &config(50_000, seed, tuned_dqn()), "CartPole-v1", seed);
+        assert!(score >= 475.0, "seed {seed}: {score}");
+    }
 }
 
 /// The same bytes for any number of threads, after stops anywhere with the buffer in memory or mapped, for a longer training that goes on from a
