@@ -112,8 +112,10 @@ impl<A: HasActor> Algorithm for Erl<'_, A> {
         self.extra_len = state.extra.len();
         match &self.settings.evolution {
             Evolution::ErlGa(_) => {
+                // The first member is the policy that training begins with.
                 let shape = MlpShape::of(&architecture);
-                for i in 0..self.settings.pop_size as u64 {
+                state.extra.extend_from_slice(&state.params[..self.actor_len]);
+                for i in 1..self.settings.pop_size as u64 {
                     state.extra.extend(shape.initial(&[self.common().seed, MEMBER, i]));
                 }
             }

@@ -60,7 +60,8 @@ pub struct ErlConfig {
     pub num_rl_updates_per_iter: Option<i64>,
     /// Iterations between the entries of the learner's actor into the population (`erl_ga`); 1 by default.
     pub rl_injection_interval: Option<u64>,
-    /// Iterations after which the learner goes on from the fittest member, if that is fitter than its own actor in the iteration (`erl_ga`); 10 by default, 0 for never (as in EvoRL).
+    /// Iterations after which the learner goes on from the fittest member, if that did better than its own actor in the iteration (`erl_ga`); 0,
+    /// the default, for never. Of few episodes luck decides.
     pub champion_injection_interval: Option<u64>,
     /// Members of a tournament (`erl_ga`); 3 by default.
     pub tournament_size: Option<usize>,
@@ -184,7 +185,7 @@ impl Default for Genetic {
         Self {
             num_elites: 4,
             rl_injection_interval: 1,
-            champion_injection_interval: 10,
+            champion_injection_interval: 0,
             tournament_size: 3,
             num_mutation_frac: 0.1,
             mut_strength: 0.1,
