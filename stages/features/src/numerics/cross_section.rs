@@ -1,6 +1,7 @@
 //! Features of a symbol among the others of a date, and against an index.
 
 use super::panel::Prices;
+use std::collections::BTreeMap;
 
 /// The ranks of a date's values as shares of their number, within (0, 1]: equal values have the mean of their ranks, NaN stays NaN (pandas'
 /// `rank(pct=True)`).
@@ -9,11 +10,12 @@ pub(crate) fn rank(values: &mut [f64]) {
     order.sort_by(|&a, &b| values[a].total_cmp(&values[b]));
     let n = order.len() as f64;
     let mut ranks = vec![f64::NAN; values.len()];
+    let mut below = 0.0;
     for equal in order.chunk_by(|&a, &b| values[a] == values[b]) {
-        let below = order.iter().position(|i| i == &equal[0]).unwrap_or(0) as f64;
         for &i in equal {
             ranks[i] = (below + (equal.len() as f64 + 1.0) / 2.0) / n;
         }
+        below += equal.len() as f64;
     }
     values.copy_from_slice(&ranks);
 }
@@ -36,12 +38,14 @@ pub(crate) fn zscore(values: &mut [f64], clip: f64) {
 
 /// Takes from the values of a date the mean of their sector's; a symbol without a sector (NaN) has no value.
 pub(crate) fn neutralise(values: &mut [f64], sectors: &[f64]) {
-    let before = values.to_vec();
+    let mut totals: BTreeMap<u64, (f64, f64)> = BTreeMap::new();
+    for (value, sector) in values.iter().zip(sectors).filter(|(value, _)| !value.is_nan()) {
+        let (sum, n) = totals.entry(sector.to_bits()).or_default();
+        (*sum, *n) = (*sum + value, *n + 1.0);
+    }
     for (x, sector) in values.iter_mut().zip(sectors) {
-        let peers = before.iter().zip(sectors);
-        let peers = peers.filter(|(value, other)| *other == sector && !value.is_nan());
-        let (sum, n) = peers.fold((0.0, 0.0), |(sum, n), (value, _)| (sum + value, n + 1.0));
-        *x -= sum / n;
+        let total = totals.get(&sector.to_bits()).filter(|_| !sector.is_nan());
+        *x -= total.map_or(f64::NAN, |(sum, n)| sum / n);
     }
 }
 

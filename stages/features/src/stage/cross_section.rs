@@ -171,12 +171,13 @@ impl StageKind for CrossSection {
         let settings = serde_json::to_value(config).map_err(|err| StageError::new(err.to_string()))?;
         let key = engine::key("cross_section v1", &settings)?;
         let read = config.read();
+        let batches = match read.is_empty() {
+            true => Vec::new(),
+            false => panel::read_features(context, context.list(FEATURES_IN.name))?,
+        };
         let mut tasks = Vec::new();
         for panel in &panels.panels {
-            let columns = match read.is_empty() {
-                true => Columns::new(),
-                false => panel::read_features(context, context.list(FEATURES_IN.name), panel, &read)?,
-            };
+            let columns = panel::columns_of(panel, &batches, &read)?;
             let index = match &config.index {
                 None => None,
                 Some(index) => Some(index_of(panel, index)?),

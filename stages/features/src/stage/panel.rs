@@ -93,18 +93,12 @@ pub(super) fn read(context: &Context, price: Price, separator: &str) -> Result<P
     })
 }
 
-/// Reads the named features of a panel's symbols; all, if `names` is empty.
+/// Reads the tables of features.
 ///
 /// # Errors
-/// When they cannot be read, are of several times a day, or there is none of a name.
-pub(super) fn read_features(
-    context: &Context,
-    inputs: &[Input],
-    panel: &Panel,
-    names: &[String],
-) -> Result<Columns, StageError> {
-    let mut columns = Columns::new();
-    let width = panel.symbols.len();
+/// When they cannot be read, or are of several times a day.
+pub(super) fn read_features(context: &Context, inputs: &[Input]) -> Result<Vec<RecordBatch>, StageError> {
+    let mut batches = Vec::new();
     for input in inputs {
         let data = DataSet::open(input)?;
         if data.is_intraday(&context.store)? {
@@ -113,28 +107,37 @@ pub(super) fn read_features(
                     .hint("connect daily features, such as those of `features/technical`"),
             );
         }
-        for batch in data.read_all(&context.store)? {
-            for (symbol, rows) in symbol_rows(&batch)? {
-                let Ok(i) = panel.symbols.binary_search_by(|other| other.as_str().cmp(symbol)) else {
+        batches.extend(data.read_all(&context.store)?);
+    }
+    Ok(batches)
+}
+
+/// The named features of a panel's symbols.
+///
+/// # Errors
+/// When there is none of a name, or a table is none of features.
+pub(super) fn columns_of(panel: &Panel, batches: &[RecordBatch], names: &[String]) -> Result<Columns, StageError> {
+    let mut columns = Columns::new();
+    let width = panel.symbols.len();
+    for batch in batches {
+        for (symbol, rows) in symbol_rows(batch)? {
+            let Ok(i) = panel.symbols.binary_search_by(|other| other.as_str().cmp(symbol)) else {
+                continue;
+            };
+            let batch = batch.slice(rows.start, rows.len());
+            let dates = table::dates(&batch, "date")?;
+            for field in batch.schema().fields() {
+                let name = field.name();
+                if *field.data_type() != DataType::Float64 || !names.contains(name) {
                     continue;
-                };
-                let batch = batch.slice(rows.start, rows.len());
-                let dates = table::dates(&batch, "date")?;
-                for field in batch.schema().fields() {
-                    let name = field.name();
-                    let is_wanted =
-                        *field.data_type() == DataType::Float64 && (names.is_empty() || names.contains(name));
-                    if !is_wanted {
-                        continue;
-                    }
-                    let values = table::floats_or_nan(&batch, name)?;
-                    let column = columns
-                        .entry(name.clone())
-                        .or_insert_with(|| vec![f64::NAN; panel.dates.len() * width]);
-                    for (date, value) in dates.iter().zip(values) {
-                        if let Ok(t) = panel.dates.binary_search(date) {
-                            column[t * width + i] = value;
-                        }
+                }
+                let values = table::floats_or_nan(&batch, name)?;
+                let column = columns
+                    .entry(name.clone())
+                    .or_insert_with(|| vec![f64::NAN; panel.dates.len() * width]);
+                for (date, value) in dates.iter().zip(values) {
+                    if let Ok(t) = panel.dates.binary_search(date) {
+                        column[t * width + i] = value;
                     }
                 }
             }
