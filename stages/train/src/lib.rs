@@ -16,6 +16,7 @@ mod device;
 pub mod dqn;
 pub mod erl;
 pub mod es;
+mod evaluator;
 pub mod imitate;
 mod kind;
 mod learner;

@@ -5,7 +5,7 @@
 
 use super::settings::{ErlSettings, Evolution};
 use super::{cross_entropy, genetic};
-use crate::es::evaluator::{Actor, Conditions, Episode, EpisodeLoop, Opener, Played, Players, Record, Seat};
+use crate::evaluator::{Actor, Conditions, Episode, EpisodeLoop, Opener, Played, Players, Record, Seat};
 use crate::learner::{Algorithm, DataFrom, Learner};
 use crate::metrics::Metric;
 use crate::phase_timer::Phase;

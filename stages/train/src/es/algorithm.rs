@@ -1,8 +1,8 @@
 //! Evolution strategies: make a population around the distribution's mean, play every member's episodes, and learn from the costs.
 
-use super::evaluator::{Conditions, Opener, Played, Player, Players, Record, Seat};
 use super::settings::{Algorithm as Kind, EsSettings};
 use super::strategy::{Ars, CMA_ES_MOST, CmaEs, Distribution, Generation, OpenEs, Pepg, SepCmaEs, Strategy};
+use crate::evaluator::{Conditions, Opener, Played, Player, Players, Record, Seat};
 use crate::learner::{Algorithm, Learner};
 use crate::metrics::Metric;
 use crate::phase_timer::Phase;

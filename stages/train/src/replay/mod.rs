@@ -11,7 +11,7 @@ pub(crate) mod priorities;
 pub(crate) mod settings;
 pub(crate) mod shard;
 
-use crate::es::evaluator::Episode;
+use crate::evaluator::Episode;
 use crate::learner::{DataFrom, Learner};
 use crate::phase_timer::Phase;
 use crate::train_state::TrainState;

@@ -1,4 +1,4 @@
-//! The evaluation of policies: each plays some episodes, greedily, all from the same starts.
+//! The evaluation of populations: each policy plays some episodes, greedily, all from the same starts, whose transitions may be kept.
 
 use stages_core::StageError;
 use stages_env::{ActionBuffer, ActionSpace, BatchEnv, EnvSpec, Normalisation, Step};
