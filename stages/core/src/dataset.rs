@@ -101,7 +101,8 @@ impl PartitionKey {
         format!("{symbols}/{}_{}", self.range.from, self.range.to)
     }
 
-    fn parse(path: &str) -> Option<Self> {
+    /// The key that a path names, of which it is that of the entry.
+    pub fn parse(path: &str) -> Option<Self> {
         let (symbols, rest) = path.rsplit_once('/')?;
         let (from, to) = rest.strip_suffix(".parquet")?.split_once('_')?;
         Some(Self {

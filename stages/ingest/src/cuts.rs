@@ -1,8 +1,9 @@
 //! Rows of files in the store, cut by day: the tables that partitions are made of.
 //!
-//! The cuts of a file are tables of their own in one blob. A cut holds the rows of neighbouring days of one month, of one day where that has many, so that a
+//! The cuts of a file are tables of their own in one blob. A cut holds the rows of neighbouring days of one month (a year, of bars), of one day where that has many, so that a
 //! partition is made from the cuts that it overlaps; the digest of a cut says whether they have changed.
 
+use crate::file_memo::File;
 use arrow::array::{ArrayRef, RecordBatch, UInt32Array, new_null_array};
 use arrow::compute::take_record_batch;
 use arrow::datatypes::{DataType, Schema, SchemaRef};
@@ -74,6 +75,33 @@ impl Cuts {
     }
 }
 
+/// What is known of a file whose rows are in the store, from its memo where it is cached and its cuts are there, and otherwise by `make`.
+///
+/// # Errors
+/// When `make` fails, or the store does.
+pub fn of_file<T: Serialize + for<'de> Deserialize<'de>>(
+    context: &Context,
+    file: &mut File<'_>,
+    cuts: fn(&T) -> &Cuts,
+    make: impl FnOnce(&mut File<'_>) -> Result<T, StageError>,
+) -> Result<T, StageError> {
+    let memo = file.memo.clone();
+    let known = context.cached(&memo, |value| {
+        let rows: T = decode(&context.store.blob(value.blob)?)?;
+        Ok(cuts(&rows).are_kept(context, &memo)?.then_some(rows))
+    })?;
+    if let Some(known) = known {
+        return Ok(known);
+    }
+    let mut written = None;
+    context.compute_memo(&memo, || {
+        let rows = make(file)?;
+        cuts(&rows).keep(context, &memo)?;
+        encode(written.insert(rows))
+    })?;
+    written.ok_or_else(|| StageError::new("the rows of a file were not written"))
+}
+
 /// The memo of the blob that the value of another memo names.
 pub fn kept(memo: &Memo) -> Memo {
     Memo::new("ingest blob of a memo v1", &[memo.key.as_bytes()], memo.label.clone())
@@ -99,6 +127,7 @@ pub fn decode<T: for<'de> Deserialize<'de>>(bytes: &[u8]) -> Result<T, StageErro
 pub struct CutWriter {
     writer: BlobWriter,
     at: u64,
+    longest: Period,
     schema: Option<SchemaRef>,
     /// Columns that are not kept, and those that a later part may have alone.
     left_out: &'static [&'static str],
@@ -107,18 +136,20 @@ pub struct CutWriter {
 }
 
 impl CutWriter {
-    /// A file without rows.
+    /// A file without rows, whose cuts are of one period each at the longest.
     ///
     /// # Errors
     /// When the store cannot be written.
     pub fn new(
         store: &Store,
+        longest: Period,
         left_out: &'static [&'static str],
         optional: &'static [&'static str],
     ) -> Result<Self, StageError> {
         Ok(Self {
             writer: store.writer()?,
             at: 0,
+            longest,
             schema: None,
             left_out,
             optional,
@@ -148,10 +179,10 @@ impl CutWriter {
         let mut cuts: Vec<Range<usize>> = Vec::new();
         let mut start = 0;
         while start < dates.len() {
-            let month = Period::Month.range(dates[start]);
+            let period = self.longest.range(dates[start]);
             let mut end = start + 1;
             while end < dates.len()
-                && (dates[end] == dates[end - 1] || end - start < CUT_ROWS && month.contains(dates[end]))
+                && (dates[end] == dates[end - 1] || end - start < CUT_ROWS && period.contains(dates[end]))
             {
                 end += 1;
             }

@@ -27,6 +27,7 @@ mod json_text;
 mod large;
 pub mod layout_choice;
 mod location;
+mod missing_days;
 pub mod options;
 mod parquet_columns;
 pub mod propose;

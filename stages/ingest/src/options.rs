@@ -3,7 +3,6 @@
 pub use crate::bad_rows::{MaxDropped, OnBadRows, Treatment};
 use datasets::calendar::is_trading_day;
 use datasets::layout::CalendarName;
-use datasets::quality::{Example, HOLE, HOLE_OF_WEEKDAYS, Tally};
 use datasets::{Date, DateRange};
 use schemars::{JsonSchema, Schema, SchemaGenerator};
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
@@ -85,42 +84,6 @@ impl CalendarChoice {
 pub fn fits(calendar: CalendarName, days: &BTreeSet<Date>) -> bool {
     let closed = days.iter().filter(|day| !is_trading_day(calendar, **day)).count();
     closed < 20 || closed * 20 <= days.len()
-}
-
-/// Counts the days that are missing between the first and the last of `days`, and the longer runs of them. Where holidays are not known, only a run
-/// that is longer than any season of holidays is counted.
-pub fn count_missing_days(symbol: &str, calendar: CalendarName, days: &BTreeSet<Date>, tally: &mut Tally) {
-    let (Some(&first), Some(&last)) = (days.first(), days.last()) else {
-        return;
-    };
-    if calendar == CalendarName::None {
-        return;
-    }
-    let mut run: Vec<Date> = Vec::new();
-    for day in (first.0..=last.0).map(Date) {
-        // Special sessions of weekends are no days on which data is expected.
-        if !is_trading_day(calendar, day) || day.is_weekend() && calendar != CalendarName::Always {
-            continue;
-        }
-        if !days.contains(&day) {
-            run.push(day);
-            if calendar.knows_holidays() && calendar.covers(day) {
-                tally.add("missing_day", day, 1);
-            }
-            continue;
-        }
-        let knows_holidays = calendar.knows_holidays() && run.iter().all(|day| calendar.covers(*day));
-        let hole = if knows_holidays { HOLE } else { HOLE_OF_WEEKDAYS };
-        if let (true, Some(from), Some(to)) = (run.len() >= hole, run.first(), run.last()) {
-            tally.add_rows("hole", *from, run.len() as u64, || Example {
-                symbol: (!symbol.is_empty()).then(|| symbol.to_owned()),
-                date: Some(*from),
-                note: Some(format!("{} trading days to {to}", run.len())),
-                ..Example::default()
-            });
-        }
-        run.clear();
-    }
 }
 
 /// The period of partitions.

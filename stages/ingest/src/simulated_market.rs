@@ -2,7 +2,8 @@
 
 use crate::bars::{self, Bar};
 use crate::chain::{Chain, Rules, Seen};
-use crate::options::{OnBadRows, count_missing_days};
+use crate::missing_days::count_missing_days;
+use crate::options::OnBadRows;
 use crate::rates;
 use arrow::array::{ArrayRef, BooleanArray, Date32Array, Float64Array, RecordBatch, StringArray};
 use arrow::datatypes::{DataType, Field, Schema};
@@ -375,7 +376,7 @@ fn write_bars(worlds: &[World], context: &Context) -> Result<cache::ArtifactDige
     }
     let batch = bars::to_batch(&found)?;
     let (bad, mut tally) = (keep(), Tally::new(BARS));
-    bars::clean(&mut found, &bad, CALENDAR, &mut tally);
+    bars::clean(&mut found, &bad, CALENDAR, &mut bars::States::new(), &mut tally);
     let meta = json!({
         "symbols": symbols(worlds),
         "currency": "USD",

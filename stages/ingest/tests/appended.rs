@@ -196,3 +196,65 @@ fn a_file_that_grows() {
     bench.file("d/other.csv", format!("s,d,e,k,cp,b,a,u\n{}\n", lines.join("\n")));
     assert_eq!(run_chain(&bench, &with).digest, second.digest);
 }
+
+/// A year of bars of three symbols, in a file of its own.
+fn write_year(bench: &Bench, year: i32, last: Date, close: impl Fn(Date) -> f64) {
+    let mut rows = "symbol,date,open,high,low,close,volume\n".to_owned();
+    let first = Date::from_ymd(year, 1, 1).unwrap();
+    for date in (first.0..=last.0).map(Date).filter(|day| !day.is_weekend()) {
+        for (i, symbol) in ["A", "B", "C"].iter().enumerate() {
+            let close = close(date) + i as f64;
+            rows.push_str(&format!("{symbol},{date},{close},{close},{close},{close},1000\n"));
+        }
+    }
+    bench.file(&format!("b/{year}.csv"), rows);
+}
+
+/// A day appended to bars costs its file and its year; a bar at the end of a year reaches the next year by the rules that look back.
+#[test]
+fn bars_cost_the_years_that_change() {
+    let end = |year| Date::from_ymd(year, 12, 31).unwrap();
+    let smooth = |date: Date| 100.0 + 0.01 * f64::from(date.0 % 500);
+    let write = |bench: &Bench, last: Date, close: &dyn Fn(Date) -> f64| {
+        for year in 2015..2019 {
+            write_year(bench, year, end(year), close);
+        }
+        write_year(bench, 2019, last, close);
+    };
+    let (bench, with) = (Bench::new(), json!({ "path": "b", "calendar": "weekends" }));
+    let before = Date::from_ymd(2019, 6, 3).unwrap();
+    write(&bench, before, &smooth);
+    let first = bench.run("ingest/bars", with.clone()).unwrap();
+    assert_eq!((first.computed(), first.artifact.entries.len()), (5 * 2 + 5, 5));
+    assert_eq!(bench.run("ingest/bars", with.clone()).unwrap().computed(), 0);
+    write(&bench, before.plus(1), &smooth);
+    let appended = bench.run("ingest/bars", with.clone()).unwrap();
+    assert_eq!(appended.computed(), 3, "the header, rows and year of a file");
+    assert_eq!(appended.artifact.entries[..4], first.artifact.entries[..4]);
+    // The last bar of 2016 is what the first of 2017 is compared with; 2017 ends as it did.
+    let jump = |date: Date| {
+        if date == Date::from_ymd(2016, 12, 30).unwrap() {
+            1000.0
+        } else {
+            smooth(date)
+        }
+    };
+    write(&bench, before.plus(1), &jump);
+    let jumped = bench.run("ingest/bars", with.clone()).unwrap();
+    assert_eq!(jumped.computed(), 4);
+    assert_eq!(jumped.finding("large_jump").0, 6);
+    let fresh = Bench::new();
+    write(&fresh, before.plus(1), &jump);
+    assert_eq!(fresh.run("ingest/bars", with.clone()).unwrap().digest, jumped.digest);
+    // Symbols and dates choose rows of files that are not read again.
+    let some = json!({ "path": "b", "calendar": "weekends", "symbols": ["B"], "dates": { "from": "2016-12-30", "to": "2017-03-31" } });
+    let chosen = bench.run("ingest/bars", some.clone()).unwrap();
+    assert_eq!(chosen.computed(), 5 + 2, "the days of five files, and two years");
+    assert_eq!(chosen.digest, fresh.run("ingest/bars", some).unwrap().digest);
+    assert_eq!(chosen.artifact.meta["symbols"], json!(["B"]));
+    let daily = json!({ "path": "b", "calendar": "weekends", "partition": "day" });
+    let days = bench.run("ingest/bars", daily.clone()).unwrap();
+    let rows = bench.rows(&jumped).num_rows();
+    assert_eq!(bench.rows(&days).num_rows(), rows);
+    assert_eq!((days.computed(), days.artifact.entries.len()), (4 * 12 + 6, rows / 3));
+}

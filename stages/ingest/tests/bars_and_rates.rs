@@ -178,7 +178,9 @@ fn files_and_threads() {
         bench.file(new, body);
         let after = bench.run(kind, with.clone()).unwrap();
         assert_eq!(before.memos.0, 0);
-        assert_eq!(after.memos, (before.memos.1, before.memos.1 + 2), "{kind}");
+        // The rows of a year have changed.
+        let years = usize::from(folder == "bars") as u64;
+        assert_eq!(after.memos, (before.memos.1 - years, before.memos.1 + 2), "{kind}");
         for threads in [1, 2, 3] {
             assert_eq!(bench.digest_with(threads, kind, with.clone()), after.digest);
         }

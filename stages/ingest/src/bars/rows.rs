@@ -1,24 +1,23 @@
-//! Vendors' bars as ours, and the rules of [`datasets::quality::BARS`].
+//! Vendors' bars as ours.
 
+use super::clean::{States, clean};
 use crate::file_memo::{Around, Reading};
 use crate::form::prepare;
 use crate::frame::{self, Frame};
 use crate::header::{self, Names};
 use crate::layout_choice::Chosen;
-use crate::options::{OnBadRows, count_missing_days};
+use crate::options::OnBadRows;
 use crate::read::{needed, numeric, source_of, wanted};
 use crate::unpack::Packed;
 use crate::value::OUT_OF_RANGE;
 use arrow::array::{ArrayRef, Date32Array, Float64Array, RecordBatch, StringArray};
-use datasets::calendar::is_trading_day;
+use datasets::Date;
 use datasets::layout::{CalendarName, Layout, Mapping, OTHERS, Table, normal};
-use datasets::quality::{Action, BAR_TOLERANCE, BARS, Example, LARGE_JUMP, Tally};
+use datasets::quality::{BARS, Tally};
 use datasets::schema;
-use datasets::{Date, DateRange};
 use rayon::prelude::*;
 use stages_core::{Context, Source, StageError, table};
-use std::cmp::Ordering;
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 /// One bar; numbers are NaN where they are missing.
@@ -34,8 +33,8 @@ pub struct Bar {
 
 /// The number columns of a bar, in order.
 pub const FLOATS: [&str; 6] = ["open", "high", "low", "close", "volume", "adjusted_close"];
-const CLOSE: usize = 3;
-const VOLUME: usize = 4;
+pub(super) const CLOSE: usize = 3;
+pub(super) const VOLUME: usize = 4;
 
 /// Reads a table as it is. Rows that name no symbol have `symbol`, or else the name of the file.
 ///
@@ -184,49 +183,37 @@ fn batch<'a>(
     )?)
 }
 
-/// The bars of tables, of these symbols and dates; rows whose date is out of range are counted.
+/// Adds the bars of a table that are wanted, by symbol and date.
 ///
 /// # Errors
-/// When a table is not one of bars.
+/// When the table is not one of bars.
 pub fn collect(
-    batches: &[RecordBatch],
-    is_wanted: impl Fn(&str) -> bool,
-    dates: Option<DateRange>,
-    tally: &mut Tally,
-) -> Result<Vec<Bar>, StageError> {
-    let range = dates;
-    let mut bars: Vec<Bar> = Vec::new();
-    for batch in batches {
-        let symbols = table::texts(batch, "symbol")?;
-        let dates = table::dates(batch, "date")?;
-        let mut columns = Vec::new();
-        for name in FLOATS {
-            columns.push(table::floats_or_nan(batch, name)?);
-        }
-        let mut last: Arc<str> = Arc::from("");
-        for (i, date) in dates.into_iter().enumerate() {
-            let symbol = symbols.value(i);
-            if !is_wanted(symbol) {
-                continue;
-            }
-            if date == OUT_OF_RANGE {
-                tally.add_out_of_range();
-                continue;
-            }
-            if range.is_some_and(|range| !range.contains(date)) {
-                continue;
-            }
-            if &*last != symbol {
-                last = Arc::from(symbol);
-            }
-            bars.push(Bar {
-                symbol: Arc::clone(&last),
-                date,
-                values: std::array::from_fn(|k| columns[k][i]),
-            });
-        }
+    batch: &RecordBatch,
+    is_wanted: impl Fn(&str, Date) -> bool,
+    bars: &mut Vec<Bar>,
+) -> Result<(), StageError> {
+    let symbols = table::texts(batch, "symbol")?;
+    let dates = table::dates(batch, "date")?;
+    let mut columns = Vec::new();
+    for name in FLOATS {
+        columns.push(table::floats_or_nan(batch, name)?);
     }
-    Ok(bars)
+    let mut last: Arc<str> = Arc::from("");
+    for (i, date) in dates.into_iter().enumerate() {
+        let symbol = symbols.value(i);
+        if !is_wanted(symbol, date) {
+            continue;
+        }
+        if &*last != symbol {
+            last = Arc::from(symbol);
+        }
+        bars.push(Bar {
+            symbol: Arc::clone(&last),
+            date,
+            values: std::array::from_fn(|k| columns[k][i]),
+        });
+    }
+    Ok(())
 }
 
 /// The bars as a table of the schema, of which closes are then all there.
@@ -252,126 +239,24 @@ pub fn to_batch(bars: &[Bar]) -> Result<RecordBatch, StageError> {
     Ok(RecordBatch::try_new(table::schema(schema::BARS), columns)?)
 }
 
-fn compare(a: &Bar, b: &Bar) -> Ordering {
-    let least = |value: f64| if value.is_nan() { f64::INFINITY } else { value };
-    let most = |value: f64| if value.is_nan() { f64::NEG_INFINITY } else { value };
-    a.symbol
-        .cmp(&b.symbol)
-        .then(a.date.cmp(&b.date))
-        .then_with(|| most(b.values[VOLUME]).total_cmp(&most(a.values[VOLUME])))
-        .then_with(|| {
-            [CLOSE, 0, 1, 2, 5]
-                .iter()
-                .map(|i| least(a.values[*i]).total_cmp(&least(b.values[*i])))
-                .find(|order| order.is_ne())
-                .unwrap_or(Ordering::Equal)
-        })
-}
-
-impl Bar {
-    /// The bar as the data-quality table shows it.
-    fn example(&self) -> Example {
-        let [open, high, low, close, volume, _] = self.values.map(Example::number);
-        Example {
-            symbol: Some(self.symbol.to_string()),
-            date: Some(self.date),
-            open,
-            high,
-            low,
-            close,
-            volume,
-            ..Example::default()
-        }
-    }
-
-    /// Returns whether the bar has volume and repeats every price of the bar before.
-    fn copies(&self, before: &Self) -> bool {
-        self.symbol == before.symbol
-            && self.values[VOLUME] > 0.0
-            && self.values.map(f64::to_bits) == before.values.map(f64::to_bits)
-    }
-}
-
-/// Sorts bars, makes their key unique, and applies the rules to each. A bar without a close can't be kept: the
-/// schema needs one.
-pub fn clean(bars: &mut Vec<Bar>, bad: &OnBadRows, calendar: CalendarName, tally: &mut Tally) {
-    let acts = |rule: &str| bad.of(BARS, rule);
-    bars.sort_by(compare);
-    bars.dedup_by(|later, first| {
-        let same = later.symbol == first.symbol && later.date == first.date;
-        if same {
-            tally.add_row("duplicate_key", later.date, || later.example());
-        }
-        same
-    });
-    let mut open: BTreeMap<Arc<str>, BTreeSet<Date>> = BTreeMap::new();
-    // The last bar as it was read, and the last close that was kept.
-    let mut before: Option<Bar> = None;
-    let mut last: Option<(Arc<str>, f64)> = None;
-    bars.retain_mut(|bar| {
-        let mut broken: Vec<&str> = Vec::new();
-        if is_trading_day(calendar, bar.date) {
-            open.entry(Arc::clone(&bar.symbol)).or_default().insert(bar.date);
-        } else {
-            broken.push("non_trading_day");
-        }
-        let [open, high, low, close, volume, adjusted] = bar.values;
-        if [open, high, low, close, adjusted].iter().any(|price| *price <= 0.0) {
-            broken.push("nonpositive_price");
-        }
-        let slack = BAR_TOLERANCE * close.abs();
-        if open.max(close) > high + slack || open.min(close) < low - slack {
-            broken.push("inconsistent_range");
-        }
-        if before.as_ref().is_some_and(|before| bar.copies(before)) {
-            broken.push("copied_bar");
-        }
-        before = Some(bar.clone());
-        if volume == 0.0 {
-            broken.push("zero_volume");
-        }
-        if volume < 0.0 {
-            broken.push("negative_count");
-        }
-        if close.is_nan() {
-            broken.push("null_close");
-        }
-        let dropped = |broken: &[&str]| {
-            let mut rules = broken.iter();
-            rules.any(|rule| *rule != "negative_count" && acts(rule) == Action::Drop)
-        };
-        if !close.is_nan() && !dropped(&broken) {
-            if let Some((symbol, before)) = &last
-                && *symbol == bar.symbol
-                && (close > before * LARGE_JUMP || close * LARGE_JUMP < *before)
-            {
-                broken.push("large_jump");
-            }
-            last = Some((Arc::clone(&bar.symbol), close));
-        }
-        for rule in &broken {
-            tally.add_row(rule, bar.date, || bar.example());
-        }
-        if volume < 0.0 && acts("negative_count") != Action::Keep {
-            bar.values[VOLUME] = f64::NAN;
-        }
-        !close.is_nan() && !dropped(&broken)
-    });
-    for (symbol, days) in &open {
-        count_missing_days(symbol, calendar, days, tally);
-    }
-}
-
 /// The closes in files of bars, by symbol and day.
 ///
 /// # Errors
 /// When a file cannot be read.
 pub fn closes(context: &Context, sources: &[Source]) -> Result<BTreeMap<String, BTreeMap<Date, f64>>, StageError> {
     let (files, _) = crate::read::tables(context, &reading(&Chosen::Auto, ""), sources)?;
-    let batches: Vec<_> = files.into_iter().map(|(_, batch)| batch).collect();
-    let mut tally = Tally::new(BARS);
-    let mut bars = collect(&batches, |_| true, None, &mut tally)?;
-    clean(&mut bars, &OnBadRows::default(), CalendarName::None, &mut tally);
+    let mut bars = Vec::new();
+    for (_, batch) in files {
+        collect(&batch, |_, date| date != OUT_OF_RANGE, &mut bars)?;
+    }
+    let (mut states, mut tally) = (States::new(), Tally::new(BARS));
+    clean(
+        &mut bars,
+        &OnBadRows::default(),
+        CalendarName::None,
+        &mut states,
+        &mut tally,
+    );
     let mut out: BTreeMap<String, BTreeMap<Date, f64>> = BTreeMap::new();
     for bar in bars {
         out.entry(bar.symbol.to_string())
@@ -381,7 +266,7 @@ pub fn closes(context: &Context, sources: &[Source]) -> Result<BTreeMap<String, 
     Ok(out)
 }
 
-/// The settings that files of bars are read with.
+/// The settings that files of bars are read with, their tables whole.
 pub fn reading<'a>(chosen: &'a Chosen, symbol: &'a str) -> Reading<'a> {
     Reading {
         memo: "ingest/bars file v4",

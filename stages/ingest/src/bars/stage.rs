@@ -1,8 +1,11 @@
 //! `ingest/bars` as a stage.
 
-use super::rows::{clean, collect, reading, to_batch};
+use super::file_bars::{FileBars, Wanted};
+use super::partitions::Facts;
+use super::rows::reading;
+use crate::file_memo::{File, Reading};
 use crate::files::Paths;
-use crate::layout_choice::LayoutChoice;
+use crate::layout_choice::{Chosen, LayoutChoice};
 use crate::options::{CalendarChoice, MaxDropped, OnBadRows, PartitionChoice, Treatment, check_dates};
 use crate::read;
 use crate::table_input::{Files, TABLE, check_origin, columns};
@@ -88,49 +91,72 @@ impl StageKind for Bars {
     fn run(&self, config: &BarsConfig, context: &Context) -> Result<Outputs, StageError> {
         let given = Files::open(&context.given())?;
         let (chosen, sources) = config.layout.open(Table::Bars, &given.sources)?;
-        let (files, reasons) = read::tables(context, &reading(&chosen, &config.symbol), &sources)?;
-        let facts = files.first().map(|(layout, _)| layout.facts.clone());
+        let (mut layouts, mut files): (Vec<Layout>, Vec<FileBars>) = Default::default();
+        let read = |file: &mut File<'_>| FileBars::of(context, file);
+        let reasons = read::each(
+            context,
+            &by_partition(&chosen, &config.symbol),
+            &sources,
+            read,
+            |layout, bars| {
+                layouts.push(layout);
+                files.push(bars);
+                Ok(())
+            },
+        )?;
+        let facts = layouts.first().map(|layout| layout.facts.clone());
         let facts = facts.ok_or_else(|| StageError::new("there is no file to read"))?;
-        let all: Vec<Layout> = files.iter().map(|(layout, _)| layout.clone()).collect();
-        read::agree(&all, "currencies", !config.currency.is_empty(), |l| {
+        read::agree(&layouts, "currencies", !config.currency.is_empty(), |l| {
             l.facts.currency.clone()
         })?;
-        let layouts: BTreeSet<String> = all.iter().map(|layout| layout.name.to_string()).collect();
-        let batches: Vec<_> = files.into_iter().map(|(_, batch)| batch).collect();
+        let names: BTreeSet<&str> = layouts.iter().map(|layout| &*layout.name).collect();
+        let wanted = Wanted {
+            symbols: &config.symbols,
+            dates: config.dates,
+        };
         let mut tally = Tally::new(BARS);
-        let is_wanted = |symbol: &str| config.symbols.is_empty() || config.symbols.iter().any(|s| s == symbol);
-        let mut bars = collect(&batches, is_wanted, config.dates, &mut tally)?;
-        let rows_read = bars.len() as u64 + tally.out_of_range();
-        context.check_cancelled()?;
-        context.progress(0, None, "checking");
-        let days: BTreeSet<Date> = bars.iter().map(|bar| bar.date).collect();
+        let mut days: BTreeSet<Date> = BTreeSet::new();
+        for file in &files {
+            (0..file.out_of_range(&wanted)).for_each(|_| tally.add_out_of_range());
+            days.extend(file.days(context, &wanted)?);
+        }
         let calendar = config.calendar.resolve(facts.calendar, &days);
-        clean(&mut bars, &config.on_bad_rows, calendar, &mut tally);
+        let partitions = Facts {
+            config,
+            wanted,
+            calendar,
+            period: config.partition.resolve(0, Period::Year),
+        };
+        let periods = partitions.partitions(context, &files)?;
+        let rows: u64 = periods.iter().map(|done| done.rows).sum();
+        let rows_read = periods.iter().map(|done| done.rows_read).sum::<u64>() + tally.out_of_range();
+        let (mut symbols, mut partitions) = (BTreeSet::new(), Vec::new());
+        for done in periods {
+            partitions.extend(done.partitions()?);
+            symbols.extend(done.symbols);
+            tally.merge(done.tally);
+        }
         let treatment = Treatment {
             bad: &config.on_bad_rows,
             most: &config.max_dropped,
         };
-        treatment.apply(context, &tally, rows_read, bars.len() as u64)?;
-        if bars.is_empty() {
+        treatment.apply(context, &tally, rows_read, rows)?;
+        if rows == 0 {
             return Err(
                 StageError::new("no row is left: the files hold none of these symbols and dates")
                     .hint("see `symbols`, `dates` and `on_bad_rows`"),
             );
         }
-        let symbols: BTreeSet<&str> = bars.iter().map(|bar| &*bar.symbol).collect();
         let meta = json!({
             "symbols": symbols,
             "currency": if config.currency.is_empty() { &*facts.currency } else { config.currency.as_str() },
-            "layout": layouts,
+            "layout": names,
             "recognised": reasons,
             "calendar": calendar,
             "rows_read": rows_read,
-            "rows": bars.len(),
+            "rows": rows,
             "quality": tally.findings(|rule| config.on_bad_rows.action(rule)),
         });
-        let first_day = bars.iter().take_while(|bar| bar.date == bars[0].date).count();
-        let period = config.partition.resolve(first_day, Period::Year);
-        let partitions = dataset::partition_symbols(&context.store, &to_batch(&bars)?, period)?;
         let digest = dataset::write(&context.store, PortType::Bars, meta, partitions)?;
         Ok(Outputs::from([("bars".to_owned(), digest)]))
     }
@@ -140,6 +166,14 @@ impl StageKind for Bars {
             return Ok(None);
         };
         let (chosen, sources) = config.layout.open(Table::Bars, &files.sources)?;
-        reading(&chosen, &config.symbol).share(given, &sources).map(Some)
+        by_partition(&chosen, &config.symbol).share(given, &sources).map(Some)
+    }
+}
+
+/// The settings that the stage's files are read with, their rows for one partition after another.
+fn by_partition<'a>(chosen: &'a Chosen, symbol: &'a str) -> Reading<'a> {
+    Reading {
+        memo: "ingest/bars file by partition v1",
+        ..reading(chosen, symbol)
     }
 }

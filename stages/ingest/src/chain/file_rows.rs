@@ -3,7 +3,7 @@
 use super::columns::{self, Columns, UNKNOWN_TIME};
 use super::file_terms::{self, FileTerms, INSTANT, SINGLE_PRECISION, TIME};
 use crate::clock::MINUTE;
-use crate::cuts::{CutWriter, Cuts, decode, encode};
+use crate::cuts::{self, CutWriter, Cuts};
 use crate::file_memo::File;
 use crate::value::OUT_OF_RANGE;
 use arrow::array::{Array, RecordBatch};
@@ -11,6 +11,7 @@ use cache::{BlobRef, Store};
 use datasets::Date;
 use datasets::contract::Terms;
 use serde::{Deserialize, Serialize};
+use stages_core::dataset::Period;
 use stages_core::{Context, StageError, table};
 use std::collections::{BTreeMap, HashMap};
 
@@ -76,23 +77,12 @@ impl FileRows {
     /// # Errors
     /// When it cannot be read.
     pub fn of(context: &Context, file: &mut File<'_>) -> Result<Self, StageError> {
-        let memo = file.memo.clone();
-        let known = context.cached(&memo, |value| {
-            let rows: Self = decode(&context.store.blob(value.blob)?)?;
-            Ok(rows.cuts.are_kept(context, &memo)?.then_some(rows))
-        })?;
-        if let Some(known) = known {
-            return Ok(known);
-        }
-        let mut written = None;
-        context.compute_memo(&memo, || {
+        let make = |file: &mut File<'_>| {
             let mut writer = Writer::new(&context.store)?;
             file.parts(context, &mut |batch| writer.add(&batch))?;
-            let rows = writer.finish()?;
-            rows.cuts.keep(context, &memo)?;
-            encode(written.insert(rows))
-        })?;
-        written.ok_or_else(|| StageError::new("the rows of a file were not written"))
+            writer.finish()
+        };
+        cuts::of_file(context, file, |rows: &Self| &rows.cuts, make)
     }
 }
 
@@ -118,7 +108,7 @@ struct Writer {
 impl Writer {
     fn new(store: &Store) -> Result<Self, StageError> {
         Ok(Self {
-            cuts: CutWriter::new(store, &[SINGLE_PRECISION], &[TIME, INSTANT])?,
+            cuts: CutWriter::new(store, Period::Month, &[SINGLE_PRECISION], &[TIME, INSTANT])?,
             numbers: Numbers::default(),
             found: FileRows {
                 cuts: Cuts {

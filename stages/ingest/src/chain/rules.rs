@@ -5,7 +5,8 @@ use super::columns::{ASK, BID, Chain, LAST, OPEN_INTEREST, UNDERLYING, VOLATILIT
 use super::jumps::Ladder;
 use super::parity;
 use super::snapshot_copy::Prices;
-use crate::options::{OnBadRows, count_missing_days};
+use crate::missing_days::count_missing_days;
+use crate::options::OnBadRows;
 use datasets::Date;
 use datasets::calendar::is_trading_day;
 use datasets::corporate_action::CorporateAction;

@@ -1,0 +1,134 @@
+//! The bars of a file in the store: each file is parsed once, and its rows are read again partition by partition.
+
+use super::rows::{Bar, collect};
+use crate::cuts::{self, CutWriter, Cuts, decode, encode};
+use crate::file_memo::File;
+use crate::value::OUT_OF_RANGE;
+use datasets::{Date, DateRange};
+use serde::{Deserialize, Serialize};
+use stages_core::dataset::Period;
+use stages_core::{Context, Memo, StageError, table};
+use std::collections::{BTreeMap, BTreeSet};
+
+/// The bars of a file.
+#[derive(Debug, Serialize, Deserialize)]
+pub struct FileBars {
+    /// The rows.
+    pub cuts: Cuts,
+    /// The days on which any symbol has one.
+    days: BTreeSet<Date>,
+    /// By symbol, the rows without a date that is supported. They are in no cut.
+    out_of_range: BTreeMap<String, u64>,
+}
+
+/// The bars that a stage takes of its files.
+pub struct Wanted<'a> {
+    /// Their symbols; empty for all.
+    pub symbols: &'a [String],
+    /// Their dates.
+    pub dates: Option<DateRange>,
+}
+
+impl Wanted<'_> {
+    fn has_symbol(&self, symbol: &str) -> bool {
+        self.symbols.is_empty() || self.symbols.iter().any(|wanted| wanted == symbol)
+    }
+
+    fn has_date(&self, date: Date) -> bool {
+        self.dates.is_none_or(|dates| dates.contains(date))
+    }
+}
+
+impl FileBars {
+    /// The bars of a file, from its memo where they are cached.
+    ///
+    /// # Errors
+    /// When it cannot be read.
+    pub fn of(context: &Context, file: &mut File<'_>) -> Result<Self, StageError> {
+        let make = |file: &mut File<'_>| {
+            let mut writer = CutWriter::new(&context.store, Period::Year, &[], &[])?;
+            let (mut days, mut out_of_range) = (BTreeSet::new(), BTreeMap::new());
+            file.parts(context, &mut |batch| {
+                let symbols = table::texts(&batch, "symbol")?;
+                let mut rows = Vec::with_capacity(batch.num_rows());
+                let mut last = OUT_OF_RANGE;
+                for (i, date) in table::dates(&batch, "date")?.into_iter().enumerate() {
+                    if date == OUT_OF_RANGE {
+                        *out_of_range.entry(symbols.value(i).to_owned()).or_default() += 1;
+                        continue;
+                    }
+                    if date != last {
+                        days.insert(date);
+                        last = date;
+                    }
+                    rows.push(i as u32);
+                }
+                writer.add(&batch, rows)
+            })?;
+            Ok(Self {
+                cuts: writer.finish()?,
+                days,
+                out_of_range,
+            })
+        };
+        cuts::of_file(context, file, |rows: &Self| &rows.cuts, make)
+    }
+
+    /// The wanted days.
+    ///
+    /// # Errors
+    /// When the store cannot be read or written.
+    pub fn days(&self, context: &Context, wanted: &Wanted<'_>) -> Result<BTreeSet<Date>, StageError> {
+        let mut days = match wanted.symbols {
+            [] => self.days.clone(),
+            symbols => self.days_of(context, symbols)?,
+        };
+        days.retain(|day| wanted.has_date(*day));
+        Ok(days)
+    }
+
+    /// The days on which one of these symbols has a bar, from a memo where they are cached.
+    fn days_of(&self, context: &Context, symbols: &[String]) -> Result<BTreeSet<Date>, StageError> {
+        let parts: [&[u8]; 2] = [self.cuts.blob.blob.as_bytes(), &encode(&symbols)?];
+        let memo = Memo::new("ingest/bars days v1", &parts, "days");
+        let value = context.memo(&memo, || {
+            let mut days = BTreeSet::new();
+            let all: Vec<usize> = (0..self.cuts.list.len()).collect();
+            self.cuts.read(&context.store, &all, |batch| {
+                let names = table::texts(&batch, "symbol")?;
+                for (i, date) in table::dates(&batch, "date")?.into_iter().enumerate() {
+                    if symbols.iter().any(|symbol| symbol == names.value(i)) {
+                        days.insert(date);
+                    }
+                }
+                Ok(())
+            })?;
+            encode(&days)
+        })?;
+        decode(&context.store.blob(value.blob)?)
+    }
+
+    /// The number of wanted rows without a date that is supported.
+    pub fn out_of_range(&self, wanted: &Wanted<'_>) -> u64 {
+        let rows = self.out_of_range.iter().filter(|(symbol, _)| wanted.has_symbol(symbol));
+        rows.map(|(_, rows)| rows).sum()
+    }
+
+    /// The wanted bars of some of the cuts that are within a range of dates.
+    ///
+    /// # Errors
+    /// When the store cannot be read.
+    pub fn bars(
+        &self,
+        context: &Context,
+        cuts: &[usize],
+        range: DateRange,
+        wanted: &Wanted<'_>,
+    ) -> Result<Vec<Bar>, StageError> {
+        let mut bars = Vec::new();
+        let is_wanted = |symbol: &str, date| wanted.has_symbol(symbol) && range.contains(date) && wanted.has_date(date);
+        self.cuts
+            .read(&context.store, cuts, |batch| collect(&batch, is_wanted, &mut bars))?;
+        Ok(bars)
+    }
+}

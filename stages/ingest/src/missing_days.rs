@@ -1,0 +1,86 @@
+//! Days without data on which a calendar expects some.
+
+use datasets::Date;
+use datasets::calendar::is_trading_day;
+use datasets::layout::CalendarName;
+use datasets::quality::{Example, HOLE, HOLE_OF_WEEKDAYS, Tally};
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeSet;
+
+/// The days of a symbol, looked through in order.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct MissingDays {
+    /// The last day with data.
+    last: Option<Date>,
+    /// The expected days without data since the last expected day with some.
+    run: Option<Run>,
+}
+
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+struct Run {
+    from: Date,
+    to: Date,
+    days: u64,
+    /// True where the calendar's holidays are known on all of them.
+    is_covered: bool,
+}
+
+impl MissingDays {
+    /// Counts the missing days before the next day with data, and the longer runs of them. Where holidays are not known, only a run that is longer than
+    /// any season of holidays is counted.
+    pub fn next(&mut self, symbol: &str, calendar: CalendarName, day: Date, tally: &mut Tally) {
+        if calendar == CalendarName::None {
+            return;
+        }
+        let after = self.last.map_or(day, |last| last.plus(1));
+        self.last = Some(day);
+        for expected in (after.0..=day.0).map(Date) {
+            // Special sessions of weekends are no days on which data is expected.
+            if !is_trading_day(calendar, expected) || expected.is_weekend() && calendar != CalendarName::Always {
+                continue;
+            }
+            if expected == day {
+                if let Some(run) = self.run.take() {
+                    run.count(symbol, calendar, tally);
+                }
+                continue;
+            }
+            let is_covered = calendar.covers(expected);
+            let run = self.run.get_or_insert(Run {
+                from: expected,
+                to: expected,
+                days: 0,
+                is_covered: true,
+            });
+            run.to = expected;
+            run.days += 1;
+            run.is_covered &= is_covered;
+            if calendar.knows_holidays() && is_covered {
+                tally.add("missing_day", expected, 1);
+            }
+        }
+    }
+}
+
+impl Run {
+    fn count(&self, symbol: &str, calendar: CalendarName, tally: &mut Tally) {
+        let knows_holidays = calendar.knows_holidays() && self.is_covered;
+        let hole = if knows_holidays { HOLE } else { HOLE_OF_WEEKDAYS };
+        if self.days >= hole as u64 {
+            tally.add_rows("hole", self.from, self.days, || Example {
+                symbol: (!symbol.is_empty()).then(|| symbol.to_owned()),
+                date: Some(self.from),
+                note: Some(format!("{} trading days to {}", self.days, self.to)),
+                ..Example::default()
+            });
+        }
+    }
+}
+
+/// Counts the days that are missing between the first and the last of `days`.
+pub fn count_missing_days(symbol: &str, calendar: CalendarName, days: &BTreeSet<Date>, tally: &mut Tally) {
+    let mut missing = MissingDays::default();
+    for day in days {
+        missing.next(symbol, calendar, *day, tally);
+    }
+}
