@@ -256,13 +256,15 @@ pub fn best_action(log_prob: &[f32], choices: &[u32], action: &mut [u32]) {
 /// The largest logit of each component `[K]` whose choice is allowed, the first of equals; choice 0 where none is.
 pub fn best_allowed(logits: &[f32], mask: &[bool], choices: &[u32], action: &mut [u32]) {
     for (choice, columns) in action.iter_mut().zip(components(choices)) {
-        let mut best: Option<(usize, f32)> = None;
+        // Without branches, which logits of few choices would mislead.
+        let (mut best, mut most, mut found) = (0, 0.0_f32, false);
         for (i, (&logit, &allowed)) in logits[columns.clone()].iter().zip(&mask[columns]).enumerate() {
-            if allowed && best.is_none_or(|(_, most)| logit > most) {
-                best = Some((i, logit));
-            }
+            let better = allowed & (!found | (logit > most));
+            best = std::hint::select_unpredictable(better, i as u32, best);
+            most = std::hint::select_unpredictable(better, logit, most);
+            found |= allowed;
         }
-        *choice = best.map_or(0, |(i, _)| i as u32);
+        *choice = best;
     }
 }
 

@@ -59,13 +59,36 @@ pub fn multiply(instructions: InstructionSet, a: &[f32], w: &Panels, c: &mut [f3
 /// Columns that the generic kernel keeps in registers.
 const PART: usize = 16;
 
+/// Rows that the generic kernel keeps in registers, of as many as AVX2 has.
+const MOST: usize = 6;
+
 #[inline(always)]
-fn portable_body<const FMA: bool>(a: Left, w: (&Panels, usize), start: Start, c: &mut Out) {
+fn portable_body<const FMA: bool>(a: Left, (w, over): (&Panels, usize), start: Start, c: &mut Out) {
     // As many rows as the registers of AVX2, and those of the baseline, hold the sums of.
-    if FMA && cfg!(target_arch = "x86_64") {
-        generic::<6, FMA>(a, w, start, c);
-    } else {
-        generic::<4, FMA>(a, w, start, c);
+    let most = if FMA && cfg!(target_arch = "x86_64") { MOST } else { 4 };
+    let (k, n) = (a.k, w.n);
+    for from in (0..k).step_by(DEPTH) {
+        let depth = DEPTH.min(k - from);
+        let start = if from == 0 { start } else { Start::Current };
+        for p in 0..n.div_ceil(WIDTH) {
+            let panel = &w.panel(p)[(over + from) * WIDTH..(over + from + depth) * WIDTH];
+            let mut row = 0;
+            // Groups of nearly equal size, so that none is of a row or two, whose chains would leave the adders idle.
+            while row < a.rows {
+                let left = a.rows - row;
+                let height = left.div_ceil(left.div_ceil(most));
+                let rows = Rows { a: &a, row, from };
+                match height {
+                    1 => group::<1, 2, FMA>(rows, panel, start, c, p, n),
+                    2 => group::<2, 2, FMA>(rows, panel, start, c, p, n),
+                    3 => group::<3, 2, FMA>(rows, panel, start, c, p, n),
+                    4 => group::<4, 1, FMA>(rows, panel, start, c, p, n),
+                    5 => group::<5, 1, FMA>(rows, panel, start, c, p, n),
+                    _ => group::<MOST, 1, FMA>(rows, panel, start, c, p, n),
+                }
+                row += height;
+            }
+        }
     }
 }
 kernel! {
@@ -73,56 +96,79 @@ kernel! {
     fn portable(a: Left<'_>, w: (&Panels, usize), start: Start<'_>, c: &mut Out<'_>) = portable_body
 }
 
+/// Rows of a left operand from `row` on, their elements from `from` on.
+#[derive(Clone, Copy)]
+struct Rows<'a> {
+    a: &'a Left<'a>,
+    row: usize,
+    from: usize,
+}
+
+/// The columns of panel `p` of some rows, PARTS parts at a time where that many are whole.
 #[inline(always)]
-fn generic<const ROWS: usize, const FMA: bool>(a: Left, (w, over): (&Panels, usize), start: Start, c: &mut Out) {
-    let (k, n) = (a.k, w.n);
-    for from in (0..k).step_by(DEPTH) {
-        let depth = DEPTH.min(k - from);
-        for p in 0..n.div_ceil(WIDTH) {
-            let panel = &w.panel(p)[(over + from) * WIDTH..(over + from + depth) * WIDTH];
-            for part in (0..WIDTH.min(n - p * WIDTH)).step_by(PART) {
-                let column = p * WIDTH + part;
-                let width = PART.min(n - column);
-                let init = match start {
-                    Start::Row(row) if from == 0 => Start::Row(&row[column..]),
-                    Start::Zero if from == 0 => Start::Zero,
-                    _ => Start::Current,
+fn group<const ROWS: usize, const PARTS: usize, const FMA: bool>(
+    rows: Rows,
+    panel: &[f32],
+    start: Start,
+    c: &mut Out,
+    p: usize,
+    n: usize,
+) {
+    let (stride, first) = (c.stride, p * c.panel + rows.row * c.stride);
+    let mut part = 0;
+    let width = WIDTH.min(n - p * WIDTH);
+    while part < width {
+        let out = &mut c.data[first + part..];
+        let init = match start {
+            Start::Zero => Some(&[0.0; WIDTH][..]),
+            Start::Row(row) => Some(&row[p * WIDTH + part..]),
+            Start::Current => None,
+        };
+        if part + PARTS * PART <= width {
+            block::<ROWS, PARTS, FMA>(rows, (panel, part), init, out, stride);
+            part += PARTS * PART;
+        } else if part + PART <= width {
+            block::<ROWS, 1, FMA>(rows, (panel, part), init, out, stride);
+            part += PART;
+        } else {
+            // Whole rows beside the result: sums that are copied by a length known only at run time do not stay in registers.
+            let (mut tile, lanes) = ([0.0; MOST * PART], width - part);
+            for (r, tile) in tile.chunks_exact_mut(PART).enumerate().take(ROWS) {
+                let from = match init {
+                    Some(init) => &init[..lanes],
+                    None => &out[r * stride..][..lanes],
                 };
-                let mut row = 0;
-                while row < a.rows {
-                    let out = &mut c.data[p * c.panel + row * c.stride + part..];
-                    if row + ROWS <= a.rows {
-                        block::<ROWS, FMA>(&a, (row, from), &panel[part..], depth, init, out, c.stride, width);
-                        row += ROWS;
-                    } else {
-                        block::<1, FMA>(&a, (row, from), &panel[part..], depth, init, out, c.stride, width);
-                        row += 1;
-                    }
-                }
+                tile[..lanes].copy_from_slice(from);
             }
+            block::<ROWS, 1, FMA>(rows, (panel, part), None, &mut tile, PART);
+            for (r, tile) in tile.chunks_exact(PART).enumerate().take(ROWS) {
+                out[r * stride..][..lanes].copy_from_slice(&tile[..lanes]);
+            }
+            part = width;
         }
     }
 }
 
+/// out := init, or out, + the products of ROWS rows and PARTS parts of a panel from column `first` on.
 #[inline(always)]
-fn block<const ROWS: usize, const FMA: bool>(
-    a: &Left,
-    (row, from): (usize, usize),
-    panel: &[f32],
-    depth: usize,
-    start: Start,
-    c: &mut [f32],
-    c_stride: usize,
-    width: usize,
+fn block<const ROWS: usize, const PARTS: usize, const FMA: bool>(
+    Rows { a, row, from }: Rows,
+    (panel, first): (&[f32], usize),
+    init: Option<&[f32]>,
+    out: &mut [f32],
+    stride: usize,
 ) {
-    let mut sums = [[0.0_f32; PART]; ROWS];
+    let mut sums = [[[0.0_f32; PART]; PARTS]; ROWS];
     for r in 0..ROWS {
-        match start {
-            Start::Zero => {}
-            Start::Row(row) => sums[r][..width].copy_from_slice(&row[..width]),
-            Start::Current => sums[r][..width].copy_from_slice(&c[r * c_stride..r * c_stride + width]),
+        let init = match init {
+            Some(init) => &init[..PARTS * PART],
+            None => &out[r * stride..][..PARTS * PART],
+        };
+        for part in 0..PARTS {
+            sums[r][part].copy_from_slice(&init[part * PART..(part + 1) * PART]);
         }
     }
+    let depth = panel.len() / WIDTH;
     let mut done = 0;
     while done < depth {
         let len = (a.group - (from + done) % a.group).min(depth - done);
@@ -130,19 +176,23 @@ fn block<const ROWS: usize, const FMA: bool>(
         for r in 0..ROWS {
             a_rows[r] = &a.data[a.at(row + r, from + done)..][..len];
         }
-        for k in 0..len {
-            let b = &panel[(done + k) * WIDTH..(done + k) * WIDTH + PART];
+        for (k, b) in panel[done * WIDTH..][..len * WIDTH].chunks_exact(WIDTH).enumerate() {
+            let b = &b[first..first + PARTS * PART];
             for r in 0..ROWS {
                 let x = a_rows[r][k];
-                for j in 0..PART {
-                    sums[r][j] = mul_add::<FMA>(x, b[j], sums[r][j]);
+                for part in 0..PARTS {
+                    for j in 0..PART {
+                        sums[r][part][j] = mul_add::<FMA>(x, b[part * PART + j], sums[r][part][j]);
+                    }
                 }
             }
         }
         done += len;
     }
     for r in 0..ROWS {
-        c[r * c_stride..r * c_stride + width].copy_from_slice(&sums[r][..width]);
+        for part in 0..PARTS {
+            out[r * stride + part * PART..][..PART].copy_from_slice(&sums[r][part]);
+        }
     }
 }
 

@@ -9,12 +9,15 @@ use super::panel_layout::WIDTH;
 use super::panels::Panels;
 use stages_numerics::dispatch::V4;
 use std::arch::x86_64::{
-    __mmask16, _MM_HINT_T0, _mm_prefetch, _mm512_fmadd_ps, _mm512_loadu_ps, _mm512_mask_storeu_ps,
+    __m512, __mmask16, _MM_HINT_T0, _mm_prefetch, _mm512_fmadd_ps, _mm512_loadu_ps, _mm512_mask_storeu_ps,
     _mm512_maskz_loadu_ps, _mm512_set1_ps, _mm512_setzero_ps,
 };
 
 /// The number of rows of a panel that are prefetched into the L1 cache.
 const AHEAD: usize = 16;
+
+/// Elements along k that are multiplied between two tests for the end: steps of addresses take the ports of additions.
+const UNROLL: usize = 4;
 
 /// Rows in registers.
 const ROWS: usize = 12;
@@ -188,25 +191,18 @@ unsafe fn block<const H: usize, const P: usize, const V: usize>(
         }
         let (mut a, mut b) = (walk.a, w);
         for _ in 0..walk.groups {
-            for k in 0..walk.len {
-                let mut columns = [[_mm512_setzero_ps(); V]; P];
-                for p in 0..P {
-                    let ahead = b.wrapping_add(p * w_panel + AHEAD * WIDTH);
-                    for v in 0..V {
-                        columns[p][v] = _mm512_loadu_ps(b.add(p * w_panel + 16 * v));
-                        // Weights come from the L2 cache.
-                        _mm_prefetch::<_MM_HINT_T0>(ahead.wrapping_add(16 * v).cast());
-                    }
+            let mut k = 0;
+            while k + UNROLL <= walk.len {
+                for u in 0..UNROLL {
+                    add_products(&mut sums, a.add(k + u), walk.stride, b.add(u * WIDTH), w_panel);
                 }
+                k += UNROLL;
+                b = b.add(UNROLL * WIDTH);
+            }
+            while k < walk.len {
+                add_products(&mut sums, a.add(k), walk.stride, b, w_panel);
+                k += 1;
                 b = b.add(WIDTH);
-                for r in 0..H {
-                    let x = _mm512_set1_ps(*a.add(r * walk.stride + k));
-                    for p in 0..P {
-                        for v in 0..V {
-                            sums[r][p][v] = _mm512_fmadd_ps(x, columns[p][v], sums[r][p][v]);
-                        }
-                    }
-                }
             }
             a = a.wrapping_add(walk.jump);
         }
@@ -215,6 +211,38 @@ unsafe fn block<const H: usize, const P: usize, const V: usize>(
                 let c = place.c.add(r * place.stride + p * place.panel);
                 for v in 0..V {
                     _mm512_mask_storeu_ps(c.wrapping_add(16 * v), mask(p, v), sums[r][p][v]);
+                }
+            }
+        }
+    }
+}
+
+/// sums := sums + x w, of H elements of x `stride` apart and a row of P panels `w_panel` apart.
+#[inline]
+#[target_feature(enable = "avx512f,avx512vl,avx512dq,avx512bw,avx2,fma")]
+unsafe fn add_products<const H: usize, const P: usize, const V: usize>(
+    sums: &mut [[[__m512; V]; P]; H],
+    x: *const f32,
+    stride: usize,
+    w: *const f32,
+    w_panel: usize,
+) {
+    let mut columns = [[_mm512_setzero_ps(); V]; P];
+    // SAFETY: the caller vouches for these elements; a prefetch may name any address.
+    unsafe {
+        for p in 0..P {
+            let ahead = w.wrapping_add(p * w_panel + AHEAD * WIDTH);
+            for v in 0..V {
+                columns[p][v] = _mm512_loadu_ps(w.add(p * w_panel + 16 * v));
+                // Weights come from the L2 cache.
+                _mm_prefetch::<_MM_HINT_T0>(ahead.wrapping_add(16 * v).cast());
+            }
+        }
+        for r in 0..H {
+            let x = _mm512_set1_ps(*x.add(r * stride));
+            for p in 0..P {
+                for v in 0..V {
+                    sums[r][p][v] = _mm512_fmadd_ps(x, columns[p][v], sums[r][p][v]);
                 }
             }
         }

@@ -1,6 +1,8 @@
 //! The pointwise part of an LSTM cell over rows that lie as its layer's product leaves them.
 
 use crate::kernels::math::{mul_add, sigmoid, tanh};
+use stages_numerics::dispatch::InstructionSet;
+use stages_numerics::kernel;
 
 /// The state of up to `rows` episodes: outputs `[rows, columns]`, padded as the inputs of the next layer, and cells `[rows, hidden]`.
 #[derive(Debug, Default)]
@@ -11,29 +13,14 @@ pub(super) struct State {
 
 impl State {
     /// Advances by a step, from the sums of the gates `[rows, gates]` in the order input, forget, cell, output.
-    #[inline(always)]
-    pub fn advance<const FMA: bool>(&mut self, sums: &[f32], gates: usize, hidden: usize, rows: usize) {
-        let columns = hidden.next_multiple_of(super::dense::PART);
-        for r in 0..rows {
-            let row = &sums[r * gates..][..4 * hidden];
-            let (i, f) = (&row[..hidden], &row[hidden..2 * hidden]);
-            let (g, o) = (&row[2 * hidden..3 * hidden], &row[3 * hidden..]);
-            let (h, c) = (
-                &mut self.h[r * columns..][..hidden],
-                &mut self.c[r * hidden..][..hidden],
-            );
-            for j in 0..hidden {
-                let new = sigmoid::<FMA>(i[j]) * tanh::<FMA>(g[j]);
-                c[j] = mul_add::<FMA>(sigmoid::<FMA>(f[j]), c[j], new);
-                h[j] = sigmoid::<FMA>(o[j]) * tanh::<FMA>(c[j]);
-            }
-        }
+    pub fn advance(&mut self, instructions: InstructionSet, sums: &[f32], gates: usize, hidden: usize, rows: usize) {
+        advance(instructions, self, sums, gates, hidden, rows);
     }
 
     /// Zeros for `rows` episodes.
     pub fn begin(&mut self, hidden: usize, rows: usize) {
         for (state, width) in [
-            (&mut self.h, hidden.next_multiple_of(super::dense::PART)),
+            (&mut self.h, hidden.next_multiple_of(super::network::PART)),
             (&mut self.c, hidden),
         ] {
             state.clear();
@@ -44,10 +31,32 @@ impl State {
     /// Removes a row; those after it move up.
     pub fn remove(&mut self, hidden: usize, row: usize, rows: usize) {
         for (state, width) in [
-            (&mut self.h, hidden.next_multiple_of(super::dense::PART)),
+            (&mut self.h, hidden.next_multiple_of(super::network::PART)),
             (&mut self.c, hidden),
         ] {
             state.copy_within((row + 1) * width..rows * width, row * width);
         }
     }
+}
+
+#[inline(always)]
+fn advance_body<const FMA: bool>(state: &mut State, sums: &[f32], gates: usize, hidden: usize, rows: usize) {
+    let columns = hidden.next_multiple_of(super::network::PART);
+    for r in 0..rows {
+        let row = &sums[r * gates..][..4 * hidden];
+        let (i, f) = (&row[..hidden], &row[hidden..2 * hidden]);
+        let (g, o) = (&row[2 * hidden..3 * hidden], &row[3 * hidden..]);
+        let (h, c) = (
+            &mut state.h[r * columns..][..hidden],
+            &mut state.c[r * hidden..][..hidden],
+        );
+        for j in 0..hidden {
+            let new = sigmoid::<FMA>(i[j]) * tanh::<FMA>(g[j]);
+            c[j] = mul_add::<FMA>(sigmoid::<FMA>(f[j]), c[j], new);
+            h[j] = sigmoid::<FMA>(o[j]) * tanh::<FMA>(c[j]);
+        }
+    }
+}
+kernel! {
+    fn advance(state: &mut State, sums: &[f32], gates: usize, hidden: usize, rows: usize) = advance_body
 }

@@ -5,7 +5,6 @@
 //! its episodes are played ([`MemberNetwork`]). Neither the population nor its noise stands in memory: any block of any member's perturbation can
 //! be drawn again.
 
-mod dense;
 mod lstm;
 mod network;
 mod noise;

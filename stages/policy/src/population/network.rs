@@ -1,13 +1,17 @@
 //! The network of one member of a population.
 
-use super::dense::{Dense, PART};
 use super::lstm::State;
 use crate::architecture::LstmAt;
 use crate::kernels::aligned::Aligned;
-use crate::kernels::math::tanh;
+use crate::kernels::elementwise::{relu_in_place, tanh_in_place};
+use crate::kernels::matmul::product;
+use crate::kernels::operands::{Left, Out, Start};
+use crate::kernels::panels::Panels;
 use crate::{Activation, Architecture, Critic};
 use stages_numerics::dispatch::InstructionSet;
-use stages_numerics::kernel;
+
+/// Rows of activations are padded to whole vectors of this length.
+pub(super) const PART: usize = 16;
 
 /// The number of parameters that actions depend on; they are the first of the flat vector.
 ///
@@ -27,37 +31,66 @@ pub fn searched_len(architecture: &Architecture) -> Result<usize, String> {
     Ok(head.bias + head.outputs)
 }
 
-/// A matrix: its place in the flat vector, and in the padded weights.
-#[derive(Clone, Copy, Debug)]
+/// A matrix of the flat vector, packed, and the place of the bias that belongs to it.
+#[derive(Debug, Default)]
 struct Weight {
     from: usize,
     inputs: usize,
     outputs: usize,
-    at: usize,
+    panels: Panels,
+    /// `[outputs]`; empty where the sums start from what is there.
+    bias: Vec<f32>,
+    bias_from: Option<usize>,
 }
 
 impl Weight {
+    fn new(from: usize, inputs: usize, outputs: usize, bias_from: Option<usize>) -> Self {
+        Self {
+            from,
+            inputs,
+            outputs,
+            bias_from,
+            ..Self::default()
+        }
+    }
+
     fn columns(&self) -> usize {
         self.outputs.next_multiple_of(PART)
     }
 
-    fn slice<'a>(&self, weights: &'a [f32]) -> &'a [f32] {
-        &weights[self.at..][..self.inputs * self.columns()]
+    fn load(&mut self, params: &[f32]) {
+        self.panels.pack(
+            &params[self.from..][..self.inputs * self.outputs],
+            self.inputs,
+            self.outputs,
+        );
+        self.bias.clear();
+        if let Some(from) = self.bias_from {
+            self.bias.extend_from_slice(&params[from..][..self.outputs]);
+        }
+    }
+
+    /// out `[rows, columns]` := bias, or out, + x w.
+    fn multiply(&self, instructions: InstructionSet, x: &[f32], stride: usize, rows: usize, out: &mut [f32]) {
+        let start = if self.bias_from.is_some() {
+            Start::Row(&self.bias)
+        } else {
+            Start::Current
+        };
+        product(
+            instructions,
+            Left::rows(x, rows, self.inputs, stride),
+            &self.panels,
+            start,
+            Out::rows(out, self.columns()),
+        );
     }
 }
 
-/// A layer: its weight, and its bias as a weight of one row.
-#[derive(Clone, Copy, Debug)]
-struct Layer {
-    weight: Weight,
-    bias: Weight,
-}
-
-#[derive(Clone, Copy, Debug)]
+#[derive(Debug)]
 struct LstmLayer {
     x: Weight,
     h: Weight,
-    bias: Weight,
     hidden: usize,
 }
 
@@ -65,10 +98,9 @@ struct LstmLayer {
 #[derive(Debug)]
 pub struct MemberNetwork {
     lstm: Option<LstmLayer>,
-    layers: Vec<Layer>,
+    layers: Vec<Weight>,
     activation: Activation,
     searched: usize,
-    weights: Aligned,
     state: State,
     /// Activations of two layers in turn.
     buffers: [Aligned; 2],
@@ -83,17 +115,6 @@ impl MemberNetwork {
     pub fn new(architecture: &Architecture) -> Result<Self, String> {
         let searched = searched_len(architecture)?;
         let layout = architecture.layout();
-        let mut len = 0;
-        let mut weight = |from: usize, inputs: usize, outputs: usize| {
-            let weight = Weight {
-                from,
-                inputs,
-                outputs,
-                at: len,
-            };
-            len += inputs * weight.columns();
-            weight
-        };
         let lstm = layout.actor_lstm.map(
             |LstmAt {
                  inputs,
@@ -102,60 +123,39 @@ impl MemberNetwork {
                  weight_h,
                  bias,
              }| LstmLayer {
-                x: weight(weight_x, inputs, 4 * hidden),
-                h: weight(weight_h, hidden, 4 * hidden),
-                bias: weight(bias, 1, 4 * hidden),
+                x: Weight::new(weight_x, inputs, 4 * hidden, Some(bias)),
+                h: Weight::new(weight_h, hidden, 4 * hidden, None),
                 hidden,
             },
         );
-        let layers = layout.pi.iter().map(|dense| Layer {
-            weight: weight(dense.weight, dense.inputs, dense.outputs),
-            bias: weight(dense.bias, 1, dense.outputs),
-        });
-        let layers = layers.collect();
-        let mut weights = Aligned::default();
-        weights.zeros(len);
+        let layers = layout
+            .pi
+            .iter()
+            .map(|dense| Weight::new(dense.weight, dense.inputs, dense.outputs, Some(dense.bias)));
         Ok(Self {
             lstm,
-            layers,
+            layers: layers.collect(),
             activation: architecture.activation,
             searched,
-            weights,
             state: State::default(),
             buffers: Default::default(),
             rows: 0,
         })
     }
 
-    fn all(&self) -> impl Iterator<Item = Weight> {
-        let lstm = self.lstm.into_iter().flat_map(|lstm| [lstm.x, lstm.h, lstm.bias]);
-        lstm.chain(self.layers.iter().flat_map(|layer| [layer.weight, layer.bias]))
-    }
-
     /// Takes over a member's parameters, the first [`searched_len`] of the flat vector or more, and begins `rows` episodes.
     pub fn begin(&mut self, params: &[f32], rows: usize) {
         assert!(params.len() >= self.searched, "a member's parameters");
-        let mut weights = std::mem::take(&mut self.weights);
-        for weight in self.all() {
-            let from = &params[weight.from..][..weight.inputs * weight.outputs];
-            let to = &mut weights[weight.at..][..weight.inputs * weight.columns()];
-            if weight.outputs == weight.columns() {
-                to.copy_from_slice(from);
-            } else {
-                for (to, from) in to
-                    .chunks_exact_mut(weight.columns())
-                    .zip(from.chunks_exact(weight.outputs))
-                {
-                    to[..weight.outputs].copy_from_slice(from);
-                }
-            }
+        let lstm = self.lstm.iter_mut().flat_map(|lstm| [&mut lstm.x, &mut lstm.h]);
+        let mut widest = 0;
+        for weight in lstm.chain(&mut self.layers) {
+            weight.load(params);
+            widest = widest.max(weight.columns());
         }
-        self.weights = weights;
-        let widest = self.all().map(|weight| weight.columns()).max().unwrap_or(0);
         for buffer in &mut self.buffers {
             buffer.resize(rows * widest);
         }
-        if let Some(lstm) = self.lstm {
+        if let Some(lstm) = &self.lstm {
             self.state.begin(lstm.hidden, rows);
         }
         self.rows = rows;
@@ -163,7 +163,7 @@ impl MemberNetwork {
 
     /// Forgets the episode of row `row`: those after it move up by one.
     pub fn end(&mut self, row: usize) {
-        if let Some(lstm) = self.lstm {
+        if let Some(lstm) = &self.lstm {
             self.state.remove(lstm.hidden, row, self.rows);
         }
         self.rows -= 1;
@@ -172,84 +172,42 @@ impl MemberNetwork {
     /// A step of the episodes that have not ended: observations `[rows, D]` to the outputs of the action head, whose rows are
     /// [`MemberNetwork::stride`] apart.
     pub fn forward(&mut self, instructions: InstructionSet, obs: &[f32]) -> &[f32] {
-        let mut out = 0;
-        forward(instructions, self, obs, &mut out);
-        &self.buffers[out]
+        let Self {
+            lstm,
+            layers,
+            activation,
+            state,
+            buffers: [to, before],
+            rows,
+            ..
+        } = self;
+        let (rows, mut x, mut stride) = (*rows, obs, obs.len() / (*rows).max(1));
+        let (mut to, mut before) = (to, before);
+        if let Some(lstm) = lstm {
+            let gates = lstm.x.columns();
+            let hidden = lstm.hidden.next_multiple_of(PART);
+            lstm.x.multiply(instructions, x, stride, rows, to);
+            lstm.h.multiply(instructions, &state.h, hidden, rows, to);
+            state.advance(instructions, to, gates, lstm.hidden, rows);
+            (x, stride) = (&state.h, hidden);
+        }
+        for (i, layer) in layers.iter().enumerate() {
+            layer.multiply(instructions, if i == 0 { x } else { &*before }, stride, rows, to);
+            stride = layer.columns();
+            if i + 1 < layers.len() {
+                let to = &mut to[..rows * stride];
+                match activation {
+                    Activation::Tanh => tanh_in_place(instructions, to),
+                    Activation::Relu => relu_in_place(instructions, to),
+                }
+            }
+            std::mem::swap(&mut to, &mut before);
+        }
+        before
     }
 
     /// The distance of one row of outputs from the next.
     pub fn stride(&self) -> usize {
-        self.layers.last().map_or(0, |layer| layer.weight.columns())
-    }
-}
-
-#[inline(always)]
-fn forward_body<const FMA: bool>(network: &mut MemberNetwork, obs: &[f32], last: &mut usize) {
-    let MemberNetwork {
-        lstm,
-        layers,
-        activation,
-        weights,
-        state,
-        buffers,
-        rows,
-        ..
-    } = network;
-    let rows = *rows;
-    let [a, b] = buffers;
-    let (mut x, mut stride) = (obs, obs.len() / rows.max(1));
-    if let Some(lstm) = lstm {
-        let gates = lstm.x.columns();
-        let hidden = lstm.hidden.next_multiple_of(PART);
-        let step = |x, stride, weight: &Weight, bias| Dense {
-            x,
-            stride,
-            rows,
-            inputs: weight.inputs,
-            weight: weight.slice(weights),
-            bias,
-            columns: gates,
-        };
-        step(x, stride, &lstm.x, Some(lstm.bias.slice(weights))).run::<FMA>(a);
-        step(&state.h, hidden, &lstm.h, None).run::<FMA>(a);
-        state.advance::<FMA>(a, gates, lstm.hidden, rows);
-        (x, stride) = (&state.h, hidden);
-    }
-    for (i, layer) in layers.iter().enumerate() {
-        let columns = layer.weight.columns();
-        let (before, to): (&[f32], &mut [f32]) = if i % 2 == 0 { (&*b, &mut *a) } else { (&*a, &mut *b) };
-        Dense {
-            x: if i == 0 { x } else { before },
-            stride,
-            rows,
-            inputs: layer.weight.inputs,
-            weight: layer.weight.slice(weights),
-            bias: Some(layer.bias.slice(weights)),
-            columns,
-        }
-        .run::<FMA>(to);
-        if i + 1 < layers.len() {
-            activate::<FMA>(*activation, &mut to[..rows * columns]);
-        }
-        (*last, stride) = (i % 2, columns);
-    }
-}
-kernel! {
-    fn forward(network: &mut MemberNetwork, obs: &[f32], last: &mut usize) = forward_body
-}
-
-#[inline(always)]
-fn activate<const FMA: bool>(activation: Activation, x: &mut [f32]) {
-    match activation {
-        Activation::Tanh => {
-            for x in x {
-                *x = tanh::<FMA>(*x);
-            }
-        }
-        Activation::Relu => {
-            for x in x {
-                *x = if *x < 0.0 { 0.0 } else { *x };
-            }
-        }
+        self.layers.last().map_or(0, Weight::columns)
     }
 }

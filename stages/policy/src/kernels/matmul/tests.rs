@@ -20,6 +20,9 @@ fn products_match_their_definition() {
         (3, 300, 100),
         (4, 9, 64),
         (5, 3, 40),
+        (6, 8, 32),
+        (7, 33, 48),
+        (16, 70, 64),
         (13, 300, 33),
         (32, 257, 64),
         (27, 40, 96),
@@ -55,6 +58,16 @@ fn products_match_their_definition() {
                         (f64::from(*x) - y).abs() < 1e-4 * (k as f64).sqrt(),
                         "{instructions:?} {rows} {k} {n}: {x} {y}"
                     );
+                }
+                // Each element is one chain over k, whatever the block that it lies in.
+                let fused = instructions != InstructionSet::Portable || stages_numerics::dispatch::PORTABLE_FMA;
+                for (e, found) in out.iter().enumerate() {
+                    let (r, j) = (e / n, e % n);
+                    let chain = (0..k).fold(c[e], |sum, i| match (a[r * k + i], w[i * n + j]) {
+                        (x, w) if fused => x.mul_add(w, sum),
+                        (x, w) => x * w + sum,
+                    });
+                    assert_eq!(*found, chain, "{instructions:?} {rows} {k} {n}");
                 }
                 // A part of the rows gives the same bits as all of them.
                 let part = rows.div_ceil(2);
