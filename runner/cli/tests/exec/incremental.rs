@@ -32,16 +32,16 @@ stages:
 ";
 
 /// Rows of a table as lines of CSV, by day.
-type Days = BTreeMap<String, Vec<String>>;
+pub(super) type Days = BTreeMap<String, Vec<String>>;
 
-struct Market {
-    headers: [String; 2],
-    chain: Days,
-    bars: Days,
+pub(super) struct Market {
+    pub headers: [String; 2],
+    pub chain: Days,
+    pub bars: Days,
 }
 
 /// Fifty days of an index and its options.
-fn market() -> Market {
+pub(super) fn market() -> Market {
     let dir = tempfile::tempdir().unwrap();
     let store = Store::open(dir.path()).unwrap();
     let kind = runner::registry::find("ingest/simulated_market").unwrap();
@@ -90,7 +90,7 @@ fn market() -> Market {
 
 impl Market {
     /// Writes the days before this many, a file a month.
-    fn write(&self, project: &Project, count: usize) {
+    pub fn write(&self, project: &Project, count: usize) {
         for (folder, header, days) in [
             ("chain", &self.headers[0], &self.chain),
             ("bars", &self.headers[1], &self.bars),
@@ -163,7 +163,7 @@ fn an_appended_day_costs_one_day() {
     market.write(&project, 48);
     let first = project.exec(&[]);
     insta::assert_snapshot!(log(&first), @r"
-    bars: ran, 0 of 6 parts found
+    bars: ran, 0 of 9 parts found
     chain: ran, 0 of 6 parts found
     env: ran, 0 of 6 parts found
     greeks: ran, 0 of 3 parts found
@@ -175,7 +175,7 @@ fn an_appended_day_costs_one_day() {
     market.write(&project, 49);
     let second = project.exec(&[]);
     insta::assert_snapshot!(log(&second), @r"
-    bars: ran, 4 of 6 parts found
+    bars: ran, 6 of 9 parts found
     chain: ran, 4 of 6 parts found
     env: ran, 4 of 6 parts found
     greeks: ran, 2 of 3 parts found
@@ -206,7 +206,7 @@ fn an_appended_file_leaves_the_old_partitions() {
     market.write(&project, 50);
     let second = project.exec(&[]);
     insta::assert_snapshot!(log(&second), @r"
-    bars: ran, 4 of 6 parts found
+    bars: ran, 6 of 9 parts found
     chain: ran, 4 of 6 parts found
     env: ran, 4 of 6 parts found
     greeks: ran, 2 of 3 parts found
@@ -295,7 +295,7 @@ fn a_restated_bar_is_carried_no_further_than_it_matters() {
     let second = project.exec(&["technical"]);
     // A log return looks back a day; the averages of the others remember for ever.
     insta::assert_snapshot!(log(&second), @r"
-    bars: ran, 4 of 6 parts found
+    bars: ran, 6 of 9 parts found
     technical: ran, 7 of 15 parts found
     ");
     insta::assert_snapshot!(said(&second, "technical").join("\n"), @"computed 8 of 15 parts: SIM/2018-02-01_2018-02-28 contents, SIM/2018-02-01_2018-02-28 ema_8, SIM/2018-02-01_2018-02-28 log_return_1, SIM/2018-02-01_2018-02-28 rsi_5, SIM/2018-02-01_2018-02-28 table, SIM/2018-03-01_2018-03-31 ema_8, SIM/2018-03-01_2018-03-31 rsi_5, SIM/2018-03-01_2018-03-31 table");

@@ -21,6 +21,7 @@ mod remote_sources;
 mod shared;
 mod stocks;
 mod sweeps;
+mod symbol_changes;
 mod table_input;
 mod tools;
 mod trust;

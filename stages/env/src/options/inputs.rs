@@ -2,10 +2,13 @@
 
 use super::build::{Day, Quote};
 use super::config::OptionsConfig;
+use super::symbol_changes::{Name, joined};
 use crate::feature_columns::FeatureColumn;
 use crate::worlds::Symbols;
 use arrow::array::RecordBatch;
 use arrow::datatypes::DataType;
+use datasets::Date;
+use datasets::corporate_action::CorporateAction;
 use datasets::schema::TRADABLE;
 use stages_core::dataset::{DataSet, Partition};
 use stages_core::{Context, Given, StageError, table};
@@ -20,15 +23,19 @@ pub(super) fn is_key(column: &str) -> bool {
     matches!(column, "symbol" | "date" | "snapshot")
 }
 
-/// A world's part of the chain: its symbol, the chain that has it, and its partitions of chain and Greeks.
+/// A world's part of the chain: its symbol, its partitions of chain and Greeks, and the symbols that it had, in order; its own is the last.
 pub(super) struct WorldInput {
     pub symbol: String,
-    pub chain: Arc<DataSet>,
     pub parts: Vec<(Partition, Partition)>,
+    pub names: Vec<Name>,
 }
 
-/// The worlds that the configuration names, in the order of the chains and of the symbols in them.
-pub(super) fn worlds(config: &OptionsConfig, given: &Given<'_>) -> Result<Vec<WorldInput>, StageError> {
+/// The worlds that the configuration names, in the order of the chains and of the symbols in them. Symbols that became others by `actions` are one world with them.
+pub(super) fn worlds(
+    config: &OptionsConfig,
+    given: &Given<'_>,
+    actions: &[CorporateAction],
+) -> Result<Vec<WorldInput>, StageError> {
     let open =
         |port: &str| -> Result<Vec<DataSet>, StageError> { given.list(port).iter().map(DataSet::open).collect() };
     let (chains, greeks) = (open("chain")?, open("greeks")?);
@@ -50,14 +57,20 @@ pub(super) fn worlds(config: &OptionsConfig, given: &Given<'_>) -> Result<Vec<Wo
                     .hint("the worlds of an environment have different symbols"));
             }
             let parts = pair(&chain, &greeks, &symbol)?;
+            let name = Name {
+                symbol: symbol.clone(),
+                chain: Arc::clone(&chain),
+                from: None,
+                until: None,
+            };
             worlds.push(WorldInput {
                 symbol,
-                chain: Arc::clone(&chain),
                 parts,
+                names: vec![name],
             });
         }
     }
-    chosen(config, worlds)
+    chosen(config, joined(worlds, actions)?)
 }
 
 /// The worlds that are configured: the only one, one by its symbol, several, or all.
@@ -84,15 +97,22 @@ fn chosen(config: &OptionsConfig, mut worlds: Vec<WorldInput>) -> Result<Vec<Wor
     };
     if let Some(unknown) = wanted
         .iter()
-        .find(|symbol| worlds.iter().all(|world| world.symbol != **symbol))
+        .find(|symbol| !worlds.iter().any(|world| world.has_symbol(symbol)))
     {
         return Err(
             StageError::new(format!("the chain holds no `{unknown}`; it holds {}", all()))
                 .hint("set `symbol` to the one to trade"),
         );
     }
-    worlds.retain(|world| wanted.contains(&world.symbol));
+    worlds.retain(|world| wanted.iter().any(|symbol| world.has_symbol(symbol)));
     Ok(worlds)
+}
+
+impl WorldInput {
+    /// Returns whether it has or had the symbol.
+    pub(super) fn has_symbol(&self, symbol: &str) -> bool {
+        self.names.iter().any(|name| name.symbol == symbol)
+    }
 }
 
 /// Pairs the partitions of chain and Greeks.
@@ -212,47 +232,79 @@ impl Features {
         })
     }
 
-    /// The columns for the world `symbol` among `worlds`: its own, or those of an input with one symbol that is no world's.
+    /// The columns for a world: its own, under each symbol that it had, or those of an input with one symbol that is none of `symbols`, those of all worlds.
     pub(super) fn of(
         &self,
         context: &Context,
-        symbol: &str,
-        worlds: &[String],
+        world: &WorldInput,
+        symbols: &[String],
     ) -> Result<Vec<FeatureColumn>, StageError> {
         let mut columns: Vec<FeatureColumn> = Vec::new();
-        for (set, symbols) in &self.sets {
-            let theirs = match symbols.as_slice() {
-                all if all.iter().any(|s| s == symbol) => symbol,
-                all if all.iter().any(|s| worlds.contains(s)) => continue,
-                [only] => only,
+        for (set, theirs) in &self.sets {
+            let mut found: Vec<FeatureColumn> = Vec::new();
+            let is_its = theirs.iter().any(|symbol| world.has_symbol(symbol));
+            match theirs.as_slice() {
+                _ if is_its => {
+                    for (i, name) in world.names.iter().enumerate() {
+                        // A history under the last symbol alone is all of it.
+                        let earlier = world.names[..i].iter().any(|earlier| theirs.contains(&earlier.symbol));
+                        let is_of = |date| {
+                            name.until.is_none_or(|until| date < until)
+                                && (!earlier || name.from.is_none_or(|from| from <= date))
+                        };
+                        read_columns(context, set, &name.symbol, is_of, &mut found)?;
+                    }
+                }
+                all if all.iter().any(|symbol| symbols.contains(symbol)) => continue,
+                [only] => read_columns(context, set, only, |_| true, &mut found)?,
                 all => {
-                    return Err(
-                        StageError::new(format!("the features hold {}, but not `{symbol}`", all.join(", ")))
-                            .hint("give features of the underlying, or of one symbol alone"),
-                    );
+                    return Err(StageError::new(format!(
+                        "the features hold {}, but not `{}`",
+                        all.join(", "),
+                        world.symbol
+                    ))
+                    .hint("give features of the underlying, or of one symbol alone"));
                 }
-            };
-            let Some(batch) = set.read_symbol(&context.store, theirs)? else {
-                continue;
-            };
-            let times = table::snapshot_times(&batch)?;
-            for field in batch.schema().fields() {
-                if is_key(field.name()) || *field.data_type() != DataType::Float64 {
-                    continue;
-                }
-                if columns.iter().any(|column| column.name == *field.name()) {
+            }
+            for column in found {
+                if columns.iter().any(|other| other.name == column.name) {
                     return Err(
-                        StageError::new(format!("the feature `{}` comes from two inputs", field.name()))
+                        StageError::new(format!("the feature `{}` comes from two inputs", column.name))
                             .hint("leave it out of one of the feature stages"),
                     );
                 }
-                let values = table::floats_or_nan(&batch, field.name())?;
-                columns.push(FeatureColumn {
-                    name: field.name().clone(),
-                    values: times.iter().copied().zip(values).collect(),
-                });
+                columns.push(column);
             }
         }
         Ok(columns)
     }
+}
+
+/// Appends the values of a symbol on the days `is_of` to its columns.
+fn read_columns(
+    context: &Context,
+    set: &DataSet,
+    symbol: &str,
+    is_of: impl Fn(Date) -> bool,
+    columns: &mut Vec<FeatureColumn>,
+) -> Result<(), StageError> {
+    let Some(batch) = set.read_symbol(&context.store, symbol)? else {
+        return Ok(());
+    };
+    let times = table::snapshot_times(&batch)?;
+    for field in batch.schema().fields() {
+        if is_key(field.name()) || *field.data_type() != DataType::Float64 {
+            continue;
+        }
+        let values = table::floats_or_nan(&batch, field.name())?;
+        let values = times.iter().copied().zip(values).filter(|(time, _)| is_of(time.date));
+        match columns.iter_mut().find(|column| column.name == *field.name()) {
+            Some(column) => column.values.extend(values),
+            None => columns.push(FeatureColumn {
+                name: field.name().clone(),
+                values: values.collect(),
+            }),
+        }
+    }
+    Ok(())
 }

@@ -45,6 +45,7 @@ mod stage;
 mod step;
 mod strategies;
 mod strategy_sets;
+mod symbol_changes;
 pub mod synthetic;
 mod tables;
 #[cfg(test)]

@@ -10,9 +10,10 @@ use super::listed::Listed;
 use crate::rates;
 use bytes::Bytes;
 use cache::{ArtifactBuilder, BlobRef, Store};
+use datasets::Date;
 use datasets::schema::SNAPSHOT;
 use stages_core::corporate_actions;
-use stages_core::dataset::{DataSet, Partition};
+use stages_core::dataset::Partition;
 use stages_core::{
     ConfigProblem, Context, Given, InputPort, Memo, OutputPort, Outputs, PlanContext, PortType, Ports, Provided, Share,
     StageError, StageEvent, StageKind,
@@ -39,7 +40,7 @@ const fn input(name: &'static str, ty: PortType, optional: bool, list: bool, doc
 impl StageKind for Options {
     type Config = OptionsConfig;
     const NAME: &'static str = "env/options";
-    const VERSION: u32 = 4;
+    const VERSION: u32 = 5;
     const ABOUT: &'static str =
         "trading option strategies on an underlying, in one market or many, by look-up in precomputed tables";
     const PORTS: Ports = Ports {
@@ -146,16 +147,18 @@ impl StageKind for Options {
 
     fn run(&self, config: &OptionsConfig, context: &Context) -> Result<Outputs, StageError> {
         let given = context.given();
-        let worlds = worlds(config, &given)?;
+        let actions = corporate_actions::open(&given, "actions")?;
+        let worlds = worlds(config, &given, &actions)?;
         let symbols: Vec<String> = worlds.iter().map(|world| world.symbol.clone()).collect();
+        let had = worlds.iter().flat_map(|world| &world.names);
+        let had: Vec<String> = had.map(|name| name.symbol.clone()).collect();
         let (features, hidden) = (Features::open(context, "features")?, Features::open(context, "hidden")?);
         let rates = rates::read(&given)?;
-        let actions = corporate_actions::open(&given, "actions")?;
         let all: usize = worlds.iter().map(|world| world.parts.len()).sum();
         let read = AtomicU64::new(0);
         let mut listings = Vec::with_capacity(worlds.len());
         for world in &worlds {
-            let listed = Listed::new(config, &world.chain.meta, &world.symbol)?;
+            let listed = world.listed(|name| Listed::new(config, &name.chain.meta, &name.symbol))?;
             for message in &listed.warnings {
                 context.events.emit(StageEvent::Warning {
                     message: message.clone(),
@@ -180,15 +183,20 @@ impl StageKind for Options {
                         message: format!("{}: {}", chain.key.path(), err.message),
                         ..err
                     })?;
+                let symbol = chain.key.symbol()?;
+                for name in world.names.iter().filter(|name| name.symbol == symbol) {
+                    name.keep(&mut days, &world.symbol);
+                }
                 listed.keep(&mut days);
                 Ok(days)
             };
             sources.push(MarketSource {
-                settlements: settlements(&world.chain, &context.store, &world.symbol, listed)?,
-                features: features.of(context, &world.symbol, &symbols)?,
-                hidden: hidden.of(context, &world.symbol, &symbols)?,
+                settlements: settlements(world, &context.store, listed)?,
+                features: features.of(context, world, &had)?,
+                hidden: hidden.of(context, world, &had)?,
                 rates: rates.clone(),
-                actions: actions.clone(),
+                actions: world.actions(&actions),
+                changes: changes(world),
                 multiplier: listed.multiplier,
                 left_out: listed.left_out.clone(),
                 parts: names(world),
@@ -230,20 +238,21 @@ impl StageKind for Options {
     }
 
     fn cached_share(&self, config: &OptionsConfig, given: &Given<'_>) -> Result<Option<Share>, StageError> {
-        let worlds = worlds(config, given)?;
         let (rates, actions) = (rates::read(given)?, corporate_actions::open(given, "actions")?);
+        let worlds = worlds(config, given, &actions)?;
         let (mut cached, mut all) = (0, 0);
         for world in &worlds {
-            let listed = Listed::new(config, &world.chain.meta, &world.symbol)?;
+            let listed = world.listed(|name| Listed::new(config, &name.chain.meta, &name.symbol))?;
             let source = MarketSource {
                 multiplier: 0.0,
-                settlements: settlements(&world.chain, given.store, &world.symbol, &listed)?,
+                settlements: settlements(world, given.store, &listed)?,
                 left_out: listed.left_out,
                 symbol: world.symbol.clone(),
                 features: Vec::new(),
                 hidden: Vec::new(),
                 rates: rates.clone(),
-                actions: actions.clone(),
+                actions: world.actions(&actions),
+                changes: changes(world),
                 parts: names(world),
                 read: Box::new(|_| Err(not_cached())),
             };
@@ -271,10 +280,29 @@ fn names(world: &WorldInput) -> Vec<String> {
     world.parts.iter().map(|(chain, _)| chain.key.name()).collect()
 }
 
-/// The settlements of a chain's contracts: at instants where it has several snapshots a day.
-fn settlements(chain: &DataSet, store: &Store, symbol: &str, listed: &Listed) -> Result<Settlements, StageError> {
-    match chain.is_intraday(store)? {
-        true => Settlements::of_instants(symbol, &listed.contracts),
+/// The changes of a world's symbol: the earlier symbols, each with the day on which it became the next.
+fn changes(world: &WorldInput) -> Vec<(String, Date)> {
+    let names = world.names.iter();
+    names
+        .filter_map(|name| name.until.map(|until| (name.symbol.clone(), until)))
+        .collect()
+}
+
+/// The settlements of a world's contracts: at instants where its chain has several snapshots a day.
+fn settlements(world: &WorldInput, store: &Store, listed: &Listed) -> Result<Settlements, StageError> {
+    let mut intraday = world.names.iter().map(|name| name.chain.is_intraday(store));
+    let first = intraday.next().unwrap_or(Ok(false))?;
+    for other in intraday {
+        if other? != first {
+            return Err(StageError::new(format!(
+                "one chain of {} has several snapshots a day, and another, of a symbol that it had, has one",
+                world.symbol
+            ))
+            .hint("read both with the same `snapshot`"));
+        }
+    }
+    match first {
+        true => Settlements::of_instants(&world.symbol, &listed.contracts),
         false => Ok(Settlements::default()),
     }
 }

@@ -160,6 +160,7 @@ impl SyntheticMarket {
             hidden: Vec::new(),
             rates: self.rates.clone(),
             actions: Vec::new(),
+            changes: Vec::new(),
             settlements: self.settlements.clone(),
             parts: months.iter().map(name).collect(),
             read: Box::new(move |part| Ok(months[part].to_vec())),

@@ -19,19 +19,18 @@ use std::collections::BTreeMap;
 fn prices_key(source: &MarketSource<'_>, config: &OptionsConfig) -> serde_json::Value {
     let fills = &config.fills;
     let settlements = &source.settlements;
-    if settlements.are_instants() {
-        json!([
-            fills.quotes,
-            fills.slippage,
-            fills.min_half_spread,
-            source.left_out,
-            settlements
-        ])
+    let mut key = if settlements.are_instants() {
+        vec![json!(source.left_out), json!(settlements)]
     } else if source.left_out.is_empty() {
-        json!([fills.quotes, fills.slippage, fills.min_half_spread])
+        Vec::new()
     } else {
-        json!([fills.quotes, fills.slippage, fills.min_half_spread, source.left_out])
+        vec![json!(source.left_out)]
+    };
+    if !source.changes.is_empty() {
+        key.push(json!({ "symbol": source.symbol, "changes": source.changes }));
     }
+    let of_fills = [json!(fills.quotes), json!(fills.slippage), json!(fills.min_half_spread)];
+    of_fills.into_iter().chain(key).collect()
 }
 
 /// The snapshots of part `part`.

@@ -148,6 +148,8 @@ pub struct MarketSource<'a> {
     pub rates: Vec<(Date, f64)>,
     /// The corporate actions by which held contracts are adjusted.
     pub actions: Vec<CorporateAction>,
+    /// The symbols that the underlying had before, each with the day on which it became the next.
+    pub changes: Vec<(String, Date)>,
     /// The settlement of contracts.
     pub settlements: Settlements,
     /// The names of the chain's parts, in order.
