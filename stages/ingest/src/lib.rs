@@ -17,6 +17,7 @@ pub mod chain;
 mod clock;
 mod csv_text;
 mod cuts;
+pub mod features;
 mod file_memo;
 pub mod files;
 mod form;
@@ -50,6 +51,7 @@ pub fn kinds() -> Vec<Box<dyn stages_core::AnyStage>> {
         stages_core::erase(simulated_panel::SimulatedPanel),
         stages_core::erase(chain::OptionChain),
         stages_core::erase(bars::Bars),
+        stages_core::erase(features::Features),
         stages_core::erase(rates::Rates),
         stages_core::erase(actions::CorporateActions),
     ]

@@ -186,6 +186,23 @@ pub fn agree<T: PartialEq>(
     }
 }
 
+/// Some of the files of a stage, whose headers stand for all of them in a plan.
+pub fn some(sources: &[Source]) -> impl Iterator<Item = &Source> {
+    sources.iter().step_by(sources.len().div_ceil(PEEKED).max(1))
+}
+
+/// The first table of a file, of which the header and some rows are there.
+///
+/// # Errors
+/// When it cannot be read.
+pub fn first(source: &Source) -> Result<Packed, StageError> {
+    let first = match Sizes::default().first(&source.path)? {
+        Some(first) => first,
+        None => unpack::first(&source.path, &read_head(&source.path)?)?,
+    };
+    Ok(first.named(&source.name))
+}
+
 /// The layouts of files, and which of our columns they hold, from their headers alone.
 ///
 /// # Errors
@@ -199,13 +216,9 @@ pub fn peek(
     let step = sources.len().div_ceil(PEEKED).max(1);
     let mut found = Vec::new();
     let mut joined = None;
-    for source in sources.iter().step_by(step) {
+    for source in some(sources) {
         let mut look = || {
-            let first = match Sizes::default().first(&source.path)? {
-                Some(first) => first,
-                None => unpack::first(&source.path, &read_head(&source.path)?)?,
-            };
-            let first = first.named(&source.name);
+            let first = first(source)?;
             let layout = match chosen.resolve(table, &first)? {
                 Role::Table(layout, _) => layout,
                 Role::Joined(name) => {

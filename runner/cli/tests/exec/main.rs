@@ -15,6 +15,7 @@ mod incremental;
 mod killed;
 mod lookahead;
 mod outside;
+mod own_features;
 mod programs;
 mod remote;
 mod remote_sources;
