@@ -90,8 +90,7 @@ pub fn fits(calendar: CalendarName, days: &BTreeSet<Date>) -> bool {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum PartitionChoice {
-    /// By the first day: one with more than 5,000 rows makes daily partitions, otherwise they are monthly (chains) or
-    /// yearly (bars and rates).
+    /// Years of bars and rates. Of chains months, or days where the first day has more than 5,000 rows.
     #[default]
     Auto,
     /// A day each.

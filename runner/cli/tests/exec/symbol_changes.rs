@@ -92,6 +92,15 @@ fn a_symbol_change_leaves_positions_as_they_are() {
             assert_eq!(tables(&project), tables(&plain));
         }
     }
+    // The world has either name.
+    let named = Project::new(
+        &PIPELINE
+            .replace("DATE", "2018-03-01")
+            .replace("capital: 1e6 }", "capital: 1e6, symbol: OLD }"),
+    );
+    changed(&market, "2018-03-01", false).write(&named, 50);
+    assert_eq!(named.exec(&["env"]).code, 0);
+    assert_eq!(tables(&named), tables(&plain));
     // In the midst of a month, histories go on from one partition to the next: what is learned and tested is the same. The test holds the last 15 days.
     for date in ["2018-02-12", "2018-03-07"] {
         let project = run(&changed(&market, date, false), date);
