@@ -75,7 +75,7 @@ impl Cuts {
     }
 }
 
-/// What is known of a file whose rows are in the store, from its memo where it is cached and its cuts are there, and otherwise by `make`.
+/// The facts of a file whose rows are in the store, from its memo where it is cached and its cuts are there, and otherwise by `make`.
 ///
 /// # Errors
 /// When `make` fails, or the store does.
