@@ -13,6 +13,7 @@ pub mod memo;
 pub mod port;
 pub mod schedule;
 pub mod table;
+pub mod typed_output;
 pub mod visible;
 
 pub use context::{CancelToken, Context};

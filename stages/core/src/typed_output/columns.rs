@@ -1,0 +1,252 @@
+//! The columns of a file that a program wrote, in the types of our schemas.
+
+use crate::error::StageError;
+use crate::table;
+use crate::visible::visible_line;
+use arrow::array::{
+    Array as _, ArrayRef, AsArray as _, Date32Array, Float64Array, Int64Array, RecordBatch, StringArray,
+};
+use arrow::compute::cast;
+use arrow::datatypes::{DataType, Float64Type, Int64Type, TimeUnit};
+use datasets::Date;
+use datasets::schema::{Column, Type};
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+/// The most characters of a value that a message shows.
+const SHOWN: usize = 40;
+
+/// The dates that a table may hold, as those of files of data.
+const YEARS: std::ops::RangeInclusive<i32> = 1800..=2199;
+
+/// A file as a table.
+pub(super) struct Table {
+    /// The name of the file, for messages.
+    pub name: String,
+    pub batch: RecordBatch,
+    /// The lines of the rows; `None` for Parquet, whose rows are counted from 1.
+    pub lines: Option<Vec<usize>>,
+}
+
+impl Table {
+    /// The place of a row, for messages.
+    pub fn place(&self, row: usize) -> String {
+        let row = self.lines.as_ref().map_or(row + 1, |lines| lines[row]);
+        format!("`{}`, row {row}", self.name)
+    }
+
+    pub fn error(&self, row: usize, column: &str, what: &str) -> StageError {
+        StageError::new(format!(
+            "{}, column `{}`: {what}",
+            self.place(row),
+            visible_line(column)
+        ))
+    }
+
+    /// The names of the columns.
+    ///
+    /// # Errors
+    /// When two are the same, or one has none.
+    pub fn names(&self) -> Result<Vec<&str>, StageError> {
+        let mut seen = BTreeSet::new();
+        let names: Vec<&str> = self
+            .batch
+            .schema_ref()
+            .fields()
+            .iter()
+            .map(|field| field.name().as_str())
+            .collect();
+        for name in &names {
+            if name.trim().is_empty() {
+                return Err(StageError::new(format!("`{}` has a column without a name", self.name))
+                    .hint("leave it out: pandas writes its index so, unless told `index=False`"));
+            }
+            if !seen.insert(*name) {
+                return Err(
+                    StageError::new(format!("`{}` has two columns `{}`", self.name, visible_line(name)))
+                        .hint("rename one"),
+                );
+            }
+        }
+        Ok(names)
+    }
+
+    /// A column in the type of the schema; all missing where the table has none and may.
+    ///
+    /// # Errors
+    /// When it is of another type, a value is missing that may not, or a value is not valid.
+    pub fn column(&self, column: &Column) -> Result<ArrayRef, StageError> {
+        self.column_of(column.name, column.ty, column.nullable)
+    }
+
+    /// As [`Table::column`], of a column that no schema names.
+    pub fn column_of(&self, name: &str, ty: Type, nullable: bool) -> Result<ArrayRef, StageError> {
+        let Some(array) = self.batch.column_by_name(name) else {
+            return Ok(arrow::array::new_null_array(
+                &table::data_type(ty),
+                self.batch.num_rows(),
+            ));
+        };
+        let array = match ty {
+            Type::Float => self.floats(name, array),
+            Type::Date => self.dates(name, array),
+            Type::Text => self.texts(name, array),
+            _ => Err(self.wrong(name, array, "text, dates or numbers")),
+        }?;
+        if !nullable && let Some(row) = (0..array.len()).find(|&row| array.is_null(row)) {
+            return Err(self
+                .error(row, name, "the value is missing")
+                .hint("every row needs one: leave the row out"));
+        }
+        Ok(array)
+    }
+
+    fn wrong(&self, name: &str, array: &ArrayRef, wanted: &str) -> StageError {
+        StageError::new(format!(
+            "`{}`, column `{}`: holds {}, not {wanted}",
+            self.name,
+            visible_line(name),
+            type_name(array.data_type())
+        ))
+        .hint("convert the column, or leave it out")
+    }
+
+    fn is_text(&self) -> bool {
+        self.lines.is_some()
+    }
+
+    fn floats(&self, name: &str, array: &ArrayRef) -> Result<ArrayRef, StageError> {
+        let numbers: Float64Array = if self.is_text() {
+            let texts = array.as_string::<i32>();
+            let number = |row: usize| -> Result<Option<f64>, StageError> {
+                if texts.is_null(row) {
+                    return Ok(None);
+                }
+                let text = texts.value(row);
+                text.parse().map(Some).map_err(|_| {
+                    self.error(row, name, &format!("`{}` is not a number", shown(text)))
+                        .hint("leave the field empty where there is no value")
+                })
+            };
+            (0..texts.len()).map(number).collect::<Result<_, _>>()?
+        } else {
+            let is_number = |ty: &DataType| ty.is_floating() || ty.is_integer() || *ty == DataType::Null;
+            if !is_number(array.data_type()) {
+                return Err(self.wrong(name, array, "numbers"));
+            }
+            cast(array, &DataType::Float64)?.as_primitive::<Float64Type>().clone()
+        };
+        let is_wrong = |row: &usize| numbers.is_valid(*row) && !numbers.value(*row).is_finite();
+        if let Some(row) = (0..numbers.len()).find(is_wrong) {
+            let what = match numbers.value(row) {
+                value if value.is_nan() => "NaN is not a value",
+                _ => "the number is infinite",
+            };
+            return Err(self.error(row, name, what).hint(
+                "a missing value is null in Parquet (polars: `fill_nan(None)`; pandas writes its NaN so) and an empty field in CSV",
+            ));
+        }
+        Ok(Arc::new(numbers))
+    }
+
+    fn texts(&self, name: &str, array: &ArrayRef) -> Result<ArrayRef, StageError> {
+        let is_text = |ty: &DataType| matches!(ty, DataType::Utf8 | DataType::LargeUtf8 | DataType::Utf8View);
+        let texts = match array.data_type() {
+            ty if is_text(ty) => cast(array, &DataType::Utf8)?,
+            DataType::Dictionary(_, values) if is_text(values) => cast(array, &DataType::Utf8)?,
+            _ => return Err(self.wrong(name, array, "text")),
+        };
+        let values: &StringArray = texts.as_string();
+        if let Some(row) = (0..values.len()).find(|&row| values.is_valid(row) && values.value(row).trim().is_empty()) {
+            return Err(self
+                .error(row, name, "the text is empty")
+                .hint("every row needs one: leave the row out"));
+        }
+        Ok(texts)
+    }
+
+    /// Dates, instants at midnight (pandas has no dates of its own), and texts of ISO 8601.
+    fn dates(&self, name: &str, array: &ArrayRef) -> Result<ArrayRef, StageError> {
+        let days: Date32Array = match array.data_type() {
+            DataType::Date32 => array.as_primitive().clone(),
+            DataType::Date64 => self.days(name, &cast(array, &DataType::Int64)?, 86_400_000)?,
+            DataType::Timestamp(unit, _) => {
+                let a_second = match unit {
+                    TimeUnit::Second => 1,
+                    TimeUnit::Millisecond => 1_000,
+                    TimeUnit::Microsecond => 1_000_000,
+                    TimeUnit::Nanosecond => 1_000_000_000,
+                };
+                self.days(name, &cast(array, &DataType::Int64)?, 86_400 * a_second)?
+            }
+            DataType::Utf8 | DataType::LargeUtf8 | DataType::Utf8View => {
+                let texts = cast(array, &DataType::Utf8)?;
+                let texts: &StringArray = texts.as_string();
+                let day = |row: usize| -> Result<Option<i32>, StageError> {
+                    if texts.is_null(row) {
+                        return Ok(None);
+                    }
+                    let text = texts.value(row);
+                    let date: Result<Date, _> = text.parse();
+                    date.map(|date| Some(date.0)).map_err(|_| {
+                        self.error(row, name, &format!("`{}` is not a date", shown(text)))
+                            .hint("write it as 2019-06-28")
+                    })
+                };
+                (0..texts.len()).map(day).collect::<Result<_, _>>()?
+            }
+            _ => return Err(self.wrong(name, array, "dates")),
+        };
+        // Far days overflow the calendar, so they are compared as numbers.
+        let first = Date::from_ymd(*YEARS.start(), 1, 1).map_or(i32::MIN, |date| date.0);
+        let last = Date::from_ymd(*YEARS.end(), 12, 31).map_or(i32::MAX, |date| date.0);
+        let is_wrong = |row: &usize| days.is_valid(*row) && !(first..=last).contains(&days.value(*row));
+        match (0..days.len()).find(is_wrong) {
+            Some(row) => Err(self
+                .error(
+                    row,
+                    name,
+                    &format!("the date is not in the years {} to {}", YEARS.start(), YEARS.end()),
+                )
+                .hint("see the unit of its time stamps")),
+            None => Ok(Arc::new(days)),
+        }
+    }
+
+    /// The days of instants, of which a day has `day`.
+    fn days(&self, name: &str, instants: &ArrayRef, day: i64) -> Result<Date32Array, StageError> {
+        let instants: &Int64Array = instants.as_primitive::<Int64Type>();
+        let of_day = |row: usize| -> Result<Option<i32>, StageError> {
+            if instants.is_null(row) {
+                return Ok(None);
+            }
+            let instant = instants.value(row);
+            if instant.rem_euclid(day) != 0 {
+                return Err(self
+                    .error(row, name, "the instant is not a day: it is not midnight UTC")
+                    .hint("write days: `dt.date` in pandas, `cast(pl.Date)` in polars"));
+            }
+            Ok(Some(i32::try_from(instant.div_euclid(day)).unwrap_or(i32::MAX)))
+        };
+        (0..instants.len()).map(of_day).collect()
+    }
+}
+
+/// The start of a value, as messages show it.
+fn shown(text: &str) -> String {
+    let start: String = text.chars().take(SHOWN).collect();
+    let more = if start.len() < text.len() { "…" } else { "" };
+    format!("{}{more}", visible_line(&start))
+}
+
+fn type_name(ty: &DataType) -> String {
+    match ty {
+        DataType::Utf8 | DataType::LargeUtf8 | DataType::Utf8View => "text".to_owned(),
+        DataType::Boolean => "true and false".to_owned(),
+        DataType::Date32 | DataType::Date64 => "dates".to_owned(),
+        DataType::Timestamp(..) => "instants".to_owned(),
+        ty if ty.is_floating() || ty.is_integer() => "numbers".to_owned(),
+        DataType::Dictionary(_, values) => type_name(values),
+        other => format!("values of the type {other}"),
+    }
+}

@@ -1,0 +1,357 @@
+//! The data set of the files that a program wrote.
+
+use super::columns::Table;
+use super::csv;
+use crate::dataset::{self, Period};
+use crate::error::StageError;
+use crate::port::PortType;
+use crate::table;
+use crate::visible::visible_line;
+use arrow::array::{ArrayRef, RecordBatch, UInt32Array};
+use arrow::compute::{concat_batches, take_record_batch};
+use arrow::datatypes::{DataType, Field, Schema};
+use bytes::Bytes;
+use cache::{ArtifactDigest, Store};
+use datasets::quality::{BAR_TOLERANCE, RATE_RANGE};
+use datasets::schema::{BARS, Column, FEATURES, RATES, SNAPSHOT, Type};
+use parquet::arrow::arrow_reader::ParquetRecordBatchReaderBuilder;
+use serde_json::{Value, json};
+use std::cmp::Ordering;
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+/// The types that a program can write.
+pub const TYPES: [PortType; 3] = [PortType::Features, PortType::Bars, PortType::Rates];
+
+/// The version of the checks and the form of a type, part of the key of a stage that writes it: it rises whenever the same files would give another data set. `None`
+/// for a type that no program can write.
+pub fn version(ty: PortType) -> Option<u32> {
+    TYPES.contains(&ty).then_some(1)
+}
+
+/// A file that a program wrote.
+#[derive(Clone, Debug)]
+pub struct WrittenFile {
+    /// Its name in the output, for messages.
+    pub name: String,
+    /// Its contents: Parquet, or else CSV.
+    pub bytes: Bytes,
+}
+
+/// Stores the data set of type `ty` that is in these files. `stop` is asked between files, and before the data set is stored.
+///
+/// # Errors
+/// When `stop` says so; when a file is no table, its columns or one of its values do not fit the type, or two rows have one key; when there is no row; or when
+/// the store cannot be written. The error names file, row and column, and a remedy.
+pub fn write(
+    store: &Store,
+    ty: PortType,
+    files: &[WrittenFile],
+    stop: &dyn Fn() -> Result<(), StageError>,
+) -> Result<ArtifactDigest, StageError> {
+    let schema: &[Column] = match ty {
+        PortType::Features => FEATURES,
+        PortType::Bars => BARS,
+        PortType::Rates => RATES,
+        _ => {
+            return Err(StageError::new(format!(
+                "no program can write the type `{}`",
+                ty.name()
+            )));
+        }
+    };
+    let mut tables: Vec<(Table, RecordBatch)> = Vec::new();
+    for file in files {
+        stop()?;
+        let table = read(file)?;
+        let first = tables.first().map(|(table, batch)| (table, batch));
+        let batch = match ty {
+            PortType::Features => features(&table, first)?,
+            _ => of_schema(&table, ty, schema)?,
+        };
+        match ty {
+            PortType::Bars => check_bars(&table, &batch)?,
+            PortType::Rates => check_rates(&table, &batch)?,
+            _ => {}
+        }
+        tables.push((table, batch));
+    }
+    stop()?;
+    let Some((_, first)) = tables.first() else {
+        return Err(StageError::new("the output holds no file").hint("write Parquet or CSV into it"));
+    };
+    let all = concat_batches(&first.schema(), tables.iter().map(|(_, batch)| batch))?;
+    if all.num_rows() == 0 {
+        return Err(StageError::new("the output has no rows").hint("write one at least"));
+    }
+    let sorted = sorted(&all, ty, &tables)?;
+    let partitions = match ty {
+        PortType::Rates => dataset::partition(store, &sorted, Period::Year, "rates")?,
+        _ => dataset::partition_symbols(store, &sorted, Period::Year)?,
+    };
+    dataset::write(store, ty, meta(ty, &sorted)?, partitions)
+}
+
+fn meta(ty: PortType, batch: &RecordBatch) -> Result<Value, StageError> {
+    let mut meta = json!({ "rows": batch.num_rows() });
+    match ty {
+        PortType::Features => {
+            let schema = batch.schema();
+            let names = schema.fields().iter().skip(FEATURES.len()).map(|field| field.name());
+            meta["features"] = names.map(String::as_str).collect();
+        }
+        PortType::Bars => {
+            let symbols: BTreeSet<&str> = dataset::symbol_rows(batch)?
+                .into_iter()
+                .map(|(symbol, _)| symbol)
+                .collect();
+            meta["symbols"] = json!(symbols);
+        }
+        _ => {}
+    }
+    Ok(meta)
+}
+
+fn read(file: &WrittenFile) -> Result<Table, StageError> {
+    let name = visible_line(&file.name).into_owned();
+    let unreadable = |err: &dyn std::fmt::Display| {
+        StageError::new(format!("`{name}` cannot be read: {err}")).hint("see whether the program wrote it to its end")
+    };
+    if file.bytes.starts_with(b"PAR1") {
+        let builder = ParquetRecordBatchReaderBuilder::try_new(file.bytes.clone()).map_err(|err| unreadable(&err))?;
+        let schema = builder.schema().clone();
+        let reader = builder
+            .with_batch_size(1 << 16)
+            .build()
+            .map_err(|err| unreadable(&err))?;
+        let batches: Vec<RecordBatch> = reader.collect::<Result<_, _>>().map_err(|err| unreadable(&err))?;
+        return Ok(Table {
+            batch: concat_batches(&schema, &batches)?,
+            lines: None,
+            name,
+        });
+    }
+    let is_text = |text: &&str| !text.contains('\0');
+    let Some(text) = std::str::from_utf8(&file.bytes).ok().filter(is_text) else {
+        return Err(StageError::new(format!("`{name}` is neither Parquet nor CSV"))
+            .hint("write one of them, CSV in UTF-8 and not compressed"));
+    };
+    let (batch, lines) = csv::read(&name, text)?;
+    Ok(Table {
+        name,
+        batch,
+        lines: Some(lines),
+    })
+}
+
+/// A list of names for messages.
+fn list<'a>(names: impl IntoIterator<Item = &'a str>) -> String {
+    let names: Vec<String> = names
+        .into_iter()
+        .map(|name| format!("`{}`", visible_line(name)))
+        .collect();
+    names.join(", ")
+}
+
+/// Refuses a table without columns that the schema requires.
+fn check_required(table: &Table, ty: PortType, names: &[&str], schema: &[Column]) -> Result<(), StageError> {
+    let missing: Vec<&str> = schema
+        .iter()
+        .filter(|column| !column.nullable && !names.contains(&column.name))
+        .map(|column| column.name)
+        .collect();
+    if missing.is_empty() {
+        return Ok(());
+    }
+    Err(StageError::new(format!(
+        "`{}` has no column {}, which `{}` needs",
+        table.name,
+        list(missing.iter().copied()),
+        ty.name()
+    ))
+    .hint(format!("it has {}: rename or add", list(names.iter().copied()))))
+}
+
+/// The columns of a schema.
+fn of_schema(table: &Table, ty: PortType, schema: &[Column]) -> Result<RecordBatch, StageError> {
+    let names = table.names()?;
+    check_required(table, ty, &names, schema)?;
+    let unknown = names
+        .iter()
+        .find(|name| schema.iter().all(|column| column.name != **name));
+    if let Some(unknown) = unknown {
+        return Err(StageError::new(format!(
+            "`{}`, column `{}`: `{}` has no such column",
+            table.name,
+            visible_line(unknown),
+            ty.name()
+        ))
+        .hint(format!(
+            "leave it out; the columns are {}",
+            list(schema.iter().map(|column| column.name))
+        )));
+    }
+    let columns: Vec<ArrayRef> = schema
+        .iter()
+        .map(|column| table.column(column))
+        .collect::<Result<_, _>>()?;
+    Ok(RecordBatch::try_new(table::schema(schema), columns)?)
+}
+
+/// The keys and the features of a table, in the order of the first file.
+fn features(table: &Table, first: Option<(&Table, &RecordBatch)>) -> Result<RecordBatch, StageError> {
+    let names = table.names()?;
+    check_required(table, PortType::Features, &names, FEATURES)?;
+    if names.contains(&SNAPSHOT.name) {
+        return Err(StageError::new(format!(
+            "`{}`, column `{}`: features of several times a day are not read",
+            table.name, SNAPSHOT.name
+        ))
+        .hint("write one row for a symbol and day, or another name if it is a feature"));
+    }
+    let is_feature = |name: &&str| FEATURES.iter().all(|column| column.name != *name);
+    let mut own: Vec<&str> = names.iter().copied().filter(is_feature).collect();
+    if own.is_empty() {
+        return Err(
+            StageError::new(format!("`{}` has no feature beside {}", table.name, list(names)))
+                .hint("add a column of numbers"),
+        );
+    }
+    let known = first.map(|(other, batch)| (other, batch.schema()));
+    if let Some((other, schema)) = &known {
+        let theirs: Vec<&str> = schema
+            .fields()
+            .iter()
+            .skip(FEATURES.len())
+            .map(|field| field.name().as_str())
+            .collect();
+        let sets = [&own, &theirs].map(|names| names.iter().copied().collect::<BTreeSet<&str>>());
+        if let Some(name) = sets[0].symmetric_difference(&sets[1]).next() {
+            let (with, without) = if sets[0].contains(name) {
+                (&table.name, &other.name)
+            } else {
+                (&other.name, &table.name)
+            };
+            return Err(StageError::new(format!(
+                "`{with}` has the column `{}`, and `{without}` has not",
+                visible_line(name)
+            ))
+            .hint("the files of an output have the same columns: null where there is no value"));
+        }
+        own = theirs;
+    }
+    let mut fields: Vec<Arc<Field>> = table::schema(FEATURES).fields().iter().cloned().collect();
+    let mut columns: Vec<ArrayRef> = FEATURES
+        .iter()
+        .map(|column| table.column(column))
+        .collect::<Result<_, _>>()?;
+    for name in own {
+        fields.push(Arc::new(Field::new(name, DataType::Float64, true)));
+        columns.push(table.column_of(name, Type::Float, true)?);
+    }
+    Ok(RecordBatch::try_new(Arc::new(Schema::new(fields)), columns)?)
+}
+
+fn check_bars(table: &Table, batch: &RecordBatch) -> Result<(), StageError> {
+    let prices = ["open", "high", "low", "close", "adjusted_close"];
+    let mut values = Vec::new();
+    for name in prices {
+        let of_column = table::floats_or_nan(batch, name)?;
+        if let Some(row) = of_column.iter().position(|price| *price <= 0.0) {
+            let what = format!("the price {} is not above 0", of_column[row]);
+            return Err(table.error(row, name, &what).hint("write null where there is no price"));
+        }
+        values.push(of_column);
+    }
+    let volume = table::floats_or_nan(batch, "volume")?;
+    if let Some(row) = volume.iter().position(|volume| *volume < 0.0) {
+        return Err(table
+            .error(row, "volume", &format!("{} is below 0", volume[row]))
+            .hint("write null where there is none"));
+    }
+    let [open, high, low, close] = [0, 1, 2, 3].map(|i: usize| &values[i]);
+    for row in 0..batch.num_rows() {
+        let slack = BAR_TOLERANCE * close[row];
+        // Comparisons with a price that is missing are false.
+        for (name, price) in [("open", open[row]), ("close", close[row])] {
+            if price > high[row] + slack || price < low[row] - slack {
+                let what = format!("{price} is not within low {} and high {}", low[row], high[row]);
+                return Err(table
+                    .error(row, name, &what)
+                    .hint("write null for a price that is not known"));
+            }
+        }
+    }
+    Ok(())
+}
+
+fn check_rates(table: &Table, batch: &RecordBatch) -> Result<(), StageError> {
+    let (lowest, highest) = RATE_RANGE;
+    let rates = table::floats_or_nan(batch, "rate")?;
+    if let Some(row) = rates.iter().position(|rate| !(lowest..=highest).contains(rate)) {
+        let what = format!("the rate {} is not from {lowest} to {highest}", rates[row]);
+        return Err(table
+            .error(row, "rate", &what)
+            .hint("rates are annual decimals: 0.05 is 5 %"));
+    }
+    let tenors = table::floats_or_nan(batch, "tenor_years")?;
+    match tenors.iter().position(|tenor| *tenor < 0.0) {
+        Some(row) => Err(table
+            .error(row, "tenor_years", &format!("{} is below 0", tenors[row]))
+            .hint("0 is overnight")),
+        None => Ok(()),
+    }
+}
+
+/// The rows of all tables in the order of their keys, which must be unique.
+fn sorted(all: &RecordBatch, ty: PortType, tables: &[(Table, RecordBatch)]) -> Result<RecordBatch, StageError> {
+    let dates = table::dates(all, "date")?;
+    let (symbols, tenors) = match ty {
+        PortType::Rates => (None, table::floats_or_nan(all, "tenor_years")?),
+        _ => (Some(table::texts(all, "symbol")?), Vec::new()),
+    };
+    let compare = |a: &u32, b: &u32| -> Ordering {
+        let (a, b) = (*a as usize, *b as usize);
+        match symbols {
+            Some(symbols) => symbols.value(a).cmp(symbols.value(b)).then(dates[a].cmp(&dates[b])),
+            // Finite, and -0 is 0.
+            None => dates[a]
+                .cmp(&dates[b])
+                .then(tenors[a].partial_cmp(&tenors[b]).unwrap_or(Ordering::Equal)),
+        }
+    };
+    let rows = u32::try_from(all.num_rows()).map_err(|_| {
+        StageError::new("the output has more than 4,294,967,295 rows").hint("split it over several stages")
+    })?;
+    let mut order: Vec<u32> = (0..rows).collect();
+    // Stable, so that of two rows with one key the message names the later as the second.
+    order.sort_by(compare);
+    if let Some(pair) = order.windows(2).find(|pair| compare(&pair[0], &pair[1]).is_eq()) {
+        let place = |row: u32| {
+            let mut row = row as usize;
+            for (table, batch) in tables {
+                if row < batch.num_rows() {
+                    return table.place(row);
+                }
+                row -= batch.num_rows();
+            }
+            String::new()
+        };
+        let row = pair[1] as usize;
+        let key = match symbols {
+            Some(symbols) => visible_line(symbols.value(row)).into_owned(),
+            None => format!("tenor {}", tenors[row]),
+        };
+        return Err(StageError::new(format!(
+            "{}: a second row of {key} on {}; the first is {}",
+            place(pair[1]),
+            dates[row],
+            place(pair[0])
+        ))
+        .hint("a key has one row: keep one of them"));
+    }
+    if order.is_sorted() {
+        return Ok(all.clone());
+    }
+    Ok(take_record_batch(all, &UInt32Array::from(order))?)
+}

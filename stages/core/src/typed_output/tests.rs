@@ -1,0 +1,307 @@
+#![allow(clippy::unwrap_used, reason = "tests")]
+
+use super::{WrittenFile, write};
+use crate::port::PortType;
+use crate::table;
+use arrow::array::{
+    ArrayRef, Date32Array, DictionaryArray, Float32Array, Float64Array, Int64Array, RecordBatch, StringArray,
+    TimestampNanosecondArray,
+};
+use arrow::datatypes::Int8Type;
+use bytes::Bytes;
+use cache::{Artifact, Store};
+use std::sync::Arc;
+
+const FEATURES: &str = "symbol,date,value,quality\nABC,2019-05-28,1.5,\nABC,2020-01-02,2.5,7\nXYZ,2019-05-28,-1,0\n";
+const BARS: &str = "date,symbol,close,high,low,volume\n2019-05-28,ABC,10,11,9,5\n2019-05-29,ABC,10.5,,,\n";
+const RATES: &str = "date,tenor_years,rate\n2019-05-28,0,0.02\n2019-05-28,1,0.025\n";
+
+fn file(name: &str, bytes: impl Into<Vec<u8>>) -> WrittenFile {
+    WrittenFile {
+        name: name.to_owned(),
+        bytes: Bytes::from(bytes.into()),
+    }
+}
+
+fn of(ty: PortType, files: &[WrittenFile]) -> Result<(Artifact, Vec<RecordBatch>), String> {
+    let dir = tempfile::tempdir().unwrap();
+    let store = Store::open(dir.path()).unwrap();
+    let digest = write(&store, ty, files, &|| Ok(())).map_err(|err| {
+        assert!(err.hint.is_some(), "no remedy: {}", err.message);
+        err.message
+    })?;
+    let artifact = store.artifact(digest).unwrap();
+    let tables = artifact
+        .entries
+        .iter()
+        .map(|entry| table::from_parquet(store.blob(entry.blob).unwrap()).unwrap())
+        .collect();
+    Ok((artifact, tables))
+}
+
+fn of_text(ty: PortType, text: &str) -> Result<(Artifact, Vec<RecordBatch>), String> {
+    of(ty, &[file("f.csv", text)])
+}
+
+#[test]
+fn features_are_cut_by_year() {
+    let (artifact, tables) = of_text(PortType::Features, FEATURES).unwrap();
+    let paths: Vec<&str> = artifact.entries.iter().map(|entry| entry.path.as_str()).collect();
+    assert_eq!(
+        paths,
+        [
+            "ABC..XYZ/2019-01-01_2019-12-31.parquet",
+            "ABC/2020-01-01_2020-12-31.parquet"
+        ]
+    );
+    assert_eq!(artifact.kind, "features");
+    assert_eq!(artifact.meta["features"], serde_json::json!(["value", "quality"]));
+    let names: Vec<String> = tables[0]
+        .schema()
+        .fields()
+        .iter()
+        .map(|field| field.name().clone())
+        .collect();
+    assert_eq!(names, ["symbol", "date", "value", "quality"]);
+    assert_eq!(
+        table::floats(&tables[0], "value").unwrap(),
+        &Float64Array::from(vec![1.5, -1.0])
+    );
+    assert_eq!(
+        table::floats(&tables[0], "quality").unwrap(),
+        &Float64Array::from(vec![None, Some(0.0)])
+    );
+}
+
+#[test]
+fn bars_and_rates() {
+    let (artifact, tables) = of_text(PortType::Bars, BARS).unwrap();
+    assert_eq!(artifact.meta["symbols"], serde_json::json!(["ABC"]));
+    assert_eq!(tables[0].schema(), table::schema(datasets::schema::BARS));
+    assert_eq!(table::floats_or_nan(&tables[0], "high").unwrap()[0], 11.0);
+    assert!(table::floats_or_nan(&tables[0], "open").unwrap()[0].is_nan());
+    let (artifact, tables) = of_text(PortType::Rates, RATES).unwrap();
+    assert_eq!(artifact.entries[0].path, "rates/2019-01-01_2019-12-31.parquet");
+    assert_eq!(table::floats_or_nan(&tables[0], "rate").unwrap(), [0.02, 0.025]);
+}
+
+/// The same rows in any order, over any number of files, on any number of threads.
+#[test]
+fn the_same_rows_are_the_same_bytes() {
+    let (whole, _) = of_text(PortType::Features, FEATURES).unwrap();
+    let lines: Vec<&str> = FEATURES.lines().collect();
+    let shuffled = [lines[0], lines[3], lines[2], lines[1]].join("\n");
+    let parts: Vec<WrittenFile> = [3, 1, 2]
+        .iter()
+        .map(|i| file(&format!("{i}.csv"), format!("{}\r\n{}\r\n", lines[0], lines[*i])))
+        .collect();
+    for threads in [1, 3] {
+        let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build().unwrap();
+        pool.install(|| {
+            assert_eq!(of_text(PortType::Features, &shuffled).unwrap().0.entries, whole.entries);
+            assert_eq!(of(PortType::Features, &parts).unwrap().0.entries, whole.entries);
+        });
+    }
+}
+
+/// The types in which pandas, polars and Arrow write dates, categories and numbers.
+#[test]
+fn parquet_of_several_libraries() {
+    let (whole, _) = of_text(PortType::Features, FEATURES).unwrap();
+    let days = [18_044, 18_263, 18_044];
+    let midnights = days.map(|day| i64::from(day) * 86_400_000_000_000);
+    let symbols = ["ABC", "ABC", "XYZ"];
+    let categories: DictionaryArray<Int8Type> = symbols.into_iter().collect();
+    let columns = |symbol: ArrayRef, date: ArrayRef, value: ArrayRef, quality: ArrayRef| {
+        let batch = RecordBatch::try_from_iter([
+            ("symbol", symbol),
+            ("date", date),
+            ("value", value),
+            ("quality", quality),
+        ]);
+        table::to_parquet(&batch.unwrap()).unwrap()
+    };
+    let qualities: ArrayRef = Arc::new(Int64Array::from(vec![None, Some(7), Some(0)]));
+    for bytes in [
+        columns(
+            Arc::new(StringArray::from(symbols.to_vec())),
+            Arc::new(Date32Array::from(days.to_vec())),
+            Arc::new(Float64Array::from(vec![1.5, 2.5, -1.0])),
+            qualities.clone(),
+        ),
+        columns(
+            Arc::new(categories),
+            Arc::new(TimestampNanosecondArray::from(midnights.to_vec())),
+            Arc::new(Float32Array::from(vec![1.5, 2.5, -1.0])),
+            qualities.clone(),
+        ),
+        columns(
+            Arc::new(StringArray::from(symbols.to_vec())),
+            Arc::new(StringArray::from(vec!["2019-05-28", "2020-01-02", "2019-05-28"])),
+            Arc::new(Float64Array::from(vec![1.5, 2.5, -1.0])),
+            qualities,
+        ),
+    ] {
+        let (found, _) = of(PortType::Features, &[file("f.parquet", bytes)]).unwrap();
+        assert_eq!(found.entries, whole.entries);
+    }
+}
+
+#[test]
+fn what_does_not_fit_is_named() {
+    use PortType::{Bars, Features, Rates};
+    for (ty, text, wanted) in [
+        (
+            Features,
+            "date,value\n2019-05-28,1\n",
+            "`f.csv` has no column `symbol`, which `features` needs",
+        ),
+        (
+            Features,
+            "symbol,date\nA,2019-05-28\n",
+            "`f.csv` has no feature beside `symbol`, `date`",
+        ),
+        (Features, "symbol,date,v\n", "the output has no rows"),
+        (Features, "", "`f.csv` is empty"),
+        (Features, "a\0b", "`f.csv` is neither Parquet nor CSV"),
+        (Features, "PAR1", "`f.csv` cannot be read"),
+        (
+            Features,
+            "symbol,date,v\nA,2019-05-28,x\n",
+            "`f.csv`, row 2, column `v`: `x` is not a number",
+        ),
+        (
+            Features,
+            "symbol,date,v\nA,2019-05-28,1\nA,2019-05-29,NaN\n",
+            "`f.csv`, row 3, column `v`: NaN is not a value",
+        ),
+        (
+            Features,
+            "symbol,date,v\nA,2019-05-28,-inf\n",
+            "`f.csv`, row 2, column `v`: the number is infinite",
+        ),
+        (
+            Features,
+            "symbol,date,v\n,2019-05-28,1\n",
+            "`f.csv`, row 2, column `symbol`: the value is missing",
+        ),
+        (
+            Features,
+            "symbol,date,v\nA,28/05/2019,1\n",
+            "`f.csv`, row 2, column `date`: `28/05/2019` is not a date",
+        ),
+        (
+            Features,
+            "symbol,date,v\nA,2019-02-30,1\n",
+            "`f.csv`, row 2, column `date`: `2019-02-30` is not a date",
+        ),
+        (
+            Features,
+            "symbol,date,v\nA,1066-10-14,1\n",
+            "`f.csv`, row 2, column `date`: the date is not in the years 1800 to 2199",
+        ),
+        (
+            Features,
+            "symbol,date,v\nB,2019-05-28,1\nA,2019-05-28,1\n\nB,2019-05-28,1\n",
+            "`f.csv`, row 5: a second row of B on 2019-05-28; the first is `f.csv`, row 2",
+        ),
+        (
+            Features,
+            "symbol,date,v,v\nA,2019-05-28,1,1\n",
+            "`f.csv` has two columns `v`",
+        ),
+        (
+            Features,
+            ",symbol,date,v\n0,A,2019-05-28,1\n",
+            "`f.csv` has a column without a name",
+        ),
+        (
+            Features,
+            "symbol,date,snapshot,v\nA,2019-05-28,1,1\n",
+            "`f.csv`, column `snapshot`: features of several times a day are not read",
+        ),
+        (
+            Bars,
+            "symbol,date\nA,2019-05-28\n",
+            "`f.csv` has no column `close`, which `bars` needs",
+        ),
+        (
+            Bars,
+            "symbol,date,close,Volume\nA,2019-05-28,1,1\n",
+            "`f.csv`, column `Volume`: `bars` has no such column",
+        ),
+        (
+            Bars,
+            "symbol,date,close\nA,2019-05-28,\n",
+            "`f.csv`, row 2, column `close`: the value is missing",
+        ),
+        (
+            Bars,
+            "symbol,date,close\nA,2019-05-28,0\n",
+            "`f.csv`, row 2, column `close`: the price 0 is not above 0",
+        ),
+        (
+            Bars,
+            "symbol,date,close,high\nA,2019-05-28,2,1\n",
+            "`f.csv`, row 2, column `close`: 2 is not within low NaN and high 1",
+        ),
+        (
+            Bars,
+            "symbol,date,close,volume\nA,2019-05-28,2,-1\n",
+            "`f.csv`, row 2, column `volume`: -1 is below 0",
+        ),
+        (
+            Rates,
+            "date,tenor_years,rate\n2019-05-28,1,5\n",
+            "`f.csv`, row 2, column `rate`: the rate 5 is not from -0.1 to 0.5",
+        ),
+        (
+            Rates,
+            "date,tenor_years,rate\n2019-05-28,1,0\n2019-05-28,1,0\n",
+            "`f.csv`, row 3: a second row of tenor 1 on 2019-05-28; the first is `f.csv`, row 2",
+        ),
+    ] {
+        let found = of_text(ty, text).unwrap_err();
+        assert!(found.starts_with(wanted), "{text}\n{found}\n{wanted}");
+    }
+    let parts =
+        [("a", "v"), ("b", "w")].map(|(name, column)| file(name, format!("symbol,date,{column}\nA,2019-05-28,1\n")));
+    assert_eq!(
+        of(Features, &parts).unwrap_err(),
+        "`a` has the column `v`, and `b` has not"
+    );
+    assert_eq!(of(Features, &[]).unwrap_err(), "the output holds no file");
+    let noon: ArrayRef = Arc::new(TimestampNanosecondArray::from(vec![43_200_000_000_000]));
+    let flags: ArrayRef = Arc::new(arrow::array::BooleanArray::from(vec![true]));
+    let one: ArrayRef = Arc::new(Float64Array::from(vec![1.0]));
+    let (a, day): (ArrayRef, ArrayRef) = (
+        Arc::new(StringArray::from(vec!["A"])),
+        Arc::new(Date32Array::from(vec![0])),
+    );
+    for (date, value, wanted) in [
+        (
+            noon,
+            one,
+            "`f.parquet`, row 1, column `date`: the instant is not a day: it is not midnight UTC",
+        ),
+        (day, flags, "`f.parquet`, column `v`: holds true and false, not numbers"),
+    ] {
+        let batch = RecordBatch::try_from_iter([("symbol", a.clone()), ("date", date), ("v", value)]).unwrap();
+        let bytes = table::to_parquet(&batch).unwrap();
+        assert_eq!(of(Features, &[file("f.parquet", bytes)]).unwrap_err(), wanted);
+    }
+}
+
+/// If a change of code or of a dependency moves one, raise the [`super::version`] of the type, and then the digest here.
+#[test]
+fn golden() {
+    let digests: Vec<String> = [
+        (PortType::Features, FEATURES),
+        (PortType::Bars, BARS),
+        (PortType::Rates, RATES),
+    ]
+    .into_iter()
+    .map(|(ty, text)| of_text(ty, text).unwrap().0.entries[0].blob.to_hex()[..16].to_owned())
+    .collect();
+    assert_eq!(digests, ["102e4abd716d4f46", "9eb0b85ad77597cd", "78ec3e580e720605"]);
+}
