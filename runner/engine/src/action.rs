@@ -185,6 +185,7 @@ fn work(node: &Node, options: &Options) -> JobWork {
             JobWork::Command {
                 command: command.command.clone(),
                 outputs: command.outputs.clone(),
+                types: command.types.clone(),
                 points: command.points.clone(),
                 env,
                 secrets: command.secrets.clone(),

@@ -6,7 +6,7 @@
 //! | resolved configuration, without fields equal to their default | yes | it defines the experiment; a new field with a default changes no key |
 //! | digests of the inputs, by port, in order | yes | contents: an input recomputed to the same bytes changes nothing |
 //! | digests of the source files, and their names relative to the source's root | yes | contents; a file name may carry meaning |
-//! | of a `run:` stage: the command's text, its `env:` and `outputs:`, its `files:` | yes | they are its configuration |
+//! | of a `run:` stage: the command's text, its `env:` and `outputs:` with their types, its `files:` | yes | they are its configuration |
 //! | `shell: sh`, `network: true`, `container:` | yes | what runs the command, and what it reaches |
 //! | `tools:` | yes | an executable by its content or by `version:`, a virtual environment by its lock file and its interpreter's version |
 //! | name of the stage, of the pipeline, of the stages that it needs | no | names do not affect results |

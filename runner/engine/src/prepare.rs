@@ -5,7 +5,7 @@ use crate::remote_sources as remote;
 use cache::{ActionKey, ArtifactDigest, FetchFiles, FetchedFile, Store, Workspace};
 use runner_pipeline::{Command, Node, Shell, Tool, Work};
 use serde::Serialize;
-use stages_core::{ConfigProblem, EventSink, Source, StageError, StageEvent};
+use stages_core::{ConfigProblem, EventSink, Source, StageError, StageEvent, typed_output};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
@@ -115,6 +115,9 @@ struct CommandConfig<'a> {
     run: &'a str,
     #[serde(skip_serializing_if = "Option::is_none")]
     shell: Option<Shell>,
+    /// With the version of the checks.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    types: BTreeMap<&'a str, String>,
 }
 
 fn command_config(command: &Command) -> Config {
@@ -126,6 +129,14 @@ fn command_config(command: &Command) -> Config {
         points: &command.points,
         run: &command.command,
         shell: Some(command.shell).filter(|shell| *shell != Shell::default()),
+        types: command
+            .types
+            .iter()
+            .map(|(name, ty)| {
+                let version = typed_output::version(*ty).unwrap_or_default();
+                (name.as_str(), format!("{} v{version}", ty.name()))
+            })
+            .collect(),
     })
 }
 
@@ -192,6 +203,7 @@ mod tests {
     use super::*;
     use runner_pipeline::Isolation;
     use serde_json::json;
+    use stages_core::PortType;
 
     #[test]
     fn the_configuration_of_a_command_is_canonical() {
@@ -219,6 +231,9 @@ mod tests {
         ] {
             expected[name] = value;
         }
+        assert_eq!(command_config(&command), Config::from(&expected));
+        command.types = [("x".to_owned(), PortType::Features)].into();
+        expected["types"] = json!({ "x": "features v1" });
         assert_eq!(command_config(&command), Config::from(&expected));
         (command.isolation, command.log_limit) = (Some(Isolation::Required), 1);
         assert_eq!(

@@ -1,7 +1,7 @@
 //! The external program of a `run:` stage: its text, what it sees, and how it is isolated.
 
 use serde::{Deserialize, Serialize};
-use stages_core::Source;
+use stages_core::{PortType, Source};
 use std::collections::BTreeMap;
 use std::fmt;
 use std::path::{Path, PathBuf};
@@ -19,6 +19,9 @@ pub struct Command {
     pub files: Vec<Source>,
     /// Its outputs: name to file name in its working directory.
     pub outputs: BTreeMap<String, String>,
+    /// The types of those outputs that are data sets; part of the key.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub types: BTreeMap<String, PortType>,
     /// The directories of inputs that are collected from a matrix, by port, in the order of the inputs: `seed=1`. Part of the key.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub points: BTreeMap<String, Vec<String>>,
@@ -49,6 +52,7 @@ impl Default for Command {
             command: String::new(),
             files: Vec::new(),
             outputs: BTreeMap::new(),
+            types: BTreeMap::new(),
             points: BTreeMap::new(),
             env: BTreeMap::new(),
             secrets: Vec::new(),

@@ -1,11 +1,14 @@
 //! The pipeline file as written: keys and names are checked, nothing is interpolated or expanded yet.
 
+use super::output_types;
 use super::problems::Problems;
 use super::source::Spot;
 use super::suggest::{list, nearest, suggest};
 use super::tree::{Key, Tree, Value};
 use super::units::{is_name, is_variable};
 use serde_json::Value as Json;
+use stages_core::PortType;
+use std::collections::BTreeMap;
 use std::path::Path;
 
 /// A pipeline file.
@@ -61,7 +64,10 @@ pub(crate) enum Job {
 pub(crate) struct Program {
     pub run: Tree,
     pub files: Vec<Tree>,
+    /// The paths of the outputs.
     pub outputs: Vec<(Key, Tree)>,
+    /// The types of those that are data sets.
+    pub types: BTreeMap<String, PortType>,
     pub env: Vec<(Key, Tree)>,
     pub secrets: Vec<String>,
     pub tools: Vec<Tree>,
@@ -338,7 +344,9 @@ fn stage(key: Key, tree: Tree, problems: &mut Problems) -> Stage {
             "retries" => stage.retries = Some(value),
             "timeout" => stage.timeout = Some(value),
             "files" => program.files = items(value, "files", problems),
-            "outputs" => program.outputs = named(value, "output", problems),
+            "outputs" => {
+                (program.outputs, program.types) = output_types::read(named(value, "output", problems), problems)
+            }
             "env" => program.env = variables(value, problems),
             "secrets" => secrets = items(value, "names of environment variables", problems),
             "tools" => program.tools = items(value, "programs", problems),

@@ -37,6 +37,7 @@ mod matrix;
 mod memo;
 mod model;
 mod needs;
+mod output_types;
 mod overrides;
 mod plain;
 mod point;

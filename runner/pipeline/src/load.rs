@@ -371,7 +371,10 @@ impl<'a> Loader<'a> {
             (Job::Command(written), _) if !quiet => {
                 let outputs = written.outputs.iter();
                 node.provides = outputs
-                    .map(|(key, _)| (key.name.clone(), Provided::unknown(PortType::File)))
+                    .map(|(key, _)| {
+                        let ty = written.types.get(&key.name).copied().unwrap_or(PortType::File);
+                        (key.name.clone(), Provided::unknown(ty))
+                    })
                     .collect();
                 let scope = Scope {
                     params: Some(&self.params),

@@ -36,7 +36,7 @@ use std::time::Duration;
 /// build of the program.
 pub fn memo_name(file: &Path, options: &LoadOptions, program: &str) -> Vec<u8> {
     let mut out = Writer::default();
-    out.text("runner 2026-11 resolved pipeline v4");
+    out.text("runner 2026-11 resolved pipeline v5");
     out.text(program);
     out.path(file);
     out.path(&load::folder_of(file));
@@ -128,6 +128,10 @@ fn pack_node(out: &mut Writer, node: &Node, reads: &Reads) {
                 out.path(&file.path);
             });
             texts(out, &command.outputs);
+            out.list(&command.types, |out, (name, ty)| {
+                out.text(name);
+                out.text(ty.name());
+            });
             out.list(&command.points, |out, (port, folders)| {
                 out.text(port);
                 out.list(folders, |out, folder| out.text(folder));
@@ -277,6 +281,11 @@ fn unpack_node(
                 command,
                 files,
                 outputs: from.map(|from| Some((from.text()?, from.text()?)))?,
+                types: from.map(|from| {
+                    let name = from.text()?;
+                    let ty = from.text()?;
+                    Some((name, word(&ty)?))
+                })?,
                 points: from.map(|from| Some((from.text()?, from.list(Reader::text)?)))?,
                 env: from.map(|from| Some((from.text()?, from.text()?)))?,
                 secrets: from.list(Reader::text)?,

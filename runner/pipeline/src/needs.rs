@@ -18,6 +18,7 @@ pub(crate) enum Face<'a> {
     Kind(&'static dyn AnyStage),
     Command {
         outputs: &'a [(super::tree::Key, Tree)],
+        types: &'a BTreeMap<String, PortType>,
     },
     /// Unknown; the error is already reported.
     Unknown,
@@ -31,10 +32,13 @@ impl<'a> Face<'a> {
                 let outputs: &'static [OutputPort] = kind.ports().outputs;
                 Some(outputs.iter().map(|port| (port.name, port.ty)).collect())
             }
-            Self::Command { outputs } => Some(
+            Self::Command { outputs, types } => Some(
                 outputs
                     .iter()
-                    .map(|(key, _)| (key.name.as_str(), PortType::File))
+                    .map(|(key, _)| {
+                        let ty = types.get(&key.name).copied().unwrap_or(PortType::File);
+                        (key.name.as_str(), ty)
+                    })
                     .collect(),
             ),
             Self::Unknown => None,
@@ -52,6 +56,7 @@ pub(crate) fn faces<'a>(
         Job::Broken => Face::Unknown,
         Job::Command(program) => Face::Command {
             outputs: &program.outputs,
+            types: &program.types,
         },
         Job::Kind { name, spot, .. } => match kinds.iter().find(|kind| kind.name() == name) {
             Some(kind) => Face::Kind(kind.as_ref()),

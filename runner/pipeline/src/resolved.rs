@@ -79,7 +79,16 @@ impl Resolved<'_> {
                 let lists =
                     |of: &[Tree], problems: &mut Problems| list(of.iter().map(|item| filled(item, problems)).collect());
                 entries.push(entry("files", lists(&program.files, problems)));
-                entries.push(entry("outputs", all(&program.outputs, problems)));
+                let outputs = program.outputs.iter().map(|(key, value)| {
+                    let path = filled(value, problems);
+                    let value = match program.types.get(&key.name) {
+                        None => path,
+                        Some(ty) => map(vec![entry("path", path), entry("type", text(ty.name()))]),
+                    };
+                    (key.clone(), value)
+                });
+                let outputs = map(outputs.collect());
+                entries.push(entry("outputs", outputs));
                 entries.push(entry("env", all(&program.env, problems)));
                 let secrets = program.secrets.iter().map(|name| text(name));
                 entries.push(entry("secrets", list(secrets.collect())));

@@ -60,6 +60,7 @@ pub(crate) fn command(
         command.files = files::expand(&reads.patterns, base, problems);
     }
     command.outputs = outputs(written, scope, &command.files, problems);
+    command.types = written.types.clone();
     command.env = env(written, scope, problems);
     settings(written, scope, &mut command, problems);
     if let (Some(_), Some(tool)) = (&command.container, written.tools.first()) {

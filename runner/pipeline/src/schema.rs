@@ -3,7 +3,7 @@
 use super::command::{Isolation, Shell};
 use super::document::{COMMON, OF_COMMAND, OF_KIND};
 use serde_json::{Map, Value, json};
-use stages_core::AnyStage;
+use stages_core::{AnyStage, PortType, typed_output};
 
 /// The schema of pipeline files with these stage kinds.
 pub fn schema(kinds: &[Box<dyn AnyStage>]) -> Value {
@@ -124,6 +124,7 @@ fn stage(names: &[&str], rules: Vec<Value>) -> Value {
             "lock": { "description": "The file that lists the environment's packages.", "type": "string" },
         },
     });
+    let types = typed_output::TYPES.map(PortType::name);
     let mut all = vec![
         json!({ "if": { "required": ["uses"] }, "then": only(&of_kind) }),
         json!({ "if": { "required": ["run"] }, "then": only(&of_command) }),
@@ -185,7 +186,19 @@ fn stage(names: &[&str], rules: Vec<Value>) -> Value {
                 "description": "The files that the command writes, by output.",
                 "type": ["object", "null"],
                 "propertyNames": { "pattern": NAME },
-                "additionalProperties": { "type": "string" },
+                "additionalProperties": { "anyOf": [
+                    { "type": "string" },
+                    {
+                        "description": "A data set: a file of Parquet or CSV, or a directory of them, checked against the type.",
+                        "type": "object",
+                        "required": ["path", "type"],
+                        "additionalProperties": false,
+                        "properties": {
+                            "path": { "type": "string" },
+                            "type": { "type": "string", "enum": types },
+                        },
+                    },
+                ] },
             },
             "env": {
                 "description": "Variables of the command's environment: part of its key.",

@@ -26,6 +26,7 @@ mod symbol_changes;
 mod table_input;
 mod tools;
 mod trust;
+mod typed_outputs;
 mod watch;
 
 use runner_testkit::{Ended, Project, files, marked, wait_for};

@@ -6,7 +6,7 @@ use super::files::{Stop, copy_file, create_parent, failed, read_pieces};
 use super::input_files::InputFiles;
 use super::job::Done;
 use super::limits::{Limits, timed_out};
-use super::outputs::take_in;
+use super::outputs::{take_in, take_in_typed};
 use super::program::Running;
 use super::sandbox::{Isolated, Sandbox};
 use super::stage_dir::StageDir;
@@ -16,7 +16,7 @@ use crate::text;
 use cache::{ArtifactDigest, BlobRef, Store, WorkerReport};
 use runner_pipeline::{Isolation, Shell, Tool, command_text, is_plain_path, plain_path};
 use stages_core::error::Cause;
-use stages_core::{EventSink, Input, Source, StageError, StageEvent};
+use stages_core::{EventSink, Input, PortType, Source, StageError, StageEvent};
 use std::collections::BTreeMap;
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};
@@ -29,6 +29,8 @@ pub(crate) const NAMESPACES: &str = "RUNNER_TEST_NAMESPACES";
 pub(crate) struct Run<'a> {
     pub command: &'a str,
     pub outputs: &'a BTreeMap<String, String>,
+    /// The types of those that are data sets.
+    pub types: &'a BTreeMap<String, PortType>,
     /// The directories of collected inputs.
     pub points: &'a BTreeMap<String, Vec<String>>,
     pub env: &'a BTreeMap<String, String>,
@@ -260,7 +262,11 @@ impl Run<'_> {
                     isolated,
                 ));
             }
-            outputs.insert(name.clone(), take_in(store, name, &path, dir, stop)?);
+            let digest = match self.types.get(name) {
+                None => take_in(store, name, &path, dir, stop)?,
+                Some(ty) => take_in_typed(store, (name, *ty), &path, dir, stop)?,
+            };
+            outputs.insert(name.clone(), digest);
         }
         Ok(outputs)
     }

@@ -6,7 +6,7 @@ use cache::{ActionKey, ArtifactDigest, BlobRef, OpenUpstream, Store, WorkerRepor
 use runner_pipeline::{Isolation, Shell, Tool};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
-use stages_core::{EventSink, Outputs, Source, StageError};
+use stages_core::{EventSink, Outputs, PortType, Source, StageError};
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -64,6 +64,7 @@ impl Job {
 /// The work of an action.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
+#[expect(clippy::large_enum_variant, reason = "a job has one")]
 pub enum JobWork {
     /// A stage kind.
     Kind {
@@ -80,6 +81,8 @@ pub enum JobWork {
         command: String,
         /// Its outputs: name to file name.
         outputs: BTreeMap<String, String>,
+        /// The types of those outputs that are data sets.
+        types: BTreeMap<String, PortType>,
         /// The directories of collected inputs, by port.
         points: BTreeMap<String, Vec<String>>,
         /// Its environment besides what every program gets.

@@ -1,14 +1,18 @@
 //! Outputs of external programs: only regular files of the stage's own directory are stored.
 
 use super::files::{Stop, failed, read_pieces};
+use super::run_job::panicked;
 use super::stage_dir::StageDir;
 use cache::{ArtifactBuilder, ArtifactDigest, Store, check_path};
 use rustix::fs::OFlags;
 use serde_json::json;
+use stages_core::error::Cause;
+use stages_core::typed_output::{self, WrittenFile};
 use stages_core::{PortType, StageError};
 use std::fs::{self, File, FileType};
 use std::io;
 use std::os::unix::fs::{FileTypeExt as _, OpenOptionsExt as _};
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Path, PathBuf};
 
 /// Stores the file or directory at `path`, which the program wrote as its output `output`. Links must resolve to files in the
@@ -24,32 +28,64 @@ pub(super) fn take_in(
     dir: &StageDir,
     stop: Stop<'_>,
 ) -> Result<ArtifactDigest, StageError> {
-    let inside = fs::canonicalize(dir.stage()).map_err(failed("read", &dir.stage()))?;
-    let found = Found {
-        output,
-        dir,
-        inside,
-        stop,
-    };
-    let real = found.real(path)?;
-    let folder = real.is_dir();
-    let mut files = Vec::new();
-    if folder {
-        found.collect(&real, &real, &mut files)?;
-        files.sort();
-    } else {
-        let name = path.file_name().unwrap_or_default();
-        files.push((found.name(path, Path::new(name))?, path.to_owned()));
-    }
+    let found = Found::new(output, dir, stop)?;
+    let (folder, files) = found.files(path)?;
     let mut builder = ArtifactBuilder::new(store, PortType::File.name(), json!({ "folder": folder }));
     for (name, path) in files {
-        let real = if folder { found.real(&path)? } else { real.clone() };
-        let mut file = found.open(&path, &real)?;
+        let mut file = found.open(&path, &found.real(&path)?)?;
         let mut writer = store.writer()?;
         read_pieces(&mut file, &path, stop, |bytes| Ok(writer.put(bytes)?))?;
         builder.blob(&name, writer.finish()?);
     }
     Ok(builder.finish()?)
+}
+
+/// Stores the data set that is in the file or directory at `path`, the output of that name and type, as [`typed_output::write`] does. Links are those of
+/// [`take_in`]; in a directory, names that begin with `_` or `.` are no tables. The files are in memory while they are read.
+///
+/// # Errors
+/// As [`take_in`] and [`typed_output::write`].
+pub(super) fn take_in_typed(
+    store: &Store,
+    (output, ty): (&str, PortType),
+    path: &Path,
+    dir: &StageDir,
+    stop: Stop<'_>,
+) -> Result<ArtifactDigest, StageError> {
+    let found = Found::new(output, dir, stop)?;
+    let (_, files) = found.files(path)?;
+    // Programs of other systems leave notes beside their tables: `_SUCCESS`, `.part.crc`.
+    let is_note = |name: &str| name.split('/').any(|part| part.starts_with(['_', '.']));
+    let mut tables = Vec::new();
+    for (name, path) in files {
+        if is_note(&name) {
+            continue;
+        }
+        let mut file = found.open(&path, &found.real(&path)?)?;
+        let mut bytes = Vec::new();
+        read_pieces(&mut file, &path, stop, |piece| {
+            bytes.extend_from_slice(piece);
+            Ok(())
+        })?;
+        tables.push(WrittenFile {
+            name,
+            bytes: bytes.into(),
+        });
+    }
+    // Readers of Parquet may panic where a file is damaged.
+    let written = catch_unwind(AssertUnwindSafe(|| typed_output::write(store, ty, &tables, stop)));
+    let written = written.unwrap_or_else(|panic| Err(panicked(panic.as_ref())));
+    written.map_err(|err| match err.cause {
+        Cause::Failed => StageError {
+            message: format!(
+                "the output `{output}` is no data set of the type `{}`: {}",
+                ty.name(),
+                err.message
+            ),
+            ..err
+        },
+        _ => err,
+    })
 }
 
 /// An output, for messages.
@@ -64,7 +100,30 @@ struct Found<'a> {
 /// The maximum number of links of links that are followed.
 const LINKS: usize = 40;
 
-impl Found<'_> {
+impl<'a> Found<'a> {
+    fn new(output: &'a str, dir: &'a StageDir, stop: Stop<'a>) -> Result<Self, StageError> {
+        Ok(Self {
+            output,
+            dir,
+            inside: fs::canonicalize(dir.stage()).map_err(failed("read", &dir.stage()))?,
+            stop,
+        })
+    }
+
+    /// Whether a directory is at `path`, and its files, or the one file there, with their names in the artifact, sorted.
+    fn files(&self, path: &Path) -> Result<(bool, Vec<(String, PathBuf)>), StageError> {
+        let real = self.real(path)?;
+        let mut files = Vec::new();
+        if real.is_dir() {
+            self.collect(&real, &real, &mut files)?;
+            files.sort();
+            return Ok((true, files));
+        }
+        let name = path.file_name().unwrap_or_default();
+        files.push((self.name(path, Path::new(name))?, path.to_owned()));
+        Ok((false, files))
+    }
+
     fn error(&self, path: &Path, what: &str) -> StageError {
         StageError::new(format!(
             "the output `{}` cannot be stored: `{}` {what}",

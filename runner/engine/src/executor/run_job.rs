@@ -65,6 +65,7 @@ pub(super) fn run_job(
         JobWork::Command {
             command,
             outputs,
+            types,
             points,
             env,
             secrets,
@@ -81,6 +82,7 @@ pub(super) fn run_job(
             let run = Run {
                 command,
                 outputs,
+                types,
                 points,
                 env,
                 secrets,
@@ -173,7 +175,7 @@ fn computed(names: &[String], total: u64) -> String {
     line
 }
 
-fn panicked(panic: &(dyn std::any::Any + Send)) -> StageError {
+pub(super) fn panicked(panic: &(dyn std::any::Any + Send)) -> StageError {
     let message = panic
         .downcast_ref::<String>()
         .map(String::as_str)

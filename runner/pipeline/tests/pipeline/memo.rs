@@ -171,3 +171,27 @@ fn files_of_stage_kinds_are_looked_for_again() {
     fs::remove_file(project.path("data.csv")).unwrap();
     assert!(!project.holds(&memo, &options));
 }
+
+#[test]
+fn the_types_of_outputs_are_in_a_memo() {
+    let text = "\
+version: 1
+name: typed
+stages:
+  a: { run: 'echo > ${outputs.x}', outputs: { x: { path: x.csv, type: features }, y: y.csv } }
+";
+    let project = Project::new(text);
+    project.memo(&options(&[]));
+    let (pipeline, _) = load_with_memo(&project.file, &options(&[])).unwrap();
+    let Work::Command(command) = &pipeline.nodes[0].work else {
+        panic!("not a command");
+    };
+    assert_eq!(format!("{:?}", command.types), r#"{"x": Features}"#);
+    assert_eq!(command.outputs["x"], "x.csv");
+    let types: Vec<&str> = pipeline.nodes[0]
+        .provides
+        .values()
+        .map(|provided| provided.ty.name())
+        .collect();
+    assert_eq!(types, ["features", "file"]);
+}
