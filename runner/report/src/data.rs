@@ -14,7 +14,7 @@ pub(super) fn section(run: &Run, store: &Store, in_time: &impl Fn() -> bool) -> 
     let mut out = String::new();
     let mut shown: Vec<Value> = Vec::new();
     for stage in &run.stages {
-        for (name, digest) in &stage.outputs {
+        for (name, digest) in stage.outputs.iter() {
             // Files of external programs have no quality findings.
             if stage.types.get(name).is_some_and(|ty| ty == PortType::File.name()) {
                 continue;

@@ -79,7 +79,7 @@ impl Scheduler<'_, '_, '_> {
             return false;
         }
         let hit = match self.hit_cache.get(prepared.key) {
-            Some(hit) => Ok(Some(hit.clone())),
+            Some(hit) => Ok(Some(hit)),
             None => self.store.hit_here(prepared.key),
         };
         self.handle_look_up(i, prepared, hit)
