@@ -4,34 +4,38 @@
 use crate::blob::BlobRef;
 use crate::digest::{ActionKey, ArtifactDigest, BlobDigest};
 use crate::record::Hit;
-use std::collections::BTreeMap;
 
 /// Encodes hits.
 pub(super) fn encode(hits: &[(ActionKey, Hit)]) -> Vec<u8> {
     let mut out = Vec::with_capacity(256 * hits.len());
     for (key, hit) in hits {
-        out.extend(key.as_bytes());
-        count(&mut out, hit.outputs.len());
-        for (name, digest) in &hit.outputs {
-            count(&mut out, name.len());
-            out.extend(name.as_bytes());
-            out.extend(digest.as_bytes());
-        }
-        count(&mut out, hit.log.iter().len());
-        if let Some(log) = hit.log {
-            blob(&mut out, log.blob, log.size);
-        }
-        out.extend(hit.seconds.to_le_bytes());
-        count(&mut out, hit.peak_memory.iter().len());
-        if let Some(bytes) = hit.peak_memory {
-            out.extend(bytes.to_le_bytes());
-        }
-        count(&mut out, hit.blobs.len());
-        for &(digest, size) in &hit.blobs {
-            blob(&mut out, digest, size);
-        }
+        encode_one(&mut out, *key, hit);
     }
     out
+}
+
+/// Appends a hit.
+pub(super) fn encode_one(out: &mut Vec<u8>, key: ActionKey, hit: &Hit) {
+    out.extend(key.as_bytes());
+    count(out, hit.outputs.iter().len());
+    for (name, digest) in hit.outputs.iter() {
+        count(out, name.len());
+        out.extend(name.as_bytes());
+        out.extend(digest.as_bytes());
+    }
+    count(out, hit.log.iter().len());
+    if let Some(log) = hit.log {
+        blob(out, log.blob, log.size);
+    }
+    out.extend(hit.seconds.to_le_bytes());
+    count(out, hit.peak_memory.iter().len());
+    if let Some(bytes) = hit.peak_memory {
+        out.extend(bytes.to_le_bytes());
+    }
+    count(out, hit.blobs.len());
+    for &(digest, size) in &hit.blobs {
+        blob(out, digest, size);
+    }
 }
 
 fn count(out: &mut Vec<u8>, n: usize) {
@@ -43,48 +47,100 @@ fn blob(out: &mut Vec<u8>, digest: BlobDigest, size: u64) {
     out.extend(size.to_le_bytes());
 }
 
-/// Decodes the output of [`encode`]; `None` for any other bytes.
-pub(super) fn decode(bytes: &[u8]) -> Option<Vec<(ActionKey, Hit)>> {
-    let mut rest = Reader(bytes);
-    let mut hits = Vec::new();
-    while !rest.0.is_empty() {
-        let key = ActionKey::from_bytes(rest.take()?);
-        let mut outputs = BTreeMap::new();
-        for _ in 0..rest.number()? {
-            let length = usize::try_from(rest.number()?).ok()?;
-            let (name, after) = rest.0.split_at_checked(length)?;
-            rest.0 = after;
-            outputs.insert(
-                String::from_utf8(name.to_vec()).ok()?,
-                ArtifactDigest::from_bytes(rest.take()?),
-            );
+/// An encoded hit, whose parts are read where they lie.
+pub(super) struct Entry<'b> {
+    pub key: ActionKey,
+    outputs: Reader<'b>,
+    pub log: Option<BlobRef>,
+    seconds: f64,
+    peak_memory: Option<u64>,
+    blobs: Reader<'b>,
+    /// All of its bytes.
+    pub bytes: &'b [u8],
+}
+
+impl Entry<'_> {
+    /// The digests and sizes of its blobs.
+    pub fn blobs(&self) -> impl Iterator<Item = (BlobDigest, u64)> {
+        let mut rest = Reader(self.blobs.0);
+        std::iter::from_fn(move || rest.blob()).map(|blob| (blob.blob, blob.size))
+    }
+
+    /// The hit.
+    pub fn hit(&self) -> Hit {
+        let mut rest = Reader(self.outputs.0);
+        let outputs = std::iter::from_fn(|| rest.output());
+        Hit {
+            outputs: outputs.map(|(name, digest)| (name.to_owned(), digest)).collect(),
+            log: self.log,
+            seconds: self.seconds,
+            peak_memory: self.peak_memory,
+            blobs: self.blobs().collect(),
         }
-        let log = match rest.number()? {
+    }
+}
+
+/// The hits in the output of [`encode`]; the last is `None` for any other bytes.
+pub(super) fn entries(bytes: &[u8]) -> impl Iterator<Item = Option<Entry<'_>>> {
+    let mut rest = Reader(bytes);
+    std::iter::from_fn(move || {
+        if rest.0.is_empty() {
+            return None;
+        }
+        let entry = rest.entry();
+        if entry.is_none() {
+            rest.0 = &[];
+        }
+        Some(entry)
+    })
+}
+
+/// Bytes that are left to read.
+struct Reader<'b>(&'b [u8]);
+
+impl<'b> Reader<'b> {
+    fn entry(&mut self) -> Option<Entry<'b>> {
+        let all = self.0;
+        let key = ActionKey::from_bytes(self.take()?);
+        let outputs = self.list(|rest| rest.output().map(drop))?;
+        let log = match self.number()? {
             0 => None,
-            _ => Some(rest.blob()?),
+            _ => Some(self.blob()?),
         };
-        let seconds = f64::from_le_bytes(rest.take()?);
-        let peak_memory = match rest.number()? {
+        let seconds = f64::from_le_bytes(self.take()?);
+        let peak_memory = match self.number()? {
             0 => None,
-            _ => Some(rest.number()?),
+            _ => Some(self.number()?),
         };
-        let blobs = (0..rest.number()?).map(|_| rest.blob().map(|blob| (blob.blob, blob.size)));
-        let blobs = blobs.collect::<Option<_>>()?;
-        let hit = Hit {
-            outputs: outputs.into(),
+        let blobs = self.list(|rest| rest.blob().map(drop))?;
+        Some(Entry {
+            key,
+            outputs,
             log,
             seconds,
             peak_memory,
             blobs,
-        };
-        hits.push((key, hit));
+            bytes: &all[..all.len() - self.0.len()],
+        })
     }
-    Some(hits)
-}
 
-struct Reader<'b>(&'b [u8]);
+    /// The items of a list, each of which `skip` passes over.
+    fn list(&mut self, skip: impl Fn(&mut Self) -> Option<()>) -> Option<Self> {
+        let count = self.number()?;
+        let all = self.0;
+        for _ in 0..count {
+            skip(self)?;
+        }
+        Some(Self(&all[..all.len() - self.0.len()]))
+    }
 
-impl Reader<'_> {
+    fn output(&mut self) -> Option<(&'b str, ArtifactDigest)> {
+        let length = usize::try_from(self.number()?).ok()?;
+        let (name, after) = self.0.split_at_checked(length)?;
+        self.0 = after;
+        Some((str::from_utf8(name).ok()?, ArtifactDigest::from_bytes(self.take()?)))
+    }
+
     fn take<const N: usize>(&mut self) -> Option<[u8; N]> {
         let (first, rest) = self.0.split_first_chunk()?;
         self.0 = rest;
@@ -107,6 +163,12 @@ impl Reader<'_> {
 mod tests {
     use super::*;
     use proptest::prelude::*;
+
+    fn decode(bytes: &[u8]) -> Option<Vec<(ActionKey, Hit)>> {
+        entries(bytes)
+            .map(|entry| entry.map(|entry| (entry.key, entry.hit())))
+            .collect()
+    }
 
     fn hit() -> impl Strategy<Value = (ActionKey, Hit)> {
         let digest = || any::<[u8; 32]>();

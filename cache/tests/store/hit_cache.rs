@@ -22,7 +22,9 @@ fn save(home: &Home, names: &[&str]) -> Vec<(ActionKey, Hit)> {
 
 fn known(store: &Store, hits: &[(ActionKey, Hit)]) -> usize {
     let cache = store.load_hit_cache(b"run");
-    hits.iter().filter(|(key, hit)| cache.get(*key) == Some(hit)).count()
+    hits.iter()
+        .filter(|(key, hit)| cache.get(*key).as_ref() == Some(hit))
+        .count()
 }
 
 #[test]

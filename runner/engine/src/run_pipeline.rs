@@ -47,10 +47,7 @@ impl StoreSession {
 
     /// Saves the hits for the next run of this name, if they differ from the last run's.
     fn save_hits(&self, store: &Store, summary: &Summary) -> cache::Result<()> {
-        let cache = &self.hit_cache;
-        let same =
-            summary.hits.len() == cache.len() && summary.hits.iter().all(|(key, hit)| cache.get(*key) == Some(hit));
-        if same {
+        if self.hit_cache.is_of(&summary.hits) {
             return Ok(());
         }
         match store.save_hit_cache(&self.name, &summary.hits) {

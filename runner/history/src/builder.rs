@@ -29,16 +29,18 @@ impl Builder {
     /// `pipeline.json`.
     pub fn finish(self, resolved: Option<ResolvedPipeline>) -> Option<Run> {
         let mut run = self.run?;
-        for (id, &i) in &self.index {
-            run.stages[i].of = Arc::new(ResolvedStage {
-                id: id.clone(),
-                stage: id.clone(),
-                ..ResolvedStage::default()
-            });
-        }
         for stage in resolved.into_iter().flat_map(|pipeline| pipeline.stages) {
             if let Some(&i) = self.index.get(&stage.id) {
                 run.stages[i].of = stage;
+            }
+        }
+        for (id, &i) in &self.index {
+            if run.stages[i].of.id.is_empty() {
+                run.stages[i].of = Arc::new(ResolvedStage {
+                    id: id.clone(),
+                    stage: id.clone(),
+                    ..ResolvedStage::default()
+                });
             }
         }
         Some(run)

@@ -8,15 +8,19 @@ use serde_json::Value;
 use stages_core::PortType;
 use std::fmt::Write as _;
 
-/// A block for each data set with quality findings. Findings passed from one data set to another are shown once.
-pub(super) fn section(run: &Run, store: &Store) -> String {
+/// A block for each data set with quality findings. Findings passed from one data set to another are shown once. `None` when they
+/// are not read in time.
+pub(super) fn section(run: &Run, store: &Store, in_time: &impl Fn() -> bool) -> Option<String> {
     let mut out = String::new();
     let mut shown: Vec<Value> = Vec::new();
     for stage in &run.stages {
-        for (name, digest) in &stage.outputs {
+        for (name, digest) in stage.outputs.iter() {
             // Files of external programs have no quality findings.
             if stage.types.get(name).is_some_and(|ty| ty == PortType::File.name()) {
                 continue;
+            }
+            if !in_time() {
+                return None;
             }
             let Ok(artifact) = store.artifact(*digest) else {
                 continue;
@@ -30,11 +34,10 @@ pub(super) fn section(run: &Run, store: &Store) -> String {
             out.push_str(&block(&artifact, findings));
         }
     }
-    if out.is_empty() {
-        out
-    } else {
-        format!("<h2>Data quality</h2>\n{out}")
-    }
+    Some(match out.is_empty() {
+        true => out,
+        false => format!("<h2>Data quality</h2>\n{out}"),
+    })
 }
 
 fn block(artifact: &Artifact, findings: &[Value]) -> String {

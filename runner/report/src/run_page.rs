@@ -73,15 +73,15 @@ fn sections(run: &Run, runs: &Path, store: &Store, deadline: Option<Instant>) ->
         body.push_str(&training::section(stage, &computed, store));
     }
     body.push_str(&lookahead(run));
-    body.push_str(&data::section(run, store));
+    body.push_str(&data::section(run, store, &in_time)?);
     body.push_str("<h2>Stages</h2>\n");
     if run.stages.len() <= MOST_DRAWN {
         body.push_str(&graph(run));
     }
     body.push_str(&stage_table(run, &in_time)?);
-    body.push_str(&programs::section(run, store));
-    body.push_str(&parameters(run));
-    in_time().then_some(body)
+    body.push_str(&programs::section(run, store, &in_time)?);
+    body.push_str(&parameters(run, &in_time)?);
+    Some(body)
 }
 
 /// The outcome of the check for look-ahead, if there was one.
@@ -192,7 +192,8 @@ fn stage_table(run: &Run, in_time: &impl Fn() -> bool) -> Option<String> {
     ))
 }
 
-fn parameters(run: &Run) -> String {
+/// The parameters, and the configuration of each stage; `None` when they are not rendered in time.
+fn parameters(run: &Run, in_time: &impl Fn() -> bool) -> Option<String> {
     let mut out = String::from("<h2>Parameters</h2>\n");
     if !run.params.is_empty() {
         let rows: Vec<_> = run
@@ -203,6 +204,9 @@ fn parameters(run: &Run) -> String {
         out.push_str(&table(&["parameter", "value"], &rows));
     }
     for stage in &run.stages {
+        if !in_time() {
+            return None;
+        }
         let config = serde_json::to_string_pretty(&stage.config).unwrap_or_default();
         for part in [
             "<details><summary>",
@@ -218,7 +222,7 @@ fn parameters(run: &Run) -> String {
             out.push_str(part);
         }
     }
-    out
+    Some(out)
 }
 
 fn seconds(value: f64) -> String {

@@ -46,7 +46,7 @@ fn of_run(run: Run, name: &str) -> Result<Named, Failure> {
             .hint(format!("its stages are {}", stages.join(", "))));
     };
     let Some(&digest) = stage.outputs.get(output) else {
-        let outputs: Vec<&str> = stage.outputs.keys().map(String::as_str).collect();
+        let outputs: Vec<&str> = stage.outputs.iter().map(|(name, _)| name.as_str()).collect();
         let failure = Failure::usage(format!(
             "stage `{}` has no output `{output}` in run {}",
             stage.id, run.id
@@ -71,7 +71,7 @@ fn by_digest(archive: &Archive, name: &str) -> Result<Option<Named>, Failure> {
     let mut origin = None;
     for run in history::list(&archive.runs)?.into_iter().rev() {
         for stage in &run.stages {
-            for (output, digest) in &stage.outputs {
+            for (output, digest) in stage.outputs.iter() {
                 if digest.to_hex().starts_with(name) {
                     found.insert(*digest);
                     if origin.is_none() {

@@ -170,7 +170,7 @@ fn of_stage(archive: &Archive, run: &Run, stage: &StageRun) -> Result<String, Fa
             out.push_str(if network { "network yes\n" } else { "network no\n" });
         }
     }
-    for (name, digest) in &stage.outputs {
+    for (name, digest) in stage.outputs.iter() {
         let ty = stage.types.get(name).map(String::as_str).unwrap_or_default();
         out.push_str(&format!("output {name} ({ty}) {digest}\n"));
     }

@@ -64,7 +64,13 @@ impl Run {
                         } => match (status, nodes.get(stage.as_str())) {
                             (StageStatus::Cached | StageStatus::Ran, Some(&node)) => {
                                 if let Some(key) = key {
-                                    run.made.insert(node, (key, BTreeMap::clone(&outputs)));
+                                    run.made.insert(
+                                        node,
+                                        (
+                                            key,
+                                            outputs.iter().map(|(name, digest)| (name.clone(), *digest)).collect(),
+                                        ),
+                                    );
                                 }
                             }
                             (StageStatus::Failed, Some(&node)) => run.failed.push((node, error.unwrap_or_default())),

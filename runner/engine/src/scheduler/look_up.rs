@@ -79,7 +79,7 @@ impl Scheduler<'_, '_, '_> {
             return false;
         }
         let hit = match self.hit_cache.get(prepared.key) {
-            Some(hit) => Ok(Some(hit.clone())),
+            Some(hit) => Ok(Some(hit)),
             None => self.store.hit_here(prepared.key),
         };
         self.handle_look_up(i, prepared, hit)
@@ -134,7 +134,7 @@ impl Scheduler<'_, '_, '_> {
         let different: Vec<String> = cached
             .outputs
             .iter()
-            .filter(|(name, digest)| again.outputs.get(*name) != Some(digest))
+            .filter(|(name, digest)| again.outputs.get(name) != Some(digest))
             .map(|(name, digest)| {
                 let now = again.outputs.get(name).map(ArtifactDigest::short).unwrap_or_default();
                 format!("`{name}` is {now}, but was {}", digest.short())
