@@ -62,7 +62,7 @@ fn records_come_first_and_blobs_when_they_are_opened() {
     let hit = there.hit(action_key("a")).unwrap().unwrap();
     assert_eq!(there.memo(memo_key("m")).unwrap(), Some(home.memo("m")));
     assert!(there.status().unwrap().blobs.count == 0);
-    let artifact = there.artifact(hit.outputs["out"]).unwrap();
+    let artifact = there.artifact(*hit.outputs.get("out").unwrap()).unwrap();
     assert_eq!(there.status().unwrap().blobs.count, 1, "the manifest");
     assert_eq!(&*there.blob(artifact.entries[0].blob).unwrap(), b"bytes of a");
     // The records are here now, and count without the remote once their blobs are.
@@ -90,8 +90,8 @@ fn little_is_fetched_to_show_something() {
     let there = other(&home, "other");
     let hit = there.hit(action_key("a")).unwrap().unwrap();
     let shown = there.with_fetch_limit(5);
-    assert!(matches!(shown.artifact(hit.outputs["out"]), Err(Error::Missing { .. })));
-    assert!(there.with_fetch_limit(10_000).artifact(hit.outputs["out"]).is_ok());
+    assert!(matches!(shown.artifact(*hit.outputs.get("out").unwrap()), Err(Error::Missing { .. })));
+    assert!(there.with_fetch_limit(10_000).artifact(*hit.outputs.get("out").unwrap()).is_ok());
 }
 
 #[test]
@@ -131,11 +131,11 @@ fn an_artifact_of_a_remote_cannot_leave_its_directory() {
         let there = other(&home, "other");
         let hit = there.hit(action_key("a")).unwrap().unwrap();
         assert_eq!(
-            hit.outputs["out"].to_hex(),
+            hit.outputs.get("out").unwrap().to_hex(),
             blob.blob.to_hex(),
             "the forged record is the one that is read"
         );
-        let err = there.artifact(hit.outputs["out"]).unwrap_err();
+        let err = there.artifact(*hit.outputs.get("out").unwrap()).unwrap_err();
         assert!(matches!(err, Error::Manifest { .. }), "{err}");
         let out = home.dir.path().join("out/deep");
         assert!(there.export(&artifact, &out).is_err());

@@ -74,7 +74,7 @@ fn push(home: &Home, settings: RemoteSettings) -> u64 {
 fn read_all(store: &Store) -> Option<(Vec<u8>, Vec<u8>)> {
     let healed = |err: Error| assert!(err.is_healed_by_recomputing(), "{err}");
     let hit = store.hit(action_key("a")).unwrap()?;
-    let artifact = store.artifact(hit.outputs["out"]).map_err(healed).ok()?;
+    let artifact = store.artifact(*hit.outputs.get("out").unwrap()).map_err(healed).ok()?;
     let action = store.blob(artifact.entries[0].blob).map_err(healed).ok()?;
     let value = store.memo(memo_key("m")).unwrap()?;
     let memo = store.blob(value.blob).map_err(healed).ok()?;
