@@ -2,7 +2,7 @@
 
 use super::chart::{Axis, Series, lines, number, strips};
 use super::html::{escape, table};
-use arrow::array::{Array as _, RecordBatch};
+use arrow_array::{Array as _, RecordBatch};
 use cache::Store;
 use datasets::Date;
 use runner_history::StageRun;

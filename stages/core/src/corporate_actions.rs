@@ -4,7 +4,7 @@ use crate::dataset::DataSet;
 use crate::error::StageError;
 use crate::memo::Given;
 use crate::table;
-use arrow::array::{Array as _, ArrayRef, Date32Array, RecordBatch, StringArray};
+use arrow_array::{Array as _, ArrayRef, Date32Array, RecordBatch, StringArray};
 use datasets::corporate_action::{CorporateAction, Kind};
 use datasets::schema::CORPORATE_ACTIONS;
 use std::sync::Arc;

@@ -10,7 +10,7 @@ use crate::input::Input;
 use crate::port::PortType;
 use crate::table;
 use crate::visible::visible_line;
-use arrow::array::{Array as _, RecordBatch};
+use arrow_array::{Array as _, RecordBatch};
 use cache::{ArtifactBuilder, ArtifactDigest, BlobRef, Store, check_path};
 use datasets::schema::SNAPSHOT;
 use datasets::{Date, DateRange};
@@ -341,7 +341,7 @@ impl DataSet {
         let batches: Vec<RecordBatch> = batches.into_iter().flatten().collect();
         match batches.first() {
             None => Ok(None),
-            Some(first) => Ok(Some(arrow::compute::concat_batches(&first.schema(), &batches)?)),
+            Some(first) => Ok(Some(arrow_select::concat::concat_batches(&first.schema(), &batches)?)),
         }
     }
 }
@@ -444,7 +444,11 @@ pub fn partition_symbols(store: &Store, batch: &RecordBatch, period: Period) -> 
                 symbols,
                 range: first.1,
             };
-            put(store, key, &arrow::compute::concat_batches(&batch.schema(), &parts)?)
+            put(
+                store,
+                key,
+                &arrow_select::concat::concat_batches(&batch.schema(), &parts)?,
+            )
         })
         .collect()
 }

@@ -112,8 +112,8 @@ impl From<cache::Error> for StageError {
     }
 }
 
-impl From<arrow::error::ArrowError> for StageError {
-    fn from(err: arrow::error::ArrowError) -> Self {
+impl From<arrow_schema::ArrowError> for StageError {
+    fn from(err: arrow_schema::ArrowError) -> Self {
         Self::new(err.to_string())
     }
 }

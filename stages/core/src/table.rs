@@ -1,11 +1,13 @@
 //! Tables as bytes: Parquet (zstd) for data sets, Arrow IPC for the lookup tables of training.
 
 use crate::error::StageError;
-use arrow::array::{
-    Array, ArrayRef, AsArray, BooleanArray, Date32Array, Float64Array, RecordBatch, RecordBatchReader as _,
-    StringArray, TimestampMicrosecondArray,
+use arrow_array::cast::AsArray;
+use arrow_array::types::{Float64Type, TimestampMicrosecondType};
+use arrow_array::{
+    Array, ArrayRef, BooleanArray, Date32Array, Float64Array, RecordBatch, RecordBatchReader as _, StringArray,
+    TimestampMicrosecondArray,
 };
-use arrow::datatypes::{DataType, Field, Float64Type, Schema, SchemaRef, TimeUnit, TimestampMicrosecondType};
+use arrow_schema::{DataType, Field, Schema, SchemaRef, TimeUnit};
 use bytes::Bytes;
 use cache::Blob;
 use datasets::schema::{Column, FEATURES, SNAPSHOT, Type};
@@ -90,7 +92,7 @@ fn read_all(builder: ParquetRecordBatchReaderBuilder<Bytes>) -> Result<RecordBat
     let reader = builder.with_batch_size(1 << 20).build()?;
     let schema = reader.schema();
     let batches: Vec<RecordBatch> = reader.collect::<Result<_, _>>()?;
-    Ok(arrow::compute::concat_batches(&schema, &batches)?)
+    Ok(arrow_select::concat::concat_batches(&schema, &batches)?)
 }
 
 fn named<'a>(batch: &'a RecordBatch, name: &str) -> Result<&'a ArrayRef, StageError> {

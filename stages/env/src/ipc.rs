@@ -1,14 +1,13 @@
 //! Arrow IPC files that are read in place: uncompressed, 64-byte aligned, read without a copy.
 
-use arrow::array::{
-    Array, ArrayRef, ArrowPrimitiveType, AsArray, FixedSizeListArray, ListArray, PrimitiveArray, RecordBatch,
-};
-use arrow::buffer::{Buffer, OffsetBuffer, ScalarBuffer};
-use arrow::datatypes::{Field, Schema};
-use arrow::ipc::convert::try_fb_to_schema;
-use arrow::ipc::reader::{FileDecoder, read_footer_length};
-use arrow::ipc::writer::{FileWriter, IpcWriteOptions};
-use arrow::ipc::{MetadataVersion, root_as_footer};
+use arrow_array::cast::AsArray;
+use arrow_array::{Array, ArrayRef, ArrowPrimitiveType, FixedSizeListArray, ListArray, PrimitiveArray, RecordBatch};
+use arrow_buffer::{Buffer, OffsetBuffer, ScalarBuffer};
+use arrow_ipc::convert::try_fb_to_schema;
+use arrow_ipc::reader::{FileDecoder, read_footer_length};
+use arrow_ipc::writer::{FileWriter, IpcWriteOptions};
+use arrow_ipc::{MetadataVersion, root_as_footer};
+use arrow_schema::{Field, Schema};
 use bytes::Bytes;
 use stages_core::StageError;
 use std::sync::Arc;
@@ -133,8 +132,8 @@ pub(crate) fn list_numbers<T: ArrowPrimitiveType>(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use arrow::array::Float64Array;
-    use arrow::datatypes::{Float32Type, Float64Type};
+    use arrow_array::Float64Array;
+    use arrow_array::types::{Float32Type, Float64Type};
 
     #[test]
     fn no_copy_and_aligned() {

@@ -5,9 +5,11 @@
 #[path = "../../../tests/requirements.rs"]
 mod requirements;
 
-use arrow::array::{ArrayRef, AsArray};
-use arrow::compute::cast;
-use arrow::datatypes::{DataType, Date32Type, Float64Type};
+use arrow_array::ArrayRef;
+use arrow_array::cast::AsArray;
+use arrow_array::types::{Date32Type, Float64Type};
+use arrow_cast::cast;
+use arrow_schema::DataType;
 use cache::{ArtifactBuilder, Store};
 use datasets::Date;
 use datasets::corporate_action::{CorporateAction, Kind};

@@ -1,7 +1,7 @@
 //! The outputs of an evaluation: metrics as JSON lines, the trajectory as Parquet.
 
 use crate::panel::Estimate;
-use arrow::array::{ArrayRef, Float64Array, RecordBatch};
+use arrow_array::{ArrayRef, Float64Array, RecordBatch};
 use cache::{ArtifactBuilder, canonical_json};
 use serde_json::{Map, Value, json};
 use stages_core::{Context, Outputs, PortType, StageError, table};

@@ -4,7 +4,7 @@
 
 mod common;
 
-use arrow::array::{ArrayRef, BooleanArray, Date32Array, RecordBatch, StringArray};
+use arrow_array::{ArrayRef, BooleanArray, Date32Array, RecordBatch, StringArray};
 use cache::Store;
 use common::{context, read, try_run};
 use datasets::schema::SNAPSHOT;

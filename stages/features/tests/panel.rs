@@ -4,7 +4,7 @@
 
 mod common;
 
-use arrow::array::{ArrayRef, Date32Array, RecordBatch, StringArray};
+use arrow_array::{ArrayRef, Date32Array, RecordBatch, StringArray};
 use cache::{ArtifactDigest, Store};
 use common::{bars, context, open, read, run, store_apart, store_together, try_run};
 use datasets::Date;
@@ -91,7 +91,7 @@ fn a_day_appended_costs_its_month() {
     let dates = table::dates(&all, "date").unwrap();
     let last = dates.iter().max().unwrap();
     let keep: Vec<bool> = dates.iter().map(|date| date < last).collect();
-    let before = arrow::compute::filter_record_batch(&all, &keep.into()).unwrap();
+    let before = arrow_select::filter::filter_record_batch(&all, &keep.into()).unwrap();
     for (name, with) in [
         ("features/turbulence", json!({ "window": 20 })),
         ("features/turbulence", json!({ "window": 20, "method": "finrl" })),

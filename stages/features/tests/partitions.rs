@@ -2,7 +2,7 @@
 
 mod common;
 
-use arrow::array::RecordBatch;
+use arrow_array::RecordBatch;
 use cache::Store;
 use common::{bars, context, open, read, run, store_apart, store_together, try_run};
 use serde_json::{Value, json};

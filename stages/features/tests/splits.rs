@@ -4,7 +4,7 @@
 
 mod common;
 
-use arrow::array::{ArrayRef, Date32Array, RecordBatch, StringArray};
+use arrow_array::{ArrayRef, Date32Array, RecordBatch, StringArray};
 use cache::{ArtifactDigest, Store};
 use common::{read, run, stage};
 use datasets::Date;

@@ -4,7 +4,7 @@
 
 mod common;
 
-use arrow::array::{BooleanArray, Date32Array, Float64Array, RecordBatch, StringArray};
+use arrow_array::{BooleanArray, Date32Array, Float64Array, RecordBatch, StringArray};
 use cache::{ArtifactDigest, Store};
 use common::{context, read, run, stage, try_run};
 use datasets::Date;
@@ -46,7 +46,7 @@ fn bars(days: usize, changed: usize, with_range: bool) -> RecordBatch {
             dates.push(FIRST.0 + day as i32);
         }
     }
-    let mut arrays: Vec<arrow::array::ArrayRef> =
+    let mut arrays: Vec<arrow_array::ArrayRef> =
         vec![Arc::new(StringArray::from(symbols)), Arc::new(Date32Array::from(dates))];
     for column in &columns {
         arrays.push(Arc::new(table::nullable(column)));
@@ -82,7 +82,7 @@ fn chain(days: i32, changed: i32) -> (RecordBatch, RecordBatch) {
         }
     }
     let n = rows.len();
-    let key = || -> Vec<arrow::array::ArrayRef> {
+    let key = || -> Vec<arrow_array::ArrayRef> {
         vec![
             Arc::new(StringArray::from(vec!["TEST"; n])),
             Arc::new(Date32Array::from_iter_values(rows.iter().map(|row| row.0))),

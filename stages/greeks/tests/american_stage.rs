@@ -4,7 +4,7 @@
 
 mod common;
 
-use arrow::array::RecordBatch;
+use arrow_array::RecordBatch;
 use cache::{ArtifactDigest, Store};
 use common::{context, flat_rates, read, run, stage, store_table, table_of};
 use datasets::Date;

@@ -5,9 +5,9 @@
 
 mod common;
 
-use arrow::array::{Array as _, ArrayRef, RecordBatch};
-use arrow::compute::concat_batches;
-use arrow::datatypes::Schema;
+use arrow_array::{Array as _, ArrayRef, RecordBatch};
+use arrow_schema::Schema;
+use arrow_select::concat::concat_batches;
 use cache::{ArtifactDigest, Store};
 use common::{Row, context, flat_rates, read, run, store_table, table_of, try_run};
 use datasets::schema::SNAPSHOT;

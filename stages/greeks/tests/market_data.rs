@@ -7,8 +7,9 @@ mod requirements;
 
 mod common;
 
-use arrow::array::{Array, AsArray, RecordBatch};
-use arrow::datatypes::Date32Type;
+use arrow_array::cast::AsArray;
+use arrow_array::types::Date32Type;
+use arrow_array::{Array, RecordBatch};
 use cache::Store;
 use common::market::spx;
 use common::{context, read_symbol, store_table};

@@ -4,8 +4,8 @@
 
 mod common;
 
-use arrow::array::RecordBatch;
-use arrow::datatypes::Schema;
+use arrow_array::RecordBatch;
+use arrow_schema::Schema;
 use cache::{ArtifactDigest, Store};
 use common::{Row, context, flat_rates, read, run, stage, store_table, table_of, try_run};
 use datasets::Date;

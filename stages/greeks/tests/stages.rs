@@ -4,7 +4,7 @@
 
 mod common;
 
-use arrow::array::{Date32Array, Float64Array, RecordBatch};
+use arrow_array::{Date32Array, Float64Array, RecordBatch};
 use cache::{ArtifactDigest, Store};
 use common::{Row, context, read, run, stage, store_table, table_of, try_run};
 use datasets::Date;

@@ -7,7 +7,7 @@ mod requirements;
 
 mod common;
 
-use arrow::array::RecordBatch;
+use arrow_array::RecordBatch;
 use cache::Store;
 use common::lines::lines;
 use common::quality::{Quality, measure};

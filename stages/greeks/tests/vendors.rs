@@ -7,7 +7,7 @@ mod requirements;
 
 mod common;
 
-use arrow::array::RecordBatch;
+use arrow_array::RecordBatch;
 use cache::Store;
 use common::{context, flat_rates, market, read_symbol, run, store_table};
 use datasets::Date;

@@ -3,8 +3,8 @@
 use crate::bench::BenchRow;
 use crate::chain::{ChainConfig, OptionChain};
 use crate::files::Paths;
-use arrow::array::{ArrayRef, BooleanArray, Date32Array, Float64Array, RecordBatch, StringArray};
-use arrow::util::display::array_value_to_string;
+use arrow_array::{ArrayRef, BooleanArray, Date32Array, Float64Array, RecordBatch, StringArray};
+use arrow_cast::display::array_value_to_string;
 use cache::{KeyHasher, Store};
 use datasets::Date;
 use datasets::calendar::{CalendarName, is_trading_day};

@@ -4,9 +4,9 @@
 //! partition is made from the cuts that it overlaps; the digest of a cut says whether they have changed.
 
 use crate::file_memo::File;
-use arrow::array::{ArrayRef, RecordBatch, UInt32Array, new_null_array};
-use arrow::compute::take_record_batch;
-use arrow::datatypes::{DataType, Schema, SchemaRef};
+use arrow_array::{ArrayRef, RecordBatch, UInt32Array, new_null_array};
+use arrow_schema::{DataType, Schema, SchemaRef};
+use arrow_select::take::take_record_batch;
 use cache::{BlobDigest, BlobRef, BlobWriter, Store};
 use datasets::DateRange;
 use rayon::prelude::*;

@@ -5,7 +5,7 @@ use crate::form::Lookup;
 use crate::large::Sizes;
 use crate::layout_choice::{Chosen, Role};
 use crate::unpack::{self, Packed};
-use arrow::array::RecordBatch;
+use arrow_array::RecordBatch;
 use cache::{BlobDigest, BlobRef, canonical_json};
 use datasets::layout::{self, Layout, Table};
 use serde::{Deserialize, Serialize};
@@ -113,7 +113,7 @@ impl File<'_> {
                 batches.push(batch);
                 Ok(())
             })?;
-            let batch = arrow::compute::concat_batches(&batches[0].schema(), &batches)?;
+            let batch = arrow_select::concat::concat_batches(&batches[0].schema(), &batches)?;
             let bytes = table::to_parquet(&batch)?;
             fresh = Some(batch);
             Ok(bytes)

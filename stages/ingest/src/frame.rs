@@ -7,8 +7,8 @@ use crate::csv_text::{Shape, fields, first_line, line_of, separator, shape, text
 use crate::parquet_columns::{self, Stored};
 use crate::unpack::{Format, Numbering, Packed, Part};
 use crate::value::{self, Dates, shown};
-use arrow::datatypes::DataType as ArrowType;
-use arrow::error::ArrowError;
+use arrow_schema::ArrowError;
+use arrow_schema::DataType as ArrowType;
 use datasets::Date;
 use datasets::layout::{Condition, Mapping, Unit, normal};
 use polars_core::prelude::{

@@ -8,7 +8,7 @@ use crate::files::name_of;
 use crate::frame::guarded;
 use crate::read::wanted;
 use crate::unpack::{self, Format, HEADER_LIMIT, Kind, Numbering, Packed, Part};
-use arrow::array::RecordBatch;
+use arrow_array::RecordBatch;
 use datasets::layout::{Layout, normal};
 use flate2::read::MultiGzDecoder;
 use memchr::{memchr, memchr2_iter};
@@ -187,7 +187,7 @@ impl Sizes {
         let mask = ProjectionMask::roots(builder.parquet_schema(), columns.iter().copied());
         let reader = builder.with_projection(mask).with_batch_size(self.rows);
         let mut reader = guarded(&place, || reader.build())?;
-        let empty = RecordBatch::new_empty(arrow::array::RecordBatchReader::schema(&reader));
+        let empty = RecordBatch::new_empty(arrow_array::RecordBatchReader::schema(&reader));
         let mut part = |batch: RecordBatch, before: usize| {
             let part = Part {
                 header: header.clone(),
@@ -247,7 +247,7 @@ mod tests {
     use crate::chain::parse;
     use crate::file_memo::Around;
     use crate::unpack::tests::gzip;
-    use arrow::compute::concat_batches;
+    use arrow_select::concat::concat_batches;
     use datasets::layout::{Table, find};
 
     const SMALL: Sizes = Sizes {

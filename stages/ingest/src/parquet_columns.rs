@@ -2,10 +2,13 @@
 
 use crate::unpack::Packed;
 use crate::value::in_range;
-use arrow::array::{Array, ArrayRef, AsArray, BooleanArray};
-use arrow::compute::{cast, filter};
-use arrow::datatypes::{DataType, Date32Type, Float32Type, Float64Type, Int64Type, TimeUnit};
-use arrow::error::ArrowError;
+use arrow_array::cast::AsArray;
+use arrow_array::types::{Date32Type, Float32Type, Float64Type, Int64Type};
+use arrow_array::{Array, ArrayRef, BooleanArray};
+use arrow_cast::cast;
+use arrow_schema::ArrowError;
+use arrow_schema::{DataType, TimeUnit};
+use arrow_select::filter::filter;
 use bytes::Bytes;
 use datasets::Date;
 use parquet::arrow::ProjectionMask;

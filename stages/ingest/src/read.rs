@@ -8,7 +8,7 @@ use crate::header::{self, Names};
 use crate::large::Sizes;
 use crate::layout_choice::{Chosen, Role};
 use crate::unpack::{self, Format, Packed};
-use arrow::array::RecordBatch;
+use arrow_array::RecordBatch;
 use datasets::layout::{Condition, Layout, Mapping, Table, normal};
 use datasets::schema::Type;
 use rayon::prelude::*;

@@ -5,8 +5,8 @@ use crate::chain::{Chain, Rules, Seen};
 use crate::missing_days::count_missing_days;
 use crate::options::OnBadRows;
 use crate::rates;
-use arrow::array::{ArrayRef, BooleanArray, Date32Array, Float64Array, RecordBatch, StringArray};
-use arrow::datatypes::{DataType, Field, Schema};
+use arrow_array::{ArrayRef, BooleanArray, Date32Array, Float64Array, RecordBatch, StringArray};
+use arrow_schema::{DataType, Field, Schema};
 use datasets::calendar::CalendarName;
 use datasets::contract::{Contracts, Exercise, Expires, Facts, Origin, Settlement, Terms, UnderlyingKind};
 use datasets::quality::{Action, BARS, CHAIN, Counted, RATES, Tally};
@@ -259,7 +259,7 @@ fn chain_partitions(worlds: &[World], context: &Context) -> Result<Vec<Vec<Parti
                 priced += 1;
                 advance(1);
             }
-            table::to_parquet(&arrow::compute::concat_batches(&batches[0].schema(), &batches)?)
+            table::to_parquet(&arrow_select::concat::concat_batches(&batches[0].schema(), &batches)?)
         })?;
         // All of it where the partition was known.
         advance(days.len() as u64 - priced);

@@ -2,8 +2,8 @@
 
 use crate::bars::{self, Bar};
 use crate::rates;
-use arrow::array::{ArrayRef, Date32Array, Float64Array, RecordBatch, StringArray};
-use arrow::datatypes::{DataType, Field, Schema};
+use arrow_array::{ArrayRef, Date32Array, Float64Array, RecordBatch, StringArray};
+use arrow_schema::{DataType, Field, Schema};
 use datasets::calendar::CalendarName;
 use datasets::corporate_action::CorporateAction;
 use datasets::{Date, DateRange, schema};

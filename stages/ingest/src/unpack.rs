@@ -1,7 +1,7 @@
 //! Files as tables of bytes: plain, gzip or zip, recognised by their first bytes and not by their names.
 
 use crate::files::name_of;
-use arrow::array::RecordBatch;
+use arrow_array::RecordBatch;
 use bytes::Bytes;
 use flate2::read::MultiGzDecoder;
 use stages_core::StageError;

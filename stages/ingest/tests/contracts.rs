@@ -4,7 +4,7 @@
 
 mod common;
 
-use arrow::array::{ArrayRef, Float32Array, Float64Array, RecordBatch, StringArray};
+use arrow_array::{ArrayRef, Float32Array, Float64Array, RecordBatch, StringArray};
 use common::{Bench, Done, floats};
 use datasets::calendar::CalendarName;
 use datasets::contract::{Contracts, Exercise, Expires, Origin, Settlement};

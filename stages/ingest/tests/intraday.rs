@@ -4,7 +4,7 @@
 
 mod common;
 
-use arrow::array::{Array as _, ArrayRef, Float64Array, RecordBatch, StringArray, TimestampMicrosecondArray};
+use arrow_array::{Array as _, ArrayRef, Float64Array, RecordBatch, StringArray, TimestampMicrosecondArray};
 use common::{Bench, CHAIN, Done, floats, run_chain};
 use serde_json::{Value, json};
 use stages_core::table;

@@ -6,7 +6,7 @@ mod common;
 #[path = "../../../tests/requirements.rs"]
 mod requirements;
 
-use arrow::array::RecordBatch;
+use arrow_array::RecordBatch;
 use common::{Bench, floats, zip_of};
 use datasets::Date;
 use serde_json::json;

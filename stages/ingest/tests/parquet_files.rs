@@ -4,7 +4,7 @@
 
 mod common;
 
-use arrow::array::{
+use arrow_array::{
     ArrayRef, BooleanArray, Date32Array, Float32Array, Int64Array, LargeStringArray, RecordBatch, StringArray,
     TimestampNanosecondArray,
 };
@@ -120,7 +120,7 @@ fn wrong_types_and_damage() {
 /// Dates that no calendar has are bad rows, and not days of 1970.
 #[test]
 fn dates_beyond_their_range_are_counted() {
-    use arrow::array::{Date64Array, TimestampMicrosecondArray, TimestampMillisecondArray, TimestampSecondArray};
+    use arrow_array::{Date64Array, TimestampMicrosecondArray, TimestampMillisecondArray, TimestampSecondArray};
     const SECOND: i64 = 86_400;
     let day = 18_047;
     let columns: [(&str, ArrayRef); 6] = [

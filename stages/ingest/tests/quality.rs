@@ -4,7 +4,7 @@
 
 mod common;
 
-use arrow::array::RecordBatch;
+use arrow_array::RecordBatch;
 use common::{Bench, Done, floats};
 use datasets::Date;
 use serde_json::{Value, json};

@@ -4,7 +4,8 @@
 
 mod common;
 
-use arrow::array::{Array, AsArray, RecordBatch};
+use arrow_array::cast::AsArray;
+use arrow_array::{Array, RecordBatch};
 use cache::{Artifact, KeyHasher};
 use common::{Bench, floats, kind};
 use datasets::quality::{Action, BARS, CHAIN, DATE_OUT_OF_RANGE, RATES, Rule};
@@ -43,7 +44,7 @@ impl Market {
             .iter()
             .map(|entry| table::from_parquet(bench.store.blob(entry.blob).unwrap()).unwrap())
             .collect();
-        arrow::compute::concat_batches(&batches[0].schema(), &batches).unwrap()
+        arrow_select::concat::concat_batches(&batches[0].schema(), &batches).unwrap()
     }
 }
 

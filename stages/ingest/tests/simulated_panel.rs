@@ -3,7 +3,7 @@
 
 mod common;
 
-use arrow::array::AsArray;
+use arrow_array::cast::AsArray;
 use cache::{ArtifactDigest, KeyHasher, Store};
 use common::{Bench, kind};
 use serde_json::{Value, json};

@@ -16,7 +16,7 @@ fn sample(name: &str) -> Value {
     json!({ "path": path, "on_bad_rows": "keep" })
 }
 
-fn names(batch: &arrow::array::RecordBatch) -> Vec<String> {
+fn names(batch: &arrow_array::RecordBatch) -> Vec<String> {
     batch
         .schema()
         .fields()

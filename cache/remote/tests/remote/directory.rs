@@ -90,8 +90,16 @@ fn little_is_fetched_to_show_something() {
     let there = other(&home, "other");
     let hit = there.hit(action_key("a")).unwrap().unwrap();
     let shown = there.with_fetch_limit(5);
-    assert!(matches!(shown.artifact(*hit.outputs.get("out").unwrap()), Err(Error::Missing { .. })));
-    assert!(there.with_fetch_limit(10_000).artifact(*hit.outputs.get("out").unwrap()).is_ok());
+    assert!(matches!(
+        shown.artifact(*hit.outputs.get("out").unwrap()),
+        Err(Error::Missing { .. })
+    ));
+    assert!(
+        there
+            .with_fetch_limit(10_000)
+            .artifact(*hit.outputs.get("out").unwrap())
+            .is_ok()
+    );
 }
 
 #[test]

@@ -54,7 +54,9 @@ impl Site {
         std::thread::spawn(move || {
             let store = with_remote(Store::open(&root).unwrap(), settings);
             let hit = store.hit(action_key("a")).unwrap();
-            let artifact = hit.as_ref().and_then(|hit| store.artifact(*hit.outputs.get("out").unwrap()).ok());
+            let artifact = hit
+                .as_ref()
+                .and_then(|hit| store.artifact(*hit.outputs.get("out").unwrap()).ok());
             let bytes = artifact.and_then(|_| store.blob(blob.blob).ok());
             assert!(bytes.as_ref().is_none_or(|bytes| **bytes == *b"bytes of a"));
             let _ = sender.send((bytes.is_some(), store.upstream().unwrap().take_warnings()));

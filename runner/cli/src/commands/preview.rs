@@ -1,8 +1,8 @@
 //! Human-readable previews: the first rows of tables and the first lines of text files.
 
-use arrow::array::RecordBatch;
-use arrow::ipc::reader::FileReader;
-use arrow::util::display::{ArrayFormatter, FormatOptions};
+use arrow_array::RecordBatch;
+use arrow_cast::display::{ArrayFormatter, FormatOptions};
+use arrow_ipc::reader::FileReader;
 use cache::{Artifact, Entry, Store};
 use runner_engine::Failure;
 use serde_json::{Value, json};
@@ -103,8 +103,8 @@ fn of_table(entry: &Entry, batch: &RecordBatch, rows: usize) -> Preview {
     }
 }
 
-fn type_name(ty: &arrow::datatypes::DataType) -> String {
-    use arrow::datatypes::DataType;
+fn type_name(ty: &arrow_schema::DataType) -> String {
+    use arrow_schema::DataType;
     match ty {
         DataType::Utf8 | DataType::Utf8View | DataType::LargeUtf8 => "text".to_owned(),
         DataType::Date32 => "date".to_owned(),

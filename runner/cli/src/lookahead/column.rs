@@ -1,9 +1,11 @@
 //! Typed columns of a source: what its cells are, whatever the file holds them as.
 
 use super::moment;
-use arrow::array::{Array, ArrayRef, AsArray};
-use arrow::compute::cast;
-use arrow::datatypes::{DataType, Date32Type, Float64Type};
+use arrow_array::cast::AsArray;
+use arrow_array::types::{Date32Type, Float64Type};
+use arrow_array::{Array, ArrayRef};
+use arrow_cast::cast;
+use arrow_schema::DataType;
 use std::collections::HashMap;
 
 /// The code of a missing text.

@@ -3,7 +3,8 @@
 use super::environment;
 use super::moment::Stamp;
 use super::read::{self, Table};
-use arrow::array::{AsArray, BooleanArray, RecordBatch};
+use arrow_array::cast::AsArray;
+use arrow_array::{BooleanArray, RecordBatch};
 use cache::{Artifact, ArtifactDigest, BlobDigest, Store};
 use runner_engine::Failure;
 use std::collections::HashMap;
@@ -198,7 +199,7 @@ fn without_oracle(mut table: Table) -> Table {
     if keep.true_count() == keep.len() {
         return table;
     }
-    if let Ok(batch) = arrow::compute::filter_record_batch(&table.batch, &keep) {
+    if let Ok(batch) = arrow_select::filter::filter_record_batch(&table.batch, &keep) {
         table.batch = batch;
         let of_kept = |stamps: Vec<Stamp>| stamps.into_iter().zip(keep.values()).filter(|(_, keep)| *keep);
         table.stamps = table

@@ -2,8 +2,8 @@
 //! Greek, feature, slate, observation and reward up to that date is the same, bit for bit, and so is what a policy does.
 
 use super::*;
-use arrow::array::{Array, ArrayRef, Float64Array, RecordBatch};
-use arrow::datatypes::DataType;
+use arrow_array::{Array, ArrayRef, Float64Array, RecordBatch};
+use arrow_schema::DataType;
 use datasets::Date;
 use serde_json::json;
 use stages_core::dataset::{self, DataSet, Partition};
@@ -33,7 +33,7 @@ fn perturbed(store: &Store, digest: ArtifactDigest, ty: PortType, date: Date, ho
         .map(|partition| {
             let batch = partition.read(store).unwrap();
             let after = part(&batch, date, true);
-            let keep: arrow::array::BooleanArray = (0..after.num_rows())
+            let keep: arrow_array::BooleanArray = (0..after.num_rows())
                 .map(|_| Some(!holes || random.uniform() > 0.2))
                 .collect();
             let columns: Vec<ArrayRef> = after
@@ -59,8 +59,9 @@ fn perturbed(store: &Store, digest: ArtifactDigest, ty: PortType, date: Date, ho
                 })
                 .collect();
             let after = RecordBatch::try_new(after.schema(), columns).unwrap();
-            let after = arrow::compute::filter_record_batch(&after, &keep).unwrap();
-            let whole = arrow::compute::concat_batches(&batch.schema(), &[part(&batch, date, false), after]).unwrap();
+            let after = arrow_select::filter::filter_record_batch(&after, &keep).unwrap();
+            let whole =
+                arrow_select::concat::concat_batches(&batch.schema(), &[part(&batch, date, false), after]).unwrap();
             Partition {
                 key: partition.key.clone(),
                 blob: store.put(&table::to_parquet(&whole).unwrap()).unwrap(),

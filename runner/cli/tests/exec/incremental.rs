@@ -1,7 +1,7 @@
 //! Incremental to the row: what is computed again when days are appended, a value is corrected, or a training goes on longer.
 
 use crate::{Ended, Project};
-use arrow::util::display::array_value_to_string;
+use arrow_cast::display::array_value_to_string;
 use cache::{KeyHasher, Store};
 use serde_json::{Value, json};
 use stages_core::event::Silent;

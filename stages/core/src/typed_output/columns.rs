@@ -3,11 +3,11 @@
 use crate::error::StageError;
 use crate::table;
 use crate::visible::visible_line;
-use arrow::array::{
-    Array as _, ArrayRef, AsArray as _, Date32Array, Float64Array, Int64Array, RecordBatch, StringArray,
-};
-use arrow::compute::cast;
-use arrow::datatypes::{DataType, Float64Type, Int64Type, TimeUnit};
+use arrow_array::cast::AsArray as _;
+use arrow_array::types::{Float64Type, Int64Type};
+use arrow_array::{Array as _, ArrayRef, Date32Array, Float64Array, Int64Array, RecordBatch, StringArray};
+use arrow_cast::cast;
+use arrow_schema::{DataType, TimeUnit};
 use datasets::Date;
 use datasets::schema::{Column, Type};
 use std::collections::BTreeSet;
@@ -82,7 +82,7 @@ impl Table {
     /// As [`Table::column`], of a column that no schema names.
     pub fn column_of(&self, name: &str, ty: Type, nullable: bool) -> Result<ArrayRef, StageError> {
         let Some(array) = self.batch.column_by_name(name) else {
-            return Ok(arrow::array::new_null_array(
+            return Ok(arrow_array::new_null_array(
                 &table::data_type(ty),
                 self.batch.num_rows(),
             ));

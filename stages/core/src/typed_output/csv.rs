@@ -2,8 +2,9 @@
 
 use crate::error::StageError;
 use crate::visible::visible_line;
-use arrow::array::{ArrayRef, RecordBatch, StringBuilder};
-use arrow::datatypes::{DataType, Field, Schema};
+use arrow_array::builder::StringBuilder;
+use arrow_array::{ArrayRef, RecordBatch};
+use arrow_schema::{DataType, Field, Schema};
 use std::sync::Arc;
 
 /// Reads a table, every column as text, with the line that each row begins on; the header is on the first.
@@ -134,13 +135,13 @@ impl Records<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use arrow::array::AsArray as _;
+    use arrow_array::cast::AsArray as _;
 
     fn rows(text: &str) -> Result<String, String> {
         let (batch, lines) = read("t.csv", text).map_err(|err| err.message)?;
         let cell = |column: &ArrayRef, row: usize| {
             let texts = column.as_string::<i32>();
-            let missing = arrow::array::Array::is_null(texts, row);
+            let missing = arrow_array::Array::is_null(texts, row);
             if missing {
                 "-".to_owned()
             } else {

@@ -3,11 +3,11 @@
 use super::{WrittenFile, write};
 use crate::port::PortType;
 use crate::table;
-use arrow::array::{
+use arrow_array::types::Int8Type;
+use arrow_array::{
     ArrayRef, Date32Array, DictionaryArray, Float32Array, Float64Array, Int64Array, RecordBatch, StringArray,
     TimestampNanosecondArray,
 };
-use arrow::datatypes::Int8Type;
 use bytes::Bytes;
 use cache::{Artifact, Store};
 use std::sync::Arc;
@@ -272,7 +272,7 @@ fn what_does_not_fit_is_named() {
     );
     assert_eq!(of(Features, &[]).unwrap_err(), "the output holds no file");
     let noon: ArrayRef = Arc::new(TimestampNanosecondArray::from(vec![43_200_000_000_000]));
-    let flags: ArrayRef = Arc::new(arrow::array::BooleanArray::from(vec![true]));
+    let flags: ArrayRef = Arc::new(arrow_array::BooleanArray::from(vec![true]));
     let one: ArrayRef = Arc::new(Float64Array::from(vec![1.0]));
     let (a, day): (ArrayRef, ArrayRef) = (
         Arc::new(StringArray::from(vec!["A"])),

@@ -1,8 +1,8 @@
 //! Data sets: no row is lost between partitions, and a partition's name says what it may hold.
 
 use crate::context;
-use arrow::array::{ArrayRef, Date32Array, RecordBatch, StringArray};
-use arrow::compute::concat_batches;
+use arrow_array::{ArrayRef, Date32Array, RecordBatch, StringArray};
+use arrow_select::concat::concat_batches;
 use cache::Store;
 use datasets::Date;
 use datasets::schema::{Column, Type};

@@ -1,7 +1,7 @@
 //! Tables as Parquet: the same rows, the same bytes, and errors that name the column.
 
 use crate::context;
-use arrow::array::{Array, ArrayRef, BooleanArray, Date32Array, RecordBatch, StringArray, UInt8Array};
+use arrow_array::{Array, ArrayRef, BooleanArray, Date32Array, RecordBatch, StringArray, UInt8Array};
 use cache::Store;
 use datasets::Date;
 use datasets::schema::{Column, Type};

@@ -4,7 +4,7 @@ use super::config::{HedgingConfig, SPOT};
 use super::env::{HedgingEnv, POINT};
 use crate::ipc;
 use crate::open_options::OpenOptions;
-use arrow::datatypes::Float64Type;
+use arrow_array::types::Float64Type;
 use bytes::Bytes;
 use cache::{Artifact, ArtifactBuilder, Store};
 use stages_core::{

@@ -7,7 +7,7 @@ use crate::open_options::{OpenOptions, Split};
 use crate::ranges::{Rows, StepRows, View, for_ranges};
 use crate::saved_state::{StateReader, StateWriter};
 use crate::spec::EnvSpec;
-use arrow::buffer::ScalarBuffer;
+use arrow_buffer::ScalarBuffer;
 use bytemuck::{Pod, Zeroable};
 use stages_core::StageError;
 use stages_numerics::random::Random;

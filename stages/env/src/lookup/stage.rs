@@ -4,8 +4,8 @@ use super::config::LookupConfig;
 use super::env::{LookupEnv, Table};
 use crate::ipc;
 use crate::open_options::{OpenOptions, Split};
-use arrow::array::{ArrayRef, Float32Array};
-use arrow::datatypes::Float32Type;
+use arrow_array::types::Float32Type;
+use arrow_array::{ArrayRef, Float32Array};
 use bytes::Bytes;
 use cache::{Artifact, ArtifactBuilder, Store};
 use stages_core::{

@@ -55,8 +55,8 @@ fn a_step_by_its_definition() {
     let n = 40;
     let mut env = env(&config, &OpenOptions::train(n, 7));
     let table = crate::ipc::read("t", table_file(&config, Split::Train).unwrap()).unwrap();
-    let features = crate::ipc::numbers::<arrow::datatypes::Float32Type>(&table, "features").unwrap();
-    let returns = crate::ipc::numbers::<arrow::datatypes::Float32Type>(&table, "return").unwrap();
+    let features = crate::ipc::numbers::<arrow_array::types::Float32Type>(&table, "features").unwrap();
+    let returns = crate::ipc::numbers::<arrow_array::types::Float32Type>(&table, "return").unwrap();
     let mut out = Step::new(env.spec(), n);
     env.reset(out.buffers());
     let row = |obs: &[f32]| (0..2521).find(|r| features[r * 64..r * 64 + 64] == obs[..64]).unwrap();
@@ -109,8 +109,8 @@ fn the_edge_is_planted_in_both_tables() {
     };
     for split in [Split::Train, Split::Test] {
         let table = crate::ipc::read("t", table_file(&config, split).unwrap()).unwrap();
-        let features = crate::ipc::numbers::<arrow::datatypes::Float32Type>(&table, "features").unwrap();
-        let returns = crate::ipc::numbers::<arrow::datatypes::Float32Type>(&table, "return").unwrap();
+        let features = crate::ipc::numbers::<arrow_array::types::Float32Type>(&table, "features").unwrap();
+        let returns = crate::ipc::numbers::<arrow_array::types::Float32Type>(&table, "return").unwrap();
         let slope = |f: usize| {
             let both = (0..config.rows).map(|r| f64::from(features[2 * r + f]) * f64::from(returns[r]));
             both.sum::<f64>() / config.rows as f64

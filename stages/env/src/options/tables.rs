@@ -18,11 +18,11 @@ use crate::adjustment::Adjustment;
 use crate::ipc;
 use crate::spec::EnvSpec;
 use crate::split::Splits;
-use arrow::array::{
+use arrow_array::types::{Float32Type, Float64Type, Int32Type};
+use arrow_array::{
     ArrayRef, BooleanArray, Date32Array, Float64Array, StringArray, TimestampMicrosecondArray, UInt32Array,
 };
-use arrow::buffer::ScalarBuffer;
-use arrow::datatypes::{Float32Type, Float64Type, Int32Type};
+use arrow_buffer::ScalarBuffer;
 use bytemuck::{Pod, Zeroable};
 use bytes::Bytes;
 use datasets::schema::SNAPSHOT;

@@ -2,7 +2,7 @@
 
 use crate::panel::Sums;
 use crate::performance::{Periods, Returns, step_return};
-use arrow::array::Array;
+use arrow_array::Array;
 use cache::{Artifact, Store};
 use datasets::SnapshotTime;
 use stages_core::{StageError, table};

@@ -2,8 +2,9 @@
 
 use super::*;
 use crate::performance::{Performance, Periods, Returns, mean_and_deviation};
-use arrow::array::{AsArray, StringArray};
-use arrow::datatypes::Float64Type;
+use arrow_array::StringArray;
+use arrow_array::cast::AsArray;
+use arrow_array::types::Float64Type;
 use stages_env::options::Baseline;
 use stages_env::options::synthetic::intraday_market;
 

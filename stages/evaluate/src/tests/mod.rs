@@ -10,7 +10,7 @@ mod walk_forward;
 mod worlds;
 
 use crate::{Backtest, BacktestConfig};
-use arrow::array::RecordBatch;
+use arrow_array::RecordBatch;
 use cache::{Artifact, ArtifactBuilder, ArtifactDigest, Store};
 use serde_json::{Value, json};
 use stages_core::event::Silent;

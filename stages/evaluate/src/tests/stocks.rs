@@ -1,8 +1,8 @@
 //! Backtests on `env/stocks`: profits that add up, weights that are those of the account, and its own baselines.
 
 use super::*;
-use arrow::array::AsArray;
-use arrow::datatypes::Float64Type;
+use arrow_array::cast::AsArray;
+use arrow_array::types::Float64Type;
 use stages_env::stocks::synthetic::{eventful, panel};
 use stages_env::stocks::{PanelSource, Rules, StocksConfig};
 

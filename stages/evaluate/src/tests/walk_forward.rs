@@ -3,7 +3,7 @@
 use super::*;
 use crate::performance::{Periods, mean_and_deviation, sharpe};
 use crate::{WalkForward, WalkForwardConfig};
-use arrow::array::{ArrayRef, Float64Array, StringArray};
+use arrow_array::{ArrayRef, Float64Array, StringArray};
 use datasets::{Date, SnapshotTime};
 use stages_core::table;
 use std::sync::Arc;

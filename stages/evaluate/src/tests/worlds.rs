@@ -1,8 +1,8 @@
 //! Backtests over several worlds, what ablations cost, and profit by cause.
 
 use super::*;
-use arrow::array::AsArray;
-use arrow::datatypes::Float64Type;
+use arrow_array::cast::AsArray;
+use arrow_array::types::Float64Type;
 use stages_env::options::{FeatureColumn, HeldOut, WorldSet, build_worlds};
 use stages_policy::{Critic, Lstm};
 

@@ -1,7 +1,7 @@
 //! The runs of folds, as their backtests tell them, and as one in order of time.
 
 use crate::performance::step_return;
-use arrow::array::{Array, ArrayRef, Float64Array, RecordBatch, StringArray};
+use arrow_array::{Array, ArrayRef, Float64Array, RecordBatch, StringArray};
 use cache::{Artifact, Store};
 use datasets::{Date, SnapshotTime};
 use serde::Serialize;

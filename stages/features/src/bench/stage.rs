@@ -3,7 +3,7 @@
 use super::columns::{BenchRow, sample_bars};
 use crate::numerics::Bars;
 use crate::stage::{Technical, TechnicalConfig};
-use arrow::array::{ArrayRef, Date32Array, RecordBatch, StringArray};
+use arrow_array::{ArrayRef, Date32Array, RecordBatch, StringArray};
 use cache::{ActionKey, Store};
 use datasets::Date;
 use datasets::schema::BARS;

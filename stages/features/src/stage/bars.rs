@@ -4,7 +4,7 @@ use super::engine::{self, Contents, Named, OnceRows, Series, SourcePartition};
 use super::splits::Splits;
 use crate::numerics::indicators::Column;
 use crate::numerics::{Bars, Feature, OverSplits, SHARES};
-use arrow::array::{Array as _, RecordBatch};
+use arrow_array::{Array as _, RecordBatch};
 use cache::{BlobDigest, BlobRef};
 use datasets::SnapshotTime;
 use rayon::prelude::*;

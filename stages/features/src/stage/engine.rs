@@ -2,8 +2,8 @@
 
 use super::values::{self, Values};
 use crate::numerics::{Feature, State};
-use arrow::array::RecordBatch;
-use arrow::datatypes::{DataType, Field, Schema};
+use arrow_array::RecordBatch;
+use arrow_schema::{DataType, Field, Schema};
 use cache::{ArtifactDigest, BlobRef};
 use datasets::schema::FEATURES;
 use datasets::{Date, SnapshotTime};

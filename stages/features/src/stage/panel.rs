@@ -3,8 +3,8 @@
 use super::bars::{Price, read_bars};
 use super::splits::Splits;
 use crate::numerics::panel::Prices;
-use arrow::array::RecordBatch;
-use arrow::datatypes::{DataType, Field, Schema};
+use arrow_array::RecordBatch;
+use arrow_schema::{DataType, Field, Schema};
 use datasets::{Date, DateRange, SnapshotTime};
 use rayon::prelude::*;
 use stages_core::dataset::{DataSet, Partition, PartitionKey, Symbols, symbol_rows};

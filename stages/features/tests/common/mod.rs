@@ -3,7 +3,7 @@
 #![allow(dead_code, reason = "each test takes some of it")]
 #![expect(clippy::unwrap_used, reason = "helpers of tests")]
 
-use arrow::array::{ArrayRef, Date32Array, RecordBatch, StringArray};
+use arrow_array::{ArrayRef, Date32Array, RecordBatch, StringArray};
 use cache::{ActionKey, ArtifactDigest, Store};
 use datasets::Date;
 use datasets::schema::BARS;

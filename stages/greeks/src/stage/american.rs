@@ -12,7 +12,7 @@ use crate::numerics::american::grid::{Dividend, Grid, on_grid};
 use crate::numerics::american::{Reason, Scheme, greeks};
 use crate::numerics::batch::Columns;
 use crate::numerics::formula::{Contract, Greeks};
-use arrow::array::RecordBatch;
+use arrow_array::RecordBatch;
 use datasets::contract::{Contracts, Exercise};
 use datasets::schema::GREEKS;
 use rayon::prelude::*;

@@ -9,7 +9,7 @@ use super::time::TimeConfig;
 use super::yields::Yield;
 use crate::numerics::batch::{Columns, greeks};
 use crate::numerics::formula::Model;
-use arrow::array::RecordBatch;
+use arrow_array::RecordBatch;
 use datasets::contract::{Contracts, Exercise};
 use datasets::schema::Column;
 use rayon::prelude::*;

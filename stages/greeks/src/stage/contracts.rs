@@ -1,6 +1,6 @@
 //! The contracts that a model of Greeks cannot price.
 
-use arrow::array::RecordBatch;
+use arrow_array::RecordBatch;
 use datasets::contract::{Contracts, Exercise, Origin, can_be_carried};
 use stages_core::{ConfigProblem, PlanContext, StageError};
 

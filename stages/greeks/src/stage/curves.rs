@@ -1,7 +1,7 @@
 //! Zero curves by date, from a rates data set.
 
 use crate::numerics::term::zero_rate;
-use arrow::array::RecordBatch;
+use arrow_array::RecordBatch;
 use datasets::{Date, DateRange};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};

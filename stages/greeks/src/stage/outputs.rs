@@ -2,8 +2,8 @@
 
 use crate::numerics::batch::{Columns, GreekColumns};
 use crate::numerics::formula::{Contract, Model, further};
-use arrow::array::RecordBatch;
-use arrow::datatypes::Schema;
+use arrow_array::RecordBatch;
+use arrow_schema::Schema;
 use datasets::schema::{Column, GREEKS, Type};
 use rayon::prelude::*;
 use schemars::JsonSchema;

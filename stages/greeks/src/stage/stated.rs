@@ -3,7 +3,7 @@
 use super::curves::Curves;
 use super::time::TimeConfig;
 use super::yields::Yield;
-use arrow::array::RecordBatch;
+use arrow_array::RecordBatch;
 use datasets::{Date, SnapshotTime};
 use stages_core::{StageError, table};
 use stages_numerics::special::log;

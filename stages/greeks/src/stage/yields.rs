@@ -1,6 +1,6 @@
 //! Continuous yields of underlyings that a configuration states: one for all, by symbol, and by date.
 
-use arrow::array::RecordBatch;
+use arrow_array::RecordBatch;
 use datasets::Date;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};

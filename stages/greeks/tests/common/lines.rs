@@ -1,7 +1,7 @@
 //! The contracts of a chain with implied volatilities, and a chain of them.
 
-use arrow::array::{ArrayRef, BooleanArray, Date32Array, Float64Array, RecordBatch, StringArray, UInt8Array};
-use arrow::datatypes::Schema;
+use arrow_array::{ArrayRef, BooleanArray, Date32Array, Float64Array, RecordBatch, StringArray, UInt8Array};
+use arrow_schema::Schema;
 use datasets::Date;
 use datasets::schema::{IMPLIED_VOLATILITY, OPTION_CHAIN};
 use stages_core::table;

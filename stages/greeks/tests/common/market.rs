@@ -1,8 +1,12 @@
 //! Real chains, read from the directory of market data.
 
-use arrow::array::{ArrayRef, AsArray, BooleanArray, Date32Array, RecordBatch, StringArray, UInt32Array};
-use arrow::compute::{cast, lexsort_to_indices, take, take_record_batch};
-use arrow::datatypes::{DataType, Float64Type};
+use arrow_array::cast::AsArray;
+use arrow_array::types::Float64Type;
+use arrow_array::{ArrayRef, BooleanArray, Date32Array, RecordBatch, StringArray, UInt32Array};
+use arrow_cast::cast;
+use arrow_ord::sort::lexsort_to_indices;
+use arrow_schema::DataType;
+use arrow_select::take::{take, take_record_batch};
 use cache::Store;
 use datasets::Date;
 use datasets::schema::OPTION_CHAIN;
@@ -70,13 +74,13 @@ fn in_order(columns: Vec<ArrayRef>) -> (RecordBatch, UInt32Array) {
     let batch = RecordBatch::try_new(table::schema(OPTION_CHAIN), columns).unwrap();
     let order: Vec<_> = ["date", "expiry", "root", "strike"]
         .into_iter()
-        .map(|name| arrow::compute::SortColumn {
+        .map(|name| arrow_ord::sort::SortColumn {
             values: batch.column_by_name(name).unwrap().clone(),
             options: None,
         })
-        .chain([arrow::compute::SortColumn {
+        .chain([arrow_ord::sort::SortColumn {
             values: batch.column_by_name("call").unwrap().clone(),
-            options: Some(arrow::compute::SortOptions::default().desc()),
+            options: Some(arrow_schema::SortOptions::default().desc()),
         }])
         .collect();
     let order: UInt32Array = lexsort_to_indices(&order, None).unwrap();
@@ -166,5 +170,5 @@ pub fn sse(store: &Store, data: &Path, step: usize) -> RecordBatch {
         .step_by(step)
         .map(|day| batch.slice(day.start, day.len()))
         .collect();
-    arrow::compute::concat_batches(&batch.schema(), &kept).unwrap()
+    arrow_select::concat::concat_batches(&batch.schema(), &kept).unwrap()
 }

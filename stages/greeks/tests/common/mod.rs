@@ -7,7 +7,7 @@ pub mod market;
 pub mod quality;
 pub mod svi;
 
-use arrow::array::{BooleanArray, Date32Array, Float64Array, RecordBatch, StringArray};
+use arrow_array::{BooleanArray, Date32Array, Float64Array, RecordBatch, StringArray};
 use cache::{ActionKey, ArtifactDigest, Store};
 use datasets::Date;
 use datasets::schema::{OPTION_CHAIN, RATES};

@@ -10,7 +10,7 @@ use crate::options::OnBadRows;
 use crate::read::{needed, numeric, source_of, wanted};
 use crate::unpack::Packed;
 use crate::value::OUT_OF_RANGE;
-use arrow::array::{ArrayRef, Date32Array, Float64Array, RecordBatch, StringArray};
+use arrow_array::{ArrayRef, Date32Array, Float64Array, RecordBatch, StringArray};
 use datasets::Date;
 use datasets::layout::{CalendarName, Layout, Mapping, OTHERS, Table, normal};
 use datasets::quality::{BARS, Tally};
@@ -178,7 +178,7 @@ fn batch<'a>(
             .map(|values| -> ArrayRef { Arc::new(table::nullable_of(values)) }),
     );
     Ok(RecordBatch::try_new(
-        Arc::new(arrow::datatypes::Schema::new(fields)),
+        Arc::new(arrow_schema::Schema::new(fields)),
         columns,
     )?)
 }

@@ -2,10 +2,10 @@
 
 use super::file_terms::{self, FileTerms};
 use crate::clock;
-use arrow::array::{
+use arrow_array::{
     Array as _, ArrayRef, BooleanArray, Date32Array, RecordBatch, StringArray, TimestampMicrosecondArray,
 };
-use arrow::datatypes::Schema;
+use arrow_schema::Schema;
 use datasets::Date;
 use datasets::contract::Terms;
 use datasets::quality::Example;
@@ -346,7 +346,7 @@ impl Chain {
                     "root" => texts(&self.root),
                     "date" => Arc::new(Date32Array::from(self.date[rows.clone()].to_vec())),
                     "expiry" => Arc::new(Date32Array::from(self.expiry[rows.clone()].to_vec())),
-                    "strike" => Arc::new(arrow::array::Float64Array::from(self.strike[rows.clone()].to_vec())),
+                    "strike" => Arc::new(arrow_array::Float64Array::from(self.strike[rows.clone()].to_vec())),
                     "call" => Arc::new(BooleanArray::from(self.call[rows.clone()].to_vec())),
                     name => {
                         let i = FLOATS.iter().position(|float| *float == name).unwrap_or_default();

@@ -6,7 +6,7 @@ use crate::clock::MINUTE;
 use crate::cuts::{self, CutWriter, Cuts};
 use crate::file_memo::File;
 use crate::value::OUT_OF_RANGE;
-use arrow::array::{Array, RecordBatch};
+use arrow_array::{Array, RecordBatch};
 use cache::{BlobRef, Store};
 use datasets::Date;
 use datasets::contract::Terms;

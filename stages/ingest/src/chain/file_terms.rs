@@ -5,10 +5,10 @@ use crate::clock::{self, Clock, Clocks};
 use crate::frame::Frame;
 use crate::read::source_of;
 use crate::value::{OUT_OF_RANGE, zone_of};
-use arrow::array::{
-    Array, ArrayRef, AsArray, BooleanArray, Date32Array, Float64Array, Int64Array, RecordBatch, StringArray,
-};
-use arrow::datatypes::{DataType, Field, Float64Type, Int64Type, Schema};
+use arrow_array::cast::AsArray;
+use arrow_array::types::{Float64Type, Int64Type};
+use arrow_array::{Array, ArrayRef, BooleanArray, Date32Array, Float64Array, Int64Array, RecordBatch, StringArray};
+use arrow_schema::{DataType, Field, Schema};
 use chrono_tz::Tz;
 use datasets::contract::{Exercise, Expires, Settlement, Terms, UnderlyingKind};
 use datasets::layout::{Layout, Unit};

@@ -13,7 +13,7 @@ use crate::read::{self, needed, wanted};
 use crate::table_input::{self, Files, TABLE, check_origin};
 use crate::unpack::Packed;
 use crate::value::OUT_OF_RANGE;
-use arrow::array::{ArrayRef, Date32Array, Float64Array, RecordBatch};
+use arrow_array::{ArrayRef, Date32Array, Float64Array, RecordBatch};
 use datasets::calendar::is_trading_day;
 use datasets::layout::{CalendarName, Layout, Table};
 use datasets::quality::{Action, Example, NEAR_ZERO_YIELD, RATE_RANGE, RATES, Tally};

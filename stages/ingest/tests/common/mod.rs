@@ -1,8 +1,9 @@
 //! Runs stage kinds on small files.
 #![allow(dead_code, reason = "each test file uses some of it")]
 
-use arrow::array::{Array, AsArray, RecordBatch};
-use arrow::datatypes::{Date32Type, Float64Type};
+use arrow_array::cast::AsArray;
+use arrow_array::types::{Date32Type, Float64Type};
+use arrow_array::{Array, RecordBatch};
 use cache::{Artifact, KeyHasher, Store};
 use serde_json::Value;
 use stages_core::{
@@ -177,7 +178,7 @@ impl Bench {
             .iter()
             .map(|entry| stages_core::table::from_parquet(self.store.blob(entry.blob).unwrap()).unwrap())
             .collect();
-        arrow::compute::concat_batches(&batches[0].schema(), &batches).unwrap()
+        arrow_select::concat::concat_batches(&batches[0].schema(), &batches).unwrap()
     }
 
     /// The digest of a run from the same files in a fresh store, in a pool of a given number of threads.

@@ -3,7 +3,7 @@
 use super::plot::plot;
 use super::read::Read;
 use crate::session::Session;
-use arrow::array::RecordBatch;
+use arrow_array::RecordBatch;
 use datasets::{Date, SnapshotTime};
 use runner_engine::Failure;
 use stages_core::table;

@@ -3,7 +3,7 @@
 use crate::args::ReadArgs;
 use crate::registry;
 use crate::session::Session;
-use arrow::array::RecordBatch;
+use arrow_array::RecordBatch;
 use cache::{Artifact, ArtifactDigest, KeyHasher, Store};
 use datasets::layout::Table;
 use runner_engine::Failure;

@@ -3,9 +3,12 @@
 use super::known::Known;
 use super::text::{about, cell};
 use super::{Compare, Difference};
-use arrow::array::{Array, ArrayRef, AsArray, BooleanArray};
-use arrow::compute::{cast, kernels::cmp::distinct};
-use arrow::datatypes::{DataType, Float64Type};
+use arrow_array::cast::AsArray;
+use arrow_array::types::Float64Type;
+use arrow_array::{Array, ArrayRef, BooleanArray};
+use arrow_cast::cast;
+use arrow_ord::cmp::distinct;
+use arrow_schema::DataType;
 
 /// The share of the known rows that a parameter changes when it is fitted on other data.
 const MOST: f64 = 0.7;

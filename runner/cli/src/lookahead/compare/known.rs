@@ -4,7 +4,7 @@ use super::text;
 use super::{Compare, Difference, Reason, Same};
 use crate::lookahead::change::Change;
 use crate::lookahead::moment::Stamp;
-use arrow::array::{BooleanArray, RecordBatch};
+use arrow_array::{BooleanArray, RecordBatch};
 
 /// A table's rows that were known by the moment.
 pub struct Known {
@@ -22,7 +22,7 @@ impl Known {
         let is_prefix = rows.last().is_none_or(|last| last + 1 == rows.len());
         let batch = match is_prefix {
             true => batch.slice(0, rows.len()),
-            false => arrow::compute::filter_record_batch(batch, &BooleanArray::from(mask))
+            false => arrow_select::filter::filter_record_batch(batch, &BooleanArray::from(mask))
                 .unwrap_or_else(|_| batch.slice(0, 0)),
         };
         Self {

@@ -118,7 +118,7 @@ impl Compare<'_> {
                     .find(|(_, table)| table.batch.schema().to_string() == schema)?
                     .1;
                 let batch =
-                    arrow::compute::concat_batches(&any.batch.schema(), same().map(|table| &table.batch)).ok()?;
+                    arrow_select::concat::concat_batches(&any.batch.schema(), same().map(|table| &table.batch)).ok()?;
                 let stamps = same()
                     .flat_map(|table| table.stamps.iter().flatten().copied())
                     .collect();

@@ -1,8 +1,9 @@
 //! Rows and cells as messages show them, and hashes of rows.
 
-use arrow::array::{Array, ArrayRef, AsArray, RecordBatch};
-use arrow::datatypes::DataType;
-use arrow::util::display::{ArrayFormatter, FormatOptions};
+use arrow_array::cast::AsArray;
+use arrow_array::{Array, ArrayRef, RecordBatch};
+use arrow_cast::display::{ArrayFormatter, FormatOptions};
+use arrow_schema::DataType;
 use std::hash::{DefaultHasher, Hash, Hasher};
 
 /// A hash of each row.

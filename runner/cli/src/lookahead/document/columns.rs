@@ -1,15 +1,19 @@
 //! Perturbed rows of typed columns.
 
 use super::{Document, New, Variant, text};
-use arrow::array::{
-    Array, ArrayRef, ArrowPrimitiveType, AsArray, BooleanArray, Date32Array, Decimal128Array, LargeStringArray,
-    PrimitiveArray, RecordBatch, RecordBatchOptions, StringArray, StringViewArray, UInt64Array,
+use arrow_array::cast::AsArray;
+use arrow_array::types::{
+    Date32Type, Decimal128Type, Float32Type, Float64Type, Int8Type, Int16Type, Int32Type, Int64Type, UInt8Type,
+    UInt16Type, UInt32Type, UInt64Type,
 };
-use arrow::compute::{cast, interleave, take};
-use arrow::datatypes::{
-    DataType, Date32Type, Decimal128Type, Field, Float32Type, Float64Type, Int8Type, Int16Type, Int32Type, Int64Type,
-    Schema, UInt8Type, UInt16Type, UInt32Type, UInt64Type,
+use arrow_array::{
+    Array, ArrayRef, ArrowPrimitiveType, BooleanArray, Date32Array, Decimal128Array, LargeStringArray, PrimitiveArray,
+    RecordBatch, RecordBatchOptions, StringArray, StringViewArray, UInt64Array,
 };
+use arrow_cast::cast;
+use arrow_schema::{DataType, Field, Schema};
+use arrow_select::interleave::interleave;
+use arrow_select::take::take;
 use std::sync::Arc;
 
 /// A table whose texts are no dictionaries.

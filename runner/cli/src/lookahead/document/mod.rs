@@ -12,7 +12,7 @@ use super::column::{Column, MISSING};
 use super::moment::{self, Stamp};
 use super::perturb;
 use super::read::{self, Container, Csv, Format, JsonRows, NpyArray};
-use arrow::array::RecordBatch;
+use arrow_array::RecordBatch;
 use std::collections::{BTreeSet, HashSet};
 use std::sync::OnceLock;
 use variant::Rows;

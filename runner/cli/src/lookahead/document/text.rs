@@ -4,7 +4,7 @@ use super::{Document, New, Variant};
 use crate::lookahead::column::{Column, MISSING};
 use crate::lookahead::moment;
 use crate::lookahead::read::{Csv, JsonRows};
-use arrow::array::RecordBatch;
+use arrow_array::RecordBatch;
 use serde_json::Value;
 use std::collections::HashMap;
 

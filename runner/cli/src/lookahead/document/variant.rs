@@ -1,7 +1,7 @@
 //! The perturbed rows of a table, and how its format writes them.
 
 use super::{Body, Document, columns, text};
-use arrow::array::RecordBatch;
+use arrow_array::RecordBatch;
 use std::collections::BTreeMap;
 
 /// The perturbed rows of a table, whatever the date after which they stand.

@@ -5,9 +5,10 @@ mod stocks;
 
 use super::moment::Stamp;
 use super::read::Table;
-use arrow::array::{ArrayRef, AsArray, Date32Array, RecordBatch, StringArray};
-use arrow::datatypes::Date32Type;
-use arrow::ipc::reader::FileReader;
+use arrow_array::cast::AsArray;
+use arrow_array::types::Date32Type;
+use arrow_array::{ArrayRef, Date32Array, RecordBatch, StringArray};
+use arrow_ipc::reader::FileReader;
 use cache::{Artifact, Store};
 use datasets::Date;
 use serde_json::{Value, json};
@@ -51,7 +52,7 @@ fn arrow_file(bytes: &[u8]) -> Result<RecordBatch, String> {
     let reader = FileReader::try_new(Cursor::new(bytes), None).map_err(|err| err.to_string())?;
     let schema = reader.schema();
     let batches: Vec<RecordBatch> = reader.collect::<Result<_, _>>().map_err(|err| err.to_string())?;
-    arrow::compute::concat_batches(&schema, &batches).map_err(|err| err.to_string())
+    arrow_select::concat::concat_batches(&schema, &batches).map_err(|err| err.to_string())
 }
 
 impl Environment {

@@ -3,8 +3,10 @@
 use super::super::moment::{self, Stamp};
 use super::super::read::Table;
 use super::{World, days, table};
-use arrow::array::{Array, ArrayRef, AsArray, Date32Array, Float64Array, Int32Array, RecordBatch, StringArray};
-use arrow::datatypes::{DataType, Float64Type, Int32Type, UInt32Type};
+use arrow_array::cast::AsArray;
+use arrow_array::types::{Float64Type, Int32Type, UInt32Type};
+use arrow_array::{Array, ArrayRef, Date32Array, Float64Array, Int32Array, RecordBatch, StringArray};
+use arrow_schema::DataType;
 use datasets::Date;
 use std::sync::Arc;
 
@@ -23,7 +25,7 @@ pub(super) fn tables(world: &World) -> Result<[Table; 2], String> {
         quotes.add(paths, contracts, &times).ok_or_else(wrong)?;
     }
     let schema = snapshots.first().map(RecordBatch::schema).ok_or("has no snapshots")?;
-    let snapshots = arrow::compute::concat_batches(&schema, &snapshots).map_err(|err| err.to_string())?;
+    let snapshots = arrow_select::concat::concat_batches(&schema, &snapshots).map_err(|err| err.to_string())?;
     let times = stamps(&snapshots).unwrap_or_default();
     let (times_of_quotes, quotes) = quotes.table()?;
     Ok([

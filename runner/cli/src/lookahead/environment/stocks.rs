@@ -3,8 +3,10 @@
 use super::super::moment::Stamp;
 use super::super::read::Table;
 use super::{World, days, table};
-use arrow::array::{Array, ArrayRef, AsArray, Date32Array, Float64Array, RecordBatch, StringArray};
-use arrow::datatypes::{DataType, Float64Type, UInt32Type};
+use arrow_array::cast::AsArray;
+use arrow_array::types::{Float64Type, UInt32Type};
+use arrow_array::{Array, ArrayRef, Date32Array, Float64Array, RecordBatch, StringArray};
+use arrow_schema::DataType;
 use datasets::Date;
 use serde_json::Value;
 use std::sync::Arc;
@@ -29,7 +31,7 @@ fn values(column: &ArrayRef, rows: usize) -> Option<(Vec<f64>, usize)> {
         ),
         _ => (column.clone(), 1),
     };
-    let floats = arrow::compute::cast(&flat, &DataType::Float64).ok()?;
+    let floats = arrow_cast::cast(&flat, &DataType::Float64).ok()?;
     let floats = floats.as_primitive_opt::<Float64Type>()?.values().to_vec();
     (floats.len() == rows * width).then_some((floats, width))
 }

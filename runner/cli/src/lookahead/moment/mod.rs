@@ -6,8 +6,10 @@ mod text;
 pub use names::is_date_name;
 pub use text::{named_in, of_name, of_texts};
 
-use arrow::array::{Array, ArrayRef, AsArray, RecordBatch};
-use arrow::datatypes::{DataType, Date32Type, Date64Type, Int32Type, Int64Type, TimeUnit};
+use arrow_array::cast::AsArray;
+use arrow_array::types::{Date32Type, Date64Type, Int32Type, Int64Type};
+use arrow_array::{Array, ArrayRef, RecordBatch};
+use arrow_schema::{DataType, TimeUnit};
 use datasets::Date;
 use datasets::schema::SNAPSHOT;
 use names::is_other_date_name;

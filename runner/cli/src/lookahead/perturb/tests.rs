@@ -4,7 +4,7 @@ use super::Manner;
 use crate::lookahead::document::Document;
 use crate::lookahead::moment::Stamp;
 use crate::lookahead::read::Container;
-use arrow::array::{ArrayRef, BooleanArray, Date32Array, Float32Array, Int32Array, RecordBatch, StringArray};
+use arrow_array::{ArrayRef, BooleanArray, Date32Array, Float32Array, Int32Array, RecordBatch, StringArray};
 use datasets::Date;
 use std::collections::BTreeSet;
 use std::sync::Arc;

@@ -1,10 +1,10 @@
 //! Parquet and Arrow IPC, as files and as streams, with any codec.
 
-use arrow::array::{RecordBatch, RecordBatchReader};
-use arrow::datatypes::SchemaRef;
-use arrow::error::ArrowError;
-use arrow::ipc::reader::{FileReader, StreamReader};
-use arrow::ipc::writer::{FileWriter, StreamWriter};
+use arrow_array::{RecordBatch, RecordBatchReader};
+use arrow_ipc::reader::{FileReader, StreamReader};
+use arrow_ipc::writer::{FileWriter, StreamWriter};
+use arrow_schema::ArrowError;
+use arrow_schema::SchemaRef;
 use bytes::Bytes;
 use parquet::arrow::ArrowWriter;
 use parquet::arrow::arrow_reader::ParquetRecordBatchReaderBuilder;
@@ -22,7 +22,7 @@ fn whole(
     batches: impl Iterator<Item = Result<RecordBatch, ArrowError>>,
 ) -> Result<RecordBatch, String> {
     let batches: Vec<RecordBatch> = batches.collect::<Result<_, _>>().map_err(unreadable)?;
-    arrow::compute::concat_batches(schema, &batches).map_err(unreadable)
+    arrow_select::concat::concat_batches(schema, &batches).map_err(unreadable)
 }
 
 pub fn parquet(bytes: &[u8]) -> Result<RecordBatch, String> {
@@ -96,9 +96,9 @@ impl Container {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use arrow::array::{ArrayRef, Date32Array, Float32Array, Int64Array, StringArray};
-    use arrow::ipc::CompressionType;
-    use arrow::ipc::writer::IpcWriteOptions;
+    use arrow_array::{ArrayRef, Date32Array, Float32Array, Int64Array, StringArray};
+    use arrow_ipc::CompressionType;
+    use arrow_ipc::writer::IpcWriteOptions;
     use parquet::basic::{BrotliLevel, GzipLevel, ZstdLevel};
     use std::sync::Arc;
 

@@ -2,7 +2,7 @@
 
 use super::text_columns;
 use crate::lookahead::moment;
-use arrow::array::RecordBatch;
+use arrow_array::RecordBatch;
 
 /// A text of cells.
 #[derive(Clone, Debug)]

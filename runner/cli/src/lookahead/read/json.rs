@@ -2,7 +2,7 @@
 
 use super::{Table, text_columns};
 use crate::lookahead::moment;
-use arrow::array::RecordBatch;
+use arrow_array::RecordBatch;
 use serde::de::{Deserialize, Deserializer, MapAccess, Visitor};
 use serde_json::Value;
 use std::collections::HashMap;

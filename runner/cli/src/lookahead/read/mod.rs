@@ -11,8 +11,8 @@ pub use json::JsonRows;
 pub use numpy::{Array as NpyArray, dates_of_arrays, npy as array};
 
 use super::moment::{self, Stamp};
-use arrow::array::{ArrayRef, RecordBatch, RecordBatchOptions, StringArray};
-use arrow::datatypes::{Field, Schema};
+use arrow_array::{ArrayRef, RecordBatch, RecordBatchOptions, StringArray};
+use arrow_schema::{Field, Schema};
 use flate2::read::MultiGzDecoder;
 use std::io::Read as _;
 use std::sync::Arc;
@@ -165,7 +165,7 @@ fn text_columns(columns: Vec<(String, Vec<Option<String>>)>) -> RecordBatch {
     let rows = columns.first().map_or(0, |(_, cells)| cells.len());
     let fields: Vec<Field> = columns
         .iter()
-        .map(|(name, _)| Field::new(name, arrow::datatypes::DataType::Utf8, true))
+        .map(|(name, _)| Field::new(name, arrow_schema::DataType::Utf8, true))
         .collect();
     let arrays: Vec<ArrayRef> = columns
         .into_iter()

@@ -14,9 +14,10 @@ use crate::options::tables::{CARRY, DELIVERABLE, DEPTHS, Entry, RISKS, SETTLEMEN
 use crate::rates::growth;
 use crate::spec::Normalisation;
 use crate::split::SnapshotRange;
-use arrow::array::{AsArray, RecordBatch};
-use arrow::buffer::ScalarBuffer;
-use arrow::datatypes::{Date32Type, Float32Type, Float64Type, Int32Type, TimestampMicrosecondType, UInt32Type};
+use arrow_array::RecordBatch;
+use arrow_array::cast::AsArray;
+use arrow_array::types::{Date32Type, Float32Type, Float64Type, Int32Type, TimestampMicrosecondType, UInt32Type};
+use arrow_buffer::ScalarBuffer;
 use bytes::Bytes;
 use datasets::schema::SNAPSHOT;
 use datasets::{Date, SnapshotTime};

@@ -4,7 +4,7 @@ use super::*;
 use crate::options::synthetic::market;
 use crate::options::{Options, OptionsConfig, Reason, RewardConfig, RewardKind};
 use crate::testing::context;
-use arrow::array::{ArrayRef, BooleanArray, Date32Array, RecordBatch, StringArray};
+use arrow_array::{ArrayRef, BooleanArray, Date32Array, RecordBatch, StringArray};
 use cache::Store;
 use stages_core::dataset::{self, Period};
 use stages_core::{Input, PlanContext, PortType, Provided, StageKind, table};

@@ -4,7 +4,7 @@ use super::*;
 use crate::stocks::synthetic::eventful;
 use crate::stocks::{Rules, Stocks};
 use crate::testing::context;
-use arrow::array::{ArrayRef, Date32Array, RecordBatch, StringArray};
+use arrow_array::{ArrayRef, Date32Array, RecordBatch, StringArray};
 use cache::Store;
 use stages_core::dataset::{self, Period};
 use stages_core::{Input, PortType, StageKind, corporate_actions, table};

@@ -3,7 +3,7 @@
 use super::config::{ForwardSource, ImpliedVolatilityConfig};
 use crate::numerics::parity::Pair;
 use crate::stage::stated::{Stated, yields};
-use arrow::array::{RecordBatch, StringArray};
+use arrow_array::{RecordBatch, StringArray};
 use datasets::{Date, SnapshotTime};
 use stages_core::{StageError, table};
 use std::ops::Range;

@@ -8,7 +8,7 @@ use crate::stage::contracts::only_carried;
 use crate::stage::curves::Curves;
 use crate::stage::dividends;
 use crate::stage::time::{self, TimeConfig};
-use arrow::array::{RecordBatch, UInt8Array};
+use arrow_array::{RecordBatch, UInt8Array};
 use datasets::contract::{Contracts, Origin};
 use datasets::schema::IMPLIED_VOLATILITY;
 use rayon::prelude::*;

@@ -3,7 +3,7 @@
 use super::config::SurfaceConfig;
 use crate::numerics::formula::{Contract, black_76};
 use crate::numerics::surface::{Expiry, Nodes, Quote, Smile, Surface};
-use arrow::array::{RecordBatch, StringArray};
+use arrow_array::{RecordBatch, StringArray};
 use datasets::{Date, SnapshotTime};
 use rayon::prelude::*;
 use stages_core::{StageError, table};

@@ -2,7 +2,7 @@
 
 use super::config::SurfaceConfig;
 use super::{days, tables};
-use arrow::array::RecordBatch;
+use arrow_array::RecordBatch;
 use cache::BlobRef;
 use datasets::schema::{FEATURES, SNAPSHOT};
 use rayon::prelude::*;

@@ -3,8 +3,8 @@
 use super::config::SurfaceConfig;
 use super::days::{Chain, Days};
 use crate::numerics::surface::Surface;
-use arrow::array::{ArrayRef, RecordBatch};
-use arrow::datatypes::{DataType, Field, Schema};
+use arrow_array::{ArrayRef, RecordBatch};
+use arrow_schema::{DataType, Field, Schema};
 use stages_core::{StageError, table};
 use std::sync::Arc;
 

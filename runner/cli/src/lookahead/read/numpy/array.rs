@@ -151,7 +151,7 @@ mod tests {
         });
         let table = array(&read.write(&new, &[(0, 0), (1, 1), (1, 0)])).unwrap();
         let cell =
-            |column: usize, row| arrow::util::display::array_value_to_string(table.batch.column(column), row).unwrap();
+            |column: usize, row| arrow_cast::display::array_value_to_string(table.batch.column(column), row).unwrap();
         assert_eq!(
             [cell(1, 0), cell(1, 1), cell(2, 0), cell(2, 1), cell(2, 2)],
             ["0.0", "7.5", "ab", "c", "ab"]

@@ -7,12 +7,14 @@ pub use array::Array;
 
 use super::{Table, UNPACKED_LIMIT};
 use crate::lookahead::moment::{self, Stamp};
-use arrow::array::{
-    Array as _, ArrayRef, AsArray, BooleanArray, FixedSizeBinaryArray, Float32Array, Float64Array, Int8Array,
-    Int16Array, Int32Array, Int64Array, RecordBatch, RecordBatchOptions, StringArray, TimestampMicrosecondArray,
-    UInt8Array, UInt16Array, UInt32Array, UInt64Array,
+use arrow_array::cast::AsArray;
+use arrow_array::types::Float64Type;
+use arrow_array::{
+    Array as _, ArrayRef, BooleanArray, FixedSizeBinaryArray, Float32Array, Float64Array, Int8Array, Int16Array,
+    Int32Array, Int64Array, RecordBatch, RecordBatchOptions, StringArray, TimestampMicrosecondArray, UInt8Array,
+    UInt16Array, UInt32Array, UInt64Array,
 };
-use arrow::datatypes::{DataType, Field, Float64Type, Schema};
+use arrow_schema::{DataType, Field, Schema};
 use header::Type;
 use std::io::{Cursor, Read as _};
 use std::sync::Arc;
@@ -162,7 +164,7 @@ pub fn npy(file: &[u8]) -> Result<Table, String> {
 
 /// The dates of the first column of a matrix: numbers such as 20240131, or whole minutes since 1970, in order.
 fn first_column(column: &ArrayRef) -> Option<Vec<Stamp>> {
-    let floats = arrow::compute::cast(column, &DataType::Float64).ok()?;
+    let floats = arrow_cast::cast(column, &DataType::Float64).ok()?;
     let values = floats.as_primitive_opt::<Float64Type>()?.values();
     let is_whole = |value: &f64| value.fract() == 0.0 && value.abs() < 9e15;
     if values.len() < 2 || !values.iter().all(is_whole) {
@@ -240,7 +242,7 @@ pub fn dates_of_arrays(files: &[(String, Vec<u8>)]) -> Result<Option<Vec<Stamp>>
 #[cfg(test)]
 mod tests {
     use super::*;
-    use arrow::util::display::array_value_to_string;
+    use arrow_cast::display::array_value_to_string;
 
     /// A file as `numpy.save` writes it.
     fn file(header: &str, data: &[u8]) -> Vec<u8> {
