@@ -4,6 +4,7 @@
 //! | type | columns | key | checks |
 //! | --- | --- | --- | --- |
 //! | `features` | `symbol`, `date`, and one column of numbers or more | symbol, date | numbers are finite or missing |
+//! | `table` | `date` or `snapshot` or both, `symbol` where there are several, and one column of numbers or more | symbol, date or instant | the same |
 //! | `bars` | those of [`datasets::schema::BARS`]; `symbol`, `date` and `close` are required | symbol, date | and prices are above 0, high and low bound open and close, volume is not negative |
 //! | `rates` | `date`, `tenor_years`, `rate` | date, tenor | and rates are plausible |
 //!
