@@ -36,7 +36,7 @@ pub struct TableEnv {
 pub enum Target<'a> {
     /// Those it has, as prices have left them.
     Hold,
-    /// Positions `[N]`; limits and costs are those of the environment.
+    /// Positions `[N]`; costs are those of the environment.
     Positions(&'a [f64]),
 }
 
@@ -177,7 +177,8 @@ impl TableEnv {
         });
     }
 
-    /// Takes a target for each environment, as [`BatchEnv::step`] does with actions; those of discrete actions need not be among the choices.
+    /// Takes a target for each environment, as [`BatchEnv::step`] does with actions. Those of discrete actions need not be among the choices, others are brought within
+    /// their limits.
     ///
     /// # Errors
     /// When there is not one for each environment, positions are not one for each symbol, or the environment has choices instead of positions.
@@ -192,10 +193,14 @@ impl TableEnv {
                 "expected a target for each of {b} environments, with {n} finite positions each"
             )));
         }
-        let decide = |_: &Stepper, i: usize, env: &mut EnvState| match targets[i] {
+        let decide = |stepper: &Stepper, i: usize, env: &mut EnvState| match targets[i] {
             Target::Hold => Intent::Hold,
             Target::Positions(positions) => {
                 env.target.copy_from_slice(positions);
+                let config = &stepper.tables.spec.config;
+                if config.actions.kind != TableActionKind::Discrete {
+                    limit(config, env.target);
+                }
                 Intent::Positions
             }
         };
