@@ -14,7 +14,9 @@
 mod columns;
 mod csv;
 mod data_set;
+mod requirements;
 #[cfg(test)]
 mod tests;
 
 pub use data_set::{TYPES, WrittenFile, version, write};
+pub use requirements::{Requirements, requirements};
