@@ -222,7 +222,7 @@ fn mistakes_are_found_before_anything_runs() {
     }
     // What only the rows tell fails the stage, with place and remedy.
     let project = Project::new(&pipeline("actions: { kind: discrete }", PPO));
-    project.write("rows.csv", &rows(50).replace("2019-01-10,BBB,61,", "2019-01-10,BBB,,"));
+    project.write("rows.csv", &rows(50).replace("2019-01-10,BBB,57,", "2019-01-10,BBB,,"));
     let failed = project.exec(&[]);
     assert_eq!(
         failed.error("env"),
@@ -237,7 +237,7 @@ fn mistakes_are_found_before_anything_runs() {
 fn a_program_writes_a_table() {
     let text = pipeline("actions: { kind: discrete }", PPO).replace(
         "{ uses: ingest/table, with: { path: rows.csv, partition: month } }",
-        "\n    run: cp rows.csv ${outputs.rows}\n    files: [rows.csv]\n    outputs: { rows: { path: rows.csv, type: table } }",
+        "\n    run: cp rows.csv ${outputs.rows}\n    files: [rows.csv]\n    outputs: { rows: { path: out.csv, type: table } }",
     );
     let project = Project::new(&text);
     let mut rows = "snapshot,close,signal\n".to_owned();
@@ -258,7 +258,7 @@ fn a_program_writes_a_table() {
     let failed = project.exec(&[]);
     let error = failed.error("rows");
     assert!(
-        error.starts_with("the output `rows` is no data set of the type `table`: `rows.csv`, row 14, column `close`: `high` is not a number"),
+        error.starts_with("the output `rows` is no data set of the type `table`: `out.csv`, row 14, column `close`: `high` is not a number"),
         "{error}"
     );
     let described = project.run(&["stages", "--type", "table"]);
@@ -295,7 +295,7 @@ fn look_ahead_is_checked() {
     run: >-
       awk -F, 'NR == 1 { print; next } { if (s[$2] != \"\") print d[$2] \",\" $2 \",\" c[$2] \",\" (s[$2] + $4) / 2; d[$2] = $1; c[$2] = $3; s[$2] = $4 }' rows.csv > ${outputs.rows}
     files: [rows.csv]
-    outputs: { rows: rows.csv }
+    outputs: { rows: leak.csv }
   rows: { uses: ingest/table, needs: { table: leak.rows }, with: { partition: month } }
 ",
     );
