@@ -22,6 +22,17 @@ const MOST_CHOICES: usize = 16;
 /// The random stream of the random baseline.
 const RANDOM: u64 = 0x7461_626c;
 
+/// A column of numbers by its name.
+type Column = (&'static str, fn(&Ledger) -> f64);
+
+const OF_LEDGER: [Column; 5] = [
+    ("nav", |l| l.nav),
+    ("costs", |l| l.costs),
+    ("turnover", |l| l.turnover),
+    ("net", |l| l.net),
+    ("gross", |l| l.gross),
+];
+
 pub(crate) fn backtest(
     config: &BacktestConfig,
     context: &Context,
@@ -199,14 +210,7 @@ fn trajectory(strategies: &[Strategy<TableEnv>], env: &TableEnv) -> Result<Recor
     columns.extend(times(rows().map(|(.., ledger)| ledger.time)));
     columns.push(("world".into(), Arc::new(world), false));
     columns.push(("episode".into(), floats(&|run, _| run.episode as f64), false));
-    let of_ledger: [(&str, fn(&Ledger) -> f64); 5] = [
-        ("nav", |l| l.nav),
-        ("costs", |l| l.costs),
-        ("turnover", |l| l.turnover),
-        ("net", |l| l.net),
-        ("gross", |l| l.gross),
-    ];
-    for (name, of) in of_ledger {
+    for (name, of) in OF_LEDGER {
         columns.push((name.into(), floats(&|_, ledger| of(ledger)), false));
     }
     for k in 0..env.num_symbols() {

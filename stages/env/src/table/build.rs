@@ -355,7 +355,7 @@ fn fraction(unsplit: &[Unsplit], fraction: f64) -> Option<HeldOut> {
         })
         .collect();
     let n = ((fraction * times.len() as f64).ceil() as usize).max(2);
-    let first = times.iter().rev().take(n).last()?;
+    let first = times.iter().rev().nth(n.min(times.len()).checked_sub(1)?)?;
     Some(HeldOut {
         from: Some(first.date),
         ..HeldOut::default()

@@ -354,7 +354,7 @@ impl TableConfig {
         }
         for (i, position) in actions.positions.iter().enumerate() {
             let field = format!("actions.positions[{i}]");
-            if !(position.abs() <= MAX_POSITION) {
+            if !(-MAX_POSITION..=MAX_POSITION).contains(position) {
                 return Err(ConfigProblem::new(
                     field,
                     format!("{position} is not between -{MAX_POSITION} and {MAX_POSITION}"),

@@ -56,6 +56,15 @@ impl StageKind for FromTable {
             return Err(ConfigProblem::new("", "no table is connected")
                 .hint("write `needs: { table: STAGE }` for a table, or `needs: { features: STAGE }` for features"));
         }
+        let mut seen = BTreeSet::new();
+        for column in inputs.iter().flat_map(|input| input.columns.iter().flatten()) {
+            if !is_key(column) && !seen.insert(column) {
+                return Err(
+                    ConfigProblem::new("", format!("the column `{column}` comes from two inputs"))
+                        .hint("leave it out of one of them, or rename it"),
+                );
+            }
+        }
         let known: Option<Vec<&BTreeSet<String>>> = inputs.iter().map(|input| input.columns.as_ref()).collect();
         if let Some(known) = known {
             let columns = known.into_iter().flatten().map(String::as_str);
