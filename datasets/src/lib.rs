@@ -11,4 +11,4 @@ pub mod schema;
 pub mod snapshot_time;
 
 pub use date::{Date, DateRange};
-pub use snapshot_time::{SnapshotTime, TimeZone};
+pub use snapshot_time::{SnapshotTime, TimeZone, parse_instant};

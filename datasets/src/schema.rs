@@ -285,6 +285,17 @@ pub const RATES: &[Column] = &[
     column("rate", Type::Float, false, "continuously compounded, annual, decimal"),
 ];
 
+/// The columns that every table of a user's own begins with; a float column, nullable, for each of the user's follows.
+pub const TABLE: &[Column] = &[
+    column(
+        "symbol",
+        Type::Text,
+        false,
+        "name of the series that the row is of; `table` where there is one alone",
+    ),
+    column("date", Type::Date, false, "day of the row"),
+];
+
 /// The columns that every feature table begins with; one nullable float column for each feature follows.
 pub const FEATURES: &[Column] = &[
     column("symbol", Type::Text, false, "ticker"),

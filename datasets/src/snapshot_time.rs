@@ -106,6 +106,25 @@ impl Serialize for TimeZone {
     }
 }
 
+/// The instant of a text of ISO 8601 with a day and a time, in microseconds since 1970 UTC; without an offset it is in UTC. `None` for any other text.
+pub fn parse_instant(text: &str) -> Option<i64> {
+    let text = text.trim();
+    let with_offset = DateTime::parse_from_rfc3339(text)
+        .or_else(|_| DateTime::parse_from_str(text, "%Y-%m-%d %H:%M:%S%.f%z"))
+        .or_else(|_| DateTime::parse_from_str(text, "%Y-%m-%dT%H:%M:%S%.f%z"));
+    if let Ok(instant) = with_offset {
+        return Some(instant.timestamp_micros());
+    }
+    let formats = [
+        "%Y-%m-%d %H:%M:%S%.f",
+        "%Y-%m-%dT%H:%M:%S%.f",
+        "%Y-%m-%d %H:%M",
+        "%Y-%m-%dT%H:%M",
+    ];
+    let read = |format: &&str| NaiveDateTime::parse_from_str(text, format).ok();
+    Some(formats.iter().find_map(read)?.and_utc().timestamp_micros())
+}
+
 fn midnight(date: Date) -> NaiveDateTime {
     chrono::NaiveDate::from(date).and_time(chrono::NaiveTime::MIN)
 }
@@ -119,6 +138,24 @@ fn micros(duration: TimeDelta) -> i64 {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn instants_of_texts() {
+        let at = Some(1_561_751_100_000_000);
+        for text in [
+            "2019-06-28T19:45:00Z",
+            "2019-06-28T15:45:00-04:00",
+            "2019-06-28 15:45:00-0400",
+            "2019-06-28 19:45:00.000+00:00",
+            "2019-06-28 19:45:00",
+            "2019-06-28T19:45",
+        ] {
+            assert_eq!(parse_instant(text), at, "{text}");
+        }
+        for text in ["2019-06-28", "19:45", "", "2019-06-31 19:45"] {
+            assert_eq!(parse_instant(text), None, "{text}");
+        }
+    }
 
     #[test]
     fn local_times_follow_the_clocks_of_the_zone() {

@@ -24,6 +24,7 @@ pub mod config_file;
 mod configure;
 mod connections;
 mod describe;
+mod describe_type;
 mod document;
 mod earlier;
 mod encoding;
@@ -59,6 +60,7 @@ mod yaml;
 
 pub use command::{Command, Isolation, LOG_LIMIT, Shell, Tool};
 pub use describe::{describe_kind, describe_kinds, kind_json, kinds_json};
+pub use describe_type::{describe_type, type_json, types};
 pub use earlier::{Earlier, EarlierRef, FindEarlier, NotFound, RunRef};
 pub use error::{PipelineError, PipelineErrors};
 pub use interpolate::command_text;

@@ -21,6 +21,8 @@ pub enum PortType {
     Greeks,
     /// Data set, [`datasets::schema::FEATURES`] and a column for each feature.
     Features,
+    /// Data set, [`datasets::schema::TABLE`] and a column of numbers for each of the user's; with [`datasets::schema::SNAPSHOT`] where it has several rows a day.
+    Table,
     /// The tables of an environment and its specification.
     Env,
     /// A trained policy: safetensors.
@@ -43,6 +45,7 @@ impl PortType {
             Self::CorporateActions => "corporate_actions",
             Self::Greeks => "greeks",
             Self::Features => "features",
+            Self::Table => "table",
             Self::Env => "env",
             Self::Policy => "policy",
             Self::Metrics => "metrics",

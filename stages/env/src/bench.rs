@@ -7,7 +7,9 @@ use crate::open_options::{OpenOptions, Split};
 use crate::options::{FeatureColumn, InMemory, OptionsConfig, OptionsEnv, build, synthetic};
 use crate::ranges::{Rows, View, for_ranges};
 use crate::stocks::{self, Rules, StocksConfig, StocksEnv};
+use crate::table::{self, SymbolRows, TableConfig, TableEnv, TableSource};
 use bytes::Bytes;
+use datasets::{Date, SnapshotTime};
 use serde::Serialize;
 use stages_core::StageError;
 use stages_numerics::random::Random;
@@ -44,7 +46,8 @@ const DRAWN: usize = 64;
 
 /// Steps 1 to 4,096 environments with random actions (a masked one counts as holding), with one thread and with all of
 /// rayon's current pool: the look-up task at its defaults, options on 652 simulated days, with 64 market features and a slate
-/// of 20 contracts, observed and not observed, and stocks, 30 of them on 2,520 simulated days with 8 indicators each, by target weights and by FinRL's rules.
+/// of 20 contracts, observed and not observed, and stocks, 30 of them on 2,520 simulated days with 8 indicators each, by target weights and by FinRL's rules;
+/// and a table of the look-up task's size, with a price.
 ///
 /// # Errors
 /// When an environment cannot be built.
@@ -60,8 +63,9 @@ pub fn bench() -> Result<Vec<BenchRow>, StageError> {
         rules: Rules::Finrl,
         ..StocksConfig::default()
     })?;
+    let tabular = table_files()?;
     type Opener<'a> = Box<dyn Fn(&OpenOptions) -> Result<Box<dyn BatchEnv>, StageError> + 'a>;
-    let environments: [(&str, Opener); 5] = [
+    let environments: [(&str, Opener); 6] = [
         (
             "lookup",
             Box::new(|open| Ok(Box::new(lookup::from_table(look_up.clone(), table.clone(), open)?))),
@@ -70,6 +74,10 @@ pub fn bench() -> Result<Vec<BenchRow>, StageError> {
         ("options, slate left out", Box::new(|open| open_options(&hidden, open))),
         ("stocks", Box::new(|open| open_stocks(&market, open))),
         ("stocks, FinRL rules", Box::new(|open| open_stocks(&finrl, open))),
+        (
+            "table",
+            Box::new(|open| Ok(Box::new(TableEnv::from_files(file(&tabular), open)?))),
+        ),
     ];
     let all = rayon::current_num_threads();
     let mut rows = Vec::new();
@@ -112,6 +120,35 @@ fn stocks_files(config: &StocksConfig) -> Result<Vec<(String, Bytes)>, StageErro
         .into_iter()
         .map(|(name, bytes)| (name, Bytes::from(bytes)))
         .collect())
+}
+
+/// The files of a table of 2,521 days with a price and 64 columns.
+fn table_files() -> Result<Vec<(String, Bytes)>, StageError> {
+    let (rows, columns) = (2521, 64);
+    let mut random = Random::new(&[11]);
+    let mut price = 100.0;
+    let mut values = vec![Vec::with_capacity(rows); 1 + columns];
+    for _ in 0..rows {
+        price *= 1.0 + 0.01 * random.normal().clamp(-5.0, 5.0);
+        values[0].push(price);
+        values[1..].iter_mut().for_each(|column| column.push(random.normal()));
+    }
+    let source = TableSource {
+        columns: std::iter::once("price".to_owned())
+            .chain((0..columns).map(|column| format!("column_{column}")))
+            .collect(),
+        symbols: vec![SymbolRows {
+            symbol: "table".to_owned(),
+            times: (0..rows as i32).map(|day| SnapshotTime::of_day(Date(day))).collect(),
+            values,
+        }],
+    };
+    let config = TableConfig {
+        price: "price".to_owned(),
+        ..TableConfig::default()
+    };
+    let files = table::build(&source, &config)?.files.into_iter();
+    Ok(files.map(|(name, bytes)| (name, Bytes::from(bytes))).collect())
 }
 
 fn file<'a>(files: &'a [(String, Bytes)]) -> impl Fn(&str) -> Result<Bytes, StageError> + 'a {

@@ -141,6 +141,18 @@ impl Program {
     /// # Errors
     /// The first mistake: a character, a name, a number of arguments, or a condition where a number is due.
     pub(crate) fn compile(text: &str, names: &[&str]) -> Result<Self, Mistake> {
+        Self::compile_as(text, names, Kind::Number, "the reward")
+    }
+
+    /// As [`Program::compile`], of a condition: its value is 1 where it holds, else 0.
+    ///
+    /// # Errors
+    /// Likewise, with a number where a condition is due.
+    pub(crate) fn compile_condition(text: &str, names: &[&str]) -> Result<Self, Mistake> {
+        Self::compile_as(text, names, Kind::Condition, "the expression")
+    }
+
+    fn compile_as(text: &str, names: &[&str], wanted: Kind, what: &str) -> Result<Self, Mistake> {
         let mut parser = Parser {
             text,
             at: 0,
@@ -152,7 +164,7 @@ impl Program {
         if let Some(next) = parser.rest().chars().next() {
             return Err(parser.mistake(format!("unexpected `{next}`")));
         }
-        parser.expect(kind, Kind::Number, 0, "the reward")?;
+        parser.expect(kind, wanted, 0, what)?;
         let ops = parser.ops;
         let (mut depth, mut deepest) = (0, 0);
         for op in &ops {
@@ -493,6 +505,15 @@ mod tests {
                 );
             }
         }
+    }
+
+    #[test]
+    fn conditions_are_1_where_they_hold() {
+        let program = Program::compile_condition("excess > 0.5 or turnover < 0", &NAMES).unwrap();
+        assert_eq!(program.evaluate(&[0.6, 0.0, 0.0, 0.0]), 1.0);
+        assert_eq!(program.evaluate(&[0.4, 0.0, 0.0, 0.0]), 0.0);
+        let mistake = Program::compile_condition("excess - 1", &NAMES).unwrap_err();
+        assert_eq!(mistake.message, "the expression is a number, not a condition");
     }
 
     #[test]

@@ -25,6 +25,7 @@ mod saved_state;
 mod spec;
 mod split;
 pub mod stocks;
+pub mod table;
 #[cfg(test)]
 mod testing;
 mod worlds;
@@ -44,5 +45,6 @@ pub fn kinds() -> Vec<Box<dyn stages_core::AnyStage>> {
         stages_core::erase(hedging::Hedging),
         stages_core::erase(options::Options),
         stages_core::erase(stocks::Stocks),
+        stages_core::erase(table::FromTable),
     ]
 }

@@ -2,7 +2,7 @@
 
 use crate::batch::BatchEnv;
 use crate::open_options::{OpenOptions, Split};
-use crate::{classic, hedging, lookup, options as options_env, stocks};
+use crate::{classic, hedging, lookup, options as options_env, stocks, table};
 use cache::{Artifact, Store};
 use serde::Deserialize;
 use stages_core::StageError;
@@ -27,6 +27,7 @@ pub fn open(store: &Store, artifact: &Artifact, options: &OpenOptions) -> Result
         lookup::FAMILY => Ok(Box::new(lookup::open(store, artifact, options)?)),
         options_env::FAMILY => Ok(Box::new(options_env::open(store, artifact, options)?)),
         stocks::FAMILY => Ok(Box::new(stocks::open(store, artifact, options)?)),
+        table::FAMILY => Ok(Box::new(table::open(store, artifact, options)?)),
         other => Err(StageError::new(format!("unknown environment family `{other}`"))
             .hint("the artifact was made by another version; run its stage again")),
     }
@@ -42,6 +43,7 @@ pub fn evaluation_episodes(store: &Store, artifact: &Artifact, split: Split) -> 
     match family(artifact)?.as_str() {
         options_env::FAMILY => options_env::evaluation_episodes(store, artifact, split).map(Some),
         stocks::FAMILY => stocks::evaluation_episodes(store, artifact, split).map(Some),
+        table::FAMILY => table::evaluation_episodes(store, artifact, split).map(Some),
         _ => Ok(None),
     }
 }

@@ -2,7 +2,10 @@
 
 use crate::config::BacktestConfig;
 use crate::policy_input::check_fits;
-use crate::{episodes, hedging_backtest, lookup_backtest, options_backtest, output, policy_input, stocks_backtest};
+use crate::{
+    episodes, hedging_backtest, lookup_backtest, options_backtest, output, policy_input, stocks_backtest,
+    table_backtest,
+};
 use stages_core::{
     ConfigProblem, Context, InputPort, OutputPort, Outputs, PlanContext, PortType, Ports, Provided, StageError,
     StageKind,
@@ -62,6 +65,7 @@ impl StageKind for Backtest {
         match env.meta.get("family").and_then(serde_json::Value::as_str) {
             Some("options") => options_backtest::backtest(config, context, env, &policy),
             Some("stocks") => stocks_backtest::backtest(config, context, env, &policy),
+            Some("table") => table_backtest::backtest(config, context, env, &policy),
             Some("lookup") => lookup_backtest::backtest(config, context, env, &policy),
             Some("hedging") => hedging_backtest::backtest(config, context, env, &policy),
             _ => {

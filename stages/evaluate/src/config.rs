@@ -26,7 +26,7 @@ pub struct BacktestConfig {
     /// If true, the policy runs again with market features of another world, with its slate shuffled and, if it remembers, with its memory reset at each step.
     pub ablations: bool,
     /// If true, the policy is also compared with the best constant rule of the menu and, where the environment has hidden regimes, with the rules of an oracle and
-    /// of a filter, all chosen by simulation on the training data.
+    /// of a filter, all chosen by simulation on the training data; on `env/table` with discrete actions, with each choice taken always.
     pub rules: bool,
     /// Strategies that were tried before this one was chosen, itself included; by it the Sharpe ratio is deflated.
     pub trials: usize,
@@ -44,15 +44,15 @@ pub struct BacktestConfig {
 pub enum BaselineName {
     /// Never trades.
     Cash,
-    /// `env/options`: holds the underlying with all its capital, or, where that does not trade, its synthetic.
+    /// `env/options`: holds the underlying with all its capital, or, where that does not trade, its synthetic. `env/table` with one symbol an episode: a position of 1.
     Underlying,
     /// `env/options`: sells a straddle at the money at the slate's first maturity, holds it to expiry and then sells the next.
     ShortStraddle,
     /// `env/options`: the same, hedged to zero delta at every snapshot; where the environment hedges.
     HedgedShortStraddle,
-    /// `env/stocks`: buys the same value of every symbol on the first date, and holds.
+    /// `env/stocks`, `env/table` with weights: buys the same value of every symbol on the first date, and holds.
     EqualWeightHeld,
-    /// `env/stocks`: has the same value of every symbol, anew on each date.
+    /// `env/stocks`, `env/table` with weights: has the same value of every symbol, anew on each date.
     EqualWeight,
     /// `env/stocks`: the long-only weights of least variance, by a shrunk covariance of the last 252 dates, every 21 dates.
     MinimumVariance,

@@ -23,6 +23,8 @@ mod rules;
 mod runs;
 mod stocks_backtest;
 mod stocks_trajectory;
+mod table_backtest;
+mod table_episodes;
 #[cfg(test)]
 mod tests;
 mod trajectory;

@@ -37,6 +37,7 @@ pub mod read;
 
 pub mod simulated_market;
 pub mod simulated_panel;
+pub mod table;
 mod table_input;
 pub mod unpack;
 pub mod value;
@@ -52,6 +53,7 @@ pub fn kinds() -> Vec<Box<dyn stages_core::AnyStage>> {
         stages_core::erase(chain::OptionChain),
         stages_core::erase(bars::Bars),
         stages_core::erase(features::Features),
+        stages_core::erase(table::Table),
         stages_core::erase(rates::Rates),
         stages_core::erase(actions::CorporateActions),
     ]

@@ -6,9 +6,14 @@ use crate::registry;
 use crate::session::Session;
 use runner_engine::Failure;
 use runner_history::ResolvedPipeline;
-use runner_pipeline::{describe_kind, describe_kinds, graph as draw, kind_json, kinds_json};
+use runner_pipeline::{
+    describe_kind, describe_kinds, describe_type, graph as draw, kind_json, kinds_json, type_json, types,
+};
 
 pub(crate) fn stages(session: &Session, args: &StagesArgs) -> Result<(), Failure> {
+    if let Some(name) = &args.of_type {
+        return of_type(session, name);
+    }
     let Some(name) = &args.kind else {
         return if session.json {
             output::print_json(&kinds_json(registry::kinds()))
@@ -33,6 +38,21 @@ pub(crate) fn stages(session: &Session, args: &StagesArgs) -> Result<(), Failure
         output::print_json(&kind_json(kind))
     } else {
         output::print(&ended(describe_kind(kind)))
+    }
+}
+
+/// Prints what a program's output of a type must hold.
+fn of_type(session: &Session, name: &str) -> Result<(), Failure> {
+    let Some(ty) = types().into_iter().find(|ty| ty.name() == name) else {
+        let known = types().map(|ty| format!("`{}`", ty.name())).join(", ");
+        return Err(
+            Failure::usage(format!("no program can write the type `{name}`")).hint(format!("the types are {known}"))
+        );
+    };
+    if session.json {
+        output::print_json(&type_json(ty))
+    } else {
+        output::print(&ended(describe_type(ty)))
     }
 }
 

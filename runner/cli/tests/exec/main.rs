@@ -16,6 +16,7 @@ mod killed;
 mod lookahead;
 mod outside;
 mod own_features;
+mod own_table;
 mod programs;
 mod remote;
 mod remote_sources;

@@ -1,7 +1,9 @@
 //! Representations of pipelines and stage kinds: graphs, descriptions, the schema.
 
 use crate::{GOOD, good, kinds};
-use runner_pipeline::{describe_kind, describe_kinds, graph, kind_json, kinds_json, schema};
+use runner_pipeline::{
+    describe_kind, describe_kinds, describe_type, graph, kind_json, kinds_json, schema, type_json, types,
+};
 use serde_json::Value;
 
 #[test]
@@ -23,6 +25,47 @@ fn graphs() {
         n0 -> n1 [label="chain"];
     }
     "#);
+}
+
+#[test]
+fn types_for_people() {
+    let [features, table, ..] = types();
+    insta::assert_snapshot!(describe_type(features), @r"
+    features: a row for each symbol and date
+
+    columns
+      symbol  text    required  ticker
+      date    date    required  trading day
+      …       number  required  one column of numbers or more, each a feature
+
+    checks
+      numbers are finite; a missing value is null, or an empty field of CSV
+      a key has one row
+      a feature is shown on its own date: no lag is added
+
+    a file of Parquet or CSV, or a directory of them, in any order: `outputs: { rows: { path: rows.parquet, type: features } }`
+    ");
+    insta::assert_snapshot!(describe_type(table), @r"
+    table: a row for each symbol and date, or symbol and snapshot
+
+    columns
+      symbol    text     optional  name of the series that the row is of; left out where there is one
+      date      date     optional  day of the row; left out beside `snapshot` for its day in UTC
+      snapshot  instant  optional  instant of the row, in place of `date` or beside it, where a day has several rows
+      …         number   required  one column of numbers or more
+
+    checks
+      numbers are finite; a missing value is null, or an empty field of CSV
+      a key has one row
+      what stands in a row is known at its instant
+
+    a file of Parquet or CSV, or a directory of them, in any order: `outputs: { rows: { path: rows.parquet, type: table } }`
+    ");
+    let json = type_json(table);
+    assert_eq!(
+        (&json["key"], &json["columns"][1]["required"]),
+        (&"symbol and date, or symbol and snapshot".into(), &false.into())
+    );
 }
 
 #[test]

@@ -4,7 +4,7 @@ use crate::error::StageError;
 use crate::table;
 use crate::visible::visible_line;
 use arrow_array::cast::AsArray as _;
-use arrow_array::types::{Float64Type, Int64Type};
+use arrow_array::types::{Float64Type, Int64Type, TimestampMicrosecondType};
 use arrow_array::{Array as _, ArrayRef, Date32Array, Float64Array, Int64Array, RecordBatch, StringArray};
 use arrow_cast::cast;
 use arrow_schema::{DataType, TimeUnit};
@@ -91,6 +91,7 @@ impl Table {
             Type::Float => self.floats(name, array),
             Type::Date => self.dates(name, array),
             Type::Text => self.texts(name, array),
+            Type::Instant => self.instants(name, array),
             _ => Err(self.wrong(name, array, "text, dates or numbers")),
         }?;
         if !nullable && let Some(row) = (0..array.len()).find(|&row| array.is_null(row)) {
@@ -198,8 +199,7 @@ impl Table {
             _ => return Err(self.wrong(name, array, "dates")),
         };
         // Far days overflow the calendar, so they are compared as numbers.
-        let first = Date::from_ymd(*YEARS.start(), 1, 1).map_or(i32::MIN, |date| date.0);
-        let last = Date::from_ymd(*YEARS.end(), 12, 31).map_or(i32::MAX, |date| date.0);
+        let [first, last] = Self::day_range();
         let is_wrong = |row: &usize| days.is_valid(*row) && !(first..=last).contains(&days.value(*row));
         match (0..days.len()).find(is_wrong) {
             Some(row) => Err(self
@@ -211,6 +211,64 @@ impl Table {
                 .hint("see the unit of its time stamps")),
             None => Ok(Arc::new(days)),
         }
+    }
+
+    /// Instants, and texts of ISO 8601 with a time; those without an offset are in UTC.
+    fn instants(&self, name: &str, array: &ArrayRef) -> Result<ArrayRef, StageError> {
+        let micros: Int64Array = match array.data_type() {
+            // The number is in UTC, whatever zone it is shown in.
+            DataType::Timestamp(unit, _) => {
+                let (times, per) = match unit {
+                    TimeUnit::Second => (1_000_000, 1),
+                    TimeUnit::Millisecond => (1_000, 1),
+                    TimeUnit::Microsecond => (1, 1),
+                    TimeUnit::Nanosecond => (1, 1_000),
+                };
+                let instants = cast(array, &DataType::Int64)?;
+                let instants: &Int64Array = instants.as_primitive::<Int64Type>();
+                instants.unary(|instant| instant.saturating_mul(times).div_euclid(per))
+            }
+            DataType::Utf8 | DataType::LargeUtf8 | DataType::Utf8View => {
+                let texts = cast(array, &DataType::Utf8)?;
+                let texts: &StringArray = texts.as_string();
+                let instant = |row: usize| -> Result<Option<i64>, StageError> {
+                    if texts.is_null(row) {
+                        return Ok(None);
+                    }
+                    let text = texts.value(row);
+                    datasets::parse_instant(text).map(Some).ok_or_else(|| {
+                        self.error(row, name, &format!("`{}` is not an instant", shown(text)))
+                            .hint("write it as 2019-06-28T15:45:00Z; a day alone stands in a column `date`")
+                    })
+                };
+                (0..texts.len()).map(instant).collect::<Result<_, _>>()?
+            }
+            _ => return Err(self.wrong(name, array, "instants")),
+        };
+        let day = |micros: i64| micros.div_euclid(86_400_000_000);
+        let [first, last] = Self::day_range().map(i64::from);
+        let is_wrong = |row: &usize| micros.is_valid(*row) && !(first..=last).contains(&day(micros.value(*row)));
+        match (0..micros.len()).find(is_wrong) {
+            Some(row) => Err(self
+                .error(
+                    row,
+                    name,
+                    &format!("the instant is not in the years {} to {}", YEARS.start(), YEARS.end()),
+                )
+                .hint("see the unit of its time stamps")),
+            None => Ok(Arc::new(
+                micros
+                    .reinterpret_cast::<TimestampMicrosecondType>()
+                    .with_timezone("UTC"),
+            )),
+        }
+    }
+
+    /// The first and the last day that a table may hold.
+    fn day_range() -> [i32; 2] {
+        let first = Date::from_ymd(*YEARS.start(), 1, 1).map_or(i32::MIN, |date| date.0);
+        let last = Date::from_ymd(*YEARS.end(), 12, 31).map_or(i32::MAX, |date| date.0);
+        [first, last]
     }
 
     /// The days of instants, of which a day has `day`.

@@ -7,14 +7,15 @@ use crate::error::StageError;
 use crate::port::PortType;
 use crate::table;
 use crate::visible::visible_line;
-use arrow_array::{ArrayRef, RecordBatch, UInt32Array};
+use arrow_array::{ArrayRef, RecordBatch, StringArray, UInt32Array};
+use arrow_cast::cast;
 use arrow_schema::{DataType, Field, Schema};
 use arrow_select::concat::concat_batches;
 use arrow_select::take::take_record_batch;
 use bytes::Bytes;
 use cache::{ArtifactDigest, Store};
 use datasets::quality::{BAR_TOLERANCE, RATE_RANGE};
-use datasets::schema::{BARS, Column, FEATURES, RATES, SNAPSHOT, Type};
+use datasets::schema::{BARS, Column, FEATURES, RATES, SNAPSHOT, TABLE, Type};
 use parquet::arrow::arrow_reader::ParquetRecordBatchReaderBuilder;
 use serde_json::{Value, json};
 use std::cmp::Ordering;
@@ -22,7 +23,10 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 /// The types that a program can write.
-pub const TYPES: [PortType; 3] = [PortType::Features, PortType::Bars, PortType::Rates];
+pub const TYPES: [PortType; 4] = [PortType::Features, PortType::Table, PortType::Bars, PortType::Rates];
+
+/// The symbol of the rows of a table that names none.
+const ONLY: &str = "table";
 
 /// The version of the checks and the form of a type, part of the key of a stage that writes it: it rises whenever the same files would give another data set. `None`
 /// for a type that no program can write.
@@ -52,6 +56,7 @@ pub fn write(
 ) -> Result<ArtifactDigest, StageError> {
     let schema: &[Column] = match ty {
         PortType::Features => FEATURES,
+        PortType::Table => TABLE,
         PortType::Bars => BARS,
         PortType::Rates => RATES,
         _ => {
@@ -68,6 +73,7 @@ pub fn write(
         let first = tables.first().map(|(table, batch)| (table, batch));
         let batch = match ty {
             PortType::Features => features(&table, first)?,
+            PortType::Table => own_table(&table, first)?,
             _ => of_schema(&table, ty, schema)?,
         };
         match ty {
@@ -96,21 +102,32 @@ pub fn write(
 fn meta(ty: PortType, batch: &RecordBatch) -> Result<Value, StageError> {
     let mut meta = json!({ "rows": batch.num_rows() });
     match ty {
-        PortType::Features => {
-            let schema = batch.schema();
-            let names = schema.fields().iter().skip(FEATURES.len()).map(|field| field.name());
-            meta["features"] = names.map(String::as_str).collect();
-        }
-        PortType::Bars => {
+        PortType::Features => meta["features"] = json!(own_names(batch)),
+        PortType::Bars | PortType::Table => {
             let symbols: BTreeSet<&str> = dataset::symbol_rows(batch)?
                 .into_iter()
                 .map(|(symbol, _)| symbol)
                 .collect();
             meta["symbols"] = json!(symbols);
+            if ty == PortType::Table {
+                meta["columns"] = json!(own_names(batch));
+            }
         }
         _ => {}
     }
     Ok(meta)
+}
+
+/// The names of the columns beside the keys.
+fn own_names(batch: &RecordBatch) -> Vec<String> {
+    let schema = batch.schema();
+    let names = schema.fields().iter().map(|field| field.name());
+    names.filter(|name| !is_key(name)).cloned().collect()
+}
+
+/// Returns whether tables of features and tables of one's own have a key of this name.
+fn is_key(name: &str) -> bool {
+    TABLE.iter().any(|column| column.name == name) || name == SNAPSHOT.name
 }
 
 fn read(file: &WrittenFile) -> Result<Table, StageError> {
@@ -210,42 +227,103 @@ fn features(table: &Table, first: Option<(&Table, &RecordBatch)>) -> Result<Reco
         ))
         .hint("write one row for a symbol and day, or another name if it is a feature"));
     }
-    let is_feature = |name: &&str| FEATURES.iter().all(|column| column.name != *name);
-    let mut own: Vec<&str> = names.iter().copied().filter(is_feature).collect();
-    if own.is_empty() {
-        return Err(
-            StageError::new(format!("`{}` has no feature beside {}", table.name, list(names)))
-                .hint("add a column of numbers"),
-        );
-    }
-    let known = first.map(|(other, batch)| (other, batch.schema()));
-    if let Some((other, schema)) = &known {
-        let theirs: Vec<&str> = schema
-            .fields()
-            .iter()
-            .skip(FEATURES.len())
-            .map(|field| field.name().as_str())
-            .collect();
-        let sets = [&own, &theirs].map(|names| names.iter().copied().collect::<BTreeSet<&str>>());
-        if let Some(name) = sets[0].symmetric_difference(&sets[1]).next() {
-            let (with, without) = if sets[0].contains(name) {
-                (&table.name, &other.name)
-            } else {
-                (&other.name, &table.name)
-            };
-            return Err(StageError::new(format!(
-                "`{with}` has the column `{}`, and `{without}` has not",
-                visible_line(name)
-            ))
-            .hint("the files of an output have the same columns: null where there is no value"));
-        }
-        own = theirs;
-    }
-    let mut fields: Vec<Arc<Field>> = table::schema(FEATURES).fields().iter().cloned().collect();
-    let mut columns: Vec<ArrayRef> = FEATURES
+    let own = own_columns(table, &names, first, "feature")?;
+    let keys: Vec<ArrayRef> = FEATURES
         .iter()
         .map(|column| table.column(column))
         .collect::<Result<_, _>>()?;
+    let fields = table::schema(FEATURES).fields().iter().cloned().collect();
+    with_own(table, fields, keys, &own)
+}
+
+/// The keys and the columns of a table of one's own, in the order of the first file: `symbol` where it has one, `date` or [`SNAPSHOT`] or both.
+fn own_table(table: &Table, first: Option<(&Table, &RecordBatch)>) -> Result<RecordBatch, StageError> {
+    let names = table.names()?;
+    let (has_date, has_instant) = (names.contains(&"date"), names.contains(&SNAPSHOT.name));
+    if !has_date && !has_instant {
+        return Err(StageError::new(format!(
+            "`{}` has no column `date` or `{}`, one of which `table` needs",
+            table.name, SNAPSHOT.name
+        ))
+        .hint(format!("it has {}: rename or add", list(names.iter().copied()))));
+    }
+    if let Some((other, batch)) = first
+        && batch.column_by_name(SNAPSHOT.name).is_some() != has_instant
+    {
+        return Err(StageError::new(format!(
+            "one of `{}` and `{}` has the column `{}`, and the other has not",
+            other.name, table.name, SNAPSHOT.name
+        ))
+        .hint("the files of an output have days or instants"));
+    }
+    let own = own_columns(table, &names, first, "column")?;
+    let mut fields: Vec<Arc<Field>> = table::schema(TABLE).fields().iter().cloned().collect();
+    let rows = table.batch.num_rows();
+    let symbols: ArrayRef = match names.contains(&"symbol") {
+        true => table.column_of("symbol", Type::Text, false)?,
+        false => Arc::new(StringArray::from_iter_values(std::iter::repeat_n(ONLY, rows))),
+    };
+    let mut keys = vec![symbols];
+    let instants = has_instant
+        .then(|| table.column_of(SNAPSHOT.name, Type::Instant, false))
+        .transpose()?;
+    match (has_date, &instants) {
+        (false, Some(instants)) => keys.push(cast(&table::displayed(instants), &DataType::Date32)?),
+        _ => keys.push(table.column_of("date", Type::Date, false)?),
+    }
+    if let Some(instants) = instants {
+        fields.push(Arc::new(table::field(&SNAPSHOT)));
+        keys.push(instants);
+    }
+    with_own(table, fields, keys, &own)
+}
+
+/// The columns beside the keys, in the order of the first file, which has the same.
+fn own_columns(
+    table: &Table,
+    names: &[&str],
+    first: Option<(&Table, &RecordBatch)>,
+    what: &str,
+) -> Result<Vec<String>, StageError> {
+    let own: Vec<&str> = names.iter().copied().filter(|name| !is_key(name)).collect();
+    if own.is_empty() {
+        return Err(StageError::new(format!(
+            "`{}` has no {what} beside {}",
+            table.name,
+            list(names.iter().copied())
+        ))
+        .hint("add a column of numbers"));
+    }
+    let Some((other, batch)) = first else {
+        return Ok(own.into_iter().map(str::to_owned).collect());
+    };
+    let theirs = own_names(batch);
+    let sets = [
+        own.iter().copied().collect::<BTreeSet<&str>>(),
+        theirs.iter().map(String::as_str).collect(),
+    ];
+    if let Some(name) = sets[0].symmetric_difference(&sets[1]).next() {
+        let (with, without) = if sets[0].contains(name) {
+            (&table.name, &other.name)
+        } else {
+            (&other.name, &table.name)
+        };
+        return Err(StageError::new(format!(
+            "`{with}` has the column `{}`, and `{without}` has not",
+            visible_line(name)
+        ))
+        .hint("the files of an output have the same columns: null where there is no value"));
+    }
+    Ok(theirs)
+}
+
+/// A table of these keys, with the other columns as numbers.
+fn with_own(
+    table: &Table,
+    mut fields: Vec<Arc<Field>>,
+    mut columns: Vec<ArrayRef>,
+    own: &[String],
+) -> Result<RecordBatch, StageError> {
     for name in own {
         fields.push(Arc::new(Field::new(name, DataType::Float64, true)));
         columns.push(table.column_of(name, Type::Float, true)?);
@@ -306,7 +384,7 @@ fn check_rates(table: &Table, batch: &RecordBatch) -> Result<(), StageError> {
 
 /// The rows of all tables in the order of their keys, which must be unique.
 fn sorted(all: &RecordBatch, ty: PortType, tables: &[(Table, RecordBatch)]) -> Result<RecordBatch, StageError> {
-    let dates = table::dates(all, "date")?;
+    let times = table::snapshot_times(all)?;
     let (symbols, tenors) = match ty {
         PortType::Rates => (None, table::floats_or_nan(all, "tenor_years")?),
         _ => (Some(table::texts(all, "symbol")?), Vec::new()),
@@ -314,10 +392,10 @@ fn sorted(all: &RecordBatch, ty: PortType, tables: &[(Table, RecordBatch)]) -> R
     let compare = |a: &u32, b: &u32| -> Ordering {
         let (a, b) = (*a as usize, *b as usize);
         match symbols {
-            Some(symbols) => symbols.value(a).cmp(symbols.value(b)).then(dates[a].cmp(&dates[b])),
+            Some(symbols) => symbols.value(a).cmp(symbols.value(b)).then(times[a].cmp(&times[b])),
             // Finite, and -0 is 0.
-            None => dates[a]
-                .cmp(&dates[b])
+            None => times[a]
+                .cmp(&times[b])
                 .then(tenors[a].partial_cmp(&tenors[b]).unwrap_or(Ordering::Equal)),
         }
     };
@@ -346,7 +424,7 @@ fn sorted(all: &RecordBatch, ty: PortType, tables: &[(Table, RecordBatch)]) -> R
         return Err(StageError::new(format!(
             "{}: a second row of {key} on {}; the first is {}",
             place(pair[1]),
-            dates[row],
+            times[row],
             place(pair[0])
         ))
         .hint("a key has one row: keep one of them"));

@@ -4,6 +4,7 @@
 //! | type | columns | key | checks |
 //! | --- | --- | --- | --- |
 //! | `features` | `symbol`, `date`, and one column of numbers or more | symbol, date | numbers are finite or missing |
+//! | `table` | `date` or `snapshot` or both, `symbol` where there are several, and one column of numbers or more | symbol, date or instant | the same |
 //! | `bars` | those of [`datasets::schema::BARS`]; `symbol`, `date` and `close` are required | symbol, date | and prices are above 0, high and low bound open and close, volume is not negative |
 //! | `rates` | `date`, `tenor_years`, `rate` | date, tenor | and rates are plausible |
 //!
@@ -13,7 +14,9 @@
 mod columns;
 mod csv;
 mod data_set;
+mod requirements;
 #[cfg(test)]
 mod tests;
 
 pub use data_set::{TYPES, WrittenFile, version, write};
+pub use requirements::{Requirements, requirements};

@@ -85,6 +85,53 @@ fn bars_and_rates() {
     assert_eq!(table::floats_or_nan(&tables[0], "rate").unwrap(), [0.02, 0.025]);
 }
 
+/// A table has days or instants, with symbols or without.
+#[test]
+fn tables_of_ones_own() {
+    let (artifact, tables) = of_text(PortType::Table, "date,close,x\n2019-05-29,2,\n2019-05-28,1,7\n").unwrap();
+    assert_eq!(artifact.kind, "table");
+    assert_eq!(artifact.entries[0].path, "table/2019-01-01_2019-12-31.parquet");
+    assert_eq!(
+        artifact.meta,
+        serde_json::json!({ "columns": ["close", "x"], "rows": 2, "symbols": ["table"] })
+    );
+    assert_eq!(table::floats_or_nan(&tables[0], "close").unwrap(), [1.0, 2.0]);
+    let times = |batch: &RecordBatch| -> Vec<String> {
+        let times = table::snapshot_times(batch).unwrap();
+        times.iter().map(|time| format!("{} {time}", time.date)).collect()
+    };
+    let expected = [
+        "2019-05-28 2019-05-28 09:30:00 UTC",
+        "2019-05-28 2019-05-28 23:30:00 UTC",
+        "2019-05-29 2019-05-29 09:30:00 UTC",
+    ];
+    let text = "symbol,snapshot,x\nB,2019-05-28T23:30:00Z,2\nA,2019-05-29 09:30:00,1\nA,2019-05-28 05:30:00-0400,1\n";
+    let (_, tables) = of_text(PortType::Table, text).unwrap();
+    assert_eq!(times(&tables[0]), [expected[0], expected[2], expected[1]]);
+    // The day may be that of another zone.
+    let (_, tables) = of_text(PortType::Table, "date,snapshot,x\n2019-05-29,2019-05-28T23:30:00Z,2\n").unwrap();
+    assert_eq!(times(&tables[0]), ["2019-05-29 2019-05-28 23:30:00 UTC"]);
+    let instants = TimestampNanosecondArray::from(vec![1_559_035_800_000_000_000, 1_559_035_800_500_000_000]);
+    let batch = RecordBatch::try_from_iter([
+        ("snapshot", Arc::new(instants) as ArrayRef),
+        ("x", Arc::new(Int64Array::from(vec![1, 2]))),
+    ]);
+    let bytes = table::to_parquet(&batch.unwrap()).unwrap();
+    let (_, tables) = of(PortType::Table, &[file("f.parquet", bytes)]).unwrap();
+    assert_eq!(times(&tables[0])[1], "2019-05-28 2019-05-28 09:30:00.500 UTC");
+    let mixed = of(
+        PortType::Table,
+        &[
+            file("a.csv", "date,x\n2019-05-28,1\n"),
+            file("b.csv", "snapshot,x\n2019-05-28 10:00,1\n"),
+        ],
+    );
+    assert_eq!(
+        mixed.unwrap_err(),
+        "one of `a.csv` and `b.csv` has the column `snapshot`, and the other has not"
+    );
+}
+
 /// The same rows in any order, over any number of files, on any number of threads.
 #[test]
 fn the_same_rows_are_the_same_bytes() {
@@ -149,7 +196,7 @@ fn parquet_of_several_libraries() {
 
 #[test]
 fn what_does_not_fit_is_named() {
-    use PortType::{Bars, Features, Rates};
+    use PortType::{Bars, Features, Rates, Table};
     for (ty, text, wanted) in [
         (
             Features,
@@ -219,6 +266,31 @@ fn what_does_not_fit_is_named() {
             Features,
             "symbol,date,snapshot,v\nA,2019-05-28,1,1\n",
             "`f.csv`, column `snapshot`: features of several times a day are not read",
+        ),
+        (
+            Table,
+            "x,y\n1,2\n",
+            "`f.csv` has no column `date` or `snapshot`, one of which `table` needs",
+        ),
+        (
+            Table,
+            "symbol,date\nA,2019-05-28\n",
+            "`f.csv` has no column beside `symbol`, `date`",
+        ),
+        (
+            Table,
+            "snapshot,x\n2019-05-28,1\n",
+            "`f.csv`, row 2, column `snapshot`: `2019-05-28` is not an instant",
+        ),
+        (
+            Table,
+            "snapshot,x\n2019-05-28 10:00,1\n2019-05-28 10:00:00Z,2\n",
+            "`f.csv`, row 3: a second row of table on 2019-05-28 10:00:00 UTC; the first is `f.csv`, row 2",
+        ),
+        (
+            Table,
+            "snapshot,x\n1066-10-14 09:00,1\n",
+            "`f.csv`, row 2, column `snapshot`: the instant is not in the years 1800 to 2199",
         ),
         (
             Bars,

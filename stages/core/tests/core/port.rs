@@ -10,12 +10,13 @@ use stages_core::{
 use std::collections::BTreeMap;
 use std::path::Path;
 
-const TYPES: [PortType; 10] = [
+const TYPES: [PortType; 11] = [
     PortType::Bars,
     PortType::OptionChain,
     PortType::Rates,
     PortType::Greeks,
     PortType::Features,
+    PortType::Table,
     PortType::Env,
     PortType::Policy,
     PortType::Metrics,

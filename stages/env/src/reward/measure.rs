@@ -58,11 +58,11 @@ impl Reward {
 
     /// The reward of a step; `quantities` gives the values of an expression's names for the factor that makes money a fraction of the net asset value before the
     /// step.
-    pub(crate) fn of<const N: usize>(
+    pub(crate) fn of<Q: AsRef<[f64]>>(
         &self,
         change: &Change,
         moments: &mut Moments,
-        quantities: impl FnOnce(f64) -> [f64; N],
+        quantities: impl FnOnce(f64) -> Q,
     ) -> f64 {
         let config = &self.config;
         let least = 1e-3 * self.capital;
@@ -70,7 +70,7 @@ impl Reward {
         let scale = 1.0 / before.max(least);
         let excess = (after - before) * scale - change.risk_free;
         let measure = match (&self.program, config.kind) {
-            (Some(program), _) => program.evaluate(&quantities(scale)),
+            (Some(program), _) => program.evaluate(quantities(scale).as_ref()),
             (None, RewardKind::MeanVariance) => excess - 0.5 * config.risk_aversion * excess * excess,
             (None, RewardKind::ExponentialUtility) => {
                 -libm::expm1(-config.risk_aversion * excess.max(-1.0)) / config.risk_aversion

@@ -5,6 +5,7 @@ mod compare;
 mod references;
 mod refusals;
 mod stocks;
+mod table;
 mod threads;
 mod walk_forward;
 mod worlds;

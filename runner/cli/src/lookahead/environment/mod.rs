@@ -2,6 +2,7 @@
 
 mod options;
 mod stocks;
+mod tabular;
 
 use super::moment::Stamp;
 use super::read::Table;
@@ -16,7 +17,7 @@ use std::io::Cursor;
 use std::sync::Arc;
 
 /// The stage kinds.
-pub const KINDS: [&str; 2] = ["env/options", "env/stocks"];
+pub const KINDS: [&str; 3] = ["env/options", "env/stocks", "env/table"];
 
 /// The ranges of an environment.
 #[derive(Clone, Debug)]
@@ -26,16 +27,24 @@ pub struct Ranges {
     pub test: Option<(Date, Date)>,
 }
 
+/// The family of an environment, by which its files are read.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Family {
+    Options,
+    Stocks,
+    Table,
+}
+
 struct Environment {
     spec: Value,
-    of_stocks: bool,
+    family: Family,
     worlds: Vec<World>,
 }
 
 /// A world of an environment.
 struct World {
     spec: Value,
-    /// The snapshots and the contracts of each part; of stocks one, of dates and events.
+    /// The snapshots and the contracts of each part; of stocks one, of dates and events; of a table one, of rows and nothing.
     parts: Vec<(RecordBatch, RecordBatch)>,
 }
 
@@ -58,25 +67,30 @@ fn arrow_file(bytes: &[u8]) -> Result<RecordBatch, String> {
 impl Environment {
     fn read(store: &Store, artifact: &Artifact) -> Result<Self, String> {
         let spec: Value = serde_json::from_slice(&file(store, artifact, "env.json")?).map_err(|err| err.to_string())?;
-        let of_stocks = artifact.meta["family"] == "stocks";
-        let pair = |directory: &str, [first, second]: [&str; 2]| {
-            let read = |table: &str| {
-                let path = match directory.is_empty() {
-                    true => format!("{table}.arrow"),
-                    false => format!("{directory}/{table}.arrow"),
-                };
-                arrow_file(&file(store, artifact, &path)?)
-            };
-            Ok((read(first)?, read(second)?))
+        let family = match artifact.meta["family"].as_str() {
+            Some("stocks") => Family::Stocks,
+            Some("table") => Family::Table,
+            _ => Family::Options,
         };
+        let read = |directory: &str, table: &str| {
+            let path = match directory.is_empty() {
+                true => format!("{table}.arrow"),
+                false => format!("{directory}/{table}.arrow"),
+            };
+            arrow_file(&file(store, artifact, &path)?)
+        };
+        let pair =
+            |directory: &str, [first, second]: [&str; 2]| Ok((read(directory, first)?, read(directory, second)?));
         let world = |spec: &Value| {
             let names = spec["parts"].as_array().into_iter().flatten().filter_map(Value::as_str);
-            let parts = match of_stocks {
-                true => vec![pair(
-                    spec["directory"].as_str().unwrap_or_default(),
-                    ["panel", "events"],
-                )?],
-                false => names
+            let directory = spec["directory"].as_str().unwrap_or_default();
+            let parts = match family {
+                Family::Stocks => vec![pair(directory, ["panel", "events"])?],
+                Family::Table => {
+                    let rows = read(directory, "table")?;
+                    vec![(rows.clone(), rows.slice(0, 0))]
+                }
+                Family::Options => names
                     .map(|name| pair(name, ["snapshots", "paths"]))
                     .collect::<Result<_, String>>()?,
             };
@@ -89,7 +103,7 @@ impl Environment {
         Ok(Self {
             worlds: worlds.collect::<Result<_, String>>()?,
             spec,
-            of_stocks,
+            family,
         })
     }
 }
@@ -111,6 +125,15 @@ impl World {
         let dates = self.dates();
         let train = self.spec["splits"]["train"].as_array()?.last()?;
         Some(self.range(train, &dates)?.1)
+    }
+
+    /// The ranges from the first training date to the last, whatever lies between them: symbols of a table that begin and end as they like.
+    fn whole_ranges(&self) -> Ranges {
+        let first = self.ranges();
+        Ranges {
+            train: first.train.and_then(|(from, _)| Some((from, self.trained_until()?))),
+            ..first
+        }
     }
 
     fn ranges(&self) -> Ranges {
@@ -136,6 +159,18 @@ fn days(batch: &RecordBatch, column: &str) -> Option<Vec<i32>> {
 pub fn ranges(store: &Store, artifact: &Artifact) -> Option<Ranges> {
     let environment = Environment::read(store, artifact).ok()?;
     let mut ranges = environment.worlds.iter().map(World::ranges);
+    if environment.family == Family::Table && environment.spec["config"]["test"]["worlds"].is_null() {
+        let all: Vec<Ranges> = environment.worlds.iter().map(World::whole_ranges).collect();
+        let over = |of: fn(&Ranges) -> Option<(Date, Date)>| {
+            let found = || all.iter().filter_map(of);
+            Some((found().map(|range| range.0).min()?, found().map(|range| range.1).max()?))
+        };
+        let found = Ranges {
+            train: over(|ranges| ranges.train),
+            test: over(|ranges| ranges.test),
+        };
+        return Some(found).filter(|ranges| ranges.test.is_some());
+    }
     if environment.spec["config"]["test"]["worlds"].is_null() {
         return ranges.next().filter(|ranges| ranges.test.is_some());
     }
@@ -167,9 +202,10 @@ pub fn tables(store: &Store, artifact: &Artifact) -> Result<Vec<Table>, String> 
     let several = environment.worlds.len() > 1;
     let mut tables = Vec::new();
     for world in &environment.worlds {
-        let of_world = match environment.of_stocks {
-            true => stocks::tables(&environment.spec, world)?,
-            false => options::tables(world)?.into(),
+        let of_world = match environment.family {
+            Family::Stocks => stocks::tables(&environment.spec, world)?,
+            Family::Table => vec![tabular::table(&environment.spec, world)?],
+            Family::Options => options::tables(world)?.into(),
         };
         let name = world.spec["symbol"].as_str().or(world.spec["name"].as_str());
         tables.extend(of_world.into_iter().map(|mut table| {
@@ -208,9 +244,9 @@ fn fitted(environment: &Environment) -> Result<Table, String> {
     let known = known.or_else(begin).ok_or("has no snapshots")?;
     let of_worlds =
         |field: &dyn Fn(&Value) -> Value| Value::Array(worlds.iter().map(|world| field(&world.spec)).collect());
-    let elements = match environment.of_stocks {
-        true => stocks::elements(spec, worlds, known),
-        false => vec![
+    let elements = match environment.family {
+        Family::Stocks => stocks::elements(spec, worlds, known),
+        Family::Options | Family::Table => vec![
             ("normalisation".to_owned(), spec["env"]["normalisation"].clone()),
             ("observation".to_owned(), spec["env"]["observation"].clone()),
         ],

@@ -1,0 +1,23 @@
+//! A table by symbol, which tables of environments are built from.
+
+use datasets::SnapshotTime;
+
+/// Rows of symbols, all with the same columns.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct TableSource {
+    /// The names of the columns of numbers `[C]`.
+    pub columns: Vec<String>,
+    /// The symbols, in the order of their names.
+    pub symbols: Vec<SymbolRows>,
+}
+
+/// The rows of a symbol, in the order of their instants.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct SymbolRows {
+    /// Its name.
+    pub symbol: String,
+    /// `[T]`.
+    pub times: Vec<SnapshotTime>,
+    /// `[C][T]`; NaN where there is no value.
+    pub values: Vec<Vec<f64>>,
+}

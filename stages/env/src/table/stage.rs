@@ -1,0 +1,94 @@
+//! The stage kind `env/table`.
+
+use super::build::build;
+use super::config::TableConfig;
+use super::inputs::{INPUTS, is_key, read};
+use cache::ArtifactBuilder;
+use stages_core::{
+    ConfigProblem, Context, InputPort, OutputPort, Outputs, PlanContext, PortType, Ports, Provided, StageError,
+    StageEvent, StageKind,
+};
+use std::collections::{BTreeMap, BTreeSet};
+
+/// The `family` in the artifact's meta.
+pub(crate) const FAMILY: &str = "table";
+
+/// The stage kind `env/table`.
+pub struct FromTable;
+
+impl StageKind for FromTable {
+    type Config = TableConfig;
+    const NAME: &'static str = "env/table";
+    const VERSION: u32 = 1;
+    const ABOUT: &'static str =
+        "an environment from any table: columns to observe, a price or reward columns, and actions on them";
+    const PORTS: Ports = Ports {
+        inputs: &[
+            InputPort {
+                name: "table",
+                ty: PortType::Table,
+                optional: true,
+                list: false,
+                doc: "the rows: by symbol and instant, with columns of numbers",
+            },
+            InputPort {
+                name: "features",
+                ty: PortType::Features,
+                optional: true,
+                list: true,
+                doc: "further columns by symbol and date, or by date under one symbol that the table does not have; without `table`, the rows",
+            },
+        ],
+        outputs: &[OutputPort {
+            name: "env",
+            ty: PortType::Env,
+            doc: "the environment's tables and specification",
+        }],
+    };
+
+    fn check(&self, config: &TableConfig, plan: &PlanContext) -> Result<BTreeMap<String, Provided>, ConfigProblem> {
+        config.validate()?;
+        let inputs: Vec<&Provided> = INPUTS
+            .iter()
+            .flat_map(|port| plan.inputs.get(*port).into_iter().flatten())
+            .collect();
+        if inputs.is_empty() {
+            return Err(ConfigProblem::new("", "no table is connected")
+                .hint("write `needs: { table: STAGE }` for a table, or `needs: { features: STAGE }` for features"));
+        }
+        let mut seen = BTreeSet::new();
+        for column in inputs.iter().flat_map(|input| input.columns.iter().flatten()) {
+            if !is_key(column) && !seen.insert(column) {
+                return Err(
+                    ConfigProblem::new("", format!("the column `{column}` comes from two inputs"))
+                        .hint("leave it out of one of them, or rename it"),
+                );
+            }
+        }
+        let known: Option<Vec<&BTreeSet<String>>> = inputs.iter().map(|input| input.columns.as_ref()).collect();
+        if let Some(known) = known {
+            let columns = known.into_iter().flatten().map(String::as_str);
+            config.validate_columns(columns.filter(|name| !is_key(name)))?;
+        }
+        Ok([("env".to_owned(), Provided::unknown(PortType::Env))].into())
+    }
+
+    fn run(&self, config: &TableConfig, context: &Context) -> Result<Outputs, StageError> {
+        context.progress(0, None, "reading the table");
+        let source = read(context)?;
+        context.check_cancelled()?;
+        let built = build(&source, config)?;
+        for note in built.notes {
+            context.log(note);
+        }
+        for message in built.warnings {
+            context.events.emit(StageEvent::Warning { message, hint: None });
+        }
+        let meta = serde_json::json!({ "family": FAMILY, "format": 1 });
+        let mut builder = ArtifactBuilder::new(&context.store, PortType::Env.name(), meta);
+        for (path, bytes) in built.files {
+            builder.bytes(&path, &bytes)?;
+        }
+        Ok([("env".to_owned(), builder.finish()?)].into())
+    }
+}

@@ -1,0 +1,142 @@
+//! The open tables of an environment, in which a step looks up its values.
+
+use crate::normalise;
+use crate::open_options::Split;
+use crate::spec::Normalisation;
+use crate::split::SnapshotRange;
+use crate::table::config::Form;
+use crate::table::tables::{Rows, SPEC, Spec, mismatch};
+use bytes::Bytes;
+use datasets::{Date, SnapshotTime};
+use stages_core::StageError;
+
+/// The open tables: T rows. The worlds' rows follow one another.
+pub(crate) struct Tables {
+    pub spec: Spec,
+    /// N.
+    pub n: usize,
+    /// The first row of each world.
+    pub starts: Vec<usize>,
+    /// `[T]`.
+    pub times: Vec<SnapshotTime>,
+    /// Days to the next row; 0 at the end of a world.
+    pub days: Vec<f64>,
+    /// `[T, N]` or `[T, K]`: what 1 of position, or a choice, is paid for the step to the next row: with a price its return. 0 at the end of a world.
+    payoffs: Vec<f64>,
+    payoff_width: usize,
+    /// `[T, E]`.
+    terms: Vec<f64>,
+    /// `[T, W]`: the part of an observation that depends on the row alone.
+    shown: Vec<f32>,
+}
+
+impl Tables {
+    /// Opens the files that `file` gives by name, showing observations as `normalise_as` where it is given.
+    pub(crate) fn open(
+        file: impl Fn(&str) -> Result<Bytes, StageError>,
+        normalise_as: Option<&Normalisation>,
+    ) -> Result<Self, StageError> {
+        let mut spec = Spec::decode(&file(SPEC)?)?;
+        if let (Some(other), Some(own)) = (normalise_as, &mut spec.env.normalisation) {
+            *own = other.clone();
+        }
+        let by = spec.env.normalisation.clone().ok_or_else(mismatch)?;
+        let (n, width) = (spec.symbols(), spec.paying_width());
+        let shown_width = n * spec.observed.len();
+        if shown_width == 0 || by.offset.len() < shown_width || by.scale.len() < shown_width {
+            return Err(mismatch());
+        }
+        let form = spec.config.form();
+        let mut this = Self {
+            n,
+            starts: Vec::new(),
+            times: Vec::new(),
+            days: Vec::new(),
+            payoffs: Vec::new(),
+            payoff_width: width,
+            terms: Vec::new(),
+            shown: Vec::new(),
+            spec,
+        };
+        for world in &this.spec.worlds {
+            let name = world.file();
+            let rows = Rows::decode(&name, file(&name)?, &this.spec)?;
+            let t = rows.dates.len();
+            let fits = t > 0
+                && world.symbols.len() == n
+                && world
+                    .splits
+                    .ranges()
+                    .all(|range| range.first < range.last && range.last < t);
+            if !fits {
+                return Err(mismatch());
+            }
+            this.starts.push(this.times.len());
+            let instant = |row: usize| rows.instants.get(row).copied();
+            let times = rows.dates.iter().enumerate().map(|(row, &date)| SnapshotTime {
+                date: Date(date),
+                instant: instant(row),
+            });
+            let times: Vec<SnapshotTime> = times.collect();
+            this.days
+                .extend(times.windows(2).map(|pair| pair[1].days() - pair[0].days()));
+            this.days.push(0.0);
+            this.times.extend(times);
+            let later = rows.paying.iter().skip(width);
+            match form {
+                Form::Price => this
+                    .payoffs
+                    .extend(rows.paying.iter().zip(later).map(|(now, later)| later / now - 1.0)),
+                Form::PerPosition | Form::PerAction => this.payoffs.extend(later),
+            }
+            this.payoffs.resize(this.times.len() * width, 0.0);
+            this.terms.extend_from_slice(&rows.terms);
+            this.shown.extend(normalise::rows(&rows.observed, shown_width, &by));
+        }
+        Ok(this)
+    }
+
+    /// The ranges of a split over all worlds, numbered over all rows.
+    pub(crate) fn ranges(&self, split: Split) -> Vec<SnapshotRange> {
+        let worlds = self.spec.worlds.iter().zip(&self.starts);
+        let of_world = worlds.flat_map(|(world, start)| {
+            world.splits.of(split).into_iter().map(move |range| SnapshotRange {
+                first: start + range.first,
+                last: start + range.last,
+            })
+        });
+        of_world.collect()
+    }
+
+    /// The world that row `t` is of.
+    pub(crate) fn world_of(&self, t: usize) -> usize {
+        self.starts.partition_point(|&start| start <= t).saturating_sub(1)
+    }
+
+    /// The payoffs of the step from row `t` to the next.
+    #[inline]
+    pub(crate) fn payoffs(&self, t: usize) -> &[f64] {
+        &self.payoffs[t * self.payoff_width..(t + 1) * self.payoff_width]
+    }
+
+    /// The mean payoff of the step from row `t` to the next.
+    #[inline]
+    pub(crate) fn mean_payoff(&self, t: usize) -> f64 {
+        let payoffs = self.payoffs(t);
+        payoffs.iter().sum::<f64>() / payoffs.len() as f64
+    }
+
+    /// The values of row `t` that expressions name.
+    #[inline]
+    pub(crate) fn terms(&self, t: usize) -> &[f64] {
+        let width = self.spec.terms.len();
+        &self.terms[t * width..(t + 1) * width]
+    }
+
+    /// The part of an observation that depends on row `t` alone.
+    #[inline]
+    pub(crate) fn shown(&self, t: usize) -> &[f32] {
+        let width = self.shown.len() / self.times.len();
+        &self.shown[t * width..(t + 1) * width]
+    }
+}

@@ -1,0 +1,11 @@
+//! Online: steps environments over the tables, by look-up alone.
+
+mod env;
+mod ledger;
+mod lookup;
+mod state;
+mod stepper;
+
+pub(crate) use env::evaluation_episodes;
+pub use env::{TableEnv, Target, open};
+pub use ledger::Ledger;

@@ -1,0 +1,313 @@
+//! The step of one environment: only look-ups and sums.
+
+use super::lookup::Tables;
+use super::state::{Account, EnvState, NO_CHOICE};
+use crate::expression::Program;
+use crate::open_options::Split;
+use crate::reward::{Change, Reward, drawdown};
+use crate::split::SnapshotRange;
+use crate::table::config::{Form, MAX_TERMS};
+use crate::table::quantities;
+use stages_core::ConfigProblem;
+use stages_numerics::random::Random;
+
+/// The meaning of what a decision has left in an environment's target.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Intent {
+    /// The positions stay as they are.
+    Hold,
+    /// They are positions, within their limits.
+    Positions,
+    /// The choice of this number.
+    Choice(u32),
+}
+
+/// Steps the environments of a batch.
+pub(super) struct Stepper {
+    pub tables: Tables,
+    pub form: Form,
+    pub clip: f32,
+    /// The ranges of the split, of all worlds.
+    pub ranges: Vec<SnapshotRange>,
+    pub split: Split,
+    pub seed: u64,
+    reward: Reward,
+    /// The expression of the reward where it is not of an account, with its factor.
+    expression: Option<(Program, f64)>,
+    terminal: Option<Program>,
+    /// The cost of 1 of turnover.
+    cost: f64,
+}
+
+/// The outcome of a step.
+pub(super) struct Outcome {
+    pub reward: f32,
+    pub terminated: bool,
+    pub truncated: bool,
+}
+
+/// What a step moved, as the expressions name it.
+#[derive(Clone, Copy, Debug, Default)]
+struct Moved {
+    earned: f64,
+    costs: f64,
+    turnover: f64,
+    position: f64,
+    gross: f64,
+}
+
+/// The values of all names that an expression may have.
+struct Values {
+    values: [f64; quantities::MOST + MAX_TERMS],
+    len: usize,
+}
+
+impl AsRef<[f64]> for Values {
+    fn as_ref(&self) -> &[f64] {
+        &self.values[..self.len]
+    }
+}
+
+impl Values {
+    fn new() -> Self {
+        Self {
+            values: [0.0; quantities::MOST + MAX_TERMS],
+            len: 0,
+        }
+    }
+
+    fn add(&mut self, values: &[f64]) {
+        self.values[self.len..self.len + values.len()].copy_from_slice(values);
+        self.len += values.len();
+    }
+}
+
+impl Stepper {
+    pub(super) fn new(tables: Tables, split: Split, seed: u64) -> Result<Self, ConfigProblem> {
+        let config = &tables.spec.config;
+        let form = config.form();
+        let terms: Vec<&str> = tables.spec.terms.iter().map(String::as_str).collect();
+        let names = quantities::with_terms(form, &terms);
+        let clip = tables.spec.env.normalisation.as_ref().map_or(config.clip, |n| n.clip);
+        let expression = match form {
+            Form::Price => None,
+            Form::PerPosition | Form::PerAction => config
+                .reward
+                .program(&names)?
+                .map(|program| (program, config.reward.scale)),
+        };
+        Ok(Self {
+            form,
+            clip,
+            ranges: tables.ranges(split),
+            split,
+            seed,
+            reward: Reward::new(&config.reward, 1.0, &names)?,
+            expression,
+            terminal: config.terminal(&names)?,
+            cost: 1e-4 * config.costs.basis_points,
+            tables,
+        })
+    }
+
+    /// Starts the episode that `env.account.episode` numbers, in environment `i`: a drawn range, length and start in training, else a whole range.
+    pub(super) fn begin(&self, i: usize, env: &mut EnvState) {
+        let (first, last) = match self.split {
+            Split::Test | Split::Validation => {
+                let range = self.ranges[i % self.ranges.len()];
+                (range.first, range.last)
+            }
+            Split::Train => {
+                let mut random = Random::new(&[self.seed, i as u64, env.account.episode]);
+                self.tables.spec.config.episode_length.draw(&self.ranges, &mut random)
+            }
+        };
+        *env.account = Account {
+            nav: 1.0,
+            peak: 1.0,
+            episode: env.account.episode,
+            t: first as u32,
+            first: first as u32,
+            last: last as u32,
+            choice: NO_CHOICE,
+            ..Account::default()
+        };
+        env.held.fill(0.0);
+        *env.moments = self.reward.moments();
+    }
+
+    /// One step: takes the target positions, is paid at the next row, and rewards.
+    pub(super) fn step(&self, env: &mut EnvState, intent: Intent) -> Outcome {
+        let before = *env.account;
+        let t = before.t as usize;
+        if intent == Intent::Hold {
+            env.target.copy_from_slice(env.held);
+        }
+        let moved = match self.form {
+            Form::Price => self.trade(env, t),
+            Form::PerPosition => self.change(env, t),
+            Form::PerAction => self.choose(env, t, intent),
+        };
+        env.account.t += 1;
+        let reward = self.reward_of(&before, env, &moved);
+        let account = &*env.account;
+        let ruined = self.form == Form::Price && account.nav <= self.tables.spec.config.ruin;
+        let terminated = ruined
+            || self
+                .terminal
+                .as_ref()
+                .is_some_and(|program| program.evaluate(self.values(&before, account, &moved).as_ref()) != 0.0);
+        Outcome {
+            reward: reward as f32,
+            terminated,
+            truncated: !terminated && account.t >= account.last,
+        }
+    }
+
+    /// Positions as fractions of the net asset value, which earn the returns of prices and drift with them.
+    fn trade(&self, env: &mut EnvState, t: usize) -> Moved {
+        let returns = self.tables.payoffs(t);
+        let mut moved = Moved::default();
+        for ((target, held), change) in env.target.iter().zip(&*env.held).zip(returns) {
+            moved.turnover += (target - held).abs();
+            moved.earned += target * change;
+            moved.position += target;
+            moved.gross += target.abs();
+        }
+        moved.costs = self.cost * moved.turnover;
+        let account = &mut *env.account;
+        let nav = account.nav;
+        let growth = 1.0 + moved.earned - moved.costs;
+        account.nav = nav * growth;
+        account.peak = account.peak.max(account.nav);
+        account.total = account.nav - 1.0;
+        account.costs += nav * moved.costs;
+        account.turnover += nav * moved.turnover;
+        // At a thousandth of the value before, an episode has ended by ruin unless `ruin` is 0.
+        let scale = 1.0 / growth.max(1e-3);
+        for ((held, target), change) in env.held.iter_mut().zip(&*env.target).zip(returns) {
+            *held = target * (1.0 + change) * scale;
+        }
+        moved
+    }
+
+    /// Positions that the reward column of each symbol is paid for.
+    fn change(&self, env: &mut EnvState, t: usize) -> Moved {
+        let mut moved = Moved::default();
+        for ((target, held), paid) in env.target.iter().zip(&*env.held).zip(self.tables.payoffs(t)) {
+            moved.turnover += (target - held).abs();
+            moved.earned += target * paid;
+            moved.position += target;
+            moved.gross += target.abs();
+        }
+        env.held.copy_from_slice(env.target);
+        self.paid(env.account, moved)
+    }
+
+    /// A choice, which is paid its column; the first of an episode is no change.
+    fn choose(&self, env: &mut EnvState, t: usize, intent: Intent) -> Moved {
+        let payoffs = self.tables.payoffs(t);
+        let before = env.account.choice;
+        let choice = match (intent, before) {
+            (Intent::Choice(choice), _) if (choice as usize) < payoffs.len() => choice,
+            (Intent::Hold, before) if before != NO_CHOICE => before,
+            _ => 0,
+        };
+        env.account.choice = choice;
+        let moved = Moved {
+            earned: payoffs[choice as usize],
+            turnover: f64::from(u8::from(before != NO_CHOICE && before != choice)),
+            position: f64::from(choice),
+            gross: 1.0,
+            costs: 0.0,
+        };
+        self.paid(env.account, moved)
+    }
+
+    fn paid(&self, account: &mut Account, moved: Moved) -> Moved {
+        let costs = self.cost * moved.turnover;
+        account.total += moved.earned - costs;
+        account.costs += costs;
+        account.turnover += moved.turnover;
+        Moved { costs, ..moved }
+    }
+
+    fn reward_of(&self, before: &Account, env: &mut EnvState, moved: &Moved) -> f64 {
+        let account = &*env.account;
+        match (self.form, &self.expression) {
+            (Form::Price, _) => {
+                let change = Change {
+                    nav: [before.nav, account.nav],
+                    peak: [before.peak, account.peak],
+                    risk_free: 0.0,
+                    traded: before.nav * moved.turnover,
+                    costs: before.nav * moved.costs,
+                    exposure: before.nav * moved.position,
+                };
+                self.reward
+                    .of(&change, env.moments, |_| self.values(before, account, moved))
+            }
+            (_, Some((program, scale))) => scale * program.evaluate(self.values(before, account, moved).as_ref()),
+            (_, None) => moved.earned - moved.costs,
+        }
+    }
+
+    /// The values of [`quantities::names`], and of the columns in the row that the step led to.
+    fn values(&self, before: &Account, account: &Account, moved: &Moved) -> Values {
+        let t = account.t as usize;
+        let mut all = Values::new();
+        let paid = moved.earned - moved.costs;
+        all.add(&[
+            paid,
+            moved.earned,
+            moved.costs,
+            moved.turnover,
+            moved.position,
+            moved.gross,
+            self.tables.days[t - 1],
+            f64::from(account.t - account.first),
+        ]);
+        match self.form {
+            Form::Price => {
+                let deep = drawdown(account.nav, account.peak);
+                all.add(&[
+                    paid,
+                    libm::log((1.0 + paid).max(1e-3)),
+                    self.tables.mean_payoff(t - 1),
+                    account.nav,
+                    deep,
+                    deep - drawdown(before.nav, before.peak),
+                ]);
+            }
+            Form::PerPosition | Form::PerAction => all.add(&[account.total]),
+        }
+        all.add(self.tables.terms(t));
+        all
+    }
+
+    /// Writes the observation of a state.
+    pub(super) fn observe(&self, env: &EnvState, out: &mut [f32]) {
+        let account = &*env.account;
+        let shown = self.tables.shown(account.t as usize);
+        let (row, own) = out.split_at_mut(shown.len());
+        row.copy_from_slice(shown);
+        let clip = self.clip;
+        let clipped = |value: f64| (value as f32).clamp(-clip, clip);
+        if self.form == Form::PerAction {
+            own.fill(0.0);
+            if let Some(last) = own.get_mut(account.choice as usize) {
+                *last = clipped(1.0);
+            }
+            return;
+        }
+        for (out, held) in own.iter_mut().zip(&*env.held) {
+            *out = clipped(*held);
+        }
+        if let [.., nav, deep] = own
+            && self.form == Form::Price
+        {
+            *nav = clipped(10.0 * (account.nav - 1.0));
+            *deep = clipped(10.0 * drawdown(account.nav, account.peak));
+        }
+    }
+}

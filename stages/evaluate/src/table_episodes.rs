@@ -1,0 +1,140 @@
+//! Evaluation on `env/table` with columns of rewards, where no account compounds: the sum of rewards over each evaluation episode, beside that of constant actions and
+//! random ones.
+
+use crate::config::BacktestConfig;
+use crate::episodes::{self, Episode};
+use crate::output;
+use crate::performance::mean_and_deviation;
+use crate::policy_input::check_fits;
+use crate::table_backtest::{Rule, choices, times};
+use arrow_array::{ArrayRef, Float64Array, RecordBatch, StringArray};
+use datasets::SnapshotTime;
+use stages_core::{Context, Outputs, StageError};
+use stages_env::table::{TableActionKind, TableEnv};
+use stages_env::{BatchEnv as _, Step};
+use stages_numerics::random::Random;
+use stages_policy::{Mode, Policy};
+use std::sync::Arc;
+
+/// A step of a strategy.
+struct Row {
+    strategy: usize,
+    world: String,
+    episode: usize,
+    /// The instant of the row that the step led to.
+    time: SnapshotTime,
+    reward: f64,
+    total: f64,
+}
+
+pub(crate) fn backtest(
+    config: &BacktestConfig,
+    context: &Context,
+    policy: &Policy,
+    open: &dyn Fn(usize) -> Result<TableEnv, StageError>,
+) -> Result<Outputs, StageError> {
+    let one = open(1)?;
+    check_fits(policy.spec(), one.spec())?;
+    let n = one.evaluation_episodes();
+    let mut rows = Vec::new();
+    let mut names = vec!["policy".to_owned()];
+    let mut env = open(n)?;
+    let (mut state, mut start) = (policy.start(n), vec![true; n]);
+    let mut random = Random::new(&[config.seed, 0x7265_7761]);
+    let ours = play(context, &mut env, 0, &mut rows, |env, step, _| {
+        let mode = if config.deterministic {
+            Mode::Greedy
+        } else {
+            Mode::Sample(&mut random)
+        };
+        let actions = policy.act(&step.obs, &step.action_mask, &start, &mut state, mode);
+        start.fill(false);
+        env.step(actions, step.buffers())
+    })?;
+    let mut metrics = episodes::measure(&ours);
+    let mut rules: Vec<Rule> = (0..choices(config, &one) as u32).map(Rule::Always).collect();
+    match one.config().actions.kind {
+        TableActionKind::Discrete => {}
+        TableActionKind::Continuous => rules.extend([Rule::Cash, Rule::Underlying]),
+        TableActionKind::Weights => rules.extend([Rule::Cash, Rule::EqualWeight { held: false }]),
+    }
+    rules.push(Rule::Random);
+    for rule in rules {
+        let mut env = open(n)?;
+        let strategy = names.len();
+        let played = play(context, &mut env, strategy, &mut rows, |env, step, at| {
+            rule.step(config.seed, at, env, step)
+        })?;
+        let returns: Vec<f64> = played.iter().map(|episode| episode.episodic_return).collect();
+        let name = rule.name(&one);
+        metrics.add(
+            format!("baseline/{name}/episodic_return"),
+            mean_and_deviation(&returns).0,
+        );
+        names.push(name);
+    }
+    let about = serde_json::json!({ "of": "episodes" });
+    output::store(context, metrics, &trajectory(&names, &rows)?, about)
+}
+
+/// Plays the evaluation episode of each environment; `act` steps them all, at the given number of steps.
+fn play(
+    context: &Context,
+    env: &mut TableEnv,
+    strategy: usize,
+    rows: &mut Vec<Row>,
+    mut act: impl FnMut(&mut TableEnv, &mut Step, u64) -> Result<(), StageError>,
+) -> Result<Vec<Episode>, StageError> {
+    let n = env.num_envs();
+    let mut step = Step::new(env.spec(), n);
+    env.reset(step.buffers());
+    let worlds: Vec<String> = (0..n).map(|i| env.world(i).to_owned()).collect();
+    let mut played = vec![
+        Episode {
+            episodic_return: 0.0,
+            length: 0,
+        };
+        n
+    ];
+    let mut over = vec![false; n];
+    let mut at = 0;
+    while over.contains(&false) {
+        context.check_cancelled()?;
+        act(env, &mut step, at)?;
+        at += 1;
+        for i in 0..n {
+            if over[i] {
+                continue;
+            }
+            over[i] = step.terminated[i] || step.truncated[i];
+            let last = if over[i] { env.final_ledger(i) } else { None };
+            let ledger = last.unwrap_or_else(|| env.ledger(i));
+            let reward = f64::from(step.reward[i]);
+            played[i].episodic_return += reward;
+            played[i].length += 1;
+            rows.push(Row {
+                strategy,
+                world: worlds[i].clone(),
+                episode: i,
+                time: ledger.time,
+                reward,
+                total: ledger.total,
+            });
+        }
+    }
+    Ok(played)
+}
+
+fn trajectory(names: &[String], rows: &[Row]) -> Result<RecordBatch, StageError> {
+    let floats =
+        |of: &dyn Fn(&Row) -> f64| -> ArrayRef { Arc::new(Float64Array::from_iter_values(rows.iter().map(of))) };
+    let strategy = StringArray::from_iter_values(rows.iter().map(|row| &names[row.strategy]));
+    let mut columns: Vec<(String, ArrayRef, bool)> = vec![("strategy".into(), Arc::new(strategy), false)];
+    columns.extend(times(rows.iter().map(|row| row.time)));
+    let world = StringArray::from_iter_values(rows.iter().map(|row| &row.world));
+    columns.push(("world".into(), Arc::new(world), false));
+    columns.push(("episode".into(), floats(&|row| row.episode as f64), false));
+    columns.push(("reward".into(), floats(&|row| row.reward), false));
+    columns.push(("total".into(), floats(&|row| row.total), false));
+    Ok(RecordBatch::try_from_iter_with_nullable(columns)?)
+}

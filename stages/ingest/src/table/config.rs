@@ -1,0 +1,83 @@
+//! The configuration of `ingest/table`.
+
+use crate::files::Paths;
+use crate::value::zone_of;
+use datasets::schema;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use stages_core::ConfigProblem;
+use stages_core::dataset::Period;
+use std::collections::BTreeSet;
+
+/// Files of rows, each of an instant and, where there are several, of a symbol.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+pub struct TableConfig {
+    /// The files: a path, a directory, a glob, a URL, or a list of them; CSV or Parquet, plain, `.gz` or `.zip`. Required, unless the input `table` is connected.
+    pub path: Paths,
+    /// The column of the instants at which rows are known: days, or days with a time. Empty for `datetime`, `timestamp`, `date`, `datadate` or `day`.
+    pub instant: String,
+    /// The column of symbols; empty for `symbol`, `ticker` or `tic`. Where a file has none, its rows are of one symbol, `table`.
+    pub symbol: String,
+    /// The columns of numbers to read, by their names in the files, which they keep; empty for all others than those of instants and symbols.
+    pub columns: Vec<String>,
+    /// The format of days and instants, in `strftime` codes (`%m/%d/%Y %H:%M`), or `epoch_s`, `epoch_ms`, `epoch_us`, `epoch_ns`; empty for ISO 8601.
+    pub instant_format: String,
+    /// The time zone of times without an offset, and of the day that an instant belongs to, such as `America/New_York`; empty for UTC.
+    pub zone: String,
+    /// The period of a partition: what is computed again when one of its rows changes.
+    pub partition: Period,
+}
+
+impl Default for TableConfig {
+    fn default() -> Self {
+        Self {
+            path: Paths::default(),
+            instant: String::new(),
+            symbol: String::new(),
+            columns: Vec::new(),
+            instant_format: String::new(),
+            zone: String::new(),
+            partition: Period::Year,
+        }
+    }
+}
+
+impl TableConfig {
+    /// Refuses columns that are named twice, or as a key, and a time zone that there is not.
+    ///
+    /// # Errors
+    /// When one is.
+    pub(super) fn validate(&self) -> Result<(), ConfigProblem> {
+        let mut seen = BTreeSet::new();
+        for (i, column) in self.columns.iter().enumerate() {
+            let field = format!("columns[{i}]");
+            if is_key(column) {
+                return Err(ConfigProblem::new(
+                    field,
+                    format!("`{column}` is the name of a key, and of no column of numbers"),
+                )
+                .hint("rename it in the file"));
+            }
+            if !seen.insert(column) {
+                return Err(ConfigProblem::new(field, format!("`{column}` is named twice")).hint("leave one out"));
+            }
+        }
+        zone_of(&self.zone)
+            .map(|_| ())
+            .map_err(|what| ConfigProblem::new("zone", what))
+    }
+
+    /// The formats of instants.
+    pub(super) fn formats(&self) -> Vec<String> {
+        match self.instant_format.as_str() {
+            "" => ["%Y-%m-%d", "%Y-%m-%dT%H:%M:%S%.f"].map(str::to_owned).into(),
+            format => vec![format.to_owned()],
+        }
+    }
+}
+
+/// Returns whether tables have a key of this name.
+pub(super) fn is_key(name: &str) -> bool {
+    schema::TABLE.iter().any(|column| column.name == name) || name == schema::SNAPSHOT.name
+}

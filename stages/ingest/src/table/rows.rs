@@ -1,0 +1,189 @@
+//! The rows of a file.
+
+use super::config::{TableConfig, is_key};
+use crate::clock::Clocks;
+use crate::frame::{Frame, header};
+use crate::unpack::Packed;
+use crate::value::{OUT_OF_RANGE, shown, shown_list, zone_of};
+use arrow_array::{ArrayRef, Date32Array, RecordBatch, StringArray, TimestampMicrosecondArray};
+use arrow_schema::{DataType, Field, Schema};
+use datasets::layout::{Mapping, Unit, normal};
+use datasets::{TimeZone, schema};
+use stages_core::{StageError, table};
+use std::sync::Arc;
+
+const INSTANTS: [&str; 5] = ["datetime", "timestamp", "date", "datadate", "day"];
+const SYMBOLS: [&str; 3] = ["symbol", "ticker", "tic"];
+
+/// The symbol of rows that name none.
+const ONLY: &str = "table";
+
+/// The columns of a file.
+#[derive(Debug)]
+pub(super) struct Columns {
+    instant: String,
+    symbol: Option<String>,
+    /// The columns of numbers, in the order of the configuration or else of the file.
+    pub numbers: Vec<String>,
+}
+
+impl Columns {
+    /// The columns by a file's header.
+    ///
+    /// # Errors
+    /// When columns are missing: all of them are named.
+    pub fn of(packed: &Packed, config: &TableConfig) -> Result<Self, StageError> {
+        let header: Vec<String> = header(packed)?.iter().map(|name| name.trim().to_owned()).collect();
+        let find = |name: &str| header.iter().find(|other| normal(other) == normal(name)).cloned();
+        let mut missing = Vec::new();
+        let mut key = |field: &str, given: &str, known: &[&str]| match given {
+            "" => known.iter().copied().find_map(&find),
+            given => find(given).or_else(|| {
+                missing.push(format!("`{given}` for `{field}`"));
+                None
+            }),
+        };
+        let instant = key("instant", &config.instant, &INSTANTS);
+        let symbol = key("symbol", &config.symbol, &SYMBOLS);
+        if config.instant.is_empty() && instant.is_none() {
+            missing.push(format!("instants ({})", INSTANTS.join(", ")));
+        }
+        let is_other = |name: &String| Some(name) != instant.as_ref() && Some(name) != symbol.as_ref();
+        let mut numbers = Vec::new();
+        for name in &config.columns {
+            match find(name) {
+                Some(found) => numbers.push(found),
+                None => missing.push(format!("`{name}`")),
+            }
+        }
+        if config.columns.is_empty() {
+            // Tables of pandas have an index without a name.
+            numbers.extend(header.iter().filter(|name| is_other(name) && !name.is_empty()).cloned());
+        }
+        let Some(instant) = instant.filter(|_| missing.is_empty()) else {
+            return Err(
+                StageError::new(format!("`{}` has no column of {}", packed.place, missing.join(", "))).hint(format!(
+                    "it has {}; `instant`, `symbol` and `columns` name them",
+                    shown_list(&header)
+                )),
+            );
+        };
+        if numbers.is_empty() {
+            return Err(
+                StageError::new(format!("`{}` has no column beside its keys", packed.place))
+                    .hint("add a column of numbers"),
+            );
+        }
+        if let Some(name) = numbers.iter().find(|name| is_key(name)) {
+            return Err(StageError::new(format!(
+                "`{}`: the column `{}` has the name of a key",
+                packed.place,
+                shown(name)
+            ))
+            .hint("`instant` and `symbol` name the keys, and `columns` the others to read; rename it if it is one of those"));
+        }
+        Ok(Self {
+            instant,
+            symbol,
+            numbers,
+        })
+    }
+}
+
+/// The rows of a table, and what their instants are.
+pub(super) struct Parsed {
+    /// `symbol`, `date`, the instant (null where a row has a day alone), and the numbers, null where there is no value.
+    pub batch: RecordBatch,
+    /// True where a row has a time other than midnight.
+    pub has_times: bool,
+}
+
+/// Reads a table.
+///
+/// # Errors
+/// When a value cannot be read, or a column is missing.
+pub(super) fn parse(packed: &Packed, config: &TableConfig) -> Result<Parsed, StageError> {
+    let columns = Columns::of(packed, config)?;
+    let is_number = |name: &str| columns.numbers.iter().any(|number| normal(number) == name);
+    let is_wanted = |name: &str| {
+        let key = [Some(&columns.instant), columns.symbol.as_ref()];
+        is_number(name) || key.into_iter().flatten().any(|key| normal(key) == name)
+    };
+    let frame = Frame::read_with_numbers(packed, is_wanted, is_number)?;
+    let formats = config.formats();
+    let dates = frame.dates(&columns.instant, &formats, &config.zone)?;
+    if let Some(row) = dates.iter().position(|date| *date == OUT_OF_RANGE) {
+        return Err(frame.error(row, &columns.instant, "the day is not in the years 1800 to 2199"));
+    }
+    let stored_zone = frame.zone(&columns.instant, &config.zone).to_owned();
+    let zone = zone_of(&stored_zone).map_err(StageError::new)?;
+    let zone_of_times = TimeZone::from(zone.unwrap_or_default());
+    let mut clocks = Clocks::new(&formats, &stored_zone).map_err(StageError::new)?;
+    let mut instants: Vec<Option<i64>> = Vec::with_capacity(frame.rows());
+    let mut has_times = false;
+    frame.texts(&columns.instant, |row, text| {
+        let Some(clock) = clocks.of_date(text) else {
+            instants.push(None);
+            return Ok(());
+        };
+        has_times |= clock.local != 0;
+        let instant = clock.instant.or_else(|| zone_of_times.at(dates[row], clock.local));
+        instants.push(Some(instant.ok_or_else(|| {
+            frame
+                .error(
+                    row,
+                    &columns.instant,
+                    &format!("`{}` is a time that {zone_of_times} skips", shown(text)),
+                )
+                .hint("write times with their offset from UTC, or see `zone`")
+        })?));
+        Ok(())
+    })?;
+    let mut symbols = vec![ONLY.to_owned(); frame.rows()];
+    if let Some(symbol) = &columns.symbol {
+        frame.texts(symbol, |row, text| {
+            if text.is_empty() {
+                return Err(frame.error(row, symbol, "the symbol is missing"));
+            }
+            text.clone_into(&mut symbols[row]);
+            Ok(())
+        })?;
+    }
+    let mut fields: Vec<Field> = schema::TABLE.iter().map(table::field).collect();
+    fields.push(Field::new(
+        schema::SNAPSHOT.name,
+        table::data_type(schema::SNAPSHOT.ty),
+        true,
+    ));
+    let instants: TimestampMicrosecondArray = instants.into_iter().collect();
+    let mut arrays: Vec<ArrayRef> = vec![
+        Arc::new(StringArray::from_iter_values(&symbols)),
+        Arc::new(Date32Array::from_iter_values(dates.iter().map(|date| date.0))),
+        Arc::new(instants.with_timezone("UTC")),
+    ];
+    for name in &columns.numbers {
+        let numbers = frame.numbers(&Mapping {
+            ours: name.clone(),
+            theirs: name.clone(),
+            unit: Unit::AsIs,
+            plus_hours: None,
+            tenor_years: None,
+            optional: false,
+        });
+        let numbers = numbers.map_err(|err| match err.hint {
+            None => err.hint("a table has columns of numbers: `columns: [ … ]` names those to read"),
+            Some(_) => err,
+        })?;
+        if let Some(row) = numbers.iter().position(|number| number.is_infinite()) {
+            return Err(frame
+                .error(row, name, "the number is infinite")
+                .hint("leave the field empty where there is no value"));
+        }
+        fields.push(Field::new(name, DataType::Float64, true));
+        arrays.push(Arc::new(table::nullable_of(numbers)));
+    }
+    Ok(Parsed {
+        batch: RecordBatch::try_new(Arc::new(Schema::new(fields)), arrays)?,
+        has_times,
+    })
+}

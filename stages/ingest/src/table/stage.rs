@@ -1,0 +1,144 @@
+//! `ingest/table` as a stage.
+
+use super::config::TableConfig;
+use super::file::{FileTable, memo};
+use super::partitions::Facts;
+use super::rows::Columns;
+use crate::read;
+use crate::table_input::{Files, TABLE, check_origin};
+use datasets::schema;
+use rayon::prelude::*;
+use serde_json::json;
+use stages_core::dataset::{self, Partition};
+use stages_core::{
+    ConfigProblem, Context, Given, OutputPort, Outputs, PlanContext, PortType, Ports, Provided, Share, Source,
+    StageError, StageKind,
+};
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::Path;
+
+/// `ingest/table`.
+pub struct Table;
+
+impl StageKind for Table {
+    type Config = TableConfig;
+    const NAME: &'static str = "ingest/table";
+    const VERSION: u32 = 1;
+    const ABOUT: &'static str = "any table of one's own from files: columns of numbers by symbol and instant";
+    const NOT_IN_KEY: &'static [&'static str] = &["path"];
+    const PORTS: Ports = Ports {
+        inputs: &[TABLE],
+        outputs: &[OutputPort {
+            name: "table",
+            ty: PortType::Table,
+            doc: "the rows, by symbol and instant; null where there is no value",
+        }],
+    };
+
+    fn check(&self, config: &TableConfig, plan: &PlanContext) -> Result<BTreeMap<String, Provided>, ConfigProblem> {
+        config.validate()?;
+        check_origin(&config.path, plan)?;
+        let sources = self.sources(config, plan.base)?;
+        let mut names: Option<Vec<String>> = None;
+        if sources.iter().all(|source| source.remote.is_none()) {
+            for source in read::some(&sources) {
+                let columns = read::first(source).and_then(|first| Columns::of(&first, config));
+                let columns = columns.map_err(|err| ConfigProblem {
+                    field: "path".to_owned(),
+                    message: err.message,
+                    hint: err.hint,
+                })?;
+                names = Some(columns.numbers);
+            }
+        }
+        let keys = schema::TABLE.iter().map(|column| column.name.to_owned());
+        let provided = match names {
+            Some(names) => Provided::columns(PortType::Table, keys.chain(names)),
+            None if config.columns.is_empty() => Provided::unknown(PortType::Table),
+            None => Provided::columns(PortType::Table, keys.chain(config.columns.iter().cloned())),
+        };
+        Ok(BTreeMap::from([("table".to_owned(), provided)]))
+    }
+
+    fn sources(&self, config: &TableConfig, base: &Path) -> Result<Vec<Source>, ConfigProblem> {
+        config.path.find_any("path", base)
+    }
+
+    fn run(&self, config: &TableConfig, context: &Context) -> Result<Outputs, StageError> {
+        let given = Files::open(&context.given())?;
+        context.progress(0, None, "reading");
+        let files: Vec<FileTable> = given
+            .sources
+            .par_iter()
+            .map(|source| {
+                context.check_cancelled()?;
+                FileTable::of(config, context, source)
+            })
+            .collect::<Result<_, StageError>>()?;
+        let facts = facts(config, &files)?;
+        context.progress(0, None, "sorting");
+        let done = facts.partitions(context, &files)?;
+        let mut partitions: Vec<Partition> = Vec::new();
+        let mut symbols: BTreeSet<&str> = BTreeSet::new();
+        for done in &done {
+            partitions.extend(done.partitions()?);
+            symbols.extend(done.symbols.iter().map(String::as_str));
+        }
+        let meta = json!({
+            "columns": facts.numbers,
+            "rows": done.iter().map(|done| done.rows).sum::<u64>(),
+            "rows_read": files.iter().map(|file| file.rows).sum::<u64>(),
+            "symbols": symbols,
+        });
+        let digest = dataset::write(&context.store, PortType::Table, meta, partitions)?;
+        Ok(Outputs::from([("table".to_owned(), digest)]))
+    }
+
+    fn cached_share(&self, config: &TableConfig, given: &Given<'_>) -> Result<Option<Share>, StageError> {
+        let Some(files) = Files::open_local(given) else {
+            return Ok(None);
+        };
+        let memos: Vec<_> = files
+            .sources
+            .iter()
+            .map(|source| Ok(memo(config, given, source)?.0))
+            .collect::<Result<_, StageError>>()?;
+        Share::of_memos("files", given, &memos).map(Some)
+    }
+}
+
+/// The facts that all files share: they have the same columns, and all have times or none.
+fn facts(config: &TableConfig, files: &[FileTable]) -> Result<Facts, StageError> {
+    let first = files
+        .first()
+        .ok_or_else(|| StageError::new("there is no file to read"))?;
+    if files.iter().all(|file| file.rows == 0) {
+        return Err(StageError::new("the files have no rows").hint("a table has one at least"));
+    }
+    let set = |file: &FileTable| file.numbers.iter().cloned().collect::<BTreeSet<String>>();
+    for file in files {
+        if let Some(name) = set(first).symmetric_difference(&set(file)).next() {
+            let (with, without) = match first.numbers.contains(name) {
+                true => (&first.name, &file.name),
+                false => (&file.name, &first.name),
+            };
+            return Err(
+                StageError::new(format!("`{with}` has the column `{name}`, and `{without}` has not"))
+                    .hint("`columns: [ … ]` names those to read; read files with others in a stage of their own"),
+            );
+        }
+    }
+    let timed = files.iter().find(|file| file.has_times);
+    if let (Some(timed), Some(daily)) = (timed, files.iter().find(|file| file.has_days)) {
+        return Err(StageError::new(format!(
+            "`{}` has rows with times, and `{}` has rows of a day without one",
+            timed.name, daily.name
+        ))
+        .hint("a table has days or instants: write times for all rows, or read the files in two stages"));
+    }
+    Ok(Facts {
+        numbers: first.numbers.clone(),
+        is_intraday: timed.is_some(),
+        period: config.partition,
+    })
+}
