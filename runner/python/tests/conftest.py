@@ -5,6 +5,7 @@ import pytest
 import runner
 
 PPO = {"seed": 1, "total_timesteps": 1024, "n_envs": 4, "n_steps": 64, "batch_size": 64, "n_epochs": 2}
+RECURRENT = {**PPO, "total_timesteps": 256, "policy_kwargs": {"lstm_hidden_size": 16, "net_arch": {"pi": [16], "vf": [16]}}}
 EPISODES = 6
 
 PIPELINE = {
@@ -26,7 +27,7 @@ PIPELINE = {
             "needs": {"chain": "chain", "greeks": "greeks", "features": "surface", "rates": "market.rates"},
         },
         "train": {"uses": "train/ppo", "needs": {"env": "cartpole"}, "with": PPO},
-        "recurrent": {"uses": "train/recurrent_ppo", "needs": {"env": "options"}, "with": PPO},
+        "recurrent": {"uses": "train/recurrent_ppo", "needs": {"env": "options"}, "with": RECURRENT},
         "swing": {"uses": "train/ppo", "needs": {"env": "pendulum"}, "with": {**PPO, "normalize_obs": True}},
         "evaluate": {
             "uses": "evaluate/backtest",
