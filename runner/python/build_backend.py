@@ -20,6 +20,8 @@ from maturin import (  # noqa: F401  (the hooks of the interface that stay matur
 
 ROOT = Path(__file__).resolve().parents[2]
 SCRIPTS = Path(__file__).resolve().parent / "data" / "scripts"
+# The hooks for metadata refuse a missing folder.
+SCRIPTS.mkdir(parents=True, exist_ok=True)
 
 
 def build_program():
@@ -31,7 +33,6 @@ def build_program():
     artifacts = (json.loads(line) for line in messages.splitlines() if line.startswith("{"))
     programs = [artifact["executable"] for artifact in artifacts if artifact.get("executable")]
     (program,) = (path for path in programs if Path(path).stem == "runner")
-    SCRIPTS.mkdir(parents=True, exist_ok=True)
     shutil.copy2(program, SCRIPTS)
 
 

@@ -1,4 +1,7 @@
-"""Environments for Gymnasium: `VectorEnv`, a batch, and `Env`, a single one."""
+"""Environments for Gymnasium: `VectorEnv`, a batch, and `Env`, a single one.
+
+`gymnasium.make("runner/Env-v0", artifact="latest/env")` and `gymnasium.make_vec` open them, too.
+"""
 
 from __future__ import annotations
 
@@ -23,13 +26,14 @@ class _Batch:
 
     def __init__(
         self,
-        name: str | Artifact,
+        artifact: str | Artifact,
         num_envs: int,
         seed: int,
         split: str,
         policy: Policy | None,
         directory: str | PathLike[str] | None,
     ):
+        name = artifact
         artifact = name if isinstance(name, Artifact) else Artifact(name, directory)
         if artifact.type != "env":
             raise Error(f"`{name}` is of type `{artifact.type}`, not an environment", "give the output of an `env/…` stage")
@@ -97,7 +101,7 @@ class VectorEnv(gymnasium.vector.VectorEnv):
 
     def __init__(
         self,
-        name: str | Artifact,
+        artifact: str | Artifact,
         num_envs: int = 1,
         *,
         seed: int = 0,
@@ -106,7 +110,7 @@ class VectorEnv(gymnasium.vector.VectorEnv):
         copy: bool = True,
         directory: str | PathLike[str] | None = None,
     ):
-        self._batch = _Batch(name, num_envs, seed, split, policy, directory)
+        self._batch = _Batch(artifact, num_envs, seed, split, policy, directory)
         self._copy = copy
         self.num_envs = num_envs
         self.single_observation_space = self._batch.observation_space()
@@ -165,14 +169,14 @@ class Env(gymnasium.Env):
 
     def __init__(
         self,
-        name: str | Artifact,
+        artifact: str | Artifact,
         *,
         seed: int = 0,
         split: str = "train",
         policy: Policy | None = None,
         directory: str | PathLike[str] | None = None,
     ):
-        self._batch = _Batch(name, 1, seed, split, policy, directory)
+        self._batch = _Batch(artifact, 1, seed, split, policy, directory)
         self._single = self._batch.native.action_kind == "discrete"
         # True where the buffers show the first observation of an episode that has not begun for the caller.
         self._waiting = False

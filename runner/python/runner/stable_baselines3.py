@@ -25,7 +25,7 @@ class VecEnv(Base):
 
     def __init__(
         self,
-        name: str | Artifact,
+        artifact: str | Artifact,
         num_envs: int = 1,
         *,
         seed: int = 0,
@@ -33,7 +33,7 @@ class VecEnv(Base):
         policy: Policy | None = None,
         directory: str | PathLike[str] | None = None,
     ):
-        self._batch = _Batch(name, num_envs, seed, split, policy, directory)
+        self._batch = _Batch(artifact, num_envs, seed, split, policy, directory)
         self.render_mode = None
         self._ended = False
         self._return = numpy.zeros(num_envs)

@@ -252,10 +252,10 @@ impl Env {
 /// Steps with the actions that Python wrote.
 #[expect(unsafe_code, reason = "slices of memory that Python writes")]
 fn take(env: &mut dyn BatchEnv, actions: &Buffer, num_envs: usize, out: StepBuffers<'_>) -> PyResult<()> {
-    let space = &env.spec().action_space;
-    // SAFETY: the environment is borrowed exclusively, and this is the only slice of its actions.
-    let actions = match space {
+    let actions = match &env.spec().action_space {
+        // SAFETY: the environment is borrowed exclusively, and this is the only slice of its actions.
         ActionSpace::Discrete { .. } => Actions::Discrete(unsafe { actions.values() }),
+        // SAFETY: as above.
         ActionSpace::MultiDiscrete { .. } => Actions::MultiDiscrete(unsafe { actions.values() }),
         ActionSpace::Continuous { names, .. } => {
             // SAFETY: as above.

@@ -120,7 +120,9 @@ impl Policy {
         let space = self.policy.spec().action_space.clone();
         let expect = |what: &str, found: usize, per_env: usize| {
             let message = || format!("expected {batch} x {per_env} values of `{what}`, found {found}");
-            (found == batch * per_env).then_some(()).ok_or_else(|| raise(message(), None))
+            (found == batch * per_env)
+                .then_some(())
+                .ok_or_else(|| raise(message(), None))
         };
         let flags = |buffer: &PyBuffer<u8>| -> PyResult<Vec<bool>> {
             Ok(buffer.to_vec(py)?.into_iter().map(|flag| flag != 0).collect())

@@ -98,6 +98,15 @@ def test_cartpole_is_gymnasiums(run):
             numpy.testing.assert_allclose(obs, state, rtol=1e-4, atol=1e-5)
 
 
+def test_registry(run):
+    single = gymnasium.make("runner/Lookup-v0", artifact=artifact(run, "lookup"))
+    obs, _ = single.reset(seed=4)
+    many = gymnasium.make_vec("runner/Lookup-v0", num_envs=2, artifact=artifact(run, "lookup"))
+    others, _ = many.reset(seed=4)
+    assert (others[0] == obs).all()
+    assert isinstance(many, runner.gymnasium.VectorEnv)
+
+
 def test_views(run):
     envs = runner.load_env(artifact(run, "lookup"), 4, copy=False)
     obs, _ = envs.reset()

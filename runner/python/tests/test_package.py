@@ -53,5 +53,12 @@ def test_lock_files_agree():
 
 def test_profiles_agree():
     """Both workspaces compile with the same settings, and so share what they have compiled."""
-    read = lambda path: tomllib.loads((ROOT / path).read_text())["profile"]["release"]
-    assert read("runner/python/Cargo.toml") == read("Cargo.toml")
+
+    def profile(path):
+        settings = tomllib.loads((ROOT / path).read_text())["profile"]["release"]
+        return settings.pop("package"), settings
+
+    packages = {package["name"] for package in tomllib.loads((ROOT / "runner/python/Cargo.lock").read_text())["package"]}
+    (ours, our_profile), (theirs, their_profile) = profile("runner/python/Cargo.toml"), profile("Cargo.toml")
+    assert our_profile == their_profile
+    assert ours == {name: settings for name, settings in theirs.items() if name in packages}
