@@ -1,6 +1,6 @@
 """Environments for Gymnasium: `VectorEnv`, a batch, and `Env`, a single one.
 
-`gymnasium.make("runner/Env-v0", artifact="latest/env")` and `gymnasium.make_vec` open them, too.
+Once it is imported, `gymnasium.make("runner/Env-v0", artifact="latest/env")` and `gymnasium.make_vec` open them, too.
 """
 
 from __future__ import annotations
@@ -205,3 +205,8 @@ class Env(gymnasium.Env):
     def action_masks(self) -> numpy.ndarray:
         """Booleans `[M]`, true where a choice of the shown state is allowed, as sb3-contrib's MaskablePPO asks for them."""
         return self._batch.masks[0].copy()
+
+
+# The family is the artifact's: the names are for readers.
+for _name in ("Env", "Classic", "Hedging", "Lookup", "Options", "Stocks"):
+    gymnasium.register(f"runner/{_name}-v0", entry_point=Env, vector_entry_point=VectorEnv)

@@ -21,7 +21,8 @@ def test_the_command_is_of_this_version():
 def test_import_is_light():
     code = "import runner, sys; print([name for name in ('numpy', 'gymnasium', 'pyarrow') if name in sys.modules])"
     assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True).stdout.strip() == "[]"
-    code = "import time; began = time.perf_counter(); import runner; print(time.perf_counter() - began)"
+    # Of the processor: other programs may share it.
+    code = "import time; began = time.process_time(); import runner; print(time.process_time() - began)"
     times = [float(subprocess.run([sys.executable, "-c", code], capture_output=True).stdout) for _ in range(5)]
     assert min(times) < 0.05
 
