@@ -63,6 +63,22 @@ impl PolicyState {
     pub fn output(&self) -> &Output {
         &self.output
     }
+
+    /// The actions that [`Policy::act`] chose last; at first all 0.
+    pub fn actions(&self) -> Actions<'_> {
+        self.actions.as_actions()
+    }
+
+    /// The memory of each environment `[B, S]`, S being [`Architecture::state_len`]; zeros at the start of an episode. All that the next action
+    /// depends on beside its arguments.
+    pub fn recurrent(&self) -> &[f32] {
+        &self.recurrent
+    }
+
+    /// The same, to go on from a memory that was kept elsewhere.
+    pub fn recurrent_mut(&mut self) -> &mut [f32] {
+        &mut self.recurrent
+    }
 }
 
 impl Policy {
@@ -331,6 +347,22 @@ mod tests {
         assert_eq!(read.params, policy.params);
         assert!(Policy::load(&bytes[..bytes.len() - 1]).is_err());
         assert!(Policy::load(b"nonsense").is_err());
+    }
+
+    #[test]
+    fn another_state_goes_on_from_a_copied_memory() {
+        let policy = policy();
+        let (obs, mask) = ([0.3, 0.1], [true; 3]);
+        let mut state = policy.start(1);
+        policy.act(&obs, &mask, &[true], &mut state, Mode::Greedy);
+        let mut other = policy.start(1);
+        other.recurrent_mut().copy_from_slice(state.recurrent());
+        for state in [&mut state, &mut other] {
+            policy.act(&obs, &mask, &[false], state, Mode::Greedy);
+        }
+        assert_eq!(other.output().log_prob, state.output().log_prob);
+        assert_eq!(other.recurrent(), state.recurrent());
+        assert_eq!(other.actions(), state.actions());
     }
 
     #[test]

@@ -1,0 +1,60 @@
+"""Runs, environments and policies of `runner`.
+
+`run("latest")` reads a run, `exec("pipeline.yaml")` makes one, `load_env("latest/env")` opens an environment for Gymnasium and
+`load_policy("latest/train")` a trained policy. Importing this module loads neither NumPy nor Gymnasium.
+"""
+
+from __future__ import annotations
+
+from os import PathLike
+from typing import TYPE_CHECKING, Any, Literal, Mapping, Sequence
+
+from ._error import Error
+from ._runs import Artifact, Run, Stage, exec, run, runs
+
+if TYPE_CHECKING:
+    from .gymnasium import VectorEnv
+    from .policy import Policy
+
+__all__ = ["Artifact", "Error", "Run", "Stage", "exec", "load_env", "load_policy", "run", "runs"]
+__version__ = "0.1.0"
+
+
+def load_env(
+    name: str | Artifact,
+    num_envs: int = 1,
+    *,
+    seed: int = 0,
+    split: Literal["train", "validation", "test"] = "train",
+    policy: Policy | None = None,
+    copy: bool = True,
+    directory: str | PathLike[str] | None = None,
+) -> VectorEnv:
+    """Opens the environment `RUN/STAGE`, `RUN/STAGE.OUTPUT` or a digest as a batch of `num_envs` for Gymnasium.
+
+    Args:
+        name: the environment's artifact, such as `latest/env`.
+        num_envs: environments stepped together; environment i depends on (seed, i) alone.
+        seed: of the episodes that are drawn.
+        split: the dates that it runs over. With `validation` and `test`, environment i runs evaluation episode i, in turn.
+        policy: shows observations in the normalisation of the environment that this policy was trained on.
+        copy: if false, `reset` and `step` return views of the buffers that the next step overwrites.
+        directory: where the store is looked for, if not from the current one upwards.
+
+    Raises:
+        Error: there is no such artifact, it is no environment, or it has no data of that split.
+    """
+    from .gymnasium import VectorEnv
+
+    return VectorEnv(name, num_envs, seed=seed, split=split, policy=policy, copy=copy, directory=directory)
+
+
+def load_policy(name: str | PathLike[str] | Artifact, *, directory: str | PathLike[str] | None = None) -> Policy:
+    """Loads a trained policy: `RUN/STAGE`, `RUN/STAGE.OUTPUT`, a digest, or the path of a `policy.safetensors`.
+
+    Raises:
+        Error: there is no such policy, or it cannot be read.
+    """
+    from .policy import Policy
+
+    return Policy(name, directory=directory)

@@ -1,0 +1,99 @@
+"""Reading runs, running pipelines, errors."""
+
+import json
+
+import pyarrow
+import pytest
+from conftest import PIPELINE
+
+import runner
+
+
+def test_stages_and_metrics(run, directory):
+    assert run.status == "done"
+    assert list(run.stages)[0] == "lookup"
+    stage = run.stages["evaluate"]
+    assert stage.kind == "evaluate/backtest"
+    assert stage.outputs["metrics"] == run["evaluate.metrics"].digest
+    assert run.metrics["evaluate"]["episodes"] == 6
+    assert runner.run("latest", directory=directory).id == run.id
+    assert runner.runs(directory=directory)[0]["id"] == run.id
+
+
+def test_tables(run):
+    trajectory = run["evaluate.trajectory"]
+    table = trajectory.to_arrow()
+    assert table.column_names == ["episodic_return", "length"]
+    assert len(table) == 6
+    assert pyarrow.table(trajectory) == table
+    # A data set of several partitions.
+    chain = run["market.chain"]
+    assert len(chain.to_arrow()) > 1000
+    assert {row["name"] for row in run["evaluate.metrics"].to_arrow().to_pylist()} >= {"episodes", "episodic_length"}
+
+
+def test_arrow_files_are_mapped(run):
+    artifact = run["lookup"]
+    name = next(path for path in artifact.files if path.endswith(".arrow"))
+    before = pyarrow.total_allocated_bytes()
+    table = artifact.to_arrow(name)
+    assert table.nbytes > 1000
+    assert pyarrow.total_allocated_bytes() - before < table.nbytes / 2
+
+
+def test_pandas(run):
+    pytest.importorskip("pandas")
+    frame = run["evaluate.trajectory"].to_pandas()
+    assert frame["length"].mean() == run.metrics["evaluate"]["episodic_length"]
+
+
+def test_polars(run):
+    pytest.importorskip("polars")
+    assert run["evaluate.trajectory"].to_polars().shape == (6, 2)
+
+
+def test_a_dictionary_has_the_keys_of_the_file(run, directory):
+    file = directory / "pipeline.yaml"
+    stages = {name: PIPELINE["stages"][name] for name in ("cartpole", "train", "evaluate")}
+    file.write_text(json.dumps({**PIPELINE, "stages": stages}))
+    events = []
+    again = runner.exec(file, directory=directory, stages=["evaluate"], on_event=events.append)
+    assert [stage.status for stage in again] == ["cached"] * 3
+    assert events[0]["event"] == "run_started"
+    assert again["train.policy"].digest == run["train.policy"].digest
+
+
+def test_settings(run, directory):
+    settings = {"evaluate.with.episodes": 3, "cartpole.with.id": "CartPole-v1"}
+    again = runner.exec(PIPELINE, set=settings, stages=["evaluate"], directory=directory, progress=False)
+    assert again.metrics["evaluate"]["episodes"] == 3
+    assert again.stages["train"].status == "cached"
+
+
+def test_errors(run, directory):
+    with pytest.raises(runner.Error, match="has no stage `nothing`") as error:
+        run["nothing"]
+    assert "its stages are lookup" in error.value.hint
+    with pytest.raises(runner.Error, match="has 2 outputs") as error:
+        run["evaluate"]
+    assert "evaluate.trajectory" in error.value.hint
+    with pytest.raises(runner.Error, match="has no output"):
+        run.stages["evaluate"]["nothing"]
+    with pytest.raises(runner.Error):
+        runner.run("nothing", directory=directory)
+    with pytest.raises(runner.Error, match="have different columns|is not a table|has no file"):
+        run["evaluate.trajectory"].to_arrow("nothing.parquet")
+    with pytest.raises(runner.Error, match="not a table"):
+        run["train.policy"].to_arrow()
+    wrong = {**PIPELINE, "stages": {"env": {"uses": "env/clasic"}}}
+    with pytest.raises(runner.Error, match="env/clasic") as error:
+        runner.exec(wrong, directory=directory, progress=False)
+    assert error.value.code == 2
+
+
+def test_a_failed_stage(directory, run):
+    failing = {"version": 1, "name": "failing", "stages": {"broken": {"run": "exit 3", "outputs": {"out": "out.txt"}}}}
+    with pytest.raises(runner.Error, match="stage `broken` failed") as error:
+        runner.exec(failing, directory=directory, progress=False, options=["--isolation", "none"])
+    assert error.value.code not in (None, 0)
+    assert not [path for path in directory.iterdir() if path.name.startswith(".pipeline-")]
