@@ -1,6 +1,6 @@
 //! The memos of a file, under the digest of its bytes: its layout, and its table. A file of which both are cached is not opened again.
 
-use crate::files::name_of;
+use crate::files::{name_of, unreadable};
 use crate::form::Lookup;
 use crate::large::Sizes;
 use crate::layout_choice::{Chosen, Role};
@@ -337,9 +337,4 @@ fn read(source: &Source, content: BlobDigest) -> Result<Vec<u8>, StageError> {
     } else {
         Err(source.changed())
     }
-}
-
-/// The error for a file that cannot be read.
-pub fn unreadable(path: &Path, err: &std::io::Error) -> StageError {
-    StageError::new(format!("cannot read `{}`: {err}", path.display()))
 }

@@ -4,7 +4,7 @@ use crate::location::Location;
 use datasets::layout::nearest;
 use schemars::{JsonSchema, Schema, SchemaGenerator};
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
-use stages_core::{ConfigProblem, Source};
+use stages_core::{ConfigProblem, Source, StageError};
 use std::ffi::OsStr;
 use std::fmt;
 use std::path::{Path, PathBuf};
@@ -243,6 +243,11 @@ impl JsonSchema for Paths {
             "anyOf": [one, { "type": "array", "items": one }]
         })
     }
+}
+
+/// The error for a file that cannot be read.
+pub fn unreadable(path: &Path, err: &std::io::Error) -> StageError {
+    StageError::new(format!("cannot read `{}`: {err}", path.display()))
 }
 
 #[cfg(test)]

@@ -49,8 +49,7 @@ impl Inspection {
 /// # Errors
 /// When it cannot be read.
 pub fn inspect(source: &Source) -> Result<Inspection, StageError> {
-    let bytes =
-        cache::regular_file::read(&source.path).map_err(|err| crate::file_memo::unreadable(&source.path, &err))?;
+    let bytes = cache::regular_file::read(&source.path).map_err(|err| crate::files::unreadable(&source.path, &err))?;
     let packed = unpack::first(&source.path, &bytes)?.named(&source.name);
     // Of a JSON document, all of it.
     let packed = match packed.format {

@@ -3,10 +3,10 @@
 //! A text (plain or gzip) is cut between records, and every part has the header before it; of a Parquet file some rows are decoded at a time. Zip
 //! archives, JSON documents, and layouts that need all of a file at once (lines before the header, a joined table) are read whole.
 
-use crate::file_memo::unreadable;
 use crate::files::name_of;
+use crate::files::unreadable;
 use crate::frame::guarded;
-use crate::read::wanted;
+use crate::layout_columns::wanted;
 use crate::unpack::{self, Format, HEADER_LIMIT, Kind, Numbering, Packed, Part};
 use arrow_array::RecordBatch;
 use datasets::layout::{Layout, normal};

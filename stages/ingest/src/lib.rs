@@ -27,6 +27,7 @@ pub mod inspect;
 mod json_text;
 mod large;
 pub mod layout_choice;
+mod layout_columns;
 mod location;
 mod missing_days;
 pub mod options;

@@ -1,6 +1,5 @@
 //! The policy that a training hands on: of those that were validated the best, else the last.
 
-use crate::train_state::TrainState;
 use stages_env::Normalisation;
 use std::sync::Arc;
 
@@ -24,25 +23,4 @@ pub(crate) struct Best {
     pub params: Vec<f32>,
     /// The normalisation of observations then.
     pub normalisation: Option<Normalisation>,
-}
-
-impl TrainState {
-    /// Compares the present policy, of this value in validation, with the best one; it is the first `len` parameters.
-    pub fn select(&mut self, value: f64, len: usize) {
-        let best = self.selection.best.as_ref();
-        if value.is_finite() && best.is_none_or(|best| value > best.value) {
-            let best = Best {
-                step: self.step,
-                value,
-                params: self.params[..len].to_vec(),
-                normalisation: self.statistics.normalisation.clone(),
-            };
-            self.selection = Selection {
-                best: Some(Arc::new(best)),
-                since: 0,
-            };
-        } else {
-            self.selection.since += 1;
-        }
-    }
 }

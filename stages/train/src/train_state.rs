@@ -1,12 +1,13 @@
 //! The train state: all that one update of training leaves to the next, and the contents of a checkpoint.
 
 use crate::running_mean_std::{CLIP, RunningMeanStd};
-use crate::selection::Selection;
+use crate::selection::{Best, Selection};
 use rayon::prelude::*;
 use stages_env::{EnvSpec, Normalisation, Step};
 use stages_numerics::dispatch::InstructionSet;
 use stages_policy::kernels::elementwise;
 use std::collections::VecDeque;
+use std::sync::Arc;
 
 /// The number of episodes that the reported return is the mean of, as in stable-baselines3.
 pub(crate) const WINDOW: usize = 100;
@@ -135,6 +136,25 @@ impl TrainState {
         let n = self.recent.len() as f64;
         let sum = self.recent.iter().fold((0.0, 0.0), |sum, x| (sum.0 + x.0, sum.1 + x.1));
         (!self.recent.is_empty()).then(|| (sum.0 / n, sum.1 / n))
+    }
+
+    /// Compares the present policy, of this value in validation, with the best one; it is the first `len` parameters.
+    pub fn select(&mut self, value: f64, len: usize) {
+        let best = self.selection.best.as_ref();
+        if value.is_finite() && best.is_none_or(|best| value > best.value) {
+            let best = Best {
+                step: self.step,
+                value,
+                params: self.params[..len].to_vec(),
+                normalisation: self.statistics.normalisation.clone(),
+            };
+            self.selection = Selection {
+                best: Some(Arc::new(best)),
+                since: 0,
+            };
+        } else {
+            self.selection.since += 1;
+        }
     }
 }
 

@@ -1,6 +1,6 @@
 //! The configuration of `ingest/corporate_actions`.
 
-use super::{named, ratio};
+use super::ratio;
 use crate::files::Paths;
 use datasets::Date;
 use datasets::corporate_action::{CorporateAction, Kind};
@@ -9,6 +9,19 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use stages_core::ConfigProblem;
 use std::collections::BTreeMap;
+
+/// Our columns, with the names that they are known by where the configuration names none.
+pub(super) const COLUMNS: [(&str, &[&str]); 6] = [
+    ("symbol", &["symbol", "ticker", "tic", "underlying"]),
+    (
+        "date",
+        &["date", "ex_date", "exdate", "ex-date", "ex date", "effective_date"],
+    ),
+    ("kind", &["kind", "type", "action", "event"]),
+    ("ratio", &["ratio", "split_ratio", "split", "stock splits", "splits"]),
+    ("amount", &["amount", "cash", "dividend", "dividends", "cash_amount"]),
+    ("new_symbol", &["new_symbol", "new_ticker", "new symbol"]),
+];
 
 /// Corporate actions: their files, or the actions themselves.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -119,7 +132,7 @@ impl CorporateActionsConfig {
     /// # Errors
     /// The first mistake.
     pub fn check(&self) -> Result<(), ConfigProblem> {
-        let known: Vec<&str> = named::columns().collect();
+        let known: Vec<&str> = COLUMNS.iter().map(|(ours, _)| *ours).collect();
         if let Some(name) = self.columns.keys().find(|name| !known.contains(&name.as_str())) {
             return Err(
                 ConfigProblem::new(format!("columns.{name}"), format!("there is no column `{name}`"))

@@ -1,6 +1,6 @@
 //! Tables of corporate actions whose columns have names: one's own, and Yahoo's.
 
-use super::config::CorporateActionsConfig;
+use super::config::{COLUMNS, CorporateActionsConfig};
 use super::ratio;
 use crate::frame::{Frame, header};
 use crate::unpack::Packed;
@@ -11,24 +11,6 @@ use datasets::layout::normal;
 use stages_core::StageError;
 use std::collections::BTreeMap;
 
-/// Our columns, with the names that they are known by where the configuration names none.
-const NAMES: [(&str, &[&str]); 6] = [
-    ("symbol", &["symbol", "ticker", "tic", "underlying"]),
-    (
-        "date",
-        &["date", "ex_date", "exdate", "ex-date", "ex date", "effective_date"],
-    ),
-    ("kind", &["kind", "type", "action", "event"]),
-    ("ratio", &["ratio", "split_ratio", "split", "stock splits", "splits"]),
-    ("amount", &["amount", "cash", "dividend", "dividends", "cash_amount"]),
-    ("new_symbol", &["new_symbol", "new_ticker", "new symbol"]),
-];
-
-/// The names of our columns.
-pub(super) fn columns() -> impl Iterator<Item = &'static str> {
-    NAMES.into_iter().map(|(ours, _)| ours)
-}
-
 /// The corporate actions of a table. A row without a kind is a split where it has a ratio and a cash dividend where it has an amount, both where it has both;
 /// 0, 1 and nothing in a column of ratios are none. Rows that name no symbol are of `symbol`.
 pub(super) fn parse(
@@ -37,7 +19,7 @@ pub(super) fn parse(
     symbol: &str,
 ) -> Result<Vec<CorporateAction>, StageError> {
     let present: Vec<String> = header(packed)?.iter().map(|name| normal(name)).collect();
-    let theirs: BTreeMap<&str, String> = NAMES
+    let theirs: BTreeMap<&str, String> = COLUMNS
         .into_iter()
         .filter_map(|(ours, known)| {
             let name = match config.columns.get(ours) {

@@ -2,7 +2,7 @@
 
 use super::config::{ActionFormat, CorporateActionsConfig};
 use super::{found, lean, named};
-use crate::file_memo::unreadable;
+use crate::files::unreadable;
 use crate::unpack;
 use cache::{ArtifactDigest, BlobRef};
 use datasets::corporate_action::{CorporateAction, SplitRatio};

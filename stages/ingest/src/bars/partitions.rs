@@ -2,9 +2,9 @@
 //! and state before it are those of an earlier run is not made again. No more than one period is held.
 
 use super::clean::{States, clean};
+use super::config::BarsConfig;
 use super::file_bars::{FileBars, Wanted};
 use super::rows::{Bar, to_batch};
-use super::stage::BarsConfig;
 use crate::cuts::{decode, encode, kept};
 use cache::BlobRef;
 use datasets::layout::CalendarName;

@@ -1,23 +1,18 @@
 //! Vendors' bars as ours.
 
-use super::clean::{States, clean};
 use crate::file_memo::{Around, Reading};
 use crate::form::prepare;
 use crate::frame::{self, Frame};
 use crate::header::{self, Names};
 use crate::layout_choice::Chosen;
-use crate::options::OnBadRows;
-use crate::read::{needed, numeric, source_of, wanted};
+use crate::layout_columns::{needed, numeric, source_of, wanted};
 use crate::unpack::Packed;
-use crate::value::OUT_OF_RANGE;
 use arrow_array::{ArrayRef, Date32Array, Float64Array, RecordBatch, StringArray};
 use datasets::Date;
-use datasets::layout::{CalendarName, Layout, Mapping, OTHERS, Table, normal};
-use datasets::quality::{BARS, Tally};
+use datasets::layout::{Layout, Mapping, OTHERS, Table, normal};
 use datasets::schema;
 use rayon::prelude::*;
-use stages_core::{Context, Source, StageError, table};
-use std::collections::BTreeMap;
+use stages_core::{StageError, table};
 use std::sync::Arc;
 
 /// One bar; numbers are NaN where they are missing.
@@ -237,33 +232,6 @@ pub fn to_batch(bars: &[Bar]) -> Result<RecordBatch, StageError> {
         })
         .collect();
     Ok(RecordBatch::try_new(table::schema(schema::BARS), columns)?)
-}
-
-/// The closes in files of bars, by symbol and day.
-///
-/// # Errors
-/// When a file cannot be read.
-pub fn closes(context: &Context, sources: &[Source]) -> Result<BTreeMap<String, BTreeMap<Date, f64>>, StageError> {
-    let (files, _) = crate::read::tables(context, &reading(&Chosen::Auto, ""), sources)?;
-    let mut bars = Vec::new();
-    for (_, batch) in files {
-        collect(&batch, |_, date| date != OUT_OF_RANGE, &mut bars)?;
-    }
-    let (mut states, mut tally) = (States::new(), Tally::new(BARS));
-    clean(
-        &mut bars,
-        &OnBadRows::default(),
-        CalendarName::None,
-        &mut states,
-        &mut tally,
-    );
-    let mut out: BTreeMap<String, BTreeMap<Date, f64>> = BTreeMap::new();
-    for bar in bars {
-        out.entry(bar.symbol.to_string())
-            .or_default()
-            .insert(bar.date, bar.values[CLOSE]);
-    }
-    Ok(out)
 }
 
 /// The settings that files of bars are read with, their tables whole.

@@ -1,7 +1,7 @@
 //! The state of an underlying at the end of a partition, as bytes: what the next partition is checked against.
 
-use super::jumps::{Contract, Ladder};
-use super::rules::SeenOf;
+use super::ladder::{Contract, Ladder};
+use super::seen::SeenOf;
 use super::snapshot_copy::{Prices, Row};
 use cache::{BlobDigest, BlobRef};
 use datasets::Date;

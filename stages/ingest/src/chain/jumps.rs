@@ -9,28 +9,19 @@
 //!
 //! A move that the options follow with their strikes unchanged is news, and no jump.
 
-use super::columns::{Chain, UNDERLYING};
+use super::columns::Chain;
+use super::ladder::{Contract, Ladder};
 use super::parity;
-use super::rules::{Rules, Seen};
+use super::rules::Rules;
+use super::seen::Seen;
 use datasets::Date;
 use datasets::corporate_action::SplitRatio;
 use datasets::quality::{Example, FEW_CONTRACTS, Tally};
-use std::ops::Range;
 
 /// The least move of the underlying that is taken for a split.
 const LEAST_MOVE: f64 = 1.4;
 /// The part of the price of the underlying by which the options' forward may differ from it.
 const FORWARD_GAP: f64 = 0.2;
-
-/// A contract: expiry, bits of the strike, call.
-pub(super) type Contract = (i32, u64, bool);
-
-/// The contracts of a snapshot, sorted.
-pub(super) struct Ladder {
-    pub date: Date,
-    pub underlying: f64,
-    pub contracts: Vec<Contract>,
-}
 
 /// A change from one day to the next by the ratio of a split.
 #[derive(Debug, PartialEq)]
@@ -41,24 +32,6 @@ struct Jump {
 }
 
 impl Ladder {
-    fn new(chain: &Chain, rows: Range<usize>) -> Self {
-        let mut contracts: Vec<Contract> = rows
-            .clone()
-            .map(|i| (chain.expiry[i], chain.strike[i].to_bits(), chain.call[i]))
-            .collect();
-        contracts.sort_unstable();
-        contracts.dedup();
-        Self {
-            date: Date(chain.date[rows.start]),
-            underlying: chain.values[UNDERLYING][rows.start],
-            contracts,
-        }
-    }
-
-    fn has(&self, contract: &Contract) -> bool {
-        self.contracts.binary_search(contract).is_ok()
-    }
-
     /// Returns whether the snapshot lists the contract that a split of `ratio` makes of another, to a cent of the smaller strike of the two.
     fn has_split(&self, &(expiry, strike, call): &Contract, ratio: f64) -> bool {
         let strike = f64::from_bits(strike) / ratio;

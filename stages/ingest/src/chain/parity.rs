@@ -18,10 +18,7 @@
 //! A day's price depends on that day and on days before it alone. Dividends before an expiry are part of `b`.
 //! Sources: Theil (1950), Sen (1968); put-call parity, Stoll (1969).
 
-use super::columns::{ASK, BID, Chain, LAST, UNDERLYING};
-use super::rules::Seen;
-use datasets::Date;
-use datasets::quality::Tally;
+use super::columns::{ASK, BID, Chain, LAST};
 use stages_numerics::statistics::{median, weighted_median};
 use std::collections::VecDeque;
 
@@ -131,14 +128,14 @@ pub struct State {
     /// The last price.
     pub last: Option<f64>,
     /// The day of the last snapshot, where it is of the same part of the chain, and the last price before that day.
-    day: Option<(i32, Option<f64>)>,
+    pub(super) day: Option<(i32, Option<f64>)>,
     /// True where the last carry is one of that day.
-    has_carry_of_day: bool,
+    pub(super) has_carry_of_day: bool,
 }
 
 impl State {
     /// Goes on to a snapshot of a day, and returns the last price before that day.
-    fn begin(&mut self, date: i32) -> Option<f64> {
+    pub(super) fn begin(&mut self, date: i32) -> Option<f64> {
         match self.day {
             Some((day, before)) if day == date => before,
             _ => {
@@ -147,41 +144,6 @@ impl State {
                 self.last
             }
         }
-    }
-}
-
-/// Fills the column of the underlying. `limit` is the most it may move in a day (0.1 is 10 %), 0 for no limit.
-pub fn fill_underlying(chain: &mut Chain, limit: f64, bound: bool, seen: &mut Seen, tally: &mut Tally) {
-    for run in chain.snapshots() {
-        let forwards = forwards(chain, run.clone());
-        let state = &mut seen.of(chain.name(chain.symbol[run.start])).parity;
-        let before = state.begin(chain.date[run.start]);
-        let State { carries, last, .. } = state;
-        if let Some(carry) = carry(&forwards) {
-            // Of each day, the last carry so far.
-            if std::mem::replace(&mut state.has_carry_of_day, true) {
-                carries.pop_back();
-            }
-            carries.push_back(carry);
-            if carries.len() > MEMORY {
-                carries.pop_front();
-            }
-        }
-        let carry = median(&mut carries.iter().copied().collect::<Vec<_>>()).unwrap_or(0.0);
-        let mut price = spot(&forwards, carry);
-        if let (Some(price), Some(last)) = (price.as_mut(), before)
-            && limit > 0.0
-        {
-            let held = price.clamp(last * (1.0 - limit), last * (1.0 + limit));
-            if held != *price {
-                tally.add("underlying_beyond_limit", Date(chain.date[run.start]), run.len() as u64);
-                if bound {
-                    *price = held;
-                }
-            }
-        }
-        *last = price.or(*last);
-        chain.values[UNDERLYING][run].fill(price.unwrap_or(f64::NAN));
     }
 }
 

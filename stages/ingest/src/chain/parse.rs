@@ -6,7 +6,7 @@ use crate::file_memo::Around;
 use crate::form::prepare;
 use crate::frame::{self, Frame};
 use crate::header::{self, Names};
-use crate::read::{numeric, wanted};
+use crate::layout_columns::{numeric, wanted};
 use crate::unpack::Packed;
 use crate::value::{Dates, shown};
 use arrow_array::{BooleanArray, RecordBatch};

@@ -2,8 +2,9 @@
 //! before it are those of an earlier run is not made again. Reading and writing of a few partitions run side by side; no more than these are held.
 
 use super::edge;
-use super::partition::{Done, Facts, Made, Prepared, Unit};
-use super::rules::{Seen, SeenOf};
+use super::partition::{Facts, Made, Prepared, Unit};
+use super::result::Done;
+use super::seen::{Seen, SeenOf};
 use crate::cuts::decode;
 use cache::{BlobDigest, BlobRef, Store};
 use rayon::prelude::*;

@@ -10,7 +10,8 @@
 
 use super::columns::{ASK, BID, Chain, LAST, UNDERLYING, VOLATILITY};
 use super::parity;
-use super::rules::{Applied, Rules, Seen};
+use super::rules::{Applied, Rules};
+use super::seen::Seen;
 use datasets::Date;
 use datasets::quality::{INTRINSIC_ROUNDING, MISPRICED, PLACEHOLDER_VOLATILITY, PLAUSIBLE_CARRY, Tally};
 use stages_numerics::black_scholes::greeks;

@@ -2,17 +2,14 @@
 //! [`price_rules`](super::price_rules) and [`jumps`](super::jumps).
 
 use super::columns::{ASK, BID, Chain, LAST, OPEN_INTEREST, UNDERLYING, VOLATILITY, VOLUME};
-use super::jumps::Ladder;
-use super::parity;
+use super::seen::Seen;
 use super::snapshot_copy::Prices;
-use crate::missing_days::count_missing_days;
 use crate::options::OnBadRows;
 use datasets::Date;
 use datasets::calendar::is_trading_day;
 use datasets::corporate_action::CorporateAction;
 use datasets::layout::CalendarName;
 use datasets::quality::{Action, CHAIN, HIGHEST_VOLATILITY, PLACEHOLDER_VOLATILITY, Tally};
-use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::ops::Range;
 
 /// The rules of chains with their settings.
@@ -33,47 +30,6 @@ pub struct Rules<'a> {
     pub tick: f64,
     /// The corporate actions that explain jumps.
     pub actions: &'a [CorporateAction],
-}
-
-/// The state of the snapshots so far that later ones are checked against: a chain may come in parts, each later than the one before.
-#[derive(Default)]
-pub struct Seen {
-    pub(super) symbols: BTreeMap<String, SeenOf>,
-}
-
-/// The state of one underlying.
-#[derive(Default)]
-pub(super) struct SeenOf {
-    /// The trading days that have a snapshot.
-    pub open: BTreeSet<Date>,
-    /// The price of the underlying in the last snapshot.
-    pub underlying: Option<f64>,
-    /// The prices of the last snapshot.
-    pub prices: Option<Prices>,
-    /// Of a chain by instant, the price of the underlying and the prices of the first snapshot of the last day.
-    pub opening: Option<(f64, Prices)>,
-    /// The contracts that traded, or were open, so far.
-    pub traded: HashSet<(i32, u64, bool)>,
-    /// The contracts of the last snapshot that was kept.
-    pub ladder: Option<Ladder>,
-    /// The state from which prices by put-call parity go on.
-    pub parity: parity::State,
-}
-
-impl Seen {
-    /// Counts the trading days without a snapshot, once all of the chain was seen.
-    pub fn count_missing_days(&self, calendar: CalendarName, tally: &mut Tally) {
-        for (symbol, seen) in &self.symbols {
-            count_missing_days(symbol, calendar, &seen.open, tally);
-        }
-    }
-
-    pub(super) fn of(&mut self, symbol: &str) -> &mut SeenOf {
-        if !self.symbols.contains_key(symbol) {
-            self.symbols.insert(symbol.to_owned(), SeenOf::default());
-        }
-        self.symbols.entry(symbol.to_owned()).or_default()
-    }
 }
 
 /// The rows that stay, while rules are applied.

@@ -1,7 +1,7 @@
 //! Copied snapshots: all bids and asks are those of a snapshot of the day before.
 
 use super::columns::{ASK, BID, Chain, LAST};
-use super::jumps::Contract;
+use super::ladder::Contract;
 use datasets::quality::FEW_CONTRACTS;
 use std::cmp::Ordering;
 use std::ops::Range;

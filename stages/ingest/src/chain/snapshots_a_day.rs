@@ -3,16 +3,13 @@
 use super::columns::Chain;
 use super::file_rows::FileRows;
 use super::intraday::Zones;
-use super::partition::{Done, Found, Underlying};
+use super::result::{Done, Found, SnapshotsOfDays, Underlying};
 use crate::clock::{self, time_text};
 use datasets::Date;
 use datasets::contract::{Contracts, Origin};
 use serde_json::{Value, json};
 use stages_core::StageError;
 use std::collections::{BTreeMap, BTreeSet};
-
-/// The number of snapshots of days, by symbol.
-pub type SnapshotsOfDays = BTreeMap<String, BTreeMap<Date, u64>>;
 
 /// The number of snapshots of days, and the first and the last time of day of a snapshot in the zone of the exchange, of a sorted chain by instant.
 pub fn count(chain: &Chain, zones: &Zones) -> (SnapshotsOfDays, Option<(i64, i64)>) {

@@ -3,7 +3,7 @@
 use super::as_of;
 use super::config::FeaturesConfig;
 use super::rows::{Columns, parse};
-use crate::file_memo::unreadable;
+use crate::files::unreadable;
 use crate::read;
 use crate::table_input::{Files, TABLE, check_origin};
 use crate::unpack;

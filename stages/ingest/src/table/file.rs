@@ -3,7 +3,7 @@
 use super::config::TableConfig;
 use super::rows::parse;
 use crate::cuts::{CutWriter, Cuts, decode, encode};
-use crate::file_memo::unreadable;
+use crate::files::unreadable;
 use crate::unpack;
 use arrow_array::{Array as _, RecordBatch};
 use cache::{BlobDigest, BlobRef, canonical_json};

@@ -4,6 +4,9 @@ use crate::kernels::math::{mul_add, sigmoid, tanh};
 use stages_numerics::dispatch::InstructionSet;
 use stages_numerics::kernel;
 
+/// Rows of activations are padded to whole vectors of this length.
+pub(super) const PART: usize = 16;
+
 /// The state of up to `rows` episodes: outputs `[rows, columns]`, padded as the inputs of the next layer, and cells `[rows, hidden]`.
 #[derive(Debug, Default)]
 pub(super) struct State {
@@ -19,10 +22,7 @@ impl State {
 
     /// Zeros for `rows` episodes.
     pub fn begin(&mut self, hidden: usize, rows: usize) {
-        for (state, width) in [
-            (&mut self.h, hidden.next_multiple_of(super::network::PART)),
-            (&mut self.c, hidden),
-        ] {
+        for (state, width) in [(&mut self.h, hidden.next_multiple_of(PART)), (&mut self.c, hidden)] {
             state.clear();
             state.resize(rows * width, 0.0);
         }
@@ -30,10 +30,7 @@ impl State {
 
     /// Removes a row; those after it move up.
     pub fn remove(&mut self, hidden: usize, row: usize, rows: usize) {
-        for (state, width) in [
-            (&mut self.h, hidden.next_multiple_of(super::network::PART)),
-            (&mut self.c, hidden),
-        ] {
+        for (state, width) in [(&mut self.h, hidden.next_multiple_of(PART)), (&mut self.c, hidden)] {
             state.copy_within((row + 1) * width..rows * width, row * width);
         }
     }
@@ -41,7 +38,7 @@ impl State {
 
 #[inline(always)]
 fn advance_body<const FMA: bool>(state: &mut State, sums: &[f32], gates: usize, hidden: usize, rows: usize) {
-    let columns = hidden.next_multiple_of(super::network::PART);
+    let columns = hidden.next_multiple_of(PART);
     for r in 0..rows {
         let row = &sums[r * gates..][..4 * hidden];
         let (i, f) = (&row[..hidden], &row[hidden..2 * hidden]);

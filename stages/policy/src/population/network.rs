@@ -1,6 +1,6 @@
 //! The network of one member of a population.
 
-use super::lstm::State;
+use super::lstm::{PART, State};
 use crate::architecture::LstmAt;
 use crate::kernels::aligned::Aligned;
 use crate::kernels::elementwise::{relu_in_place, tanh_in_place};
@@ -9,9 +9,6 @@ use crate::kernels::operands::{Left, Out, Start};
 use crate::kernels::panels::Panels;
 use crate::{Activation, Architecture, Critic};
 use stages_numerics::dispatch::InstructionSet;
-
-/// Rows of activations are padded to whole vectors of this length.
-pub(super) const PART: usize = 16;
 
 /// The number of parameters that actions depend on; they are the first of the flat vector.
 ///
