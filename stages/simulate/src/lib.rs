@@ -22,6 +22,7 @@
 mod bates;
 mod clock;
 mod complex;
+mod day;
 mod listing;
 mod market;
 pub mod panel;
@@ -30,12 +31,14 @@ mod path;
 mod quotes;
 mod rates;
 mod regimes;
+mod stream;
 
 pub use bates::{Bates, Expiry};
+pub use day::Day;
 pub use listing::Listed;
 pub use market::{Market, simulate_days};
-pub use parameters::{ChainPartition, Expiries, Invalid, Parameters, Physical, RiskNeutral, Spread, Strikes, Time};
-pub use path::Day;
+pub use parameters::{
+    ChainPartition, Expiries, Invalid, Parameters, Physical, Regime, RiskNeutral, Spread, Strikes, Time,
+};
 pub use quotes::Quote;
 pub use rates::{Curve, Rates, TENORS};
-pub use regimes::Regime;

@@ -2,9 +2,10 @@
 
 use super::bates::Bates;
 use super::clock::Clock;
+use super::day::Day;
 use super::listing::{Listed, listings};
 use super::parameters::{Invalid, Parameters};
-use super::path::{self, Day};
+use super::path;
 use super::quotes::{Quote, quotes};
 use super::regimes::{self, regimes};
 use datasets::{Date, DateRange};

@@ -46,9 +46,8 @@
 //! The resulting premium is measured by `tests/variance_premium.rs` of this crate.
 
 use super::bates::Bates;
-use super::path::stream;
 use super::rates::Rates;
-use super::regimes::Regime;
+use super::stream;
 use datasets::Date;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -228,6 +227,41 @@ impl Default for RiskNeutral {
             jump_intensity: 1.51,
             jump_mean: -0.0685,
             jump_deviation: 0.06,
+        }
+    }
+}
+
+/// A regime of the market. Factors multiply the parameters of the market; 1, the default, leaves them.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+pub struct Regime {
+    /// Its name.
+    pub name: String,
+    /// Its mean length in trading days. Lengths are geometric; from one regime the chain goes to each of the others with equal
+    /// probability, so that the share of days in a regime is that of its mean length in their sum.
+    pub mean_days: f64,
+    /// Factor of the variance to which the variance reverts, `physical.theta`.
+    pub mean_variance: f64,
+    /// Factor of the variance of the diffusion of the price. Quotes do not show it.
+    pub realised_variance: f64,
+    /// Factor of `physical.jump_intensity`. Quotes do not show it.
+    pub realised_jumps: f64,
+    /// Factor of the variance, instantaneous and mean, by which options are priced. The price does not follow it.
+    pub implied_variance: f64,
+    /// The pricing measure in this regime, in place of the market's: its jumps are skew, its kappa is the slope of the term structure.
+    pub risk_neutral: Option<RiskNeutral>,
+}
+
+impl Default for Regime {
+    fn default() -> Self {
+        Self {
+            name: String::new(),
+            mean_days: 60.0,
+            mean_variance: 1.0,
+            realised_variance: 1.0,
+            realised_jumps: 1.0,
+            implied_variance: 1.0,
+            risk_neutral: None,
         }
     }
 }

@@ -3,22 +3,12 @@
 
 use super::bates::Bates;
 use super::clock::Clock;
+use super::day::Day;
 use super::parameters::Parameters;
-use super::rates::Curve;
 use super::regimes;
+use super::stream;
 use datasets::Date;
 use stages_numerics::random::Random;
-
-/// Names of streams of random numbers.
-pub(super) mod stream {
-    pub const START: u64 = 1;
-    pub const DAY: u64 = 2;
-    pub const CONTRACT: u64 = 3;
-    pub const TRADING: u64 = 4;
-    pub const REGIME: u64 = 5;
-    pub const RATES: u64 = 6;
-    pub const WORLD: u64 = 7;
-}
 
 /// One step of given length: Andersen's quadratic-exponential scheme with martingale correction ("Simple and efficient
 /// simulation of the Heston stochastic volatility model", 2008, sections 3.2.4 and 4.3), and jumps at the end of the step.
@@ -136,29 +126,6 @@ impl Step {
         }
         sum
     }
-}
-
-/// A trading day of the market, at its close.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Day {
-    /// The day.
-    pub date: Date,
-    /// The first price.
-    pub open: f64,
-    /// The highest price, of the path itself and not only of the steps it is simulated in.
-    pub high: f64,
-    /// The lowest price, likewise.
-    pub low: f64,
-    /// The last price: the underlying of the day's option quotes.
-    pub close: f64,
-    /// Units traded.
-    pub volume: f64,
-    /// The instantaneous variance at the close, per year. Not observable.
-    pub variance: f64,
-    /// The index of the day's regime; 0 in a market without. Not observable.
-    pub regime: usize,
-    /// The zero rates at the close.
-    pub curve: Curve,
 }
 
 /// The state that goes from one close to the next.

@@ -1,9 +1,10 @@
 //! Quotes, trade and open interest about the model's prices.
 
 use super::bates::{Bates, Expiry};
+use super::day::Day;
 use super::listing::Listed;
 use super::parameters::{Parameters, Spread};
-use super::path::{Day, stream};
+use super::stream;
 use datasets::Date;
 use stages_numerics::black_scholes::implied_deviation;
 use stages_numerics::random::Random;

@@ -1,6 +1,7 @@
 //! The bars that features read, and features run over them.
 
 use super::engine::{self, Contents, Named, OnceRows, Series, SourcePartition};
+use super::price::{ACTIONS_IN, Price};
 use super::splits::Splits;
 use crate::numerics::indicators::Column;
 use crate::numerics::{Bars, Feature, OverSplits, SHARES};
@@ -8,7 +9,6 @@ use arrow_array::{Array as _, RecordBatch};
 use cache::{BlobDigest, BlobRef};
 use datasets::SnapshotTime;
 use rayon::prelude::*;
-use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use stages_core::dataset::{DataSet, Partition, symbol_rows};
 use stages_core::{
@@ -17,17 +17,6 @@ use stages_core::{
 use std::collections::btree_map::Entry;
 use std::collections::{BTreeMap, BTreeSet};
 
-/// The price that the indicators take for the close.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "snake_case")]
-pub enum Price {
-    /// The last price.
-    #[default]
-    Close,
-    /// The last price adjusted for splits and dividends; open, high and low are scaled alike, the volume is not.
-    AdjustedClose,
-}
-
 /// The input port of bars.
 pub(super) const BARS_IN: InputPort = InputPort {
     name: "bars",
@@ -35,15 +24,6 @@ pub(super) const BARS_IN: InputPort = InputPort {
     optional: false,
     list: false,
     doc: "daily bars",
-};
-
-/// The input port of corporate actions.
-pub(super) const ACTIONS_IN: InputPort = InputPort {
-    name: "actions",
-    ty: PortType::CorporateActions,
-    optional: true,
-    list: false,
-    doc: "the splits of unadjusted bars: no value takes one for a change of price",
 };
 
 /// Refuses a feature whose inputs the bars lack.

@@ -1,8 +1,9 @@
 //! `features/cross_section`.
 
-use super::bars::{ACTIONS_IN, BARS_IN, Price};
+use super::bars::BARS_IN;
 use super::engine;
 use super::panel::{self, Columns, Panel, Rows, Slice};
+use super::price::{ACTIONS_IN, Price};
 use crate::numerics::cross_section::{beta_and_correlation, index_changes, neutralise, rank, zscore};
 use rayon::prelude::*;
 use schemars::JsonSchema;

@@ -5,15 +5,16 @@ mod cross_section;
 mod engine;
 mod options_surface;
 mod panel;
+mod price;
 mod splits;
 mod technical;
 mod turbulence;
 mod values;
 mod volatility;
 
-pub use bars::Price;
 pub use cross_section::{CrossSection, CrossSectionConfig};
 pub use options_surface::{OptionsSurface, OptionsSurfaceConfig};
+pub use price::Price;
 pub use technical::{Technical, TechnicalConfig};
 pub use turbulence::{Turbulence, TurbulenceConfig};
 pub use volatility::{Volatility, VolatilityConfig};

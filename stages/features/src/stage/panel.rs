@@ -1,6 +1,7 @@
 //! Bars and features of many symbols as panels, and features over them, memoised by period.
 
-use super::bars::{Price, read_bars};
+use super::bars::read_bars;
+use super::price::Price;
 use super::splits::Splits;
 use crate::numerics::panel::Prices;
 use arrow_array::RecordBatch;

@@ -1,6 +1,6 @@
 //! The splits of unadjusted bars, from the port `actions`.
 
-use super::bars::{ACTIONS_IN, Price};
+use super::price::{ACTIONS_IN, Price};
 use crate::numerics::Bars;
 use datasets::Date;
 use datasets::corporate_action::{CorporateAction, Kind};

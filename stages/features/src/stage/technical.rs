@@ -1,7 +1,8 @@
 //! `features/technical`.
 
-use super::bars::{ACTIONS_IN, BARS_IN, Price, check_inputs, run_over_bars, share_over_bars};
+use super::bars::{BARS_IN, check_inputs, run_over_bars, share_over_bars};
 use super::engine::{self, Named};
+use super::price::{ACTIONS_IN, Price};
 use crate::numerics::indicators::{Bollinger, Convention, Defined, Indicator};
 use crate::numerics::{Bars, Feature};
 use schemars::JsonSchema;

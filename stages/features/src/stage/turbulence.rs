@@ -1,8 +1,9 @@
 //! `features/turbulence`.
 
-use super::bars::{ACTIONS_IN, BARS_IN, Price};
+use super::bars::BARS_IN;
 use super::engine;
 use super::panel::{self, Rows};
+use super::price::{ACTIONS_IN, Price};
 use crate::numerics::turbulence::{finrl_distance, finrl_shown_from, shrunk_distance};
 use rayon::prelude::*;
 use schemars::JsonSchema;

@@ -1,12 +1,14 @@
 //! The speed of Greeks and implied volatilities on this machine: `runner bench greeks`, and `cargo bench` over the same [`cases`].
 
 mod book;
+mod case;
 mod cases;
 mod peak;
 mod surface;
 
 pub use book::Book;
-pub use cases::{Case, cases};
+pub use case::Case;
+pub use cases::cases;
 
 use peak::Peak;
 use serde::Serialize;

@@ -1,6 +1,6 @@
 //! Surfaces of implied volatility.
 
-use super::cases::Case;
+use super::case::Case;
 use crate::numerics::formula::{Contract, black_76};
 use crate::numerics::surface::{Quote, Surface};
 use stages_numerics::random::Random;

@@ -10,8 +10,8 @@
 //! | the others | | round numbers |
 
 use crate::parameters::{Invalid, whole, within};
-use crate::path::stream;
 use crate::rates::Rates;
+use crate::stream;
 use datasets::Date;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};

@@ -3,8 +3,8 @@
 use super::parameters::PanelParameters;
 use crate::clock::EXCHANGE;
 use crate::parameters::Invalid;
-use crate::path::stream;
 use crate::rates::Curve;
+use crate::stream;
 use datasets::Date;
 use datasets::calendar::next_trading_day;
 use datasets::corporate_action::{CorporateAction, Kind};

@@ -1,0 +1,25 @@
+//! The price that indicators read, and the input of what it is adjusted for.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use stages_core::{InputPort, PortType};
+
+/// The price that the indicators take for the close.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Price {
+    /// The last price.
+    #[default]
+    Close,
+    /// The last price adjusted for splits and dividends; open, high and low are scaled alike, the volume is not.
+    AdjustedClose,
+}
+
+/// The input port of corporate actions.
+pub(super) const ACTIONS_IN: InputPort = InputPort {
+    name: "actions",
+    ty: PortType::CorporateActions,
+    optional: true,
+    list: false,
+    doc: "the splits of unadjusted bars: no value takes one for a change of price",
+};
