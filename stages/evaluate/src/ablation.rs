@@ -1,6 +1,6 @@
 //! Changes of what a policy sees, which show whether it uses it.
 
-use crate::market_env::{Layout, MarketEnv};
+use crate::market_env::{Layout, MarketEnv, Span};
 use stages_numerics::random::Random;
 
 /// A change of what a policy sees; its account and the action mask stay its own.
@@ -22,14 +22,6 @@ impl Ablation {
             Self::NoMemory => "no_memory",
         }
     }
-}
-
-/// An evaluation episode: its world and its snapshots.
-#[derive(Clone, Debug)]
-pub(crate) struct Span {
-    pub world: String,
-    pub first: usize,
-    pub steps: usize,
 }
 
 impl Ablation {

@@ -25,6 +25,7 @@ mod stocks_backtest;
 mod stocks_trajectory;
 mod table_backtest;
 mod table_episodes;
+mod table_rules;
 #[cfg(test)]
 mod tests;
 mod trajectory;

@@ -1,12 +1,14 @@
 //! Evaluation over market data: the policy, changes of what it sees, and baselines over every evaluation episode of the test data, each from its first date to
 //! its last.
 
-use crate::ablation::{Ablation, Span};
+use crate::ablation::Ablation;
 use crate::config::BacktestConfig;
 use crate::market_env::MarketEnv;
+use crate::market_env::Run;
+use crate::market_env::Span;
 use crate::performance::{LEAST_OBSERVATIONS, Periods};
 use crate::policy_input::check_fits;
-use crate::runs::{self, Run, run_policy};
+use crate::runs::{self, run_policy};
 use cache::Artifact;
 use stages_core::{Context, StageError, StageEvent};
 use stages_env::OpenOptions;

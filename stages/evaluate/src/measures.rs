@@ -2,12 +2,12 @@
 
 use crate::config::{BacktestConfig, Block};
 use crate::market_backtest::{Role, Strategy};
+use crate::market_env::Run;
 use crate::market_env::{MarketEnv, Statement as _};
 use crate::output::Metrics;
 use crate::panel::{Episode, Estimate, Panel, Sums};
 use crate::performance::{Performance, Periods, Returns, mean_and_deviation};
 use crate::regression::regress;
-use crate::runs::Run;
 use crate::trials::{deflated_sharpe, probabilistic_sharpe};
 
 /// The spreads at which the policy's trades are priced again.

@@ -1,13 +1,14 @@
 //! Evaluation on `env/options`.
 
-use crate::ablation::Span;
 use crate::config::BacktestConfig;
 use crate::market_backtest::{Backtest, Role, Strategy};
+use crate::market_env::Run;
+use crate::market_env::Span;
 use crate::market_env::{Layout, MarketEnv, Statement};
 use crate::measures::{self, Known};
 use crate::output;
 use crate::rules::{rules, run_rule};
-use crate::runs::{Run, run_all};
+use crate::runs::run_all;
 use crate::trajectory::trajectory;
 use cache::Artifact;
 use datasets::Date;

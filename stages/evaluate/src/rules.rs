@@ -15,8 +15,9 @@
 //! constant rule on, for each holding time and threshold. What they earn on test worlds is thus not fitted there. They bound policies of this form; one that
 //! trades finer could beat them.
 
-use crate::ablation::Span;
-use crate::runs::{Run, run_all};
+use crate::market_env::Run;
+use crate::market_env::Span;
+use crate::runs::run_all;
 use cache::Artifact;
 use serde::{Deserialize, Serialize};
 use stages_core::{Context, Memo, StageError};

@@ -1,86 +1,11 @@
 //! Runs of a strategy over the evaluation episodes of an environment, each from the first snapshot to the last.
 
-use crate::ablation::{Ablation, Span};
-use crate::market_env::{MarketEnv, Statement as _};
-use crate::performance::{Returns, step_return};
+use crate::ablation::Ablation;
+use crate::market_env::{MarketEnv, Run, Span, Statement as _};
 use stages_core::{Context, StageError};
 use stages_env::{ActionSpace, Actions, Step};
 use stages_numerics::random::Random;
 use stages_policy::{Mode, Policy};
-
-/// The run of a strategy over one evaluation episode.
-pub(crate) struct Run<E: MarketEnv> {
-    /// The number of the evaluation episode.
-    pub episode: usize,
-    /// The number of the run among those of the same strategy and episode.
-    pub path: usize,
-    pub world: String,
-    /// The account at each snapshot, the first before any trade.
-    pub statements: Vec<E::Statement>,
-    /// The action at each snapshot but the last; empty where it is none of the action space.
-    pub actions: Vec<String>,
-    /// The note of each step.
-    pub notes: Vec<E::Note>,
-    /// The regime at the start of each step, where regimes are known.
-    pub regimes: Vec<usize>,
-    /// Returns of cash and of the underlying at each step of the episode, whenever the run ends.
-    risk_free: Vec<f64>,
-    underlying: Vec<f64>,
-}
-
-impl<E: MarketEnv> Run<E> {
-    fn new(env: &E, i: usize, span: &Span, episodes: usize) -> Self {
-        let snapshots = || span.first..span.first + span.steps;
-        Self {
-            episode: i % episodes,
-            path: i / episodes,
-            world: span.world.clone(),
-            statements: vec![env.statement(i)],
-            actions: Vec::new(),
-            notes: Vec::new(),
-            regimes: Vec::new(),
-            risk_free: snapshots().map(|t| env.risk_free_return(t)).collect(),
-            underlying: snapshots().map(|t| env.underlying_return(t)).collect(),
-        }
-    }
-
-    /// The same run by another number among those of its strategy and episode.
-    pub(crate) fn of_path(self, path: usize) -> Self {
-        Self { path, ..self }
-    }
-
-    pub(crate) fn first(&self) -> &E::Statement {
-        &self.statements[0]
-    }
-
-    pub(crate) fn last(&self) -> &E::Statement {
-        &self.statements[self.statements.len() - 1]
-    }
-
-    /// Returns of the net asset value, where trades cost `spread` times their spread.
-    pub(crate) fn returns(&self, spread: f64) -> Returns {
-        let account: Vec<f64> = self
-            .statements
-            .windows(2)
-            .map(|pair| {
-                let more = (spread - 1.0) * (pair[1].spread_cost() - pair[0].spread_cost());
-                step_return(pair[0].nav(), pair[1].nav() - more)
-            })
-            .collect();
-        Returns::of_account(account, &self.risk_free, &self.underlying)
-    }
-
-    /// The steps: the accounts before and after, and the note.
-    pub(crate) fn steps(&self) -> impl Iterator<Item = (&E::Statement, &E::Statement, &E::Note)> {
-        let pairs = self.statements.windows(2).zip(&self.notes);
-        pairs.map(|(pair, note)| (&pair[0], &pair[1], note))
-    }
-
-    /// The change of the net asset value of each step by its causes, [`MarketEnv::PROFITS`].
-    pub(crate) fn profits(&self) -> impl Iterator<Item = Vec<f64>> {
-        self.steps().map(|(before, after, note)| E::profit(before, after, note))
-    }
-}
 
 /// The evaluation episodes of an environment, by number.
 pub(crate) fn spans(env: &impl MarketEnv) -> Vec<Span> {

@@ -1,14 +1,15 @@
 //! Evaluation on `env/stocks`.
 
-use crate::ablation::Span;
 use crate::config::{BacktestConfig, BaselineName};
 use crate::market_backtest::{Backtest, Role, Strategy};
+use crate::market_env::Run;
+use crate::market_env::Span;
 use crate::market_env::{Layout, MarketEnv, Statement};
 use crate::measures::{self, Known};
 use crate::oracle::Oracle;
 use crate::output;
 use crate::portfolio_rules::PortfolioRule;
-use crate::runs::{Run, run_all};
+use crate::runs::run_all;
 use crate::stocks_trajectory::trajectory;
 use cache::Artifact;
 use datasets::Date;

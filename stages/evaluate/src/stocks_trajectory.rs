@@ -2,7 +2,7 @@
 
 use crate::market_backtest::{Role, Strategy};
 use crate::market_env::MarketEnv as _;
-use crate::runs::Run;
+use crate::market_env::Run;
 use arrow_array::{ArrayRef, Date32Array, Float64Array, RecordBatch, StringArray};
 use stages_core::StageError;
 use stages_env::BatchEnv as _;

@@ -6,7 +6,7 @@ use crate::episodes::{self, Episode};
 use crate::output;
 use crate::performance::mean_and_deviation;
 use crate::policy_input::check_fits;
-use crate::table_backtest::{Rule, choices, times};
+use crate::table_rules::{Rule, choices, times};
 use arrow_array::{ArrayRef, Float64Array, RecordBatch, StringArray};
 use datasets::SnapshotTime;
 use stages_core::{Context, Outputs, StageError};

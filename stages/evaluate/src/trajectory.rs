@@ -2,7 +2,7 @@
 
 use crate::market_backtest::Strategy as Of;
 use crate::market_env::MarketEnv as _;
-use crate::runs::Run as RunOf;
+use crate::market_env::Run as RunOf;
 use arrow_array::{ArrayRef, Float64Array, RecordBatch, StringArray};
 use stages_core::{StageError, table};
 use stages_env::options::{Ledger, OptionsEnv};

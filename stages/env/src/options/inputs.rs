@@ -2,7 +2,7 @@
 
 use super::build::{Day, Quote};
 use super::config::OptionsConfig;
-use super::symbol_changes::{Name, joined};
+use super::symbol_changes::{Name, WorldInput, joined};
 use crate::feature_columns::FeatureColumn;
 use crate::worlds::Symbols;
 use arrow_array::RecordBatch;
@@ -21,13 +21,6 @@ pub(super) const NEEDED_GREEKS: [&str; 4] = ["delta", "gamma", "vega", "theta"];
 /// Returns whether a column of features is a key rather than a feature.
 pub(super) fn is_key(column: &str) -> bool {
     matches!(column, "symbol" | "date" | "snapshot")
-}
-
-/// A world's part of the chain: its symbol, its partitions of chain and Greeks, and the symbols that it had, in order; its own is the last.
-pub(super) struct WorldInput {
-    pub symbol: String,
-    pub parts: Vec<(Partition, Partition)>,
-    pub names: Vec<Name>,
 }
 
 /// The worlds that the configuration names, in the order of the chains and of the symbols in them. Symbols that became others by `actions` are one world with them.

@@ -5,8 +5,9 @@ use super::build::{
 };
 use super::config::{OptionsConfig, QuoteKind};
 use super::fills::needed_columns;
-use super::inputs::{Features, NEEDED_GREEKS, WorldInput, days, is_key, worlds};
+use super::inputs::{Features, NEEDED_GREEKS, days, is_key, worlds};
 use super::listed::Listed;
+use super::symbol_changes::WorldInput;
 use crate::rates;
 use bytes::Bytes;
 use cache::{ArtifactBuilder, BlobRef, Store};

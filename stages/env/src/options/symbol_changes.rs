@@ -1,12 +1,11 @@
 //! Underlyings that changed their symbol: one world, whose positions go on under the new symbol.
 
 use super::build::Day;
-use super::inputs::WorldInput;
 use super::listed::Listed;
 use datasets::Date;
 use datasets::corporate_action::{CorporateAction, Kind};
 use stages_core::StageError;
-use stages_core::dataset::DataSet;
+use stages_core::dataset::{DataSet, Partition};
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
@@ -34,6 +33,13 @@ impl Name {
             *root = renamed(root, &self.symbol, last);
         }
     }
+}
+
+/// A world's part of the chain: its symbol, its partitions of chain and Greeks, and the symbols that it had, in order; its own is the last.
+pub(super) struct WorldInput {
+    pub symbol: String,
+    pub parts: Vec<(Partition, Partition)>,
+    pub names: Vec<Name>,
 }
 
 /// The class of `root` once the symbol `old` is `new`: classes named after the symbol, adjusted ones (`OLD@150`) too, are named after the new one.

@@ -1,9 +1,10 @@
 //! Builds the tables of an environment from a table by symbol.
 
-use super::config::{Form, Gaps, MAX_SYMBOLS, TableConfig};
+use super::config::{Gaps, MAX_SYMBOLS, TableConfig};
 use super::fill::{Filled, fill};
 use super::inputs::has_instants;
 use super::observation;
+use super::quantities::Form;
 use super::source::{SymbolRows, TableSource};
 use super::tables::{Rows, SPEC, Spec, World};
 use crate::normalise;

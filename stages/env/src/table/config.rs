@@ -1,6 +1,6 @@
 //! The configuration of `env/table`.
 
-use super::quantities;
+use super::quantities::{self, Form};
 use crate::episode::EpisodeLength;
 use crate::expression::{Mistake, Program};
 use crate::reward::{self, RewardConfig};
@@ -161,17 +161,6 @@ pub enum Gaps {
     Refuse,
     /// They are left out: a step goes from the row before to the row after.
     Drop,
-}
-
-/// The source of what a step pays.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Form {
-    /// The change of a price.
-    Price,
-    /// A column, for each unit of position.
-    PerPosition,
-    /// A column for each choice.
-    PerAction,
 }
 
 impl TableConfig {

@@ -12,7 +12,8 @@
 //!
 //! Every element is clipped to [-`clip`, `clip`].
 
-use super::config::{Form, TableActionKind, TableConfig};
+use super::config::{TableActionKind, TableConfig};
+use super::quantities::Form;
 use crate::actions::{ActionSpace, Bounds};
 
 /// The names of the observation's elements, and the number of those that columns are shown in.

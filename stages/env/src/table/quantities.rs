@@ -1,6 +1,15 @@
 //! The quantities of a step that the expressions `reward` and `terminate` may name, before the columns of the table.
 
-use super::config::Form;
+/// The source of what a step pays.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Form {
+    /// The change of a price.
+    Price,
+    /// A column, for each unit of position.
+    PerPosition,
+    /// A column for each choice.
+    PerAction,
+}
 
 /// Those of every environment, each with what it is. With a price, amounts are fractions of the net asset value before the step.
 pub const QUANTITIES: [(&str, &str); 8] = [

@@ -1,10 +1,10 @@
 //! Multi-discrete actions: what is closed, the strategy that is opened, its size, and the hedge.
 //! [`action_space`](crate::options::action_space) has the rules.
 
-use super::hedge::Hedge;
 use super::lookup::At;
 use super::market::Market;
 use super::open_costs::{OpenCosts, can_open};
+use super::state::Hedge;
 use super::state::{Account, Cached, Counters, EnvState, Line, Terms};
 use super::trade::{Close, close, open};
 use crate::options::action_space::{CLOSE_ALL, CLOSE_CHOICES, CLOSE_LARGEST_LOSS, CLOSE_NEAREST_EXPIRY, CLOSE_OLDEST};

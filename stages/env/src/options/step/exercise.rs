@@ -1,4 +1,4 @@
-//! Early exercise, assignment and delivery; [`exercise`](crate::options::exercise) has the settings.
+//! Early exercise, assignment, expiry and delivery; [`exercise`](crate::options::exercise) has the settings.
 
 use super::lookup::At;
 use super::market::Market;
@@ -93,5 +93,30 @@ pub(super) fn cover(market: &Market, now: At<'_>, account: &mut Account, before:
     let short = before.min(0.0) - account.units;
     if short > 0.0 {
         trade(market, now, account, Instrument::Underlying, short);
+    }
+}
+
+/// Settles the lines that expire at this snapshot, in cash or by delivery.
+pub(super) fn settle(market: &Market, now: At<'_>, env: &mut EnvState) {
+    let lines = env.account.lines as usize;
+    env.cached.paired = false;
+    let (before, is_physical) = (env.account.units, market.config.exercise.delivery == Delivery::Physical);
+    let mut kept = 0;
+    for i in 0..lines {
+        let (line, terms) = (env.lines[i], env.terms[i]);
+        let entry = now.entry_at(terms.base);
+        if entry.is_settled() && !(is_physical && entry.mark > 0.0) {
+            env.account.cash += f64::from(line.quantity) * market.multiplier * entry.mark;
+        } else if entry.is_settled() {
+            deliver(market, now, env.account, &line, &terms);
+        } else {
+            (env.lines[kept], env.terms[kept]) = (line, terms);
+            kept += 1;
+        }
+    }
+    env.lines[kept..lines].fill(Line::default());
+    env.account.lines = kept as u32;
+    if is_physical {
+        cover(market, now, env.account, before);
     }
 }

@@ -6,22 +6,6 @@ use super::market::Market;
 use super::state::EnvState;
 use crate::options::hedge::{HedgeConfig, HedgeInstrument, HedgeRule};
 use crate::options::order::HedgeOrder;
-use bytemuck::{Pod, Zeroable};
-
-/// The hedge of an account. Saved states hold these bytes where there is hedging.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Pod, Zeroable)]
-#[repr(C)]
-pub(super) struct Hedge {
-    /// Futures held, in units of the underlying.
-    pub futures: f64,
-    /// Sums over the episode: settlements of futures, cost of borrowing, and those parts of the account's spread cost, commission and traded value that
-    /// hedges have.
-    pub settled: f64,
-    pub borrow: f64,
-    pub spread_cost: f64,
-    pub commission: f64,
-    pub traded: f64,
-}
 
 impl HedgeConfig {
     /// The order of the rule.

@@ -1,7 +1,7 @@
 //! Accounts and positions for display.
 
-use super::hedge::Hedge;
 use super::market::Market;
+use super::state::Hedge;
 use super::state::{Account, Counters, Line};
 use crate::options::reason::Reason;
 use crate::options::tables::Entry;

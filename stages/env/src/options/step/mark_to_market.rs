@@ -1,10 +1,11 @@
 //! Mark-to-market at a snapshot: settlement, value, Greeks, margin, and liquidation where margin is not met.
 
+use super::exercise::settle;
 use super::hedge;
 use super::lookup::At;
 use super::market::Market;
 use super::state::{EnvState, Terms};
-use super::trade::{Close, close, settle};
+use super::trade::{Close, close};
 use crate::options::config::MAX_LINES;
 use crate::options::margin::{MarginLeg, charge_above_mark, requirement_and_pairs};
 use crate::options::portfolio_margin::{SCENARIOS, Scan, Scenario};

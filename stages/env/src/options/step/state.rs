@@ -1,6 +1,5 @@
 //! The state of an environment: plain numbers, as they are saved, and, for each line, cached look-ups.
 
-use super::hedge::Hedge;
 use crate::options::margin::Pairing;
 use crate::options::reason::Reason;
 use crate::ranges::{Rows, View};
@@ -110,6 +109,21 @@ pub(super) struct Cached {
     pub part: u32,
     /// True if [`Terms::pairing`] is of the lines as they are.
     pub paired: bool,
+}
+
+/// The hedge of an account. Saved states hold these bytes where there is hedging.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Pod, Zeroable)]
+#[repr(C)]
+pub(super) struct Hedge {
+    /// Futures held, in units of the underlying.
+    pub futures: f64,
+    /// Sums over the episode: settlements of futures, cost of borrowing, and those parts of the account's spread cost, commission and traded value that
+    /// hedges have.
+    pub settled: f64,
+    pub borrow: f64,
+    pub spread_cost: f64,
+    pub commission: f64,
+    pub traded: f64,
 }
 
 /// One environment.

@@ -1,11 +1,9 @@
 //! Fills: trades at the quotes of a snapshot, across the spread.
 
-use super::exercise::{cover, deliver};
 use super::hedge;
 use super::lookup::{Adjusted, At};
 use super::market::Market;
 use super::state::{Account, EnvState, Line};
-use crate::options::exercise::Delivery;
 use crate::options::order::Instrument;
 
 /// The lines to close.
@@ -137,30 +135,5 @@ pub(super) fn adjust(market: &Market, now: At<'_>, env: &mut EnvState, adjusted:
             line.quantity = line.quantity.saturating_mul(adjustment.shares as i32);
             *terms = market.terms(now, line);
         }
-    }
-}
-
-/// Settles the lines that expire at this snapshot, in cash or by delivery.
-pub(super) fn settle(market: &Market, now: At<'_>, env: &mut EnvState) {
-    let lines = env.account.lines as usize;
-    env.cached.paired = false;
-    let (before, is_physical) = (env.account.units, market.config.exercise.delivery == Delivery::Physical);
-    let mut kept = 0;
-    for i in 0..lines {
-        let (line, terms) = (env.lines[i], env.terms[i]);
-        let entry = now.entry_at(terms.base);
-        if entry.is_settled() && !(is_physical && entry.mark > 0.0) {
-            env.account.cash += f64::from(line.quantity) * market.multiplier * entry.mark;
-        } else if entry.is_settled() {
-            deliver(market, now, env.account, &line, &terms);
-        } else {
-            (env.lines[kept], env.terms[kept]) = (line, terms);
-            kept += 1;
-        }
-    }
-    env.lines[kept..lines].fill(Line::default());
-    env.account.lines = kept as u32;
-    if is_physical {
-        cover(market, now, env.account, before);
     }
 }

@@ -11,8 +11,8 @@
 
 use super::market::Market;
 use super::orders::Intent;
+use super::state::Outcome;
 use super::state::{Account, EnvState};
-use super::stepper::Outcome;
 use crate::stocks::config::MAX_SYMBOLS;
 use crate::stocks::tables::status;
 

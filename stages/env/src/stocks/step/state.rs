@@ -143,3 +143,10 @@ impl View for StateRows<'_> {
         )
     }
 }
+
+/// The outcome of a step.
+pub(super) struct Outcome {
+    pub reward: f32,
+    pub terminated: bool,
+    pub truncated: bool,
+}

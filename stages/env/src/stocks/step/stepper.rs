@@ -6,7 +6,7 @@ use super::ledger::Ledger;
 use super::market::Market;
 use super::orders::{Intent, restrict, weights_to_shares};
 use super::reward::reward;
-use super::state::{Account, EnvState};
+use super::state::{Account, EnvState, Outcome};
 use super::trade::{execute, liquidate};
 use crate::reward::Reward;
 use crate::stocks::config::Rules;
@@ -18,13 +18,6 @@ use stages_core::ConfigProblem;
 pub(super) struct Stepper {
     pub market: Market,
     reward: Reward,
-}
-
-/// The outcome of a step.
-pub(super) struct Outcome {
-    pub reward: f32,
-    pub terminated: bool,
-    pub truncated: bool,
 }
 
 impl Stepper {

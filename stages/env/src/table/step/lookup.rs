@@ -4,7 +4,7 @@ use crate::normalise;
 use crate::open_options::Split;
 use crate::spec::Normalisation;
 use crate::split::SnapshotRange;
-use crate::table::config::Form;
+use crate::table::quantities::Form;
 use crate::table::tables::{Rows, SPEC, Spec, mismatch};
 use bytes::Bytes;
 use datasets::{Date, SnapshotTime};

@@ -6,8 +6,9 @@ use crate::expression::Program;
 use crate::open_options::Split;
 use crate::reward::{Change, Reward, drawdown};
 use crate::split::SnapshotRange;
-use crate::table::config::{Form, MAX_TERMS};
+use crate::table::config::MAX_TERMS;
 use crate::table::quantities;
+use crate::table::quantities::Form;
 use stages_core::ConfigProblem;
 use stages_numerics::random::Random;
 
