@@ -1,7 +1,6 @@
 //! The rules that a policy over a table is compared with.
 
 use crate::config::{BacktestConfig, BaselineName};
-use crate::market_env::Statement;
 use arrow_array::ArrayRef;
 use datasets::SnapshotTime;
 use stages_core::{StageError, table};

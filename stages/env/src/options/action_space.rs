@@ -17,95 +17,13 @@
 //! contracts is not traded. First all reductions are traded, the oldest lines first, then all increases, slot by slot, each under the rules of every other
 //! opening. The hedge ratio h aims at -h times the options' delta in the hedge; a change within the `band` is not traded.
 
+use super::action_config::{ActionKind, Limits};
 use super::config::OptionsConfig;
 use super::fills::FillPrice;
 use super::observation::slot_names;
 use super::strategies::Strategies;
 use crate::actions::{ActionSpace, Bounds};
-use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
 use stages_core::ConfigProblem;
-
-/// The kind of actions.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "snake_case")]
-pub enum ActionKind {
-    /// One of a flat list: hold, close, or open a strategy.
-    #[default]
-    Menu,
-    /// A strategy, its size, a hedge and what is closed, each a component of its own.
-    MultiDiscrete,
-    /// A weight for each slot of the slate, and a hedge ratio.
-    Continuous,
-}
-
-impl ActionKind {
-    /// Returns whether it is the flat list.
-    #[expect(clippy::trivially_copy_pass_by_ref, reason = "the signature that serde calls")]
-    pub(crate) fn is_menu(&self) -> bool {
-        *self == Self::Menu
-    }
-}
-
-/// A set of strategies.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "snake_case")]
-pub enum StrategySet {
-    /// Those of `strategies`, or else eight common ones at the first maturity.
-    #[default]
-    Listed,
-    /// Those of `listed`, and what trades every slot: the common strategies and ratio spreads at each maturity, calendars, and each slot alone, long and short.
-    All,
-}
-
-impl StrategySet {
-    /// Returns whether it is the default.
-    #[expect(clippy::trivially_copy_pass_by_ref, reason = "the signature that serde calls")]
-    pub(crate) fn is_listed(&self) -> bool {
-        *self == Self::Listed
-    }
-}
-
-/// Limits of the portfolio, as fractions of the net asset value. An opening that would exceed one, and not reduce what exceeds it, is masked.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(default, deny_unknown_fields)]
-pub struct Limits {
-    /// |delta| times the underlying, after the hedge that a rule makes.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub delta: Option<f64>,
-    /// |vega| per 1.00 of volatility: 1 is one per cent of the net asset value for a volatility point.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub vega: Option<f64>,
-    /// The margin requirement.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub margin: Option<f64>,
-}
-
-impl Limits {
-    /// Returns whether there are none.
-    pub(crate) fn is_none(&self) -> bool {
-        *self == Self::default()
-    }
-}
-
-/// The multiples of `sizing`, ascending.
-pub(crate) fn default_sizes() -> Vec<f64> {
-    vec![0.5, 1.0, 2.0]
-}
-
-/// Returns whether sizes are the default.
-pub(crate) fn are_default_sizes(sizes: &Vec<f64>) -> bool {
-    *sizes == default_sizes()
-}
-
-/// The default of `no_trade`.
-pub(crate) const NO_TRADE: f64 = 0.1;
-
-/// Returns whether it is the default of `no_trade`.
-#[expect(clippy::trivially_copy_pass_by_ref, reason = "the signature that serde calls")]
-pub(crate) fn is_default_no_trade(fraction: &f64) -> bool {
-    *fraction == NO_TRADE
-}
 
 /// The choices of the component `hedge`.
 pub(crate) const HEDGE_CHOICES: u32 = 3;
@@ -155,36 +73,38 @@ pub(crate) fn action_space(config: &OptionsConfig, strategies: &Strategies) -> A
     }
 }
 
-/// Checks the settings of actions and limits.
-pub(crate) fn validate(config: &OptionsConfig) -> Result<(), ConfigProblem> {
-    if !config.actions.is_menu() && config.fills.price == FillPrice::NextSnapshot {
-        return Err(ConfigProblem::new(
-            "fills.price",
-            "fills at the next snapshot are of a menu's actions alone",
-        )
-        .hint("remove `actions`, or take another price"));
-    }
-    let ascends = config.sizes.windows(2).all(|pair| pair[0] < pair[1]);
-    if config.sizes.is_empty() || !ascends || !config.sizes.iter().all(|size| *size > 0.0 && size.is_finite()) {
-        return Err(
-            ConfigProblem::new("sizes", "expected one or more positive multiples, ascending")
-                .hint("sizes: [0.5, 1, 2] are multiples of `sizing`"),
-        );
-    }
-    if !(0.0..=1.0).contains(&config.no_trade) {
-        return Err(ConfigProblem::new(
-            "no_trade",
-            format!("{} is not between 0 and 1", config.no_trade),
-        ));
-    }
-    let Limits { delta, vega, margin } = config.limits;
-    for (field, limit) in [("delta", delta), ("vega", vega), ("margin", margin)] {
-        if let Some(limit) = limit.filter(|limit| !(*limit >= 0.0 && limit.is_finite())) {
+impl OptionsConfig {
+    /// Checks the settings of actions and limits.
+    pub(crate) fn check_actions(&self) -> Result<(), ConfigProblem> {
+        if !self.actions.is_menu() && self.fills.price == FillPrice::NextSnapshot {
             return Err(ConfigProblem::new(
-                format!("limits.{field}"),
-                format!("{limit} is not 0 or more"),
+                "fills.price",
+                "fills at the next snapshot are of a menu's actions alone",
+            )
+            .hint("remove `actions`, or take another price"));
+        }
+        let ascends = self.sizes.windows(2).all(|pair| pair[0] < pair[1]);
+        if self.sizes.is_empty() || !ascends || !self.sizes.iter().all(|size| *size > 0.0 && size.is_finite()) {
+            return Err(
+                ConfigProblem::new("sizes", "expected one or more positive multiples, ascending")
+                    .hint("sizes: [0.5, 1, 2] are multiples of `sizing`"),
+            );
+        }
+        if !(0.0..=1.0).contains(&self.no_trade) {
+            return Err(ConfigProblem::new(
+                "no_trade",
+                format!("{} is not between 0 and 1", self.no_trade),
             ));
         }
+        let Limits { delta, vega, margin } = self.limits;
+        for (field, limit) in [("delta", delta), ("vega", vega), ("margin", margin)] {
+            if let Some(limit) = limit.filter(|limit| !(*limit >= 0.0 && limit.is_finite())) {
+                return Err(ConfigProblem::new(
+                    format!("limits.{field}"),
+                    format!("{limit} is not 0 or more"),
+                ));
+            }
+        }
+        Ok(())
     }
-    Ok(())
 }

@@ -1,6 +1,6 @@
 //! The configuration of `env/options`.
 
-use super::action_space::{self, ActionKind, Limits, StrategySet};
+use super::action_config::{self, ActionKind, Limits, StrategySet};
 use super::exercise::ExerciseConfig;
 use super::fills::{self, FillPrice, Impact, Liquidity};
 use super::hedge::HedgeConfig;
@@ -50,10 +50,10 @@ pub struct OptionsConfig {
     #[serde(skip_serializing_if = "ActionKind::is_menu")]
     pub actions: ActionKind,
     /// The sizes to choose from with `actions: multi_discrete`, as multiples of `sizing`, ascending.
-    #[serde(skip_serializing_if = "action_space::are_default_sizes")]
+    #[serde(skip_serializing_if = "action_config::are_default_sizes")]
     pub sizes: Vec<f64>,
     /// With `actions: continuous`: a weight below this counts as 0, and a smaller change is not traded; as a fraction of `sizing`.
-    #[serde(skip_serializing_if = "action_space::is_default_no_trade")]
+    #[serde(skip_serializing_if = "action_config::is_default_no_trade")]
     pub no_trade: f64,
     /// Limits of the portfolio, which mask actions; none by default.
     #[serde(skip_serializing_if = "Limits::is_none")]
@@ -119,8 +119,8 @@ impl Default for OptionsConfig {
             strategies: Vec::new(),
             strategy_set: StrategySet::Listed,
             actions: ActionKind::Menu,
-            sizes: action_space::default_sizes(),
-            no_trade: action_space::NO_TRADE,
+            sizes: action_config::default_sizes(),
+            no_trade: action_config::NO_TRADE,
             limits: Limits::default(),
             lines: 8,
             capital: 1e6,
@@ -406,7 +406,7 @@ impl OptionsConfig {
         positive("margin.initial", self.margin.initial)?;
         fraction("margin.maintenance", self.margin.maintenance, self.margin.initial)?;
         self.hedge.validate()?;
-        action_space::validate(self)?;
+        self.check_actions()?;
         fraction("ruin", self.ruin, 0.99)?;
         fraction("rate.abs()", self.rate.abs(), 1.0)
             .map_err(|_| ConfigProblem::new("rate", "a rate is a decimal: 0.03 for 3 %"))?;

@@ -27,6 +27,7 @@
 //!
 //! The observations, action masks and fills at t depend on data stamped at or before t alone.
 
+mod action_config;
 mod action_space;
 mod build;
 mod config;
@@ -34,6 +35,7 @@ mod exercise;
 mod fills;
 mod hedge;
 mod inputs;
+mod legs;
 mod listed;
 pub mod margin;
 mod observation;
@@ -55,7 +57,7 @@ pub use crate::episode::EpisodeLength;
 pub use crate::feature_columns::FeatureColumn;
 pub use crate::reward::{CvarPenalty, RewardConfig, RewardKind};
 pub use crate::worlds::{HeldOut, Symbols, WorldSet};
-pub use action_space::{ActionKind, Limits, StrategySet};
+pub use action_config::{ActionKind, Limits, StrategySet};
 pub use build::{Built, Day, InMemory, MarketSource, PartStore, Piece, Quote, Settlements, build, build_worlds};
 pub use config::{
     Fills, Leg, MarginConfig, MarginKind, OptionsConfig, QuoteKind, Right, Sizing, SlateConfig, SlateFeature, Strategy,

@@ -1,9 +1,9 @@
 //! Sets of strategies: the common ones, and those that trade every slot of the slate.
 
-use super::action_space::StrategySet;
+use super::action_config::StrategySet;
 use super::config::{self, OptionsConfig, Right, Strategy};
+use super::legs::{Traded, find};
 use super::observation::slot_names;
-use super::strategies::{Traded, find};
 
 /// The strategies of a configuration.
 pub(super) fn strategies_of(config: &OptionsConfig) -> Vec<Strategy> {

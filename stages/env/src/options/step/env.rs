@@ -11,7 +11,7 @@ use super::stepper::{Act, Stepper};
 use crate::actions::Actions;
 use crate::batch::{BatchEnv, StepBuffers};
 use crate::open_options::{OpenOptions, Split};
-use crate::options::action_space::ActionKind;
+use crate::options::action_config::ActionKind;
 use crate::options::config::MarginKind;
 use crate::options::fills::FillRule;
 use crate::options::order::Decision;

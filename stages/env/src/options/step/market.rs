@@ -6,11 +6,12 @@ use crate::open_options::Split;
 use crate::options::config::{MAX_LEGS, MarginKind, OptionsConfig};
 use crate::options::fills::FillRule;
 use crate::options::hedge::HedgeInstrument;
+use crate::options::legs::Traded;
 use crate::options::margin::{MarginLeg, Pairing};
 use crate::options::order::Instrument;
 use crate::options::portfolio_margin::{SCENARIOS, Scenario};
 use crate::options::reason::Reason;
-use crate::options::strategies::{Leg, Strategies, Traded};
+use crate::options::strategies::{Leg, Strategies};
 use crate::split::SnapshotRange;
 use stages_numerics::random::Random;
 

@@ -14,7 +14,7 @@ use super::state::{Account, EnvState, Line};
 use super::trade::{Close, adjust, close, open};
 use super::weights::rebalance;
 use crate::open_options::Split;
-use crate::options::action_space::ActionKind;
+use crate::options::action_config::ActionKind;
 use crate::options::config::MAX_ACTIONS;
 use crate::options::order::{Decision, HedgeOrder, Instrument, Orders};
 use crate::options::quantities;

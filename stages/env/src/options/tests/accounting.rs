@@ -2,7 +2,8 @@
 
 use super::rewards::SlowReward;
 use super::*;
-use crate::options::strategies::{FIRST_OPEN, Leg, Strategies, Traded};
+use crate::options::legs::Traded;
+use crate::options::strategies::{FIRST_OPEN, Leg, Strategies};
 use crate::options::synthetic::{intraday_market, market};
 use crate::options::{
     Baseline, CvarPenalty, Delivery, Depth, ExerciseConfig, FillPrice, Fills, HedgeConfig, HedgeInstrument, HedgeOrder,

@@ -3,7 +3,8 @@
 use super::accounting::{Book, hedged, hedged_models, held};
 use super::*;
 use crate::actions::{ActionSpace, Actions};
-use crate::options::strategies::{Strategies, Traded};
+use crate::options::legs::Traded;
+use crate::options::strategies::Strategies;
 use crate::options::synthetic::market;
 use crate::options::{
     ActionKind, Delivery, EpisodeLength, FillPrice, HedgeConfig, HedgeInstrument, HedgeOrder, HedgeRule, Ledger,
