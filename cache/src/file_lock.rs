@@ -3,8 +3,8 @@
 
 use crate::error::{Error, Result};
 use crate::fs::metadata;
+use crate::fs::without_waiting;
 use crate::obstacle::make_way_for_file;
-use crate::regular_file::without_waiting;
 use crate::shared;
 use rustix::fs::OFlags;
 use std::fs::{File, Metadata, TryLockError};

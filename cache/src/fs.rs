@@ -1,10 +1,10 @@
 //! File operations that tolerate missing files.
 
 use crate::error::{Error, Result};
-use crate::regular_file::without_waiting;
 use rustix::fs::OFlags;
-use std::fs::{File, Metadata};
+use std::fs::{File, Metadata, OpenOptions};
 use std::io;
+use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::Path;
 use std::time::{Duration, SystemTime};
 
@@ -58,4 +58,9 @@ pub(crate) fn touch(path: &Path, meta: &Metadata, after: Duration) {
 /// [`touch`] for records, at most once an hour.
 pub(crate) fn touch_record(path: &Path, meta: &Metadata) {
     touch(path, meta, TOUCH_AFTER);
+}
+
+/// Adds the flags with which opening a FIFO or a device does not wait. They do not affect regular files.
+pub(crate) fn without_waiting(options: &mut OpenOptions, more: OFlags) -> &mut OpenOptions {
+    options.custom_flags((OFlags::NONBLOCK | more).bits() as i32)
 }

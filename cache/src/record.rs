@@ -2,8 +2,8 @@
 
 use crate::blob::BlobRef;
 use crate::digest::{ActionKey, ArtifactDigest, BlobDigest, MemoKey};
+use crate::fetched_file::FetchedFile;
 use crate::outputs::Outputs;
-use crate::remote_file::FetchedFile;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use std::collections::BTreeMap;

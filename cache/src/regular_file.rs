@@ -2,11 +2,11 @@
 //! outside the store: files are opened without waiting, and checked once they are open.
 
 use crate::error::{Error, Result};
-use crate::fs::{is_absent, metadata};
+use crate::fs::{is_absent, metadata, without_waiting};
 use rustix::fs::OFlags;
-use std::fs::{File, Metadata, OpenOptions};
+use std::fs::{File, Metadata};
 use std::io::{self, Read as _};
-use std::os::unix::fs::{FileTypeExt as _, OpenOptionsExt as _};
+use std::os::unix::fs::FileTypeExt as _;
 use std::path::Path;
 
 /// The result of opening a file of the store.
@@ -107,11 +107,6 @@ pub(crate) fn read_own(path: &Path) -> Result<Option<Vec<u8>>> {
     let mut bytes = Vec::new();
     file.read_to_end(&mut bytes).map_err(Error::io("read", path))?;
     Ok(Some(bytes))
-}
-
-/// Adds the flags with which opening a FIFO or a device does not wait. They do not affect regular files.
-pub(crate) fn without_waiting(options: &mut OpenOptions, more: OFlags) -> &mut OpenOptions {
-    options.custom_flags((OFlags::NONBLOCK | more).bits() as i32)
 }
 
 fn not_regular(meta: &Metadata) -> io::Error {

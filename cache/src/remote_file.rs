@@ -1,82 +1,9 @@
-//! Files on servers that stages read: their URLs, and the interface of what fetches them into the store.
-//!
-//! A file with a digest is its bytes, whatever a server says; one without is followed: a request says whether the contents that were
-//! fetched last are still the server's.
+//! Files on servers, as a store fetches them.
 
 use crate::artifact::check_path;
-use crate::blob::BlobRef;
-use crate::digest::BlobDigest;
-use crate::error::Result;
-use crate::store::Store;
-use serde::{Deserialize, Serialize};
-use std::fmt::Debug;
+use crate::fetched_file::RemoteFile;
+use crate::store::{FetchFiles, Store};
 use std::sync::Arc;
-
-/// A file on a server.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct RemoteFile {
-    /// `https://…`, `http://…` or `s3://bucket/key`, without credentials.
-    pub url: String,
-    /// The digest of its bytes, for one that is not followed.
-    pub pinned: Option<BlobDigest>,
-}
-
-/// The contents of a remote file, in the store.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct FetchedFile {
-    /// The URL that was asked for.
-    pub url: String,
-    /// Their digest.
-    pub blake3: BlobDigest,
-    /// Their length in bytes.
-    pub size: u64,
-    /// The server's `ETag`, as it stands in the header.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub etag: Option<String>,
-    /// The server's `Last-Modified`, likewise.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub last_modified: Option<String>,
-}
-
-impl FetchedFile {
-    /// The blob.
-    pub fn blob(&self) -> BlobRef {
-        BlobRef {
-            blob: self.blake3,
-            size: self.size,
-        }
-    }
-}
-
-/// The answer of a server about a file, without its bytes.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Seen {
-    /// The contents that the store has are still the file's.
-    Current(FetchedFile),
-    /// The file is to be fetched: its length in bytes, where the server tells.
-    ToFetch(Option<u64>),
-}
-
-/// Takes the progress of a transfer: bytes so far, and all bytes where they are known.
-pub type OnBytes<'a> = &'a (dyn Fn(u64, Option<u64>) + Sync);
-
-/// Fetches remote files into the store. Within its lifetime, a URL has the same contents each time.
-pub trait FetchFiles: Debug + Send + Sync {
-    /// Asks for the state of a file, and fetches nothing.
-    ///
-    /// # Errors
-    /// [`Error::File`](crate::Error::File) when the server gives no answer or refuses, or when the local store fails.
-    fn look(&self, store: &Store, file: &RemoteFile) -> Result<Seen>;
-
-    /// The contents of a file, fetched if the store does not have them.
-    ///
-    /// # Errors
-    /// As [`FetchFiles::look`], also when the bytes are not those of a pinned file.
-    fn fetch(&self, store: &Store, file: &RemoteFile, on_bytes: OnBytes<'_>) -> Result<FetchedFile>;
-
-    /// Notes for the user, each once: that files were not asked for, for example.
-    fn take_notes(&self) -> Vec<String>;
-}
 
 impl Store {
     /// The same store, with a way to fetch remote files.
@@ -119,7 +46,7 @@ impl RemoteFile {
     ///
     /// # Errors
     /// When it has credentials, a pattern, or is no URL of a file.
-    pub fn parse(text: &str) -> std::result::Result<Option<Self>, Refusal> {
+    pub fn parse(text: &str) -> Result<Option<Self>, Refusal> {
         let Some((scheme, rest)) = text.split_once("://") else {
             return Ok(None);
         };

@@ -5,12 +5,13 @@ use crate::atomic_write::{persist_new, temp_file};
 use crate::blob::{Blob, BlobRef};
 use crate::digest::{ArtifactDigest, BlobDigest};
 use crate::error::{Error, Result};
+use crate::fetched_file::{FetchedFile, OnBytes, RemoteFile, Seen};
 use crate::fs::{if_exists, metadata, touch};
 use crate::obstacle::move_away;
 use crate::regular_file::{Opened, open_own};
-use crate::remote_file::FetchFiles;
 use crate::upstream::Upstream;
 use std::collections::HashSet;
+use std::fmt::Debug;
 use std::fs::{File, Metadata};
 use std::io::Write as _;
 use std::os::unix::fs::MetadataExt;
@@ -20,6 +21,24 @@ use std::time::Duration;
 
 /// The number of attempts to give a blob its name.
 const ATTEMPTS: usize = 20;
+
+/// Fetches remote files into the store. Within its lifetime, a URL has the same contents each time.
+pub trait FetchFiles: Debug + Send + Sync {
+    /// Asks for the state of a file, and fetches nothing.
+    ///
+    /// # Errors
+    /// [`Error::File`](crate::Error::File) when the server gives no answer or refuses, or when the local store fails.
+    fn look(&self, store: &Store, file: &RemoteFile) -> Result<Seen>;
+
+    /// The contents of a file, fetched if the store does not have them.
+    ///
+    /// # Errors
+    /// As [`FetchFiles::look`], also when the bytes are not those of a pinned file.
+    fn fetch(&self, store: &Store, file: &RemoteFile, on_bytes: OnBytes<'_>) -> Result<FetchedFile>;
+
+    /// Notes for the user, each once: that files were not asked for, for example.
+    fn take_notes(&self) -> Vec<String>;
+}
 
 /// A store on the local disk. Cheap to clone; safe to use from several threads and processes.
 #[derive(Clone, Debug)]
@@ -38,7 +57,7 @@ pub struct Store {
 #[derive(Clone, Default)]
 struct Interrupt(Option<Arc<dyn Fn() -> bool + Send + Sync>>);
 
-impl std::fmt::Debug for Interrupt {
+impl Debug for Interrupt {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_tuple("Interrupt").field(&self.0.is_some()).finish()
     }

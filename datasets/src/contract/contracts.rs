@@ -1,23 +1,8 @@
 //! The facts of a chain's contracts, by class.
 
-use super::terms::Terms;
-use super::words::Origin;
+use super::terms::{Facts, Terms};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
-
-/// The terms of a class, with the origin of each; in JSON, `{ "symbol": …, "exercise": …, …, "origin": { "exercise": "file", … } }`.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-pub struct Facts {
-    /// The symbol of the underlying.
-    #[serde(default)]
-    pub symbol: String,
-    /// The terms.
-    #[serde(flatten)]
-    pub terms: Terms,
-    /// The origin of each term that is known, by its name.
-    #[serde(default)]
-    pub origin: BTreeMap<String, Origin>,
-}
 
 /// The facts of the contracts of a chain, by class.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]

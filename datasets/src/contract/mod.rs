@@ -17,8 +17,9 @@ mod specifications;
 mod terms;
 mod words;
 
-pub use contracts::{Contracts, Facts};
+pub use contracts::Contracts;
 pub use resolve::{Assumption, Contradiction, Sources, resolve};
 pub use specifications::{can_be_carried, family_of, specification, usual};
+pub use terms::Facts;
 pub use terms::{ContractTerms, Terms, adjusted_root, is_adjusted, plain_root};
 pub use words::{Exercise, Expires, Origin, QuoteUnit, Settlement, TimeOfDay, UnderlyingKind};

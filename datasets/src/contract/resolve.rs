@@ -1,7 +1,7 @@
 //! From the sources of terms to the facts of a class.
 
-use super::contracts::Facts;
 use super::specifications::{specification, usual};
+use super::terms::Facts;
 use super::terms::{ContractTerms, Terms};
 use super::words::Origin;
 use std::fmt;

@@ -1,11 +1,24 @@
 //! The terms of contracts, as one source states them.
 
-use super::contracts::Facts;
 use super::words::{Exercise, Expires, Origin, QuoteUnit, Settlement, TimeOfDay, UnderlyingKind};
 use crate::calendar::CalendarName;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
+
+/// The terms of a class, with the origin of each; in JSON, `{ "symbol": …, "exercise": …, …, "origin": { "exercise": "file", … } }`.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Facts {
+    /// The symbol of the underlying.
+    #[serde(default)]
+    pub symbol: String,
+    /// The terms.
+    #[serde(flatten)]
+    pub terms: Terms,
+    /// The origin of each term that is known, by its name.
+    #[serde(default)]
+    pub origin: BTreeMap<String, Origin>,
+}
 
 /// One list of fields for [`Terms`], [`ContractTerms`] and [`Facts`].
 macro_rules! terms {

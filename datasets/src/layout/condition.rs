@@ -3,7 +3,7 @@
 //! `instrument = OPT`, `type != FUT and segment in (FO, CD)`, `"Expiry Date" = "2024-07-25"`. Names are compared as header names are,
 //! values without blanks around them and in any case. Names and values that hold blanks, commas, brackets or quotes stand in single or double quotes.
 
-use super::description::normal;
+use super::normal::normal;
 use serde::{Serialize, Serializer};
 use std::fmt;
 

@@ -274,15 +274,6 @@ pub const MISSING: &[&str] = &["", "null", "na", "n/a", "nan", "none", "-", "."]
 /// The formats of dates that count time since 1970-01-01 in UTC: in seconds, milliseconds, microseconds and nanoseconds.
 pub const EPOCHS: [&str; 4] = ["epoch_s", "epoch_ms", "epoch_us", "epoch_ns"];
 
-/// A header name as it is compared: without blanks, quotes, brackets and `#` around it, in lower case.
-pub fn normal(name: &str) -> String {
-    let around = |c: char| c.is_whitespace() || "\u{feff}\"'[]".contains(c);
-    name.trim_matches(around)
-        .trim_start_matches('#')
-        .trim_matches(around)
-        .to_lowercase()
-}
-
 impl Layout {
     /// The vendor's columns that may fill one of ours, in order; of both sides, where a row has a call and a put.
     pub fn sources<'a>(&'a self, ours: &'a str) -> impl Iterator<Item = &'a Mapping> {

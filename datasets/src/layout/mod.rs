@@ -13,6 +13,7 @@ mod description;
 mod file;
 mod known;
 mod nearest;
+mod normal;
 mod pattern;
 mod recognise;
 mod resolve;
@@ -22,10 +23,11 @@ pub use condition::{Comparison, Condition};
 pub use contract_symbol::{Contract, SymbolFormat};
 pub use description::{
     CalendarName, ContractSymbol, EPOCHS, Evidence, Exercise, Facts, Form, Join, JsonRows, Layout, MISSING, Mapping,
-    OTHERS, Recognise, Table, Unit, YieldQuote, normal,
+    OTHERS, Recognise, Table, Unit, YieldQuote,
 };
 pub use file::{LayoutFile, LayoutProblem};
 pub use known::{find, known, text_of, yaml_of};
 pub use nearest::{nearest, nearest_header, suggestion};
+pub use normal::normal;
 pub use pattern::{Named, Pattern};
 pub use recognise::{Candidate, Recognised, Unrecognised, candidates, recognise};

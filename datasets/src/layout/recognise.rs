@@ -1,7 +1,8 @@
 //! The layout that a file belongs to, and why.
 
-use super::description::{Evidence, Form, Layout, Table, normal};
+use super::description::{Evidence, Form, Layout, Table};
 use super::known::known;
+use super::normal::normal;
 use super::pattern::fits;
 use std::cmp::Reverse;
 

@@ -1,6 +1,6 @@
 //! Errors of the pipeline file and of its command-line arguments: message, position and hint.
 
-use super::model::Place;
+use super::place::Place;
 use stages_core::visible::visible;
 use std::fmt;
 use std::path::PathBuf;

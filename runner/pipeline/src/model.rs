@@ -2,6 +2,7 @@
 
 use super::command::Command;
 use super::earlier::Earlier;
+use super::place::Place;
 use super::task_graph::TaskGraph;
 use cache::ArtifactDigest;
 use serde::{Deserialize, Serialize};
@@ -114,13 +115,4 @@ pub struct Resources {
     pub threads: Option<usize>,
     /// Memory in bytes.
     pub memory: Option<u64>,
-}
-
-/// A position in a file: line and column from 1.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Place {
-    /// The line.
-    pub line: usize,
-    /// The column.
-    pub column: usize,
 }

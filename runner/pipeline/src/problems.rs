@@ -1,7 +1,7 @@
 //! Collects the errors of a pipeline file.
 
 use super::error::{PipelineError, PipelineErrors};
-use super::model::Place;
+use super::place::Place;
 use super::source::{Spot, Texts};
 use std::collections::HashSet;
 use std::path::PathBuf;

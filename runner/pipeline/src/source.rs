@@ -1,7 +1,7 @@
 //! The texts that errors refer to: the pipeline file, its included files, and command-line arguments.
 
 use super::error::PipelineError;
-use super::model::Place;
+use super::place::Place;
 use cache::regular_file;
 use stages_core::visible::visible;
 use std::cell::OnceCell;

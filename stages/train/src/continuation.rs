@@ -5,7 +5,7 @@ use crate::checkpoint;
 use crate::selection::Selection;
 use crate::settings::Common;
 use crate::train_state::TrainState;
-use crate::validation::ValidationConfig;
+use crate::validation_config::ValidationConfig;
 use crate::warm_start::PORT;
 use cache::ArtifactDigest;
 use serde::{Deserialize, Serialize};

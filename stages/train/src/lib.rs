@@ -40,6 +40,7 @@ pub mod td3;
 mod train_state;
 mod trainer;
 pub mod validation;
+mod validation_config;
 mod warm_start;
 
 pub use a2c::settings::A2cConfig;
@@ -64,7 +65,7 @@ pub use sac::settings::SacConfig;
 pub use sac::stage::Sac;
 pub use td3::settings::Td3Config;
 pub use td3::stage::Td3;
-pub use validation::{ValidationConfig, ValidationMetric, ValidationMode};
+pub use validation_config::{ValidationConfig, ValidationMetric, ValidationMode};
 
 /// The stage kinds of this family.
 pub fn kinds() -> Vec<Box<dyn stages_core::AnyStage>> {

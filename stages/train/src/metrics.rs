@@ -1,8 +1,8 @@
 //! Metrics, with cleanrl's names.
 
 use crate::phase_timer::PhaseTimer;
+use crate::selection::Selected;
 use crate::train_state::TrainState;
-use crate::trainer::Selected;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use stages_core::Context;

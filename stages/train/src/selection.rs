@@ -1,5 +1,6 @@
 //! The policy that a training hands on: of those that were validated the best, else the last.
 
+use serde::Serialize;
 use stages_env::Normalisation;
 use std::sync::Arc;
 
@@ -23,4 +24,17 @@ pub(crate) struct Best {
     pub params: Vec<f32>,
     /// The normalisation of observations then.
     pub normalisation: Option<Normalisation>,
+}
+
+/// The choice of a policy by validation, as it is told.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub(crate) struct Selected {
+    /// Environment steps done when the policy was validated.
+    pub step: u64,
+    /// Environment steps of the training.
+    pub of: u64,
+    /// The metric that selects.
+    pub by: &'static str,
+    /// Its value.
+    pub value: f64,
 }

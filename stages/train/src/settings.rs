@@ -2,7 +2,7 @@
 //! written once, with its default and its documentation.
 
 use crate::network::Network;
-use crate::validation::ValidationConfig;
+use crate::validation_config::ValidationConfig;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use stages_core::{ConfigProblem, Schedule};

@@ -6,11 +6,11 @@ use crate::continuation::{Begun, Continuation};
 use crate::learner::{Algorithm, DataFrom, Learner};
 use crate::phase_timer::Phase;
 use crate::progress::Progress;
+use crate::selection::Selected;
 use crate::spin_wait::spinning;
 use crate::train_state::TrainState;
 use crate::validation::Validation;
 use crate::{checkpoint, metrics, warm_start};
-use serde::Serialize;
 use stages_core::{Context, StageError};
 use stages_env::{BatchEnv, Step};
 use stages_policy::{Model, Policy, initial};
@@ -31,19 +31,6 @@ pub(crate) struct Trained {
     pub summary: serde_json::Value,
     /// The choice of the policy, if it was made by validation.
     pub selected: Option<Selected>,
-}
-
-/// The choice of a policy by validation, as it is told.
-#[derive(Clone, Debug, PartialEq, Serialize)]
-pub(crate) struct Selected {
-    /// Environment steps done when the policy was validated.
-    pub step: u64,
-    /// Environment steps of the training.
-    pub of: u64,
-    /// The metric that selects.
-    pub by: &'static str,
-    /// Its value.
-    pub value: f64,
 }
 
 /// The surroundings of a training.

@@ -1,7 +1,7 @@
 //! Files in S3 buckets. Credentials, region and endpoint come from the environment, as the tools of AWS expect them.
 
 use super::Timing;
-use super::origin::{Ask, Body, Failure, Reply};
+use super::request::{Ask, Body, Failure, Reply};
 use crate::cloud::{NO_LIMIT, message};
 use crate::connector::Connector;
 use futures_util::{StreamExt as _, TryStreamExt as _};

@@ -1,7 +1,8 @@
 //! Fetching one file: into a partial file, resumed after a break, retried with exponential backoff.
 
 use super::Timing;
-use super::origin::{Ask, Body, Failure, Origin, Reply, next};
+use super::origin::{Origin, next};
+use super::request::{Ask, Body, Failure, Reply};
 use crate::runtime::Runtime;
 use cache::{FetchedFile, OnBytes, PartialBlob, RemoteFile, Store};
 use std::time::{Duration, Instant};

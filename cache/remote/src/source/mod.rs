@@ -12,13 +12,15 @@
 mod bucket;
 mod download;
 mod origin;
+mod request;
 mod web;
 
 use crate::redact::Redactor;
 use crate::runtime::Runtime;
 use cache::{BlobDigest, Error, FetchFiles, FetchedFile, OnBytes, RemoteFile, Result, Seen, Store};
 use download::{Download, Outcome};
-use origin::{Ask, Failure, Origin, Reply};
+use origin::Origin;
+use request::{Ask, Failure, Reply};
 use std::collections::{BTreeSet, HashMap};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::Duration;

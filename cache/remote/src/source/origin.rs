@@ -1,12 +1,12 @@
 //! One file on its server: requests, and their answers.
 
 use super::bucket::Bucket;
+use super::request::{Ask, Body, Failure, Reply};
 use super::{Client, Timing, web};
 use crate::runtime::Runtime;
 use bytes::Bytes;
-use cache::{FetchedFile, RemoteFile, Store};
+use cache::{RemoteFile, Store};
 use futures_util::StreamExt as _;
-use futures_util::stream::BoxStream;
 use std::future::Future;
 use std::pin::pin;
 use std::time::{Duration, Instant};
@@ -14,77 +14,6 @@ use tokio::time::timeout;
 
 /// The interval of the checks for cancellation.
 const TICK: Duration = Duration::from_millis(50);
-
-/// The failure of a request.
-#[derive(Debug)]
-pub(super) enum Failure {
-    /// A later request may succeed, after this time where the server says so.
-    Transient { message: String, wait: Option<Duration> },
-    /// A later request would fail the same way.
-    Permanent { message: String, hint: String },
-    /// The work was interrupted.
-    Interrupted,
-    /// The local store failed.
-    Store(cache::Error),
-}
-
-impl From<cache::Error> for Failure {
-    fn from(err: cache::Error) -> Self {
-        Self::Store(err)
-    }
-}
-
-impl Failure {
-    pub fn transient(message: impl Into<String>) -> Self {
-        Self::Transient {
-            message: message.into(),
-            wait: None,
-        }
-    }
-
-    pub fn permanent(message: impl Into<String>, hint: impl Into<String>) -> Self {
-        Self::Permanent {
-            message: message.into(),
-            hint: hint.into(),
-        }
-    }
-}
-
-/// A request for a file.
-#[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Ask<'a> {
-    /// The contents that the store has: no body is sent if they are current.
-    pub known: Option<&'a FetchedFile>,
-    /// The offset of the first byte.
-    pub from: u64,
-    /// The strong ETag of the version that the bytes before `from` are of.
-    pub version: Option<&'a str>,
-}
-
-/// An answer.
-pub(super) enum Reply<'a> {
-    /// The contents that the store has are current.
-    NotModified,
-    /// The bytes of the file.
-    Body(Body<'a>),
-}
-
-/// The bytes of a file, from `offset` on.
-pub(super) struct Body<'a> {
-    pub offset: u64,
-    /// The length of the whole file.
-    pub total: Option<u64>,
-    pub etag: Option<String>,
-    pub last_modified: Option<String>,
-    pub bytes: BoxStream<'a, Result<Bytes, Failure>>,
-}
-
-impl Body<'_> {
-    /// The ETag that stands for the same bytes: not a weak one.
-    pub fn strong_etag(&self) -> Option<&str> {
-        self.etag.as_deref().filter(|etag| etag.starts_with('"'))
-    }
-}
 
 /// A file on its server.
 pub(super) enum Origin<'a> {

@@ -1,7 +1,7 @@
 //! Files of web servers.
 
 use super::Timing;
-use super::origin::{Ask, Body, Failure, Reply};
+use super::request::{Ask, Body, Failure, Reply};
 use futures_util::StreamExt as _;
 use futures_util::stream;
 use reqwest::header::{

@@ -5,7 +5,7 @@ use crate::replay::settings::{ReplaySettings, replay_of, with_replay_settings};
 use crate::settings::{
     Common, DeviceChoice, Resume, check_positive, check_weight, common_of, config_struct, with_shared_settings,
 };
-use crate::validation::ValidationConfig;
+use crate::validation_config::ValidationConfig;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use stages_core::{ConfigProblem, Schedule};

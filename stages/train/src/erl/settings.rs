@@ -5,7 +5,7 @@ use crate::replay::settings::ReplaySettings;
 use crate::sac::settings::{EntCoef, SacPolicy, SacSettings};
 use crate::settings::{Common, DeviceChoice, Resume, check_positive, check_schedule, check_weight};
 use crate::td3::settings::Td3Settings;
-use crate::validation::ValidationConfig;
+use crate::validation_config::ValidationConfig;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use stages_core::{ConfigProblem, Schedule};

@@ -2,7 +2,7 @@
 
 use crate::network::{MlpLstmPolicy, MlpPolicy, NetArch, Network, PolicyKwargs};
 use crate::settings::{Common, DeviceChoice, Resume, check_positive, check_schedule};
-use crate::validation::ValidationConfig;
+use crate::validation_config::ValidationConfig;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use stages_core::{ConfigProblem, Schedule};

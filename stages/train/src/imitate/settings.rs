@@ -4,7 +4,7 @@ use crate::network::{MlpLstmPolicy, MlpPolicy, Network, PolicyKwargs, Transforme
 use crate::settings::{
     DeviceChoice, Resume, check_weight, config, settings, with_common_settings, with_shared_settings,
 };
-use crate::validation::ValidationConfig;
+use crate::validation_config::ValidationConfig;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use stages_core::{ConfigProblem, Schedule};

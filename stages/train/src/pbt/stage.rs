@@ -2,9 +2,9 @@
 
 use super::population::{Population, Trained};
 use super::settings::PbtConfig;
+use crate::selection::Selected;
 use crate::settings::Common;
 use crate::stage::{ENV, INIT, MANY_DEVICES, OUTPUTS, provided};
-use crate::trainer::Selected;
 use crate::{metrics, warm_start};
 use cache::ArtifactBuilder;
 use serde_json::json;

@@ -7,7 +7,7 @@ use crate::settings::{
     DeviceChoice, Resume, check_positive, check_schedule, check_weight, config, settings, with_common_settings,
     with_shared_settings,
 };
-use crate::validation::ValidationConfig;
+use crate::validation_config::ValidationConfig;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use stages_core::{ConfigProblem, Schedule};

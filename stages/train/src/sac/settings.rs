@@ -3,7 +3,7 @@
 use crate::network::{Network, NetworkHead, check_sizes, problem};
 use crate::replay::settings::{ReplaySettings, replay_of, with_replay_settings};
 use crate::settings::{Common, DeviceChoice, Resume, common_of, config_struct, with_shared_settings};
-use crate::validation::ValidationConfig;
+use crate::validation_config::ValidationConfig;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use stages_core::{ConfigProblem, Schedule};
