@@ -149,7 +149,7 @@ pub(crate) enum GraphFormat {
 pub(crate) struct StagesArgs {
     /// A stage kind, such as `greeks/analytic`.
     pub kind: Option<String>,
-    /// What a program's output of this type must hold, such as `features` or `table`: columns, key and checks.
+    /// Print the requirements of a program's output of this type, such as `features` or `table`: columns, key and checks.
     #[arg(long = "type", value_name = "TYPE", conflicts_with = "kind")]
     pub of_type: Option<String>,
 }

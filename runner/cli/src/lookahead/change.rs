@@ -75,3 +75,11 @@ fn table(document: &Document, about: &About) -> Result<(Vec<u8>, usize), String>
         Change::OtherRows => document.perturbed(Manner::Rows, about.until, &about.delisted),
     }
 }
+
+/// A version of the data.
+#[derive(Clone, Copy, Debug)]
+pub struct Version {
+    /// The date, by its place.
+    pub cut: usize,
+    pub change: Change,
+}

@@ -23,6 +23,7 @@ mod replace;
 mod runs;
 mod sources;
 mod tolerant;
+mod uncheckable;
 mod verdict;
 mod version;
 
@@ -30,6 +31,7 @@ pub use dates::Wanted;
 pub use verdict::{Outcome, Verdict};
 
 use cache::Store;
+use change::Version;
 use datasets::Date;
 use findings::Findings;
 use overlay::Pool;
@@ -41,7 +43,6 @@ use std::collections::BTreeSet;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread::Builder;
 use std::time::Instant;
-use version::Version;
 
 /// The runs after which it is decided whether more are needed. Not a function of the machine, so that the outcome is none.
 const ROUND: usize = 8;

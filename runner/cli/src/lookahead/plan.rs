@@ -2,6 +2,7 @@
 
 use super::Settings;
 use super::change::Change;
+use super::change::Version;
 use super::dates::{self, Confidence, Cut};
 use super::document;
 use super::environment;
@@ -11,7 +12,6 @@ use super::read::Table;
 use super::replace::Replaced;
 use super::runs::Run;
 use super::sources::{self, Found};
-use super::version::Version;
 use cache::Store;
 use datasets::Date;
 use runner_engine::Failure;

@@ -2,6 +2,7 @@
 
 use super::change::Change;
 use super::dates::{Confidence, Cut};
+use super::uncheckable::Unchecked;
 use runner_engine::exit;
 use serde::Serialize;
 
@@ -130,35 +131,4 @@ pub struct Moved {
     pub source: String,
     /// The upstream stages with changed values; empty if the look-ahead originates here.
     pub from: Vec<String>,
-}
-
-/// An output or a source that could not be compared or changed.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
-pub struct Unchecked {
-    /// The stage, or the source that could not be changed.
-    pub stage: String,
-    /// The output and its file.
-    pub what: String,
-    /// The reason.
-    pub reason: String,
-}
-
-impl Unchecked {
-    /// A source that cannot be changed.
-    pub fn source(name: &str, reason: &str) -> Self {
-        Self {
-            stage: name.to_owned(),
-            what: String::new(),
-            reason: format!("{reason}, so that its future cannot be changed"),
-        }
-    }
-}
-
-impl std::fmt::Display for Unchecked {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        match self.what.is_empty() {
-            true => write!(f, "{}: {}", self.stage, self.reason),
-            false => write!(f, "{}.{}: {}", self.stage, self.what, self.reason),
-        }
-    }
 }

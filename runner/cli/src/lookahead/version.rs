@@ -1,6 +1,6 @@
 //! A run on data that was changed after a date.
 
-use super::change::{About, Change};
+use super::change::{About, Change, Version};
 use super::compare::{Compare, Compared};
 use super::moment;
 use super::overlay::{Overlay, Pool};
@@ -11,14 +11,6 @@ use super::sources;
 use runner_engine::{Control, Failure, Options};
 use runner_pipeline::Work;
 use std::collections::BTreeSet;
-
-/// A version of the data.
-#[derive(Clone, Copy, Debug)]
-pub struct Version {
-    /// The date, by its place.
-    pub cut: usize,
-    pub change: Change,
-}
 
 /// The outcome of a run on a version of the data.
 pub struct Tested {

@@ -1,5 +1,6 @@
 //! `run:` stages: an external program in an empty directory, with a clean environment, isolated from the host where that is possible.
 
+use super::command_run::Run;
 use super::container;
 use super::failure::{describe, full};
 use super::files::{Stop, copy_file, create_parent, failed, read_pieces};
@@ -14,9 +15,9 @@ use super::undeclared::{undeclared, warning};
 use super::watch::Ended;
 use crate::text;
 use cache::{ArtifactDigest, BlobRef, Store, WorkerReport};
-use runner_pipeline::{Isolation, Shell, Tool, command_text, is_plain_path, plain_path};
+use runner_pipeline::{Isolation, command_text, is_plain_path, plain_path};
 use stages_core::error::Cause;
-use stages_core::{EventSink, Input, PortType, Source, StageError, StageEvent};
+use stages_core::{EventSink, Input, StageError, StageEvent};
 use std::collections::BTreeMap;
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};
@@ -24,34 +25,6 @@ use std::time::Instant;
 
 /// The variable by which tests do without namespaces.
 pub(crate) const NAMESPACES: &str = "RUNNER_TEST_NAMESPACES";
-
-/// An external program to run.
-pub(crate) struct Run<'a> {
-    pub command: &'a str,
-    pub outputs: &'a BTreeMap<String, String>,
-    /// The types of those that are data sets.
-    pub types: &'a BTreeMap<String, PortType>,
-    /// The directories of collected inputs.
-    pub points: &'a BTreeMap<String, Vec<String>>,
-    pub env: &'a BTreeMap<String, String>,
-    /// The variables of `env` whose values are masked in the log.
-    pub secrets: &'a [String],
-    pub shell: Shell,
-    pub isolation: Isolation,
-    pub network: bool,
-    pub tools: &'a [Tool],
-    pub log_limit: u64,
-    pub inputs: &'a BTreeMap<String, Vec<Input>>,
-    pub files: &'a [Source],
-    pub log: &'a Path,
-    /// The image that it runs in.
-    pub container: Option<&'a str>,
-    /// The limit of its memory in bytes.
-    pub memory: Option<u64>,
-    /// The engine's own variables that find programs, and the directory of the pipeline.
-    pub host_env: &'a BTreeMap<String, String>,
-    pub base: &'a Path,
-}
 
 impl Run<'_> {
     /// Runs the program and stores its outputs.

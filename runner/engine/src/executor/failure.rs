@@ -1,6 +1,6 @@
 //! The errors of external programs.
 
-use super::command::Run;
+use super::command_run::Run;
 use super::invisible::{self, Host};
 use super::log;
 use super::sandbox::Isolated;
@@ -87,4 +87,15 @@ pub(crate) fn signal_name(signal: i32) -> String {
         _ => return format!("signal {signal}"),
     };
     format!("signal {signal} ({name})")
+}
+
+/// The error of a stage that panicked.
+pub(super) fn panicked(panic: &(dyn std::any::Any + Send)) -> StageError {
+    let message = panic
+        .downcast_ref::<String>()
+        .map(String::as_str)
+        .or_else(|| panic.downcast_ref::<&str>().copied())
+        .unwrap_or("no message");
+    StageError::new(format!("the stage panicked: {message}"))
+        .hint("this is a bug in the program; RUST_BACKTRACE=1 shows the backtrace")
 }

@@ -1,6 +1,7 @@
 //! Executors of actions: in this process, or in a worker process for each action.
 
 mod command;
+mod command_run;
 mod container;
 mod failure;
 mod files;

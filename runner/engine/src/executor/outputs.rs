@@ -1,7 +1,7 @@
 //! Outputs of external programs: only regular files of the stage's own directory are stored.
 
+use super::failure::panicked;
 use super::files::{Stop, failed, read_pieces};
-use super::run_job::panicked;
 use super::stage_dir::StageDir;
 use cache::{ArtifactBuilder, ArtifactDigest, Store, check_path};
 use rustix::fs::OFlags;
@@ -110,7 +110,7 @@ impl<'a> Found<'a> {
         })
     }
 
-    /// Whether a directory is at `path`, and its files, or the one file there, with their names in the artifact, sorted.
+    /// True if a directory is at `path`, and its files, or the one file there, with their names in the artifact, sorted.
     fn files(&self, path: &Path) -> Result<(bool, Vec<(String, PathBuf)>), StageError> {
         let real = self.real(path)?;
         let mut files = Vec::new();

@@ -1,6 +1,6 @@
 //! The start of a stage's program, in the sandbox or by the client of containers, and the wait for its end.
 
-use super::command::Run;
+use super::command_run::Run;
 use super::container::{self, Container, Watchdog};
 use super::files::failed;
 use super::limits::Limits;

@@ -1,6 +1,7 @@
 //! Running a job in this process.
 
-use super::command::Run;
+use super::command_run::Run;
+use super::failure::panicked;
 use super::job::{Done, Job, JobWork};
 use super::limits::Limits;
 use super::memory::peak_memory;
@@ -173,14 +174,4 @@ fn computed(names: &[String], total: u64) -> String {
         line.push_str(&format!(" and {more} more"));
     }
     line
-}
-
-pub(super) fn panicked(panic: &(dyn std::any::Any + Send)) -> StageError {
-    let message = panic
-        .downcast_ref::<String>()
-        .map(String::as_str)
-        .or_else(|| panic.downcast_ref::<&str>().copied())
-        .unwrap_or("no message");
-    StageError::new(format!("the stage panicked: {message}"))
-        .hint("this is a bug in the program; RUST_BACKTRACE=1 shows the backtrace")
 }

@@ -2,7 +2,7 @@
 
 use super::{Findings, Known};
 use crate::lookahead::plan::{Plan, evaluates};
-use crate::lookahead::verdict::Unchecked;
+use crate::lookahead::uncheckable::Unchecked;
 use datasets::Date;
 use runner_pipeline::Work;
 use std::collections::{BTreeMap, BTreeSet};

@@ -8,7 +8,7 @@ pub use version::Version;
 
 use super::document::Packed;
 use super::overlay::Made;
-use super::verdict::Unchecked;
+use super::uncheckable::Unchecked;
 use cache::{Artifact, ArtifactDigest, Store};
 use runner_engine::Failure;
 use runner_pipeline::{Node, Pipeline, Work};

@@ -1,8 +1,7 @@
 //! The engine's side of the sandbox.
 
 use super::descriptors::{pair, send};
-use super::protocol::{self, KILL, Said, Spec, Surroundings, TERMINATE};
-use super::server::SANDBOX;
+use super::protocol::{self, KILL, SANDBOX, Said, Spec, Surroundings, TERMINATE};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fd::OwnedFd;
 use std::io::{self, Write as _};

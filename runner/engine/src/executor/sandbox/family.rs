@@ -1,11 +1,11 @@
 //! A running program, and the start of its first process.
 
 #[cfg(target_os = "linux")]
+use super::isolated_by::Isolated;
+#[cfg(target_os = "linux")]
 use super::landlock;
 #[cfg(target_os = "linux")]
 use super::link::Link;
-#[cfg(target_os = "linux")]
-use super::probe::Isolated;
 use super::process::{self, Executable};
 use super::protocol::Spec;
 use rustix::fd::{BorrowedFd, OwnedFd};

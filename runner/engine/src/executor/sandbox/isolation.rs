@@ -1,7 +1,8 @@
 //! The sandbox of an executor: its server, and the isolation that it can give.
 
 use super::client::{Client, Running};
-use super::probe::{Isolated, Probed};
+use super::isolated_by::Isolated;
+use super::probe::Probed;
 use super::protocol::Spec;
 use cache::Store;
 use runner_pipeline::Isolation;

@@ -29,6 +29,7 @@ mod filter;
 mod group;
 #[cfg(target_os = "linux")]
 mod isolated;
+mod isolated_by;
 mod isolation;
 #[cfg(target_os = "linux")]
 mod landlock;
@@ -42,6 +43,8 @@ mod privileges;
 mod probe;
 mod process;
 mod protocol;
+#[cfg(target_os = "linux")]
+mod refused;
 mod server;
 mod supervisor;
 #[cfg(target_os = "linux")]
@@ -51,8 +54,9 @@ mod tree;
 mod visible;
 
 pub(crate) use client::Running;
+pub use isolated_by::Isolated;
 pub(crate) use isolation::Sandbox;
-pub use probe::{Isolated, Probed, probe};
+pub use probe::{Probed, probe};
 pub(crate) use protocol::{Said, Spec, Surroundings};
 pub use server::sandbox;
 pub(crate) use visible::is_visible;

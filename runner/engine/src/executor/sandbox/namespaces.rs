@@ -1,45 +1,14 @@
 //! The namespaces that a supervisor prepares.
 
 use super::protocol::Surroundings;
+use super::refused::Refused;
 use super::{privileges, tree};
 use rustix::io::Errno;
 use rustix::mount::MountPropagationFlags;
 use rustix::thread::{LinkNameSpaceType, UnshareFlags, move_into_link_name_space};
-use std::fmt;
 use std::fs;
 use std::os::fd::{AsFd as _, OwnedFd};
 use std::path::Path;
-
-/// A step of isolation that the system refused.
-pub(super) struct Refused {
-    /// The step.
-    pub step: String,
-    /// The system's error.
-    pub error: Errno,
-}
-
-impl Refused {
-    /// An error of the step `step`.
-    pub fn at(step: impl Into<String>) -> impl FnOnce(Errno) -> Self {
-        let step = step.into();
-        move |error| Self { step, error }
-    }
-
-    /// An input or output error of the step `step`.
-    pub fn io(step: impl Into<String>) -> impl FnOnce(std::io::Error) -> Self {
-        let step = step.into();
-        move |err| Self {
-            step,
-            error: Errno::from_io_error(&err).unwrap_or(Errno::IO),
-        }
-    }
-}
-
-impl fmt::Display for Refused {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}: {}", self.step, std::io::Error::from(self.error))
-    }
-}
 
 /// The namespaces of a supervisor and of all programs that it starts: of users, the host's name, the network, and mounts. A program has namespaces of
 /// processes, IPC and mounts of its own besides.

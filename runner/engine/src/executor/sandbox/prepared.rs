@@ -5,9 +5,9 @@ use super::family::{Family, plain};
 use super::group::Group;
 #[cfg(target_os = "linux")]
 use super::isolated;
+use super::isolated_by::Isolated;
 #[cfg(target_os = "linux")]
 use super::namespaces::Namespaces;
-use super::probe::Isolated;
 use super::protocol::{Spec, Surroundings};
 use rustix::fd::OwnedFd;
 

@@ -1,6 +1,6 @@
 //! Dropping every privilege, root's too: nothing in the sandbox can mount, or get a privilege by executing a file.
 
-use super::namespaces::Refused;
+use super::refused::Refused;
 use super::system;
 use rustix::thread::{CapabilitySet, CapabilitySets};
 

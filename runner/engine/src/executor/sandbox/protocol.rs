@@ -4,12 +4,15 @@
 //! [`Said`]; after [`Said::Ended`] it waits for the next program. End of file kills the program and ends the supervisor. Every JSON text is preceded by
 //! its length.
 
-use super::probe::Isolated;
+use super::isolated_by::Isolated;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::{self, Read, Write};
 use std::path::PathBuf;
+
+/// The argument that runs this program as a server.
+pub(crate) const SANDBOX: &str = "sandbox";
 
 /// The command to send SIGTERM to every process of the program.
 pub(super) const TERMINATE: u8 = b't';

@@ -6,9 +6,6 @@ use super::supervisor::supervise;
 use rustix::fd::OwnedFd;
 use std::os::fd::AsFd as _;
 
-/// The argument that runs this program as a server.
-pub(crate) const SANDBOX: &str = "sandbox";
-
 /// Serves the requests on standard input, a socket, until end of file. A request is the control socket of a new supervisor.
 pub fn sandbox() -> u8 {
     let Ok(requests) = std::io::stdin().as_fd().try_clone_to_owned() else {

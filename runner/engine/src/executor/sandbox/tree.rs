@@ -9,8 +9,8 @@
 //! | `/dev` | `null`, `zero`, `full`, `random`, `urandom`, a private `shm` | devices and `shm` |
 //! | `/proc` | the processes of the sandbox | |
 
-use super::namespaces::Refused;
 use super::protocol::{Spec, Surroundings};
+use super::refused::Refused;
 use super::system::{add_flags_of_detached, add_mount_flags};
 use super::visible::SYSTEM;
 use rustix::io::Errno;

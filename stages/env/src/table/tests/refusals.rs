@@ -1,4 +1,4 @@
-//! What is refused, with place and remedy; and what is handled as documented.
+//! Refusals, with place and remedy, and cases that are handled as documented.
 
 use super::*;
 use crate::open_options::Split;
