@@ -16,6 +16,7 @@ mod killed;
 mod lookahead;
 mod outside;
 mod own_features;
+mod policy_export;
 mod programs;
 mod remote;
 mod remote_sources;
