@@ -1,7 +1,9 @@
 //! The main function, from arguments to an exit code. Only this module prints errors.
 
 use crate::args::{Arguments, Command};
-use crate::commands::{bench, cache, check, compare, data, doctor, exec, export, plan, runs, show, stages, watch, why};
+use crate::commands::{
+    bench, cache, check, compare, data, doctor, exec, export, plan, policy, runs, show, stages, watch, why,
+};
 use crate::output;
 use crate::registry;
 use crate::session::Session;
@@ -59,6 +61,7 @@ fn run(arguments: Arguments) -> Result<u8, Failure> {
         Command::Watch(args) => watch::watch(&session, &args).map(done),
         Command::Report(args) => runs::report(&session, &args).map(done),
         Command::Export(args) => export::export(&session, &args).map(done),
+        Command::Policy(command) => policy::policy(&session, &command).map(done),
         Command::Cache(command) => cache::cache(&session, &command),
         Command::Check(command) => check::check(&session, &command),
         Command::Data(command) => data::data(&session, &command).map(done),

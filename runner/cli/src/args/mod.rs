@@ -3,6 +3,7 @@
 mod data;
 mod history;
 mod pipeline;
+mod policy;
 mod store;
 mod values;
 
@@ -15,6 +16,7 @@ pub(crate) use pipeline::{
     CheckCommand, ExecArgs, GraphArgs, GraphFormat, LookaheadArgs, PipelineArgs, PlanArgs, RunCheck, Selection,
     Settings, StagesArgs, WhyArgs,
 };
+pub(crate) use policy::{PolicyCommand, PolicyExportArgs, PolicyFormat};
 pub(crate) use store::{CacheCommand, PullArgs, PushArgs};
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
@@ -122,6 +124,14 @@ Examples:
   runner export latest/train.policy policy/
   runner export latest/plot.figure figures/")]
     Export(ExportArgs),
+    /// Take trained policies to other programs.
+    #[command(
+        subcommand,
+        after_help = "\
+Example:
+  runner policy export latest/train --format numpy policy.npz"
+    )]
+    Policy(PolicyCommand),
     /// Inspect, verify and clean up the store, and transfer it to and from the remote store.
     #[command(
         subcommand,

@@ -15,6 +15,7 @@ mod filter;
 mod labels;
 pub(crate) mod plan;
 mod plan_file;
+pub(crate) mod policy;
 mod preview;
 mod prune;
 mod quality;

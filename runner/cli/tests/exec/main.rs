@@ -17,6 +17,7 @@ mod lookahead;
 mod outside;
 mod own_features;
 mod own_table;
+mod policy_export;
 mod programs;
 mod remote;
 mod remote_sources;

@@ -1,0 +1,146 @@
+//! `runner policy`.
+
+use super::{artifact, remote};
+use crate::args::{PolicyCommand, PolicyExportArgs, PolicyFormat};
+use crate::output;
+use crate::session::{Archive, Session};
+use cache::ArtifactDigest;
+use runner_engine::{Failure, text};
+use stages_policy::{Policy, policy};
+use std::io::{Cursor, ErrorKind, Write as _};
+use std::path::Path;
+
+pub(crate) fn policy(session: &Session, command: &PolicyCommand) -> Result<(), Failure> {
+    match command {
+        PolicyCommand::Export(args) => export(session, args),
+    }
+}
+
+fn export(session: &Session, args: &PolicyExportArgs) -> Result<(), Failure> {
+    let archive = session.archive()?;
+    let (digest, policy) = find(&archive, &args.what)?;
+    if let Some(upstream) = archive.store.upstream() {
+        remote::warn(upstream);
+    }
+    let bytes = match args.format {
+        PolicyFormat::Safetensors => policy.save(),
+        PolicyFormat::Numpy => npz(&policy),
+    }
+    .map_err(|err| Failure::machine(format!("cannot export `{}`: {err}", args.what)))?;
+    write(&session.current.join(&args.dest), &args.dest, &bytes)?;
+    let (tensors, parameters) = (policy.architecture().tensors().len(), policy.params().len());
+    if session.json {
+        return output::print_json(&serde_json::json!({
+            "digest": digest,
+            "dest": session.current.join(&args.dest),
+            "kind": policy.kind(),
+            "tensors": tensors,
+            "parameters": parameters,
+            "bytes": bytes.len(),
+        }));
+    }
+    output::print(&format!(
+        "{} of {} parameters, {} in {}\n",
+        text::count(tensors, "tensor"),
+        parameters,
+        text::size(bytes.len() as u64),
+        args.dest.display()
+    ))
+}
+
+/// The policy that `name` denotes; of a stage its output `policy`.
+fn find(archive: &Archive, name: &str) -> Result<(ArtifactDigest, Policy), Failure> {
+    let digest = match artifact::find(archive, name)? {
+        artifact::Named::Stage(_, stage) => stage.outputs.get("policy").copied(),
+        _ => None,
+    };
+    let digest = match digest {
+        Some(digest) => digest,
+        None => artifact::find_artifact(archive, name)?,
+    };
+    let found = archive.store.artifact(digest)?;
+    let Some(entry) = found.entry(policy::ENTRY) else {
+        return Err(
+            Failure::usage(format!("`{name}` is not a policy: it has no file `{}`", policy::ENTRY))
+                .hint("give the RUN/STAGE of a training; `runner show RUN` lists the stages of a run"),
+        );
+    };
+    let read = Policy::load(&archive.store.blob(entry.blob)?).map_err(|err| {
+        Failure::machine(format!("`{name}`: {err}"))
+            .hint("it was made by another version or damaged; run its stage again")
+    })?;
+    Ok((digest, read))
+}
+
+/// Writes a file that must not exist; none is left behind where that fails.
+fn write(path: &Path, shown: &Path, bytes: &[u8]) -> Result<(), Failure> {
+    let failed = |err: &std::io::Error| Failure::machine(format!("cannot write `{}`: {err}", shown.display()));
+    let exists =
+        || Failure::usage(format!("`{}` already exists", shown.display())).hint("name a file that does not exist");
+    let parent = path.parent().unwrap_or(Path::new("."));
+    if path.symlink_metadata().is_ok() {
+        return Err(exists());
+    }
+    std::fs::create_dir_all(parent).map_err(|err| failed(&err))?;
+    let mut file = tempfile::Builder::new()
+        .permissions(std::os::unix::fs::PermissionsExt::from_mode(0o666))
+        .tempfile_in(parent)
+        .map_err(|err| failed(&err))?;
+    file.write_all(bytes)
+        .and_then(|()| file.as_file().sync_all())
+        .map_err(|err| failed(&err))?;
+    file.persist_noclobber(path).map(drop).map_err(|err| {
+        if err.error.kind() == ErrorKind::AlreadyExists {
+            exists()
+        } else {
+            failed(&err.error)
+        }
+    })
+}
+
+/// The tensors as arrays of an .npz file, and `about`, the description as bytes of JSON. The same policy gives the same bytes.
+fn npz(policy: &Policy) -> Result<Vec<u8>, stages_core::StageError> {
+    let failed = |err: &dyn std::fmt::Display| stages_core::StageError::new(format!("cannot write its arrays: {err}"));
+    let mut writer = zip::ZipWriter::new(Cursor::new(Vec::new()));
+    let options = zip::write::SimpleFileOptions::default()
+        .compression_method(zip::CompressionMethod::Stored)
+        .last_modified_time(zip::DateTime::default());
+    let mut add = |name: &str, array: Vec<u8>| -> Result<(), stages_core::StageError> {
+        writer
+            .start_file(format!("{name}.npy"), options)
+            .map_err(|err| failed(&err))?;
+        writer.write_all(&array).map_err(|err| failed(&err))
+    };
+    let about = about(&policy.save()?).ok_or_else(|| failed(&"they have no description"))?;
+    add("about", npy("|u1", &[about.len()], about.bytes()))?;
+    for tensor in policy.architecture().tensors() {
+        let values = &policy.params()[tensor.range()];
+        let bytes = values.iter().flat_map(|value| value.to_le_bytes());
+        add(&tensor.name, npy("<f4", &tensor.shape, bytes))?;
+    }
+    writer.finish().map(Cursor::into_inner).map_err(|err| failed(&err))
+}
+
+/// The description of network and environment in the metadata of a policy's file, JSON.
+fn about(file: &[u8]) -> Option<String> {
+    let (length, rest) = file.split_first_chunk::<8>()?;
+    let header = rest.get(..usize::try_from(u64::from_le_bytes(*length)).ok()?)?;
+    let header: serde_json::Value = serde_json::from_slice(header).ok()?;
+    header["__metadata__"]["runner"].as_str().map(str::to_owned)
+}
+
+/// An array in NumPy's format, version 1.0: C order, the data after a header whose end is a multiple of 64 bytes.
+fn npy(dtype: &str, shape: &[usize], data: impl Iterator<Item = u8>) -> Vec<u8> {
+    let shape: String = shape.iter().map(|n| format!("{n},")).collect();
+    let mut header = format!("{{'descr': '{dtype}', 'fortran_order': False, 'shape': ({shape}), }}");
+    const MAGIC: &[u8] = b"\x93NUMPY\x01\x00";
+    let before = MAGIC.len() + 2;
+    let end = (before + header.len() + 1).next_multiple_of(64);
+    header.extend(std::iter::repeat_n(' ', end - before - header.len() - 1));
+    header.push('\n');
+    let mut out = MAGIC.to_vec();
+    out.extend_from_slice(&(header.len() as u16).to_le_bytes());
+    out.extend_from_slice(header.as_bytes());
+    out.extend(data);
+    out
+}

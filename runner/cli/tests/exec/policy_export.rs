@@ -1,0 +1,247 @@
+//! Exported policies, and the reader in docs/reading-policies.md.
+
+use crate::{Ended, Project};
+use serde_json::{Value, json};
+use stages_env::{ActionSpace, Bounds, EnvSpec, Normalisation};
+use stages_numerics::random::Random;
+use stages_policy::{ActionHead, Activation, Architecture, Critic, Lstm, Mode, Policy, Transformer, initial};
+use std::process::Command;
+
+const PIPELINE: &str = "\
+version: 1
+name: exported
+stages:
+  env: { uses: env/classic, with: { id: CartPole-v1 } }
+  ppo: { uses: train/ppo, needs: { env: env }, with: { total_timesteps: 256, n_envs: 4, n_steps: 32, batch_size: 64 } }
+  rppo: { uses: train/recurrent_ppo, needs: { env: env }, with: { total_timesteps: 256, n_envs: 4, n_steps: 32, batch_size: 64 } }
+  tppo: { uses: train/transformer_ppo, needs: { env: env }, with: { total_timesteps: 256, n_envs: 4, n_steps: 32, batch_size: 64 } }
+";
+
+const STEPS: usize = 60;
+
+/// The program's outputs for drawn observations, episode starts and masks, for the reader to compare.
+fn forward(policy: &Policy, seed: u64) -> Value {
+    let random = &mut Random::new(&[seed]);
+    let head = &policy.architecture().head;
+    let (obs_dim, a) = (policy.architecture().obs_dim, head.num_outputs());
+    let mut state = policy.start(1);
+    let steps: Vec<Value> = (0..STEPS)
+        .map(|step| {
+            let obs: Vec<f32> = (0..obs_dim).map(|_| random.normal() as f32).collect();
+            let start = step % 25 == 0;
+            let mut mask: Vec<bool> = (0..a).map(|_| random.uniform() < 0.6).collect();
+            let mut first = 0;
+            for &choices in head.choices() {
+                mask[first] = true;
+                first += choices as usize;
+            }
+            policy.act(&obs, &mask, &[start], &mut state, Mode::Greedy);
+            let output = state.output();
+            let outputs = if head.is_continuous() {
+                &output.mean
+            } else {
+                &output.log_prob
+            };
+            // JSON has no infinity.
+            let outputs: Vec<f32> = outputs.iter().map(|x| x.max(-1e30)).collect();
+            json!({ "obs": obs, "start": start, "mask": mask, "outputs": outputs })
+        })
+        .collect();
+    json!({ "continuous": head.is_continuous(), "steps": steps })
+}
+
+const COMPARE: &str = r#"
+import sys
+worst = 0.0
+for path, expected in json.load(open("cases.json")):
+    policy = Policy(path)
+    for step in expected["steps"]:
+        out = policy.outputs(step["obs"], step["start"])
+        if not expected["continuous"]:
+            out = np.maximum(policy.log_probabilities(out, step["mask"]), -1e30)
+        given = np.array(step["outputs"], "f4")
+        assert out.shape == given.shape and out.dtype == np.float32, (path, out.shape, out.dtype)
+        error = (np.abs(out - given) / np.maximum(1, np.abs(given))).max()
+        assert error < 1e-5, (path, out, given)
+        worst = max(worst, float(error))
+print("worst", worst)
+"#;
+
+/// Runs the reader on files and expected outputs; false where there is no Python with NumPy.
+fn read_by_numpy(project: &Project, cases: &[(String, Value)]) -> bool {
+    let python = std::env::var("RUNNER_TEST_PYTHON").unwrap_or_else(|_| "python3".to_owned());
+    let found = Command::new(&python).args(["-c", "import numpy"]).output();
+    if !found.is_ok_and(|found| found.status.success()) {
+        eprintln!("skipped: no Python with NumPy (RUNNER_TEST_PYTHON names one)");
+        return false;
+    }
+    let page = include_str!("../../../../docs/reading-policies.md");
+    let reader = page.split("```python\n").nth(1).unwrap().split("```").next().unwrap();
+    project.write("compare.py", &format!("{reader}\n{COMPARE}"));
+    project.write("cases.json", &serde_json::to_string(cases).unwrap());
+    let mut command = Command::new(&python);
+    let ended: Ended = command
+        .arg("compare.py")
+        .current_dir(project.path(""))
+        .output()
+        .unwrap()
+        .into();
+    assert_eq!(ended.code, 0, "{}", ended.text());
+    eprintln!("{}", ended.stdout);
+    true
+}
+
+#[test]
+fn trained_policies_leave() {
+    let project = Project::new(PIPELINE);
+    let ran = project.exec(&[]);
+    assert_eq!(ran.code, 0, "{}", ran.text());
+    let mut cases = Vec::new();
+    for (seed, stage) in ["ppo", "rppo", "tppo"].into_iter().enumerate() {
+        let (of_stage, of_output) = (format!("latest/{stage}"), format!("latest/{stage}.policy"));
+        let (tensors, arrays) = (format!("out/{stage}.safetensors"), format!("{stage}.npz"));
+        for args in [
+            ["policy", "export", &of_stage, "--format", "safetensors", &tensors],
+            ["policy", "export", &of_output, "--format", "numpy", &arrays],
+        ] {
+            let ended = project.run(&args);
+            assert_eq!(ended.code, 0, "{}", ended.text());
+        }
+        assert_eq!(project.run(&["export", &of_output, stage]).code, 0);
+        let stored = std::fs::read(project.path(&format!("{stage}/policy.safetensors"))).unwrap();
+        let bytes = std::fs::read(project.path(&tensors)).unwrap();
+        assert!(stored == bytes, "the file of the store, byte for byte");
+        let expected = forward(&Policy::load(&bytes).unwrap(), seed as u64);
+        cases.push((tensors, expected.clone()));
+        cases.push((arrays, expected));
+    }
+    read_by_numpy(&project, &cases);
+    let json = project.run(&[
+        "--json",
+        "policy",
+        "export",
+        "latest/ppo",
+        "--format",
+        "numpy",
+        "again.npz",
+    ]);
+    let json: Value = serde_json::from_str(&json.stdout).unwrap();
+    assert_eq!(json["kind"], "train/ppo");
+    let read = |name: &str| std::fs::read(project.path(name)).unwrap();
+    assert_eq!(json["bytes"], read("again.npz").len());
+    assert!(read("again.npz") == read("ppo.npz"));
+    // Mistakes.
+    let refused = |args: &[&str]| {
+        let ended = project.run(&[&["policy", "export"], args].concat());
+        assert_eq!((ended.code, ended.stdout.as_str()), (2, ""), "{}", ended.stderr);
+        ended.stderr
+    };
+    let message = refused(&["latest/env", "--format", "numpy", "x.npz"]);
+    assert!(
+        message.contains("`latest/env` is not a policy") && message.contains("RUN/STAGE of a training"),
+        "{message}"
+    );
+    let message = refused(&["latest/ppo", "--format", "numpy", "ppo.npz"]);
+    assert!(
+        message.contains("`ppo.npz` already exists") && message.contains("does not exist"),
+        "{message}"
+    );
+    let message = refused(&["latest/ppo", "--format", "pickle", "x"]);
+    assert!(message.contains("safetensors, numpy"), "{message}");
+    let message = refused(&["latest/none", "--format", "numpy", "x.npz"]);
+    assert!(message.contains("has no stage `none`"), "{message}");
+    assert!(!project.path("x.npz").exists());
+}
+
+#[test]
+fn the_reader_computes_every_architecture() {
+    let project = Project::new(PIPELINE);
+    let lstm = |critic, layers| Architecture {
+        lstm: Some(Lstm {
+            hidden: 6,
+            critic,
+            layers,
+        }),
+        ..Architecture::default()
+    };
+    let transformer = |window, n_layers| Architecture {
+        transformer: Some(Transformer {
+            window,
+            d_model: 8,
+            n_heads: 2,
+            n_layers,
+            d_ff: 12,
+        }),
+        ..Architecture::default()
+    };
+    let mut cases = Vec::new();
+    for (i, memory) in [
+        Architecture::default(),
+        lstm(Critic::Separate, 1),
+        lstm(Critic::Linear, 1),
+        lstm(Critic::Shared, 2),
+        transformer(4, 2),
+        transformer(1, 1),
+    ]
+    .into_iter()
+    .enumerate()
+    {
+        for (j, head) in [
+            ActionHead::Discrete(4),
+            ActionHead::MultiDiscrete(vec![3, 2]),
+            ActionHead::Continuous(2),
+        ]
+        .into_iter()
+        .enumerate()
+        {
+            let architecture = Architecture {
+                obs_dim: 3,
+                head: head.clone(),
+                activation: if i % 2 == 0 { Activation::Tanh } else { Activation::Relu },
+                pi: vec![7, 5],
+                vf: vec![4],
+                ..memory.clone()
+            };
+            let names = |n: usize| (0..n).map(|i| i.to_string()).collect();
+            let action_space = match &head {
+                ActionHead::MultiDiscrete(choices) => ActionSpace::MultiDiscrete {
+                    names: names(2),
+                    choices: choices.clone(),
+                    masked: true,
+                },
+                ActionHead::Continuous(_) => ActionSpace::Continuous {
+                    names: names(2),
+                    bounds: Bounds {
+                        low: vec![-1.0; 2],
+                        high: vec![1.0; 2],
+                    },
+                },
+                _ => ActionSpace::Discrete {
+                    names: names(4),
+                    masked: true,
+                },
+            };
+            let env = EnvSpec {
+                name: "test".to_owned(),
+                observation: names(3),
+                action_space,
+                normalisation: None,
+            };
+            let normalisation = Normalisation {
+                offset: vec![0.5, 0.0, -1.0],
+                scale: vec![2.0, 0.4, 1.0],
+                clip: 1.5,
+            };
+            let seed = (10 * i + j) as u64;
+            // Biases, gains and the outputs' weights are drawn, too: their initial values would hide mistakes.
+            let random = &mut Random::new(&[seed]);
+            let mut params = initial(&architecture, false, seed);
+            params.iter_mut().for_each(|x| *x += 0.3 * random.normal() as f32);
+            let policy = Policy::new("train/ppo", &env, &architecture, Some(normalisation), params).unwrap();
+            let path = format!("{i}-{j}.safetensors");
+            std::fs::write(project.path(&path), policy.save().unwrap()).unwrap();
+            cases.push((path, forward(&policy, seed)));
+        }
+    }
+    read_by_numpy(&project, &cases);
+}
