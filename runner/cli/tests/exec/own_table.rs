@@ -193,8 +193,8 @@ fn reward_columns() {
 #[test]
 fn mistakes_are_found_before_anything_runs() {
     for (from, to, wanted) in [
-        ("price: close", "price: clos", "did you mean `close`?"),
-        ("price: close", "price: close, reward: retrun", "unknown name `retrun`"),
+        ("price: close", "price: closed", "did you mean `close`?"),
+        ("price: close", "price: close, reward: returns", "unknown name `returns`"),
         ("price: close", "observe: [signal]", "nothing says what a step pays"),
         (
             "price: close",
