@@ -194,7 +194,11 @@ fn reward_columns() {
 fn mistakes_are_found_before_anything_runs() {
     for (from, to, wanted) in [
         ("price: close", "price: closed", "did you mean `close`?"),
-        ("price: close", "price: close, reward: returns", "unknown name `returns`"),
+        (
+            "price: close",
+            "price: close, reward: returns",
+            "unknown name `returns`",
+        ),
         ("price: close", "observe: [signal]", "nothing says what a step pays"),
         (
             "price: close",
