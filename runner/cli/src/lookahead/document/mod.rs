@@ -10,12 +10,11 @@ pub use variant::{Element, New, Variant};
 
 use super::column::{Column, MISSING};
 use super::moment::{self, Stamp};
-use super::perturb;
 use super::read::{self, Container, Csv, Format, JsonRows, NpyArray};
 use arrow_array::RecordBatch;
-use std::collections::{BTreeSet, HashSet};
+use std::collections::HashSet;
 use std::sync::OnceLock;
-use variant::Rows;
+pub(super) use variant::Rows;
 
 /// Names of columns with the symbol of a row.
 const SYMBOLS: [&str; 17] = [
@@ -52,7 +51,7 @@ pub struct Document {
     /// True if symbols and dates may be added: not in a data set, whose partitions are named after them.
     pub may_grow: bool,
     /// The perturbed rows, by manner, once they were needed.
-    variants: [OnceLock<Result<(Variant, Rows), String>>; 2],
+    pub(super) variants: [OnceLock<Result<(Variant, Rows), String>>; 2],
 }
 
 enum Body {
@@ -226,16 +225,6 @@ impl Document {
         }
     }
 
-    /// The perturbed rows of a manner, and how they are written.
-    fn variant(&self, manner: perturb::Manner) -> Result<&(Variant, Rows), String> {
-        let made = self.variants[manner as usize].get_or_init(|| {
-            let variant = perturb::variant(self, manner);
-            let rows = self.render(&variant)?;
-            Ok((variant, rows))
-        });
-        made.as_ref().map_err(Clone::clone)
-    }
-
     /// The bytes of the table, its rows after a moment removed; and their number.
     ///
     /// # Errors
@@ -246,39 +235,6 @@ impl Document {
             .map(|row| (0, row))
             .collect();
         Ok((self.assemble(&picks, &Rows::None)?, picks.len()))
-    }
-
-    /// The bytes of the table, its rows after a moment perturbed and those of `delisted` symbols left out; and their number.
-    ///
-    /// # Errors
-    /// Likewise.
-    pub fn perturbed(
-        &self,
-        manner: perturb::Manner,
-        until: i64,
-        delisted: &BTreeSet<String>,
-    ) -> Result<(Vec<u8>, usize), String> {
-        let (variant, rows) = self.variant(manner)?;
-        let (codes, symbols) = self.symbols();
-        let ends: Vec<bool> = symbols.iter().map(|symbol| delisted.contains(symbol)).collect();
-        let is_known = |row: usize| self.stamps[row].end <= until;
-        let stays = |&new: &usize| {
-            let row = variant.from[new];
-            !(is_known(row) || manner.moves_rows() && ends[codes[row] as usize])
-        };
-        let mut picks = Vec::with_capacity(variant.from.len());
-        let mut next = 0;
-        for row in 0..self.rows() {
-            if is_known(row) {
-                picks.push((0, row));
-            }
-            while next < variant.in_place && variant.from[next] == row {
-                picks.extend(Some(next).filter(stays).map(|new| (1, new)));
-                next += 1;
-            }
-        }
-        picks.extend((variant.in_place..variant.from.len()).filter(stays).map(|new| (1, new)));
-        Ok((self.assemble(&picks, rows)?, picks.len()))
     }
 
     /// The bytes of the table as it is.

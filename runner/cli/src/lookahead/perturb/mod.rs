@@ -10,7 +10,7 @@ mod rows;
 mod tests;
 mod values;
 
-use super::document::{Document, Variant};
+use super::document::{Document, Rows, Variant};
 use super::moment::Stamp;
 use datasets::Date;
 use std::collections::BTreeSet;
@@ -28,6 +28,51 @@ impl Manner {
     /// True if symbols end.
     pub fn moves_rows(self) -> bool {
         self == Self::Rows
+    }
+}
+
+impl Document {
+    /// The perturbed rows of a manner, and how they are written.
+    fn variant(&self, manner: Manner) -> Result<&(Variant, Rows), String> {
+        let made = self.variants[manner as usize].get_or_init(|| {
+            let variant = variant(self, manner);
+            let rows = self.render(&variant)?;
+            Ok((variant, rows))
+        });
+        made.as_ref().map_err(Clone::clone)
+    }
+
+    /// The bytes of the table, its rows after a moment perturbed and those of `delisted` symbols left out; and their number.
+    ///
+    /// # Errors
+    /// When a column's type cannot be written.
+    pub fn perturbed(
+        &self,
+        manner: Manner,
+        until: i64,
+        delisted: &BTreeSet<String>,
+    ) -> Result<(Vec<u8>, usize), String> {
+        let (variant, rows) = self.variant(manner)?;
+        let (codes, symbols) = self.symbols();
+        let ends: Vec<bool> = symbols.iter().map(|symbol| delisted.contains(symbol)).collect();
+        let is_known = |row: usize| self.stamps[row].end <= until;
+        let stays = |&new: &usize| {
+            let row = variant.from[new];
+            !(is_known(row) || manner.moves_rows() && ends[codes[row] as usize])
+        };
+        let mut picks = Vec::with_capacity(variant.from.len());
+        let mut next = 0;
+        for row in 0..self.rows() {
+            if is_known(row) {
+                picks.push((0, row));
+            }
+            while next < variant.in_place && variant.from[next] == row {
+                picks.extend(Some(next).filter(stays).map(|new| (1, new)));
+                next += 1;
+            }
+        }
+        picks.extend((variant.in_place..variant.from.len()).filter(stays).map(|new| (1, new)));
+        Ok((self.assemble(&picks, rows)?, picks.len()))
     }
 }
 
