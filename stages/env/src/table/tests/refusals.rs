@@ -28,7 +28,7 @@ fn configurations() {
             "price",
             "more than one",
         ),
-        (serde_json::json!({ "price": "bid" }), "price", "no column `bid`"),
+        (serde_json::json!({ "price": "closed" }), "price", "no column `closed`"),
         (
             serde_json::json!({ "price": "close", "observe": ["signal", "x"] }),
             "observe[1]",
@@ -124,7 +124,7 @@ fn configurations() {
         assert_eq!(found.field, field, "{json} {found:?}");
         assert!(found.message.contains(message), "{json} {found:?}");
     }
-    let near = problem(serde_json::json!({ "price": "bid" }));
+    let near = problem(serde_json::json!({ "price": "closed" }));
     assert!(near.hint.unwrap().starts_with("did you mean `close`?"));
     let config = TableConfig {
         price: "close".into(),
