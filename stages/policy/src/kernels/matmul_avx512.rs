@@ -16,13 +16,6 @@ use std::arch::x86_64::{
 /// The number of rows of a panel that are prefetched into the L1 cache.
 const AHEAD: usize = 16;
 
-/// Elements along k that are multiplied between two tests for the end, where the sums take `vectors` registers. Steps of addresses take the
-/// ports of additions, which shows with few sums (populations: 5 % faster); with many, the addresses of four elements of 12 rows
-/// would not fit the registers (training: a fifth slower).
-const fn unroll(vectors: usize) -> usize {
-    if vectors <= 16 { 4 } else { 1 }
-}
-
 /// Rows in registers.
 const ROWS: usize = 12;
 
@@ -194,19 +187,9 @@ unsafe fn block<const H: usize, const P: usize, const V: usize>(
             }
         }
         let (mut a, mut b) = (walk.a, w);
-        let unroll = const { unroll(H * P * V) };
         for _ in 0..walk.groups {
-            let mut k = 0;
-            while k + unroll <= walk.len {
-                for u in 0..unroll {
-                    add_products(&mut sums, a.add(k + u), walk.stride, b.add(u * WIDTH), w_panel);
-                }
-                k += unroll;
-                b = b.add(unroll * WIDTH);
-            }
-            while k < walk.len {
+            for k in 0..walk.len {
                 add_products(&mut sums, a.add(k), walk.stride, b, w_panel);
-                k += 1;
                 b = b.add(WIDTH);
             }
             a = a.wrapping_add(walk.jump);
