@@ -4,7 +4,7 @@ mod agent;
 mod difference;
 
 use crate::output::{self, Metrics};
-use agent::{Agent, same_worlds};
+use agent::{Agent, Common};
 use difference::Resampling;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -42,7 +42,8 @@ pub struct Compare;
 impl StageKind for Compare {
     type Config = CompareConfig;
     const NAME: &'static str = "evaluate/compare";
-    const VERSION: u32 = 1;
+    // 2: over the steps that all backtests have; their number is a metric.
+    const VERSION: u32 = 2;
     const ABOUT: &'static str =
         "one agent against another over the same worlds, each trained with several seeds, with intervals";
     const PORTS: Ports = Ports {
@@ -90,12 +91,12 @@ impl StageKind for Compare {
                 .collect()
         };
         let (agent, against) = (read("agent")?, read("against")?);
-        let worlds = same_worlds(agent.iter().chain(&against))?;
-        let annual = agent[0].annual();
-        let sums = |seeds: &[Agent]| seeds.iter().map(|seed| seed.worlds.clone()).collect::<Vec<_>>();
+        let common = Common::of(agent.iter().chain(&against))?;
+        let annual = common.annual();
+        let sums = |seeds: &[Agent]| seeds.iter().map(|seed| common.sums(seed)).collect::<Vec<_>>();
         let (agent, against) = (sums(&agent), sums(&against));
         let resampling = Resampling::new(
-            (agent.len(), against.len(), worlds),
+            (agent.len(), against.len(), common.worlds),
             config.bootstrap_draws,
             config.seed,
         );
@@ -113,7 +114,9 @@ impl StageKind for Compare {
         add("excess_return", &|sums| annual * sums.mean());
         add("sharpe", &|sums| annual.sqrt() * sums.sharpe());
         metrics.add("worlds_ahead", ahead);
-        metrics.add("worlds", worlds as f64);
+        metrics.add("worlds", common.worlds as f64);
+        metrics.add("steps", common.steps as f64);
+        metrics.add("steps_left_out", common.left_out as f64);
         metrics.add("agent/seeds", agent.len() as f64);
         metrics.add("against/seeds", against.len() as f64);
         output::store_metrics(context, metrics)

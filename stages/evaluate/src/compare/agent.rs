@@ -6,21 +6,29 @@ use arrow_array::Array;
 use cache::{Artifact, Store};
 use datasets::SnapshotTime;
 use stages_core::{StageError, table};
+use std::collections::BTreeSet;
 use std::ops::Range;
 
 /// The strategy that is compared, and the one whose returns are the risk-free ones.
 const POLICY: &str = "policy";
 const RISK_FREE: &str = "cash";
 
+/// The share of a backtest's steps that the others must have too.
+const LEAST_COMMON: f64 = 0.9;
+
 /// A backtest of a policy.
 #[derive(Debug)]
 pub(super) struct Agent {
-    /// The world, the first and the last snapshot of each evaluation episode.
-    episodes: Vec<(String, SnapshotTime, SnapshotTime)>,
-    /// Excess returns by world, in the order of the episodes.
-    pub worlds: Vec<Sums>,
+    episodes: Vec<Episode>,
     periods: Periods,
-    steps: usize,
+}
+
+/// An evaluation episode.
+#[derive(Debug)]
+struct Episode {
+    world: String,
+    /// The excess return of each step, with the snapshot at which it ends.
+    steps: Vec<(SnapshotTime, f64)>,
 }
 
 impl Agent {
@@ -60,9 +68,7 @@ impl Agent {
         let (policy, cash) = (of(POLICY), of(RISK_FREE));
         let mut agent = Self {
             episodes: Vec::new(),
-            worlds: Vec::new(),
             periods: Periods::DAILY,
-            steps: 0,
         };
         for run in &policy {
             let episode = episodes.value(run.start);
@@ -78,17 +84,117 @@ impl Agent {
             }
             let free = returns(cash);
             let excess = Returns::of_account(returns(run), &free, &free).excess;
-            agent.steps += excess.len();
-            let (world, sums) = (worlds.value(run.start), Sums::of(&excess));
-            match (agent.episodes.last(), agent.worlds.last_mut()) {
-                (Some((last, ..)), Some(all)) if last == world => all.join(&sums),
-                _ => agent.worlds.push(sums),
-            }
-            agent
-                .episodes
-                .push((world.to_owned(), times[cash.start], times[cash.end - 1]));
+            let ends = times[cash.clone()].iter().skip(1).copied();
+            agent.episodes.push(Episode {
+                world: worlds.value(run.start).to_owned(),
+                steps: ends.zip(excess).collect(),
+            });
         }
         Ok(agent)
+    }
+
+    fn steps(&self) -> usize {
+        self.episodes.iter().map(|episode| episode.steps.len()).sum()
+    }
+}
+
+/// The steps that several backtests have in common.
+#[derive(Debug)]
+pub(super) struct Common {
+    /// The common snapshots of each episode.
+    times: Vec<BTreeSet<SnapshotTime>>,
+    periods: Periods,
+    /// The number of common steps.
+    pub steps: usize,
+    /// The largest number of steps that a backtest has beside them.
+    pub left_out: usize,
+    /// The number of worlds.
+    pub worlds: usize,
+}
+
+impl Common {
+    /// The steps that all backtests have: an environment whose features need earlier days begins later.
+    ///
+    /// # Errors
+    /// When the backtests are of other worlds or mostly of other dates, or of a single world.
+    pub fn of<'a>(agents: impl Iterator<Item = &'a Agent> + Clone) -> Result<Self, StageError> {
+        let first = agents
+            .clone()
+            .next()
+            .ok_or_else(|| StageError::new("there is no backtest to compare"))?;
+        let differ = |what: &str| {
+            StageError::new(format!(
+                "the backtests are not over the same test worlds and dates: {what}"
+            ))
+            .hint("give their environments the same market, `test:` and `seed`")
+        };
+        let of = |episode: &Episode| episode.steps.iter().map(|(time, _)| *time).collect();
+        let mut times: Vec<BTreeSet<SnapshotTime>> = first.episodes.iter().map(of).collect();
+        for other in agents.clone() {
+            let differs = first
+                .episodes
+                .iter()
+                .zip(&other.episodes)
+                .find(|(a, b)| a.world != b.world);
+            if differs.is_some() || first.episodes.len() != other.episodes.len() {
+                let what = differs.map_or("their number differs".to_owned(), |(episode, _)| {
+                    format!("{} is not in each", episode.world)
+                });
+                return Err(differ(&what));
+            }
+            for (times, episode) in times.iter_mut().zip(&other.episodes) {
+                let own: BTreeSet<SnapshotTime> = of(episode);
+                times.retain(|time| own.contains(time));
+            }
+        }
+        for (i, times) in times.iter().enumerate() {
+            let most = agents
+                .clone()
+                .map(|agent| agent.episodes[i].steps.len())
+                .max()
+                .unwrap_or(0);
+            if (times.len() as f64) < LEAST_COMMON * most as f64 {
+                let world = &first.episodes[i].world;
+                return Err(differ(&format!(
+                    "of {most} steps in {world}, {} are in each backtest",
+                    times.len()
+                )));
+            }
+        }
+        let steps = times.iter().map(BTreeSet::len).sum();
+        let most = agents.map(Agent::steps).max().unwrap_or(0);
+        let worlds = first.episodes.chunk_by(|a, b| a.world == b.world).count();
+        if worlds < 2 {
+            return Err(
+                StageError::new("the backtests are of a single world, over which there is no interval").hint(
+                    "the intervals of one world are `versus/…` of `evaluate/backtest`; hold more worlds out for testing",
+                ),
+            );
+        }
+        Ok(Self {
+            times,
+            periods: first.periods,
+            steps,
+            left_out: most - steps,
+            worlds,
+        })
+    }
+
+    /// The sums of an agent's excess returns over the common steps, by world, in the order of the episodes.
+    pub fn sums(&self, agent: &Agent) -> Vec<Sums> {
+        let mut sums = Vec::with_capacity(self.worlds);
+        let mut last = None;
+        for (episode, times) in agent.episodes.iter().zip(&self.times) {
+            let common = episode.steps.iter().filter(|(time, _)| times.contains(time));
+            let excess: Vec<f64> = common.map(|(_, excess)| *excess).collect();
+            if last.replace(&episode.world) != Some(&episode.world) {
+                sums.push(Sums::default());
+            }
+            if let Some(of_world) = sums.last_mut() {
+                of_world.join(&Sums::of(&excess));
+            }
+        }
+        sums
     }
 
     /// Periods a year; NaN of too few observations.
@@ -97,30 +203,56 @@ impl Agent {
     }
 }
 
-/// The number of worlds, if all backtests are of the same.
-///
-/// # Errors
-/// When they are not, or there is only one.
-pub(super) fn same_worlds<'a>(mut agents: impl Iterator<Item = &'a Agent>) -> Result<usize, StageError> {
-    let first = agents
-        .next()
-        .ok_or_else(|| StageError::new("there is no backtest to compare"))?;
-    for other in agents {
-        let differs = first.episodes.iter().zip(&other.episodes).find(|(a, b)| a != b);
-        if differs.is_some() || first.episodes.len() != other.episodes.len() {
-            let name = differs.map_or("their number", |((world, ..), _)| world.as_str());
-            return Err(StageError::new(format!(
-                "the backtests are not over the same test worlds and dates: {name} differs"
-            ))
-            .hint("give their environments the same market, `test:` and `seed`"));
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use datasets::Date;
+
+    /// A backtest of a day a step in each world, from a day on, that returns `gain` a step.
+    fn agent(worlds: &[&str], days: Range<i32>, gain: f64) -> Agent {
+        let first = Date::from_ymd(2020, 1, 1).unwrap();
+        let steps: Vec<_> = days
+            .map(|day| (SnapshotTime::of_day(first.plus(day)), gain * f64::from(day)))
+            .collect();
+        let episode = |world: &&str| Episode {
+            world: (*world).to_owned(),
+            steps: steps.clone(),
+        };
+        Agent {
+            episodes: worlds.iter().map(episode).collect(),
+            periods: Periods::DAILY,
         }
     }
-    match first.worlds.len() {
-        0 | 1 => Err(
-            StageError::new("the backtests are of a single world, over which there is no interval").hint(
-                "the intervals of one world are `versus/…` of `evaluate/backtest`; hold more worlds out for testing",
-            ),
-        ),
-        worlds => Ok(worlds),
+
+    #[test]
+    fn agents_are_compared_over_the_steps_that_all_have() {
+        let (early, late) = (agent(&["A", "B"], 0..100, 1.0), agent(&["A", "B"], 5..100, 2.0));
+        let common = Common::of([&early, &late].into_iter()).unwrap();
+        assert_eq!((common.steps, common.left_out, common.worlds), (190, 10, 2));
+        let sum: f64 = (5..100).map(f64::from).sum();
+        let sums = |agent| {
+            common
+                .sums(agent)
+                .iter()
+                .map(|sums| (sums.n, sums.sum))
+                .collect::<Vec<_>>()
+        };
+        assert_eq!(sums(&early), [(95.0, sum); 2]);
+        assert_eq!(sums(&late), [(95.0, 2.0 * sum); 2]);
+    }
+
+    #[test]
+    fn agents_of_other_worlds_or_dates_are_refused() {
+        let one = agent(&["A", "B"], 0..100, 1.0);
+        for (other, what) in [
+            (agent(&["A", "C"], 0..100, 1.0), "B is not in each"),
+            (agent(&["A"], 0..100, 1.0), "their number differs"),
+            (agent(&["A", "B"], 50..150, 1.0), "of 100 steps in A, 50 are in each"),
+        ] {
+            let refused = Common::of([&one, &other].into_iter()).unwrap_err().to_string();
+            assert!(refused.contains(what), "{refused}");
+        }
+        let single = agent(&["A"], 0..100, 1.0);
+        assert!(Common::of([&single, &single].into_iter()).is_err());
     }
 }
