@@ -3,7 +3,7 @@
 //!
 //! A rule has a target for each *class* of states: a strategy of the menu, or none. It opens the target when nothing is held, closes all when what it holds is
 //! not the target or is older than `hold` steps, and otherwise holds. It acts as a policy does: one action of the menu a step, under the same masks, fills,
-//! margin and hedge. The classes are
+//! margin and hedge; beside multi-discrete and continuous actions too, where the menu is that of the environment's strategies (the first 61). The classes are
 //!
 //! - of the *constant* rule, one;
 //! - of the *oracle*, the regime of the snapshot (`hidden` features `regime_NAME`): it knows what no policy sees, and is the best that timing can do;
@@ -22,7 +22,7 @@ use cache::Artifact;
 use serde::{Deserialize, Serialize};
 use stages_core::{Context, Memo, StageError};
 use stages_env::options::{Decision, OptionsEnv};
-use stages_env::{ActionSpace, BatchEnv, OpenOptions, Split, Step};
+use stages_env::{BatchEnv, OpenOptions, Split, Step};
 
 /// The environments in which candidates are compared, and the seed of their episodes.
 const ENVIRONMENTS: usize = 64;
@@ -85,17 +85,15 @@ impl<'a> RuleRun<'a> {
         }
     }
 
-    /// The decisions in the states that `env` is in and `step` shows; an episode begins where `start` is true.
-    fn decide(&mut self, env: &OptionsEnv, step: &Step, start: impl Fn(usize) -> bool, out: &mut Vec<Decision>) {
-        let n = env.spec().action_space.mask_len();
+    /// The decisions in the states that `env` is in; an episode begins where `start` is true.
+    fn decide(&mut self, env: &OptionsEnv, start: impl Fn(usize) -> bool, out: &mut Vec<Decision>) {
         out.clear();
         for (i, held) in self.held.iter_mut().enumerate() {
             if start(i) {
                 *held = Held::default();
             }
-            let mask = &step.action_mask[i * n..(i + 1) * n];
             held.class = self.rule.class(env.hidden(i), held.class);
-            let action = self.rule.act(held, env.lines(i), |action| mask[action as usize]);
+            let action = self.rule.act(held, env.lines(i), |action| env.allows(i, action));
             out.push(Decision::Action(action));
         }
     }
@@ -104,7 +102,7 @@ impl<'a> RuleRun<'a> {
 impl Rule {
     /// The rule in words.
     pub fn describe(&self, env: &OptionsEnv) -> String {
-        let names = env.spec().action_space.names();
+        let names = env.menu();
         let target = |target: &Option<u32>| match target {
             None => "nothing".to_owned(),
             Some(strategy) => names[(FIRST_OPEN + strategy) as usize].clone(),
@@ -160,7 +158,7 @@ impl Rule {
     }
 }
 
-/// The rules of an environment; none where it has no training data or no menu of actions. They are found once for each environment.
+/// The rules of an environment; none where it has no training data. They are found once for each environment.
 ///
 /// # Errors
 /// When the environment cannot be opened, or the stage is cancelled.
@@ -171,7 +169,7 @@ pub(crate) fn rules(context: &Context, artifact: &Artifact) -> Result<Vec<Rule>,
     }
     let digest = context.input("env")?.digest;
     let memo = Memo::new(
-        "evaluate/rules v1",
+        "evaluate/rules v2",
         &[digest.as_bytes()],
         "rules of the menu".to_owned(),
     );
@@ -179,10 +177,7 @@ pub(crate) fn rules(context: &Context, artifact: &Artifact) -> Result<Vec<Rule>,
     let blob = context.memo(&memo, || {
         let options = OpenOptions::train(ENVIRONMENTS, SEED);
         let mut env = stages_env::options::open(&context.store, artifact, &options)?;
-        let found = match env.spec().action_space {
-            ActionSpace::Discrete { .. } => search(context, &mut env)?,
-            _ => Vec::new(),
-        };
+        let found = search(context, &mut env)?;
         serde_json::to_vec(&found).map_err(text)
     })?;
     serde_json::from_slice(&context.store.blob(blob.blob)?).map_err(text)
@@ -200,8 +195,8 @@ pub(crate) fn run_rule(
     let mut run = RuleRun::new(rule, env.num_envs());
     let mut decisions = Vec::new();
     run_all(context, (env, spans), |env, step, runs, names| {
-        run.decide(env, step, |i| runs[i].actions.is_empty(), &mut decisions);
-        let actions = env.spec().action_space.names();
+        run.decide(env, |i| runs[i].actions.is_empty(), &mut decisions);
+        let actions = env.menu();
         for (name, decision) in names.iter_mut().zip(&decisions) {
             if let Decision::Action(action) = decision {
                 actions[*action as usize].clone_into(name);
@@ -234,7 +229,7 @@ impl Search<'_> {
         for t in 0..STEPS {
             let (step, first) = (&self.step, t == 0);
             let starts = |i: usize| first || step.terminated[i] || step.truncated[i];
-            run.decide(self.env, step, starts, &mut self.decisions);
+            run.decide(self.env, starts, &mut self.decisions);
             self.env.step_decisions(&self.decisions, self.step.buffers());
             sum += self.step.reward.iter().map(|&reward| f64::from(reward)).sum::<f64>();
         }
@@ -306,8 +301,7 @@ impl Search<'_> {
     }
 }
 
-/// The best constant rule and, where the environment has hidden regimes, those of the oracle and of the filter. `env` is of training worlds, with a menu
-/// of actions.
+/// The best constant rule and, where the environment has hidden regimes, those of the oracle and of the filter. `env` is of training worlds.
 ///
 /// # Errors
 /// When an environment fails.
@@ -320,7 +314,7 @@ fn search(context: &Context, env: &mut OptionsEnv) -> Result<Vec<Rule>, StageErr
             .collect()
     };
     let (regimes, filtered) = (columns("regime_"), columns("filtered_"));
-    let strategies = env.spec().action_space.names().len() as u32 - FIRST_OPEN;
+    let strategies = env.menu().len() as u32 - FIRST_OPEN;
     let mut search = Search {
         start: env.save(),
         step: Step::new(env.spec(), env.num_envs()),

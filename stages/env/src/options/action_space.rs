@@ -15,11 +15,10 @@
 //! *Continuous.* The weight w of a slot aims at round(w n) contracts, where n is what `sizing` gives without rounding. Contracts count for the slot that they
 //! were opened through, whatever slot shows them now. A weight below `no_trade` in absolute value is 0, and closes; another change of fewer than `no_trade` n
 //! contracts is not traded. First all reductions are traded, the oldest lines first, then all increases, slot by slot, each under the rules of every other
-//! opening. The hedge ratio h aims at -h times the options' delta in the hedge; a change within the `band` is not traded.
+//! opening. With fills at the next snapshot the contracts aimed at, and the slot's contract, are those of the decision. The hedge ratio h aims at -h times the options' delta in the hedge; a change within the `band` is not traded.
 
 use super::action_config::{ActionKind, Limits};
 use super::config::OptionsConfig;
-use super::fills::FillPrice;
 use super::observation::slot_names;
 use super::strategies::Strategies;
 use crate::actions::{ActionSpace, Bounds};
@@ -76,13 +75,6 @@ pub(crate) fn action_space(config: &OptionsConfig, strategies: &Strategies) -> A
 impl OptionsConfig {
     /// Checks the settings of actions and limits.
     pub(crate) fn check_actions(&self) -> Result<(), ConfigProblem> {
-        if !self.actions.is_menu() && self.fills.price == FillPrice::NextSnapshot {
-            return Err(ConfigProblem::new(
-                "fills.price",
-                "fills at the next snapshot are of a menu's actions alone",
-            )
-            .hint("remove `actions`, or take another price"));
-        }
         let ascends = self.sizes.windows(2).all(|pair| pair[0] < pair[1]);
         if self.sizes.is_empty() || !ascends || !self.sizes.iter().all(|size| *size > 0.0 && size.is_finite()) {
             return Err(

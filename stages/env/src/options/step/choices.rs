@@ -2,7 +2,7 @@
 //! [`action_space`](crate::options::action_space) has the rules.
 
 use super::lookup::At;
-use super::market::Market;
+use super::market::{Basket, Market};
 use super::open_costs::{OpenCosts, can_open};
 use super::state::Hedge;
 use super::state::{Account, Cached, Counters, EnvState, Line, Terms};
@@ -12,20 +12,23 @@ use crate::options::config::MAX_LINES;
 use crate::options::order::HedgeOrder;
 use crate::options::reason::Reason;
 
-/// Closes and opens by the choices of the components; counts what is refused. Returns the hedge that is to follow.
-pub(super) fn choose(market: &Market, costs: &OpenCosts, env: &mut EnvState, choices: &[u32]) -> HedgeOrder {
-    let now = market.now(env.account);
-    // The close comes last, after the hedge where actions hedge.
-    let (strategy, size, at) = (
+/// The choices of a decision that is traded at the next snapshot: what is closed, what is opened, and the hedge after both.
+pub(super) struct Chosen {
+    pub close: Option<Close>,
+    pub open: Option<Basket>,
+    pub hedge: HedgeOrder,
+}
+
+/// The choices of `strategy`, `size` and `close`: the last comes after the hedge where actions hedge.
+fn components(choices: &[u32]) -> (usize, usize, usize) {
+    (
         choices[0] as usize,
         choices[1] as usize,
         choices[choices.len() - 1] as usize,
-    );
-    let closed = close_choice(market, now, env, at);
-    let opened = open_choice(market, costs, now, env, strategy, size);
-    for reason in [closed, opened].into_iter().filter_map(Result::err) {
-        env.counters.refused[reason as usize] += 1;
-    }
+    )
+}
+
+fn hedge_order(market: &Market, choices: &[u32]) -> HedgeOrder {
     match choices[2] {
         _ if !market.config.hedge.is_by_action() => market.config.hedge.order(),
         1 => HedgeOrder::Zero,
@@ -34,17 +37,86 @@ pub(super) fn choose(market: &Market, costs: &OpenCosts, env: &mut EnvState, cho
     }
 }
 
-fn close_choice(market: &Market, now: At<'_>, env: &mut EnvState, choice: usize) -> Result<(), Reason> {
+/// Closes and opens by the choices of the components; counts what is refused. Returns the hedge that is to follow.
+pub(super) fn choose(market: &Market, costs: &OpenCosts, env: &mut EnvState, choices: &[u32]) -> HedgeOrder {
+    let now = market.now(env.account);
+    let (strategy, size, at) = components(choices);
+    let closed = to_close(market, now, env, at).map(|which| {
+        if let Some(which) = which {
+            close(market, now, env, which);
+        }
+    });
+    let opened = open_choice(market, costs, now, env, strategy, size);
+    for reason in [closed, opened].into_iter().filter_map(Result::err) {
+        env.counters.refused[reason as usize] += 1;
+    }
+    hedge_order(market, choices)
+}
+
+/// Finds what the choices stand for at this snapshot, to be traded at the next; counts what is refused already.
+pub(super) fn decide(market: &Market, costs: &OpenCosts, env: &mut EnvState, choices: &[u32]) -> Chosen {
+    let now = market.now(env.account);
+    let (strategy, size, at) = components(choices);
+    let close = to_close(market, now, env, at);
+    let open = to_open(market, costs, now, env.account, strategy, size);
+    for reason in [close.err(), open.err()].into_iter().flatten() {
+        env.counters.refused[reason as usize] += 1;
+    }
+    Chosen {
+        close: close.unwrap_or_default(),
+        open: open.unwrap_or_default(),
+        hedge: hedge_order(market, choices),
+    }
+}
+
+/// Closes what was chosen a snapshot before, if it still has quotes.
+pub(super) fn close_later(market: &Market, now: At<'_>, env: &mut EnvState, which: Close) -> Result<(), Reason> {
+    can_close(now, env, which)?;
+    close(market, now, env, which);
+    Ok(())
+}
+
+/// The lines that a choice of the component `close` closes.
+fn to_close(market: &Market, now: At<'_>, env: &EnvState, choice: usize) -> Result<Option<Close>, Reason> {
     let which = match choice {
         CLOSE_ALL => Close::All,
         CLOSE_OLDEST | CLOSE_NEAREST_EXPIRY | CLOSE_LARGEST_LOSS => {
             Close::Group(group(market, now, env, choice).ok_or(Reason::NothingToClose)?)
         }
-        _ => return Ok(()),
+        _ => return Ok(None),
     };
     can_close(now, env, which)?;
-    close(market, now, env, which);
-    Ok(())
+    Ok(Some(which))
+}
+
+/// The legs that choices open, if they have quotes. Lines and margin are checked when they are traded.
+fn to_open(
+    market: &Market,
+    costs: &OpenCosts,
+    now: At<'_>,
+    account: &Account,
+    strategy: usize,
+    size: usize,
+) -> Result<Option<Basket>, Reason> {
+    let Some((strategy, size)) = chosen_strategy(market, now, account, strategy, size) else {
+        return Ok(None);
+    };
+    let t = account.t as usize;
+    costs.check(t, strategy, market.config.lines as u32)?;
+    market.basket(t, strategy, size).map(Some)
+}
+
+/// The strategy that a choice of the component `strategy` opens, and its contracts for each unit; none for the first choice.
+fn chosen_strategy(
+    market: &Market,
+    now: At<'_>,
+    account: &Account,
+    strategy: usize,
+    size: usize,
+) -> Option<(usize, f64)> {
+    let strategy = strategy.checked_sub(1).filter(|&i| i < market.strategies.legs.len())?;
+    let size = market.config.sizes.get(size).unwrap_or(&market.config.sizes[0]);
+    Some((strategy, contracts(market, account, now, *size)))
 }
 
 fn open_choice(
@@ -55,11 +127,9 @@ fn open_choice(
     strategy: usize,
     size: usize,
 ) -> Result<(), Reason> {
-    let Some(strategy) = strategy.checked_sub(1).filter(|&i| i < market.strategies.legs.len()) else {
+    let Some((strategy, size)) = chosen_strategy(market, now, env.account, strategy, size) else {
         return Ok(());
     };
-    let size = market.config.sizes.get(size).unwrap_or(&market.config.sizes[0]);
-    let size = contracts(market, env.account, now, *size);
     openable(
         market,
         costs,

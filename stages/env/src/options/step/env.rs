@@ -12,7 +12,7 @@ use crate::actions::Actions;
 use crate::batch::{BatchEnv, StepBuffers};
 use crate::open_options::{OpenOptions, Split};
 use crate::options::action_config::ActionKind;
-use crate::options::config::MarginKind;
+use crate::options::config::{MAX_ACTIONS, MarginKind};
 use crate::options::fills::FillRule;
 use crate::options::order::Decision;
 use crate::options::strategies::Strategies;
@@ -200,6 +200,17 @@ impl OptionsEnv {
     /// Takes one decision for each environment, as [`BatchEnv::step`] does with actions.
     pub fn step_decisions(&mut self, decisions: &[Decision], out: StepBuffers<'_>) {
         self.run(&|_, i, _| Act::Decision(decisions[i]), out);
+    }
+
+    /// The names of the actions that [`Decision::Action`] takes, whatever the action space: those of its menu, of which other action spaces have the first 64.
+    pub fn menu(&self) -> &[String] {
+        let names = &self.stepper.market.strategies.names;
+        &names[..names.len().min(MAX_ACTIONS)]
+    }
+
+    /// Returns whether the state of environment `i` allows an action of the menu.
+    pub fn allows(&self, i: usize, action: u32) -> bool {
+        (action as usize) < self.menu().len() && self.states.accounts[i].action_mask >> action & 1 == 1
     }
 
     /// Takes the decision of a baseline in every environment.

@@ -1,7 +1,7 @@
 //! The step of one environment: only look-ups and sums, no pricing.
 
 use super::action_mask;
-use super::choices::{self, choose};
+use super::choices::{self, Chosen, choose, close_later, decide};
 use super::exercise::{assign, exercise};
 use super::explain::{Explained, Exposure};
 use super::hedge;
@@ -12,7 +12,7 @@ use super::open_costs::{OpenCosts, can_open};
 use super::reward::{Before, reward};
 use super::state::{Account, EnvState, Line};
 use super::trade::{Close, adjust, close, open};
-use super::weights::rebalance;
+use super::weights::{Decided, rebalance};
 use crate::open_options::Split;
 use crate::options::action_config::ActionKind;
 use crate::options::config::MAX_ACTIONS;
@@ -95,19 +95,35 @@ impl Stepper {
         let market = &self.market;
         let before = Before::new(env.account);
         let (decided, oldest) = (env.account.t as usize, env.lines[0].group);
-        let (mut result, order) = match act {
+        let later = market.fills.next_snapshot;
+        let (mut chosen, mut weighed) = (None, None);
+        let (mut result, mut order) = match act {
             Act::Decision(decision) => (self.check(env, decision), self.hedge_order(decision)),
+            Act::Choices(choices) if later => {
+                let decided = decide(market, &self.costs, env, choices);
+                let order = decided.hedge;
+                chosen = Some(decided);
+                (Ok(()), order)
+            }
             Act::Choices(choices) => (Ok(()), choose(market, &self.costs, env, choices)),
-            Act::Weights(weights) => (Ok(()), rebalance(market, env, weights)),
+            Act::Weights(weights) => {
+                let decided = Decided::now(market, env.account);
+                if later {
+                    weighed = Some((weights, decided));
+                    (Ok(()), HedgeOrder::Leave)
+                } else {
+                    (Ok(()), rebalance(market, env, weights, decided))
+                }
+            }
         };
         if let Act::Decision(decision) = act
             && result.is_ok()
-            && !market.fills.next_snapshot
+            && !later
         {
             result = self.act(env, decision, decided, oldest);
         }
         let hedges = !market.config.hedge.is_none();
-        if hedges && !market.fills.next_snapshot {
+        if hedges && !later {
             hedge::rebalance(market, market.now(env.account), env, order);
         }
         if market.config.exercise.early {
@@ -143,11 +159,17 @@ impl Stepper {
         if let Some(adjusted) = market.adjusted(env.account.t) {
             adjust(market, now, env, adjusted);
         }
-        if market.fills.next_snapshot {
+        if later {
             if let Act::Decision(decision) = act
                 && result.is_ok()
             {
                 result = self.act(env, decision, decided, oldest);
+            }
+            if let Some(chosen) = chosen {
+                self.trade_chosen(env, &chosen);
+            }
+            if let Some((weights, decided)) = weighed {
+                order = rebalance(market, env, weights, decided);
             }
             hedge::rebalance(market, now, env, order);
         }
@@ -206,6 +228,18 @@ impl Stepper {
             }
         }
         Ok(())
+    }
+
+    /// Closes and opens what was chosen a snapshot before; counts what is refused.
+    fn trade_chosen(&self, env: &mut EnvState, chosen: &Chosen) {
+        let now = self.market.now(env.account);
+        let closed = chosen
+            .close
+            .map_or(Ok(()), |which| close_later(&self.market, now, env, which));
+        let opened = chosen.open.map_or(Ok(()), |basket| self.open_later(env, &basket));
+        for reason in [closed, opened].into_iter().filter_map(Result::err) {
+            env.counters.refused[reason as usize] += 1;
+        }
     }
 
     /// Opens what was decided a snapshot before, if the rules allow it at the prices of now.

@@ -2,19 +2,42 @@
 //! [`action_space`](crate::options::action_space) has the rules.
 
 use super::hedge;
-use super::lookup::At;
+use super::lookup::{Adjusted, At};
 use super::market::{Basket, Market};
 use super::open_costs::affordable;
-use super::state::{EnvState, Line};
+use super::state::{Account, EnvState, Line};
 use super::trade::{reduce, trade};
 use crate::options::order::{HedgeOrder, Instrument};
 use crate::options::reason::Reason;
 
-/// Trades the slots to their weights; counts what is refused. Returns the hedge that is to follow.
-pub(super) fn rebalance(market: &Market, env: &mut EnvState, weights: &[f32]) -> HedgeOrder {
+/// The snapshot of a decision, whose slate the weights are of, and the contracts that a weight of 1 stood for there.
+#[derive(Clone, Copy)]
+pub(super) struct Decided {
+    t: u32,
+    full: f64,
+}
+
+impl Decided {
+    /// A decision at the snapshot of an account.
+    pub(super) fn now(market: &Market, account: &Account) -> Self {
+        Self {
+            t: account.t,
+            full: market.exact_size(account, market.now(account).underlying),
+        }
+    }
+}
+
+/// Trades the slots to the weights of a decision, at the prices of now; counts what is refused. Returns the hedge that is to follow.
+pub(super) fn rebalance(market: &Market, env: &mut EnvState, weights: &[f32], decided: Decided) -> HedgeOrder {
     let now = market.now(env.account);
-    let slots = market.slate(env.account.t as usize).len();
-    let full = market.exact_size(env.account, now.underlying);
+    let slots = market.slate(decided.t as usize).len();
+    // A corporate action since then.
+    let adjusted = match decided.t == env.account.t {
+        true => None,
+        false => market.adjusted(env.account.t),
+    };
+    let shares = adjusted.map_or(1, |adjusted| adjusted.adjustment.shares as i32);
+    let full = decided.full * f64::from(shares);
     let no_trade = market.config.no_trade;
     let target = |slot: usize| {
         let weight = f64::from(weights[slot]);
@@ -22,7 +45,8 @@ pub(super) fn rebalance(market: &Market, env: &mut EnvState, weights: &[f32]) ->
         if weight.is_nan() || weight.abs() < no_trade {
             return 0;
         }
-        (weight.clamp(-1.0, 1.0) * full).clamp(-1e5, 1e5).round() as i32
+        let contracts = (weight.clamp(-1.0, 1.0) * decided.full).clamp(-1e5, 1e5);
+        (contracts.round() as i32).saturating_mul(shares)
     };
     let wanted = |env: &EnvState, slot: usize| {
         let (held, target) = (held(env, slot), target(slot));
@@ -49,7 +73,8 @@ pub(super) fn rebalance(market: &Market, env: &mut EnvState, weights: &[f32]) ->
         if target != 0
             && held.signum() != -target.signum()
             && target.abs() > held.abs()
-            && let Err(reason) = increase(market, now, env, slot, target - held)
+            && let Err(reason) = contract(market, decided, slot, adjusted)
+                .and_then(|contract| increase(market, now, env, (slot, contract), target - held))
         {
             env.counters.refused[reason as usize] += 1;
         }
@@ -68,10 +93,22 @@ fn held(env: &EnvState, slot: usize) -> i32 {
     of_slot.map(|line| line.quantity).sum()
 }
 
-/// Buys or sells contracts through a slot.
-fn increase(market: &Market, now: At<'_>, env: &mut EnvState, slot: usize, quantity: i32) -> Result<(), Reason> {
-    let id = market.slate(env.account.t as usize)[slot];
+/// The contract that a slot showed at a decision, under its successor's number after a corporate action.
+fn contract(market: &Market, decided: Decided, slot: usize, adjusted: Option<&Adjusted>) -> Result<u32, Reason> {
+    let id = market.slate(decided.t as usize)[slot];
     let contract = u32::try_from(id).map_err(|_| Reason::NoContract)?;
+    let successor = adjusted.and_then(|adjusted| adjusted.successors.get(&contract));
+    Ok(successor.copied().unwrap_or(contract))
+}
+
+/// Buys or sells contracts through a slot.
+fn increase(
+    market: &Market,
+    now: At<'_>,
+    env: &mut EnvState,
+    (slot, contract): (usize, u32),
+    quantity: i32,
+) -> Result<(), Reason> {
     let instrument = Instrument::Contract(contract);
     let n = env.account.lines as usize;
     let same = |line: &Line| line.contract == contract && line.group as usize == slot;

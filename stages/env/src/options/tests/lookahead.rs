@@ -3,6 +3,7 @@
 use super::accounting::models;
 use super::action_kinds::{drawn, kinds};
 use super::*;
+use crate::options::FillPrice;
 use crate::options::synthetic::{intraday_market, market};
 use crate::options::tables::Entry;
 use datasets::SnapshotTime;
@@ -73,6 +74,9 @@ fn the_future_changes_nothing_within_a_day() {
 fn the_future_changes_nothing_of_any_action() {
     for config in kinds() {
         check(&market(200, 11), 185, &config);
+        let mut later = config;
+        later.fills.price = FillPrice::NextSnapshot;
+        check(&market(200, 11), 185, &later);
     }
 }
 
