@@ -185,13 +185,19 @@ pub const VENDOR_GREEKS: &[Column] = &[
     column("vendor_rho", Type::Float, true, "the vendor's dV/dr per 1.00 of rate"),
 ];
 
-/// The number of [`stated`] columns.
-pub const STATED: usize = PRICING_TERMS.len() + VENDOR_GREEKS.len();
+/// The sizes of the best quotes, which a chain keeps where a layout maps them.
+pub const QUOTE_SIZES: &[Column] = &[
+    column("bid_size", Type::Float, true, "contracts that the best bid is for"),
+    column("ask_size", Type::Float, true, "contracts that the best ask is for"),
+];
 
-/// The columns that an option chain has where a layout maps them: [`PRICING_TERMS`], then [`VENDOR_GREEKS`]. A data set has one of them in all its
-/// partitions, or in none; they stand after those of [`OPTION_CHAIN`].
+/// The number of [`stated`] columns.
+pub const STATED: usize = PRICING_TERMS.len() + VENDOR_GREEKS.len() + QUOTE_SIZES.len();
+
+/// The columns that an option chain has where a layout maps them: [`PRICING_TERMS`], then [`VENDOR_GREEKS`], then [`QUOTE_SIZES`]. A data set has one of
+/// them in all its partitions, or in none; they stand after those of [`OPTION_CHAIN`].
 pub fn stated() -> impl Iterator<Item = &'static Column> {
-    PRICING_TERMS.iter().chain(VENDOR_GREEKS)
+    PRICING_TERMS.iter().chain(VENDOR_GREEKS).chain(QUOTE_SIZES)
 }
 
 /// Corporate actions, in the order of their ex-dates. Sorted by (symbol, date, kind).

@@ -28,7 +28,7 @@ pub struct LayoutFile {
     /// `strike` and `call` (which distinguishes calls from puts), with `bid` and `ask` or `last`; it may have `symbol`, `root` (an OCC symbol is
     /// accepted), `volume`, `open_interest`, `underlying`, `implied_volatility`; what prices a contract, by row: `forward`, `discount_factor`, `years`,
     /// `dividend_yield`, `borrow_rate`; and the vendor's `vendor_implied_volatility`, `vendor_delta`, `vendor_gamma`, `vendor_vega` (per 1.00 of volatility),
-    /// `vendor_theta` (per year), `vendor_rho` (per 1.00 of rate). Bars need `date` and `close`; they may have `symbol`, `open`,
+    /// `vendor_theta` (per year), `vendor_rho` (per 1.00 of rate); and the sizes of the quotes in contracts, `bid_size` and `ask_size`. Bars need `date` and `close`; they may have `symbol`, `open`,
     /// `high`, `low`, `volume`, `adjusted_close`. Rates need `date` and maturities in years: `"0.25"`; `"0"` is overnight.
     pub columns: BTreeMap<String, ColumnSources>,
     /// The columns of the call, where a row has a call and a put: `{ bid: C_BID, ask: C_ASK }`.

@@ -85,6 +85,8 @@ fn days(store: &Store, bytes: &[u8]) -> Vec<Day> {
             discount: f64::NAN,
             volume: f64::NAN,
             open_interest: f64::NAN,
+            bid_size: f64::NAN,
+            ask_size: f64::NAN,
             tradable: true,
         });
     }
@@ -155,6 +157,8 @@ fn lean(data: &Path) -> Vec<Day> {
                 discount: 1.0,
                 volume: f64::NAN,
                 open_interest: f64::NAN,
+                bid_size: f64::NAN,
+                ask_size: f64::NAN,
                 tradable: true,
             });
         }

@@ -18,7 +18,8 @@ pub struct Backtest;
 impl StageKind for Backtest {
     type Config = BacktestConfig;
     const NAME: &'static str = "evaluate/backtest";
-    const VERSION: u32 = 4;
+    // 5: rules of the menu beside every kind of actions.
+    const VERSION: u32 = 5;
     const ABOUT: &'static str = "a policy over the test range, against baselines in the same environment";
     const PORTS: Ports = Ports {
         inputs: &[

@@ -146,6 +146,14 @@ const NAMES: &[(&str, &[&str])] = &[
     ),
     ("open_interest", &["openinterest", "oi", "openint"]),
     (
+        "bid_size",
+        &["bidsize", "bidsz", "bidqty", "bidquantity", "bestbidsize"],
+    ),
+    (
+        "ask_size",
+        &["asksize", "asksz", "askqty", "askquantity", "offersize", "bestasksize"],
+    ),
+    (
         "underlying",
         &[
             "underlyingprice",

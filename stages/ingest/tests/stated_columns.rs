@@ -1,4 +1,4 @@
-//! Columns that a chain has where a layout maps them: what prices a contract, and the Greeks of vendors.
+//! Columns that a chain has where a layout maps them: what prices a contract, the Greeks of vendors, and the sizes of quotes.
 
 #![allow(clippy::unwrap_used, reason = "tests")]
 
@@ -79,6 +79,43 @@ fn greeks_of_vendors_are_kept_in_our_units() {
         }
         let mapped = done.artifact.meta["has"]["columns"].as_array().unwrap();
         assert!(mapped.contains(&json!("vendor_delta")), "{name}: {mapped:?}");
+    }
+}
+
+/// The sizes of the quotes of each sample's first call: what `generate.py` writes; 15:45 has others than the close.
+#[test]
+fn sizes_of_quotes_are_kept() {
+    let bench = Bench::new();
+    for (name, layout, bid, ask) in [
+        ("cboe_datashop_eod", "auto", 20.0, 21.0),
+        ("cboe_datashop_eod", "cboe_datashop_1545", 10.0, 11.0),
+        ("cboe_datashop_intervals", "auto", 20.0, 21.0),
+        ("cboe_delayed_json", "auto", 3.0, 4.0),
+        ("alpaca_snapshots", "auto", 11.0, 10.0),
+        ("interactive_brokers", "auto", 10.0, 11.0),
+        ("orats_strikes", "auto", 5.0, 6.0),
+        ("polygon_snapshot", "auto", 12.0, 10.0),
+        ("lean_option_daily_quote", "auto", 10.0, 12.0),
+        ("optionsdx", "auto", f64::NAN, f64::NAN),
+    ] {
+        let mut with = sample(name);
+        with["layout"] = json!(layout);
+        let planned = bench.check(CHAIN, with.clone()).unwrap();
+        let rows = bench.rows(&bench.run(CHAIN, with).unwrap());
+        let calls = stages_core::table::bools(&rows, "call").unwrap();
+        let first = (0..rows.num_rows()).find(|row| calls.value(*row)).unwrap();
+        for (column, wanted) in [("bid_size", bid), ("ask_size", ask)] {
+            let has = names(&rows).contains(&column.to_owned());
+            assert_eq!(has, !wanted.is_nan(), "{name}: {column}");
+            assert_eq!(planned["chain"].may_have(column), has, "{name}: plan of {column}");
+            if has {
+                let found = floats(&rows, column)[first];
+                assert!(
+                    (found - wanted).abs() < 1e-12,
+                    "{name}: {column} is {found}, not {wanted}"
+                );
+            }
+        }
     }
 }
 

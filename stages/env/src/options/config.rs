@@ -294,6 +294,9 @@ pub struct Fills {
     pub impact: Impact,
     /// Limits of the size of a trade.
     pub liquidity: Liquidity,
+    /// If true, an opening beyond the limits is filled up to them, all its legs in proportion, and the rest is dropped; if false, it is refused.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub partial: bool,
 }
 
 impl Default for Fills {
@@ -307,6 +310,7 @@ impl Default for Fills {
             price: FillPrice::Cross,
             impact: Impact::default(),
             liquidity: Liquidity::default(),
+            partial: false,
         }
     }
 }
@@ -411,7 +415,12 @@ impl OptionsConfig {
         fraction("rate.abs()", self.rate.abs(), 1.0)
             .map_err(|_| ConfigProblem::new("rate", "a rate is a decimal: 0.03 for 3 %"))?;
         self.margin.risk_array.validate()?;
-        fills::validate(self.fills.price, &self.fills.impact, &self.fills.liquidity)?;
+        fills::validate(
+            self.fills.price,
+            &self.fills.impact,
+            &self.fills.liquidity,
+            self.fills.partial,
+        )?;
         self.exercise.validate(self.trade_underlying)?;
         self.reward.validate(&quantities::NAMES)?;
         self.episode_length.validate()?;

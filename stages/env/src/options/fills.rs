@@ -70,10 +70,13 @@ pub struct Liquidity {
     pub volume: Option<f64>,
     /// Of the column `open_interest`.
     pub open_interest: Option<f64>,
+    /// Of the size of the quote that is traded at: `ask_size` to buy, `bid_size` to sell.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub quoted: Option<f64>,
 }
 
-/// Volume and open interest of a contract at a snapshot; 0 where unknown.
-pub(crate) type Depths = [f32; 2];
+/// Volume, open interest, and the sizes of bid and ask of a contract at a snapshot; 0 where unknown.
+pub(crate) type Depths = [f32; 4];
 
 /// The settings that change how a trade is filled from how [`FillPrice::Cross`] fills it.
 #[derive(Clone, Copy, Debug)]
@@ -83,7 +86,9 @@ pub(crate) struct FillRule {
     impact: ImpactKind,
     coefficient: f64,
     of: usize,
-    caps: [f64; 2],
+    caps: [f64; 3],
+    /// True if an opening beyond the limits is filled up to them.
+    pub partial: bool,
     /// True if trades fill at the next snapshot.
     pub next_snapshot: bool,
     /// True if prices are those of the quotes, whatever the size.
@@ -93,7 +98,7 @@ pub(crate) struct FillRule {
 }
 
 impl FillRule {
-    pub(crate) fn new(price: FillPrice, impact: &Impact, liquidity: &Liquidity) -> Self {
+    pub(crate) fn new(price: FillPrice, impact: &Impact, liquidity: &Liquidity, partial: bool) -> Self {
         let share = match price {
             FillPrice::ShareOfSpread(share) => share,
             FillPrice::Cross | FillPrice::NextSnapshot => 1.0,
@@ -103,7 +108,8 @@ impl FillRule {
             impact: impact.kind,
             coefficient: impact.coefficient,
             of: impact.of as usize,
-            caps: [liquidity.volume, liquidity.open_interest].map(|cap| cap.unwrap_or(f64::INFINITY)),
+            caps: [liquidity.volume, liquidity.open_interest, liquidity.quoted].map(|cap| cap.unwrap_or(f64::INFINITY)),
+            partial,
             next_snapshot: price == FillPrice::NextSnapshot,
             is_plain: share == 1.0 && impact.kind == ImpactKind::None,
             by_size: needs_depths(impact, liquidity),
@@ -125,9 +131,20 @@ impl FillRule {
 
     /// Returns whether so many contracts may be opened.
     pub(crate) fn allows(&self, contracts: f64, depths: Depths) -> bool {
-        let mut limits = self.caps.iter().zip(depths);
-        // Nothing of what is not there, though the cap be infinite elsewhere.
-        limits.all(|(&cap, depth)| cap == f64::INFINITY || contracts.abs() <= cap * f64::from(depth))
+        contracts.abs() <= self.most(contracts, depths)
+    }
+
+    /// The most contracts that may be opened on the side of a trade; infinite without limits.
+    pub(crate) fn most(&self, contracts: f64, depths: Depths) -> f64 {
+        let [volume, open_interest, bid, ask] = depths;
+        let size = if contracts > 0.0 { ask } else { bid };
+        let limits = self.caps.iter().zip([volume, open_interest, size]);
+        let limit = |(&cap, depth): (&f64, f32)| match cap == f64::INFINITY {
+            // Nothing of what is not there, though the cap be infinite elsewhere.
+            true => cap,
+            false => cap * f64::from(depth),
+        };
+        limits.map(limit).fold(f64::INFINITY, f64::min)
     }
 }
 
@@ -146,11 +163,25 @@ pub(crate) fn needed_columns(impact: &Impact, liquidity: &Liquidity) -> Vec<&'st
     if by(Depth::OpenInterest) || liquidity.open_interest.is_some() {
         columns.push("open_interest");
     }
+    if liquidity.quoted.is_some() {
+        columns.extend(["bid_size", "ask_size"]);
+    }
     columns
 }
 
 /// Checks the settings.
-pub(crate) fn validate(price: FillPrice, impact: &Impact, liquidity: &Liquidity) -> Result<(), ConfigProblem> {
+pub(crate) fn validate(
+    price: FillPrice,
+    impact: &Impact,
+    liquidity: &Liquidity,
+    partial: bool,
+) -> Result<(), ConfigProblem> {
+    if partial && *liquidity == Liquidity::default() {
+        return Err(
+            ConfigProblem::new("fills.partial", "trades are filled up to limits, and there are none")
+                .hint("fills: { liquidity: { quoted: 1 }, partial: true } fills up to the size of the quote"),
+        );
+    }
     if let FillPrice::ShareOfSpread(share) = price
         && !(0.0..=10.0).contains(&share)
     {
@@ -165,7 +196,11 @@ pub(crate) fn validate(price: FillPrice, impact: &Impact, liquidity: &Liquidity)
             format!("{} is not 0 or more", impact.coefficient),
         ));
     }
-    for (field, share) in [("volume", liquidity.volume), ("open_interest", liquidity.open_interest)] {
+    for (field, share) in [
+        ("volume", liquidity.volume),
+        ("open_interest", liquidity.open_interest),
+        ("quoted", liquidity.quoted),
+    ] {
         if let Some(share) = share
             && !(share.is_finite() && share > 0.0)
         {
@@ -191,9 +226,9 @@ mod tests {
         };
         let liquidity = Liquidity {
             volume,
-            open_interest: None,
+            ..Liquidity::default()
         };
-        FillRule::new(price, &impact, &liquidity)
+        FillRule::new(price, &impact, &liquidity, false)
     }
 
     /// The worked example of docs/options-environment.md: bid 4.90, ask 5.10, a volume of 400.
@@ -201,7 +236,7 @@ mod tests {
     fn by_hand() {
         use FillPrice::{Cross, ShareOfSpread};
         let close = |found: f64, expected: f64| assert!((found - expected).abs() < 1e-12, "{found} {expected}");
-        let depths = [400.0, 9000.0];
+        let depths = [400.0, 9000.0, 10.0, 20.0];
         let buy = |rule: FillRule, contracts: f64| rule.price(5.1, 5.0, contracts, depths);
         close(buy(rule(Cross, ImpactKind::None, None), 100.0), 5.10);
         close(buy(rule(ShareOfSpread(0.25), ImpactKind::None, None), 100.0), 5.025);
@@ -214,7 +249,15 @@ mod tests {
         close(sold.price(0.01, 0.05, -1e6, depths), 0.0);
         assert!(sold.price(f64::NAN, 0.05, -1.0, depths).is_nan());
         let capped = rule(Cross, ImpactKind::None, Some(0.1));
-        assert!(capped.allows(-40.0, depths) && !capped.allows(41.0, depths) && !capped.allows(1.0, [0.0, 1e6]));
-        assert!(rule(Cross, ImpactKind::None, None).allows(1e9, [0.0, 0.0]));
+        assert!(
+            capped.allows(-40.0, depths) && !capped.allows(41.0, depths) && !capped.allows(1.0, [0.0, 1e6, 1e6, 1e6])
+        );
+        assert!(rule(Cross, ImpactKind::None, None).allows(1e9, [0.0; 4]));
+        let liquidity = Liquidity {
+            quoted: Some(0.5),
+            ..Liquidity::default()
+        };
+        let quoted = FillRule::new(Cross, &Impact::default(), &liquidity, true);
+        assert_eq!((quoted.most(100.0, depths), quoted.most(-100.0, depths)), (10.0, 5.0));
     }
 }

@@ -159,6 +159,7 @@ pub(super) fn days(chain: &RecordBatch, greeks: &RecordBatch) -> Result<Vec<Day>
     let implied_volatility = optional("implied_volatility")?;
     let (forward, discount) = (optional("forward")?, optional("discount_factor")?);
     let (volume, open_interest) = (optional("volume")?, optional("open_interest")?);
+    let (bid_size, ask_size) = (optional("bid_size")?, optional("ask_size")?);
     let [delta, gamma, vega, theta] = NEEDED_GREEKS.map(|name| table::floats_or_nan(greeks, name));
     let (delta, gamma, vega, theta) = (delta?, gamma?, vega?, theta?);
 
@@ -201,6 +202,8 @@ pub(super) fn days(chain: &RecordBatch, greeks: &RecordBatch) -> Result<Vec<Day>
             discount: discount[i],
             volume: volume[i],
             open_interest: open_interest[i],
+            bid_size: bid_size[i],
+            ask_size: ask_size[i],
             tradable: tradable.is_none_or(|tradable| tradable.value(i)),
         });
     }

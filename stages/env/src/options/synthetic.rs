@@ -109,6 +109,8 @@ fn generate(days: usize, hours: &[Option<f64>], settlements: Settlements, seed: 
                         discount,
                         volume: (400.0 * libm::exp(-20.0 * libm::log(strike / underlying).abs())).floor(),
                         open_interest: 1000.0 + (strike + ahead as f64) % 7.0,
+                        bid_size: 5.0 + (strike + 2.0 * ahead as f64).floor() % 40.0,
+                        ask_size: 5.0 + (3.0 * strike + ahead as f64).floor() % 40.0,
                         tradable: true,
                     });
                 }

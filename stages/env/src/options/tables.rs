@@ -6,13 +6,12 @@
 //! | file | holds |
 //! | --- | --- |
 //! | `snapshots.arrow` | a row for each snapshot: date (and instant, where there are several a day), underlying, rate, raw market features `[F]`, contracts on the slate `[K]` (indices of the part's list, -1 for an empty slot), call and put at the money by maturity, raw slate features `[K, G]`, and the features that are not observed `[H]` |
-//! | `paths.arrow` | a row for each contract of the part: its terms (and instant of settlement, likewise), its first snapshot there, its quote history (an entry of 8 values, [`Entry`], is one cache line), where the configuration needs them its volume and open interest, and its gains in the scenarios of portfolio margin, and its last volatility and time value for the next part |
+//! | `paths.arrow` | a row for each contract of the part: its terms (and instant of settlement, likewise), its first snapshot there, its quote history (an entry of 8 values, [`Entry`], is one cache line), where the configuration needs them its volume and open interest, the sizes of its quotes, and its gains in the scenarios of portfolio margin, and its last volatility and time value for the next part |
 //!
 //! So a day more changes the files of its own part and `env.json`. [`build`](super::build) writes them, [`step`](super::step) reads
 //! them.
 
 use super::config::OptionsConfig;
-use super::fills::Depths;
 use super::portfolio_margin::RiskRow;
 use crate::adjustment::Adjustment;
 use crate::ipc;
@@ -42,6 +41,8 @@ pub(crate) const DELIVERABLE: &str = "deliverable";
 
 /// The column of volume and open interest, where trades depend on them.
 pub(crate) const DEPTHS: &str = "depths";
+/// The column of the sizes of bid and ask, where trades depend on them.
+pub(crate) const SIZES: &str = "sizes";
 /// The column of the gains in the scenarios of portfolio margin, where it is the rule.
 pub(crate) const RISKS: &str = "risks";
 
@@ -228,7 +229,9 @@ pub(crate) struct ContractRows {
     /// One for each snapshot from the first on.
     pub entries: Vec<Vec<Entry>>,
     /// Likewise; empty where trades do not depend on them.
-    pub depths: Vec<Vec<Depths>>,
+    pub depths: Vec<Vec<[f32; 2]>>,
+    /// Likewise.
+    pub sizes: Vec<Vec<[f32; 2]>>,
     /// Likewise; empty where margin does not depend on them.
     pub risks: Vec<Vec<RiskRow>>,
 }
@@ -266,6 +269,9 @@ impl ContractRows {
         ]);
         if !self.depths.is_empty() {
             columns.push((DEPTHS, singles(&self.depths, &lengths)?));
+        }
+        if !self.sizes.is_empty() {
+            columns.push((SIZES, singles(&self.sizes, &lengths)?));
         }
         if !self.risks.is_empty() {
             columns.push((RISKS, singles(&self.risks, &lengths)?));

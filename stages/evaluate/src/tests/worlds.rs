@@ -3,11 +3,15 @@
 use super::*;
 use arrow_array::cast::AsArray;
 use arrow_array::types::Float64Type;
-use stages_env::options::{FeatureColumn, HeldOut, WorldSet, build_worlds};
+use stages_env::options::{ActionKind, FeatureColumn, HeldOut, WorldSet, build_worlds};
 use stages_policy::{Critic, Lstm};
 
 /// An environment of five worlds, three of them test worlds, with two regimes in turn.
 pub(super) fn worlds_workplace(lstm: bool) -> Workplace {
+    worlds_of_actions(lstm, ActionKind::Menu)
+}
+
+fn worlds_of_actions(lstm: bool, actions: ActionKind) -> Workplace {
     let markets: Vec<SyntheticMarket> = (0..5).map(|i| market(90, i + 1)).collect();
     let mut sources: Vec<_> = markets.iter().map(SyntheticMarket::source).collect();
     for (i, source) in sources.iter_mut().enumerate() {
@@ -29,6 +33,7 @@ pub(super) fn worlds_workplace(lstm: bool) -> Workplace {
             worlds: Some(WorldSet::Number(3)),
             ..HeldOut::default()
         }),
+        actions,
         ..OptionsConfig::default()
     };
     let mut workplace = Workplace::new();
@@ -119,6 +124,22 @@ fn every_world_is_run_and_pooled() {
     assert!((of("versus/cash/excess_return") - of("excess_return")).abs() < 1e-12);
     assert!((of("regime/calm/share") + of("regime/wild/share") - 1.0).abs() < 1e-12);
     assert!(of("holding_period") >= 1.0 && of("bootstrap_block") >= 1.0);
+}
+
+/// Rules of the menu act under the same rules whatever the policy's actions are, and earn the same.
+#[test]
+fn rules_stand_beside_every_kind_of_actions() {
+    let rules = |actions| {
+        let (summary, _) = worlds_of_actions(false, actions).results(&config());
+        ["best_constant", "oracle"].map(|rule| {
+            let name = format!("baseline/{rule}/excess_return");
+            summary[&name].as_f64().unwrap_or_else(|| panic!("{name}: {summary}"))
+        })
+    };
+    let menu = rules(ActionKind::Menu);
+    assert!(menu[1] >= menu[0] && menu.iter().all(|value| *value != 0.0), "{menu:?}");
+    assert_eq!(rules(ActionKind::MultiDiscrete), menu);
+    assert_eq!(rules(ActionKind::Continuous), menu);
 }
 
 /// A policy whose choice does not depend on the market is blind; so says the summary, with losses of exactly 0.

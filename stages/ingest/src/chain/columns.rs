@@ -9,7 +9,7 @@ use arrow_schema::Schema;
 use datasets::Date;
 use datasets::contract::Terms;
 use datasets::quality::Example;
-use datasets::schema::{self, OPTION_CHAIN, PRICING_TERMS, SNAPSHOT, STATED, TRADABLE};
+use datasets::schema::{self, OPTION_CHAIN, PRICING_TERMS, SNAPSHOT, STATED, TRADABLE, VENDOR_GREEKS};
 use rayon::prelude::*;
 use stages_core::{StageError, table};
 use std::cmp::Ordering;
@@ -172,7 +172,7 @@ impl Chain {
 
     /// Keeps the volatility beside the Greeks of its vendor.
     pub fn keep_vendor_volatility(&mut self) {
-        let (_, of_vendor) = self.stated.split_at_mut(PRICING_TERMS.len());
+        let of_vendor = &mut self.stated[PRICING_TERMS.len()..][..VENDOR_GREEKS.len()];
         if of_vendor[0].is_none() && of_vendor.iter().any(Option::is_some) {
             of_vendor[0] = Some(self.values[VOLATILITY].clone());
         }

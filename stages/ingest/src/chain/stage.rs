@@ -42,7 +42,7 @@ const UNDERLYING_FILES: &str = "underlying:";
 impl StageKind for OptionChain {
     type Config = ChainConfig;
     const NAME: &'static str = "ingest/option_chain";
-    const VERSION: u32 = 5;
+    const VERSION: u32 = 6;
     const ABOUT: &'static str = "option quotes from files, checked and counted";
     const NOT_IN_KEY: &'static [&'static str] = &["path", "underlying_path"];
     const PORTS: Ports = Ports {

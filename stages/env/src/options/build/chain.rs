@@ -145,7 +145,11 @@ impl Chain {
         ]));
         let has_depths = needs_depths(&config.fills.impact, &config.fills.liquidity);
         let risk_array = (config.margin.kind == MarginKind::Portfolio).then_some(&config.margin.risk_array);
-        let extra = cache::canonical_json(&json!([has_depths, risk_array]));
+        let has_sizes = config.fills.liquidity.quoted.is_some();
+        let extra = cache::canonical_json(&match has_sizes {
+            true => json!([has_depths, risk_array, has_sizes]),
+            false => json!([has_depths, risk_array]),
+        });
         let parts: Vec<Part<'_>> = self
             .ranges()
             .into_iter()
@@ -157,6 +161,7 @@ impl Chain {
                 rate: &self.rate[range],
                 settlements: &source.settlements,
                 has_depths,
+                has_sizes,
                 risk_array,
             })
             .collect();

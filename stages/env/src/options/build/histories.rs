@@ -11,7 +11,6 @@ use super::settlements::{Settlement, Settlements};
 use super::snapshots::{Class, ContractKey, Curve, PartSnapshots, Snapshot, curves};
 use crate::adjustment::{Adjustment, cents};
 use crate::options::config::Fills;
-use crate::options::fills::Depths;
 use crate::options::portfolio_margin::{Priced, RiskArray, RiskRow};
 use crate::options::tables::{ContractRows, Entry, last_values};
 use bytes::Bytes;
@@ -153,6 +152,8 @@ pub(crate) struct Part<'a> {
     pub settlements: &'a Settlements,
     /// True if volume and open interest are in the tables.
     pub has_depths: bool,
+    /// True if the sizes of quotes are.
+    pub has_sizes: bool,
     /// The scenarios of portfolio margin, where it is the rule.
     pub risk_array: Option<&'a RiskArray>,
 }
@@ -248,7 +249,9 @@ pub(crate) struct QuotedHistories {
     entries: Vec<Vec<Entry>>,
     volatility: Vec<Vec<f64>>,
     /// Empty where they are not in the tables.
-    depths: Vec<Vec<Depths>>,
+    depths: Vec<Vec<[f32; 2]>>,
+    /// Likewise: of bid and ask.
+    sizes: Vec<Vec<[f32; 2]>>,
     curves: BTreeMap<Class, Vec<(usize, Curve)>>,
 }
 
@@ -276,13 +279,17 @@ impl QuotedHistories {
             })
             .collect();
         let lengths: Vec<usize> = (0..part.listing.contracts.len()).map(|i| part.len(i)).collect();
+        let zeros = |wanted: bool| -> Vec<Vec<[f32; 2]>> {
+            match wanted {
+                true => lengths.iter().map(|&n| vec![[0.0; 2]; n]).collect(),
+                false => Vec::new(),
+            }
+        };
         let mut this = Self {
             entries: lengths.iter().map(|&n| vec![Entry::MISSING; n]).collect(),
             volatility: lengths.iter().map(|&n| vec![f64::NAN; n]).collect(),
-            depths: match part.has_depths {
-                true => lengths.iter().map(|&n| vec![[0.0; 2]; n]).collect(),
-                false => Vec::new(),
-            },
+            depths: zeros(part.has_depths),
+            sizes: zeros(part.has_sizes),
             curves: BTreeMap::new(),
         };
         for (t, day) in days.iter().enumerate() {
@@ -320,8 +327,12 @@ impl QuotedHistories {
                         source: if quote.tradable { Entry::QUOTED } else { Entry::MODEL },
                     };
                     *volatility = quote.implied_volatility;
+                    let known = |pair: [f64; 2]| pair.map(|depth| depth.max(0.0) as f32);
                     if part.has_depths {
-                        this.depths[i][at] = [quote.volume, quote.open_interest].map(|depth| depth.max(0.0) as f32);
+                        this.depths[i][at] = known([quote.volume, quote.open_interest]);
+                    }
+                    if part.has_sizes {
+                        this.sizes[i][at] = known([quote.bid_size, quote.ask_size]);
                     }
                 }
             }
@@ -388,7 +399,7 @@ impl QuotedHistories {
             rows.volatility.push(last.volatility);
             rows.time_value.push(last.time_value);
         }
-        (rows.entries, rows.depths) = (self.entries, self.depths);
+        (rows.entries, rows.depths, rows.sizes) = (self.entries, self.depths, self.sizes);
         rows.encode()
     }
 }

@@ -43,6 +43,10 @@ pub struct Quote {
     pub volume: f64,
     /// Contracts open.
     pub open_interest: f64,
+    /// Contracts that the bid is for.
+    pub bid_size: f64,
+    /// Contracts that the ask is for.
+    pub ask_size: f64,
     /// False where it gives a mark, and nothing can be traded at it.
     pub tradable: bool,
 }

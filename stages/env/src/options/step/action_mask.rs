@@ -44,6 +44,7 @@ pub(super) fn update(market: &Market, costs: &OpenCosts, now: At<'_>, env: &mut 
         let size = f64::from(account.size);
         let opened = market
             .basket(t, action - FIRST_OPEN, size)
+            .and_then(|basket| market.filled(now, basket))
             .and_then(|basket| can_open(market, now, account, env.hedge.futures, env.lines, &basket));
         if let Err(reason) = opened {
             counts = counts - (1 << (8 * ALLOWED)) + (1 << (8 * reason as u32));
@@ -84,6 +85,7 @@ pub(super) fn reason(market: &Market, costs: &OpenCosts, env: &EnvState, action:
                         // The rules themselves, where their bounds did not decide.
                         Reason::Margin => market
                             .basket(t, strategy, f64::from(account.size))
+                            .and_then(|basket| market.filled(market.now(account), basket))
                             .and_then(|basket| {
                                 can_open(
                                     market,

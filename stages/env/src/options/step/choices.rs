@@ -139,7 +139,7 @@ fn open_choice(
         strategy,
         size,
     )?;
-    let basket = market.basket(env.account.t as usize, strategy, size)?;
+    let basket = market.filled(now, market.basket(env.account.t as usize, strategy, size)?)?;
     open(market, now, env, basket.legs().iter().copied());
     Ok(())
 }
@@ -166,7 +166,8 @@ fn openable(
     if market.config.limits.is_none() && costs.is_surely_met(market, now, account, strategy, size) {
         return Ok(());
     }
-    can_open(market, now, account, futures, lines, &market.basket(t, strategy, size)?)
+    let basket = market.filled(now, market.basket(t, strategy, size)?)?;
+    can_open(market, now, account, futures, lines, &basket)
 }
 
 /// The strategy that a choice of the component `close` closes, by the group of its lines.

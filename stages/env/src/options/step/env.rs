@@ -136,7 +136,12 @@ impl OptionsEnv {
         let stepper = Stepper::new(Market {
             strategies: Strategies::new(&config)?,
             multiplier: tables.spec.multiplier,
-            fills: FillRule::new(config.fills.price, &config.fills.impact, &config.fills.liquidity),
+            fills: FillRule::new(
+                config.fills.price,
+                &config.fills.impact,
+                &config.fills.liquidity,
+                config.fills.partial,
+            ),
             scenarios: (config.margin.kind == MarginKind::Portfolio).then(|| config.margin.risk_array.scenarios()),
             clip,
             ranges,

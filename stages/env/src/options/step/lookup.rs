@@ -10,7 +10,9 @@ use crate::open_options::Split;
 use crate::options::fills::Depths;
 use crate::options::hedge::HedgeInstrument;
 use crate::options::portfolio_margin::{RiskRow, SCENARIOS};
-use crate::options::tables::{CARRY, DELIVERABLE, DEPTHS, Entry, RISKS, SETTLEMENT, SPEC, Spec, World, part_files};
+use crate::options::tables::{
+    CARRY, DELIVERABLE, DEPTHS, Entry, RISKS, SETTLEMENT, SIZES, SPEC, Spec, World, part_files,
+};
 use crate::rates::growth;
 use crate::spec::Normalisation;
 use crate::split::SnapshotRange;
@@ -98,6 +100,7 @@ struct Part {
     bases: Vec<u32>,
     /// Numbered like the entries; empty where the rules do not depend on them.
     depths: ScalarBuffer<f32>,
+    sizes: ScalarBuffer<f32>,
     risks: ScalarBuffer<f32>,
 }
 
@@ -260,10 +263,13 @@ impl<'a> At<'a> {
         &self.entries[base.wrapping_add(self.t) as usize]
     }
 
-    /// Volume and open interest of a contract, where the rules depend on them.
+    /// Volume, open interest and sizes of quotes of a contract, where the rules depend on them; sizes are infinite where rules depend on the others alone.
     pub(crate) fn depths(self, contract: u32) -> Depths {
-        let rows: &[Depths] = bytemuck::cast_slice(&self.part.depths);
-        rows[self.base(contract).wrapping_add(self.t) as usize]
+        let at = self.base(contract).wrapping_add(self.t) as usize;
+        let pair = |of: &ScalarBuffer<f32>| bytemuck::cast_slice::<f32, [f32; 2]>(of).get(at).copied();
+        let [volume, open_interest] = pair(&self.part.depths).unwrap_or_default();
+        let [bid, ask] = pair(&self.part.sizes).unwrap_or([f32::INFINITY; 2]);
+        [volume, open_interest, bid, ask]
     }
 
     /// The gains of a unit of a contract in the scenarios of portfolio margin, where that is the rule.
@@ -430,7 +436,7 @@ impl Reader {
             },
             None => Ok(Vec::new().into()),
         };
-        let (depths, risks) = (single(DEPTHS, 2)?, single(RISKS, SCENARIOS)?);
+        let (depths, sizes, risks) = (single(DEPTHS, 2)?, single(SIZES, 2)?, single(RISKS, SCENARIOS)?);
         let mut numbers = Vec::with_capacity(paths.num_rows());
         let (mut alive, mut bases) = (Vec::new(), Vec::with_capacity(paths.num_rows()));
         if self.alive.len() > paths.num_rows() {
@@ -492,6 +498,7 @@ impl Reader {
             first,
             bases: by_number,
             depths,
+            sizes,
             risks,
         });
         Ok(numbers)

@@ -31,6 +31,11 @@ pub(super) struct Market {
     pub seed: u64,
 }
 
+/// The greatest common divisor.
+fn gcd(a: u64, b: u64) -> u64 {
+    if b == 0 { a } else { gcd(b, a % b) }
+}
+
 /// Legs that are traded together: instruments and signed quantities (contracts, or units of the underlying).
 #[derive(Clone, Copy)]
 pub(super) struct Basket {
@@ -163,6 +168,43 @@ impl Market {
         Ok(basket)
     }
 
+    /// The part of a basket that its contracts' liquidity allows to open: all of it, or, with partial fills, the most in proportion of all legs.
+    ///
+    /// # Errors
+    /// With partial fills, when nothing of it can be opened.
+    pub(super) fn filled(&self, now: At<'_>, basket: Basket) -> Result<Basket, Reason> {
+        if !self.fills.partial {
+            return Ok(basket);
+        }
+        let contracts = || {
+            basket
+                .legs()
+                .iter()
+                .filter_map(|&(instrument, quantity)| match instrument {
+                    Instrument::Contract(id) => Some((id, quantity)),
+                    Instrument::Underlying => None,
+                })
+        };
+        // The smallest whole trade in the proportions of the legs is of one contract for each of these.
+        let units = contracts().fold(0, |units, (_, quantity)| gcd(units, quantity.abs() as u64));
+        if units == 0 {
+            return Ok(basket);
+        }
+        let units = units as f64;
+        let most = contracts().fold(units, |most, (id, quantity)| {
+            let room = self.fills.most(quantity, now.depths(id));
+            most.min((room * units / quantity.abs()).floor())
+        });
+        if most < 1.0 {
+            return Err(Reason::Liquidity);
+        }
+        let mut filled = Basket::EMPTY;
+        for &(instrument, quantity) in basket.legs() {
+            filled.push(instrument, quantity / units * most);
+        }
+        Ok(filled)
+    }
+
     /// True if opening depends on more than the bounds of [`OpenCosts`](super::open_costs::OpenCosts) know.
     pub(super) fn has_no_bounds(&self) -> bool {
         self.fills.by_size || self.scenarios.is_some()
@@ -184,7 +226,7 @@ impl Market {
                 if self.fills.is_plain {
                     return (quote, entry.mark);
                 }
-                let depths = if self.fills.by_size { now.depths(id) } else { [0.0; 2] };
+                let depths = if self.fills.by_size { now.depths(id) } else { [0.0; 4] };
                 (self.fills.price(quote, entry.mark, quantity, depths), entry.mark)
             }
             Instrument::Underlying => {

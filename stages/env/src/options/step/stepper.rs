@@ -222,6 +222,11 @@ impl Stepper {
                 if decided != env.account.t as usize {
                     return self.open_later(env, &market.basket(decided, action - FIRST_OPEN, size)?);
                 }
+                if market.fills.partial {
+                    let basket = market.filled(now, market.basket(decided, action - FIRST_OPEN, size)?)?;
+                    open(market, now, env, basket.legs().iter().copied());
+                    return Ok(());
+                }
                 let slate = market.slate(decided);
                 let legs = &market.strategies.legs[action - FIRST_OPEN];
                 open(market, now, env, legs.iter().map(|&leg| market.leg(leg, slate, size)));
@@ -257,6 +262,7 @@ impl Stepper {
             }
             basket.push(instrument, quantity);
         }
+        let basket = market.filled(now, basket)?;
         can_open(market, now, env.account, env.hedge.futures, env.lines, &basket)?;
         open(market, now, env, basket.legs().iter().copied());
         Ok(())
@@ -300,6 +306,7 @@ impl Stepper {
             true => self.open_later(env, &basket),
             false => {
                 let now = market.now(env.account);
+                let basket = market.filled(now, basket)?;
                 can_open(market, now, env.account, env.hedge.futures, env.lines, &basket)?;
                 open(market, now, env, basket.legs().iter().copied());
                 Ok(())

@@ -118,6 +118,8 @@ fn increase(
     }
     let mut basket = Basket::EMPTY;
     basket.push(instrument, f64::from(quantity));
+    let basket = market.filled(now, basket)?;
+    let quantity = basket.legs()[0].1 as i32;
     affordable(market, now, env.account, env.hedge.futures, env.lines, &basket)?;
     env.cached.paired = false;
     trade(market, now, env.account, instrument, f64::from(quantity));

@@ -357,6 +357,7 @@ pub(super) fn models() -> Vec<OptionsConfig> {
         liquidity: Liquidity {
             volume,
             open_interest: Some(0.5),
+            ..Liquidity::default()
         },
         ..Fills::default()
     };

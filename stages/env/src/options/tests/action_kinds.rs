@@ -584,6 +584,45 @@ fn actions_of_every_kind_are_traded_at_the_next_snapshot() {
     }
 }
 
+/// Partial fills of every kind of actions are accounted for, and never open more at once than half of the quotes' sizes.
+#[test]
+fn partial_fills_are_accounted_for() {
+    for (case, mut config) in kinds().into_iter().enumerate() {
+        config.sizing = Sizing {
+            contracts: 0,
+            notional: 0.5,
+        };
+        config.lines = 32;
+        config.fills.price = FillPrice::NextSnapshot;
+        config.fills.liquidity.quoted = Some(0.5);
+        config.fills.partial = true;
+        let mut env = env(&market(160, 70 + case as u64), &config, Split::Train, 1);
+        let mut out = Step::new(env.spec(), 1);
+        env.reset(out.buffers());
+        let mut random = Random::new(&[case as u64]);
+        let mut limited = 0;
+        for _ in 0..400 {
+            let drawn = drawn(&mut random, &env, &out);
+            let (before, positions) = (env.ledger(0), env.positions(0));
+            env.step(drawn.actions(), out.buffers()).unwrap();
+            let after = end(&env, &out, 0);
+            let held: Vec<(u32, f64)> = positions.iter().map(|p| (p.contract, f64::from(p.quantity))).collect();
+            check_gain((&env, &config), &before, &after, &held);
+            if out.truncated[0] || out.terminated[0] {
+                continue;
+            }
+            let now = env.tables().time(after.snapshot);
+            for position in env.positions(0).iter().filter(|p| p.opened == now) {
+                let [_, _, bid, ask] = env.tables().at(after.snapshot).depths(position.contract);
+                let size = f64::from(if position.quantity > 0 { ask } else { bid });
+                assert!(f64::from(position.quantity.abs()) <= 0.5 * size, "case {case}");
+                limited += u32::from(f64::from(position.quantity.abs()) == (0.5 * size).floor());
+            }
+        }
+        assert!(limited > 20, "case {case}: {limited}");
+    }
+}
+
 /// Checks that the change of net asset value is what the positions before a decision gained to the next snapshot, less the costs of the trades there.
 fn check_gain((env, config): (&OptionsEnv, &OptionsConfig), before: &Ledger, after: &Ledger, held: &[(u32, f64)]) {
     let (t, next) = (before.snapshot, after.snapshot);

@@ -40,6 +40,8 @@ fn four_days() -> SyntheticMarket {
             discount: 1.0,
             volume: f64::NAN,
             open_interest: f64::NAN,
+            bid_size: f64::NAN,
+            ask_size: f64::NAN,
             tradable: true,
         };
         Day {

@@ -28,6 +28,8 @@ fn perturb(market: &SyntheticMarket, n: usize) -> SyntheticMarket {
             quote.discount *= 0.99;
             quote.volume *= factor;
             quote.open_interest *= factor;
+            quote.bid_size *= factor;
+            quote.ask_size *= factor;
         }
     }
     // Daily values beside several snapshots a day are known at the end of their day.
@@ -76,6 +78,9 @@ fn the_future_changes_nothing_of_any_action() {
         check(&market(200, 11), 185, &config);
         let mut later = config;
         later.fills.price = FillPrice::NextSnapshot;
+        check(&market(200, 11), 185, &later);
+        later.fills.liquidity.quoted = Some(0.5);
+        later.fills.partial = true;
         check(&market(200, 11), 185, &later);
     }
 }

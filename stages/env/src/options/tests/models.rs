@@ -2,6 +2,8 @@
 
 use super::accounting::models;
 use super::*;
+use crate::options::legs::Traded;
+use crate::options::strategies::{FIRST_OPEN, Strategies};
 use crate::options::synthetic::market;
 use crate::options::{
     Decision, Delivery, FillPrice, Impact, ImpactKind, Instrument, MarginKind, Order, Orders, Reason, Sizing,
@@ -142,6 +144,72 @@ fn nothing_is_opened_beyond_the_limits() {
         masked = masked.max(env.ledger(0).masked[Reason::Liquidity as usize]);
     }
     assert!(opened > 0 && masked > 0);
+}
+
+/// With partial fills an opening has as many contracts as the scarcest of its legs allows, by the size of the quote that each is traded at.
+#[test]
+fn openings_are_filled_up_to_the_limits() {
+    let mut config = OptionsConfig {
+        sizing: Sizing {
+            contracts: 30,
+            notional: 0.0,
+        },
+        lines: 8,
+        ..OptionsConfig::default()
+    };
+    config.fills.liquidity.quoted = Some(0.5);
+    let refused = env(&market(120, 5), &config, Split::Train, 1);
+    config.fills.partial = true;
+    let mut env = env(&market(120, 5), &config, Split::Train, 1);
+    assert!(refused.ledger(0).masked[Reason::Liquidity as usize] > env.ledger(0).masked[Reason::Liquidity as usize]);
+    let strategies = Strategies::new(&config).unwrap();
+    let mut out = Step::new(env.spec(), 1);
+    env.reset(out.buffers());
+    let mut random = Random::new(&[1]);
+    let (mut whole, mut partial) = (0, 0);
+    for _ in 0..300 {
+        let (before, slate) = (env.ledger(0), env.slate(0));
+        let actions = random_actions(&mut random, &out, 1);
+        let allowed = out.action_mask[actions[0] as usize];
+        step_discrete(&mut env, &actions, &mut out);
+        if out.truncated[0] || out.terminated[0] || !allowed {
+            continue;
+        }
+        let Some(strategy) = (actions[0] as usize).checked_sub(FIRST_OPEN) else {
+            continue;
+        };
+        let t = before.snapshot;
+        let opened = env.positions(0);
+        let opened: Vec<_> = opened.iter().filter(|p| p.opened == env.tables().time(t)).collect();
+        let legs: Vec<(u32, i32)> = strategies.legs[strategy]
+            .iter()
+            .filter_map(|leg| match leg.traded {
+                Traded::Slot(slot) => Some((slate[slot].unwrap(), leg.quantity)),
+                Traded::Underlying => None,
+            })
+            .collect();
+        let room = |&(contract, ratio): &(u32, i32)| {
+            let [_, _, bid, ask] = env.tables().at(t).depths(contract);
+            (0.5 * f64::from(if ratio > 0 { ask } else { bid }) / f64::from(ratio.abs())).floor() as i32
+        };
+        let n = legs.iter().map(room).min().unwrap().min(30);
+        assert!(n >= 1);
+        if opened.len() == legs.len() {
+            for (position, (contract, ratio)) in opened.iter().zip(&legs) {
+                assert_eq!((position.contract, position.quantity), (*contract, n * ratio));
+            }
+            partial += u32::from(n < 30);
+            whole += u32::from(n == 30);
+        }
+    }
+    assert!(partial > 10, "{partial} {whole}");
+}
+
+#[test]
+fn partial_fills_need_limits() {
+    let mut config = OptionsConfig::default();
+    config.fills.partial = true;
+    assert_eq!(config.validate().unwrap_err().field, "fills.partial");
 }
 
 #[test]
