@@ -190,6 +190,7 @@ fn aapl_2014_split(data: &Path) {
             rates: Vec::new(),
             actions,
             changes: Vec::new(),
+            future: Vec::new(),
             left_out: Default::default(),
             parts: vec!["AAPL/2014-06".to_owned()],
             read: Box::new(|_| Ok(days.clone())),
@@ -268,6 +269,7 @@ fn spx_2019(data: &Path) {
         rates: Vec::new(),
         actions: Vec::new(),
         changes: Vec::new(),
+        future: Vec::new(),
         parts: days.iter().map(|day| format!("SPX/{}", day.date)).collect(),
         read: Box::new(|part| Ok(vec![days[part].clone()])),
     };

@@ -1,4 +1,4 @@
-//! What a file of a type must hold, as people read it; the checks are in `data_set`.
+//! The requirements of a file of each type, as people read them; the checks are in `data_set`.
 
 use crate::port::PortType;
 use datasets::schema::{BARS, Column, FEATURES, RATES, SNAPSHOT, TABLE};

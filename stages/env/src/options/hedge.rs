@@ -11,6 +11,9 @@
 //! - *The future* costs nothing to hold. It is settled in cash daily: u units gain u (S' - S exp(c d / 365)), which is what a future at its fair price
 //!   S exp(c T) gains for each unit of delta. The carry c is that of the chain's forwards at t, ln(F / S) / T of the nearest expiry that the slate may select,
 //!   and where t has none, the short rate.
+//! - *The future from bars* (input `future`) is settled by the closes of the contract that is held instead, and rolled by volume:
+//!   [`futures`](super::futures) has the rules. A hedge trades at its close, and a roll pays for two trades. One unit counts as one of delta, and S stands for its price in
+//!   margin and liquidation value.
 //! - *Margin.* |u| S `margin` is added to the requirement, for all that is held of the instrument; the underlying then counts in full (a short, as the debt
 //!   that it is) in the collateral, instead of half.
 

@@ -33,6 +33,7 @@ mod build;
 mod config;
 mod exercise;
 mod fills;
+mod futures;
 mod hedge;
 mod inputs;
 mod legs;
@@ -64,6 +65,7 @@ pub use config::{
 };
 pub use exercise::{Delivery, ExerciseConfig};
 pub use fills::{Depth, FillPrice, Impact, ImpactKind, Liquidity};
+pub use futures::FutureBar;
 pub use hedge::{HedgeConfig, HedgeInstrument, HedgeRule};
 pub use order::{Decision, HedgeOrder, Instrument, Order, Orders};
 pub use quantities::QUANTITIES;

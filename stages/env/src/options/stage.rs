@@ -5,6 +5,8 @@ use super::build::{
 };
 use super::config::{OptionsConfig, QuoteKind};
 use super::fills::needed_columns;
+use super::futures;
+use super::hedge::HedgeInstrument;
 use super::inputs::{Features, NEEDED_GREEKS, days, is_key, worlds};
 use super::listed::Listed;
 use super::symbol_changes::WorldInput;
@@ -88,6 +90,13 @@ impl StageKind for Options {
                 false,
                 "corporate actions, by which held contracts are adjusted",
             ),
+            input(
+                "future",
+                PortType::Bars,
+                true,
+                false,
+                "daily bars of the contracts of a future, with volume, by which `hedge` hedges; without it, the future is at its fair price",
+            ),
         ],
         outputs: &[OutputPort {
             name: "env",
@@ -130,6 +139,15 @@ impl StageKind for Options {
                 );
             }
         }
+        if plan.inputs.get("future").is_some_and(|future| !future.is_empty())
+            && config.hedge.instrument != HedgeInstrument::Future
+        {
+            return Err(ConfigProblem::new(
+                "hedge.instrument",
+                "`future` has prices of a future, by which nothing is hedged",
+            )
+            .hint("set hedge: { instrument: future }, or leave `future` out"));
+        }
         // Of several chains, each has features of the same names.
         let one_chain = plan.inputs.get("chain").is_none_or(|chains| chains.len() < 2);
         let mut seen = BTreeSet::new();
@@ -155,6 +173,13 @@ impl StageKind for Options {
         let had: Vec<String> = had.map(|name| name.symbol.clone()).collect();
         let (features, hidden) = (Features::open(context, "features")?, Features::open(context, "hidden")?);
         let rates = rates::read(&given)?;
+        let future = futures::read(&given)?;
+        if !future.is_empty() && worlds.len() > 1 {
+            return Err(
+                StageError::new(format!("`future` is of one underlying, and there are {}", worlds.len()))
+                    .hint("set `symbol` to the one that it is of, or leave `future` out"),
+            );
+        }
         let all: usize = worlds.iter().map(|world| world.parts.len()).sum();
         let read = AtomicU64::new(0);
         let mut listings = Vec::with_capacity(worlds.len());
@@ -198,6 +223,7 @@ impl StageKind for Options {
                 rates: rates.clone(),
                 actions: world.actions(&actions),
                 changes: changes(world),
+                future: future.clone(),
                 multiplier: listed.multiplier,
                 left_out: listed.left_out.clone(),
                 parts: names(world),
@@ -254,6 +280,7 @@ impl StageKind for Options {
                 rates: rates.clone(),
                 actions: world.actions(&actions),
                 changes: changes(world),
+                future: Vec::new(),
                 parts: names(world),
                 read: Box::new(|_| Err(not_cached())),
             };

@@ -163,6 +163,7 @@ impl SyntheticMarket {
             rates: self.rates.clone(),
             actions: Vec::new(),
             changes: Vec::new(),
+            future: Vec::new(),
             settlements: self.settlements.clone(),
             parts: months.iter().map(name).collect(),
             read: Box::new(move |part| Ok(months[part].to_vec())),

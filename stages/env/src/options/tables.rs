@@ -12,6 +12,7 @@
 //! them.
 
 use super::config::OptionsConfig;
+use super::futures::FuturePrice;
 use super::portfolio_margin::RiskRow;
 use crate::adjustment::Adjustment;
 use crate::ipc;
@@ -36,6 +37,8 @@ const PATHS: &str = "paths.arrow";
 pub(crate) const SETTLEMENT: &str = "settlement";
 /// The column of the carry of forwards, where a future is traded.
 pub(crate) const CARRY: &str = "carry";
+/// The column of the prices of a future that is read from bars.
+pub(crate) const FUTURE: &str = "future";
 /// The column of the shares that a unit of a contract delivers.
 pub(crate) const DELIVERABLE: &str = "deliverable";
 
@@ -158,6 +161,8 @@ pub(crate) struct SnapshotRows {
     pub rate: Vec<f64>,
     /// The carry of the nearest forward, annual; NaN where there is none. Empty where no future is traded.
     pub carry: Vec<f64>,
+    /// `[T, 3]`: the prices of a future that is read from bars; empty where there is none.
+    pub future: Vec<f64>,
     /// `[T, F]`.
     pub features: Vec<f32>,
     /// `[T, K]`, indices of the part's list of contracts.
@@ -183,6 +188,10 @@ impl SnapshotRows {
         columns.push(("rate", array(self.rate)));
         if !self.carry.is_empty() {
             columns.push((CARRY, array(self.carry)));
+        }
+        if !self.future.is_empty() {
+            let prices = ipc::matrix::<Float64Type>(self.future, FuturePrice::WIDTH)?;
+            columns.push((FUTURE, prices));
         }
         let width = self.features.len() / t;
         if width > 0 {

@@ -9,6 +9,7 @@ use crate::feature_columns::{FEW_SNAPSHOTS, FeatureColumn, market_features};
 use crate::normalise;
 use crate::options::action_space::action_space;
 use crate::options::config::OptionsConfig;
+use crate::options::futures;
 use crate::options::hedge::HedgeInstrument;
 use crate::options::observation;
 use crate::options::strategies::Strategies;
@@ -201,6 +202,16 @@ fn world<S: PartStore>(
         ))
         .hint("set hedge: { instrument: underlying }; futures here are on indices"));
     }
+    if !source.future.is_empty() && !has_future {
+        return Err(
+            StageError::new("`future` has prices of a future, by which nothing is hedged")
+                .hint("set hedge: { instrument: future }, or leave `future` out"),
+        );
+    }
+    let future = match source.future.is_empty() {
+        true => Vec::new(),
+        false => futures::prices(&source.future, times)?,
+    };
     let histories = chain.histories(source, config, store)?;
     rates::check_age(&source.rates, times, config.max_rates_age_days)?;
     warnings.extend(late_settlements(&chain, source));
@@ -253,6 +264,8 @@ fn world<S: PartStore>(
         let [snapshots, paths] = part_files(&world.parts[i]);
         let mut rows = rows(&chain.parts[i], &chain.listings[i], has_future);
         rows.rate = chain.rate[range.clone()].to_vec();
+        let future = future.get(range.clone()).unwrap_or_default();
+        rows.future = future.iter().flat_map(|price| price.encode()).collect();
         rows.features = features[range.start * f..range.end * f].to_vec();
         rows.hidden = hidden[range.start * h..range.end * h].to_vec();
         files.push((snapshots, store.file(rows.encode()?)?));

@@ -3,6 +3,7 @@
 use super::settlements::Settlements;
 use crate::feature_columns::FeatureColumn;
 use crate::options::config::{Fills, QuoteKind};
+use crate::options::futures::FutureBar;
 use datasets::corporate_action::CorporateAction;
 use datasets::{Date, SnapshotTime};
 use stages_core::StageError;
@@ -154,6 +155,8 @@ pub struct MarketSource<'a> {
     pub actions: Vec<CorporateAction>,
     /// The symbols that the underlying had before, each with the day on which it became the next.
     pub changes: Vec<(String, Date)>,
+    /// Daily bars of the contracts of a hedge future; empty where it is at its fair price.
+    pub future: Vec<FutureBar>,
     /// The settlement of contracts.
     pub settlements: Settlements,
     /// The names of the chain's parts, in order.

@@ -103,20 +103,25 @@ pub(super) fn close(market: &Market, now: At<'_>, env: &mut EnvState) {
 /// Trades units of the instrument.
 fn trade(market: &Market, now: At<'_>, env: &mut EnvState, units: f64) {
     let config = &market.config.hedge;
-    let (account, hedge) = (&mut *env.account, &mut *env.hedge);
-    let notional = units.abs() * now.underlying;
-    let (spread_cost, commission) = (
-        notional * config.half_spread,
-        units.abs() / config.lot * config.commission,
-    );
+    let t = env.account.t as usize;
     if config.instrument == HedgeInstrument::Future {
-        hedge.futures += units;
+        env.hedge.futures += units;
+        let price = market.tables.future(t).map_or(now.underlying, |future| future.price);
+        pay(market, env, units.abs(), units.abs() * price);
     } else {
-        account.units += units;
-        account.cash -= units * now.underlying;
+        env.account.units += units;
+        env.account.cash -= units * now.underlying;
         // The underlying that is held covers short calls.
         env.cached.paired = false;
+        pay(market, env, units.abs(), units.abs() * now.underlying);
     }
+}
+
+/// Pays for a trade of units of the instrument.
+fn pay(market: &Market, env: &mut EnvState, units: f64, notional: f64) {
+    let config = &market.config.hedge;
+    let (account, hedge) = (&mut *env.account, &mut *env.hedge);
+    let (spread_cost, commission) = (notional * config.half_spread, units / config.lot * config.commission);
     account.cash -= spread_cost + commission;
     for (sum, hedges, amount) in [
         (&mut account.spread_cost, &mut hedge.spread_cost, spread_cost),
@@ -143,8 +148,19 @@ pub(super) fn settle(market: &Market, env: &mut EnvState) {
         return;
     }
     let t = env.account.t as usize;
-    let (before, now) = (market.tables.underlying[t - 1], market.tables.underlying[t]);
-    let gain = env.hedge.futures * (now - before - before * market.tables.growth[t - 1]);
+    let tables = &market.tables;
+    let future = tables.future(t - 1).zip(tables.future(t));
+    let gain = match future {
+        Some((before, now)) => env.hedge.futures * (now.before - before.price),
+        None => {
+            let (before, now) = (tables.underlying[t - 1], tables.underlying[t]);
+            env.hedge.futures * (now - before - before * tables.growth[t - 1])
+        }
+    };
     env.account.cash += gain;
     env.hedge.settled += gain;
+    if let Some((_, now)) = future.filter(|(_, now)| now.is_roll) {
+        let units = env.hedge.futures.abs();
+        pay(market, env, 2.0 * units, units * (now.before + now.price));
+    }
 }

@@ -8,10 +8,11 @@ use crate::ipc;
 use crate::normalise;
 use crate::open_options::Split;
 use crate::options::fills::Depths;
+use crate::options::futures::FuturePrice;
 use crate::options::hedge::HedgeInstrument;
 use crate::options::portfolio_margin::{RiskRow, SCENARIOS};
 use crate::options::tables::{
-    CARRY, DELIVERABLE, DEPTHS, Entry, RISKS, SETTLEMENT, SIZES, SPEC, Spec, World, part_files,
+    CARRY, DELIVERABLE, DEPTHS, Entry, FUTURE, RISKS, SETTLEMENT, SIZES, SPEC, Spec, World, part_files,
 };
 use crate::rates::growth;
 use crate::spec::Normalisation;
@@ -63,6 +64,8 @@ pub(crate) struct Tables {
     pub accrual: Vec<f64>,
     /// The relative growth of a future's fair price at an unchanged carry, from each snapshot to the next; empty where no future is traded.
     pub growth: Vec<f64>,
+    /// `[T, 3]`: the prices of a future that is read from bars; empty where there is none.
+    future: Vec<f64>,
     /// `[T, K]`, -1 for an empty slot.
     pub slate: Vec<i32>,
     /// `[T, maturities, 2]`, -1 where there is none.
@@ -105,6 +108,12 @@ struct Part {
 }
 
 impl Tables {
+    /// The prices of the future at a snapshot, where they are read from bars.
+    pub(crate) fn future(&self, t: usize) -> Option<FuturePrice> {
+        let at = FuturePrice::WIDTH * t;
+        FuturePrice::decode(self.future.get(at..at + FuturePrice::WIDTH)?)
+    }
+
     /// Opens the files that `file` gives by name, showing observations as `normalise_as` where it is given.
     pub(crate) fn open(
         file: impl Fn(&str) -> Result<Bytes, StageError>,
@@ -294,6 +303,7 @@ struct Reader {
     underlying: Vec<f64>,
     rate: Vec<f64>,
     carry: Vec<f64>,
+    future: Vec<f64>,
     slate: Vec<i32>,
     at_the_money: Vec<i32>,
     /// `[T, F + K G]`.
@@ -322,6 +332,7 @@ impl Reader {
             underlying: Vec::new(),
             rate: Vec::new(),
             carry: Vec::new(),
+            future: Vec::new(),
             slate: Vec::new(),
             at_the_money: Vec::new(),
             raw: Vec::new(),
@@ -363,6 +374,13 @@ impl Reader {
         if snapshots.column_by_name(CARRY).is_some() {
             self.carry
                 .extend_from_slice(&ipc::numbers::<Float64Type>(snapshots, CARRY)?);
+        }
+        if snapshots.column_by_name(FUTURE).is_some() {
+            self.future
+                .extend_from_slice(&ipc::numbers::<Float64Type>(snapshots, FUTURE)?);
+            if self.future.len() != FuturePrice::WIDTH * self.dates.len() {
+                return Err(mismatch());
+            }
         }
         self.part_of.resize(start + n, self.parts.len() as u32);
 
@@ -565,6 +583,7 @@ impl Reader {
             )?,
             accrual: growth(&days, &rate),
             growth: growth(&days, &carry),
+            future: self.future,
             days,
             spec,
             starts: self.starts,

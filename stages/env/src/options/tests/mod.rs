@@ -2,9 +2,11 @@
 
 mod accounting;
 mod action_kinds;
+mod futures;
 mod golden;
 mod hedging;
 mod intraday;
+mod later_fills;
 mod lookahead;
 mod models;
 mod ratios;

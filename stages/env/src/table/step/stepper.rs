@@ -47,7 +47,7 @@ pub(super) struct Outcome {
     pub truncated: bool,
 }
 
-/// What a step moved, as the expressions name it.
+/// The quantities that a step moved, as expressions name them.
 #[derive(Clone, Copy, Debug, Default)]
 struct Moved {
     earned: f64,

@@ -1,0 +1,218 @@
+//! The prices of a hedge future, from daily bars of its contracts.
+//!
+//! At each snapshot one contract is held: at first the one with the largest volume, later another as soon as its volume on the day is larger than that of the
+//! contract held, or the contract held has no bar on a day on which another has one. A contract that was left is not taken again. A position is settled from day
+//! to day by the prices of the contract that it is in, and a roll trades the whole of it twice, at that day's prices of both: no profit comes from the
+//! difference of two contracts. A day without any bar keeps the last price. What is done on a day depends on bars up to that day alone.
+
+use datasets::{Date, SnapshotTime};
+use stages_core::dataset::DataSet;
+use stages_core::{Given, StageError, table};
+use std::collections::{BTreeMap, BTreeSet};
+
+/// The days that a price may be old.
+const MOST_AGE: i32 = 10;
+
+/// A daily bar of a contract.
+#[derive(Clone, Debug, PartialEq)]
+pub struct FutureBar {
+    /// The day.
+    pub date: Date,
+    /// The contract.
+    pub contract: String,
+    /// Its close, in units of the underlying.
+    pub close: f64,
+    /// The contracts traded on the day.
+    pub volume: f64,
+}
+
+/// The prices of a future at a snapshot.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) struct FuturePrice {
+    /// That of the contract that is held from this snapshot on.
+    pub price: f64,
+    /// That of the contract that was held up to it.
+    pub before: f64,
+    /// True if they are different contracts.
+    pub is_roll: bool,
+}
+
+impl FuturePrice {
+    /// The values of a price in the tables.
+    pub(crate) const WIDTH: usize = 3;
+
+    pub(crate) fn encode(self) -> [f64; Self::WIDTH] {
+        [self.price, self.before, f64::from(u8::from(self.is_roll))]
+    }
+
+    pub(crate) fn decode(values: &[f64]) -> Option<Self> {
+        let &[price, before, roll] = values else { return None };
+        Some(Self {
+            price,
+            before,
+            is_roll: roll != 0.0,
+        })
+    }
+}
+
+/// The bars at the port `future`; none where it is not connected.
+///
+/// # Errors
+/// When they cannot be read.
+pub(super) fn read(given: &Given<'_>) -> Result<Vec<FutureBar>, StageError> {
+    let Some(input) = given.optional("future") else {
+        return Ok(Vec::new());
+    };
+    let mut bars = Vec::new();
+    for batch in DataSet::open(input)?.read_all(given.store)? {
+        let symbols = table::texts(&batch, "symbol")?;
+        let (closes, volumes) = (
+            table::floats_or_nan(&batch, "close")?,
+            table::floats_if_any(&batch, "volume")?,
+        );
+        for (i, date) in table::dates(&batch, "date")?.into_iter().enumerate() {
+            bars.push(FutureBar {
+                date,
+                contract: symbols.value(i).to_owned(),
+                close: closes[i],
+                volume: volumes.get(i).copied().unwrap_or(f64::NAN),
+            });
+        }
+    }
+    match bars.is_empty() {
+        true => Err(StageError::new("the bars at `future` are empty")),
+        false => Ok(bars),
+    }
+}
+
+/// The prices at each snapshot.
+///
+/// # Errors
+/// When snapshots are instants within a day, no contract has a price at the first snapshot, or prices are missing for more than ten days.
+pub(crate) fn prices(bars: &[FutureBar], times: &[SnapshotTime]) -> Result<Vec<FuturePrice>, StageError> {
+    let mut by_day: BTreeMap<Date, Vec<&FutureBar>> = BTreeMap::new();
+    for bar in bars.iter().filter(|bar| bar.close.is_finite() && bar.close > 0.0) {
+        by_day.entry(bar.date).or_default().push(bar);
+    }
+    let mut left: BTreeSet<&str> = BTreeSet::new();
+    // The contract held, its last price and the day of it.
+    let mut held: Option<(&str, f64, Date)> = None;
+    let mut out = Vec::with_capacity(times.len());
+    for time in times {
+        if time.instant.is_some() {
+            return Err(
+                StageError::new("the bars at `future` are of days, and the chain has several snapshots a day")
+                    .hint("leave `future` out: the future is then at its fair price by the chain's forwards"),
+            );
+        }
+        let none = Vec::new();
+        let today = by_day.get(&time.date).unwrap_or(&none);
+        let own = held.and_then(|(contract, ..)| today.iter().find(|bar| bar.contract == contract));
+        let volume = |bar: &FutureBar| if bar.volume.is_finite() { bar.volume } else { 0.0 };
+        let others = today.iter().filter(|bar| !left.contains(bar.contract.as_str()));
+        // Of equals the first name.
+        let best = others.max_by(|a, b| volume(a).total_cmp(&volume(b)).then(b.contract.cmp(&a.contract)));
+        let before = own.map(|bar| bar.close).or(held.map(|(_, price, _)| price));
+        let next = match (own, best) {
+            (Some(own), Some(best)) if volume(best) <= volume(own) => Some(own),
+            (_, best) => best.or(own),
+        };
+        let (contract, price, day) = match (next, held) {
+            (Some(bar), _) => (bar.contract.as_str(), bar.close, time.date),
+            (None, Some(held)) => held,
+            (None, None) => {
+                return Err(StageError::new(format!(
+                    "no contract at `future` has a price on {}, the first snapshot of the chain",
+                    time.date
+                ))
+                .hint("give bars for all days of the chain, or leave `future` out"));
+            }
+        };
+        if time.date.0 - day.0 > MOST_AGE {
+            return Err(StageError::new(format!(
+                "the bars at `future` have no price from {day} to {}",
+                time.date
+            ))
+            .hint("give bars for all days of the chain, or leave `future` out"));
+        }
+        let is_roll = held.is_some_and(|(held, ..)| held != contract);
+        if let Some((held, ..)) = held.filter(|_| is_roll) {
+            left.insert(held);
+        }
+        held = Some((contract, price, day));
+        out.push(FuturePrice {
+            price,
+            before: before.unwrap_or(price),
+            is_roll,
+        });
+    }
+    Ok(out)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn bars(rows: &[(i32, &str, f64, f64)]) -> Vec<FutureBar> {
+        let bar = |&(day, contract, close, volume): &(i32, &str, f64, f64)| FutureBar {
+            date: Date(day),
+            contract: contract.to_owned(),
+            close,
+            volume,
+        };
+        rows.iter().map(bar).collect()
+    }
+
+    fn days(days: std::ops::Range<i32>) -> Vec<SnapshotTime> {
+        days.map(|day| SnapshotTime::of_day(Date(day))).collect()
+    }
+
+    fn price(price: f64, before: f64, is_roll: bool) -> FuturePrice {
+        FuturePrice { price, before, is_roll }
+    }
+
+    #[test]
+    fn the_contract_with_the_larger_volume_is_held_and_none_is_taken_again() {
+        let all = bars(&[
+            (0, "H", 100.0, 9.0),
+            (0, "M", 102.0, 1.0),
+            (1, "H", 101.0, 5.0),
+            (1, "M", 103.0, 5.0),
+            (2, "H", 99.0, 4.0),
+            (2, "M", 101.0, 6.0),
+            // No bar of either on day 3, and more volume in the one that was left on day 4.
+            (4, "H", 98.0, 9.0),
+            (4, "M", 100.0, 1.0),
+            // The contract held has none.
+            (5, "U", 105.0, 1.0),
+        ]);
+        let expected = [
+            price(100.0, 100.0, false),
+            price(101.0, 101.0, false),
+            price(101.0, 99.0, true),
+            price(101.0, 101.0, false),
+            price(100.0, 100.0, false),
+            price(105.0, 100.0, true),
+        ];
+        assert_eq!(prices(&all, &days(0..6)).unwrap(), expected);
+        // Later bars change nothing.
+        for n in 1..6 {
+            let known: Vec<FutureBar> = all.iter().filter(|bar| bar.date.0 < n).cloned().collect();
+            assert_eq!(prices(&known, &days(0..n)).unwrap(), expected[..n as usize]);
+        }
+    }
+
+    #[test]
+    fn missing_prices_are_refused() {
+        let one = bars(&[(5, "H", 100.0, 1.0)]);
+        let refused = |days: &[SnapshotTime]| prices(&one, days).unwrap_err().message;
+        assert!(refused(&days(4..6)).contains("the first snapshot"));
+        assert!(prices(&one, &days(5..16)).is_ok());
+        assert!(refused(&days(5..17)).contains("no price from 1970-01-06 to 1970-01-17"));
+        let intraday = SnapshotTime {
+            date: Date(5),
+            instant: Some(1),
+        };
+        assert!(refused(&[intraday]).contains("several snapshots a day"));
+    }
+}
