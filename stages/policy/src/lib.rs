@@ -18,6 +18,7 @@ pub mod kernels;
 pub mod mlp;
 pub mod model;
 pub mod objective;
+mod onnx;
 pub mod policy;
 pub mod population;
 pub mod q_values;

@@ -11,7 +11,8 @@ pub(crate) enum PolicyCommand {
     #[command(after_help = "\
 Examples:
   runner policy export latest/train --format safetensors policy.safetensors
-  runner policy export 'latest/train[seed=1].policy' --format numpy policy.npz")]
+  runner policy export 'latest/train[seed=1].policy' --format numpy policy.npz
+  runner policy export latest/train --format onnx policy.onnx")]
     Export(PolicyExportArgs),
 }
 
@@ -22,6 +23,8 @@ pub(crate) enum PolicyFormat {
     Safetensors,
     /// The same as the arrays of an .npz file, for `numpy.load`.
     Numpy,
+    /// The actor as a model, with normalisation inside and recurrent state as inputs and outputs.
+    Onnx,
 }
 
 #[derive(Args, Clone, Debug)]

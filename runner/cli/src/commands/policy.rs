@@ -25,6 +25,7 @@ fn export(session: &Session, args: &PolicyExportArgs) -> Result<(), Failure> {
     let bytes = match args.format {
         PolicyFormat::Safetensors => policy.save(),
         PolicyFormat::Numpy => npz(&policy),
+        PolicyFormat::Onnx => onnx(&policy),
     }
     .map_err(|err| Failure::machine(format!("cannot export `{}`: {err}", args.what)))?;
     write(&session.current.join(&args.dest), &args.dest, &bytes)?;
@@ -119,6 +120,12 @@ fn npz(policy: &Policy) -> Result<Vec<u8>, stages_core::StageError> {
         add(&tensor.name, npy("<f4", &tensor.shape, bytes))?;
     }
     writer.finish().map(Cursor::into_inner).map_err(|err| failed(&err))
+}
+
+/// The actor as an ONNX model, with the description in its metadata.
+fn onnx(policy: &Policy) -> Result<Vec<u8>, stages_core::StageError> {
+    let about = about(&policy.save()?).unwrap_or_default();
+    Ok(policy.onnx(&about))
 }
 
 /// The description of network and environment in the metadata of a policy's file, JSON.

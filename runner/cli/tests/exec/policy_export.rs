@@ -2,7 +2,7 @@
 
 use crate::{Ended, Project};
 use serde_json::{Value, json};
-use stages_env::{ActionSpace, Bounds, EnvSpec, Normalisation};
+use stages_env::{ActionSpace, Actions, Bounds, EnvSpec, Normalisation};
 use stages_numerics::random::Random;
 use stages_policy::{ActionHead, Activation, Architecture, Critic, Lstm, Mode, Policy, Transformer, initial};
 use std::process::Command;
@@ -18,14 +18,16 @@ stages:
 ";
 
 const STEPS: usize = 60;
+/// Of 18 architectures: 10,800 observations.
+const ONNX_STEPS: usize = 600;
 
 /// The program's outputs for drawn observations, episode starts and masks, for the reader to compare.
-fn forward(policy: &Policy, seed: u64) -> Value {
+fn forward(policy: &Policy, seed: u64, steps: usize) -> Value {
     let random = &mut Random::new(&[seed]);
     let head = &policy.architecture().head;
     let (obs_dim, a) = (policy.architecture().obs_dim, head.num_outputs());
     let mut state = policy.start(1);
-    let steps: Vec<Value> = (0..STEPS)
+    let steps: Vec<Value> = (0..steps)
         .map(|step| {
             let obs: Vec<f32> = (0..obs_dim).map(|_| random.normal() as f32).collect();
             let start = step % 25 == 0;
@@ -35,7 +37,10 @@ fn forward(policy: &Policy, seed: u64) -> Value {
                 mask[first] = true;
                 first += choices as usize;
             }
-            policy.act(&obs, &mask, &[start], &mut state, Mode::Greedy);
+            let action = match policy.act(&obs, &mask, &[start], &mut state, Mode::Greedy) {
+                Actions::Discrete(actions) | Actions::MultiDiscrete(actions) => json!(actions),
+                Actions::Continuous(actions) => json!(actions),
+            };
             let output = state.output();
             let outputs = if head.is_continuous() {
                 &output.mean
@@ -44,7 +49,7 @@ fn forward(policy: &Policy, seed: u64) -> Value {
             };
             // JSON has no infinity.
             let outputs: Vec<f32> = outputs.iter().map(|x| x.max(-1e30)).collect();
-            json!({ "obs": obs, "start": start, "mask": mask, "outputs": outputs })
+            json!({ "obs": obs, "start": start, "mask": mask, "outputs": outputs, "action": action })
         })
         .collect();
     json!({ "continuous": head.is_continuous(), "steps": steps })
@@ -66,6 +71,70 @@ for path, expected in json.load(open("cases.json")):
         worst = max(worst, float(error))
 print("worst", worst)
 "#;
+
+const COMPARE_ONNX: &str = r#"
+import json, sys
+import numpy as np, onnxruntime
+try:
+    import onnx
+except ImportError:
+    onnx = None
+worst = 0.0
+for path, expected in json.load(open("models.json")):
+    if onnx: onnx.checker.check_model(onnx.load(path), full_check=True)
+    session = onnxruntime.InferenceSession(path)
+    inputs = {i.name: i for i in session.get_inputs()}
+    names = [o.name for o in session.get_outputs()]
+    feed = {n: np.zeros([1 if isinstance(d, str) else d for d in i.shape], "f4") for n, i in inputs.items()}
+    for step in expected["steps"]:
+        feed["observation"] = np.array([step["obs"]], "f4")
+        if "action_mask" in inputs: feed["action_mask"] = np.array([step["mask"]])
+        if "episode_start" in inputs: feed["episode_start"] = np.array([step["start"]], "f4")
+        out = dict(zip(names, session.run(None, feed)))
+        feed.update({n[5:]: v for n, v in out.items() if n.startswith("next.")})
+        if not expected["continuous"]:
+            assert np.ravel(out["action"]).tolist() == step["action"], (path, out["action"], step["action"])
+        if "action_values" in out: continue
+        given = np.array([step["action"] if expected["continuous"] else step["outputs"]], "f4")
+        found = out["action"] if expected["continuous"] else np.maximum(out["log_probabilities"], -1e30)
+        assert found.shape == given.shape, (path, found.shape)
+        error = (np.abs(found - given) / np.maximum(1, np.abs(given))).max()
+        assert error < 1e-5, (path, found, given)
+        worst = max(worst, float(error))
+# A batch is its rows.
+for path, expected in json.load(open("models.json")):
+    session = onnxruntime.InferenceSession(path)
+    def run(rows):
+        feed = {i.name: np.zeros([rows.stop - rows.start if isinstance(d, str) else d for d in i.shape], "f4") for i in session.get_inputs()}
+        feed["observation"] = np.array([s["obs"] for s in expected["steps"][rows]], "f4")
+        if "action_mask" in feed: feed["action_mask"] = np.array([s["mask"] for s in expected["steps"][rows]])
+        return session.run(None, feed)
+    for whole, one in zip(run(slice(0, 8)), run(slice(3, 4))):
+        assert np.abs(np.maximum(whole[3:4], -1e30) - np.maximum(one, -1e30)).max() < 1e-5, path
+print("worst", worst)
+"#;
+
+/// Runs models on the same steps; false where there is no Python with onnxruntime.
+fn read_by_onnxruntime(project: &Project, models: &[(String, Value)]) -> bool {
+    let python = std::env::var("RUNNER_TEST_PYTHON").unwrap_or_else(|_| "python3".to_owned());
+    let found = Command::new(&python).args(["-c", "import onnxruntime"]).output();
+    if !found.is_ok_and(|found| found.status.success()) {
+        eprintln!("skipped: no Python with onnxruntime (RUNNER_TEST_PYTHON names one)");
+        return false;
+    }
+    project.write("compare_onnx.py", COMPARE_ONNX);
+    project.write("models.json", &serde_json::to_string(models).unwrap());
+    let mut command = Command::new(&python);
+    let ended: Ended = command
+        .arg("compare_onnx.py")
+        .current_dir(project.path(""))
+        .output()
+        .unwrap()
+        .into();
+    assert_eq!(ended.code, 0, "{}", ended.text());
+    eprintln!("{}", ended.stdout);
+    true
+}
 
 /// Runs the reader on files and expected outputs; false where there is no Python with NumPy.
 fn read_by_numpy(project: &Project, cases: &[(String, Value)]) -> bool {
@@ -96,13 +165,15 @@ fn trained_policies_leave() {
     let project = Project::new(PIPELINE);
     let ran = project.exec(&[]);
     assert_eq!(ran.code, 0, "{}", ran.text());
-    let mut cases = Vec::new();
+    let (mut cases, mut models) = (Vec::new(), Vec::new());
     for (seed, stage) in ["ppo", "rppo", "tppo"].into_iter().enumerate() {
         let (of_stage, of_output) = (format!("latest/{stage}"), format!("latest/{stage}.policy"));
         let (tensors, arrays) = (format!("out/{stage}.safetensors"), format!("{stage}.npz"));
+        let model = format!("{stage}.onnx");
         for args in [
             ["policy", "export", &of_stage, "--format", "safetensors", &tensors],
             ["policy", "export", &of_output, "--format", "numpy", &arrays],
+            ["policy", "export", &of_output, "--format", "onnx", &model],
         ] {
             let ended = project.run(&args);
             assert_eq!(ended.code, 0, "{}", ended.text());
@@ -111,11 +182,13 @@ fn trained_policies_leave() {
         let stored = std::fs::read(project.path(&format!("{stage}/policy.safetensors"))).unwrap();
         let bytes = std::fs::read(project.path(&tensors)).unwrap();
         assert!(stored == bytes, "the file of the store, byte for byte");
-        let expected = forward(&Policy::load(&bytes).unwrap(), seed as u64);
+        let expected = forward(&Policy::load(&bytes).unwrap(), seed as u64, STEPS);
         cases.push((tensors, expected.clone()));
-        cases.push((arrays, expected));
+        cases.push((arrays, expected.clone()));
+        models.push((model, expected));
     }
     read_by_numpy(&project, &cases);
+    read_by_onnxruntime(&project, &models);
     let json = project.run(&[
         "--json",
         "policy",
@@ -147,7 +220,7 @@ fn trained_policies_leave() {
         "{message}"
     );
     let message = refused(&["latest/ppo", "--format", "pickle", "x"]);
-    assert!(message.contains("safetensors, numpy"), "{message}");
+    assert!(message.contains("safetensors, numpy, onnx"), "{message}");
     let message = refused(&["latest/none", "--format", "numpy", "x.npz"]);
     assert!(message.contains("has no stage `none`"), "{message}");
     assert!(!project.path("x.npz").exists());
@@ -174,7 +247,7 @@ fn the_reader_computes_every_architecture() {
         }),
         ..Architecture::default()
     };
-    let mut cases = Vec::new();
+    let (mut cases, mut models) = (Vec::new(), Vec::new());
     for (i, memory) in [
         Architecture::default(),
         lstm(Critic::Separate, 1),
@@ -240,8 +313,67 @@ fn the_reader_computes_every_architecture() {
             let policy = Policy::new("train/ppo", &env, &architecture, Some(normalisation), params).unwrap();
             let path = format!("{i}-{j}.safetensors");
             std::fs::write(project.path(&path), policy.save().unwrap()).unwrap();
-            cases.push((path, forward(&policy, seed)));
+            cases.push((path, forward(&policy, seed, STEPS)));
+            let path = format!("{i}-{j}.onnx");
+            std::fs::write(project.path(&path), policy.onnx("{}")).unwrap();
+            models.push((path, forward(&policy, seed, ONNX_STEPS)));
         }
     }
     read_by_numpy(&project, &cases);
+    read_by_onnxruntime(&project, &models);
+}
+
+/// Networks of the trainers that learn from a replay buffer: action values, and actions that are squashed and scaled to uneven bounds.
+#[test]
+fn networks_without_a_critic_are_models_too() {
+    let project = Project::new(PIPELINE);
+    let names = |n: usize| (0..n).map(|i| i.to_string()).collect();
+    let q_values = |dueling| ActionHead::QValues {
+        choices: 4,
+        dueling,
+        epsilon: 0.0,
+    };
+    let heads = [
+        q_values(false),
+        q_values(true),
+        ActionHead::SquashedGaussian(2),
+        ActionHead::Deterministic(2),
+    ];
+    let mut models = Vec::new();
+    for (i, head) in heads.into_iter().enumerate() {
+        let action_space = match head.is_continuous() {
+            true => ActionSpace::Continuous {
+                names: names(2),
+                bounds: Bounds {
+                    low: vec![-2.0, 0.5],
+                    high: vec![1.0, 4.0],
+                },
+            },
+            false => ActionSpace::Discrete {
+                names: names(4),
+                masked: true,
+            },
+        };
+        let architecture = Architecture {
+            obs_dim: 3,
+            head,
+            activation: Activation::Relu,
+            pi: vec![16, 8],
+            ..Architecture::default()
+        };
+        let env = EnvSpec {
+            name: "test".to_owned(),
+            observation: names(3),
+            action_space,
+            normalisation: None,
+        };
+        let random = &mut Random::new(&[100 + i as u64]);
+        let mut params = initial(&architecture, false, i as u64);
+        params.iter_mut().for_each(|x| *x += 0.3 * random.normal() as f32);
+        let policy = Policy::new("train/dqn", &env, &architecture, None, params).unwrap();
+        let path = format!("{i}.onnx");
+        std::fs::write(project.path(&path), policy.onnx("{}")).unwrap();
+        models.push((path, forward(&policy, i as u64, ONNX_STEPS)));
+    }
+    read_by_onnxruntime(&project, &models);
 }
