@@ -7,7 +7,7 @@ use crate::error::StageError;
 use crate::port::PortType;
 use crate::table;
 use crate::visible::visible_line;
-use arrow_array::{ArrayRef, RecordBatch, StringArray, UInt32Array};
+use arrow_array::{Array as _, ArrayRef, RecordBatch, StringArray, UInt32Array};
 use arrow_cast::cast;
 use arrow_schema::{DataType, Field, Schema};
 use arrow_select::concat::concat_batches;
@@ -15,7 +15,7 @@ use arrow_select::take::take_record_batch;
 use bytes::Bytes;
 use cache::{ArtifactDigest, Store};
 use datasets::quality::{BAR_TOLERANCE, RATE_RANGE};
-use datasets::schema::{BARS, Column, FEATURES, RATES, SNAPSHOT, TABLE, Type};
+use datasets::schema::{BARS, CORPORATE_ACTIONS, Column, FEATURES, RATES, SNAPSHOT, TABLE, Type};
 use parquet::arrow::arrow_reader::ParquetRecordBatchReaderBuilder;
 use serde_json::{Value, json};
 use std::cmp::Ordering;
@@ -23,7 +23,16 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 /// The types that a program can write.
-pub const TYPES: [PortType; 4] = [PortType::Features, PortType::Table, PortType::Bars, PortType::Rates];
+pub const TYPES: [PortType; 5] = [
+    PortType::Features,
+    PortType::Table,
+    PortType::Bars,
+    PortType::Rates,
+    PortType::CorporateActions,
+];
+
+/// The column of corporate actions that says where one is from; `file` where a program leaves it out.
+const ORIGIN: &str = "origin";
 
 /// The symbol of the rows of a table that names none.
 const ONLY: &str = "table";
@@ -59,6 +68,7 @@ pub fn write(
         PortType::Table => TABLE,
         PortType::Bars => BARS,
         PortType::Rates => RATES,
+        PortType::CorporateActions => CORPORATE_ACTIONS,
         _ => {
             return Err(StageError::new(format!(
                 "no program can write the type `{}`",
@@ -79,6 +89,7 @@ pub fn write(
         match ty {
             PortType::Bars => check_bars(&table, &batch)?,
             PortType::Rates => check_rates(&table, &batch)?,
+            PortType::CorporateActions => check_actions(&table, &batch)?,
             _ => {}
         }
         tables.push((table, batch));
@@ -103,7 +114,7 @@ fn meta(ty: PortType, batch: &RecordBatch) -> Result<Value, StageError> {
     let mut meta = json!({ "rows": batch.num_rows() });
     match ty {
         PortType::Features => meta["features"] = json!(own_names(batch)),
-        PortType::Bars | PortType::Table => {
+        PortType::Bars | PortType::Table | PortType::CorporateActions => {
             let symbols: BTreeSet<&str> = dataset::symbol_rows(batch)?
                 .into_iter()
                 .map(|(symbol, _)| symbol)
@@ -175,7 +186,7 @@ fn list<'a>(names: impl IntoIterator<Item = &'a str>) -> String {
 fn check_required(table: &Table, ty: PortType, names: &[&str], schema: &[Column]) -> Result<(), StageError> {
     let missing: Vec<&str> = schema
         .iter()
-        .filter(|column| !column.nullable && !names.contains(&column.name))
+        .filter(|column| !column.nullable && column.name != ORIGIN && !names.contains(&column.name))
         .map(|column| column.name)
         .collect();
     if missing.is_empty() {
@@ -211,7 +222,13 @@ fn of_schema(table: &Table, ty: PortType, schema: &[Column]) -> Result<RecordBat
     }
     let columns: Vec<ArrayRef> = schema
         .iter()
-        .map(|column| table.column(column))
+        .map(|column| match column.name == ORIGIN && !names.contains(&ORIGIN) {
+            true => {
+                let rows = table.batch.num_rows();
+                Ok(Arc::new(StringArray::from_iter_values(std::iter::repeat_n("file", rows))) as ArrayRef)
+            }
+            false => table.column(column),
+        })
         .collect::<Result<_, _>>()?;
     Ok(RecordBatch::try_new(table::schema(schema), columns)?)
 }
@@ -382,9 +399,42 @@ fn check_rates(table: &Table, batch: &RecordBatch) -> Result<(), StageError> {
     }
 }
 
+/// Checks that each action is of a known kind, and has what its kind needs.
+fn check_actions(table: &Table, batch: &RecordBatch) -> Result<(), StageError> {
+    let kinds = table::texts(batch, "kind")?;
+    let new_symbols = table::texts(batch, "new_symbol")?;
+    let (ratios, amounts) = (
+        table::floats_or_nan(batch, "ratio")?,
+        table::floats_or_nan(batch, "amount")?,
+    );
+    for row in 0..batch.num_rows() {
+        let (kind, column, is_met, what) = match kinds.value(row) {
+            kind @ ("split" | "stock_dividend") => (kind, "ratio", ratios[row] > 0.0, "a ratio above 0"),
+            kind @ ("cash_dividend" | "special_dividend") => (kind, "amount", amounts[row] > 0.0, "an amount above 0"),
+            kind @ "symbol_change" => (kind, "new_symbol", new_symbols.is_valid(row), "a new symbol"),
+            other => {
+                let what = format!("`{}` is not a kind of corporate action", visible_line(other));
+                return Err(table.error(row, "kind", &what).hint(
+                    "the kinds are `split`, `cash_dividend`, `special_dividend`, `stock_dividend` and `symbol_change`",
+                ));
+            }
+        };
+        if !is_met {
+            return Err(table
+                .error(row, column, &format!("a {kind} needs {what}").replace('_', " "))
+                .hint("write it, or leave the row out"));
+        }
+    }
+    Ok(())
+}
+
 /// The rows of all tables in the order of their keys, which must be unique.
 fn sorted(all: &RecordBatch, ty: PortType, tables: &[(Table, RecordBatch)]) -> Result<RecordBatch, StageError> {
     let times = table::snapshot_times(all)?;
+    let kinds = match ty {
+        PortType::CorporateActions => Some(table::texts(all, "kind")?),
+        _ => None,
+    };
     let (symbols, tenors) = match ty {
         PortType::Rates => (None, table::floats_or_nan(all, "tenor_years")?),
         _ => (Some(table::texts(all, "symbol")?), Vec::new()),
@@ -392,7 +442,11 @@ fn sorted(all: &RecordBatch, ty: PortType, tables: &[(Table, RecordBatch)]) -> R
     let compare = |a: &u32, b: &u32| -> Ordering {
         let (a, b) = (*a as usize, *b as usize);
         match symbols {
-            Some(symbols) => symbols.value(a).cmp(symbols.value(b)).then(times[a].cmp(&times[b])),
+            Some(symbols) => symbols
+                .value(a)
+                .cmp(symbols.value(b))
+                .then(times[a].cmp(&times[b]))
+                .then_with(|| kinds.map_or(Ordering::Equal, |kinds| kinds.value(a).cmp(kinds.value(b)))),
             // Finite, and -0 is 0.
             None => times[a]
                 .cmp(&times[b])

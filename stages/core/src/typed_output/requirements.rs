@@ -1,7 +1,7 @@
 //! The requirements of a file of each type, as people read them; the checks are in `data_set`.
 
 use crate::port::PortType;
-use datasets::schema::{BARS, Column, FEATURES, RATES, SNAPSHOT, TABLE};
+use datasets::schema::{BARS, CORPORATE_ACTIONS, Column, FEATURES, RATES, SNAPSHOT, TABLE};
 
 /// The requirements of a type that programs can write.
 #[derive(Clone, Debug)]
@@ -69,6 +69,17 @@ pub fn requirements(ty: PortType) -> Option<Requirements> {
                 FINITE,
                 UNIQUE,
                 "rates are annual decimals (0.05 is 5 %), tenors are not negative",
+            ],
+        },
+        PortType::CorporateActions => Requirements {
+            columns: CORPORATE_ACTIONS.to_vec(),
+            alternatives: &[("origin", "where it is from; `file` where it is left out")],
+            others: None,
+            key: "symbol, date and kind",
+            checks: &[
+                FINITE,
+                UNIQUE,
+                "a split and a stock dividend have a ratio above 0, a dividend of cash an amount above 0, a change of symbol the new one",
             ],
         },
         _ => return None,

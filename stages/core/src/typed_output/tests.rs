@@ -377,3 +377,48 @@ fn golden() {
     .collect();
     assert_eq!(digests, ["102e4abd716d4f46", "9eb0b85ad77597cd", "78ec3e580e720605"]);
 }
+
+/// Corporate actions by symbol, date and kind; each has what its kind needs.
+#[test]
+fn corporate_actions_are_written() {
+    let home = tempfile::tempdir().unwrap();
+    let store = Store::open(home.path()).unwrap();
+    let stored = |text: &str| {
+        let file = WrittenFile {
+            name: "actions.csv".to_owned(),
+            bytes: Bytes::from(text.to_owned()),
+        };
+        write(&store, PortType::CorporateActions, &[file], &|| Ok(()))
+    };
+    let digest = stored(
+        "symbol,date,kind,ratio,amount,new_symbol\nB,2020-01-02,symbol_change,,,C\nA,2020-08-31,split,4,,\nA,2020-08-31,cash_dividend,,0.82,\n",
+    )
+    .unwrap();
+    let input = crate::Input {
+        digest,
+        artifact: store.artifact(digest).unwrap(),
+    };
+    let set = crate::dataset::DataSet::open(&input).unwrap();
+    let mut found = Vec::new();
+    for batch in set.read_all(&store).unwrap() {
+        found.extend(crate::corporate_actions::read(&batch).unwrap());
+    }
+    let found: Vec<String> = found
+        .iter()
+        .map(|action| format!("{} {} {:?}", action.symbol, action.date, action.kind))
+        .collect();
+    assert_eq!(found.len(), 3, "{found:?}");
+    assert!(
+        found[0].starts_with("A 2020-08-31") && found[2].starts_with("B 2020-01-02"),
+        "{found:?}"
+    );
+    let refused = |rows: &str| {
+        stored(&format!("symbol,date,kind,ratio,amount\n{rows}"))
+            .unwrap_err()
+            .message
+    };
+    assert!(refused("A,2020-08-31,merger,1,\n").contains("row 2, column `kind`: `merger` is not a kind"));
+    assert!(refused("A,2020-08-31,split,,\n").contains("column `ratio`: a split needs a ratio above 0"));
+    assert!(refused("A,2020-08-31,cash_dividend,,-1\n").contains("a cash dividend needs an amount above 0"));
+    assert!(refused("A,2020-08-31,split,4,\nA,2020-08-31,split,4,\n").contains("a second row of A"));
+}
