@@ -1,12 +1,13 @@
 //! Execution of one action, in its own thread: runs it and writes its record.
 
 use crate::event::timestamp;
-use crate::executor::{Executor, Job, JobWork, Limits};
+use crate::executor::{Executor, Job, JobWork, Limits, PythonWork};
+use crate::key::Recipe;
 use crate::options::Options;
 use crate::prepare::Prepared;
 use crate::text;
 use cache::{ActionRecord, Artifact, ArtifactDigest, Hit, Store, Upstream};
-use runner_pipeline::{Node, Work};
+use runner_pipeline::{Node, Work, installed_packages};
 use serde_json::json;
 use stages_core::error::Cause;
 use stages_core::{EventSink, Source, StageError};
@@ -75,7 +76,7 @@ fn try_run(
         key: prepared.key,
         stage: node.id.clone(),
         home: store.root().to_owned(),
-        work: work(node, options),
+        work: work(node, prepared, options),
         inputs: prepared.recipe.inputs.clone(),
         sources: keyed_sources(prepared),
         threads,
@@ -91,6 +92,13 @@ fn try_run(
     // A source file may have been edited while the stage ran; the result then does not match the key.
     if let Some(source) = prepared.changed(store, options.verify_inputs)? {
         return Err(source.changed());
+    }
+    if let Work::Command(command) = &node.work
+        && let Some(python) = &command.python
+        && installed_packages(&python.sites) != python.packages
+    {
+        return Err(StageError::new("the packages of its Python changed while it ran")
+            .hint("run it again: the versions of the packages are part of the key"));
     }
     let seconds = started.elapsed().as_secs_f64();
     if mode == Mode::Check {
@@ -171,7 +179,7 @@ const HOST_ENV: [&str; 13] = [
     "XDG_RUNTIME_DIR",
 ];
 
-fn work(node: &Node, options: &Options) -> JobWork {
+fn work(node: &Node, prepared: &Prepared, options: &Options) -> JobWork {
     match &node.work {
         Work::Kind { kind, config } => JobWork::Kind {
             name: kind.name().to_owned(),
@@ -184,6 +192,14 @@ fn work(node: &Node, options: &Options) -> JobWork {
             env.extend(secrets.filter_map(|name| Some((name.clone(), options.env.get(name)?.clone()))));
             JobWork::Command {
                 command: command.command.clone(),
+                python: command.python.clone().map(|call| PythonWork {
+                    call,
+                    code: Recipe {
+                        inputs: BTreeMap::new(),
+                        ..prepared.recipe.clone()
+                    }
+                    .key(),
+                }),
                 outputs: command.outputs.clone(),
                 types: command.types.clone(),
                 points: command.points.clone(),

@@ -1,10 +1,12 @@
 //! The recipe and key of a stage whose inputs are known.
 
+use crate::executor::DRIVER_VERSION;
 use crate::key::{Config, RUN, RUN_VERSION, Recipe, SourceDigest, ToolDigest};
 use crate::remote_sources as remote;
 use cache::{ActionKey, ArtifactDigest, FetchFiles, FetchedFile, Store, Workspace};
 use runner_pipeline::{Command, Node, Shell, Tool, Work};
 use serde::Serialize;
+use serde_json::Value;
 use stages_core::{ConfigProblem, EventSink, Source, StageError, StageEvent, typed_output};
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -112,6 +114,8 @@ struct CommandConfig<'a> {
     outputs: &'a BTreeMap<String, String>,
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     points: &'a BTreeMap<String, Vec<String>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    python: Option<PythonConfig<'a>>,
     run: &'a str,
     #[serde(skip_serializing_if = "Option::is_none")]
     shell: Option<Shell>,
@@ -120,13 +124,32 @@ struct CommandConfig<'a> {
     types: BTreeMap<&'a str, String>,
 }
 
+/// The fields of a call that are part of the key, by name.
+#[derive(Serialize)]
+struct PythonConfig<'a> {
+    call: &'a str,
+    driver: u32,
+    packages: &'a BTreeMap<String, String>,
+    path: &'a str,
+    seed: u64,
+    with: &'a BTreeMap<String, Value>,
+}
+
 fn command_config(command: &Command) -> Config {
-    Config::sorted(&CommandConfig {
+    let config = CommandConfig {
         container: command.container.as_deref(),
         env: &command.env,
         network: command.network.then_some(true),
         outputs: &command.outputs,
         points: &command.points,
+        python: command.python.as_ref().map(|python| PythonConfig {
+            call: &python.call,
+            driver: DRIVER_VERSION,
+            packages: &python.packages,
+            path: &python.root,
+            seed: python.seed,
+            with: &python.with,
+        }),
         run: &command.command,
         shell: Some(command.shell).filter(|shell| *shell != Shell::default()),
         types: command
@@ -137,7 +160,12 @@ fn command_config(command: &Command) -> Config {
                 (name.as_str(), format!("{} v{version}", ty.name()))
             })
             .collect(),
-    })
+    };
+    match config.python {
+        // Its settings are values of any form.
+        Some(_) => Config::from(&serde_json::to_value(&config).unwrap_or_default()),
+        None => Config::sorted(&config),
+    }
 }
 
 /// Computes the recipe of a node with these input digests. Fetches its sources on servers, and reads its source files, unless the store has their digests

@@ -1,6 +1,7 @@
 //! The external program of a `run:` stage: its text, what it sees, and how it is isolated.
 
 use serde::{Deserialize, Serialize};
+use serde_json::Value;
 use stages_core::{PortType, Source};
 use std::collections::BTreeMap;
 use std::fmt;
@@ -44,6 +45,28 @@ pub struct Command {
     /// The image that it runs in, `IMAGE@sha256:…`; part of the key.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub container: Option<String>,
+    /// The function that it calls, in place of a text for the shell.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub python: Option<PythonCall>,
+}
+
+/// The function of a `uses: python` stage.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct PythonCall {
+    /// `MODULE:FUNCTION`; part of the key.
+    pub call: String,
+    /// The directory of its modules in the stage's working directory; empty for that itself.
+    pub root: String,
+    /// Its keyword arguments besides the inputs; part of the key.
+    pub with: BTreeMap<String, Value>,
+    /// The seed of the context; part of the key.
+    pub seed: u64,
+    /// The interpreter's name on the stage's PATH.
+    pub program: String,
+    /// The versions of the installed packages, by name; part of the key.
+    pub packages: BTreeMap<String, String>,
+    /// The directories that they are installed in.
+    pub sites: Vec<PathBuf>,
 }
 
 impl Default for Command {
@@ -62,6 +85,7 @@ impl Default for Command {
             tools: Vec::new(),
             log_limit: LOG_LIMIT,
             container: None,
+            python: None,
         }
     }
 }

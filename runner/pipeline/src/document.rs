@@ -2,6 +2,7 @@
 
 use super::output_types;
 use super::problems::Problems;
+use super::python_stage::{self, OF_PYTHON, USES};
 use super::source::Spot;
 use super::suggest::{list, nearest, suggest};
 use super::tree::{Key, Tree, Value};
@@ -76,6 +77,8 @@ pub(crate) struct Program {
     pub network: Option<Tree>,
     pub log: Option<Tree>,
     pub container: Option<Tree>,
+    /// The function of a `uses: python` stage, whose `run` is empty.
+    pub python: Option<python_stage::Written>,
 }
 
 impl Program {
@@ -295,8 +298,14 @@ fn stage(key: Key, tree: Tree, problems: &mut Problems) -> Stage {
     let mut program = Box::<Program>::default();
     let is = |wanted: &str| entries.iter().any(|(key, _)| key.name == wanted);
     let (is_kind, is_command) = (is("uses"), is("run"));
+    let is_python = entries
+        .iter()
+        .any(|(key, value)| key.name == "uses" && value.text() == Some(USES));
+    let mut python = python_stage::Written::default();
     for (key, value) in entries {
         let foreign = match key.name.as_str() {
+            known if is_python => known != "run" && OF_COMMAND.contains(&known) && !OF_PYTHON.contains(&known),
+            known if !is_kind && is_command && OF_PYTHON.contains(&known) => !OF_COMMAND.contains(&known),
             known if OF_KIND.contains(&known) => !is_kind && is_command,
             known if OF_COMMAND.contains(&known) => is_kind && !is_command,
             _ => false,
@@ -304,6 +313,8 @@ fn stage(key: Key, tree: Tree, problems: &mut Problems) -> Stage {
         if foreign {
             let hint = match key.name.as_str() {
                 "with" => "a command takes its settings in its text: `run: python x.py ${params.X}`",
+                _ if is_python => "a Python stage runs its function: remove it, or make this a `run:` stage",
+                "call" | "python" | "path" | "lock" | "seed" => "write `uses: python` in place of `run:`",
                 "outputs" => "the outputs of a stage kind are fixed: see `runner stages KIND`",
                 _ => "remove it, or make this a `run:` stage",
             };
@@ -344,6 +355,14 @@ fn stage(key: Key, tree: Tree, problems: &mut Problems) -> Stage {
             "retries" => stage.retries = Some(value),
             "timeout" => stage.timeout = Some(value),
             "files" => program.files = items(value, "files", problems),
+            "call" if is_python => python.call = Some(value),
+            "python" if is_python => python.python = Some(value),
+            "lock" if is_python => python.lock = Some(value),
+            "path" if is_python => python.path = Some(value),
+            "seed" if is_python => python.seed = Some(value),
+            "outputs" if is_python => {
+                (program.outputs, program.types) = python_stage::outputs(named(value, "output", problems), problems);
+            }
             "outputs" => {
                 (program.outputs, program.types) = output_types::read(named(value, "output", problems), problems)
             }
@@ -356,9 +375,12 @@ fn stage(key: Key, tree: Tree, problems: &mut Problems) -> Stage {
             "log" => program.log = Some(value),
             "container" => program.container = Some(value),
             other => {
-                let known = COMMON
-                    .into_iter()
-                    .chain(if is_command { &OF_COMMAND[..] } else { &OF_KIND[..] }.iter().copied());
+                let own = match (is_python, is_command) {
+                    (true, _) => &OF_PYTHON[..],
+                    (false, true) => &OF_COMMAND[..],
+                    (false, false) => &OF_KIND[..],
+                };
+                let known = COMMON.into_iter().chain(own.iter().copied());
                 let all: Vec<&str> = known.collect();
                 let far = OF_COMMAND.into_iter().chain(OF_KIND);
                 let hint = match nearest(other, all.iter().copied()).or_else(|| nearest(other, far)) {
@@ -390,6 +412,13 @@ fn stage(key: Key, tree: Tree, problems: &mut Problems) -> Stage {
                 "add `uses: KIND` (see `runner stages`) or `run: COMMAND`",
             );
             Job::Broken
+        }
+        (Some((key, value)), None) if is_python => {
+            python.spot = value.spot;
+            python.with = settings(with, key.spot, problems);
+            program.secrets = names_of_secrets(&secrets, &program.env, problems);
+            program.python = Some(python);
+            Job::Command(program)
         }
         (Some((key, value)), None) => match value.text() {
             Some(text) => Job::Kind {

@@ -13,6 +13,7 @@ use super::needs::{self, Face, Needs};
 use super::overrides::{self, Setting};
 use super::point::{self, MOST_NODES, Point};
 use super::problems::Problems;
+use super::python_stage;
 use super::resolved::Resolved;
 use super::run_stage::{self, Reads};
 use super::source::{self, Spot, Texts};
@@ -384,8 +385,20 @@ impl<'a> Loader<'a> {
                     verbatim: false,
                 };
                 let finder = self.sources.then_some(&self.finder);
-                let (command, reads) =
+                let (mut command, reads) =
                     run_stage::command(stage, written, &scope, finder, &node.base, &mut self.problems);
+                if let Some(python) = &written.python {
+                    python_stage::resolve(
+                        stage,
+                        python,
+                        &self.settings,
+                        &scope,
+                        finder,
+                        &node.base,
+                        &mut command,
+                        &mut self.problems,
+                    );
+                }
                 if !reads.is_empty() {
                     self.recorded.reads.insert(self.nodes.len(), reads);
                 }

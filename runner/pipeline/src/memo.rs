@@ -9,6 +9,7 @@
 //! | `tools:` of `run:` stages | they are looked for again |
 //! | files that a stage kind reads | the kind looks for them and checks its configuration again; the result is compared |
 //! | artifacts of earlier runs | a pipeline that refers to one has no memo |
+//! | modules and packages of `uses: python` stages | a pipeline that has one has no memo |
 //!
 //! The caller stores a checksum with each memo. Malformed bytes are rejected nevertheless.
 
@@ -46,7 +47,7 @@ pub fn memo_name(file: &Path, options: &LoadOptions, program: &str) -> Vec<u8> {
     out.finish()
 }
 
-/// Like [`super::load_with_sources`], with the memo of the result; `None` if the result depends on earlier runs.
+/// Like [`super::load_with_sources`], with the memo of the result; `None` if the result depends on earlier runs or on modules of Python.
 ///
 /// # Errors
 /// All errors found.
@@ -55,7 +56,9 @@ pub fn load_with_memo(file: &Path, options: &LoadOptions) -> Result<(Pipeline, O
     let memo = pipeline
         .nodes
         .iter()
-        .all(|node| node.earlier.is_empty())
+        .all(|node| {
+            node.earlier.is_empty() && !matches!(&node.work, Work::Command(command) if command.python.is_some())
+        })
         .then(|| pack(&pipeline, &recorded, options));
     Ok((pipeline, memo))
 }
@@ -299,6 +302,7 @@ fn unpack_node(
                 tools: tools(from, finder, &base)?,
                 log_limit: from.number()?,
                 container: from.option_text()?,
+                python: None,
             }))
         }
         _ => return None,

@@ -206,7 +206,7 @@ fn find(name: &str, at: Spot, document: &Document, problems: &mut Problems) -> O
         );
         return None;
     };
-    if matches!(found.job, Job::Command(_)) {
+    if matches!(&found.job, Job::Command(program) if program.python.is_none()) {
         problems.add(
             at,
             format!("`{stage}` is a `run:` stage and has no `with:`"),

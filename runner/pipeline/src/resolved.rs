@@ -7,6 +7,7 @@ use super::interpolate::{Scope, fill, fill_command};
 use super::overrides::Setting;
 use super::point::Point;
 use super::problems::Problems;
+use super::python_stage::USES;
 use super::source::Spot;
 use super::tree::{Key, Tree, Value};
 use super::yaml;
@@ -71,17 +72,32 @@ impl Resolved<'_> {
                 entries.push(entry("with", with));
             }
             Job::Command(program) => {
-                let needs: Vec<&str> = stage.needs.iter().map(|(key, _)| key.name.as_str()).collect();
-                let names: Vec<&str> = program.outputs.iter().map(|(key, _)| key.name.as_str()).collect();
-                let command = program.run.text().unwrap_or_default();
-                let command = fill_command(&program.run, command, &self.scope, &needs, &names, problems);
-                entries.push(entry("run", text(&command)));
+                if let Some(python) = &program.python {
+                    entries.push(entry("uses", text(USES)));
+                    let call = python.call.as_ref().map(|call| entry("call", filled(call, problems)));
+                    entries.extend(call);
+                    let mut with = filled(&python.with, problems);
+                    for setting in self.settings.iter().filter(|setting| setting.stage == stage.key.name) {
+                        let _ = setting.filled(&self.scope, problems).apply(&mut with, &Json::Null);
+                    }
+                    entries.push(entry("with", with));
+                    let settings = python.settings();
+                    entries.extend(settings.map(|(name, value)| entry(name, filled(value, problems))));
+                } else {
+                    let needs: Vec<&str> = stage.needs.iter().map(|(key, _)| key.name.as_str()).collect();
+                    let names: Vec<&str> = program.outputs.iter().map(|(key, _)| key.name.as_str()).collect();
+                    let command = program.run.text().unwrap_or_default();
+                    let command = fill_command(&program.run, command, &self.scope, &needs, &names, problems);
+                    entries.push(entry("run", text(&command)));
+                }
                 let lists =
                     |of: &[Tree], problems: &mut Problems| list(of.iter().map(|item| filled(item, problems)).collect());
                 entries.push(entry("files", lists(&program.files, problems)));
                 let outputs = program.outputs.iter().map(|(key, value)| {
                     let path = filled(value, problems);
                     let value = match program.types.get(&key.name) {
+                        Some(ty) if program.python.is_some() => text(ty.name()),
+                        None if program.python.is_some() => map(vec![entry("path", path)]),
                         None => path,
                         Some(ty) => map(vec![entry("path", path), entry("type", text(ty.name()))]),
                     };

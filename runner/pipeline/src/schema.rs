@@ -2,12 +2,13 @@
 
 use super::command::{Isolation, Shell};
 use super::document::{COMMON, OF_COMMAND, OF_KIND};
+use super::python_stage::{OF_PYTHON, USES};
 use serde_json::{Map, Value, json};
 use stages_core::{AnyStage, PortType, typed_output};
 
 /// The schema of pipeline files with these stage kinds.
 pub fn schema(kinds: &[Box<dyn AnyStage>]) -> Value {
-    let names: Vec<&str> = kinds.iter().map(|kind| kind.name()).collect();
+    let names: Vec<&str> = kinds.iter().map(|kind| kind.name()).chain([USES]).collect();
     let mut definitions = Map::new();
     definitions.insert(
         "interpolation".to_owned(),
@@ -109,6 +110,7 @@ fn stage(names: &[&str], rules: Vec<Value>) -> Value {
     };
     let of_kind: Vec<&str> = COMMON.into_iter().chain(OF_KIND).collect();
     let of_command: Vec<&str> = COMMON.into_iter().chain(OF_COMMAND).collect();
+    let of_python: Vec<&str> = COMMON.into_iter().chain(OF_PYTHON).collect();
     let only = |keys: &[&str]| {
         let keys: Map<String, Value> = keys.iter().map(|key| ((*key).to_owned(), json!(true))).collect();
         json!({ "properties": keys, "additionalProperties": false })
@@ -126,7 +128,14 @@ fn stage(names: &[&str], rules: Vec<Value>) -> Value {
     });
     let types = typed_output::TYPES.map(PortType::name);
     let mut all = vec![
-        json!({ "if": { "required": ["uses"] }, "then": only(&of_kind) }),
+        json!({
+            "if": { "required": ["uses"] },
+            "then": {
+                "if": { "properties": { "uses": { "const": USES } } },
+                "then": { "required": ["call"], "allOf": [only(&of_python)] },
+                "else": only(&of_kind),
+            },
+        }),
         json!({ "if": { "required": ["run"] }, "then": only(&of_command) }),
     ];
     all.extend(rules);
@@ -187,11 +196,11 @@ fn stage(names: &[&str], rules: Vec<Value>) -> Value {
                 "type": ["object", "null"],
                 "propertyNames": { "pattern": NAME },
                 "additionalProperties": { "anyOf": [
-                    { "type": "string" },
+                    { "description": "A file; of a `uses: python` stage, the type of a data set.", "type": "string" },
                     {
                         "description": "A data set: a file of Parquet or CSV, or a directory of them, checked against the type.",
                         "type": "object",
-                        "required": ["path", "type"],
+                        "required": ["path"],
                         "additionalProperties": false,
                         "properties": {
                             "path": { "type": "string" },
@@ -234,6 +243,23 @@ fn stage(names: &[&str], rules: Vec<Value>) -> Value {
             "log": described(
                 "The size of its log, of which the first and the last half are kept, such as `64MiB`.",
                 or_interpolation(json!({ "type": "string", "pattern": SIZE })),
+            ),
+            "call": {
+                "description": "The function of a `uses: python` stage, `MODULE:FUNCTION`: called with a context, the inputs and `with` by name.",
+                "type": "string",
+            },
+            "path": {
+                "description": "The directory of the function's modules, relative to the pipeline; the pipeline's own by default.",
+                "type": "string",
+            },
+            "python": {
+                "description": "The interpreter: a program on PATH, the path of one, or the directory of an environment; `python3` by default. Part of the key, with its packages.",
+                "type": "string",
+            },
+            "lock": { "description": "The file that lists the environment's packages: part of the key.", "type": "string" },
+            "seed": described(
+                "The seed of the context: part of the key.",
+                or_interpolation(json!({ "type": "integer", "minimum": 0, "default": 0 })),
             ),
             "container": described(
                 "The image that it runs in, by podman or docker: part of its key.",

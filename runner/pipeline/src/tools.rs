@@ -6,6 +6,8 @@
 //! | a path to an executable | relative to the pipeline | the same |
 //! | a directory of a virtual environment | relative to the pipeline | its name, its lock file, the version of its interpreter |
 //! | `{ path or name, version: TEXT }` | likewise | its name and TEXT, which its `--version` has to print |
+//!
+//! The interpreter of a `uses: python` stage is one of these, see [`Finder::python`].
 
 use super::command::Tool;
 use super::problems::Problems;
@@ -167,6 +169,33 @@ impl<'e> Finder<'e> {
         found
     }
 
+    /// The interpreter of a `uses: python` stage. One of a virtual environment stands for the environment, which needs no lock file: the versions of its packages
+    /// are part of the key of such a stage.
+    pub fn python(&self, request: &Request, base: &Path) -> Result<Tool, Wrong> {
+        let written = &request.name;
+        let path = match written.contains('/') {
+            true => base.join(plain(written)),
+            false => self.which(written, base)?,
+        };
+        let environment = match path.is_dir() {
+            true => Some(path.as_path()),
+            false => path
+                .parent()
+                .and_then(Path::parent)
+                .filter(|env| env.join(CFG).is_file()),
+        };
+        match environment {
+            Some(dir) => {
+                let lock = match lock(request, dir, base) {
+                    Err(missing) if request.lock.is_some() => return Err(missing),
+                    found => found.ok(),
+                };
+                self.environment_with(request, dir, lock, base)
+            }
+            None => self.search(request, base),
+        }
+    }
+
     fn search(&self, request: &Request, base: &Path) -> Result<Tool, Wrong> {
         let written = &request.name;
         let path = if written.contains('/') {
@@ -258,6 +287,22 @@ impl<'e> Finder<'e> {
     }
 
     fn environment(&self, request: &Request, dir: &Path, base: &Path) -> Result<Tool, Wrong> {
+        let is_other = !dir.join(CFG).is_file() && !dir.join("conda-meta").is_dir();
+        let lock = match is_other || !dir.join("bin").is_dir() || request.version.is_some() {
+            // Another error comes first.
+            true => None,
+            false => Some(lock(request, dir, base)?),
+        };
+        self.environment_with(request, dir, lock, base)
+    }
+
+    fn environment_with(
+        &self,
+        request: &Request,
+        dir: &Path,
+        lock: Option<(PathBuf, String)>,
+        base: &Path,
+    ) -> Result<Tool, Wrong> {
         let written = &request.name;
         if request.version.is_some() {
             return Err((
@@ -279,7 +324,6 @@ impl<'e> Finder<'e> {
                 "create it anew: `python3 -m venv DIR`, or `uv sync`".to_owned(),
             ));
         }
-        let (lock, name) = lock(request, dir, base)?;
         let value = |wanted: &str| {
             let mut lines = cfg.as_deref()?.lines().filter_map(|line| line.split_once('='));
             let value = lines.find(|(name, _)| name.trim() == wanted)?.1.trim();
@@ -307,7 +351,7 @@ impl<'e> Finder<'e> {
             bin,
             version: value("version").or_else(|| value("version_info")).map(release),
             system_packages: value("include-system-site-packages").is_some_and(|value| value == "true"),
-            sources: vec![Source::new(name, lock)],
+            sources: lock.into_iter().map(|(lock, name)| Source::new(name, lock)).collect(),
         })
     }
 

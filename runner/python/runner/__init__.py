@@ -1,7 +1,7 @@
 """Runs, environments and policies of `runner`.
 
 `run("latest")` reads a run, `exec("pipeline.yaml")` makes one, `load_env("latest/env")` opens an environment for Gymnasium and
-`load_policy("latest/train")` a trained policy. Importing this module loads neither NumPy nor Gymnasium.
+`load_policy("latest/train")` a trained policy; `stage` declares a function that is one. Importing this module loads neither NumPy nor Gymnasium.
 """
 
 from __future__ import annotations
@@ -10,13 +10,14 @@ from os import PathLike
 from typing import TYPE_CHECKING, Any, Literal, Mapping, Sequence
 
 from ._error import Error
-from ._runs import Artifact, Run, Stage, exec, run, runs
+from ._runs import Artifact, Comparison, Run, Stage, compare, exec, run, runs
+from ._stage import stage
 
 if TYPE_CHECKING:
     from .gymnasium import VectorEnv
     from .policy import Policy
 
-__all__ = ["Artifact", "Error", "Run", "Stage", "exec", "load_env", "load_policy", "run", "runs"]
+__all__ = ["Artifact", "Comparison", "Error", "Run", "Stage", "compare", "exec", "load_env", "load_policy", "run", "runs", "stage"]
 __version__ = "0.1.0"
 
 

@@ -8,6 +8,7 @@ import subprocess
 import sys
 import tempfile
 from functools import cached_property
+from html import escape
 from os import PathLike, fspath
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Callable, Iterator, Mapping, Sequence
@@ -222,6 +223,26 @@ class Run:
         return {record["id"]: Stage(self, record) for record in self._record["stages"]}
 
     @property
+    def report(self) -> Path:
+        """The page that reports it; `exec` writes it, and `runner report` anew.
+
+        Raises:
+            Error: there is none.
+        """
+        page = _program.home(self._directory) / "runs" / self.id / "report.html"
+        if not page.is_file():
+            raise Error(f"run {self.id} has no report", f"`runner report {self.id}` writes it")
+        return page
+
+    def _repr_html_(self) -> str | None:
+        """The report, where a notebook shows the run."""
+        try:
+            page = self.report.read_text(encoding="utf-8")
+        except Error:
+            return None
+        return f'<iframe srcdoc="{escape(page)}" style="width: 100%; height: 40em; border: 0"></iframe>'
+
+    @property
     def metrics(self) -> dict[str, dict[str, float]]:
         """The metrics of each stage that has some."""
         found = {name: stage.metrics for name, stage in self.stages.items()}
@@ -251,6 +272,89 @@ def run(name: str = "latest", *, directory: Directory = None) -> Run:
 def runs(*, directory: Directory = None) -> list[dict[str, Any]]:
     """The runs of the store, as `runner runs --json` describes them."""
     return _program.document(["runs"], directory)
+
+
+class Comparison:
+    """Runs, or points of a matrix, side by side.
+
+    Attributes:
+        parameters: the names of the parameters that differ.
+        metrics: the names of the metrics, the first one of most interest.
+        groups: as `runner compare --json` describes them: what differs in repetitions alone (`seed`) is one group, with the mean, the standard
+            deviation and the number of each metric.
+    """
+
+    def __init__(self, record: Mapping[str, Any]):
+        self._record = record
+        self.parameters: list[str] = record["parameters"]
+        self.metrics: list[str] = record["metrics"]
+        self.groups: list[dict[str, Any]] = record["groups"]
+
+    def __repr__(self) -> str:
+        return f"<Comparison of {sum(len(group['points']) for group in self.groups)} points in {len(self.groups)} groups>"
+
+    def rows(self) -> list[dict[str, Any]]:
+        """A row for each point: `group`, `run`, `point`, `status`, then its parameters and its metrics by name, `None` where it has none."""
+        return [
+            {
+                "group": group["group"],
+                "run": point["run"],
+                "point": point["point"],
+                "status": point["status"],
+                **{name: point["parameters"].get(name) for name in self.parameters},
+                **{name: point["metrics"].get(name) for name in self.metrics},
+            }
+            for group in self.groups
+            for point in group["points"]
+        ]
+
+    def to_pandas(self) -> pandas.DataFrame:
+        """The rows as pandas' frame."""
+        import pandas
+
+        return pandas.DataFrame(self.rows())
+
+    def to_polars(self) -> polars.DataFrame:
+        """The rows as polars' frame."""
+        import polars
+
+        return polars.DataFrame(self.rows(), infer_schema_length=None, strict=False)
+
+    def _repr_html_(self) -> str:
+        columns = list(self.rows()[0]) if self.groups else []
+        cells = lambda tag, values: "".join(f"<{tag}>{escape(_shown(value))}</{tag}>" for value in values)  # noqa: E731
+        lines = "".join(f"<tr>{cells('td', row.values())}</tr>" for row in self.rows())
+        return f"<table><tr>{cells('th', columns)}</tr>{lines}</table>"
+
+
+def _shown(value: Any) -> str:
+    return "" if value is None else f"{value:.6g}" if isinstance(value, float) else str(value)
+
+
+def compare(
+    *runs: str | Run,
+    where: str | None = None,
+    metrics: Sequence[str] = (),
+    over: Sequence[str] = (),
+    directory: Directory = None,
+) -> Comparison:
+    """Compares runs, stages of runs (`RUN/STAGE`) or points of a matrix (`RUN/STAGE[seed=1]`), as `runner compare` does.
+
+    Args:
+        runs: what to compare.
+        where: also all runs that match this expression (`runner runs --help`).
+        metrics: these metrics alone; by default the summary metrics of evaluations and trainings.
+        over: axes and parameters that are repetitions, besides `seed`.
+        directory: where the store is looked for, if not from the current one upwards.
+
+    Raises:
+        Error: there is no such run.
+    """
+    arguments = ["compare", *(name.id if isinstance(name, Run) else name for name in runs)]
+    arguments += ["--where", where] if where is not None else []
+    arguments += [part for name in metrics for part in ("--metric", name)]
+    arguments += [part for name in over for part in ("--over", name)]
+    return Comparison(_program.document(arguments, directory))
 
 
 def exec(

@@ -191,3 +191,10 @@ def test_stable_baselines3(run, name):
     model.learn(512)
     assert model.num_timesteps == 512
     assert len(model.ep_info_buffer) > 0 or name == "options"
+
+
+def test_other_libraries_take_the_buffers(run):
+    envs = runner.load_env(run["cartpole"], 3, copy=False)
+    obs, _ = envs.reset(seed=1)
+    shared = numpy.from_dlpack(obs)
+    assert shared.__array_interface__["data"][0] == obs.__array_interface__["data"][0]

@@ -70,6 +70,38 @@ def test_settings(run, directory):
     assert again.stages["train"].status == "cached"
 
 
+def test_comparisons(run, directory):
+    again = runner.exec(PIPELINE, set={"evaluate.with.episodes": 4}, stages=["evaluate"], directory=directory, progress=False)
+    compared = runner.compare(run, again.id, metrics=["evaluate.episodes"], directory=directory)
+    episodes = {row["run"]: row[compared.metrics[0]] for row in compared.rows()}
+    assert episodes == {run.id: 6, again.id: 4}
+    assert "episodes" in compared._repr_html_()
+    frame = pytest.importorskip("pandas") and compared.to_pandas()
+    assert set(frame["run"]) == {run.id, again.id}
+    with pytest.raises(runner.Error):
+        runner.compare("nothing", directory=directory)
+
+
+def test_a_notebook_shows_the_report(run):
+    assert run.report.read_text(encoding="utf-8").startswith("<!")
+    assert run._repr_html_().startswith('<iframe srcdoc="&lt;!')
+
+
+def test_a_function_is_declared():
+    @runner.stage(by="partition", state=True)
+    def by_partition(ctx, bars):
+        return bars
+
+    @runner.stage
+    def whole(ctx, bars):
+        return bars
+
+    assert by_partition.__runner_stage__ == {"by": "partition", "of": None, "state": True}
+    assert whole(None, 3) == 3
+    with pytest.raises(ValueError, match="partition"):
+        runner.stage(by="row")
+
+
 def test_errors(run, directory):
     with pytest.raises(runner.Error, match="has no stage `nothing`") as error:
         run["nothing"]

@@ -280,6 +280,12 @@ fn named(pipeline: &Pipeline, node: usize) -> BTreeSet<Date> {
         Work::Kind { config, .. } => texts.push(config.to_string()),
         Work::Command(command) => {
             texts.push(command.command.clone());
+            texts.extend(
+                command
+                    .python
+                    .iter()
+                    .flat_map(|python| python.with.values().map(ToString::to_string)),
+            );
             texts.extend(command.env.values().cloned());
             let programs = command
                 .files

@@ -19,6 +19,8 @@ mod own_features;
 mod own_table;
 mod policy_export;
 mod programs;
+mod python_stages;
+mod python_to_onnx;
 mod remote;
 mod remote_sources;
 mod shared;

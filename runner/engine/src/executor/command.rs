@@ -7,8 +7,9 @@ use super::files::{Stop, copy_file, create_parent, failed, read_pieces};
 use super::input_files::InputFiles;
 use super::job::Done;
 use super::limits::{Limits, timed_out};
-use super::outputs::{take_in, take_in_typed};
+use super::outputs::{TypedTables, take_in};
 use super::program::Running;
+use super::python::{Calling, Reports};
 use super::sandbox::{Isolated, Sandbox};
 use super::stage_dir::StageDir;
 use super::undeclared::{undeclared, warning};
@@ -87,15 +88,22 @@ impl Run<'_> {
         }
         fetch(self.inputs, store, events)?;
         let mut inputs = InputFiles::new(isolated.has_own_root());
-        let needs = self.write_inputs(&mut inputs, &dir, store, &stop)?;
+        let paths = self.write_inputs(&mut inputs, &dir, store, &stop)?;
         for name in self.outputs.values().filter(|name| name.contains('/')) {
             create_parent(&work.join(name))?;
         }
-        let seen = dir.seen(&work);
-        let text = command_text(self.command, |space, name| match space {
-            "needs" => needs.get(name).cloned(),
-            _ => self.outputs.get(name).map(|file| seen.join(file).display().to_string()),
-        });
+        let calling = match self.python {
+            Some(python) => Some(Calling::new(self, python, &paths, &dir, store)?),
+            None => None,
+        };
+        let reports = match calling {
+            Some(_) => Some(Reports::new(&dir)?.into()),
+            None => None,
+        };
+        let text = match &calling {
+            Some(calling) => calling.text.clone(),
+            None => self.text(&paths, &dir),
+        };
         let run = Running {
             sandbox,
             store,
@@ -105,13 +113,15 @@ impl Run<'_> {
             started,
             events,
             limits,
+            reports,
         };
         let ended = self.run(&run, text)?;
-        if !limits.is_cancelled() {
+        let is_cut_off = ended.over_time.is_some() && !ended.status.success();
+        if !limits.is_cancelled() && !is_cut_off {
             inputs.check(store, &stop)?;
         }
-        self.check_end(&ended, &work, isolated, events, limits)?;
-        let outputs = self.take_in_outputs(&dir, store, &stop, isolated)?;
+        self.check_end(&ended, &dir, isolated, events, limits)?;
+        let outputs = self.take_in_outputs(calling.as_ref(), &dir, store, &stop, isolated, events)?;
         let log = self.store_log(store, &stop)?;
         Ok(Done {
             outputs,
@@ -142,15 +152,28 @@ impl Run<'_> {
         }
     }
 
-    /// Writes the inputs into the stage's directory. Returns the paths that the program sees, by port.
+    /// The text for the shell.
+    fn text(&self, paths: &BTreeMap<&str, Vec<PathBuf>>, dir: &StageDir) -> String {
+        let seen = |path: &Path| dir.seen(path).display().to_string();
+        let work = dir.host("work");
+        command_text(self.command, |space, name| match space {
+            "needs" => {
+                let paths: Vec<String> = paths.get(name)?.iter().map(|path| seen(path)).collect();
+                Some(paths.join(" "))
+            }
+            _ => self.outputs.get(name).map(|file| seen(&work.join(file))),
+        })
+    }
+
+    /// Writes the inputs into the stage's directory. Returns their paths on the host, by port.
     fn write_inputs(
         &self,
         inputs: &mut InputFiles,
         dir: &StageDir,
         store: &Store,
         stop: Stop<'_>,
-    ) -> Result<BTreeMap<&str, String>, StageError> {
-        if self.container.is_some() || !self.inputs.is_empty() {
+    ) -> Result<BTreeMap<&str, Vec<PathBuf>>, StageError> {
+        if self.container.is_some() || self.python.is_some() || !self.inputs.is_empty() {
             dir.create("needs")?;
         }
         let mut needs = BTreeMap::new();
@@ -164,10 +187,9 @@ impl Run<'_> {
                     None if artifacts.len() == 1 => base.clone(),
                     None => base.join(i.to_string()),
                 };
-                let path = inputs.write_out(store, &input.artifact, &base, stop)?;
-                paths.push(dir.seen(&path).display().to_string());
+                paths.push(inputs.write_out(store, &input.artifact, &base, stop)?);
             }
-            needs.insert(port.as_str(), paths.join(" "));
+            needs.insert(port.as_str(), paths);
         }
         Ok(needs)
     }
@@ -176,14 +198,19 @@ impl Run<'_> {
     fn check_end(
         &self,
         ended: &Ended,
-        work: &Path,
+        dir: &StageDir,
         isolated: Isolated,
         events: &dyn EventSink,
         limits: &Limits,
     ) -> Result<(), StageError> {
         let status = ended.status;
         if let Some(limit) = ended.over_time.filter(|_| !status.success()) {
-            return Err(timed_out(limit));
+            let error = timed_out(limit);
+            return Err(match self.python {
+                // The driver writes where it was.
+                Some(_) => self.with_log(error, isolated),
+                None => error,
+            });
         }
         if limits.is_cancelled() && !status.success() {
             return Err(StageError::interrupted());
@@ -207,10 +234,18 @@ impl Run<'_> {
             return Ok(());
         }
         let of_container = |code| container::reason(code, self.shell).filter(|_| self.container.is_some());
-        let what = format!("the command {}", describe(status));
+        let reported = self.python.and_then(|_| Calling::error(dir, &|| Ok(())));
+        if let Some(error) = reported {
+            return Err(self.with_log(error, isolated));
+        }
+        let program = match self.python {
+            Some(python) => format!("the interpreter that calls `{}`", python.call.call),
+            None => "the command".to_owned(),
+        };
+        let what = format!("{program} {}", describe(status));
         let error = match status.code().and_then(of_container) {
             Some((reason, hint)) => StageError::new(format!("{what}: {reason}")).hint(hint),
-            None => full(work, &what).unwrap_or_else(|| StageError::new(what)),
+            None => full(&dir.host("work"), &what).unwrap_or_else(|| StageError::new(what)),
         };
         Err(self.with_log(error, isolated))
     }
@@ -218,13 +253,26 @@ impl Run<'_> {
     /// Stores the outputs.
     fn take_in_outputs(
         &self,
+        calling: Option<&Calling<'_>>,
         dir: &StageDir,
         store: &Store,
         stop: Stop<'_>,
         isolated: Isolated,
+        events: &dyn EventSink,
     ) -> Result<BTreeMap<String, ArtifactDigest>, StageError> {
-        let mut outputs = BTreeMap::new();
+        let mut outputs = match calling {
+            Some(calling) => calling
+                .take_in(self, dir, store, stop, events)
+                .map_err(|err| match err.cause {
+                    Cause::Failed => self.with_log(err, isolated),
+                    _ => err,
+                })?,
+            None => BTreeMap::new(),
+        };
         for (name, file) in self.outputs {
+            if outputs.contains_key(name) {
+                continue;
+            }
             let path = dir.host("work").join(file);
             if fs::symlink_metadata(&path).is_err() {
                 return Err(self.with_log(
@@ -237,7 +285,7 @@ impl Run<'_> {
             }
             let digest = match self.types.get(name) {
                 None => take_in(store, name, &path, dir, stop)?,
-                Some(ty) => take_in_typed(store, (name, *ty), &path, dir, stop)?,
+                Some(ty) => TypedTables::read(name, &path, dir, stop)?.store(store, *ty, stop)?,
             };
             outputs.insert(name.clone(), digest);
         }

@@ -1,5 +1,6 @@
 //! The external program of a `run:` stage, as an executor is given it.
 
+use super::python::PythonWork;
 use runner_pipeline::{Isolation, Shell, Tool};
 use stages_core::{Input, PortType, Source};
 use std::collections::BTreeMap;
@@ -8,6 +9,10 @@ use std::path::Path;
 /// An external program to run.
 pub(crate) struct Run<'a> {
     pub command: &'a str,
+    /// The function that it calls, in place of the text.
+    pub python: Option<&'a PythonWork>,
+    /// If set, memos are not looked up.
+    pub fresh: bool,
     pub outputs: &'a BTreeMap<String, String>,
     /// The types of those that are data sets.
     pub types: &'a BTreeMap<String, PortType>,

@@ -39,6 +39,7 @@ impl Run<'_> {
                 path: self.search_path(),
                 home: self.host_env.get("HOME").map(Path::new),
                 base: self.base,
+                files: self.files,
                 visible: &self.visible(),
             };
             hints.extend(invisible::hints(&last.join("\n"), &host));

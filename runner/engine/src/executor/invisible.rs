@@ -2,6 +2,7 @@
 
 use super::sandbox::is_visible;
 use runner_pipeline::{is_shim, program_behind};
+use stages_core::Source;
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 
@@ -13,6 +14,8 @@ pub(super) struct Host<'a> {
     pub home: Option<&'a Path>,
     /// The directory of the pipeline.
     pub base: &'a Path,
+    /// The stage's files, which it does see.
+    pub files: &'a [Source],
     /// The files that the stage saw besides the system's own.
     pub visible: &'a [PathBuf],
 }
@@ -78,7 +81,8 @@ fn of_command(name: &str, host: &Host<'_>) -> Option<String> {
 fn of_path(word: &str, host: &Host<'_>) -> Option<String> {
     let path = Path::new(word.trim_end_matches('.'));
     if let Ok(name) = path.strip_prefix("/stage/work") {
-        let is_forgotten = !name.as_os_str().is_empty() && host.base.join(name).exists();
+        let is_seen = host.files.iter().any(|file| Path::new(&file.name) == name);
+        let is_forgotten = !is_seen && !name.as_os_str().is_empty() && host.base.join(name).exists();
         return is_forgotten.then(|| {
             format!(
                 "`{0}` is beside the pipeline, but not among the stage's files: add `files: [{0}]`",
@@ -126,6 +130,7 @@ mod tests {
             path: &path,
             home: None,
             base: dir.path(),
+            files: &[],
             visible,
         };
         let found = |line: &str| {

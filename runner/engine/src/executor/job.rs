@@ -1,6 +1,7 @@
 //! The job of an action, its result, and the trait of executors.
 
 use super::limits::Limits;
+use super::python::PythonWork;
 use crate::key::RUN;
 use cache::{ActionKey, ArtifactDigest, BlobRef, OpenUpstream, Store, WorkerReport, WorkerSettings};
 use runner_pipeline::{Isolation, Shell, Tool};
@@ -79,6 +80,9 @@ pub enum JobWork {
     Command {
         /// The text for the shell, in which `${needs.X}` and `${outputs.X}` are not yet replaced.
         command: String,
+        /// The function that it calls; the text is then the engine's.
+        #[serde(default)]
+        python: Option<PythonWork>,
         /// Its outputs: name to file name.
         outputs: BTreeMap<String, String>,
         /// The types of those outputs that are data sets.

@@ -40,52 +40,91 @@ pub(super) fn take_in(
     Ok(builder.finish()?)
 }
 
-/// Stores the data set that is in the file or directory at `path`, the output of that name and type, as [`typed_output::write`] does. Links are those of
-/// [`take_in`]; in a directory, names that begin with `_` or `.` are no tables. The files are in memory while they are read.
+/// The tables of a data set that a program wrote; they are in memory.
+pub(super) struct TypedTables<'a> {
+    output: &'a str,
+    tables: Vec<WrittenFile>,
+}
+
+impl<'a> TypedTables<'a> {
+    /// These tables of an output.
+    pub fn of(output: &'a str, tables: Vec<WrittenFile>) -> Self {
+        Self { output, tables }
+    }
+
+    /// Reads the file or directory at `path`, the output of that name. Links are those of [`take_in`]; in a directory, names that begin with `_` or `.` are no
+    /// tables.
+    ///
+    /// # Errors
+    /// As [`take_in`].
+    pub fn read(output: &'a str, path: &Path, dir: &StageDir, stop: Stop<'_>) -> Result<Self, StageError> {
+        let found = Found::new(output, dir, stop)?;
+        let (_, files) = found.files(path)?;
+        // Programs of other systems leave notes beside their tables: `_SUCCESS`, `.part.crc`.
+        let is_note = |name: &str| name.split('/').any(|part| part.starts_with(['_', '.']));
+        let mut tables = Vec::new();
+        for (name, path) in files {
+            if is_note(&name) {
+                continue;
+            }
+            let mut file = found.open(&path, &found.real(&path)?)?;
+            let mut bytes = Vec::new();
+            read_pieces(&mut file, &path, stop, |piece| {
+                bytes.extend_from_slice(piece);
+                Ok(())
+            })?;
+            tables.push(WrittenFile {
+                name,
+                bytes: bytes.into(),
+            });
+        }
+        Ok(Self { output, tables })
+    }
+
+    /// The bytes of the file of this name.
+    pub fn bytes(&self, name: &str) -> Option<&[u8]> {
+        let table = self.tables.iter().find(|table| table.name == name)?;
+        Some(&table.bytes)
+    }
+
+    /// Stores them as the data set of type `ty`, as [`typed_output::write`] does.
+    ///
+    /// # Errors
+    /// As [`typed_output::write`], which name the output.
+    pub fn store(&self, store: &Store, ty: PortType, stop: Stop<'_>) -> Result<ArtifactDigest, StageError> {
+        // Readers of Parquet may panic where a file is damaged.
+        let written = catch_unwind(AssertUnwindSafe(|| typed_output::write(store, ty, &self.tables, stop)));
+        let written = written.unwrap_or_else(|panic| Err(panicked(panic.as_ref())));
+        written.map_err(|err| match err.cause {
+            Cause::Failed => StageError {
+                message: format!(
+                    "the output `{}` is no data set of the type `{}`: {}",
+                    self.output,
+                    ty.name(),
+                    err.message
+                ),
+                ..err
+            },
+            _ => err,
+        })
+    }
+}
+
+/// The bytes of a file that a program wrote for the engine, `None` if there is none.
 ///
 /// # Errors
-/// As [`take_in`] and [`typed_output::write`].
-pub(super) fn take_in_typed(
-    store: &Store,
-    (output, ty): (&str, PortType),
-    path: &Path,
-    dir: &StageDir,
-    stop: Stop<'_>,
-) -> Result<ArtifactDigest, StageError> {
-    let found = Found::new(output, dir, stop)?;
-    let (_, files) = found.files(path)?;
-    // Programs of other systems leave notes beside their tables: `_SUCCESS`, `.part.crc`.
-    let is_note = |name: &str| name.split('/').any(|part| part.starts_with(['_', '.']));
-    let mut tables = Vec::new();
-    for (name, path) in files {
-        if is_note(&name) {
-            continue;
-        }
-        let mut file = found.open(&path, &found.real(&path)?)?;
-        let mut bytes = Vec::new();
-        read_pieces(&mut file, &path, stop, |piece| {
-            bytes.extend_from_slice(piece);
-            Ok(())
-        })?;
-        tables.push(WrittenFile {
-            name,
-            bytes: bytes.into(),
-        });
+/// As [`take_in`].
+pub(super) fn read_file(path: &Path, dir: &StageDir, stop: Stop<'_>) -> Result<Option<Vec<u8>>, StageError> {
+    if fs::symlink_metadata(path).is_err() {
+        return Ok(None);
     }
-    // Readers of Parquet may panic where a file is damaged.
-    let written = catch_unwind(AssertUnwindSafe(|| typed_output::write(store, ty, &tables, stop)));
-    let written = written.unwrap_or_else(|panic| Err(panicked(panic.as_ref())));
-    written.map_err(|err| match err.cause {
-        Cause::Failed => StageError {
-            message: format!(
-                "the output `{output}` is no data set of the type `{}`: {}",
-                ty.name(),
-                err.message
-            ),
-            ..err
-        },
-        _ => err,
-    })
+    let found = Found::new("report", dir, stop)?;
+    let mut bytes = Vec::new();
+    read_pieces(&mut found.open(path, &found.real(path)?)?, path, stop, |piece| {
+        bytes.extend_from_slice(piece);
+        Ok(())
+    })?;
+    Ok(Some(bytes))
 }
 
 /// An output, for messages.

@@ -5,6 +5,7 @@ use super::container::{self, Container, Watchdog};
 use super::files::failed;
 use super::limits::Limits;
 use super::log::{self, LogWriter};
+use super::python::Reports;
 use super::sandbox::{Isolated, Sandbox, Spec, Surroundings};
 use super::secrets::Masker;
 use super::stage_dir::StageDir;
@@ -13,6 +14,7 @@ use super::watch::{Ended, watch};
 use cache::Store;
 use runner_pipeline::{Shell, Tool};
 use stages_core::{EventSink, StageError};
+use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::fs;
 use std::os::unix::fs::{MetadataExt as _, symlink};
@@ -91,6 +93,10 @@ impl Run<'_> {
             ("TMPDIR", tmp),
         ];
         let mut env: BTreeMap<String, String> = base.map(|(name, value)| (name.to_owned(), value)).into();
+        if self.python.is_some() {
+            // The order of sets of text is that of their hashes.
+            env.insert("PYTHONHASHSEED".to_owned(), "0".to_owned());
+        }
         env.extend(self.env.clone());
         env
     }
@@ -190,6 +196,8 @@ pub(super) struct Running<'a> {
     pub started: Instant,
     pub events: &'a dyn EventSink,
     pub limits: &'a Limits,
+    /// What the driver of a function reports.
+    pub reports: Option<RefCell<Reports>>,
 }
 
 impl Running<'_> {
@@ -198,7 +206,13 @@ impl Running<'_> {
         let (log, output) = LogWriter::start(path, limit, masker).map_err(failed("write", path))?;
         self.limits.stopped(self.started)?;
         let mut running = self.sandbox.run(spec, self.store, &output.into())?;
-        let ended = watch(&mut running, &log, self.started, self.events, self.limits);
+        let pass_on = || {
+            if let Some(reports) = &self.reports {
+                reports.borrow_mut().forward(self.events);
+            }
+        };
+        let ended = watch(&mut running, &log, self.started, self.events, self.limits, &pass_on);
+        pass_on();
         // Whatever still runs is killed by this.
         drop(running);
         log.finish().map_err(failed("write", path))?;

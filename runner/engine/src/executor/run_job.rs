@@ -65,6 +65,7 @@ pub(super) fn run_job(
     match &job.work {
         JobWork::Command {
             command,
+            python,
             outputs,
             types,
             points,
@@ -82,6 +83,8 @@ pub(super) fn run_job(
         } => {
             let run = Run {
                 command,
+                python: python.as_ref(),
+                fresh: job.fresh,
                 outputs,
                 types,
                 points,

@@ -28,13 +28,14 @@ pub(super) struct Ended {
     pub over_time: Option<Duration>,
 }
 
-/// Waits until the family of a program is gone; passes on its progress, and ends it at its limits.
+/// Waits until the family of a program is gone; passes on its progress, by `pass_on` too, and ends it at its limits.
 pub(super) fn watch(
     running: &mut Running,
     log: &LogWriter,
     started: Instant,
     events: &dyn EventSink,
     limits: &Limits,
+    pass_on: &dyn Fn(),
 ) -> Result<Ended, StageError> {
     let lost = |err: io::Error| StageError::new(format!("the program's supervisor ended: {err}"));
     let mut pid = None;
@@ -77,6 +78,7 @@ pub(super) fn watch(
                 events.emit(StageEvent::Usage { cpu_seconds, memory });
             }
         }
+        pass_on();
         if let Some(message) = log.last_line() {
             events.emit(StageEvent::Progress {
                 done: 0,

@@ -9,6 +9,7 @@ mod kinds;
 mod large;
 mod memo;
 mod messages;
+mod python;
 mod resolve;
 mod shows;
 mod tools;

@@ -1,0 +1,282 @@
+//! `uses: python` stages: a function of the user's own modules, run by an interpreter in an isolated program.
+//!
+//! The stage is a [`Command`] whose text is the engine's: everything that holds for programs (isolation, limits, log, history) holds for it.
+
+use super::command::{Command, PythonCall};
+use super::document::Stage;
+use super::interpolate::{Scope, fill};
+use super::output_types;
+use super::overrides::Setting;
+use super::problems::Problems;
+use super::python_imports::imported;
+use super::python_interpreter;
+use super::source::Spot;
+use super::tools::{Finder, Request};
+use super::tree::{Key, Tree, Value};
+use super::units::relative;
+use serde_json::Value as Json;
+use stages_core::{PortType, Source};
+use std::collections::BTreeMap;
+use std::path::Path;
+
+/// The name of the kind in `uses:`.
+pub(crate) const USES: &str = "python";
+
+/// The keys of a stage of this kind, besides those of every stage.
+pub(crate) const OF_PYTHON: [&str; 15] = [
+    "uses",
+    "with",
+    "call",
+    "path",
+    "python",
+    "lock",
+    "seed",
+    "outputs",
+    "files",
+    "env",
+    "secrets",
+    "tools",
+    "network",
+    "isolation",
+    "log",
+];
+
+/// The interpreter where none is named.
+const INTERPRETER: &str = "python3";
+
+/// The own keys of a stage as written.
+#[derive(Default)]
+pub(crate) struct Written {
+    /// The position of `uses`.
+    pub spot: Spot,
+    pub call: Option<Tree>,
+    pub path: Option<Tree>,
+    pub python: Option<Tree>,
+    pub lock: Option<Tree>,
+    pub seed: Option<Tree>,
+    pub with: Tree,
+}
+
+impl Written {
+    /// The settings with a single value but `call`, by key.
+    pub fn settings(&self) -> impl Iterator<Item = (&'static str, &Tree)> {
+        let all = [
+            ("path", &self.path),
+            ("python", &self.python),
+            ("lock", &self.lock),
+            ("seed", &self.seed),
+        ];
+        all.into_iter()
+            .filter_map(|(name, value)| Some((name, value.as_ref()?)))
+    }
+}
+
+/// The outputs: `NAME: TYPE` for a table, `NAME: { path: FILE }` for a file of bytes or text, or `{ path, type }` as a program has them. A table's file is the engine's.
+pub(crate) fn outputs(
+    entries: Vec<(Key, Tree)>,
+    problems: &mut Problems,
+) -> (Vec<(Key, Tree)>, BTreeMap<String, PortType>) {
+    let mut typed = Vec::new();
+    let mut files = Vec::new();
+    for (key, tree) in entries {
+        if let (Value::Map(fields), Some((_, path))) = (&tree.value, tree.entry("path"))
+            && fields.len() == 1
+        {
+            let path = path.clone();
+            files.push((key, path));
+            continue;
+        }
+        let spot = tree.spot;
+        let entry = |name: &str, value: Tree| {
+            let key = Key {
+                name: name.to_owned(),
+                spot,
+            };
+            (key, value)
+        };
+        let tree = match &tree.value {
+            Value::Scalar(_) => Tree {
+                spot,
+                value: Value::Map(vec![
+                    entry("path", Tree::scalar(spot, format!("outputs/{}", key.name).into())),
+                    entry("type", tree),
+                ]),
+                note: None,
+            },
+            _ => tree,
+        };
+        typed.push((key, tree));
+    }
+    let (mut paths, types) = output_types::read(typed, problems);
+    paths.extend(files);
+    (paths, types)
+}
+
+/// Resolves the call at a point of the matrix: adds the interpreter to the tools, and the modules to the files, of `command`. Without `finder`, neither is looked for.
+pub(crate) fn resolve(
+    stage: &Stage,
+    written: &Written,
+    settings: &[Setting],
+    scope: &Scope,
+    finder: Option<&Finder<'_>>,
+    base: &Path,
+    command: &mut Command,
+    problems: &mut Problems,
+) {
+    let before = problems.count();
+    let Some(call) = &written.call else {
+        problems.add(
+            written.spot,
+            "a Python stage has no `call`",
+            "name the function: `call: my_stages:make_features`, in `my_stages.py` beside the pipeline",
+        );
+        return;
+    };
+    let filled = fill(call, scope, problems);
+    let text = filled.text().unwrap_or_default().to_owned();
+    let named = text.split_once(':');
+    let Some((module, _)) = named.filter(|(module, function)| is_dotted(module) && is_dotted(function)) else {
+        if problems.count() == before {
+            problems.add(
+                call.spot,
+                format!("`call` is {}, not MODULE:FUNCTION", filled.describe()),
+                "write `call: my_stages:make_features`",
+            );
+        }
+        return;
+    };
+    let mut with = fill(&written.with, scope, problems);
+    for setting in settings.iter().filter(|setting| setting.stage == stage.key.name) {
+        if let Err((spot, message, hint)) = setting.filled(scope, problems).apply(&mut with, &Json::Null) {
+            problems.add(spot, message, hint);
+        }
+    }
+    let with: BTreeMap<String, Json> = serde_json::from_value(with.to_json()).unwrap_or_default();
+    for name in with.keys() {
+        let is_need = stage.needs.iter().any(|(key, _)| key.name == *name);
+        if is_need || !is_dotted(name) || name.contains('.') {
+            let (message, hint) = match is_need {
+                true => (
+                    format!("`{name}` is an input and a setting of one function"),
+                    "rename one of them: both are given as arguments by name",
+                ),
+                false => (
+                    format!("the setting `{name}` cannot be the name of an argument"),
+                    "such a name is letters, digits and `_`",
+                ),
+            };
+            problems.add(written.with.spot, message, hint);
+        }
+    }
+    for (key, _) in stage.needs.iter().filter(|(key, _)| !is_dotted(&key.name)) {
+        problems.add(
+            key.spot,
+            format!("the input `{}` cannot be the name of an argument", key.name),
+            "such a name is letters, digits and `_`",
+        );
+    }
+    let mut python = PythonCall {
+        call: text.clone(),
+        with,
+        ..PythonCall::default()
+    };
+    let value = |tree: &Option<Tree>, problems: &mut Problems| tree.as_ref().map(|tree| fill(tree, scope, problems));
+    if let Some(seed) = value(&written.seed, problems) {
+        match seed.to_json().as_u64() {
+            Some(seed) => python.seed = seed,
+            None => problems.add(
+                seed.spot,
+                format!("`seed` is {}, not a whole number of 0 or more", seed.describe()),
+                "write `seed: 1`",
+            ),
+        }
+    }
+    if let Some(path) = value(&written.path, problems) {
+        match path
+            .text()
+            .map(|text| (text == ".").then(String::new).or_else(|| relative(text)))
+        {
+            Some(Some(root)) => python.root = root,
+            _ => problems.add(
+                path.spot,
+                format!("`path` is {}, not a directory beside the pipeline", path.describe()),
+                "name the directory of the modules, relative to the pipeline file and without `..`",
+            ),
+        }
+    }
+    let interpreter = value(&written.python, problems);
+    let lock = value(&written.lock, problems);
+    add_modules(module, &python, base, call.spot, command, problems);
+    let spot = interpreter.as_ref().map_or(written.spot, |tree| tree.spot);
+    let request = Request {
+        name: interpreter
+            .as_ref()
+            .and_then(Tree::text)
+            .unwrap_or(INTERPRETER)
+            .to_owned(),
+        version: None,
+        lock: lock.as_ref().and_then(Tree::text).map(str::to_owned),
+    };
+    match finder.map(|finder| python_interpreter::find(&request, finder, base)) {
+        Some(Ok(found)) => {
+            python.program = found.program;
+            python.packages = found.packages;
+            python.sites = found.sites;
+            if !command.tools.iter().any(|tool| tool.name == found.tool.name) {
+                command.tools.push(found.tool);
+            }
+            command.tools = super::run_stage::in_order(std::mem::take(&mut command.tools));
+        }
+        Some(Err((message, hint))) => problems.add(spot, message, hint),
+        None => {}
+    }
+    command.python = Some(python);
+}
+
+/// Adds the files of `module`, and of what it imports from the project, to the files that the program sees.
+fn add_modules(
+    module: &str,
+    python: &PythonCall,
+    base: &Path,
+    spot: Spot,
+    command: &mut Command,
+    problems: &mut Problems,
+) {
+    let root = base.join(&python.root);
+    match imported(&root, module) {
+        Ok(Some(modules)) => {
+            for (name, path) in modules {
+                let name = match python.root.as_str() {
+                    "" => name,
+                    root => format!("{root}/{name}"),
+                };
+                if !command.files.iter().any(|source| source.name == name) {
+                    command.files.push(Source::new(name, path));
+                }
+            }
+            command.files.sort_by(|a, b| a.name.cmp(&b.name));
+        }
+        Ok(None) => problems.add(
+            spot,
+            format!("there is no module `{module}` in {}", root.display()),
+            format!(
+                "write `{}.py` there, or name its directory by `path:`",
+                module.replace('.', "/")
+            ),
+        ),
+        Err(err) => problems.add(
+            spot,
+            format!("cannot read the modules of `{module}`: {err}"),
+            "check the files' permissions",
+        ),
+    }
+}
+
+/// True for names of Python, joined by dots.
+fn is_dotted(text: &str) -> bool {
+    let is_name = |name: &str| {
+        name.starts_with(|c: char| c.is_ascii_alphabetic() || c == '_')
+            && name.chars().all(|c| c.is_ascii_alphanumeric() || c == '_')
+    };
+    !text.is_empty() && text.split('.').all(is_name)
+}
