@@ -196,7 +196,7 @@ pub(super) struct Running<'a> {
     pub started: Instant,
     pub events: &'a dyn EventSink,
     pub limits: &'a Limits,
-    /// What the driver of a function reports.
+    /// The progress and metrics of a function.
     pub reports: Option<RefCell<Reports>>,
 }
 

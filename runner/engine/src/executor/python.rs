@@ -57,7 +57,7 @@ struct Known {
     state: Option<BlobRef>,
 }
 
-/// What is cached of a function by partition.
+/// The cached results of a function by partition.
 struct Cached {
     by: ByPartition,
     /// For each partition its results, if they are cached.
