@@ -4,7 +4,7 @@
 
 Every line steps with actions drawn beforehand. `runner` is `VectorEnv` with and without copies; `NumPy` is the same environment written in NumPy
 over all environments at once, without what ours does beside (masks, final observations); `sync` and `async` are Gymnasium's,
-of single environments in this process and in worker processes (`async` is what SB3 calls SubprocVecEnv).
+of single environments in this process and in worker processes (`async` is what SB3 calls SubprocVecEnv). `EnvPool` steps C++ in threads, where it is installed.
 """
 
 import os
@@ -17,6 +17,11 @@ import gymnasium
 import numpy
 
 import runner
+
+try:
+    import envpool
+except ImportError:
+    envpool = None
 
 SIZES = [1, 16, 256, 1024]
 # A process for each environment: more than this is no use of a machine.
@@ -95,6 +100,18 @@ class NumpyCartPole:
         return state.T.astype(numpy.float32), numpy.ones(self.num_envs), terminated
 
 
+class EnvPool:
+    """EnvPool's CartPole-v1, all environments a step."""
+
+    def __init__(self, num_envs):
+        threads = min(num_envs, os.cpu_count())
+        self.envs = envpool.make("CartPole-v1", env_type="gymnasium", num_envs=num_envs, num_threads=threads)
+        self.envs.reset()
+
+    def step(self, actions):
+        return self.envs.step(actions.astype(numpy.int32))
+
+
 def rate(step, actions, num_envs, seconds):
     """Steps of all environments per second."""
     for action in actions[:10]:
@@ -126,6 +143,8 @@ def main():
             if name == "cartpole":
                 make = lambda: gymnasium.make("CartPole-v1")
                 variants["NumPy"] = NumpyCartPole
+                if envpool is not None:
+                    variants["EnvPool"] = EnvPool
                 variants["Gymnasium, sync"] = lambda b: gymnasium.vector.SyncVectorEnv([make] * b)
                 variants["Gymnasium, async"] = lambda b: gymnasium.vector.AsyncVectorEnv([make] * b)
             for variant, open_env in variants.items():

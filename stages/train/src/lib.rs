@@ -18,6 +18,7 @@ pub mod erl;
 pub mod es;
 mod evaluator;
 pub mod imitate;
+mod import;
 mod kind;
 mod learner;
 pub mod metrics;
@@ -56,6 +57,7 @@ pub use es::settings::{Algorithm as EsAlgorithm, EsConfig, EsPolicy};
 pub use es::stage::Es;
 pub use imitate::settings::ImitateConfig;
 pub use imitate::stage::Imitate;
+pub use import::stage::{Import, ImportConfig};
 pub use network::{MlpLstmPolicy, MlpPolicy, NetArch, TransformerPolicy};
 pub use pbt::Pbt;
 pub use pbt::settings::PbtConfig;
@@ -74,6 +76,7 @@ pub fn kinds() -> Vec<Box<dyn stages_core::AnyStage>> {
         stages_core::erase(RecurrentPpo),
         stages_core::erase(TransformerPpo),
         stages_core::erase(Imitate),
+        stages_core::erase(Import),
         stages_core::erase(Pbt),
         stages_core::erase(Sac),
         stages_core::erase(Td3),

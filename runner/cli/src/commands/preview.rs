@@ -1,6 +1,6 @@
 //! Human-readable previews: the first rows of tables and the first lines of text files.
 
-use arrow_array::RecordBatch;
+use arrow_array::{Array as _, ArrayRef, RecordBatch};
 use arrow_cast::display::{ArrayFormatter, FormatOptions};
 use arrow_ipc::reader::FileReader;
 use cache::{Artifact, Entry, Store};
@@ -17,8 +17,8 @@ pub(crate) enum Preview {
         rows: usize,
         /// Name, type and number of nulls of each column.
         columns: Vec<(String, String, usize)>,
-        /// The first rows, as text.
-        first: Vec<Vec<String>>,
+        /// The first rows, as text in full precision; `None` for nulls.
+        first: Vec<Vec<Option<String>>>,
     },
     /// Metrics: name, number of values and last value of each.
     Metrics(Vec<(String, usize, f64)>),
@@ -80,7 +80,7 @@ fn of_table(entry: &Entry, batch: &RecordBatch, rows: usize) -> Preview {
         .zip(batch.columns())
         .map(|(field, column)| (field.name().clone(), type_name(field.data_type()), column.null_count()))
         .collect();
-    let options = FormatOptions::default().with_null("null");
+    let options = FormatOptions::default();
     let shown: Vec<_> = batch.columns().iter().map(table::displayed).collect();
     let formatters: Vec<Option<ArrayFormatter>> = shown
         .iter()
@@ -88,11 +88,12 @@ fn of_table(entry: &Entry, batch: &RecordBatch, rows: usize) -> Preview {
         .collect();
     let first = (0..batch.num_rows().min(rows))
         .map(|row| {
-            let cell = |formatter: &Option<ArrayFormatter>| match formatter {
-                Some(formatter) => formatter.value(row).try_to_string().unwrap_or_else(|_| "?".to_owned()),
-                None => "?".to_owned(),
+            let cell = |(formatter, column): (&Option<ArrayFormatter>, &ArrayRef)| {
+                let text = |formatter: &ArrayFormatter| formatter.value(row).try_to_string().ok();
+                let is_null = column.is_null(row);
+                (!is_null).then(|| formatter.as_ref().and_then(text).unwrap_or_else(|| "?".to_owned()))
             };
-            formatters.iter().map(cell).map(shorten).collect()
+            formatters.iter().zip(batch.columns()).map(cell).collect()
         })
         .collect();
     Preview::Table {
@@ -114,6 +115,23 @@ fn type_name(ty: &arrow_schema::DataType) -> String {
         DataType::Boolean => "bool".to_owned(),
         other => other.to_string().to_lowercase(),
     }
+}
+
+/// True for the types whose values are text in JSON.
+fn is_text(ty: &str) -> bool {
+    matches!(ty, "text" | "date" | "instant")
+}
+
+/// A cell as JSON: numbers in full precision, but for NaN and the infinities, which JSON has not.
+fn value((cell, (_, ty, _)): (&Option<String>, &(String, String, usize))) -> Value {
+    let Some(cell) = cell else { return Value::Null };
+    let other = || {
+        serde_json::from_str(cell)
+            .ok()
+            .filter(|value: &Value| value.is_number() || value.is_boolean())
+    };
+    let parsed = if is_text(ty) { None } else { other() };
+    parsed.unwrap_or_else(|| json!(cell))
 }
 
 /// Truncates a cell for a table.
@@ -166,7 +184,7 @@ impl Preview {
                     .iter()
                     .map(|(name, ty, nulls)| json!({ "name": name, "type": ty, "nulls": nulls }))
                     .collect::<Vec<_>>(),
-                "first": first,
+                "first": first.iter().map(|row| row.iter().zip(columns).map(value).collect()).collect::<Vec<Vec<Value>>>(),
             }),
             Self::Metrics(series) => series
                 .iter()
@@ -190,14 +208,14 @@ impl Preview {
                     .iter()
                     .map(|(name, ty, nulls)| vec![name.clone(), ty.clone(), nulls.to_string()])
                     .collect();
+                let cell = |cell: &Option<String>| cell.clone().map_or_else(|| "null".to_owned(), shorten);
+                let first: Vec<Vec<String>> = first.iter().map(|row| row.iter().map(cell).collect()).collect();
                 let names: Vec<&str> = columns.iter().map(|(name, ..)| name.as_str()).collect();
-                let right: Vec<usize> = (0..columns.len())
-                    .filter(|&i| !matches!(columns[i].1.as_str(), "text" | "date" | "instant"))
-                    .collect();
+                let right: Vec<usize> = (0..columns.len()).filter(|&i| !is_text(&columns[i].1)).collect();
                 format!(
                     "\n{path}: {rows} rows\n{}\n{}",
                     runner_engine::text::table(&["column", "type", "null"], &schema, &[2]),
-                    runner_engine::text::table(&names, first, &right)
+                    runner_engine::text::table(&names, &first, &right)
                 )
             }
             Self::Metrics(series) => {
@@ -213,5 +231,47 @@ impl Preview {
             Self::Text(text) => format!("\n{}\n", text.trim_end()),
             Self::Nothing => String::new(),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use arrow_array::{BooleanArray, Date32Array, Float32Array, Float64Array, Int64Array, StringArray};
+    use std::sync::Arc;
+
+    #[test]
+    fn json_has_numbers_in_full_precision() {
+        let columns: [(&str, ArrayRef); 6] = [
+            (
+                "float",
+                Arc::new(Float64Array::from(vec![
+                    Some(0.1 + 0.2),
+                    None,
+                    Some(f64::NAN),
+                    Some(1e300),
+                ])),
+            ),
+            ("single", Arc::new(Float32Array::from(vec![0.1, -2.5e-8, 3.0, 4.0]))),
+            ("whole", Arc::new(Int64Array::from(vec![i64::MAX, -1, 0, 1]))),
+            ("flag", Arc::new(BooleanArray::from(vec![true, false, true, false]))),
+            ("text", Arc::new(StringArray::from(vec!["12", "true", "", "null"]))),
+            ("date", Arc::new(Date32Array::from(vec![18_000, 0, 1, 2]))),
+        ];
+        let batch = RecordBatch::try_from_iter(columns).unwrap();
+        let entry = Entry {
+            path: "t.parquet".to_owned(),
+            size: 1,
+            blob: cache::BlobDigest::from_bytes([0; 32]),
+        };
+        let shown = of_table(&entry, &batch, 4);
+        let expected = json!([
+            [0.1 + 0.2, 0.1, i64::MAX, true, "12", "2019-04-14"],
+            [null, -2.5e-8, -1, false, "true", "1970-01-01"],
+            ["NaN", 3.0, 0, true, "", "1970-01-02"],
+            [1e300, 4.0, 1, false, "null", "1970-01-03"],
+        ]);
+        assert_eq!(shown.to_json()["first"], expected);
+        assert!(shown.to_text().contains("null"), "{}", shown.to_text());
     }
 }

@@ -11,6 +11,7 @@ mod earlier;
 mod escapes;
 mod failures;
 mod history;
+mod imported_policy;
 mod incremental;
 mod killed;
 mod lookahead;

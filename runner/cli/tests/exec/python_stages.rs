@@ -413,3 +413,48 @@ fn bytes_and_text_are_files() {
     ok(&project.exec(&[]));
     assert_eq!(project.output("factors.note"), "18 rows");
 }
+
+/// Writes a table with every codec of the two formats.
+const CODECS: &str = "\
+import io, pyarrow as pa, pyarrow.parquet as pq
+
+def make(ctx, bars, window):
+    table = pa.table({'x': [0.1, None, 3.0], 's': ['a', 'b', 'a']})
+    files = {}
+    for name in ctx.outputs:
+        form, codec = name.split('_')
+        to = io.BytesIO()
+        if form == 'parquet':
+            pq.write_table(table, to, compression=codec)
+        else:
+            options = pa.ipc.IpcWriteOptions(compression=None if codec == 'none' else codec)
+            with pa.ipc.new_file(to, table.schema, options=options) as writer:
+                writer.write_table(table)
+        files[name] = to.getvalue()
+    return files
+";
+
+#[test]
+fn files_of_any_codec_are_shown() {
+    let Some(python) = python() else { return };
+    let project = project(&python, CODECS);
+    let parquet = ["none", "snappy", "gzip", "brotli", "lz4", "zstd"].map(|codec| ("parquet", codec));
+    let arrow = ["none", "lz4", "zstd"].map(|codec| ("arrow", codec));
+    let names: Vec<(&str, &str)> = parquet.into_iter().chain(arrow).collect();
+    let outputs: Vec<String> = names
+        .iter()
+        .map(|(form, codec)| format!("{form}_{codec}: {{ path: {codec}.{form} }}"))
+        .collect();
+    let pipeline = PIPELINE
+        .replace("PYTHON", &python)
+        .replace("{ factors: features }", &format!("{{ {} }}", outputs.join(", ")));
+    project.write("p.yaml", &pipeline);
+    ok(&project.exec(&[]));
+    for (form, codec) in names {
+        let shown = project.run(&["show", "--json", &format!("latest/factors.{form}_{codec}")]);
+        let shown: serde_json::Value =
+            serde_json::from_str(&shown.stdout).unwrap_or_else(|_| panic!("{}", shown.text()));
+        let expected = serde_json::json!([[0.1, "a"], [null, "b"], [3.0, "a"]]);
+        assert_eq!(shown["preview"]["first"], expected, "{form} {codec}");
+    }
+}

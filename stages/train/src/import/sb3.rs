@@ -1,0 +1,265 @@
+//! The files of stable-baselines3 and sb3-contrib: a zip archive with the algorithm's settings (`data`, JSON) and the state dictionary of its policy
+//! (`policy.pth`, PyTorch's).
+//!
+//! | network | tensors there | tensors here |
+//! | --- | --- | --- |
+//! | actor and critic of PPO, A2C, MaskablePPO | `mlp_extractor.policy_net.2i`, `action_net`, `mlp_extractor.value_net.2i`, `value_net`, `log_std` | `pi.i`, `action`, `vf.i`, `value`, `log_std` |
+//! | LSTMs of RecurrentPPO | `lstm_actor`, `lstm_critic` or `critic` | `actor_lstm`, `critic_lstm` or `critic` |
+//! | action values of DQN | `q_net.q_net.2i` | `pi.i`, `q` |
+//!
+//! Their weights are `[outputs, inputs]`, ours `[inputs, outputs]`; the gates of an LSTM have the same order, and its two biases are added.
+
+use cache::Store;
+use candle_core::DType;
+use candle_core::pickle::PthTensors;
+use serde_json::Value;
+use stages_core::StageError;
+use stages_env::EnvSpec;
+use stages_policy::{ActionHead, Activation, Architecture, Critic, Lstm, Policy};
+use std::collections::HashMap;
+use std::io::{Cursor, Read as _};
+
+/// The most bytes of a state dictionary.
+const MOST: u64 = 4 << 30;
+
+/// The algorithms that are read, for hints.
+const READ: &str =
+    "PPO, A2C, MaskablePPO, RecurrentPPO and DQN with the policies `MlpPolicy` and `MlpLstmPolicy` are read";
+
+/// A tensor of the state dictionary, row-major.
+struct Tensor {
+    shape: Vec<usize>,
+    values: Vec<f32>,
+}
+
+/// The settings and the state dictionary of a file.
+struct File {
+    data: Value,
+    tensors: HashMap<String, Tensor>,
+}
+
+/// The policy of a file, for the environment `env`.
+///
+/// # Errors
+/// When it is no such file, of another algorithm or network, or its observations or actions are not the environment's.
+pub(crate) fn policy(bytes: &[u8], store: &Store, env: &EnvSpec) -> Result<Policy, StageError> {
+    let file = File::read(bytes, store)?;
+    let (kind, architecture) = file.architecture(env)?;
+    let mut params = vec![0.0; architecture.num_params()];
+    for tensor in architecture.tensors() {
+        let (name, is_weight) = theirs(&tensor.name, &architecture)?;
+        let found = file.tensor(&name)?;
+        let mut shape = tensor.shape.clone();
+        shape.reverse();
+        if found.shape != shape {
+            return Err(StageError::new(format!(
+                "the tensor `{name}` is {:?}, and the environment `{}` needs {shape:?}",
+                found.shape, env.name
+            ))
+            .hint(format!(
+                "it has {} and {}: import a policy that was trained on it",
+                count(env.obs_dim(), "observed value"),
+                count(architecture.head.num_outputs(), "action")
+            )));
+        }
+        let to = &mut params[tensor.range()];
+        if is_weight {
+            let [outputs, inputs] = [shape[0], shape[1]];
+            for output in 0..outputs {
+                for input in 0..inputs {
+                    to[input * outputs + output] = found.values[output * inputs + input];
+                }
+            }
+        } else {
+            to.copy_from_slice(&found.values);
+        }
+        // PyTorch's LSTM has two biases, of which only the sum matters.
+        if name.contains(".bias_ih_l") {
+            let other = file.tensor(&name.replace(".bias_ih_l", ".bias_hh_l"))?;
+            for (value, more) in to.iter_mut().zip(&other.values) {
+                *value += more;
+            }
+        }
+    }
+    Policy::new(kind, env, &architecture, None, params)
+}
+
+fn count(n: usize, what: &str) -> String {
+    format!("{n} {what}{}", if n == 1 { "" } else { "s" })
+}
+
+/// The name of a tensor there, and whether it is a weight, which is transposed.
+fn theirs(name: &str, architecture: &Architecture) -> Result<(String, bool), StageError> {
+    let unknown = || StageError::new(format!("no tensor of such a file stands for `{name}`")).hint(READ);
+    if name == "log_std" {
+        return Ok((name.to_owned(), false));
+    }
+    let (layer, part) = name.rsplit_once('.').ok_or_else(unknown)?;
+    let (module, index) = layer.split_once('.').unwrap_or((layer, ""));
+    let at = |index: &str| index.parse::<usize>().map_err(|_| unknown());
+    if let Some(lstm) = match module {
+        "actor_lstm" => Some("lstm_actor"),
+        "critic_lstm" => Some("lstm_critic"),
+        _ => None,
+    } {
+        let index = if index.is_empty() { 0 } else { at(index)? };
+        return match part {
+            "weight_x" => Ok((format!("{lstm}.weight_ih_l{index}"), true)),
+            "weight_h" => Ok((format!("{lstm}.weight_hh_l{index}"), true)),
+            "bias" => Ok((format!("{lstm}.bias_ih_l{index}"), false)),
+            _ => Err(unknown()),
+        };
+    }
+    let is_q = matches!(architecture.head, ActionHead::QValues { .. });
+    let module = match module {
+        "pi" if is_q => format!("q_net.q_net.{}", 2 * at(index)?),
+        "q" => format!("q_net.q_net.{}", 2 * architecture.pi.len()),
+        "pi" => format!("mlp_extractor.policy_net.{}", 2 * at(index)?),
+        "vf" => format!("mlp_extractor.value_net.{}", 2 * at(index)?),
+        "action" => "action_net".to_owned(),
+        "value" => "value_net".to_owned(),
+        "critic" => "critic".to_owned(),
+        _ => return Err(unknown()),
+    };
+    Ok((format!("{module}.{part}"), part == "weight"))
+}
+
+impl File {
+    fn read(bytes: &[u8], store: &Store) -> Result<Self, StageError> {
+        let wrong = |what: &dyn std::fmt::Display| {
+            StageError::new(format!("it is no file of stable-baselines3: {what}"))
+                .hint("give the zip file that `model.save(…)` wrote")
+        };
+        let mut archive = zip::ZipArchive::new(Cursor::new(bytes)).map_err(|err| wrong(&err))?;
+        let mut entry = |name: &str| -> Result<Vec<u8>, StageError> {
+            let file = archive
+                .by_name(name)
+                .map_err(|err| wrong(&format!("`{name}`: {err}")))?;
+            let mut bytes = Vec::new();
+            file.take(MOST)
+                .read_to_end(&mut bytes)
+                .map_err(|err| wrong(&format!("`{name}`: {err}")))?;
+            Ok(bytes)
+        };
+        let data: Value = serde_json::from_slice(&entry("data")?).map_err(|err| wrong(&format!("`data`: {err}")))?;
+        // candle reads files only.
+        let workspace = store.workspace()?;
+        let path = workspace.path().join("policy.pth");
+        std::fs::write(&path, entry("policy.pth")?)
+            .map_err(|err| StageError::new(format!("cannot write `{}`: {err}", path.display())))?;
+        let state = PthTensors::new(&path, None).map_err(|err| wrong(&format!("`policy.pth`: {err}")))?;
+        let mut tensors = HashMap::new();
+        for name in state.tensor_infos().keys() {
+            let tensor = state.get(name).map_err(|err| wrong(&format!("`{name}`: {err}")))?;
+            let Some(tensor) = tensor else { continue };
+            let shape = tensor.dims().to_vec();
+            let values = tensor
+                .to_dtype(DType::F32)
+                .and_then(|tensor| tensor.flatten_all()?.to_vec1())
+                .map_err(|err| wrong(&format!("`{name}`: {err}")))?;
+            tensors.insert(name.clone(), Tensor { shape, values });
+        }
+        Ok(Self { data, tensors })
+    }
+
+    fn tensor(&self, name: &str) -> Result<&Tensor, StageError> {
+        self.tensors
+            .get(name)
+            .ok_or_else(|| StageError::new(format!("its policy has no tensor `{name}`")).hint(READ))
+    }
+
+    fn has(&self, name: &str) -> bool {
+        self.tensors.contains_key(name)
+    }
+
+    /// The sizes of the layers `PREFIX.0`, `PREFIX.2` and so on: between them are activation functions.
+    fn sizes(&self, prefix: &str) -> Vec<usize> {
+        let weight = |i: usize| self.tensors.get(&format!("{prefix}.{}.weight", 2 * i));
+        (0..).map_while(weight).map(|weight| weight.shape[0]).collect()
+    }
+
+    /// The stage kind that trains such policies, and the network.
+    fn architecture(&self, env: &EnvSpec) -> Result<(&'static str, Architecture), StageError> {
+        let refused = |what: &str| Err(StageError::new(what).hint(READ));
+        if self.tensors.keys().any(|name| name.contains("features_extractor.")) {
+            return refused("its policy has a features extractor with parameters");
+        }
+        if self.data["use_sde"] == Value::Bool(true) {
+            return refused("its policy explores with gSDE, whose standard deviations depend on the state");
+        }
+        let is_q = self.has("q_net.q_net.0.weight");
+        if !is_q && !self.has("action_net.weight") {
+            let mut names: Vec<&str> = self.tensors.keys().map(String::as_str).collect();
+            names.sort_unstable();
+            names.truncate(3);
+            return refused(&format!(
+                "its policy has the tensors {}, … of a network that is not known",
+                names.join(", ")
+            ));
+        }
+        let activation = self.activation(if is_q { Activation::Relu } else { Activation::Tanh })?;
+        let base = Architecture {
+            obs_dim: env.obs_dim(),
+            head: ActionHead::of(&env.action_space),
+            activation,
+            lstm: None,
+            transformer: None,
+            pi: Vec::new(),
+            vf: Vec::new(),
+        };
+        if is_q {
+            let mut pi = self.sizes("q_net.q_net");
+            let choices = pi.pop().unwrap_or_default();
+            let epsilon = self.data["exploration_final_eps"].as_f64().unwrap_or(0.05);
+            let head = ActionHead::QValues {
+                choices: u32::try_from(choices).unwrap_or(u32::MAX),
+                dueling: false,
+                epsilon: epsilon as f32,
+            };
+            if !head.fits(&env.action_space) {
+                return Err(StageError::new(format!(
+                    "its policy has {choices} actions, and those of the environment `{}` are others",
+                    env.name
+                ))
+                .hint("import a policy that was trained on it"));
+            }
+            return Ok(("train/dqn", Architecture { head, pi, ..base }));
+        }
+        let mut architecture = Architecture {
+            pi: self.sizes("mlp_extractor.policy_net"),
+            vf: self.sizes("mlp_extractor.value_net"),
+            ..base
+        };
+        if let Some(weight) = self.tensors.get("lstm_actor.weight_hh_l0") {
+            let layers = (0..).take_while(|layer| self.has(&format!("lstm_actor.weight_hh_l{layer}")));
+            architecture.lstm = Some(Lstm {
+                hidden: weight.shape[1],
+                critic: match (self.has("lstm_critic.weight_hh_l0"), self.has("critic.weight")) {
+                    (true, _) => Critic::Separate,
+                    (_, true) => Critic::Linear,
+                    _ => Critic::Shared,
+                },
+                layers: layers.count(),
+            });
+            return Ok(("train/recurrent_ppo", architecture));
+        }
+        let kind = match self.data.get("clip_range").is_some() {
+            true => "train/ppo",
+            false => "train/a2c",
+        };
+        Ok((kind, architecture))
+    }
+
+    /// The activation function that `policy_kwargs` names.
+    fn activation(&self, default: Activation) -> Result<Activation, StageError> {
+        let Some(name) = self.data["policy_kwargs"]["activation_fn"].as_str() else {
+            return Ok(default);
+        };
+        // Such as `<class 'torch.nn.modules.activation.ReLU'>`.
+        match name.trim_end_matches("'>").rsplit('.').next() {
+            Some("ReLU") => Ok(Activation::Relu),
+            Some("Tanh") => Ok(Activation::Tanh),
+            _ => Err(StageError::new(format!("its activation function is {name}")).hint("`ReLU` and `Tanh` are read")),
+        }
+    }
+}
