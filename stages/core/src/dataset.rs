@@ -469,7 +469,7 @@ fn cuts<'s>(rows: usize, period: Period, of: impl Fn(usize) -> (&'s str, Date)) 
     cuts
 }
 
-fn put(store: &Store, key: PartitionKey, batch: &RecordBatch) -> Result<Partition, StageError> {
+pub(crate) fn put(store: &Store, key: PartitionKey, batch: &RecordBatch) -> Result<Partition, StageError> {
     let blob = store.put(&table::to_parquet(batch)?)?;
     Ok(Partition { key, blob })
 }

@@ -40,9 +40,10 @@ fn ingest(sweep: bool) -> Result<Vec<stages_ingest::BenchRow>, Failure> {
     Ok(rows)
 }
 
-/// The features alone, and the stage over 100 symbols.
+/// The features alone, those of FinRL on its panel, and the stage over 100 symbols.
 fn features() -> Result<Vec<stages_features::bench::BenchRow>, Failure> {
     let mut rows = stages_features::bench(30, 20_000).rows;
+    rows.extend(stages_features::bench::bench_finrl());
     let dir = tempfile::tempdir().map_err(|err| Failure::caused("cannot make a temporary directory", &err))?;
     rows.extend(stages_features::bench::bench_stage(&Store::open(dir.path())?, 100)?);
     Ok(rows)

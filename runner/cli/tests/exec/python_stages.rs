@@ -414,6 +414,65 @@ fn bytes_and_text_are_files() {
     assert_eq!(project.output("factors.note"), "18 rows");
 }
 
+/// Greeks by partition of the chain, from built-in ones to the environment.
+const GREEKS: &str = "\
+version: 1
+name: own_greeks
+stages:
+  market: { uses: ingest/simulated_market, with: { days: 60 } }
+  chain: { uses: greeks/implied_volatility, needs: { chain: market.chain, rates: market.rates } }
+  analytic: { uses: greeks/analytic, needs: { chain: chain } }
+  own:
+    uses: python
+    call: my_stages:make
+    python: PYTHON
+    needs: { greeks: analytic }
+    outputs: { greeks: greeks }
+  env: { uses: env/options, needs: { chain: chain, greeks: analytic, rates: market.rates } }
+  own_env: { uses: env/options, needs: { chain: chain, greeks: own, rates: market.rates } }
+";
+
+#[test]
+fn greeks_of_a_function_make_the_environment_of_the_built_in_ones() {
+    let Some(python) = python() else { return };
+    let project = Project::new(&GREEKS.replace("PYTHON", &python));
+    for by in ["", "(by='partition')"] {
+        project.write(
+            "my_stages.py",
+            &format!("from runner import stage\n@stage{by}\ndef make(ctx, greeks):\n    return greeks.take(list(reversed(range(len(greeks)))))\n"),
+        );
+        let ended = project.exec(&[]);
+        ok(&ended);
+        let digests = ended.digests();
+        assert_eq!(digests["own_env"], digests["env"], "{by}");
+    }
+}
+
+/// The check of look-ahead reaches into functions.
+#[test]
+fn a_function_that_looks_ahead_is_found() {
+    let Some(python) = python() else { return };
+    let honest = HELPER.to_owned();
+    let leaks = HELPER.replace("diff(window)", "diff(-window)");
+    let days: Vec<String> = (1..=60)
+        .map(|day| format!("2024-{:02}-{:02}", 1 + day / 28, 1 + day % 28))
+        .collect();
+    for (helper, code) in [(honest, 0), (leaks, 1)] {
+        let project = project(&python, MODULE);
+        project.write(
+            "bars.csv",
+            &bars(2, &days.iter().map(String::as_str).collect::<Vec<_>>()),
+        );
+        project.write("helpers/windows.py", &helper);
+        let ended = project.run(&["check", "lookahead", "p.yaml", "--json"]);
+        assert_eq!(ended.code, code, "{}", ended.text());
+        let report: serde_json::Value = serde_json::from_str(&ended.stdout).unwrap();
+        let moved = report["moved"].as_array().unwrap();
+        assert!(moved.iter().all(|moved| moved["stage"] == "factors"), "{report}");
+        assert_eq!(moved.is_empty(), code == 0, "{report}");
+    }
+}
+
 /// Writes a table with every codec of the two formats.
 const CODECS: &str = "\
 import io, pyarrow as pa, pyarrow.parquet as pq

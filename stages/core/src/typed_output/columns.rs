@@ -5,7 +5,9 @@ use crate::table;
 use crate::visible::visible_line;
 use arrow_array::cast::AsArray as _;
 use arrow_array::types::{Float64Type, Int64Type, TimestampMicrosecondType};
-use arrow_array::{Array as _, ArrayRef, Date32Array, Float64Array, Int64Array, RecordBatch, StringArray};
+use arrow_array::{
+    Array as _, ArrayRef, BooleanArray, Date32Array, Float64Array, Int64Array, RecordBatch, StringArray,
+};
 use arrow_cast::cast;
 use arrow_schema::{DataType, TimeUnit};
 use datasets::Date;
@@ -92,7 +94,8 @@ impl Table {
             Type::Date => self.dates(name, array),
             Type::Text => self.texts(name, array),
             Type::Instant => self.instants(name, array),
-            _ => Err(self.wrong(name, array, "text, dates or numbers")),
+            Type::Bool => self.flags(name, array),
+            Type::Code => Err(self.wrong(name, array, "text, dates or numbers")),
         }?;
         if !nullable && let Some(row) = (0..array.len()).find(|&row| array.is_null(row)) {
             return Err(self
@@ -148,6 +151,30 @@ impl Table {
             ));
         }
         Ok(Arc::new(numbers))
+    }
+
+    fn flags(&self, name: &str, array: &ArrayRef) -> Result<ArrayRef, StageError> {
+        if !self.is_text() {
+            return match array.data_type() {
+                DataType::Boolean => Ok(Arc::clone(array)),
+                _ => Err(self.wrong(name, array, "true and false")),
+            };
+        }
+        let texts = array.as_string::<i32>();
+        let flag = |row: usize| -> Result<Option<bool>, StageError> {
+            if texts.is_null(row) {
+                return Ok(None);
+            }
+            match texts.value(row) {
+                "true" | "True" | "1" => Ok(Some(true)),
+                "false" | "False" | "0" => Ok(Some(false)),
+                other => Err(self
+                    .error(row, name, &format!("`{}` is neither true nor false", shown(other)))
+                    .hint("write `true` or `false`")),
+            }
+        };
+        let flags: BooleanArray = (0..texts.len()).map(flag).collect::<Result<_, _>>()?;
+        Ok(Arc::new(flags))
     }
 
     fn texts(&self, name: &str, array: &ArrayRef) -> Result<ArrayRef, StageError> {

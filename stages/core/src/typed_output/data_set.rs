@@ -2,7 +2,7 @@
 
 use super::columns::Table;
 use super::csv;
-use crate::dataset::{self, Period};
+use crate::dataset::{self, Partition, PartitionKey, Period};
 use crate::error::StageError;
 use crate::port::PortType;
 use crate::table;
@@ -15,7 +15,7 @@ use arrow_select::take::take_record_batch;
 use bytes::Bytes;
 use cache::{ArtifactDigest, Store};
 use datasets::quality::{BAR_TOLERANCE, RATE_RANGE};
-use datasets::schema::{BARS, CORPORATE_ACTIONS, Column, FEATURES, RATES, SNAPSHOT, TABLE, Type};
+use datasets::schema::{BARS, CORPORATE_ACTIONS, Column, FEATURES, GREEKS, RATES, SNAPSHOT, TABLE, Type};
 use parquet::arrow::arrow_reader::ParquetRecordBatchReaderBuilder;
 use serde_json::{Value, json};
 use std::cmp::Ordering;
@@ -23,12 +23,13 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 /// The types that a program can write.
-pub const TYPES: [PortType; 5] = [
+pub const TYPES: [PortType; 6] = [
     PortType::Features,
     PortType::Table,
     PortType::Bars,
     PortType::Rates,
     PortType::CorporateActions,
+    PortType::Greeks,
 ];
 
 /// The column of corporate actions that says where one is from; `file` where a program leaves it out.
@@ -69,6 +70,7 @@ pub fn write(
         PortType::Bars => BARS,
         PortType::Rates => RATES,
         PortType::CorporateActions => CORPORATE_ACTIONS,
+        PortType::Greeks => GREEKS,
         _ => {
             return Err(StageError::new(format!(
                 "no program can write the type `{}`",
@@ -103,17 +105,63 @@ pub fn write(
         return Err(StageError::new("the output has no rows").hint("write one at least"));
     }
     let sorted = sorted(&all, ty, &tables)?;
+    if let Some(partitions) = of_the_chain(store, ty, &tables)? {
+        return dataset::write(store, ty, meta(ty, &sorted)?, partitions);
+    }
     let partitions = match ty {
+        PortType::Greeks => dataset::partition(store, &sorted, Period::Month, "")?,
         PortType::Rates => dataset::partition(store, &sorted, Period::Year, "rates")?,
         _ => dataset::partition_symbols(store, &sorted, Period::Year)?,
     };
     dataset::write(store, ty, meta(ty, &sorted)?, partitions)
 }
 
+/// The partitions of Greeks whose files are named as partitions of the chain, which environments read them beside.
+fn of_the_chain(
+    store: &Store,
+    ty: PortType,
+    tables: &[(Table, RecordBatch)],
+) -> Result<Option<Vec<Partition>>, StageError> {
+    let key = |table: &Table| PartitionKey::parse(&table.name);
+    if ty != PortType::Greeks || !tables.iter().all(|(table, _)| key(table).is_some()) {
+        return Ok(None);
+    }
+    let mut partitions = Vec::new();
+    for (table, batch) in tables {
+        let Some(key) = key(table) else { return Ok(None) };
+        let (symbols, dates) = (table::texts(batch, "symbol")?, table::dates(batch, "date")?);
+        let symbol = key.symbol()?;
+        let is_other = |row: &usize| symbols.value(*row) != symbol || !key.range.contains(dates[*row]);
+        if let Some(row) = (0..batch.num_rows()).find(is_other) {
+            return Err(StageError::new(format!(
+                "{}: a row of {} on {} in the partition {}",
+                table.place(row),
+                visible_line(symbols.value(row)),
+                dates[row],
+                key.name()
+            ))
+            .hint("write the Greeks of a partition of the chain into the file of its name, or all into one file of another name"));
+        }
+        let rows = sorted(batch, ty, &[])?;
+        partitions.push(dataset::put(store, key, &rows)?);
+    }
+    Ok(Some(partitions))
+}
+
 fn meta(ty: PortType, batch: &RecordBatch) -> Result<Value, StageError> {
     let mut meta = json!({ "rows": batch.num_rows() });
     match ty {
         PortType::Features => meta["features"] = json!(own_names(batch)),
+        PortType::Greeks => {
+            let has = |column: &&Column| {
+                let array = batch.column_by_name(column.name);
+                array.is_some_and(|array| array.null_count() < array.len())
+            };
+            let columns = GREEKS.iter().filter(|column| column.nullable).filter(has);
+            meta["columns"] = columns
+                .map(|column| (column.name.to_owned(), json!(column.doc)))
+                .collect();
+        }
         PortType::Bars | PortType::Table | PortType::CorporateActions => {
             let symbols: BTreeSet<&str> = dataset::symbol_rows(batch)?
                 .into_iter()
@@ -435,6 +483,24 @@ fn sorted(all: &RecordBatch, ty: PortType, tables: &[(Table, RecordBatch)]) -> R
         PortType::CorporateActions => Some(table::texts(all, "kind")?),
         _ => None,
     };
+    let contracts = match ty {
+        PortType::Greeks => Some((
+            table::dates(all, "expiry")?,
+            table::texts(all, "root")?,
+            table::floats_or_nan(all, "strike")?,
+            table::bools(all, "call")?,
+        )),
+        _ => None,
+    };
+    // As in a chain: calls are before puts.
+    let of_contract = |a: usize, b: usize| match &contracts {
+        Some((expiries, roots, strikes, calls)) => expiries[a]
+            .cmp(&expiries[b])
+            .then_with(|| roots.value(a).cmp(roots.value(b)))
+            .then(strikes[a].total_cmp(&strikes[b]))
+            .then(calls.value(b).cmp(&calls.value(a))),
+        None => Ordering::Equal,
+    };
     let (symbols, tenors) = match ty {
         PortType::Rates => (None, table::floats_or_nan(all, "tenor_years")?),
         _ => (Some(table::texts(all, "symbol")?), Vec::new()),
@@ -446,7 +512,8 @@ fn sorted(all: &RecordBatch, ty: PortType, tables: &[(Table, RecordBatch)]) -> R
                 .value(a)
                 .cmp(symbols.value(b))
                 .then(times[a].cmp(&times[b]))
-                .then_with(|| kinds.map_or(Ordering::Equal, |kinds| kinds.value(a).cmp(kinds.value(b)))),
+                .then_with(|| kinds.map_or(Ordering::Equal, |kinds| kinds.value(a).cmp(kinds.value(b))))
+                .then_with(|| of_contract(a, b)),
             // Finite, and -0 is 0.
             None => times[a]
                 .cmp(&times[b])

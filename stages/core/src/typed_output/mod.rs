@@ -6,6 +6,7 @@
 //! | `features` | `symbol`, `date`, and one column of numbers or more | symbol, date | numbers are finite or missing |
 //! | `table` | `date` or `snapshot` or both, `symbol` where there are several, and one column of numbers or more | symbol, date or instant | the same |
 //! | `bars` | those of [`datasets::schema::BARS`]; `symbol`, `date` and `close` are required | symbol, date | and prices are above 0, high and low bound open and close, volume is not negative |
+//! | `greeks` | those of [`datasets::schema::GREEKS`] up to `call`, and any of the others | symbol, date, contract | numbers are finite or missing |
 //! | `rates` | `date`, `tenor_years`, `rate` | date, tenor | and rates are plausible |
 //!
 //! Nothing is repaired: what a file of data may hold, `ingest/…` treats by rules; a program can be mended. The same rows give the same bytes, in any order and

@@ -1,7 +1,7 @@
 //! The requirements of a file of each type, as people read them; the checks are in `data_set`.
 
 use crate::port::PortType;
-use datasets::schema::{BARS, CORPORATE_ACTIONS, Column, FEATURES, RATES, SNAPSHOT, TABLE};
+use datasets::schema::{BARS, CORPORATE_ACTIONS, Column, FEATURES, GREEKS, RATES, SNAPSHOT, TABLE};
 
 /// The requirements of a type that programs can write.
 #[derive(Clone, Debug)]
@@ -80,6 +80,18 @@ pub fn requirements(ty: PortType) -> Option<Requirements> {
                 FINITE,
                 UNIQUE,
                 "a split and a stock dividend have a ratio above 0, a dividend of cash an amount above 0, a change of symbol the new one",
+            ],
+        },
+        PortType::Greeks => Requirements {
+            columns: GREEKS.to_vec(),
+            alternatives: &[],
+            others: None,
+            key: "symbol, date, expiry, root, strike and call",
+            checks: &[
+                FINITE,
+                UNIQUE,
+                "an environment needs the rows of its chain, all of them and no others",
+                "a file that is named as a partition of the chain is that partition (`@stage(by=\"partition\")` names them so); other files are cut by month",
             ],
         },
         _ => return None,

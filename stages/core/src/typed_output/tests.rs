@@ -422,3 +422,40 @@ fn corporate_actions_are_written() {
     assert!(refused("A,2020-08-31,cash_dividend,,-1\n").contains("a cash dividend needs an amount above 0"));
     assert!(refused("A,2020-08-31,split,4,\nA,2020-08-31,split,4,\n").contains("a second row of A"));
 }
+
+const GREEKS: &str = "symbol,date,expiry,root,strike,call,delta\nSPX,2019-02-01,2019-03-15,SPX,2700,false,-0.4\nSPX,2019-01-31,2019-03-15,SPX,2700,true,0.5\nSPX,2019-02-01,2019-03-15,SPX,2700,true,0.6\n";
+
+#[test]
+fn greeks_are_in_the_order_of_a_chain() {
+    let (artifact, tables) = of_text(PortType::Greeks, GREEKS).unwrap();
+    let paths: Vec<&str> = artifact.entries.iter().map(|entry| entry.path.as_str()).collect();
+    assert_eq!(
+        paths,
+        ["SPX/2019-01-01_2019-01-31.parquet", "SPX/2019-02-01_2019-02-28.parquet"]
+    );
+    let calls: Vec<bool> = table::bools(&tables[1], "call").unwrap().values().iter().collect();
+    assert_eq!(calls, [true, false]);
+    assert_eq!(table::floats_or_nan(&tables[1], "delta").unwrap(), [0.6, -0.4]);
+    assert!(artifact.meta["columns"]["delta"].is_string());
+    assert!(artifact.meta["columns"]["gamma"].is_null());
+    let err = of_text(
+        PortType::Greeks,
+        &format!("{GREEKS}SPX,2019-02-01,2019-03-15,SPX,2700,true,0.7\n"),
+    )
+    .unwrap_err();
+    assert!(err.contains("a second row of SPX"), "{err}");
+    let err = of_text(PortType::Greeks, &GREEKS.replace("true", "yes")).unwrap_err();
+    assert!(err.contains("`yes` is neither true nor false"), "{err}");
+    let err = of_text(PortType::Greeks, &GREEKS.replace("-0.4", "inf")).unwrap_err();
+    assert!(err.contains("infinite"), "{err}");
+}
+
+#[test]
+fn greeks_in_files_of_the_chains_names_are_its_partitions() {
+    let quarter = file("SPX/2019-01-01_2019-03-31.parquet", GREEKS);
+    let (artifact, tables) = of(PortType::Greeks, &[quarter]).unwrap();
+    assert_eq!(artifact.entries[0].path, "SPX/2019-01-01_2019-03-31.parquet");
+    assert_eq!(tables[0].num_rows(), 3);
+    let err = of(PortType::Greeks, &[file("SPX/2019-01-01_2019-01-31.parquet", GREEKS)]).unwrap_err();
+    assert!(err.contains("a row of SPX on 2019-02-01 in the partition"), "{err}");
+}

@@ -106,6 +106,24 @@ pub fn cases() -> Vec<Named> {
     features
 }
 
+/// FinRL's eight indicators, by the definitions of stockstats; MACD with its signal and histogram, Bollinger's bands with their middle.
+fn finrl() -> Vec<Named> {
+    let settings = json!([{ "macd": [12, 26, 9] }, { "bollinger": { "period": 20 } }, { "rsi": 30 }, { "cci": 30 }, { "dx": 30 }, { "sma": 30 }, { "sma": 60 }]);
+    let indicators: Vec<Indicator> = serde_json::from_value(settings).unwrap_or_default();
+    indicators
+        .iter()
+        .filter_map(|indicator| {
+            let defined = indicator.by(Convention::Stockstats).ok()?;
+            Some((String::new(), Box::new(defined) as Box<dyn Feature<Bars>>))
+        })
+        .collect()
+}
+
+/// Measures FinRL's eight indicators together over a panel of 30 symbols and ten years.
+pub fn bench_finrl() -> Vec<BenchRow> {
+    Panel::new(30, 2_520).rows("FinRL's eight, 30 symbols x 2,520", &finrl())
+}
+
 /// The least seconds of several.
 fn least(mut once: impl FnMut()) -> f64 {
     (0..5)
@@ -117,50 +135,75 @@ fn least(mut once: impl FnMut()) -> f64 {
         .fold(f64::INFINITY, f64::min)
 }
 
-/// Measures every indicator and estimator over `symbols` symbols of `bars` bars: each with one thread, and all together with one thread and with all
-/// of rayon's current pool, parallel over symbols and features as the stages are.
-pub fn bench(symbols: usize, bars: usize) -> Bench {
-    let data: Vec<Bars> = (0..symbols).map(|symbol| sample_bars(symbol, bars)).collect();
-    let features = cases();
-    let total = (symbols * bars) as f64;
-    let copy = 1e9 / total
-        * least(|| {
+/// The bars of a panel, and the time of copying a column of it.
+struct Panel {
+    data: Vec<Bars>,
+    /// Nanoseconds a bar.
+    copy: f64,
+}
+
+impl Panel {
+    fn new(symbols: usize, bars: usize) -> Self {
+        let data: Vec<Bars> = (0..symbols).map(|symbol| sample_bars(symbol, bars)).collect();
+        let seconds = least(|| {
             for bars in &data {
                 black_box(black_box(&bars.close).clone());
             }
         });
-    let measure = |chosen: &[Named]| {
-        let tasks: Vec<(usize, usize)> = (0..symbols)
-            .flat_map(|symbol| (0..chosen.len()).map(move |feature| (symbol, feature)))
+        Self {
+            data,
+            copy: 1e9 * seconds / (symbols * bars) as f64,
+        }
+    }
+
+    /// Measures features together with rayon's current pool.
+    fn row(&self, what: &str, features: &[Named]) -> BenchRow {
+        let tasks: Vec<(usize, usize)> = (0..self.data.len())
+            .flat_map(|symbol| (0..features.len()).map(move |feature| (symbol, feature)))
             .collect();
-        least(|| {
+        let seconds = least(|| {
             tasks.par_iter().for_each(|&(symbol, feature)| {
-                let feature = chosen[feature].1.as_ref();
-                black_box(feature.over(&mut feature.start(), &data[symbol]));
+                let feature = features[feature].1.as_ref();
+                black_box(feature.over(&mut feature.start(), &self.data[symbol]));
             });
-        })
-    };
-    let row = |what: &str, threads, chosen: &[Named], seconds: f64| {
-        let columns = chosen.iter().map(|(_, feature)| feature.columns().len()).sum();
+        });
+        let total = self.data.iter().map(|bars| bars.close.len()).sum::<usize>() as f64;
+        let columns = features.iter().map(|(_, feature)| feature.columns().len()).sum();
         BenchRow {
             what: what.to_owned(),
             columns,
-            threads,
+            threads: rayon::current_num_threads(),
             per_second: total / seconds,
             nanoseconds: seconds * 1e9 / (total * columns as f64),
-            floor: copy,
+            floor: self.copy,
         }
-    };
+    }
+
+    /// Measures features together with one thread, and with all of rayon's current pool.
+    fn rows(&self, what: &str, features: &[Named]) -> Vec<BenchRow> {
+        let single = rayon::ThreadPoolBuilder::new().num_threads(1).build().ok();
+        let mut rows: Vec<BenchRow> = single
+            .map(|single| single.install(|| self.row(what, features)))
+            .into_iter()
+            .collect();
+        if rayon::current_num_threads() > 1 {
+            rows.push(self.row(what, features));
+        }
+        rows
+    }
+}
+
+/// Measures every indicator and estimator over `symbols` symbols of `bars` bars: each with one thread, and all together with one thread and with all
+/// of rayon's current pool, parallel over symbols and features as the stages are.
+pub fn bench(symbols: usize, bars: usize) -> Bench {
+    let panel = Panel::new(symbols, bars);
+    let features = cases();
     let mut rows = Vec::new();
     if let Ok(single) = rayon::ThreadPoolBuilder::new().num_threads(1).build() {
         for feature in features.chunks(1) {
-            rows.push(row(&feature[0].0, 1, feature, single.install(|| measure(feature))));
+            rows.push(single.install(|| panel.row(&feature[0].0, feature)));
         }
-        rows.push(row("all", 1, &features, single.install(|| measure(&features))));
     }
-    let threads = rayon::current_num_threads();
-    if threads > 1 {
-        rows.push(row("all", threads, &features, measure(&features)));
-    }
+    rows.extend(panel.rows("all", &features));
     Bench { symbols, bars, rows }
 }
