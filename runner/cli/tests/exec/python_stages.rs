@@ -464,7 +464,7 @@ fn a_function_that_looks_ahead_is_found() {
             &bars(2, &days.iter().map(String::as_str).collect::<Vec<_>>()),
         );
         project.write("helpers/windows.py", &helper);
-        let ended = project.run(&["check", "lookahead", "p.yaml", "--json"]);
+        let ended = project.run(&["check", "lookahead", "p.yaml", "--at", "2024-02-12", "--json"]);
         assert_eq!(ended.code, code, "{}", ended.text());
         let report: serde_json::Value = serde_json::from_str(&ended.stdout).unwrap();
         let moved = report["moved"].as_array().unwrap();
