@@ -75,6 +75,7 @@ pub use needs::same as same_value;
 pub use place::Place;
 pub use plain::{is_plain_path, plain_path};
 pub use python_interpreter::installed_packages;
+pub use python_stage::{describe_python, python_json};
 pub use schema::schema;
 pub use select::select;
 pub use shims::{is_shim, program_behind};

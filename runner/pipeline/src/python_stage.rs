@@ -22,6 +22,37 @@ use std::path::Path;
 /// The name of the kind in `uses:`.
 pub(crate) const USES: &str = "python";
 
+/// Its description, in one line.
+const ABOUT: &str = "a function of one's own Python module, from tables and settings to tables";
+
+/// The description of `uses: python` as text: its keys, which are not those of a stage kind.
+pub fn describe_python() -> String {
+    format!(
+        "python\n{ABOUT}\n\n\
+         keys besides `needs`, `matrix`, `resources`, `retries` and `timeout`\n\
+         \x20 call     MODULE:FUNCTION, called with a context and, by name, the inputs and `with`\n\
+         \x20 with     arguments of the function\n\
+         \x20 outputs  NAME: TYPE of a table (`runner stages --type features`), or NAME: {{ path: FILE }} of bytes and text\n\
+         \x20 python   the interpreter: a program on PATH, or the directory of an environment with pyarrow  [{INTERPRETER}]\n\
+         \x20 path     the directory of its modules, relative to the pipeline  [.]\n\
+         \x20 lock     the lock file of the environment\n\
+         \x20 seed     `ctx.seed`  [0]\n\
+         \x20 files, env, secrets, tools, network, isolation, log   as in `run:` stages\n\n\
+         example\n\
+         \x20 factors:\n\
+         \x20   uses: python\n\
+         \x20   call: my_stages:make_factors\n\
+         \x20   needs: {{ bars: market }}\n\
+         \x20   with: {{ window: 20 }}\n\
+         \x20   outputs: {{ factors: features }}\n"
+    )
+}
+
+/// The same as JSON.
+pub fn python_json() -> Json {
+    serde_json::json!({ "kind": USES, "about": ABOUT, "keys": OF_PYTHON })
+}
+
 /// The keys of a stage of this kind, besides those of every stage.
 pub(crate) const OF_PYTHON: [&str; 15] = [
     "uses",

@@ -1,15 +1,16 @@
 """Policies of stable-baselines3 and sb3-contrib, and what they put out: see README.md.
 
-    python generate.py      # in this directory, with stable-baselines3 2.9.2, sb3-contrib 2.9.2, torch 2.15.0
+    python generate.py [NAME…]      # in this directory, with stable-baselines3 2.9.2, sb3-contrib 2.9.2, torch 2.15.0
 """
 
 import json
+import sys
 
 import gymnasium
 import numpy
 import torch
 from sb3_contrib import RecurrentPPO
-from stable_baselines3 import A2C, DQN, PPO
+from stable_baselines3 import A2C, DQN, PPO, SAC, TD3
 
 STEPS = 12
 NET = {"pi": [8, 6], "vf": [7]}
@@ -18,6 +19,8 @@ MODELS = {
     "a2c_cart_pole": (A2C, "MlpPolicy", "CartPole-v1", {"policy_kwargs": {"net_arch": [5], "activation_fn": torch.nn.ReLU}}),
     "ppo_pendulum": (PPO, "MlpPolicy", "Pendulum-v1", {"n_steps": 64, "policy_kwargs": {"net_arch": NET}}),
     "dqn_cart_pole": (DQN, "MlpPolicy", "CartPole-v1", {"learning_starts": 10, "policy_kwargs": {"net_arch": [9, 4]}}),
+    "sac_pendulum": (SAC, "MlpPolicy", "Pendulum-v1", {"learning_starts": 10, "policy_kwargs": {"net_arch": [8, 6]}}),
+    "td3_pendulum": (TD3, "MlpPolicy", "Pendulum-v1", {"learning_starts": 10, "policy_kwargs": {"net_arch": [8, 6]}}),
     "recurrent_ppo_cart_pole": (RecurrentPPO, "MlpLstmPolicy", "CartPole-v1", {"n_steps": 64, "policy_kwargs": {"net_arch": NET, "lstm_hidden_size": 6}}),
     "recurrent_ppo_shared": (
         RecurrentPPO,
@@ -29,7 +32,7 @@ MODELS = {
 
 
 def outputs(model, observations):
-    """Logits or means, and values, of each observation; recurrent policies see them as one episode."""
+    """Logarithms of probabilities or means, and values, of each observation; recurrent policies see them as one episode."""
     policy = model.policy
     states = None
     rows = []
@@ -38,6 +41,9 @@ def outputs(model, observations):
             batch = torch.as_tensor(obs)[None]
             if isinstance(model, DQN):
                 rows.append({"action": policy.q_net(batch)[0].tolist()})
+                continue
+            if isinstance(model, (SAC, TD3)):
+                rows.append({"action": model.predict(obs, deterministic=True)[0].tolist()})
                 continue
             if isinstance(model, RecurrentPPO):
                 shape = (policy.lstm_actor.num_layers, 1, policy.lstm_actor.hidden_size)
@@ -64,6 +70,8 @@ def outputs(model, observations):
 
 
 for name, (algorithm, policy, env, settings) in MODELS.items():
+    if sys.argv[1:] and name not in sys.argv[1:]:
+        continue
     torch.set_num_threads(1)
     model = algorithm(policy, env, seed=1, **settings)
     model.learn(256)

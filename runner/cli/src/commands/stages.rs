@@ -7,8 +7,12 @@ use crate::session::Session;
 use runner_engine::Failure;
 use runner_history::ResolvedPipeline;
 use runner_pipeline::{
-    describe_kind, describe_kinds, describe_type, graph as draw, kind_json, kinds_json, type_json, types,
+    describe_kind, describe_kinds, describe_python, describe_type, graph as draw, kind_json, kinds_json, python_json,
+    type_json, types,
 };
+
+/// What `uses:` may name besides the stage kinds.
+const PYTHON: &str = "python";
 
 pub(crate) fn stages(session: &Session, args: &StagesArgs) -> Result<(), Failure> {
     if let Some(name) = &args.of_type {
@@ -18,11 +22,19 @@ pub(crate) fn stages(session: &Session, args: &StagesArgs) -> Result<(), Failure
         return if session.json {
             output::print_json(&kinds_json(registry::kinds()))
         } else {
-            output::print(&ended(describe_kinds(registry::kinds())))
+            let other =
+                format!("besides them `uses: {PYTHON}` calls a function of your own: `runner stages {PYTHON}`\n");
+            output::print(&(ended(describe_kinds(registry::kinds())) + &other))
         };
     };
+    if name == PYTHON {
+        return match session.json {
+            true => output::print_json(&python_json()),
+            false => output::print(&describe_python()),
+        };
+    }
     let Some(kind) = registry::find(name) else {
-        let known = registry::kinds().iter().map(|kind| kind.name());
+        let known = registry::kinds().iter().map(|kind| kind.name()).chain([PYTHON]);
         let nearest = known
             .map(|kind| (strsim::jaro_winkler(kind, name), kind))
             .max_by(|a, b| a.0.total_cmp(&b.0))

@@ -175,6 +175,11 @@ fn listings() {
             .stdout
             .contains("CartPole-v1")
     );
+    assert!(
+        ok(project.run(&["stages", "python"]))
+            .stdout
+            .contains("MODULE:FUNCTION")
+    );
     assert_eq!(project.run(&["stages", "env/clasic"]).code, 2);
     let schema: Value = serde_json::from_str(&ok(project.run(&["schema"])).stdout).unwrap();
     assert!(schema.is_object());

@@ -6,6 +6,8 @@
 //! | actor and critic of PPO, A2C, MaskablePPO | `mlp_extractor.policy_net.2i`, `action_net`, `mlp_extractor.value_net.2i`, `value_net`, `log_std` | `pi.i`, `action`, `vf.i`, `value`, `log_std` |
 //! | LSTMs of RecurrentPPO | `lstm_actor`, `lstm_critic` or `critic` | `actor_lstm`, `critic_lstm` or `critic` |
 //! | action values of DQN | `q_net.q_net.2i` | `pi.i`, `q` |
+//! | actor of SAC | `actor.latent_pi.2i`, `actor.mu` and `actor.log_std` | `pi.i`, `action` |
+//! | actor of TD3 and DDPG | `actor.mu.2i` | `pi.i`, `action` |
 //!
 //! Their weights are `[outputs, inputs]`, ours `[inputs, outputs]`; the gates of an LSTM have the same order, and its two biases are added.
 
@@ -23,8 +25,10 @@ use std::io::{Cursor, Read as _};
 const MOST: u64 = 4 << 30;
 
 /// The algorithms that are read, for hints.
-const READ: &str =
-    "PPO, A2C, MaskablePPO, RecurrentPPO and DQN with the policies `MlpPolicy` and `MlpLstmPolicy` are read";
+const READ: &str = "PPO, A2C, MaskablePPO, RecurrentPPO, DQN, SAC, TD3 and DDPG with the policies `MlpPolicy` and `MlpLstmPolicy` are read";
+
+/// The name given to the means and the standard deviations of SAC, which are one layer here.
+const SAC_HEAD: &str = "actor.mu_log_std";
 
 /// A tensor of the state dictionary, row-major.
 struct Tensor {
@@ -110,11 +114,17 @@ fn theirs(name: &str, architecture: &Architecture) -> Result<(String, bool), Sta
             _ => Err(unknown()),
         };
     }
-    let is_q = matches!(architecture.head, ActionHead::QValues { .. });
+    // The hidden layers of the actor, and whether its head is the next layer of the same module.
+    let (actor, is_whole) = match architecture.head {
+        ActionHead::QValues { .. } => ("q_net.q_net", true),
+        ActionHead::Deterministic(_) => ("actor.mu", true),
+        ActionHead::SquashedGaussian(_) => ("actor.latent_pi", false),
+        _ => ("mlp_extractor.policy_net", false),
+    };
     let module = match module {
-        "pi" if is_q => format!("q_net.q_net.{}", 2 * at(index)?),
-        "q" => format!("q_net.q_net.{}", 2 * architecture.pi.len()),
-        "pi" => format!("mlp_extractor.policy_net.{}", 2 * at(index)?),
+        "pi" => format!("{actor}.{}", 2 * at(index)?),
+        "q" | "action" if is_whole => format!("{actor}.{}", 2 * architecture.pi.len()),
+        "action" if actor == "actor.latent_pi" => SAC_HEAD.to_owned(),
         "vf" => format!("mlp_extractor.value_net.{}", 2 * at(index)?),
         "action" => "action_net".to_owned(),
         "value" => "value_net".to_owned(),
@@ -159,6 +169,15 @@ impl File {
                 .map_err(|err| wrong(&format!("`{name}`: {err}")))?;
             tensors.insert(name.clone(), Tensor { shape, values });
         }
+        for part in ["weight", "bias"] {
+            let (mean, log_std) = (format!("actor.mu.{part}"), format!("actor.log_std.{part}"));
+            if let (Some(mean), Some(log_std)) = (tensors.get(&mean), tensors.get(&log_std)) {
+                let mut shape = mean.shape.clone();
+                shape[0] += log_std.shape[0];
+                let values = [mean.values.as_slice(), &log_std.values].concat();
+                tensors.insert(format!("{SAC_HEAD}.{part}"), Tensor { shape, values });
+            }
+        }
         Ok(Self { data, tensors })
     }
 
@@ -188,7 +207,9 @@ impl File {
             return refused("its policy explores with gSDE, whose standard deviations depend on the state");
         }
         let is_q = self.has("q_net.q_net.0.weight");
-        if !is_q && !self.has("action_net.weight") {
+        let is_sac = self.has(&format!("{SAC_HEAD}.weight"));
+        let is_td3 = self.has("actor.mu.0.weight");
+        if !is_q && !is_sac && !is_td3 && !self.has("action_net.weight") {
             let mut names: Vec<&str> = self.tensors.keys().map(String::as_str).collect();
             names.sort_unstable();
             names.truncate(3);
@@ -197,7 +218,10 @@ impl File {
                 names.join(", ")
             ));
         }
-        let activation = self.activation(if is_q { Activation::Relu } else { Activation::Tanh })?;
+        let activation = self.activation(match is_q || is_sac || is_td3 {
+            true => Activation::Relu,
+            false => Activation::Tanh,
+        })?;
         let base = Architecture {
             obs_dim: env.obs_dim(),
             head: ActionHead::of(&env.action_space),
@@ -207,6 +231,32 @@ impl File {
             pi: Vec::new(),
             vf: Vec::new(),
         };
+        if is_sac || is_td3 {
+            let components = base.head.num_outputs();
+            if !base.head.is_continuous() {
+                return Err(StageError::new(format!(
+                    "its policy has continuous actions, and those of the environment `{}` are choices",
+                    env.name
+                ))
+                .hint("import a policy that was trained on it"));
+            }
+            let (kind, head, mut pi) = match is_sac {
+                true => (
+                    "train/sac",
+                    ActionHead::SquashedGaussian(components),
+                    self.sizes("actor.latent_pi"),
+                ),
+                false => (
+                    "train/td3",
+                    ActionHead::Deterministic(components),
+                    self.sizes("actor.mu"),
+                ),
+            };
+            if is_td3 {
+                pi.pop();
+            }
+            return Ok((kind, Architecture { head, pi, ..base }));
+        }
         if is_q {
             let mut pi = self.sizes("q_net.q_net");
             let choices = pi.pop().unwrap_or_default();

@@ -9,11 +9,13 @@ use stages_env::{Actions, EnvSpec, OpenOptions};
 use stages_policy::Mode;
 use std::path::{Path, PathBuf};
 
-const MODELS: [(&str, &str); 6] = [
+const MODELS: [(&str, &str); 8] = [
     ("ppo_cart_pole", "train/ppo"),
     ("a2c_cart_pole", "train/a2c"),
     ("ppo_pendulum", "train/ppo"),
     ("dqn_cart_pole", "train/dqn"),
+    ("sac_pendulum", "train/sac"),
+    ("td3_pendulum", "train/td3"),
     ("recurrent_ppo_cart_pole", "train/recurrent_ppo"),
     ("recurrent_ppo_shared", "train/recurrent_ppo"),
 ];
@@ -61,6 +63,12 @@ fn an_imported_policy_puts_out_what_it_did_there() {
                 assert!((value - expected).abs() < 1e-5, "{name} {i}: {value} {expected}");
                 continue;
             }
+            if let (Actions::Continuous(action), false) = (&actions, head.has_critic()) {
+                // Within bounds of -2 and 2.
+                let there = floats(&there["action"]);
+                assert!((action[0] - there[0]).abs() < 1e-5, "{name} {i}: {action:?} {there:?}");
+                continue;
+            }
             let output = state.output();
             let ours = if head.is_continuous() {
                 &output.mean
@@ -97,6 +105,8 @@ fn a_policy_of_another_environment_is_refused() {
         message.contains("`mlp_extractor.policy_net.0.weight` is [8, 4], and the environment"),
         "{message}"
     );
+    let message = of("sac_pendulum", "CartPole-v1");
+    assert!(message.contains("has continuous actions"), "{message}");
     let message = of("dqn_cart_pole", "Pendulum-v1");
     assert!(message.contains("has 2 actions"), "{message}");
     for bytes in [&b"no zip"[..], &[]] {
