@@ -11,7 +11,7 @@ use runner_pipeline::{
     type_json, types,
 };
 
-/// What `uses:` may name besides the stage kinds.
+/// The name of `uses:` for functions, beside those of the stage kinds.
 const PYTHON: &str = "python";
 
 pub(crate) fn stages(session: &Session, args: &StagesArgs) -> Result<(), Failure> {
