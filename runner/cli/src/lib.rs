@@ -10,6 +10,7 @@ mod lookahead;
 mod output;
 mod program;
 pub mod registry;
+mod serve;
 mod session;
 
 pub use program::main;

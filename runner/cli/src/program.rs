@@ -6,6 +6,7 @@ use crate::commands::{
 };
 use crate::output;
 use crate::registry;
+use crate::serve;
 use crate::session::Session;
 use clap::{CommandFactory as _, Parser as _};
 use runner_engine::{Failure, executor, exit};
@@ -59,6 +60,7 @@ fn run(arguments: Arguments) -> Result<u8, Failure> {
         Command::Compare(args) => compare::compare(&session, &args).map(done),
         Command::Show(args) => show::show(&session, &args).map(done),
         Command::Watch(args) => watch::watch(&session, &args).map(done),
+        Command::Serve(args) => serve::serve(&session, &args).map(done),
         Command::Report(args) => runs::report(&session, &args).map(done),
         Command::Export(args) => export::export(&session, &args).map(done),
         Command::Policy(command) => policy::policy(&session, &command).map(done),

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 /// Builds a run event by event: from the event log of one that has ended, or while one is running.
-pub(crate) struct Builder {
+pub struct Builder {
     id: String,
     dir: PathBuf,
     run: Option<Run>,
@@ -25,10 +25,20 @@ impl Builder {
         }
     }
 
-    /// The run, with its stages as they were resolved; `None` when it has no events. Only the names of stages are known without
-    /// `pipeline.json`.
-    pub fn finish(self, resolved: Option<ResolvedPipeline>) -> Option<Run> {
-        let mut run = self.run?;
+    /// The run so far; `None` when it has no events.
+    pub fn run(&self) -> Option<&Run> {
+        self.run.as_ref()
+    }
+
+    /// The run, with its stages as they were resolved; `None` when it has no events.
+    pub fn finish(mut self, resolved: Option<ResolvedPipeline>) -> Option<Run> {
+        self.resolve(resolved);
+        self.run
+    }
+
+    /// Gives the stages what `pipeline.json` says of them. Only their names are known without it.
+    pub fn resolve(&mut self, resolved: Option<ResolvedPipeline>) {
+        let Some(run) = &mut self.run else { return };
         for stage in resolved.into_iter().flat_map(|pipeline| pipeline.stages) {
             if let Some(&i) = self.index.get(&stage.id) {
                 run.stages[i].of = stage;
@@ -43,7 +53,6 @@ impl Builder {
                 });
             }
         }
-        Some(run)
     }
 
     /// Applies the next event.

@@ -4,6 +4,7 @@
 //! HOME/runs/20261120T213045-k3f9/
 //! ├── events.jsonl     the event log: every event with its time, a line each; locked while the run is running
 //! ├── pipeline.json    the resolved pipeline: configuration, needs and outputs of every stage
+//! ├── process.json    the number of its process
 //! ├── marks.json       its name, its tags and the keep mark, if given
 //! ├── report.html      the report, once rendered
 //! ├── metrics/         the metrics of stages that ran, a file of JSON lines each
@@ -27,12 +28,15 @@ pub mod marks;
 mod model;
 mod past;
 mod pipeline_file;
+pub mod policies;
+mod process;
 pub mod query;
 mod reader;
 mod retention;
 mod stored;
 mod writer;
 
+pub use builder::Builder;
 pub use computed::{ComputedMetrics, index_run};
 pub use figures::Figures;
 pub use follow::Follower;
@@ -41,6 +45,7 @@ pub use marks::{AllMarks, Marks};
 pub use model::{LastMetrics, Metric, Run, StageRun};
 pub use past::PastRuns;
 pub use pipeline_file::{ResolvedPipeline, ResolvedStage, Settings};
-pub use reader::{last, list, load, survey};
+pub use process::process;
+pub use reader::{last, list, load, resolved_pipeline, survey};
 pub use retention::{removable, remove, size};
 pub use writer::{Resolving, Writer};

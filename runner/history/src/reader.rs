@@ -166,12 +166,9 @@ pub(super) fn read(runs: &Path, id: &str, metrics: bool) -> Result<Option<Run>, 
     let file = regular_file::open(&path).map_err(failed)?;
     let alive = is_locked(&file);
     let mut damaged = 0;
-    let pipeline = regular_file::read(&dir.join("pipeline.json")).ok();
-    let pipeline: Option<ResolvedPipeline> = pipeline.and_then(|bytes| {
-        let is_intact = checksummed::matches_checksum(&bytes);
-        let pipeline = serde_json::from_slice(&bytes).ok().filter(|_| is_intact);
-        damaged += u64::from(pipeline.is_none());
-        pipeline
+    let pipeline = resolved_pipeline(&dir).unwrap_or_else(|_| {
+        damaged += 1;
+        None
     });
     let mut builder = Builder::new(id, &dir);
     let mut events = BufReader::new(&file);
@@ -202,6 +199,22 @@ pub(super) fn read(runs: &Path, id: &str, metrics: bool) -> Result<Option<Run>, 
         run.status = RunStatus::Killed;
     }
     Ok(run)
+}
+
+/// The `pipeline.json` in the directory of a run; `None` if there is none (yet).
+///
+/// # Errors
+/// When it is damaged.
+pub fn resolved_pipeline(dir: &Path) -> Result<Option<ResolvedPipeline>, Failure> {
+    let path = dir.join("pipeline.json");
+    let Ok(bytes) = regular_file::read(&path) else {
+        return Ok(None);
+    };
+    let intact = checksummed::matches_checksum(&bytes).then(|| serde_json::from_slice(&bytes).ok());
+    match intact.flatten() {
+        Some(pipeline) => Ok(Some(pipeline)),
+        None => Err(Failure::machine(format!("`{}` is damaged", path.display()))),
+    }
 }
 
 /// True if a line of an event log is not what was written.

@@ -1,6 +1,7 @@
 //! Writes the directory of a run.
 
 use super::builder::Builder;
+use super::process;
 use super::{ResolvedPipeline, Run};
 use cache::checksummed;
 use runner_engine::{Failure, Pace, Reporter, Stamped, no_thread};
@@ -83,6 +84,8 @@ impl Writer {
             .open(&path)
             .map_err(failed(&path))?;
         events.lock().map_err(failed(&path))?;
+        let path = dir.join(process::FILE);
+        std::fs::write(&path, process::text(std::process::id())).map_err(failed(&path))?;
         Ok(Self {
             builder: Builder::new(id, &dir),
             dir,

@@ -4,17 +4,18 @@ use super::html::{escape, table};
 use std::fmt::Write as _;
 
 /// One line of a chart.
-pub(crate) struct Series {
-    pub(crate) name: String,
+pub struct Series {
+    /// The name in the legend.
+    pub name: String,
     /// (x, y), x rising; points that are not finite break the line.
-    pub(crate) points: Vec<(f64, f64)>,
+    pub points: Vec<(f64, f64)>,
     /// (x, low, high) of a band around the line, x rising, all finite; empty for none.
-    pub(crate) band: Vec<(f64, f64, f64)>,
+    pub band: Vec<(f64, f64, f64)>,
 }
 
 impl Series {
     /// A line without a band.
-    pub(crate) fn line(name: &str, points: Vec<(f64, f64)>) -> Self {
+    pub fn line(name: &str, points: Vec<(f64, f64)>) -> Self {
         Self {
             name: name.to_owned(),
             points,
@@ -25,7 +26,7 @@ impl Series {
 
 /// The unit of the horizontal axis.
 #[derive(Clone, Copy)]
-pub(crate) enum Axis {
+pub enum Axis {
     /// Steps: 12k, 1.5M.
     Steps,
     /// Days since 1970-01-01.
@@ -54,7 +55,7 @@ const MOST_MARKS: usize = 12;
 const MOST_POINTS: usize = 800;
 
 /// A line chart with a legend; empty if there is nothing to draw.
-pub(crate) fn lines(title: &str, series: &[Series], axis: Axis, height: f64) -> String {
+pub fn lines(title: &str, series: &[Series], axis: Axis, height: f64) -> String {
     let finite = || {
         let edges = |s: &Series| {
             s.band
@@ -341,7 +342,7 @@ fn ticks(low: f64, high: f64, wanted: usize) -> Vec<f64> {
 }
 
 /// A short number: 12k, 1.5M, 0.034.
-pub(crate) fn number(value: f64) -> String {
+pub fn number(value: f64) -> String {
     let size = value.abs();
     let trim = |text: String| {
         if text.contains('.') {

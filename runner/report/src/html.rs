@@ -3,12 +3,12 @@
 use runner_engine::text;
 
 /// Escapes text for HTML, attribute values included. Control characters and marks of direction are shown as escapes.
-pub(crate) fn escape(text: &str) -> String {
+pub fn escape(text: &str) -> String {
     escaped(text, |byte| matches!(byte, b'&' | b'<' | b'>' | b'"'))
 }
 
 /// Escapes text between tags. Quotes stay as they are, since JSON has many.
-pub(crate) fn escape_content(text: &str) -> String {
+pub fn escape_content(text: &str) -> String {
     escaped(text, |byte| matches!(byte, b'&' | b'<' | b'>'))
 }
 
@@ -35,18 +35,26 @@ const POLICY: &str = "default-src 'none'; style-src 'unsafe-inline'; base-uri 'n
 
 /// A self-contained page, in light and dark mode and for small screens.
 pub(crate) fn page(title: &str, body: &str) -> String {
+    document(
+        title,
+        &format!("<meta http-equiv=\"Content-Security-Policy\" content=\"{POLICY}\"><style>{STYLE}</style>"),
+        &format!("<body><main>\n{body}</main></body>"),
+    )
+}
+
+/// A page with these elements in its head and this `<body>`, both HTML.
+pub fn document(title: &str, head: &str, body: &str) -> String {
     format!(
         "<!doctype html>\n<html lang=\"en\"><head><meta charset=\"utf-8\">\
-         <meta http-equiv=\"Content-Security-Policy\" content=\"{POLICY}\">\
          <meta name=\"viewport\" content=\"width=device-width,initial-scale=1\">\
          <meta name=\"color-scheme\" content=\"light dark\">\
-         <title>{}</title><style>{STYLE}</style></head>\n<body><main>\n{body}</main></body></html>\n",
+         <title>{}</title>{head}</head>\n{body}</html>\n",
         escape(title)
     )
 }
 
 /// A table. The cells are HTML. On small screens each row of a table with many columns is a block of its own, whose cells are named by their column.
-pub(crate) fn table(head: &[&str], rows: &[Vec<String>]) -> String {
+pub fn table(head: &[&str], rows: &[Vec<String>]) -> String {
     let is_many = head.len() > 3;
     let class = if is_many { " class=\"many\"" } else { "" };
     let mut out = format!("<div class=\"wide\" tabindex=\"0\"><table{class}><thead><tr>");
@@ -92,7 +100,7 @@ pub(crate) fn table(head: &[&str], rows: &[Vec<String>]) -> String {
 }
 
 /// A size as text.
-pub(crate) fn bytes(value: u64) -> String {
+pub fn bytes(value: u64) -> String {
     let value = value as f64;
     if value < 1e9 {
         format!("{:.0} MB", value / 1e6)
@@ -101,7 +109,8 @@ pub(crate) fn bytes(value: u64) -> String {
     }
 }
 
-const STYLE: &str = "
+/// The style sheet of all pages.
+pub const STYLE: &str = "
 :root{--bg:#fff;--fg:#1c2024;--dim:#667;--line:#dde1e6;--card:#f6f7f9;
 --c0:#2563c9;--c1:#c2410c;--c2:#15803d;--c3:#9333ea;--c4:#b8860b;--c5:#0e7490}
 @media (prefers-color-scheme:dark){:root{--bg:#14171a;--fg:#e4e7ea;--dim:#9aa3ad;--line:#333a42;--card:#1d2126;
@@ -132,9 +141,9 @@ svg{width:100%;height:auto;display:block}svg text{fill:var(--dim);font-size:11px
 .dot{fill:var(--c0)}.mark{fill:transparent}.mark:hover{fill:var(--fg)}details.values{font-size:.82rem;color:var(--dim);margin-top:4px}
 .k0::before{background:var(--c0)}.k1::before{background:var(--c1)}.k2::before{background:var(--c2)}.k3::before{background:var(--c3)}.k4::before{background:var(--c4)}.k5::before{background:var(--c5)}
 .dag{max-height:520px}.dag rect{fill:var(--card);stroke:var(--line);stroke-width:1.5}.dag .ran rect{stroke:var(--c0)}.dag .cached rect{stroke:var(--c2)}
-.dag .failed rect{stroke:var(--c1);stroke-width:3}.dag .skipped rect{stroke-dasharray:4 3}.dag text{fill:var(--fg);font-size:12px}.dag .sub{fill:var(--dim);font-size:10.5px}
+.dag .running rect{stroke:var(--c4);stroke-width:3}.dag .failed rect{stroke:var(--c1);stroke-width:3}.dag .skipped rect{stroke-dasharray:4 3}.dag text{fill:var(--fg);font-size:12px}.dag .sub{fill:var(--dim);font-size:10.5px}
 .dag path{stroke:var(--dim);stroke-width:1.2}
-.ran{color:var(--c0)}.cached{color:var(--c2)}.failed{color:var(--c1)}.skipped{color:var(--dim)}
+.ran{color:var(--c0)}.cached{color:var(--c2)}.failed{color:var(--c1)}.skipped,.waiting{color:var(--dim)}.running{color:var(--c4)}
 td>.dim{display:block;font-size:.85em}th{white-space:normal;vertical-align:bottom}
 @media (max-width:520px){main{padding:10px}svg text{font-size:15px}.dag text{font-size:12px}th,td{padding:3px 6px}td{white-space:normal}
 .many,.many tbody{display:block}.many thead{display:none}.many tr{display:grid;grid-template-columns:1fr 1fr;padding:6px 0;border-bottom:1px solid var(--line)}

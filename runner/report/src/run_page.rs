@@ -1,19 +1,14 @@
 //! The HTML report of a run: one self-contained file, rendered from the run's events and artifacts. Not a cached stage.
 
 use crate::html::{self, bytes, escape, escape_content, table};
+use crate::stage_graph::{stage_graph, status_of};
 use crate::{data, evaluation, programs, training};
 use cache::Store;
 use runner_engine::Failure;
-use runner_history::{ComputedMetrics, Run, StageRun};
-use runner_pipeline::TaskGraph;
-use runner_pipeline::svg::{self, SvgNode};
-use std::collections::HashMap;
+use runner_history::{ComputedMetrics, Run};
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
-
-/// The maximum number of stages for which the graph is drawn.
-const MOST_DRAWN: usize = 250;
 
 /// Writes `report.html` into the run's directory and returns its path. `runs` is the directory of all runs, which has the times of
 /// stages that were cached in this one.
@@ -75,9 +70,7 @@ fn sections(run: &Run, runs: &Path, store: &Store, deadline: Option<Instant>) ->
     body.push_str(&lookahead(run));
     body.push_str(&data::section(run, store, &in_time)?);
     body.push_str("<h2>Stages</h2>\n");
-    if run.stages.len() <= MOST_DRAWN {
-        body.push_str(&graph(run));
-    }
+    body.push_str(&stage_graph(run));
     body.push_str(&stage_table(run, &in_time)?);
     body.push_str(&programs::section(run, store, &in_time)?);
     body.push_str(&parameters(run, &in_time)?);
@@ -112,50 +105,13 @@ fn lookahead(run: &Run) -> String {
     out
 }
 
-/// The graph of stages, coloured by status.
-fn graph(run: &Run) -> String {
-    let places: HashMap<&str, usize> = run.stages.iter().map(|stage| stage.id.as_str()).zip(0..).collect();
-    // `stage.output`: a matrix point may contain dots, as in `train[learning_rate=0.1].policy`, an output may not.
-    let place = |need: &String| places.get(need.rsplit_once('.')?.0).copied();
-    let needs = |(i, stage): (usize, &StageRun)| {
-        let needs = stage.needs.values().flatten().filter_map(place);
-        needs.map(move |need| (i, need)).collect::<Vec<_>>()
-    };
-    let graph = TaskGraph::new(run.stages.len(), run.stages.iter().enumerate().flat_map(needs));
-    let nodes: Vec<SvgNode> = run
-        .stages
-        .iter()
-        .map(|stage| SvgNode {
-            id: stage.id.clone(),
-            note: stage.kind.clone(),
-            class: status(stage).to_owned(),
-        })
-        .collect();
-    let drawing = svg::draw(&nodes, &graph);
-    format!(
-        "<div class=\"wide\" tabindex=\"0\"><svg class=\"dag\" style=\"min-width:{}px\" viewBox=\"0 0 {} {}\" role=\"img\" aria-label=\"graph of stages\">{}</svg></div>\n",
-        drawing.width.min(620.0),
-        drawing.width,
-        drawing.height,
-        drawing.elements
-    )
-}
-
-fn status(stage: &StageRun) -> &'static str {
-    match stage.status {
-        Some(status) => status.name(),
-        None if stage.started => "running",
-        None => "waiting",
-    }
-}
-
 /// The table of stages; `None` when it is not rendered in time.
 fn stage_table(run: &Run, in_time: &impl Fn() -> bool) -> Option<String> {
     let rows: Option<Vec<Vec<String>>> = run
         .stages
         .iter()
         .map(|stage| {
-            let state = status(stage);
+            let state = status_of(stage);
             let mut shown = ["<span class=\"", state, "\">", state, "</span>"].concat();
             if let Some(error) = &stage.error {
                 let _ = write!(shown, " <span class=\"dim\">{}</span>", escape(error));

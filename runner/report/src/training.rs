@@ -4,8 +4,9 @@ use super::chart::{Axis, Series, lines, number, split};
 use super::html::{escape, table};
 use super::population;
 use cache::Store;
-use runner_history::figures::{self, is_time};
+use runner_history::figures::{self, Curve, is_time};
 use runner_history::{ComputedMetrics, LastMetrics, StageRun};
+use std::collections::BTreeMap;
 
 /// The metrics whose charts come first.
 pub(crate) const FIRST: [&str; 6] = [
@@ -43,26 +44,32 @@ pub(super) fn section(stage: &StageRun, computed: &ComputedMetrics, store: &Stor
             Some(vec![escape(name), number(*value), number(*step)])
         })
         .collect();
-    out.push_str("<div class=\"charts\">\n");
+    out.push_str(&learning_curves(&series));
+    out.push_str(&population::section(stage, store, series.iter()));
+    out.push_str("<details><summary>Last values</summary>");
+    out.push_str(&table(&["metric", "value", "step"], &last));
+    out.push_str("</details>\n");
+    out
+}
+
+/// A chart for each metric, those that tell most first.
+pub fn learning_curves(series: &BTreeMap<String, Curve>) -> String {
     let chart = |name: &str, points: &[(f64, f64)]| {
         let series = Series::line(name, points.to_vec());
         lines(name, &[series], Axis::Steps, 220.0)
     };
+    let mut out = String::from("<div class=\"charts\">\n");
     for name in FIRST {
         if let Some(points) = series.get(name) {
             out.push_str(&chart(name, points));
         }
     }
-    for (name, points) in &series {
+    for (name, points) in series {
         if !FIRST.contains(&name.as_str()) && !population::is_of_a_member(name) && points.len() > 1 {
             out.push_str(&chart(name, points));
         }
     }
     out.push_str("</div>\n");
-    out.push_str(&population::section(stage, store, series.iter()));
-    out.push_str("<details><summary>Last values</summary>");
-    out.push_str(&table(&["metric", "value", "step"], &last));
-    out.push_str("</details>\n");
     out
 }
 

@@ -4,6 +4,7 @@ mod data;
 mod history;
 mod pipeline;
 mod policy;
+mod serve;
 mod store;
 mod values;
 
@@ -17,6 +18,7 @@ pub(crate) use pipeline::{
     Settings, StagesArgs, WhyArgs,
 };
 pub(crate) use policy::{PolicyCommand, PolicyExportArgs, PolicyFormat};
+pub(crate) use serve::ServeArgs;
 pub(crate) use store::{CacheCommand, PullArgs, PushArgs};
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
@@ -113,6 +115,16 @@ Examples:
     /// Follow a run in progress: speed, losses, returns, CPU and memory of its stages.
     #[command(after_help = WATCH_EXAMPLES)]
     Watch(WatchArgs),
+    /// Show runs, running ones as they go, data and the store as pages for a browser.
+    #[command(after_help = "\
+Examples:
+  runner serve
+  runner serve --bind 127.0.0.1:9000 --allow-run
+  runner serve --bind 0.0.0.0:8642 --token-file token
+
+On a loopback address only this machine can connect. Elsewhere a token is needed with every request; the
+printed address has it. Traffic is not encrypted: use an SSH tunnel or a proxy with TLS over networks.")]
+    Serve(ServeArgs),
     /// Write the HTML report of a run to its directory.
     #[command(after_help = "\
 Example:

@@ -8,7 +8,7 @@ use serde_json::Value;
 const DAYS: usize = 3;
 
 /// The table, every rule a line, with example rows below; empty for artifacts without one.
-pub(super) fn of(meta: &Value) -> String {
+pub(crate) fn of(meta: &Value) -> String {
     let Ok(findings) = serde_json::from_value::<Vec<Finding>>(meta["quality"].clone()) else {
         return String::new();
     };

@@ -1,0 +1,31 @@
+// Fragments of the page that change arrive as server-sent events: {"id": "html", …}. A lost connection is made again by the browser, and begins with all fragments.
+"use strict";
+(() => {
+  const address = document.body.dataset.live;
+  const connection = document.getElementById("connection");
+  // Details that are open stay open.
+  const replace = (element, html) => {
+    const open = [...element.querySelectorAll("details[open][id]")].map((details) => details.id);
+    const log = element.querySelector(".log");
+    const atEnd = !log || log.scrollTop + log.clientHeight >= log.scrollHeight - 4;
+    const top = log ? log.scrollTop : 0;
+    const focused = document.activeElement && element.contains(document.activeElement) ? document.activeElement.id : "";
+    element.innerHTML = html;
+    for (const id of open) document.getElementById(id)?.setAttribute("open", "");
+    const now = element.querySelector(".log");
+    if (now) now.scrollTop = atEnd ? now.scrollHeight : top;
+    if (focused) document.getElementById(focused)?.focus();
+  };
+  for (const log of document.querySelectorAll(".log")) log.scrollTop = log.scrollHeight;
+  if (!address) return;
+  const source = new EventSource(address);
+  source.onopen = () => { connection.textContent = "live"; };
+  source.onerror = () => { connection.textContent = source.readyState === EventSource.CLOSED ? "not connected" : "connection lost, trying again"; };
+  source.onmessage = (event) => {
+    for (const [id, html] of Object.entries(JSON.parse(event.data))) {
+      const element = document.getElementById(id);
+      if (element) replace(element, html);
+    }
+  };
+  source.addEventListener("end", () => { source.close(); connection.textContent = "ended"; });
+})();

@@ -1,0 +1,30 @@
+//! `runner serve`, by the real program: over plain HTTP, and in a browser (Chromium by ChromeDriver, `RUNNER_TEST_CHROMEDRIVER`), where there is one.
+
+#![allow(clippy::unwrap_used, reason = "tests")]
+
+#[path = "../../../../tests/requirements.rs"]
+mod requirements;
+
+mod access;
+mod browser;
+mod http;
+mod in_browser;
+mod live;
+mod many;
+mod pages;
+
+use requirements::trial;
+use std::process::ExitCode;
+
+/// A test by its name.
+type Test = (&'static str, fn());
+
+fn main() -> ExitCode {
+    let plain: Vec<Test> = [access::TESTS, live::TESTS, pages::TESTS, many::TESTS].concat();
+    let missing = browser::driver()
+        .is_none()
+        .then_some("RUNNER_TEST_CHROMEDRIVER is unset");
+    let plain = plain.into_iter().map(|(name, test)| trial(name, None, test));
+    let seen = in_browser::TESTS.iter().map(|&(name, test)| trial(name, missing, test));
+    requirements::run(plain.chain(seen).collect())
+}

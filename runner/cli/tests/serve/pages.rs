@@ -1,0 +1,128 @@
+//! Each page, of runs that have ended.
+
+use crate::Test;
+use crate::http::Server;
+use runner_testkit::Project;
+
+pub const TESTS: &[Test] = &[
+    ("every_page_of_a_run", every_page_of_a_run),
+    ("runs_are_filtered_and_compared", runs_are_filtered_and_compared),
+    ("hostile_texts_are_shown_as_text", hostile_texts_are_shown_as_text),
+    ("a_large_run_is_drawn_by_stage", a_large_run_is_drawn_by_stage),
+];
+
+const TRAINED: &str = "\
+version: 1
+name: cartpole
+params: { steps: 512 }
+stages:
+  env: { uses: env/classic, with: { id: CartPole-v1 } }
+  train:
+    uses: train/ppo
+    needs: { env: env }
+    matrix: { seed: [1, 2] }
+    with: { total_timesteps: '${params.steps}', n_envs: 2, n_steps: 64, batch_size: 32, seed: '${matrix.seed}' }
+  test: { uses: evaluate/backtest, needs: { env: env, policy: train }, with: { episodes: 2 } }
+";
+
+fn every_page_of_a_run() {
+    let project = Project::new(TRAINED);
+    assert_eq!(project.exec(&[]).code, 0);
+    let server = Server::new(&project, &[]);
+    let runs = server.page("/");
+    assert!(
+        runs.contains("cartpole") && runs.contains("<span class=\"done\">done</span>"),
+        "{runs}"
+    );
+    let run = server.page("/runs/latest");
+    assert!(
+        run.contains("train[seed=1]") && run.contains("<svg class=\"dag\""),
+        "{run}"
+    );
+    assert!(!run.contains("data-live"), "{run}");
+    let stage = server.page("/runs/latest/stages/train%5Bseed%3D1%5D");
+    assert!(
+        stage.contains("It ran because") && stage.contains("charts/episodic_return"),
+        "{stage}"
+    );
+    assert!(stage.contains("total_timesteps"), "{stage}");
+    let artifact = server.page("/runs/latest/stages/train%5Bseed%3D1%5D/outputs/policy");
+    assert!(artifact.contains("policy.safetensors"), "{artifact}");
+    assert!(
+        server.page("/runs/latest/report").contains("Learning")
+            || server.page("/runs/latest/report").contains("Training")
+    );
+    assert!(server.page("/cache").contains("action records"));
+    assert!(server.page("/data").contains("Data"));
+    assert_eq!(server.get("/runs/latest/stages/trian").status, 404);
+    assert!(
+        server.get("/runs/latest/stages/trian").body.contains("hint")
+            || server.get("/runs/latest/stages/tets").body.contains("test")
+    );
+    assert_eq!(server.get("/runs/latest/stages/test/outputs/none").status, 404);
+}
+
+fn runs_are_filtered_and_compared() {
+    let project = Project::new(TRAINED);
+    assert_eq!(project.exec(&["--name", "first"]).code, 0);
+    assert_eq!(project.exec(&["--set", "steps=256"]).code, 0);
+    let server = Server::new(&project, &[]);
+    let some = server.page("/?where=params.steps+%3D+256");
+    assert_eq!(some.matches("type=\"checkbox\"").count(), 1, "{some}");
+    assert!(server.page("/?where=params.steps+%3D").contains("class=\"error\""));
+    assert!(server.page("/?where=pipeline+%3D+other").contains("No run matches"));
+    let compared = server.page("/compare?run=first&run=latest");
+    assert!(
+        compared.contains("steps") && compared.contains("512") && compared.contains("256"),
+        "{compared}"
+    );
+    assert_eq!(server.get("/compare").status, 404);
+    assert_eq!(server.get("/compare?run=nothing").status, 404);
+}
+
+fn hostile_texts_are_shown_as_text() {
+    let project = Project::new(
+        "\
+version: 1
+name: '<script>alert(1)</script>'
+params: { '<b>': '\"><img src=x onerror=alert(2)>' }
+stages:
+  a:
+    run: 'printf \"<script>alert(3)</script>\\033]0;title\\007\\n\"; exit 3'
+    outputs: { x: x.txt }
+",
+    );
+    let failed = project.exec(&[]);
+    let server = Server::new(&project, &[]);
+    for path in ["/", "/runs/latest", "/runs/latest/stages/a", "/runs/latest/report"] {
+        let answer = server.get(path);
+        // The name may be refused by the pipeline: then there is no run, and nothing to show.
+        if failed.code == 2 {
+            continue;
+        }
+        assert_eq!(answer.status, 200, "{path}");
+        let body = answer.body.replace("<script src=\"/live.js\" defer></script>", "");
+        assert!(!body.contains("<script") && !body.contains("<img"), "{path}: {body}");
+        assert!(!body.contains('\u{1b}') && !body.contains('\u{7}'), "{path}");
+    }
+    assert_eq!(failed.code, 1, "{}", failed.text());
+}
+
+fn a_large_run_is_drawn_by_stage() {
+    let points: Vec<String> = (0..500).map(|i| i.to_string()).collect();
+    let project = Project::new(&format!(
+        "version: 1\nname: many\nstages:\n  a: {{ uses: env/lookup, matrix: {{ seed: [{}] }}, with: {{ seed: '${{matrix.seed}}', rows: 16 }} }}\n",
+        points.join(", ")
+    ));
+    let ran = project.exec(&[]);
+    assert_eq!(ran.code, 0, "{}", ran.stderr);
+    let server = Server::new(&project, &[]);
+    let page = server.page("/runs/latest");
+    assert!(
+        page.contains("a ×500") && page.contains("200 of 500 stages"),
+        "{}",
+        &page[..3000.min(page.len())]
+    );
+    let all = server.page("/runs/latest?stages=all");
+    assert!(all.matches("/stages/a%5B").count() >= 500);
+}

@@ -1,0 +1,401 @@
+//! The files of the registry.
+
+use super::model::{Move, NamedPolicy, ROLLBACK, Reason, Registration, Version};
+use super::reference::{Pick, PolicyRef, check_alias, check_policy_name};
+use cache::{ArtifactDigest, checksummed, regular_file, shared};
+use chrono::{DateTime, Utc};
+use datasets::Date;
+use runner_engine::Failure;
+use std::fs::File;
+use std::io::{ErrorKind, Write as _};
+use std::path::{Path, PathBuf};
+
+/// The registry of a home.
+#[derive(Clone, Debug)]
+pub struct Registry {
+    dir: PathBuf,
+}
+
+impl Registry {
+    /// The registry of the home with this directory, which need not exist.
+    pub fn new(home: &Path) -> Self {
+        Self {
+            dir: home.join("policies"),
+        }
+    }
+
+    fn path(&self, name: &str) -> PathBuf {
+        self.dir.join(format!("{name}.json"))
+    }
+
+    /// The names, sorted.
+    ///
+    /// # Errors
+    /// If the directory cannot be read.
+    pub fn names(&self) -> Result<Vec<String>, Failure> {
+        let entries = match std::fs::read_dir(&self.dir) {
+            Ok(entries) => entries,
+            Err(err) if err.kind() == ErrorKind::NotFound => return Ok(Vec::new()),
+            Err(err) => return Err(Failure::caused(format!("cannot read `{}`", self.dir.display()), &err)),
+        };
+        let name = |entry: std::fs::DirEntry| Some(entry.file_name().to_str()?.strip_suffix(".json")?.to_owned());
+        let mut names: Vec<String> = entries.flatten().filter_map(name).collect();
+        names.retain(|name| check_policy_name(name).is_ok());
+        names.sort();
+        Ok(names)
+    }
+
+    /// The policies of a name; `None` if it has none.
+    ///
+    /// # Errors
+    /// If its file cannot be read, or is damaged: a policy that is not the one meant would be used.
+    pub fn read(&self, name: &str) -> Result<Option<NamedPolicy>, Failure> {
+        let path = self.path(name);
+        let failed = |err: &dyn std::error::Error| {
+            Failure::caused(format!("cannot read `{}`", path.display()), err)
+                .hint("restore it from a backup or from the remote (`runner cache pull --policies`), or move it away and register again")
+        };
+        match regular_file::read(&path) {
+            Ok(bytes) if !checksummed::matches_checksum(&bytes) => {
+                Err(failed(&std::io::Error::other("its checksum is wrong")))
+            }
+            Ok(bytes) => serde_json::from_slice(&bytes).map(Some).map_err(|err| failed(&err)),
+            Err(err) if err.kind() == ErrorKind::NotFound => Ok(None),
+            Err(err) => Err(failed(&err)),
+        }
+    }
+
+    /// The version of a reference, as of before a scheduled date if one is given; `None` if there is no such version.
+    ///
+    /// # Errors
+    /// If the registry cannot be read, or has no policy of that name.
+    pub fn find(&self, reference: &PolicyRef, before: Option<Date>) -> Result<Option<Version>, Failure> {
+        let Some(policy) = self.read(&reference.name)? else {
+            return Ok(None);
+        };
+        Ok(policy.pick(&reference.pick, before).cloned())
+    }
+
+    /// The version of a reference, which must be there.
+    ///
+    /// # Errors
+    /// If there is none, or the registry cannot be read.
+    pub fn get(&self, reference: &PolicyRef) -> Result<(NamedPolicy, Version), Failure> {
+        let name = &reference.name;
+        let Some(policy) = self.read(name)? else {
+            let names = self.names()?;
+            let hint = match names.is_empty() {
+                true => "`runner policy register RUN/STAGE NAME` makes the first".to_owned(),
+                false => runner_pipeline::suggest(name, "policies", names.iter().map(String::as_str)),
+            };
+            return Err(Failure::usage(format!("there is no policy `{name}`")).hint(hint));
+        };
+        match policy.pick(&reference.pick, None).cloned() {
+            Some(version) => Ok((policy, version)),
+            None => {
+                let aliases = policy.aliases();
+                let known: Vec<String> = aliases
+                    .iter()
+                    .map(|(alias, version)| format!("{alias} ({version})"))
+                    .collect();
+                let what = match &reference.pick {
+                    Pick::Alias(alias) => format!("alias `{alias}`"),
+                    Pick::Version(number) => format!("version {number}"),
+                };
+                Err(
+                    Failure::usage(format!("the policy `{name}` has no {what}")).hint(format!(
+                        "it has {} versions, and the aliases {}",
+                        policy.versions.len(),
+                        if known.is_empty() {
+                            "none".to_owned()
+                        } else {
+                            known.join(", ")
+                        }
+                    )),
+                )
+            }
+        }
+    }
+
+    /// Registers an artifact under a name, and points `alias` to it if one is given. An artifact that is a version already stays that version.
+    ///
+    /// # Errors
+    /// If the name or the alias is invalid, or the registry cannot be written.
+    pub fn register(
+        &self,
+        name: &str,
+        digest: ArtifactDigest,
+        from: Registration,
+        alias: Option<&str>,
+        now: DateTime<Utc>,
+    ) -> Result<Version, Failure> {
+        check_policy_name(name)?;
+        alias.map(check_alias).transpose()?;
+        self.change(name, |policy| {
+            let version = match policy.of_digest(digest) {
+                Some(known) => known.clone(),
+                None => {
+                    let version = Version {
+                        version: policy.versions.len() as u32 + 1,
+                        digest,
+                        time: now,
+                        from: from.clone(),
+                    };
+                    policy.versions.push(version.clone());
+                    version
+                }
+            };
+            if let Some(alias) = alias {
+                let reason = Reason {
+                    by: "register".to_owned(),
+                    run: Some(from.run.clone()).filter(|run| !run.is_empty()),
+                    as_of: from.as_of,
+                    ..Reason::default()
+                };
+                point(policy, alias, version.version, reason, now);
+            }
+            Ok(version)
+        })
+    }
+
+    /// Points an alias to a version.
+    ///
+    /// # Errors
+    /// If there is no such version, or the registry cannot be written.
+    pub fn point(
+        &self,
+        name: &str,
+        alias: &str,
+        version: u32,
+        reason: Reason,
+        now: DateTime<Utc>,
+    ) -> Result<(), Failure> {
+        check_alias(alias)?;
+        self.change(name, |policy| {
+            if policy.version(version).is_none() {
+                return Err(Failure::usage(format!("the policy `{name}` has no version {version}"))
+                    .hint(format!("it has {}", policy.versions.len())));
+            }
+            point(policy, alias, version, reason, now);
+            Ok(())
+        })
+    }
+
+    /// Points an alias to the version that it pointed to before, and returns that.
+    ///
+    /// # Errors
+    /// If there is none, or the registry cannot be written.
+    pub fn rollback(&self, name: &str, alias: &str, now: DateTime<Utc>) -> Result<u32, Failure> {
+        self.change(name, |policy| {
+            let Some(version) = policy.previous(alias) else {
+                return Err(
+                    Failure::usage(format!("`{name}@{alias}` pointed to no other version before"))
+                        .hint(format!("`runner policy show {name}` lists its moves")),
+                );
+            };
+            let reason = Reason {
+                by: ROLLBACK.to_owned(),
+                ..Reason::default()
+            };
+            point(policy, alias, version, reason, now);
+            Ok(version)
+        })
+    }
+
+    /// Changes the policies of a name under the registry's lock.
+    fn change<T>(&self, name: &str, change: impl FnOnce(&mut NamedPolicy) -> Result<T, Failure>) -> Result<T, Failure> {
+        let path = self.path(name);
+        let failed = |err: std::io::Error| {
+            Failure::caused(format!("cannot write `{}`", path.display()), &err)
+                .hint("free some disk space, or make the directory writable")
+        };
+        shared::create_dir_all(&self.dir).map_err(failed)?;
+        let lock_path = self.dir.join("lock");
+        let lock = File::options()
+            .create(true)
+            .append(true)
+            .open(&lock_path)
+            .map_err(failed)?;
+        // A change takes microseconds.
+        lock.lock().map_err(failed)?;
+        let before = self.read(name)?.unwrap_or_default();
+        let mut policy = before.clone();
+        let outcome = change(&mut policy)?;
+        if policy != before {
+            let mut text = serde_json::to_string(&policy).map_err(|err| failed(err.into()))?;
+            checksummed::add_checksum(&mut text);
+            write(&path, (text + "\n").as_bytes()).map_err(failed)?;
+        }
+        lock.unlock().map_err(failed)?;
+        Ok(outcome)
+    }
+}
+
+/// Moves an alias, unless it points there already.
+fn point(policy: &mut NamedPolicy, alias: &str, version: u32, reason: Reason, now: DateTime<Utc>) {
+    let before = policy.aliases().get(alias).copied();
+    if before != Some(version) {
+        policy.moves.push(Move {
+            alias: alias.to_owned(),
+            version,
+            before,
+            time: now,
+            reason,
+        });
+    }
+}
+
+/// Replaces a file atomically.
+fn write(path: &Path, bytes: &[u8]) -> std::io::Result<()> {
+    let new = path.with_extension("new");
+    let _ = std::fs::remove_file(&new);
+    let written = File::create_new(&new).and_then(|mut file| {
+        shared::share_file(&new)?;
+        file.write_all(bytes)?;
+        file.sync_all()?;
+        std::fs::rename(&new, path)
+    });
+    if written.is_err() {
+        let _ = std::fs::remove_file(&new);
+    }
+    written
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn digest(n: u8) -> ArtifactDigest {
+        ArtifactDigest::from_bytes([n; 32])
+    }
+
+    fn on(date: &str) -> Registration {
+        Registration {
+            run: format!("run-{date}"),
+            output: "train.policy".to_owned(),
+            key: None,
+            as_of: Some(date.parse().unwrap()),
+        }
+    }
+
+    fn reason(by: &str, date: &str) -> Reason {
+        Reason {
+            by: by.to_owned(),
+            as_of: Some(date.parse().unwrap()),
+            ..Reason::default()
+        }
+    }
+
+    fn now() -> DateTime<Utc> {
+        DateTime::UNIX_EPOCH
+    }
+
+    fn number(registry: &Registry, reference: &str, before: Option<&str>) -> Option<u32> {
+        let before = before.map(|date| date.parse().unwrap());
+        let found = registry.find(&PolicyRef::parse(reference).unwrap(), before).unwrap();
+        found.map(|version| version.version)
+    }
+
+    #[test]
+    fn versions_and_aliases_as_of_a_date() {
+        let dir = tempfile::tempdir().unwrap();
+        let registry = Registry::new(dir.path());
+        assert_eq!(number(&registry, "desk@champion", None), None);
+        for (n, date) in [(1, "2024-01-02"), (2, "2024-01-03"), (3, "2024-01-04")] {
+            let version = registry
+                .register("desk", digest(n), on(date), Some("challenger"), now())
+                .unwrap();
+            assert_eq!(version.version, u32::from(n));
+        }
+        registry
+            .point("desk", "champion", 1, reason("promote", "2024-01-02"), now())
+            .unwrap();
+        registry
+            .point("desk", "champion", 3, reason("promote", "2024-01-04"), now())
+            .unwrap();
+        assert_eq!(number(&registry, "desk@champion", None), Some(3));
+        // A night that is run again sees the champion that it saw.
+        assert_eq!(number(&registry, "desk@champion", Some("2024-01-04")), Some(1));
+        assert_eq!(number(&registry, "desk@champion", Some("2024-01-02")), None);
+        assert_eq!(number(&registry, "desk@2", Some("2024-01-02")), Some(2));
+        assert_eq!(number(&registry, "desk@4", None), None);
+        let policy = registry.read("desk").unwrap().unwrap();
+        assert_eq!(policy.tried(None), 3);
+        assert_eq!(policy.tried(Some("2024-01-04".parse().unwrap())), 2);
+        // The same artifact is the same version, and an alias that stays is no move.
+        let again = registry
+            .register("desk", digest(3), on("2024-01-05"), Some("challenger"), now())
+            .unwrap();
+        assert_eq!(
+            (again.version, again.from.as_of),
+            (3, Some("2024-01-04".parse().unwrap()))
+        );
+        assert_eq!(registry.read("desk").unwrap().unwrap(), policy);
+        assert_eq!(registry.names().unwrap(), ["desk"]);
+    }
+
+    #[test]
+    fn a_rollback_goes_back_step_by_step() {
+        let dir = tempfile::tempdir().unwrap();
+        let registry = Registry::new(dir.path());
+        for n in 1..=3 {
+            registry
+                .register("desk", digest(n), on("2024-01-02"), None, now())
+                .unwrap();
+            registry
+                .point("desk", "champion", u32::from(n), reason("promote", "2024-01-02"), now())
+                .unwrap();
+        }
+        assert_eq!(registry.rollback("desk", "champion", now()).unwrap(), 2);
+        assert_eq!(registry.rollback("desk", "champion", now()).unwrap(), 1);
+        let none = registry.rollback("desk", "champion", now()).unwrap_err();
+        assert!(none.message.contains("no other version before"), "{none}");
+        registry
+            .point("desk", "champion", 3, reason("promote", "2024-01-03"), now())
+            .unwrap();
+        assert_eq!(registry.rollback("desk", "champion", now()).unwrap(), 1);
+    }
+
+    #[test]
+    fn mistakes_are_named_and_damage_is_no_other_policy() {
+        let dir = tempfile::tempdir().unwrap();
+        let registry = Registry::new(dir.path());
+        registry
+            .register("desk", digest(1), on("2024-01-02"), Some("champion"), now())
+            .unwrap();
+        let get = |text: &str| registry.get(&PolicyRef::parse(text).unwrap()).unwrap_err();
+        assert!(get("dsek@champion").hint.unwrap().contains("desk"));
+        assert!(get("desk@challenger").hint.unwrap().contains("champion (1)"));
+        assert!(get("desk@2").message.contains("no version 2"));
+        for wrong in ["desk", "de/sk@champion", "@champion", "desk@", "desk@-1", ".@x"] {
+            assert!(PolicyRef::parse(wrong).is_err(), "{wrong}");
+        }
+        let path = dir.path().join("policies/desk.json");
+        let whole = std::fs::read(&path).unwrap();
+        for place in 0..whole.len() - 1 {
+            let mut damaged = whole.clone();
+            damaged[place] ^= 1;
+            std::fs::write(&path, damaged).unwrap();
+            assert!(registry.read("desk").is_err(), "{place}");
+        }
+    }
+
+    #[test]
+    fn several_processes_register_at_once() {
+        let dir = tempfile::tempdir().unwrap();
+        let registry = Registry::new(dir.path());
+        std::thread::scope(|scope| {
+            for n in 1..=8 {
+                let registry = registry.clone();
+                scope.spawn(move || {
+                    registry
+                        .register("desk", digest(n), on("2024-01-02"), None, now())
+                        .unwrap()
+                });
+            }
+        });
+        let policy = registry.read("desk").unwrap().unwrap();
+        let numbers: Vec<u32> = policy.versions.iter().map(|version| version.version).collect();
+        assert_eq!(numbers, [1, 2, 3, 4, 5, 6, 7, 8]);
+    }
+}

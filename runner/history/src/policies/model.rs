@@ -1,0 +1,156 @@
+//! A named policy: its versions, and the moves of its aliases.
+
+use super::reference::Pick;
+use cache::{ActionKey, ArtifactDigest};
+use chrono::{DateTime, Utc};
+use datasets::Date;
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+
+/// The policies of one name.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct NamedPolicy {
+    /// The versions; the number of the first is 1.
+    pub versions: Vec<Version>,
+    /// The moves of the aliases, in order.
+    pub moves: Vec<Move>,
+}
+
+/// A version of a policy.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Version {
+    /// Its number, from 1.
+    pub version: u32,
+    /// The artifact.
+    pub digest: ArtifactDigest,
+    /// The time of the registration.
+    #[serde(with = "stamp")]
+    pub time: DateTime<Utc>,
+    /// Its origin.
+    #[serde(flatten)]
+    pub from: Registration,
+}
+
+/// The origin of a version.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Registration {
+    /// The run that made or used it.
+    pub run: String,
+    /// The stage, and the output after a dot: `train.policy`.
+    pub output: String,
+    /// The key of the stage's action.
+    pub key: Option<ActionKey>,
+    /// The scheduled date of the run, if it had one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub as_of: Option<Date>,
+}
+
+/// A move of an alias.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Move {
+    /// The alias.
+    pub alias: String,
+    /// The version that it points to from then on.
+    pub version: u32,
+    /// The version that it pointed to.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub before: Option<u32>,
+    /// The time of the move.
+    #[serde(with = "stamp")]
+    pub time: DateTime<Utc>,
+    /// Why it moved.
+    #[serde(flatten)]
+    pub reason: Reason,
+}
+
+/// The reason of a move.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Reason {
+    /// What moved it: `register`, `promote`, `rollback`.
+    pub by: String,
+    /// The run that moved it, if one did.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub run: Option<String>,
+    /// The scheduled date of that run.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub as_of: Option<Date>,
+    /// The numbers that led to it.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub figures: BTreeMap<String, f64>,
+}
+
+impl NamedPolicy {
+    /// The version with this number.
+    pub fn version(&self, number: u32) -> Option<&Version> {
+        self.versions.get((number as usize).checked_sub(1)?)
+    }
+
+    /// The version with this artifact.
+    pub fn of_digest(&self, digest: ArtifactDigest) -> Option<&Version> {
+        self.versions.iter().find(|version| version.digest == digest)
+    }
+
+    /// The version that an alias points to; with `before`, the one that it pointed to before anything of that scheduled date or a later one was known.
+    pub fn alias(&self, alias: &str, before: Option<Date>) -> Option<&Version> {
+        let is_known = |as_of: Option<Date>| before.is_none_or(|before| as_of.is_none_or(|date| date < before));
+        let mut moves = self.moves.iter().rev();
+        let last = moves.find(|moved| moved.alias == alias && is_known(moved.reason.as_of))?;
+        self.version(last.version)
+    }
+
+    /// The version of a pick.
+    pub fn pick(&self, pick: &Pick, before: Option<Date>) -> Option<&Version> {
+        match pick {
+            Pick::Alias(alias) => self.alias(alias, before),
+            Pick::Version(number) => self.version(*number),
+        }
+    }
+
+    /// The number of versions that were registered before a scheduled date; all of them without one.
+    pub fn tried(&self, before: Option<Date>) -> usize {
+        let is_before =
+            |version: &&Version| before.is_none_or(|before| version.from.as_of.is_none_or(|date| date < before));
+        self.versions.iter().filter(is_before).count()
+    }
+
+    /// The aliases and the versions that they point to now.
+    pub fn aliases(&self) -> BTreeMap<&str, u32> {
+        let moves = self.moves.iter();
+        moves.map(|moved| (moved.alias.as_str(), moved.version)).collect()
+    }
+
+    /// The version that an alias pointed to before the one that it points to, not counting what was rolled back.
+    pub fn previous(&self, alias: &str) -> Option<u32> {
+        let mut path: Vec<u32> = Vec::new();
+        for moved in self.moves.iter().filter(|moved| moved.alias == alias) {
+            if moved.reason.by == ROLLBACK {
+                path.pop();
+            } else if path.last() != Some(&moved.version) {
+                path.push(moved.version);
+            }
+        }
+        path.pop();
+        path.pop()
+    }
+}
+
+/// The name of a rollback among reasons.
+pub(super) const ROLLBACK: &str = "rollback";
+
+/// Times as in events.
+mod stamp {
+    use chrono::{DateTime, Utc};
+    use runner_engine::timestamp;
+    use serde::de::Error as _;
+    use serde::{Deserialize as _, Deserializer, Serializer};
+
+    pub fn serialize<S: Serializer>(time: &DateTime<Utc>, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.serialize_str(&timestamp(*time))
+    }
+
+    pub fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<DateTime<Utc>, D::Error> {
+        let text = String::deserialize(deserializer)?;
+        let time = DateTime::parse_from_rfc3339(&text).map_err(D::Error::custom)?;
+        Ok(time.to_utc())
+    }
+}

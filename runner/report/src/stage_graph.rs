@@ -1,0 +1,191 @@
+//! The drawing of a run's task graph, coloured by status. Of many stages, the points of a matrix are one box; of still more, all stages of a kind.
+
+use runner_history::{Run, StageRun};
+use runner_pipeline::TaskGraph;
+use runner_pipeline::svg::{self, SvgNode};
+use std::collections::{BTreeMap, HashMap};
+
+/// The maximum number of boxes.
+const MOST_DRAWN: usize = 60;
+
+/// The graph of stages as an inline SVG.
+pub fn stage_graph(run: &Run) -> String {
+    let by: [fn(&StageRun) -> String; 3] = [
+        |stage| stage.id.clone(),
+        |stage| stage.stage.clone(),
+        |stage| stage.kind.clone(),
+    ];
+    let mut nodes = boxes(run, by[0]);
+    for by in &by[1..] {
+        if nodes.names.len() > MOST_DRAWN {
+            nodes = boxes(run, *by);
+        }
+    }
+    // Even kinds can be many, where a pipeline has many programs.
+    if nodes.names.len() > MOST_DRAWN {
+        return format!("<p class=\"dim\">{} stages, too many to draw.</p>\n", run.stages.len());
+    }
+    let drawing = svg::draw(&nodes.drawn(run), &nodes.graph(run));
+    format!(
+        "<div class=\"wide\" tabindex=\"0\"><svg class=\"dag\" style=\"min-width:{}px\" viewBox=\"0 0 {} {}\" role=\"img\" aria-label=\"graph of stages\">{}</svg></div>\n",
+        drawing.width.min(620.0),
+        drawing.width,
+        drawing.height,
+        drawing.elements
+    )
+}
+
+/// The status of a stage as it is shown, and as the class of its style.
+pub fn status_of(stage: &StageRun) -> &'static str {
+    match stage.status {
+        Some(status) => status.name(),
+        None if stage.started => "running",
+        None => "waiting",
+    }
+}
+
+/// The boxes of a drawing: their names, and the box of each stage.
+struct Boxes {
+    names: Vec<String>,
+    of: Vec<usize>,
+}
+
+fn boxes(run: &Run, by: fn(&StageRun) -> String) -> Boxes {
+    let mut places: HashMap<String, usize> = HashMap::new();
+    let mut names = Vec::new();
+    let place = |stage: &StageRun| {
+        let name = by(stage);
+        *places.entry(name.clone()).or_insert_with(|| {
+            names.push(name);
+            names.len() - 1
+        })
+    };
+    let of = run.stages.iter().map(place).collect();
+    Boxes { names, of }
+}
+
+impl Boxes {
+    fn drawn(&self, run: &Run) -> Vec<SvgNode> {
+        let mut within: Vec<Vec<&StageRun>> = vec![Vec::new(); self.names.len()];
+        for (stage, &at) in run.stages.iter().zip(&self.of) {
+            within[at].push(stage);
+        }
+        self.names
+            .iter()
+            .zip(&within)
+            .map(|(name, stages)| match stages.as_slice() {
+                [stage] => SvgNode {
+                    id: stage.id.clone(),
+                    note: stage.kind.clone(),
+                    class: status_of(stage).to_owned(),
+                },
+                _ => SvgNode {
+                    id: format!("{name} ×{}", stages.len()),
+                    note: counts(stages),
+                    class: together(stages).to_owned(),
+                },
+            })
+            .collect()
+    }
+
+    fn graph(&self, run: &Run) -> TaskGraph {
+        let places: HashMap<&str, usize> = run.stages.iter().map(|stage| stage.id.as_str()).zip(0..).collect();
+        // `stage.output`: a matrix point may contain dots, as in `train[learning_rate=0.1].policy`, an output may not.
+        let place = |need: &String| places.get(need.rsplit_once('.')?.0).copied();
+        let needs = |(i, stage): (usize, &StageRun)| {
+            let needs = stage.needs.values().flatten().filter_map(place);
+            needs
+                .map(|need| (self.of[i], self.of[need]))
+                .filter(|(stage, need)| stage != need)
+                .collect::<Vec<_>>()
+        };
+        let pairs: Vec<(usize, usize)> = run.stages.iter().enumerate().flat_map(needs).collect();
+        // Boxes of several stages can need each other both ways: later ones are drawn after earlier ones.
+        TaskGraph::new(self.names.len(), pairs.into_iter().filter(|(stage, need)| need < stage))
+    }
+}
+
+/// The number of stages by status.
+fn counts(stages: &[&StageRun]) -> String {
+    let mut counts: BTreeMap<&str, usize> = BTreeMap::new();
+    for stage in stages {
+        *counts.entry(status_of(stage)).or_default() += 1;
+    }
+    let counts: Vec<String> = counts.iter().map(|(status, n)| format!("{n} {status}")).collect();
+    counts.join(", ")
+}
+
+/// The status that stands for several: that which needs attention first.
+fn together(stages: &[&StageRun]) -> &'static str {
+    ["failed", "running", "waiting", "skipped", "ran", "cached"]
+        .into_iter()
+        .find(|wanted| stages.iter().any(|stage| status_of(stage) == *wanted))
+        .unwrap_or("waiting")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use runner_engine::{RunStatus, StageStatus};
+    use runner_history::ResolvedStage;
+    use std::sync::Arc;
+
+    fn run(points: usize) -> Run {
+        let stage = |id: String, name: &str, needs: Vec<String>| {
+            let mut stage = StageRun::new(Arc::new(ResolvedStage {
+                id,
+                stage: name.to_owned(),
+                kind: format!("kind/{name}"),
+                needs: BTreeMap::from([("in".to_owned(), needs)]),
+                ..ResolvedStage::default()
+            }));
+            stage.status = Some(StageStatus::Cached);
+            stage
+        };
+        let mut stages = vec![stage("env".to_owned(), "env", Vec::new())];
+        for i in 0..points {
+            stages.push(stage(format!("train[seed={i}]"), "train", vec!["env.env".to_owned()]));
+            let need = format!("train[seed={i}].policy");
+            stages.push(stage(format!("test[seed={i}]"), "test", vec![need]));
+        }
+        stages[1].status = None;
+        stages[1].started = true;
+        Run {
+            id: "a".to_owned(),
+            dir: "a".into(),
+            pipeline: "p".to_owned(),
+            file: "p.yaml".into(),
+            params: BTreeMap::new(),
+            program: "runner".to_owned(),
+            status: RunStatus::Running,
+            started: chrono::DateTime::UNIX_EPOCH,
+            seconds: 1.0,
+            stages,
+            lookahead: None,
+            damaged: 0,
+        }
+    }
+
+    #[test]
+    fn a_small_graph_has_a_box_for_each_point() {
+        let drawn = stage_graph(&run(3));
+        assert_eq!(drawn.matches("<rect").count(), 7);
+        assert_eq!(drawn.matches("<path").count(), 6);
+        assert!(
+            drawn.contains("<g class=\"running\"><title>train[seed=0]: running"),
+            "{drawn}"
+        );
+    }
+
+    #[test]
+    fn of_many_points_the_matrix_is_one_box() {
+        let drawn = stage_graph(&run(500));
+        assert_eq!(drawn.matches("<rect").count(), 3);
+        assert_eq!(drawn.matches("<path").count(), 2);
+        assert!(
+            drawn.contains("train ×500") && drawn.contains("499 cached, 1 running"),
+            "{drawn}"
+        );
+        assert!(drawn.contains("<g class=\"running\">"), "{drawn}");
+    }
+}
