@@ -3,6 +3,7 @@
 //! A stage of this family stores tables; [`open`] maps them and gives a [`BatchEnv`]. Each kind of environment has a directory with its
 //! configuration (`config.rs`), its stage (`stage.rs`) and its batch of environments (`env.rs`).
 
+pub mod acting;
 mod actions;
 mod adjustment;
 mod batch;
@@ -33,7 +34,7 @@ mod worlds;
 pub use actions::{ActionBuffer, ActionSpace, Actions, Bounds};
 pub use batch::{BatchEnv, Step, StepBuffers};
 pub use bench::bench;
-pub use open::{evaluation_episodes, open};
+pub use open::{evaluation_episodes, open, open_acting};
 pub use open_options::{OpenOptions, Split};
 pub use spec::{Difference, EnvSpec, Normalisation};
 

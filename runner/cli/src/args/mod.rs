@@ -16,7 +16,7 @@ pub(crate) use pipeline::{
     CheckCommand, ExecArgs, GraphArgs, GraphFormat, LookaheadArgs, PipelineArgs, PlanArgs, RunCheck, Selection,
     Settings, StagesArgs, WhyArgs,
 };
-pub(crate) use policy::{PolicyCommand, PolicyExportArgs, PolicyFormat};
+pub(crate) use policy::{PolicyActArgs, PolicyCommand, PolicyExportArgs, PolicyFormat};
 pub(crate) use store::{CacheCommand, PullArgs, PushArgs};
 
 use clap::{Args, Parser, Subcommand, ValueEnum};

@@ -1,10 +1,26 @@
 //! Arguments of `runner policy`.
 
+use super::values::age;
 use clap::{Args, Subcommand, ValueEnum};
 use std::path::PathBuf;
+use std::time::Duration;
 
 #[derive(Subcommand, Clone, Debug)]
 pub(crate) enum PolicyCommand {
+    /// Decide: today's action of a policy from today's files, and the orders that it means. Nothing is placed.
+    ///
+    /// The stages between the files and the policy's environment run again with the files, from the cache but for what is new. The policy
+    /// plays from the first test date on, as a backtest does, and decides at the files' last moment; nothing after it is looked at.
+    /// Observations are normalised as in training. docs/acting.md has the rules and the forms of files.
+    #[command(after_help = "\
+Examples:
+  runner policy act latest/train --data today.csv
+  runner policy act latest/train --data quotes=spx.csv --data rates=rates.csv --positions mine.csv --cash 98500
+  runner policy act 'latest/train[seed=1]' --data prices.csv --replace --positions played --json
+  runner policy act latest/train --data today.csv --max-age 30d --sample 7
+
+Exit codes: 1 where the files or the age of the policy do not allow a decision; 2 where an argument is wrong.")]
+    Act(PolicyActArgs),
     /// Write a trained policy as one file that other programs read.
     ///
     /// The tensors, their layout and a reader in NumPy are in docs/reading-policies.md.
@@ -36,4 +52,39 @@ pub(crate) struct PolicyExportArgs {
     pub format: PolicyFormat,
     /// The file to write to. It must not exist.
     pub dest: PathBuf,
+}
+
+#[derive(Args, Clone, Debug)]
+pub(crate) struct PolicyActArgs {
+    /// RUN/STAGE of a training, or RUN/STAGE.OUTPUT.
+    pub what: String,
+    /// A file of today's data, or a directory or glob of them, for the stage that reads such files; repeatable. STAGE.SETTING=FILE for
+    /// another setting than `path`. A file without a stage goes to the only one that can read it.
+    #[arg(long, value_name = "[STAGE=]FILE", required = true)]
+    pub data: Vec<String>,
+    /// Read the files in place of the stages' own ones, not after them: for files that hold everything so far.
+    #[arg(long)]
+    pub replace: bool,
+    /// The positions that are held: a file (CSV or JSON), `none`, or `played` for those that the policy would have, had it traded from
+    /// the start on.
+    #[arg(long, value_name = "FILE|none|played", default_value = "none")]
+    pub positions: String,
+    /// The cash that is held; by default that of the file, or the capital of the environment.
+    #[arg(long, allow_negative_numbers = true)]
+    pub cash: Option<f64>,
+    /// The moment of the decision, `2024-01-19` or `2024-01-19T15:45:00Z`; by default the last one of the files.
+    #[arg(long, value_name = "DATE")]
+    pub at: Option<String>,
+    /// The date from which on the policy plays, which builds up its memory and its account; by default its first test date.
+    #[arg(long, value_name = "DATE")]
+    pub from: Option<String>,
+    /// The world (symbol) to decide in, where the environment has several.
+    #[arg(long, value_name = "NAME")]
+    pub world: Option<String>,
+    /// Also draw an action with this seed; its orders are shown in place of those of the likeliest one.
+    #[arg(long, value_name = "SEED")]
+    pub sample: Option<u64>,
+    /// Refuse a policy whose training ended longer before the decision: `30d`.
+    #[arg(long, value_name = "AGE", value_parser = age)]
+    pub max_age: Option<Duration>,
 }
