@@ -161,7 +161,8 @@ pub fn act(store: &Store, artifact: &Artifact, policy: &Policy, options: &Acting
     let memory = state.recurrent().to_vec();
     let start = [first == last];
     let space = env.spec().action_space.clone();
-    let actions = policy.act(&step.obs, &step.action_mask, &start, &mut state, Mode::Greedy);
+    policy.act(&step.obs, &step.action_mask, &start, &mut state, Mode::Greedy);
+    let actions = state.actions();
     let action = chosen(&space, actions);
     let mut orders = env.orders(actions)?;
     let (choices, components) = (choices(policy, env, &state), components(policy, &state, actions));
