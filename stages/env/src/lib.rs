@@ -34,7 +34,7 @@ mod worlds;
 pub use actions::{ActionBuffer, ActionSpace, Actions, Bounds};
 pub use batch::{BatchEnv, Step, StepBuffers};
 pub use bench::bench;
-pub use open::{evaluation_episodes, open, open_acting};
+pub use open::{evaluation_episodes, open};
 pub use open_options::{OpenOptions, Split};
 pub use spec::{Difference, EnvSpec, Normalisation};
 

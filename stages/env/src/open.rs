@@ -1,9 +1,7 @@
 //! From an `env` artifact to environments that can be stepped.
 
-use crate::acting::Acting;
 use crate::batch::BatchEnv;
 use crate::open_options::{OpenOptions, Split};
-use crate::spec::Normalisation;
 use crate::{classic, hedging, lookup, options as options_env, stocks, table};
 use cache::{Artifact, Store};
 use serde::Deserialize;
@@ -32,28 +30,6 @@ pub fn open(store: &Store, artifact: &Artifact, options: &OpenOptions) -> Result
         table::FAMILY => Ok(Box::new(table::open(store, artifact, options)?)),
         other => Err(StageError::new(format!("unknown environment family `{other}`"))
             .hint("the artifact was made by another version; run its stage again")),
-    }
-}
-
-/// Opens one environment over market data for a decision, on the test data of the artifact.
-///
-/// # Errors
-/// As [`open`], and when the environment is not over data of dates.
-pub fn open_acting(
-    store: &Store,
-    artifact: &Artifact,
-    normalise_as: Option<Normalisation>,
-) -> Result<Box<dyn Acting>, StageError> {
-    let options = &OpenOptions {
-        normalise_as,
-        ..OpenOptions::test(1, 0)
-    };
-    match family(artifact)?.as_str() {
-        options_env::FAMILY => Ok(Box::new(options_env::open(store, artifact, options)?)),
-        stocks::FAMILY => Ok(Box::new(stocks::open(store, artifact, options)?)),
-        table::FAMILY => Ok(Box::new(table::open(store, artifact, options)?)),
-        other => Err(StageError::new(format!("environments of the family `{other}` have no data of dates"))
-            .hint("a decision is asked of env/options, env/stocks and env/table")),
     }
 }
 

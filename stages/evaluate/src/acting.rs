@@ -8,7 +8,7 @@ use datasets::{Date, SnapshotTime};
 use serde::Serialize;
 use stages_core::StageError;
 use stages_env::acting::{Acting, ActingOrders, ActingWorld, Holdings};
-use stages_env::{ActionSpace, Actions, Step};
+use stages_env::{ActionSpace, Actions, OpenOptions, Split, Step};
 use stages_numerics::random::Random;
 use stages_policy::{Mode, Policy, PolicyState};
 
@@ -119,12 +119,46 @@ pub struct Acted {
     pub orders: ActingOrders,
 }
 
+/// Opens an environment over market data.
+fn open(store: &Store, artifact: &Artifact, options: &OpenOptions) -> Result<Box<dyn Acting>, StageError> {
+    match artifact.meta.get("family").and_then(serde_json::Value::as_str) {
+        Some("options") => Ok(Box::new(stages_env::options::open(store, artifact, options)?)),
+        Some("stocks") => Ok(Box::new(stages_env::stocks::open(store, artifact, options)?)),
+        Some("table") => Ok(Box::new(stages_env::table::open(store, artifact, options)?)),
+        _ => Err(StageError::new("the environment has no data of dates")
+            .hint("a decision is asked of a policy of env/options, env/stocks or env/table")),
+    }
+}
+
+/// The first and the last date of a split of an environment, over all of its worlds; `None` where it has no such data.
+///
+/// # Errors
+/// When the environment is not over data of dates, or damaged.
+pub fn dates(store: &Store, artifact: &Artifact, split: Split) -> Result<Option<(Date, Date)>, StageError> {
+    if stages_env::evaluation_episodes(store, artifact, split)? == Some(0) {
+        return Ok(None);
+    }
+    let options = OpenOptions {
+        split,
+        ..OpenOptions::test(1, 0)
+    };
+    let env = open(store, artifact, &options)?;
+    let worlds = env.worlds();
+    let first = worlds.iter().map(|world| env.time(world.first).date).min();
+    let last = worlds.iter().map(|world| env.time(world.last).date).max();
+    Ok(first.zip(last))
+}
+
 /// Decides at the last snapshot up to `options.until`.
 ///
 /// # Errors
 /// When the policy does not fit the environment, the environment has no such world or snapshot, it does not know a position, or the played account is ruined.
 pub fn act(store: &Store, artifact: &Artifact, policy: &Policy, options: &ActingOptions) -> Result<Acted, StageError> {
-    let mut env = stages_env::open_acting(store, artifact, policy.spec().normalisation.clone())?;
+    let opened = OpenOptions {
+        normalise_as: policy.spec().normalisation.clone(),
+        ..OpenOptions::test(1, 0)
+    };
+    let mut env = open(store, artifact, &opened)?;
     let env = env.as_mut();
     if let Some(difference) = policy.spec().difference(env.spec()) {
         return Err(StageError::new(format!(

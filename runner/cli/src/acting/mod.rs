@@ -9,7 +9,6 @@ pub use account::account;
 pub use data::Given;
 
 use crate::commands::artifact::{self, Named};
-use crate::lookahead::environment;
 use crate::lookahead::runs::{Progress, Run as Made};
 use crate::session::{Archive, Project, Session};
 use cache::ArtifactDigest;
@@ -19,7 +18,8 @@ use runner_engine::{Control, Failure, Options, exit};
 use runner_history::{Run, StageRun};
 use runner_pipeline::Pipeline;
 use serde::Serialize;
-use stages_evaluate::acting::{ActingAccount, ActingOptions, Acted, act};
+use stages_env::Split;
+use stages_evaluate::acting::{Acted, ActingAccount, ActingOptions, act, dates};
 use stages_policy::Policy;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -101,8 +101,8 @@ pub fn decide(
     let Trained { run, stage, policy, .. } = trained;
     let recorded = Recorded::new(session, archive, run, stage)?;
     let trained_env = recorded.env_artifact()?;
-    let ranges = environment::ranges(&archive.store, &archive.store.artifact(trained_env)?);
-    let trained_until = ranges.as_ref().and_then(|ranges| ranges.train).map(|(_, last)| last);
+    let trained_env = archive.store.artifact(trained_env)?;
+    let trained_until = dates(&archive.store, &trained_env, Split::Train)?.map(|(_, last)| last);
     let logs = tempfile::tempdir().map_err(|err| Failure::caused("cannot create a temporary directory", &err))?;
     let runs = Stages {
         session,
@@ -135,7 +135,10 @@ pub fn decide(
     let env = runs.env(&pipeline, recorded.env, progress)?;
     let options = ActingOptions {
         world: settings.world.clone(),
-        from: settings.from.or(ranges.and_then(|ranges| ranges.test).map(|(first, _)| first)),
+        from: match settings.from {
+            None => dates(&archive.store, &trained_env, Split::Test)?.map(|(first, _)| first),
+            from => from,
+        },
         until,
         account: settings.account.clone(),
         sample: settings.sample,

@@ -10,7 +10,7 @@ mod column;
 mod compare;
 mod dates;
 mod document;
-pub(crate) mod environment;
+mod environment;
 mod fetched;
 mod findings;
 mod moment;
