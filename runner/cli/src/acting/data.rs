@@ -104,7 +104,7 @@ pub(super) fn resolve(
 
 fn existing(given: &Given, file: &str) -> Result<PathBuf, Failure> {
     let path = given.current.join(file);
-    match path.exists() {
+    match path.exists() || file.contains(['*', '?']) {
         true => Ok(path),
         false => Err(Failure::usage(format!("there is no file `{file}`")).hint("`--data` takes STAGE=FILE or FILE")),
     }
@@ -262,22 +262,22 @@ pub(super) fn with_data(
         let Work::Kind { kind, config } = &mut node.work else {
             continue;
         };
-        // Where its own files are gone, running it says so.
-        let read = match replace {
-            true => Vec::new(),
-            false => kind.sources(config, &node.base).unwrap_or_default(),
-        };
         let mut all = match (&config[field], replace) {
             (Value::Array(paths), false) => paths.clone(),
             (Value::String(path), false) if !path.is_empty() => vec![json!(path)],
             (path @ Value::Object(_), false) => vec![path.clone()],
             _ => Vec::new(),
         };
-        for file in files {
-            // A file that the stage reads already is not read twice.
-            if !read.iter().any(|read| read.path == *file) {
-                all.push(json!(file.to_string_lossy()));
-            }
+        if field == PATH && !replace {
+            // A file that the stage reads already is not read twice. Where its own files are gone, running it says so.
+            let read = kind.sources(config, &node.base).unwrap_or_default();
+            let mut alone = config.clone();
+            alone[field] = paths(files);
+            let given = kind.sources(&alone, &node.base).map_err(|problem| super::refused(problem.message))?;
+            let new = given.iter().filter(|file| !read.iter().any(|read| read.path == file.path));
+            all.extend(new.map(|file| json!(file.path.to_string_lossy())));
+        } else {
+            all.extend(files.iter().map(|file| json!(file.to_string_lossy())));
         }
         config[field] = Value::Array(all);
     }
