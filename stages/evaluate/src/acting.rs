@@ -173,7 +173,13 @@ pub fn act(store: &Store, artifact: &Artifact, policy: &Policy, options: &Acting
     let mut state = policy.start(1);
     env.show(step.buffers());
     for snapshot in first..last {
-        let actions = policy.act(&step.obs, &step.action_mask, &[snapshot == first], &mut state, Mode::Greedy);
+        let actions = policy.act(
+            &step.obs,
+            &step.action_mask,
+            &[snapshot == first],
+            &mut state,
+            Mode::Greedy,
+        );
         env.step(actions, step.buffers())?;
         if step.terminated[0] {
             return Err(StageError::new(format!(
@@ -230,18 +236,24 @@ pub fn act(store: &Store, artifact: &Artifact, policy: &Policy, options: &Acting
 
 /// The world of a name, or the only one.
 fn world(worlds: &[ActingWorld], wanted: Option<&str>) -> Result<ActingWorld, StageError> {
-    let names = || worlds.iter().take(30).map(|world| world.name.as_str()).collect::<Vec<_>>().join(", ");
+    let names = || {
+        worlds
+            .iter()
+            .take(30)
+            .map(|world| world.name.as_str())
+            .collect::<Vec<_>>()
+            .join(", ")
+    };
     match (wanted, worlds) {
         (None, [only]) => Ok(only.clone()),
-        (None, _) => Err(
-            StageError::new(format!("the environment has {} worlds, and a decision is of one", worlds.len()))
-                .hint(format!("give `--world`, one of {}", names())),
-        ),
-        (Some(name), _) => worlds
-            .iter()
-            .find(|world| world.name == name)
-            .cloned()
-            .ok_or_else(|| StageError::new(format!("the environment has no world `{name}`")).hint(format!("it has {}", names()))),
+        (None, _) => Err(StageError::new(format!(
+            "the environment has {} worlds, and a decision is of one",
+            worlds.len()
+        ))
+        .hint(format!("give `--world`, one of {}", names()))),
+        (Some(name), _) => worlds.iter().find(|world| world.name == name).cloned().ok_or_else(|| {
+            StageError::new(format!("the environment has no world `{name}`")).hint(format!("it has {}", names()))
+        }),
     }
 }
 
@@ -250,19 +262,29 @@ fn played(env: &dyn Acting, world: &ActingWorld, options: &ActingOptions) -> Res
     let snapshots = world.first..=world.last;
     let is_known = |time: SnapshotTime| match options.until.instant {
         None => time.date <= options.until.date,
-        Some(instant) => time.instant.map_or(time.date <= options.until.date, |time| time <= instant),
+        Some(instant) => time
+            .instant
+            .map_or(time.date <= options.until.date, |time| time <= instant),
     };
-    let last = snapshots.clone().rev().find(|&t| is_known(env.time(t))).ok_or_else(|| {
-        StageError::new(format!(
-            "the environment has no snapshot up to {}: its first one with all features is of {}",
-            options.until,
-            env.time(world.first)
-        ))
-        .hint("give more data before it; features need as much as their longest window")
-    })?;
+    let last = snapshots
+        .clone()
+        .rev()
+        .find(|&t| is_known(env.time(t)))
+        .ok_or_else(|| {
+            StageError::new(format!(
+                "the environment has no snapshot up to {}: its first one with all features is of {}",
+                options.until,
+                env.time(world.first)
+            ))
+            .hint("give more data before it; features need as much as their longest window")
+        })?;
     let first = match options.from {
         None => world.first,
-        Some(from) => snapshots.clone().find(|&t| env.time(t).date >= from).unwrap_or(last).min(last),
+        Some(from) => snapshots
+            .clone()
+            .find(|&t| env.time(t).date >= from)
+            .unwrap_or(last)
+            .min(last),
     };
     Ok((first, last))
 }

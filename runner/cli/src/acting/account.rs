@@ -60,7 +60,11 @@ fn read(bytes: &[u8]) -> Result<Holdings, String> {
         return Ok(Holdings::default());
     }
     let table = Csv::read(bytes).ok_or("it is neither JSON nor a table of several columns")?;
-    let names: Vec<String> = table.names.iter().map(|name| name.trim().to_ascii_lowercase()).collect();
+    let names: Vec<String> = table
+        .names
+        .iter()
+        .map(|name| name.trim().to_ascii_lowercase())
+        .collect();
     if let Some(unknown) = names.iter().find(|name| !COLUMNS.contains(&name.as_str())) {
         return Err(format!("unknown column `{unknown}`; there are {}", COLUMNS.join(", ")));
     }
@@ -72,7 +76,10 @@ fn read(bytes: &[u8]) -> Result<Holdings, String> {
             if cell.is_empty() {
                 continue;
             }
-            let number = || cell.parse::<f64>().map_err(|_| format!("row {}: `{cell}` is no number", i + 1));
+            let number = || {
+                cell.parse::<f64>()
+                    .map_err(|_| format!("row {}: `{cell}` is no number", i + 1))
+            };
             let value = match name.as_str() {
                 "strike" | "quantity" | "mark" => json!(number()?),
                 "strategy" => json!(number()? as u32),

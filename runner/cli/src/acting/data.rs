@@ -57,13 +57,15 @@ pub(super) fn resolve(
     progress: &mut Progress<'_>,
 ) -> Result<Data, Failure> {
     let pipeline = &recorded.pipeline;
-    let sources: Vec<usize> = (0..pipeline.nodes.len()).filter(|&i| reads_files(&pipeline.nodes[i])).collect();
+    let sources: Vec<usize> = (0..pipeline.nodes.len())
+        .filter(|&i| reads_files(&pipeline.nodes[i]))
+        .collect();
     let names = || sources.iter().map(|&i| pipeline.nodes[i].id.as_str());
     if sources.is_empty() {
-        return Err(
-            Failure::usage("no stage before the policy's environment reads files, so that there is nothing to give")
-                .hint("data that is simulated has no today: read it from files by an `ingest/…` stage"),
-        );
+        return Err(Failure::usage(
+            "no stage before the policy's environment reads files, so that there is nothing to give",
+        )
+        .hint("data that is simulated has no today: read it from files by an `ingest/…` stage"));
     }
     let mut files: BTreeMap<(usize, String), Vec<PathBuf>> = BTreeMap::new();
     for given in given {
@@ -97,7 +99,10 @@ pub(super) fn resolve(
         until = until.max(Some(last));
     }
     let until = until.ok_or_else(|| {
-        Failure::usage("no file is given that has rows by date").hint(format!("give `--data FILE`, or STAGE=FILE with one of {}", names().collect::<Vec<_>>().join(", ")))
+        Failure::usage("no file is given that has rows by date").hint(format!(
+            "give `--data FILE`, or STAGE=FILE with one of {}",
+            names().collect::<Vec<_>>().join(", ")
+        ))
     })?;
     Ok(Data { files, until })
 }
@@ -129,25 +134,27 @@ fn named<'g>(
         (_, Some((stage, field))) => (of_name(stage), field),
         (none, None) => (none, PATH),
     };
-    let node = match found.as_slice() {
-        [one] => *one,
-        [] => {
-            let known = sources.iter().map(|&i| pipeline.nodes[i].id.as_str());
-            return Err(Failure::usage(format!("no stage before the policy's environment is called `{name}`"))
-                .hint(suggest(name, "stages that read files", known)));
-        }
-        several => {
-            let ids: Vec<&str> = several.iter().map(|&i| pipeline.nodes[i].id.as_str()).collect();
-            return Err(Failure::usage(format!("`{name}` is {} stages", several.len()))
-                .hint(format!("name one of {}", ids.join(", "))));
-        }
-    };
+    let node =
+        match found.as_slice() {
+            [one] => *one,
+            [] => {
+                let known = sources.iter().map(|&i| pipeline.nodes[i].id.as_str());
+                return Err(
+                    Failure::usage(format!("no stage before the policy's environment is called `{name}`"))
+                        .hint(suggest(name, "stages that read files", known)),
+                );
+            }
+            several => {
+                let ids: Vec<&str> = several.iter().map(|&i| pipeline.nodes[i].id.as_str()).collect();
+                return Err(Failure::usage(format!("`{name}` is {} stages", several.len()))
+                    .hint(format!("name one of {}", ids.join(", "))));
+            }
+        };
     let has_setting = config(&pipeline.nodes[node]).is_some_and(|config| config.get(field).is_some());
     match has_setting && reads_files(&pipeline.nodes[node]) {
         true => Ok(Some((node, field.to_owned(), file))),
-        false => Err(Failure::usage(format!("`{name}` reads no files of `{field}`")).hint(
-            "files are given to stages with a `path`; a program reads the files that its `files:` names",
-        )),
+        false => Err(Failure::usage(format!("`{name}` reads no files of `{field}`"))
+            .hint("files are given to stages with a `path`; a program reads the files that its `files:` names")),
     }
 }
 
@@ -177,8 +184,10 @@ fn fitting(
         }),
         several => {
             let ids: Vec<&str> = several.iter().map(|&i| pipeline.nodes[i].id.as_str()).collect();
-            Err(Failure::usage(format!("several stages can read `{shown}`: {}", ids.join(", ")))
-                .hint(format!("say which one: `--data {}={shown}`", ids[0])))
+            Err(
+                Failure::usage(format!("several stages can read `{shown}`: {}", ids.join(", ")))
+                    .hint(format!("say which one: `--data {}={shown}`", ids[0])),
+            )
         }
     }
 }
@@ -273,8 +282,12 @@ pub(super) fn with_data(
             let read = kind.sources(config, &node.base).unwrap_or_default();
             let mut alone = config.clone();
             alone[field] = paths(files);
-            let given = kind.sources(&alone, &node.base).map_err(|problem| super::refused(problem.message))?;
-            let new = given.iter().filter(|file| !read.iter().any(|read| read.path == file.path));
+            let given = kind
+                .sources(&alone, &node.base)
+                .map_err(|problem| super::refused(problem.message))?;
+            let new = given
+                .iter()
+                .filter(|file| !read.iter().any(|read| read.path == file.path));
             all.extend(new.map(|file| json!(file.path.to_string_lossy())));
         } else {
             all.extend(files.iter().map(|file| json!(file.to_string_lossy())));

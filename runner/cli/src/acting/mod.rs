@@ -82,10 +82,10 @@ pub struct Trained {
 pub fn origin(archive: &Archive, name: &str) -> Result<(Run, StageRun), Failure> {
     match artifact::find(archive, name)? {
         Named::Stage(run, stage) | Named::Artifact(_, Some((run, stage, _))) => Ok((*run, *stage)),
-        Named::Artifact(_, None) | Named::Run(_) => {
-            Err(Failure::usage(format!("`{name}` is not a stage of a run, whose record has the pipeline"))
-                .hint("give RUN/STAGE of a training; `runner runs` lists the runs"))
-        }
+        Named::Artifact(_, None) | Named::Run(_) => Err(Failure::usage(format!(
+            "`{name}` is not a stage of a run, whose record has the pipeline"
+        ))
+        .hint("give RUN/STAGE of a training; `runner runs` lists the runs")),
     }
 }
 
@@ -195,7 +195,14 @@ impl Stages<'_> {
             logs: self.logs.to_owned(),
             ..project.options(self.session, "act")
         };
-        Made::new(&project.pipeline, &project.chosen, &project.store, &options, self.control, progress)
+        Made::new(
+            &project.pipeline,
+            &project.chosen,
+            &project.store,
+            &options,
+            self.control,
+            progress,
+        )
     }
 
     /// The environment that a node makes.

@@ -39,7 +39,9 @@ impl Recorded {
                 "`{}` was trained in `{env}`, the environment of another run",
                 trained.id
             ))
-            .hint(format!("give a policy of a run that builds its environment itself, as run {earlier} does")));
+            .hint(format!(
+                "give a policy of a run that builds its environment itself, as run {earlier} does"
+            )));
         }
         let (env, output) = find(run, env).ok_or_else(|| unreadable(run))?;
         let made = run.stages[env].outputs.get(output).copied();
@@ -62,7 +64,10 @@ impl Recorded {
                 RUN => program(session, run, stage, &mut file)?,
                 name => {
                     let kind = registry::find(name).ok_or_else(|| {
-                        Failure::usage(format!("`{}` is a `{name}`, which this program does not have", stage.id))
+                        Failure::usage(format!(
+                            "`{}` is a `{name}`, which this program does not have",
+                            stage.id
+                        ))
                     })?;
                     if kind.version() != stage.version {
                         notes.push(format!(
@@ -121,7 +126,10 @@ impl Recorded {
     /// The environment of the run, in which the policy was trained.
     pub fn env_artifact(&self) -> Result<ArtifactDigest, Failure> {
         self.made.ok_or_else(|| {
-            Failure::usage(format!("`{}` made no environment in that run", self.pipeline.nodes[self.env].id))
+            Failure::usage(format!(
+                "`{}` made no environment in that run",
+                self.pipeline.nodes[self.env].id
+            ))
         })
     }
 }
@@ -184,12 +192,7 @@ fn inputs(
 }
 
 /// The program of a recorded stage, whose files the record does not have: it is taken from the pipeline file, where that still says the same.
-fn program(
-    session: &Session,
-    run: &Run,
-    stage: &ResolvedStage,
-    file: &mut Option<Pipeline>,
-) -> Result<Work, Failure> {
+fn program(session: &Session, run: &Run, stage: &ResolvedStage, file: &mut Option<Pipeline>) -> Result<Work, Failure> {
     let changed = |why: &str| {
         Failure::usage(format!("`{}` is a program, and the pipeline {why}", stage.id)).hint(format!(
             "the record of a run does not hold programs: bring `{}` back to what it was in run {}, or run it again",
@@ -200,7 +203,9 @@ fn program(
     if file.is_none() {
         *file = Some(session.load(&run.file, &Settings::default())?);
     }
-    let node = file.as_ref().and_then(|pipeline| pipeline.nodes.iter().find(|node| node.id == stage.id));
+    let node = file
+        .as_ref()
+        .and_then(|pipeline| pipeline.nodes.iter().find(|node| node.id == stage.id));
     match node.map(|node| &node.work) {
         Some(Work::Command(command)) => {
             let now = serde_json::to_value(history::Settings::Program(Arc::clone(command))).unwrap_or_default();

@@ -72,7 +72,9 @@ fn artifact(project: &Project, ended: &Ended, name: &str) -> (Store, Artifact) {
     let store = Store::open(&project.home()).unwrap();
     let (stage, output) = name.split_once('.').unwrap();
     let events = ended.events();
-    let finished = events.iter().find(|event| event["event"] == "stage_finished" && event["stage"] == stage);
+    let finished = events
+        .iter()
+        .find(|event| event["event"] == "stage_finished" && event["stage"] == stage);
     let digest: ArtifactDigest = finished.unwrap()["outputs"][output].as_str().unwrap().parse().unwrap();
     let artifact = store.artifact(digest).unwrap();
     (store, artifact)
@@ -98,7 +100,11 @@ fn decisions<E: BatchEnv>(
         policy.act(&step.obs, &step.action_mask, &[start], &mut state, Mode::Greedy);
         start = false;
         let output = state.output();
-        let values = if output.log_prob.is_empty() { &output.mean } else { &output.log_prob };
+        let values = if output.log_prob.is_empty() {
+            &output.mean
+        } else {
+            &output.log_prob
+        };
         let reference = Reference {
             action: env.spec().action_space.describe(state.actions(), 0),
             bits: values.iter().map(|value| value.to_bits()).collect(),
@@ -121,7 +127,9 @@ fn act(project: &Project, args: &[&str]) -> Value {
 fn reference(document: &Value) -> Reference {
     let bits = |list: &str, field: &str, none: f32| -> Vec<u32> {
         let entries = document[list].as_array().unwrap().iter();
-        entries.map(|entry| entry[field].as_f64().map_or(none, |value| value as f32).to_bits()).collect()
+        entries
+            .map(|entry| entry[field].as_f64().map_or(none, |value| value as f32).to_bits())
+            .collect()
     };
     let mut all = bits("choices", "log_probability", f32::NEG_INFINITY);
     all.extend(bits("components", "mean", 0.0));
@@ -143,7 +151,10 @@ fn decision(mut document: Value) -> Value {
 fn write_until(project: &Project, name: &str, (header, days): (&str, &BTreeMap<String, Vec<String>>), date: Date) {
     let last = date.to_string();
     let lines = days.range(..=last).flat_map(|(_, lines)| lines);
-    let text: String = std::iter::once(header).chain(lines.map(String::as_str)).map(|line| format!("{line}\n")).collect();
+    let text: String = std::iter::once(header)
+        .chain(lines.map(String::as_str))
+        .map(|line| format!("{line}\n"))
+        .collect();
     project.write(name, &text);
 }
 
@@ -152,7 +163,13 @@ fn write_options(project: &Project, market: &Market, date: Date) {
     write_until(project, "cut/bars.csv", (&market.headers[1], &market.bars), date);
 }
 
-const CUT: [&str; 5] = ["--data", "quotes=cut/chain.csv", "--data", "bars=cut/bars.csv", "--replace"];
+const CUT: [&str; 5] = [
+    "--data",
+    "quotes=cut/chain.csv",
+    "--data",
+    "bars=cut/bars.csv",
+    "--replace",
+];
 
 /// The actions of the policy in the trajectory of the backtest, by date.
 fn trajectory(project: &Project, ended: &Ended) -> BTreeMap<Date, String> {
@@ -173,7 +190,10 @@ fn options_decide_as_the_backtest_does() {
     let market = market();
     for (actions, every) in [
         ("actions: menu", 1),
-        ("actions: multi_discrete, hedge: { instrument: underlying, rule: action }", 3),
+        (
+            "actions: multi_discrete, hedge: { instrument: underlying, rule: action }",
+            3,
+        ),
         ("actions: continuous", 3),
     ] {
         let project = Project::new(&OPTIONS.replace("ACTIONS", actions));
@@ -186,7 +206,10 @@ fn options_decide_as_the_backtest_does() {
         let known = decisions(&project, &ended, open, |env| env.ledger(0).date);
         if every == 1 {
             let of_backtest = trajectory(&project, &ended);
-            let of_known: BTreeMap<Date, String> = known.iter().map(|(date, known)| (*date, known.action.clone())).collect();
+            let of_known: BTreeMap<Date, String> = known
+                .iter()
+                .map(|(date, known)| (*date, known.action.clone()))
+                .collect();
             assert_eq!(of_backtest, of_known);
         }
         let (mut traded, mut masked) = (0, 0);
@@ -205,7 +228,11 @@ fn options_decide_as_the_backtest_does() {
             let choices = played["choices"].as_array().unwrap();
             masked += choices.iter().filter(|choice| !choice["masked"].is_null()).count();
             for choice in choices {
-                assert_eq!(choice["masked"].is_null(), !choice["log_probability"].is_null(), "{choice}");
+                assert_eq!(
+                    choice["masked"].is_null(),
+                    !choice["log_probability"].is_null(),
+                    "{choice}"
+                );
             }
         }
         assert!(traded > 0, "{actions}: no orders");
@@ -215,7 +242,19 @@ fn options_decide_as_the_backtest_does() {
         write_options(&project, &market, *date);
         let cut = act(&project, &[&CUT[..], &["--positions", "played"]].concat());
         let at = date.to_string();
-        let whole = act(&project, &["--data", "quotes=chain", "--data", "bars=bars", "--at", &at, "--positions", "played"]);
+        let whole = act(
+            &project,
+            &[
+                "--data",
+                "quotes=chain",
+                "--data",
+                "bars=bars",
+                "--at",
+                &at,
+                "--positions",
+                "played",
+            ],
+        );
         assert_eq!(decision(whole), decision(cut));
     }
 }
@@ -229,9 +268,15 @@ fn days(count: usize) -> (String, BTreeMap<String, Vec<String>>) {
             let close = 50.0 + ((i * (s + 3)) % 17) as f64 + 0.1 * ((i * 5 + s) % 7) as f64;
             format!("{day},{symbol},{close},{}", (i * 7 + s * 3) % 11)
         };
-        (day.to_string(), ["AAA", "BBB"].into_iter().enumerate().map(row).collect())
+        (
+            day.to_string(),
+            ["AAA", "BBB"].into_iter().enumerate().map(row).collect(),
+        )
     };
-    ("date,symbol,close,signal".to_owned(), weekdays.take(count).enumerate().map(day).collect())
+    (
+        "date,symbol,close,signal".to_owned(),
+        weekdays.take(count).enumerate().map(day).collect(),
+    )
 }
 
 #[test]
@@ -299,8 +344,24 @@ fn tables_decide_as_the_backtest_does_by_a_policy_of_stable_baselines3_too() {
             assert_eq!(&reference(&given), known, "{train}: {date}");
         }
         // A day that is appended; the account is flat, and a drawn action is the same each time.
-        write_until(&project, "rows.csv", (&header, &days.iter().take(119).map(|(k, v)| (k.clone(), v.clone())).collect()), last);
-        write_until(&project, "today.csv", (&header, &days.iter().skip(119).map(|(k, v)| (k.clone(), v.clone())).collect()), last);
+        write_until(
+            &project,
+            "rows.csv",
+            (
+                &header,
+                &days.iter().take(119).map(|(k, v)| (k.clone(), v.clone())).collect(),
+            ),
+            last,
+        );
+        write_until(
+            &project,
+            "today.csv",
+            (
+                &header,
+                &days.iter().skip(119).map(|(k, v)| (k.clone(), v.clone())).collect(),
+            ),
+            last,
+        );
         let flat = act(&project, &["--data", "today.csv", "--sample", "3"]);
         assert_eq!(flat["date"], last.to_string());
         assert_eq!(flat["account_is"], "flat");
@@ -333,8 +394,14 @@ fn what_cannot_be_decided_is_refused() {
     write_until(&project, "early.csv", (&header, &days), early);
     let renamed: BTreeMap<String, Vec<String>> = days.clone();
     write_until(&project, "renamed.csv", ("date,symbol,close,other", &renamed), last);
-    let closed: BTreeMap<String, Vec<String>> = [("2019-06-19".to_owned(), vec!["2019-06-19,BBB,50.5,1".to_owned()])].into();
-    write_until(&project, "closed.csv", (&header, &closed), "2019-06-19".parse().unwrap());
+    let closed: BTreeMap<String, Vec<String>> =
+        [("2019-06-19".to_owned(), vec!["2019-06-19,BBB,50.5,1".to_owned()])].into();
+    write_until(
+        &project,
+        "closed.csv",
+        (&header, &closed),
+        "2019-06-19".parse().unwrap(),
+    );
     project.write("short.csv", "symbol,quantity\nCCC,1\n");
     let of = |args: &[&str]| refused(&project, args);
     insta::assert_snapshot!(of(&["--data", "early.csv", "--replace"]), @"");
@@ -351,9 +418,21 @@ fn what_cannot_be_decided_is_refused() {
     let whole = project.run(&["policy", "act", "latest/env", "--data", "rows.csv"]);
     insta::assert_snapshot!(format!("{} {}", whole.code, whole.stderr), @"");
     // For people.
-    let shown = project.run(&["policy", "act", "latest/train", "--data", "rows.csv", "--max-age", "90d"]);
+    let shown = project.run(&[
+        "policy",
+        "act",
+        "latest/train",
+        "--data",
+        "rows.csv",
+        "--max-age",
+        "90d",
+    ]);
     assert_eq!(shown.code, 0, "{}", shown.text());
-    for part in ["2019-06-18 of AAA: position ", "account: flat, net asset value 1.00; ", "probability"] {
+    for part in [
+        "2019-06-18 of AAA: position ",
+        "account: flat, net asset value 1.00; ",
+        "probability",
+    ] {
         assert!(shown.stdout.contains(part), "{}", shown.stdout);
     }
 }

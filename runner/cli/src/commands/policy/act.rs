@@ -26,7 +26,11 @@ pub(super) fn act(session: &Session, args: &PolicyActArgs) -> Result<(), Failure
         replace: args.replace,
         account: acting::account(&args.positions, args.cash, &session.current)?,
         at: args.at.as_deref().map(moment).transpose()?,
-        from: args.from.as_deref().map(|text| text.parse::<Date>().map_err(Failure::usage)).transpose()?,
+        from: args
+            .from
+            .as_deref()
+            .map(|text| text.parse::<Date>().map_err(Failure::usage))
+            .transpose()?,
         world: args.world.clone(),
         sample: args.sample,
         max_age: args.max_age,
@@ -103,10 +107,16 @@ fn page(decision: &Decision) -> String {
         out.push_str(&format!("drawn: {}\n", drawn.text));
     }
     let age = match (policy.trained_until, policy.age_days) {
-        (Some(until), Some(age)) => format!(", trained until {until}, {} before", text::count(age.unsigned_abs() as usize, "day")),
+        (Some(until), Some(age)) => format!(
+            ", trained until {until}, {} before",
+            text::count(age.unsigned_abs() as usize, "day")
+        ),
         _ => String::new(),
     };
-    out.push_str(&format!("policy: {}/{} ({}){age}\n", policy.run, policy.stage, policy.kind));
+    out.push_str(&format!(
+        "policy: {}/{} ({}){age}\n",
+        policy.run, policy.stage, policy.kind
+    ));
     out.push_str(&format!("account: {}", acted.account_is));
     for (name, value) in [("cash", acted.account.cash), ("net asset value", acted.account.nav)] {
         if let Some(value) = value {
@@ -121,7 +131,11 @@ fn page(decision: &Decision) -> String {
     if !acted.account.positions.is_empty() {
         let rows: Vec<Vec<String>> = acted.account.positions.iter().map(position).collect();
         out.push('\n');
-        out.push_str(&text::table(&["held", "quantity", "mark", "opened", "strategy"], &rows, &[1, 2, 4]));
+        out.push_str(&text::table(
+            &["held", "quantity", "mark", "opened", "strategy"],
+            &rows,
+            &[1, 2, 4],
+        ));
     }
     if !acted.choices.is_empty() {
         let of_choice = |choice: &stages_evaluate::acting::Choice| {
@@ -155,7 +169,11 @@ fn page(decision: &Decision) -> String {
             })
             .collect();
         out.push('\n');
-        out.push_str(&text::table(&["component", "action", "mean", "standard deviation"], &rows, &[1, 2, 3]));
+        out.push_str(&text::table(
+            &["component", "action", "mean", "standard deviation"],
+            &rows,
+            &[1, 2, 3],
+        ));
     }
     out.push('\n');
     let orders = &acted.orders;
@@ -165,7 +183,10 @@ fn page(decision: &Decision) -> String {
         let rows: Vec<Vec<String>> = orders.orders.iter().map(order).collect();
         let header = ["side", "quantity", "of", "limit", "bid", "mid", "ask", "cost", "why"];
         out.push_str(&text::table(&header, &rows, &[1, 3, 4, 5, 6, 7]));
-        out.push_str(&format!("expected: cash {:+.2}, of it costs {:.2}\n", orders.cash, orders.cost));
+        out.push_str(&format!(
+            "expected: cash {:+.2}, of it costs {:.2}\n",
+            orders.cash, orders.cost
+        ));
     }
     if !orders.refused.is_empty() {
         out.push_str(&format!("not carried out: {}\n", orders.refused.join(", ")));
@@ -179,7 +200,10 @@ fn position(holding: &Holding) -> Vec<String> {
         shown(holding.quantity),
         maybe(holding.mark),
         holding.opened.clone().unwrap_or_default(),
-        holding.strategy.map(|strategy| strategy.to_string()).unwrap_or_default(),
+        holding
+            .strategy
+            .map(|strategy| strategy.to_string())
+            .unwrap_or_default(),
     ]
 }
 

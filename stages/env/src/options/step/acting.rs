@@ -223,7 +223,8 @@ impl Acting for OptionsEnv {
 
     fn orders(&self, action: Actions<'_>) -> Result<ActingOrders, StageError> {
         let space = &self.spec().action_space;
-        let act = Acts::new(self.stepper.market.config.actions, action, 1, space.num_components())?.of(0, space.num_components());
+        let act = Acts::new(self.stepper.market.config.actions, action, 1, space.num_components())?
+            .of(0, space.num_components());
         let (market, mut states) = (&self.stepper.market, self.states.clone());
         let mut states = states.rows();
         let mut env = states.env(0);
@@ -232,9 +233,8 @@ impl Acting for OptionsEnv {
         let traded = Held::of(&env);
         hedge::rebalance(market, market.now(&account), &mut env, hedge);
         let after = Held::of(&env);
-        let cost = |now: &Account, before: &Account| {
-            now.spread_cost + now.commission - before.spread_cost - before.commission
-        };
+        let cost =
+            |now: &Account, before: &Account| now.spread_cost + now.commission - before.spread_cost - before.commission;
         let orders = Described {
             market,
             account: &account,
@@ -248,7 +248,9 @@ impl Acting for OptionsEnv {
         }
         all.extend(orders.underlying(after.units - traded.units, true));
         all.extend(orders.future(after.futures - before.futures));
-        let counted = Reason::ALL.into_iter().zip(env.counters.refused.iter().zip(counters.refused));
+        let counted = Reason::ALL
+            .into_iter()
+            .zip(env.counters.refused.iter().zip(counters.refused));
         let counted = counted.flat_map(|(reason, (now, before))| (before..*now).map(move |_| reason));
         Ok(ActingOrders {
             orders: all,
@@ -312,7 +314,9 @@ fn line(market: &Market, account: &Account, holding: &Holding, place: usize) -> 
             .find(|&s| tables.time(s as usize).to_string() == *text)
             .ok_or_else(|| {
                 holding
-                    .refused(&format!("there is no snapshot `{text}` up to now at which it was opened"))
+                    .refused(&format!(
+                        "there is no snapshot `{text}` up to now at which it was opened"
+                    ))
                     .hint("write it as the environment does, 2024-01-19, or leave it out")
             })?,
     };
@@ -352,13 +356,14 @@ impl Described<'_> {
     /// The part of the action that a change of a contract, or of the underlying, comes from.
     fn why(&self, contract: Option<u32>) -> String {
         match self.act {
-            Act::Decision(Decision::Action(action)) => {
-                self.names.get(action as usize).cloned().unwrap_or_default()
-            }
+            Act::Decision(Decision::Action(action)) => self.names.get(action as usize).cloned().unwrap_or_default(),
             Act::Decision(Decision::Orders(_)) => String::new(),
             Act::Choices(choices) => {
                 let all = choices::names(self.market);
-                let (strategies, close) = (self.market.strategies.legs.len() + 1, choices[choices.len() - 1] as usize);
+                let (strategies, close) = (
+                    self.market.strategies.legs.len() + 1,
+                    choices[choices.len() - 1] as usize,
+                );
                 let opened = all.get(choices[0] as usize).filter(|_| choices[0] > 0);
                 let size = all.get(strategies + choices[1] as usize).filter(|_| choices[0] > 0);
                 let closed = all.get(all.len() - CLOSE_CHOICES + close).filter(|_| close > 0);
@@ -371,7 +376,13 @@ impl Described<'_> {
             Act::Weights(weights) => {
                 let slate = self.market.slate(self.account.t as usize);
                 let slots = slot_names(&self.market.config.slate);
-                match slate.iter().position(|&id| contract.is_some_and(|contract| id == contract as i32)) {
+                let Some(contract) = contract else {
+                    return format!(
+                        "hedge ratio {:.3}",
+                        weights.get(slots.len()).copied().unwrap_or_default()
+                    );
+                };
+                match slate.iter().position(|&id| id == contract as i32) {
                     Some(slot) => format!("weight {:.3} of {}", weights[slot], slots[slot]),
                     None => "a slot that shows another contract now".to_owned(),
                 }
@@ -412,15 +423,26 @@ impl Described<'_> {
     fn underlying(&self, change: f64, is_hedge: bool) -> Option<ActingOrder> {
         let (config, mid) = (&self.market.config, self.market.now(self.account).underlying);
         let hedges = is_hedge || config.hedge.instrument == HedgeInstrument::Underlying;
-        let half_spread = if hedges { config.hedge.half_spread } else { config.fills.underlying_slippage };
-        let commission = if hedges { change.abs() / config.hedge.lot * config.hedge.commission } else { 0.0 };
+        let half_spread = if hedges {
+            config.hedge.half_spread
+        } else {
+            config.fills.underlying_slippage
+        };
+        let commission = if hedges {
+            change.abs() / config.hedge.lot * config.hedge.commission
+        } else {
+            0.0
+        };
         self.linear(Holdable::Underlying, change, mid, half_spread, commission, is_hedge)
     }
 
     fn future(&self, change: f64) -> Option<ActingOrder> {
         let (market, hedge) = (self.market, &self.market.config.hedge);
         let t = self.account.t as usize;
-        let mid = market.tables.future(t).map_or(market.tables.underlying[t], |future| future.price);
+        let mid = market
+            .tables
+            .future(t)
+            .map_or(market.tables.underlying[t], |future| future.price);
         let commission = change.abs() / hedge.lot * hedge.commission;
         self.linear(Holdable::Future, change, mid, hedge.half_spread, commission, true)
     }

@@ -271,7 +271,11 @@ pub(super) fn names(market: &Market) -> Vec<String> {
 pub(super) fn reasons(market: &Market, costs: &OpenCosts, env: &EnvState) -> Vec<Option<Reason>> {
     let now = market.now(env.account);
     let (strategies, sizes) = (market.strategies.legs.len(), market.config.sizes.len());
-    let hedges = if market.config.hedge.is_by_action() { HEDGE_CHOICES as usize } else { 0 };
+    let hedges = if market.config.hedge.is_by_action() {
+        HEDGE_CHOICES as usize
+    } else {
+        0
+    };
     let mut allowed = vec![true; 1 + strategies + sizes + hedges + CLOSE_CHOICES];
     mask(market, costs, env, &mut allowed);
     let opening = |strategy: usize, size: usize| {

@@ -139,7 +139,9 @@ impl Acting for StocksEnv {
             _ => None,
         };
         let symbols = self.shares(0).iter().copied().zip(flags.iter().copied());
-        symbols.flat_map(|symbol| (0..=2 * k).map(move |choice| reason(symbol, choice))).collect()
+        symbols
+            .flat_map(|symbol| (0..=2 * k).map(move |choice| reason(symbol, choice)))
+            .collect()
     }
 
     fn orders(&self, action: Actions<'_>) -> Result<ActingOrders, StageError> {
@@ -166,7 +168,11 @@ impl Acting for StocksEnv {
             (Rules::Finrl, true) => config.finrl.buy_cost_pct,
             (Rules::Finrl, false) => config.finrl.sell_cost_pct,
         };
-        let per_share = if config.rules == Rules::Market { config.fills.per_share } else { 0.0 };
+        let per_share = if config.rules == Rules::Market {
+            config.fills.per_share
+        } else {
+            0.0
+        };
         let why = |at: usize| match acts {
             Acts::Weights(weights) if config.rules == Rules::Market => format!("weight {:.4}", weights[at]),
             Acts::Weights(weights) | Acts::Trades(weights, _) => format!("trade {:.4}", weights[at]),
@@ -201,10 +207,11 @@ impl Acting for StocksEnv {
         let refused = (before.refused..env.account.refused).map(|_| NOT_TRADED);
         Ok(ActingOrders {
             orders,
-            refused: refused.chain((before.reduced..env.account.reduced).map(|_| REDUCED)).collect(),
+            refused: refused
+                .chain((before.reduced..env.account.reduced).map(|_| REDUCED))
+                .collect(),
             cash: env.account.cash - before.cash,
             cost: costs(env.account) - costs(&before),
         })
     }
 }
-

@@ -96,9 +96,7 @@ impl<'a> Acts<'a> {
         match self {
             Self::Trades(trades, most) => from_trades(&trades[i * n..(i + 1) * n], most, orders),
             Self::Weights(weights) => from_weights(&weights[i * n..(i + 1) * n], orders),
-            Self::Choices(choices) => {
-                from_choices(&choices[i * n..(i + 1) * n], &actions.lots, actions.shares, orders)
-            }
+            Self::Choices(choices) => from_choices(&choices[i * n..(i + 1) * n], &actions.lots, actions.shares, orders),
         }
     }
 }

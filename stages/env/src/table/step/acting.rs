@@ -60,7 +60,11 @@ impl Acting for TableEnv {
                 held.into_iter().collect()
             }
             Form::Price | Form::PerPosition => {
-                let held = self.symbols().iter().zip(self.held(0)).filter(|(_, held)| **held != 0.0);
+                let held = self
+                    .symbols()
+                    .iter()
+                    .zip(self.held(0))
+                    .filter(|(_, held)| **held != 0.0);
                 held.map(|(symbol, held)| Holding::of(Holdable::Position, symbol, *held, None))
                     .collect()
             }
