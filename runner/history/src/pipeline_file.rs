@@ -45,6 +45,9 @@ pub struct ResolvedStage {
     pub types: BTreeMap<String, String>,
     /// Its resource limits.
     pub resources: Resources,
+    /// The directory that its relative paths begin at, where that is not the pipeline file's: it comes from an included file.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub base: Option<PathBuf>,
 }
 
 /// The configuration of a resolved stage, converted to JSON on demand.
@@ -183,5 +186,6 @@ fn stage(pipeline: &Pipeline, node: &Node) -> ResolvedStage {
             .map(|(name, provided)| (name.clone(), provided.ty.name().to_owned()))
             .collect(),
         resources: node.resources.clone(),
+        base: (*node.base != *pipeline.base).then(|| node.base.to_path_buf()),
     }
 }

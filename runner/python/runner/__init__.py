@@ -1,14 +1,15 @@
 """Runs, environments and policies of `runner`.
 
 `run("latest")` reads a run, `exec("pipeline.yaml")` makes one, `load_env("latest/env")` opens an environment for Gymnasium and
-`load_policy("latest/train")` a trained policy; `stage` declares a function that is one. Importing this module loads neither NumPy nor Gymnasium.
+`load_policy("latest/train")` a trained policy; `policy_act` decides on today's files; `stage` declares a function that is one. Importing this module loads neither NumPy nor Gymnasium.
 """
 
 from __future__ import annotations
 
-from os import PathLike
+from os import PathLike, fspath
 from typing import TYPE_CHECKING, Any, Literal, Mapping, Sequence
 
+from . import _program
 from ._error import Error
 from ._runs import Artifact, Comparison, Run, Stage, compare, exec, run, runs
 from ._stage import stage
@@ -17,7 +18,7 @@ if TYPE_CHECKING:
     from .gymnasium import VectorEnv
     from .policy import Policy
 
-__all__ = ["Artifact", "Comparison", "Error", "Run", "Stage", "compare", "exec", "load_env", "load_policy", "run", "runs", "stage"]
+__all__ = ["Artifact", "Comparison", "Error", "Run", "Stage", "compare", "exec", "load_env", "load_policy", "policy_act", "run", "runs", "stage"]
 __version__ = "0.1.0"
 
 
@@ -59,3 +60,41 @@ def load_policy(name: str | PathLike[str] | Artifact, *, directory: str | PathLi
     from .policy import Policy
 
     return Policy(name, directory=directory)
+
+
+def policy_act(
+    name: str,
+    data: str | PathLike[str] | Sequence[str] | Mapping[str, str | PathLike[str]],
+    *,
+    replace: bool = False,
+    positions: str | PathLike[str] = "none",
+    cash: float | None = None,
+    directory: str | PathLike[str] | None = None,
+    **options: str | int,
+) -> dict[str, Any]:
+    """Today's decision of the policy `RUN/STAGE` from today's files: the document that `runner policy act --json` prints.
+
+    Args:
+        name: the policy, such as `latest/train`.
+        data: a file, several, or files by the stage that reads them. Relative paths are relative to `directory`.
+        replace: the files stand in place of the stages' own ones, not after them.
+        positions: a file, `none`, or `played`.
+        cash: the cash that is held.
+        directory: where the command runs, if not in the current one.
+        options: `at`, `since` (`--from`), `world`, `sample` and `max_age`, as the command's.
+
+    Raises:
+        Error: the files, the policy's age or an argument do not allow a decision.
+    """
+    if isinstance(data, Mapping):
+        files = [f"{stage}={fspath(file)}" for stage, file in data.items()]
+    else:
+        files = [data] if isinstance(data, str) else [fspath(data)] if isinstance(data, PathLike) else list(data)
+    arguments = ["policy", "act", name, "--positions", fspath(positions), *(["--replace"] if replace else [])]
+    arguments += [part for file in files for part in ("--data", fspath(file))]
+    if cash is not None:
+        arguments += ["--cash", str(cash)]
+    for option, value in options.items():
+        flag = {"since": "from"}.get(option, option.replace("_", "-"))
+        arguments += [f"--{flag}", str(value)]
+    return _program.document(arguments, directory)

@@ -3,6 +3,7 @@
 //! A stage of this family stores tables; [`open`] maps them and gives a [`BatchEnv`]. Each kind of environment has a directory with its
 //! configuration (`config.rs`), its stage (`stage.rs`) and its batch of environments (`env.rs`).
 
+pub mod acting;
 mod actions;
 mod adjustment;
 mod batch;

@@ -1,6 +1,7 @@
 //! Evaluation: backtests against baselines, and measures of performance.
 
 mod ablation;
+pub mod acting;
 mod backtest;
 pub mod bootstrap;
 mod compare;

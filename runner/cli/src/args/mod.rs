@@ -17,7 +17,10 @@ pub(crate) use pipeline::{
     CheckCommand, ExecArgs, GraphArgs, GraphFormat, LookaheadArgs, PipelineArgs, PlanArgs, RunCheck, Selection,
     Settings, StagesArgs, WhyArgs,
 };
-pub(crate) use policy::{PolicyCommand, PolicyExportArgs, PolicyFormat};
+pub(crate) use policy::{
+    PolicyActArgs, PolicyCommand, PolicyDiffArgs, PolicyExportArgs, PolicyFormat, PolicyPromoteArgs, PolicyRegisterArgs,
+    PolicyRollbackArgs,
+};
 pub(crate) use serve::ServeArgs;
 pub(crate) use store::{CacheCommand, PullArgs, PushArgs};
 

@@ -3,6 +3,7 @@
 use crate::session::Archive;
 use cache::ArtifactDigest;
 use runner_engine::Failure;
+use runner_history::policies::{PolicyRef, Registry};
 use runner_history::{self as history, Run, StageRun};
 use std::collections::BTreeSet;
 
@@ -16,6 +17,10 @@ pub(crate) enum Named {
 
 /// Resolves `name`.
 pub(crate) fn find(archive: &Archive, name: &str) -> Result<Named, Failure> {
+    // Neither runs nor stages have an `@` in their names; values of a matrix may.
+    if name.contains('@') && !name.contains('/') {
+        return registered(archive, name);
+    }
     if let Some((run, stage)) = name.split_once('/') {
         let id = history::resolve(&archive.runs, run)?;
         let run = history::load(&archive.runs, &id)?;
@@ -30,6 +35,17 @@ pub(crate) fn find(archive: &Archive, name: &str) -> Result<Named, Failure> {
             )),
         },
     }
+}
+
+/// A registered policy, with the stage that made it if the history has that.
+fn registered(archive: &Archive, name: &str) -> Result<Named, Failure> {
+    let (_, version) = Registry::new(archive.store.root()).get(&PolicyRef::parse(name)?)?;
+    let named = history::load(&archive.runs, &version.from.run).ok().and_then(|run| {
+        let (stage, output) = version.from.output.rsplit_once('.')?;
+        let stage = run.stage(stage)?.clone();
+        Some((Box::new(run), Box::new(stage), output.to_owned()))
+    });
+    Ok(Named::Artifact(version.digest, named))
 }
 
 fn of_run(run: Run, name: &str) -> Result<Named, Failure> {

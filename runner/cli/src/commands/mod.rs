@@ -1,6 +1,6 @@
 //! The commands, a module each.
 
-mod artifact;
+pub(crate) mod artifact;
 pub(crate) mod bench;
 mod bench_cache;
 pub(crate) mod cache;

@@ -17,6 +17,8 @@ pub struct Run {
     pub made: BTreeMap<usize, Made>,
     /// The stages that failed, with the reason; without those skipped because of them.
     pub failed: Vec<(usize, String)>,
+    /// The hints on what failed, where there are any.
+    pub hints: BTreeMap<usize, String>,
 }
 
 impl Run {
@@ -39,6 +41,7 @@ impl Run {
         let mut run = Self {
             made: BTreeMap::new(),
             failed: Vec::new(),
+            hints: BTreeMap::new(),
         };
         let summary = engine::run(
             &engine::Run {
@@ -60,6 +63,7 @@ impl Run {
                             status,
                             outputs,
                             error,
+                            hint,
                             ..
                         } => match (status, nodes.get(stage.as_str())) {
                             (StageStatus::Cached | StageStatus::Ran, Some(&node)) => {
@@ -73,7 +77,10 @@ impl Run {
                                     );
                                 }
                             }
-                            (StageStatus::Failed, Some(&node)) => run.failed.push((node, error.unwrap_or_default())),
+                            (StageStatus::Failed, Some(&node)) => {
+                                run.failed.push((node, error.unwrap_or_default()));
+                                run.hints.extend(hint.map(|hint| (node, hint)));
+                            }
                             _ => {}
                         },
                         _ => {}

@@ -7,10 +7,13 @@ use super::open_costs::{OpenCosts, can_open};
 use super::state::Hedge;
 use super::state::{Account, Cached, Counters, EnvState, Line, Terms};
 use super::trade::{Close, close, open};
-use crate::options::action_space::{CLOSE_ALL, CLOSE_CHOICES, CLOSE_LARGEST_LOSS, CLOSE_NEAREST_EXPIRY, CLOSE_OLDEST};
+use crate::options::action_space::{
+    CLOSE_ALL, CLOSE_CHOICES, CLOSE_LARGEST_LOSS, CLOSE_NEAREST_EXPIRY, CLOSE_OLDEST, HEDGE_CHOICES,
+};
 use crate::options::config::MAX_LINES;
 use crate::options::order::HedgeOrder;
 use crate::options::reason::Reason;
+use crate::options::strategies::FIRST_OPEN;
 
 /// The choices of a decision that is traded at the next snapshot: what is closed, what is opened, and the hedge after both.
 pub(super) struct Chosen {
@@ -249,6 +252,52 @@ pub(super) fn mask(market: &Market, costs: &OpenCosts, env: &EnvState, out: &mut
             *is_allowed |= can;
         }
     }
+}
+
+/// The names of the choices of each component, one after the other.
+pub(super) fn names(market: &Market) -> Vec<String> {
+    let opens = &market.strategies.names[FIRST_OPEN..][..market.strategies.legs.len()];
+    let mut names = vec!["none".to_owned()];
+    names.extend_from_slice(opens);
+    names.extend(market.config.sizes.iter().map(|size| format!("{size} x size")));
+    if market.config.hedge.is_by_action() {
+        names.extend(["leave", "zero", "band"].map(str::to_owned));
+    }
+    names.extend(["none", "oldest", "nearest_expiry", "largest_loss", "all"].map(str::to_owned));
+    names
+}
+
+/// The reason why each choice is masked, as [`mask`] writes it: of a strategy the one at the first size, of a size that of the first strategy.
+pub(super) fn reasons(market: &Market, costs: &OpenCosts, env: &EnvState) -> Vec<Option<Reason>> {
+    let now = market.now(env.account);
+    let (strategies, sizes) = (market.strategies.legs.len(), market.config.sizes.len());
+    let hedges = if market.config.hedge.is_by_action() {
+        HEDGE_CHOICES as usize
+    } else {
+        0
+    };
+    let mut allowed = vec![true; 1 + strategies + sizes + hedges + CLOSE_CHOICES];
+    mask(market, costs, env, &mut allowed);
+    let opening = |strategy: usize, size: usize| {
+        let contracts = contracts(market, env.account, now, market.config.sizes[size]);
+        let held = (env.account as &Account, env.hedge.futures);
+        openable(market, costs, now, held, env.lines, strategy, contracts).err()
+    };
+    let reason = |choice: usize| {
+        if let Some(strategy) = choice.checked_sub(1).filter(|&i| i < strategies) {
+            return opening(strategy, 0);
+        }
+        if let Some(size) = choice.checked_sub(1 + strategies).filter(|&i| i < sizes) {
+            return (0..strategies).find_map(|strategy| opening(strategy, size));
+        }
+        let close = choice.checked_sub(1 + strategies + sizes + hedges)?;
+        to_close(market, now, env, close).err()
+    };
+    let reasons = allowed.iter().enumerate();
+    // Of a choice that its own check would allow, what it needs beside it is masked.
+    reasons
+        .map(|(choice, allowed)| (!allowed).then(|| reason(choice).unwrap_or(Reason::NoContract)))
+        .collect()
 }
 
 /// An account as it would be if all that has a quote were closed.

@@ -31,10 +31,10 @@ const GRAIN: usize = 32;
 
 /// B environments that trade options on one underlying.
 pub struct OptionsEnv {
-    stepper: Stepper,
-    states: States,
+    pub(super) stepper: Stepper,
+    pub(super) states: States,
     /// The account at the end of the last episode of each.
-    finals: Vec<Option<Ledger>>,
+    pub(super) finals: Vec<Option<Ledger>>,
     /// The profit by Greek of the last step of each, where [`OptionsEnv::explain`] asked for it; else empty.
     explained: Vec<Explained>,
 }
@@ -67,15 +67,24 @@ pub(crate) fn evaluation_episodes(store: &Store, artifact: &Artifact, split: Spl
 
 /// The actions of a batch.
 #[derive(Clone, Copy)]
-enum Acts<'a> {
+pub(super) enum Acts<'a> {
     Menu(&'a [u32]),
     Choices(&'a [u32]),
     Weights(&'a [f32]),
 }
 
 impl<'a> Acts<'a> {
+    /// Actions, for so many environments of a configuration.
+    pub(super) fn new(kind: ActionKind, actions: Actions<'a>, n: usize, k: usize) -> Result<Self, StageError> {
+        Ok(match kind {
+            ActionKind::Menu => Self::Menu(actions.discrete(n)?),
+            ActionKind::MultiDiscrete => Self::Choices(actions.multi_discrete(n, k)?),
+            ActionKind::Continuous => Self::Weights(actions.continuous(n, k)?),
+        })
+    }
+
     /// The action of environment `i`, of k values.
-    fn of(self, i: usize, k: usize) -> Act<'a> {
+    pub(super) fn of(self, i: usize, k: usize) -> Act<'a> {
         match self {
             Self::Menu(actions) => Act::Decision(Decision::Action(actions[i])),
             Self::Choices(choices) => Act::Choices(&choices[i * k..(i + 1) * k]),
@@ -113,7 +122,7 @@ impl View for EnvRows<'_> {
     }
 }
 
-fn show(stepper: &Stepper, env: &EnvState, obs: &mut [f32], action_mask: &mut [bool]) {
+pub(super) fn show(stepper: &Stepper, env: &EnvState, obs: &mut [f32], action_mask: &mut [bool]) {
     observe(&stepper.market, env, obs);
     stepper.show_mask(env, action_mask);
 }
@@ -280,7 +289,7 @@ impl OptionsEnv {
         slate.iter().map(|&id| u32::try_from(id).ok()).collect()
     }
 
-    fn snapshot(&self, i: usize) -> usize {
+    pub(super) fn snapshot(&self, i: usize) -> usize {
         self.states.accounts[i].t as usize
     }
 
@@ -409,11 +418,7 @@ impl BatchEnv for OptionsEnv {
 
     fn step(&mut self, actions: Actions<'_>, out: StepBuffers<'_>) -> Result<(), StageError> {
         let (n, k) = (self.finals.len(), self.spec().action_space.num_components());
-        let acts = match self.stepper.market.config.actions {
-            ActionKind::Menu => Acts::Menu(actions.discrete(n)?),
-            ActionKind::MultiDiscrete => Acts::Choices(actions.multi_discrete(n, k)?),
-            ActionKind::Continuous => Acts::Weights(actions.continuous(n, k)?),
-        };
+        let acts = Acts::new(self.stepper.market.config.actions, actions, n, k)?;
         let StepBuffers {
             obs,
             reward,

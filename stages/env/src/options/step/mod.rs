@@ -1,5 +1,6 @@
 //! Online: steps environments over the tables, by look-up alone.
 
+mod acting;
 mod action_mask;
 mod baseline;
 mod choices;

@@ -140,6 +140,7 @@ pub(super) struct EnvState<'a> {
 }
 
 /// All environments of a batch, B with M lines each.
+#[derive(Clone)]
 pub(super) struct States {
     /// `[B]`.
     pub accounts: Vec<Account>,

@@ -26,8 +26,8 @@ use stages_core::ConfigProblem;
 /// Steps environments of one market.
 pub(super) struct Stepper {
     pub market: Market,
-    costs: OpenCosts,
-    reward: Reward,
+    pub costs: OpenCosts,
+    pub reward: Reward,
 }
 
 /// The act of an environment in a step.
@@ -191,7 +191,7 @@ impl Stepper {
     }
 
     /// Checks that the mask of this very state allows an action.
-    fn check(&self, env: &EnvState, decision: Decision) -> Result<(), Reason> {
+    pub(super) fn check(&self, env: &EnvState, decision: Decision) -> Result<(), Reason> {
         let Decision::Action(action) = decision else {
             return Ok(());
         };
@@ -203,7 +203,13 @@ impl Stepper {
     }
 
     /// Carries out a decision that was made at snapshot `decided`, when the group of the oldest line was `oldest`, at the prices of now.
-    fn act(&self, env: &mut EnvState, decision: Decision, decided: usize, oldest: u32) -> Result<(), Reason> {
+    pub(super) fn act(
+        &self,
+        env: &mut EnvState,
+        decision: Decision,
+        decided: usize,
+        oldest: u32,
+    ) -> Result<(), Reason> {
         let market = &self.market;
         let now = market.now(env.account);
         let action = match &decision {
@@ -269,7 +275,7 @@ impl Stepper {
     }
 
     /// The hedge after the trades of a decision.
-    fn hedge_order(&self, decision: Decision) -> HedgeOrder {
+    pub(super) fn hedge_order(&self, decision: Decision) -> HedgeOrder {
         let market = &self.market;
         let by_rule = market.config.hedge.order();
         match decision {

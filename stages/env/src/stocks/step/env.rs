@@ -28,10 +28,10 @@ const GRAIN: usize = 32;
 
 /// B environments that trade the stocks of a market.
 pub struct StocksEnv {
-    stepper: Stepper,
-    states: States,
+    pub(super) stepper: Stepper,
+    pub(super) states: States,
     /// The account at the end of the last episode of each, and its weights `[B, N]`.
-    finals: Vec<Option<Ledger>>,
+    pub(super) finals: Vec<Option<Ledger>>,
     final_weights: Vec<f64>,
 }
 
@@ -70,6 +70,37 @@ pub(crate) fn evaluation_episodes(store: &Store, artifact: &Artifact, split: Spl
     Ok(spec.worlds.iter().map(|world| world.splits.of(split).len()).sum())
 }
 
+/// The actions of a batch.
+#[derive(Clone, Copy)]
+pub(super) enum Acts<'a> {
+    /// Trades from -1 to 1, of at most so many shares.
+    Trades(&'a [f32], u32),
+    Weights(&'a [f32]),
+    Choices(&'a [u32]),
+}
+
+impl<'a> Acts<'a> {
+    /// Actions for `b` environments of n symbols.
+    pub(super) fn new(config: &StocksConfig, actions: Actions<'a>, b: usize, n: usize) -> Result<Self, StageError> {
+        Ok(match (config.rules, config.actions.kind) {
+            (Rules::Finrl, _) => Self::Trades(actions.continuous(b, n)?, config.finrl.hmax),
+            (_, StockActionKind::Weights) => Self::Weights(actions.continuous(b, n)?),
+            (_, StockActionKind::Shares) => Self::Trades(actions.continuous(b, n)?, config.actions.shares),
+            (_, StockActionKind::Choices) => Self::Choices(actions.multi_discrete(b, n)?),
+        })
+    }
+
+    /// Puts the action of environment `i` into its orders.
+    pub(super) fn decide(self, market: &Market, i: usize, orders: &mut [f64]) -> Intent {
+        let (n, actions) = (orders.len(), &market.config.actions);
+        match self {
+            Self::Trades(trades, most) => from_trades(&trades[i * n..(i + 1) * n], most, orders),
+            Self::Weights(weights) => from_weights(&weights[i * n..(i + 1) * n], orders),
+            Self::Choices(choices) => from_choices(&choices[i * n..(i + 1) * n], &actions.lots, actions.shares, orders),
+        }
+    }
+}
+
 /// A range of environments and the rows that they write.
 struct EnvRows<'a> {
     states: StateRows<'a>,
@@ -100,7 +131,7 @@ impl View for EnvRows<'_> {
 }
 
 /// Writes the observation and the action mask of a state.
-fn show(stepper: &Stepper, env: &EnvState, obs: &mut [f32], action_mask: &mut [bool]) {
+pub(super) fn show(stepper: &Stepper, env: &EnvState, obs: &mut [f32], action_mask: &mut [bool]) {
     let market = &stepper.market;
     observe(market, env, obs);
     let k = market.config.actions.lots.len();
@@ -162,7 +193,7 @@ impl StocksEnv {
         })
     }
 
-    fn market(&self) -> &Market {
+    pub(super) fn market(&self) -> &Market {
         &self.stepper.market
     }
 
@@ -440,7 +471,7 @@ impl BatchEnv for StocksEnv {
 
     fn step(&mut self, actions: Actions<'_>, out: StepBuffers<'_>) -> Result<(), StageError> {
         let (b, n) = (self.finals.len(), self.market().tables.n);
-        let config = &self.market().config;
+        let acts = Acts::new(&self.market().config, actions, b, n)?;
         let StepBuffers {
             obs,
             reward,
@@ -457,34 +488,7 @@ impl BatchEnv for StocksEnv {
             final_obs,
             action_mask,
         };
-        match (config.rules, config.actions.kind) {
-            (Rules::Finrl, _) => {
-                let (trades, hmax) = (actions.continuous(b, n)?, config.finrl.hmax);
-                self.run(
-                    &|_, i, env| from_trades(&trades[i * n..(i + 1) * n], hmax, env.orders),
-                    out,
-                );
-            }
-            (_, StockActionKind::Weights) => {
-                let weights = actions.continuous(b, n)?;
-                self.run(&|_, i, env| from_weights(&weights[i * n..(i + 1) * n], env.orders), out);
-            }
-            (_, StockActionKind::Shares) => {
-                let (trades, most) = (actions.continuous(b, n)?, config.actions.shares);
-                self.run(
-                    &|_, i, env| from_trades(&trades[i * n..(i + 1) * n], most, env.orders),
-                    out,
-                );
-            }
-            (_, StockActionKind::Choices) => {
-                let choices = actions.multi_discrete(b, n)?;
-                let decide = |market: &Market, i: usize, env: &mut EnvState| {
-                    let actions = &market.config.actions;
-                    from_choices(&choices[i * n..(i + 1) * n], &actions.lots, actions.shares, env.orders)
-                };
-                self.run(&decide, out);
-            }
-        }
+        self.run(&|market, i, env| acts.decide(market, i, env.orders), out);
         match reward.iter().position(|reward| !reward.is_finite()) {
             None => Ok(()),
             Some(i) => {

@@ -29,6 +29,28 @@ pub(super) fn step(market: &Market, env: &mut EnvState, intent: Intent) -> Outco
             truncated: false,
         };
     }
+    let begin = total(env, market.tables.marks(t));
+    trade(market, env, intent);
+    env.account.t += 1;
+    let t = t + 1;
+    let settings = &market.config.finrl;
+    if settings.turbulence_threshold.is_some() {
+        env.account.risk = market.tables.risk[t];
+    }
+    let end = total(env, market.tables.marks(t));
+    market.mark(env.account, env.shares);
+    env.account.nav = end;
+    env.account.reward = (end - begin) * settings.reward_scaling;
+    Outcome {
+        reward: env.account.reward as f32,
+        terminated: false,
+        truncated: false,
+    }
+}
+
+/// The trades of a step, at the closes of its date.
+pub(super) fn trade(market: &Market, env: &mut EnvState, intent: Intent) {
+    let t = env.account.t as usize;
     let settings = &market.config.finrl;
     let marks = market.tables.marks(t);
     match intent {
@@ -48,7 +70,6 @@ pub(super) fn step(market: &Market, env: &mut EnvState, intent: Intent) -> Outco
     if exits {
         env.orders.fill(-f64::from(settings.hmax));
     }
-    let begin = total(env, marks);
     // Orders and symbols as one number each: sorted, from the largest sale to the largest purchase, equal ones in the order of symbols.
     let keys: &mut [i64] = bytemuck::cast_slice_mut(env.orders);
     for (i, key) in keys.iter_mut().enumerate() {
@@ -76,20 +97,6 @@ pub(super) fn step(market: &Market, env: &mut EnvState, intent: Intent) -> Outco
         if flags[i] & status::TRADES != 0 {
             shares[i] += buy(account, settings.buy_cost_pct, marks[i], order);
         }
-    }
-    env.account.t += 1;
-    let t = t + 1;
-    if settings.turbulence_threshold.is_some() {
-        env.account.risk = market.tables.risk[t];
-    }
-    let end = total(env, market.tables.marks(t));
-    market.mark(env.account, env.shares);
-    env.account.nav = end;
-    env.account.reward = (end - begin) * settings.reward_scaling;
-    Outcome {
-        reward: env.account.reward as f32,
-        terminated: false,
-        truncated: false,
     }
 }
 

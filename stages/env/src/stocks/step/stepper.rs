@@ -17,7 +17,7 @@ use stages_core::ConfigProblem;
 /// Steps environments of one market.
 pub(super) struct Stepper {
     pub market: Market,
-    reward: Reward,
+    pub reward: Reward,
 }
 
 impl Stepper {
@@ -54,19 +54,10 @@ impl Stepper {
         }
         let before = *env.account;
         let decided = before.t as usize;
-        match intent {
-            Intent::Hold => env.orders.fill(0.0),
-            Intent::Weights => weights_to_shares(market, env),
-            Intent::Shares => {}
-        }
         let later = market.fills_later();
-        if intent != Intent::Hold {
-            if intent == Intent::Shares || market.config.fills.participation.is_some() {
-                restrict(market, env);
-            }
-            if !later {
-                execute(market, env, decided, false);
-            }
+        self.order(env, intent);
+        if intent != Intent::Hold && !later {
+            execute(market, env, decided, false);
         }
         self.carry(env, decided);
         env.account.t += 1;
@@ -89,6 +80,19 @@ impl Stepper {
             reward: reward as f32,
             terminated,
             truncated: !terminated && account.t >= account.last,
+        }
+    }
+
+    /// Turns what a decision has left in the orders into the signed shares that may be traded.
+    pub(super) fn order(&self, env: &mut EnvState, intent: Intent) {
+        let market = &self.market;
+        match intent {
+            Intent::Hold => env.orders.fill(0.0),
+            Intent::Weights => weights_to_shares(market, env),
+            Intent::Shares => {}
+        }
+        if intent == Intent::Shares || intent == Intent::Weights && market.config.fills.participation.is_some() {
+            restrict(market, env);
         }
     }
 

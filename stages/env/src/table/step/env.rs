@@ -24,10 +24,10 @@ const GRAIN: usize = 512;
 
 /// B environments over the rows of a table.
 pub struct TableEnv {
-    stepper: Stepper,
-    states: States,
+    pub(super) stepper: Stepper,
+    pub(super) states: States,
     /// The account at the end of the last episode of each `[B]`.
-    finals: Vec<Option<Account>>,
+    pub(super) finals: Vec<Option<Account>>,
     /// The positions at that end `[B, N]`.
     final_held: Vec<f64>,
 }
@@ -112,6 +112,49 @@ fn limit(config: &TableConfig, target: &mut [f64]) {
     }
 }
 
+/// The actions of a batch.
+#[derive(Clone, Copy)]
+pub(super) enum Acts<'a> {
+    /// Choices that are paid their columns.
+    Paid(&'a [u32]),
+    /// Choices of a position.
+    Choices(&'a [u32]),
+    Positions(&'a [f32]),
+}
+
+impl<'a> Acts<'a> {
+    /// Actions for `b` environments.
+    pub(super) fn new(stepper: &Stepper, actions: Actions<'a>, b: usize) -> Result<Self, StageError> {
+        Ok(match (stepper.form, stepper.tables.spec.config.actions.kind) {
+            (Form::PerAction, _) => Self::Paid(actions.discrete(b)?),
+            (_, TableActionKind::Discrete) => Self::Choices(actions.discrete(b)?),
+            (_, TableActionKind::Continuous | TableActionKind::Weights) => {
+                Self::Positions(actions.continuous(b, stepper.tables.n)?)
+            }
+        })
+    }
+
+    /// Fills the target of environment `i`, and says what it means.
+    pub(super) fn decide(self, stepper: &Stepper, i: usize, target: &mut [f64]) -> Intent {
+        let config = &stepper.tables.spec.config;
+        match self {
+            Self::Paid(choices) => return Intent::Choice(choices[i]),
+            Self::Choices(choices) => {
+                let positions = &config.actions.positions;
+                target[0] = *positions.get(choices[i] as usize).unwrap_or(&positions[0]);
+            }
+            Self::Positions(wanted) => {
+                let n = target.len();
+                for (target, wanted) in target.iter_mut().zip(&wanted[i * n..(i + 1) * n]) {
+                    *target = f64::from(*wanted);
+                }
+                limit(config, target);
+            }
+        }
+        Intent::Positions
+    }
+}
+
 impl TableEnv {
     pub(crate) fn from_files(
         file: impl Fn(&str) -> Result<Bytes, StageError>,
@@ -139,7 +182,7 @@ impl TableEnv {
         })
     }
 
-    fn tables(&self) -> &Tables {
+    pub(super) fn tables(&self) -> &Tables {
         &self.stepper.tables
     }
 
@@ -347,8 +390,7 @@ impl BatchEnv for TableEnv {
     }
 
     fn step(&mut self, actions: Actions<'_>, out: StepBuffers<'_>) -> Result<(), StageError> {
-        let (b, n) = (self.finals.len(), self.tables().n);
-        let (form, kind) = (self.stepper.form, self.config().actions.kind);
+        let acts = Acts::new(&self.stepper, actions, self.finals.len())?;
         let again = StepBuffers {
             obs: &mut *out.obs,
             reward: &mut *out.reward,
@@ -357,32 +399,7 @@ impl BatchEnv for TableEnv {
             final_obs: &mut *out.final_obs,
             action_mask: &mut *out.action_mask,
         };
-        match (form, kind) {
-            (Form::PerAction, _) => {
-                let choices = actions.discrete(b)?;
-                self.run(&|_, i, _| Intent::Choice(choices[i]), again);
-            }
-            (_, TableActionKind::Discrete) => {
-                let choices = actions.discrete(b)?;
-                let decide = |stepper: &Stepper, i: usize, env: &mut EnvState| {
-                    let positions = &stepper.tables.spec.config.actions.positions;
-                    env.target[0] = *positions.get(choices[i] as usize).unwrap_or(&positions[0]);
-                    Intent::Positions
-                };
-                self.run(&decide, again);
-            }
-            (_, TableActionKind::Continuous | TableActionKind::Weights) => {
-                let wanted = actions.continuous(b, n)?;
-                let decide = |stepper: &Stepper, i: usize, env: &mut EnvState| {
-                    for (target, wanted) in env.target.iter_mut().zip(&wanted[i * n..(i + 1) * n]) {
-                        *target = f64::from(*wanted);
-                    }
-                    limit(&stepper.tables.spec.config, env.target);
-                    Intent::Positions
-                };
-                self.run(&decide, again);
-            }
-        }
+        self.run(&|stepper, i, env| acts.decide(stepper, i, env.target), again);
         match out.reward.iter().position(|reward| !reward.is_finite()) {
             None => Ok(()),
             Some(i) => Err(StageError::new(format!(

@@ -1,5 +1,6 @@
 //! Online: steps environments over the tables, by look-up alone.
 
+mod acting;
 mod env;
 mod ledger;
 mod lookup;

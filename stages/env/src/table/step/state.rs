@@ -39,6 +39,7 @@ pub(super) struct EnvState<'a> {
 }
 
 /// All environments of a batch, B with N symbols each.
+#[derive(Clone)]
 pub(super) struct States {
     /// `[B]`.
     pub accounts: Vec<Account>,

@@ -32,12 +32,12 @@ pub(super) struct Stepper {
     pub ranges: Vec<SnapshotRange>,
     pub split: Split,
     pub seed: u64,
-    reward: Reward,
+    pub reward: Reward,
     /// The expression of the reward where it is not of an account, with its factor.
     expression: Option<(Program, f64)>,
     terminal: Option<Program>,
     /// The cost of 1 of turnover.
-    cost: f64,
+    pub cost: f64,
 }
 
 /// The outcome of a step.

@@ -1,22 +1,16 @@
-//! `runner policy`.
+//! `runner policy export`.
 
-use super::{artifact, remote};
-use crate::args::{PolicyCommand, PolicyExportArgs, PolicyFormat};
+use super::find;
+use crate::args::{PolicyExportArgs, PolicyFormat};
+use crate::commands::remote;
 use crate::output;
-use crate::session::{Archive, Session};
-use cache::ArtifactDigest;
+use crate::session::Session;
 use runner_engine::{Failure, text};
-use stages_policy::{Policy, policy};
+use stages_policy::Policy;
 use std::io::{Cursor, ErrorKind, Write as _};
 use std::path::Path;
 
-pub(crate) fn policy(session: &Session, command: &PolicyCommand) -> Result<(), Failure> {
-    match command {
-        PolicyCommand::Export(args) => export(session, args),
-    }
-}
-
-fn export(session: &Session, args: &PolicyExportArgs) -> Result<(), Failure> {
+pub(super) fn export(session: &Session, args: &PolicyExportArgs) -> Result<(), Failure> {
     let archive = session.archive()?;
     let (digest, policy) = find(&archive, &args.what)?;
     if let Some(upstream) = archive.store.upstream() {
@@ -47,30 +41,6 @@ fn export(session: &Session, args: &PolicyExportArgs) -> Result<(), Failure> {
         text::size(bytes.len() as u64),
         args.dest.display()
     ))
-}
-
-/// The policy that `name` denotes; of a stage its output `policy`.
-fn find(archive: &Archive, name: &str) -> Result<(ArtifactDigest, Policy), Failure> {
-    let digest = match artifact::find(archive, name)? {
-        artifact::Named::Stage(_, stage) => stage.outputs.get("policy").copied(),
-        _ => None,
-    };
-    let digest = match digest {
-        Some(digest) => digest,
-        None => artifact::find_artifact(archive, name)?,
-    };
-    let found = archive.store.artifact(digest)?;
-    let Some(entry) = found.entry(policy::ENTRY) else {
-        return Err(
-            Failure::usage(format!("`{name}` is not a policy: it has no file `{}`", policy::ENTRY))
-                .hint("give the RUN/STAGE of a training; `runner show RUN` lists the stages of a run"),
-        );
-    };
-    let read = Policy::load(&archive.store.blob(entry.blob)?).map_err(|err| {
-        Failure::machine(format!("`{name}`: {err}"))
-            .hint("it was made by another version or damaged; run its stage again")
-    })?;
-    Ok((digest, read))
 }
 
 /// Writes a file that must not exist; none is left behind where that fails.

@@ -1,0 +1,129 @@
+//! The account of `--positions` and `--cash`.
+
+use crate::lookahead::read::Csv;
+use runner_engine::Failure;
+use serde_json::{Map, Value, json};
+use stages_env::acting::Holdings;
+use stages_evaluate::acting::ActingAccount;
+use std::path::Path;
+
+/// The columns of a table of positions.
+const COLUMNS: [&str; 9] = [
+    "instrument",
+    "symbol",
+    "expiry",
+    "strike",
+    "right",
+    "quantity",
+    "opened",
+    "strategy",
+    "mark",
+];
+
+/// The account that is meant by `none`, `played` or a file, relative to `current`, with so much cash.
+pub fn account(positions: &str, cash: Option<f64>, current: &Path) -> Result<ActingAccount, Failure> {
+    match positions {
+        "none" => Ok(ActingAccount::Flat(cash)),
+        "played" if cash.is_none() => Ok(ActingAccount::Played),
+        "played" => Err(
+            Failure::usage("`--positions played` has the cash of the account that the policy would have")
+                .hint("leave `--cash` out"),
+        ),
+        file => {
+            let bytes = std::fs::read(current.join(file)).map_err(|err| Failure {
+                causes: vec![err.to_string()],
+                ..Failure::usage(format!("cannot read the positions of `{file}`"))
+                    .hint("give a file, `none`, or `played`")
+            })?;
+            let wrong = |why: String| {
+                Failure::usage(format!("`{file}` holds no positions: {why}"))
+                    .hint("docs/acting.md shows a table and a JSON document of positions; `runner policy act --json` prints one as `account`")
+            };
+            let mut holdings = read(&bytes).map_err(wrong)?;
+            holdings.cash = cash.or(holdings.cash);
+            Ok(ActingAccount::Given(holdings))
+        }
+    }
+}
+
+/// The positions of a JSON document, by itself or as the `account` of a decision, or of a table.
+fn read(bytes: &[u8]) -> Result<Holdings, String> {
+    let is_json = bytes.iter().find(|byte| !byte.is_ascii_whitespace()) == Some(&b'{');
+    if is_json {
+        let mut document: Value = serde_json::from_slice(bytes).map_err(|err| err.to_string())?;
+        if let Some(account) = document.get_mut("account") {
+            document = account.take();
+        }
+        return serde_json::from_value(document).map_err(|err| err.to_string());
+    }
+    if bytes.iter().all(u8::is_ascii_whitespace) {
+        return Ok(Holdings::default());
+    }
+    let table = Csv::read(bytes).ok_or("it is neither JSON nor a table of several columns")?;
+    let names: Vec<String> = table
+        .names
+        .iter()
+        .map(|name| name.trim().to_ascii_lowercase())
+        .collect();
+    if let Some(unknown) = names.iter().find(|name| !COLUMNS.contains(&name.as_str())) {
+        return Err(format!("unknown column `{unknown}`; there are {}", COLUMNS.join(", ")));
+    }
+    let (mut cash, mut positions) = (None, Vec::new());
+    for (i, row) in table.rows.iter().enumerate() {
+        let mut position = Map::new();
+        for (name, cell) in names.iter().zip(row) {
+            let cell = cell.trim();
+            if cell.is_empty() {
+                continue;
+            }
+            let number = || {
+                cell.parse::<f64>()
+                    .map_err(|_| format!("row {}: `{cell}` is no number", i + 1))
+            };
+            let value = match name.as_str() {
+                "strike" | "quantity" | "mark" => json!(number()?),
+                "strategy" => json!(number()? as u32),
+                "right" => match cell.to_ascii_lowercase().as_str() {
+                    "c" | "call" => json!("call"),
+                    "p" | "put" => json!("put"),
+                    other => return Err(format!("row {}: `{other}` is neither `call` nor `put`", i + 1)),
+                },
+                _ => json!(cell),
+            };
+            position.insert(name.clone(), value);
+        }
+        if position.get("symbol").and_then(Value::as_str) == Some("cash") {
+            cash = position.get("quantity").and_then(Value::as_f64);
+        } else {
+            positions.push(Value::Object(position));
+        }
+    }
+    let document = json!({ "cash": cash, "positions": positions });
+    serde_json::from_value(document).map_err(|err| err.to_string())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn tables_and_documents_hold_the_same() {
+        let table = b"symbol,expiry,strike,right,quantity\nSPX,2024-02-16,4800,P,-2\nSPX,,,,150\ncash,,,,99000.25\n";
+        let document = br#"{"account":{"cash":99000.25,"positions":[
+            {"symbol":"SPX","expiry":"2024-02-16","strike":4800,"right":"put","quantity":-2},{"symbol":"SPX","quantity":150}]}}"#;
+        let read = read(table).unwrap();
+        assert_eq!(read, super::read(document).unwrap());
+        assert_eq!((read.cash, read.positions.len()), (Some(99000.25), 2));
+        assert_eq!(super::read(b"").unwrap(), Holdings::default());
+        for (text, why) in [
+            ("symbol,shares\nA,1\n", "unknown column `shares`"),
+            ("symbol,quantity\nA,many\n", "row 1: `many` is no number"),
+            ("symbol,quantity,right\nA,1,x\n", "row 1: `x` is neither"),
+            ("symbol,right\nA,call\n", "missing field `quantity`"),
+            ("{\"positions\": [{}]}", "missing field `symbol`"),
+        ] {
+            let err = super::read(text.as_bytes()).unwrap_err();
+            assert!(err.starts_with(why), "{text}: {err}");
+        }
+    }
+}

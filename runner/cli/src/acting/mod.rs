@@ -1,0 +1,221 @@
+//! Today's decision of a policy from today's files: the stages between the files and the policy's environment run again with them, and the policy decides at the last
+//! snapshot of the result. `docs/acting.md` describes it.
+
+mod account;
+mod data;
+mod recorded;
+
+pub use account::account;
+pub use data::Given;
+
+use crate::commands::artifact::{self, Named};
+use crate::lookahead::runs::{Progress, Run as Made};
+use crate::session::{Archive, Project, Session};
+use cache::ArtifactDigest;
+use datasets::{Date, SnapshotTime};
+use recorded::Recorded;
+use runner_engine::{Control, Failure, Options, exit};
+use runner_history::{Run, StageRun};
+use runner_pipeline::Pipeline;
+use serde::Serialize;
+use stages_env::Split;
+use stages_evaluate::acting::{Acted, ActingAccount, ActingOptions, act, dates};
+use stages_policy::Policy;
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+use std::time::Duration;
+
+/// The settings of a decision.
+pub struct Settings {
+    /// The files, each with the stage that reads it.
+    pub data: Vec<Given>,
+    /// If true, they stand in place of the stages' own files.
+    pub replace: bool,
+    pub account: ActingAccount,
+    /// The moment of the decision; the last one of the files without it.
+    pub at: Option<SnapshotTime>,
+    /// The date from which on the policy plays; the first test date of its environment without it.
+    pub from: Option<Date>,
+    pub world: Option<String>,
+    pub sample: Option<u64>,
+    /// The most that may lie between the end of training and the decision.
+    pub max_age: Option<Duration>,
+}
+
+/// The policy that decided.
+#[derive(Debug, Serialize)]
+pub struct Decider {
+    pub run: String,
+    pub stage: String,
+    pub digest: ArtifactDigest,
+    /// The stage kind that trained it.
+    pub kind: String,
+    /// The last date that it was trained on.
+    pub trained_until: Option<Date>,
+    /// Days from there to the decision.
+    pub age_days: Option<i32>,
+}
+
+/// A decision, as it is printed.
+#[derive(Debug, Serialize)]
+pub struct Decision {
+    pub policy: Decider,
+    /// The environment that the files made.
+    pub environment: ArtifactDigest,
+    /// The last moment of the files.
+    pub data_until: String,
+    #[serde(flatten)]
+    pub acted: Acted,
+    /// What is to be known about it.
+    pub notes: Vec<String>,
+}
+
+/// A policy in the run that trained it.
+pub struct Trained {
+    pub run: Run,
+    pub stage: StageRun,
+    pub digest: ArtifactDigest,
+    pub policy: Policy,
+}
+
+/// The run and the stage of a policy.
+pub fn origin(archive: &Archive, name: &str) -> Result<(Run, StageRun), Failure> {
+    match artifact::find(archive, name)? {
+        Named::Stage(run, stage) | Named::Artifact(_, Some((run, stage, _))) => Ok((*run, *stage)),
+        Named::Artifact(_, None) | Named::Run(_) => Err(Failure::usage(format!(
+            "`{name}` is not a stage of a run, whose record has the pipeline"
+        ))
+        .hint("give RUN/STAGE of a training; `runner runs` lists the runs")),
+    }
+}
+
+/// Decides.
+pub fn decide(
+    session: &Session,
+    archive: &Archive,
+    trained: &Trained,
+    settings: &Settings,
+    control: &Control,
+    progress: &mut Progress<'_>,
+) -> Result<Decision, Failure> {
+    let Trained { run, stage, policy, .. } = trained;
+    let recorded = Recorded::new(session, archive, run, stage)?;
+    let trained_env = recorded.env_artifact()?;
+    let trained_env = archive.store.artifact(trained_env)?;
+    let trained_until = dates(&archive.store, &trained_env, Split::Train)?.map(|(_, last)| last);
+    let logs = tempfile::tempdir().map_err(|err| Failure::caused("cannot create a temporary directory", &err))?;
+    let runs = Stages {
+        session,
+        archive,
+        control,
+        logs: logs.path(),
+    };
+    let data = data::resolve(&recorded, &settings.data, &runs, progress)?;
+    let until = settings.at.unwrap_or(data.until);
+    if let Some(trained) = trained_until
+        && until.date <= trained
+    {
+        return Err(refused(format!(
+            "the decision would be of {until}, and the policy was trained on dates until {trained}"
+        ))
+        .hint("give files that go on after them; `evaluate/backtest` judges a policy on past dates"));
+    }
+    let age = trained_until.map(|trained| until.date.0 - trained.0);
+    if let (Some(age), Some(most)) = (age, settings.max_age)
+        && i64::from(age) * 86_400 > most.as_secs() as i64
+    {
+        return Err(refused(format!(
+            "the policy is too old: it was trained on dates until {}, {age} days before {until}, and `--max-age` is {}",
+            until.date.plus(-age),
+            runner_engine::text::duration(most.as_secs_f64())
+        ))
+        .hint("train it on newer dates, or give a greater `--max-age`"));
+    }
+    let pipeline = data::with_data(&recorded.pipeline, &data, settings.replace, until)?;
+    let env = runs.env(&pipeline, recorded.env, progress)?;
+    let options = ActingOptions {
+        world: settings.world.clone(),
+        from: match settings.from {
+            None => dates(&archive.store, &trained_env, Split::Test)?.map(|(first, _)| first),
+            from => from,
+        },
+        until,
+        account: settings.account.clone(),
+        sample: settings.sample,
+    };
+    let acted = act(&archive.store, &archive.store.artifact(env)?, policy, &options)?;
+    if acted.date != until.date && settings.at.is_none() {
+        return Err(refused(format!(
+            "the files go to {until}, and the last snapshot that can be traded on is of {}",
+            acted.time
+        ))
+        .hint("the market may be closed on that day, its underlying or a price may have no quote, or another source may end before it; `--at DATE` decides on an earlier one"));
+    }
+    Ok(Decision {
+        policy: Decider {
+            run: run.id.clone(),
+            stage: stage.id.clone(),
+            digest: trained.digest,
+            kind: policy.kind().to_owned(),
+            trained_until,
+            age_days: age,
+        },
+        environment: env,
+        data_until: data.until.to_string(),
+        acted,
+        notes: recorded.notes,
+    })
+}
+
+/// The refusal of what the files or the policy's age do not allow.
+fn refused(message: String) -> Failure {
+    Failure::new(exit::STAGE_FAILED, message)
+}
+
+/// Runs stages in the store, without a record.
+struct Stages<'a> {
+    session: &'a Session,
+    archive: &'a Archive,
+    control: &'a Control,
+    logs: &'a std::path::Path,
+}
+
+impl Stages<'_> {
+    /// Runs nodes of a pipeline. What fails is told in the result.
+    fn run(&self, pipeline: &Pipeline, nodes: Vec<usize>, progress: &mut Progress<'_>) -> Result<Made, Failure> {
+        let project = Project {
+            isolation: crate::config::isolation(self.archive.runs.parent().unwrap_or(&self.archive.runs))?,
+            store: self.archive.store.clone(),
+            runs: self.archive.runs.clone(),
+            pipeline: Arc::new(pipeline.clone()),
+            chosen: nodes,
+            force: BTreeSet::new(),
+        };
+        let options = Options {
+            logs: self.logs.to_owned(),
+            ..project.options(self.session, "act")
+        };
+        Made::new(
+            &project.pipeline,
+            &project.chosen,
+            &project.store,
+            &options,
+            self.control,
+            progress,
+        )
+    }
+
+    /// The environment that a node makes.
+    fn env(&self, pipeline: &Pipeline, env: usize, progress: &mut Progress<'_>) -> Result<ArtifactDigest, Failure> {
+        let made = self.run(pipeline, (0..pipeline.nodes.len()).collect(), progress)?;
+        if let Some((node, error)) = made.failed.first() {
+            return Err(Failure {
+                hint: made.hints.get(node).cloned(),
+                ..refused(format!("`{}` failed: {error}", pipeline.nodes[*node].id))
+            });
+        }
+        let outputs: Option<&BTreeMap<String, ArtifactDigest>> = made.made.get(&env).map(|(_, outputs)| outputs);
+        let found = outputs.and_then(|outputs| outputs.get("env")).copied();
+        found.ok_or_else(|| Failure::machine(format!("`{}` made no environment", pipeline.nodes[env].id)))
+    }
+}

@@ -1,0 +1,222 @@
+//! `runner policy act`.
+
+use super::find;
+use crate::acting::{self, Decision, Given, Settings, Trained};
+use crate::args::PolicyActArgs;
+use crate::commands::remote;
+use crate::session::Session;
+use crate::{interrupt, output};
+use chrono::{DateTime, Utc};
+use datasets::{Date, SnapshotTime};
+use runner_engine::{Failure, text};
+use runner_report::reporter::Verbosity;
+use stages_env::acting::{ActingOrder, Holding};
+use std::io::IsTerminal as _;
+
+pub(super) fn act(session: &Session, args: &PolicyActArgs) -> Result<(), Failure> {
+    let settings = Settings {
+        data: args
+            .data
+            .iter()
+            .map(|text| Given {
+                text: text.clone(),
+                current: session.current.clone(),
+            })
+            .collect(),
+        replace: args.replace,
+        account: acting::account(&args.positions, args.cash, &session.current)?,
+        at: args.at.as_deref().map(moment).transpose()?,
+        from: args
+            .from
+            .as_deref()
+            .map(|text| text.parse::<Date>().map_err(Failure::usage))
+            .transpose()?,
+        world: args.world.clone(),
+        sample: args.sample,
+        max_age: args.max_age,
+    };
+    let archive = session.archive()?;
+    let (run, stage) = acting::origin(&archive, &args.what)?;
+    let (digest, policy) = find(&archive, &args.what)?;
+    let trained = Trained {
+        run,
+        stage,
+        digest,
+        policy,
+    };
+    let control = interrupt::control()?;
+    let _guard = archive.store.guard()?;
+    let talks = match session.verbosity {
+        Verbosity::Quiet => false,
+        Verbosity::Normal => std::io::stderr().is_terminal(),
+        Verbosity::Verbose => true,
+    };
+    let mut progress = |what: &str| {
+        if talks {
+            output::say(what);
+        }
+    };
+    let decision = acting::decide(session, &archive, &trained, &settings, &control, &mut progress)?;
+    archive.store.flush()?;
+    if let Some(upstream) = archive.store.upstream() {
+        remote::warn(upstream);
+    }
+    match session.json {
+        true => output::print_json(&decision),
+        false => {
+            for note in &decision.notes {
+                output::say(&format!("warning: {note}"));
+            }
+            output::print(&page(&decision))
+        }
+    }
+}
+
+/// A day or an instant.
+fn moment(text: &str) -> Result<SnapshotTime, Failure> {
+    if let Ok(date) = text.parse::<Date>() {
+        return Ok(SnapshotTime::of_day(date));
+    }
+    let instant: DateTime<Utc> = text.parse().map_err(|_| {
+        Failure::usage(format!("`{text}` is neither a day nor an instant"))
+            .hint("write `--at 2024-01-19`, or `--at 2024-01-19T15:45:00Z`")
+    })?;
+    Ok(SnapshotTime {
+        date: Date::from(instant.date_naive()),
+        instant: Some(instant.timestamp_micros()),
+    })
+}
+
+/// A number for display.
+fn shown(value: f64) -> String {
+    let text = format!("{value:.4}");
+    match text.contains('.') {
+        true => text.trim_end_matches('0').trim_end_matches('.').to_owned(),
+        false => text,
+    }
+}
+
+fn maybe(value: Option<f64>) -> String {
+    value.map(shown).unwrap_or_default()
+}
+
+fn page(decision: &Decision) -> String {
+    let (policy, acted) = (&decision.policy, &decision.acted);
+    let mut out = format!("{} of {}: {}\n", acted.time, acted.world, acted.action.text);
+    if let Some(drawn) = &acted.drawn {
+        out.push_str(&format!("drawn: {}\n", drawn.text));
+    }
+    let age = match (policy.trained_until, policy.age_days) {
+        (Some(until), Some(age)) => format!(
+            ", trained until {until}, {} before",
+            text::count(age.unsigned_abs() as usize, "day")
+        ),
+        _ => String::new(),
+    };
+    out.push_str(&format!(
+        "policy: {}/{} ({}){age}\n",
+        policy.run, policy.stage, policy.kind
+    ));
+    out.push_str(&format!("account: {}", acted.account_is));
+    for (name, value) in [("cash", acted.account.cash), ("net asset value", acted.account.nav)] {
+        if let Some(value) = value {
+            out.push_str(&format!(", {name} {value:.2}"));
+        }
+    }
+    out.push_str(&format!(
+        "; {} played from {}\n",
+        text::count(acted.played, "decision"),
+        acted.played_from
+    ));
+    if !acted.account.positions.is_empty() {
+        let rows: Vec<Vec<String>> = acted.account.positions.iter().map(position).collect();
+        out.push('\n');
+        out.push_str(&text::table(
+            &["held", "quantity", "mark", "opened", "strategy"],
+            &rows,
+            &[1, 2, 4],
+        ));
+    }
+    if !acted.choices.is_empty() {
+        let of_choice = |choice: &stages_evaluate::acting::Choice| {
+            let mut row = vec![
+                choice.choice.clone(),
+                format!("{:.2} %", 100.0 * choice.probability),
+                choice.masked.unwrap_or_default().to_owned(),
+            ];
+            row.extend(choice.component.clone());
+            row.rotate_right(choice.component.iter().len());
+            row
+        };
+        let rows: Vec<Vec<String>> = acted.choices.iter().map(of_choice).collect();
+        out.push('\n');
+        out.push_str(&match acted.choices[0].component {
+            None => text::table(&["choice", "probability", "masked"], &rows, &[1]),
+            Some(_) => text::table(&["component", "choice", "probability", "masked"], &rows, &[2]),
+        });
+    }
+    if !acted.components.is_empty() {
+        let rows: Vec<Vec<String>> = acted
+            .components
+            .iter()
+            .map(|component| {
+                vec![
+                    component.component.clone(),
+                    shown(component.value.into()),
+                    shown(component.mean.into()),
+                    maybe(component.standard_deviation.map(f64::from)),
+                ]
+            })
+            .collect();
+        out.push('\n');
+        out.push_str(&text::table(
+            &["component", "action", "mean", "standard deviation"],
+            &rows,
+            &[1, 2, 3],
+        ));
+    }
+    out.push('\n');
+    let orders = &acted.orders;
+    if orders.orders.is_empty() {
+        out.push_str("no orders\n");
+    } else {
+        let rows: Vec<Vec<String>> = orders.orders.iter().map(order).collect();
+        let header = ["side", "quantity", "of", "limit", "bid", "mid", "ask", "cost", "why"];
+        out.push_str(&text::table(&header, &rows, &[1, 3, 4, 5, 6, 7]));
+        out.push_str(&format!(
+            "expected: cash {:+.2}, of it costs {:.2}\n",
+            orders.cash, orders.cost
+        ));
+    }
+    if !orders.refused.is_empty() {
+        out.push_str(&format!("not carried out: {}\n", orders.refused.join(", ")));
+    }
+    out
+}
+
+fn position(holding: &Holding) -> Vec<String> {
+    vec![
+        holding.describe(),
+        shown(holding.quantity),
+        maybe(holding.mark),
+        holding.opened.clone().unwrap_or_default(),
+        holding
+            .strategy
+            .map(|strategy| strategy.to_string())
+            .unwrap_or_default(),
+    ]
+}
+
+fn order(order: &ActingOrder) -> Vec<String> {
+    vec![
+        order.side.name().to_owned(),
+        shown(order.quantity),
+        order.describe(),
+        maybe(order.limit),
+        maybe(order.bid),
+        maybe(order.mid),
+        maybe(order.ask),
+        format!("{:.2}", order.cost),
+        order.why.clone(),
+    ]
+}

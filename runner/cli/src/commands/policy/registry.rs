@@ -1,0 +1,245 @@
+//! `runner policy list|show|register|promote|rollback|diff`: the registry of policies.
+
+use crate::args::{PolicyDiffArgs, PolicyPromoteArgs, PolicyRegisterArgs, PolicyRollbackArgs};
+use crate::commands::artifact::{self, Named};
+use crate::output;
+use crate::session::{Archive, Session};
+use runner_engine::{Failure, text};
+use runner_history::compare::{self as compared, Comparison, Options};
+use runner_history::policies::{NamedPolicy, PolicyRef, Reason, Registration, Registry, Version};
+use runner_history::{self as history, Figures, Run};
+use runner_report as report;
+use serde_json::{Value, json};
+use std::time::SystemTime;
+
+fn registry(archive: &Archive) -> Registry {
+    Registry::new(archive.store.root())
+}
+
+pub(super) fn list(session: &Session, name: Option<&str>) -> Result<(), Failure> {
+    let registry = registry(&session.archive()?);
+    if let Some(name) = name {
+        let Some(policy) = registry.read(name)? else {
+            let names = registry.names()?;
+            return Err(Failure::usage(format!("there is no policy `{name}`"))
+                .hint(runner_pipeline::suggest(name, "policies", names.iter().map(String::as_str))));
+        };
+        return match session.json {
+            true => output::print_json(&as_json(name, &policy)),
+            false => output::print(&of_one(name, &policy)),
+        };
+    }
+    let mut policies = Vec::new();
+    for name in registry.names()? {
+        if let Some(policy) = registry.read(&name)? {
+            policies.push((name, policy));
+        }
+    }
+    if session.json {
+        let all: Vec<Value> = policies.iter().map(|(name, policy)| as_json(name, policy)).collect();
+        return output::print_json(&all);
+    }
+    if policies.is_empty() {
+        return output::print("no policies: `runner policy register RUN/STAGE NAME`, or `register: NAME` of a stage, makes the first\n");
+    }
+    let rows: Vec<Vec<String>> = policies
+        .iter()
+        .map(|(name, policy)| {
+            let aliases = policy.aliases();
+            let aliases: Vec<String> = aliases.iter().map(|(alias, version)| format!("{alias} {version}")).collect();
+            let last = policy.versions.last().map(|version| version.time.format("%Y-%m-%d %H:%M UTC").to_string());
+            vec![
+                name.clone(),
+                policy.versions.len().to_string(),
+                aliases.join(", "),
+                last.unwrap_or_default(),
+            ]
+        })
+        .collect();
+    output::print(&text::table(&["policy", "versions", "aliases", "last registered"], &rows, &[1]))
+}
+
+fn as_json(name: &str, policy: &NamedPolicy) -> Value {
+    json!({ "name": name, "aliases": policy.aliases(), "versions": policy.versions, "moves": policy.moves })
+}
+
+fn of_one(name: &str, policy: &NamedPolicy) -> String {
+    let aliases = policy.aliases();
+    let rows: Vec<Vec<String>> = policy
+        .versions
+        .iter()
+        .map(|version| {
+            let named: Vec<&str> = aliases.iter().filter(|(_, to)| **to == version.version).map(|(alias, _)| *alias).collect();
+            vec![
+                version.version.to_string(),
+                named.join(", "),
+                version.digest.short(),
+                origin(version),
+                version.from.as_of.map(|date| date.to_string()).unwrap_or_default(),
+                version.time.format("%Y-%m-%d %H:%M UTC").to_string(),
+            ]
+        })
+        .collect();
+    let mut out = format!(
+        "{name}\n{}",
+        text::table(&["version", "aliases", "digest", "from", "night", "registered"], &rows, &[0])
+    );
+    let moves: Vec<Vec<String>> = policy
+        .moves
+        .iter()
+        .map(|moved| {
+            let before = moved.before.map(|before| before.to_string());
+            let figures: Vec<String> =
+                moved.reason.figures.iter().map(|(name, value)| format!("{name} {}", text::figure(*value))).collect();
+            vec![
+                moved.alias.clone(),
+                format!("{} -> {}", before.as_deref().unwrap_or("-"), moved.version),
+                moved.reason.by.clone(),
+                moved.reason.as_of.map(|date| date.to_string()).unwrap_or_default(),
+                moved.time.format("%Y-%m-%d %H:%M UTC").to_string(),
+                figures.join(", "),
+            ]
+        })
+        .collect();
+    if !moves.is_empty() {
+        out.push_str(&format!("\n{}", text::table(&["alias", "moved", "by", "night", "time", "figures"], &moves, &[])));
+    }
+    out
+}
+
+/// `RUN/STAGE.OUTPUT`.
+fn origin(version: &Version) -> String {
+    format!("{}/{}", version.from.run, version.from.output)
+}
+
+/// The run of a version, and the name of its stage, if the history has it.
+fn run_of(archive: &Archive, version: &Version) -> Option<(Run, String)> {
+    let run = history::load(&archive.runs, &version.from.run).ok()?;
+    let (stage, _) = version.from.output.rsplit_once('.')?;
+    Some((run, stage.to_owned()))
+}
+
+pub(super) fn show(session: &Session, name: &str) -> Result<(), Failure> {
+    let archive = session.archive()?;
+    let reference = PolicyRef::parse(name)?;
+    let (policy, version) = registry(&archive).get(&reference)?;
+    let (_, read) = super::find(&archive, name)?;
+    let found = run_of(&archive, &version);
+    let stage = found.as_ref().and_then(|(run, stage)| run.stage(stage));
+    let figures = stage.map(|stage| Figures::of(stage, &archive.store)).unwrap_or_default();
+    let aliases = policy.aliases();
+    let named: Vec<&str> = aliases.iter().filter(|(_, to)| **to == version.version).map(|(alias, _)| *alias).collect();
+    if session.json {
+        return output::print_json(&json!({
+            "name": reference.name,
+            "version": version,
+            "aliases": named,
+            "kind": read.kind(),
+            "parameters": read.params().len(),
+            "stage": stage,
+            "metrics": figures.headline.iter().filter_map(|name| Some((name, figures.values.get(name)?))).collect::<std::collections::BTreeMap<_, _>>(),
+        }));
+    }
+    let mut out = format!(
+        "{} version {}{}\nartifact {}\nfrom {}\nregistered {}\nkind {}, {} parameters\n",
+        reference.name,
+        version.version,
+        if named.is_empty() { String::new() } else { format!(" ({})", named.join(", ")) },
+        version.digest,
+        origin(&version),
+        version.time.format("%Y-%m-%d %H:%M:%S UTC"),
+        read.kind(),
+        read.params().len()
+    );
+    if stage.is_none() {
+        out.push_str("its run is not in the history here\n");
+    }
+    let rows: Vec<Vec<String>> = figures
+        .headline
+        .iter()
+        .filter_map(|name| Some(vec![name.clone(), text::figure(*figures.values.get(name)?)]))
+        .collect();
+    if !rows.is_empty() {
+        out.push_str(&format!("\n{}", text::table(&["metric", "value"], &rows, &[1])));
+    }
+    output::print(&out)
+}
+
+pub(super) fn register(session: &Session, args: &PolicyRegisterArgs) -> Result<(), Failure> {
+    let archive = session.archive()?;
+    let (run, stage, output) = match artifact::find(&archive, &args.what)? {
+        Named::Stage(run, stage) => (run, stage, "policy".to_owned()),
+        Named::Artifact(_, Some(named)) => named,
+        Named::Artifact(_, None) | Named::Run(_) => {
+            return Err(Failure::usage(format!("`{}` is no stage of a run", args.what))
+                .hint("give RUN/STAGE of a training; `runner runs` lists the runs"));
+        }
+    };
+    // Refuses what is no policy.
+    let (digest, _) = super::find(&archive, &format!("{}/{}.{output}", run.id, stage.id))?;
+    let from = Registration {
+        run: run.id.clone(),
+        output: format!("{}.{output}", stage.id),
+        key: stage.key,
+        as_of: None,
+    };
+    let version = registry(&archive).register(&args.name, digest, from, args.alias.as_deref(), SystemTime::now().into())?;
+    said(session, &args.name, &version, args.alias.as_deref())
+}
+
+/// The version, as a line or as JSON.
+fn said(session: &Session, name: &str, version: &Version, alias: Option<&str>) -> Result<(), Failure> {
+    if session.json {
+        return output::print_json(&json!({ "name": name, "version": version, "alias": alias }));
+    }
+    let alias = alias.map(|alias| format!(", {name}@{alias}")).unwrap_or_default();
+    output::print(&format!("{name}@{}{alias}: {} of {}\n", version.version, version.digest.short(), origin(version)))
+}
+
+pub(super) fn promote(session: &Session, args: &PolicyPromoteArgs) -> Result<(), Failure> {
+    let registry = registry(&session.archive()?);
+    let reference = PolicyRef::parse(&args.policy)?;
+    let (_, version) = registry.get(&reference)?;
+    let reason = Reason {
+        by: "promote".to_owned(),
+        ..Reason::default()
+    };
+    registry.point(&reference.name, &args.to, version.version, reason, SystemTime::now().into())?;
+    said(session, &reference.name, &version, Some(&args.to))
+}
+
+pub(super) fn rollback(session: &Session, args: &PolicyRollbackArgs) -> Result<(), Failure> {
+    let registry = registry(&session.archive()?);
+    let alias = PolicyRef::parse(&format!("{}@{}", args.name, args.alias))?;
+    registry.get(&alias)?;
+    registry.rollback(&args.name, &args.alias, SystemTime::now().into())?;
+    let (_, version) = registry.get(&alias)?;
+    said(session, &args.name, &version, Some(&args.alias))
+}
+
+pub(super) fn diff(session: &Session, args: &PolicyDiffArgs) -> Result<(), Failure> {
+    let archive = session.archive()?;
+    let registry = registry(&archive);
+    let mut names = Vec::new();
+    for policy in [&args.policy, &args.other] {
+        let (_, version) = registry.get(&PolicyRef::parse(policy)?)?;
+        let Some((run, stage)) = run_of(&archive, &version) else {
+            return Err(Failure::usage(format!("the run of `{policy}`, {}, is not in the history here", version.from.run))
+                .hint("compare where it was made; `runner policy show` has what the registry knows"));
+        };
+        names.push(format!("{}/{stage}", run.id));
+    }
+    if names[0] == names[1] {
+        return output::print(&format!("{} and {} are one policy, of {}\n", args.policy, args.other, names[0]));
+    }
+    let points = compared::select(&archive.runs, &archive.store, &names)?;
+    let options = Options {
+        each: true,
+        ..Options::default()
+    };
+    let comparison = Comparison::new(points, &options)?;
+    match session.json {
+        true => output::print_json(&compared::json(&comparison)),
+        false => output::print(&report::text(&comparison)),
+    }
+}

@@ -1,0 +1,438 @@
+//! `runner policy act`: the decision of each test date from files cut off there is the backtest's, bit by bit, and refusals.
+
+use crate::incremental::{Market, market};
+use crate::{Ended, Project};
+use arrow_array::cast::AsArray as _;
+use arrow_array::types::Date32Type;
+use cache::{Artifact, ArtifactDigest, Store};
+use datasets::Date;
+use serde_json::Value;
+use stages_core::table;
+use stages_env::{BatchEnv, OpenOptions, Step};
+use stages_policy::{Mode, Policy, policy};
+use std::collections::BTreeMap;
+
+const OPTIONS: &str = "\
+version: 1
+name: daily
+stages:
+  quotes: { uses: ingest/option_chain, with: { path: chain, contract: { underlying_kind: index, calendar: us } } }
+  bars: { uses: ingest/bars, with: { path: bars, partition: month } }
+  chain: { uses: greeks/implied_volatility, needs: { chain: quotes } }
+  greeks: { uses: greeks/analytic, needs: { chain: chain } }
+  technical: { uses: features/technical, needs: { bars: bars }, with: { indicators: [{ log_return: 1 }, { rsi: 5 }] } }
+  surface: { uses: features/options_surface, needs: { chain: chain, greeks: greeks }, with: { realised_window: 5 } }
+  env:
+    uses: env/options
+    needs: { chain: chain, greeks: greeks, features: [technical, surface] }
+    with: { test_fraction: 0.3, purge: 1, embargo: 0, episode_length: [5, 10], rate: 0.02, capital: 1e6, ACTIONS }
+  train:
+    uses: train/recurrent_ppo
+    needs: { env: env }
+    with: { total_timesteps: 512, n_steps: 32, n_envs: 4, batch_size: 64, policy_kwargs: { lstm_hidden_size: 8, net_arch: { pi: [8], vf: [8] } } }
+  evaluate: { uses: evaluate/backtest, needs: { env: env, policy: train }, with: { random_paths: 2, drawn_paths: 1, bootstrap_draws: 10, rules: false, ablations: false } }
+";
+
+const STOCKS: &str = "\
+version: 1
+name: panel
+stages:
+  bars: { uses: ingest/bars, with: { path: bars.csv, calendar: none, partition: month } }
+  technical: { uses: features/technical, needs: { bars: bars }, with: { indicators: [{ log_return: 1 }, { rsi: 5 }] } }
+  env:
+    uses: env/stocks
+    needs: { bars: bars, features: technical }
+    with: { test_fraction: 0.3, episode_length: 20, purge: 0, embargo: 0, ACTIONS }
+  train: { uses: train/ppo, needs: { env: env }, with: { total_timesteps: 256, n_steps: 32, n_envs: 4, batch_size: 64, normalize_obs: true } }
+  evaluate: { uses: evaluate/backtest, needs: { env: env, policy: train }, with: { random_paths: 2, bootstrap_draws: 10 } }
+";
+
+const TABLE: &str = "\
+version: 1
+name: own
+stages:
+  rows: { uses: ingest/table, with: { path: rows.csv, partition: month } }
+  env:
+    uses: env/table
+    needs: { table: rows }
+    with: { symbols: [AAA], observe: [signal], price: close, test_fraction: 0.3, episode_length: 20, purge: 0, embargo: 0, actions: { kind: discrete, positions: [0, 1] } }
+  train: TRAIN
+  evaluate: { uses: evaluate/backtest, needs: { env: env, policy: train }, with: { random_paths: 2, bootstrap_draws: 10 } }
+";
+
+/// A decision of a backtest: the action, and the bits of log-probabilities or means.
+#[derive(Clone, Debug, PartialEq)]
+struct Reference {
+    action: String,
+    bits: Vec<u32>,
+}
+
+/// The artifact of an output in the run of `ended`.
+fn artifact(project: &Project, ended: &Ended, name: &str) -> (Store, Artifact) {
+    let store = Store::open(&project.home()).unwrap();
+    let (stage, output) = name.split_once('.').unwrap();
+    let events = ended.events();
+    let finished = events
+        .iter()
+        .find(|event| event["event"] == "stage_finished" && event["stage"] == stage);
+    let digest: ArtifactDigest = finished.unwrap()["outputs"][output].as_str().unwrap().parse().unwrap();
+    let artifact = store.artifact(digest).unwrap();
+    (store, artifact)
+}
+
+/// Every decision of a policy over the test dates, by its date.
+fn decisions<E: BatchEnv>(
+    project: &Project,
+    ended: &Ended,
+    open: impl Fn(&Store, &Artifact, &OpenOptions) -> E,
+    date: impl Fn(&E) -> Date,
+) -> BTreeMap<Date, Reference> {
+    let (store, made) = artifact(project, ended, "train.policy");
+    let policy = Policy::load(&store.blob(made.entry(policy::ENTRY).unwrap().blob).unwrap()).unwrap();
+    let (store, env) = artifact(project, ended, "env.env");
+    let mut env = open(&store, &env, &OpenOptions::test(1, 0));
+    let mut step = Step::new(env.spec(), 1);
+    let mut state = policy.start(1);
+    let (mut start, mut out) = (true, BTreeMap::new());
+    env.reset(step.buffers());
+    loop {
+        let at = date(&env);
+        policy.act(&step.obs, &step.action_mask, &[start], &mut state, Mode::Greedy);
+        start = false;
+        let output = state.output();
+        let values = if output.log_prob.is_empty() {
+            &output.mean
+        } else {
+            &output.log_prob
+        };
+        let reference = Reference {
+            action: env.spec().action_space.describe(state.actions(), 0),
+            bits: values.iter().map(|value| value.to_bits()).collect(),
+        };
+        out.insert(at, reference);
+        env.step(state.actions(), step.buffers()).unwrap();
+        if step.terminated[0] || step.truncated[0] {
+            return out;
+        }
+    }
+}
+
+/// The document that `policy act` prints.
+fn act(project: &Project, args: &[&str]) -> Value {
+    let ended = project.run(&[&["policy", "act", "latest/train", "--json"], args].concat());
+    assert_eq!(ended.code, 0, "{args:?}: {}", ended.text());
+    serde_json::from_str(&ended.stdout).unwrap()
+}
+
+fn reference(document: &Value) -> Reference {
+    let bits = |list: &str, field: &str, none: f32| -> Vec<u32> {
+        let entries = document[list].as_array().unwrap().iter();
+        entries
+            .map(|entry| entry[field].as_f64().map_or(none, |value| value as f32).to_bits())
+            .collect()
+    };
+    let mut all = bits("choices", "log_probability", f32::NEG_INFINITY);
+    all.extend(bits("components", "mean", 0.0));
+    Reference {
+        action: document["action"]["text"].as_str().unwrap().to_owned(),
+        bits: all,
+    }
+}
+
+/// Without what tells of the files rather than of the decision.
+fn decision(mut document: Value) -> Value {
+    for key in ["environment", "data_until"] {
+        document[key] = Value::Null;
+    }
+    document
+}
+
+/// Writes the rows of days up to a date as one file.
+fn write_until(project: &Project, name: &str, (header, days): (&str, &BTreeMap<String, Vec<String>>), date: Date) {
+    let last = date.to_string();
+    let lines = days.range(..=last).flat_map(|(_, lines)| lines);
+    let text: String = std::iter::once(header)
+        .chain(lines.map(String::as_str))
+        .map(|line| format!("{line}\n"))
+        .collect();
+    project.write(name, &text);
+}
+
+fn write_options(project: &Project, market: &Market, date: Date) {
+    write_until(project, "cut/chain.csv", (&market.headers[0], &market.chain), date);
+    write_until(project, "cut/bars.csv", (&market.headers[1], &market.bars), date);
+}
+
+const CUT: [&str; 5] = [
+    "--data",
+    "quotes=cut/chain.csv",
+    "--data",
+    "bars=cut/bars.csv",
+    "--replace",
+];
+
+/// The actions of the policy in the trajectory of the backtest, by date.
+fn trajectory(project: &Project, ended: &Ended) -> BTreeMap<Date, String> {
+    let (store, made) = artifact(project, ended, "evaluate.trajectory");
+    let rows = table::from_parquet(store.blob(made.entry("trajectory.parquet").unwrap().blob).unwrap()).unwrap();
+    let strategy = rows.column_by_name("strategy").unwrap().as_string::<i32>();
+    let action = rows.column_by_name("action").unwrap().as_string::<i32>();
+    let dates = rows.column_by_name("date").unwrap().as_primitive::<Date32Type>();
+    (0..rows.num_rows())
+        .filter(|&row| strategy.value(row) == "policy" && !action.value(row).is_empty())
+        .map(|row| (Date(dates.value(row)), action.value(row).to_owned()))
+        .collect()
+}
+
+/// A policy with an LSTM over options, with each kind of actions.
+#[test]
+fn options_decide_as_the_backtest_does() {
+    let market = market();
+    for (actions, every) in [
+        ("actions: menu", 1),
+        (
+            "actions: multi_discrete, hedge: { instrument: underlying, rule: action }",
+            3,
+        ),
+        ("actions: continuous", 3),
+    ] {
+        let project = Project::new(&OPTIONS.replace("ACTIONS", actions));
+        market.write(&project, market.chain.len());
+        let ended = project.exec(&[]);
+        assert_eq!(ended.code, 0, "{}", ended.text());
+        let open = |store: &Store, artifact: &Artifact, options: &OpenOptions| {
+            stages_env::options::open(store, artifact, options).unwrap()
+        };
+        let known = decisions(&project, &ended, open, |env| env.ledger(0).date);
+        if every == 1 {
+            let of_backtest = trajectory(&project, &ended);
+            let of_known: BTreeMap<Date, String> = known
+                .iter()
+                .map(|(date, known)| (*date, known.action.clone()))
+                .collect();
+            assert_eq!(of_backtest, of_known);
+        }
+        let (mut traded, mut masked) = (0, 0);
+        assert!(known.len() > 10, "{}", known.len());
+        for (date, known) in known.iter().step_by(every) {
+            write_options(&project, &market, *date);
+            let played = act(&project, &[&CUT[..], &["--positions", "played"]].concat());
+            assert_eq!(played["date"], date.to_string());
+            assert_eq!(&reference(&played), known, "{date}");
+            // The same account, given.
+            project.write("account.json", &played.to_string());
+            let given = act(&project, &[&CUT[..], &["--positions", "account.json"]].concat());
+            assert_eq!(&reference(&given), known, "{date}");
+            assert_eq!(given["orders"], played["orders"], "{date}");
+            traded += played["orders"]["orders"].as_array().unwrap().len();
+            let choices = played["choices"].as_array().unwrap();
+            masked += choices.iter().filter(|choice| !choice["masked"].is_null()).count();
+            for choice in choices {
+                assert_eq!(
+                    choice["masked"].is_null(),
+                    !choice["log_probability"].is_null(),
+                    "{choice}"
+                );
+            }
+        }
+        assert!(traded > 0, "{actions}: no orders");
+        assert_eq!(masked > 0, !actions.ends_with("continuous"), "{actions}");
+        // Rows after the moment of the decision do not matter, in any of the files.
+        let (date, _) = known.iter().nth(known.len() / 2).unwrap();
+        write_options(&project, &market, *date);
+        let cut = act(&project, &[&CUT[..], &["--positions", "played"]].concat());
+        let at = date.to_string();
+        let whole = act(
+            &project,
+            &[
+                "--data",
+                "quotes=chain",
+                "--data",
+                "bars=bars",
+                "--at",
+                &at,
+                "--positions",
+                "played",
+            ],
+        );
+        assert_eq!(decision(whole), decision(cut));
+    }
+}
+
+/// Closes of two symbols and a signal, on so many weekdays.
+fn days(count: usize) -> (String, BTreeMap<String, Vec<String>>) {
+    let first: Date = "2019-01-02".parse().unwrap();
+    let weekdays = (0..).map(|i| first.plus(i)).filter(|date| !date.is_weekend());
+    let day = |(i, day): (usize, Date)| {
+        let row = |(s, symbol): (usize, &str)| {
+            let close = 50.0 + ((i * (s + 3)) % 17) as f64 + 0.1 * ((i * 5 + s) % 7) as f64;
+            format!("{day},{symbol},{close},{}", (i * 7 + s * 3) % 11)
+        };
+        (
+            day.to_string(),
+            ["AAA", "BBB"].into_iter().enumerate().map(row).collect(),
+        )
+    };
+    (
+        "date,symbol,close,signal".to_owned(),
+        weekdays.take(count).enumerate().map(day).collect(),
+    )
+}
+
+#[test]
+fn stocks_decide_as_the_backtest_does() {
+    let (header, days) = days(120);
+    let last: Date = days.keys().last().unwrap().parse().unwrap();
+    for actions in [
+        "actions: { kind: weights }",
+        "actions: { kind: choices, lots: [1, 2] }",
+        "rules: finrl",
+    ] {
+        let project = Project::new(&STOCKS.replace("ACTIONS", actions));
+        write_until(&project, "bars.csv", (&header, &days), last);
+        let ended = project.exec(&[]);
+        assert_eq!(ended.code, 0, "{}", ended.text());
+        let open = |store: &Store, artifact: &Artifact, options: &OpenOptions| {
+            stages_env::stocks::open(store, artifact, options).unwrap()
+        };
+        let known = decisions(&project, &ended, open, |env| env.ledger(0).date);
+        let mut traded = 0;
+        for (date, known) in known.iter().step_by(5) {
+            write_until(&project, "cut.csv", (&header, &days), *date);
+            let cut = ["--data", "cut.csv", "--replace"];
+            let played = act(&project, &[&cut[..], &["--positions", "played"]].concat());
+            assert_eq!(&reference(&played), known, "{actions}: {date}");
+            project.write("account.json", &played.to_string());
+            let given = act(&project, &[&cut[..], &["--positions", "account.json"]].concat());
+            assert_eq!(&reference(&given), known, "{actions}: {date}");
+            let at = date.to_string();
+            let whole = act(&project, &["--data", "bars.csv", "--at", &at, "--positions", "played"]);
+            assert_eq!(decision(whole), decision(played.clone()), "{actions}: {date}");
+            traded += played["orders"]["orders"].as_array().unwrap().len();
+        }
+        assert!(traded > 0, "{actions}: no orders");
+    }
+}
+
+#[test]
+fn tables_decide_as_the_backtest_does_by_a_policy_of_stable_baselines3_too() {
+    let (header, days) = days(120);
+    let last: Date = days.keys().last().unwrap().parse().unwrap();
+    let model = std::fs::read("../../tests/reference/sb3/ppo_cart_pole.zip").unwrap();
+    for train in [
+        "{ uses: train/ppo, needs: { env: env }, with: { total_timesteps: 256, n_steps: 32, n_envs: 4, batch_size: 64 } }",
+        // Of CartPole, which has as many observations and actions.
+        "{ uses: train/import, needs: { env: env }, with: { path: model.zip } }",
+        "{ uses: train/dqn, needs: { env: env }, with: { total_timesteps: 200, learning_starts: 100 } }",
+    ] {
+        let project = Project::new(&TABLE.replace("TRAIN", train));
+        std::fs::write(project.path("model.zip"), &model).unwrap();
+        write_until(&project, "rows.csv", (&header, &days), last);
+        let ended = project.exec(&[]);
+        assert_eq!(ended.code, 0, "{}", ended.text());
+        let open = |store: &Store, artifact: &Artifact, options: &OpenOptions| {
+            stages_env::table::open(store, artifact, options).unwrap()
+        };
+        let known = decisions(&project, &ended, open, |env| env.ledger(0).time.date);
+        for (date, known) in known.iter().step_by(5) {
+            write_until(&project, "cut.csv", (&header, &days), *date);
+            let cut = ["--data", "cut.csv", "--replace"];
+            let played = act(&project, &[&cut[..], &["--positions", "played"]].concat());
+            assert_eq!(&reference(&played), known, "{train}: {date}");
+            project.write("account.json", &played.to_string());
+            let given = act(&project, &[&cut[..], &["--positions", "account.json"]].concat());
+            assert_eq!(&reference(&given), known, "{train}: {date}");
+        }
+        // A day that is appended; the account is flat, and a drawn action is the same each time.
+        write_until(
+            &project,
+            "rows.csv",
+            (
+                &header,
+                &days.iter().take(119).map(|(k, v)| (k.clone(), v.clone())).collect(),
+            ),
+            last,
+        );
+        write_until(
+            &project,
+            "today.csv",
+            (
+                &header,
+                &days.iter().skip(119).map(|(k, v)| (k.clone(), v.clone())).collect(),
+            ),
+            last,
+        );
+        let flat = act(&project, &["--data", "today.csv", "--sample", "3"]);
+        assert_eq!(flat["date"], last.to_string());
+        assert_eq!(flat["account_is"], "flat");
+        assert_eq!(flat["account"]["positions"], serde_json::json!([]));
+        assert_eq!(act(&project, &["--data", "rows=today.csv", "--sample", "3"]), flat);
+        // What is read already is not read twice.
+        write_until(&project, "rows.csv", (&header, &days), last);
+        let same = act(&project, &["--data", "rows.csv", "--sample", "3"]);
+        assert_eq!(same["choices"], flat["choices"]);
+    }
+}
+
+/// The sentence and the hint of a refusal, with its exit code.
+fn refused(project: &Project, args: &[&str]) -> String {
+    let ended = project.run(&[&["policy", "act", "latest/train"], args].concat());
+    let run = ended.stderr.replace(project.path("").to_str().unwrap(), "");
+    assert!(ended.stdout.is_empty(), "{}", ended.stdout);
+    format!("{} {run}", ended.code)
+}
+
+#[test]
+fn what_cannot_be_decided_is_refused() {
+    let (header, days) = days(120);
+    let last: Date = days.keys().last().unwrap().parse().unwrap();
+    let train = "{ uses: train/ppo, needs: { env: env }, with: { total_timesteps: 256, n_steps: 32, n_envs: 4, batch_size: 64 } }";
+    let project = Project::new(&TABLE.replace("TRAIN", train));
+    write_until(&project, "rows.csv", (&header, &days), last);
+    assert_eq!(project.exec(&[]).code, 0);
+    let early: Date = days.keys().nth(60).unwrap().parse().unwrap();
+    write_until(&project, "early.csv", (&header, &days), early);
+    let renamed: BTreeMap<String, Vec<String>> = days.clone();
+    write_until(&project, "renamed.csv", ("date,symbol,close,other", &renamed), last);
+    let closed: BTreeMap<String, Vec<String>> =
+        [("2019-06-19".to_owned(), vec!["2019-06-19,BBB,50.5,1".to_owned()])].into();
+    write_until(
+        &project,
+        "closed.csv",
+        (&header, &closed),
+        "2019-06-19".parse().unwrap(),
+    );
+    project.write("short.csv", "symbol,quantity\nCCC,1\n");
+    let of = |args: &[&str]| refused(&project, args);
+    insta::assert_snapshot!(of(&["--data", "early.csv", "--replace"]), @"");
+    insta::assert_snapshot!(of(&["--data", "renamed.csv", "--replace"]), @"");
+    insta::assert_snapshot!(of(&["--data", "closed.csv"]), @"");
+    insta::assert_snapshot!(of(&["--data", "rows.csv", "--max-age", "30d"]), @"");
+    insta::assert_snapshot!(of(&["--data", "rows.csv", "--positions", "short.csv"]), @"");
+    insta::assert_snapshot!(of(&["--data", "rows.csv", "--positions", "played", "--cash", "3"]), @"");
+    insta::assert_snapshot!(of(&["--data", "nothing.csv"]), @"");
+    insta::assert_snapshot!(of(&["--data", "row=rows.csv"]), @"");
+    insta::assert_snapshot!(of(&["--data", "rows.dates=rows.csv"]), @"");
+    insta::assert_snapshot!(of(&["--data", "short.csv", "--replace"]), @"");
+    insta::assert_snapshot!(of(&["--data", "rows.csv", "--at", "soon"]), @"");
+    let whole = project.run(&["policy", "act", "latest/env", "--data", "rows.csv"]);
+    insta::assert_snapshot!(format!("{} {}", whole.code, whole.stderr), @"");
+    // For people.
+    let shown = project.run(&[
+        "policy",
+        "act",
+        "latest/train",
+        "--data",
+        "rows.csv",
+        "--max-age",
+        "90d",
+    ]);
+    assert_eq!(shown.code, 0, "{}", shown.text());
+    for part in [
+        "2019-06-18 of AAA: position ",
+        "account: flat, net asset value 1.00; ",
+        "probability",
+    ] {
+        assert!(shown.stdout.contains(part), "{}", shown.stdout);
+    }
+}

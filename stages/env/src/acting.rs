@@ -1,0 +1,277 @@
+//! One decision at a snapshot, for trading outside: what is held, why choices are masked, and the orders that an action means.
+
+use crate::actions::Actions;
+use crate::batch::{BatchEnv, StepBuffers};
+use datasets::{Date, SnapshotTime};
+use serde::{Deserialize, Serialize};
+use stages_core::StageError;
+
+/// A market of an environment, with the first and the last snapshot of the split that it was opened with.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ActingWorld {
+    /// Its name: the symbol of its underlying, or `table`.
+    pub name: String,
+    /// The first snapshot that a decision can be made at, numbered over all worlds.
+    pub first: usize,
+    /// The last one.
+    pub last: usize,
+}
+
+/// The sort of thing that is held or ordered.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Holdable {
+    /// An option contract.
+    Option,
+    /// Units of the underlying of options.
+    Underlying,
+    /// A future on the underlying, in units of the underlying.
+    Future,
+    /// Shares.
+    Stock,
+    /// A position of `env/table`: with a price a fraction of the net asset value.
+    Position,
+    /// The choice before, of `env/table` with `action_rewards`.
+    Choice,
+}
+
+/// Call or put.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum OptionRight {
+    /// A call.
+    Call,
+    /// A put.
+    Put,
+}
+
+impl OptionRight {
+    /// That of a call, or of a put.
+    pub(crate) fn of(call: bool) -> Self {
+        if call { Self::Call } else { Self::Put }
+    }
+
+    /// Its name.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Call => "call",
+            Self::Put => "put",
+        }
+    }
+}
+
+/// A position of an account.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Holding {
+    /// What it is; without it, an option where there is an `expiry`, else what the environment trades.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub instrument: Option<Holdable>,
+    /// The symbol; of an option that of its underlying.
+    pub symbol: String,
+    /// Of an option, its expiry.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub expiry: Option<Date>,
+    /// Its strike.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub strike: Option<f64>,
+    /// Call or put.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub right: Option<OptionRight>,
+    /// Contracts, units, shares or a fraction; negative if short.
+    pub quantity: f64,
+    /// The snapshot that it was opened at, as printed; without it the present one. `close: largest_loss` counts from it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub opened: Option<String>,
+    /// The number of the strategy that it was opened with, of contracts that are closed together; of continuous actions the number of the slot.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub strategy: Option<u32>,
+    /// The value of one unit; for display.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub mark: Option<f64>,
+}
+
+impl Holding {
+    /// A position of `quantity` of a symbol.
+    pub(crate) fn of(instrument: Holdable, symbol: &str, quantity: f64, mark: Option<f64>) -> Self {
+        Self {
+            instrument: Some(instrument),
+            symbol: symbol.to_owned(),
+            expiry: None,
+            strike: None,
+            right: None,
+            quantity,
+            opened: None,
+            strategy: None,
+            mark,
+        }
+    }
+
+    /// Its name: `SPX 2024-01-19 4800 call`, or the symbol.
+    pub fn describe(&self) -> String {
+        describe(&self.symbol, self.expiry, self.strike, self.right)
+    }
+
+    /// The error of a position that the environment cannot hold.
+    pub(crate) fn refused(&self, why: &str) -> StageError {
+        StageError::new(format!("the position in {} cannot be held: {why}", self.describe()))
+    }
+
+    /// The error of an environment that trades nothing of the sort.
+    pub(crate) fn unknown(&self, known: &[String]) -> StageError {
+        let some: Vec<&str> = known.iter().take(30).map(String::as_str).collect();
+        self.refused("the environment does not trade it")
+            .hint(format!("it trades {}", some.join(", ")))
+    }
+}
+
+fn describe(symbol: &str, expiry: Option<Date>, strike: Option<f64>, right: Option<OptionRight>) -> String {
+    let mut text = symbol.to_owned();
+    text.extend(expiry.map(|expiry| format!(" {expiry}")));
+    text.extend(strike.map(|strike| format!(" {strike}")));
+    text.extend(right.map(|right| format!(" {}", right.name())));
+    text
+}
+
+/// What an account holds.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Holdings {
+    /// Cash, in the currency of the prices; `env/table` has none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cash: Option<f64>,
+    /// The net asset value. Of `env/table` as a multiple of that at the start; elsewhere it follows from cash and positions, and is for display.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub nav: Option<f64>,
+    /// The highest net asset value so far, by which the drawdown is observed; without it the present one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub peak: Option<f64>,
+    /// The positions.
+    #[serde(default)]
+    pub positions: Vec<Holding>,
+}
+
+/// The side of an order.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Side {
+    /// A purchase.
+    Buy,
+    /// A sale.
+    Sell,
+    /// The exercise of a long option.
+    Exercise,
+}
+
+impl Side {
+    /// The side of a signed quantity.
+    pub(crate) fn of(quantity: f64) -> Self {
+        if quantity < 0.0 { Self::Sell } else { Self::Buy }
+    }
+
+    /// Its name.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Buy => "buy",
+            Self::Sell => "sell",
+            Self::Exercise => "exercise",
+        }
+    }
+}
+
+/// An order that an action means, at the prices of the decision's snapshot.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct ActingOrder {
+    /// What is traded.
+    pub instrument: Holdable,
+    /// The symbol; of an option that of its underlying.
+    pub symbol: String,
+    /// Of an option, its expiry.
+    pub expiry: Option<Date>,
+    /// Its strike.
+    pub strike: Option<f64>,
+    /// Call or put.
+    pub right: Option<OptionRight>,
+    /// Buy, sell or exercise.
+    pub side: Side,
+    /// Contracts, units, shares or a fraction of the net asset value; above 0.
+    pub quantity: f64,
+    /// Units of the underlying in one of them.
+    pub multiplier: f64,
+    /// The quotes, where there are any.
+    pub bid: Option<f64>,
+    /// See `bid`.
+    pub ask: Option<f64>,
+    /// The mark: the middle of the quotes, or the close.
+    pub mid: Option<f64>,
+    /// The price that the environment's rules of fills pay or receive: a limit for the order. Without impact, which grows with its size.
+    pub limit: Option<f64>,
+    /// The expected cost of the order: spread against `mid`, and commission.
+    pub cost: f64,
+    /// The part of the action that it comes from.
+    pub why: String,
+}
+
+impl ActingOrder {
+    /// The name of what is traded: `SPX 2024-01-19 4800 call`, or the symbol.
+    pub fn describe(&self) -> String {
+        describe(&self.symbol, self.expiry, self.strike, self.right)
+    }
+}
+
+/// The orders of an action, and what they amount to.
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+pub struct ActingOrders {
+    /// The orders, one for each instrument.
+    pub orders: Vec<ActingOrder>,
+    /// The reasons why parts of the action are not carried out.
+    pub refused: Vec<&'static str>,
+    /// The expected change of cash.
+    pub cash: f64,
+    /// The expected cost: spread, commission and impact.
+    pub cost: f64,
+}
+
+/// An environment over market data of which one decision is asked. All of it is of its environment 0.
+pub trait Acting: BatchEnv {
+    /// The worlds, each with the snapshots of the split that it was opened with; before [`Acting::begin_at`].
+    fn worlds(&self) -> Vec<ActingWorld>;
+
+    /// The time of a snapshot.
+    fn time(&self, snapshot: usize) -> SnapshotTime;
+
+    /// Starts an episode at a snapshot, which no snapshot ends.
+    fn begin_at(&mut self, snapshot: usize);
+
+    /// Writes observation and action mask of the state as it is.
+    fn show(&mut self, out: StepBuffers<'_>);
+
+    /// What is held.
+    fn holdings(&self) -> Holdings;
+
+    /// Replaces what is held: an account without a past.
+    ///
+    /// # Errors
+    /// When the environment does not know a position, or has no room for it.
+    fn hold(&mut self, holdings: &Holdings) -> Result<(), StageError>;
+
+    /// Cash at the start of an episode; `None` where there is no cash.
+    fn capital(&self) -> Option<f64>;
+
+    /// The names of the choices of each component, in the order of the action mask; empty for continuous actions.
+    fn choices(&self) -> Vec<String>;
+
+    /// The reason why each choice is masked, in the same order; `None` where it is allowed.
+    fn masked(&self) -> Vec<Option<&'static str>>;
+
+    /// The orders that an action means, as though they were filled at this snapshot; nothing is changed.
+    ///
+    /// # Errors
+    /// When the action is of another kind or shape.
+    fn orders(&self, action: Actions<'_>) -> Result<ActingOrders, StageError>;
+}
+
+/// A number that is one.
+pub(crate) fn finite(value: f64) -> Option<f64> {
+    value.is_finite().then_some(value)
+}

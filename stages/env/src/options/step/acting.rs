@@ -1,0 +1,481 @@
+//! One decision, for trading outside: [`Acting`] for options.
+
+use super::action_mask;
+use super::choices;
+use super::env::{Acts, OptionsEnv, show};
+use super::hedge;
+use super::mark_to_market::mark;
+use super::market::Market;
+use super::state::{Account, EnvState, Hedge, Line};
+use super::stepper::{Act, Stepper};
+use super::weights::{Decided, rebalance};
+use crate::acting::{
+    Acting, ActingOrder, ActingOrders, ActingWorld, Holdable, Holding, Holdings, OptionRight, Side, finite,
+};
+use crate::actions::Actions;
+use crate::batch::{BatchEnv as _, StepBuffers};
+use crate::options::action_config::ActionKind;
+use crate::options::action_space::CLOSE_CHOICES;
+use crate::options::hedge::HedgeInstrument;
+use crate::options::observation::slot_names;
+use crate::options::order::{Decision, HedgeOrder, Instrument};
+use crate::options::reason::Reason;
+use crate::options::step::exercise::settle;
+use crate::options::tables::Entry;
+use crate::ranges::StepRows;
+use crate::split::SnapshotRange;
+use datasets::{Date, SnapshotTime};
+use stages_core::StageError;
+use std::collections::BTreeMap;
+
+/// What an account has, by contract, and in the underlying and futures.
+#[derive(Clone, Default)]
+struct Held {
+    contracts: BTreeMap<u32, i64>,
+    units: f64,
+    futures: f64,
+}
+
+impl Held {
+    fn of(env: &EnvState) -> Self {
+        let mut contracts = BTreeMap::new();
+        for line in &env.lines[..env.account.lines as usize] {
+            *contracts.entry(line.contract).or_default() += i64::from(line.quantity);
+        }
+        Self {
+            contracts,
+            units: env.account.units,
+            futures: env.hedge.futures,
+        }
+    }
+
+    /// The changes of contracts that led here.
+    fn changes(&self, before: &Self) -> BTreeMap<u32, i64> {
+        let mut changes = self.contracts.clone();
+        for (contract, held) in &before.contracts {
+            *changes.entry(*contract).or_default() -= held;
+        }
+        changes.retain(|_, change| *change != 0);
+        changes
+    }
+}
+
+impl Acting for OptionsEnv {
+    fn worlds(&self) -> Vec<ActingWorld> {
+        let Market { tables, ranges, .. } = &self.stepper.market;
+        let world = |range: &SnapshotRange| ActingWorld {
+            name: tables.spec.worlds[tables.world_of(range.first)].symbol.clone(),
+            first: range.first,
+            last: range.last,
+        };
+        ranges.iter().map(world).collect()
+    }
+
+    fn time(&self, snapshot: usize) -> SnapshotTime {
+        self.stepper.market.tables.time(snapshot)
+    }
+
+    fn begin_at(&mut self, snapshot: usize) {
+        self.stepper.market.ranges = vec![SnapshotRange {
+            first: snapshot,
+            last: u32::MAX as usize,
+        }];
+        self.stepper.begin(0, &mut self.states.rows().env(0));
+        self.finals.fill(None);
+    }
+
+    fn show(&mut self, mut out: StepBuffers<'_>) {
+        out.clear();
+        let mut out = StepRows::new(out, &self.stepper.market.tables.spec.env);
+        let mut states = self.states.rows();
+        show(&self.stepper, &states.env(0), out.obs.row(0), out.action_mask.row(0));
+    }
+
+    fn holdings(&self) -> Holdings {
+        let market = &self.stepper.market;
+        let (account, hedge) = (&self.states.accounts[0], &self.states.hedges[0]);
+        let (now, symbol) = (market.now(account), self.world(0));
+        let mut positions: Vec<Holding> = self
+            .states
+            .lines_of(0)
+            .iter()
+            .map(|line| {
+                let contract = &market.tables.contracts[line.contract as usize];
+                Holding {
+                    expiry: Some(Date(contract.expiry)),
+                    strike: Some(contract.strike),
+                    right: Some(OptionRight::of(contract.call)),
+                    opened: Some(market.tables.time(line.opened as usize).to_string()),
+                    strategy: Some(line.group),
+                    ..Holding::of(
+                        Holdable::Option,
+                        symbol,
+                        f64::from(line.quantity),
+                        finite(now.entry(line.contract).mark),
+                    )
+                }
+            })
+            .collect();
+        for (instrument, quantity) in [(Holdable::Underlying, account.units), (Holdable::Future, hedge.futures)] {
+            if quantity != 0.0 {
+                positions.push(Holding::of(instrument, symbol, quantity, finite(now.underlying)));
+            }
+        }
+        Holdings {
+            cash: Some(account.cash),
+            nav: Some(account.nav),
+            peak: Some(account.peak),
+            positions,
+        }
+    }
+
+    fn hold(&mut self, holdings: &Holdings) -> Result<(), StageError> {
+        let symbol = self.world(0).to_owned();
+        let stepper = &self.stepper;
+        let market = &stepper.market;
+        let mut states = self.states.rows();
+        let mut env = states.env(0);
+        let (mut lines, mut units, mut futures) = (Vec::new(), 0.0, 0.0);
+        for holding in &holdings.positions {
+            if holding.symbol != symbol {
+                return Err(holding.unknown(std::slice::from_ref(&symbol)));
+            }
+            match (holding.instrument, holding.expiry) {
+                (Some(Holdable::Option), _) | (None, Some(_)) => {
+                    lines.push(line(market, env.account, holding, lines.len())?);
+                }
+                (Some(Holdable::Underlying) | None, _) => units += holding.quantity,
+                (Some(Holdable::Future), _) => futures += holding.quantity,
+                _ => return Err(holding.unknown(&["options".to_owned(), "the underlying".to_owned()])),
+            }
+        }
+        if lines.len() > env.lines.len() {
+            return Err(StageError::new(format!(
+                "there are {} positions in options, and the environment has {} lines for them",
+                lines.len(),
+                env.lines.len()
+            ))
+            .hint("positions that were opened together in one contract count as one: add them up; `lines` of the environment is the most"));
+        }
+        // Strategies are closed in the order of their opening.
+        lines.sort_by_key(|line| (line.opened, line.group));
+        let slots = match market.config.actions {
+            ActionKind::Continuous => market.slate(env.account.t as usize).len() as u32,
+            _ => 0,
+        };
+        let past = *env.account;
+        *env.account = Account {
+            cash: holdings.cash.unwrap_or(market.config.capital),
+            units,
+            groups: lines.iter().map(|line| line.group + 1).fold(slots, u32::max),
+            lines: lines.len() as u32,
+            episode: past.episode,
+            t: past.t,
+            first: past.first,
+            last: past.last,
+            ..Account::default()
+        };
+        env.lines.fill(Line::default());
+        env.lines[..lines.len()].copy_from_slice(&lines);
+        *env.counters = Default::default();
+        *env.hedge = Hedge {
+            futures,
+            ..Hedge::default()
+        };
+        *env.moments = stepper.reward.moments();
+        market.recall(&mut env);
+        let now = market.now(env.account);
+        let (mut closable, settles) = mark(market, now, &mut env);
+        if settles {
+            settle(market, now, &mut env);
+            closable = mark(market, now, &mut env).0;
+        }
+        env.account.peak = holdings.peak.unwrap_or(env.account.nav).max(env.account.nav);
+        action_mask::update(market, &stepper.costs, now, &mut env, closable);
+        Ok(())
+    }
+
+    fn capital(&self) -> Option<f64> {
+        Some(self.stepper.market.config.capital)
+    }
+
+    fn choices(&self) -> Vec<String> {
+        match self.stepper.market.config.actions {
+            ActionKind::Menu => self.spec().action_space.names().to_vec(),
+            ActionKind::MultiDiscrete => choices::names(&self.stepper.market),
+            ActionKind::Continuous => Vec::new(),
+        }
+    }
+
+    fn masked(&self) -> Vec<Option<&'static str>> {
+        let (stepper, mut states) = (&self.stepper, self.states.clone());
+        let mut states = states.rows();
+        let env = states.env(0);
+        let reasons = match stepper.market.config.actions {
+            ActionKind::Menu => (0..self.menu().len())
+                .map(|action| stepper.check(&env, Decision::Action(action as u32)).err())
+                .collect(),
+            ActionKind::MultiDiscrete => choices::reasons(&stepper.market, &stepper.costs, &env),
+            ActionKind::Continuous => Vec::new(),
+        };
+        reasons.into_iter().map(|reason| reason.map(Reason::name)).collect()
+    }
+
+    fn orders(&self, action: Actions<'_>) -> Result<ActingOrders, StageError> {
+        let space = &self.spec().action_space;
+        let act = Acts::new(self.stepper.market.config.actions, action, 1, space.num_components())?
+            .of(0, space.num_components());
+        let (market, mut states) = (&self.stepper.market, self.states.clone());
+        let mut states = states.rows();
+        let mut env = states.env(0);
+        let (before, account, counters) = (Held::of(&env), *env.account, *env.counters);
+        let (hedge, refused) = trade(&self.stepper, &mut env, act);
+        let traded = Held::of(&env);
+        hedge::rebalance(market, market.now(&account), &mut env, hedge);
+        let after = Held::of(&env);
+        let cost =
+            |now: &Account, before: &Account| now.spread_cost + now.commission - before.spread_cost - before.commission;
+        let orders = Described {
+            market,
+            account: &account,
+            symbol: self.world(0),
+            names: space.names(),
+            act,
+        };
+        let mut all = orders.contracts(&traded.changes(&before));
+        if !orders.is_exercise() {
+            all.extend(orders.underlying(traded.units - before.units, false));
+        }
+        all.extend(orders.underlying(after.units - traded.units, true));
+        all.extend(orders.future(after.futures - before.futures));
+        let counted = Reason::ALL
+            .into_iter()
+            .zip(env.counters.refused.iter().zip(counters.refused));
+        let counted = counted.flat_map(|(reason, (now, before))| (before..*now).map(move |_| reason));
+        Ok(ActingOrders {
+            orders: all,
+            refused: refused.into_iter().chain(counted).map(Reason::name).collect(),
+            cash: env.account.cash - account.cash,
+            cost: cost(env.account, &account),
+        })
+    }
+}
+
+/// Trades as a step does, at the prices of now whatever `fills.price`. Returns the hedge that is to follow, and the reason why a decision is refused.
+fn trade(stepper: &Stepper, env: &mut EnvState, act: Act<'_>) -> (HedgeOrder, Option<Reason>) {
+    let market = &stepper.market;
+    match act {
+        Act::Decision(decision) => {
+            let (now, oldest) = (env.account.t as usize, env.lines[0].group);
+            let result = stepper.check(env, decision);
+            let result = result.and_then(|()| stepper.act(env, decision, now, oldest));
+            (stepper.hedge_order(decision), result.err())
+        }
+        Act::Choices(choices) => (choices::choose(market, &stepper.costs, env, choices), None),
+        Act::Weights(weights) => {
+            let decided = Decided::now(market, env.account);
+            (rebalance(market, env, weights, decided), None)
+        }
+    }
+}
+
+/// The line of a position that is given.
+fn line(market: &Market, account: &Account, holding: &Holding, place: usize) -> Result<Line, StageError> {
+    let (tables, t) = (&market.tables, account.t);
+    let (Some(expiry), Some(strike), Some(right)) = (holding.expiry, holding.strike, holding.right) else {
+        return Err(holding
+            .refused("it lacks its expiry, its strike or its right")
+            .hint("a position in an option has `expiry` (2024-01-19), `strike` and `right` (call or put)"));
+    };
+    if holding.quantity.fract() != 0.0 || holding.quantity == 0.0 || holding.quantity.abs() > 1e6 {
+        return Err(holding.refused(&format!("{} is no number of contracts", holding.quantity)));
+    }
+    let world = tables.snapshots_of(tables.world_of(t as usize));
+    let found: Vec<u32> = (0..tables.contracts.len() as u32)
+        .filter(|&id| {
+            let contract = &tables.contracts[id as usize];
+            world.contains(&(contract.first as usize))
+                && (contract.first..=contract.last).contains(&t)
+                && (contract.expiry, contract.strike, contract.call) == (expiry.0, strike, right == OptionRight::Call)
+        })
+        .collect();
+    let contract = match found.as_slice() {
+        [one] => *one,
+        [] => {
+            return Err(holding
+                .refused("the environment has no quotes of it")
+                .hint("it knows the contracts that have been on its slate: those that its policy could have opened"));
+        }
+        several => return Err(holding.refused(&format!("{} contracts have these terms", several.len()))),
+    };
+    let opened = match &holding.opened {
+        None => t,
+        Some(text) => (world.start as u32..=t)
+            .find(|&s| tables.time(s as usize).to_string() == *text)
+            .ok_or_else(|| {
+                holding
+                    .refused(&format!(
+                        "there is no snapshot `{text}` up to now at which it was opened"
+                    ))
+                    .hint("write it as the environment does, 2024-01-19, or leave it out")
+            })?,
+    };
+    let slot = || {
+        let slot = market.slate(t as usize).iter().position(|&id| id == contract as i32);
+        slot.unwrap_or(0)
+    };
+    let group = holding.strategy.unwrap_or_else(|| match market.config.actions {
+        ActionKind::Continuous => slot() as u32,
+        _ => place as u32,
+    });
+    Ok(Line {
+        contract,
+        quantity: holding.quantity as i32,
+        opened,
+        group,
+    })
+}
+
+/// The orders of an action.
+struct Described<'a> {
+    market: &'a Market,
+    /// Before it.
+    account: &'a Account,
+    symbol: &'a str,
+    /// The names of the choices or components.
+    names: &'a [String],
+    act: Act<'a>,
+}
+
+impl Described<'_> {
+    fn is_exercise(&self) -> bool {
+        let exercise = self.market.strategies.exercise;
+        matches!(self.act, Act::Decision(Decision::Action(action)) if Some(action as usize) == exercise)
+    }
+
+    /// The part of the action that a change of a contract, or of the underlying, comes from.
+    fn why(&self, contract: Option<u32>) -> String {
+        match self.act {
+            Act::Decision(Decision::Action(action)) => self.names.get(action as usize).cloned().unwrap_or_default(),
+            Act::Decision(Decision::Orders(_)) => String::new(),
+            Act::Choices(choices) => {
+                let all = choices::names(self.market);
+                let (strategies, close) = (
+                    self.market.strategies.legs.len() + 1,
+                    choices[choices.len() - 1] as usize,
+                );
+                let opened = all.get(choices[0] as usize).filter(|_| choices[0] > 0);
+                let size = all.get(strategies + choices[1] as usize).filter(|_| choices[0] > 0);
+                let closed = all.get(all.len() - CLOSE_CHOICES + close).filter(|_| close > 0);
+                let parts = [
+                    closed.map(|name| format!("close {name}")),
+                    opened.zip(size).map(|(name, size)| format!("open {name}, {size}")),
+                ];
+                parts.into_iter().flatten().collect::<Vec<_>>().join("; ")
+            }
+            Act::Weights(weights) => {
+                let slate = self.market.slate(self.account.t as usize);
+                let slots = slot_names(&self.market.config.slate);
+                let Some(contract) = contract else {
+                    return format!(
+                        "hedge ratio {:.3}",
+                        weights.get(slots.len()).copied().unwrap_or_default()
+                    );
+                };
+                match slate.iter().position(|&id| id == contract as i32) {
+                    Some(slot) => format!("weight {:.3} of {}", weights[slot], slots[slot]),
+                    None => "a slot that shows another contract now".to_owned(),
+                }
+            }
+        }
+    }
+
+    fn contracts(&self, changes: &BTreeMap<u32, i64>) -> Vec<ActingOrder> {
+        let (market, now) = (self.market, self.market.now(self.account));
+        let of_contract = |(&id, &change): (&u32, &i64)| {
+            let contract = &market.tables.contracts[id as usize];
+            let entry = now.entry(id);
+            let quantity = change as f64;
+            let (limit, mid) = market.price(now, Instrument::Contract(id), quantity);
+            let exercised = self.is_exercise();
+            let spread = quantity * market.multiplier * (limit - mid);
+            let commission = quantity.abs() * market.config.fills.commission;
+            ActingOrder {
+                instrument: Holdable::Option,
+                symbol: self.symbol.to_owned(),
+                expiry: Some(Date(contract.expiry)),
+                strike: Some(contract.strike),
+                right: Some(OptionRight::of(contract.call)),
+                side: if exercised { Side::Exercise } else { Side::of(quantity) },
+                quantity: quantity.abs(),
+                multiplier: market.multiplier,
+                bid: finite(entry.bid),
+                ask: finite(entry.ask),
+                mid: finite(mid).filter(|_| entry.source == Entry::QUOTED),
+                limit: finite(limit).filter(|_| !exercised),
+                cost: if exercised { 0.0 } else { spread + commission },
+                why: self.why(Some(id)),
+            }
+        };
+        changes.iter().map(of_contract).collect()
+    }
+
+    fn underlying(&self, change: f64, is_hedge: bool) -> Option<ActingOrder> {
+        let (config, mid) = (&self.market.config, self.market.now(self.account).underlying);
+        let hedges = is_hedge || config.hedge.instrument == HedgeInstrument::Underlying;
+        let half_spread = if hedges {
+            config.hedge.half_spread
+        } else {
+            config.fills.underlying_slippage
+        };
+        let commission = if hedges {
+            change.abs() / config.hedge.lot * config.hedge.commission
+        } else {
+            0.0
+        };
+        self.linear(Holdable::Underlying, change, mid, half_spread, commission, is_hedge)
+    }
+
+    fn future(&self, change: f64) -> Option<ActingOrder> {
+        let (market, hedge) = (self.market, &self.market.config.hedge);
+        let t = self.account.t as usize;
+        let mid = market
+            .tables
+            .future(t)
+            .map_or(market.tables.underlying[t], |future| future.price);
+        let commission = change.abs() / hedge.lot * hedge.commission;
+        self.linear(Holdable::Future, change, mid, hedge.half_spread, commission, true)
+    }
+
+    /// An order of the underlying or a future, whose spread is a rule's.
+    fn linear(
+        &self,
+        instrument: Holdable,
+        change: f64,
+        mid: f64,
+        half_spread: f64,
+        commission: f64,
+        is_hedge: bool,
+    ) -> Option<ActingOrder> {
+        let why = match is_hedge {
+            true => "hedge".to_owned(),
+            false => self.why(None),
+        };
+        (change != 0.0).then(|| ActingOrder {
+            instrument,
+            symbol: self.symbol.to_owned(),
+            expiry: None,
+            strike: None,
+            right: None,
+            side: Side::of(change),
+            quantity: change.abs(),
+            multiplier: 1.0,
+            bid: None,
+            ask: None,
+            mid: finite(mid),
+            limit: finite(mid * (1.0 + half_spread.copysign(change))),
+            cost: change.abs() * mid * half_spread + commission,
+            why,
+        })
+    }
+}

@@ -1,0 +1,342 @@
+//! One decision of a policy at the last snapshot of an environment, as a backtest would make it there.
+//!
+//! The policy plays its most likely actions from a start on, which builds up its memory and its account; at the last snapshot it decides once more, with that account
+//! or with another one. With the start of a backtest and its account the decision is the backtest's, to the bit.
+
+use cache::{Artifact, Store};
+use datasets::{Date, SnapshotTime};
+use serde::Serialize;
+use stages_core::StageError;
+use stages_env::acting::{Acting, ActingOrders, ActingWorld, Holdings};
+use stages_env::{ActionSpace, Actions, OpenOptions, Split, Step};
+use stages_numerics::random::Random;
+use stages_policy::{Mode, Policy, PolicyState};
+
+/// The account that a decision is made with.
+#[derive(Clone, Debug, PartialEq)]
+pub enum ActingAccount {
+    /// The one that the policy would have, had it traded from the start on.
+    Played,
+    /// No positions, and so much cash; without it the capital of the environment.
+    Flat(Option<f64>),
+    /// This one.
+    Given(Holdings),
+}
+
+impl ActingAccount {
+    /// Its name in results.
+    fn name(&self) -> &'static str {
+        match self {
+            Self::Played => "played",
+            Self::Flat(_) => "flat",
+            Self::Given(_) => "given",
+        }
+    }
+}
+
+/// The settings of a decision.
+#[derive(Clone, Debug)]
+pub struct ActingOptions {
+    /// The world to decide in; the only one there is where it is not given.
+    pub world: Option<String>,
+    /// The date from which on the policy plays, or the first one that the environment has after it.
+    pub from: Option<Date>,
+    /// Nothing after it is looked at; the last snapshot up to it decides.
+    pub until: SnapshotTime,
+    /// The account.
+    pub account: ActingAccount,
+    /// The seed of an action that is drawn beside the most likely one.
+    pub sample: Option<u64>,
+}
+
+/// A choice, of a policy whose actions are choices.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Choice {
+    /// The name of the component, of actions of several.
+    pub component: Option<String>,
+    /// The number of the choice.
+    pub index: usize,
+    /// Its name.
+    pub choice: String,
+    /// Its probability; of a policy of action values that of its epsilon-greedy exploration.
+    pub probability: f32,
+    /// Its logarithm, as the policy computes it; `None` where it is masked.
+    pub log_probability: Option<f32>,
+    /// The reason why it is masked; `None` where it is allowed.
+    pub masked: Option<&'static str>,
+}
+
+/// A component of a continuous action.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Component {
+    /// Its name.
+    pub component: String,
+    /// The most likely value, within the bounds of the environment.
+    pub value: f32,
+    /// The mean and the standard deviation of the distribution that the policy draws from: before squashing, where it squashes.
+    pub mean: f32,
+    /// See `mean`; `None` where actions are not drawn.
+    pub standard_deviation: Option<f32>,
+}
+
+/// An action.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Chosen {
+    /// In words.
+    pub text: String,
+    /// Its values: the number of a choice, one for each component, or real numbers.
+    pub values: Vec<f64>,
+}
+
+/// A decision.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Acted {
+    /// The world that was decided in.
+    pub world: String,
+    /// The time of the snapshot of the decision.
+    pub time: String,
+    /// Its date.
+    pub date: Date,
+    /// The time of the snapshot from which on the policy played.
+    pub played_from: String,
+    /// The decisions that it made before this one.
+    pub played: usize,
+    /// `flat`, `played` or `given`: the account.
+    pub account_is: &'static str,
+    /// What it holds before the decision.
+    pub account: Holdings,
+    /// The most likely action.
+    pub action: Chosen,
+    /// An action that was drawn.
+    pub drawn: Option<Chosen>,
+    /// Every choice, in the order of the action mask; empty for continuous actions.
+    pub choices: Vec<Choice>,
+    /// Every component of a continuous action; else empty.
+    pub components: Vec<Component>,
+    /// The value that the policy's critic gives the state, in the units of training.
+    pub value: f32,
+    /// The orders of the drawn action where there is one, else of the most likely one.
+    pub orders: ActingOrders,
+}
+
+/// Opens an environment over market data.
+fn open(store: &Store, artifact: &Artifact, options: &OpenOptions) -> Result<Box<dyn Acting>, StageError> {
+    match artifact.meta.get("family").and_then(serde_json::Value::as_str) {
+        Some("options") => Ok(Box::new(stages_env::options::open(store, artifact, options)?)),
+        Some("stocks") => Ok(Box::new(stages_env::stocks::open(store, artifact, options)?)),
+        Some("table") => Ok(Box::new(stages_env::table::open(store, artifact, options)?)),
+        _ => Err(StageError::new("the environment has no data of dates")
+            .hint("a decision is asked of a policy of env/options, env/stocks or env/table")),
+    }
+}
+
+/// The first and the last date of a split of an environment, over all of its worlds; `None` where it has no such data.
+///
+/// # Errors
+/// When the environment is not over data of dates, or damaged.
+pub fn dates(store: &Store, artifact: &Artifact, split: Split) -> Result<Option<(Date, Date)>, StageError> {
+    if stages_env::evaluation_episodes(store, artifact, split)? == Some(0) {
+        return Ok(None);
+    }
+    let options = OpenOptions {
+        split,
+        ..OpenOptions::test(1, 0)
+    };
+    let env = open(store, artifact, &options)?;
+    let worlds = env.worlds();
+    let first = worlds.iter().map(|world| env.time(world.first).date).min();
+    let last = worlds.iter().map(|world| env.time(world.last).date).max();
+    Ok(first.zip(last))
+}
+
+/// Decides at the last snapshot up to `options.until`.
+///
+/// # Errors
+/// When the policy does not fit the environment, the environment has no such world or snapshot, it does not know a position, or the played account is ruined.
+pub fn act(store: &Store, artifact: &Artifact, policy: &Policy, options: &ActingOptions) -> Result<Acted, StageError> {
+    let opened = OpenOptions {
+        normalise_as: policy.spec().normalisation.clone(),
+        ..OpenOptions::test(1, 0)
+    };
+    let mut env = open(store, artifact, &opened)?;
+    let env = env.as_mut();
+    if let Some(difference) = policy.spec().difference(env.spec()) {
+        return Err(StageError::new(format!(
+            "the files make another observation, or other actions, than the policy was trained with: {difference}"
+        ))
+        .hint("give files with the columns and symbols of those that it was trained on"));
+    }
+    let world = world(&env.worlds(), options.world.as_deref())?;
+    let (first, last) = played(env, &world, options)?;
+    env.begin_at(first);
+    let mut step = Step::new(env.spec(), 1);
+    let mut state = policy.start(1);
+    env.show(step.buffers());
+    for snapshot in first..last {
+        let actions = policy.act(
+            &step.obs,
+            &step.action_mask,
+            &[snapshot == first],
+            &mut state,
+            Mode::Greedy,
+        );
+        env.step(actions, step.buffers())?;
+        if step.terminated[0] {
+            return Err(StageError::new(format!(
+                "the account that the policy would have is ruined at {}",
+                env.time(snapshot + 1)
+            ))
+            .hint("let it begin later with `--from`"));
+        }
+    }
+    match &options.account {
+        ActingAccount::Played => {}
+        ActingAccount::Flat(cash) => env.hold(&Holdings {
+            cash: *cash,
+            ..Holdings::default()
+        })?,
+        ActingAccount::Given(holdings) => env.hold(holdings)?,
+    }
+    env.show(step.buffers());
+    let memory = state.recurrent().to_vec();
+    let start = [first == last];
+    let space = env.spec().action_space.clone();
+    policy.act(&step.obs, &step.action_mask, &start, &mut state, Mode::Greedy);
+    let actions = state.actions();
+    let action = chosen(&space, actions);
+    let mut orders = env.orders(actions)?;
+    let (choices, components) = (choices(policy, env, &state), components(policy, &state, actions));
+    let value = state.output().value.first().copied().unwrap_or_default();
+    let mut drawn = None;
+    if let Some(seed) = options.sample {
+        state.recurrent_mut().copy_from_slice(&memory);
+        let mut random = Random::new(&[seed, 0x006d_6f72_6e69_6e67]);
+        let mode = Mode::Sample(&mut random);
+        let actions = policy.act(&step.obs, &step.action_mask, &start, &mut state, mode);
+        drawn = Some(chosen(&space, actions));
+        orders = env.orders(actions)?;
+    }
+    let time = env.time(last);
+    Ok(Acted {
+        world: world.name,
+        time: time.to_string(),
+        date: time.date,
+        played_from: env.time(first).to_string(),
+        played: last - first,
+        account_is: options.account.name(),
+        account: env.holdings(),
+        action,
+        drawn,
+        choices,
+        components,
+        value,
+        orders,
+    })
+}
+
+/// The world of a name, or the only one.
+fn world(worlds: &[ActingWorld], wanted: Option<&str>) -> Result<ActingWorld, StageError> {
+    let names = || {
+        worlds
+            .iter()
+            .take(30)
+            .map(|world| world.name.as_str())
+            .collect::<Vec<_>>()
+            .join(", ")
+    };
+    match (wanted, worlds) {
+        (None, [only]) => Ok(only.clone()),
+        (None, _) => Err(StageError::new(format!(
+            "the environment has {} worlds, and a decision is of one",
+            worlds.len()
+        ))
+        .hint(format!("give `--world`, one of {}", names()))),
+        (Some(name), _) => worlds.iter().find(|world| world.name == name).cloned().ok_or_else(|| {
+            StageError::new(format!("the environment has no world `{name}`")).hint(format!("it has {}", names()))
+        }),
+    }
+}
+
+/// The first and the last snapshot that are played.
+fn played(env: &dyn Acting, world: &ActingWorld, options: &ActingOptions) -> Result<(usize, usize), StageError> {
+    let snapshots = world.first..=world.last;
+    let is_known = |time: SnapshotTime| match options.until.instant {
+        None => time.date <= options.until.date,
+        Some(instant) => time
+            .instant
+            .map_or(time.date <= options.until.date, |time| time <= instant),
+    };
+    let last = snapshots
+        .clone()
+        .rev()
+        .find(|&t| is_known(env.time(t)))
+        .ok_or_else(|| {
+            StageError::new(format!(
+                "the environment has no snapshot up to {}: its first one with all features is of {}",
+                options.until,
+                env.time(world.first)
+            ))
+            .hint("give more data before it; features need as much as their longest window")
+        })?;
+    let first = match options.from {
+        None => world.first,
+        Some(from) => snapshots
+            .clone()
+            .find(|&t| env.time(t).date >= from)
+            .unwrap_or(last)
+            .min(last),
+    };
+    Ok((first, last))
+}
+
+/// The action in words and numbers.
+fn chosen(space: &ActionSpace, actions: Actions<'_>) -> Chosen {
+    let values = match actions {
+        Actions::Discrete(values) | Actions::MultiDiscrete(values) => values.iter().map(|&v| f64::from(v)).collect(),
+        Actions::Continuous(values) => values.iter().map(|&v| f64::from(v)).collect(),
+    };
+    Chosen {
+        text: space.describe(actions, 0),
+        values,
+    }
+}
+
+/// Every choice with its probability, or why it is masked.
+fn choices(policy: &Policy, env: &dyn Acting, state: &PolicyState) -> Vec<Choice> {
+    let (choices, output) = (policy.architecture().head.choices(), state.output());
+    let (names, masked) = (env.choices(), env.masked());
+    let components = env.spec().action_space.names();
+    let of_component = choices.iter().enumerate();
+    let numbers = of_component.flat_map(|(k, &count)| (0..count as usize).map(move |index| (k, index)));
+    numbers
+        .zip(&output.log_prob)
+        .enumerate()
+        .map(|(at, ((k, index), &log))| Choice {
+            component: (choices.len() > 1).then(|| components[k].clone()),
+            index,
+            choice: names.get(at).cloned().unwrap_or_default(),
+            probability: libm::expf(log),
+            log_probability: log.is_finite().then_some(log),
+            masked: masked.get(at).copied().flatten(),
+        })
+        .collect()
+}
+
+/// Every component of a continuous action.
+fn components(policy: &Policy, state: &PolicyState, greedy: Actions<'_>) -> Vec<Component> {
+    let Actions::Continuous(values) = greedy else {
+        return Vec::new();
+    };
+    let (space, output) = (&policy.spec().action_space, state.output());
+    let within = |at: usize, value: f32| match space {
+        ActionSpace::Continuous { bounds, .. } => value.clamp(bounds.low[at], bounds.high[at]),
+        _ => value,
+    };
+    let component = |(at, (name, &value)): (usize, (&String, &f32))| Component {
+        component: name.clone(),
+        value: within(at, value),
+        mean: output.mean[at],
+        standard_deviation: output.log_std.get(at).map(|log| libm::expf(*log)),
+    };
+    space.names().iter().zip(values).enumerate().map(component).collect()
+}
