@@ -2,7 +2,7 @@
 
 use crate::args::{Arguments, Command};
 use crate::commands::{
-    bench, cache, check, compare, data, doctor, exec, export, plan, policy, runs, show, stages, watch, why,
+    bench, cache, check, compare, data, doctor, exec, export, logs, plan, policy, runs, show, stages, watch, why,
 };
 use crate::output;
 use crate::registry;
@@ -60,6 +60,7 @@ fn run(arguments: Arguments) -> Result<u8, Failure> {
         Command::Compare(args) => compare::compare(&session, &args).map(done),
         Command::Show(args) => show::show(&session, &args).map(done),
         Command::Watch(args) => watch::watch(&session, &args).map(done),
+        Command::Logs(args) => logs::logs(&session, &args).map(done),
         Command::Serve(args) => serve::serve(&session, &args).map(done),
         Command::Report(args) => runs::report(&session, &args).map(done),
         Command::Export(args) => export::export(&session, &args).map(done),

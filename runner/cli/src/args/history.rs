@@ -16,6 +16,15 @@ pub(crate) struct ShowArgs {
 }
 
 #[derive(Args, Clone, Debug)]
+pub(crate) struct LogsArgs {
+    /// RUN/STAGE. RUN is an id, a unique prefix or suffix of one, a name, or `latest`.
+    pub what: String,
+    /// Wait for more until the stage ends.
+    #[arg(short, long)]
+    pub follow: bool,
+}
+
+#[derive(Args, Clone, Debug)]
 pub(crate) struct ReportArgs {
     /// The run: an id, a unique prefix or suffix of one, a name, or `latest`.
     pub run: String,

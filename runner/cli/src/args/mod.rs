@@ -10,16 +10,16 @@ mod values;
 
 pub(crate) use data::{ConvertArgs, DataCommand, LayoutsArgs, ReadArgs};
 pub(crate) use history::{
-    Better, CompareArgs, ExportArgs, LabelCommand, PruneArgs, ReportArgs, RmArgs, RunsArgs, RunsCommand, ShowArgs,
-    WatchArgs,
+    Better, CompareArgs, ExportArgs, LabelCommand, LogsArgs, PruneArgs, ReportArgs, RmArgs, RunsArgs, RunsCommand,
+    ShowArgs, WatchArgs,
 };
 pub(crate) use pipeline::{
     CheckCommand, ExecArgs, GraphArgs, GraphFormat, LookaheadArgs, PipelineArgs, PlanArgs, RunCheck, Selection,
     Settings, StagesArgs, WhyArgs,
 };
 pub(crate) use policy::{
-    PolicyActArgs, PolicyCommand, PolicyDiffArgs, PolicyExportArgs, PolicyFormat, PolicyPromoteArgs, PolicyRegisterArgs,
-    PolicyRollbackArgs,
+    PolicyActArgs, PolicyCommand, PolicyDiffArgs, PolicyExportArgs, PolicyFormat, PolicyPromoteArgs,
+    PolicyRegisterArgs, PolicyRollbackArgs,
 };
 pub(crate) use serve::ServeArgs;
 pub(crate) use store::{CacheCommand, PullArgs, PushArgs};
@@ -118,6 +118,12 @@ Examples:
     /// Follow a run in progress: speed, losses, returns, CPU and memory of its stages.
     #[command(after_help = WATCH_EXAMPLES)]
     Watch(WatchArgs),
+    /// Print the log of a stage.
+    #[command(after_help = "\
+Examples:
+  runner logs latest/train
+  runner logs 'latest/train[seed=1]' -f")]
+    Logs(LogsArgs),
     /// Show runs, running ones as they go, data and the store as pages for a browser.
     #[command(after_help = "\
 Examples:

@@ -6,6 +6,7 @@ use crate::args::CacheCommand;
 use crate::output;
 use crate::session::Session;
 use runner_engine::{Failure, exit, text};
+use runner_history::policies::Registry;
 use runner_history::{self as history, AllMarks};
 use runner_report::reporter::Verbosity;
 use std::io::{IsTerminal as _, Write as _};
@@ -47,10 +48,16 @@ pub(crate) fn cache(session: &Session, command: &CacheCommand) -> Result<u8, Fai
             let named = |name: &String| history::resolve(&archive.runs, name);
             let all_marks = AllMarks::read(&archive.runs)?;
             let kept = labels::kept(&all_marks, &runs)?;
+            let registered = Registry::new(archive.store.root()).kept()?;
+            let in_use = runs
+                .iter()
+                .map(|run| run.id.clone())
+                .filter(|run| registered.runs.contains(run));
             let named: Result<Vec<String>, Failure> = args.keep_run.iter().map(named).collect();
             let keep = Keep {
                 last_runs: args.keep_last,
-                runs: named?.into_iter().chain(kept).collect(),
+                runs: named?.into_iter().chain(kept).chain(in_use).collect(),
+                actions: registered.actions,
                 younger_than: args.keep_younger_than,
             };
             let runs = (runs.as_slice(), &all_marks);

@@ -18,6 +18,8 @@ pub struct Keep {
     pub last_runs: usize,
     /// The full ids of the runs whose objects are kept.
     pub runs: BTreeSet<String>,
+    /// Further actions whose objects are kept: those of registered policies.
+    pub actions: BTreeSet<ActionKey>,
     /// Objects written or used within this time are kept, and those of runs that began within it.
     pub younger_than: Duration,
 }
@@ -27,6 +29,7 @@ impl Default for Keep {
         Self {
             last_runs: 10,
             runs: BTreeSet::new(),
+            actions: BTreeSet::new(),
             younger_than: Duration::from_secs(7 * 24 * 3600),
         }
     }
@@ -47,7 +50,7 @@ impl Keep {
             .filter(|(i, run)| self.keeps(run, runs.len() - 1 - i, now))
             .map(|(_, run)| run)
             .collect();
-        let mut keys = BTreeSet::new();
+        let mut keys = self.actions.clone();
         let mut stages: Vec<&StageRun> = kept.iter().flat_map(|run| &run.stages).collect();
         while let Some(stage) = stages.pop() {
             let is_new = stage.key.is_none_or(|key| keys.insert(key));
@@ -315,6 +318,7 @@ mod tests {
             let keep = Keep {
                 last_runs,
                 runs: BTreeSet::from([name.to_owned()]),
+                actions: BTreeSet::new(),
                 younger_than: Duration::from_secs(days * 24 * 3600),
             };
             let (ids, keys) = keep.roots(&runs, SystemTime::now());

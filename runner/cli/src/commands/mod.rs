@@ -13,6 +13,7 @@ pub(crate) mod exec;
 pub(crate) mod export;
 pub(crate) mod filter;
 pub(crate) mod labels;
+pub(crate) mod logs;
 pub(crate) mod plan;
 mod plan_file;
 pub(crate) mod policy;

@@ -4,6 +4,7 @@ use crate::args::{PruneArgs, RmArgs};
 use crate::output;
 use crate::session::Session;
 use runner_engine::{Failure, text};
+use runner_history::policies::Registry;
 use runner_history::{self as history, AllMarks, Run, marks};
 use serde_json::json;
 use std::collections::BTreeSet;
@@ -15,7 +16,12 @@ pub(crate) fn rm(session: &Session, args: &RmArgs) -> Result<(), Failure> {
     let folder = session.home(None).join("runs");
     let ids: Result<BTreeSet<String>, Failure> = args.runs.iter().map(|name| history::resolve(&folder, name)).collect();
     let ids = ids?;
+    let registered = Registry::new(&session.home(None)).kept()?;
     for id in &ids {
+        if registered.runs.contains(id) {
+            return Err(Failure::usage(format!("run {id} made a registered policy that an alias points to"))
+                .hint("nothing was removed; `runner policy list` shows it, and `runner policy promote` points the alias elsewhere"));
+        }
         if marks::read(&folder, id)?.kept {
             return Err(Failure::usage(format!("run {id} is kept")).hint(format!(
                 "nothing was removed; `runner runs unkeep {id}` removes its protection"
@@ -45,9 +51,12 @@ pub(crate) fn prune(session: &Session, args: &PruneArgs) -> Result<(), Failure> 
     let all = history::list(&folder)?;
     let marks = AllMarks::read(&folder)?;
     let now = SystemTime::now();
+    let registered = Registry::new(&session.home(None)).kept()?;
     let is_excluded = |run: &Run, from_last: usize| {
         let age = now.duration_since(run.started.into()).unwrap_or_default();
-        args.keep.is_some_and(|keep| from_last < keep) || args.older_than.is_some_and(|limit| age < limit)
+        registered.runs.contains(&run.id)
+            || args.keep.is_some_and(|keep| from_last < keep)
+            || args.older_than.is_some_and(|limit| age < limit)
     };
     let removed = history::removable(&all, &marks, is_excluded);
     let ids: Vec<String> = removed.iter().map(|run| run.id.clone()).collect();

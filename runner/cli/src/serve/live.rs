@@ -136,7 +136,7 @@ fn events(states: watch::Receiver<Arc<State>>) -> impl Stream<Item = Result<Even
             }
             drop(new);
             if state.is_over || states.changed().await.is_err() {
-                return Some((Ok(Event::default().event("end").data("")), (states, sent, true)));
+                return Some((Ok(Event::default().event("end").data("ended")), (states, sent, true)));
             }
         }
     })

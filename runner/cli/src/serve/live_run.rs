@@ -2,13 +2,17 @@
 
 use chrono::{DateTime, Utc};
 use runner_engine::{Event, Failure, RunStatus, Stamped};
-use runner_history::{Builder, Follower, Run, resolved_pipeline};
+use runner_history::{Builder, Follower, Run, log_file, resolved_pipeline, tail};
 use runner_report::reporter::StageProgress;
 use std::collections::{BTreeMap, VecDeque};
 use std::path::{Path, PathBuf};
 
 /// The number of lines of logs that are kept.
 const LINES: usize = 400;
+
+/// The number of running programs whose logs are shown, and the bytes of each.
+const PROGRAMS: usize = 4;
+const TAIL: u64 = 8 << 10;
 
 /// The most points of a metric that are drawn.
 const POINTS: usize = 4_000;
@@ -96,6 +100,18 @@ impl LiveRun {
             Event::Warning { stage, message, .. } => self.say(stage, format!("warning: {message}")),
             _ => {}
         }
+    }
+
+    /// The last lines of the logs of running programs, with their stages.
+    pub fn programs(&self) -> Vec<(String, String)> {
+        let running = self.progress.keys().take(PROGRAMS);
+        let lines = running.flat_map(|stage| {
+            let text = tail(&log_file(&self.dir, stage), TAIL);
+            text.lines()
+                .map(|line| (stage.clone(), line.to_owned()))
+                .collect::<Vec<_>>()
+        });
+        lines.collect()
     }
 
     fn say(&mut self, stage: &str, line: String) {

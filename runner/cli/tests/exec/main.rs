@@ -18,6 +18,7 @@ mod lookahead;
 mod outside;
 mod own_features;
 mod own_table;
+mod policies;
 mod policy_act;
 mod policy_export;
 mod programs;

@@ -110,3 +110,36 @@ stages:
         1
     );
 }
+
+#[test]
+fn a_log_is_followed_to_its_end() {
+    let project = Project::new(
+        "version: 1\nname: waiting\nstages:\n  a: { run: 'echo begun; while [ ! -e DIR/go ]; do sleep 0.05; done; echo gone on; echo 1 > ${outputs.x}', isolation: none, outputs: { x: x.txt } }\n",
+    );
+    let dir = project.path(".").canonicalize().unwrap();
+    let text = std::fs::read_to_string(project.path("p.yaml")).unwrap();
+    project.write("p.yaml", &text.replace("DIR", &dir.display().to_string()));
+    let mut running = project.command(&["exec", "p.yaml", "-q"]).spawn().unwrap();
+    crate::wait_for("the log", || {
+        let log = project.run(&["logs", "latest/a"]);
+        log.code == 0 && log.stdout == "begun\n"
+    });
+    let following = project
+        .command(&["logs", "latest/a", "-f"])
+        .stdout(Stdio::piped())
+        .spawn()
+        .unwrap();
+    project.write("go", "");
+    let followed = following.wait_with_output().unwrap();
+    assert_eq!(String::from_utf8(followed.stdout).unwrap(), "begun\ngone on\n");
+    running.wait().unwrap();
+    assert_eq!(project.run(&["logs", "latest/a"]).stdout, "begun\ngone on\n");
+    let json = project.run(&["logs", "latest/a", "--json"]).stdout;
+    assert_eq!(
+        json,
+        "{\"line\":\"begun\",\"stage\":\"a\"}\n{\"line\":\"gone on\",\"stage\":\"a\"}\n"
+    );
+    let wrong = project.run(&["logs", "latest/b"]);
+    assert_eq!(wrong.code, 2);
+    assert!(project.run(&["logs", "latest"]).stderr.contains("RUN/STAGE"));
+}

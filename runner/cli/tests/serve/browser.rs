@@ -36,7 +36,13 @@ impl Browser {
             .lines()
             .map_while(Result::ok);
         let port = lines
-            .find_map(|line| line.rsplit_once("on port ")?.1.trim_end_matches('.').parse().ok())
+            .find_map(|line| {
+                line.rsplit_once("successfully on port ")?
+                    .1
+                    .trim_end_matches('.')
+                    .parse()
+                    .ok()
+            })
             .expect("ChromeDriver prints its port");
         std::thread::spawn(move || lines.for_each(drop));
         let mut browser = Self {

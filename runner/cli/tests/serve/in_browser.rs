@@ -51,7 +51,6 @@ fn a_run_is_started_followed_and_cancelled() {
     project.write("go", "");
     // The page is not loaded again.
     browser.script("window.same = true");
-    browser.wait_for("gone on");
     browser.wait(
         "the end",
         "return document.getElementById('connection').textContent === 'ended'",
@@ -91,7 +90,6 @@ fn a_lost_connection_is_regained() {
     project.write("go", "");
     std::thread::sleep(std::time::Duration::from_millis(500));
     browser.set_offline(false);
-    browser.wait_for("gone on");
     browser.wait(
         "the end",
         "return document.getElementById('connection').textContent === 'ended'",
@@ -134,10 +132,10 @@ fn hostile_texts_run_nothing() {
     assert_eq!(ran.code, 0, "{}", ran.text());
     let server = Server::new(&project, &[]);
     let browser = Browser::new(1200, 900);
-    browser.open(&server.at("/runs/latest"));
+    browser.open(&server.at("/runs/latest/stages/a"));
     browser.wait_for("onerror=document.title=2");
     let title = browser.script("return document.title");
-    assert!(title.as_str().unwrap().starts_with("waiting "), "{title}");
+    assert!(title.as_str().unwrap().starts_with("a "), "{title}");
     assert_eq!(
         browser.script("return document.querySelectorAll('main script, main img').length"),
         json!(0)
@@ -180,7 +178,7 @@ fn pages_fit_phones_and_dark_rooms() {
 
 fn runs_are_compared_by_keyboard() {
     let project = Project::new(
-        "version: 1\nname: small\nparams: { n: 1 }\nstages:\n  a: { uses: env/lookup, with: { seed: '${params.n}', rows: 16 } }\n",
+        "version: 1\nname: small\nparams: { n: 1 }\nstages:\n  a: { uses: env/lookup, with: { seed: '${params.n}', rows: 64, episode_length: 16 } }\n",
     );
     assert_eq!(project.exec(&[]).code, 0);
     assert_eq!(project.exec(&["--set", "n=2"]).code, 0);

@@ -81,14 +81,15 @@ fn runs_are_filtered_and_compared() {
 }
 
 fn hostile_texts_are_shown_as_text() {
+    // Names are plain; values of parameters and what programs print are not.
     let project = Project::new(
         "\
 version: 1
-name: '<script>alert(1)</script>'
-params: { '<b>': '\"><img src=x onerror=alert(2)>' }
+name: hostile
+params: { p: '\"><img src=x onerror=alert(2)>' }
 stages:
   a:
-    run: 'printf \"<script>alert(3)</script>\\033]0;title\\007\\n\"; exit 3'
+    run: 'printf \"<script>alert(3)</script>\\\\033]0;title\\\\007\\\\n\"; exit 3'
     outputs: { x: x.txt }
 ",
     );
@@ -96,10 +97,6 @@ stages:
     let server = Server::new(&project, &[]);
     for path in ["/", "/runs/latest", "/runs/latest/stages/a", "/runs/latest/report"] {
         let answer = server.get(path);
-        // The name may be refused by the pipeline: then there is no run, and nothing to show.
-        if failed.code == 2 {
-            continue;
-        }
         assert_eq!(answer.status, 200, "{path}");
         let body = answer.body.replace("<script src=\"/live.js\" defer></script>", "");
         assert!(!body.contains("<script") && !body.contains("<img"), "{path}: {body}");
@@ -111,7 +108,7 @@ stages:
 fn a_large_run_is_drawn_by_stage() {
     let points: Vec<String> = (0..500).map(|i| i.to_string()).collect();
     let project = Project::new(&format!(
-        "version: 1\nname: many\nstages:\n  a: {{ uses: env/lookup, matrix: {{ seed: [{}] }}, with: {{ seed: '${{matrix.seed}}', rows: 16 }} }}\n",
+        "version: 1\nname: many\nstages:\n  a: {{ uses: env/lookup, matrix: {{ seed: [{}] }}, with: {{ seed: '${{matrix.seed}}', rows: 64, episode_length: 16 }} }}\n",
         points.join(", ")
     ));
     let ran = project.exec(&[]);

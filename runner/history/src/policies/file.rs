@@ -2,10 +2,11 @@
 
 use super::model::{Move, NamedPolicy, ROLLBACK, Reason, Registration, Version};
 use super::reference::{Pick, PolicyRef, check_alias, check_policy_name};
-use cache::{ArtifactDigest, checksummed, regular_file, shared};
+use cache::{ActionKey, ArtifactDigest, checksummed, regular_file, shared};
 use chrono::{DateTime, Utc};
 use datasets::Date;
 use runner_engine::Failure;
+use std::collections::BTreeSet;
 use std::fs::File;
 use std::io::{ErrorKind, Write as _};
 use std::path::{Path, PathBuf};
@@ -14,6 +15,15 @@ use std::path::{Path, PathBuf};
 #[derive(Clone, Debug)]
 pub struct Registry {
     dir: PathBuf,
+}
+
+/// What garbage collection keeps for registered policies.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Kept {
+    /// The actions that made them.
+    pub actions: BTreeSet<ActionKey>,
+    /// The runs of those that an alias points to, whose record tells what they act on.
+    pub runs: BTreeSet<String>,
 }
 
 impl Registry {
@@ -115,6 +125,25 @@ impl Registry {
                 )
             }
         }
+    }
+
+    /// What garbage collection keeps for the registered policies.
+    ///
+    /// # Errors
+    /// If the registry cannot be read: nothing may be removed then.
+    pub fn kept(&self) -> Result<Kept, Failure> {
+        let mut kept = Kept::default();
+        for name in self.names()? {
+            let policy = self.read(&name)?.unwrap_or_default();
+            kept.actions
+                .extend(policy.versions.iter().filter_map(|version| version.from.key));
+            let in_use = policy
+                .aliases()
+                .into_values()
+                .filter_map(|number| policy.version(number));
+            kept.runs.extend(in_use.map(|version| version.from.run.clone()));
+        }
+        Ok(kept)
     }
 
     /// Registers an artifact under a name, and points `alias` to it if one is given. An artifact that is a version already stays that version.

@@ -12,6 +12,6 @@ mod file;
 mod model;
 mod reference;
 
-pub use file::Registry;
+pub use file::{Kept, Registry};
 pub use model::{Move, NamedPolicy, Reason, Registration, Version};
 pub use reference::{Pick, PolicyRef, check_alias, check_policy_name};

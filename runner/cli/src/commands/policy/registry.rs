@@ -21,8 +21,13 @@ pub(super) fn list(session: &Session, name: Option<&str>) -> Result<(), Failure>
     if let Some(name) = name {
         let Some(policy) = registry.read(name)? else {
             let names = registry.names()?;
-            return Err(Failure::usage(format!("there is no policy `{name}`"))
-                .hint(runner_pipeline::suggest(name, "policies", names.iter().map(String::as_str))));
+            return Err(
+                Failure::usage(format!("there is no policy `{name}`")).hint(runner_pipeline::suggest(
+                    name,
+                    "policies",
+                    names.iter().map(String::as_str),
+                )),
+            );
         };
         return match session.json {
             true => output::print_json(&as_json(name, &policy)),
@@ -40,14 +45,22 @@ pub(super) fn list(session: &Session, name: Option<&str>) -> Result<(), Failure>
         return output::print_json(&all);
     }
     if policies.is_empty() {
-        return output::print("no policies: `runner policy register RUN/STAGE NAME`, or `register: NAME` of a stage, makes the first\n");
+        return output::print(
+            "no policies: `runner policy register RUN/STAGE NAME`, or `register: NAME` of a stage, makes the first\n",
+        );
     }
     let rows: Vec<Vec<String>> = policies
         .iter()
         .map(|(name, policy)| {
             let aliases = policy.aliases();
-            let aliases: Vec<String> = aliases.iter().map(|(alias, version)| format!("{alias} {version}")).collect();
-            let last = policy.versions.last().map(|version| version.time.format("%Y-%m-%d %H:%M UTC").to_string());
+            let aliases: Vec<String> = aliases
+                .iter()
+                .map(|(alias, version)| format!("{alias} {version}"))
+                .collect();
+            let last = policy
+                .versions
+                .last()
+                .map(|version| version.time.format("%Y-%m-%d %H:%M UTC").to_string());
             vec![
                 name.clone(),
                 policy.versions.len().to_string(),
@@ -56,7 +69,11 @@ pub(super) fn list(session: &Session, name: Option<&str>) -> Result<(), Failure>
             ]
         })
         .collect();
-    output::print(&text::table(&["policy", "versions", "aliases", "last registered"], &rows, &[1]))
+    output::print(&text::table(
+        &["policy", "versions", "aliases", "last registered"],
+        &rows,
+        &[1],
+    ))
 }
 
 fn as_json(name: &str, policy: &NamedPolicy) -> Value {
@@ -69,7 +86,11 @@ fn of_one(name: &str, policy: &NamedPolicy) -> String {
         .versions
         .iter()
         .map(|version| {
-            let named: Vec<&str> = aliases.iter().filter(|(_, to)| **to == version.version).map(|(alias, _)| *alias).collect();
+            let named: Vec<&str> = aliases
+                .iter()
+                .filter(|(_, to)| **to == version.version)
+                .map(|(alias, _)| *alias)
+                .collect();
             vec![
                 version.version.to_string(),
                 named.join(", "),
@@ -82,15 +103,23 @@ fn of_one(name: &str, policy: &NamedPolicy) -> String {
         .collect();
     let mut out = format!(
         "{name}\n{}",
-        text::table(&["version", "aliases", "digest", "from", "night", "registered"], &rows, &[0])
+        text::table(
+            &["version", "aliases", "digest", "from", "night", "registered"],
+            &rows,
+            &[0]
+        )
     );
     let moves: Vec<Vec<String>> = policy
         .moves
         .iter()
         .map(|moved| {
             let before = moved.before.map(|before| before.to_string());
-            let figures: Vec<String> =
-                moved.reason.figures.iter().map(|(name, value)| format!("{name} {}", text::figure(*value))).collect();
+            let figures: Vec<String> = moved
+                .reason
+                .figures
+                .iter()
+                .map(|(name, value)| format!("{name} {}", text::figure(*value)))
+                .collect();
             vec![
                 moved.alias.clone(),
                 format!("{} -> {}", before.as_deref().unwrap_or("-"), moved.version),
@@ -102,7 +131,10 @@ fn of_one(name: &str, policy: &NamedPolicy) -> String {
         })
         .collect();
     if !moves.is_empty() {
-        out.push_str(&format!("\n{}", text::table(&["alias", "moved", "by", "night", "time", "figures"], &moves, &[])));
+        out.push_str(&format!(
+            "\n{}",
+            text::table(&["alias", "moved", "by", "night", "time", "figures"], &moves, &[])
+        ));
     }
     out
 }
@@ -126,9 +158,15 @@ pub(super) fn show(session: &Session, name: &str) -> Result<(), Failure> {
     let (_, read) = super::find(&archive, name)?;
     let found = run_of(&archive, &version);
     let stage = found.as_ref().and_then(|(run, stage)| run.stage(stage));
-    let figures = stage.map(|stage| Figures::of(stage, &archive.store)).unwrap_or_default();
+    let figures = stage
+        .map(|stage| Figures::of(stage, &archive.store))
+        .unwrap_or_default();
     let aliases = policy.aliases();
-    let named: Vec<&str> = aliases.iter().filter(|(_, to)| **to == version.version).map(|(alias, _)| *alias).collect();
+    let named: Vec<&str> = aliases
+        .iter()
+        .filter(|(_, to)| **to == version.version)
+        .map(|(alias, _)| *alias)
+        .collect();
     if session.json {
         return output::print_json(&json!({
             "name": reference.name,
@@ -144,7 +182,11 @@ pub(super) fn show(session: &Session, name: &str) -> Result<(), Failure> {
         "{} version {}{}\nartifact {}\nfrom {}\nregistered {}\nkind {}, {} parameters\n",
         reference.name,
         version.version,
-        if named.is_empty() { String::new() } else { format!(" ({})", named.join(", ")) },
+        if named.is_empty() {
+            String::new()
+        } else {
+            format!(" ({})", named.join(", "))
+        },
         version.digest,
         origin(&version),
         version.time.format("%Y-%m-%d %H:%M:%S UTC"),
@@ -183,7 +225,13 @@ pub(super) fn register(session: &Session, args: &PolicyRegisterArgs) -> Result<(
         key: stage.key,
         as_of: None,
     };
-    let version = registry(&archive).register(&args.name, digest, from, args.alias.as_deref(), SystemTime::now().into())?;
+    let version = registry(&archive).register(
+        &args.name,
+        digest,
+        from,
+        args.alias.as_deref(),
+        SystemTime::now().into(),
+    )?;
     said(session, &args.name, &version, args.alias.as_deref())
 }
 
@@ -193,7 +241,12 @@ fn said(session: &Session, name: &str, version: &Version, alias: Option<&str>) -
         return output::print_json(&json!({ "name": name, "version": version, "alias": alias }));
     }
     let alias = alias.map(|alias| format!(", {name}@{alias}")).unwrap_or_default();
-    output::print(&format!("{name}@{}{alias}: {} of {}\n", version.version, version.digest.short(), origin(version)))
+    output::print(&format!(
+        "{name}@{}{alias}: {} of {}\n",
+        version.version,
+        version.digest.short(),
+        origin(version)
+    ))
 }
 
 pub(super) fn promote(session: &Session, args: &PolicyPromoteArgs) -> Result<(), Failure> {
@@ -204,7 +257,13 @@ pub(super) fn promote(session: &Session, args: &PolicyPromoteArgs) -> Result<(),
         by: "promote".to_owned(),
         ..Reason::default()
     };
-    registry.point(&reference.name, &args.to, version.version, reason, SystemTime::now().into())?;
+    registry.point(
+        &reference.name,
+        &args.to,
+        version.version,
+        reason,
+        SystemTime::now().into(),
+    )?;
     said(session, &reference.name, &version, Some(&args.to))
 }
 
@@ -224,13 +283,19 @@ pub(super) fn diff(session: &Session, args: &PolicyDiffArgs) -> Result<(), Failu
     for policy in [&args.policy, &args.other] {
         let (_, version) = registry.get(&PolicyRef::parse(policy)?)?;
         let Some((run, stage)) = run_of(&archive, &version) else {
-            return Err(Failure::usage(format!("the run of `{policy}`, {}, is not in the history here", version.from.run))
-                .hint("compare where it was made; `runner policy show` has what the registry knows"));
+            return Err(Failure::usage(format!(
+                "the run of `{policy}`, {}, is not in the history here",
+                version.from.run
+            ))
+            .hint("compare where it was made; `runner policy show` has what the registry knows"));
         };
         names.push(format!("{}/{stage}", run.id));
     }
     if names[0] == names[1] {
-        return output::print(&format!("{} and {} are one policy, of {}\n", args.policy, args.other, names[0]));
+        return output::print(&format!(
+            "{} and {} are one policy, of {}\n",
+            args.policy, args.other, names[0]
+        ));
     }
     let points = compared::select(&archive.runs, &archive.store, &names)?;
     let options = Options {

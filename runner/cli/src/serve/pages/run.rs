@@ -260,12 +260,14 @@ fn curves(live: &LiveRun, run: &Run) -> String {
 }
 
 fn log(live: &LiveRun) -> String {
-    if live.log.is_empty() {
+    let programs = live.programs();
+    if live.log.is_empty() && programs.is_empty() {
         return String::new();
     }
     let lines: Vec<String> = live
         .log
         .iter()
+        .chain(&programs)
         .map(|(stage, line)| format!("{}: {}", escape_content(stage), escape_content(line)))
         .collect();
     format!(

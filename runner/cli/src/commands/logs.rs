@@ -1,0 +1,65 @@
+//! `runner logs`.
+
+use crate::args::LogsArgs;
+use crate::output;
+use crate::session::{Archive, Session};
+use runner_engine::Failure;
+use runner_history::{self as history, LogFollower, StageRun};
+use std::time::Duration;
+
+/// The interval in which a log is looked at again.
+const LOOK: Duration = Duration::from_millis(200);
+
+pub(crate) fn logs(session: &Session, args: &LogsArgs) -> Result<(), Failure> {
+    let archive = session.archive()?;
+    let Some((run, name)) = args.what.split_once('/') else {
+        return Err(Failure::usage(format!("`{}` is no stage of a run", args.what))
+            .hint("write `RUN/STAGE`, such as `latest/train`"));
+    };
+    let id = history::resolve(&archive.runs, run)?;
+    let run = history::load(&archive.runs, &id)?;
+    let Some(stage) = run.stage(name) else {
+        let stages = run.stages.iter().map(|stage| stage.id.as_str());
+        return Err(Failure::usage(format!("run {id} has no stage `{name}`"))
+            .hint(runner_pipeline::suggest(name, "stages", stages)));
+    };
+    if let Some(log) = stored(&archive, stage)? {
+        return print(session, name, &log).map(drop);
+    }
+    // Of a stage that is running, or did not succeed.
+    let mut follower = LogFollower::new(&archive.runs, &id, name)?;
+    loop {
+        let text = follower.text()?;
+        let is_read = text.is_empty() || print(session, name, &text)?;
+        if !is_read || !args.follow || follower.is_over() {
+            return Ok(());
+        }
+        std::thread::sleep(LOOK);
+    }
+}
+
+/// The log of the action of a stage that has ended.
+fn stored(archive: &Archive, stage: &StageRun) -> Result<Option<String>, Failure> {
+    if stage.status.is_none() {
+        return Ok(None);
+    }
+    let record = match stage.key {
+        Some(key) => archive.store.action(key)?,
+        None => None,
+    };
+    let Some(log) = stage.log.or_else(|| record.and_then(|record| record.log)) else {
+        return Ok(None);
+    };
+    Ok(Some(
+        String::from_utf8_lossy(&archive.store.blob(log.blob)?).into_owned(),
+    ))
+}
+
+/// Prints a text, as lines of JSON if asked. Returns false once the reader has closed the pipe.
+fn print(session: &Session, stage: &str, text: &str) -> Result<bool, Failure> {
+    if !session.json {
+        return output::print_while_open(text);
+    }
+    let line = |line: &str| format!("{}\n", serde_json::json!({ "stage": stage, "line": line }));
+    output::print_while_open(&text.lines().map(line).collect::<String>())
+}

@@ -1,0 +1,103 @@
+//! The registry of policies, by the command line.
+
+use crate::Project;
+
+const PIPELINE: &str = "\
+version: 1
+name: desk
+params: { seed: 1 }
+stages:
+  env: { uses: env/lookup, with: { rows: 64, episode_length: 16 } }
+  train:
+    uses: train/ppo
+    needs: { env: env }
+    with: { total_timesteps: 128, n_envs: 2, n_steps: 32, batch_size: 32, seed: '${params.seed}' }
+";
+
+/// Trains with these seeds, and registers each policy.
+fn desk(seeds: &[u32]) -> Project {
+    let project = Project::new(PIPELINE);
+    for seed in seeds {
+        let trained = project.exec(&["--set", &format!("seed={seed}")]);
+        assert_eq!(trained.code, 0, "{}", trained.text());
+        let registered = project.run(&["policy", "register", "latest/train", "desk", "--alias", "challenger"]);
+        assert_eq!(registered.code, 0, "{}", registered.text());
+    }
+    project
+}
+
+fn champion(project: &Project) -> u64 {
+    let shown = project.run(&["policy", "show", "desk@champion", "--json"]);
+    assert_eq!(shown.code, 0, "{}", shown.text());
+    let shown: serde_json::Value = serde_json::from_str(&shown.stdout).unwrap();
+    shown["version"]["version"].as_u64().unwrap()
+}
+
+#[test]
+fn policies_are_registered_promoted_and_rolled_back() {
+    let project = desk(&[1, 2, 3]);
+    for version in [1, 3] {
+        let promoted = project.run(&["policy", "promote", &format!("desk@{version}")]);
+        assert_eq!(promoted.code, 0, "{}", promoted.text());
+        assert_eq!(champion(&project), version);
+    }
+    assert_eq!(project.run(&["policy", "rollback", "desk"]).code, 0);
+    assert_eq!(champion(&project), 1);
+    let none = project.run(&["policy", "rollback", "desk"]);
+    assert_eq!(none.code, 2);
+    assert!(
+        none.stderr.contains("pointed to no other version before"),
+        "{}",
+        none.stderr
+    );
+    let list = project.run(&["policy", "list"]);
+    assert!(list.stdout.contains("challenger 3, champion 1"), "{}", list.stdout);
+    let one = project.run(&["policy", "list", "desk"]);
+    assert!(
+        one.stdout.contains("3 -> 1") && one.stdout.contains("rollback"),
+        "{}",
+        one.stdout
+    );
+    let diff = project.run(&["policy", "diff", "desk@champion", "desk@challenger"]);
+    assert_eq!(diff.code, 0, "{}", diff.text());
+    assert!(diff.stdout.contains("seed"), "{}", diff.stdout);
+    // A name stands for its artifact in other commands.
+    let exported = project.run(&["policy", "export", "desk@2", "two.npz", "--format", "numpy"]);
+    assert_eq!(exported.code, 0, "{}", exported.text());
+    assert_eq!(project.run(&["show", "desk@champion"]).code, 0);
+    let wrong = project.run(&["show", "dsek@champion"]);
+    assert_eq!(wrong.code, 2);
+    assert!(wrong.stderr.contains("desk"), "{}", wrong.stderr);
+    let no_policy = project.run(&["policy", "register", "latest/env.env", "desk"]);
+    assert_eq!(no_policy.code, 2, "{}", no_policy.text());
+}
+
+#[test]
+fn what_is_registered_survives_garbage_collection() {
+    let project = desk(&[1, 2, 3]);
+    assert_eq!(project.run(&["policy", "promote", "desk@1"]).code, 0);
+    let first = project.run(&["policy", "show", "desk@1", "--json"]);
+    let first: serde_json::Value = serde_json::from_str(&first.stdout).unwrap();
+    let run = first["version"]["run"].as_str().unwrap();
+    let refused = project.run(&["runs", "rm", run]);
+    assert_eq!(refused.code, 2, "{}", refused.text());
+    let gc = project.run(&["cache", "gc", "--keep-last", "0", "--keep-younger-than", "0s"]);
+    assert_eq!(gc.code, 0, "{}", gc.text());
+    for version in 1..=3 {
+        let dest = format!("{version}.npz");
+        let exported = project.run(&[
+            "policy",
+            "export",
+            &format!("desk@{version}"),
+            &dest,
+            "--format",
+            "numpy",
+        ]);
+        assert_eq!(exported.code, 0, "{}", exported.text());
+    }
+    // Of those that an alias points to the run stays too: its record tells what they act on.
+    assert_eq!(project.run(&["show", &format!("{run}/env")]).code, 0);
+    let second = project.run(&["policy", "show", "desk@2"]);
+    assert!(second.stdout.contains("not in the history"), "{}", second.stdout);
+    assert_eq!(project.run(&["cache", "verify"]).code, 0);
+}

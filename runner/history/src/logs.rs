@@ -1,0 +1,108 @@
+//! The logs of stages that are running: of programs the file that they are written to, of other stages the lines among the events.
+
+use super::follow::Follower;
+use cache::regular_file;
+use runner_engine::{Event, Failure, RunStatus, text};
+use std::fs::File;
+use std::io::{Read as _, Seek as _, SeekFrom};
+use std::path::{Path, PathBuf};
+
+/// The file that the log of a program is written to while it runs; it stays where the stage does not succeed.
+pub fn log_file(run: &Path, stage: &str) -> PathBuf {
+    run.join("logs").join(format!("{}.log", text::file_name(stage)))
+}
+
+/// The last lines of a file, at most `bytes` long; empty if there is no such file.
+pub fn tail(path: &Path, bytes: u64) -> String {
+    let read = || -> std::io::Result<Vec<u8>> {
+        let mut file = regular_file::open(path)?;
+        let skipped = file.metadata()?.len().saturating_sub(bytes);
+        file.seek(SeekFrom::Start(skipped))?;
+        let mut text = Vec::new();
+        file.take(bytes).read_to_end(&mut text)?;
+        if skipped > 0 {
+            let first = text.iter().position(|&byte| byte == b'\n').map_or(0, |at| at + 1);
+            text.drain(..first);
+        }
+        Ok(text)
+    };
+    String::from_utf8_lossy(&read().unwrap_or_default()).into_owned()
+}
+
+/// Reads the log of a stage as it is written.
+pub struct LogFollower {
+    follower: Follower,
+    stage: String,
+    path: PathBuf,
+    file: Option<File>,
+    is_over: bool,
+}
+
+impl LogFollower {
+    /// Opens the log of the stage `stage` of the run `id` at its start.
+    ///
+    /// # Errors
+    /// When the events of the run cannot be read.
+    pub fn new(runs: &Path, id: &str, stage: &str) -> Result<Self, Failure> {
+        Ok(Self {
+            follower: Follower::new(runs, id)?,
+            stage: stage.to_owned(),
+            path: log_file(&runs.join(id), stage),
+            file: None,
+            is_over: false,
+        })
+    }
+
+    /// The text that was written since the last call. Of a log beyond its limit, whose middle is left out, the end is in the file that the stage leaves alone.
+    ///
+    /// # Errors
+    /// When the log cannot be read.
+    pub fn text(&mut self) -> Result<String, Failure> {
+        // Queried first: what was written before the stage ended is read below.
+        let is_gone = self.follower.status() != RunStatus::Running;
+        let mut out = String::new();
+        for stamped in self.follower.events()? {
+            match stamped.event {
+                Event::Log { stage, line } if stage == self.stage => {
+                    out.push_str(&line);
+                    out.push('\n');
+                }
+                Event::StageFinished { stage, .. } if stage == self.stage => self.is_over = true,
+                Event::RunFinished { .. } => self.is_over = true,
+                _ => {}
+            }
+        }
+        self.is_over |= is_gone;
+        if self.file.is_none() {
+            self.file = regular_file::open(&self.path).ok();
+        }
+        if let Some(file) = &mut self.file {
+            let mut bytes = Vec::new();
+            file.read_to_end(&mut bytes)
+                .map_err(|err| Failure::caused(format!("cannot read `{}`", self.path.display()), &err))?;
+            out.push_str(&String::from_utf8_lossy(&bytes));
+        }
+        Ok(out)
+    }
+
+    /// True once the stage has ended, or the process of its run.
+    pub fn is_over(&self) -> bool {
+        self.is_over
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_tail_begins_with_a_whole_line() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("a.log");
+        assert_eq!(tail(&path, 10), "");
+        std::fs::write(&path, "one\ntwo\nthree\n").unwrap();
+        assert_eq!(tail(&path, 100), "one\ntwo\nthree\n");
+        assert_eq!(tail(&path, 12), "two\nthree\n");
+        assert_eq!(tail(&path, 3), "");
+    }
+}
