@@ -12,7 +12,7 @@ use stages_env::acting::Acting;
 use stages_env::options::OptionsEnv;
 use stages_env::stocks::StocksEnv;
 use stages_env::table::TableEnv;
-use stages_env::{BatchEnv as _, OpenOptions, Step};
+use stages_env::{OpenOptions, Step};
 use stages_policy::{Mode, Policy, policy};
 use std::collections::BTreeMap;
 
