@@ -8,7 +8,11 @@ use cache::{Artifact, ArtifactDigest, Store};
 use datasets::Date;
 use serde_json::Value;
 use stages_core::table;
-use stages_env::{BatchEnv, OpenOptions, Step};
+use stages_env::acting::Acting;
+use stages_env::options::OptionsEnv;
+use stages_env::stocks::StocksEnv;
+use stages_env::table::TableEnv;
+use stages_env::{OpenOptions, Step};
 use stages_policy::{Mode, Policy, policy};
 use std::collections::BTreeMap;
 
@@ -80,12 +84,16 @@ fn artifact(project: &Project, ended: &Ended, name: &str) -> (Store, Artifact) {
     (store, artifact)
 }
 
-/// Every decision of a policy over the test dates, by its date.
-fn decisions<E: BatchEnv>(
+/// An account: the costs so far, the number of liquidations, and the units of the costs of orders.
+struct Spent(f64, u32, f64);
+
+/// Every decision of a policy over the test dates, by its date. The orders that each means cost what its step does.
+fn decisions<E: Acting>(
     project: &Project,
     ended: &Ended,
     open: impl Fn(&Store, &Artifact, &OpenOptions) -> E,
     date: impl Fn(&E) -> Date,
+    spent: impl Fn(&E) -> Spent,
 ) -> BTreeMap<Date, Reference> {
     let (store, made) = artifact(project, ended, "train.policy");
     let policy = Policy::load(&store.blob(made.entry(policy::ENTRY).unwrap().blob).unwrap()).unwrap();
@@ -110,9 +118,24 @@ fn decisions<E: BatchEnv>(
             bits: values.iter().map(|value| value.to_bits()).collect(),
         };
         out.insert(at, reference);
+        let (before, orders) = (spent(&env), env.orders(state.actions()).unwrap());
         env.step(state.actions(), step.buffers()).unwrap();
         if step.terminated[0] || step.truncated[0] {
             return out;
+        }
+        let after = spent(&env);
+        if after.1 == before.1 {
+            let (paid, expected) = (after.0 - before.0, orders.cost * before.2);
+            assert!(
+                (paid - expected).abs() < 1e-9 * (1.0 + after.0),
+                "{at}: {paid} {expected}"
+            );
+            let each: f64 = orders.orders.iter().map(|order| order.cost).sum();
+            assert!(
+                each <= orders.cost * (1.0 + 1e-9) + 1e-9,
+                "{at}: {each} {}",
+                orders.cost
+            );
         }
     }
 }
@@ -203,7 +226,11 @@ fn options_decide_as_the_backtest_does() {
         let open = |store: &Store, artifact: &Artifact, options: &OpenOptions| {
             stages_env::options::open(store, artifact, options).unwrap()
         };
-        let known = decisions(&project, &ended, open, |env| env.ledger(0).date);
+        let spent = |env: &OptionsEnv| {
+            let ledger = env.ledger(0);
+            Spent(ledger.spread_cost + ledger.commission, ledger.liquidations, 1.0)
+        };
+        let known = decisions(&project, &ended, open, |env| env.ledger(0).date, spent);
         if every == 1 {
             let of_backtest = trajectory(&project, &ended);
             let of_known: BTreeMap<Date, String> = known
@@ -295,7 +322,12 @@ fn stocks_decide_as_the_backtest_does() {
         let open = |store: &Store, artifact: &Artifact, options: &OpenOptions| {
             stages_env::stocks::open(store, artifact, options).unwrap()
         };
-        let known = decisions(&project, &ended, open, |env| env.ledger(0).date);
+        let spent = |env: &StocksEnv| {
+            let ledger = env.ledger(0);
+            let costs = ledger.commission + ledger.spread_cost + ledger.impact_cost;
+            Spent(costs, ledger.liquidations, 1.0)
+        };
+        let known = decisions(&project, &ended, open, |env| env.ledger(0).date, spent);
         let mut traded = 0;
         for (date, known) in known.iter().step_by(5) {
             write_until(&project, "cut.csv", (&header, &days), *date);
@@ -333,7 +365,8 @@ fn tables_decide_as_the_backtest_does_by_a_policy_of_stable_baselines3_too() {
         let open = |store: &Store, artifact: &Artifact, options: &OpenOptions| {
             stages_env::table::open(store, artifact, options).unwrap()
         };
-        let known = decisions(&project, &ended, open, |env| env.ledger(0).time.date);
+        let spent = |env: &TableEnv| Spent(env.ledger(0).costs, 0, env.ledger(0).nav);
+        let known = decisions(&project, &ended, open, |env| env.ledger(0).time.date, spent);
         for (date, known) in known.iter().step_by(5) {
             write_until(&project, "cut.csv", (&header, &days), *date);
             let cut = ["--data", "cut.csv", "--replace"];
