@@ -1,6 +1,7 @@
 //! The batch of environments.
 
 use super::baseline::Baseline;
+use super::hedge::HedgeAct;
 use super::ledger::Ledger;
 use super::lookup::Tables;
 use super::market::Market;
@@ -10,6 +11,7 @@ use super::state::{EnvState, StateRows, States};
 use super::stepper::Stepper;
 use crate::actions::Actions;
 use crate::batch::{BatchEnv, StepBuffers};
+use crate::hedge::HedgeOrder;
 use crate::open_options::{OpenOptions, Split};
 use crate::ranges::{Rows, StepRows, View, for_ranges};
 use crate::saved_state::{StateReader, StateWriter};
@@ -107,6 +109,11 @@ fn show(stepper: &Stepper, env: &EnvState, obs: &mut [f32], action_mask: &mut [b
     if action_mask.is_empty() {
         return;
     }
+    let (action_mask, of_hedge) = action_mask.split_at_mut(env.shares.len() * (1 + 2 * k));
+    if let [leave, orders @ ..] = of_hedge {
+        *leave = true;
+        orders.fill(market.tables.hedge(env.account.t as usize).status & status::TRADES != 0);
+    }
     let flags = market.tables.status(env.account.t as usize);
     for ((mask, held), flags) in action_mask.chunks_exact_mut(1 + 2 * k).zip(&*env.shares).zip(flags) {
         let trades = flags & status::TRADES != 0;
@@ -176,8 +183,13 @@ impl StocksEnv {
         self.stepper.market.instructions = instructions;
     }
 
-    /// Steps every environment; `decide` fills the orders of environment i, and says what they mean.
-    fn run(&mut self, decide: &(impl Fn(&Market, usize, &mut EnvState) -> Intent + Sync), out: StepBuffers<'_>) {
+    /// Steps every environment; `decide` fills the orders of environment i, and says what they mean; `hedge` is what it wants of its hedge.
+    fn run(
+        &mut self,
+        decide: &(impl Fn(&Market, usize, &mut EnvState) -> Intent + Sync),
+        hedge: &(impl Fn(usize) -> HedgeAct + Sync),
+        out: StepBuffers<'_>,
+    ) {
         let stepper = &self.stepper;
         let market = &stepper.market;
         let num_envs = self.finals.len();
@@ -195,13 +207,13 @@ impl StocksEnv {
                 let out = &mut range.out;
                 let mut env = range.states.env(i);
                 let intent = decide(market, first + i, &mut env);
-                let outcome = stepper.step(&mut env, intent);
+                let outcome = stepper.step(&mut env, intent, hedge(first + i));
                 out.reward[i] = outcome.reward;
                 out.terminated[i] = outcome.terminated;
                 out.truncated[i] = outcome.truncated;
                 if outcome.terminated || outcome.truncated {
                     observe(market, &env, out.final_obs.row(i));
-                    range.finals[i] = Some(stepper.ledger(env.account, env.shares));
+                    range.finals[i] = Some(stepper.ledger(env.account, env.shares, env.hedge));
                     let (t, nav) = (env.account.t as usize, env.account.nav);
                     weights(market, t, nav, env.shares, range.final_weights.row(i));
                     env.account.episode += 1;
@@ -212,7 +224,12 @@ impl StocksEnv {
         });
     }
 
-    /// Takes a target for each environment, as [`BatchEnv::step`] does with actions.
+    /// What the rule of `hedge` wants: nothing where actions hedge.
+    fn by_rule(&self) -> HedgeAct {
+        HedgeAct::Order(self.market().config.hedge.terms().order())
+    }
+
+    /// Takes a target for each environment, as [`BatchEnv::step`] does with actions. The rule of `hedge` hedges it.
     ///
     /// # Errors
     /// When there is not one for each environment, or weights are not one for each symbol.
@@ -226,6 +243,7 @@ impl StocksEnv {
                 "expected a target for each of {b} environments, with {n} weights each"
             )));
         }
+        let rule = self.by_rule();
         self.run(
             &|_, i, env| match targets[i] {
                 Target::Hold => Intent::Hold,
@@ -234,19 +252,23 @@ impl StocksEnv {
                     Intent::Weights
                 }
             },
+            &|_| rule,
             out,
         );
         Ok(())
     }
 
-    /// Takes the decision of a baseline in every environment.
+    /// Takes the decision of a baseline in every environment. The rule of `hedge` hedges it.
     pub fn step_baseline(&mut self, baseline: Baseline, out: StepBuffers<'_>) {
-        self.run(&|market, i, env| baseline.decide(market, i, env), out);
+        let rule = self.by_rule();
+        self.run(&|market, i, env| baseline.decide(market, i, env), &|_| rule, out);
     }
 
     /// The account of environment `i`, as it is now; after the end of an episode, at the start of the next.
     pub fn ledger(&self, i: usize) -> Ledger {
-        self.stepper.ledger(&self.states.accounts[i], self.states.shares_of(i))
+        let states = &self.states;
+        self.stepper
+            .ledger(&states.accounts[i], states.shares_of(i), &states.hedges[i])
     }
 
     /// The account of environment `i` as its last finished episode left it; `None` before the first end.
@@ -367,6 +389,16 @@ impl StocksEnv {
         self.market().tables.total_return(snapshot, symbol)
     }
 
+    /// True if the portfolio is hedged.
+    pub fn hedges(&self) -> bool {
+        !self.market().config.hedge.is_none()
+    }
+
+    /// The return of the instrument that hedges, dividends included, from a snapshot to the next; 0 where it has no bar on one of them.
+    pub fn hedge_return(&self, snapshot: usize) -> f64 {
+        self.market().tables.hedge_return(snapshot + 1).unwrap_or(0.0)
+    }
+
     /// True if a symbol trades at a snapshot.
     pub fn trades(&self, snapshot: usize, symbol: usize) -> bool {
         self.market().tables.status(snapshot)[symbol] & status::TRADES != 0
@@ -457,32 +489,41 @@ impl BatchEnv for StocksEnv {
             final_obs,
             action_mask,
         };
+        let by_action = config.hedge.is_by_action();
+        // Components of an action.
+        let a = n + usize::from(by_action);
+        let rule = self.by_rule();
         match (config.rules, config.actions.kind) {
-            (Rules::Finrl, _) => {
-                let (trades, hmax) = (actions.continuous(b, n)?, config.finrl.hmax);
-                self.run(
-                    &|_, i, env| from_trades(&trades[i * n..(i + 1) * n], hmax, env.orders),
-                    out,
-                );
-            }
-            (_, StockActionKind::Weights) => {
-                let weights = actions.continuous(b, n)?;
-                self.run(&|_, i, env| from_weights(&weights[i * n..(i + 1) * n], env.orders), out);
-            }
-            (_, StockActionKind::Shares) => {
-                let (trades, most) = (actions.continuous(b, n)?, config.actions.shares);
-                self.run(
-                    &|_, i, env| from_trades(&trades[i * n..(i + 1) * n], most, env.orders),
-                    out,
-                );
-            }
             (_, StockActionKind::Choices) => {
-                let choices = actions.multi_discrete(b, n)?;
+                let choices = actions.multi_discrete(b, a)?;
                 let decide = |market: &Market, i: usize, env: &mut EnvState| {
                     let actions = &market.config.actions;
-                    from_choices(&choices[i * n..(i + 1) * n], &actions.lots, actions.shares, env.orders)
+                    from_choices(&choices[i * a..i * a + n], &actions.lots, actions.shares, env.orders)
                 };
-                self.run(&decide, out);
+                let hedge = |i: usize| match by_action {
+                    true => HedgeAct::Order(HedgeOrder::of_choice(choices[i * a + n])),
+                    false => rule,
+                };
+                self.run(&decide, &hedge, out);
+            }
+            (rules, kind) => {
+                let values = actions.continuous(b, a)?;
+                let most = match rules {
+                    Rules::Finrl => Some(config.finrl.hmax),
+                    Rules::Market => (kind == StockActionKind::Shares).then_some(config.actions.shares),
+                };
+                let decide = |_: &Market, i: usize, env: &mut EnvState| {
+                    let values = &values[i * a..i * a + n];
+                    match most {
+                        Some(most) => from_trades(values, most, env.orders),
+                        None => from_weights(values, env.orders),
+                    }
+                };
+                let hedge = |i: usize| match by_action {
+                    true => HedgeAct::Ratio(values[i * a + n]),
+                    false => rule,
+                };
+                self.run(&decide, &hedge, out);
             }
         }
         match reward.iter().position(|reward| !reward.is_finite()) {
@@ -503,19 +544,23 @@ impl BatchEnv for StocksEnv {
             true => &self.states.moments,
             false => &[],
         };
+        let hedges: &[_] = if self.hedges() { &self.states.hedges } else { &[] };
         StateWriter::new(&self.tag())
             .array(&self.states.accounts)
             .array(&self.states.shares)
             .array(moments)
+            .array(hedges)
             .finish()
     }
 
     fn restore(&mut self, state: &[u8]) -> Result<(), String> {
         let tag = self.tag();
         let keeps_moments = self.market().config.reward.keeps_moments();
+        let hedged = self.hedges();
         let States {
             accounts,
             shares,
+            hedges,
             moments,
             ..
         } = &mut self.states;
@@ -523,11 +568,13 @@ impl BatchEnv for StocksEnv {
             true => &mut moments[..],
             false => &mut [],
         };
-        let size = size_of_val(&accounts[..]) + size_of_val(&shares[..]) + size_of_val(moments);
+        let hedges = if hedged { &mut hedges[..] } else { &mut [] };
+        let size = size_of_val(&accounts[..]) + size_of_val(&shares[..]) + size_of_val(moments) + size_of_val(hedges);
         let mut reader = StateReader::new(state, &tag, size)?;
         reader.array(accounts);
         reader.array(shares);
         reader.array(moments);
+        reader.array(hedges);
         self.finals.fill(None);
         Ok(())
     }

@@ -3,6 +3,7 @@
 mod baseline;
 mod env;
 mod finrl;
+mod hedge;
 mod kernels;
 mod ledger;
 mod lookup;
@@ -17,4 +18,4 @@ mod trade;
 pub use baseline::Baseline;
 pub(crate) use env::evaluation_episodes;
 pub use env::{StocksEnv, Target, open};
-pub use ledger::Ledger;
+pub use ledger::{HedgeLedger, Ledger};
