@@ -41,6 +41,7 @@ pub(super) fn panels(config: &StocksConfig, context: &Context) -> Result<Vec<Pan
         world.bars.push(of_symbol);
     }
     let mut worlds: Vec<PanelSource> = worlds.into_values().collect();
+    align(config, &mut worlds);
     let future = hedge::read(&given)?;
     for world in &mut worlds {
         world.hedge = match future.is_empty() {
@@ -73,6 +74,34 @@ fn of_panel(name: &str, of_column: &BySymbol, bars: &[SymbolBars]) -> SymbolFeat
             .iter()
             .map(|bars| of_column.get(&bars.symbol).cloned().unwrap_or_default())
             .collect(),
+    }
+}
+
+/// Gives worlds of different numbers of symbols those that they lack, without a bar: as if they were never listed there. Data that ends before a listing is like that. Worlds
+/// that have less than half of all names are left as they are, since they are of different markets.
+fn align(config: &StocksConfig, worlds: &mut [PanelSource]) {
+    let separator = config.world_separator.as_str();
+    let sizes: BTreeSet<usize> = worlds.iter().map(|world| world.bars.len()).collect();
+    if separator.is_empty() || sizes.len() < 2 {
+        return;
+    }
+    let name = |bars: &SymbolBars| bars.symbol.split_once(separator).map(|(_, rest)| rest.to_owned());
+    let all: BTreeSet<String> = worlds.iter().flat_map(|world| &world.bars).filter_map(name).collect();
+    if sizes.first().is_some_and(|least| 2 * least < all.len()) {
+        return;
+    }
+    for world in worlds {
+        let mut own: BTreeMap<String, SymbolBars> = std::mem::take(&mut world.bars)
+            .into_iter()
+            .filter_map(|bars| Some((name(&bars)?, bars)))
+            .collect();
+        let of_name = |name: &String| {
+            own.remove(name).unwrap_or_else(|| SymbolBars {
+                symbol: format!("{}{separator}{name}", world.name),
+                bars: Vec::new(),
+            })
+        };
+        world.bars = all.iter().map(of_name).collect();
     }
 }
 

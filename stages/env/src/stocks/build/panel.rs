@@ -77,7 +77,7 @@ fn checked_bars(source: &PanelSource, config: &StocksConfig) -> Result<Vec<Vec<B
     source.bars.iter().map(of_symbol).collect()
 }
 
-/// The bars of a symbol that have a price, on the basis of `prices`.
+/// The bars of a symbol that have a price, on the basis of `prices`; none of a symbol without any bar.
 pub(super) fn checked(
     of_symbol: &SymbolBars,
     actions: &[CorporateAction],
@@ -85,6 +85,10 @@ pub(super) fn checked(
 ) -> Result<Vec<Bar>, StageError> {
     let adjusted = config.prices == Prices::AdjustedClose;
     let symbol = &of_symbol.symbol;
+    // Of a world that lacks the symbol: never listed.
+    if of_symbol.bars.is_empty() {
+        return Ok(Vec::new());
+    }
     if adjusted && actions.iter().any(|action| action.symbol == *symbol) {
         return Err(StageError::new(format!(
             "`{symbol}` has corporate actions at `actions`, and `prices: adjusted_close` counts them already"

@@ -66,6 +66,9 @@ pub(super) fn rebalance(market: &Market, env: &mut EnvState, act: HedgeAct, deci
 
 /// Closes what is held of the instrument at the close.
 pub(super) fn close(market: &Market, env: &mut EnvState) {
+    if env.hedge.units == 0.0 {
+        return;
+    }
     let quote = market.tables.hedge(env.account.t as usize);
     trade(market, env, -env.hedge.units, (&quote, false));
 }
