@@ -134,7 +134,10 @@ fn hedge_measures(runs: &[Run<StocksEnv>]) -> Vec<(String, f64)> {
             return Vec::new();
         };
         let nav = if ledger.nav > 0.0 { ledger.nav } else { f64::INFINITY };
-        for (sum, value) in sums.iter_mut().zip([hedge.exposure, hedge.exposure + hedge.value, hedge.value.abs()]) {
+        for (sum, value) in sums
+            .iter_mut()
+            .zip([hedge.exposure, hedge.exposure + hedge.value, hedge.value.abs()])
+        {
             *sum += value / nav;
         }
         count += 1.0;

@@ -149,7 +149,10 @@ impl StocksHedge {
         if symbols.contains(&self.instrument) {
             return Err(ConfigProblem::new(
                 "hedge.instrument",
-                format!("`{}` is one of `symbols`, which the portfolio chooses from", self.instrument),
+                format!(
+                    "`{}` is one of `symbols`, which the portfolio chooses from",
+                    self.instrument
+                ),
             )
             .hint("leave it out of `symbols`"));
         }

@@ -29,7 +29,10 @@ pub const QUANTITIES: [(&str, &str); 23] = [
     ("liquidated", "1 if margin forced a liquidation in the step, else 0"),
     ("days", "the days of the step"),
     ("steps", "the steps of the episode so far, this one included"),
-    ("hedge", "where the portfolio is hedged: the value of the hedge, negative if short"),
+    (
+        "hedge",
+        "where the portfolio is hedged: the value of the hedge, negative if short",
+    ),
     (
         "exposure",
         "where the portfolio is hedged: its exposure, the hedge included",

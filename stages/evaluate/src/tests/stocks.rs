@@ -81,7 +81,11 @@ fn a_hedge_is_a_cause_of_profit() {
     let fund = fund.bars.clone();
     for bar in source.bars.iter_mut().flat_map(|of| &mut of.bars) {
         if let Some(at) = fund.iter().position(|other| other.date == bar.date) {
-            let split = if bar.date >= fund[275.min(fund.len() - 1)].date { 2.0 } else { 1.0 };
+            let split = if bar.date >= fund[275.min(fund.len() - 1)].date {
+                2.0
+            } else {
+                1.0
+            };
             bar.close *= fund[at].close * split / fund[0].close;
         }
     }

@@ -138,7 +138,14 @@ fn portfolios_walk_forward() {
         let workplace = super::stocks::stocks_workplace(std::slice::from_ref(&source), &config);
         let outputs = workplace.backtest(&BacktestConfig::default()).unwrap();
         let digest = outputs["trajectory"];
-        let entry = workplace.context.store.artifact(digest).unwrap().entry("trajectory.parquet").unwrap().blob;
+        let entry = workplace
+            .context
+            .store
+            .artifact(digest)
+            .unwrap()
+            .entry("trajectory.parquet")
+            .unwrap()
+            .blob;
         folds.push(workplace.context.store.blob(entry).unwrap().to_vec());
     }
     let mut workplace = Workplace::new();

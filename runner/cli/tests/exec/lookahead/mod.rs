@@ -598,8 +598,20 @@ stages:
 #[test]
 fn the_stocks_pipelines_pass() {
     for (panel, at_start, test, hedge, at) in [
-        ("worlds: 4, stocks: 5, days: 150", 1.0, "{ worlds: 1 }", "S03", "2010-05-03"),
-        ("worlds: 4, stocks: 6, days: 150", 0.6, "{ worlds: 1 }", "none", "2010-02-01"),
+        (
+            "worlds: 4, stocks: 5, days: 150",
+            1.0,
+            "{ worlds: 1 }",
+            "S03",
+            "2010-05-03",
+        ),
+        (
+            "worlds: 4, stocks: 6, days: 150",
+            0.6,
+            "{ worlds: 1 }",
+            "none",
+            "2010-02-01",
+        ),
         (
             "stocks: 6, days: 300",
             0.5,

@@ -102,7 +102,11 @@ fn of_future(future: hedge::FuturePrice) -> HedgeQuote {
     HedgeQuote {
         price: future.price,
         before: future.before,
-        open: if future.open.is_nan() { future.before } else { future.open },
+        open: if future.open.is_nan() {
+            future.before
+        } else {
+            future.open
+        },
         status: flags,
         ratio: 1.0,
         cash: 0.0,
@@ -120,7 +124,9 @@ fn betas(panel: &Panel, events: &[Event], quotes: &[HedgeQuote], window: usize) 
         let today = events.partition_point(|event| event.t as usize <= row);
         let (of_today, later) = events.split_at(today);
         events = later;
-        let of_hedge = row.checked_sub(1).and_then(|last| quotes[row].total_return(&quotes[last]));
+        let of_hedge = row
+            .checked_sub(1)
+            .and_then(|last| quotes[row].total_return(&quotes[last]));
         for i in 0..n {
             let (at, pairs) = (row * n + i, &mut known[i]);
             if panel.status[at] & status::SETTLES != 0 {
@@ -147,7 +153,9 @@ fn betas(panel: &Panel, events: &[Event], quotes: &[HedgeQuote], window: usize) 
 /// The slope of the second values on the first; 1 of too few, or where the first do not differ.
 fn slope(pairs: &VecDeque<(f64, f64)>) -> f64 {
     let count = pairs.len() as f64;
-    let (x, y) = pairs.iter().fold((0.0, 0.0), |sum, pair| (sum.0 + pair.0, sum.1 + pair.1));
+    let (x, y) = pairs
+        .iter()
+        .fold((0.0, 0.0), |sum, pair| (sum.0 + pair.0, sum.1 + pair.1));
     let (mean_x, mean_y) = (x / count, y / count);
     let (mut both, mut square) = (0.0, 0.0);
     for (x, y) in pairs {

@@ -121,14 +121,10 @@ pub(super) fn checked(
         bars.push(bar);
     }
     if bars.is_empty() {
-        return Err(
-            StageError::new(format!("`{symbol}` has no bar with a price")).hint("leave it out at `symbols`")
-        );
+        return Err(StageError::new(format!("`{symbol}` has no bar with a price")).hint("leave it out at `symbols`"));
     }
     if config.fills.at == FillAt::NextOpen && !bars.iter().any(|bar| bar.open > 0.0) {
-        return Err(
-            StageError::new(format!("the bars of `{symbol}` have no open")).hint("set fills: { at: close }")
-        );
+        return Err(StageError::new(format!("the bars of `{symbol}` have no open")).hint("set fills: { at: close }"));
     }
     if config.fills.by_volume() && !bars.iter().any(|bar| bar.volume > 0.0) {
         return Err(StageError::new(format!("the bars of `{symbol}` have no volume"))

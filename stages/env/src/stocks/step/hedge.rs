@@ -19,7 +19,13 @@ pub(super) enum HedgeAct {
 pub(super) fn of_portfolio(market: &Market, shares: &[f64], prices: &[f64], decided: usize) -> f64 {
     if market.config.hedge.has_betas() {
         let mut sum = 0.0;
-        weighted(market.instructions, shares, prices, market.tables.betas(decided), &mut sum);
+        weighted(
+            market.instructions,
+            shares,
+            prices,
+            market.tables.betas(decided),
+            &mut sum,
+        );
         return sum;
     }
     let mut held = Exposure::default();

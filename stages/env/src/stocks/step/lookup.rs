@@ -147,7 +147,11 @@ impl Tables {
             events,
             rows,
             hidden: all.hidden,
-            hedge: all.hedge.chunks_exact(HedgeQuote::WIDTH).filter_map(HedgeQuote::decode).collect(),
+            hedge: all
+                .hedge
+                .chunks_exact(HedgeQuote::WIDTH)
+                .filter_map(HedgeQuote::decode)
+                .collect(),
             betas: all.beta,
             spec,
         };

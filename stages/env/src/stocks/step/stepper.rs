@@ -24,7 +24,11 @@ pub(super) struct Stepper {
 impl Stepper {
     pub(super) fn new(market: Market) -> Result<Self, ConfigProblem> {
         Ok(Self {
-            reward: Reward::new(&market.config.reward, market.config.capital, quantities::names(!market.config.hedge.is_none()))?,
+            reward: Reward::new(
+                &market.config.reward,
+                market.config.capital,
+                quantities::names(!market.config.hedge.is_none()),
+            )?,
             market,
         })
     }

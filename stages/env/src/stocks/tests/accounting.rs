@@ -7,7 +7,9 @@ use super::*;
 use crate::actions::Actions;
 use crate::batch::{BatchEnv, Step};
 use crate::stocks::synthetic::eventful;
-use crate::stocks::{Delisting, FillAt, HedgeRule, Ledger, StockActionKind, StockActions, StockFills, StockMargin, StocksConfig};
+use crate::stocks::{
+    Delisting, FillAt, HedgeRule, Ledger, StockActionKind, StockActions, StockFills, StockMargin, StocksConfig,
+};
 use datasets::corporate_action::Kind;
 use proptest::prelude::*;
 use stages_numerics::random::Random;
@@ -63,7 +65,11 @@ fn compare(config: &StocksConfig, ledger: &Ledger, slow: &Slow<'_>) {
         let price = slow.hedge_price(slow.t);
         for (what, ours, theirs) in [
             ("hedge value", ours.value, slow.units * price),
-            ("exposure", ours.exposure, slow.exposure(slow.t, |i| slow.mark(i, slow.t))),
+            (
+                "exposure",
+                ours.exposure,
+                slow.exposure(slow.t, |i| slow.mark(i, slow.t)),
+            ),
             ("hedge gains", ours.gains, hedge.gains),
             ("hedge dividends", ours.dividends, hedge.dividends),
             ("hedge borrowing", ours.borrow_cost, hedge.borrow),
@@ -103,7 +109,9 @@ pub(super) fn play(config: &StocksConfig, seed: u64) -> (Ledger, usize) {
             _ if config.hedge.is_none() => Wanted::Leave,
             (HedgeRule::Zero, _) => Wanted::Zero,
             (HedgeRule::Band, _) => Wanted::Band,
-            (HedgeRule::Action, StockActionKind::Choices) => [Wanted::Leave, Wanted::Zero, Wanted::Band][choice as usize],
+            (HedgeRule::Action, StockActionKind::Choices) => {
+                [Wanted::Leave, Wanted::Zero, Wanted::Band][choice as usize]
+            }
             (HedgeRule::Action, _) => Wanted::Ratio(f64::from(ratio)),
         };
         let with_ratio = |mut action: Vec<f32>| {

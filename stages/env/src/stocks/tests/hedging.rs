@@ -21,7 +21,10 @@ pub(super) fn with_future(mut source: PanelSource) -> PanelSource {
             continue;
         }
         let known = fund.bars.iter().rev().find(|bar| bar.date <= *date).unwrap();
-        for (contract, basis, volume) in [("H", 1.01, 100.0), ("M", 1.03, if t < dates.len() / 2 { 10.0 } else { 500.0 })] {
+        for (contract, basis, volume) in [
+            ("H", 1.01, 100.0),
+            ("M", 1.03, if t < dates.len() / 2 { 10.0 } else { 500.0 }),
+        ] {
             bars.push(FutureBar {
                 date: *date,
                 contract: contract.to_owned(),
@@ -123,7 +126,11 @@ fn a_hedge_can_be_delisted() {
     let mut last: Ledger = env.ledger(0);
     while !out.truncated[0] {
         env.step(Actions::Continuous(&[0.3; 3]), out.buffers()).unwrap();
-        let now = if out.truncated[0] { env.final_ledger(0).unwrap() } else { env.ledger(0) };
+        let now = if out.truncated[0] {
+            env.final_ledger(0).unwrap()
+        } else {
+            env.ledger(0)
+        };
         let (before, after) = (last.hedge.unwrap(), now.hedge.unwrap());
         if now.snapshot == 69 {
             assert!(before.units < 0.0 && after.units == 0.0);
@@ -165,7 +172,11 @@ fn beta_of(config: &StocksConfig, source: &PanelSource, weights: &[f32]) -> f64 
     let (mut pairs, mut last) = (Vec::new(), env.ledger(0));
     while !out.truncated[0] {
         env.step(Actions::Continuous(weights), out.buffers()).unwrap();
-        let now = if out.truncated[0] { env.final_ledger(0).unwrap() } else { env.ledger(0) };
+        let now = if out.truncated[0] {
+            env.final_ledger(0).unwrap()
+        } else {
+            env.ledger(0)
+        };
         let market = fund.bars[now.snapshot].close / fund.bars[last.snapshot].close - 1.0;
         pairs.push((market, now.nav / last.nav - 1.0));
         last = now;
@@ -321,7 +332,11 @@ fn an_instrument_without_a_quote_is_masked() {
             .unwrap();
         if !quoted {
             halted += 1;
-            let after = if out.truncated[0] { env.final_ledger(0).unwrap() } else { env.ledger(0) };
+            let after = if out.truncated[0] {
+                env.final_ledger(0).unwrap()
+            } else {
+                env.ledger(0)
+            };
             assert_eq!(after.hedge.unwrap().traded_value, hedge.traded_value);
         }
     }
@@ -337,10 +352,23 @@ fn hedges_are_checked() {
         let problem = config.validate().unwrap_err();
         (problem.field, problem.message)
     };
-    assert_eq!(refused(&|config| config.hedge = StocksHedge { lot: 2.0, ..StocksHedge::default() }).0, "hedge.instrument");
-    assert_eq!(refused(&|config| config.symbols = vec![FUND.to_owned()]).0, "hedge.instrument");
+    assert_eq!(
+        refused(&|config| config.hedge = StocksHedge {
+            lot: 2.0,
+            ..StocksHedge::default()
+        })
+        .0,
+        "hedge.instrument"
+    );
+    assert_eq!(
+        refused(&|config| config.symbols = vec![FUND.to_owned()]).0,
+        "hedge.instrument"
+    );
     assert_eq!(refused(&|config| config.hedge.window = 5).0, "hedge.window");
-    assert_eq!(refused(&|config| config.hedge.borrow = -1.0), ("hedge.borrow".to_owned(), "-1 is not between 0 and 1".to_owned()));
+    assert_eq!(
+        refused(&|config| config.hedge.borrow = -1.0),
+        ("hedge.borrow".to_owned(), "-1 is not between 0 and 1".to_owned())
+    );
     assert_eq!(refused(&|config| config.rules = crate::stocks::Rules::Finrl).0, "hedge");
     let unhedged = refused(&|config| {
         config.hedge = StocksHedge::default();

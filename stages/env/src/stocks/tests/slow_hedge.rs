@@ -60,7 +60,9 @@ pub(super) fn betas(slow: &Slow<'_>) -> Vec<Vec<f64>> {
 
 impl Slow<'_> {
     fn contract(&self, t: usize) -> Option<&FutureBar> {
-        let Some(HedgeBars::Future(bars)) = &self.source.hedge else { return None };
+        let Some(HedgeBars::Future(bars)) = &self.source.hedge else {
+            return None;
+        };
         let of_day = bars.iter().filter(|bar| bar.date == self.dates[t]);
         of_day.max_by(|a, b| a.volume.total_cmp(&b.volume))
     }
@@ -72,7 +74,9 @@ impl Slow<'_> {
 
     /// The bar of a day of the contract that was held up to it.
     fn of_before(&self, t: usize) -> Option<&FutureBar> {
-        let Some(HedgeBars::Future(bars)) = &self.source.hedge else { return None };
+        let Some(HedgeBars::Future(bars)) = &self.source.hedge else {
+            return None;
+        };
         let held = self.held_contract(t.max(1) - 1);
         bars.iter()
             .find(|bar| bar.contract == held.contract && bar.date == self.dates[t])
@@ -131,7 +135,11 @@ impl Slow<'_> {
     }
 
     pub(super) fn hedge_asset(&self, price: f64) -> f64 {
-        if self.config.hedge.is_future() { 0.0 } else { self.units * price }
+        if self.config.hedge.is_future() {
+            0.0
+        } else {
+            self.units * price
+        }
     }
 
     pub(super) fn hedge_margin(&self, price: f64) -> f64 {
@@ -173,14 +181,25 @@ impl Slow<'_> {
         if units == 0.0 || !self.hedge_trades(self.t) {
             return;
         }
-        let price = if later { self.hedge_open(self.t) } else { self.hedge_price(self.t) };
+        let price = if later {
+            self.hedge_open(self.t)
+        } else {
+            self.hedge_price(self.t)
+        };
         let hedge = &self.config.hedge;
         let notional = (units * price).abs();
-        let (spread, commission) = (notional * hedge.half_spread, (units / hedge.lot).abs() * hedge.commission);
+        let (spread, commission) = (
+            notional * hedge.half_spread,
+            (units / hedge.lot).abs() * hedge.commission,
+        );
         self.units += units;
         self.cash -= spread + commission;
         // Until the close, the position gains against the price of the trade.
-        let gain = if later { units * (self.hedge_before(self.t) - price) } else { 0.0 };
+        let gain = if later {
+            units * (self.hedge_before(self.t) - price)
+        } else {
+            0.0
+        };
         self.cash += if hedge.is_future() { gain } else { -units * price };
         let lines = &mut self.lines.hedge;
         lines.gains += gain;
