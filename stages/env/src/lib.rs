@@ -12,6 +12,7 @@ pub mod classic;
 mod episode;
 mod expression;
 mod feature_columns;
+mod hedge;
 pub mod hedging;
 mod ipc;
 pub mod lookup;

@@ -40,7 +40,7 @@ pub(crate) trait MarketEnv: BatchEnv + Sized {
     /// The record of a step that is kept beside the accounts before and after it.
     type Note;
 
-    /// The causes of profit, which add up to the change of the net asset value.
+    /// The causes of profit, which add up to the change of the net asset value. The last ones may be those of some environments alone.
     const PROFITS: &'static [&'static str];
     /// The name of the ablation that shuffles the instruments.
     const SHUFFLED: &'static str;
@@ -152,6 +152,21 @@ impl<E: MarketEnv> Run<E> {
             })
             .collect();
         Returns::of_account(account, &self.risk_free, &self.underlying)
+    }
+
+    /// The level of the underlying at each account, 1 at the first.
+    pub(crate) fn underlying_levels(&self) -> impl Iterator<Item = f64> {
+        let returns = self.underlying.iter().take(self.statements.len() - 1);
+        std::iter::once(1.0).chain(returns.scan(1.0, |level, r| {
+            *level *= 1.0 + r;
+            Some(*level)
+        }))
+    }
+
+    /// Returns of an account by step, beside those of another underlying.
+    pub(crate) fn beside(&self, account: Vec<f64>, mut underlying: Vec<f64>) -> Returns {
+        underlying.resize(self.risk_free.len(), 0.0);
+        Returns::of_account(account, &self.risk_free, &underlying)
     }
 
     /// The steps: the accounts before and after, and the note.

@@ -256,7 +256,8 @@ impl<E: MarketEnv> Measures<'_, E> {
     /// The policy's profit by cause, as a fraction of its capital; the mean over runs.
     fn profits(&self, metrics: &mut Metrics) {
         let runs = &self.strategies[0].runs;
-        let mut total = vec![0.0; E::PROFITS.len()];
+        let causes = runs[0].profits().next().map_or(E::PROFITS.len(), |by| by.len());
+        let mut total = vec![0.0; causes];
         for run in runs {
             for by in run.profits() {
                 let scale = 1.0 / (run.first().nav() * runs.len() as f64);

@@ -8,7 +8,9 @@ use crate::market_env::{Layout, MarketEnv, Statement};
 use crate::measures::{self, Known};
 use crate::oracle::Oracle;
 use crate::output;
+use crate::performance::{Returns, step_return};
 use crate::portfolio_rules::PortfolioRule;
+use crate::regression::regress;
 use crate::runs::run_all;
 use crate::stocks_trajectory::trajectory;
 use cache::Artifact;
@@ -72,7 +74,7 @@ pub(crate) fn backtest(
         Rules::Market => "market",
         Rules::Finrl => "finrl",
     };
-    let about = serde_json::json!({ "of": "stocks", "rules": rules, "symbols": one.spec().action_space.names(), "capital": one.capital() });
+    let about = serde_json::json!({ "of": "stocks", "rules": rules, "symbols": &one.spec().action_space.names()[..one.num_symbols()], "capital": one.capital() });
     output::store(context, metrics, &trajectory(&strategies, &one)?, about)
 }
 
@@ -110,6 +112,62 @@ fn run_oracle(
     })
 }
 
+/// The profit of a step by the lines of the hedge; none without one.
+fn hedge_lines(before: &Ledger, after: &Ledger) -> Option<[f64; 5]> {
+    let (before, after) = before.hedge.zip(after.hedge)?;
+    Some([
+        after.gains - before.gains,
+        after.dividends - before.dividends,
+        before.borrow_cost - after.borrow_cost,
+        before.commission - after.commission,
+        before.spread_cost - after.spread_cost,
+    ])
+}
+
+/// The exposure to the instrument without and with the hedge, by the environment's estimate and by regression of the account's returns on the instrument's; nothing
+/// without a hedge.
+fn hedge_measures(runs: &[Run<StocksEnv>]) -> Vec<(String, f64)> {
+    let mut sums = [0.0; 3];
+    let mut count = 0.0;
+    for ledger in runs.iter().flat_map(|run| &run.statements[1..]) {
+        let Some(hedge) = ledger.hedge else {
+            return Vec::new();
+        };
+        let nav = if ledger.nav > 0.0 { ledger.nav } else { f64::INFINITY };
+        for (sum, value) in sums
+            .iter_mut()
+            .zip([hedge.exposure, hedge.exposure + hedge.value, hedge.value.abs()])
+        {
+            *sum += value / nav;
+        }
+        count += 1.0;
+    }
+    let mut out = Vec::new();
+    let mut add = |name: &str, value: f64| out.push((format!("hedge/{name}"), value));
+    add("exposure_before", sums[0] / count);
+    add("exposure_after", sums[1] / count);
+    add("gross_exposure", sums[2] / count);
+    for (name, hedged) in [("beta_before", false), ("beta_after", true)] {
+        let returns: Vec<Returns> = runs
+            .iter()
+            .map(|run| {
+                let account = run.steps().map(|(before, after, _)| {
+                    let of_hedge: f64 = hedge_lines(before, after).into_iter().flatten().sum();
+                    step_return(before.nav, after.nav - if hedged { 0.0 } else { of_hedge })
+                });
+                let instrument = run.notes.iter().map(|note| note.instrument);
+                run.beside(account.collect(), instrument.collect())
+            })
+            .collect();
+        let (_, beta) = regress(&returns);
+        let (low, high) = beta.interval();
+        add(name, beta.value);
+        add(&format!("{name}_low"), low);
+        add(&format!("{name}_high"), high);
+    }
+    out
+}
+
 impl Statement for Ledger {
     fn step(&self) -> usize {
         self.step
@@ -120,7 +178,7 @@ impl Statement for Ledger {
     }
 
     fn spread_cost(&self) -> f64 {
-        self.spread_cost
+        self.all_spreads()
     }
 
     fn costs(&self) -> f64 {
@@ -128,7 +186,7 @@ impl Statement for Ledger {
     }
 
     fn traded_value(&self) -> f64 {
-        self.traded_value
+        self.all_traded()
     }
 
     fn liquidations(&self) -> f64 {
@@ -136,14 +194,19 @@ impl Statement for Ledger {
     }
 }
 
-/// The weights of the positions after a step `[N]`.
-pub(crate) struct Weights(pub Vec<f64>);
+/// The record of a step.
+pub(crate) struct Held {
+    /// The weights of the positions after it `[N]`.
+    pub weights: Vec<f64>,
+    /// The return of the instrument that hedges over it; 0 without one.
+    instrument: f64,
+}
 
 impl MarketEnv for StocksEnv {
     type Statement = Ledger;
-    type Note = Weights;
+    type Note = Held;
 
-    /// Prices are gains and losses of what is held; the others are lines of the account.
+    /// Prices are gains and losses of what is held; the others are lines of the account, the last ones of a hedge.
     const PROFITS: &'static [&'static str] = &[
         "prices",
         "dividends",
@@ -154,6 +217,11 @@ impl MarketEnv for StocksEnv {
         "spread_cost",
         "impact_cost",
         "delisting_loss",
+        "hedge_prices",
+        "hedge_dividends",
+        "hedge_borrow_cost",
+        "hedge_commission",
+        "hedge_spread_cost",
     ];
     const SHUFFLED: &'static str = "shuffled_stocks";
 
@@ -165,18 +233,24 @@ impl MarketEnv for StocksEnv {
         self.final_ledger(i)
     }
 
-    fn note(&self, i: usize, _: &Ledger, ended: bool) -> Weights {
-        if ended {
-            return Weights(self.final_weights(i).to_vec());
-        }
+    fn note(&self, i: usize, before: &Ledger, ended: bool) -> Held {
         let mut weights = vec![0.0; self.num_symbols()];
-        self.weights(i, &mut weights);
-        Weights(weights)
+        match ended {
+            true => weights.copy_from_slice(self.final_weights(i)),
+            false => self.weights(i, &mut weights),
+        }
+        Held {
+            weights,
+            instrument: match self.hedges() {
+                true => self.hedge_return(before.snapshot),
+                false => 0.0,
+            },
+        }
     }
 
-    fn profit(before: &Ledger, after: &Ledger, _: &Weights) -> Vec<f64> {
+    fn profit(before: &Ledger, after: &Ledger, _: &Held) -> Vec<f64> {
         let change = |of: fn(&Ledger) -> f64| of(after) - of(before);
-        let lines = [
+        let mut lines = vec![
             change(|l| l.dividends),
             change(|l| l.interest),
             -change(|l| l.debit_interest),
@@ -186,12 +260,13 @@ impl MarketEnv for StocksEnv {
             -change(|l| l.impact_cost),
             -change(|l| l.delisting_loss),
         ];
+        lines.extend(hedge_lines(before, after).into_iter().flatten());
         let prices = change(|l| l.nav) - lines.iter().sum::<f64>();
         std::iter::once(prices).chain(lines).collect()
     }
 
     /// By value: what is held, and half of what is traded.
-    fn held(before: &Ledger, after: &Ledger, _: &Weights) -> (f64, f64) {
+    fn held(before: &Ledger, after: &Ledger, _: &Held) -> (f64, f64) {
         (after.gross, 0.5 * (after.traded_value - before.traded_value))
     }
 
@@ -214,7 +289,9 @@ impl MarketEnv for StocksEnv {
             ("delistings", total(|l| l.settlements)),
         ]
         .map(|(name, value)| (name.to_owned(), value))
-        .into()
+        .into_iter()
+        .chain(hedge_measures(runs))
+        .collect()
     }
 
     fn evaluation_episodes(&self) -> usize {

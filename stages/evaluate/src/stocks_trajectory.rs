@@ -6,7 +6,7 @@ use crate::market_env::Run;
 use arrow_array::{ArrayRef, Date32Array, Float64Array, RecordBatch, StringArray};
 use stages_core::StageError;
 use stages_env::BatchEnv as _;
-use stages_env::stocks::{Ledger, StocksEnv};
+use stages_env::stocks::{HedgeLedger, Ledger, StocksEnv};
 use std::sync::Arc;
 
 /// A column of numbers by its name.
@@ -35,6 +35,21 @@ const OF_LEDGER: [Column; 20] = [
     ("liquidations", |l| f64::from(l.liquidations)),
 ];
 
+/// A column of numbers of the hedge by its name.
+type HedgeColumn = (&'static str, fn(&HedgeLedger) -> f64);
+
+const OF_HEDGE: [HedgeColumn; 9] = [
+    ("hedge_units", |l| l.units),
+    ("hedge_value", |l| l.value),
+    ("hedge_exposure", |l| l.exposure),
+    ("hedge_gains", |l| l.gains),
+    ("hedge_dividends", |l| l.dividends),
+    ("hedge_borrow_cost", |l| l.borrow_cost),
+    ("hedge_commission", |l| l.commission),
+    ("hedge_spread_cost", |l| l.spread_cost),
+    ("hedge_traded_value", |l| l.traded_value),
+];
+
 /// The table of strategies: a row for each date of each run. Profits are those of the step that ends at the row's date.
 pub(crate) fn trajectory(strategies: &[Strategy<StocksEnv>], env: &StocksEnv) -> Result<RecordBatch, StageError> {
     let runs = || {
@@ -58,22 +73,31 @@ pub(crate) fn trajectory(strategies: &[Strategy<StocksEnv>], env: &StocksEnv) ->
     add("date".into(), Arc::new(date), false);
     add("world".into(), Arc::new(world), false);
     add("episode".into(), floats(&|run, _| run.episode as f64), false);
+    // The market, as a walk-forward reads it.
+    let underlying = Float64Array::from_iter_values(runs().flat_map(|(_, run)| run.underlying_levels()));
+    add("underlying".into(), Arc::new(underlying), false);
     for (name, of) in OF_LEDGER {
+        add(name.into(), floats(&|_, ledger| of(ledger)), false);
+    }
+    let of_hedge = |of: fn(&HedgeLedger) -> f64| move |ledger: &Ledger| ledger.hedge.as_ref().map_or(0.0, of);
+    for (name, of) in OF_HEDGE.into_iter().filter(|_| env.hedges()) {
+        let of = of_hedge(of);
         add(name.into(), floats(&|_, ledger| of(ledger)), false);
     }
     let none = vec![0.0; StocksEnv::PROFITS.len()];
     let profits: Vec<Vec<f64>> = runs()
         .flat_map(|(_, run)| std::iter::once(none.clone()).chain(run.profits()))
         .collect();
-    for (k, name) in StocksEnv::PROFITS.iter().enumerate() {
+    let causes = profits.iter().map(Vec::len).min().unwrap_or(0);
+    for (k, name) in StocksEnv::PROFITS[..causes].iter().enumerate() {
         let values = Float64Array::from_iter_values(profits.iter().map(|by| by[k]));
         add(format!("profit_{name}"), Arc::new(values), false);
     }
-    for (k, name) in env.spec().action_space.names().iter().enumerate() {
+    for (k, name) in env.spec().action_space.names()[..env.num_symbols()].iter().enumerate() {
         let weights: Float64Array = runs()
             .flat_map(|(strategy, run)| {
                 let shown = strategy.role == Role::Policy;
-                let after = run.notes.iter().map(|note| note.0[k]);
+                let after = run.notes.iter().map(|note| note.weights[k]);
                 std::iter::once(0.0)
                     .chain(after)
                     .map(move |weight| shown.then_some(weight))

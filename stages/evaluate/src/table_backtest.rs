@@ -96,6 +96,9 @@ fn trajectory(strategies: &[Strategy<TableEnv>], env: &TableEnv) -> Result<Recor
     columns.extend(times(rows().map(|(.., ledger)| ledger.time)));
     columns.push(("world".into(), Arc::new(world), false));
     columns.push(("episode".into(), floats(&|run, _| run.episode as f64), false));
+    // The prices' mean, as a walk-forward reads it.
+    let underlying = Float64Array::from_iter_values(runs().flat_map(|(_, run)| run.underlying_levels()));
+    columns.push(("underlying".into(), Arc::new(underlying), false));
     for (name, of) in OF_LEDGER {
         columns.push((name.into(), floats(&|_, ledger| of(ledger)), false));
     }

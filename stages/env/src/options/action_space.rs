@@ -22,10 +22,9 @@ use super::config::OptionsConfig;
 use super::observation::slot_names;
 use super::strategies::Strategies;
 use crate::actions::{ActionSpace, Bounds};
+use crate::hedge::HEDGE_CHOICES;
 use stages_core::ConfigProblem;
 
-/// The choices of the component `hedge`.
-pub(crate) const HEDGE_CHOICES: u32 = 3;
 /// The choices of the component `close`, after none: a strategy by age, by expiry or by loss, and all.
 pub(crate) const CLOSE_OLDEST: usize = 1;
 pub(crate) const CLOSE_NEAREST_EXPIRY: usize = 2;

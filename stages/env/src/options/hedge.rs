@@ -1,22 +1,18 @@
 //! The configuration of hedging.
 //!
-//! With S the underlying at snapshot t, S' at t + 1, d the days between them, D the account's delta in units of the underlying (options, underlying and
-//! futures), N the net asset value:
+//! [`crate::hedge`] has the formulas of orders and costs. The exposure is the account's delta (options, underlying and futures); the price is the underlying's. With S
+//! the underlying at snapshot t, S' at t + 1, d the days between them:
 //!
-//! - *The order.* To zero: trade -D, to the nearest lot. To the band: nothing where |D| S / N is at most `band`, else to the nearest edge of the band, to the
-//!   nearest lot. (With costs in proportion to what is traded, the edge is the cheaper of the two places to stop at.) A hedge comes after the step's other
-//!   trades, at S, and is never refused: it takes risk off.
-//! - *Costs.* A hedge of u units pays u S `half_spread`, and `commission` for each lot; both count in the account's costs.
-//! - *The underlying* is bought and sold short for cash. Units held short pay `borrow` d / 365 of their value at S, and the dividends of corporate actions.
+//! - A hedge comes after the step's other trades, at S, and is never refused: it takes risk off. Its costs count in the account's costs.
+//! - *The underlying* is bought and sold short for cash. Units held short pay for borrowing, and the dividends of corporate actions.
 //! - *The future* costs nothing to hold. It is settled in cash daily: u units gain u (S' - S exp(c d / 365)), which is what a future at its fair price
 //!   S exp(c T) gains for each unit of delta. The carry c is that of the chain's forwards at t, ln(F / S) / T of the nearest expiry that the slate may select,
 //!   and where t has none, the short rate.
-//! - *The future from bars* (input `future`) is settled by the closes of the contract that is held instead, and rolled by volume:
-//!   [`futures`](super::futures) has the rules. A hedge trades at its close, and a roll pays for two trades. One unit counts as one of delta, and S stands for its price in
-//!   margin and liquidation value.
-//! - *Margin.* |u| S `margin` is added to the requirement, for all that is held of the instrument; the underlying then counts in full (a short, as the debt
-//!   that it is) in the collateral, instead of half.
+//! - *The future from bars* (input `future`) is settled by the closes of the contract that is held instead, and rolled by volume. A hedge trades at its close, and a
+//!   roll pays for two trades. One unit counts as one of delta, and S stands for its price in margin and liquidation value.
+//! - *Margin.* Of all that is held of the instrument; the underlying then counts in full (a short, as the debt that it is) in the collateral, instead of half.
 
+use crate::hedge::{HedgeRule, HedgeTerms};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use stages_core::ConfigProblem;
@@ -55,18 +51,6 @@ pub enum HedgeInstrument {
     Future,
 }
 
-/// The rule of a hedge.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "snake_case")]
-pub enum HedgeRule {
-    /// The agent's actions alone hedge.
-    Action,
-    /// To zero delta, whatever the action.
-    Zero,
-    /// To the edge of the band, where delta is outside it.
-    Band,
-}
-
 impl Default for HedgeConfig {
     fn default() -> Self {
         Self {
@@ -93,36 +77,34 @@ impl HedgeConfig {
         !self.is_none() && self.rule == HedgeRule::Action
     }
 
+    /// The rule and the costs.
+    pub(crate) fn terms(&self) -> HedgeTerms {
+        let Self {
+            rule,
+            band,
+            half_spread,
+            commission,
+            borrow,
+            margin,
+            lot,
+            ..
+        } = *self;
+        HedgeTerms {
+            rule,
+            band,
+            half_spread,
+            commission,
+            borrow,
+            margin,
+            lot,
+        }
+    }
+
     pub(crate) fn validate(&self) -> Result<(), ConfigProblem> {
         if self.is_none() && *self != Self::default() {
             return Err(ConfigProblem::new("hedge.instrument", "a hedge needs an instrument")
                 .hint("`underlying` for a stock or a fund, `future` for an index"));
         }
-        for (field, value, most) in [
-            ("band", self.band, f64::MAX),
-            ("half_spread", self.half_spread, 0.5),
-            ("commission", self.commission, f64::MAX),
-            ("borrow", self.borrow, 1.0),
-            ("margin", self.margin, 1.0),
-        ] {
-            if !(0.0..=most).contains(&value) {
-                let range = if most == f64::MAX {
-                    "0 or more".to_owned()
-                } else {
-                    format!("between 0 and {most}")
-                };
-                return Err(ConfigProblem::new(
-                    format!("hedge.{field}"),
-                    format!("{value} is not {range}"),
-                ));
-            }
-        }
-        if !(self.lot.is_finite() && self.lot > 0.0) {
-            return Err(ConfigProblem::new(
-                "hedge.lot",
-                format!("{} is not a positive number", self.lot),
-            ));
-        }
-        Ok(())
+        self.terms().validate()
     }
 }

@@ -33,7 +33,6 @@ mod build;
 mod config;
 mod exercise;
 mod fills;
-mod futures;
 mod hedge;
 mod inputs;
 mod legs;
@@ -56,6 +55,7 @@ mod tests;
 
 pub use crate::episode::EpisodeLength;
 pub use crate::feature_columns::FeatureColumn;
+pub use crate::hedge::{FutureBar, HedgeOrder, HedgeRule};
 pub use crate::reward::{CvarPenalty, RewardConfig, RewardKind};
 pub use crate::worlds::{HeldOut, Symbols, WorldSet};
 pub use action_config::{ActionKind, Limits, StrategySet};
@@ -65,9 +65,8 @@ pub use config::{
 };
 pub use exercise::{Delivery, ExerciseConfig};
 pub use fills::{Depth, FillPrice, Impact, ImpactKind, Liquidity};
-pub use futures::FutureBar;
-pub use hedge::{HedgeConfig, HedgeInstrument, HedgeRule};
-pub use order::{Decision, HedgeOrder, Instrument, Order, Orders};
+pub use hedge::{HedgeConfig, HedgeInstrument};
+pub use order::{Decision, Instrument, Order, Orders};
 pub use quantities::QUANTITIES;
 pub use reason::Reason;
 pub(crate) use stage::FAMILY;

@@ -1,6 +1,7 @@
 //! Decisions of a step: an action, or orders outside the action space.
 
 use super::config::MAX_LEGS;
+use crate::hedge::HedgeOrder;
 
 /// A tradable instrument.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -19,17 +20,6 @@ pub struct Order {
     pub instrument: Instrument,
     /// Signed quantity.
     pub quantity: i32,
-}
-
-/// An order to hedge, after the other trades of a step.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum HedgeOrder {
-    /// Nothing is traded, even where the rule of `hedge` would.
-    Leave,
-    /// To zero delta.
-    Zero,
-    /// To the edge of the band, where delta is outside it.
-    Band,
 }
 
 /// Orders that are filled together or not at all; 8 at most. A hedge may follow them.

@@ -5,11 +5,11 @@ use super::build::{
 };
 use super::config::{OptionsConfig, QuoteKind};
 use super::fills::needed_columns;
-use super::futures;
 use super::hedge::HedgeInstrument;
 use super::inputs::{Features, NEEDED_GREEKS, days, is_key, worlds};
 use super::listed::Listed;
 use super::symbol_changes::WorldInput;
+use crate::hedge;
 use crate::rates;
 use bytes::Bytes;
 use cache::{ArtifactBuilder, BlobRef, Store};
@@ -173,7 +173,7 @@ impl StageKind for Options {
         let had: Vec<String> = had.map(|name| name.symbol.clone()).collect();
         let (features, hidden) = (Features::open(context, "features")?, Features::open(context, "hidden")?);
         let rates = rates::read(&given)?;
-        let future = futures::read(&given)?;
+        let future = hedge::read(&given)?;
         if !future.is_empty() && worlds.len() > 1 {
             return Err(
                 StageError::new(format!("`future` is of one underlying, and there are {}", worlds.len()))

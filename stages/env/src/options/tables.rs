@@ -12,9 +12,9 @@
 //! them.
 
 use super::config::OptionsConfig;
-use super::futures::FuturePrice;
 use super::portfolio_margin::RiskRow;
 use crate::adjustment::Adjustment;
+use crate::hedge::FuturePrice;
 use crate::ipc;
 use crate::spec::EnvSpec;
 use crate::split::Splits;

@@ -2,29 +2,43 @@
 
 use super::config::{Rules, StockActionKind, StocksConfig};
 use crate::actions::{ActionSpace, Bounds};
+use crate::hedge::HEDGE_CHOICES;
 
 /// The choice that holds.
 pub(crate) const HOLD: u32 = 0;
 
-/// The space of actions on these symbols.
+/// The space of actions on these symbols, and on the hedge where actions hedge: a ratio from 0 to 1, or the choices leave, to zero and to the band.
 pub(crate) fn action_space(config: &StocksConfig, symbols: &[String]) -> ActionSpace {
-    let names = symbols.to_vec();
-    let n = names.len();
-    let continuous = |low: f32| ActionSpace::Continuous {
-        names: symbols.to_vec(),
-        bounds: Bounds {
-            low: vec![low; n],
-            high: vec![1.0; n],
-        },
+    let hedge = config.hedge.is_by_action();
+    let names = |of_hedge: &str| {
+        let of_hedge = hedge.then(|| of_hedge.to_owned());
+        symbols.iter().cloned().chain(of_hedge).collect::<Vec<_>>()
+    };
+    let n = symbols.len();
+    let continuous = |low: f32| {
+        let names = names("hedge_ratio");
+        let mut low = vec![low; n];
+        low.resize(names.len(), 0.0);
+        ActionSpace::Continuous {
+            bounds: Bounds {
+                high: vec![1.0; low.len()],
+                low,
+            },
+            names,
+        }
     };
     match (config.rules, config.actions.kind) {
         (Rules::Finrl, _) | (_, StockActionKind::Shares) => continuous(-1.0),
         (_, StockActionKind::Weights) => continuous(if config.actions.short { -1.0 } else { 0.0 }),
-        (_, StockActionKind::Choices) => ActionSpace::MultiDiscrete {
-            names,
-            choices: vec![1 + 2 * config.actions.lots.len() as u32; n],
-            masked: true,
-        },
+        (_, StockActionKind::Choices) => {
+            let mut choices = vec![1 + 2 * config.actions.lots.len() as u32; n];
+            choices.extend(hedge.then_some(HEDGE_CHOICES));
+            ActionSpace::MultiDiscrete {
+                names: names("hedge"),
+                choices,
+                masked: true,
+            }
+        }
     }
 }
 

@@ -1,5 +1,6 @@
 //! The configuration of `env/stocks`.
 
+use super::hedge::StocksHedge;
 use super::quantities;
 use crate::episode::EpisodeLength;
 use crate::reward::{self, RewardConfig};
@@ -36,6 +37,9 @@ pub struct StocksConfig {
     pub margin: StockMargin,
     /// The settlement of positions in symbols that are no longer traded.
     pub delisting: Delisting,
+    /// Hedging the portfolio with an instrument beside it.
+    #[serde(skip_serializing_if = "StocksHedge::is_none")]
+    pub hedge: StocksHedge,
     /// The settings of `rules: finrl`.
     pub finrl: Finrl,
     /// An episode terminates when the net asset value falls to this fraction of capital.
@@ -82,6 +86,7 @@ impl Default for StocksConfig {
             fills: StockFills::default(),
             margin: StockMargin::default(),
             delisting: Delisting::default(),
+            hedge: StocksHedge::default(),
             finrl: Finrl::default(),
             ruin: 0.2,
             rate: 0.0,
@@ -403,13 +408,14 @@ impl StocksConfig {
             ));
         }
         within("delisting.haircut", self.delisting.haircut, 0.0, 1.0)?;
+        self.hedge.validate(&self.symbols)?;
         within("ruin", self.ruin, 0.0, 0.99)?;
         if self.rate.abs() > 1.0 || !self.rate.is_finite() {
             return Err(ConfigProblem::new("rate", "a rate is a decimal: 0.03 for 3 %"));
         }
         positive("clip", f64::from(self.clip))?;
         within("max_gaps", self.max_gaps, 0.0, 1.0)?;
-        self.reward.validate(&quantities::NAMES)?;
+        self.reward.validate(quantities::names(!self.hedge.is_none()))?;
         self.episode_length.validate()?;
         self.split_rules().validate()?;
         self.validate_rules()
@@ -435,6 +441,7 @@ impl StocksConfig {
                     ("fills", self.fills == default.fills),
                     ("margin", self.margin == default.margin),
                     ("delisting", self.delisting == default.delisting),
+                    ("hedge", self.hedge == default.hedge),
                     ("reward", self.reward == default.reward),
                     ("rate", self.rate == default.rate),
                     ("ruin", self.ruin == default.ruin),

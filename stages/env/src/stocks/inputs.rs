@@ -1,9 +1,9 @@
 //! The stage's inputs, read into the panels that tables are built from.
 
-use super::build::{Bar, PanelSource, SymbolBars, SymbolFeature};
+use super::build::{Bar, HedgeBars, PanelSource, SymbolBars, SymbolFeature};
 use super::config::StocksConfig;
 use crate::feature_columns::FeatureColumn;
-use crate::rates;
+use crate::{hedge, rates};
 use arrow_array::RecordBatch;
 use arrow_schema::DataType;
 use datasets::{Date, SnapshotTime};
@@ -25,7 +25,9 @@ pub(super) fn is_key(column: &str) -> bool {
 /// When an input cannot be read, a symbol of the configuration is missing, or a feature is of neither the panel nor one symbol beside it.
 pub(super) fn panels(config: &StocksConfig, context: &Context) -> Result<Vec<PanelSource>, StageError> {
     let given = context.given();
-    let bars = bars(config, context)?;
+    let mut found = all_bars(context)?;
+    let mut hedges = Hedges::take(config, &mut found);
+    let bars = chosen(config, found)?;
     let (rates, actions) = (rates::read(&given)?, corporate_actions::open(&given, "actions")?);
     let mut worlds: BTreeMap<String, PanelSource> = BTreeMap::new();
     for of_symbol in bars {
@@ -39,6 +41,14 @@ pub(super) fn panels(config: &StocksConfig, context: &Context) -> Result<Vec<Pan
         world.bars.push(of_symbol);
     }
     let mut worlds: Vec<PanelSource> = worlds.into_values().collect();
+    align(config, &mut worlds);
+    let future = hedge::read(&given)?;
+    for world in &mut worlds {
+        world.hedge = match future.is_empty() {
+            true => hedges.of_world(&world.name)?.map(HedgeBars::Symbol),
+            false => Some(HedgeBars::Future(future.clone())),
+        };
+    }
     for input in context.list("features") {
         let set = DataSet::open(input)?;
         context.check_cancelled()?;
@@ -67,6 +77,34 @@ fn of_panel(name: &str, of_column: &BySymbol, bars: &[SymbolBars]) -> SymbolFeat
     }
 }
 
+/// Gives worlds of different numbers of symbols those that they lack, without a bar: as if they were never listed there. Data that ends before a listing is like that. Worlds
+/// that have less than half of all names are left as they are, since they are of different markets.
+fn align(config: &StocksConfig, worlds: &mut [PanelSource]) {
+    let separator = config.world_separator.as_str();
+    let sizes: BTreeSet<usize> = worlds.iter().map(|world| world.bars.len()).collect();
+    if separator.is_empty() || sizes.len() < 2 {
+        return;
+    }
+    let name = |bars: &SymbolBars| bars.symbol.split_once(separator).map(|(_, rest)| rest.to_owned());
+    let all: BTreeSet<String> = worlds.iter().flat_map(|world| &world.bars).filter_map(name).collect();
+    if sizes.first().is_some_and(|least| 2 * least < all.len()) {
+        return;
+    }
+    for world in worlds {
+        let mut own: BTreeMap<String, SymbolBars> = std::mem::take(&mut world.bars)
+            .into_iter()
+            .filter_map(|bars| Some((name(&bars)?, bars)))
+            .collect();
+        let of_name = |name: &String| {
+            own.remove(name).unwrap_or_else(|| SymbolBars {
+                symbol: format!("{}{separator}{name}", world.name),
+                bars: Vec::new(),
+            })
+        };
+        world.bars = all.iter().map(of_name).collect();
+    }
+}
+
 /// The market that a symbol is of.
 fn world_of<'a>(config: &StocksConfig, symbol: &'a str) -> Result<&'a str, StageError> {
     match config.world_separator.as_str() {
@@ -78,8 +116,59 @@ fn world_of<'a>(config: &StocksConfig, symbol: &'a str) -> Result<&'a str, Stage
     }
 }
 
-/// The bars of the configured symbols: in the order of the configuration, or else of their names.
-fn bars(config: &StocksConfig, context: &Context) -> Result<Vec<SymbolBars>, StageError> {
+/// The bars of instruments that hedge: of one for all worlds, or of one for each.
+struct Hedges {
+    name: String,
+    of_all: Option<SymbolBars>,
+    of_worlds: BTreeMap<String, SymbolBars>,
+}
+
+impl Hedges {
+    /// Takes them from the bars of all symbols.
+    fn take(config: &StocksConfig, found: &mut BTreeMap<String, Vec<Bar>>) -> Self {
+        let separator = config.world_separator.as_str();
+        let name = config.hedge.symbol().unwrap_or_default();
+        let mut take = |symbol: &str| {
+            let bars = found.remove(symbol)?;
+            let symbol = symbol.to_owned();
+            Some(SymbolBars { symbol, bars })
+        };
+        let of_all = take(name);
+        let of_worlds = match of_all.is_none() && !name.is_empty() && !separator.is_empty() {
+            false => BTreeMap::new(),
+            true => {
+                let is_its = |symbol: &&String| symbol.split_once(separator).is_some_and(|(_, rest)| rest == name);
+                let symbols: Vec<String> = found.keys().filter(is_its).cloned().collect();
+                let of_world = |symbol: String| {
+                    let world = symbol.split_once(separator)?.0.to_owned();
+                    let bars = found.remove(&symbol)?;
+                    Some((world, SymbolBars { symbol, bars }))
+                };
+                symbols.into_iter().filter_map(of_world).collect()
+            }
+        };
+        Self {
+            name: name.to_owned(),
+            of_all,
+            of_worlds,
+        }
+    }
+
+    /// Those of a world; none where no symbol hedges.
+    fn of_world(&mut self, world: &str) -> Result<Option<SymbolBars>, StageError> {
+        match self.of_all.clone().or_else(|| self.of_worlds.remove(world)) {
+            None if !self.name.is_empty() => Err(StageError::new(format!(
+                "the bars hold no `{}` of `{world}`, which hedges",
+                self.name
+            ))
+            .hint("name one of their symbols at hedge.instrument")),
+            bars => Ok(bars),
+        }
+    }
+}
+
+/// The bars of all symbols.
+fn all_bars(context: &Context) -> Result<BTreeMap<String, Vec<Bar>>, StageError> {
     let set = DataSet::open(context.input("bars")?)?;
     let mut found: BTreeMap<String, Vec<Bar>> = BTreeMap::new();
     for batch in set.read_all(&context.store)? {
@@ -103,6 +192,11 @@ fn bars(config: &StocksConfig, context: &Context) -> Result<Vec<SymbolBars>, Sta
     }
     // The partitions of a symbol are in the order of their dates only where they hold that symbol alone.
     found.values_mut().for_each(|bars| bars.sort_by_key(|bar| bar.date));
+    Ok(found)
+}
+
+/// The bars of the configured symbols: in the order of the configuration, or else of their names.
+fn chosen(config: &StocksConfig, mut found: BTreeMap<String, Vec<Bar>>) -> Result<Vec<SymbolBars>, StageError> {
     if config.symbols.is_empty() {
         return Ok(found
             .into_iter()

@@ -14,9 +14,10 @@
 //! 4. *Corporate actions* with an ex-date up to t + 1: a split multiplies shares, a dividend pays long positions and is paid by short ones.
 //! 5. *Delisting.* A position in a symbol without a bar is frozen at the last price, and settled at it less a haircut after `delisting.after` dates.
 //! 6. *Fills* (`at: next_open`). At the opens of t + 1, of what was ordered at t; an order of a symbol without an open lapses.
-//! 7. *Mark-to-market* at the closes of t + 1.
-//! 8. *Margin.* Where the net asset value is below `margin.maintenance` of the gross exposure, everything that trades is closed at the closes of t + 1.
-//! 9. *Reward* (docs/options-environment.md has the formulas). A net asset value at or below `ruin` x capital terminates; the end of the episode's dates truncates.
+//! 7. *The hedge* ([`hedge`](StocksHedge)), where there is one, is traded after the fills, settled with corporate actions, and rolled after either.
+//! 8. *Mark-to-market* at the closes of t + 1.
+//! 9. *Margin.* Where the net asset value is below `margin.maintenance` of the gross exposure, everything that trades is closed at the closes of t + 1.
+//! 10. *Reward* (docs/options-environment.md has the formulas). A net asset value at or below `ruin` x capital terminates; the end of the episode's dates truncates.
 //!
 //! `rules: finrl` is FinRL's environment to the number, with its faults, for comparison with published results only.
 //!
@@ -25,6 +26,7 @@
 mod action_space;
 mod build;
 mod config;
+mod hedge;
 mod inputs;
 mod observation;
 mod quantities;
@@ -36,12 +38,14 @@ mod tables;
 mod tests;
 
 pub use crate::feature_columns::FeatureColumn;
-pub use build::{Bar, Built, PanelSource, SymbolBars, SymbolFeature, build};
+pub use crate::hedge::{FutureBar, HedgeOrder, HedgeRule};
+pub use build::{Bar, Built, HedgeBars, PanelSource, SymbolBars, SymbolFeature, build};
 pub use config::{
     Delisting, FillAt, Finrl, Prices, Rules, StockActionKind, StockActions, StockFills, StockMargin, StocksConfig,
 };
+pub use hedge::{Neutral, StocksHedge};
 pub use quantities::QUANTITIES;
 pub(crate) use stage::FAMILY;
 pub use stage::Stocks;
 pub(crate) use step::evaluation_episodes;
-pub use step::{Baseline, Ledger, StocksEnv, Target, open};
+pub use step::{Baseline, HedgeLedger, Ledger, StocksEnv, Target, open};

@@ -1,7 +1,7 @@
 //! The quantities of a step that an expression for the reward may name.
 
 /// The quantities, each with what it is. Fractions are of the net asset value before the step; what the account holds is as after it.
-pub const QUANTITIES: [(&str, &str); 21] = [
+pub const QUANTITIES: [(&str, &str); 23] = [
     ("return", "the return of the step, N' / N - 1"),
     ("excess", "the return less the interest of cash over the step"),
     ("log_return", "the logarithm of N' / N"),
@@ -29,10 +29,25 @@ pub const QUANTITIES: [(&str, &str); 21] = [
     ("liquidated", "1 if margin forced a liquidation in the step, else 0"),
     ("days", "the days of the step"),
     ("steps", "the steps of the episode so far, this one included"),
+    (
+        "hedge",
+        "where the portfolio is hedged: the value of the hedge, negative if short",
+    ),
+    (
+        "exposure",
+        "where the portfolio is hedged: its exposure, the hedge included",
+    ),
 ];
 
-/// Their names.
-pub(crate) const NAMES: [&str; QUANTITIES.len()] = {
+/// The last ones, which only a hedged portfolio has.
+const OF_HEDGES: usize = 2;
+
+/// Their names, where the portfolio is hedged or not.
+pub(crate) fn names(hedged: bool) -> &'static [&'static str] {
+    &NAMES[..NAMES.len() - if hedged { 0 } else { OF_HEDGES }]
+}
+
+const NAMES: [&str; QUANTITIES.len()] = {
     let mut names = [""; QUANTITIES.len()];
     let mut i = 0;
     while i < names.len() {

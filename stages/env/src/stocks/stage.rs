@@ -63,6 +63,13 @@ impl StageKind for Stocks {
                 false,
                 "corporate actions: splits of holdings, and dividends; for bars that are not adjusted",
             ),
+            input(
+                "future",
+                PortType::Bars,
+                true,
+                false,
+                "daily bars of the contracts of a future, with volume, by which `hedge` hedges",
+            ),
         ],
         outputs: &[OutputPort {
             name: "env",
@@ -94,6 +101,20 @@ impl StageKind for Stocks {
                 "adjusted closes count corporate actions already, and `actions` is connected",
             )
             .hint("set prices: close, or leave `actions` unconnected"));
+        }
+        let has_future = plan.inputs.get("future").is_some_and(|given| !given.is_empty());
+        if has_future != config.hedge.is_future() {
+            let (message, hint) = match has_future {
+                true => (
+                    "`future` has prices of a future, by which nothing is hedged",
+                    "set hedge: { instrument: future }, or leave `future` out",
+                ),
+                false => (
+                    "`future` is not connected, by which the portfolio is hedged",
+                    "connect bars of a future's contracts to it, or name a symbol of the bars",
+                ),
+            };
+            return Err(ConfigProblem::new("hedge.instrument", message).hint(hint));
         }
         if config.rules == Rules::Finrl {
             for port in ["rates", "actions"] {

@@ -5,7 +5,7 @@
 //!
 //! | file | holds |
 //! | --- | --- |
-//! | `panel.arrow` | a row for each date: rate, raw features by date `[F]`, and for each of N symbols mark, price of the open (where fills need it), status, mean volume and volatility (where fills need them), raw features `[N, G]` and hidden values `[N, H]`; under FinRL's rules its risk indicator |
+//! | `panel.arrow` | a row for each date: rate, raw features by date `[F]`, and for each of N symbols mark, price of the open (where fills need it), status, mean volume and volatility (where fills need them), raw features `[N, G]` and hidden values `[N, H]`; under FinRL's rules its risk indicator; where the portfolio is hedged the instrument's quote and the betas `[N]` |
 //! | `events.arrow` | a row for each corporate action that changes holdings: date, symbol, ratio of shares, cash for each share |
 //!
 //! [`build`](super::build) writes them, [`step`](super::step) reads them.
@@ -35,6 +35,8 @@ pub(crate) mod status {
     pub(crate) const SETTLES: u8 = 4;
     /// It has been listed, and does not count as delisted.
     pub(crate) const LISTED: u8 = 8;
+    /// Of a future that hedges: positions move to another contract.
+    pub(crate) const ROLLS: u8 = 16;
 }
 
 /// The contents of `env.json`.
@@ -117,6 +119,10 @@ pub(crate) struct Panel {
     pub symbol_features: Vec<f32>,
     /// `[T, N, H]`, which no observation shows.
     pub hidden: Vec<f32>,
+    /// `[T, W]` of the instrument that hedges, each row a [`HedgeQuote`]; empty where there is none.
+    pub hedge: Vec<f64>,
+    /// `[T, N]`: the beta of each symbol to the instrument; empty where it is not hedged by beta.
+    pub beta: Vec<f64>,
 }
 
 impl Panel {
@@ -133,6 +139,8 @@ impl Panel {
             ("open", self.open),
             ("liquidity", self.liquidity),
             ("risk", self.risk),
+            ("hedge", self.hedge),
+            ("beta", self.beta),
         ] {
             let width = values.len() / t;
             if width > 0 {
@@ -178,6 +186,8 @@ impl Panel {
             features: singles("features", widths.features)?,
             symbol_features: singles("symbol_features", widths.symbol_features)?,
             hidden: singles("hidden", widths.hidden)?,
+            hedge: floats("hedge", widths.has_hedge)?,
+            beta: floats("beta", widths.has_beta)?,
         };
         let (t, n) = (panel.dates.len(), widths.symbols);
         let fits = panel.rate.len() == t
@@ -188,7 +198,9 @@ impl Panel {
             && panel.risk.len() == if widths.has_risk { t } else { 0 }
             && panel.features.len() == t * widths.features
             && panel.symbol_features.len() == t * n * widths.symbol_features
-            && panel.hidden.len() == t * n * widths.hidden;
+            && panel.hidden.len() == t * n * widths.hidden
+            && panel.hedge.len() == if widths.has_hedge { HedgeQuote::WIDTH * t } else { 0 }
+            && panel.beta.len() == if widths.has_beta { t * n } else { 0 };
         if fits { Ok(panel) } else { Err(mismatch()) }
     }
 }
@@ -202,6 +214,54 @@ pub(crate) struct Widths {
     pub has_open: bool,
     pub has_liquidity: bool,
     pub has_risk: bool,
+    pub has_hedge: bool,
+    pub has_beta: bool,
+}
+
+/// The instrument that hedges on a date.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub(crate) struct HedgeQuote {
+    /// The close; without a bar the last one, as corporate actions leave it; 0 before the first. Of a future that of the contract that is held from this date on.
+    pub price: f64,
+    /// Of a future the close of the contract that was held up to this date; else the price.
+    pub before: f64,
+    /// The open of what was held up to this date, or its price before it; where fills need it.
+    pub open: f64,
+    /// Bits of [`status`].
+    pub status: u8,
+    /// The units that one becomes by a corporate action from the date before to this one, and the cash that is paid for each unit before it.
+    pub ratio: f64,
+    pub cash: f64,
+}
+
+impl HedgeQuote {
+    /// The values of a quote in the tables.
+    pub(crate) const WIDTH: usize = 6;
+
+    pub(crate) fn encode(self) -> [f64; Self::WIDTH] {
+        let status = f64::from(self.status);
+        [self.price, self.before, self.open, status, self.ratio, self.cash]
+    }
+
+    pub(crate) fn decode(values: &[f64]) -> Option<Self> {
+        let &[price, before, open, status, ratio, cash] = values else {
+            return None;
+        };
+        Some(Self {
+            price,
+            before,
+            open,
+            status: status as u8,
+            ratio,
+            cash,
+        })
+    }
+
+    /// The return, dividends included, of a unit that was held since the quote of the date before, where both dates have a bar.
+    pub(crate) fn total_return(&self, last: &Self) -> Option<f64> {
+        let trades = last.status & self.status & status::TRADES != 0;
+        trades.then(|| (self.before * self.ratio + self.cash) / last.price - 1.0)
+    }
 }
 
 /// A corporate action that changes holdings of a symbol from the date before to this one: each share becomes `ratio` shares and `cash`.

@@ -6,7 +6,7 @@ use arrow_array::types::Float64Type;
 use stages_env::stocks::synthetic::{eventful, panel};
 use stages_env::stocks::{PanelSource, Rules, StocksConfig};
 
-fn stocks_workplace(sources: &[PanelSource], config: &StocksConfig) -> Workplace {
+pub(super) fn stocks_workplace(sources: &[PanelSource], config: &StocksConfig) -> Workplace {
     let mut workplace = Workplace::new();
     let built = stages_env::stocks::build(sources, config).unwrap();
     let meta = json!({ "family": "stocks", "format": 1 });
@@ -63,6 +63,50 @@ fn profits_add_up() {
         let held: f64 = weights.iter().map(|weights| weights[t]).sum();
         assert!((held * nav + cash - nav).abs() < 1e-9 * nav, "{t}");
     }
+}
+
+/// A hedged portfolio has the hedge among the causes of profit, which still add up, and its exposure and beta without and with it.
+#[test]
+fn a_hedge_is_a_cause_of_profit() {
+    let mut config = StocksConfig {
+        test_fraction: 0.6,
+        ..StocksConfig::default()
+    };
+    config.hedge.instrument = stages_env::stocks::synthetic::FUND.to_owned();
+    let mut source = eventful(500, 5, 2, 3);
+    let Some(stages_env::stocks::HedgeBars::Symbol(fund)) = &source.hedge else {
+        panic!("a fund")
+    };
+    // The symbols move with the fund.
+    let fund = fund.bars.clone();
+    for bar in source.bars.iter_mut().flat_map(|of| &mut of.bars) {
+        if let Some(at) = fund.iter().position(|other| other.date == bar.date) {
+            let split = if bar.date >= fund[275.min(fund.len() - 1)].date {
+                2.0
+            } else {
+                1.0
+            };
+            bar.close *= fund[at].close * split / fund[0].close;
+        }
+    }
+    let workplace = stocks_workplace(&[source], &config);
+    let (summary, table) = workplace.results(&BacktestConfig::default());
+    let of = |name: &str| summary[name].as_f64().unwrap_or_else(|| panic!("no {name}"));
+    let causes: Vec<f64> = summary
+        .as_object()
+        .unwrap()
+        .iter()
+        .filter(|(name, _)| name.starts_with("profit/") && *name != "profit/total")
+        .map(|(_, value)| value.as_f64().unwrap())
+        .collect();
+    assert_eq!(causes.len(), 14);
+    assert!((causes.iter().sum::<f64>() - of("total_return")).abs() < 1e-9);
+    assert!(of("profit/hedge_prices") != 0.0 && of("profit/hedge_spread_cost") < 0.0);
+    assert!(of("hedge/exposure_before") > 0.1 && of("hedge/exposure_after").abs() < 0.05);
+    assert!(of("hedge/beta_after").abs() < 0.5 * of("hedge/beta_before").abs());
+    let (units, value) = (of_policy(&table, "hedge_units"), of_policy(&table, "hedge_value"));
+    assert!(units.iter().zip(&value).all(|(units, value)| units * value >= 0.0) && units.iter().any(|u| *u < 0.0));
+    assert!(table.column_by_name("profit_hedge_prices").is_some());
 }
 
 #[test]

@@ -118,6 +118,54 @@ fn folds_are_one_backtest_in_order_of_time() {
     assert!((nav.value(201) / 1e6 - 1.0 - total(&policy)).abs() < 1e-12);
 }
 
+/// Backtests of portfolios join as those of options do: the market is their underlying, and what they hold are weights.
+#[test]
+fn portfolios_walk_forward() {
+    let source = stages_env::stocks::synthetic::panel(500, 4, 1, 6);
+    let date = |i: usize| source.bars[0].bars[i].date;
+    let mut folds = Vec::new();
+    for (from, to) in [(250, 370), (371, 499)] {
+        let config = stages_env::stocks::StocksConfig {
+            test: Some(
+                datasets::DateRange {
+                    from: date(from),
+                    to: date(to),
+                }
+                .into(),
+            ),
+            ..Default::default()
+        };
+        let workplace = super::stocks::stocks_workplace(std::slice::from_ref(&source), &config);
+        let outputs = workplace.backtest(&BacktestConfig::default()).unwrap();
+        let digest = outputs["trajectory"];
+        let entry = workplace
+            .context
+            .store
+            .artifact(digest)
+            .unwrap()
+            .entry("trajectory.parquet")
+            .unwrap()
+            .blob;
+        folds.push(workplace.context.store.blob(entry).unwrap().to_vec());
+    }
+    let mut workplace = Workplace::new();
+    let inputs = folds.into_iter().map(|bytes| {
+        let mut builder = ArtifactBuilder::new(&workplace.context.store, PortType::Trajectory.name(), json!({}));
+        builder.bytes("trajectory.parquet", &bytes).unwrap();
+        let digest = builder.finish().unwrap();
+        let artifact = workplace.context.store.artifact(digest).unwrap();
+        Input { digest, artifact }
+    });
+    let inputs = inputs.collect();
+    let (summary, rows) = walk(&mut workplace, inputs).unwrap();
+    let of = |name: &str| summary[name].as_f64().unwrap_or_else(|| panic!("no {name}"));
+    assert_eq!((of("folds"), of("steps")), (2.0, 248.0));
+    // Rebalanced to equal weights, an account follows the market but for its costs.
+    assert!(of("baseline/equal_weight/volatility") > 0.0 && of("sharpe").is_finite());
+    let level = table::floats(&rows, "underlying").unwrap();
+    assert!(level.value(0) == 1.0 && level.value(120) != 1.0 && level.value(121) == 1.0);
+}
+
 #[test]
 fn folds_that_do_not_join_are_refused() {
     let mut workplace = Workplace::new();

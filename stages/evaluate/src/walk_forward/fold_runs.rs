@@ -68,7 +68,7 @@ impl FoldRuns {
         if rows.column_by_name("nav").is_none() {
             return Err(
                 StageError::new("a backtest has no net asset values: it is of episodes, not of dates")
-                    .hint("a walk-forward joins backtests over the test dates of `env/options`"),
+                    .hint("a walk-forward joins backtests over test dates: of `env/options`, `env/stocks`, or `env/table` with a price"),
             );
         }
         let (strategies, path) = (table::texts(&rows, "strategy")?, table::floats(&rows, "path")?);
@@ -82,7 +82,12 @@ impl FoldRuns {
                     .hint("walk forward over one world, or compare the folds of each"),
             );
         }
-        let (actions, times) = (table::texts(&rows, "action")?, table::snapshot_times(&rows)?);
+        // Of portfolios there are weights instead.
+        let actions = match rows.column_by_name("action") {
+            Some(_) => Some(table::texts(&rows, "action")?),
+            None => None,
+        };
+        let times = table::snapshot_times(&rows)?;
         let (nav, underlying) = (table::floats(&rows, "nav")?, table::floats(&rows, "underlying")?);
         let same = |a: usize, b: usize| strategies.value(a) == strategies.value(b) && path.value(a) == path.value(b);
         let runs: Vec<Run> = table::runs(0..rows.num_rows(), same)
@@ -93,7 +98,10 @@ impl FoldRuns {
                 times: times[range.clone()].to_vec(),
                 actions: range
                     .clone()
-                    .map(|i| actions.is_valid(i).then(|| actions.value(i).to_owned()))
+                    .map(|i| {
+                        let known = actions.filter(|actions| actions.is_valid(i));
+                        known.map(|actions| actions.value(i).to_owned())
+                    })
                     .collect(),
                 underlying: underlying.values()[range.clone()].to_vec(),
                 nav: nav.values()[range].to_vec(),

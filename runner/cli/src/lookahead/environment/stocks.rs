@@ -12,7 +12,7 @@ use serde_json::Value;
 use std::sync::Arc;
 
 /// Columns by date alone; others have values for each symbol.
-const BY_DATE: [&str; 3] = ["rate", "risk", "features"];
+const BY_DATE: [&str; 4] = ["rate", "risk", "features", "hedge"];
 
 fn names(list: &Value) -> Vec<&str> {
     list.as_array()

@@ -593,15 +593,30 @@ stages:
     assert_eq!(ended.code, 0, "{}{}", ended.stdout, ended.stderr);
 }
 
-/// A panel of worlds of which some are held out, and one whose last dates are: corporate actions, listings and delistings, features of many symbols together.
+/// Panels of worlds of which some are held out, and one whose last dates are: corporate actions, listings and delistings, also of symbols that some worlds do not have yet, features of
+/// many symbols together, and hedges.
 #[test]
 fn the_stocks_pipelines_pass() {
-    for (panel, at_start, test, at) in [
-        ("worlds: 4, stocks: 5, days: 150", 1.0, "{ worlds: 1 }", "2010-05-03"),
+    for (panel, at_start, test, hedge, at) in [
+        (
+            "worlds: 4, stocks: 5, days: 150",
+            1.0,
+            "{ worlds: 1 }",
+            "S03",
+            "2010-05-03",
+        ),
+        (
+            "worlds: 4, stocks: 6, days: 150",
+            0.6,
+            "{ worlds: 1 }",
+            "none",
+            "2010-02-01",
+        ),
         (
             "stocks: 6, days: 300",
             0.5,
             "{ from: 2010-10-01, to: 2011-02-25 }",
+            "S02",
             "2010-11-15",
         ),
     ] {
@@ -627,7 +642,7 @@ stages:
       actions: market.actions
       rates: market.rates
       features: [market.features, technical, places, turbulence]
-    with: {{ world_separator: ":", test: {test}, episode_length: 20 }}
+    with: {{ world_separator: ":", test: {test}, hedge: {{ instrument: {hedge} }}, episode_length: 20 }}
   train: {{ uses: train/ppo, needs: {{ env: env }}, with: {{ total_timesteps: 1 }} }}
   evaluate: {{ uses: evaluate/backtest, needs: {{ env: env, policy: train.policy }}, with: {{ random_paths: 2, bootstrap_draws: 10 }} }}
 "#

@@ -6,10 +6,10 @@ use super::market_source::MarketSource;
 use super::part_store::PartStore;
 use super::snapshots::{ContractKey, PartSnapshots};
 use crate::feature_columns::{FEW_SNAPSHOTS, FeatureColumn, market_features};
+use crate::hedge;
 use crate::normalise;
 use crate::options::action_space::action_space;
 use crate::options::config::OptionsConfig;
-use crate::options::futures;
 use crate::options::hedge::HedgeInstrument;
 use crate::options::observation;
 use crate::options::strategies::Strategies;
@@ -210,7 +210,7 @@ fn world<S: PartStore>(
     }
     let future = match source.future.is_empty() {
         true => Vec::new(),
-        false => futures::prices(&source.future, times)?,
+        false => hedge::prices(&source.future, times)?,
     };
     let histories = chain.histories(source, config, store)?;
     rates::check_age(&source.rates, times, config.max_rates_age_days)?;

@@ -2,8 +2,8 @@
 
 use super::settlements::Settlements;
 use crate::feature_columns::FeatureColumn;
+use crate::hedge::FutureBar;
 use crate::options::config::{Fills, QuoteKind};
-use crate::options::futures::FutureBar;
 use datasets::corporate_action::CorporateAction;
 use datasets::{Date, SnapshotTime};
 use stages_core::StageError;

@@ -2,7 +2,8 @@
 
 use super::market::Market;
 use super::state::Account;
-use crate::options::order::{Decision, HedgeOrder, Instrument, Order, Orders};
+use crate::hedge::HedgeOrder;
+use crate::options::order::{Decision, Instrument, Order, Orders};
 use crate::options::strategies::HOLD;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};

@@ -7,11 +7,9 @@ use super::open_costs::{OpenCosts, can_open};
 use super::state::Hedge;
 use super::state::{Account, Cached, Counters, EnvState, Line, Terms};
 use super::trade::{Close, close, open};
-use crate::options::action_space::{
-    CLOSE_ALL, CLOSE_CHOICES, CLOSE_LARGEST_LOSS, CLOSE_NEAREST_EXPIRY, CLOSE_OLDEST, HEDGE_CHOICES,
-};
+use crate::hedge::{HEDGE_CHOICES, HedgeOrder};
+use crate::options::action_space::{CLOSE_ALL, CLOSE_CHOICES, CLOSE_LARGEST_LOSS, CLOSE_NEAREST_EXPIRY, CLOSE_OLDEST};
 use crate::options::config::MAX_LINES;
-use crate::options::order::HedgeOrder;
 use crate::options::reason::Reason;
 use crate::options::strategies::FIRST_OPEN;
 
@@ -32,11 +30,9 @@ fn components(choices: &[u32]) -> (usize, usize, usize) {
 }
 
 fn hedge_order(market: &Market, choices: &[u32]) -> HedgeOrder {
-    match choices[2] {
-        _ if !market.config.hedge.is_by_action() => market.config.hedge.order(),
-        1 => HedgeOrder::Zero,
-        2 => HedgeOrder::Band,
-        _ => HedgeOrder::Leave,
+    match market.config.hedge.is_by_action() {
+        true => HedgeOrder::of_choice(choices[2]),
+        false => market.config.hedge.terms().order(),
     }
 }
 

@@ -1,22 +1,11 @@
 //! Hedges: trades of the underlying or of a future by the account's delta, and what it costs and earns to hold them.
-//! [`hedge`](crate::options::hedge) has the formulas.
+//! [`crate::hedge`] and [`options::hedge`](crate::options::hedge) have the formulas.
 
 use super::lookup::At;
 use super::market::Market;
 use super::state::EnvState;
-use crate::options::hedge::{HedgeConfig, HedgeInstrument, HedgeRule};
-use crate::options::order::HedgeOrder;
-
-impl HedgeConfig {
-    /// The order of the rule.
-    pub(super) fn order(&self) -> HedgeOrder {
-        match self.rule {
-            HedgeRule::Action => HedgeOrder::Leave,
-            HedgeRule::Zero => HedgeOrder::Zero,
-            HedgeRule::Band => HedgeOrder::Band,
-        }
-    }
-}
+use crate::hedge::HedgeOrder;
+use crate::options::hedge::HedgeInstrument;
 
 /// The hedge's part of the margin requirement of an account with these units of the underlying and futures.
 pub(super) fn margin(market: &Market, units: f64, futures: f64, underlying: f64) -> f64 {
@@ -28,7 +17,7 @@ pub(super) fn margin(market: &Market, units: f64, futures: f64, underlying: f64)
         HedgeInstrument::Underlying => units,
         HedgeInstrument::Future => futures,
     };
-    hedge.margin * held.abs() * underlying
+    hedge.terms().margin(held, underlying)
 }
 
 /// The cost of closing the units of the underlying and the futures held, at the quotes.
@@ -59,16 +48,9 @@ pub(super) fn rebalance(market: &Market, now: At<'_>, env: &mut EnvState, order:
         return;
     }
     let delta = delta(market, now, env);
-    let target = match order {
-        HedgeOrder::Band => {
-            let edge = config.band * env.account.nav.max(0.0) / now.underlying;
-            delta.clamp(-edge, edge)
-        }
-        _ => 0.0,
-    };
-    let lots = ((target - delta) / config.lot).round();
-    if lots != 0.0 {
-        trade(market, now, env, lots * config.lot);
+    let units = config.terms().units(order, delta, now.underlying, env.account.nav);
+    if units != 0.0 {
+        trade(market, now, env, units);
     }
 }
 
@@ -80,11 +62,12 @@ pub(super) fn to_ratio(market: &Market, now: At<'_>, env: &mut EnvState, ratio: 
         HedgeInstrument::Underlying => env.account.units,
         HedgeInstrument::Future => env.hedge.futures,
     };
-    let ratio = if ratio.is_nan() { 0.0 } else { ratio.clamp(0.0, 1.0) };
-    let change = -ratio * (delta(market, now, env) - held) - held;
-    let lots = (change / config.lot).round();
-    if lots != 0.0 && change.abs() * now.underlying > config.band * env.account.nav {
-        trade(market, now, env, lots * config.lot);
+    let exposure = (delta(market, now, env), held);
+    let units = config
+        .terms()
+        .units_to_ratio(ratio, exposure, now.underlying, env.account.nav);
+    if units != 0.0 {
+        trade(market, now, env, units);
     }
 }
 
@@ -119,9 +102,8 @@ fn trade(market: &Market, now: At<'_>, env: &mut EnvState, units: f64) {
 
 /// Pays for a trade of units of the instrument.
 fn pay(market: &Market, env: &mut EnvState, units: f64, notional: f64) {
-    let config = &market.config.hedge;
     let (account, hedge) = (&mut *env.account, &mut *env.hedge);
-    let (spread_cost, commission) = (notional * config.half_spread, units / config.lot * config.commission);
+    let (spread_cost, commission) = market.config.hedge.terms().costs(units, notional);
     account.cash -= spread_cost + commission;
     for (sum, hedges, amount) in [
         (&mut account.spread_cost, &mut hedge.spread_cost, spread_cost),
@@ -137,7 +119,9 @@ fn pay(market: &Market, env: &mut EnvState, units: f64, notional: f64) {
 pub(super) fn borrow(market: &Market, env: &mut EnvState) {
     let t = env.account.t as usize;
     let short = (-env.account.units).max(0.0);
-    let cost = market.config.hedge.borrow * short * market.tables.underlying[t] * market.tables.days[t] / 365.0;
+    let tables = &market.tables;
+    let terms = market.config.hedge.terms();
+    let cost = terms.borrowing(short, tables.underlying[t], tables.days[t]);
     env.account.cash -= cost;
     env.hedge.borrow += cost;
 }

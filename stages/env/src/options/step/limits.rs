@@ -3,7 +3,7 @@
 use super::lookup::At;
 use super::market::{Basket, Market};
 use super::state::{Account, Line};
-use crate::options::hedge::HedgeRule;
+use crate::hedge::HedgeRule;
 use crate::options::order::Instrument;
 use crate::options::reason::Reason;
 

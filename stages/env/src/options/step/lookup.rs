@@ -4,11 +4,11 @@
 //! contracts, numbers the contracts in the order of their first appearance, and normalises features, a few hundred bytes a day.
 
 use crate::adjustment::Adjustment;
+use crate::hedge::FuturePrice;
 use crate::ipc;
 use crate::normalise;
 use crate::open_options::Split;
 use crate::options::fills::Depths;
-use crate::options::futures::FuturePrice;
 use crate::options::hedge::HedgeInstrument;
 use crate::options::portfolio_margin::{RiskRow, SCENARIOS};
 use crate::options::tables::{

@@ -13,10 +13,11 @@ use super::reward::{Before, reward};
 use super::state::{Account, EnvState, Line};
 use super::trade::{Close, adjust, close, open};
 use super::weights::{Decided, rebalance};
+use crate::hedge::HedgeOrder;
 use crate::open_options::Split;
 use crate::options::action_config::ActionKind;
 use crate::options::config::MAX_ACTIONS;
-use crate::options::order::{Decision, HedgeOrder, Instrument, Orders};
+use crate::options::order::{Decision, Instrument, Orders};
 use crate::options::quantities;
 use crate::options::reason::Reason;
 use crate::options::strategies::{CLOSE_ALL, CLOSE_OLDEST, FIRST_OPEN, HOLD};
@@ -277,7 +278,7 @@ impl Stepper {
     /// The hedge after the trades of a decision.
     pub(super) fn hedge_order(&self, decision: Decision) -> HedgeOrder {
         let market = &self.market;
-        let by_rule = market.config.hedge.order();
+        let by_rule = market.config.hedge.terms().order();
         match decision {
             Decision::Orders(orders) => orders.hedge().unwrap_or(by_rule),
             Decision::Action(action) => {

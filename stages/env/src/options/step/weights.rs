@@ -7,7 +7,8 @@ use super::market::{Basket, Market};
 use super::open_costs::affordable;
 use super::state::{Account, EnvState, Line};
 use super::trade::{reduce, trade};
-use crate::options::order::{HedgeOrder, Instrument};
+use crate::hedge::HedgeOrder;
+use crate::options::order::Instrument;
 use crate::options::reason::Reason;
 
 /// The snapshot of a decision, whose slate the weights are of, and the contracts that a weight of 1 stood for there.
@@ -80,7 +81,7 @@ pub(super) fn rebalance(market: &Market, env: &mut EnvState, weights: &[f32], de
         }
     }
     if !market.config.hedge.is_by_action() {
-        return market.config.hedge.order();
+        return market.config.hedge.terms().order();
     }
     hedge::to_ratio(market, now, env, f64::from(weights[slots]));
     HedgeOrder::Leave

@@ -2,7 +2,7 @@
 
 use super::action_kinds::{drawn, hedge};
 use super::*;
-use crate::options::futures::FutureBar;
+use crate::hedge::FutureBar;
 use crate::options::synthetic::market;
 use crate::options::{FillPrice, HedgeInstrument, HedgeRule};
 use datasets::Date;
@@ -22,6 +22,7 @@ fn bars(market: &SyntheticMarket) -> Vec<FutureBar> {
             bars.push(FutureBar {
                 date: day.date,
                 contract: contract.to_owned(),
+                open: f64::NAN,
                 close: close(market, contract, t),
                 volume,
             });
@@ -116,11 +117,12 @@ fn futures_of_bars_are_accounted_for() {
 /// Worked by hand in docs/options-environment.md: two futures are held over a roll.
 #[test]
 fn a_roll_by_hand() {
-    use crate::options::futures::prices;
+    use crate::hedge::prices;
     use datasets::SnapshotTime;
     let bar = |day: i32, contract: &str, close: f64, volume: f64| FutureBar {
         date: Date(day),
         contract: contract.to_owned(),
+        open: f64::NAN,
         close,
         volume,
     };

@@ -1,6 +1,7 @@
 //! Builds the tables of an environment from panels.
 
 use super::finrl;
+use super::hedge;
 use super::panel::panel;
 use super::source::PanelSource;
 use super::symbol_changes;
@@ -99,7 +100,7 @@ pub fn build(sources: &[PanelSource], config: &StocksConfig) -> Result<Built, St
                 Rules::Market => "stocks".to_owned(),
                 Rules::Finrl => "stocks (FinRL rules, for comparison only)".to_owned(),
             },
-            observation: observation::names(config.rules, &symbols, &features, &symbol_features),
+            observation: observation::names(config, &symbols, &features, &symbol_features),
             action_space: action_space(config, &symbols),
             normalisation: (config.rules == Rules::Market).then(|| fit(&worlds, &symbols, &symbol_features, config)),
         },
@@ -166,6 +167,7 @@ fn world(
     }
     let mut warnings = Vec::new();
     let (mut panel, events) = panel(source, config)?;
+    hedge::add(&mut panel, &events, source, config)?;
     let dates: Vec<Date> = panel.dates.iter().copied().map(Date).collect();
     let times: Vec<SnapshotTime> = dates.iter().copied().map(SnapshotTime::of_day).collect();
     rates::check_age(&source.rates, &times, config.max_rates_age_days)?;
@@ -236,7 +238,7 @@ fn fit(worlds: &[BuiltWorld], symbols: &[String], symbol_features: &[String], co
     let (n, g) = (symbols.len(), symbol_features.len());
     let width = worlds.first().map_or(0, |world| world.width);
     let f = width - n * g;
-    let rest = observation::own_width(n);
+    let rest = observation::own_width(n, !config.hedge.is_none());
     let ranges = |world: &BuiltWorld| world.world.splits.train.clone();
     let fitted: Vec<(&[f32], Vec<SnapshotRange>)> = worlds
         .iter()

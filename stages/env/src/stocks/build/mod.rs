@@ -2,10 +2,11 @@
 
 mod assemble;
 mod finrl;
+mod hedge;
 mod panel;
 mod source;
 mod symbol_changes;
 mod symbol_features;
 
 pub use assemble::{Built, build};
-pub use source::{Bar, PanelSource, SymbolBars, SymbolFeature};
+pub use source::{Bar, HedgeBars, PanelSource, SymbolBars, SymbolFeature};

@@ -1,10 +1,11 @@
 //! The dates of a world: marks, opens, status, volume and volatility of each symbol, and the events that change holdings.
 
-use super::source::{Bar, PanelSource};
+use super::source::{Bar, PanelSource, SymbolBars};
 use crate::adjustment::{Adjustment, adjustments};
 use crate::stocks::config::{FillAt, Prices, Rules, StocksConfig};
 use crate::stocks::tables::{Event, Panel, status};
 use datasets::Date;
+use datasets::corporate_action::CorporateAction;
 use stages_core::StageError;
 use std::collections::VecDeque;
 
@@ -66,64 +67,70 @@ pub(super) fn panel(source: &PanelSource, config: &StocksConfig) -> Result<(Pane
 }
 
 /// Shares after a corporate action for one before.
-fn ratio(change: &Adjustment) -> f64 {
+pub(super) fn ratio(change: &Adjustment) -> f64 {
     f64::from(change.shares) * change.ratio
 }
 
 /// The bars of each symbol that have a price, on the basis of `prices`.
 fn checked_bars(source: &PanelSource, config: &StocksConfig) -> Result<Vec<Vec<Bar>>, StageError> {
+    let of_symbol = |bars| checked(bars, &source.actions, config);
+    source.bars.iter().map(of_symbol).collect()
+}
+
+/// The bars of a symbol that have a price, on the basis of `prices`; none of a symbol without any bar.
+pub(super) fn checked(
+    of_symbol: &SymbolBars,
+    actions: &[CorporateAction],
+    config: &StocksConfig,
+) -> Result<Vec<Bar>, StageError> {
     let adjusted = config.prices == Prices::AdjustedClose;
-    let mut out = Vec::with_capacity(source.bars.len());
-    for of_symbol in &source.bars {
-        let symbol = &of_symbol.symbol;
-        if adjusted && source.actions.iter().any(|action| action.symbol == *symbol) {
-            return Err(StageError::new(format!(
-                "`{symbol}` has corporate actions at `actions`, and `prices: adjusted_close` counts them already"
-            ))
-            .hint("set prices: close, or leave `actions` unconnected"));
-        }
-        let mut bars: Vec<Bar> = Vec::with_capacity(of_symbol.bars.len());
-        for bar in of_symbol
-            .bars
-            .iter()
-            .filter(|bar| bar.close.is_finite() && bar.close > 0.0)
-        {
-            if let Some(last) = bars.last().filter(|last| last.date >= bar.date) {
-                return Err(StageError::new(format!(
-                    "the bars of `{symbol}` are not in order: {} follows {}",
-                    bar.date, last.date
-                )));
-            }
-            let mut bar = *bar;
-            if adjusted {
-                let factor = bar.adjusted_close / bar.close;
-                if !(factor.is_finite() && factor > 0.0) {
-                    return Err(
-                        StageError::new(format!("`{symbol}` has no adjusted close on {}", bar.date))
-                            .hint("set prices: close, with corporate actions at `actions`"),
-                    );
-                }
-                (bar.open, bar.close, bar.volume) = (bar.open * factor, bar.adjusted_close, bar.volume / factor);
-            }
-            bars.push(bar);
-        }
-        if bars.is_empty() {
-            return Err(
-                StageError::new(format!("`{symbol}` has no bar with a price")).hint("leave it out at `symbols`")
-            );
-        }
-        if config.fills.at == FillAt::NextOpen && !bars.iter().any(|bar| bar.open > 0.0) {
-            return Err(
-                StageError::new(format!("the bars of `{symbol}` have no open")).hint("set fills: { at: close }")
-            );
-        }
-        if config.fills.by_volume() && !bars.iter().any(|bar| bar.volume > 0.0) {
-            return Err(StageError::new(format!("the bars of `{symbol}` have no volume"))
-                .hint("`fills.impact` and `fills.participation` need it; leave them out for data without it"));
-        }
-        out.push(bars);
+    let symbol = &of_symbol.symbol;
+    // Of a world that lacks the symbol: never listed.
+    if of_symbol.bars.is_empty() {
+        return Ok(Vec::new());
     }
-    Ok(out)
+    if adjusted && actions.iter().any(|action| action.symbol == *symbol) {
+        return Err(StageError::new(format!(
+            "`{symbol}` has corporate actions at `actions`, and `prices: adjusted_close` counts them already"
+        ))
+        .hint("set prices: close, or leave `actions` unconnected"));
+    }
+    let mut bars: Vec<Bar> = Vec::with_capacity(of_symbol.bars.len());
+    for bar in of_symbol
+        .bars
+        .iter()
+        .filter(|bar| bar.close.is_finite() && bar.close > 0.0)
+    {
+        if let Some(last) = bars.last().filter(|last| last.date >= bar.date) {
+            return Err(StageError::new(format!(
+                "the bars of `{symbol}` are not in order: {} follows {}",
+                bar.date, last.date
+            )));
+        }
+        let mut bar = *bar;
+        if adjusted {
+            let factor = bar.adjusted_close / bar.close;
+            if !(factor.is_finite() && factor > 0.0) {
+                return Err(
+                    StageError::new(format!("`{symbol}` has no adjusted close on {}", bar.date))
+                        .hint("set prices: close, with corporate actions at `actions`"),
+                );
+            }
+            (bar.open, bar.close, bar.volume) = (bar.open * factor, bar.adjusted_close, bar.volume / factor);
+        }
+        bars.push(bar);
+    }
+    if bars.is_empty() {
+        return Err(StageError::new(format!("`{symbol}` has no bar with a price")).hint("leave it out at `symbols`"));
+    }
+    if config.fills.at == FillAt::NextOpen && !bars.iter().any(|bar| bar.open > 0.0) {
+        return Err(StageError::new(format!("the bars of `{symbol}` have no open")).hint("set fills: { at: close }"));
+    }
+    if config.fills.by_volume() && !bars.iter().any(|bar| bar.volume > 0.0) {
+        return Err(StageError::new(format!("the bars of `{symbol}` have no volume"))
+            .hint("`fills.impact` and `fills.participation` need it; leave them out for data without it"));
+    }
+    Ok(bars)
 }
 
 fn lacks_a_date(source: &PanelSource, i: usize, bars: &[Bar], dates: &[Date]) -> StageError {
@@ -140,16 +147,16 @@ fn lacks_a_date(source: &PanelSource, i: usize, bars: &[Bar], dates: &[Date]) ->
 }
 
 /// A symbol on a date.
-struct Day {
-    mark: f64,
-    open: f64,
-    status: u8,
+pub(super) struct Day {
+    pub mark: f64,
+    pub open: f64,
+    pub status: u8,
     /// Mean volume in shares, and volatility; zeros where there is none.
     liquidity: [f64; 2],
 }
 
 /// The history of a symbol, date by date: what is known on each.
-struct Symbol<'a> {
+pub(super) struct Symbol<'a> {
     config: &'a StocksConfig,
     bars: &'a [Bar],
     changes: &'a [Adjustment],
@@ -164,7 +171,7 @@ struct Symbol<'a> {
 }
 
 impl<'a> Symbol<'a> {
-    fn new(config: &'a StocksConfig, bars: &'a [Bar], changes: &'a [Adjustment]) -> Self {
+    pub(super) fn new(config: &'a StocksConfig, bars: &'a [Bar], changes: &'a [Adjustment]) -> Self {
         Self {
             config,
             bars,
@@ -178,7 +185,7 @@ impl<'a> Symbol<'a> {
     }
 
     /// The next date, number `row`.
-    fn day(&mut self, row: usize, date: Date) -> Day {
+    pub(super) fn day(&mut self, row: usize, date: Date) -> Day {
         if let Some((change, rest)) = self.changes.split_first()
             && change.snapshot == row
         {

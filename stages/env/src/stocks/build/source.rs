@@ -1,6 +1,7 @@
 //! The market data that tables are built from.
 
 use crate::feature_columns::FeatureColumn;
+use crate::hedge::FutureBar;
 use datasets::Date;
 use datasets::corporate_action::CorporateAction;
 
@@ -54,4 +55,15 @@ pub struct PanelSource {
     pub rates: Vec<(Date, f64)>,
     /// Corporate actions.
     pub actions: Vec<CorporateAction>,
+    /// The bars of the instrument that hedges; of no use without `hedge`.
+    pub hedge: Option<HedgeBars>,
+}
+
+/// The bars of an instrument that hedges.
+#[derive(Clone, Debug, PartialEq)]
+pub enum HedgeBars {
+    /// Of a symbol.
+    Symbol(SymbolBars),
+    /// Of the contracts of a future.
+    Future(Vec<FutureBar>),
 }

@@ -1,14 +1,16 @@
 //! One decision, for trading outside: [`Acting`] for stocks.
 
-use super::env::{Acts, StocksEnv, show};
+use super::env::{ActKind, Acts, StocksEnv, show};
 use super::finrl;
+use super::hedge::{self, HedgeAct};
 use super::market::Market;
 use super::orders::Intent;
-use super::state::Account;
+use super::state::{Account, Hedge};
 use super::trade::execute;
 use crate::acting::{Acting, ActingOrder, ActingOrders, ActingWorld, Holdable, Holding, Holdings, Side, finite};
 use crate::actions::Actions;
 use crate::batch::{BatchEnv as _, StepBuffers};
+use crate::hedge::HEDGE_CHOICES;
 use crate::ranges::StepRows;
 use crate::split::SnapshotRange;
 use crate::stocks::action_space::lots_of;
@@ -59,6 +61,11 @@ impl Acting for StocksEnv {
         let account = &self.states.accounts[0];
         let marks = self.marks(account.t as usize);
         let held = self.symbols(0).iter().zip(self.shares(0)).zip(marks);
+        let units = self.states.hedges[0].units;
+        let hedge = (units != 0.0).then(|| {
+            let price = self.market().tables.hedge(account.t as usize).price;
+            Holding::of(self.hedge_instrument(), self.hedge_symbol(), units, finite(price))
+        });
         Holdings {
             cash: Some(account.cash),
             nav: Some(account.nav),
@@ -66,6 +73,7 @@ impl Acting for StocksEnv {
             positions: held
                 .filter(|((_, held), _)| **held != 0.0)
                 .map(|((symbol, held), mark)| Holding::of(Holdable::Stock, symbol, *held, finite(*mark)))
+                .chain(hedge)
                 .collect(),
         }
     }
@@ -73,7 +81,15 @@ impl Acting for StocksEnv {
     fn hold(&mut self, holdings: &Holdings) -> Result<(), StageError> {
         let symbols = self.symbols(0).to_vec();
         let mut shares = vec![0.0; symbols.len()];
+        let mut units = 0.0;
         for holding in &holdings.positions {
+            let is_hedge = self.hedges()
+                && holding.symbol == self.hedge_symbol()
+                && holding.instrument.is_none_or(|instrument| instrument == self.hedge_instrument());
+            if is_hedge && holding.expiry.is_none() {
+                units += holding.quantity;
+                continue;
+            }
             let at = symbols.iter().position(|symbol| *symbol == holding.symbol);
             match (holding.instrument, at) {
                 (Some(Holdable::Stock) | None, Some(at)) if holding.expiry.is_none() => shares[at] += holding.quantity,
@@ -100,8 +116,12 @@ impl Acting for StocksEnv {
             ..Account::default()
         };
         env.shares.copy_from_slice(&shares);
+        *env.hedge = Hedge {
+            units,
+            ..Hedge::default()
+        };
         *env.moments = stepper.reward.moments();
-        stepper.market.mark(env.account, env.shares);
+        stepper.market.mark(env.account, env.shares, units);
         env.account.peak = holdings.peak.unwrap_or(env.account.nav).max(env.account.nav);
         Ok(())
     }
@@ -121,7 +141,9 @@ impl Acting for StocksEnv {
             shares if shares > 0.0 => format!("buy {shares}"),
             shares => format!("sell {}", -shares),
         };
-        (0..self.num_symbols()).flat_map(|_| (0..=2 * k).map(name)).collect()
+        let of_hedge = ["leave", "to zero", "to the band"].map(str::to_owned);
+        let symbols = (0..self.num_symbols()).flat_map(|_| (0..=2 * k).map(name));
+        symbols.chain(of_hedge.into_iter().take(self.hedge_choices())).collect()
     }
 
     fn masked(&self) -> Vec<Option<&'static str>> {
@@ -139,8 +161,11 @@ impl Acting for StocksEnv {
             _ => None,
         };
         let symbols = self.shares(0).iter().copied().zip(flags.iter().copied());
+        let hedge_trades = self.hedges() && market.tables.hedge(self.snapshot(0)).status & status::TRADES != 0;
+        let of_hedge = (0..self.hedge_choices()).map(|choice| (choice > 0 && !hedge_trades).then_some(NOT_TRADED));
         symbols
             .flat_map(|symbol| (0..=2 * k).map(move |choice| reason(symbol, choice)))
+            .chain(of_hedge)
             .collect()
     }
 
@@ -152,6 +177,7 @@ impl Acting for StocksEnv {
         let mut states = states.rows();
         let mut env = states.env(0);
         let (before, held) = (*env.account, env.shares.to_vec());
+        let (hedge_before, act) = (*env.hedge, acts.hedge(0));
         let t = before.t as usize;
         let intent = acts.decide(market, 0, env.orders);
         match config.rules {
@@ -160,6 +186,9 @@ impl Acting for StocksEnv {
                 self.stepper.order(&mut env, intent);
                 if intent != Intent::Hold {
                     execute(market, &mut env, t, false);
+                }
+                if self.hedges() {
+                    hedge::rebalance(market, &mut env, act, t, false);
                 }
             }
         }
@@ -173,10 +202,10 @@ impl Acting for StocksEnv {
         } else {
             0.0
         };
-        let why = |at: usize| match acts {
-            Acts::Weights(weights) if config.rules == Rules::Market => format!("weight {:.4}", weights[at]),
-            Acts::Weights(weights) | Acts::Trades(weights, _) => format!("trade {:.4}", weights[at]),
-            Acts::Choices(choices) => format!("choice {}", choices[at]),
+        let why = |at: usize| match acts.kind {
+            ActKind::Weights(weights) if config.rules == Rules::Market => format!("weight {:.4}", weights[at]),
+            ActKind::Weights(weights) | ActKind::Trades(weights, _) => format!("trade {:.4}", weights[at]),
+            ActKind::Choices(choices) => format!("choice {}", choices[at]),
         };
         let (symbols, marks) = (self.symbols(0), market.tables.marks(t));
         let mut orders = Vec::new();
@@ -203,6 +232,31 @@ impl Acting for StocksEnv {
                 why: why(at),
             });
         }
+        let change = env.hedge.units - hedge_before.units;
+        if change != 0.0 {
+            let (terms, price) = (config.hedge.terms(), market.tables.hedge(t).price);
+            let (spread_cost, commission) = terms.costs(change.abs(), change.abs() * price);
+            orders.push(ActingOrder {
+                instrument: self.hedge_instrument(),
+                symbol: self.hedge_symbol().to_owned(),
+                expiry: None,
+                strike: None,
+                right: None,
+                side: Side::of(change),
+                quantity: change.abs(),
+                multiplier: 1.0,
+                bid: None,
+                ask: None,
+                mid: finite(price),
+                limit: finite(price * (1.0 + terms.half_spread.copysign(change))),
+                cost: spread_cost + commission,
+                why: match act {
+                    HedgeAct::Order(_) => "hedge".to_owned(),
+                    HedgeAct::Ratio(ratio) => format!("hedge ratio {ratio:.3}"),
+                },
+            });
+        }
+        let of_hedge = env.hedge.spread_cost + env.hedge.commission - hedge_before.spread_cost - hedge_before.commission;
         let costs = |account: &Account| account.commission + account.spread_cost + account.impact_cost;
         let refused = (before.refused..env.account.refused).map(|_| NOT_TRADED);
         Ok(ActingOrders {
@@ -211,7 +265,29 @@ impl Acting for StocksEnv {
                 .chain((before.reduced..env.account.reduced).map(|_| REDUCED))
                 .collect(),
             cash: env.account.cash - before.cash,
-            cost: costs(env.account) - costs(&before),
+            cost: costs(env.account) - costs(&before) + of_hedge,
         })
+    }
+}
+
+impl StocksEnv {
+    /// The symbol of the instrument that hedges; `future` of the input of that name.
+    fn hedge_symbol(&self) -> &str {
+        &self.market().config.hedge.instrument
+    }
+
+    fn hedge_instrument(&self) -> Holdable {
+        match self.market().config.hedge.is_future() {
+            true => Holdable::Future,
+            false => Holdable::Stock,
+        }
+    }
+
+    /// The choices of the component `hedge` of actions.
+    fn hedge_choices(&self) -> usize {
+        match self.market().config.hedge.is_by_action() {
+            true => HEDGE_CHOICES as usize,
+            false => 0,
+        }
     }
 }

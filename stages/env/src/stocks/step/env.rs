@@ -1,6 +1,7 @@
 //! The batch of environments.
 
 use super::baseline::Baseline;
+use super::hedge::HedgeAct;
 use super::ledger::Ledger;
 use super::lookup::Tables;
 use super::market::Market;
@@ -10,6 +11,7 @@ use super::state::{EnvState, StateRows, States};
 use super::stepper::Stepper;
 use crate::actions::Actions;
 use crate::batch::{BatchEnv, StepBuffers};
+use crate::hedge::HedgeOrder;
 use crate::open_options::{OpenOptions, Split};
 use crate::ranges::{Rows, StepRows, View, for_ranges};
 use crate::saved_state::{StateReader, StateWriter};
@@ -72,7 +74,18 @@ pub(crate) fn evaluation_episodes(store: &Store, artifact: &Artifact, split: Spl
 
 /// The actions of a batch.
 #[derive(Clone, Copy)]
-pub(super) enum Acts<'a> {
+pub(super) struct Acts<'a> {
+    /// What they are of the symbols.
+    pub kind: ActKind<'a>,
+    /// The components of an action: of each symbol, and of the hedge where actions hedge.
+    width: usize,
+    /// What the rule of `hedge` wants, where actions do not hedge.
+    rule: Option<HedgeAct>,
+}
+
+/// The values of actions.
+#[derive(Clone, Copy)]
+pub(super) enum ActKind<'a> {
     /// Trades from -1 to 1, of at most so many shares.
     Trades(&'a [f32], u32),
     Weights(&'a [f32]),
@@ -82,21 +95,39 @@ pub(super) enum Acts<'a> {
 impl<'a> Acts<'a> {
     /// Actions for `b` environments of n symbols.
     pub(super) fn new(config: &StocksConfig, actions: Actions<'a>, b: usize, n: usize) -> Result<Self, StageError> {
-        Ok(match (config.rules, config.actions.kind) {
-            (Rules::Finrl, _) => Self::Trades(actions.continuous(b, n)?, config.finrl.hmax),
-            (_, StockActionKind::Weights) => Self::Weights(actions.continuous(b, n)?),
-            (_, StockActionKind::Shares) => Self::Trades(actions.continuous(b, n)?, config.actions.shares),
-            (_, StockActionKind::Choices) => Self::Choices(actions.multi_discrete(b, n)?),
+        let by_action = config.hedge.is_by_action();
+        let width = n + usize::from(by_action);
+        let kind = match (config.rules, config.actions.kind) {
+            (Rules::Finrl, _) => ActKind::Trades(actions.continuous(b, width)?, config.finrl.hmax),
+            (_, StockActionKind::Weights) => ActKind::Weights(actions.continuous(b, width)?),
+            (_, StockActionKind::Shares) => ActKind::Trades(actions.continuous(b, width)?, config.actions.shares),
+            (_, StockActionKind::Choices) => ActKind::Choices(actions.multi_discrete(b, width)?),
+        };
+        Ok(Self {
+            kind,
+            width,
+            rule: (!by_action).then(|| HedgeAct::Order(config.hedge.terms().order())),
         })
     }
 
     /// Puts the action of environment `i` into its orders.
     pub(super) fn decide(self, market: &Market, i: usize, orders: &mut [f64]) -> Intent {
-        let (n, actions) = (orders.len(), &market.config.actions);
-        match self {
-            Self::Trades(trades, most) => from_trades(&trades[i * n..(i + 1) * n], most, orders),
-            Self::Weights(weights) => from_weights(&weights[i * n..(i + 1) * n], orders),
-            Self::Choices(choices) => from_choices(&choices[i * n..(i + 1) * n], &actions.lots, actions.shares, orders),
+        let (first, actions) = (i * self.width, &market.config.actions);
+        let own = first..first + orders.len();
+        match self.kind {
+            ActKind::Trades(trades, most) => from_trades(&trades[own], most, orders),
+            ActKind::Weights(weights) => from_weights(&weights[own], orders),
+            ActKind::Choices(choices) => from_choices(&choices[own], &actions.lots, actions.shares, orders),
+        }
+    }
+
+    /// What environment `i` wants of its hedge.
+    pub(super) fn hedge(self, i: usize) -> HedgeAct {
+        let last = (i + 1) * self.width - 1;
+        match (self.rule, self.kind) {
+            (Some(rule), _) => rule,
+            (None, ActKind::Choices(choices)) => HedgeAct::Order(HedgeOrder::of_choice(choices[last])),
+            (None, ActKind::Trades(values, _) | ActKind::Weights(values)) => HedgeAct::Ratio(values[last]),
         }
     }
 }
@@ -137,6 +168,11 @@ pub(super) fn show(stepper: &Stepper, env: &EnvState, obs: &mut [f32], action_ma
     let k = market.config.actions.lots.len();
     if action_mask.is_empty() {
         return;
+    }
+    let (action_mask, of_hedge) = action_mask.split_at_mut(env.shares.len() * (1 + 2 * k));
+    if let [leave, orders @ ..] = of_hedge {
+        *leave = true;
+        orders.fill(market.tables.hedge(env.account.t as usize).status & status::TRADES != 0);
     }
     let flags = market.tables.status(env.account.t as usize);
     for ((mask, held), flags) in action_mask.chunks_exact_mut(1 + 2 * k).zip(&*env.shares).zip(flags) {
@@ -207,8 +243,13 @@ impl StocksEnv {
         self.stepper.market.instructions = instructions;
     }
 
-    /// Steps every environment; `decide` fills the orders of environment i, and says what they mean.
-    fn run(&mut self, decide: &(impl Fn(&Market, usize, &mut EnvState) -> Intent + Sync), out: StepBuffers<'_>) {
+    /// Steps every environment; `decide` fills the orders of environment i, and says what they mean; `hedge` is what it wants of its hedge.
+    fn run(
+        &mut self,
+        decide: &(impl Fn(&Market, usize, &mut EnvState) -> Intent + Sync),
+        hedge: &(impl Fn(usize) -> HedgeAct + Sync),
+        out: StepBuffers<'_>,
+    ) {
         let stepper = &self.stepper;
         let market = &stepper.market;
         let num_envs = self.finals.len();
@@ -226,13 +267,13 @@ impl StocksEnv {
                 let out = &mut range.out;
                 let mut env = range.states.env(i);
                 let intent = decide(market, first + i, &mut env);
-                let outcome = stepper.step(&mut env, intent);
+                let outcome = stepper.step(&mut env, intent, hedge(first + i));
                 out.reward[i] = outcome.reward;
                 out.terminated[i] = outcome.terminated;
                 out.truncated[i] = outcome.truncated;
                 if outcome.terminated || outcome.truncated {
                     observe(market, &env, out.final_obs.row(i));
-                    range.finals[i] = Some(stepper.ledger(env.account, env.shares));
+                    range.finals[i] = Some(stepper.ledger(env.account, env.shares, env.hedge));
                     let (t, nav) = (env.account.t as usize, env.account.nav);
                     weights(market, t, nav, env.shares, range.final_weights.row(i));
                     env.account.episode += 1;
@@ -243,7 +284,12 @@ impl StocksEnv {
         });
     }
 
-    /// Takes a target for each environment, as [`BatchEnv::step`] does with actions.
+    /// What the rule of `hedge` wants: nothing where actions hedge.
+    fn by_rule(&self) -> HedgeAct {
+        HedgeAct::Order(self.market().config.hedge.terms().order())
+    }
+
+    /// Takes a target for each environment, as [`BatchEnv::step`] does with actions. The rule of `hedge` hedges it.
     ///
     /// # Errors
     /// When there is not one for each environment, or weights are not one for each symbol.
@@ -257,6 +303,7 @@ impl StocksEnv {
                 "expected a target for each of {b} environments, with {n} weights each"
             )));
         }
+        let rule = self.by_rule();
         self.run(
             &|_, i, env| match targets[i] {
                 Target::Hold => Intent::Hold,
@@ -265,19 +312,23 @@ impl StocksEnv {
                     Intent::Weights
                 }
             },
+            &|_| rule,
             out,
         );
         Ok(())
     }
 
-    /// Takes the decision of a baseline in every environment.
+    /// Takes the decision of a baseline in every environment. The rule of `hedge` hedges it.
     pub fn step_baseline(&mut self, baseline: Baseline, out: StepBuffers<'_>) {
-        self.run(&|market, i, env| baseline.decide(market, i, env), out);
+        let rule = self.by_rule();
+        self.run(&|market, i, env| baseline.decide(market, i, env), &|_| rule, out);
     }
 
     /// The account of environment `i`, as it is now; after the end of an episode, at the start of the next.
     pub fn ledger(&self, i: usize) -> Ledger {
-        self.stepper.ledger(&self.states.accounts[i], self.states.shares_of(i))
+        let states = &self.states;
+        self.stepper
+            .ledger(&states.accounts[i], states.shares_of(i), &states.hedges[i])
     }
 
     /// The account of environment `i` as its last finished episode left it; `None` before the first end.
@@ -398,6 +449,16 @@ impl StocksEnv {
         self.market().tables.total_return(snapshot, symbol)
     }
 
+    /// True if the portfolio is hedged.
+    pub fn hedges(&self) -> bool {
+        !self.market().config.hedge.is_none()
+    }
+
+    /// The return of the instrument that hedges, dividends included, from a snapshot to the next; 0 where it has no bar on one of them.
+    pub fn hedge_return(&self, snapshot: usize) -> f64 {
+        self.market().tables.hedge_return(snapshot + 1).unwrap_or(0.0)
+    }
+
     /// True if a symbol trades at a snapshot.
     pub fn trades(&self, snapshot: usize, symbol: usize) -> bool {
         self.market().tables.status(snapshot)[symbol] & status::TRADES != 0
@@ -488,7 +549,11 @@ impl BatchEnv for StocksEnv {
             final_obs,
             action_mask,
         };
-        self.run(&|market, i, env| acts.decide(market, i, env.orders), out);
+        self.run(
+            &|market, i, env| acts.decide(market, i, env.orders),
+            &|i| acts.hedge(i),
+            out,
+        );
         match reward.iter().position(|reward| !reward.is_finite()) {
             None => Ok(()),
             Some(i) => {
@@ -507,19 +572,23 @@ impl BatchEnv for StocksEnv {
             true => &self.states.moments,
             false => &[],
         };
+        let hedges: &[_] = if self.hedges() { &self.states.hedges } else { &[] };
         StateWriter::new(&self.tag())
             .array(&self.states.accounts)
             .array(&self.states.shares)
             .array(moments)
+            .array(hedges)
             .finish()
     }
 
     fn restore(&mut self, state: &[u8]) -> Result<(), String> {
         let tag = self.tag();
         let keeps_moments = self.market().config.reward.keeps_moments();
+        let hedged = self.hedges();
         let States {
             accounts,
             shares,
+            hedges,
             moments,
             ..
         } = &mut self.states;
@@ -527,11 +596,13 @@ impl BatchEnv for StocksEnv {
             true => &mut moments[..],
             false => &mut [],
         };
-        let size = size_of_val(&accounts[..]) + size_of_val(&shares[..]) + size_of_val(moments);
+        let hedges = if hedged { &mut hedges[..] } else { &mut [] };
+        let size = size_of_val(&accounts[..]) + size_of_val(&shares[..]) + size_of_val(moments) + size_of_val(hedges);
         let mut reader = StateReader::new(state, &tag, size)?;
         reader.array(accounts);
         reader.array(shares);
         reader.array(moments);
+        reader.array(hedges);
         self.finals.fill(None);
         Ok(())
     }

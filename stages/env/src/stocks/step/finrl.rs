@@ -38,7 +38,7 @@ pub(super) fn step(market: &Market, env: &mut EnvState, intent: Intent) -> Outco
         env.account.risk = market.tables.risk[t];
     }
     let end = total(env, market.tables.marks(t));
-    market.mark(env.account, env.shares);
+    market.mark(env.account, env.shares, 0.0);
     env.account.nav = end;
     env.account.reward = (end - begin) * settings.reward_scaling;
     Outcome {

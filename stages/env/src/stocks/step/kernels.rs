@@ -71,6 +71,21 @@ kernel! {
 }
 
 #[inline(always)]
+fn weighted_body<const FMA: bool>(shares: &[f64], prices: &[f64], factors: &[f64], out: &mut f64) {
+    let n = shares.len();
+    let (prices, factors) = (&prices[..n], &factors[..n]);
+    let mut sum = Sum::default();
+    in_lanes!(n, |i, lane| {
+        sum.add(lane, factors[i] * (shares[i] * prices[i]));
+    });
+    *out = sum.total();
+}
+kernel! {
+    /// The sum of the values of shares at prices, each times its factor.
+    pub(super) fn weighted(shares: &[f64], prices: &[f64], factors: &[f64], out: &mut f64) = weighted_body
+}
+
+#[inline(always)]
 fn clamp_weights_body<const FMA: bool>(weights: &mut [f64], least: f64, most: f64, out: &mut Exposure) {
     let n = weights.len();
     let (mut net, mut gross) = (Sum::default(), Sum::default());

@@ -1,13 +1,15 @@
 //! Accounts for display and evaluation.
 
+use super::hedge::of_portfolio;
 use super::market::Market;
-use super::state::Account;
+use super::state::{Account, Hedge};
 use datasets::Date;
 use serde::{Deserialize, Serialize};
 
 /// An account on a date. Money is in the bars' currency; sums run from the episode's start.
 ///
-/// `nav = capital + gains of prices + dividends + interest - debit_interest - borrow_cost - commission - spread_cost - impact_cost - delisting_loss`.
+/// `nav = capital + gains of prices + dividends + interest - debit_interest - borrow_cost - commission - spread_cost - impact_cost - delisting_loss`, and of a hedged
+/// portfolio `+ hedge.gains + hedge.dividends - hedge.borrow_cost - hedge.commission - hedge.spread_cost`.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Ledger {
     /// The date.
@@ -56,16 +58,53 @@ pub struct Ledger {
     pub liquidations: u32,
     /// Positions settled at a delisting.
     pub settlements: u32,
+    /// The hedge, whose lines are none of the others; `None` where the portfolio is not hedged.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub hedge: Option<HedgeLedger>,
+}
+
+/// The hedge of an account. Sums run from the episode's start.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct HedgeLedger {
+    /// Units of the instrument held, negative if short.
+    pub units: f64,
+    /// Their value.
+    pub value: f64,
+    /// The exposure of the portfolio to the instrument, without the hedge, by value.
+    pub exposure: f64,
+    /// Sum of the gains of the instrument's price, the settlements of futures among them.
+    pub gains: f64,
+    /// Sum of dividends received, less those paid.
+    pub dividends: f64,
+    /// Sum of the cost of borrowing the instrument.
+    pub borrow_cost: f64,
+    /// Sum of commissions.
+    pub commission: f64,
+    /// Sum of spreads.
+    pub spread_cost: f64,
+    /// Sum of the values of trades.
+    pub traded_value: f64,
 }
 
 impl Ledger {
-    /// The costs of trades: commission, spread and impact.
+    /// The costs of trades: commission, spread and impact, those of the hedge included.
     pub fn costs(&self) -> f64 {
-        self.commission + self.spread_cost + self.impact_cost
+        let hedge = self.hedge.map_or(0.0, |hedge| hedge.commission + hedge.spread_cost);
+        self.commission + self.spread_cost + self.impact_cost + hedge
+    }
+
+    /// The sum of spreads, those of the hedge included.
+    pub fn all_spreads(&self) -> f64 {
+        self.spread_cost + self.hedge.map_or(0.0, |hedge| hedge.spread_cost)
+    }
+
+    /// The sum of the values of trades, those of the hedge included.
+    pub fn all_traded(&self) -> f64 {
+        self.traded_value + self.hedge.map_or(0.0, |hedge| hedge.traded_value)
     }
 
     /// The statement of an account.
-    pub(super) fn new(market: &Market, account: &Account, shares: &[f64]) -> Self {
+    pub(super) fn new(market: &Market, account: &Account, shares: &[f64], hedge: &Hedge) -> Self {
         let t = account.t as usize;
         let scale = 1.0 / account.nav.max(1e-3 * market.config.capital);
         let weights = shares
@@ -96,6 +135,17 @@ impl Ledger {
             reduced: account.reduced,
             liquidations: account.liquidations,
             settlements: account.settlements,
+            hedge: (!market.config.hedge.is_none()).then(|| HedgeLedger {
+                units: hedge.units,
+                value: hedge.units * market.tables.hedge(t).price,
+                exposure: of_portfolio(market, shares, market.tables.marks(t), t),
+                gains: hedge.gains,
+                dividends: hedge.dividends,
+                borrow_cost: hedge.borrow,
+                commission: hedge.commission,
+                spread_cost: hedge.spread_cost,
+                traded_value: hedge.traded,
+            }),
         }
     }
 }

@@ -6,7 +6,7 @@ use crate::rates::growth;
 use crate::spec::Normalisation;
 use crate::split::SnapshotRange;
 use crate::stocks::config::{FillAt, Rules};
-use crate::stocks::tables::{Event, Panel, SPEC, Spec, Widths, decode_events, mismatch, status};
+use crate::stocks::tables::{Event, HedgeQuote, Panel, SPEC, Spec, Widths, decode_events, mismatch, status};
 use bytes::Bytes;
 use stages_core::StageError;
 use std::ops::Range;
@@ -46,6 +46,9 @@ pub(crate) struct Tables {
     rows: Vec<f32>,
     /// `[T, N, H]`.
     hidden: Vec<f32>,
+    /// `[T]` and `[T, N]`, where the portfolio is hedged.
+    hedge: Vec<HedgeQuote>,
+    betas: Vec<f64>,
 }
 
 impl Tables {
@@ -68,6 +71,8 @@ impl Tables {
             has_open: config.fills.at == FillAt::NextOpen,
             has_liquidity: config.fills.by_volume(),
             has_risk: config.finrl.turbulence_threshold.is_some(),
+            has_hedge: !config.hedge.is_none(),
+            has_beta: config.hedge.has_betas(),
         };
         let (mut all, mut starts) = (Panel::default(), Vec::new());
         let (mut events, mut days): (Vec<Event>, Vec<f64>) = (Vec::new(), Vec::new());
@@ -107,6 +112,8 @@ impl Tables {
             all.features.extend(panel.features);
             all.symbol_features.extend(panel.symbol_features);
             all.hidden.extend(panel.hidden);
+            all.hedge.extend(panel.hedge);
+            all.beta.extend(panel.beta);
         }
         if all.dates.is_empty() {
             return Err(mismatch());
@@ -140,6 +147,12 @@ impl Tables {
             events,
             rows,
             hidden: all.hidden,
+            hedge: all
+                .hedge
+                .chunks_exact(HedgeQuote::WIDTH)
+                .filter_map(HedgeQuote::decode)
+                .collect(),
+            betas: all.beta,
             spec,
         };
         this.market_return = (0..this.dates.len()).map(|t| this.mean_return(t)).collect();
@@ -228,6 +241,26 @@ impl Tables {
     #[inline]
     pub(crate) fn liquidity(&self, t: usize) -> (&[f64], &[f64]) {
         (self.of(&self.volumes, t), self.of(&self.volatilities, t))
+    }
+
+    /// The instrument that hedges, where there is one.
+    #[inline]
+    pub(crate) fn hedge(&self, t: usize) -> HedgeQuote {
+        self.hedge[t]
+    }
+
+    /// The beta of each symbol to it, where it is hedged by beta.
+    #[inline]
+    pub(crate) fn betas(&self, t: usize) -> &[f64] {
+        self.of(&self.betas, t)
+    }
+
+    /// The return of the instrument that hedges, dividends included, from the date before `t`, where it has a bar on both.
+    pub(crate) fn hedge_return(&self, t: usize) -> Option<f64> {
+        if t == 0 || self.starts.contains(&t) {
+            return None;
+        }
+        self.hedge.get(t)?.total_return(&self.hedge[t - 1])
     }
 
     /// The corporate actions that change holdings from the date before to `t`.

@@ -1,5 +1,6 @@
 //! The data and rules that all environments of a batch share.
 
+use super::hedge::asset;
 use super::kernels::{Exposure, exposure};
 use super::lookup::Tables;
 use super::state::Account;
@@ -50,15 +51,18 @@ impl Market {
         self.config.fills.at == FillAt::NextOpen
     }
 
-    /// Values the positions of an account at the marks of its date.
+    /// Values the positions of an account, and the units of its hedge, at the marks of its date.
     #[inline]
-    pub(super) fn mark(&self, account: &mut Account, shares: &[f64]) {
+    pub(super) fn mark(&self, account: &mut Account, shares: &[f64], units: f64) {
         let mut held = Exposure::default();
         let marks = self.tables.marks(account.t as usize);
         exposure(self.instructions, shares, marks, &mut held);
         account.net = held.net;
         account.gross = held.gross;
         account.nav = account.cash + held.net;
+        if units != 0.0 {
+            account.nav += asset(self, units, self.tables.hedge(account.t as usize).price);
+        }
         account.peak = account.peak.max(account.nav);
     }
 }

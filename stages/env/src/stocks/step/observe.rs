@@ -1,10 +1,12 @@
 //! Writes the observation of a state; [`observation`](crate::stocks::observation) has its layout.
 
+use super::hedge::of_portfolio;
 use super::kernels::show_weights;
 use super::market::Market;
 use super::state::EnvState;
 use crate::stocks::config::Rules;
-use crate::stocks::observation::ACCOUNT;
+use crate::stocks::observation::{ACCOUNT, HEDGE};
+use crate::stocks::tables::status;
 
 /// Writes the observation of a state.
 pub(super) fn observe(market: &Market, env: &EnvState, out: &mut [f32]) {
@@ -42,5 +44,18 @@ pub(super) fn observe(market: &Market, env: &EnvState, out: &mut [f32]) {
         account.gross * scale,
         10.0 * (1.0 - account.nav / account.peak),
     ];
+    let (totals, of_hedge) = totals.split_at_mut(ACCOUNT.len());
     totals.copy_from_slice(&values.map(|value| value.clamp(-clip, clip) as f32));
+    if market.config.hedge.is_none() {
+        return;
+    }
+    let quote = market.tables.hedge(t);
+    let value = env.hedge.units * quote.price;
+    let exposure = of_portfolio(market, env.shares, market.tables.marks(t), t) + value;
+    let values: [f64; HEDGE.len()] = [
+        f64::from(u8::from(quote.status & status::TRADES != 0)),
+        value * scale,
+        exposure * scale,
+    ];
+    of_hedge.copy_from_slice(&values.map(|value| value.clamp(-clip, clip) as f32));
 }

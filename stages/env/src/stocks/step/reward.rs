@@ -1,34 +1,73 @@
 //! The reward of a step; [`reward`](crate::reward) has the formulas.
 
+use super::hedge;
 use super::market::Market;
-use super::state::Account;
-use crate::reward::{Change, Moments, Reward, drawdown};
+use super::state::{Account, EnvState, Hedge};
+use crate::reward::{Change, Reward, drawdown};
 use crate::stocks::quantities::QUANTITIES;
 
-/// The costs of the trades so far.
-fn costs(account: &Account) -> f64 {
-    account.commission + account.spread_cost + account.impact_cost
+/// An account and its hedge.
+#[derive(Clone, Copy)]
+pub(super) struct Book {
+    pub account: Account,
+    pub hedge: Hedge,
 }
 
-/// The reward of the step from `before` to `account`, whose peak is up to date.
-pub(super) fn reward(
-    reward: &Reward,
-    market: &Market,
-    before: &Account,
-    account: &Account,
-    shares: &[f64],
-    moments: &mut Moments,
-) -> f64 {
-    let change = Change {
-        nav: [before.nav, account.nav],
-        peak: [before.peak, account.peak],
-        risk_free: market.tables.accrual[account.t as usize - 1],
-        traded: account.traded - before.traded,
-        costs: costs(account) - costs(before),
-        exposure: account.net,
+impl Book {
+    pub(super) fn new(env: &EnvState) -> Self {
+        Self {
+            account: *env.account,
+            hedge: *env.hedge,
+        }
+    }
+
+    /// The costs of the trades so far.
+    fn costs(&self) -> f64 {
+        let (account, hedge) = (&self.account, &self.hedge);
+        account.commission + account.spread_cost + account.impact_cost + (hedge.commission + hedge.spread_cost)
+    }
+
+    fn traded(&self) -> f64 {
+        self.account.traded + self.hedge.traded
+    }
+
+    fn interest(&self) -> f64 {
+        self.account.interest - self.account.debit_interest
+    }
+
+    fn borrow(&self) -> f64 {
+        self.account.borrow_cost + self.hedge.borrow
+    }
+
+    fn dividends(&self) -> f64 {
+        self.account.dividends + self.hedge.dividends
+    }
+}
+
+/// The reward of the step from `before` to the state, whose peak is up to date.
+pub(super) fn reward(reward: &Reward, market: &Market, before: &Book, env: &mut EnvState) -> f64 {
+    let after = Book::new(env);
+    let t = after.account.t as usize;
+    // The value of the hedge, and the exposure that it leaves.
+    let held = match market.config.hedge.is_none() {
+        true => [0.0, after.account.net],
+        false => {
+            let value = after.hedge.units * market.tables.hedge(t).price;
+            let of_portfolio = hedge::of_portfolio(market, env.shares, market.tables.marks(t), t);
+            [value, of_portfolio + value]
+        }
     };
-    reward.of(&change, moments, |scale| {
-        quantities(market, &change, before, account, shares, scale)
+    let change = Change {
+        nav: [before.account.nav, after.account.nav],
+        peak: [before.account.peak, after.account.peak],
+        risk_free: market.tables.accrual[t - 1],
+        traded: after.traded() - before.traded(),
+        costs: after.costs() - before.costs(),
+        exposure: held[1],
+    };
+    let shares = &*env.shares;
+    reward.of(&change, env.moments, |scale| {
+        quantities(market, &change, [before, &after], (shares, held), scale)
     })
 }
 
@@ -36,17 +75,16 @@ pub(super) fn reward(
 fn quantities(
     market: &Market,
     change: &Change,
-    before: &Account,
-    account: &Account,
-    shares: &[f64],
+    [before, after]: [&Book; 2],
+    (shares, held): (&[f64], [f64; 2]),
     scale: f64,
 ) -> [f64; QUANTITIES.len()] {
     let tables = &market.tables;
+    let account = &after.account;
     let t = account.t as usize;
     let capital = market.config.capital;
-    let simple = (account.nav - before.nav) * scale;
+    let simple = (account.nav - before.account.nav) * scale;
     let deep = drawdown(account.nav, account.peak);
-    let interest = |account: &Account| account.interest - account.debit_interest;
     let (mut squares, mut positions) = (0.0, 0_u32);
     for (held, mark) in shares.iter().zip(tables.marks(t)) {
         let weight = held * mark * scale;
@@ -61,19 +99,21 @@ fn quantities(
         tables.market_return[t],
         account.nav / capital,
         deep,
-        deep - drawdown(before.nav, before.peak),
+        deep - drawdown(before.account.nav, before.account.peak),
         change.traded * scale,
         change.costs * scale,
-        (interest(account) - interest(before)) * scale,
-        (account.borrow_cost - before.borrow_cost) * scale,
-        (account.dividends - before.dividends) * scale,
+        (after.interest() - before.interest()) * scale,
+        (after.borrow() - before.borrow()) * scale,
+        (after.dividends() - before.dividends()) * scale,
         account.gross * scale,
         account.net * scale,
         squares,
         f64::from(positions),
-        (account.delisting_loss - before.delisting_loss) * scale,
-        f64::from(u8::from(account.liquidations > before.liquidations)),
+        (account.delisting_loss - before.account.delisting_loss) * scale,
+        f64::from(u8::from(account.liquidations > before.account.liquidations)),
         tables.days[t - 1],
         f64::from(account.t - account.first),
+        held[0] * scale,
+        held[1] * scale,
     ]
 }

@@ -47,11 +47,27 @@ pub(super) struct Account {
     pub settlements: u32,
 }
 
+/// The hedge of an account. Saved states hold these bytes where there is hedging.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Pod, Zeroable)]
+#[repr(C)]
+pub(super) struct Hedge {
+    /// Units of the instrument held, negative if short.
+    pub units: f64,
+    /// Sums over the episode: gains of prices, settlements of futures among them, dividends, the cost of borrowing, spread, commission, and the value traded.
+    pub gains: f64,
+    pub dividends: f64,
+    pub borrow: f64,
+    pub spread_cost: f64,
+    pub commission: f64,
+    pub traded: f64,
+}
+
 /// One environment.
 pub(super) struct EnvState<'a> {
     pub account: &'a mut Account,
     /// Shares held `[N]`, negative if short.
     pub shares: &'a mut [f64],
+    pub hedge: &'a mut Hedge,
     pub moments: &'a mut Moments,
     /// The signed shares that the step is to trade `[N]`; no state beyond it.
     pub orders: &'a mut [f64],
@@ -65,6 +81,8 @@ pub(super) struct States {
     /// `[B, N]`.
     pub shares: Vec<f64>,
     /// `[B]`.
+    pub hedges: Vec<Hedge>,
+    /// `[B]`.
     pub moments: Vec<Moments>,
     /// `[B, N]`.
     orders: Vec<f64>,
@@ -76,6 +94,7 @@ impl States {
         Self {
             accounts: vec![Account::default(); num_envs],
             shares: vec![0.0; num_envs * width],
+            hedges: vec![Hedge::default(); num_envs],
             moments: vec![Moments::default(); num_envs],
             orders: vec![0.0; num_envs * width],
             width,
@@ -95,6 +114,7 @@ impl States {
                 values: &mut self.shares,
                 width,
             },
+            hedges: &mut self.hedges,
             moments: &mut self.moments,
             orders: Rows {
                 values: &mut self.orders,
@@ -108,6 +128,7 @@ impl States {
 pub(super) struct StateRows<'a> {
     accounts: &'a mut [Account],
     shares: Rows<'a, f64>,
+    hedges: &'a mut [Hedge],
     moments: &'a mut [Moments],
     orders: Rows<'a, f64>,
 }
@@ -118,6 +139,7 @@ impl StateRows<'_> {
         EnvState {
             account: &mut self.accounts[i],
             shares: self.shares.row(i),
+            hedge: &mut self.hedges[i],
             moments: &mut self.moments[i],
             orders: self.orders.row(i),
         }
@@ -127,17 +149,20 @@ impl StateRows<'_> {
 impl View for StateRows<'_> {
     fn split(self, n: usize) -> (Self, Self) {
         let (accounts, shares) = (self.accounts.split_at_mut(n), self.shares.split(n));
+        let hedges = self.hedges.split_at_mut(n);
         let (moments, orders) = (self.moments.split_at_mut(n), self.orders.split(n));
         (
             Self {
                 accounts: accounts.0,
                 shares: shares.0,
+                hedges: hedges.0,
                 moments: moments.0,
                 orders: orders.0,
             },
             Self {
                 accounts: accounts.1,
                 shares: shares.1,
+                hedges: hedges.1,
                 moments: moments.1,
                 orders: orders.1,
             },

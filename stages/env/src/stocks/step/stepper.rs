@@ -1,12 +1,13 @@
 //! The step of one environment: only look-ups and sums.
 
 use super::finrl;
+use super::hedge::{self, HedgeAct};
 use super::kernels::{Exposure, exposure};
 use super::ledger::Ledger;
 use super::market::Market;
 use super::orders::{Intent, restrict, weights_to_shares};
-use super::reward::reward;
-use super::state::{Account, EnvState, Outcome};
+use super::reward::{Book, reward};
+use super::state::{Account, EnvState, Hedge, Outcome};
 use super::trade::{execute, liquidate};
 use crate::reward::Reward;
 use crate::stocks::config::Rules;
@@ -23,7 +24,11 @@ pub(super) struct Stepper {
 impl Stepper {
     pub(super) fn new(market: Market) -> Result<Self, ConfigProblem> {
         Ok(Self {
-            reward: Reward::new(&market.config.reward, market.config.capital, &quantities::NAMES)?,
+            reward: Reward::new(
+                &market.config.reward,
+                market.config.capital,
+                quantities::names(!market.config.hedge.is_none()),
+            )?,
             market,
         })
     }
@@ -43,21 +48,26 @@ impl Stepper {
             ..Account::default()
         };
         env.shares.fill(0.0);
+        *env.hedge = Hedge::default();
         *env.moments = self.reward.moments();
     }
 
     /// One step by the orders of the environment: trades, goes to the next date, settles, marks, enforces margin, rewards.
-    pub(super) fn step(&self, env: &mut EnvState, intent: Intent) -> Outcome {
+    pub(super) fn step(&self, env: &mut EnvState, intent: Intent, act: HedgeAct) -> Outcome {
         let market = &self.market;
         if market.config.rules == Rules::Finrl {
             return finrl::step(market, env, intent);
         }
-        let before = *env.account;
-        let decided = before.t as usize;
+        let before = Book::new(env);
+        let decided = before.account.t as usize;
         let later = market.fills_later();
         self.order(env, intent);
         if intent != Intent::Hold && !later {
             execute(market, env, decided, false);
+        }
+        let hedges = !market.config.hedge.is_none();
+        if hedges && !later {
+            hedge::rebalance(market, env, act, decided, false);
         }
         self.carry(env, decided);
         env.account.t += 1;
@@ -65,15 +75,22 @@ impl Stepper {
         if later && intent != Intent::Hold {
             execute(market, env, decided, true);
         }
-        market.mark(env.account, env.shares);
+        if hedges {
+            if later {
+                hedge::rebalance(market, env, act, decided, true);
+            }
+            hedge::roll(market, env);
+        }
+        market.mark(env.account, env.shares, env.hedge.units);
         let margin = &market.config.margin;
-        if market.config.has_margin() && env.account.nav < margin.maintenance * env.account.gross {
-            let peak = before.peak;
+        let required = margin.maintenance * env.account.gross + hedge::margin(market, env.account, env.hedge.units);
+        if (market.config.has_margin() || hedges) && env.account.nav < required {
+            let peak = before.account.peak;
             liquidate(market, env);
             env.account.peak = peak;
-            market.mark(env.account, env.shares);
+            market.mark(env.account, env.shares, env.hedge.units);
         }
-        let reward = reward(&self.reward, market, &before, env.account, env.shares, env.moments);
+        let reward = reward(&self.reward, market, &before, env);
         let account = &*env.account;
         let terminated = account.nav <= market.config.ruin * market.config.capital;
         Outcome {
@@ -122,6 +139,7 @@ impl Stepper {
             account.cash -= fee;
             account.borrow_cost += fee;
         }
+        hedge::borrow(&self.market, env, t);
     }
 
     /// Corporate actions of the account's date, on holdings and, where they are `pending`, on orders; and settlements of what counts as delisted.
@@ -139,6 +157,8 @@ impl Stepper {
                 env.orders[i] *= event.ratio;
             }
         }
+        hedge::settle(&self.market, env);
+        let account = &mut *env.account;
         if !tables.settles(t) {
             return;
         }
@@ -156,7 +176,7 @@ impl Stepper {
     }
 
     /// The statement of an account.
-    pub(super) fn ledger(&self, account: &Account, shares: &[f64]) -> Ledger {
-        Ledger::new(&self.market, account, shares)
+    pub(super) fn ledger(&self, account: &Account, shares: &[f64], hedge: &Hedge) -> Ledger {
+        Ledger::new(&self.market, account, shares, hedge)
     }
 }

@@ -1,5 +1,6 @@
 //! Trades: their costs, and what cash and margin allow.
 
+use super::hedge;
 use super::kernels::{
     Costing, Exposure, ROUNDING, Trades, exposure, increase_plain, increase_with_impact, reduce_plain,
     reduce_with_impact,
@@ -26,6 +27,7 @@ pub(super) fn execute(market: &Market, env: &mut EnvState, decided: usize, later
         account,
         shares,
         orders,
+        hedge: held_hedge,
         ..
     } = env;
     let t = account.t as usize;
@@ -68,13 +70,22 @@ pub(super) fn execute(market: &Market, env: &mut EnvState, decided: usize, later
         return;
     }
     let costs = costing.per_share * trades.rest_shares + costing.fraction * rest + trades.rest_impact;
+    // The hedge as it was before: its value, the cash that a short one brought, and its margin.
+    let (asset, proceeds, reserved) = match held_hedge.units {
+        0.0 => (0.0, 0.0, 0.0),
+        units => {
+            let price = hedge::price(&market.tables.hedge(t), later);
+            let asset = hedge::asset(market, units, price);
+            (asset, (-asset).max(0.0), config.hedge.terms().margin(units, price))
+        }
+    };
     let factor = match config.has_margin() {
-        false => account.cash / (rest + costs),
+        false => (account.cash - proceeds) / (rest + costs),
         true => {
             let mut held = Exposure::default();
             exposure(market.instructions, shares, prices, &mut held);
             let initial = config.margin.initial;
-            (account.cash + held.net - initial * held.gross) / (costs + initial * rest)
+            (account.cash + held.net + asset - initial * held.gross - reserved) / (costs + initial * rest)
         }
     };
     let factor = factor.max(0.0);
@@ -89,7 +100,7 @@ pub(super) fn execute(market: &Market, env: &mut EnvState, decided: usize, later
     book(account, &costing, &trades);
 }
 
-/// Closes every position that trades, at the marks of the account's date.
+/// Closes every position that trades, and the hedge, at the marks of the account's date.
 pub(super) fn liquidate(market: &Market, env: &mut EnvState) {
     for (order, held) in env.orders.iter_mut().zip(&*env.shares) {
         *order = -held;
@@ -97,5 +108,6 @@ pub(super) fn liquidate(market: &Market, env: &mut EnvState) {
     super::orders::restrict(market, env);
     let t = env.account.t as usize;
     execute(market, env, t, false);
+    hedge::close(market, env);
     env.account.liquidations += 1;
 }

@@ -1,19 +1,23 @@
 //! Accounts against their definition, over random actions and rules, with splits, dividends, late listings, halts, delistings and short positions.
 
+use super::hedging::with_future;
 use super::slow::{Decision, Lines, Slow, trades};
+use super::slow_hedge::Wanted;
 use super::*;
 use crate::actions::Actions;
 use crate::batch::{BatchEnv, Step};
 use crate::stocks::synthetic::eventful;
-use crate::stocks::{Delisting, FillAt, Ledger, StockActionKind, StockActions, StockFills, StockMargin, StocksConfig};
+use crate::stocks::{
+    Delisting, FillAt, HedgeRule, Ledger, StockActionKind, StockActions, StockFills, StockMargin, StocksConfig,
+};
 use datasets::corporate_action::Kind;
 use proptest::prelude::*;
 use stages_numerics::random::Random;
 
-const DAYS: usize = 160;
-const SYMBOLS: usize = 6;
+pub(super) const DAYS: usize = 160;
+pub(super) const SYMBOLS: usize = 6;
 
-fn agree(what: &str, ours: f64, theirs: f64, scale: f64) {
+pub(super) fn agree(what: &str, ours: f64, theirs: f64, scale: f64) {
     let close = (ours - theirs).abs() <= 1e-9 * scale.max(theirs.abs());
     assert!(close, "{what}: {ours} instead of {theirs}");
 }
@@ -31,6 +35,7 @@ fn compare(config: &StocksConfig, ledger: &Ledger, slow: &Slow<'_>) {
         traded,
         gains,
         liquidations,
+        hedge,
     } = slow.lines;
     let capital = config.capital;
     for (what, ours, theirs) in [
@@ -53,15 +58,39 @@ fn compare(config: &StocksConfig, ledger: &Ledger, slow: &Slow<'_>) {
         - ledger.debit_interest
         - ledger.borrow_cost
         - ledger.costs()
-        - ledger.delisting_loss;
+        - ledger.delisting_loss
+        // The costs count those of the hedge.
+        + ledger.hedge.map_or(0.0, |l| l.gains + l.dividends - l.borrow_cost);
+    if let Some(ours) = ledger.hedge {
+        let price = slow.hedge_price(slow.t);
+        for (what, ours, theirs) in [
+            ("hedge value", ours.value, slow.units * price),
+            (
+                "exposure",
+                ours.exposure,
+                slow.exposure(slow.t, |i| slow.mark(i, slow.t)),
+            ),
+            ("hedge gains", ours.gains, hedge.gains),
+            ("hedge dividends", ours.dividends, hedge.dividends),
+            ("hedge borrowing", ours.borrow_cost, hedge.borrow),
+            ("hedge commission", ours.commission, hedge.commission),
+            ("hedge spread", ours.spread_cost, hedge.spread),
+            ("hedge traded", ours.traded_value, hedge.traded),
+        ] {
+            agree(what, ours, theirs, capital);
+        }
+    }
     agree("the sum of the lines", sum, ledger.nav, capital);
     assert_eq!(ledger.liquidations, liquidations);
 }
 
 /// Plays an episode at random beside the definition; returns its last ledger, and the splits of positions.
-fn play(config: &StocksConfig, seed: u64) -> (Ledger, usize) {
+pub(super) fn play(config: &StocksConfig, seed: u64) -> (Ledger, usize) {
     config.validate().unwrap();
-    let source = eventful(DAYS, SYMBOLS, 2, seed);
+    let source = match config.hedge.is_future() {
+        true => with_future(eventful(DAYS, SYMBOLS, 2, seed)),
+        false => eventful(DAYS, SYMBOLS, 2, seed),
+    };
     let mut env = env(&source, config, Split::Test, 1);
     let mut out = Step::new(env.spec(), 1);
     env.reset(out.buffers());
@@ -71,25 +100,47 @@ fn play(config: &StocksConfig, seed: u64) -> (Ledger, usize) {
     loop {
         let held: Vec<f64> = slow.shares.clone();
         let uniform: Vec<f64> = (0..SYMBOLS).map(|_| random.uniform()).collect();
+        let by_action = config.hedge.is_by_action();
+        let (choice, ratio) = match by_action {
+            true => (random.below(3) as u32, random.uniform() as f32),
+            false => (0, 0.0),
+        };
+        let wanted = match (config.hedge.rule, config.actions.kind) {
+            _ if config.hedge.is_none() => Wanted::Leave,
+            (HedgeRule::Zero, _) => Wanted::Zero,
+            (HedgeRule::Band, _) => Wanted::Band,
+            (HedgeRule::Action, StockActionKind::Choices) => {
+                [Wanted::Leave, Wanted::Zero, Wanted::Band][choice as usize]
+            }
+            (HedgeRule::Action, _) => Wanted::Ratio(f64::from(ratio)),
+        };
+        let with_ratio = |mut action: Vec<f32>| {
+            action.extend(by_action.then_some(ratio));
+            action
+        };
         match config.actions.kind {
             StockActionKind::Weights => {
                 let of = |u: &f64| if config.actions.short { 2.0 * u - 1.0 } else { *u } as f32;
                 let weights: Vec<f32> = uniform.iter().map(of).collect();
-                env.step(Actions::Continuous(&weights), out.buffers()).unwrap();
+                let action = with_ratio(weights.clone());
+                env.step(Actions::Continuous(&action), out.buffers()).unwrap();
                 let weights: Vec<f64> = weights.into_iter().map(f64::from).collect();
-                slow.step(&Decision::Weights(&weights));
+                slow.step(&Decision::Weights(&weights), wanted);
             }
             StockActionKind::Shares => {
                 let action: Vec<f32> = uniform.iter().map(|u| (2.0 * u - 1.0) as f32).collect();
-                env.step(Actions::Continuous(&action), out.buffers()).unwrap();
-                slow.step(&Decision::Trades(&trades(config, &action)));
+                let taken = with_ratio(action.clone());
+                env.step(Actions::Continuous(&taken), out.buffers()).unwrap();
+                slow.step(&Decision::Trades(&trades(config, &action)), wanted);
             }
             StockActionKind::Choices => {
                 let choices = 1 + 2 * config.actions.lots.len();
                 let drawn: Vec<u32> = uniform.iter().map(|u| (u * choices as f64) as u32).collect();
-                env.step(Actions::MultiDiscrete(&drawn), out.buffers()).unwrap();
+                let mut taken = drawn.clone();
+                taken.extend(by_action.then_some(choice));
+                env.step(Actions::MultiDiscrete(&taken), out.buffers()).unwrap();
                 let drawn: Vec<f32> = drawn.into_iter().map(|choice| choice as f32).collect();
-                slow.step(&Decision::Trades(&trades(config, &drawn)));
+                slow.step(&Decision::Trades(&trades(config, &drawn)), wanted);
             }
         }
         let over = out.terminated[0] || out.truncated[0];
@@ -117,13 +168,13 @@ fn play(config: &StocksConfig, seed: u64) -> (Ledger, usize) {
         }
         // But for rounding, no debt.
         assert!(
-            config.actions.short || ledger.cash >= -1e-11 * config.capital,
+            config.actions.short || !config.hedge.is_none() || ledger.cash >= -1e-11 * config.capital,
             "{ledger:?}"
         );
     }
 }
 
-fn any_config() -> impl Strategy<Value = StocksConfig> {
+pub(super) fn any_config() -> impl Strategy<Value = StocksConfig> {
     let kind = prop_oneof![
         Just(StockActionKind::Weights),
         Just(StockActionKind::Shares),

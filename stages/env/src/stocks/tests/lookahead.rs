@@ -1,6 +1,7 @@
 //! Nothing that is stamped later changes what an environment shows or does.
 
 use super::*;
+use crate::stocks::HedgeBars;
 use crate::stocks::synthetic::eventful;
 use datasets::{Date, DateRange};
 
@@ -39,6 +40,12 @@ fn perturb(source: &PanelSource, from: Date) -> PanelSource {
     let later = other.rates.iter_mut().filter(|(date, _)| *date >= from);
     later.for_each(|rate| rate.1 += 0.02);
     other.actions.retain(|action| action.date < from);
+    if let Some(HedgeBars::Symbol(fund)) = &mut other.hedge {
+        for bar in fund.bars.iter_mut().filter(|bar| bar.date >= from) {
+            bar.open *= 0.5 + random.uniform();
+            bar.close *= 0.5 + random.uniform();
+        }
+    }
     other
 }
 
@@ -77,6 +84,12 @@ fn check(source: &PanelSource, config: &StocksConfig, from: Date, n: usize) {
         assert_eq!(f64_bits(a.tables().marks(t)), f64_bits(b.tables().marks(t)));
         assert_eq!(a.tables().status(t), b.tables().status(t));
         assert_eq!(a.tables().events(t), b.tables().events(t));
+        if a.hedges() {
+            assert_eq!(a.tables().hedge(t), b.tables().hedge(t));
+        }
+        if config.hedge.has_betas() {
+            assert_eq!(f64_bits(a.tables().betas(t)), f64_bits(b.tables().betas(t)));
+        }
         assert_eq!(a.tables().accrual[t].to_bits(), b.tables().accrual[t].to_bits());
         assert_eq!(
             a.tables().market_return[t].to_bits(),

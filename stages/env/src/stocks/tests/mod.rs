@@ -3,19 +3,22 @@
 mod accounting;
 mod finrl;
 mod golden;
+mod hedging;
 mod lookahead;
 mod observations;
 mod refusals;
 mod restarts;
 mod rules;
 mod slow;
+mod slow_hedge;
 mod worlds;
 
-use super::{FillAt, PanelSource, StockActionKind, StocksConfig, StocksEnv, build};
+use super::{FillAt, HedgeRule, Neutral, PanelSource, StockActionKind, StocksConfig, StocksEnv, build};
 use crate::actions::{ActionBuffer, ActionSpace};
 use crate::batch::{BatchEnv, Step};
 use crate::episode::EpisodeLength;
 use crate::open_options::{OpenOptions, Split};
+use crate::stocks::synthetic::FUND;
 use bytes::Bytes;
 use stages_numerics::random::Random;
 
@@ -85,5 +88,17 @@ fn models() -> Vec<StocksConfig> {
     choices.actions.kind = StockActionKind::Choices;
     choices.actions.shares = 500;
     choices.reward.expression = "excess - 0.1 * turnover + 0 * market_return - concentration / 100".to_owned();
-    vec![base, margin, volume, shares, choices]
+    let mut hedged = margin.clone();
+    hedged.hedge.instrument = FUND.to_owned();
+    hedged.hedge.window = 40;
+    let mut ratio = volume.clone();
+    ratio.hedge.instrument = FUND.to_owned();
+    ratio.hedge.rule = HedgeRule::Action;
+    ratio.hedge.lot = 10.0;
+    let mut band = choices.clone();
+    band.hedge.instrument = FUND.to_owned();
+    band.hedge.neutral = Neutral::Dollar;
+    band.hedge.rule = HedgeRule::Action;
+    band.reward.expression = "excess - abs(exposure) / 100 - abs(hedge) / 1000".to_owned();
+    vec![base, margin, volume, shares, choices, hedged, ratio, band]
 }

@@ -1,5 +1,6 @@
 //! The account by its definition, from bars and corporate actions alone: no tables, one symbol and one day at a time.
 
+use super::slow_hedge::{HedgeLines, Wanted, betas};
 use crate::stocks::{Bar, FillAt, PanelSource, StockActionKind, StocksConfig};
 use datasets::Date;
 use datasets::corporate_action::Kind;
@@ -19,6 +20,7 @@ pub(super) struct Lines {
     /// Gains of prices, which no ledger has.
     pub gains: f64,
     pub liquidations: u32,
+    pub hedge: HedgeLines,
 }
 
 /// A decision.
@@ -28,13 +30,17 @@ pub(super) enum Decision<'a> {
 }
 
 pub(super) struct Slow<'a> {
-    config: &'a StocksConfig,
-    source: &'a PanelSource,
+    pub(super) config: &'a StocksConfig,
+    pub(super) source: &'a PanelSource,
     pub dates: Vec<Date>,
     pub t: usize,
     pub cash: f64,
     pub shares: Vec<f64>,
     pub lines: Lines,
+    /// Units of the instrument that hedges.
+    pub units: f64,
+    /// `[T, N]`; empty where nothing is hedged by beta.
+    pub betas: Vec<Vec<f64>>,
 }
 
 impl<'a> Slow<'a> {
@@ -46,7 +52,7 @@ impl<'a> Slow<'a> {
             .collect();
         dates.sort();
         dates.dedup();
-        Self {
+        let mut this = Self {
             config,
             source,
             dates,
@@ -54,19 +60,27 @@ impl<'a> Slow<'a> {
             cash: config.capital,
             shares: vec![0.0; source.bars.len()],
             lines: Lines::default(),
-        }
+            units: 0.0,
+            betas: Vec::new(),
+        };
+        this.betas = betas(&this);
+        this
     }
 
-    fn bar(&self, i: usize, t: usize) -> Option<&'a Bar> {
+    pub(super) fn bar(&self, i: usize, t: usize) -> Option<&'a Bar> {
         self.source.bars[i].bars.iter().find(|bar| bar.date == self.dates[t])
     }
 
     /// Shares for one, and cash for each, by the actions between two dates.
-    fn event(&self, i: usize, t: usize) -> (f64, f64) {
+    pub(super) fn event(&self, i: usize, t: usize) -> (f64, f64) {
+        self.event_of(&self.source.bars[i].symbol, t)
+    }
+
+    pub(super) fn event_of(&self, symbol: &str, t: usize) -> (f64, f64) {
         let (mut ratio, mut cash) = (1.0, 0.0);
         for action in &self.source.actions {
             let is_here = action.date > self.dates[t - 1] && action.date <= self.dates[t];
-            if action.symbol != self.source.bars[i].symbol || !is_here {
+            if action.symbol != symbol || !is_here {
                 continue;
             }
             match action.kind {
@@ -79,12 +93,12 @@ impl<'a> Slow<'a> {
     }
 
     /// The date of the last bar up to `t`.
-    fn last(&self, i: usize, t: usize) -> Option<usize> {
+    pub(super) fn last(&self, i: usize, t: usize) -> Option<usize> {
         (0..=t).rev().find(|&s| self.bar(i, s).is_some())
     }
 
     /// The close of the last bar, as it is worth after the events since.
-    fn mark(&self, i: usize, t: usize) -> f64 {
+    pub(super) fn mark(&self, i: usize, t: usize) -> f64 {
         let Some(last) = self.last(i, t) else { return 0.0 };
         (last + 1..=t).fold(self.bar(i, last).unwrap().close, |mark, s| {
             let (ratio, cash) = self.event(i, s);
@@ -92,7 +106,7 @@ impl<'a> Slow<'a> {
         })
     }
 
-    fn open(&self, i: usize, t: usize) -> f64 {
+    pub(super) fn open(&self, i: usize, t: usize) -> f64 {
         match self.bar(i, t) {
             Some(bar) => bar.open,
             None => self.mark(i, t),
@@ -143,6 +157,7 @@ impl<'a> Slow<'a> {
 
     pub(super) fn nav(&self) -> f64 {
         self.cash
+            + self.hedge_asset(self.hedge_price(self.t))
             + (0..self.shares.len())
                 .map(|i| self.shares[i] * self.mark(i, self.t))
                 .sum::<f64>()
@@ -187,8 +202,8 @@ impl<'a> Slow<'a> {
         self.lines.gains += shares * (self.mark(i, self.t) - price);
     }
 
-    /// Fills orders: reductions whole, the rest by one factor.
-    fn execute(&mut self, mut orders: Vec<f64>, prices: &[f64], decided: usize) {
+    /// Fills orders: reductions whole, the rest by one factor. `of_hedge` is the price of the instrument that hedges.
+    fn execute(&mut self, mut orders: Vec<f64>, prices: &[f64], of_hedge: f64, decided: usize) {
         for (i, order) in orders.iter_mut().enumerate() {
             let held = self.shares[i];
             if *order * held < 0.0 {
@@ -206,11 +221,12 @@ impl<'a> Slow<'a> {
             .map(|i| self.costs(i, orders[i].abs(), prices[i], decided).iter().sum::<f64>())
             .sum();
         let factor = match self.config.actions.short {
-            false => self.cash / (value + costs),
+            false => (self.cash - (-self.hedge_asset(of_hedge)).max(0.0)) / (value + costs),
             true => {
                 let worth: f64 = self.shares.iter().zip(prices).map(|(held, price)| held * price).sum();
                 let initial = self.config.margin.initial;
-                (self.cash + worth - initial * self.gross(|i| prices[i])) / (costs + initial * value)
+                let free = self.cash + worth + self.hedge_asset(of_hedge) - self.hedge_margin(of_hedge);
+                (free - initial * self.gross(|i| prices[i])) / (costs + initial * value)
             }
         };
         for i in 0..orders.len() {
@@ -286,13 +302,15 @@ impl<'a> Slow<'a> {
         orders
     }
 
-    pub(super) fn step(&mut self, decision: &Decision<'_>) {
+    pub(super) fn step(&mut self, decision: &Decision<'_>, wanted: Wanted) {
         let n = self.shares.len();
+        let nav = self.nav();
         let (decided, later) = (self.t, self.config.fills.at == FillAt::NextOpen);
         let mut orders = self.orders(decision);
         if !later {
             let prices: Vec<f64> = (0..n).map(|i| self.mark(i, decided)).collect();
-            self.execute(std::mem::take(&mut orders), &prices, decided);
+            self.execute(std::mem::take(&mut orders), &prices, self.hedge_price(decided), decided);
+            self.hedge(wanted, decided, nav, false);
         }
         let days = f64::from(self.dates[decided + 1].0 - self.dates[decided].0);
         let known = self
@@ -314,9 +332,11 @@ impl<'a> Slow<'a> {
         }
         self.cash -= short * self.config.margin.borrow * days / 365.0;
         self.lines.borrow += short * self.config.margin.borrow * days / 365.0;
+        self.hedge_borrow(days);
 
         self.t += 1;
         let t = self.t;
+        self.hedge_settle();
         for i in 0..n {
             let (ratio, cash) = self.event(i, t);
             let held = self.shares[i];
@@ -343,13 +363,19 @@ impl<'a> Slow<'a> {
                     *order = 0.0;
                 }
             }
-            self.execute(orders, &prices, decided);
+            self.execute(orders, &prices, self.hedge_open(t), decided);
+            self.hedge(wanted, decided, nav, true);
         }
-        if self.config.actions.short && self.nav() < self.config.margin.maintenance * self.gross(|i| self.mark(i, t)) {
+        self.hedge_roll();
+        let gross = self.gross(|i| self.mark(i, t));
+        let required = self.config.margin.maintenance * gross + self.hedge_margin(self.hedge_price(t));
+        let is_margined = self.config.actions.short || !self.config.hedge.is_none();
+        if is_margined && self.nav() < required {
             let closing: Vec<f64> = self.shares.iter().map(|held| -held).collect();
             let orders = self.orders(&Decision::Trades(&closing));
             let prices: Vec<f64> = (0..n).map(|i| self.mark(i, t)).collect();
-            self.execute(orders, &prices, t);
+            self.execute(orders, &prices, self.hedge_price(t), t);
+            self.hedge_trade(-self.units, false);
             self.lines.liquidations += 1;
         }
     }

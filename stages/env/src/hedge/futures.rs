@@ -1,4 +1,4 @@
-//! The prices of a hedge future, from daily bars of its contracts.
+//! The prices of a future that hedges, from daily bars of its contracts.
 //!
 //! At each snapshot one contract is held: at first the one with the largest volume, later another as soon as its volume on the day is larger than that of the
 //! contract held, or the contract held has no bar on a day on which another has one. A contract that was left is not taken again. A position is settled from day
@@ -20,7 +20,9 @@ pub struct FutureBar {
     pub date: Date,
     /// The contract.
     pub contract: String,
-    /// Its close, in units of the underlying.
+    /// Its open; NaN where it has none.
+    pub open: f64,
+    /// Its close.
     pub close: f64,
     /// The contracts traded on the day.
     pub volume: f64,
@@ -35,6 +37,10 @@ pub(crate) struct FuturePrice {
     pub before: f64,
     /// True if they are different contracts.
     pub is_roll: bool,
+    /// The open of the contract that was held up to it; NaN where it has no bar. The tables of `env/options` do not hold it.
+    pub open: f64,
+    /// True if a contract has a bar on the day.
+    pub is_quoted: bool,
 }
 
 impl FuturePrice {
@@ -51,6 +57,8 @@ impl FuturePrice {
             price,
             before,
             is_roll: roll != 0.0,
+            open: f64::NAN,
+            is_quoted: true,
         })
     }
 }
@@ -59,21 +67,21 @@ impl FuturePrice {
 ///
 /// # Errors
 /// When they cannot be read.
-pub(super) fn read(given: &Given<'_>) -> Result<Vec<FutureBar>, StageError> {
+pub(crate) fn read(given: &Given<'_>) -> Result<Vec<FutureBar>, StageError> {
     let Some(input) = given.optional("future") else {
         return Ok(Vec::new());
     };
     let mut bars = Vec::new();
     for batch in DataSet::open(input)?.read_all(given.store)? {
         let symbols = table::texts(&batch, "symbol")?;
-        let (closes, volumes) = (
-            table::floats_or_nan(&batch, "close")?,
-            table::floats_if_any(&batch, "volume")?,
-        );
+        let optional = |name| table::floats_if_any(&batch, name);
+        let (opens, volumes) = (optional("open")?, optional("volume")?);
+        let closes = table::floats_or_nan(&batch, "close")?;
         for (i, date) in table::dates(&batch, "date")?.into_iter().enumerate() {
             bars.push(FutureBar {
                 date,
                 contract: symbols.value(i).to_owned(),
+                open: opens.get(i).copied().unwrap_or(f64::NAN),
                 close: closes[i],
                 volume: volumes.get(i).copied().unwrap_or(f64::NAN),
             });
@@ -101,7 +109,7 @@ pub(crate) fn prices(bars: &[FutureBar], times: &[SnapshotTime]) -> Result<Vec<F
     for time in times {
         if time.instant.is_some() {
             return Err(
-                StageError::new("the bars at `future` are of days, and the chain has several snapshots a day")
+                StageError::new("the bars at `future` are of days, and there are several snapshots a day")
                     .hint("leave `future` out: the future is then at its fair price by the chain's forwards"),
             );
         }
@@ -122,10 +130,10 @@ pub(crate) fn prices(bars: &[FutureBar], times: &[SnapshotTime]) -> Result<Vec<F
             (None, Some(held)) => held,
             (None, None) => {
                 return Err(StageError::new(format!(
-                    "no contract at `future` has a price on {}, the first snapshot of the chain",
+                    "no contract at `future` has a price on {}, the first snapshot",
                     time.date
                 ))
-                .hint("give bars for all days of the chain, or leave `future` out"));
+                .hint("give bars for all days of the market, or leave `future` out"));
             }
         };
         if time.date.0 - day.0 > MOST_AGE {
@@ -133,7 +141,7 @@ pub(crate) fn prices(bars: &[FutureBar], times: &[SnapshotTime]) -> Result<Vec<F
                 "the bars at `future` have no price from {day} to {}",
                 time.date
             ))
-            .hint("give bars for all days of the chain, or leave `future` out"));
+            .hint("give bars for all days of the market, or leave `future` out"));
         }
         let is_roll = held.is_some_and(|(held, ..)| held != contract);
         if let Some((held, ..)) = held.filter(|_| is_roll) {
@@ -144,6 +152,9 @@ pub(crate) fn prices(bars: &[FutureBar], times: &[SnapshotTime]) -> Result<Vec<F
             price,
             before: before.unwrap_or(price),
             is_roll,
+            // A position is opened in the contract of the day before, and then rolled.
+            open: own.map(|bar| bar.open).filter(|open| *open > 0.0).unwrap_or(f64::NAN),
+            is_quoted: !today.is_empty(),
         });
     }
     Ok(out)
@@ -157,6 +168,7 @@ mod tests {
         let bar = |&(day, contract, close, volume): &(i32, &str, f64, f64)| FutureBar {
             date: Date(day),
             contract: contract.to_owned(),
+            open: close - 1.0,
             close,
             volume,
         };
@@ -167,8 +179,15 @@ mod tests {
         days.map(|day| SnapshotTime::of_day(Date(day))).collect()
     }
 
-    fn price(price: f64, before: f64, is_roll: bool) -> FuturePrice {
-        FuturePrice { price, before, is_roll }
+    type Prices = Result<Vec<(f64, f64, bool, Option<f64>, bool)>, StageError>;
+
+    /// Price, price before, roll, open and whether there is a quote, of each day.
+    fn prices(bars: &[FutureBar], times: &[SnapshotTime]) -> Prices {
+        let of = |p: FuturePrice| {
+            let open = Some(p.open).filter(|open| !open.is_nan());
+            (p.price, p.before, p.is_roll, open, p.is_quoted)
+        };
+        Ok(super::prices(bars, times)?.into_iter().map(of).collect())
     }
 
     #[test]
@@ -187,12 +206,12 @@ mod tests {
             (5, "U", 105.0, 1.0),
         ]);
         let expected = [
-            price(100.0, 100.0, false),
-            price(101.0, 101.0, false),
-            price(101.0, 99.0, true),
-            price(101.0, 101.0, false),
-            price(100.0, 100.0, false),
-            price(105.0, 100.0, true),
+            (100.0, 100.0, false, None, true),
+            (101.0, 101.0, false, Some(100.0), true),
+            (101.0, 99.0, true, Some(98.0), true),
+            (101.0, 101.0, false, None, false),
+            (100.0, 100.0, false, Some(99.0), true),
+            (105.0, 100.0, true, None, true),
         ];
         assert_eq!(prices(&all, &days(0..6)).unwrap(), expected);
         // Later bars change nothing.
