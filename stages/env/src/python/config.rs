@@ -24,7 +24,7 @@ pub struct PythonConfig {
     pub path: String,
     /// Files that it reads, and modules that no import names, relative to `path`; they are in the key.
     pub files: Vec<String>,
-    /// Seconds that one step or the beginning of the environments of a process may take.
+    /// Seconds that a step, or the beginning of episodes, of the environments of a process may take. The start of an interpreter has a minute at least.
     pub time_limit: f64,
 }
 

@@ -71,8 +71,6 @@ pub(crate) fn open(store: &Store, artifact: &Artifact, options: &OpenOptions) ->
         let request = json!({
             "mode": "step",
             "made": Made::request(&made.name, made.is_call, &made.kwargs),
-            "root": project.path(),
-            "limit": made.time_limit,
             "first": first,
             "count": count,
             "batch": batch,
@@ -83,7 +81,7 @@ pub(crate) fn open(store: &Store, artifact: &Artifact, options: &OpenOptions) ->
             "offsets": shared.request(),
             "size": shared.size(),
         });
-        let process = Process::start(&program, project.path(), Some(&shared.file), limit, &request)?;
+        let process = Process::start(&program, project.path(), Some(&shared.file), limit, request)?;
         workers.push(Worker { process, first, count });
     }
     for worker in &mut workers {
@@ -150,12 +148,12 @@ impl Environments {
     }
 
     /// Has all workers carry out a command.
-    fn command(&mut self, command: &[u8], limited: bool) -> Result<(), StageError> {
+    fn command(&mut self, command: &[u8]) -> Result<(), StageError> {
         for worker in &mut self.workers {
             worker.process.send(command)?;
         }
         for worker in &mut self.workers {
-            worker.process.done(limited)?;
+            worker.process.done()?;
         }
         Ok(())
     }
@@ -186,8 +184,7 @@ impl Environments {
             worker.process.send(&journal)?;
         }
         for worker in &mut self.workers {
-            // Each of its steps is limited.
-            worker.process.done(false)?;
+            worker.process.done_with_all()?;
         }
         let mut obs = vec![0.0_f32; self.state.obs.len()];
         self.shared.read(self.shared.obs, &mut obs)?;
@@ -242,7 +239,7 @@ impl Environments {
             self.catch_up()?;
         }
         self.shared.write(self.shared.actions, &self.actions)?;
-        self.command(b"s", true)?;
+        self.command(b"s")?;
         self.shared.read(self.shared.obs, out.obs)?;
         self.shared.read(self.shared.ends, &mut self.ends)?;
         let (batch, d, k) = (
@@ -280,7 +277,7 @@ impl Environments {
             }
         }
         self.shared.write(self.shared.episodes, &self.state.episodes)?;
-        self.command(b"r", true)?;
+        self.command(b"r")?;
         self.shared.read(self.shared.obs, out.obs)?;
         self.state.obs.copy_from_slice(out.obs);
         self.state.started = true;

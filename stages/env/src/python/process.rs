@@ -3,7 +3,7 @@
 use super::WORKER;
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
-use serde_json::Value;
+use serde_json::{Value, json};
 use stages_core::StageError;
 use std::fs::File;
 use std::io::{self, BufRead as _, BufReader, ErrorKind, Read as _, Write as _};
@@ -34,6 +34,8 @@ const TAIL: usize = 16 << 10;
 const LINES: usize = 20;
 /// The time in which a worker ends by itself.
 const GRACE: Duration = Duration::from_secs(2);
+/// The least time that the start of an interpreter may take.
+const START: Duration = Duration::from_mins(1);
 /// The time after its own limit at which a worker that has not ended is given up.
 const LATE: Duration = Duration::from_secs(10);
 
@@ -54,7 +56,7 @@ struct Reported {
 }
 
 impl Process {
-    /// Starts a worker in `dir`, its home and the place of its modules, with a request; `shared` has the arrays of a batch.
+    /// Starts a worker in `dir`, its home and the place of its modules, with a request; `shared` has the arrays of a batch, `limit` is that of a step.
     ///
     /// # Errors
     /// When it cannot be started.
@@ -63,10 +65,13 @@ impl Process {
         dir: &Path,
         shared: Option<&File>,
         limit: Duration,
-        request: &Value,
+        mut request: Value,
     ) -> Result<Self, StageError> {
         let failed = |err: io::Error| StageError::new(format!("cannot start {}: {err}", program.display()));
         let (ours, theirs) = UnixStream::pair().map_err(failed)?;
+        request["root"] = json!(dir);
+        request["limit"] = json!(limit.as_secs_f64());
+        request["start_limit"] = json!(limit.max(START).as_secs_f64());
         let stdin = match shared {
             Some(file) => Stdio::from(file.try_clone().map_err(failed)?),
             None => Stdio::null(),
@@ -107,14 +112,25 @@ impl Process {
         }
     }
 
-    /// Waits until the worker is done; with `limited`, for as long as it may take.
+    /// Waits until the worker is done with a step or the beginning of episodes.
     ///
     /// # Errors
     /// The worker's, or that it crashed or took too long.
-    pub fn done(&mut self, limited: bool) -> Result<(), StageError> {
-        let limit = limited.then_some(self.limit + LATE);
+    pub fn done(&mut self) -> Result<(), StageError> {
+        self.wait(Some(self.limit))
+    }
+
+    /// Waits until the worker is done with any number of steps, each of which has its limit.
+    ///
+    /// # Errors
+    /// As [`Self::done`].
+    pub fn done_with_all(&mut self) -> Result<(), StageError> {
+        self.wait(None)
+    }
+
+    fn wait(&mut self, limit: Option<Duration>) -> Result<(), StageError> {
         let mut answer = [0];
-        let read = self.socket.get_ref().set_read_timeout(limit);
+        let read = self.socket.get_ref().set_read_timeout(limit.map(|limit| limit + LATE));
         match read.and_then(|()| self.socket.read_exact(&mut answer)) {
             Ok(()) if answer == *b"k" => Ok(()),
             Ok(()) => Err(self.reported()),
@@ -123,12 +139,15 @@ impl Process {
         }
     }
 
-    /// Waits for an answer with contents.
+    /// Waits for the answer to the request.
     ///
     /// # Errors
     /// As [`Self::done`].
     pub fn answer<T: DeserializeOwned>(&mut self) -> Result<T, StageError> {
-        self.done(true)?;
+        let limit = self.limit;
+        self.limit = self.limit.max(START);
+        self.wait(Some(self.limit))?;
+        self.limit = limit;
         let mut line = Vec::new();
         if self.socket.read_until(b'\n', &mut line).is_err() {
             return Err(self.failure());

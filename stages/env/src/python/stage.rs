@@ -103,11 +103,9 @@ fn make(
     let request = json!({
         "mode": "spec",
         "made": Made::request(name, is_call, &config.kwargs),
-        "root": workspace.path(),
-        "limit": config.time_limit,
     });
     let limit = Duration::from_secs_f64(config.time_limit);
-    let described: Described = Process::start(program, workspace.path(), None, limit, &request)?.answer()?;
+    let described: Described = Process::start(program, workspace.path(), None, limit, request)?.answer()?;
     for (message, hint) in described.warnings {
         events.emit(StageEvent::Warning {
             message,

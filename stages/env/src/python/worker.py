@@ -526,7 +526,7 @@ def main():
     os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
     threading.Thread(target=watch, args=(control,), daemon=True).start()
     request = json.loads(read_line(control))
-    signal.setitimer(signal.ITIMER_REAL, request["limit"])
+    signal.setitimer(signal.ITIMER_REAL, request["start_limit"])
     sys.path[0] = request["root"]
     try:
         load_packages()
