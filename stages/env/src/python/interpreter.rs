@@ -78,7 +78,7 @@ pub(super) fn sources(config: &PythonConfig, base: &Path) -> Result<Vec<Source>,
 }
 
 /// The executable that `written` names: a program on PATH, the path of one, or the directory of an environment.
-fn program(written: &str, base: &Path) -> Result<PathBuf, ConfigProblem> {
+pub(super) fn program(written: &str, base: &Path) -> Result<PathBuf, ConfigProblem> {
     let problem = |message: String, hint: &str| Err(ConfigProblem::new("python", message).hint(hint));
     let other =
         "name the directory of an environment: `python3 -m venv env`, `env/bin/pip install gymnasium`, `python: ./env`";
@@ -95,7 +95,8 @@ fn program(written: &str, base: &Path) -> Result<PathBuf, ConfigProblem> {
     if path.is_dir() {
         path = path.join("bin/python");
     }
-    let path: PathBuf = path.components().collect();
+    // It is started in another directory.
+    let path: PathBuf = std::path::absolute(&path).unwrap_or(path);
     if !path.is_file() {
         return problem(format!("there is no interpreter `{}`", path.display()), other);
     }

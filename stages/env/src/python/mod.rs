@@ -8,6 +8,7 @@
 //! far: they are replayed, and the observation must come out the same.
 
 mod artifact;
+mod bench;
 mod config;
 mod env;
 mod interpreter;
@@ -17,6 +18,7 @@ mod shared;
 mod stage;
 
 pub(crate) use artifact::FAMILY;
+pub use bench::{PythonBenchRow, bench};
 pub use config::PythonConfig;
 pub(crate) use env::open;
 pub use stage::{Python, build};
