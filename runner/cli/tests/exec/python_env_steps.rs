@@ -88,6 +88,7 @@ class Plain(gym.Env):
 
     def leaves(self):
         import os
+        print("about to leave", flush=True)
         os._exit(3)
 
     def crashes(self):
@@ -108,8 +109,7 @@ class Plain(gym.Env):
         Plain.total += 1
         return np.full(1, Plain.total, np.float32)
 
-    def prints(self):
-        print("about to leave")
+    def exits(self):
         import sys
         sys.exit(4)
 
@@ -194,7 +194,9 @@ class One:
             action = np.asarray(action, space.dtype) + getattr(space, "start", 0)
         obs, reward, ends, cut, _ = self.env.step(action)
         final = self.row(obs)
-        return [self.reset() if ends or cut else final, float(np.float32(reward)), bool(ends), bool(cut), final if ends or cut else None]
+        # An episode that ends in its last step is not cut off.
+        over, cut = ends or cut, cut and not ends
+        return [self.reset() if over else final, float(np.float32(reward)), bool(ends), bool(cut), final if over else None]
 
 envs = [One(i) for i in range(said["batch"])]
 print(json.dumps({"first": [env.reset() for env in envs], "steps": [[env.step(a) for env, a in zip(envs, row)] for row in said["actions"]]}))
@@ -455,7 +457,10 @@ fn failures_in_steps_are_said_in_their_own_words() {
                 "in helper",
             ][..],
         ),
-        ("leaves", &["an environment ended its process, with status 3"]),
+        (
+            "leaves",
+            &["an environment ended its process, with status 3", "about to leave"],
+        ),
         ("crashes", &["was killed by SIGSEGV", "in crashes"]),
         ("hangs", &["took longer than its time limit of 0.5 s", "in hangs"]),
         ("shape", &["an observation has the shape (2,), and its space (1,)"]),
@@ -464,8 +469,8 @@ fn failures_in_steps_are_said_in_their_own_words() {
             &["the observation of environment 0 of `envs:plain` is not finite"],
         ),
         (
-            "prints",
-            &["an environment ended its process, with status", "about to leave"],
+            "exits",
+            &["environment 0 of `envs:plain` raised: SystemExit: 4", "in exits"],
         ),
     ] {
         let mut config = world.config("envs:plain", json!({ "fault": fault, "at": 70 }));

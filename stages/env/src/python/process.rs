@@ -251,9 +251,10 @@ fn tail(mut stderr: ChildStderr) -> String {
     String::from_utf8_lossy(&kept).into_owned()
 }
 
-/// Appends the last lines of a text to a message.
+/// Appends the last lines of a text to a message, without the frames of the worker's own program.
 fn push_lines(message: &mut String, text: &str) {
-    let lines: Vec<&str> = text.lines().filter(|line| !line.trim().is_empty()).collect();
+    let is_shown = |line: &&str| !(line.trim().is_empty() || line.trim_start().starts_with("File \"<string>\""));
+    let lines: Vec<&str> = text.lines().filter(is_shown).collect();
     for line in &lines[lines.len().saturating_sub(LINES)..] {
         message.push_str("\n    | ");
         message.push_str(line);

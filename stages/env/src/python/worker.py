@@ -165,7 +165,7 @@ def builder(made):
     module, _, attribute = name.partition(":")
     try:
         loaded = importlib.import_module(module)
-    except Exception as err:
+    except (Exception, SystemExit) as err:
         if isinstance(err, ModuleNotFoundError):
             missing = (err.name or "").replace(".", "/")
             print(f"a module of the project is seen if `{module}` imports it by its name, or by `files: [{missing}.py]`", file=sys.stderr)
@@ -183,7 +183,7 @@ def builder(made):
 def make(build, name):
     try:
         env = build()
-    except Exception as err:
+    except (Exception, SystemExit) as err:
         raise Raised(f"`{name}` cannot be made", err) from None
     if isinstance(env, gymnasium.vector.VectorEnv):
         raise Refused(
@@ -210,24 +210,26 @@ class Reader:
         self.is_box = isinstance(self.observed, spaces.Box)
         self.start = getattr(self.acted, "start", 0)
         self.is_discrete = isinstance(self.acted, spaces.Discrete)
-        if self.is_discrete:
-            self.start = int(self.start)
+        self.is_multi = isinstance(self.acted, spaces.MultiDiscrete)
+        self.shape = self.observed.shape
 
     def observe(self, row, obs):
         if self.is_box:
-            if getattr(obs, "shape", None) != self.observed.shape:
+            if getattr(obs, "shape", None) != self.shape:
                 obs = np.asarray(obs)
-                if obs.shape != self.observed.shape:
-                    raise Refused(f"an observation has the shape {obs.shape}, and its space {self.observed.shape}")
+                if obs.shape != self.shape:
+                    raise Refused(f"an observation has the shape {obs.shape}, and its space {self.shape}")
             row[:] = obs if obs.ndim == 1 else obs.reshape(-1)
         else:
             row[:] = flatten(self.observed, obs)
 
-    def action(self, numbers):
+    def actions(self, numbers):
+        """The actions of rows of numbers."""
         if self.is_discrete:
-            return int(numbers[0]) + self.start
-        values = numbers.astype(self.acted.dtype).reshape(self.acted.shape)
-        return values + self.start if isinstance(self.acted, gymnasium.spaces.MultiDiscrete) else values
+            start = int(self.start)
+            return [number + start for number in numbers[:, 0].tolist()]
+        values = numbers.astype(self.acted.dtype).reshape(-1, *self.acted.shape)
+        return list(values + self.start if self.is_multi else values)
 
     def mask(self, row, function):
         mask = np.asarray(function(), dtype=bool).reshape(-1)
@@ -262,6 +264,7 @@ class Range:
             return
         self.actions = array("actions", np.uint32 if choices else np.float32, components)
         self.obs = array("obs", np.float32, width)
+        self.rows = list(self.obs)
         self.final_obs = array("final_obs", np.float32, width)
         self.reward = array("reward", np.float32)
         self.terminated = array("terminated", np.bool_)
@@ -275,7 +278,7 @@ class Range:
     def start(self, j):
         """Begins the episode of environment j: its state depends on the seed of the episode alone, as far as `reset(seed=…)` sets it."""
         obs, _ = self.envs[j].reset(seed=seed_of(self.seed, self.split, self.first + j, self.own_episodes[j]))
-        self.reader.observe(self.obs[j], obs)
+        self.reader.observe(self.rows[j], obs)
 
     def show_masks(self):
         if self.masks is not None:
@@ -285,9 +288,9 @@ class Range:
             if lacking.any():
                 raise Refused(f"`action_masks()` of environment {self.first + int(np.argmax(lacking))} allows no choice")
 
-    def check(self, rows, what):
+    def check(self, rows, what, first=0):
         if not np.isfinite(rows).all():
-            j = int(np.argwhere(~np.isfinite(rows))[0][0])
+            j = first + int(np.argwhere(~np.isfinite(rows))[0][0])
             raise Refused(f"{what} of environment {self.first + j} of `{self.name}` is not finite")
 
     def reset(self):
@@ -300,23 +303,27 @@ class Range:
         self.check(self.obs, "the observation")
 
     def step(self):
-        obs, reward, reader = self.obs, self.reward, self.reader
-        actions, terminated, truncated = self.actions, self.terminated, self.truncated
+        observe, rows, rewards = self.reader.observe, self.rows, []
+        self.terminated[:] = self.truncated[:] = False
         with self.calls() as at:
+            actions = self.reader.actions(self.actions)
             for j, env in enumerate(self.envs):
                 at.j = j
-                seen, reward[j], ends, cut, _ = env.step(reader.action(actions[j]))
-                terminated[j], truncated[j] = ends, cut and not ends
+                seen, reward, ends, cut, _ = env.step(actions[j])
+                rewards.append(float(reward))
                 if ends or cut:
-                    reader.observe(self.final_obs[j], seen)
-                    self.check(self.final_obs[j : j + 1], "the last observation")
+                    # An episode that ends in its last step is not cut off.
+                    self.terminated[j], self.truncated[j] = ends, not ends
+                    observe(self.final_obs[j], seen)
+                    self.check(self.final_obs[j : j + 1], "the last observation", j)
                     self.own_episodes[j] += 1
                     self.start(j)
                 else:
-                    reader.observe(obs[j], seen)
+                    observe(rows[j], seen)
             self.show_masks()
-        self.check(obs, "the observation")
-        self.check(reward, "the reward")
+        self.reward[:] = rewards
+        self.check(self.obs, "the observation")
+        self.check(self.reward, "the reward")
 
     def replay(self, journal):
         """Takes each environment to where it was after the actions of its episode: `[steps u64][actions u32]` for each."""
@@ -330,9 +337,9 @@ class Range:
                 self.start(j)
                 for _ in range(steps):
                     signal.setitimer(signal.ITIMER_REAL, self.limit)
-                    numbers = np.frombuffer(journal, kind, components, offset)
+                    numbers = np.frombuffer(journal, kind, components, offset).reshape(1, -1)
                     offset += 4 * components
-                    seen, _, ends, cut, _ = env.step(self.reader.action(numbers))
+                    seen, _, ends, cut, _ = env.step(self.reader.actions(numbers)[0])
                     self.reader.observe(self.obs[j], seen)
                     if ends or cut:
                         raise Refused(*unrepeatable(self.first + j))
@@ -360,7 +367,7 @@ class Calls:
         return self
 
     def __exit__(self, kind, err, _):
-        if isinstance(err, Exception) and not isinstance(err, (Refused, Raised)):
+        if isinstance(err, (Exception, SystemExit)) and not isinstance(err, (Refused, Raised)):
             raise Raised(f"environment {self.owner.first + self.j} of `{self.owner.name}` raised", err) from None
 
 
@@ -405,7 +412,7 @@ def probe(build, name):
                 reader.mask(mask, mask_function(first))
             numbers, over = random_action(spec["action"], mask, draw), False
             for env, row in zip((first, second), rows):
-                seen, reward, ends, cut, _ = env.step(reader.action(numbers))
+                seen, reward, ends, cut, _ = env.step(reader.actions(numbers.reshape(1, -1))[0])
                 reader.observe(row, seen)
                 if not (np.isfinite(row).all() and math.isfinite(reward)):
                     raise Refused(f"the observation or the reward of `{name}` at step {step} is not finite")
@@ -420,7 +427,7 @@ def probe(build, name):
         trial()
     except Refused:
         raise
-    except Exception as err:
+    except (Exception, SystemExit) as err:
         raise Raised(f"`{name}` raised", err) from None
     if global_state() != before:
         warnings.append(
