@@ -20,7 +20,6 @@ mod own_features;
 mod own_table;
 mod policy_export;
 mod programs;
-mod python_env_steps;
 mod python_envs;
 mod python_stages;
 mod python_to_onnx;

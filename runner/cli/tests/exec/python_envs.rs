@@ -6,6 +6,7 @@ use super::python_stages::python;
 use crate::{Ended, Project, marked, wait_for};
 use serde_json::Value;
 use std::process::Stdio;
+use std::time::{Duration, Instant};
 
 const PIPELINE: &str = "\
 version: 1
@@ -175,9 +176,9 @@ fn killed_and_resumed_to_the_same_bytes() {
             .spawn()
             .unwrap();
         let scratch = project.home().join("scratch");
-        let began = std::time::Instant::now();
+        let began = Instant::now();
         while began.elapsed().as_millis() < 1500 + 300 * resumed && child.try_wait().unwrap().is_none() {
-            std::thread::sleep(std::time::Duration::from_millis(20));
+            std::thread::sleep(Duration::from_millis(20));
         }
         child.kill().unwrap();
         child.wait().unwrap();
@@ -216,9 +217,14 @@ fn no_process_outlives_a_run_that_is_killed() {
         .stderr(Stdio::null())
         .spawn()
         .unwrap();
-    wait_for("the workers of the training", || workers().len() == 2);
+    for _ in 0..120 {
+        if workers().len() == 2 {
+            break;
+        }
+        std::thread::sleep(Duration::from_millis(500));
+    }
     // Into the endless loop.
-    std::thread::sleep(std::time::Duration::from_secs(2));
+    std::thread::sleep(Duration::from_secs(2));
     assert_eq!(workers().len(), 2);
     child.kill().unwrap();
     child.wait().unwrap();

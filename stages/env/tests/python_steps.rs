@@ -2,7 +2,11 @@
 //!
 //! They need an interpreter with gymnasium and numpy: `RUNNER_TEST_PYTHON`.
 
-use super::python_stages::python;
+#![expect(clippy::unwrap_used, reason = "helpers of tests")]
+
+#[path = "../../../tests/requirements.rs"]
+mod requirements;
+
 use cache::{ActionKey, Store};
 use serde_json::{Value, json};
 use stages_core::{CancelToken, StageError};
@@ -10,7 +14,7 @@ use stages_env::python::{PythonConfig, build};
 use stages_env::{ActionBuffer, ActionSpace, BatchEnv, OpenOptions, Step};
 use stages_numerics::random::Random;
 use std::io::Write as _;
-use std::process::Stdio;
+use std::process::{ExitCode, Stdio};
 use tempfile::TempDir;
 
 /// A module with environments of all kinds of spaces, and with faults.
@@ -209,12 +213,15 @@ struct World {
 }
 
 impl World {
-    fn new() -> Option<Self> {
-        let python = python()?;
+    fn new(python: &str) -> Self {
         let dir = tempfile::tempdir().unwrap();
         let store = Store::open(&dir.path().join("store")).unwrap();
         std::fs::write(dir.path().join("envs.py"), MODULE).unwrap();
-        Some(Self { dir, store, python })
+        Self {
+            dir,
+            store,
+            python: python.to_owned(),
+        }
     }
 
     fn config(&self, name: &str, kwargs: Value) -> PythonConfig {
@@ -320,9 +327,8 @@ fn play(env: &mut dyn BatchEnv, steps: usize) -> (Value, Value, Value) {
     (first, json!(all), json!(done))
 }
 
-#[test]
-fn steps_are_those_of_gymnasium() {
-    let Some(world) = World::new() else { return };
+fn steps_are_those_of_gymnasium(python: &str) {
+    let world = World::new(python);
     for (name, kwargs, steps) in [
         ("CartPole-v1", json!({ "max_episode_steps": 30 }), 120),
         ("envs:walk", json!({ "size": 6 }), 40),
@@ -361,9 +367,8 @@ fn bits(value: &Value) -> Value {
     }
 }
 
-#[test]
-fn any_number_of_processes_gives_the_same_and_neighbours_do_not_matter() {
-    let Some(world) = World::new() else { return };
+fn any_number_of_processes_gives_the_same_and_neighbours_do_not_matter(python: &str) {
+    let world = World::new(python);
     let run = |batch, processes| {
         play(
             world.open("envs:walk", json!({}), &options(batch, processes)).as_mut(),
@@ -378,9 +383,8 @@ fn any_number_of_processes_gives_the_same_and_neighbours_do_not_matter() {
     assert_eq!(one.0.as_array().unwrap()[..6], first.as_array().unwrap()[..6]);
 }
 
-#[test]
-fn spaces_are_named_and_masks_read() {
-    let Some(world) = World::new() else { return };
+fn spaces_are_named_and_masks_read(python: &str) {
+    let world = World::new(python);
     let env = world.open("envs:walk", json!({ "size": 3 }), &options(1, 1));
     let spec = env.spec();
     insta::assert_snapshot!(
@@ -398,9 +402,8 @@ fn spaces_are_named_and_masks_read() {
     assert_eq!(env.spec().observation, ["obs[0]", "obs[1]", "obs[2]"]);
 }
 
-#[test]
-fn saved_and_restored_by_replay() {
-    let Some(world) = World::new() else { return };
+fn saved_and_restored_by_replay(python: &str) {
+    let world = World::new(python);
     let opened = || world.open("envs:walk", json!({}), &options(5, 2));
     let (mut env, mut other) = (opened(), opened());
     let space = env.spec().action_space.clone();
@@ -427,9 +430,8 @@ fn saved_and_restored_by_replay() {
     assert!(fewer.restore(&env.save()).is_err());
 }
 
-#[test]
-fn a_state_that_the_actions_do_not_lead_to_is_refused() {
-    let Some(world) = World::new() else { return };
+fn a_state_that_the_actions_do_not_lead_to_is_refused(python: &str) {
+    let world = World::new(python);
     let mut env = world.open("envs:plain", json!({ "fault": "keeps" }), &options(2, 1));
     let mut out = Step::new(env.spec(), 2);
     env.reset(out.buffers());
@@ -446,9 +448,8 @@ fn a_state_that_the_actions_do_not_lead_to_is_refused() {
     assert!(err.message.contains("`obs[0]` is 3 instead of 1"), "{}", err.message);
 }
 
-#[test]
-fn failures_in_steps_are_said_in_their_own_words() {
-    let Some(world) = World::new() else { return };
+fn failures_in_steps_are_said_in_their_own_words(python: &str) {
+    let world = World::new(python);
     for (fault, expected) in [
         (
             "raises",
@@ -493,9 +494,8 @@ fn failures_in_steps_are_said_in_their_own_words() {
     }
 }
 
-#[test]
-fn what_is_no_environment_is_refused() {
-    let Some(world) = World::new() else { return };
+fn what_is_no_environment_is_refused(python: &str) {
+    let world = World::new(python);
     for (name, expected) in [
         ("envs:text", "the observation space `news` is Text"),
         ("envs:unbounded", "its actions are a Box without finite bounds"),
@@ -533,9 +533,8 @@ impl stages_core::EventSink for Warnings {
     }
 }
 
-#[test]
-fn what_a_seed_does_not_decide_is_warned_of() {
-    let Some(world) = World::new() else { return };
+fn what_a_seed_does_not_decide_is_warned_of(python: &str) {
+    let world = World::new(python);
     let config = world.config("envs:own_random", json!({}));
     let stage = stages_core::erase(stages_env::python::Python);
     let resolved = stage.resolve(serde_json::to_value(&config).unwrap()).unwrap();
@@ -554,9 +553,8 @@ fn what_a_seed_does_not_decide_is_warned_of() {
     ");
 }
 
-#[test]
-fn what_changed_since_is_found_where_it_is_opened() {
-    let Some(world) = World::new() else { return };
+fn what_changed_since_is_found_where_it_is_opened(python: &str) {
+    let world = World::new(python);
     let digest = build(&world.config("envs:plain", json!({})), &world.store, world.dir.path()).unwrap();
     let artifact = world.store.artifact(digest).unwrap();
     // The artifact has the modules: the file may go.
@@ -581,4 +579,42 @@ fn what_changed_since_is_found_where_it_is_opened() {
         "{}",
         err.message
     );
+}
+
+fn main() -> ExitCode {
+    let tests: [(&str, fn(&str)); 9] = [
+        ("steps_are_those_of_gymnasium", steps_are_those_of_gymnasium),
+        (
+            "any_number_of_processes_gives_the_same_and_neighbours_do_not_matter",
+            any_number_of_processes_gives_the_same_and_neighbours_do_not_matter,
+        ),
+        ("spaces_are_named_and_masks_read", spaces_are_named_and_masks_read),
+        ("saved_and_restored_by_replay", saved_and_restored_by_replay),
+        (
+            "a_state_that_the_actions_do_not_lead_to_is_refused",
+            a_state_that_the_actions_do_not_lead_to_is_refused,
+        ),
+        (
+            "failures_in_steps_are_said_in_their_own_words",
+            failures_in_steps_are_said_in_their_own_words,
+        ),
+        ("what_is_no_environment_is_refused", what_is_no_environment_is_refused),
+        (
+            "what_a_seed_does_not_decide_is_warned_of",
+            what_a_seed_does_not_decide_is_warned_of,
+        ),
+        (
+            "what_changed_since_is_found_where_it_is_opened",
+            what_changed_since_is_found_where_it_is_opened,
+        ),
+    ];
+    let python = std::env::var("RUNNER_TEST_PYTHON").ok();
+    let missing = python.is_none().then_some("RUNNER_TEST_PYTHON is unset");
+    let trials = tests.map(|(name, test)| {
+        let python = python.clone();
+        requirements::trial(name, missing, move || {
+            test(&python.expect("RUNNER_TEST_PYTHON names an interpreter with gymnasium and numpy"));
+        })
+    });
+    requirements::run(trials.into())
 }
