@@ -1,10 +1,10 @@
 //! The interpreter of a `uses: python` stage, and the packages that it has.
 //!
-//! An environment's packages are known by the metadata directories that installers write (`NAME-VERSION.dist-info`, `NAME-VERSION.egg-info`), so no interpreter is
-//! started to plan a run.
+//! No interpreter is started to plan a run.
 
 use super::Tool;
 use super::tools::{Finder, Request, Wrong};
+use stages_core::python::{installed_packages, site_directories};
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -64,41 +64,5 @@ fn sites(tool: &Tool) -> Vec<PathBuf> {
             prefixes.push(prefix.join("local"));
         }
     }
-    let mut found = Vec::new();
-    for lib in prefixes.iter().map(|prefix| prefix.join("lib")) {
-        let Ok(entries) = fs::read_dir(&lib) else { continue };
-        for entry in entries.flatten() {
-            if entry.file_name().to_string_lossy().starts_with("python3") {
-                let dir = entry.path();
-                found.extend(["site-packages", "dist-packages"].map(|name| dir.join(name)));
-            }
-        }
-    }
-    found.retain(|dir| dir.is_dir());
-    found.sort();
-    found.dedup();
-    found
-}
-
-/// The versions of the packages in these directories, by name.
-pub fn installed_packages(sites: &[PathBuf]) -> BTreeMap<String, String> {
-    let mut packages = BTreeMap::new();
-    for entry in sites
-        .iter()
-        .filter_map(|site| fs::read_dir(site).ok())
-        .flatten()
-        .flatten()
-    {
-        let name = entry.file_name();
-        let Some(name) = name.to_str() else { continue };
-        let Some(stem) = name
-            .strip_suffix(".dist-info")
-            .or_else(|| name.strip_suffix(".egg-info"))
-        else {
-            continue;
-        };
-        let (package, version) = stem.split_once('-').unwrap_or((stem, ""));
-        packages.insert(package.replace('_', "-").to_lowercase(), version.to_owned());
-    }
-    packages
+    site_directories(&prefixes)
 }

@@ -100,6 +100,7 @@ impl Env {
             seed,
             split: self::split(split)?,
             normalise_as: policy.and_then(|policy| policy.normalisation()),
+            processes: None,
         };
         let (store, artifact, env) = py.detach(|| {
             let store = Store::open(&home).map_err(of_store)?;

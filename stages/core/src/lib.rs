@@ -11,6 +11,7 @@ pub mod input;
 pub mod kind;
 pub mod memo;
 pub mod port;
+pub mod python;
 pub mod schedule;
 pub mod table;
 pub mod typed_output;

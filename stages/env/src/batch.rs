@@ -89,12 +89,12 @@ pub trait BatchEnv: Send {
     /// Starts an episode in every environment: writes observations and action masks, clears the rest.
     fn reset(&mut self, out: StepBuffers<'_>);
 
-    /// Takes one action in each environment. A masked choice, or one beyond the space, counts as choice 0, which is never
-    /// masked; a continuous component beyond its bounds counts as the nearer bound.
+    /// Takes one action in each environment. A masked choice, or one beyond the space, counts as the first that is not masked, which is choice 0 but in
+    /// a user's program; a continuous component beyond its bounds counts as the nearer bound.
     ///
     /// # Errors
     /// When `actions` are not of the action space's kind, or not one for each environment; then no environment is stepped. When the
-    /// reward is an expression of the user's whose value is not finite.
+    /// reward is an expression of the user's whose value is not finite. When a user's program fails, in this step or in the [`BatchEnv::reset`] before.
     fn step(&mut self, actions: Actions<'_>, out: StepBuffers<'_>) -> Result<(), StageError>;
 
     /// All state that later steps depend on, for checkpoints.

@@ -169,7 +169,7 @@ fn open_stocks(files: &[(String, Bytes)], open: &OpenOptions) -> Result<Box<dyn 
 }
 
 /// `DRAWN` rows of random actions.
-fn random_actions(space: &ActionSpace, num_envs: usize) -> Vec<ActionBuffer> {
+pub(crate) fn random_actions(space: &ActionSpace, num_envs: usize) -> Vec<ActionBuffer> {
     let mut random = Random::new(&[3]);
     (0..DRAWN)
         .map(|_| {
@@ -233,7 +233,7 @@ fn measure(name: &str, mut env: Box<dyn BatchEnv>) -> Result<BenchRow, StageErro
 }
 
 /// Steps a second of `run`, which takes `DRAWN` x `num_envs` of them.
-fn rate(num_envs: usize, mut run: impl FnMut() -> Result<(), StageError>) -> Result<f64, StageError> {
+pub(crate) fn rate(num_envs: usize, mut run: impl FnMut() -> Result<(), StageError>) -> Result<f64, StageError> {
     let mut best = 0.0_f64;
     for _ in 0..TURNS {
         let (mut runs, start) = (0, Instant::now());

@@ -1,4 +1,4 @@
-//! Environments: batched, deterministic, look-ups only.
+//! Environments: batched, deterministic, look-ups only (but for those that a user's Python steps).
 //!
 //! A stage of this family stores tables; [`open`] maps them and gives a [`BatchEnv`]. Each kind of environment has a directory with its
 //! configuration (`config.rs`), its stage (`stage.rs`) and its batch of environments (`env.rs`).
@@ -20,6 +20,7 @@ mod normalise;
 mod open;
 mod open_options;
 pub mod options;
+pub mod python;
 mod ranges;
 mod rates;
 mod reward;
@@ -48,5 +49,6 @@ pub fn kinds() -> Vec<Box<dyn stages_core::AnyStage>> {
         stages_core::erase(options::Options),
         stages_core::erase(stocks::Stocks),
         stages_core::erase(table::FromTable),
+        stages_core::erase(python::Python),
     ]
 }

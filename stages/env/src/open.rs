@@ -2,7 +2,7 @@
 
 use crate::batch::BatchEnv;
 use crate::open_options::{OpenOptions, Split};
-use crate::{classic, hedging, lookup, options as options_env, stocks, table};
+use crate::{classic, hedging, lookup, options as options_env, python, stocks, table};
 use cache::{Artifact, Store};
 use serde::Deserialize;
 use stages_core::StageError;
@@ -26,6 +26,7 @@ pub fn open(store: &Store, artifact: &Artifact, options: &OpenOptions) -> Result
         hedging::FAMILY => Ok(Box::new(hedging::open(store, artifact, options)?)),
         lookup::FAMILY => Ok(Box::new(lookup::open(store, artifact, options)?)),
         options_env::FAMILY => Ok(Box::new(options_env::open(store, artifact, options)?)),
+        python::FAMILY => Ok(Box::new(python::open(store, artifact, options)?)),
         stocks::FAMILY => Ok(Box::new(stocks::open(store, artifact, options)?)),
         table::FAMILY => Ok(Box::new(table::open(store, artifact, options)?)),
         other => Err(StageError::new(format!("unknown environment family `{other}`"))

@@ -58,6 +58,9 @@ pub struct OpenOptions {
     /// Shows observations in the normalisation of another environment with the same observation, as a policy trained
     /// there expects; `None` for the environment's own. Environments that do not normalise ignore it.
     pub normalise_as: Option<Normalisation>,
+    /// The number of processes that step the environments of a user's program; `None` for one for each thread of rayon's current pool. Environments
+    /// without a program have none.
+    pub processes: Option<usize>,
 }
 
 impl OpenOptions {
@@ -68,6 +71,7 @@ impl OpenOptions {
             seed,
             split: Split::Train,
             normalise_as: None,
+            processes: None,
         }
     }
 
@@ -86,6 +90,7 @@ impl OpenOptions {
             seed,
             split: Split::Test,
             normalise_as: None,
+            processes: None,
         }
     }
 }

@@ -190,6 +190,7 @@ Example:
     #[command(after_help = "\
 Examples:
   runner bench greeks
+  runner bench env --python ./env
   runner bench cache --json")]
     Bench(BenchArgs),
     /// Print the completion script of a shell.
@@ -229,6 +230,10 @@ pub(crate) struct BenchArgs {
     /// chains of 7 and 30 million rows. Takes some minutes.
     #[arg(long)]
     pub sweep: bool,
+    /// With `env`: an interpreter with gymnasium, or the directory of an environment; CartPole by `env/python` is measured, beside the native one and
+    /// Gymnasium's own batches.
+    #[arg(long, value_name = "PYTHON")]
+    pub python: Option<String>,
 }
 
 #[derive(Args, Clone, Debug)]

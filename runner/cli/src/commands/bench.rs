@@ -7,13 +7,25 @@ use cache::Store;
 use runner_engine::{Failure, text};
 use serde::Serialize;
 use serde_json::Value;
+use std::path::Path;
 
 pub(crate) fn bench(session: &Session, args: &BenchArgs) -> Result<(), Failure> {
     let result = match args.what {
         BenchTarget::Greeks => value(&stages_greeks::bench(2_000_000).rows),
         BenchTarget::Features => value(&features()?),
         BenchTarget::Ingest => value(&ingest(args.sweep)?),
-        BenchTarget::Env => value(&stages_env::bench()?),
+        BenchTarget::Env => match &args.python {
+            Some(python) => {
+                let dir =
+                    tempfile::tempdir().map_err(|err| Failure::caused("cannot make a temporary directory", &err))?;
+                value(&stages_env::python::bench(
+                    python,
+                    Path::new("."),
+                    &Store::open(dir.path())?,
+                )?)
+            }
+            None => value(&stages_env::bench()?),
+        },
         BenchTarget::Train => value(&stages_train::bench(args.sweep)?),
         BenchTarget::Trainers => {
             let dir = tempfile::tempdir().map_err(|err| Failure::caused("cannot make a temporary directory", &err))?;

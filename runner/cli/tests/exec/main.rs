@@ -22,6 +22,7 @@ mod policies;
 mod policy_act;
 mod policy_export;
 mod programs;
+mod python_envs;
 mod python_stages;
 mod python_to_onnx;
 mod remote;

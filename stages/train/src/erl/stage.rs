@@ -49,6 +49,8 @@ impl StageKind for Erl {
         let common = settings.common();
         let options = OpenOptions {
             normalise_as: normalise_as.clone(),
+            // Each thread opens its own.
+            processes: Some(1),
             ..OpenOptions::train(common.n_envs, common.seed)
         };
         let open = || stages_env::open(&context.store, env, &options);

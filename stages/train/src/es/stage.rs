@@ -47,6 +47,8 @@ impl StageKind for Es {
         let env = &given.input(ENV.name)?.artifact;
         let options = OpenOptions {
             normalise_as: normalise_as.clone(),
+            // Each thread opens its own.
+            processes: Some(1),
             ..OpenOptions::train(settings.common.n_envs, settings.common.seed)
         };
         let open = || stages_env::open(&context.store, env, &options);

@@ -1,21 +1,21 @@
 //! The modules of a project that a Python module imports, found in their text.
 //!
 //! The text is read line by line, so that an import in a function counts, and so does a line of a docstring that looks like one: a module more in the key costs a
-//! recomputation at most. A module that is imported by a computed name is not found; as a stage's program sees no other files, its import fails.
+//! recomputation at most. A module that is imported by a computed name is not found; as the program sees no other files of the project, its import fails.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
-/// The maximum number of modules of a stage.
+/// The maximum number of modules of a program.
 const MOST: usize = 2_000;
 
 /// The files of `module` and of everything in `root` that it imports: path relative to `root`, absolute path. `None` if `module` is not in `root`.
 ///
 /// # Errors
 /// If a file cannot be read, or there are too many.
-pub(crate) fn imported(root: &Path, module: &str) -> io::Result<Option<BTreeMap<String, PathBuf>>> {
+pub fn imported(root: &Path, module: &str) -> io::Result<Option<BTreeMap<String, PathBuf>>> {
     let mut files = BTreeMap::new();
     let mut queue = VecDeque::from([module.to_owned()]);
     let mut seen = std::collections::BTreeSet::new();

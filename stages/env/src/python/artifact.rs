@@ -1,0 +1,214 @@
+//! The contents of an artifact of `env/python`.
+
+use crate::actions::{ActionSpace, Bounds};
+use crate::spec::EnvSpec;
+use cache::{Artifact, Store, Workspace};
+use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
+use stages_core::StageError;
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::Path;
+
+/// The `family` in the artifact's meta.
+pub(crate) const FAMILY: &str = "python";
+pub(super) const FILE: &str = "env.json";
+/// The directory of the project's files, in the artifact and in the names of sources.
+pub(super) const PROJECT: &str = "project";
+
+/// The environment that an artifact holds.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub(super) struct Made {
+    /// The id, or the call.
+    pub name: String,
+    /// True if `name` is a call.
+    pub is_call: bool,
+    /// The arguments of either.
+    pub kwargs: BTreeMap<String, Value>,
+    /// Seconds that a step may take.
+    pub time_limit: f64,
+    /// The steps after which an episode is truncated, where the environment says so.
+    pub max_episode_steps: Option<u64>,
+    /// The versions that it was made with.
+    pub versions: Versions,
+    /// Observations and actions.
+    pub spec: EnvSpec,
+}
+
+/// The versions of an interpreter and of its packages.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub(super) struct Versions {
+    /// Implementation and version, such as `cpython 3.11.7`.
+    pub python: String,
+    /// The packages, by name.
+    pub packages: BTreeMap<String, String>,
+}
+
+impl Versions {
+    /// The first difference of `here`, in words.
+    pub fn difference(&self, here: &Self) -> Option<String> {
+        if self.python != here.python {
+            return Some(format!("{} then, {} now", self.python, here.python));
+        }
+        let (then, now) = (&self.packages, &here.packages);
+        let name = then
+            .keys()
+            .chain(now.keys())
+            .find(|name| then.get(*name) != now.get(*name))?;
+        let version =
+            |packages: &BTreeMap<String, String>| packages.get(name).map_or("none", String::as_str).to_owned();
+        Some(format!("{name} {} then, {} now", version(then), version(now)))
+    }
+}
+
+/// The spaces of an environment as the worker describes them.
+#[derive(Clone, Debug, Deserialize)]
+pub(super) struct Spaces {
+    pub observation: Vec<String>,
+    pub action: ActionSpaces,
+    pub masked: bool,
+    pub max_episode_steps: Option<u64>,
+}
+
+/// An action space as the worker describes it.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(tag = "kind", rename_all = "kebab-case")]
+pub(super) enum ActionSpaces {
+    Discrete { choices: Vec<u32> },
+    MultiDiscrete { choices: Vec<u32> },
+    Continuous { low: Vec<f32>, high: Vec<f32> },
+}
+
+impl Spaces {
+    /// The same in the terms of all environments.
+    pub fn spec(&self, name: &str) -> EnvSpec {
+        let numbered = |n: usize| (0..n).map(|k| format!("action[{k}]")).collect();
+        let masked = self.masked;
+        let action_space = match &self.action {
+            ActionSpaces::Discrete { choices } => ActionSpace::Discrete {
+                names: (0..choices.first().copied().unwrap_or_default())
+                    .map(|choice| choice.to_string())
+                    .collect(),
+                masked,
+            },
+            ActionSpaces::MultiDiscrete { choices } => ActionSpace::MultiDiscrete {
+                names: numbered(choices.len()),
+                choices: choices.clone(),
+                masked,
+            },
+            ActionSpaces::Continuous { low, high } => ActionSpace::Continuous {
+                names: numbered(low.len()),
+                bounds: Bounds {
+                    low: low.clone(),
+                    high: high.clone(),
+                },
+            },
+        };
+        EnvSpec {
+            name: name.to_owned(),
+            observation: self.observation.clone(),
+            action_space,
+            normalisation: None,
+        }
+    }
+}
+
+impl Made {
+    /// The part of a request that says how an environment is made.
+    pub fn request(name: &str, is_call: bool, kwargs: &BTreeMap<String, Value>) -> Value {
+        json!({ "name": name, "call": is_call.then_some(name), "kwargs": kwargs })
+    }
+
+    /// The environment of an artifact.
+    pub fn read(store: &Store, artifact: &Artifact) -> Result<Self, StageError> {
+        let entry = artifact
+            .entry(FILE)
+            .ok_or_else(|| StageError::new(format!("the environment has no `{FILE}`")))?;
+        serde_json::from_slice(&store.blob(entry.blob)?)
+            .map_err(|err| StageError::new(format!("cannot read `{FILE}` of the environment: {err}")))
+    }
+}
+
+/// A directory with the project's files, from which the environment is made.
+pub(super) fn project(store: &Store, artifact: &Artifact) -> Result<Workspace, StageError> {
+    let workspace = store.workspace()?;
+    let inner = |path: &str| path.strip_prefix(PROJECT)?.strip_prefix('/').map(str::to_owned);
+    for entry in &artifact.entries {
+        if let Some(name) = inner(&entry.path) {
+            write(workspace.path(), &name, &store.blob(entry.blob)?)?;
+        }
+    }
+    Ok(workspace)
+}
+
+/// Writes a file of the project.
+pub(super) fn write(dir: &Path, name: &str, bytes: &[u8]) -> Result<(), StageError> {
+    let path = dir.join(name);
+    let written = match path.parent() {
+        Some(parent) => fs::create_dir_all(parent).and_then(|()| fs::write(&path, bytes)),
+        None => fs::write(&path, bytes),
+    };
+    written.map_err(|err| StageError::new(format!("cannot write {}: {err}", path.display())))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Artifacts hold this form: other bytes would be other digests.
+    #[test]
+    fn serialised_form() {
+        let spaces: Spaces = serde_json::from_str(
+            r#"{"observation":["obs[0]"],"action":{"kind":"multi-discrete","choices":[2,3]},"masked":true,"max_episode_steps":9}"#,
+        )
+        .unwrap();
+        let made = Made {
+            name: "envs:make".into(),
+            is_call: true,
+            kwargs: [("size".to_owned(), json!([1, 2.5]))].into(),
+            time_limit: 60.0,
+            max_episode_steps: spaces.max_episode_steps,
+            versions: Versions {
+                python: "cpython 3.11.7".into(),
+                packages: [("numpy".to_owned(), "2.4.6".to_owned())].into(),
+            },
+            spec: spaces.spec("envs:make"),
+        };
+        let json = cache::canonical_json(&serde_json::to_value(&made).unwrap());
+        assert_eq!(
+            json,
+            r#"{"is_call":true,"kwargs":{"size":[1,2.5]},"max_episode_steps":9,"name":"envs:make","spec":{"actions":["action[0]","action[1]"],"choices":[2,3],"masked":true,"name":"envs:make","normalisation":null,"observation":["obs[0]"]},"time_limit":60.0,"versions":{"packages":{"numpy":"2.4.6"},"python":"cpython 3.11.7"}}"#
+        );
+        assert_eq!(serde_json::from_str::<Made>(&json).unwrap(), made);
+    }
+
+    #[test]
+    fn differences_of_versions() {
+        let versions = |python: &str, packages: &[(&str, &str)]| Versions {
+            python: python.to_owned(),
+            packages: packages
+                .iter()
+                .map(|(name, version)| ((*name).to_owned(), (*version).to_owned()))
+                .collect(),
+        };
+        let then = versions("cpython 3.11.7", &[("gymnasium", "1.4.0"), ("numpy", "2.4.6")]);
+        assert_eq!(then.difference(&then), None);
+        let differs = |now: &Versions| then.difference(now).unwrap();
+        assert_eq!(
+            differs(&versions("cpython 3.12.1", &[])),
+            "cpython 3.11.7 then, cpython 3.12.1 now"
+        );
+        assert_eq!(
+            differs(&versions(
+                "cpython 3.11.7",
+                &[("gymnasium", "1.4.0"), ("numpy", "2.5.0")]
+            )),
+            "numpy 2.4.6 then, 2.5.0 now"
+        );
+        let more = versions(
+            "cpython 3.11.7",
+            &[("gymnasium", "1.4.0"), ("mujoco", "3.0"), ("numpy", "2.4.6")],
+        );
+        assert_eq!(differs(&more), "mujoco none then, 3.0 now");
+    }
+}

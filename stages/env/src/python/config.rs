@@ -1,0 +1,123 @@
+//! Configuration of `env/python`.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+use stages_core::ConfigProblem;
+use std::collections::BTreeMap;
+use std::path::{Component, Path};
+
+/// Configuration of `env/python`.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+pub struct PythonConfig {
+    /// A Gymnasium id, such as `CartPole-v1`, or `MODULE:ID` where importing the module registers it.
+    pub id: Option<String>,
+    /// In place of `id`: `MODULE:FUNCTION`, a function that returns a `gymnasium.Env`.
+    pub call: Option<String>,
+    /// Arguments of the environment, or of the function, by name.
+    pub kwargs: BTreeMap<String, Value>,
+    /// The interpreter, with the packages gymnasium (1.0 or later) and numpy: a program on PATH, the path of one, or the directory of an environment, relative
+    /// to the pipeline.
+    pub python: String,
+    /// The directory of its modules, relative to the pipeline.
+    pub path: String,
+    /// Files that it reads, and modules that no import names, relative to `path`; they are in the key.
+    pub files: Vec<String>,
+    /// Seconds that a step, or the beginning of episodes, of the environments of a process may take. The start of an interpreter has a minute at least.
+    pub time_limit: f64,
+}
+
+impl Default for PythonConfig {
+    fn default() -> Self {
+        Self {
+            id: None,
+            call: None,
+            kwargs: BTreeMap::new(),
+            python: "python3".to_owned(),
+            path: ".".to_owned(),
+            files: Vec::new(),
+            time_limit: 60.0,
+        }
+    }
+}
+
+impl PythonConfig {
+    /// The id or the call, for messages and as the environment's name.
+    pub(crate) fn name(&self) -> &str {
+        self.call.as_deref().or(self.id.as_deref()).unwrap_or_default()
+    }
+
+    /// The module that is imported first: that of the call, or the one that an id names.
+    pub(crate) fn module(&self) -> Option<&str> {
+        self.name().split_once(':').map(|(module, _)| module)
+    }
+
+    /// Checks all values.
+    ///
+    /// # Errors
+    /// The first mistake.
+    pub(crate) fn validate(&self) -> Result<(), ConfigProblem> {
+        match (&self.id, &self.call) {
+            (None, None) => {
+                return Err(ConfigProblem::new("", "neither `id` nor `call` is given")
+                    .hint("write `id: CartPole-v1`, or `call: my_envs:make_env`"));
+            }
+            (Some(_), Some(_)) => {
+                return Err(ConfigProblem::new("call", "both `id` and `call` are given").hint("keep one of them"));
+            }
+            _ => {}
+        }
+        if let Some(call) = &self.call
+            && !call
+                .split_once(':')
+                .is_some_and(|(module, function)| is_dotted(module) && is_dotted(function))
+        {
+            return Err(ConfigProblem::new("call", format!("`{call}` is not MODULE:FUNCTION"))
+                .hint("write `call: my_envs:make_env`, a function in `my_envs.py` beside the pipeline"));
+        }
+        if let Some(id) = &self.id
+            && (id.is_empty() || self.module().is_some_and(|module| !is_dotted(module)))
+        {
+            return Err(ConfigProblem::new("id", format!("`{id}` is no Gymnasium id"))
+                .hint("write `id: CartPole-v1`, or `id: my_envs:My-v0` where `my_envs` registers it"));
+        }
+        if let Some(name) = self.kwargs.keys().find(|name| !is_dotted(name) || name.contains('.')) {
+            return Err(
+                ConfigProblem::new("kwargs", format!("`{name}` cannot be the name of an argument"))
+                    .hint("such a name is letters, digits and `_`"),
+            );
+        }
+        if self.python.is_empty() {
+            return Err(ConfigProblem::new("python", "no interpreter is given")
+                .hint("write `python: ./env`, the directory of an environment with gymnasium and numpy"));
+        }
+        for (i, file) in self.files.iter().enumerate() {
+            let is_inner = Path::new(file)
+                .components()
+                .all(|part| matches!(part, Component::Normal(_)));
+            if file.is_empty() || !is_inner {
+                return Err(ConfigProblem::new(
+                    format!("files[{i}]"),
+                    format!("`{file}` is no file below the directory of the modules"),
+                )
+                .hint("name it relative to `path`, without `..`"));
+            }
+        }
+        if !(0.1..=1e6).contains(&self.time_limit) {
+            return Err(
+                ConfigProblem::new("time_limit", "must be from 0.1 to 1000000 seconds").hint("the default is 60")
+            );
+        }
+        Ok(())
+    }
+}
+
+/// True for names of Python, joined by dots.
+fn is_dotted(text: &str) -> bool {
+    let is_name = |name: &str| {
+        name.starts_with(|c: char| c.is_ascii_alphabetic() || c == '_')
+            && name.chars().all(|c| c.is_ascii_alphanumeric() || c == '_')
+    };
+    !text.is_empty() && text.split('.').all(is_name)
+}

@@ -1,0 +1,137 @@
+//! The stage kind `env/python`.
+
+use super::artifact::{FAMILY, FILE, Made, PROJECT, Spaces, Versions, write};
+use super::config::PythonConfig;
+use super::interpreter::{INTERPRETER, remember, sources};
+use super::process::Process;
+use cache::{ArtifactBuilder, ArtifactDigest, BlobRef, Store};
+use serde::Deserialize;
+use serde_json::json;
+use stages_core::{
+    ConfigProblem, Context, EventSink, OutputPort, Outputs, PlanContext, PortType, Ports, Provided, Source, StageError,
+    StageEvent, StageKind,
+};
+use std::collections::BTreeMap;
+use std::path::Path;
+use std::time::Duration;
+
+/// The stage kind `env/python`.
+pub struct Python;
+
+/// The answer of a process that was asked for the spaces.
+#[derive(Deserialize)]
+struct Described {
+    python: String,
+    packages: BTreeMap<String, String>,
+    spec: Spaces,
+    warnings: Vec<(String, String)>,
+}
+
+impl StageKind for Python {
+    type Config = PythonConfig;
+    const NAME: &'static str = "env/python";
+    const VERSION: u32 = 1;
+    const ABOUT: &'static str = "a Gymnasium id, or an environment of one's own in Python, stepped by worker processes";
+    const PORTS: Ports = Ports {
+        inputs: &[],
+        outputs: &[OutputPort {
+            name: "env",
+            ty: PortType::Env,
+            doc: "the environment",
+        }],
+    };
+
+    fn check(&self, config: &PythonConfig, _: &PlanContext) -> Result<BTreeMap<String, Provided>, ConfigProblem> {
+        config.validate()?;
+        Ok(BTreeMap::from([("env".to_owned(), Provided::unknown(PortType::Env))]))
+    }
+
+    fn sources(&self, config: &PythonConfig, base: &Path) -> Result<Vec<Source>, ConfigProblem> {
+        config.validate()?;
+        sources(config, base)
+    }
+
+    fn run(&self, config: &PythonConfig, context: &Context) -> Result<Outputs, StageError> {
+        let env = make(config, &context.store, &context.sources, context.events.as_ref())?;
+        Ok([("env".to_owned(), env)].into())
+    }
+}
+
+/// The environment of a configuration whose paths are relative to `base`, outside a pipeline.
+///
+/// # Errors
+/// When it cannot be made.
+pub fn build(config: &PythonConfig, store: &Store, base: &Path) -> Result<ArtifactDigest, StageError> {
+    let problem = |problem: ConfigProblem| StageError {
+        hint: problem.hint,
+        ..StageError::new(problem.message)
+    };
+    config.validate().map_err(problem)?;
+    let sources = sources(config, base).map_err(problem)?;
+    make(config, store, &sources, &stages_core::event::Silent)
+}
+
+/// Asks the interpreter for the spaces, tries the environment, and stores the artifact.
+fn make(
+    config: &PythonConfig,
+    store: &Store,
+    sources: &[Source],
+    events: &dyn EventSink,
+) -> Result<ArtifactDigest, StageError> {
+    let program = sources
+        .iter()
+        .find(|source| source.name == INTERPRETER)
+        .map(|source| source.path.as_path())
+        .ok_or_else(|| StageError::new("no interpreter is given"))?;
+    let workspace = store.workspace()?;
+    let mut files = Vec::new();
+    for source in sources {
+        let Some(name) = source
+            .name
+            .strip_prefix(PROJECT)
+            .and_then(|name| name.strip_prefix('/'))
+        else {
+            continue;
+        };
+        let bytes = std::fs::read(&source.path)
+            .map_err(|err| StageError::new(format!("cannot read {}: {err}", source.path.display())))?;
+        source.check(BlobRef::of(&bytes).blob)?;
+        write(workspace.path(), name, &bytes)?;
+        files.push((&source.name, bytes));
+    }
+    let (name, is_call) = (config.name(), config.call.is_some());
+    let request = json!({
+        "mode": "spec",
+        "made": Made::request(name, is_call, &config.kwargs),
+    });
+    let limit = Duration::from_secs_f64(config.time_limit);
+    let described: Described = Process::start(program, workspace.path(), None, limit, request)?.answer()?;
+    for (message, hint) in described.warnings {
+        events.emit(StageEvent::Warning {
+            message,
+            hint: Some(hint),
+        });
+    }
+    let made = Made {
+        name: name.to_owned(),
+        is_call,
+        kwargs: config.kwargs.clone(),
+        time_limit: config.time_limit,
+        max_episode_steps: described.spec.max_episode_steps,
+        spec: described.spec.spec(name),
+        versions: Versions {
+            python: described.python,
+            packages: described.packages,
+        },
+    };
+    let json = serde_json::to_value(&made)
+        .map_err(|err| StageError::new(format!("cannot write `{FILE}` of the environment: {err}")))?;
+    let meta = json!({ "family": FAMILY, "format": 1 });
+    let mut builder = ArtifactBuilder::new(store, PortType::Env.name(), meta);
+    builder.bytes(FILE, cache::canonical_json(&json).as_bytes())?;
+    for (name, bytes) in &files {
+        builder.bytes(name, bytes)?;
+    }
+    remember(store, &made.versions, program)?;
+    Ok(builder.finish()?)
+}
