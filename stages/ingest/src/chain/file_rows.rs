@@ -1,7 +1,7 @@
 //! The rows of a file in the store, with what is known of them without reading them again: each file is parsed once.
 
 use super::columns::{self, Columns, UNKNOWN_TIME};
-use super::file_terms::{self, FileTerms, INSTANT, SINGLE_PRECISION, TIME};
+use super::file_terms::{self, INSTANT, SINGLE_PRECISION, TIME};
 use crate::clock::MINUTE;
 use crate::cuts::{self, CutWriter, Cuts};
 use crate::file_memo::File;
@@ -142,7 +142,7 @@ impl Writer {
         let roots = table::texts(batch, "root")?;
         let (dates, expiries) = (table::dates(batch, "date")?, table::dates(batch, "expiry")?);
         let strikes = table::floats(batch, "strike")?.values();
-        let terms = FileTerms::of(batch)?;
+        let terms = RowTerms::of(batch)?;
         let times = file_terms::times(batch);
         let instants = file_terms::instants(batch);
         let is_single_precision = file_terms::is_single_precision(batch);
