@@ -7,7 +7,7 @@ use cache::{ArtifactBuilder, ArtifactDigest, Store, check_path};
 use rustix::fs::OFlags;
 use serde_json::json;
 use stages_core::error::Cause;
-use stages_core::typed_output::{self, FileType, WrittenFile};
+use stages_core::typed_output::{self, WrittenFile};
 use stages_core::{EventSink, PortType, StageError};
 use std::fs::{self, File, FileType};
 use std::io;
@@ -95,7 +95,7 @@ impl<'a> TypedFiles<'a> {
         &self,
         store: &Store,
         ty: PortType,
-        others: &[FileType],
+        others: &[typed_output::FileType],
         stop: Stop<'_>,
         events: &dyn EventSink,
     ) -> Result<ArtifactDigest, StageError> {

@@ -14,9 +14,9 @@ use arrow_schema::Schema;
 use datasets::calendar::{CalendarName, fits};
 use datasets::contract::{Assumption, ContractTerms, Contracts, Origin, Sources, Terms, resolve};
 use datasets::schema::{
-    CONTRACT_TERMS, Column, IMPLIED_VOLATILITY, OPTION_CHAIN, SNAPSHOT, TRADABLE, Type, stated,
+    CONTRACT_TERMS, Column, IMPLIED_VOLATILITY, OPTION_CHAIN, SNAPSHOT, TRADABLE, stated,
 };
-use datasets::{Date, schema};
+use datasets::Date;
 use serde_json::{Value, json};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -35,10 +35,11 @@ pub(super) fn optional() -> impl Iterator<Item = &'static Column> {
 pub(super) fn columns(table: &Table, first: Option<(&Table, &RecordBatch)>) -> Result<RecordBatch, StageError> {
     let names = table.names()?;
     check_required(table, PortType::OptionChain, &names, OPTION_CHAIN)?;
-    let known = || OPTION_CHAIN.iter().chain([&SNAPSHOT]).chain(optional()).chain(CONTRACT_TERMS);
-    check_unknown(table, PortType::OptionChain, &names, known())?;
+    let known = OPTION_CHAIN.iter().chain([&SNAPSHOT]);
+    let known: Vec<&Column> = known.chain(optional()).chain(CONTRACT_TERMS).collect();
+    check_unknown(table, PortType::OptionChain, &names, &known)?;
     let mut wanted: Vec<&Column> = Vec::new();
-    for column in known() {
+    for column in known {
         let is_chains = OPTION_CHAIN.iter().any(|other| other.name == column.name);
         if column.name != SNAPSHOT.name && (is_chains || names.contains(&column.name)) {
             wanted.push(column);
@@ -224,7 +225,7 @@ pub(super) fn meta(batch: &RecordBatch, contracts: &Contracts) -> Value {
     };
     let mut meta = contracts::describe(contracts);
     meta["has"] = json!({ "quotes": has("bid") || has("ask"), "last": has("last") });
-    let columns: Vec<&str> = schema::stated().map(|column| column.name).filter(|name| has(name)).collect();
+    let columns: Vec<&str> = stated().map(|column| column.name).filter(|name| has(name)).collect();
     if !columns.is_empty() {
         meta["has"]["columns"] = json!(columns);
     }

@@ -80,15 +80,15 @@ pub(super) fn check_required(table: &Table, ty: PortType, names: &[&str], schema
 }
 
 /// Refuses a table with a column that its type does not have.
-pub(super) fn check_unknown<'a>(
+pub(super) fn check_unknown(
     table: &Table,
     ty: PortType,
     names: &[&str],
-    known: impl Iterator<Item = &'a Column> + Clone,
+    known: &[&Column],
 ) -> Result<(), StageError> {
     let unknown = names
         .iter()
-        .find(|name| known.clone().all(|column| column.name != **name));
+        .find(|name| known.iter().all(|column| column.name != **name));
     match unknown {
         None => Ok(()),
         Some(unknown) => Err(StageError::new(format!(
@@ -99,7 +99,7 @@ pub(super) fn check_unknown<'a>(
         ))
         .hint(format!(
             "leave it out; the columns are {}",
-            list(known.map(|column| column.name))
+            list(known.iter().map(|column| column.name))
         ))),
     }
 }
@@ -132,7 +132,8 @@ pub(super) fn of_schema(table: &Table, ty: PortType, schema: &[Column]) -> Resul
     check_required(table, ty, &names, schema)?;
     // Bars are daily, and so are rates and corporate actions.
     let of_day = (ty == PortType::Greeks).then_some(&SNAPSHOT);
-    check_unknown(table, ty, &names, schema.iter().chain(of_day))?;
+    let known: Vec<&Column> = schema.iter().chain(of_day).collect();
+    check_unknown(table, ty, &names, &known)?;
     let has_instant = names.contains(&SNAPSHOT.name);
     let (mut fields, mut columns) = (Vec::new(), Vec::new());
     for column in schema {

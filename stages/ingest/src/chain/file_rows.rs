@@ -11,6 +11,7 @@ use cache::{BlobRef, Store};
 use datasets::Date;
 use datasets::contract::Terms;
 use serde::{Deserialize, Serialize};
+use stages_core::contracts::RowTerms;
 use stages_core::dataset::Period;
 use stages_core::{Context, StageError, table};
 use std::collections::{BTreeMap, HashMap};
