@@ -144,7 +144,7 @@ pub fn requirements(ty: PortType) -> Option<Requirements> {
                 "`env.json`, the specification, has all that its family writes",
                 "tables are Arrow IPC, not compressed, with the columns and rows that the specification states",
                 "each split opens, and its first observation is finite and as long as the specification says",
-                "what the tables hold is not compared with what they were made from: `check lookahead` cannot look into a program's environment",
+                "`check lookahead` compares the tables of `options`, `stocks` and `table` as it does those of the built-in stages",
             ],
             ..of_type
         },

@@ -63,24 +63,7 @@ impl StageKind for Features {
     fn check(&self, config: &FeaturesConfig, plan: &PlanContext) -> Result<BTreeMap<String, Provided>, ConfigProblem> {
         config.validate()?;
         check_origin(&config.path, plan)?;
-        let origins = [BARS, CHAIN].map(|port| plan.inputs.contains_key(port));
-        match (origins, config.calendar) {
-            ([true, true], _) => {
-                return Err(ConfigProblem::new("", "both `bars` and `chain` are connected")
-                    .hint("connect the one whose days the features are to have"));
-            }
-            ([false, false], None) => {
-                return Err(ConfigProblem::new("calendar", "the days that the features are to have are not known")
-                    .hint("connect `bars` or `chain`, or write `calendar: us`"));
-            }
-            ([true, _] | [_, true], Some(_)) => {
-                return Err(
-                    ConfigProblem::new("calendar", "the days of the features are those of the input, not of a calendar")
-                        .hint("leave `calendar` out"),
-                );
-            }
-            _ => {}
-        }
+        check_days(config, plan)?;
         let sources = self.sources(config, plan.base)?;
         let mut names: Option<Vec<String>> = None;
         if sources.iter().all(|source| source.remote.is_none()) {
@@ -179,6 +162,24 @@ impl StageKind for Features {
         });
         let digest = dataset::write(&context.store, PortType::Features, meta, partitions)?;
         Ok(Outputs::from([("features".to_owned(), digest)]))
+    }
+}
+
+/// Refuses a stage that has its days from two sources, or from none.
+fn check_days(config: &FeaturesConfig, plan: &PlanContext) -> Result<(), ConfigProblem> {
+    let origins = [BARS, CHAIN].map(|port| plan.inputs.contains_key(port));
+    match (origins, config.calendar) {
+        ([true, true], _) => Err(ConfigProblem::new("", "both `bars` and `chain` are connected")
+            .hint("connect the one whose days the features are to have")),
+        ([false, false], None) => Err(
+            ConfigProblem::new("calendar", "the days that the features are to have are not known")
+                .hint("connect `bars` or `chain`, or write `calendar: us`"),
+        ),
+        ([true, _] | [_, true], Some(_)) => Err(
+            ConfigProblem::new("calendar", "the days of the features are those of the input, not of a calendar")
+                .hint("leave `calendar` out"),
+        ),
+        _ => Ok(()),
     }
 }
 
