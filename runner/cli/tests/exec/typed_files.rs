@@ -65,7 +65,7 @@ fn a_chain_of_a_program_is_one_of_the_built_in_stages() {
     let events = cut.events();
     let memo = events
         .iter()
-        .find(|event| event["event"] == "stage_memo" && event["stage"] == "volatility")
+        .find(|event| event["event"] == "memo" && event["stage"] == "volatility")
         .unwrap_or_else(|| panic!("{}", cut.text()));
     assert_eq!(memo["hits"], memo["total"], "{memo}");
 }
