@@ -39,11 +39,13 @@ fn write(store: &Store, files: &[WrittenFile]) -> Result<ArtifactDigest, StageEr
     let artifact = store.artifact(digest)?;
     // The hints of the families are for artifacts that are damaged.
     let wrong = |err: StageError| StageError::new(err.message).hint(hint);
+    let mut opened = false;
     for split in [Split::Train, Split::Validation, Split::Test] {
         let episodes = evaluation_episodes(store, &artifact, split).map_err(wrong)?;
-        if split != Split::Train && episodes == Some(0) {
+        if episodes == Some(0) {
             continue;
         }
+        opened = true;
         let options = OpenOptions {
             split,
             ..OpenOptions::train(episodes.unwrap_or(1).clamp(1, MOST), 0)
@@ -60,6 +62,9 @@ fn write(store: &Store, files: &[WrittenFile]) -> Result<ArtifactDigest, StageEr
             ))
             .hint("observations are finite: see the tables, and the normalisation in `env.json`"));
         }
+    }
+    if !opened {
+        return Err(StageError::new("it has no dates to train on, and none to evaluate on").hint("see `worlds` in `env.json`"));
     }
     Ok(digest)
 }

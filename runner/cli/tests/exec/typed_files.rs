@@ -46,10 +46,10 @@ fn a_chain_of_a_program_is_one_of_the_built_in_stages() {
     let before = partitions(&project, "latest/cleaned.chain");
     assert_eq!(before, partitions(&project, "latest/market.chain"));
     assert_eq!(partitions(&project, "latest/volatility"), partitions(&project, "latest/direct"));
-    // Another program with the same rows: the contracts that the program does not state are those of the specification of SPX.
+    // The contracts that the program does not state are those of the specification of SIM.
     let meta = show(&project, "latest/cleaned.chain")["meta"].clone();
-    assert_eq!(meta["contracts"]["SPX"]["exercise"], "european", "{meta}");
-    assert_eq!(meta["contracts"]["SPX"]["origin"]["exercise"], "specification", "{meta}");
+    assert_eq!(meta["contracts"]["SIM"]["exercise"], "european", "{meta}");
+    assert_eq!(meta["contracts"]["SIM"]["origin"]["exercise"], "specification", "{meta}");
 
     // The last partition is left out: the others are not computed again.
     let last = before.last().unwrap().split('"').nth(1).unwrap().to_owned();
