@@ -83,7 +83,11 @@ pub fn describe_type(ty: PortType) -> String {
         _ => "",
     };
     let _ = match example {
-        "" => writeln!(out, "\n{}: `outputs: {{ rows: {{ path: rows.parquet, type: {name} }} }}`", of.form),
+        "" => writeln!(
+            out,
+            "\n{}: `outputs: {{ rows: {{ path: rows.parquet, type: {name} }} }}`",
+            of.form
+        ),
         example => writeln!(out, "\n`outputs: {{ {example} }}`"),
     };
     out

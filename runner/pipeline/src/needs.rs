@@ -468,7 +468,8 @@ fn reference(
         None => {
             let fitting = |fits: &dyn Fn(PortType, PortType) -> bool| -> Vec<(&str, PortType)> {
                 let all = outputs.iter().copied();
-                all.filter(|(_, ty)| port.is_none_or(|port| fits(port.ty, *ty))).collect()
+                all.filter(|(_, ty)| port.is_none_or(|port| fits(port.ty, *ty)))
+                    .collect()
             };
             // An output of the very type goes before one that would do.
             let fitting = match fitting(&|port, ty| port == ty) {

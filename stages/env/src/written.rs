@@ -64,7 +64,9 @@ fn write(store: &Store, files: &[WrittenFile]) -> Result<ArtifactDigest, StageEr
         }
     }
     if !opened {
-        return Err(StageError::new("it has no dates to train on, and none to evaluate on").hint("see `worlds` in `env.json`"));
+        return Err(
+            StageError::new("it has no dates to train on, and none to evaluate on").hint("see `worlds` in `env.json`")
+        );
     }
     Ok(digest)
 }
@@ -112,7 +114,8 @@ mod tests {
     fn an_environment_is_opened_before_it_is_stored() {
         let whole = files();
         stored(&whole).unwrap();
-        let without = |name: &str| -> Vec<WrittenFile> { whole.iter().filter(|file| file.name != name).cloned().collect() };
+        let without =
+            |name: &str| -> Vec<WrittenFile> { whole.iter().filter(|file| file.name != name).cloned().collect() };
         assert_eq!(stored(&without("family")).unwrap_err(), "it has no file `family`");
         assert!(stored(&without("test.arrow")).unwrap_err().contains("`test.arrow`"));
         let with = |name: &str, bytes: &[u8]| -> Vec<WrittenFile> {
@@ -120,8 +123,15 @@ mod tests {
             files.iter_mut().find(|file| file.name == name).unwrap().bytes = bytes.to_vec().into();
             files
         };
-        assert_eq!(stored(&with("family", b"chess")).unwrap_err(), "unknown environment family `chess`");
-        assert!(stored(&with("train.arrow", b"ARROW1")).unwrap_err().contains("`train.arrow`"));
+        assert_eq!(
+            stored(&with("family", b"chess")).unwrap_err(),
+            "unknown environment family `chess`"
+        );
+        assert!(
+            stored(&with("train.arrow", b"ARROW1"))
+                .unwrap_err()
+                .contains("`train.arrow`")
+        );
         assert!(stored(&with("env.json", b"{\"rows\": 301}")).is_err());
     }
 }

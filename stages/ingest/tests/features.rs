@@ -223,7 +223,10 @@ fn columns_get_names() {
     let provided = check(&bench, named).unwrap();
     assert!(provided["features"].may_have("my_value") && !provided["features"].may_have("value"));
     let problem = bench
-        .check("ingest/features", json!({ "path": "f.csv", "columns": { "date": "value" } }))
+        .check(
+            "ingest/features",
+            json!({ "path": "f.csv", "columns": { "date": "value" } }),
+        )
         .unwrap_err();
     assert_eq!(problem.field, "columns.date");
 }
@@ -232,7 +235,9 @@ fn columns_get_names() {
 #[test]
 fn bad_rows_are_counted() {
     let bench = Bench::new();
-    let mut file = "date,tic,v\n2019-05-28,ABC,1\n2019-05-29,ABC,n.m.\n2019-05-30,,3\n2019-05-31,ABC,4\n2019-05-31,ABC,5\n".to_owned();
+    let mut file =
+        "date,tic,v\n2019-05-28,ABC,1\n2019-05-29,ABC,n.m.\n2019-05-30,,3\n2019-05-31,ABC,4\n2019-05-31,ABC,5\n"
+            .to_owned();
     bench.file("f.csv", file.clone());
     let quality = |artifact: &Artifact| -> Vec<(String, u64, String)> {
         let findings = artifact.meta["quality"].as_array().unwrap().iter();
@@ -245,7 +250,10 @@ fn bad_rows_are_counted() {
     };
     let at = |with: Value| json!({ "path": "f.csv", "lag": 0, "on_bad_rows": with });
     let found = refused(&bench, at(json!("by_rule")));
-    assert!(found.starts_with("rows of ABC on 2019-05-31 have different values"), "{found}");
+    assert!(
+        found.starts_with("rows of ABC on 2019-05-31 have different values"),
+        "{found}"
+    );
     let (artifact, warnings) = features(&bench, at(json!({ "contradiction": "drop" })));
     assert_eq!(
         quality(&artifact),
@@ -257,18 +265,30 @@ fn bad_rows_are_counted() {
     );
     assert!(warnings[0].starts_with("3 of 5 rows dropped"), "{warnings:?}");
     let rows = text(&bench.table(&artifact));
-    assert!(rows.contains("ABC 2019-05-29 -\n") && rows.contains("ABC 2019-05-31 -\n"), "{rows}");
+    assert!(
+        rows.contains("ABC 2019-05-29 -\n") && rows.contains("ABC 2019-05-31 -\n"),
+        "{rows}"
+    );
     let found = refused(&bench, at(json!({ "contradiction": "drop", "bad_number": "fail" })));
-    assert!(found.contains("1 row breaks the rule `bad_number`") && found.contains("in `v`"), "{found}");
+    assert!(
+        found.contains("1 row breaks the rule `bad_number`") && found.contains("in `v`"),
+        "{found}"
+    );
     // Of many rows a rule may drop a twentieth.
     for day in 1..=28 {
         for month in ["01", "02", "03", "04"] {
-            file.push_str(&format!("2019-{month}-{day:02},{},1\n", if day % 10 == 0 { "" } else { "ABC" }));
+            file.push_str(&format!(
+                "2019-{month}-{day:02},{},1\n",
+                if day % 10 == 0 { "" } else { "ABC" }
+            ));
         }
     }
     bench.file("f.csv", file);
     let found = refused(&bench, at(json!({ "contradiction": "drop" })));
-    assert!(found.contains("the rule `missing_symbol` drops 9 of 117 rows"), "{found}");
+    assert!(
+        found.contains("the rule `missing_symbol` drops 9 of 117 rows"),
+        "{found}"
+    );
     let more = json!({ "path": "f.csv", "lag": 0, "on_bad_rows": { "contradiction": "drop" }, "max_dropped": 0.1 });
     features(&bench, more);
 }
@@ -277,7 +297,10 @@ fn bad_rows_are_counted() {
 #[test]
 fn features_of_a_calendar() {
     let bench = Bench::new();
-    bench.file("f.csv", "date,tic,v\n2019-06-28,ABC,1\n2019-07-03,ABC,2\n2019-07-02,XYZ,3\n");
+    bench.file(
+        "f.csv",
+        "date,tic,v\n2019-06-28,ABC,1\n2019-07-03,ABC,2\n2019-07-02,XYZ,3\n",
+    );
     let run = |with: Value| bench.run_with("ingest/features", with, &[]);
     let (outputs, _) = run(json!({ "path": "f.csv", "calendar": "us" })).unwrap();
     assert_eq!(
@@ -293,7 +316,10 @@ XYZ 2019-07-03 3
 XYZ 2019-07-05 3
 "
     );
-    assert_eq!(outputs["features"].entries[0].path, "ABC..XYZ/2019-01-01_2019-12-31.parquet");
+    assert_eq!(
+        outputs["features"].entries[0].path,
+        "ABC..XYZ/2019-01-01_2019-12-31.parquet"
+    );
     let problem = bench.check("ingest/features", json!({ "path": "f.csv" })).unwrap_err();
     assert_eq!(problem.field, "calendar");
     let problem = check(&bench, json!({ "path": "f.csv", "calendar": "us" })).unwrap_err();
@@ -316,7 +342,9 @@ fn features_of_a_chain() {
                 let row = format!("ABC,{day},2019-06-21,{strike},true,1,2");
                 match times {
                     [] => rows.push_str(&format!("{row}\n")),
-                    _ => times.iter().for_each(|time| rows.push_str(&format!("{row},{day}T{time}Z\n"))),
+                    _ => times
+                        .iter()
+                        .for_each(|time| rows.push_str(&format!("{row},{day}T{time}Z\n"))),
                 }
             }
         }
@@ -334,12 +362,21 @@ fn features_of_a_chain() {
         let with = json!({ "path": "f.csv", "lag": lag });
         let (mut outputs, _) = bench.run_with("ingest/features", with, &[("chain", chain)])?;
         let artifact = outputs.remove("features").unwrap();
-        assert_eq!(artifact.entries[0].path, chain.entries[0].path, "the partitions of the chain");
+        assert_eq!(
+            artifact.entries[0].path, chain.entries[0].path,
+            "the partitions of the chain"
+        );
         Ok::<String, stages_core::StageError>(text(&bench.table(&artifact)))
     };
     let daily = chain(&[]);
-    assert_eq!(run(&daily, 1).unwrap(), "ABC 2019-05-28 -\nABC 2019-05-29 1\nABC 2019-05-30 2\n");
-    assert_eq!(run(&daily, 0).unwrap(), "ABC 2019-05-28 1\nABC 2019-05-29 2\nABC 2019-05-30 2\n");
+    assert_eq!(
+        run(&daily, 1).unwrap(),
+        "ABC 2019-05-28 -\nABC 2019-05-29 1\nABC 2019-05-30 2\n"
+    );
+    assert_eq!(
+        run(&daily, 0).unwrap(),
+        "ABC 2019-05-28 1\nABC 2019-05-29 2\nABC 2019-05-30 2\n"
+    );
     let intraday = chain(&["14:00:00", "19:45:00"]);
     let rows = run(&intraday, 1).unwrap();
     let values: Vec<&str> = rows.lines().map(|row| row.rsplit(' ').next().unwrap()).collect();

@@ -35,8 +35,10 @@ fn write(store: &Store, files: &[WrittenFile]) -> Result<ArtifactDigest, StageEr
     for tensor in &tensors {
         let values = &policy.params()[tensor.range()];
         if let Some(at) = values.iter().position(|value| !value.is_finite()) {
-            return Err(StageError::new(format!("number {at} of the tensor `{}` is {}", tensor.name, values[at]))
-                .hint("parameters are finite"));
+            return Err(
+                StageError::new(format!("number {at} of the tensor `{}` is {}", tensor.name, values[at]))
+                    .hint("parameters are finite"),
+            );
         }
     }
     let meta = json!({

@@ -503,7 +503,9 @@ fn files_of_any_codec_are_shown() {
     let parquet = ["none", "snappy", "gzip", "brotli", "lz4", "zstd"].map(|codec| ("parquet", codec));
     let arrow = ["none", "lz4", "zstd"].map(|codec| ("arrow", codec));
     let names: Vec<(&str, &str)> = parquet.into_iter().chain(arrow).collect();
-    let outputs = names.iter().map(|(form, codec)| format!("{form}_{codec}: {{ path: {codec}.{form} }}"));
+    let outputs = names
+        .iter()
+        .map(|(form, codec)| format!("{form}_{codec}: {{ path: {codec}.{form} }}"));
     let texts = ["csv_none: { path: t.csv }", "csv_gz: { path: t.csv.gz }"].map(str::to_owned);
     let outputs: Vec<String> = outputs.chain(texts).collect();
     let pipeline = PIPELINE
@@ -551,11 +553,20 @@ def make(ctx, bars, window):
     };
     assert_eq!(show("latest/factors.chain")["type"], "option_chain");
     let summary = show("latest/factors.metrics")["meta"]["summary"].clone();
-    assert!(summary["rows"].as_f64().unwrap() > 0.0 && summary["ratio"].is_null(), "{summary}");
+    assert!(
+        summary["rows"].as_f64().unwrap() > 0.0 && summary["ratio"].is_null(),
+        "{summary}"
+    );
     project.write(
         "my_stages.py",
         "def make(ctx, bars, window):\n    return {'chain': bars, 'metrics': {'x': float('nan')}}\n",
     );
     let refused = project.exec(&[]);
-    assert!(refused.error("factors").starts_with("the metrics `metrics` cannot be written as JSON"), "{}", refused.error("factors"));
+    assert!(
+        refused
+            .error("factors")
+            .starts_with("the metrics `metrics` cannot be written as JSON"),
+        "{}",
+        refused.error("factors")
+    );
 }

@@ -45,17 +45,25 @@ fn a_chain_of_a_program_is_one_of_the_built_in_stages() {
     assert_eq!(first.code, 0, "{}", first.text());
     let before = partitions(&project, "latest/cleaned.chain");
     assert_eq!(before, partitions(&project, "latest/market.chain"));
-    assert_eq!(partitions(&project, "latest/volatility"), partitions(&project, "latest/direct"));
+    assert_eq!(
+        partitions(&project, "latest/volatility"),
+        partitions(&project, "latest/direct")
+    );
     // The contracts that the program does not state are those of the specification of SIM.
     let meta = show(&project, "latest/cleaned.chain")["meta"].clone();
     assert_eq!(meta["contracts"]["SIM"]["exercise"], "european", "{meta}");
-    assert_eq!(meta["contracts"]["SIM"]["origin"]["exercise"], "specification", "{meta}");
+    assert_eq!(
+        meta["contracts"]["SIM"]["origin"]["exercise"], "specification",
+        "{meta}"
+    );
 
     // The last partition is left out: the others are not computed again.
     let last = before.last().unwrap().split('"').nth(1).unwrap().to_owned();
     let shorter = CHAIN.replace(
         "cp -r ${needs.chain} ${outputs.chain}",
-        &format!("cp -r ${{needs.chain}} ${{outputs.chain}}; chmod -R u+w ${{outputs.chain}}; rm ${{outputs.chain}}/{last}"),
+        &format!(
+            "cp -r ${{needs.chain}} ${{outputs.chain}}; chmod -R u+w ${{outputs.chain}}; rm ${{outputs.chain}}/{last}"
+        ),
     );
     project.write("p.yaml", &shorter);
     let cut = project.exec(&["volatility"]);
@@ -86,8 +94,16 @@ stages:
 ",
     );
     let mut rows = "symbol,date,expiry,strike,call,bid,ask,forward,discount_factor,exercise,multiplier\n".to_owned();
-    for (strike, call, bid) in [(100, true, 5.0), (100, false, 4.5), (110, true, 1.5), (110, false, 10.9)] {
-        rows.push_str(&format!("XYZ,2024-01-02,2024-03-15,{strike},{call},{bid},{},100.75,0.99,european,10\n", bid + 0.1));
+    for (strike, call, bid) in [
+        (100, true, 5.0),
+        (100, false, 4.5),
+        (110, true, 1.5),
+        (110, false, 10.9),
+    ] {
+        rows.push_str(&format!(
+            "XYZ,2024-01-02,2024-03-15,{strike},{call},{bid},{},100.75,0.99,european,10\n",
+            bid + 0.1
+        ));
     }
     project.write("chain.csv", &rows);
     let ended = project.exec(&[]);
@@ -98,7 +114,13 @@ stages:
     let meta = show(&project, "latest/chain.chain")["meta"].clone();
     assert_eq!(meta["multiplier"], 10.0, "{meta}");
 
-    project.write("chain.csv", &rows.replace("XYZ,2024-01-02,2024-03-15,110,true,1.5", "XYZ,2024-01-02,2024-03-15,110,true,2.5"));
+    project.write(
+        "chain.csv",
+        &rows.replace(
+            "XYZ,2024-01-02,2024-03-15,110,true,1.5",
+            "XYZ,2024-01-02,2024-03-15,110,true,2.5",
+        ),
+    );
     let refused = project.exec(&[]);
     assert_eq!(
         refused.error("chain"),
@@ -114,7 +136,12 @@ fn a_chain_that_looks_ahead_is_found() {
     let days = (0..90).map(|day| first.plus(day)).filter(|day| !day.is_weekend());
     for (i, day) in days.enumerate() {
         for strike in [95, 100, 105] {
-            quotes.push_str(&format!("XYZ,{day},2024-06-21,{strike},true,{},{},{}\n", 3 + i % 5, 4 + i % 5, 100 + (i * i) % 7));
+            quotes.push_str(&format!(
+                "XYZ,{day},2024-06-21,{strike},true,{},{},{}\n",
+                3 + i % 5,
+                4 + i % 5,
+                100 + (i * i) % 7
+            ));
         }
     }
     let program = |forward: &str| {
@@ -137,7 +164,12 @@ stages:
         let ended = project.run(&["check", "lookahead", "p.yaml", "--at", "2024-02-15", "--json"]);
         assert_eq!(ended.code, code, "{}", ended.text());
         let report: Value = serde_json::from_str(&ended.stdout).unwrap();
-        let columns: Vec<&str> = report["moved"].as_array().unwrap().iter().filter_map(|moved| moved["column"].as_str()).collect();
+        let columns: Vec<&str> = report["moved"]
+            .as_array()
+            .unwrap()
+            .iter()
+            .filter_map(|moved| moved["column"].as_str())
+            .collect();
         assert!(columns.iter().all(|column| *column == "forward"), "{report}");
     }
 }
@@ -158,7 +190,10 @@ fn metrics_of_a_program_are_figures_of_its_stage() {
         json!({ "sharpe": 1.25, "trades": 7.0 })
     );
     let listed = |filter: &str| {
-        let ended = project.command(&["runs", "--json", "--where", filter]).output().unwrap();
+        let ended = project
+            .command(&["runs", "--json", "--where", filter])
+            .output()
+            .unwrap();
         let runs: Value = serde_json::from_slice(&ended.stdout).unwrap();
         runs.as_array().unwrap().len()
     };
@@ -211,7 +246,10 @@ fn a_policy_of_a_program_acts() {
     assert_eq!(show(&project, "latest/own")["meta"]["env"], "CartPole-v1");
     for (copy, wanted) in [
         ("head -c 100 $file > ${outputs.policy}", "cannot read the policy"),
-        ("mkdir ${outputs.policy}; cp $file ${outputs.policy}/a; cp $file ${outputs.policy}/b", "it is 2 files, and a policy is one"),
+        (
+            "mkdir ${outputs.policy}; cp $file ${outputs.policy}/a; cp $file ${outputs.policy}/b",
+            "it is 2 files, and a policy is one",
+        ),
     ] {
         project.write("p.yaml", &pipeline(copy));
         let refused = project.exec(&["own"]);
@@ -244,16 +282,27 @@ stages:
 #[test]
 fn an_environment_of_a_program_is_trained_on() {
     let pipeline = |change: &str| ENV.replace("CHANGE", change);
-    let project = Project::new(&pipeline("echo lookup > ${outputs.env}/family; cp ${outputs.env}/test.arrow ${outputs.env}/train.arrow"));
+    let project = Project::new(&pipeline(
+        "echo lookup > ${outputs.env}/family; cp ${outputs.env}/test.arrow ${outputs.env}/train.arrow",
+    ));
     let ended = project.exec(&[]);
     assert_eq!(ended.code, 0, "{}", ended.text());
     let files = partitions(&project, "latest/own");
     assert_eq!(files.len(), 3, "the family is no file of it: {files:?}");
     for (change, wanted) in [
         ("true", "it has no file `family`"),
-        ("echo chess > ${outputs.env}/family", "unknown environment family `chess`"),
-        ("echo lookup > ${outputs.env}/family; rm ${outputs.env}/train.arrow", "the environment has no `train.arrow`"),
-        ("echo lookup > ${outputs.env}/family; echo '{\"rows\": 301}' > ${outputs.env}/env.json", "`train.arrow` of the environment"),
+        (
+            "echo chess > ${outputs.env}/family",
+            "unknown environment family `chess`",
+        ),
+        (
+            "echo lookup > ${outputs.env}/family; rm ${outputs.env}/train.arrow",
+            "the environment has no `train.arrow`",
+        ),
+        (
+            "echo lookup > ${outputs.env}/family; echo '{\"rows\": 301}' > ${outputs.env}/env.json",
+            "`train.arrow` of the environment",
+        ),
     ] {
         project.write("p.yaml", &pipeline(change));
         let refused = project.exec(&["own"]);

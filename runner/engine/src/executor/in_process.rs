@@ -74,7 +74,8 @@ impl Executor for InProcess {
             };
             let watch = Builder::new().spawn_scoped(scope, watch);
             let watch = watch.map_err(|err| StageError::new(format!("cannot start a thread: {err}")))?;
-            let result = pool.install(|| run_job(job, &store, self.kinds, self.file_types, events, &inner, &self.sandbox));
+            let result =
+                pool.install(|| run_job(job, &store, self.kinds, self.file_types, events, &inner, &self.sandbox));
             let result = result.map(|done| Done {
                 upstream: store.upstream().map(Upstream::worker_report).unwrap_or_default(),
                 ..done

@@ -269,7 +269,10 @@ impl<'a> Calling<'a> {
         let mut outputs = BTreeMap::new();
         for (name, ty, _) in typed() {
             let files = files.remove(name.as_str()).unwrap_or_default();
-            outputs.insert(name.clone(), TypedFiles::of(name, files).store(store, ty, run.file_types, stop, events)?);
+            outputs.insert(
+                name.clone(),
+                TypedFiles::of(name, files).store(store, ty, run.file_types, stop, events)?,
+            );
         }
         for (key, bytes) in memos {
             let value = store.put(&bytes)?;

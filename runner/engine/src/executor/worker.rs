@@ -43,11 +43,7 @@ fn stop_reads(store: Option<&Store>) {
 }
 
 /// Reads a job from standard input, runs it, and writes its events and result to standard output. Exits when its parent does.
-pub fn worker(
-    kinds: &'static [Box<dyn AnyStage>],
-    file_types: &'static [FileType],
-    open_upstream: OpenUpstream,
-) -> u8 {
+pub fn worker(kinds: &'static [Box<dyn AnyStage>], file_types: &'static [FileType], open_upstream: OpenUpstream) -> u8 {
     let mut line = String::new();
     if stdin().read_line(&mut line).is_err() {
         return 2;

@@ -11,12 +11,10 @@ use arrow_array::cast::AsArray as _;
 use arrow_array::types::TimestampMicrosecondType;
 use arrow_array::{Array as _, ArrayRef, RecordBatch};
 use arrow_schema::Schema;
+use datasets::Date;
 use datasets::calendar::{CalendarName, fits};
 use datasets::contract::{Assumption, ContractTerms, Contracts, Origin, Sources, Terms, resolve};
-use datasets::schema::{
-    CONTRACT_TERMS, Column, IMPLIED_VOLATILITY, OPTION_CHAIN, SNAPSHOT, TRADABLE, stated,
-};
-use datasets::Date;
+use datasets::schema::{CONTRACT_TERMS, Column, IMPLIED_VOLATILITY, OPTION_CHAIN, SNAPSHOT, TRADABLE, stated};
 use serde_json::{Value, json};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -90,19 +88,29 @@ pub(super) fn check(table: &Table, batch: &RecordBatch) -> Result<(), StageError
         let is_wrong = |value: &f64| *value < 0.0 || is_open && *value == 0.0;
         if let Some(row) = values.iter().position(is_wrong) {
             let what = format!("{} is {}", values[row], if is_open { "not above 0" } else { "below 0" });
-            return Err(table.error(row, name, &what).hint("write null where there is no value, or leave the row out"));
+            return Err(table
+                .error(row, name, &what)
+                .hint("write null where there is no value, or leave the row out"));
         }
     }
     let (bids, asks) = (table::floats_or_nan(batch, "bid")?, table::floats_or_nan(batch, "ask")?);
     if let Some(row) = (0..batch.num_rows()).find(|&row| bids[row] > asks[row]) {
         return Err(table
-            .error(row, "bid", &format!("the bid {} is above the ask {}", bids[row], asks[row]))
+            .error(
+                row,
+                "bid",
+                &format!("the bid {} is above the ask {}", bids[row], asks[row]),
+            )
             .hint("write null for a quote that is none, or leave the row out"));
     }
     let (dates, expiries) = (table::dates(batch, "date")?, table::dates(batch, "expiry")?);
     if let Some(row) = (0..batch.num_rows()).find(|&row| expiries[row] < dates[row]) {
         return Err(table
-            .error(row, "expiry", &format!("{} is before the day of the row, {}", expiries[row], dates[row]))
+            .error(
+                row,
+                "expiry",
+                &format!("{} is before the day of the row, {}", expiries[row], dates[row]),
+            )
             .hint("leave out the rows of contracts that have expired"));
     }
     if let Some(instants) = batch.column_by_name(SNAPSHOT.name) {
@@ -111,7 +119,11 @@ pub(super) fn check(table: &Table, batch: &RecordBatch) -> Result<(), StageError
         // The day of an exchange is at most a day from that in UTC.
         if let Some(row) = (0..batch.num_rows()).find(|&row| (day(row) - i64::from(dates[row].0)).abs() > 1) {
             return Err(table
-                .error(row, SNAPSHOT.name, &format!("the instant is not of the day {}", dates[row]))
+                .error(
+                    row,
+                    SNAPSHOT.name,
+                    &format!("the instant is not of the day {}", dates[row]),
+                )
                 .hint("`date` is the day of the instant in the time zone of the exchange"));
         }
     }
@@ -120,9 +132,11 @@ pub(super) fn check(table: &Table, batch: &RecordBatch) -> Result<(), StageError
     };
     for row in 0..batch.num_rows() {
         let stated = terms.row(row).map_err(|err| named(table, row, &err.message))?;
-        stated
-            .check()
-            .map_err(|(name, problem)| table.error(row, &name, &problem).hint("see `contract:` in docs/contracts.md"))?;
+        stated.check().map_err(|(name, problem)| {
+            table
+                .error(row, &name, &problem)
+                .hint("see `contract:` in docs/contracts.md")
+        })?;
     }
     Ok(())
 }

@@ -163,7 +163,11 @@ impl Table {
         };
         match (0..numbers.len()).find(is_wrong) {
             Some(row) => Err(self
-                .error(row, name, &format!("{} is no code: a whole number from 0 to 255", numbers.value(row)))
+                .error(
+                    row,
+                    name,
+                    &format!("{} is no code: a whole number from 0 to 255", numbers.value(row)),
+                )
                 .hint("leave the column out where it is not known")),
             None => Ok(cast(numbers, &DataType::UInt8)?),
         }

@@ -112,13 +112,10 @@ fn rows_of_first_day(sorted: &RecordBatch) -> Result<usize, StageError> {
 }
 
 /// The partitions of a chain, or of Greeks, whose files are named as partitions of another chain: they are those, so that the two can be read side by side.
-fn named(
-    store: &Store,
-    ty: PortType,
-    tables: &[(Table, RecordBatch)],
-) -> Result<Option<Vec<Partition>>, StageError> {
+fn named(store: &Store, ty: PortType, tables: &[(Table, RecordBatch)]) -> Result<Option<Vec<Partition>>, StageError> {
     let key = |table: &Table| PartitionKey::parse(&table.name);
-    if !matches!(ty, PortType::OptionChain | PortType::Greeks) || !tables.iter().all(|(table, _)| key(table).is_some()) {
+    if !matches!(ty, PortType::OptionChain | PortType::Greeks) || !tables.iter().all(|(table, _)| key(table).is_some())
+    {
         return Ok(None);
     }
     let mut partitions = Vec::new();

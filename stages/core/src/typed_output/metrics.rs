@@ -17,11 +17,20 @@ const ENTRY: &str = "metrics.jsonl";
 ///
 /// # Errors
 /// When a file is no JSON of either form, a value is no number, or a name has two values at one step; or the store cannot be written.
-pub(super) fn write(store: &Store, files: &[WrittenFile], events: &dyn EventSink) -> Result<ArtifactDigest, StageError> {
+pub(super) fn write(
+    store: &Store,
+    files: &[WrittenFile],
+    events: &dyn EventSink,
+) -> Result<ArtifactDigest, StageError> {
     let mut values: BTreeMap<(String, u64), (Option<f64>, String)> = BTreeMap::new();
     for file in files {
         for point in points(file)? {
-            let Point { name, step, value, place } = point;
+            let Point {
+                name,
+                step,
+                value,
+                place,
+            } = point;
             if let Some((_, first)) = values.get(&(name.clone(), step)) {
                 return Err(StageError::new(format!(
                     "{place}: a second value of `{}` at step {step}; the first is {first}",
@@ -60,8 +69,7 @@ pub(super) fn write(store: &Store, files: &[WrittenFile], events: &dyn EventSink
     Ok(digest)
 }
 
-const FORM: &str =
-    "write an object of figures, `{\"sharpe\": 1.2}`, or a line for each value, `{\"name\": \"sharpe\", \"step\": 0, \"value\": 1.2}`";
+const FORM: &str = "write an object of figures, `{\"sharpe\": 1.2}`, or a line for each value, `{\"name\": \"sharpe\", \"step\": 0, \"value\": 1.2}`";
 
 /// A value of a metric.
 struct Point {
@@ -128,7 +136,10 @@ fn point(value: Value, place: String) -> Result<Point, StageError> {
     };
     let value = object.remove("value").ok_or_else(|| wrong("has no `value`"))?;
     if let Some(other) = object.keys().next() {
-        return Err(wrong(&format!("has `{}`, which metrics do not have", visible_line(other))));
+        return Err(wrong(&format!(
+            "has `{}`, which metrics do not have",
+            visible_line(other)
+        )));
     }
     Ok(Point {
         value: number(&value, &place)?,
@@ -140,9 +151,12 @@ fn point(value: Value, place: String) -> Result<Point, StageError> {
 
 fn named(name: String, place: &str) -> Result<String, StageError> {
     let is_name = !name.trim().is_empty() && !name.chars().any(char::is_control);
-    is_name
-        .then_some(name)
-        .ok_or_else(|| StageError::new(format!("{place}: the name of a metric is empty or has control characters")).hint("give it a name of text"))
+    is_name.then_some(name).ok_or_else(|| {
+        StageError::new(format!(
+            "{place}: the name of a metric is empty or has control characters"
+        ))
+        .hint("give it a name of text")
+    })
 }
 
 /// A number, or `None` for `null`, which stands for a ratio without a denominator.

@@ -100,6 +100,9 @@ pub fn write(
     }
     match others.iter().find(|other| other.ty == ty) {
         Some(other) => (other.write)(store, files),
-        None => Err(StageError::new(format!("no program can write the type `{}`", ty.name()))),
+        None => Err(StageError::new(format!(
+            "no program can write the type `{}`",
+            ty.name()
+        ))),
     }
 }

@@ -13,7 +13,11 @@ use std::cmp::Ordering;
 ///
 /// # Errors
 /// When two rows have one key: both places are named.
-pub(super) fn sorted(all: &RecordBatch, ty: PortType, tables: &[(Table, RecordBatch)]) -> Result<RecordBatch, StageError> {
+pub(super) fn sorted(
+    all: &RecordBatch,
+    ty: PortType,
+    tables: &[(Table, RecordBatch)],
+) -> Result<RecordBatch, StageError> {
     let times = table::snapshot_times(all)?;
     let kinds = match ty {
         PortType::CorporateActions => Some(table::texts(all, "kind")?),

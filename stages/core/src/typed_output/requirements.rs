@@ -2,7 +2,9 @@
 
 use super::chain;
 use crate::port::PortType;
-use datasets::schema::{BARS, CONTRACT_TERMS, CORPORATE_ACTIONS, Column, FEATURES, GREEKS, OPTION_CHAIN, RATES, SNAPSHOT, TABLE};
+use datasets::schema::{
+    BARS, CONTRACT_TERMS, CORPORATE_ACTIONS, Column, FEATURES, GREEKS, OPTION_CHAIN, RATES, SNAPSHOT, TABLE,
+};
 
 /// The requirements of a type that programs can write.
 #[derive(Clone, Debug)]
@@ -89,8 +91,14 @@ pub fn requirements(ty: PortType) -> Option<Requirements> {
             alternatives: &[
                 CLASS,
                 INSTANT,
-                ("tradable", "false where nothing can be traded at the row; true where it is left out"),
-                ("iv_status", "why there is no implied volatility, as `greeks/implied_volatility` writes it"),
+                (
+                    "tradable",
+                    "false where nothing can be traded at the row; true where it is left out",
+                ),
+                (
+                    "iv_status",
+                    "why there is no implied volatility, as `greeks/implied_volatility` writes it",
+                ),
             ],
             key: "symbol, date or snapshot, expiry, root, strike and call",
             checks: &[

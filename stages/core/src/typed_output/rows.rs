@@ -53,7 +53,9 @@ pub(super) fn column_or_filled(table: &Table, names: &[&str], column: &Column) -
         _ if names.contains(&column.name) => table.column(column),
         ORIGIN => {
             let rows = table.batch.num_rows();
-            Ok(Arc::new(StringArray::from_iter_values(std::iter::repeat_n("file", rows))))
+            Ok(Arc::new(StringArray::from_iter_values(std::iter::repeat_n(
+                "file", rows,
+            ))))
         }
         ROOT => table.column_of("symbol", Type::Text, false),
         _ => table.column(column),
@@ -80,12 +82,7 @@ pub(super) fn check_required(table: &Table, ty: PortType, names: &[&str], schema
 }
 
 /// Refuses a table with a column that its type does not have.
-pub(super) fn check_unknown(
-    table: &Table,
-    ty: PortType,
-    names: &[&str],
-    known: &[&Column],
-) -> Result<(), StageError> {
+pub(super) fn check_unknown(table: &Table, ty: PortType, names: &[&str], known: &[&Column]) -> Result<(), StageError> {
     let unknown = names
         .iter()
         .find(|name| known.iter().all(|column| column.name != **name));

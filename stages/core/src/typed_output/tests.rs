@@ -500,11 +500,20 @@ fn chains_have_the_form_of_those_from_files() {
     assert_eq!(table::floats_or_nan(&tables[1], "forward").unwrap(), [2708.5, 2708.5]);
     let contracts = crate::contracts::read(&artifact.meta).unwrap();
     let of = |root: &str| serde_json::to_value(contracts.of(root, root).unwrap()).unwrap();
-    assert_eq!((&of("SPX")["exercise"], &of("SPX")["origin"]["exercise"]), (&"european".into(), &"file".into()));
+    assert_eq!(
+        (&of("SPX")["exercise"], &of("SPX")["origin"]["exercise"]),
+        (&"european".into(), &"file".into())
+    );
     assert_eq!(of("SPX")["expires"], "am", "by the exchange's specification");
-    assert_eq!((&of("XYZ")["multiplier"], &of("XYZ")["origin"]["multiplier"]), (&10.0.into(), &"file".into()));
+    assert_eq!(
+        (&of("XYZ")["multiplier"], &of("XYZ")["origin"]["multiplier"]),
+        (&10.0.into(), &"file".into())
+    );
     assert_eq!(artifact.meta["symbols"], serde_json::json!(["SPX", "XYZ"]));
-    assert_eq!(artifact.meta["has"]["columns"], serde_json::json!(["forward", "discount_factor"]));
+    assert_eq!(
+        artifact.meta["has"]["columns"],
+        serde_json::json!(["forward", "discount_factor"])
+    );
 }
 
 /// What nothing states is warned of.
@@ -529,25 +538,52 @@ fn assumed_terms_are_told() {
         found[0].starts_with("nothing states these terms of the contracts of XYZ, they are assumed: "),
         "{found:?}"
     );
-    assert!(found[0].contains("exercise: american") && !found[0].contains("multiplier"), "{found:?}");
+    assert!(
+        found[0].contains("exercise: american") && !found[0].contains("multiplier"),
+        "{found:?}"
+    );
 }
 
 #[test]
 fn chains_that_do_not_fit_are_named() {
     let row = |row: &str| format!("symbol,date,expiry,strike,call,bid,ask,forward,exercise,multiplier\n{row}\n");
     for (text, wanted) in [
-        ("symbol,date,strike,call\n".to_owned(), "`f.csv` has no column `expiry`, which `option_chain` needs"),
+        (
+            "symbol,date,strike,call\n".to_owned(),
+            "`f.csv` has no column `expiry`, which `option_chain` needs",
+        ),
         (
             "symbol,date,expiry,strike,call,iv\n".to_owned(),
             "`f.csv`, column `iv`: `option_chain` has no such column",
         ),
-        (row("A,2019-01-02,2019-01-01,5,true,1,2,,,"), "`f.csv`, row 2, column `expiry`: 2019-01-01 is before the day of the row, 2019-01-02"),
-        (row("A,2019-01-02,2019-02-01,0,true,1,2,,,"), "`f.csv`, row 2, column `strike`: 0 is not above 0"),
-        (row("A,2019-01-02,2019-02-01,5,true,3,2,,,"), "`f.csv`, row 2, column `bid`: the bid 3 is above the ask 2"),
-        (row("A,2019-01-02,2019-02-01,5,true,-1,2,,,"), "`f.csv`, row 2, column `bid`: -1 is below 0"),
-        (row("A,2019-01-02,2019-02-01,5,true,1,2,-5,,"), "`f.csv`, row 2, column `forward`: -5 is not above 0"),
-        (row("A,2019-01-02,2019-02-01,5,call,1,2,,,"), "`f.csv`, row 2, column `call`: `call` is neither true nor false"),
-        (row("A,2019-01-02,2019-02-01,5,true,1,2,,bermudan,"), "`f.csv`, row 2: `bermudan` is none of european, american"),
+        (
+            row("A,2019-01-02,2019-01-01,5,true,1,2,,,"),
+            "`f.csv`, row 2, column `expiry`: 2019-01-01 is before the day of the row, 2019-01-02",
+        ),
+        (
+            row("A,2019-01-02,2019-02-01,0,true,1,2,,,"),
+            "`f.csv`, row 2, column `strike`: 0 is not above 0",
+        ),
+        (
+            row("A,2019-01-02,2019-02-01,5,true,3,2,,,"),
+            "`f.csv`, row 2, column `bid`: the bid 3 is above the ask 2",
+        ),
+        (
+            row("A,2019-01-02,2019-02-01,5,true,-1,2,,,"),
+            "`f.csv`, row 2, column `bid`: -1 is below 0",
+        ),
+        (
+            row("A,2019-01-02,2019-02-01,5,true,1,2,-5,,"),
+            "`f.csv`, row 2, column `forward`: -5 is not above 0",
+        ),
+        (
+            row("A,2019-01-02,2019-02-01,5,call,1,2,,,"),
+            "`f.csv`, row 2, column `call`: `call` is neither true nor false",
+        ),
+        (
+            row("A,2019-01-02,2019-02-01,5,true,1,2,,bermudan,"),
+            "`f.csv`, row 2: `bermudan` is none of european, american",
+        ),
         (
             row("A,2019-01-02,2019-02-01,5,true,1,2,,,100\nA,2019-01-02,2019-02-01,6,true,1,2,,,10"),
             "`f.csv`, row 3, column `multiplier`: the contracts of A have 10 here and 100 in `f.csv`, row 2",
@@ -565,8 +601,14 @@ fn chains_that_do_not_fit_are_named() {
         assert!(found.starts_with(wanted), "{text}\n{found}\n{wanted}");
     }
     let parts = [
-        file("a.csv", "symbol,date,expiry,strike,call\nA,2019-01-02,2019-02-01,5,true\n"),
-        file("b.csv", "symbol,date,expiry,strike,call,forward\nA,2019-01-02,2019-02-01,6,true,5\n"),
+        file(
+            "a.csv",
+            "symbol,date,expiry,strike,call\nA,2019-01-02,2019-02-01,5,true\n",
+        ),
+        file(
+            "b.csv",
+            "symbol,date,expiry,strike,call,forward\nA,2019-01-02,2019-02-01,6,true,5\n",
+        ),
     ];
     assert_eq!(
         of(PortType::OptionChain, &parts).unwrap_err(),
@@ -589,7 +631,10 @@ fn partitions_of_chains() {
     }
     let (artifact, _) = of_text(PortType::OptionChain, &text).unwrap();
     let paths: Vec<&str> = artifact.entries.iter().map(|entry| entry.path.as_str()).collect();
-    assert_eq!(paths, ["A/2019-01-02_2019-01-02.parquet", "A/2019-01-03_2019-01-03.parquet"]);
+    assert_eq!(
+        paths,
+        ["A/2019-01-02_2019-01-02.parquet", "A/2019-01-03_2019-01-03.parquet"]
+    );
     let (artifact, _) = of(PortType::OptionChain, &[file("A/2019-01-01_2019-12-31.parquet", text)]).unwrap();
     assert_eq!(artifact.entries.len(), 1);
 }
@@ -605,29 +650,50 @@ fn metrics_of_both_forms() {
             err.message
         })?;
         let artifact = store.artifact(digest).unwrap();
-        let bytes = store.blob(artifact.entry("metrics.jsonl").unwrap().blob).unwrap().to_vec();
+        let bytes = store
+            .blob(artifact.entry("metrics.jsonl").unwrap().blob)
+            .unwrap()
+            .to_vec();
         Ok((artifact, String::from_utf8(bytes).unwrap()))
     };
     let lines = "{\"name\":\"loss\",\"step\":0,\"value\":2.0}\n{\"name\":\"loss\",\"step\":5,\"value\":0.5}\n{\"name\":\"sharpe\",\"step\":0,\"value\":1.25}\n";
     let (artifact, found) = stored(&[lines]).unwrap();
     assert_eq!(found, lines);
-    assert_eq!(artifact.meta["summary"], serde_json::json!({ "loss": 0.5, "sharpe": 1.25 }));
+    assert_eq!(
+        artifact.meta["summary"],
+        serde_json::json!({ "loss": 0.5, "sharpe": 1.25 })
+    );
     // In another order, over two files, one of them an object of figures.
     let parts = [
         "[{\"value\": 0.5, \"name\": \"loss\", \"step\": 5}, {\"name\": \"loss\", \"value\": 2}]",
         "{\"sharpe\": 1.25}",
     ];
     assert_eq!(stored(&parts).unwrap().0, artifact);
-    assert_eq!(stored(&["{\"calmar\": null}"]).unwrap().0.meta["summary"]["calmar"], serde_json::Value::Null);
+    assert_eq!(
+        stored(&["{\"calmar\": null}"]).unwrap().0.meta["summary"]["calmar"],
+        serde_json::Value::Null
+    );
     for (text, wanted) in [
         ("", "the output has no metric"),
         ("{}", "the output has no metric"),
-        ("{\"sharpe\": \"high\"}", "`m.json`, `sharpe`: the value \"high\" is not a number"),
+        (
+            "{\"sharpe\": \"high\"}",
+            "`m.json`, `sharpe`: the value \"high\" is not a number",
+        ),
         ("{\"sharpe\": NaN}", "`m.json`, row 1 is no JSON: "),
-        ("{\"name\": \"a\", \"value\": 1}\n\n{\"name\": \"a\", \"value\": 2}\n", "`m.json`, row 3: a second value of `a` at step 0; the first is `m.json`, row 1"),
-        ("{\"name\": \"a\", \"step\": -1, \"value\": 1}\n", "`m.json`, row 1: the step -1 is not a whole number"),
+        (
+            "{\"name\": \"a\", \"value\": 1}\n\n{\"name\": \"a\", \"value\": 2}\n",
+            "`m.json`, row 3: a second value of `a` at step 0; the first is `m.json`, row 1",
+        ),
+        (
+            "{\"name\": \"a\", \"step\": -1, \"value\": 1}\n",
+            "`m.json`, row 1: the step -1 is not a whole number",
+        ),
         ("{\"name\": \"a\"}", "`m.json`, row 1: has no `value`"),
-        ("{\"name\": \"a\", \"value\": 1, \"time\": 2}", "`m.json`, row 1: has `time`, which metrics do not have"),
+        (
+            "{\"name\": \"a\", \"value\": 1, \"time\": 2}",
+            "`m.json`, row 1: has `time`, which metrics do not have",
+        ),
         ("7", "`m.json`, row 1: is no object"),
         ("[1]", "`m.json`, item 1: is no object"),
         ("{\"\": 1}", "`m.json`, ``: the name of a metric is empty"),

@@ -71,16 +71,22 @@ impl FeaturesConfig {
                 false => format!("columns.{}", column.ours),
             };
             if is_key(&column.ours) {
-                return Err(
-                    ConfigProblem::new(field, format!("`{}` is the name of a key, and of no feature", column.ours))
-                        .hint(format!("give it another name: `columns: {{ my_{}: {} }}`", column.ours, column.theirs)),
-                );
+                return Err(ConfigProblem::new(
+                    field,
+                    format!("`{}` is the name of a key, and of no feature", column.ours),
+                )
+                .hint(format!(
+                    "give it another name: `columns: {{ my_{}: {} }}`",
+                    column.ours, column.theirs
+                )));
             }
             if column.ours.trim().is_empty() {
                 return Err(ConfigProblem::new(field, "a feature has no name").hint("name it"));
             }
             if !seen.insert(&column.ours) {
-                return Err(ConfigProblem::new(field, format!("`{}` is named twice", column.ours)).hint("leave one out"));
+                return Err(
+                    ConfigProblem::new(field, format!("`{}` is named twice", column.ours)).hint("leave one out")
+                );
             }
         }
         match (self.max_age, self.lag) {

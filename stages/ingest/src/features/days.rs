@@ -65,9 +65,13 @@ impl Days {
                 let blob = context.store.blob(partition.blob.blob)?;
                 let keys = in_order(&table::columns_from_parquet(blob, &["symbol", "date", "snapshot"])?)?;
                 let (symbols, times) = (table::texts(&keys, "symbol")?, table::snapshot_times(&keys)?);
-                let is_first =
-                    |row: &usize| *row == 0 || times[*row] != times[row - 1] || symbols.value(*row) != symbols.value(row - 1);
-                let first: UInt32Array = (0..keys.num_rows()).filter(is_first).map(|row| Some(row as u32)).collect();
+                let is_first = |row: &usize| {
+                    *row == 0 || times[*row] != times[row - 1] || symbols.value(*row) != symbols.value(row - 1)
+                };
+                let first: UInt32Array = (0..keys.num_rows())
+                    .filter(is_first)
+                    .map(|row| Some(row as u32))
+                    .collect();
                 Ok((Some(partition.key.clone()), take_record_batch(&keys, &first)?))
             })
             .collect::<Result<_, StageError>>()?;
@@ -84,8 +88,10 @@ impl Days {
         lag: u32,
     ) -> Result<Self, StageError> {
         let Some((firsts, mut last)) = dates else {
-            return Err(StageError::new("the files have no column of symbols, so that their rows are of every symbol of other data")
-                .hint("connect `bars` or `chain`, or name the column: `symbol: ticker`"));
+            return Err(StageError::new(
+                "the files have no column of symbols, so that their rows are of every symbol of other data",
+            )
+            .hint("connect `bars` or `chain`, or name the column: `symbol: ticker`"));
         };
         for _ in 0..lag {
             last = next_trading_day(calendar, last);
@@ -95,7 +101,10 @@ impl Days {
         }
         let (mut symbols, mut days) = (Vec::new(), Vec::new());
         for (symbol, first) in firsts {
-            for day in (first.0..=last.0).map(Date).filter(|day| is_trading_day(calendar, *day)) {
+            for day in (first.0..=last.0)
+                .map(Date)
+                .filter(|day| is_trading_day(calendar, *day))
+            {
                 symbols.push(symbol);
                 days.push(day.0);
             }
@@ -155,7 +164,13 @@ mod tests {
         let days = |lag| {
             let days = Days::of_calendar(CalendarName::Us, Some((firsts.clone(), date("2019-07-03"))), lag).unwrap();
             let by = days.by_symbol().unwrap();
-            let text = |symbol: &str| by.days[symbol].iter().map(|day| day.to_string()[8..].to_owned()).collect::<Vec<_>>().join(" ");
+            let text = |symbol: &str| {
+                by.days[symbol]
+                    .iter()
+                    .map(|day| day.to_string()[8..].to_owned())
+                    .collect::<Vec<_>>()
+                    .join(" ")
+            };
             format!("{} | {}", text("A"), text("B"))
         };
         assert_eq!(days(0), "27 28 01 02 03 | 03");

@@ -95,7 +95,11 @@ impl Factors {
             let mut kept: Vec<(Date, usize)> = Vec::with_capacity(of_symbol.len());
             for of_day in of_symbol.chunk_by(|a, b| a.0 == b.0) {
                 let (date, first) = of_day[0];
-                let differs = |row: usize| values.iter().any(|values| values[row].to_bits() != values[first].to_bits());
+                let differs = |row: usize| {
+                    values
+                        .iter()
+                        .any(|values| values[row].to_bits() != values[first].to_bits())
+                };
                 match of_day.iter().any(|(_, row)| differs(*row)) {
                     true => tally.add_rows("contradiction", date, of_day.len() as u64, || Example {
                         symbol: Some(symbol.clone()).filter(|symbol| !symbol.is_empty()),
@@ -184,5 +188,10 @@ impl Factors {
 /// The names of the factors of a table of rows.
 fn names(batch: &RecordBatch) -> Vec<String> {
     let schema = batch.schema();
-    schema.fields().iter().skip(2).map(|field| field.name().clone()).collect()
+    schema
+        .fields()
+        .iter()
+        .skip(2)
+        .map(|field| field.name().clone())
+        .collect()
 }

@@ -127,10 +127,12 @@ pub(super) fn parse(packed: &Packed, config: &FeaturesConfig) -> Result<RecordBa
         Arc::new(Date32Array::from_iter_values(dates.iter().map(|date| date.0))),
     ];
     for factor in &columns.factors {
-        let numbers = frame.numbers_or_infinite(&factor.theirs).map_err(|err| match err.hint {
-            None => err.hint("a factor is a column of numbers: `columns: [ … ]` names those to read"),
-            Some(_) => err,
-        })?;
+        let numbers = frame
+            .numbers_or_infinite(&factor.theirs)
+            .map_err(|err| match err.hint {
+                None => err.hint("a factor is a column of numbers: `columns: [ … ]` names those to read"),
+                Some(_) => err,
+            })?;
         fields.push(Field::new(&factor.ours, DataType::Float64, true));
         arrays.push(Arc::new(table::nullable_of(numbers)));
     }

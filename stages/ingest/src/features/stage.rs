@@ -171,14 +171,16 @@ fn check_days(config: &FeaturesConfig, plan: &PlanContext) -> Result<(), ConfigP
     match (origins, config.calendar) {
         ([true, true], _) => Err(ConfigProblem::new("", "both `bars` and `chain` are connected")
             .hint("connect the one whose days the features are to have")),
-        ([false, false], None) => Err(
-            ConfigProblem::new("calendar", "the days that the features are to have are not known")
-                .hint("connect `bars` or `chain`, or write `calendar: us`"),
-        ),
-        ([true, _] | [_, true], Some(_)) => Err(
-            ConfigProblem::new("calendar", "the days of the features are those of the input, not of a calendar")
-                .hint("leave `calendar` out"),
-        ),
+        ([false, false], None) => Err(ConfigProblem::new(
+            "calendar",
+            "the days that the features are to have are not known",
+        )
+        .hint("connect `bars` or `chain`, or write `calendar: us`")),
+        ([true, _] | [_, true], Some(_)) => Err(ConfigProblem::new(
+            "calendar",
+            "the days of the features are those of the input, not of a calendar",
+        )
+        .hint("leave `calendar` out")),
         _ => Ok(()),
     }
 }
