@@ -23,7 +23,7 @@ name: chain
 stages:
   market:
     uses: ingest/simulated_market
-    with: { days: 60, partition: month, expiries: { weekly: 0, monthly: 2, quarterly_days: 0 } }
+    with: { days: 45, partition: month, expiries: { weekly: 0, monthly: 2, quarterly_days: 0 } }
   cleaned:
     run: cp -r ${needs.chain} ${outputs.chain}
     needs: { chain: market.chain }
