@@ -366,21 +366,33 @@ fn features_of_a_chain() {
             artifact.entries[0].path, chain.entries[0].path,
             "the partitions of the chain"
         );
-        Ok::<String, stages_core::StageError>(text(&bench.table(&artifact)))
+        let rows = bench.table(&artifact);
+        let values = stages_core::table::floats_or_nan(&rows, "v")?;
+        let times = stages_core::table::snapshot_times(&rows)?;
+        let row = |(time, value): (&datasets::SnapshotTime, &f64)| format!("{time}: {value}");
+        Ok::<Vec<String>, stages_core::StageError>(times.iter().zip(&values).map(row).collect())
     };
     let daily = chain(&[]);
     assert_eq!(
         run(&daily, 1).unwrap(),
-        "ABC 2019-05-28 -\nABC 2019-05-29 1\nABC 2019-05-30 2\n"
+        ["2019-05-28: NaN", "2019-05-29: 1", "2019-05-30: 2"]
     );
     assert_eq!(
         run(&daily, 0).unwrap(),
-        "ABC 2019-05-28 1\nABC 2019-05-29 2\nABC 2019-05-30 2\n"
+        ["2019-05-28: 1", "2019-05-29: 2", "2019-05-30: 2"]
     );
     let intraday = chain(&["14:00:00", "19:45:00"]);
-    let rows = run(&intraday, 1).unwrap();
-    let values: Vec<&str> = rows.lines().map(|row| row.rsplit(' ').next().unwrap()).collect();
-    assert_eq!(values, ["-", "-", "1", "1", "2", "2"], "{rows}");
+    assert_eq!(
+        run(&intraday, 1).unwrap(),
+        [
+            "2019-05-28 14:00:00 UTC: NaN",
+            "2019-05-28 19:45:00 UTC: NaN",
+            "2019-05-29 14:00:00 UTC: 1",
+            "2019-05-29 19:45:00 UTC: 1",
+            "2019-05-30 14:00:00 UTC: 2",
+            "2019-05-30 19:45:00 UTC: 2",
+        ]
+    );
     assert!(run(&intraday, 0).unwrap_err().message.contains("`lag: 0`"));
 }
 

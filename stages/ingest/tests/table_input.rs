@@ -160,7 +160,12 @@ fn corporate_actions_and_factors() {
         .file("factors.csv", "date,symbol,v\n2024-01-02,ABC,1\n");
     for (name, with, file, output) in [
         ("ingest/corporate_actions", json!({}), "actions.csv", "actions"),
-        ("ingest/features", json!({ "calendar": "us" }), "factors.csv", "features"),
+        (
+            "ingest/features",
+            json!({ "calendar": "us" }),
+            "factors.csv",
+            "features",
+        ),
     ] {
         let mut at_path = with.clone();
         at_path["path"] = json!(file);
@@ -182,8 +187,14 @@ fn corporate_actions_and_factors() {
 #[test]
 fn a_table_of_another_stage_is_read() {
     let bench = Bench::new();
-    bench.file("rows.csv", "date,symbol,close,volume\n2023-12-29,ABC,9,1\n2024-01-02,ABC,10,2\n");
-    let table = bench.run("ingest/table", json!({ "path": "rows.csv" })).unwrap().artifact;
+    bench.file(
+        "rows.csv",
+        "date,symbol,close,volume\n2023-12-29,ABC,9,1\n2024-01-02,ABC,10,2\n",
+    );
+    let table = bench
+        .run("ingest/table", json!({ "path": "rows.csv" }))
+        .unwrap()
+        .artifact;
     assert_eq!(table.entries.len(), 2, "a partition for each year");
     let (outputs, _) = bench
         .run_with("ingest/bars", json!({ "layout": "plain" }), &[("table", &table)])
