@@ -9,7 +9,7 @@ mod rules;
 mod tally;
 
 pub use example::Example;
-pub use rules::{Action, BARS, CHAIN, DATE_OUT_OF_RANGE, MOST_DROPPED, RATES, Remedy, Rule, of};
+pub use rules::{Action, BARS, CHAIN, DATE_OUT_OF_RANGE, FACTORS, MOST_DROPPED, RATES, Remedy, Rule, of};
 pub use tally::{Counted, Finding, Tally};
 
 /// An implied volatility at or below this stands for "none" in vendors' tables.

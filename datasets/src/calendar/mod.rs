@@ -27,7 +27,7 @@ mod us;
 pub use easter::good_friday;
 pub use name::CalendarName;
 pub use trading_days::{
-    closes_early, expiry_of, friday_on_or_after, is_trading_day, local_hour, monthly_expiry, next_trading_day,
+    closes_early, expiry_of, fits, friday_on_or_after, is_trading_day, local_hour, monthly_expiry, next_trading_day,
     previous_trading_day, third_friday,
 };
 pub use us::is_us_holiday;

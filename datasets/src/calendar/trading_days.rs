@@ -2,6 +2,7 @@
 
 use super::{CalendarName, hkex, nse, rules, sse, us};
 use crate::Date;
+use std::collections::BTreeSet;
 
 const FRIDAY: u32 = 4;
 
@@ -20,6 +21,12 @@ pub fn is_trading_day(calendar: CalendarName, date: Date) -> bool {
         CalendarName::Nse => !nse::HOLIDAYS.contains(date),
         CalendarName::Hkex => !hkex::HOLIDAYS.contains(date),
     }
+}
+
+/// Returns whether a calendar fits data of these days: not where more than a twentieth of them, and at least twenty, would be closed by it.
+pub fn fits(calendar: CalendarName, days: &BTreeSet<Date>) -> bool {
+    let closed = days.iter().filter(|day| !is_trading_day(calendar, **day)).count();
+    closed < 20 || closed * 20 <= days.len()
 }
 
 /// Returns whether the exchange closes three hours early on `date`. Only the calendars of the United States' stock and options exchanges have

@@ -290,13 +290,26 @@ pub const RATES: &[Rule] = &[
     OUT_OF_RANGE,
 ];
 
+/// The rules of a user's own factors.
+pub const FACTORS: &[Rule] = &[
+    rule("bad_number", Remedy::Value, "a value that is no finite number; removed"),
+    rule("missing_symbol", Remedy::Row, "no symbol, in a file that has symbols"),
+    rule(
+        "contradiction",
+        Remedy::Always,
+        "several rows for one key that have different values: none of them is shown",
+    )
+    .by_default(Action::Fail),
+    OUT_OF_RANGE,
+];
+
 #[cfg(test)]
 mod tests {
     use super::*;
 
     #[test]
     fn names_are_unique() {
-        for rules in [CHAIN, BARS, RATES] {
+        for rules in [CHAIN, BARS, RATES, FACTORS] {
             for (i, rule) in rules.iter().enumerate() {
                 assert!(rules[..i].iter().all(|other| other.name != rule.name));
             }
@@ -305,7 +318,7 @@ mod tests {
 
     #[test]
     fn rules_about_no_row_do_not_drop() {
-        for rule in [CHAIN, BARS, RATES].into_iter().flatten() {
+        for rule in [CHAIN, BARS, RATES, FACTORS].into_iter().flatten() {
             if rule.remedy == Remedy::Note {
                 assert!(matches!(rule.action, Action::Keep | Action::Fail), "{}", rule.name);
             }

@@ -17,7 +17,9 @@ pub fn main() -> u8 {
     // Before anything else: child processes of the program itself have a single fixed argument.
     let given: Vec<_> = std::env::args_os().skip(1).take(2).collect();
     match given.as_slice() {
-        [only] if only == "worker" => return executor::worker(registry::kinds(), cache_remote::open_for_worker),
+        [only] if only == "worker" => {
+            return executor::worker(registry::kinds(), registry::FILE_TYPES, cache_remote::open_for_worker);
+        }
         [only] if only == "sandbox" => return executor::sandbox(),
         _ => {}
     }

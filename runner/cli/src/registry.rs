@@ -1,7 +1,11 @@
-//! All stage kinds.
+//! All stage kinds, and the types of files.
 
 use stages_core::AnyStage;
+use stages_core::typed_output::FileType;
 use std::sync::LazyLock;
+
+/// The types whose files programs may write, and others than `stages-core` check.
+pub const FILE_TYPES: &[FileType] = &[stages_env::FILE_TYPE, stages_policy::FILE_TYPE];
 
 /// The stage kinds, by family.
 pub fn kinds() -> &'static [Box<dyn AnyStage>] {

@@ -32,12 +32,16 @@ fn is_required(of: &Requirements, column: &Column) -> bool {
     !column.nullable && alternative(of, column).is_none()
 }
 
-/// Describes what an output of a type must hold: columns, key and checks. Empty for a type that no program can write.
+/// Describes what an output of a type must hold: form, columns, key and checks. Empty for a type that no program can write.
 pub fn describe_type(ty: PortType) -> String {
     let Some(of) = typed_output::requirements(ty) else {
         return String::new();
     };
-    let mut out = format!("{}: a row for each {}\n\ncolumns\n", ty.name(), of.key);
+    let name = ty.name();
+    let mut out = match of.key {
+        "" => format!("{name}: {}\n", of.form),
+        key => format!("{name}: a row for each {key}\n\ncolumns\n"),
+    };
     let mut rows: Vec<[String; 4]> = of
         .columns
         .iter()
@@ -64,19 +68,28 @@ pub fn describe_type(ty: PortType) -> String {
         ]);
     }
     let width = |place: usize| rows.iter().map(|row| row[place].chars().count()).max().unwrap_or(0);
-    let (name, kind, need) = (width(0), width(1), width(2));
+    let [column_width, kind, need] = [width(0), width(1), width(2)];
     for [column, ty, needed, doc] in &rows {
-        let _ = writeln!(out, "  {column:name$}  {ty:kind$}  {needed:need$}  {doc}");
+        let _ = writeln!(out, "  {column:column_width$}  {ty:kind$}  {needed:need$}  {doc}");
     }
     out.push_str("\nchecks\n");
     for check in of.checks {
         let _ = writeln!(out, "  {check}");
     }
-    let name = ty.name();
-    let _ = writeln!(
-        out,
-        "\na file of Parquet or CSV, or a directory of them, in any order: `outputs: {{ rows: {{ path: rows.parquet, type: {name} }} }}`"
-    );
+    let example = match ty {
+        PortType::Env => "env: { path: env, type: env }",
+        PortType::Policy => "policy: { path: policy.safetensors, type: policy }",
+        PortType::Metrics => "metrics: { path: metrics.json, type: metrics }",
+        _ => "",
+    };
+    let _ = match example {
+        "" => writeln!(
+            out,
+            "\n{}: `outputs: {{ rows: {{ path: rows.parquet, type: {name} }} }}`",
+            of.form
+        ),
+        example => writeln!(out, "\n`outputs: {{ {example} }}`"),
+    };
     out
 }
 
@@ -95,5 +108,5 @@ pub fn type_json(ty: PortType) -> Value {
             })
         })
         .collect();
-    json!({ "type": ty.name(), "key": of.key, "columns": columns, "others": of.others, "checks": of.checks })
+    json!({ "type": ty.name(), "key": of.key, "columns": columns, "others": of.others, "checks": of.checks, "form": of.form })
 }

@@ -334,7 +334,7 @@ fn of_run(
                 &hint,
             )
         }
-        Ok(Some(found)) => match port.filter(|port| port.ty.name() != found.ty) {
+        Ok(Some(found)) => match port.filter(|port| !takes(port.ty, &found.ty)) {
             Some(port) => wrong_at(
                 tree.spot,
                 format!(
@@ -466,11 +466,16 @@ fn reference(
             }
         },
         None => {
-            let fitting: Vec<(&str, PortType)> = outputs
-                .iter()
-                .copied()
-                .filter(|(_, ty)| port.is_none_or(|port| port.ty == *ty))
-                .collect();
+            let fitting = |fits: &dyn Fn(PortType, PortType) -> bool| -> Vec<(&str, PortType)> {
+                let all = outputs.iter().copied();
+                all.filter(|(_, ty)| port.is_none_or(|port| fits(port.ty, *ty)))
+                    .collect()
+            };
+            // An output of the very type goes before one that would do.
+            let fitting = match fitting(&|port, ty| port == ty) {
+                none if none.is_empty() => fitting(&PortType::takes),
+                exact => exact,
+            };
             match fitting[..] {
                 [one] => one,
                 [] => {
@@ -508,7 +513,7 @@ fn reference(
             }
         }
     };
-    if let Some(port) = port.filter(|port| port.ty != found.1) {
+    if let Some(port) = port.filter(|port| !port.ty.takes(found.1)) {
         let fitting: Vec<&str> = typed(port.ty).collect();
         problems.add(
             tree.spot,
@@ -532,6 +537,11 @@ fn reference(
         select,
         spot: tree.spot,
     })
+}
+
+/// Returns whether a port takes artifacts of the type of this name.
+fn takes(port: PortType, name: &str) -> bool {
+    port.name() == name || port.takes(PortType::Table) && name == PortType::Table.name()
 }
 
 /// The stages that produce artifacts of a type.

@@ -1,4 +1,4 @@
-//! The entries of `outputs:`: a path, or `{ path: …, type: … }` for a data set.
+//! The entries of `outputs:`: a path, or `{ path: …, type: … }` for what a port of that type takes.
 
 use super::problems::Problems;
 use super::suggest::{list, nearest, suggest};
@@ -6,7 +6,7 @@ use super::tree::{Key, Tree, Value};
 use stages_core::{PortType, typed_output};
 use std::collections::BTreeMap;
 
-/// The paths of outputs, and the types of those that are data sets. An entry with an error is left out.
+/// The paths of outputs, and the types of those that have one. An entry with an error is left out.
 pub(crate) fn read(
     entries: Vec<(Key, Tree)>,
     problems: &mut Problems,

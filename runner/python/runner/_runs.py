@@ -7,6 +7,7 @@ import signal
 import subprocess
 import sys
 import tempfile
+import time
 from functools import cached_property
 from html import escape
 from os import PathLike, fspath
@@ -378,7 +379,7 @@ def exec(
         options: more arguments of `runner exec`, such as `["--force", "train"]`.
         directory: the directory to run in, if not the current one.
         on_event: is called with each event, as `runner exec --json` prints it.
-        progress: if true and without `on_event`, prints a line for each stage that ends.
+        progress: if true and without `on_event`, prints a line for each stage that ends and, in a terminal or a notebook, the progress of those that run.
 
     Raises:
         Error: the pipeline is invalid, or a stage failed.
@@ -390,7 +391,7 @@ def exec(
         arguments += ["--profile", name]
     arguments += ["--json", *options]
     if not isinstance(pipeline, Mapping):
-        return _exec([*arguments, fspath(pipeline), *stages], directory, on_event or (_say if progress else _ignore))
+        return _exec([*arguments, fspath(pipeline), *stages], directory, on_event or (_Live() if progress else _ignore))
     # JSON is YAML. The file lies where relative paths start.
     with tempfile.NamedTemporaryFile(
         "w", encoding="utf-8", dir=directory or ".", prefix=".pipeline-", suffix=".yaml"
@@ -398,7 +399,7 @@ def exec(
         json.dump(pipeline, file)
         file.flush()
         path = Path(file.name).resolve()
-        return _exec([*arguments, str(path), *stages], directory, on_event or (_say if progress else _ignore))
+        return _exec([*arguments, str(path), *stages], directory, on_event or (_Live() if progress else _ignore))
 
 
 def _exec(arguments: list[str], directory: Directory, on_event: Callable[[dict[str, Any]], None]) -> Run:
@@ -444,7 +445,30 @@ def _ignore(event: dict[str, Any]) -> None:
     """Shows nothing."""
 
 
-def _say(event: dict[str, Any]) -> None:
-    """Prints a line for each stage that ends."""
-    if event.get("event") == "stage_finished":
-        print(f"{event['status']:>8} {event['stage']}, {event['seconds']:.1f} s", file=sys.stderr)
+class _Live:
+    """Prints a line for each stage that ends; in a terminal or a notebook also one, written over and over, with the progress of what runs."""
+
+    def __init__(self) -> None:
+        self.is_live = sys.stderr.isatty() or "ipykernel" in sys.modules
+        self.running: dict[str, str] = {}
+        self.width, self.last = 0, 0.0
+
+    def __call__(self, event: dict[str, Any]) -> None:
+        kind, stage = event.get("event"), event.get("stage", "")
+        if kind == "stage_finished":
+            self.running.pop(stage, None)
+            self._line(f"{event['status']:>8} {stage}, {event['seconds']:.1f} s", end="\n")
+        elif kind in ("stage_started", "progress"):
+            total = f" {event['done'] / event['total']:.0%}" if event.get("total") else ""
+            self.running[stage] = f"{stage}{total} {event.get('message', '')}".strip()
+        elif kind == "run_finished" and self.width:
+            self._line("", end="\r")
+        if self.is_live and self.running and time.monotonic() - self.last > 0.2:
+            self.last = time.monotonic()
+            text = "; ".join(self.running.values())
+            self._line(text if len(text) < 100 else f"{text[:99]}…", end="\r")
+
+    def _line(self, text: str, end: str) -> None:
+        # What the line before had beyond this one is blanked.
+        print(text.ljust(self.width), end=end, file=sys.stderr, flush=True)
+        self.width = len(text) if end == "\r" else 0

@@ -18,7 +18,7 @@ def artifact(run, name):
     return run[f"{name}.env"]
 
 
-@pytest.mark.parametrize("name", ENVS)
+@pytest.mark.parametrize("name", [*ENVS, "hedging", "stocks", "table"])
 def test_check_env(run, name):
     with warnings.catch_warnings():
         # Observations are unbounded, and an environment outside the registry has no spec.
@@ -198,3 +198,26 @@ def test_other_libraries_take_the_buffers(run):
     obs, _ = envs.reset(seed=1)
     shared = numpy.from_dlpack(obs)
     assert shared.__array_interface__["data"][0] == obs.__array_interface__["data"][0]
+
+
+@pytest.mark.parametrize("copy", [True, False])
+def test_torch_takes_the_buffers(run, copy):
+    torch = pytest.importorskip("torch")
+    obs, _ = runner.load_env(run["cartpole"], 3, copy=copy).reset(seed=1)
+    try:
+        shared = torch.from_dlpack(obs)
+    except BufferError:
+        # A view is read-only, and a torch that asks for DLPack before 1.0 is given none.
+        assert not copy
+        return
+    assert shared.data_ptr() == obs.__array_interface__["data"][0]
+
+
+@pytest.mark.parametrize("name", [*ENVS, "hedging", "stocks", "table"])
+def test_check_env_of_stable_baselines3(run, name):
+    pytest.importorskip("stable_baselines3")
+    from stable_baselines3.common import env_checker
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        env_checker.check_env(runner.gymnasium.Env(artifact(run, name)), skip_render_check=True)

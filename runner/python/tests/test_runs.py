@@ -70,6 +70,23 @@ def test_settings(run, directory):
     assert again.stages["train"].status == "cached"
 
 
+def test_progress_is_written_over(run, directory, monkeypatch, capsys):
+    from runner._runs import _Live
+
+    live = _Live()
+    live.is_live = True
+    monkeypatch.setattr("time.monotonic", iter(range(1, 100)).__next__)
+    live({"event": "stage_started", "stage": "train"})
+    live({"event": "progress", "stage": "train", "done": 1, "total": 4, "message": "512 steps"})
+    live({"event": "stage_finished", "stage": "train", "status": "ran", "seconds": 1.25})
+    live({"event": "run_finished"})
+    lines = capsys.readouterr().err
+    assert lines == "train\rtrain 25% 512 steps\r     ran train, 1.2 s\n"
+    # Elsewhere than in a terminal or a notebook there are whole lines alone.
+    runner.exec(PIPELINE, stages=["cartpole"], directory=directory)
+    assert capsys.readouterr().err == "  cached cartpole, 0.0 s\n"
+
+
 def test_comparisons(run, directory):
     again = runner.exec(PIPELINE, set={"evaluate.with.episodes": 4}, stages=["evaluate"], directory=directory, progress=False)
     compared = runner.compare(run, again.id, metrics=["evaluate.episodes"], directory=directory)
@@ -80,6 +97,12 @@ def test_comparisons(run, directory):
     assert set(frame["run"]) == {run.id, again.id}
     with pytest.raises(runner.Error):
         runner.compare("nothing", directory=directory)
+
+
+def test_lineage(run):
+    names = [line.split()[0] for line in run["evaluate.metrics"].lineage]
+    assert names[0] == "evaluate"
+    assert {"train", "cartpole"} <= set(names)
 
 
 def test_a_notebook_shows_the_report(run):

@@ -172,7 +172,15 @@ pub enum Period {
     Year,
 }
 
+/// The rows of a day from which a day is a partition of its own.
+const DAY_ROWS: usize = 5000;
+
 impl Period {
+    /// The period of a table whose first day has `rows` rows: days where they are many, and otherwise `small`.
+    pub fn of_rows(rows: usize, small: Self) -> Self {
+        if rows > DAY_ROWS { Self::Day } else { small }
+    }
+
     /// The period that `date` falls in.
     pub fn range(self, date: Date) -> DateRange {
         let (year, month, _) = date.ymd();

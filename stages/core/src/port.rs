@@ -31,11 +31,16 @@ pub enum PortType {
     Metrics,
     /// The steps of an evaluation.
     Trajectory,
-    /// A file or directory that a `run:` stage made. It fits no typed port.
+    /// A file or directory that a `run:` stage made. It fits no typed port; an input of this type takes a [`PortType::Table`] too.
     File,
 }
 
 impl PortType {
+    /// Returns whether an input of this type takes artifacts of another: files may be a table of one's own.
+    pub fn takes(self, other: Self) -> bool {
+        self == other || self == Self::File && other == Self::Table
+    }
+
     /// Its name in manifests and messages.
     pub fn name(self) -> &'static str {
         match self {

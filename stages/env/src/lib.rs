@@ -32,6 +32,7 @@ pub mod table;
 #[cfg(test)]
 mod testing;
 mod worlds;
+mod written;
 
 pub use actions::{ActionBuffer, ActionSpace, Actions, Bounds};
 pub use batch::{BatchEnv, Step, StepBuffers};
@@ -39,6 +40,7 @@ pub use bench::bench;
 pub use open::{evaluation_episodes, open};
 pub use open_options::{OpenOptions, Split};
 pub use spec::{Difference, EnvSpec, Normalisation};
+pub use written::FILE_TYPE;
 
 /// The stage kinds of this family.
 pub fn kinds() -> Vec<Box<dyn stages_core::AnyStage>> {

@@ -288,17 +288,7 @@ impl<'a> Frame<'a> {
 
     fn plain_numbers(&self, theirs: &str) -> Result<Vec<f64>, StageError> {
         let values = match self.column(theirs)? {
-            Column::Numbers(numbers) => {
-                let mut values = Vec::with_capacity(self.rows);
-                for part in numbers.downcast_iter() {
-                    if part.validity().is_none() {
-                        values.extend_from_slice(part.values());
-                    } else {
-                        values.extend(part.iter().map(|number| number.copied().unwrap_or(f64::NAN)));
-                    }
-                }
-                values
-            }
+            Column::Numbers(numbers) => plain(numbers),
             Column::Stored(stored) if stored.is_numeric() => {
                 stored.numbers().map_err(|err| self.unusable(theirs, &err))?
             }
@@ -320,6 +310,38 @@ impl<'a> Frame<'a> {
             return Err(self.error(row, theirs, "the number is infinite"));
         }
         Ok(values)
+    }
+
+    /// Numbers as they are, NaN where they are missing, and infinite where the value is no finite number.
+    ///
+    /// # Errors
+    /// When none of the values is a number, and one should be.
+    pub fn numbers_or_infinite(&self, theirs: &str) -> Result<Vec<f64>, StageError> {
+        let mut first: Option<(usize, String)> = None;
+        let values = match self.column(theirs)? {
+            Column::Numbers(numbers) => plain(numbers),
+            Column::Stored(stored) if stored.is_numeric() => {
+                stored.numbers().map_err(|err| self.unusable(theirs, &err))?
+            }
+            Column::Stored(stored) if !stored.is_text() => return Err(self.wrong_type(theirs, "numbers")),
+            Column::Text(_) | Column::Stored(_) => {
+                let mut values = Vec::with_capacity(self.rows);
+                self.texts(theirs, |row, text| {
+                    values.push(value::number(text).unwrap_or_else(|what| {
+                        first.get_or_insert((row, what));
+                        f64::INFINITY
+                    }));
+                    Ok(())
+                })?;
+                values
+            }
+        };
+        let infinite = || values.iter().position(|value| value.is_infinite());
+        let first = first.or_else(|| infinite().map(|row| (row, "the number is infinite".to_owned())));
+        match first {
+            Some((row, what)) if !values.iter().any(|value| value.is_finite()) => Err(self.error(row, theirs, &what)),
+            _ => Ok(values),
+        }
     }
 
     /// Dates; none may be missing. A stored date beyond the years that are supported is [`value::OUT_OF_RANGE`].
@@ -410,6 +432,19 @@ pub(crate) fn guarded<T, E: fmt::Display>(place: &str, read: impl FnOnce() -> Re
         Ok(result) => result.map_err(|err| damaged(err.to_string())),
         Err(_) => Err(damaged("it is not a table that can be read".to_owned())),
     }
+}
+
+/// The numbers of a column, NaN where they are missing.
+fn plain(numbers: &Float64Chunked) -> Vec<f64> {
+    let mut values = Vec::with_capacity(numbers.len());
+    for part in numbers.downcast_iter() {
+        if part.validity().is_none() {
+            values.extend_from_slice(part.values());
+        } else {
+            values.extend(part.iter().map(|number| number.copied().unwrap_or(f64::NAN)));
+        }
+    }
+    values
 }
 
 fn is_utc(zone: &str) -> bool {

@@ -1,7 +1,7 @@
 //! Settings that the stages of this family share.
 
 pub use crate::bad_rows::{MaxDropped, OnBadRows, Treatment};
-use datasets::calendar::is_trading_day;
+use datasets::calendar::fits;
 use datasets::layout::CalendarName;
 use datasets::{Date, DateRange};
 use schemars::{JsonSchema, Schema, SchemaGenerator};
@@ -80,12 +80,6 @@ impl CalendarChoice {
     }
 }
 
-/// Returns whether a calendar fits data of these days: not where more than a twentieth of them, and at least twenty, would be closed by it.
-pub fn fits(calendar: CalendarName, days: &BTreeSet<Date>) -> bool {
-    let closed = days.iter().filter(|day| !is_trading_day(calendar, **day)).count();
-    closed < 20 || closed * 20 <= days.len()
-}
-
 /// The period of partitions.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
@@ -105,8 +99,7 @@ impl PartitionChoice {
     /// The period for a table whose first day has `rows` rows.
     pub fn resolve(self, rows: usize, small: Period) -> Period {
         match self {
-            Self::Auto if rows > 5000 => Period::Day,
-            Self::Auto => small,
+            Self::Auto => Period::of_rows(rows, small),
             Self::Day => Period::Day,
             Self::Month => Period::Month,
             Self::Year => Period::Year,

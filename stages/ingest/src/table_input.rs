@@ -15,7 +15,7 @@ pub const TABLE: InputPort = InputPort {
     ty: PortType::File,
     optional: true,
     list: false,
-    doc: "the files, from an output of a `run:` stage, in place of `path`: a file, or a directory with tables",
+    doc: "the files, from an output of a program or the table of another stage, in place of `path`: a file, a directory with tables, or a data set",
 };
 
 /// Refuses a stage with neither `path` nor the input `table`, and one with both.
@@ -27,13 +27,15 @@ pub fn check_origin(path: &Paths, plan: &PlanContext) -> Result<(), ConfigProble
         (true, false) => Err(ConfigProblem::new("path", "no file is given").hint(
             "write `path: data/file.csv` (directories, globs and lists are taken too), or connect what a program wrote: `needs: { table: STAGE.OUTPUT }`",
         )),
-        (false, true) => Err(ConfigProblem::new(
-            "path",
-            "files are given twice: by `path` and by the input `table`",
-        )
-        .hint("leave one of the two out")),
+        (false, true) => Err(given_twice()),
         _ => Ok(()),
     }
+}
+
+/// The problem of a stage with both `path` and the input `table`.
+pub fn given_twice() -> ConfigProblem {
+    ConfigProblem::new("path", "files are given twice: by `path` and by the input `table`")
+        .hint("leave one of the two out")
 }
 
 /// The columns of ours that the files have, from their headers. `None` if that is known only in a run: some are not there yet, or on a server.

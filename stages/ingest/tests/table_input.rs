@@ -148,3 +148,60 @@ fn a_directory_without_tables_and_a_damaged_blob_are_errors() {
     let err = bars.run(&bars.resolve(Value::Null).unwrap(), &context).unwrap_err();
     assert_eq!(err.cause, stages_core::error::Cause::DamagedInput, "{err:?}");
 }
+
+const ACTIONS: &str = "symbol,date,ratio,amount\nABC,2024-01-03,2:1,\nXYZ,2024-02-01,,0.5\n";
+
+/// Every stage that reads files takes them at the input, with the result of the same files at `path`.
+#[test]
+fn corporate_actions_and_factors() {
+    let bench = Bench::new();
+    bench
+        .file("actions.csv", ACTIONS)
+        .file("factors.csv", "date,symbol,v\n2024-01-02,ABC,1\n");
+    for (name, with, file, output) in [
+        ("ingest/corporate_actions", json!({}), "actions.csv", "actions"),
+        (
+            "ingest/features",
+            json!({ "calendar": "us" }),
+            "factors.csv",
+            "features",
+        ),
+    ] {
+        let mut at_path = with.clone();
+        at_path["path"] = json!(file);
+        let (of_path, _) = bench.run_with(name, at_path.clone(), &[]).unwrap();
+        let text = std::fs::read_to_string(bench.base().join(file)).unwrap();
+        let table = written(&bench, false, &[(file, &text)]);
+        let (outputs, _) = bench.run_with(name, with, &[("table", &table)]).unwrap();
+        assert_eq!(outputs[output], of_path[output], "{name}");
+        let both = check(&bench, name, at_path, true).unwrap_err();
+        assert_eq!(
+            both.message, "files are given twice: by `path` and by the input `table`",
+            "{name}"
+        );
+    }
+    check(&bench, "ingest/corporate_actions", json!({}), true).unwrap();
+}
+
+/// A table of one's own is files, too: its partitions.
+#[test]
+fn a_table_of_another_stage_is_read() {
+    let bench = Bench::new();
+    bench.file(
+        "rows.csv",
+        "date,symbol,close,volume\n2023-12-29,ABC,9,1\n2024-01-02,ABC,10,2\n",
+    );
+    let table = bench
+        .run("ingest/table", json!({ "path": "rows.csv" }))
+        .unwrap()
+        .artifact;
+    assert_eq!(table.entries.len(), 2, "a partition for each year");
+    let (outputs, _) = bench
+        .run_with("ingest/bars", json!({ "layout": "plain" }), &[("table", &table)])
+        .unwrap();
+    assert_eq!(
+        text(&bench.table(&outputs["bars"])),
+        "ABC 2023-12-29 - - - 9 1 -\nABC 2024-01-02 - - - 10 2 -\n"
+    );
+    assert!(PortType::File.takes(PortType::Table) && !PortType::Table.takes(PortType::File));
+}

@@ -25,6 +25,7 @@ pub mod q_values;
 pub mod squashed;
 mod tensors;
 pub mod transformer;
+mod written;
 
 pub use architecture::{Activation, Architecture, Critic, Lstm};
 pub use candle::CandleModel;
@@ -38,6 +39,7 @@ pub use objective::{Objective, PolicyOutputs, Sums};
 pub use policy::{Mode, Policy, PolicyState};
 pub use tensors::Tensor;
 pub use transformer::{Transformer, TransformerModel};
+pub use written::FILE_TYPE;
 
 /// The model that training and acting on the CPU use: own kernels, but candle for LSTMs of several layers.
 pub fn model(architecture: &Architecture, precision: Precision) -> Box<dyn Model> {

@@ -84,7 +84,7 @@ pub(crate) fn exec(session: &Session, args: &ExecArgs) -> Result<u8, Failure> {
     if let Some(saved) = &saved {
         options.planned = saved.check(&project, &options)?;
     }
-    let executor = WorkerProcess::new(&project.store)
+    let executor = WorkerProcess::new(&project.store, crate::registry::FILE_TYPES)
         .map_err(|err| Failure::caused("cannot determine the path of this program", &err))?;
     let control = interrupt::control()?;
     let mut writer = history::Writer::create(runs, &run)?;

@@ -4,11 +4,12 @@ use arrow_array::{Array as _, ArrayRef, RecordBatch};
 use arrow_cast::display::{ArrayFormatter, FormatOptions};
 use arrow_ipc::reader::FileReader;
 use cache::{Artifact, Entry, Store};
+use flate2::read::MultiGzDecoder;
 use runner_engine::Failure;
 use serde_json::{Value, json};
 use stages_core::table;
 use std::collections::BTreeMap;
-use std::io::Cursor;
+use std::io::{Cursor, Read as _};
 
 /// The preview of a file of an artifact.
 pub(crate) enum Preview {
@@ -45,8 +46,18 @@ pub(crate) fn preview(store: &Store, artifact: &Artifact, rows: usize) -> Result
             }
             Some("txt" | "csv" | "md" | "log") => {
                 let blob = store.blob(entry.blob)?;
-                let text = String::from_utf8_lossy(&blob[..blob.len().min(1 << 16)]).into_owned();
+                let text = String::from_utf8_lossy(&blob[..blob.len().min(TEXT)]).into_owned();
                 Preview::Text(head(&text, rows))
+            }
+            Some("gz") if is_text(entry.path.trim_end_matches(".gz")) => {
+                let mut start = Vec::new();
+                let blob = store.blob(entry.blob)?;
+                // What is cut off or damaged is shown as far as it goes.
+                let _ = MultiGzDecoder::new(&blob[..]).take(TEXT as u64).read_to_end(&mut start);
+                match start.is_empty() {
+                    true => Preview::Nothing,
+                    false => Preview::Text(head(&String::from_utf8_lossy(&start), rows)),
+                }
             }
             _ => Preview::Nothing,
         };
@@ -55,6 +66,15 @@ pub(crate) fn preview(store: &Store, artifact: &Artifact, rows: usize) -> Result
         }
     }
     Ok(Preview::Nothing)
+}
+
+/// The most bytes of a text that are looked at.
+const TEXT: usize = 1 << 16;
+
+/// Returns whether a file of this name holds text, when it is unpacked.
+fn is_text(name: &str) -> bool {
+    let extension = name.rsplit_once('.').map(|(_, extension)| extension);
+    matches!(extension, Some("txt" | "csv" | "md" | "log" | "json" | "jsonl"))
 }
 
 fn head(text: &str, lines: usize) -> String {

@@ -16,6 +16,7 @@ use cache::Store;
 use datasets::Date;
 use runner_engine::Failure;
 use runner_pipeline::{Pipeline, Work};
+use stages_core::PortType;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// The largest program that is searched for dates, in bytes.
@@ -58,6 +59,14 @@ pub fn trains(pipeline: &Pipeline, node: usize) -> bool {
 /// True for stages that run a policy over the test dates.
 pub fn evaluates(pipeline: &Pipeline, node: usize) -> bool {
     family(pipeline, node) == Some("evaluate")
+}
+
+/// True for figures of the whole period: the metrics of an evaluation, and those that a program writes.
+pub fn is_metrics(pipeline: &Pipeline, node: usize, output: &str) -> bool {
+    match &pipeline.nodes[node].work {
+        Work::Command(command) => command.types.get(output) == Some(&PortType::Metrics),
+        Work::Kind { .. } => evaluates(pipeline, node) && output == "metrics",
+    }
 }
 
 /// Leaves out training whose results no other stage needs.

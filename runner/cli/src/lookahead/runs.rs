@@ -31,7 +31,7 @@ impl Run {
         control: &Control,
         progress: &mut Progress<'_>,
     ) -> Result<Self, Failure> {
-        let executor = WorkerProcess::new(store)
+        let executor = WorkerProcess::new(store, crate::registry::FILE_TYPES)
             .map_err(|err| Failure::caused("cannot determine the path of this program", &err))?;
         let options = Options {
             keep_going: true,

@@ -5,7 +5,7 @@ use super::compare::{Compare, Compared};
 use super::moment;
 use super::overlay::{Overlay, Pool};
 use super::perturb;
-use super::plan::{Plan, evaluates};
+use super::plan::{Plan, evaluates, is_metrics};
 use super::runs::Run;
 use super::sources;
 use runner_engine::{Control, Failure, Options};
@@ -104,8 +104,7 @@ pub fn test(
             aligned: plan.aligned.get(&node).map_or(&[], Vec::as_slice),
         };
         for (output, digest) in was {
-            let is_metrics = evaluates(plan.pipeline, node) && output == "metrics";
-            if is_metrics || plan.is_excepted(node, output) {
+            if is_metrics(plan.pipeline, node, output) || plan.is_excepted(node, output) {
                 continue;
             }
             let Some(other) = became.get(output) else { continue };

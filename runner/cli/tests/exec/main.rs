@@ -34,6 +34,7 @@ mod symbol_changes;
 mod table_input;
 mod tools;
 mod trust;
+mod typed_files;
 mod typed_outputs;
 mod watch;
 

@@ -475,7 +475,7 @@ fn a_function_that_looks_ahead_is_found() {
 
 /// Writes a table with every codec of the two formats.
 const CODECS: &str = "\
-import io, pyarrow as pa, pyarrow.parquet as pq
+import gzip, io, pyarrow as pa, pyarrow.parquet as pq
 
 def make(ctx, bars, window):
     table = pa.table({'x': [0.1, None, 3.0], 's': ['a', 'b', 'a']})
@@ -485,6 +485,9 @@ def make(ctx, bars, window):
         to = io.BytesIO()
         if form == 'parquet':
             pq.write_table(table, to, compression=codec)
+        elif form == 'csv':
+            text = b'x,s\\n0.1,a\\n'
+            to.write(gzip.compress(text) if codec == 'gz' else text)
         else:
             options = pa.ipc.IpcWriteOptions(compression=None if codec == 'none' else codec)
             with pa.ipc.new_file(to, table.schema, options=options) as writer:
@@ -500,10 +503,11 @@ fn files_of_any_codec_are_shown() {
     let parquet = ["none", "snappy", "gzip", "brotli", "lz4", "zstd"].map(|codec| ("parquet", codec));
     let arrow = ["none", "lz4", "zstd"].map(|codec| ("arrow", codec));
     let names: Vec<(&str, &str)> = parquet.into_iter().chain(arrow).collect();
-    let outputs: Vec<String> = names
+    let outputs = names
         .iter()
-        .map(|(form, codec)| format!("{form}_{codec}: {{ path: {codec}.{form} }}"))
-        .collect();
+        .map(|(form, codec)| format!("{form}_{codec}: {{ path: {codec}.{form} }}"));
+    let texts = ["csv_none: { path: t.csv }", "csv_gz: { path: t.csv.gz }"].map(str::to_owned);
+    let outputs: Vec<String> = outputs.chain(texts).collect();
     let pipeline = PIPELINE
         .replace("PYTHON", &python)
         .replace("{ factors: features }", &format!("{{ {} }}", outputs.join(", ")));
@@ -516,4 +520,53 @@ fn files_of_any_codec_are_shown() {
         let expected = serde_json::json!([[0.1, "a"], [null, "b"], [3.0, "a"]]);
         assert_eq!(shown["preview"]["first"], expected, "{form} {codec}");
     }
+    for codec in ["none", "gz"] {
+        let shown = project.run(&["show", &format!("latest/factors.csv_{codec}")]);
+        assert!(shown.stdout.contains("x,s\n0.1,a"), "{codec} {}", shown.text());
+    }
+}
+
+/// Metrics, a policy and a chain of functions: a dictionary, bytes, and a table.
+#[test]
+fn a_function_writes_other_types_than_features() {
+    let Some(python) = python() else { return };
+    let project = project(
+        &python,
+        "\
+import datetime, pyarrow as pa
+
+def make(ctx, bars, window):
+    day = datetime.date(2024, 1, 2)
+    rows = {'symbol': ['XYZ'] * 2, 'date': [day] * 2, 'expiry': [datetime.date(2024, 3, 15)] * 2, 'strike': [100, 100]}
+    chain = pa.table({**rows, 'call': [True, False], 'bid': [5.0, 4.5], 'ask': [5.1, 4.6], 'forward': [100.5, 100.5]})
+    return {'chain': chain, 'metrics': {'rows': len(bars), 'ratio': None}}
+",
+    );
+    let pipeline = PIPELINE
+        .replace("PYTHON", &python)
+        .replace("{ factors: features }", "{ chain: option_chain, metrics: metrics }");
+    project.write("p.yaml", &pipeline);
+    ok(&project.exec(&[]));
+    let show = |what: &str| -> serde_json::Value {
+        let shown = project.run(&["show", "--json", what]);
+        serde_json::from_str(&shown.stdout).unwrap_or_else(|_| panic!("{}", shown.text()))
+    };
+    assert_eq!(show("latest/factors.chain")["type"], "option_chain");
+    let summary = show("latest/factors.metrics")["meta"]["summary"].clone();
+    assert!(
+        summary["rows"].as_f64().unwrap() > 0.0 && summary["ratio"].is_null(),
+        "{summary}"
+    );
+    project.write(
+        "my_stages.py",
+        "def make(ctx, bars, window):\n    return {'chain': bars, 'metrics': {'x': float('nan')}}\n",
+    );
+    let refused = project.exec(&[]);
+    assert!(
+        refused
+            .error("factors")
+            .starts_with("the metrics `metrics` cannot be written as JSON"),
+        "{}",
+        refused.error("factors")
+    );
 }

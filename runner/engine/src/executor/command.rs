@@ -7,7 +7,7 @@ use super::files::{Stop, copy_file, create_parent, failed, read_pieces};
 use super::input_files::InputFiles;
 use super::job::Done;
 use super::limits::{Limits, timed_out};
-use super::outputs::{TypedTables, take_in};
+use super::outputs::{TypedFiles, take_in};
 use super::program::Running;
 use super::python::{Calling, Reports};
 use super::sandbox::{Isolated, Sandbox};
@@ -285,7 +285,10 @@ impl Run<'_> {
             }
             let digest = match self.types.get(name) {
                 None => take_in(store, name, &path, dir, stop)?,
-                Some(ty) => TypedTables::read(name, &path, dir, stop)?.store(store, *ty, stop)?,
+                Some(ty) => {
+                    let files = TypedFiles::read(name, &path, dir, stop)?;
+                    files.store(store, *ty, self.file_types, stop, events)?
+                }
             };
             outputs.insert(name.clone(), digest);
         }

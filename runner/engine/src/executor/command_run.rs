@@ -2,6 +2,7 @@
 
 use super::python::PythonWork;
 use runner_pipeline::{Isolation, Shell, Tool};
+use stages_core::typed_output::FileType;
 use stages_core::{Input, PortType, Source};
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -14,8 +15,10 @@ pub(crate) struct Run<'a> {
     /// If set, memos are not looked up.
     pub fresh: bool,
     pub outputs: &'a BTreeMap<String, String>,
-    /// The types of those that are data sets.
+    /// The types of those that have one.
     pub types: &'a BTreeMap<String, PortType>,
+    /// The types whose files others check.
+    pub file_types: &'static [FileType],
     /// The directories of collected inputs.
     pub points: &'a BTreeMap<String, Vec<String>>,
     pub env: &'a BTreeMap<String, String>,

@@ -6,6 +6,7 @@ use super::run_job::run_job;
 use super::sandbox::Sandbox;
 use cache::{OpenUpstream, Upstream};
 use stages_core::error::Cause;
+use stages_core::typed_output::FileType;
 use stages_core::{AnyStage, CancelToken, EventSink, StageError};
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -17,15 +18,22 @@ use std::time::{Duration, Instant};
 /// cannot be stopped, and one that aborts terminates the process.
 pub struct InProcess {
     kinds: &'static [Box<dyn AnyStage>],
+    file_types: &'static [FileType],
     open_upstream: OpenUpstream,
     sandbox: Sandbox,
 }
 
 impl InProcess {
-    /// An executor with these stage kinds. External programs run in processes of their own, started by the binary `program` of this project.
-    pub fn new(kinds: &'static [Box<dyn AnyStage>], open_upstream: OpenUpstream, program: PathBuf) -> Self {
+    /// An executor with these stage kinds, and these types of files. External programs run in processes of their own, started by the binary `program` of this project.
+    pub fn new(
+        kinds: &'static [Box<dyn AnyStage>],
+        file_types: &'static [FileType],
+        open_upstream: OpenUpstream,
+        program: PathBuf,
+    ) -> Self {
         Self {
             kinds,
+            file_types,
             open_upstream,
             sandbox: Sandbox::new(program),
         }
@@ -66,7 +74,8 @@ impl Executor for InProcess {
             };
             let watch = Builder::new().spawn_scoped(scope, watch);
             let watch = watch.map_err(|err| StageError::new(format!("cannot start a thread: {err}")))?;
-            let result = pool.install(|| run_job(job, &store, self.kinds, events, &inner, &self.sandbox));
+            let result =
+                pool.install(|| run_job(job, &store, self.kinds, self.file_types, events, &inner, &self.sandbox));
             let result = result.map(|done| Done {
                 upstream: store.upstream().map(Upstream::worker_report).unwrap_or_default(),
                 ..done

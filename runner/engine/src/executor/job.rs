@@ -85,7 +85,7 @@ pub enum JobWork {
         python: Option<PythonWork>,
         /// Its outputs: name to file name.
         outputs: BTreeMap<String, String>,
-        /// The types of those outputs that are data sets.
+        /// The types of those outputs that have one.
         types: BTreeMap<String, PortType>,
         /// The directories of collected inputs, by port.
         points: BTreeMap<String, Vec<String>>,

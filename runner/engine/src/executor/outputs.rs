@@ -8,7 +8,7 @@ use rustix::fs::OFlags;
 use serde_json::json;
 use stages_core::error::Cause;
 use stages_core::typed_output::{self, WrittenFile};
-use stages_core::{PortType, StageError};
+use stages_core::{EventSink, PortType, StageError};
 use std::fs::{self, File, FileType};
 use std::io;
 use std::os::unix::fs::{FileTypeExt as _, OpenOptionsExt as _};
@@ -40,29 +40,29 @@ pub(super) fn take_in(
     Ok(builder.finish()?)
 }
 
-/// The tables of a data set that a program wrote; they are in memory.
-pub(super) struct TypedTables<'a> {
+/// The files of a typed output that a program wrote; they are in memory.
+pub(super) struct TypedFiles<'a> {
     output: &'a str,
-    tables: Vec<WrittenFile>,
+    files: Vec<WrittenFile>,
 }
 
-impl<'a> TypedTables<'a> {
-    /// These tables of an output.
-    pub fn of(output: &'a str, tables: Vec<WrittenFile>) -> Self {
-        Self { output, tables }
+impl<'a> TypedFiles<'a> {
+    /// These files of an output.
+    pub fn of(output: &'a str, files: Vec<WrittenFile>) -> Self {
+        Self { output, files }
     }
 
-    /// Reads the file or directory at `path`, the output of that name. Links are those of [`take_in`]; in a directory, names that begin with `_` or `.` are no
-    /// tables.
+    /// Reads the file or directory at `path`, the output of that name. Links are those of [`take_in`]; in a directory, names that begin with `_` or `.` are left
+    /// out.
     ///
     /// # Errors
     /// As [`take_in`].
     pub fn read(output: &'a str, path: &Path, dir: &StageDir, stop: Stop<'_>) -> Result<Self, StageError> {
         let found = Found::new(output, dir, stop)?;
         let (_, files) = found.files(path)?;
-        // Programs of other systems leave notes beside their tables: `_SUCCESS`, `.part.crc`.
+        // Programs of other systems leave notes beside what they write: `_SUCCESS`, `.part.crc`.
         let is_note = |name: &str| name.split('/').any(|part| part.starts_with(['_', '.']));
-        let mut tables = Vec::new();
+        let mut written = Vec::new();
         for (name, path) in files {
             if is_note(&name) {
                 continue;
@@ -73,33 +73,45 @@ impl<'a> TypedTables<'a> {
                 bytes.extend_from_slice(piece);
                 Ok(())
             })?;
-            tables.push(WrittenFile {
+            written.push(WrittenFile {
                 name,
                 bytes: bytes.into(),
             });
         }
-        Ok(Self { output, tables })
+        Ok(Self { output, files: written })
     }
 
     /// The bytes of the file of this name.
     pub fn bytes(&self, name: &str) -> Option<&[u8]> {
-        let table = self.tables.iter().find(|table| table.name == name)?;
-        Some(&table.bytes)
+        let file = self.files.iter().find(|file| file.name == name)?;
+        Some(&file.bytes)
     }
 
-    /// Stores them as the data set of type `ty`, as [`typed_output::write`] does.
+    /// Stores them as an artifact of type `ty`, as [`typed_output::write`] does.
     ///
     /// # Errors
     /// As [`typed_output::write`], which name the output.
-    pub fn store(&self, store: &Store, ty: PortType, stop: Stop<'_>) -> Result<ArtifactDigest, StageError> {
+    pub fn store(
+        &self,
+        store: &Store,
+        ty: PortType,
+        others: &[typed_output::FileType],
+        stop: Stop<'_>,
+        events: &dyn EventSink,
+    ) -> Result<ArtifactDigest, StageError> {
         // Readers of Parquet may panic where a file is damaged.
-        let written = catch_unwind(AssertUnwindSafe(|| typed_output::write(store, ty, &self.tables, stop)));
+        let write = || typed_output::write(store, ty, &self.files, others, stop, events);
+        let written = catch_unwind(AssertUnwindSafe(write));
         let written = written.unwrap_or_else(|panic| Err(panicked(panic.as_ref())));
         written.map_err(|err| match err.cause {
             Cause::Failed => StageError {
                 message: format!(
-                    "the output `{}` is no data set of the type `{}`: {}",
+                    "the output `{}` is {} `{}`: {}",
                     self.output,
+                    match typed_output::is_data_set(ty) {
+                        true => "no data set of the type",
+                        false => "not of the type",
+                    },
                     ty.name(),
                     err.message
                 ),

@@ -11,14 +11,14 @@
 
 use super::command_run::Run;
 use super::files::{Stop, failed};
-use super::outputs::{TypedTables, read_file};
+use super::outputs::{TypedFiles, read_file};
 use super::stage_dir::StageDir;
 use cache::{ActionKey, Artifact, ArtifactDigest, BlobDigest, BlobRef, MemoKey, Store};
 use runner_pipeline::PythonCall;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
-use stages_core::typed_output::WrittenFile;
-use stages_core::{EventSink, Input, StageError, StageEvent, memo_key};
+use stages_core::typed_output::{WrittenFile, is_data_set};
+use stages_core::{EventSink, Input, PortType, StageError, StageEvent, memo_key};
 use std::collections::BTreeMap;
 use std::fs::{self, File};
 use std::io::Read as _;
@@ -125,10 +125,13 @@ impl<'a> Calling<'a> {
             .outputs
             .iter()
             .map(|(name, file)| {
-                let ty = run.types.get(name).map(|ty| ty.name());
+                // A policy and an environment are files for the function, and metrics are JSON.
+                let ty = run.types.get(name);
+                let table = ty.filter(|ty| is_data_set(**ty)).map(|ty| ty.name());
+                let form = (ty == Some(&PortType::Metrics)).then_some("json");
                 (
                     name.as_str(),
-                    json!({ "path": seen(&directory.join(file)), "type": ty }),
+                    json!({ "path": seen(&directory.join(file)), "type": table, "form": form }),
                 )
             })
             .collect();
@@ -201,8 +204,8 @@ impl<'a> Calling<'a> {
         let Some(by) = by else {
             return typed()
                 .map(|(name, ty, file)| {
-                    let tables = TypedTables::read(name, &work.join(file), dir, stop)?;
-                    Ok((name.clone(), tables.store(store, ty, stop)?))
+                    let tables = TypedFiles::read(name, &work.join(file), dir, stop)?;
+                    Ok((name.clone(), tables.store(store, ty, run.file_types, stop, events)?))
                 })
                 .collect();
         };
@@ -211,9 +214,9 @@ impl<'a> Calling<'a> {
         let known = |i: usize| cached.and_then(|cached| cached.parts.get(i)?.as_ref());
         let names: Vec<&str> = artifact.entries.iter().map(|entry| entry.path.as_str()).collect();
         let mut memos: Vec<(MemoKey, Vec<u8>)> = Vec::new();
-        let mut computed: BTreeMap<&str, TypedTables> = BTreeMap::new();
+        let mut computed: BTreeMap<&str, TypedFiles> = BTreeMap::new();
         for (name, _, file) in typed() {
-            computed.insert(name, TypedTables::read(name, &work.join(file), dir, stop)?);
+            computed.insert(name, TypedFiles::read(name, &work.join(file), dir, stop)?);
         }
         let missing = |what: &str, part: &str| {
             StageError::new(format!("the driver wrote no {what} of the partition `{part}`"))
@@ -266,7 +269,10 @@ impl<'a> Calling<'a> {
         let mut outputs = BTreeMap::new();
         for (name, ty, _) in typed() {
             let files = files.remove(name.as_str()).unwrap_or_default();
-            outputs.insert(name.clone(), TypedTables::of(name, files).store(store, ty, stop)?);
+            outputs.insert(
+                name.clone(),
+                TypedFiles::of(name, files).store(store, ty, run.file_types, stop, events)?,
+            );
         }
         for (key, bytes) in memos {
             let value = store.put(&bytes)?;

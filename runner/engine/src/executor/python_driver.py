@@ -217,7 +217,15 @@ def write_table(table, path):
         raise Refused(f"the table cannot be written as Parquet: {err}", "convert its columns to numbers, text or dates") from None
 
 
-def write_file(value, path, name):
+def write_file(value, path, name, form):
+    if form == "json" and isinstance(value, (dict, list)):
+        try:
+            value = json.dumps(value, default=float, allow_nan=False)
+        except (TypeError, ValueError) as err:
+            raise Refused(
+                f"the metrics `{name}` cannot be written as JSON: {err}",
+                'return numbers by name, `{"sharpe": 1.2}`, with None where there is none, or a list of {"name": …, "step": …, "value": …}',
+            ) from None
     data = value.encode() if isinstance(value, str) else value
     if not isinstance(data, (bytes, bytearray, memoryview)):
         raise Refused(
@@ -233,7 +241,7 @@ def write_results(value, call, outputs, part):
         output = outputs[name]
         path = pathlib.Path(output["path"])
         if output["type"] is None:
-            write_file(result, path, name)
+            write_file(result, path, name, output["form"])
         else:
             write_table(to_table(result, f"the output `{name}` of `{call}`"), path / part)
 

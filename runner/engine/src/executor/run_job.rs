@@ -7,6 +7,7 @@ use super::limits::Limits;
 use super::memory::peak_memory;
 use super::sandbox::Sandbox;
 use cache::{Artifact, Store, WorkerReport};
+use stages_core::typed_output::FileType;
 use stages_core::{AnyStage, Context, EventSink, Input, StageError, StageEvent};
 use std::collections::BTreeMap;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -46,11 +47,12 @@ impl EventSink for Tap {
 }
 
 /// Runs a job in this process. A stage kind is subject to `limits.cancel` only, an external program to all limits.
-/// External programs run in `sandbox`.
+/// External programs run in `sandbox`; `file_types` check what they write.
 pub(super) fn run_job(
     job: &Job,
     store: &Store,
     kinds: &'static [Box<dyn AnyStage>],
+    file_types: &'static [FileType],
     events: &Arc<dyn EventSink>,
     limits: &Limits,
     sandbox: &Sandbox,
@@ -87,6 +89,7 @@ pub(super) fn run_job(
                 fresh: job.fresh,
                 outputs,
                 types,
+                file_types,
                 points,
                 env,
                 secrets,

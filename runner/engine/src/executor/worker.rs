@@ -9,6 +9,7 @@ use super::sandbox::Sandbox;
 use super::worker_process::this_program;
 use crate::text;
 use cache::{OpenUpstream, Store, TransferStats};
+use stages_core::typed_output::FileType;
 use stages_core::{AnyStage, EventSink, StageError, StageEvent};
 use std::io::{BufRead as _, Write as _, stdin, stdout};
 use std::process::exit;
@@ -42,7 +43,7 @@ fn stop_reads(store: Option<&Store>) {
 }
 
 /// Reads a job from standard input, runs it, and writes its events and result to standard output. Exits when its parent does.
-pub fn worker(kinds: &'static [Box<dyn AnyStage>], open_upstream: OpenUpstream) -> u8 {
+pub fn worker(kinds: &'static [Box<dyn AnyStage>], file_types: &'static [FileType], open_upstream: OpenUpstream) -> u8 {
     let mut line = String::new();
     if stdin().read_line(&mut line).is_err() {
         return 2;
@@ -100,7 +101,7 @@ pub fn worker(kinds: &'static [Box<dyn AnyStage>], open_upstream: OpenUpstream) 
             if limits.cancel.is_cancelled() {
                 stop_reads(Some(&store));
             }
-            let result = run_job(&job, &store, kinds, &events, &limits, &sandbox);
+            let result = run_job(&job, &store, kinds, file_types, &events, &limits, &sandbox);
             if let Some(upstream) = store.upstream() {
                 Lines.write(&Message::Upstream(upstream.worker_report()));
             }

@@ -9,6 +9,7 @@ use super::sandbox::Sandbox;
 use cache::{Store, WorkerReport};
 use rustix::process::{Pid, Signal, kill_process_group};
 use stages_core::error::Cause;
+use stages_core::typed_output::FileType;
 use stages_core::{EventSink, StageError, StageEvent};
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::os::unix::process::{CommandExt as _, ExitStatusExt as _};
@@ -25,6 +26,7 @@ pub struct WorkerProcess {
     /// The path of this program.
     program: PathBuf,
     store: Store,
+    file_types: &'static [FileType],
     sandbox: Sandbox,
 }
 
@@ -38,16 +40,17 @@ pub(super) fn this_program() -> std::io::Result<PathBuf> {
 }
 
 impl WorkerProcess {
-    /// Workers run this same program, even if its file is replaced meanwhile.
+    /// Workers run this same program, even if its file is replaced meanwhile; `file_types` check what external programs write.
     ///
     /// # Errors
     /// If the system does not report the path of this program.
-    pub fn new(store: &Store) -> std::io::Result<Self> {
+    pub fn new(store: &Store, file_types: &'static [FileType]) -> std::io::Result<Self> {
         let program = this_program()?;
         Ok(Self {
             sandbox: Sandbox::new(program.clone()),
             program,
             store: store.clone(),
+            file_types,
         })
     }
 }
@@ -87,7 +90,7 @@ impl Drop for Worker {
 impl Executor for WorkerProcess {
     fn run(&self, job: &Job, events: &Arc<dyn EventSink>, limits: &Limits) -> Result<Done, StageError> {
         if matches!(job.work, JobWork::Command { .. }) {
-            return run_job(job, &self.store, &[], events, limits, &self.sandbox);
+            return run_job(job, &self.store, &[], self.file_types, events, limits, &self.sandbox);
         }
         let failed =
             |what: &str, err: std::io::Error| StageError::new(format!("cannot {what} a worker process: {err}"));

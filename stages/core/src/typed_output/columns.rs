@@ -95,7 +95,7 @@ impl Table {
             Type::Text => self.texts(name, array),
             Type::Instant => self.instants(name, array),
             Type::Bool => self.flags(name, array),
-            Type::Code => Err(self.wrong(name, array, "text, dates or numbers")),
+            Type::Code => self.codes(name, array),
         }?;
         if !nullable && let Some(row) = (0..array.len()).find(|&row| array.is_null(row)) {
             return Err(self
@@ -151,6 +151,26 @@ impl Table {
             ));
         }
         Ok(Arc::new(numbers))
+    }
+
+    /// Whole numbers from 0 to 255.
+    fn codes(&self, name: &str, array: &ArrayRef) -> Result<ArrayRef, StageError> {
+        let numbers = self.floats(name, array)?;
+        let numbers = numbers.as_primitive::<Float64Type>();
+        let is_wrong = |row: &usize| {
+            let value = numbers.value(*row);
+            numbers.is_valid(*row) && !(value.fract() == 0.0 && (0.0..=255.0).contains(&value))
+        };
+        match (0..numbers.len()).find(is_wrong) {
+            Some(row) => Err(self
+                .error(
+                    row,
+                    name,
+                    &format!("{} is no code: a whole number from 0 to 255", numbers.value(row)),
+                )
+                .hint("leave the column out where it is not known")),
+            None => Ok(cast(numbers, &DataType::UInt8)?),
+        }
     }
 
     fn flags(&self, name: &str, array: &ArrayRef) -> Result<ArrayRef, StageError> {

@@ -1,6 +1,7 @@
 #![allow(clippy::unwrap_used, reason = "tests")]
 
 use super::{WrittenFile, write};
+use crate::event::{EventSink, Silent, StageEvent};
 use crate::port::PortType;
 use crate::table;
 use arrow_array::types::Int8Type;
@@ -26,7 +27,7 @@ fn file(name: &str, bytes: impl Into<Vec<u8>>) -> WrittenFile {
 fn of(ty: PortType, files: &[WrittenFile]) -> Result<(Artifact, Vec<RecordBatch>), String> {
     let dir = tempfile::tempdir().unwrap();
     let store = Store::open(dir.path()).unwrap();
-    let digest = write(&store, ty, files, &|| Ok(())).map_err(|err| {
+    let digest = write(&store, ty, files, &[], &|| Ok(()), &Silent).map_err(|err| {
         assert!(err.hint.is_some(), "no remedy: {}", err.message);
         err.message
     })?;
@@ -388,7 +389,7 @@ fn corporate_actions_are_written() {
             name: "actions.csv".to_owned(),
             bytes: Bytes::from(text.to_owned()),
         };
-        write(&store, PortType::CorporateActions, &[file], &|| Ok(()))
+        write(&store, PortType::CorporateActions, &[file], &[], &|| Ok(()), &Silent)
     };
     let digest = stored(
         "symbol,date,kind,ratio,amount,new_symbol\nB,2020-01-02,symbol_change,,,C\nA,2020-08-31,split,4,,\nA,2020-08-31,cash_dividend,,0.82,\n",
@@ -458,4 +459,246 @@ fn greeks_in_files_of_the_chains_names_are_its_partitions() {
     assert_eq!(tables[0].num_rows(), 3);
     let err = of(PortType::Greeks, &[file("SPX/2019-01-01_2019-01-31.parquet", GREEKS)]).unwrap_err();
     assert!(err.contains("a row of SPX on 2019-02-01 in the partition"), "{err}");
+}
+
+#[test]
+fn greeks_of_several_snapshots_a_day() {
+    let text = "symbol,date,snapshot,expiry,strike,call,delta\nBTC,2024-01-02,2024-01-02T10:00:00Z,2024-03-29,50000,true,0.5\nBTC,2024-01-02,2024-01-02T09:00:00Z,2024-03-29,50000,true,0.4\n";
+    let (_, tables) = of_text(PortType::Greeks, text).unwrap();
+    assert_eq!(table::floats_or_nan(&tables[0], "delta").unwrap(), [0.4, 0.5]);
+    assert_eq!(table::texts(&tables[0], "root").unwrap().value(0), "BTC");
+}
+
+const CHAIN: &str = "\
+symbol,date,expiry,root,strike,call,bid,ask,underlying,forward,discount_factor,multiplier,exercise
+SPX,2019-02-01,2019-03-15,SPX,2700,false,30,31,2705,2708.5,0.997,100,european
+SPX,2019-01-31,2019-03-15,SPX,2700,true,40,,2702,2706,0.997,,
+SPX,2019-02-01,2019-03-15,SPX,2700,true,41,42,2705,2708.5,0.997,,
+XYZ,2019-02-01,2019-03-15,XYZ,50,true,1,1.2,49,,,10,
+";
+
+#[test]
+fn chains_have_the_form_of_those_from_files() {
+    let (artifact, tables) = of_text(PortType::OptionChain, CHAIN).unwrap();
+    let paths: Vec<&str> = artifact.entries.iter().map(|entry| entry.path.as_str()).collect();
+    assert_eq!(
+        paths,
+        [
+            "SPX/2019-01-01_2019-01-31.parquet",
+            "SPX/2019-02-01_2019-02-28.parquet",
+            "XYZ/2019-02-01_2019-02-28.parquet",
+        ]
+    );
+    assert_eq!(artifact.kind, "option_chain");
+    let fields = tables[1].schema();
+    let names: Vec<&str> = fields.fields().iter().map(|field| field.name().as_str()).collect();
+    let of_chain = datasets::schema::OPTION_CHAIN.iter().map(|column| column.name);
+    let expected: Vec<&str> = of_chain.chain(["forward", "discount_factor"]).collect();
+    assert_eq!(names, expected, "the terms of contracts are in the metadata");
+    let calls: Vec<bool> = table::bools(&tables[1], "call").unwrap().values().iter().collect();
+    assert_eq!(calls, [true, false], "calls are before puts");
+    assert_eq!(table::floats_or_nan(&tables[1], "forward").unwrap(), [2708.5, 2708.5]);
+    let contracts = crate::contracts::read(&artifact.meta).unwrap();
+    let of = |root: &str| serde_json::to_value(contracts.of(root, root).unwrap()).unwrap();
+    assert_eq!(
+        (&of("SPX")["exercise"], &of("SPX")["origin"]["exercise"]),
+        (&"european".into(), &"file".into())
+    );
+    assert_eq!(of("SPX")["expires"], "am", "by the exchange's specification");
+    assert_eq!(
+        (&of("XYZ")["multiplier"], &of("XYZ")["origin"]["multiplier"]),
+        (&10.0.into(), &"file".into())
+    );
+    assert_eq!(artifact.meta["symbols"], serde_json::json!(["SPX", "XYZ"]));
+    assert_eq!(
+        artifact.meta["has"]["columns"],
+        serde_json::json!(["forward", "discount_factor"])
+    );
+}
+
+/// What nothing states is warned of.
+#[test]
+fn assumed_terms_are_told() {
+    struct Warnings(std::sync::Mutex<Vec<String>>);
+    impl EventSink for Warnings {
+        fn emit(&self, event: StageEvent) {
+            if let StageEvent::Warning { message, .. } = event {
+                self.0.lock().unwrap().push(message);
+            }
+        }
+    }
+    let dir = tempfile::tempdir().unwrap();
+    let store = Store::open(dir.path()).unwrap();
+    let warnings = Warnings(std::sync::Mutex::default());
+    let files = [file("c.csv", CHAIN)];
+    write(&store, PortType::OptionChain, &files, &[], &|| Ok(()), &warnings).unwrap();
+    let found = warnings.0.into_inner().unwrap();
+    assert_eq!(found.len(), 1, "{found:?}");
+    assert!(
+        found[0].starts_with("nothing states these terms of the contracts of XYZ, they are assumed: "),
+        "{found:?}"
+    );
+    assert!(
+        found[0].contains("exercise: american") && !found[0].contains("multiplier"),
+        "{found:?}"
+    );
+}
+
+#[test]
+fn chains_that_do_not_fit_are_named() {
+    let row = |row: &str| format!("symbol,date,expiry,strike,call,bid,ask,forward,exercise,multiplier\n{row}\n");
+    for (text, wanted) in [
+        (
+            "symbol,date,strike,call\n".to_owned(),
+            "`f.csv` has no column `expiry`, which `option_chain` needs",
+        ),
+        (
+            "symbol,date,expiry,strike,call,iv\n".to_owned(),
+            "`f.csv`, column `iv`: `option_chain` has no such column",
+        ),
+        (
+            row("A,2019-01-02,2019-01-01,5,true,1,2,,,"),
+            "`f.csv`, row 2, column `expiry`: 2019-01-01 is before the day of the row, 2019-01-02",
+        ),
+        (
+            row("A,2019-01-02,2019-02-01,0,true,1,2,,,"),
+            "`f.csv`, row 2, column `strike`: 0 is not above 0",
+        ),
+        (
+            row("A,2019-01-02,2019-02-01,5,true,3,2,,,"),
+            "`f.csv`, row 2, column `bid`: the bid 3 is above the ask 2",
+        ),
+        (
+            row("A,2019-01-02,2019-02-01,5,true,-1,2,,,"),
+            "`f.csv`, row 2, column `bid`: -1 is below 0",
+        ),
+        (
+            row("A,2019-01-02,2019-02-01,5,true,1,2,-5,,"),
+            "`f.csv`, row 2, column `forward`: -5 is not above 0",
+        ),
+        (
+            row("A,2019-01-02,2019-02-01,5,call,1,2,,,"),
+            "`f.csv`, row 2, column `call`: `call` is neither true nor false",
+        ),
+        (
+            row("A,2019-01-02,2019-02-01,5,true,1,2,,bermudan,"),
+            "`f.csv`, row 2: `bermudan` is none of european, american",
+        ),
+        (
+            row("A,2019-01-02,2019-02-01,5,true,1,2,,,100\nA,2019-01-02,2019-02-01,6,true,1,2,,,10"),
+            "`f.csv`, row 3, column `multiplier`: the contracts of A have 10 here and 100 in `f.csv`, row 2",
+        ),
+        (
+            row("A,2019-01-02,2019-02-01,5,true,1,2,,,\nA,2019-01-02,2019-02-01,5,true,1,2,,,"),
+            "`f.csv`, row 3: a second row of A (A, expiry 2019-02-01, strike 5, call) on 2019-01-02; the first is `f.csv`, row 2",
+        ),
+        (
+            "symbol,date,snapshot,expiry,strike,call\nA,2019-01-02,2019-01-05T10:00:00Z,2019-02-01,5,true\n".to_owned(),
+            "`f.csv`, row 2, column `snapshot`: the instant is not of the day 2019-01-02",
+        ),
+    ] {
+        let found = of_text(PortType::OptionChain, &text).unwrap_err();
+        assert!(found.starts_with(wanted), "{text}\n{found}\n{wanted}");
+    }
+    let parts = [
+        file(
+            "a.csv",
+            "symbol,date,expiry,strike,call\nA,2019-01-02,2019-02-01,5,true\n",
+        ),
+        file(
+            "b.csv",
+            "symbol,date,expiry,strike,call,forward\nA,2019-01-02,2019-02-01,6,true,5\n",
+        ),
+    ];
+    assert_eq!(
+        of(PortType::OptionChain, &parts).unwrap_err(),
+        "`b.csv` has the column `forward`, and `a.csv` has not"
+    );
+}
+
+/// The same rows in any order, in files of other names; a big first day makes partitions of days, and names of partitions are kept.
+#[test]
+fn partitions_of_chains() {
+    let (whole, _) = of_text(PortType::OptionChain, CHAIN).unwrap();
+    let mut lines: Vec<&str> = CHAIN.lines().collect();
+    lines[1..].reverse();
+    assert_eq!(of_text(PortType::OptionChain, &lines.join("\n")).unwrap().0, whole);
+    let mut text = "symbol,date,expiry,strike,call\n".to_owned();
+    for (day, strikes) in [("2019-01-02", 5001), ("2019-01-03", 3)] {
+        for strike in 1..=strikes {
+            text.push_str(&format!("A,{day},2019-02-01,{strike},true\n"));
+        }
+    }
+    let (artifact, _) = of_text(PortType::OptionChain, &text).unwrap();
+    let paths: Vec<&str> = artifact.entries.iter().map(|entry| entry.path.as_str()).collect();
+    assert_eq!(
+        paths,
+        ["A/2019-01-02_2019-01-02.parquet", "A/2019-01-03_2019-01-03.parquet"]
+    );
+    let (artifact, _) = of(PortType::OptionChain, &[file("A/2019-01-01_2019-12-31.parquet", text)]).unwrap();
+    assert_eq!(artifact.entries.len(), 1);
+}
+
+#[test]
+fn metrics_of_both_forms() {
+    let stored = |texts: &[&str]| -> Result<(Artifact, String), String> {
+        let dir = tempfile::tempdir().unwrap();
+        let store = Store::open(dir.path()).unwrap();
+        let files: Vec<WrittenFile> = texts.iter().map(|text| file("m.json", *text)).collect();
+        let digest = write(&store, PortType::Metrics, &files, &[], &|| Ok(()), &Silent).map_err(|err| {
+            assert!(err.hint.is_some(), "no remedy: {}", err.message);
+            err.message
+        })?;
+        let artifact = store.artifact(digest).unwrap();
+        let bytes = store
+            .blob(artifact.entry("metrics.jsonl").unwrap().blob)
+            .unwrap()
+            .to_vec();
+        Ok((artifact, String::from_utf8(bytes).unwrap()))
+    };
+    let lines = "{\"name\":\"loss\",\"step\":0,\"value\":2.0}\n{\"name\":\"loss\",\"step\":5,\"value\":0.5}\n{\"name\":\"sharpe\",\"step\":0,\"value\":1.25}\n";
+    let (artifact, found) = stored(&[lines]).unwrap();
+    assert_eq!(found, lines);
+    assert_eq!(
+        artifact.meta["summary"],
+        serde_json::json!({ "loss": 0.5, "sharpe": 1.25 })
+    );
+    // In another order, over two files, one of them an object of figures.
+    let parts = [
+        "[{\"value\": 0.5, \"name\": \"loss\", \"step\": 5}, {\"name\": \"loss\", \"value\": 2}]",
+        "{\"sharpe\": 1.25}",
+    ];
+    assert_eq!(stored(&parts).unwrap().0, artifact);
+    assert_eq!(
+        stored(&["{\"calmar\": null}"]).unwrap().0.meta["summary"]["calmar"],
+        serde_json::Value::Null
+    );
+    for (text, wanted) in [
+        ("", "the output has no metric"),
+        ("{}", "the output has no metric"),
+        (
+            "{\"sharpe\": \"high\"}",
+            "`m.json`, `sharpe`: the value \"high\" is not a number",
+        ),
+        ("{\"sharpe\": NaN}", "`m.json`, row 1 is no JSON: "),
+        (
+            "{\"name\": \"a\", \"value\": 1}\n\n{\"name\": \"a\", \"value\": 2}\n",
+            "`m.json`, row 3: a second value of `a` at step 0; the first is `m.json`, row 1",
+        ),
+        (
+            "{\"name\": \"a\", \"step\": -1, \"value\": 1}\n",
+            "`m.json`, row 1: the step -1 is not a whole number",
+        ),
+        ("{\"name\": \"a\"}", "`m.json`, row 1: has no `value`"),
+        (
+            "{\"name\": \"a\", \"value\": 1, \"time\": 2}",
+            "`m.json`, row 1: has `time`, which metrics do not have",
+        ),
+        ("7", "`m.json`, row 1: is no object"),
+        ("[1]", "`m.json`, item 1: is no object"),
+        ("{\"\": 1}", "`m.json`, ``: the name of a metric is empty"),
+    ] {
+        let found = stored(&[text]).unwrap_err();
+        assert!(found.starts_with(wanted), "{text}\n{found}\n{wanted}");
+    }
 }

@@ -3,6 +3,7 @@
 use super::config::{ActionFormat, CorporateActionsConfig};
 use super::{found, lean, named};
 use crate::files::unreadable;
+use crate::table_input::{Files, TABLE, given_twice};
 use crate::unpack;
 use cache::{ArtifactDigest, BlobRef};
 use datasets::corporate_action::{CorporateAction, SplitRatio};
@@ -42,6 +43,7 @@ impl StageKind for CorporateActions {
         inputs: &[
             prices("bars", PortType::Bars, "unadjusted bars to look for splits in"),
             prices("chain", PortType::OptionChain, "an option chain to look for splits in"),
+            TABLE,
         ],
         outputs: &[
             OutputPort {
@@ -64,6 +66,9 @@ impl StageKind for CorporateActions {
     ) -> Result<BTreeMap<String, Provided>, ConfigProblem> {
         config.check()?;
         self.sources(config, plan.base)?;
+        if !config.path.is_empty() && plan.inputs.contains_key(TABLE.name) {
+            return Err(given_twice());
+        }
         if config.path.is_empty() && config.actions.is_empty() && plan.inputs.is_empty() {
             return Err(ConfigProblem::new(
                 "path",
@@ -95,7 +100,8 @@ impl StageKind for CorporateActions {
         let mut actions = config
             .given()
             .map_err(|problem| StageError::new(format!("{}: {}", problem.field, problem.message)))?;
-        for source in &context.sources {
+        let files = Files::open(&context.given())?;
+        for source in &files.sources {
             context.check_cancelled()?;
             actions.extend(read(config, source)?);
         }

@@ -2,15 +2,15 @@
 
 use super::columns::Chain;
 use super::config::ChainConfig;
-use crate::options::fits;
 use datasets::Date;
-use datasets::calendar::CalendarName;
+use datasets::calendar::{CalendarName, fits};
 use datasets::contract::{
     Assumption, ContractTerms, Contracts, Facts, Origin, QuoteUnit, Sources, Terms, adjusted_root, resolve,
     specification, usual,
 };
 use datasets::layout::Layout;
 use stages_core::StageError;
+use stages_core::contracts::assumed;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// The facts of a chain's classes.
@@ -201,47 +201,6 @@ pub fn facts(
         calendar,
         warnings,
     })
-}
-
-/// The terms of which an assumption is worth a warning: the others follow from them.
-const WARNED: [&str; 6] = [
-    "underlying_kind",
-    "exercise",
-    "settlement",
-    "multiplier",
-    "currency",
-    "calendar",
-];
-
-/// One line for each set of assumptions, with the classes that share it.
-fn assumed(assumptions: &[Assumption]) -> Vec<String> {
-    let mut by_class: BTreeMap<&str, Vec<String>> = BTreeMap::new();
-    for assumption in assumptions {
-        if WARNED.contains(&assumption.term) {
-            let text = format!("{}: {}", assumption.term, assumption.value);
-            by_class.entry(&assumption.root).or_default().push(text);
-        }
-    }
-    let mut classes: BTreeMap<Vec<String>, Vec<&str>> = BTreeMap::new();
-    for (root, terms) in by_class {
-        classes.entry(terms).or_default().push(root);
-    }
-    classes
-        .into_iter()
-        .map(|(terms, roots)| {
-            const SHOWN: usize = 4;
-            let more = match roots.len().saturating_sub(SHOWN) {
-                0 => String::new(),
-                more => format!(" and {more} more"),
-            };
-            let roots: Vec<&str> = roots.into_iter().take(SHOWN).collect();
-            format!(
-                "nothing states these terms of the contracts of {}{more}, they are assumed: {}",
-                roots.join(", "),
-                terms.join(", ")
-            )
-        })
-        .collect()
 }
 
 /// A warning where the data goes beyond the years of the calendar.

@@ -1,6 +1,6 @@
 //! Option quotes in memory: a column each, symbols and roots as numbers.
 
-use super::file_terms::{self, FileTerms};
+use super::file_terms;
 use crate::clock;
 use arrow_array::{
     Array as _, ArrayRef, BooleanArray, Date32Array, RecordBatch, StringArray, TimestampMicrosecondArray,
@@ -11,6 +11,7 @@ use datasets::contract::Terms;
 use datasets::quality::Example;
 use datasets::schema::{self, OPTION_CHAIN, PRICING_TERMS, SNAPSHOT, STATED, TRADABLE, VENDOR_GREEKS};
 use rayon::prelude::*;
+use stages_core::contracts::RowTerms;
 use stages_core::{StageError, table};
 use std::cmp::Ordering;
 use std::collections::HashMap;
@@ -212,7 +213,7 @@ impl Chain {
             let symbol = self.names.id(symbols.value(i));
             self.symbol.push(symbol);
         }
-        match FileTerms::of(batch)? {
+        match RowTerms::of(batch)? {
             None => {
                 for i in 0..batch.num_rows() {
                     let root = self.names.id(roots.value(i));

@@ -1,7 +1,7 @@
 //! The rows of a file in the store, with what is known of them without reading them again: each file is parsed once.
 
 use super::columns::{self, Columns, UNKNOWN_TIME};
-use super::file_terms::{self, FileTerms, INSTANT, SINGLE_PRECISION, TIME};
+use super::file_terms::{self, INSTANT, SINGLE_PRECISION, TIME};
 use crate::clock::MINUTE;
 use crate::cuts::{self, CutWriter, Cuts};
 use crate::file_memo::File;
@@ -11,6 +11,7 @@ use cache::{BlobRef, Store};
 use datasets::Date;
 use datasets::contract::Terms;
 use serde::{Deserialize, Serialize};
+use stages_core::contracts::RowTerms;
 use stages_core::dataset::Period;
 use stages_core::{Context, StageError, table};
 use std::collections::{BTreeMap, HashMap};
@@ -142,7 +143,7 @@ impl Writer {
         let roots = table::texts(batch, "root")?;
         let (dates, expiries) = (table::dates(batch, "date")?, table::dates(batch, "expiry")?);
         let strikes = table::floats(batch, "strike")?.values();
-        let terms = FileTerms::of(batch)?;
+        let terms = RowTerms::of(batch)?;
         let times = file_terms::times(batch);
         let instants = file_terms::instants(batch);
         let is_single_precision = file_terms::is_single_precision(batch);

@@ -6,11 +6,11 @@ use crate::frame::Frame;
 use crate::layout_columns::source_of;
 use crate::value::{OUT_OF_RANGE, zone_of};
 use arrow_array::cast::AsArray;
-use arrow_array::types::{Float64Type, Int64Type};
-use arrow_array::{Array, ArrayRef, BooleanArray, Date32Array, Float64Array, Int64Array, RecordBatch, StringArray};
+use arrow_array::types::Int64Type;
+use arrow_array::{ArrayRef, BooleanArray, Date32Array, Int64Array, RecordBatch, StringArray};
 use arrow_schema::{DataType, Field, Schema};
 use chrono_tz::Tz;
-use datasets::contract::{Exercise, Expires, Settlement, Terms, UnderlyingKind};
+use datasets::contract::{Exercise, Expires, Settlement, UnderlyingKind};
 use datasets::layout::{Layout, Unit};
 use datasets::schema::{CONTRACT_TERMS, TIME_OF_DAY, Type};
 use datasets::{Date, TimeZone};
@@ -201,67 +201,4 @@ pub fn instants(batch: &RecordBatch) -> Option<&Int64Array> {
 /// Returns whether the strikes of a file's table were read from single precision.
 pub fn is_single_precision(batch: &RecordBatch) -> bool {
     batch.column_by_name(SINGLE_PRECISION).is_some()
-}
-
-/// The columns of a file's table with the terms of its rows.
-pub struct FileTerms<'a> {
-    multiplier: Option<&'a Float64Array>,
-    texts: Vec<(&'static str, &'a StringArray)>,
-}
-
-impl<'a> FileTerms<'a> {
-    /// The columns of a table; `None` where it has none of them.
-    ///
-    /// # Errors
-    /// A column of another type.
-    pub fn of(batch: &'a RecordBatch) -> Result<Option<Self>, StageError> {
-        let mut terms = Self {
-            multiplier: None,
-            texts: Vec::new(),
-        };
-        for term in CONTRACT_TERMS {
-            let Some(column) = batch.column_by_name(term.name) else {
-                continue;
-            };
-            if term.ty == Type::Float {
-                terms.multiplier = column.as_primitive_opt::<Float64Type>();
-            } else {
-                terms.texts.push((term.name, table::texts(batch, term.name)?));
-            }
-        }
-        Ok((terms.multiplier.is_some() || !terms.texts.is_empty()).then_some(terms))
-    }
-
-    /// The terms that a row states.
-    ///
-    /// # Errors
-    /// A text that is none of a term's words.
-    pub fn row(&self, i: usize) -> Result<Terms, StageError> {
-        fn parsed<T: FromStr<Err = String>>(text: &str) -> Result<Option<T>, StageError> {
-            text.parse().map(Some).map_err(StageError::new)
-        }
-        let mut terms = Terms {
-            multiplier: self
-                .multiplier
-                .filter(|column| column.is_valid(i))
-                .map(|column| column.value(i))
-                .filter(|multiplier| *multiplier > 0.0),
-            ..Terms::default()
-        };
-        for (name, column) in &self.texts {
-            if column.is_null(i) {
-                continue;
-            }
-            let text = column.value(i);
-            match *name {
-                "underlying_kind" => terms.underlying_kind = parsed(text)?,
-                "exercise" => terms.exercise = parsed(text)?,
-                "settlement" => terms.settlement = parsed(text)?,
-                "expires" => terms.expires = parsed(text)?,
-                "deliverable" => terms.deliverable = Some(text.to_owned()),
-                _ => terms.currency = Some(text.to_owned()),
-            }
-        }
-        Ok(terms)
-    }
 }

@@ -19,7 +19,7 @@ use crate::missing_days::count_missing_days;
 use crate::options::Treatment;
 use crate::read;
 use crate::table_input::{self, Files, TABLE, check_origin};
-use datasets::contract::{Contracts, Exercise, Terms};
+use datasets::contract::Contracts;
 use datasets::layout::{Layout, Table};
 use datasets::quality::{CHAIN, Tally};
 use datasets::{Date, DateRange, schema};
@@ -431,41 +431,10 @@ fn period(facts: &mut Facts<'_>, whole: &Whole<'_>, context: &Context) -> Result
 
 /// The metadata of the chain: the contracts, and the columns that have values.
 fn describe(columns: Columns, contracts: &Contracts) -> Value {
-    let symbols: BTreeSet<&str> = contracts.classes.values().map(|facts| facts.symbol.as_str()).collect();
-    let mut styles: BTreeMap<&str, Exercise> = BTreeMap::new();
-    for facts in contracts.classes.values() {
-        if let Some(exercise) = facts.terms.exercise {
-            styles.entry(facts.symbol.as_str()).or_insert(exercise);
-        }
-    }
-    let kinds: BTreeSet<Exercise> = styles.values().copied().collect();
-    // A summary for people; stages read `contracts`.
-    let common = |term: fn(&Terms) -> Option<Value>| {
-        let of_symbols: Vec<_> = symbols.iter().map(|symbol| contracts.common(symbol, term)).collect();
-        match of_symbols.as_slice() {
-            [Ok(Some(first)), rest @ ..] if rest.iter().all(|other| other.as_ref() == Ok(&Some(first.clone()))) => {
-                first.clone()
-            }
-            _ => Value::Null,
-        }
-    };
-    json!({
-        "symbols": symbols,
-        "contracts": contracts,
-        "currency": common(|terms| terms.currency.as_deref().map(Value::from)),
-        "multiplier": common(|terms| terms.multiplier.map(Value::from)),
-        // One word where all underlyings agree, otherwise by symbol.
-        "exercise": match Vec::from_iter(kinds).as_slice() {
-            [one] => json!(one),
-            _ => json!(styles),
-        },
-        "settlement": contracts
-            .iter()
-            .map(|(root, facts)| (root, facts.terms.expires))
-            .collect::<BTreeMap<_, _>>(),
-        "has": {
-            "quotes": columns & QUOTES != 0,
-            "last": columns & bit(LAST) != 0,
-        },
-    })
+    let mut meta = stages_core::contracts::describe(contracts);
+    meta["has"] = json!({
+        "quotes": columns & QUOTES != 0,
+        "last": columns & bit(LAST) != 0,
+    });
+    meta
 }

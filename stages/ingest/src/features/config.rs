@@ -1,6 +1,10 @@
 //! The configuration of `ingest/features`.
 
+use super::columns::FactorColumns;
 use crate::files::Paths;
+use crate::options::{MaxDropped, OnBadRows};
+use datasets::layout::CalendarName;
+use datasets::quality::FACTORS;
 use datasets::schema;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -17,15 +21,22 @@ pub struct FeaturesConfig {
     pub date: String,
     /// The column of symbols; empty for `symbol`, `ticker` or `tic`. Where a file has none, its rows are of the whole market: every symbol has them.
     pub symbol: String,
-    /// The columns to read, by their names in the files, which they keep; empty for all others than those of dates and symbols.
-    pub columns: Vec<String>,
+    /// The columns to read: a list of their names in the files, which they keep, or a map from the names of features to those in the files, `{ value: "B/M" }`; empty for all others than
+    /// those of dates and symbols.
+    pub columns: FactorColumns,
     /// The format of dates, in `strftime` codes (`%m/%d/%Y`); empty for `%Y-%m-%d`.
     pub date_format: String,
-    /// The bars of its symbol after which a row is known, counted from the row's date: a row of Tuesday with 1 is shown on Wednesday, with 0 on Tuesday. 0 is right only for
-    /// what is known at the close of the row's own date.
+    /// The days (bars of its symbol, days of its chain, or trading days of `calendar`) after which a row is known, counted from the row's date: a row of Tuesday with 1 is shown on Wednesday,
+    /// with 0 on Tuesday. 0 is right only for what is known at the close of the row's own date.
     pub lag: u32,
     /// The calendar days after a row's date for which it stands where no newer one is known; null for any number, 0 for its own date alone.
     pub max_age: Option<u32>,
+    /// The calendar of the days that features have where neither `bars` nor `chain` is connected: its trading days from a symbol's first row on, until the last row of all is known. Null otherwise.
+    pub calendar: Option<CalendarName>,
+    /// The action for rows that break a rule: `by_rule` (each rule's own), `drop`, `keep` or `fail`; or by rule.
+    pub on_bad_rows: OnBadRows,
+    /// The share of the rows that each rule may drop before the stage fails: `by_rule` (0.05), a number, or by rule.
+    pub max_dropped: MaxDropped,
 }
 
 impl Default for FeaturesConfig {
@@ -34,37 +45,54 @@ impl Default for FeaturesConfig {
             path: Paths::default(),
             date: String::new(),
             symbol: String::new(),
-            columns: Vec::new(),
+            columns: FactorColumns::default(),
             date_format: String::new(),
             lag: 1,
             max_age: None,
+            calendar: None,
+            on_bad_rows: OnBadRows::default(),
+            max_dropped: MaxDropped::default(),
         }
     }
 }
 
 impl FeaturesConfig {
-    /// Refuses columns that are named twice, or as a key.
+    /// Refuses columns that are named twice, or as a key, and rules that there are not.
     ///
     /// # Errors
     /// When one is.
     pub(super) fn validate(&self) -> Result<(), ConfigProblem> {
+        self.on_bad_rows.check(FACTORS)?;
+        self.max_dropped.check(FACTORS)?;
         let mut seen = BTreeSet::new();
-        for (i, column) in self.columns.iter().enumerate() {
-            let field = format!("columns[{i}]");
-            if is_key(column) {
-                return Err(
-                    ConfigProblem::new(field, format!("`{column}` is the name of a key, and of no feature"))
-                        .hint("rename it in the file"),
-                );
+        for (i, column) in self.columns.0.iter().enumerate() {
+            let field = match column.ours == column.theirs {
+                true => format!("columns[{i}]"),
+                false => format!("columns.{}", column.ours),
+            };
+            if is_key(&column.ours) {
+                return Err(ConfigProblem::new(
+                    field,
+                    format!("`{}` is the name of a key, and of no feature", column.ours),
+                )
+                .hint(format!(
+                    "give it another name: `columns: {{ my_{}: {} }}`",
+                    column.ours, column.theirs
+                )));
             }
-            if !seen.insert(column) {
-                return Err(ConfigProblem::new(field, format!("`{column}` is named twice")).hint("leave one out"));
+            if column.ours.trim().is_empty() {
+                return Err(ConfigProblem::new(field, "a feature has no name").hint("name it"));
+            }
+            if !seen.insert(&column.ours) {
+                return Err(
+                    ConfigProblem::new(field, format!("`{}` is named twice", column.ours)).hint("leave one out")
+                );
             }
         }
         match (self.max_age, self.lag) {
             (Some(0), lag) if lag > 0 => Err(ConfigProblem::new(
                 "max_age",
-                format!("no row is shown: it is known after {lag} bars, and stands on its own date alone"),
+                format!("no row is shown: it is known after {lag} days of trading, and stands on its own date alone"),
             )
             .hint("write `lag: 0`, or leave `max_age` out")),
             _ => Ok(()),

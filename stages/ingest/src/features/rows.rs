@@ -1,12 +1,13 @@
 //! The rows of a file of factors.
 
+use super::columns::FactorColumn;
 use super::config::{FeaturesConfig, is_key};
 use crate::frame::{Frame, header};
 use crate::unpack::Packed;
-use crate::value::{OUT_OF_RANGE, shown, shown_list};
+use crate::value::{shown, shown_list};
 use arrow_array::{ArrayRef, Date32Array, RecordBatch, StringArray};
 use arrow_schema::{DataType, Field, Schema};
-use datasets::layout::{Mapping, Unit, normal};
+use datasets::layout::normal;
 use stages_core::{StageError, table};
 use std::sync::Arc;
 
@@ -19,7 +20,7 @@ pub(super) struct Columns {
     date: String,
     symbol: Option<String>,
     /// The factors, in the order of the configuration or else of the file.
-    pub factors: Vec<String>,
+    pub factors: Vec<FactorColumn>,
 }
 
 impl Columns {
@@ -44,15 +45,27 @@ impl Columns {
         }
         let is_other = |name: &String| Some(name) != date.as_ref() && Some(name) != symbol.as_ref();
         let mut factors = Vec::new();
-        for name in &config.columns {
-            match find(name) {
-                Some(found) => factors.push(found),
-                None => missing.push(format!("`{name}`")),
+        for FactorColumn { ours, theirs } in &config.columns.0 {
+            match find(theirs) {
+                // A column that keeps its name keeps it as the file writes it.
+                Some(found) if ours == theirs => factors.push(FactorColumn {
+                    ours: found.clone(),
+                    theirs: found,
+                }),
+                Some(found) => factors.push(FactorColumn {
+                    ours: ours.clone(),
+                    theirs: found,
+                }),
+                None => missing.push(format!("`{theirs}`")),
             }
         }
-        if config.columns.is_empty() {
+        if config.columns.0.is_empty() {
             // Tables of pandas have an index without a name.
-            factors.extend(header.iter().filter(|name| is_other(name) && !name.is_empty()).cloned());
+            let others = header.iter().filter(|name| is_other(name) && !name.is_empty());
+            factors.extend(others.map(|name| FactorColumn {
+                ours: name.clone(),
+                theirs: name.clone(),
+            }));
         }
         let Some(date) = date.filter(|_| missing.is_empty()) else {
             return Err(
@@ -68,25 +81,26 @@ impl Columns {
                     .hint("add a column of numbers"),
             );
         }
-        if let Some(name) = factors.iter().find(|name| is_key(name)) {
+        if let Some(FactorColumn { ours: name, .. }) = factors.iter().find(|factor| is_key(&factor.ours)) {
             return Err(StageError::new(format!(
                 "`{}`: the column `{}` has the name of a key",
                 packed.place,
                 shown(name)
             ))
-            .hint("`columns` names the factors to read; rename it if it is one"));
+            .hint("`columns` names the factors to read; `columns: { my_name: NAME }` renames it if it is one"));
         }
         Ok(Self { date, symbol, factors })
     }
 }
 
-/// Reads a table: `symbol` (empty for the whole market), `date`, and the factors, null where there is no value.
+/// Reads a table: `symbol` (empty for the whole market, null where it is missing), `date`, and the factors: null where there is no value, infinite where it is none that
+/// can be read.
 ///
 /// # Errors
-/// When a value cannot be read, or a column is missing.
+/// When a date cannot be read, a column is missing, or one of factors has no number at all.
 pub(super) fn parse(packed: &Packed, config: &FeaturesConfig) -> Result<RecordBatch, StageError> {
     let columns = Columns::of(packed, config)?;
-    let is_factor = |name: &str| columns.factors.iter().any(|factor| normal(factor) == name);
+    let is_factor = |name: &str| columns.factors.iter().any(|factor| normal(&factor.theirs) == name);
     let is_wanted = |name: &str| {
         let key = [Some(&columns.date), columns.symbol.as_ref()];
         is_factor(name) || key.into_iter().flatten().any(|key| normal(key) == name)
@@ -97,41 +111,29 @@ pub(super) fn parse(packed: &Packed, config: &FeaturesConfig) -> Result<RecordBa
         format => format,
     };
     let dates = frame.dates(&columns.date, &[format.to_owned()], "")?;
-    if let Some(row) = dates.iter().position(|date| *date == OUT_OF_RANGE) {
-        return Err(frame.error(row, &columns.date, "the date is not in the years 1800 to 2199"));
-    }
-    let mut symbols = vec![String::new(); frame.rows()];
+    let mut symbols = vec![Some(String::new()); frame.rows()];
     if let Some(symbol) = &columns.symbol {
         frame.texts(symbol, |row, text| {
-            if text.is_empty() {
-                return Err(frame.error(row, symbol, "the symbol is missing"));
-            }
-            text.clone_into(&mut symbols[row]);
+            symbols[row] = (!text.is_empty()).then(|| text.to_owned());
             Ok(())
         })?;
     }
     let mut fields = vec![
-        Field::new("symbol", DataType::Utf8, false),
+        Field::new("symbol", DataType::Utf8, true),
         Field::new("date", DataType::Date32, false),
     ];
     let mut arrays: Vec<ArrayRef> = vec![
-        Arc::new(StringArray::from_iter_values(&symbols)),
+        Arc::new(StringArray::from_iter(&symbols)),
         Arc::new(Date32Array::from_iter_values(dates.iter().map(|date| date.0))),
     ];
-    for name in &columns.factors {
-        let numbers = frame.numbers(&Mapping {
-            ours: name.clone(),
-            theirs: name.clone(),
-            unit: Unit::AsIs,
-            plus_hours: None,
-            tenor_years: None,
-            optional: false,
-        });
-        let numbers = numbers.map_err(|err| match err.hint {
-            None => err.hint("a factor is a column of numbers: `columns: [ … ]` names those to read"),
-            Some(_) => err,
-        })?;
-        fields.push(Field::new(name, DataType::Float64, true));
+    for factor in &columns.factors {
+        let numbers = frame
+            .numbers_or_infinite(&factor.theirs)
+            .map_err(|err| match err.hint {
+                None => err.hint("a factor is a column of numbers: `columns: [ … ]` names those to read"),
+                Some(_) => err,
+            })?;
+        fields.push(Field::new(&factor.ours, DataType::Float64, true));
         arrays.push(Arc::new(table::nullable_of(numbers)));
     }
     Ok(RecordBatch::try_new(Arc::new(Schema::new(fields)), arrays)?)

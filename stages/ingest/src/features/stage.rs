@@ -1,20 +1,19 @@
 //! `ingest/features` as a stage.
 
-use super::as_of;
 use super::config::FeaturesConfig;
+use super::days::Days;
+use super::factors::Factors;
 use super::rows::{Columns, parse};
 use crate::files::unreadable;
 use crate::read;
 use crate::table_input::{Files, TABLE, check_origin};
 use crate::unpack;
-use arrow_array::{ArrayRef, Float64Array, RecordBatch};
-use arrow_schema::{DataType, Field, Schema};
-use arrow_select::concat::concat_batches;
+use arrow_array::RecordBatch;
 use cache::{BlobRef, canonical_json};
-use datasets::{Date, schema};
+use datasets::schema;
 use rayon::prelude::*;
 use serde_json::json;
-use stages_core::dataset::{self, DataSet, Partition, symbol_rows};
+use stages_core::dataset::{self, DataSet, Partition, Period};
 use stages_core::event::StageEvent;
 use stages_core::{
     ConfigProblem, Context, InputPort, Memo, OutputPort, Outputs, PlanContext, PortType, Ports, Provided, Source,
@@ -22,7 +21,10 @@ use stages_core::{
 };
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
-use std::sync::Arc;
+
+/// The inputs whose days the features have.
+const BARS: &str = "bars";
+const CHAIN: &str = "chain";
 
 /// `ingest/features`.
 pub struct Features;
@@ -30,30 +32,38 @@ pub struct Features;
 impl StageKind for Features {
     type Config = FeaturesConfig;
     const NAME: &'static str = "ingest/features";
-    const VERSION: u32 = 1;
+    const VERSION: u32 = 2;
     const ABOUT: &'static str = "factors of one's own from files, as of the days on which they were known";
     const NOT_IN_KEY: &'static [&'static str] = &["path"];
     const PORTS: Ports = Ports {
         inputs: &[
             InputPort {
-                name: "bars",
+                name: BARS,
                 ty: PortType::Bars,
-                optional: false,
+                optional: true,
                 list: false,
                 doc: "the bars whose symbols and dates the features have",
+            },
+            InputPort {
+                name: CHAIN,
+                ty: PortType::OptionChain,
+                optional: true,
+                list: false,
+                doc: "the option chain whose symbols and snapshots the features have, in place of bars",
             },
             TABLE,
         ],
         outputs: &[OutputPort {
             name: "features",
             ty: PortType::Features,
-            doc: "a column for each factor; null where no row is known",
+            doc: "a column for each factor, null where no row is known; with the data-quality table in its metadata",
         }],
     };
 
     fn check(&self, config: &FeaturesConfig, plan: &PlanContext) -> Result<BTreeMap<String, Provided>, ConfigProblem> {
         config.validate()?;
         check_origin(&config.path, plan)?;
+        check_days(config, plan)?;
         let sources = self.sources(config, plan.base)?;
         let mut names: Option<Vec<String>> = None;
         if sources.iter().all(|source| source.remote.is_none()) {
@@ -64,14 +74,17 @@ impl StageKind for Features {
                     message: err.message,
                     hint: err.hint,
                 })?;
-                names = Some(columns.factors);
+                names = Some(columns.factors.into_iter().map(|factor| factor.ours).collect());
             }
         }
         let keys = schema::FEATURES.iter().map(|column| column.name.to_owned());
         let provided = match names {
             Some(names) => Provided::columns(PortType::Features, keys.chain(names)),
-            None if config.columns.is_empty() => Provided::unknown(PortType::Features),
-            None => Provided::columns(PortType::Features, keys.chain(config.columns.iter().cloned())),
+            None if config.columns.0.is_empty() => Provided::unknown(PortType::Features),
+            None => {
+                let named = config.columns.0.iter().map(|column| column.ours.clone());
+                Provided::columns(PortType::Features, keys.chain(named))
+            }
         };
         Ok(BTreeMap::from([("features".to_owned(), provided)]))
     }
@@ -81,245 +94,154 @@ impl StageKind for Features {
     }
 
     fn run(&self, config: &FeaturesConfig, context: &Context) -> Result<Outputs, StageError> {
-        let bars = DataSet::open(context.input("bars")?)?;
-        if bars.is_intraday(&context.store)? {
-            return Err(StageError::new("the bars have several times a day").hint("connect daily bars"));
-        }
-        let given = Files::open(&context.given())?;
-        let factors = Factors::read(config, context, &given.sources)?;
+        let files = Files::open(&context.given())?;
+        let factors = Factors::read(config, context, read_files(config, context, &files.sources)?)?;
         context.progress(0, None, "joining");
-        let calendar: Vec<RecordBatch> = bars
-            .partitions
-            .par_iter()
-            .map(|partition| table::columns_from_parquet(context.store.blob(partition.blob.blob)?, &["symbol", "date"]))
-            .collect::<Result<_, StageError>>()?;
-        let mut dates: BTreeMap<&str, Vec<Date>> = BTreeMap::new();
-        // For each partition the place of each of its symbols' first bar among all bars of the symbol.
-        let mut starts: Vec<Vec<usize>> = Vec::with_capacity(calendar.len());
-        for batch in &calendar {
-            let of_batch = table::dates(batch, "date")?;
-            let mut first = Vec::new();
-            for (symbol, rows) in symbol_rows(batch)? {
-                let of_symbol = dates.entry(symbol).or_default();
-                first.push(of_symbol.len());
-                of_symbol.extend(&of_batch[rows]);
+        let days = match (context.optional(BARS), context.optional(CHAIN)) {
+            (Some(bars), _) => Days::of_bars(context, &DataSet::open(bars)?)?,
+            (None, Some(chain)) => Days::of_chain(context, &DataSet::open(chain)?, config.lag)?,
+            (None, None) => {
+                let calendar = config
+                    .calendar
+                    .ok_or_else(|| StageError::new("the days that the features are to have are not known"))?;
+                Days::of_calendar(calendar, factors.dates(), config.lag)?
             }
-            starts.push(first);
-        }
-        let shown: BTreeMap<&str, Vec<Option<usize>>> = dates
+        };
+        let by_symbol = days.by_symbol()?;
+        let shown: BTreeMap<&str, Vec<Option<usize>>> = by_symbol
+            .days
             .par_iter()
-            .map(|(symbol, bars)| (*symbol, factors.shown(symbol, bars, config)))
+            .map(|(symbol, days)| (*symbol, factors.shown(symbol, days, config)))
             .collect();
-        let partitions: Vec<Partition> = bars
-            .partitions
+        let tables: Vec<RecordBatch> = days
+            .parts
             .par_iter()
-            .zip(calendar.par_iter().zip(&starts))
-            .map(|(partition, (batch, starts))| {
-                let mut rows = Vec::with_capacity(batch.num_rows());
-                for ((symbol, of_symbol), start) in symbol_rows(batch)?.into_iter().zip(starts) {
-                    rows.extend_from_slice(&shown[symbol][*start..start + of_symbol.len()]);
-                }
-                let blob = context.store.put(&table::to_parquet(&factors.table(batch, &rows)?)?)?;
-                Ok(Partition {
-                    key: partition.key.clone(),
-                    blob,
-                })
+            .zip(&by_symbol.places)
+            .map(|((_, keys), places)| {
+                let symbols = table::texts(keys, "symbol")?;
+                let rows: Vec<Option<usize>> = places
+                    .iter()
+                    .enumerate()
+                    .map(|(row, place)| shown[symbols.value(row)][*place])
+                    .collect();
+                factors.table(keys, &rows)
             })
             .collect::<Result<_, StageError>>()?;
-        let unknown: Vec<&str> = factors.symbols().filter(|symbol| !dates.contains_key(symbol)).collect();
-        let without: Vec<&str> = dates.keys().copied().filter(|symbol| !factors.has(symbol)).collect();
-        factors.tell(context, &unknown, &without, &shown)?;
+        let partitions: Vec<Partition> = match days.parts.as_slice() {
+            [(None, _)] => dataset::partition_symbols(&context.store, &tables[0], Period::Year)?,
+            _ => days
+                .parts
+                .par_iter()
+                .zip(&tables)
+                .filter_map(|((key, _), table)| Some((key.clone()?, table)))
+                .map(|(key, table)| {
+                    let blob = context.store.put(&table::to_parquet(table)?)?;
+                    Ok(Partition { key, blob })
+                })
+                .collect::<Result<_, StageError>>()?,
+        };
+        let unknown: Vec<&str> = factors
+            .symbols()
+            .filter(|symbol| !by_symbol.days.contains_key(symbol))
+            .collect();
+        let without: Vec<&str> = by_symbol
+            .days
+            .keys()
+            .copied()
+            .filter(|symbol| !factors.has(symbol))
+            .collect();
+        tell(context, &factors, days.what, (&unknown, &without), &shown)?;
         let meta = json!({
             "features": factors.names,
             "lag": config.lag,
-            "rows_read": factors.batch.num_rows(),
+            "days_of": days.what,
+            "rows_read": factors.rows_read,
             "symbols_without_bars": unknown,
             "symbols_without_rows": without,
+            "quality": factors.quality,
         });
         let digest = dataset::write(&context.store, PortType::Features, meta, partitions)?;
         Ok(Outputs::from([("features".to_owned(), digest)]))
     }
 }
 
-/// The rows of all files.
-struct Factors {
-    names: Vec<String>,
-    /// `symbol`, `date`, and the factors.
-    batch: RecordBatch,
-    /// The factors' values, NaN where there is none.
-    values: Vec<Vec<f64>>,
-    /// By symbol (empty: of the whole market), the rows in the order of their dates.
-    rows: BTreeMap<String, Vec<(Date, usize)>>,
+/// Refuses a stage that has its days from two sources, or from none.
+fn check_days(config: &FeaturesConfig, plan: &PlanContext) -> Result<(), ConfigProblem> {
+    let origins = [BARS, CHAIN].map(|port| plan.inputs.contains_key(port));
+    match (origins, config.calendar) {
+        ([true, true], _) => Err(ConfigProblem::new("", "both `bars` and `chain` are connected")
+            .hint("connect the one whose days the features are to have")),
+        ([false, false], None) => Err(ConfigProblem::new(
+            "calendar",
+            "the days that the features are to have are not known",
+        )
+        .hint("connect `bars` or `chain`, or write `calendar: us`")),
+        ([true, _] | [_, true], Some(_)) => Err(ConfigProblem::new(
+            "calendar",
+            "the days of the features are those of the input, not of a calendar",
+        )
+        .hint("leave `calendar` out")),
+        _ => Ok(()),
+    }
 }
 
-impl Factors {
-    fn read(config: &FeaturesConfig, context: &Context, sources: &[Source]) -> Result<Self, StageError> {
-        let parts: Vec<RecordBatch> = sources
-            .par_iter()
-            .map(|source| {
-                context.check_cancelled()?;
-                read_file(config, context, source)
-            })
-            .collect::<Result<Vec<Vec<RecordBatch>>, StageError>>()?
-            .into_iter()
-            .flatten()
-            .collect();
-        let first = parts
-            .first()
-            .ok_or_else(|| StageError::new("there is no file to read"))?;
-        if let Some(other) = parts.iter().find(|part| part.schema() != first.schema()) {
-            let names = |batch: &RecordBatch| {
-                let schema = batch.schema();
-                let names = schema.fields().iter().skip(2).map(|field| field.name().clone());
-                names.collect::<Vec<_>>().join(", ")
-            };
-            return Err(StageError::new(format!(
-                "the files have different factors: one has {}, another {}",
-                names(first),
-                names(other)
-            ))
-            .hint("`columns: [ … ]` names those to read; read files with others in a stage of their own"));
+/// Warns of what users rarely mean: symbols on one side alone, factors that are shown nowhere.
+fn tell(
+    context: &Context,
+    factors: &Factors,
+    what: &str,
+    (unknown, without): (&[&str], &[&str]),
+    shown: &BTreeMap<&str, Vec<Option<usize>>>,
+) -> Result<(), StageError> {
+    let list = |symbols: &[&str]| {
+        let more = symbols.len().saturating_sub(5);
+        let named = symbols[..symbols.len() - more].join(", ");
+        if more > 0 {
+            format!("{named} and {more} more")
+        } else {
+            named
         }
-        let batch = concat_batches(&first.schema(), &parts)?;
-        let schema = batch.schema();
-        let names: Vec<String> = schema
-            .fields()
-            .iter()
-            .skip(2)
-            .map(|field| field.name().clone())
-            .collect();
-        let values: Vec<Vec<f64>> = names
-            .iter()
-            .map(|name| table::floats_or_nan(&batch, name))
-            .collect::<Result<_, StageError>>()?;
-        let mut rows: BTreeMap<String, Vec<(Date, usize)>> = BTreeMap::new();
-        let symbols = table::texts(&batch, "symbol")?;
-        for (row, date) in table::dates(&batch, "date")?.into_iter().enumerate() {
-            match rows.get_mut(symbols.value(row)) {
-                Some(of_symbol) => of_symbol.push((date, row)),
-                None => {
-                    rows.insert(symbols.value(row).to_owned(), vec![(date, row)]);
-                }
-            }
-        }
-        if rows.contains_key("") && rows.len() > 1 {
-            return Err(
-                StageError::new("some files have a column of symbols, and others have none")
-                    .hint("read them in two stages"),
-            );
-        }
-        for (symbol, of_symbol) in &mut rows {
-            of_symbol.sort_by_key(|(date, _)| *date);
-            for pair in of_symbol.windows(2) {
-                let [(date, a), (other, b)] = [pair[0], pair[1]];
-                let differs = |values: &Vec<f64>| values[a].to_bits() != values[b].to_bits();
-                if date == other && values.iter().any(differs) {
-                    let of = if symbol.is_empty() { "the market" } else { symbol };
-                    return Err(StageError::new(format!("two rows of {of} on {date} have different values"))
-                        .hint("a symbol has one row for a date: keep the one that was known first, or date the other when it was known"));
-                }
-            }
-            of_symbol.dedup_by_key(|(date, _)| *date);
-        }
-        Ok(Self {
-            names,
-            batch,
-            values,
-            rows,
-        })
+    };
+    if shown.keys().all(|symbol| !factors.has(symbol)) {
+        return Err(StageError::new(format!(
+            "no symbol of the files has {what}: the files hold {}, the {what} {}",
+            list(unknown),
+            list(without)
+        ))
+        .hint("symbols are compared as they are written"));
     }
-
-    /// The rows of a symbol, or else those of the whole market.
-    fn of(&self, symbol: &str) -> &[(Date, usize)] {
-        let of_symbol = self.rows.get(symbol).or_else(|| self.rows.get(""));
-        of_symbol.map_or(&[], Vec::as_slice)
+    let warn = |message: String, hint: Option<&str>| {
+        let hint = hint.map(str::to_owned);
+        context.events.emit(StageEvent::Warning { message, hint });
+    };
+    if !unknown.is_empty() {
+        context.log(format!("no {what}: {}", list(unknown)));
     }
-
-    fn has(&self, symbol: &str) -> bool {
-        !self.of(symbol).is_empty()
+    if !without.is_empty() {
+        warn(
+            format!("there are no rows of {}: their features are null", list(without)),
+            None,
+        );
     }
-
-    fn symbols(&self) -> impl Iterator<Item = &str> {
-        self.rows.keys().map(String::as_str).filter(|symbol| !symbol.is_empty())
-    }
-
-    /// The row that is shown at each bar of a symbol.
-    fn shown(&self, symbol: &str, bars: &[Date], config: &FeaturesConfig) -> Vec<Option<usize>> {
-        let rows = self.of(symbol);
-        let dates: Vec<Date> = rows.iter().map(|(date, _)| *date).collect();
-        let shown = as_of::shown(bars, &dates, config.lag, config.max_age);
-        shown.into_iter().map(|row| row.map(|row| rows[row].1)).collect()
-    }
-
-    /// A table of features: symbols and dates of bars, and the values of rows.
-    fn table(&self, bars: &RecordBatch, rows: &[Option<usize>]) -> Result<RecordBatch, StageError> {
-        let mut fields: Vec<Arc<Field>> = table::schema(schema::FEATURES).fields().iter().cloned().collect();
-        let mut columns: Vec<ArrayRef> = Vec::new();
-        for field in &fields {
-            let column = bars.column_by_name(field.name());
-            columns.push(
-                column
-                    .cloned()
-                    .ok_or_else(|| StageError::new(format!("the bars have no `{}`", field.name())))?,
-            );
-        }
-        for (name, values) in self.names.iter().zip(&self.values) {
-            let value = |row: &Option<usize>| row.map(|row| values[row]).filter(|value| !value.is_nan());
-            fields.push(Arc::new(Field::new(name, DataType::Float64, true)));
-            columns.push(Arc::new(rows.iter().map(value).collect::<Float64Array>()));
-        }
-        Ok(RecordBatch::try_new(Arc::new(Schema::new(fields)), columns)?)
-    }
-
-    /// Warns of what users rarely mean: symbols on one side alone, factors that are shown nowhere.
-    fn tell(
-        &self,
-        context: &Context,
-        unknown: &[&str],
-        without: &[&str],
-        shown: &BTreeMap<&str, Vec<Option<usize>>>,
-    ) -> Result<(), StageError> {
-        let list = |symbols: &[&str]| {
-            let more = symbols.len().saturating_sub(5);
-            let named = symbols[..symbols.len() - more].join(", ");
-            if more > 0 {
-                format!("{named} and {more} more")
-            } else {
-                named
-            }
-        };
-        if shown.keys().all(|symbol| !self.has(symbol)) {
-            return Err(StageError::new(format!(
-                "no symbol of the files has bars: the files hold {}, the bars {}",
-                list(unknown),
-                list(without)
-            ))
-            .hint("symbols are compared as they are written"));
-        }
-        let warn = |message: String, hint: Option<&str>| {
-            let hint = hint.map(str::to_owned);
-            context.events.emit(StageEvent::Warning { message, hint });
-        };
-        if !unknown.is_empty() {
-            context.log(format!("no bars: {}", list(unknown)));
-        }
-        if !without.is_empty() {
+    let used: BTreeSet<usize> = shown.values().flatten().copied().flatten().collect();
+    for (name, values) in factors.names.iter().zip(&factors.values) {
+        if used.iter().all(|row| values[*row].is_nan()) {
             warn(
-                format!("there are no rows of {}: their features are null", list(without)),
-                None,
+                format!("the factor `{name}` has no value on any day of the {what}"),
+                Some("see the dates of the files, `lag` and `max_age`"),
             );
         }
-        let used: BTreeSet<usize> = shown.values().flatten().copied().flatten().collect();
-        for (name, values) in self.names.iter().zip(&self.values) {
-            if used.iter().all(|row| values[*row].is_nan()) {
-                warn(
-                    format!("the factor `{name}` has no value on any day of the bars"),
-                    Some("see the dates of the files, `lag` and `max_age`"),
-                );
-            }
-        }
-        Ok(())
     }
+    Ok(())
+}
+
+/// The tables of all files, in order.
+fn read_files(config: &FeaturesConfig, context: &Context, sources: &[Source]) -> Result<Vec<RecordBatch>, StageError> {
+    let parts: Vec<Vec<RecordBatch>> = sources
+        .par_iter()
+        .map(|source| read_file(config, context, source))
+        .collect::<Result<_, StageError>>()?;
+    Ok(parts.into_iter().flatten().collect())
 }
 
 /// The tables of a file, from its memo where they are cached.
@@ -335,7 +257,7 @@ fn read_file(config: &FeaturesConfig, context: &Context, source: &Source) -> Res
     let read = |(i, packed): (usize, unpack::Packed)| {
         let label = format!("{} (rows)", source.name);
         let parts: [&[u8]; 3] = [content.as_bytes(), settings.as_bytes(), &(i as u64).to_le_bytes()];
-        let memo = Memo::new("ingest/features file v1", &parts, label);
+        let memo = Memo::new("ingest/features file v2", &parts, label);
         let value = context.memo(&memo, || {
             table::to_parquet(&parse(&packed.named(&source.name), config)?)
         })?;

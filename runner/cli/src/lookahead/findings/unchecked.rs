@@ -1,7 +1,7 @@
 //! Findings that are no comparisons: columns that could not be compared, and those that a rule judges.
 
 use super::{Findings, Known};
-use crate::lookahead::plan::{Plan, evaluates};
+use crate::lookahead::plan::{Plan, evaluates, is_metrics};
 use crate::lookahead::uncheckable::Unchecked;
 use datasets::Date;
 use runner_pipeline::Work;
@@ -40,8 +40,7 @@ impl Findings {
             .into_iter()
             .flatten();
         for output in outputs {
-            let is_metrics = evaluates(plan.pipeline, node) && output == "metrics";
-            if is_metrics || plan.is_excepted(node, output) {
+            if is_metrics(plan.pipeline, node, output) || plan.is_excepted(node, output) {
                 continue;
             }
             let tables: Vec<(&String, &Known)> = self

@@ -1,0 +1,236 @@
+//! The columns of a table by the type that it is of.
+
+use super::columns::Table;
+use crate::error::StageError;
+use crate::port::PortType;
+use crate::table;
+use crate::visible::visible_line;
+use arrow_array::{ArrayRef, RecordBatch, StringArray};
+use arrow_cast::cast;
+use arrow_schema::{DataType, Field, Schema};
+use datasets::schema::{Column, FEATURES, SNAPSHOT, TABLE, Type};
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+/// The column of corporate actions that says where one is from; `file` where a program leaves it out.
+const ORIGIN: &str = "origin";
+
+/// The column of option classes; the symbol where a program leaves it out.
+const ROOT: &str = "root";
+
+/// The symbol of the rows of a table that names none.
+const ONLY: &str = "table";
+
+/// The names of the columns beside the keys.
+pub(super) fn own_names(batch: &RecordBatch) -> Vec<String> {
+    let schema = batch.schema();
+    let names = schema.fields().iter().map(|field| field.name());
+    names.filter(|name| !is_key(name)).cloned().collect()
+}
+
+/// Returns whether tables of features and tables of one's own have a key of this name.
+fn is_key(name: &str) -> bool {
+    TABLE.iter().any(|column| column.name == name) || name == SNAPSHOT.name
+}
+
+/// A list of names for messages.
+pub(super) fn list<'a>(names: impl IntoIterator<Item = &'a str>) -> String {
+    let names: Vec<String> = names
+        .into_iter()
+        .map(|name| format!("`{}`", visible_line(name)))
+        .collect();
+    names.join(", ")
+}
+
+/// Returns whether a column that may not be missing may be left out.
+fn is_filled(name: &str) -> bool {
+    name == ORIGIN || name == ROOT
+}
+
+/// A column in the type of the schema, or what stands for it where the table has none.
+pub(super) fn column_or_filled(table: &Table, names: &[&str], column: &Column) -> Result<ArrayRef, StageError> {
+    match column.name {
+        _ if names.contains(&column.name) => table.column(column),
+        ORIGIN => {
+            let rows = table.batch.num_rows();
+            Ok(Arc::new(StringArray::from_iter_values(std::iter::repeat_n(
+                "file", rows,
+            ))))
+        }
+        ROOT => table.column_of("symbol", Type::Text, false),
+        _ => table.column(column),
+    }
+}
+
+/// Refuses a table without columns that the schema requires.
+pub(super) fn check_required(table: &Table, ty: PortType, names: &[&str], schema: &[Column]) -> Result<(), StageError> {
+    let missing: Vec<&str> = schema
+        .iter()
+        .filter(|column| !column.nullable && !is_filled(column.name) && !names.contains(&column.name))
+        .map(|column| column.name)
+        .collect();
+    if missing.is_empty() {
+        return Ok(());
+    }
+    Err(StageError::new(format!(
+        "`{}` has no column {}, which `{}` needs",
+        table.name,
+        list(missing.iter().copied()),
+        ty.name()
+    ))
+    .hint(format!("it has {}: rename or add", list(names.iter().copied()))))
+}
+
+/// Refuses a table with a column that its type does not have.
+pub(super) fn check_unknown(table: &Table, ty: PortType, names: &[&str], known: &[&Column]) -> Result<(), StageError> {
+    let unknown = names
+        .iter()
+        .find(|name| known.iter().all(|column| column.name != **name));
+    match unknown {
+        None => Ok(()),
+        Some(unknown) => Err(StageError::new(format!(
+            "`{}`, column `{}`: `{}` has no such column",
+            table.name,
+            visible_line(unknown),
+            ty.name()
+        ))
+        .hint(format!(
+            "leave it out; the columns are {}",
+            list(known.iter().map(|column| column.name))
+        ))),
+    }
+}
+
+/// Refuses a table with other columns than the first.
+pub(super) fn check_same<'a>(
+    table: &Table,
+    other: &Table,
+    here: impl IntoIterator<Item = &'a str>,
+    there: impl IntoIterator<Item = &'a str>,
+) -> Result<(), StageError> {
+    let (here, there): (BTreeSet<&str>, BTreeSet<&str>) = (here.into_iter().collect(), there.into_iter().collect());
+    let Some(name) = here.symmetric_difference(&there).next() else {
+        return Ok(());
+    };
+    let (with, without) = match here.contains(name) {
+        true => (&table.name, &other.name),
+        false => (&other.name, &table.name),
+    };
+    Err(StageError::new(format!(
+        "`{with}` has the column `{}`, and `{without}` has not",
+        visible_line(name)
+    ))
+    .hint("the files of an output have the same columns: null where there is no value"))
+}
+
+/// The columns of a schema.
+pub(super) fn of_schema(table: &Table, ty: PortType, schema: &[Column]) -> Result<RecordBatch, StageError> {
+    let names = table.names()?;
+    check_required(table, ty, &names, schema)?;
+    // Bars are daily, and so are rates and corporate actions.
+    let of_day = (ty == PortType::Greeks).then_some(&SNAPSHOT);
+    let known: Vec<&Column> = schema.iter().chain(of_day).collect();
+    check_unknown(table, ty, &names, &known)?;
+    let has_instant = names.contains(&SNAPSHOT.name);
+    let (mut fields, mut columns) = (Vec::new(), Vec::new());
+    for column in schema {
+        fields.push(table::field(column));
+        columns.push(column_or_filled(table, &names, column)?);
+        if column.name == "date" && has_instant {
+            fields.push(table::field(&SNAPSHOT));
+            columns.push(table.column(&SNAPSHOT)?);
+        }
+    }
+    Ok(RecordBatch::try_new(Arc::new(Schema::new(fields)), columns)?)
+}
+
+/// The keys and the features of a table, in the order of the first file.
+pub(super) fn features(table: &Table, first: Option<(&Table, &RecordBatch)>) -> Result<RecordBatch, StageError> {
+    let names = table.names()?;
+    check_required(table, PortType::Features, &names, FEATURES)?;
+    if names.contains(&SNAPSHOT.name) {
+        return Err(StageError::new(format!(
+            "`{}`, column `{}`: features of several times a day are not read",
+            table.name, SNAPSHOT.name
+        ))
+        .hint("write one row for a symbol and day, or another name if it is a feature"));
+    }
+    let own = own_columns(table, &names, first, "feature")?;
+    let keys: Vec<ArrayRef> = FEATURES
+        .iter()
+        .map(|column| table.column(column))
+        .collect::<Result<_, _>>()?;
+    let fields = table::schema(FEATURES).fields().iter().cloned().collect();
+    with_own(table, fields, keys, &own)
+}
+
+/// The keys and the columns of a table of one's own, in the order of the first file: `symbol` where it has one, `date` or [`SNAPSHOT`] or both.
+pub(super) fn own_table(table: &Table, first: Option<(&Table, &RecordBatch)>) -> Result<RecordBatch, StageError> {
+    let names = table.names()?;
+    let (has_date, has_instant) = (names.contains(&"date"), names.contains(&SNAPSHOT.name));
+    if !has_date && !has_instant {
+        return Err(StageError::new(format!(
+            "`{}` has no column `date` or `{}`, one of which `table` needs",
+            table.name, SNAPSHOT.name
+        ))
+        .hint(format!("it has {}: rename or add", list(names.iter().copied()))));
+    }
+    let own = own_columns(table, &names, first, "column")?;
+    let mut fields: Vec<Arc<Field>> = table::schema(TABLE).fields().iter().cloned().collect();
+    let rows = table.batch.num_rows();
+    let symbols: ArrayRef = match names.contains(&"symbol") {
+        true => table.column_of("symbol", Type::Text, false)?,
+        false => Arc::new(StringArray::from_iter_values(std::iter::repeat_n(ONLY, rows))),
+    };
+    let mut keys = vec![symbols];
+    let instants = has_instant
+        .then(|| table.column_of(SNAPSHOT.name, Type::Instant, false))
+        .transpose()?;
+    match (has_date, &instants) {
+        (false, Some(instants)) => keys.push(cast(&table::displayed(instants), &DataType::Date32)?),
+        _ => keys.push(table.column_of("date", Type::Date, false)?),
+    }
+    if let Some(instants) = instants {
+        fields.push(Arc::new(table::field(&SNAPSHOT)));
+        keys.push(instants);
+    }
+    with_own(table, fields, keys, &own)
+}
+
+/// The columns beside the keys, in the order of the first file, which has the same.
+fn own_columns(
+    table: &Table,
+    names: &[&str],
+    first: Option<(&Table, &RecordBatch)>,
+    what: &str,
+) -> Result<Vec<String>, StageError> {
+    let own: Vec<&str> = names.iter().copied().filter(|name| !is_key(name)).collect();
+    if own.is_empty() {
+        return Err(StageError::new(format!(
+            "`{}` has no {what} beside {}",
+            table.name,
+            list(names.iter().copied())
+        ))
+        .hint("add a column of numbers"));
+    }
+    let Some((other, batch)) = first else {
+        return Ok(own.into_iter().map(str::to_owned).collect());
+    };
+    let theirs = own_names(batch);
+    check_same(table, other, own, theirs.iter().map(String::as_str))?;
+    Ok(theirs)
+}
+
+/// A table of these keys, with the other columns as numbers.
+fn with_own(
+    table: &Table,
+    mut fields: Vec<Arc<Field>>,
+    mut columns: Vec<ArrayRef>,
+    own: &[String],
+) -> Result<RecordBatch, StageError> {
+    for name in own {
+        fields.push(Arc::new(Field::new(name, DataType::Float64, true)));
+        columns.push(table.column_of(name, Type::Float, true)?);
+    }
+    Ok(RecordBatch::try_new(Arc::new(Schema::new(fields)), columns)?)
+}

@@ -1,0 +1,197 @@
+//! The rows of all files, cleaned, and the tables that are made of them.
+
+use super::as_of;
+use super::config::FeaturesConfig;
+use crate::options::Treatment;
+use crate::value::OUT_OF_RANGE;
+use arrow_array::{Array as _, ArrayRef, Float64Array, RecordBatch};
+use arrow_schema::{DataType, Field, Schema};
+use arrow_select::concat::concat_batches;
+use datasets::Date;
+use datasets::quality::{Action, Example, FACTORS, Finding, Tally};
+use stages_core::{Context, StageError, table};
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+/// The rows of all files.
+pub(super) struct Factors {
+    pub names: Vec<String>,
+    /// The factors' values by row of the files, NaN where there is none.
+    pub values: Vec<Vec<f64>>,
+    /// By symbol (empty: of the whole market), the rows in the order of their dates.
+    rows: BTreeMap<String, Vec<(Date, usize)>>,
+    /// The number of rows in the files.
+    pub rows_read: usize,
+    /// The data-quality table.
+    pub quality: Vec<Finding>,
+}
+
+impl Factors {
+    /// Takes the rows of the files, and applies the rules to them.
+    ///
+    /// # Errors
+    /// When files have different factors, or a rule stops the stage.
+    pub fn read(config: &FeaturesConfig, context: &Context, parts: Vec<RecordBatch>) -> Result<Self, StageError> {
+        let first = parts
+            .first()
+            .ok_or_else(|| StageError::new("there is no file to read"))?;
+        if let Some(other) = parts.iter().find(|part| part.schema() != first.schema()) {
+            return Err(StageError::new(format!(
+                "the files have different factors: one has {}, another {}",
+                names(first).join(", "),
+                names(other).join(", ")
+            ))
+            .hint("`columns: [ … ]` names those to read; read files with others in a stage of their own"));
+        }
+        let batch = concat_batches(&first.schema(), &parts)?;
+        let names = names(&batch);
+        let mut values: Vec<Vec<f64>> = names
+            .iter()
+            .map(|name| table::floats_or_nan(&batch, name))
+            .collect::<Result<_, StageError>>()?;
+        let (symbols, dates) = (table::texts(&batch, "symbol")?, table::dates(&batch, "date")?);
+        let mut tally = Tally::new(FACTORS);
+        let bad = &config.on_bad_rows;
+        let mut rows: BTreeMap<String, Vec<(Date, usize)>> = BTreeMap::new();
+        for (row, date) in dates.into_iter().enumerate() {
+            if date == OUT_OF_RANGE {
+                tally.add_out_of_range();
+                continue;
+            }
+            let symbol = symbols.is_valid(row).then(|| symbols.value(row));
+            let example = |note: String| Example {
+                symbol: symbol.filter(|symbol| !symbol.is_empty()).map(str::to_owned),
+                date: Some(date),
+                note: Some(note),
+                ..Example::default()
+            };
+            for (name, values) in names.iter().zip(&mut values) {
+                if values[row].is_infinite() {
+                    tally.add_row("bad_number", date, || example(format!("in `{name}`")));
+                    values[row] = f64::NAN;
+                }
+            }
+            // A row without a symbol is of none, whatever is kept.
+            let Some(symbol) = symbol else {
+                tally.add_row("missing_symbol", date, || example(String::new()));
+                continue;
+            };
+            match rows.get_mut(symbol) {
+                Some(of_symbol) => of_symbol.push((date, row)),
+                None => {
+                    rows.insert(symbol.to_owned(), vec![(date, row)]);
+                }
+            }
+        }
+        if rows.contains_key("") && rows.len() > 1 {
+            return Err(
+                StageError::new("some files have a column of symbols, and others have none")
+                    .hint("read them in two stages"),
+            );
+        }
+        let mut left = 0;
+        for (symbol, of_symbol) in &mut rows {
+            of_symbol.sort_by_key(|(date, _)| *date);
+            let mut kept: Vec<(Date, usize)> = Vec::with_capacity(of_symbol.len());
+            for of_day in of_symbol.chunk_by(|a, b| a.0 == b.0) {
+                let (date, first) = of_day[0];
+                let differs = |row: usize| {
+                    values
+                        .iter()
+                        .any(|values| values[row].to_bits() != values[first].to_bits())
+                };
+                match of_day.iter().any(|(_, row)| differs(*row)) {
+                    true => tally.add_rows("contradiction", date, of_day.len() as u64, || Example {
+                        symbol: Some(symbol.clone()).filter(|symbol| !symbol.is_empty()),
+                        date: Some(date),
+                        ..Example::default()
+                    }),
+                    false => kept.push((date, first)),
+                }
+                left += usize::from(kept.last().is_some_and(|last| last.0 == date)) * of_day.len();
+            }
+            *of_symbol = kept;
+        }
+        rows.retain(|_, of_symbol| !of_symbol.is_empty());
+        if bad.of(FACTORS, "contradiction") == Action::Fail
+            && let Some((_, _, Some(date))) = tally.broken().find(|(rule, ..)| rule.name == "contradiction")
+        {
+            let example = tally.sample("contradiction").first().and_then(|row| row.symbol.clone());
+            let of = example.unwrap_or_else(|| "the market".to_owned());
+            return Err(StageError::new(format!("rows of {of} on {date} have different values"))
+                .hint("a key has one row: keep the one that was known first, or date the other when it was known; `on_bad_rows: { contradiction: drop }` shows none of them"));
+        }
+        let treatment = Treatment {
+            bad,
+            most: &config.max_dropped,
+        };
+        treatment.apply(context, &tally, batch.num_rows() as u64, left as u64)?;
+        if rows.is_empty() {
+            return Err(StageError::new("no good row is left").hint("see the column of symbols, and the dates"));
+        }
+        Ok(Self {
+            names,
+            values,
+            rows,
+            rows_read: batch.num_rows(),
+            quality: tally.findings(|rule| bad.action(rule)),
+        })
+    }
+
+    /// The rows of a symbol, or else those of the whole market.
+    fn of(&self, symbol: &str) -> &[(Date, usize)] {
+        let of_symbol = self.rows.get(symbol).or_else(|| self.rows.get(""));
+        of_symbol.map_or(&[], Vec::as_slice)
+    }
+
+    /// Returns whether any row is of the symbol.
+    pub fn has(&self, symbol: &str) -> bool {
+        !self.of(symbol).is_empty()
+    }
+
+    /// The symbols of the files.
+    pub fn symbols(&self) -> impl Iterator<Item = &str> {
+        self.rows.keys().map(String::as_str).filter(|symbol| !symbol.is_empty())
+    }
+
+    /// The first date of each symbol, and the last of all; `None` where the files have no symbols.
+    pub fn dates(&self) -> Option<(BTreeMap<&str, Date>, Date)> {
+        let firsts: BTreeMap<&str, Date> = self.symbols().map(|symbol| (symbol, self.of(symbol)[0].0)).collect();
+        let last = self.rows.values().flatten().map(|(date, _)| *date).max()?;
+        (!firsts.is_empty()).then_some((firsts, last))
+    }
+
+    /// The row that is shown on each day of a symbol.
+    pub fn shown(&self, symbol: &str, days: &[Date], config: &FeaturesConfig) -> Vec<Option<usize>> {
+        let rows = self.of(symbol);
+        let dates: Vec<Date> = rows.iter().map(|(date, _)| *date).collect();
+        let shown = as_of::shown(days, &dates, config.lag, config.max_age);
+        shown.into_iter().map(|row| row.map(|row| rows[row].1)).collect()
+    }
+
+    /// A table of features: the keys, and the values of rows.
+    ///
+    /// # Errors
+    /// When it cannot be made.
+    pub fn table(&self, keys: &RecordBatch, rows: &[Option<usize>]) -> Result<RecordBatch, StageError> {
+        let mut fields: Vec<Arc<Field>> = keys.schema().fields().iter().cloned().collect();
+        let mut columns: Vec<ArrayRef> = keys.columns().to_vec();
+        for (name, values) in self.names.iter().zip(&self.values) {
+            let value = |row: &Option<usize>| row.map(|row| values[row]).filter(|value| !value.is_nan());
+            fields.push(Arc::new(Field::new(name, DataType::Float64, true)));
+            columns.push(Arc::new(rows.iter().map(value).collect::<Float64Array>()));
+        }
+        Ok(RecordBatch::try_new(Arc::new(Schema::new(fields)), columns)?)
+    }
+}
+
+/// The names of the factors of a table of rows.
+fn names(batch: &RecordBatch) -> Vec<String> {
+    let schema = batch.schema();
+    schema
+        .fields()
+        .iter()
+        .skip(2)
+        .map(|field| field.name().clone())
+        .collect()
+}
