@@ -49,7 +49,7 @@ pub(crate) fn preview(store: &Store, artifact: &Artifact, rows: usize) -> Result
                 let text = String::from_utf8_lossy(&blob[..blob.len().min(TEXT)]).into_owned();
                 Preview::Text(head(&text, rows))
             }
-            Some("gz") if is_text(entry.path.trim_end_matches(".gz")) => {
+            Some("gz") if is_text_file(entry.path.trim_end_matches(".gz")) => {
                 let mut start = Vec::new();
                 let blob = store.blob(entry.blob)?;
                 // What is cut off or damaged is shown as far as it goes.
@@ -72,7 +72,7 @@ pub(crate) fn preview(store: &Store, artifact: &Artifact, rows: usize) -> Result
 const TEXT: usize = 1 << 16;
 
 /// Returns whether a file of this name holds text, when it is unpacked.
-fn is_text(name: &str) -> bool {
+fn is_text_file(name: &str) -> bool {
     let extension = name.rsplit_once('.').map(|(_, extension)| extension);
     matches!(extension, Some("txt" | "csv" | "md" | "log" | "json" | "jsonl"))
 }

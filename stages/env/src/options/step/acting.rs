@@ -14,11 +14,12 @@ use crate::acting::{
 };
 use crate::actions::Actions;
 use crate::batch::{BatchEnv as _, StepBuffers};
+use crate::hedge::HedgeOrder;
 use crate::options::action_config::ActionKind;
 use crate::options::action_space::CLOSE_CHOICES;
 use crate::options::hedge::HedgeInstrument;
 use crate::options::observation::slot_names;
-use crate::options::order::{Decision, HedgeOrder, Instrument};
+use crate::options::order::{Decision, Instrument};
 use crate::options::reason::Reason;
 use crate::options::step::exercise::settle;
 use crate::options::tables::Entry;

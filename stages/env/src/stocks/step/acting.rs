@@ -85,7 +85,9 @@ impl Acting for StocksEnv {
         for holding in &holdings.positions {
             let is_hedge = self.hedges()
                 && holding.symbol == self.hedge_symbol()
-                && holding.instrument.is_none_or(|instrument| instrument == self.hedge_instrument());
+                && holding
+                    .instrument
+                    .is_none_or(|instrument| instrument == self.hedge_instrument());
             if is_hedge && holding.expiry.is_none() {
                 units += holding.quantity;
                 continue;
@@ -256,7 +258,8 @@ impl Acting for StocksEnv {
                 },
             });
         }
-        let of_hedge = env.hedge.spread_cost + env.hedge.commission - hedge_before.spread_cost - hedge_before.commission;
+        let of_hedge =
+            env.hedge.spread_cost + env.hedge.commission - hedge_before.spread_cost - hedge_before.commission;
         let costs = |account: &Account| account.commission + account.spread_cost + account.impact_cost;
         let refused = (before.refused..env.account.refused).map(|_| NOT_TRADED);
         Ok(ActingOrders {
