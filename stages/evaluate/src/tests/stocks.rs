@@ -80,7 +80,7 @@ fn a_hedge_is_a_cause_of_profit() {
     // The symbols move with the fund.
     let fund = fund.bars.clone();
     for bar in source.bars.iter_mut().flat_map(|of| &mut of.bars) {
-        if let Some(at) = fund.iter().position(|other| other.date == bar.date) {
+        if let Some(at) = fund.iter().rposition(|other| other.date <= bar.date) {
             let split = if bar.date >= fund[275.min(fund.len() - 1)].date {
                 2.0
             } else {
@@ -102,7 +102,8 @@ fn a_hedge_is_a_cause_of_profit() {
     assert_eq!(causes.len(), 14);
     assert!((causes.iter().sum::<f64>() - of("total_return")).abs() < 1e-9);
     assert!(of("profit/hedge_prices") != 0.0 && of("profit/hedge_spread_cost") < 0.0);
-    assert!(of("hedge/exposure_before") > 0.1 && of("hedge/exposure_after").abs() < 0.05);
+    let before = of("hedge/exposure_before");
+    assert!(before > 0.0 && of("hedge/exposure_after").abs() < 0.2 * before);
     assert!(of("hedge/beta_after").abs() < 0.5 * of("hedge/beta_before").abs());
     let (units, value) = (of_policy(&table, "hedge_units"), of_policy(&table, "hedge_value"));
     assert!(units.iter().zip(&value).all(|(units, value)| units * value >= 0.0) && units.iter().any(|u| *u < 0.0));

@@ -135,7 +135,7 @@ fn portfolios_walk_forward() {
             ),
             ..Default::default()
         };
-        let workplace = super::stocks::stocks_workplace(std::slice::from_ref(&source), &config);
+        let workplace = stocks::stocks_workplace(std::slice::from_ref(&source), &config);
         let outputs = workplace.backtest(&BacktestConfig::default()).unwrap();
         let digest = outputs["trajectory"];
         let entry = workplace
