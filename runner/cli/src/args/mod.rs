@@ -4,6 +4,7 @@ mod data;
 mod history;
 mod pipeline;
 mod policy;
+mod schedule;
 mod store;
 mod values;
 
@@ -17,6 +18,7 @@ pub(crate) use pipeline::{
     Settings, StagesArgs, WhyArgs,
 };
 pub(crate) use policy::{PolicyCommand, PolicyExportArgs, PolicyFormat};
+pub(crate) use schedule::{Installer, NextArgs, NightsArgs, RunDueArgs, ScheduleCommand, ScheduledArgs, TimerArgs};
 pub(crate) use store::{CacheCommand, PullArgs, PushArgs};
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
@@ -132,6 +134,18 @@ Example:
   runner policy export latest/train --format numpy policy.npz"
     )]
     Policy(PolicyCommand),
+    /// Run pipelines on the nights of their schedules, and install timers that do so.
+    #[command(
+        subcommand,
+        after_help = "\
+Examples:
+  runner schedule next nightly.yaml
+  runner schedule install nightly.yaml
+  runner schedule run-due nightly.yaml
+  runner schedule list
+  runner schedule log nightly.yaml --last 30"
+    )]
+    Schedule(ScheduleCommand),
     /// Inspect, verify and clean up the store, and transfer it to and from the remote store.
     #[command(
         subcommand,

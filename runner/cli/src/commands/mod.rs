@@ -22,6 +22,7 @@ mod quality;
 mod remote;
 mod results;
 pub(crate) mod runs;
+pub(crate) mod schedule;
 pub(crate) mod show;
 pub(crate) mod stages;
 pub(crate) mod watch;

@@ -1,7 +1,7 @@
 //! The configuration of `ingest/features`.
 
 use crate::files::Paths;
-use datasets::schema;
+use datasets::{Date, schema};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use stages_core::ConfigProblem;
@@ -21,6 +21,8 @@ pub struct FeaturesConfig {
     pub columns: Vec<String>,
     /// The format of dates, in `strftime` codes (`%m/%d/%Y`); empty for `%Y-%m-%d`.
     pub date_format: String,
+    /// Take no rows after this date: files are as they were on that day, whatever was appended since.
+    pub until: Option<Date>,
     /// The bars of its symbol after which a row is known, counted from the row's date: a row of Tuesday with 1 is shown on Wednesday, with 0 on Tuesday. 0 is right only for
     /// what is known at the close of the row's own date.
     pub lag: u32,
@@ -36,6 +38,7 @@ impl Default for FeaturesConfig {
             symbol: String::new(),
             columns: Vec::new(),
             date_format: String::new(),
+            until: None,
             lag: 1,
             max_age: None,
         }

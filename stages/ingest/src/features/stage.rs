@@ -4,6 +4,7 @@ use super::as_of;
 use super::config::FeaturesConfig;
 use super::rows::{Columns, parse};
 use crate::files::unreadable;
+use crate::options::rows_until;
 use crate::read;
 use crate::table_input::{Files, TABLE, check_origin};
 use crate::unpack;
@@ -154,7 +155,7 @@ struct Factors {
 
 impl Factors {
     fn read(config: &FeaturesConfig, context: &Context, sources: &[Source]) -> Result<Self, StageError> {
-        let parts: Vec<RecordBatch> = sources
+        let mut parts: Vec<RecordBatch> = sources
             .par_iter()
             .map(|source| {
                 context.check_cancelled()?;
@@ -163,10 +164,12 @@ impl Factors {
             .collect::<Result<Vec<Vec<RecordBatch>>, StageError>>()?
             .into_iter()
             .flatten()
-            .collect();
-        let first = parts
-            .first()
-            .ok_or_else(|| StageError::new("there is no file to read"))?;
+            .map(|part| rows_until(part, config.until))
+            .collect::<Result<_, StageError>>()?;
+        if config.until.is_some() {
+            parts.retain(|part| part.num_rows() > 0);
+        }
+        let first = parts.first().ok_or_else(|| read::no_file(config.until))?;
         if let Some(other) = parts.iter().find(|part| part.schema() != first.schema()) {
             let names = |batch: &RecordBatch| {
                 let schema = batch.schema();
