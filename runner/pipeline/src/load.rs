@@ -362,12 +362,15 @@ impl<'a> Loader<'a> {
             verbatim: false,
         };
         let params = document.schedule.as_ref().map(schedule::params).unwrap_or_default();
+        let problems = &mut self.problems;
+        let filled = params.iter().filter_map(|(key, value)| {
+            let before = problems.count();
+            let value = fill(value, &scope, problems);
+            (problems.count() == before).then(|| (key.clone(), value))
+        });
         OfNight {
             is_set: self.options.night.is_some(),
-            values: params
-                .iter()
-                .map(|(key, value)| (key.clone(), fill(value, &scope, &mut self.problems)))
-                .collect(),
+            values: filled.collect(),
         }
     }
 

@@ -21,7 +21,7 @@ fn write(bench: &Bench, days: &[Date]) {
             "symbol,date,open,high,low,close,volume\n".to_owned(),
             "s,d,e,k,cp,b,a,u\n".to_owned(),
         );
-        let (mut rates, mut table) = ("Date,3 Mo,1 Yr\n".to_owned(), "date,symbol,x,y\n".to_owned());
+        let (mut rates, mut table) = ("Date,m3,y1\n".to_owned(), "date,symbol,x,y\n".to_owned());
         for day in month {
             let n = f64::from(day.0 % 13);
             for (symbol, level) in [("A", 50.0), ("B", 90.0)] {
@@ -66,6 +66,7 @@ fn with(folder: &str, until: Option<Date>) -> Value {
     match folder {
         "bars" => with["partition"] = json!("month"),
         "table" => with["partition"] = json!("month"),
+        "rates" => with["layout"] = json!({ "columns": { "date": "Date", "0.25": "m3", "1": "y1" } }),
         "chain" => {
             with["layout"] = json!({ "columns": { "symbol": "s", "date": "d", "expiry": "e", "strike": "k", "call": "cp", "bid": "b", "ask": "a", "underlying": "u" } });
         }
@@ -90,7 +91,7 @@ fn an_old_night_has_its_old_bytes() {
     // A file of its own layout, with rows after the days.
     whole.file(
         "bars/later.csv",
-        "Date,Open,High,Low,Close,Adj Close,Volume\n2019-06-03,1,2,1,1,1,5\n,1,2,1,1,1,5\n",
+        "Date,Open,High,Low,Close,Adj Close,Volume\n2019-06-03,1,2,1,1,1,5\n",
     );
     whole.file("table/later.csv", "date,symbol,z\n2019-06-03,A,1\n");
     for count in [1, 2, 10, 22, 23, 24, 40, all.len()] {

@@ -80,6 +80,12 @@ impl DueTimes<'_> {
         times.into_iter().map(due).collect()
     }
 
+    /// The night of that name; `None` if the schedule has none.
+    pub fn named(self, night: &str) -> Option<Due> {
+        let of_date = self.of(date_of(night)?);
+        of_date.into_iter().find(|due| due.night == night)
+    }
+
     /// The local date of an instant.
     pub fn local_date(self, instant: DateTime<Utc>) -> Date {
         self.0.zone.local(instant.timestamp_micros()).0
@@ -145,6 +151,11 @@ impl DueTimes<'_> {
             When::Cron(cron) => cron.minutes().map(of).collect(),
         }
     }
+}
+
+/// The date in the name of a night.
+pub(super) fn date_of(night: &str) -> Option<Date> {
+    night.get(..10)?.parse().ok()
 }
 
 fn minutes_of(time: TimeOfDay) -> u32 {

@@ -1,12 +1,11 @@
 //! Runs the nights that are due.
 
 use super::clock::Clock;
-use super::due::{Due, DueTimes};
+use super::due::{Due, DueTimes, date_of};
 use super::night::{Night, NightStatus};
 use super::night_log::{NightLog, lock};
 use super::ready::{Awaited, Watched};
 use chrono::{DateTime, TimeDelta, Utc};
-use datasets::Date;
 use datasets::contract::TimeOfDay;
 use runner_engine::{Failure, RunStatus, exit};
 use runner_pipeline::{CatchUp, Scheduled, WaitFor};
@@ -195,30 +194,35 @@ struct Step {
     skipped: Option<String>,
 }
 
-/// The nights that have something left to do, in order.
+/// The nights that have something left to do, in order: those that are known and not settled, and those after the last that is known. Earlier ones stay
+/// as they were, whatever the schedule has become.
 fn plan(scheduled: &Scheduled, log: &NightLog, now: DateTime<Utc>) -> Vec<Step> {
     let times = DueTimes(&scheduled.schedule);
     let Some(latest) = times.latest(now) else {
         return Vec::new();
     };
-    // Without a first date the first night is the first that was ever due.
-    let first = log
+    let mut all: Vec<Due> = log
         .nights()
-        .next()
-        .and_then(|night| night.night.get(..10)?.parse::<Date>().ok());
-    let from = scheduled.schedule.from.or(first).unwrap_or(latest.dates.date);
-    let mut all = times.until(from, now);
-    if scheduled.schedule.from.is_none() && first.is_none() {
-        all.retain(|due| due.night == latest.night);
+        .filter(|night| !night.status.is_settled())
+        .filter_map(|night| times.named(&night.night))
+        .filter(|due| due.at <= now)
+        .collect();
+    match log.nights().next_back() {
+        Some(last) => {
+            let from = date_of(&last.night).unwrap_or(latest.dates.date);
+            let new = times.until(from, now).into_iter();
+            all.extend(new.filter(|due| due.night > last.night));
+        }
+        None => match scheduled.schedule.from {
+            Some(from) => all.extend(times.until(from, now)),
+            None => all.push(latest.clone()),
+        },
     }
     let step = |due: Due| {
         let known = log.get(&due.night).map(|night| night.status);
-        if known.is_some_and(NightStatus::is_settled) {
-            return None;
-        }
         let is_missed = match scheduled.schedule.catch_up {
             CatchUp::All => false,
-            CatchUp::Latest => due.night != latest.night,
+            CatchUp::Latest => due.night < latest.night,
             CatchUp::None => window_end(scheduled, &due) < now,
         };
         let skipped = match (is_missed, known) {

@@ -1,6 +1,6 @@
 //! `schedule:`: what is read from it, and what a night changes.
 
-use crate::{options, read};
+use crate::{bad, options, read};
 use runner_pipeline::{
     CatchUp, LoadOptions, NightDates, Pipeline, Schedule, WaitFor, When, Work, load_text, memo_name, scheduled,
 };
@@ -140,7 +140,13 @@ fn without_a_night_parameters_stay_and_its_dates_are_unknown() {
         (&config(&plain)["symbol"], &config(&plain)["days"]),
         (&json!("2026-01-02"), &json!(652))
     );
-    insta::assert_snapshot!(read(NIGHTLY, &[]).unwrap_err().to_string(), @"");
+    insta::assert_snapshot!(bad(NIGHTLY, &[]), @r"
+    p.yaml:18:15: `${schedule.previous}` is known only in a night of the schedule
+       |
+    18 |     run: echo ${schedule.previous} ${params.as_of} > ${outputs.o}
+       |               ^^^^^^^^^^^^^^^^^^^^
+       = hint: name the night, such as `--night 2026-11-25`, or read a parameter here that `schedule: { params: … }` sets
+    ");
 }
 
 #[test]
