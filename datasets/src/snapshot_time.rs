@@ -71,6 +71,14 @@ impl TimeZone {
         micros(local.signed_duration_since(midnight(date))) as f64 / HOUR
     }
 
+    /// The local date of an instant, and the microseconds after its midnight by the clock on the wall.
+    pub fn local(self, instant: i64) -> (Date, i64) {
+        let utc = DateTime::<Utc>::from_timestamp_micros(instant).unwrap_or_default();
+        let local = utc.with_timezone(&self.0).naive_local();
+        let date = Date::from(local.date());
+        (date, micros(local.signed_duration_since(midnight(date))))
+    }
+
     /// The instant, in microseconds since 1970 UTC, at which the local time of `date` is `micros` microseconds after midnight; of an hour that the zone has
     /// twice, the first. `None` where it skips it.
     pub fn at(self, date: Date, micros: i64) -> Option<i64> {

@@ -71,6 +71,26 @@ impl CalendarName {
         Self::None,
     ];
 
+    /// The codes of exchanges by ISO 10383 that have one of these calendars.
+    pub const CODES: &'static [(&'static str, Self)] = &[
+        ("XNYS", Self::Us),
+        ("XNAS", Self::Us),
+        ("XCBO", Self::Cboe),
+        ("XCME", Self::Cme),
+        ("XEUR", Self::Eurex),
+        ("XSHG", Self::Sse),
+        ("XSHE", Self::Sse),
+        ("XNSE", Self::Nse),
+        ("XHKG", Self::Hkex),
+    ];
+
+    /// The calendar of an exchange's code, or of that name.
+    pub fn of_code(text: &str) -> Option<Self> {
+        let by_code = Self::CODES.iter().find(|(code, _)| *code == text);
+        let by_name = || Self::ALL.iter().find(|calendar| calendar.name() == text);
+        by_code.map(|(_, calendar)| *calendar).or_else(|| by_name().copied())
+    }
+
     /// The name, as files and messages have it.
     pub const fn name(self) -> &'static str {
         match self {

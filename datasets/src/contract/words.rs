@@ -131,6 +131,9 @@ pub struct TimeOfDay {
 }
 
 impl TimeOfDay {
+    /// The beginning of a day.
+    pub const MIDNIGHT: Self = Self { minutes: 0 };
+
     /// The time of this hour and minute; `None` beyond 24:00.
     pub const fn new(hour: u16, minute: u16) -> Option<Self> {
         let minutes = hour * 60 + minute;

@@ -2,7 +2,7 @@
 
 use crate::args::{Arguments, Command};
 use crate::commands::{
-    bench, cache, check, compare, data, doctor, exec, export, logs, plan, policy, runs, show, stages, watch, why,
+    bench, cache, check, compare, data, doctor, exec, export, logs, plan, policy, runs, schedule, show, stages, watch, why,
 };
 use crate::output;
 use crate::registry;
@@ -67,6 +67,7 @@ fn run(arguments: Arguments) -> Result<u8, Failure> {
         Command::Report(args) => runs::report(&session, &args).map(done),
         Command::Export(args) => export::export(&session, &args).map(done),
         Command::Policy(command) => policy::policy(&session, &command).map(done),
+        Command::Schedule(command) => schedule::schedule(&session, &command),
         Command::Cache(command) => cache::cache(&session, &command),
         Command::Check(command) => check::check(&session, &command),
         Command::Data(command) => data::data(&session, &command).map(done),

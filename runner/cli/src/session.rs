@@ -6,12 +6,14 @@ use crate::home;
 use crate::registry;
 use cache::Store;
 use cache_remote::{Remote, RemoteSettings, SourceFiles, Timing};
+use datasets::Date;
 use runner_engine::executor::machine_memory;
 use runner_engine::{Failure, Options};
 use runner_history as history;
+use runner_history::schedule::DueTimes;
 use runner_pipeline::{
-    Isolation, LoadOptions, Pipeline, PipelineErrors, load_memo, load_with_memo, load_with_sources, memo_name,
-    resolved, select,
+    Isolation, LoadOptions, NightDates, Pipeline, PipelineErrors, Scheduled, load_memo, load_with_memo,
+    load_with_sources, memo_name, resolved, scheduled, select,
 };
 use runner_report::reporter::Verbosity;
 use std::collections::{BTreeMap, BTreeSet};
@@ -101,7 +103,7 @@ impl Session {
 
     /// Reads a pipeline, from the memo in the store of its home if nothing has changed since.
     pub fn load(&self, file: &Path, settings: &Settings) -> Result<Pipeline, Failure> {
-        let options = self.reading(file, settings);
+        let options = self.reading(file, settings)?;
         let home = self.home(folder_of(&self.current, file).as_deref());
         // Reading a pipeline does not create a store.
         let store = home.join("format").is_file().then(|| Store::open(&home).ok()).flatten();
@@ -123,23 +125,35 @@ impl Session {
 
     /// The resolved pipeline as one file.
     pub fn resolved(&self, file: &Path, settings: &Settings) -> Result<String, Failure> {
-        resolved(file, &self.reading(file, settings)).map_err(wrong)
+        resolved(file, &self.reading(file, settings)?).map_err(wrong)
     }
 
     /// The options for reading a pipeline.
-    fn reading(&self, file: &Path, settings: &Settings) -> LoadOptions {
+    pub fn reading(&self, file: &Path, settings: &Settings) -> Result<LoadOptions, Failure> {
         let home = self.home(folder_of(&self.current, file).as_deref());
         let session = self.clone();
-        LoadOptions {
+        let mut options = LoadOptions {
             set: settings.set.clone(),
             profiles: settings.profile.clone(),
             env: self.env.clone(),
+            night: None,
             kinds: registry::kinds(),
             earlier: Some(Box::new(move |reference| {
                 let open = || session.store(&home).map_err(|failure| failure.message);
                 history::earlier::find(&home.join("runs"), open, reference)
             })),
+        };
+        if let Some(night) = &settings.night {
+            let scheduled = scheduled(file, &options).map_err(wrong)?;
+            options.night = Some(dates_of(scheduled.as_ref(), night)?);
         }
+        Ok(options)
+    }
+
+    /// The schedule of a pipeline.
+    pub fn scheduled(&self, file: &Path, settings: &Settings) -> Result<Scheduled, Failure> {
+        let scheduled = scheduled(file, &self.reading(file, settings)?).map_err(wrong)?;
+        scheduled.ok_or_else(|| unscheduled().hint(format!("`{}` has no `schedule:`", file.display())))
     }
 
     /// Reads a pipeline and opens its home.
@@ -178,8 +192,23 @@ impl Session {
     }
 }
 
+fn unscheduled() -> Failure {
+    Failure::usage("the pipeline has no schedule")
+}
+
+/// The dates of a night by its name.
+fn dates_of(scheduled: Option<&Scheduled>, night: &str) -> Result<NightDates, Failure> {
+    let scheduled = scheduled.ok_or_else(|| unscheduled().hint("`--night` is for pipelines with `schedule:`"))?;
+    let date = night.get(..10).unwrap_or(night).parse::<Date>();
+    let date = date.map_err(|message| Failure::usage(message).hint("`runner schedule log` lists the nights"))?;
+    let due = DueTimes(&scheduled.schedule).of(date).into_iter().next();
+    due.map(|due| due.dates).ok_or_else(|| {
+        Failure::usage(format!("there is no night on {date}")).hint("see `calendar` and `cron` of the schedule")
+    })
+}
+
 /// The absolute path of a file's directory.
-fn folder_of(current: &Path, file: &Path) -> Option<PathBuf> {
+pub(crate) fn folder_of(current: &Path, file: &Path) -> Option<PathBuf> {
     let file = std::path::absolute(file).unwrap_or_else(|_| current.join(file));
     file.parent().map(Path::to_owned)
 }
@@ -227,6 +256,7 @@ impl Project {
         Options {
             run: run.to_owned(),
             program: PROGRAM.to_owned(),
+            night: None,
             jobs: cores,
             threads: cores,
             memory: machine_memory(),

@@ -27,6 +27,9 @@ pub enum Event {
         stages: Vec<String>,
         /// The name and version of the program.
         program: String,
+        /// The night of the pipeline's schedule that it is of.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        night: Option<String>,
     },
     /// A stage's action is not in the store and starts.
     StageStarted {

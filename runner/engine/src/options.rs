@@ -16,6 +16,8 @@ pub struct Options {
     pub run: String,
     /// The name and version of the program.
     pub program: String,
+    /// The night of the pipeline's schedule that it is of.
+    pub night: Option<String>,
     /// The maximum number of concurrent stages.
     pub jobs: usize,
     /// The number of threads that they share.

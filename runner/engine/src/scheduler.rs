@@ -143,6 +143,7 @@ pub fn run(run: &Run<'_>, hit_cache: &HitCache, report: &mut dyn FnMut(Vec<Stamp
         params: pipeline.params.clone(),
         stages: chosen.iter().map(|&i| pipeline.nodes[i].id.clone()).collect(),
         program: options.program.clone(),
+        night: options.night.clone(),
     });
     let limits = Limits {
         cancel: control.cancel.clone(),

@@ -70,6 +70,7 @@ impl Builder {
             params,
             stages,
             program,
+            night,
             ..
         } = &stamped.event
         else {
@@ -85,6 +86,7 @@ impl Builder {
             file: file.clone(),
             params: params.clone(),
             program: program.clone(),
+            night: night.clone(),
             status: RunStatus::Running,
             started: stamped.time,
             seconds: 0.0,

@@ -11,6 +11,7 @@
 //! ├── tensorboard/     the same as TensorBoard event files, a directory each
 //! └── logs/            the logs of `run:` stages that did not finish
 //! HOME/index/runs.sqlite   the index over all runs, rebuilt from the above
+//! HOME/schedule/NAME.jsonl the nights of a scheduled pipeline: see [`schedule`]
 //! ```
 //!
 //! [`survey`], [`brief`] and [`load`] read it, [`Follower`] while it is running; [`Writer`] writes it; [`marks`] are set by people;
@@ -34,6 +35,7 @@ mod process;
 pub mod query;
 mod reader;
 mod retention;
+pub mod schedule;
 mod stored;
 mod writer;
 

@@ -28,6 +28,9 @@ pub struct Run {
     pub params: BTreeMap<String, Value>,
     /// Name and version of the program.
     pub program: String,
+    /// The night of the pipeline's schedule that it is of.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub night: Option<String>,
     /// Its status.
     pub status: RunStatus,
     /// The start time.
@@ -176,6 +179,15 @@ impl Run {
     pub fn earlier_runs(&self) -> impl Iterator<Item = &str> {
         let needs = self.stages.iter().flat_map(|stage| stage.needs.values().flatten());
         needs.filter_map(|need| Some(need.split_once('/')?.0))
+    }
+
+    /// The error of the first stage that failed, with the stage.
+    pub fn first_error(&self) -> Option<String> {
+        let failed = self
+            .stages
+            .iter()
+            .find(|stage| stage.status == Some(StageStatus::Failed));
+        failed.map(|stage| format!("{}: {}", stage.id, stage.error.as_deref().unwrap_or("failed")))
     }
 
     /// The number of stages with this status.

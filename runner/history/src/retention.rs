@@ -102,6 +102,7 @@ mod tests {
             file: "p.yaml".into(),
             params: BTreeMap::new(),
             program: "runner".to_owned(),
+            night: None,
             status,
             started: chrono::DateTime::UNIX_EPOCH,
             seconds: 1.0,

@@ -17,6 +17,8 @@ pub(super) struct Head {
     file: PathBuf,
     params: BTreeMap<String, Value>,
     program: String,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    night: Option<String>,
     status: RunStatus,
     /// In milliseconds since 1970, the precision of events.
     started: i64,
@@ -32,6 +34,7 @@ impl Head {
             file: run.file.clone(),
             params: run.params.clone(),
             program: run.program.clone(),
+            night: run.night.clone(),
             status: run.status,
             started: run.started.timestamp_millis(),
             seconds: run.seconds,
@@ -52,6 +55,7 @@ impl Head {
             file: self.file,
             params: self.params,
             program: self.program,
+            night: self.night,
             status: self.status,
             started: DateTime::from_timestamp_millis(self.started)?,
             seconds: self.seconds,

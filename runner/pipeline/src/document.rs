@@ -18,6 +18,8 @@ pub(crate) struct Document {
     pub params: Vec<(Key, Tree)>,
     /// The values that each profile sets, by profile.
     pub profiles: Vec<(Key, Vec<(Key, Tree)>)>,
+    /// `schedule:`
+    pub schedule: Option<Tree>,
     pub stages: Vec<Stage>,
 }
 
@@ -96,7 +98,7 @@ impl Program {
     }
 }
 
-const TOP: [&str; 6] = ["version", "name", "include", "params", "profiles", "stages"];
+const TOP: [&str; 7] = ["version", "name", "include", "params", "profiles", "schedule", "stages"];
 pub(crate) const COMMON: [&str; 5] = ["needs", "matrix", "resources", "retries", "timeout"];
 pub(crate) const OF_KIND: [&str; 2] = ["uses", "with"];
 pub(crate) const OF_COMMAND: [&str; 11] = [
@@ -128,6 +130,7 @@ pub(crate) fn read(root: Tree, file: &Path, problems: &mut Problems) -> Option<D
     let mut name = None;
     let mut params = Vec::new();
     let mut profiles = Vec::new();
+    let mut schedule = None;
     let mut stages = None;
     // A missing key may only be misspelt.
     let mut misspelt: Vec<&str> = Vec::new();
@@ -143,6 +146,7 @@ pub(crate) fn read(root: Tree, file: &Path, problems: &mut Problems) -> Option<D
                     .map(|(key, value)| (key, map(value, "parameter", problems)))
                     .collect();
             }
+            "schedule" => schedule = (!value.is_null()).then_some(value),
             "stages" => stages = Some((key, value)),
             other => {
                 misspelt.extend(nearest(other, TOP));
@@ -209,6 +213,7 @@ pub(crate) fn read(root: Tree, file: &Path, problems: &mut Problems) -> Option<D
         name: name.unwrap_or_default(),
         params,
         profiles,
+        schedule,
         stages,
     })
 }

@@ -1,8 +1,9 @@
-//! Interpolations: `${params.X}`, `${matrix.X}`, `${env.X}`, and inside `run:` also `${needs.X}` and `${outputs.X}`.
+//! Interpolations: `${params.X}`, `${matrix.X}`, `${env.X}`, `${schedule.X}`, and inside `run:` also `${needs.X}` and `${outputs.X}`.
 
 use super::folds;
 use super::plain::plain_words;
 use super::problems::Problems;
+use super::schedule::NightDates;
 use super::source::Spot;
 use super::suggest::{nearest, suggest};
 use super::tree::{self, Key, Tree, Value, follow, spell, steps};
@@ -19,6 +20,8 @@ pub(crate) struct Scope<'a> {
     pub matrix: Option<&'a BTreeMap<String, Json>>,
     /// The environment.
     pub env: &'a Variables<'a>,
+    /// The dates of the night that is run; `None` if it is not a scheduled one.
+    pub night: Option<NightDates>,
     /// The variables that some stage lists in `secrets:`: interpolating them is an error.
     pub secrets: &'a BTreeSet<String>,
     /// If set, interpolations that differ between points are kept, so that the result can be loaded again.
@@ -360,6 +363,7 @@ fn read(inner: &str, spot: Spot, scope: &Scope, problems: &mut Problems) -> Opti
                 None
             }
         },
+        ("schedule", ..) => read_schedule(name, &whole, spot, scope, problems),
         ("needs" | "outputs", ..) => {
             problems.add(
                 problems.texts.locate(spot, &whole),
@@ -369,7 +373,7 @@ fn read(inner: &str, spot: Spot, scope: &Scope, problems: &mut Problems) -> Opti
             None
         }
         _ => {
-            let near = nearest(space, ["params", "matrix", "env"]);
+            let near = nearest(space, ["params", "matrix", "env", "schedule"]);
             let hint = match near {
                 Some(near) if !name.is_empty() => format!("did you mean `${{{near}.{name}}}`?"),
                 _ => match scope.params.filter(|params| params.contains_key(inner)) {
@@ -385,6 +389,32 @@ fn read(inner: &str, spot: Spot, scope: &Scope, problems: &mut Problems) -> Opti
             None
         }
     }
+}
+
+/// The date of the night that is run.
+fn read_schedule(
+    name: &str,
+    whole: &str,
+    spot: Spot,
+    scope: &Scope,
+    problems: &mut Problems,
+) -> Option<(Tree, String)> {
+    let at = |problems: &Problems| problems.texts.locate(spot, whole);
+    if !NightDates::NAMES.contains(&name) {
+        let hint = suggest(name, "dates of a night", NightDates::NAMES);
+        problems.add(at(problems), format!("unknown date `{name}` in `{whole}`"), hint);
+        return None;
+    }
+    let Some(value) = scope.night.and_then(|night| night.get(name)) else {
+        problems.add(
+            at(problems),
+            format!("`{whole}` is known only in a night of the schedule"),
+            "name the night, such as `--night 2026-11-25`, or read a parameter here that `schedule: { params: … }` sets",
+        );
+        return None;
+    };
+    let note = format!("`{whole}` is {}", tree::describe(&value));
+    Some((Tree::scalar(spot, value), note))
 }
 
 /// The text of a `run:` stage with parameters, axes and variables replaced. `${needs.X}` and `${outputs.X}` are checked and
@@ -408,7 +438,7 @@ pub(crate) fn fill_command(
             .filter(|inner| inner.len() + 2 < after.len());
         let ours = (!before.ends_with('$')).then_some(inner).flatten().and_then(|inner| {
             let (space, name) = inner.split_once('.')?;
-            ["params", "matrix", "env", "needs", "outputs"]
+            ["params", "matrix", "env", "schedule", "needs", "outputs"]
                 .contains(&space)
                 .then_some((inner, space, name))
         });
@@ -525,6 +555,7 @@ mod tests {
             params: Some(&params),
             matrix: Some(&point),
             env: &Variables::new(&env),
+            night: None,
             secrets: &BTreeSet::new(),
             verbatim: false,
         };
@@ -619,6 +650,7 @@ mod tests {
             )])),
             matrix: Some(&BTreeMap::new()),
             env: &Variables::new(&none),
+            night: None,
             secrets: &BTreeSet::new(),
             verbatim: false,
         };

@@ -3,7 +3,7 @@
 //! The steps in order: `source` (bytes to text), `yaml` (text to a `tree` of values with positions), `compose`
 //! (`include:`), `document` (keys and names checked), `overrides` (profiles and `--set`), `needs` (references, ports, order),
 //! `axes` with `sample` (the syntax of a matrix) and `matrix` (its points), `interpolate` (`${…}`), `configure` (a stage
-//! kind's configuration) and `load`, which calls all of them. `memo` caches the result for an unchanged pipeline; `resolved`
+//! kind's configuration) and `load`, which calls all of them. `schedule` reads the block of that name. `memo` caches the result for an unchanged pipeline; `resolved`
 //! writes a pipeline as one file; [`graph`] and [`svg`] draw it.
 //!
 //! Time and memory grow linearly with the stages. Inputs beyond these limits are rejected:
@@ -49,6 +49,7 @@ mod python_stage;
 mod resolved;
 mod run_stage;
 mod sample;
+mod schedule;
 mod schema;
 mod select;
 mod shims;
@@ -67,13 +68,14 @@ pub use describe_type::{describe_type, type_json, types};
 pub use earlier::{Earlier, EarlierRef, FindEarlier, NotFound, RunRef};
 pub use error::{PipelineError, PipelineErrors};
 pub use interpolate::command_text;
-pub use load::{LoadOptions, load, load_text, load_with_sources, resolved};
+pub use load::{LoadOptions, load, load_text, load_with_sources, resolved, scheduled};
 pub use memo::{load_memo, load_with_memo, memo_name};
 pub use model::{InputRef, Node, Pipeline, Resources, Work};
 pub use needs::same as same_value;
 pub use place::Place;
 pub use plain::{is_plain_path, plain_path};
 pub use python_stage::{describe_python, python_json};
+pub use schedule::{CatchUp, Cron, NightDates, Schedule, Scheduled, WaitFor, When};
 pub use schema::schema;
 pub use select::select;
 pub use shims::{is_shim, program_behind};

@@ -10,12 +10,13 @@ use super::interpolate::{Scope, Variables, fill};
 use super::matrix;
 use super::model::graph_of;
 use super::needs::{self, Face, Needs};
-use super::overrides::{self, Setting};
+use super::overrides::{self, OfNight, Setting};
 use super::point::{self, MOST_NODES, Point};
 use super::problems::Problems;
 use super::python_stage;
 use super::resolved::Resolved;
 use super::run_stage::{self, Reads};
+use super::schedule::{self, NightDates, Schedule, Scheduled};
 use super::source::{self, Spot, Texts};
 use super::tools::Finder;
 use super::tree::{Tree, Value};
@@ -37,6 +38,8 @@ pub struct LoadOptions {
     pub profiles: Vec<String>,
     /// The environment, for `${env.X}`.
     pub env: BTreeMap<String, String>,
+    /// The dates of the night that is run, for `${schedule.X}` and for the parameters that `schedule:` sets.
+    pub night: Option<NightDates>,
     /// The available stage kinds.
     pub kinds: &'static [Box<dyn AnyStage>],
     /// Finds artifacts of earlier runs; if absent, references to them are errors.
@@ -50,6 +53,7 @@ impl LoadOptions {
             set: Vec::new(),
             profiles: Vec::new(),
             env: BTreeMap::new(),
+            night: None,
             kinds,
             earlier: None,
         }
@@ -114,6 +118,23 @@ pub fn load_text(file: &Path, text: &[u8], options: &LoadOptions) -> Result<Pipe
     Loader::new(file, text, options, false).load()
 }
 
+/// The schedule of a pipeline file, without resolving its stages; `None` if it has none.
+///
+/// # Errors
+/// The errors of the file's keys, parameters and schedule.
+pub fn scheduled(file: &Path, options: &LoadOptions) -> Result<Option<Scheduled>, PipelineErrors> {
+    let mut loader = Loader::new(file, source::read(file)?, options, false);
+    let found = loader.document().and_then(|document| {
+        let schedule = loader.schedule(&document);
+        (!loader.problems.any()).then_some((document.name, schedule))
+    });
+    let Some((name, schedule)) = found else {
+        return Err(loader.problems.finish());
+    };
+    let base = loader.base.to_path_buf();
+    Ok(schedule.map(|schedule| Scheduled { name, base, schedule }))
+}
+
 /// The text of a pipeline as one file, with everything resolved that does not differ between points.
 ///
 /// # Errors
@@ -128,6 +149,7 @@ pub fn resolved(file: &Path, options: &LoadOptions) -> Result<String, PipelineEr
                     params: Some(&loader.params),
                     matrix: Some(&Point::new()),
                     env: &loader.env,
+                    night: options.night,
                     secrets: &loader.secrets,
                     verbatim: true,
                 },
@@ -219,8 +241,8 @@ impl<'a> Loader<'a> {
         ))
     }
 
-    /// Fills `nodes`; `None` if the errors prevent further checks.
-    fn resolve(&mut self) -> Option<Document> {
+    /// The document with its includes, profiles, settings and parameters; `None` if the errors prevent further checks.
+    fn document(&mut self) -> Option<Document> {
         let root = match yaml::parse(self.problems.texts.content(0), 0) {
             Ok(root) => root,
             Err(issue) => {
@@ -233,9 +255,23 @@ impl<'a> Loader<'a> {
         self.recorded.files.extend(composed.files);
         let mut document = document::read(composed.root, self.file, &mut self.problems)?;
         let options = self.options;
-        self.settings = overrides::apply(&options.set, &options.profiles, &mut document, &mut self.problems);
         self.secrets = document.stages.iter().flat_map(Stage::secrets).cloned().collect();
+        let of_night = self.params_of_night(&document);
+        self.settings = overrides::apply(
+            &options.set,
+            &options.profiles,
+            of_night,
+            &mut document,
+            &mut self.problems,
+        );
         self.fill_params(&document);
+        Some(document)
+    }
+
+    /// Fills `nodes`; `None` if the errors prevent further checks.
+    fn resolve(&mut self) -> Option<Document> {
+        let document = self.document()?;
+        self.schedule(&document);
         let stages = &document.stages;
         let faces = needs::faces(stages, self.options.kinds, &mut self.problems);
         let indices: HashMap<&str, usize> = stages.iter().map(|stage| stage.key.name.as_str()).zip(0..).collect();
@@ -278,6 +314,7 @@ impl<'a> Loader<'a> {
                 params: Some(&self.params),
                 matrix: None,
                 env: &self.env,
+                night: self.options.night,
                 secrets: &self.secrets,
                 verbatim: false,
             };
@@ -314,12 +351,50 @@ impl<'a> Loader<'a> {
         Some(document)
     }
 
+    /// The parameters that the schedule sets for the night.
+    fn params_of_night(&mut self, document: &Document) -> OfNight {
+        let scope = Scope {
+            params: None,
+            matrix: None,
+            env: &self.env,
+            night: self.options.night.or(Some(NightDates::EXAMPLE)),
+            secrets: &self.secrets,
+            verbatim: false,
+        };
+        let params = document.schedule.as_ref().map(schedule::params).unwrap_or_default();
+        let problems = &mut self.problems;
+        let filled = params.iter().filter_map(|(key, value)| {
+            let before = problems.count();
+            let value = fill(value, &scope, problems);
+            (problems.count() == before).then(|| (key.clone(), value))
+        });
+        OfNight {
+            is_set: self.options.night.is_some(),
+            values: filled.collect(),
+        }
+    }
+
+    /// The schedule; `None` if there is none, or it has errors.
+    fn schedule(&mut self, document: &Document) -> Option<Schedule> {
+        let scope = Scope {
+            params: Some(&self.params),
+            matrix: None,
+            env: &self.env,
+            night: self.options.night.or(Some(NightDates::EXAMPLE)),
+            secrets: &self.secrets,
+            verbatim: false,
+        };
+        let stages: Vec<&str> = document.stages.iter().map(|stage| stage.key.name.as_str()).collect();
+        schedule::read(document.schedule.as_ref()?, &stages, &scope, &mut self.problems)
+    }
+
     /// Replaces interpolations of the environment in the parameters.
     fn fill_params(&mut self, document: &Document) {
         let scope = Scope {
             params: None,
             matrix: None,
             env: &self.env,
+            night: self.options.night,
             secrets: &self.secrets,
             verbatim: false,
         };
@@ -381,6 +456,7 @@ impl<'a> Loader<'a> {
                     params: Some(&self.params),
                     matrix: Some(point),
                     env: &self.env,
+                    night: self.options.night,
                     secrets: &self.secrets,
                     verbatim: false,
                 };
@@ -426,6 +502,7 @@ impl<'a> Loader<'a> {
             params: Some(&self.params),
             matrix: Some(point),
             env: &self.env,
+            night: self.options.night,
             secrets: &self.secrets,
             verbatim: false,
         };
@@ -485,6 +562,7 @@ impl<'a> Loader<'a> {
             params: Some(&self.params),
             matrix: Some(point),
             env: &self.env,
+            night: self.options.night,
             secrets: &self.secrets,
             verbatim: false,
         };

@@ -2,7 +2,7 @@
 //!
 //! | input of a pipeline | validation of the memo |
 //! | --- | --- |
-//! | the file's path, `--set`, `--profile`, the program | they form the memo's name |
+//! | the file's path, `--set`, `--profile`, `--night`, the program | they form the memo's name |
 //! | the contents of the file and of its included files | their digests are compared |
 //! | environment variables that are interpolated | the digests of their values are compared |
 //! | `files:` of `run:` stages | the patterns are expanded again, and the files are compared |
@@ -44,6 +44,8 @@ pub fn memo_name(file: &Path, options: &LoadOptions, program: &str) -> Vec<u8> {
     out.path(&load::folder_of(file));
     out.list(&options.set, |out, text| out.text(text));
     out.list(&options.profiles, |out, text| out.text(text));
+    let night = options.night.map(|night| format!("{} {}", night.date, night.previous));
+    out.option_text(night.as_deref());
     out.finish()
 }
 

@@ -42,11 +42,20 @@ pub(crate) fn texts(texts: &mut Texts, arguments: &[String], profiles: &[String]
     }
 }
 
+/// The values that the schedule sets in a night, with the names of `--set`.
+pub(crate) struct OfNight {
+    /// True in a night; they are only checked otherwise.
+    pub is_set: bool,
+    /// The values, without interpolations.
+    pub values: Vec<(Key, Tree)>,
+}
+
 /// Replaces parameters, and returns the settings of the stages' configurations. The selected profiles apply first, in the order
-/// of the arguments; `--set` overrides them. Profiles that are not selected are checked too.
+/// of the arguments; those of a night override them, and `--set` all. Profiles that are not selected are checked too.
 pub(crate) fn apply(
     arguments: &[String],
     profiles: &[String],
+    of_night: OfNight,
     document: &mut Document,
     problems: &mut Problems,
 ) -> Vec<Setting> {
@@ -78,6 +87,15 @@ pub(crate) fn apply(
                 &mut settings,
                 problems,
             );
+        }
+    }
+    for (key, value) in of_night.values {
+        let (spot, given) = (value.spot, Given::Tree(value));
+        if of_night.is_set {
+            set(&key.name, key.spot, given, spot, document, &mut settings, problems);
+        } else {
+            find(&key.name, key.spot, document, problems)
+                .and_then(|target| replacement(&target, &given, spot, document, problems));
         }
     }
     for (i, argument) in arguments.iter().enumerate() {

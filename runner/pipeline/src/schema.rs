@@ -3,6 +3,8 @@
 use super::command::{Isolation, Shell};
 use super::document::{COMMON, OF_COMMAND, OF_KIND};
 use super::python_stage::{OF_PYTHON, USES};
+use super::schedule::CatchUp;
+use datasets::calendar::CalendarName;
 use serde_json::{Map, Value, json};
 use stages_core::{AnyStage, PortType, typed_output};
 
@@ -13,9 +15,9 @@ pub fn schema(kinds: &[Box<dyn AnyStage>]) -> Value {
     definitions.insert(
         "interpolation".to_owned(),
         json!({
-            "description": "`${params.X}`, `${matrix.X}` or `${env.X}`; keeps its type where it is the whole value",
+            "description": "`${params.X}`, `${matrix.X}`, `${env.X}` or `${schedule.X}`; keeps its type where it is the whole value",
             "type": "string",
-            "pattern": "\\$\\{(params|matrix|env)\\.[^}]+\\}",
+            "pattern": "\\$\\{(params|matrix|env|schedule)\\.[^}]+\\}",
         }),
     );
     let name = json!({
@@ -84,6 +86,7 @@ pub fn schema(kinds: &[Box<dyn AnyStage>]) -> Value {
                 "propertyNames": { "pattern": NAME },
                 "additionalProperties": { "type": ["object", "null"] },
             },
+            "schedule": schedule(),
             "stages": {
                 "description": "The stages, by name, in any order.",
                 "type": "object",
@@ -272,6 +275,70 @@ fn stage(names: &[&str], rules: Vec<Value>) -> Value {
 
 fn or_interpolation(schema: Value) -> Value {
     json!({ "anyOf": [schema, { "$ref": "#/definitions/interpolation" }] })
+}
+
+/// The schema of `schedule:`.
+fn schedule() -> Value {
+    let calendars: Vec<&str> = CalendarName::CODES
+        .iter()
+        .map(|(code, _)| *code)
+        .chain(CalendarName::ALL.iter().map(|calendar| calendar.name()))
+        .chain(["every_day"])
+        .collect();
+    let text = |description: &str| json!({ "description": description, "type": "string" });
+    let texts = |description: &str| json!({ "description": description, "type": ["string", "array"], "items": { "type": "string" } });
+    let length = |description: &str| {
+        let pattern = json!({ "type": "string", "pattern": "^([0-9]+[smhd])+$" });
+        let mut schema = or_interpolation(pattern);
+        schema["description"] = description.into();
+        schema
+    };
+    json!({
+        "description": "The nights on which `runner schedule` runs the pipeline.",
+        "type": ["object", "null"],
+        "additionalProperties": false,
+        "oneOf": [{ "required": ["at"] }, { "required": ["cron"] }, { "type": "null" }],
+        "properties": {
+            "at": text("The local time, `18:30`, or a time after the exchange's close, which is earlier on a half day: `close + 2h30m`."),
+            "cron": text("Minute, hour, day of the month, month and day of the week: `30 18 * * 1-5`. Only on days of the calendar."),
+            "timezone": text("The time zone, an IANA name; by default that of the exchange, or UTC."),
+            "calendar": {
+                "description": "The days that have a night: the trading days of an exchange by its ISO 10383 code or its name here, or every day.",
+                "enum": calendars,
+                "default": "every_day",
+            },
+            "from": text("The date of the first night; by default, the latest that is due when the schedule is first run."),
+            "wait_for": {
+                "description": "The data that a night waits for.",
+                "type": "object",
+                "additionalProperties": false,
+                "required": ["until"],
+                "properties": {
+                    "sources": texts("Stages: each of them has a source file that was written on the night's date or later."),
+                    "files": texts("Paths of files, such as `quotes/${schedule.date}.csv`, relative to the pipeline."),
+                    "until": text("The local time after which the night is late; a time before the due time is one of the next day."),
+                    "stable_for": length("The time for which the size and the modification time of each file must have been unchanged."),
+                },
+            },
+            "catch_up": {
+                "description": "What happens to missed nights: all are made up for in order, the latest is, or none.",
+                "enum": CatchUp::ALL.map(|(name, _)| name),
+                "default": CatchUp::default().name(),
+            },
+            "params": {
+                "description": "Values set in a night, as by `--set`: parameters, or `STAGE.with.KEY`; `${schedule.date}` and `${schedule.previous}` are its dates.",
+                "type": ["object", "null"],
+            },
+            "timeout": length("The longest time that the run of a night takes."),
+            "keep": {
+                "description": "What the history keeps.",
+                "type": "object",
+                "additionalProperties": false,
+                "required": ["runs"],
+                "properties": { "runs": { "description": "The number of the schedule's latest runs.", "type": "integer", "minimum": 1 } },
+            },
+        },
+    })
 }
 
 /// The schema of `matrix:`.

@@ -69,6 +69,7 @@ mod tests {
             file: dir.path().join("p.yaml"),
             params: BTreeMap::new(),
             program: String::new(),
+            night: None,
             status: RunStatus::Done,
             started: std::time::SystemTime::now().into(),
             seconds: 0.0,

@@ -1,27 +1,73 @@
 //! Settings that the stages of this family share.
 
 pub use crate::bad_rows::{MaxDropped, OnBadRows, Treatment};
+use crate::value::OUT_OF_RANGE;
+use arrow_array::{RecordBatch, UInt32Array};
+use arrow_select::take::take_record_batch;
 use datasets::calendar::fits;
 use datasets::layout::CalendarName;
 use datasets::{Date, DateRange};
 use schemars::{JsonSchema, Schema, SchemaGenerator};
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
-use stages_core::ConfigProblem;
 use stages_core::dataset::Period;
+use stages_core::{ConfigProblem, StageError, table};
 use std::collections::BTreeSet;
 
-/// Refuses a range of dates that ends before it begins.
+/// The first date that files may have: 1800-01-01.
+const FIRST_DATE: Date = Date(-62_091);
+
+/// Refuses a range of dates that ends before it begins, or begins after `until`.
 ///
 /// # Errors
 /// When it does.
-pub fn check_dates(dates: Option<DateRange>) -> Result<(), ConfigProblem> {
-    match dates {
-        Some(dates) if dates.to < dates.from => Err(ConfigProblem::new(
+pub fn check_dates(dates: Option<DateRange>, until: Option<Date>) -> Result<(), ConfigProblem> {
+    match (dates, until) {
+        (Some(dates), _) if dates.to < dates.from => Err(ConfigProblem::new(
             "dates",
             format!("{} is before {}", dates.to, dates.from),
         )
         .hint("both ends are included")),
+        (Some(dates), Some(until)) if until < dates.from => Err(ConfigProblem::new(
+            "until",
+            format!("{until} is before {}, where `dates` begin", dates.from),
+        )
+        .hint("let `dates` begin earlier")),
         _ => Ok(()),
+    }
+}
+
+/// The dates whose rows are kept: `dates`, but none after `until`.
+pub fn dates_until(dates: Option<DateRange>, until: Option<Date>) -> Option<DateRange> {
+    let Some(until) = until else { return dates };
+    let dates = dates.unwrap_or(DateRange {
+        from: FIRST_DATE,
+        to: until,
+    });
+    Some(DateRange {
+        to: dates.to.min(until),
+        ..dates
+    })
+}
+
+/// Returns whether a row of this date is there: it has a date that is supported, and not one after `until`.
+pub fn is_there(date: Date, until: Option<Date>) -> bool {
+    date != OUT_OF_RANGE && until.is_none_or(|until| date <= until)
+}
+
+/// The rows of a table up to a date.
+///
+/// # Errors
+/// When it has no dates.
+pub fn rows_until(batch: RecordBatch, until: Option<Date>) -> Result<RecordBatch, StageError> {
+    if until.is_none() {
+        return Ok(batch);
+    }
+    let dates = table::dates(&batch, "date")?;
+    let rows = (0..).zip(dates).filter(|(_, date)| is_there(*date, until));
+    let rows: UInt32Array = rows.map(|(row, _)| Some(row)).collect();
+    match rows.len() == batch.num_rows() {
+        true => Ok(batch),
+        false => Ok(take_record_batch(&batch, &rows)?),
     }
 }
 

@@ -9,11 +9,14 @@ use crate::header::{self, Names};
 use crate::large::Sizes;
 use crate::layout_choice::{Chosen, Role};
 use crate::layout_columns::wanted;
+use crate::options::is_there;
 use crate::unpack::{self, Format, Packed};
 use arrow_array::RecordBatch;
+use datasets::Date;
 use datasets::layout::{Layout, Table};
 use rayon::prelude::*;
 use serde::Serialize;
+use stages_core::table::dates;
 use stages_core::{ConfigProblem, Context, Source, StageError};
 use std::collections::BTreeSet;
 use std::io::Read as _;
@@ -40,7 +43,8 @@ pub struct Reason {
 /// The table of a file, with its layout.
 pub type OfLayout = (Layout, RecordBatch);
 
-/// Reads files in parallel and gives their layouts and tables, in the order of `sources`, and the reasons for the layouts.
+/// Reads files in parallel and gives their layouts and tables, in the order of `sources`, and the reasons for the layouts. Files whose rows are all after
+/// `until` are not there.
 ///
 /// # Errors
 /// When one cannot be read.
@@ -48,18 +52,25 @@ pub fn tables(
     context: &Context,
     reading: &Reading<'_>,
     sources: &[Source],
+    until: Option<Date>,
 ) -> Result<(Vec<OfLayout>, Vec<Reason>), StageError> {
     let mut tables = Vec::with_capacity(sources.len());
     let table = |file: &mut File<'_>| file.table(context);
     let reasons = each(context, reading, sources, table, |layout, batch| {
-        tables.push((layout, batch));
-        Ok(())
+        let has_rows = match until {
+            None => true,
+            Some(_) => dates(&batch, "date")?.into_iter().any(|date| is_there(date, until)),
+        };
+        if has_rows {
+            tables.push((layout, batch));
+        }
+        Ok(has_rows)
     })?;
     Ok((tables, reasons))
 }
 
 /// Reads files in parallel by `one`, and passes what it makes of each to `take`, in the order of `sources`. Files to which another is joined come
-/// last.
+/// last. `take` returns false for a file that does not count.
 ///
 /// # Errors
 /// When one cannot be read, or `take` fails.
@@ -68,7 +79,7 @@ pub fn each<T: Send>(
     reading: &Reading<'_>,
     sources: &[Source],
     one: impl Fn(&mut File<'_>) -> Result<T, StageError> + Sync,
-    mut take: impl FnMut(Layout, T) -> Result<(), StageError>,
+    mut take: impl FnMut(Layout, T) -> Result<bool, StageError>,
 ) -> Result<Vec<Reason>, StageError> {
     let done = AtomicU64::new(0);
     let total = sources.len() as u64;
@@ -85,22 +96,26 @@ pub fn each<T: Send>(
         Ok(read)
     };
     let mut reasons: Vec<Reason> = Vec::new();
-    let mut taken = |layout: Layout, why: String, table: T| {
+    let mut taken = |layout: Layout, why: String, table: T| -> Result<(), StageError> {
+        let name = layout.name.clone();
+        if !take(layout, table)? {
+            return Ok(());
+        }
         match reasons
             .iter_mut()
-            .find(|reason| reason.layout == layout.name && reason.why == why)
+            .find(|reason| reason.layout == name && reason.why == why)
         {
             Some(reason) => reason.files += 1,
             None => {
-                context.log(format!("layout `{}`: {why}", layout.name));
+                context.log(format!("layout `{name}`: {why}"));
                 reasons.push(Reason {
-                    layout: layout.name.clone(),
+                    layout: name,
                     why,
                     files: 1,
                 });
             }
         }
-        take(layout, table)
+        Ok(())
     };
     let (mut joined, mut waiting): (Vec<(Source, Layout)>, Vec<Source>) = Default::default();
     for sources in sources.chunks(FILES_PER_THREAD * rayon::current_num_threads()) {
@@ -184,6 +199,15 @@ pub fn agree<T: PartialEq>(
             first.name, other.name
         ))
         .hint("read them in two stages")),
+    }
+}
+
+/// The error for a stage that has no file to read.
+pub fn no_file(until: Option<Date>) -> StageError {
+    match until {
+        None => StageError::new("there is no file to read"),
+        Some(until) => StageError::new(format!("no file has rows on or before {until}"))
+            .hint("`until` leaves out what came after it"),
     }
 }
 

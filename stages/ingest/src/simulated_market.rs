@@ -67,7 +67,8 @@ impl StageKind for SimulatedMarket {
 
     fn check(&self, config: &Parameters, _: &PlanContext) -> Result<BTreeMap<String, Provided>, ConfigProblem> {
         config
-            .check()
+            .bounded()
+            .and_then(|bounded| bounded.check())
             .map_err(|invalid| ConfigProblem::new(invalid.field, invalid.message).hint(invalid.hint))?;
         let columns = |columns: &'static [schema::Column]| columns.iter().map(|column| column.name);
         let hidden = hidden_columns(config);
@@ -93,7 +94,10 @@ impl StageKind for SimulatedMarket {
     }
 
     fn run(&self, config: &Parameters, context: &Context) -> Result<Outputs, StageError> {
-        let worlds: Vec<World> = config
+        let bounded = config
+            .bounded()
+            .map_err(|invalid| StageError::new(invalid.to_string()))?;
+        let worlds: Vec<World> = bounded
             .each_world()
             .into_par_iter()
             .map(World::new)
@@ -148,7 +152,10 @@ impl StageKind for SimulatedMarket {
 
     fn cached_share(&self, config: &Parameters, given: &Given<'_>) -> Result<Option<Share>, StageError> {
         let mut memos = Vec::new();
-        for world in config.each_world() {
+        let bounded = config
+            .bounded()
+            .map_err(|invalid| StageError::new(invalid.to_string()))?;
+        for world in bounded.each_world() {
             let days = simulate_days(&world).map_err(|invalid| StageError::new(invalid.to_string()))?;
             memos.extend(parts(&world, &days)?.into_iter().map(|part| part.memo));
         }

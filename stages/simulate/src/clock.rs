@@ -2,7 +2,7 @@
 //! priced and paths simulated on the same clock, so that no day of the week is cheap. Interest and dividends go by the
 //! calendar.
 
-use super::parameters::Parameters;
+use super::parameters::{Invalid, Parameters};
 use datasets::calendar::{is_trading_day, next_trading_day};
 use datasets::layout::CalendarName;
 use datasets::{Date, DateRange};
@@ -74,6 +74,33 @@ impl Clock {
 /// A trading day in years: a year has 252 of them and 113 closed days.
 fn unit(closed_day: f64) -> f64 {
     1.0 / (252.0 + 113.0 * closed_day)
+}
+
+impl Parameters {
+    /// The parameters of the market up to `until`, which is in its number of days: the days before are the same.
+    ///
+    /// # Errors
+    /// When it begins after `until`.
+    pub fn bounded(&self) -> Result<Self, Invalid> {
+        let Some(until) = self.until else {
+            return Ok(self.clone());
+        };
+        let dates = (self.start.0..=until.0).map(Date);
+        let days = dates.filter(|date| is_trading_day(EXCHANGE, *date));
+        let days = days.take(self.days as usize).count() as u32;
+        if days == 0 {
+            return Err(Invalid {
+                field: "until",
+                message: format!("{until} is before the first day"),
+                hint: "let `start` be earlier".to_owned(),
+            });
+        }
+        Ok(Self {
+            days,
+            until: None,
+            ..self.clone()
+        })
+    }
 }
 
 #[cfg(test)]

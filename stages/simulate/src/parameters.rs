@@ -64,6 +64,9 @@ pub struct Parameters {
     pub start: Date,
     /// The number of trading days. A larger number does not change the earlier days.
     pub days: u32,
+    /// Take no days after this one: the market is as it was on that day.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub until: Option<Date>,
     /// The seed of the random numbers.
     pub seed: u64,
     /// The number of worlds: markets of these parameters that share nothing but calendar and interest rates, as SIM001, SIM002, … A larger number does not
@@ -133,6 +136,7 @@ impl Default for Parameters {
             // 2018-01-02.
             start: Date(17_533),
             days: 652,
+            until: None,
             seed: 7,
             worlds: 1,
             partition: ChainPartition::Month,

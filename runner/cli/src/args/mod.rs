@@ -4,6 +4,7 @@ mod data;
 mod history;
 mod pipeline;
 mod policy;
+mod schedule;
 mod serve;
 mod store;
 mod values;
@@ -21,6 +22,7 @@ pub(crate) use policy::{
     PolicyActArgs, PolicyCommand, PolicyDiffArgs, PolicyExportArgs, PolicyFormat, PolicyPromoteArgs,
     PolicyRegisterArgs, PolicyRollbackArgs,
 };
+pub(crate) use schedule::{Installer, NextArgs, NightsArgs, RunDueArgs, ScheduleCommand, ScheduledArgs, TimerArgs};
 pub(crate) use serve::ServeArgs;
 pub(crate) use store::{CacheCommand, PullArgs, PushArgs};
 
@@ -153,6 +155,18 @@ Example:
   runner policy export latest/train --format numpy policy.npz"
     )]
     Policy(PolicyCommand),
+    /// Run pipelines on the nights of their schedules, and install timers that do so.
+    #[command(
+        subcommand,
+        after_help = "\
+Examples:
+  runner schedule next nightly.yaml
+  runner schedule install nightly.yaml
+  runner schedule run-due nightly.yaml
+  runner schedule list
+  runner schedule log nightly.yaml --last 30"
+    )]
+    Schedule(ScheduleCommand),
     /// Inspect, verify and clean up the store, and transfer it to and from the remote store.
     #[command(
         subcommand,

@@ -37,9 +37,12 @@ pub(crate) struct Settings {
     /// Apply a profile of the pipeline (repeatable): a later profile overrides an earlier one, `--set` overrides all.
     #[arg(long, value_name = "NAME")]
     pub profile: Vec<String>,
+    /// Read the pipeline as in that night of its schedule: `${schedule.date}` is DATE, and the parameters are those of the night.
+    #[arg(long, value_name = "DATE")]
+    pub night: Option<String>,
 }
 
-#[derive(Args, Clone, Debug)]
+#[derive(Args, Clone, Debug, Default)]
 pub(crate) struct ExecArgs {
     /// The pipeline file.
     #[arg(required_unless_present = "plan")]
@@ -47,7 +50,7 @@ pub(crate) struct ExecArgs {
     #[command(flatten)]
     pub selection: Selection,
     /// Run the plan in FILE, written by `plan --save` or `plan --json`; fails if anything changed since.
-    #[arg(long, value_name = "FILE", conflicts_with_all = ["pipeline", "stages", "set", "profile", "force", "dry_run"])]
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["pipeline", "stages", "set", "profile", "night", "force", "dry_run"])]
     pub plan: Option<PathBuf>,
     /// The maximum number of stages that run in parallel [default: the number of cores].
     #[arg(short, long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=4096))]

@@ -23,6 +23,7 @@ pub(crate) mod quality;
 mod remote;
 mod results;
 pub(crate) mod runs;
+pub(crate) mod schedule;
 pub(crate) mod show;
 pub(crate) mod stages;
 pub(crate) mod watch;

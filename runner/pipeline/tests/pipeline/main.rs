@@ -11,6 +11,7 @@ mod memo;
 mod messages;
 mod python;
 mod resolve;
+mod schedule;
 mod shows;
 mod tools;
 
@@ -84,6 +85,7 @@ fn options(set: &[&str]) -> LoadOptions {
         env: [("HOME", "/home/x"), ("COUNT", "12")]
             .map(|(name, value)| (name.to_owned(), value.to_owned()))
             .into(),
+        night: None,
         kinds: kinds::all(),
         earlier: None,
     }

@@ -41,6 +41,8 @@ pub struct CorporateActionsConfig {
     pub symbol: String,
     /// Keep only these symbols; empty for all.
     pub symbols: Vec<String>,
+    /// Take no actions whose ex-date is after this date, and propose none.
+    pub until: Option<Date>,
     /// Actions written here: `[{ symbol: AAPL, date: 2014-06-09, ratio: "7:1" }]`.
     pub actions: Vec<GivenAction>,
 }

@@ -106,6 +106,8 @@ impl StageKind for CorporateActions {
             actions.extend(read(config, source)?);
         }
         actions.retain(|action| config.symbols.is_empty() || config.symbols.contains(&action.symbol));
+        let is_there = |action: &CorporateAction| config.until.is_none_or(|until| action.date <= until);
+        actions.retain(is_there);
         put_in_order(&mut actions)?;
         let mut proposed = Vec::new();
         if let Some(bars) = context.optional("bars") {
@@ -120,7 +122,7 @@ impl StageKind for CorporateActions {
                 .iter()
                 .any(|known| known.explains(&found.symbol, found.date.plus(-5), found.date, found.ratio))
         };
-        proposed.retain(|found| !known(found));
+        proposed.retain(|found| is_there(found) && !known(found));
         put_in_order(&mut proposed)?;
         for found in proposed.iter().take(5) {
             let ratio = SplitRatio::near(found.ratio, 1e-6).map(|ratio| ratio.to_string());

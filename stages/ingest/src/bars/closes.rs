@@ -3,23 +3,26 @@
 use super::clean::{States, clean};
 use super::rows::{CLOSE, collect, reading};
 use crate::layout_choice::Chosen;
-use crate::options::OnBadRows;
-use crate::value::OUT_OF_RANGE;
+use crate::options::{OnBadRows, is_there};
 use datasets::Date;
 use datasets::layout::CalendarName;
 use datasets::quality::{BARS, Tally};
 use stages_core::{Context, Source, StageError};
 use std::collections::BTreeMap;
 
-/// The closes in files of bars, by symbol and day.
+/// The closes in files of bars up to `until`, by symbol and day.
 ///
 /// # Errors
 /// When a file cannot be read.
-pub fn closes(context: &Context, sources: &[Source]) -> Result<BTreeMap<String, BTreeMap<Date, f64>>, StageError> {
-    let (files, _) = crate::read::tables(context, &reading(&Chosen::Auto, ""), sources)?;
+pub fn closes(
+    context: &Context,
+    sources: &[Source],
+    until: Option<Date>,
+) -> Result<BTreeMap<String, BTreeMap<Date, f64>>, StageError> {
+    let (files, _) = crate::read::tables(context, &reading(&Chosen::Auto, ""), sources, until)?;
     let mut bars = Vec::new();
     for (_, batch) in files {
-        collect(&batch, |_, date| date != OUT_OF_RANGE, &mut bars)?;
+        collect(&batch, |_, date| is_there(date, until), &mut bars)?;
     }
     let (mut states, mut tally) = (States::new(), Tally::new(BARS));
     clean(

@@ -3,7 +3,7 @@
 use crate::files::Paths;
 use crate::layout_choice::LayoutChoice;
 use crate::options::{CalendarChoice, MaxDropped, OnBadRows, PartitionChoice};
-use datasets::DateRange;
+use datasets::{Date, DateRange};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -23,6 +23,8 @@ pub struct BarsConfig {
     pub symbols: Vec<String>,
     /// Keep only these dates, both ends included.
     pub dates: Option<DateRange>,
+    /// Take no rows after this date: files are as they were on that day, whatever was appended since. Rows without a date are not counted then.
+    pub until: Option<Date>,
     /// The action for rows that break a rule: `by_rule` (each rule's own), `drop`, `keep` or `fail`; or by rule, `{ default: drop, large_jump: fail }`.
     pub on_bad_rows: OnBadRows,
     /// The share of the rows that each rule may drop before the stage fails: `by_rule` (0.05), a number, or by rule, `{ default: 0.05, duplicate_key: 0.5 }`.

@@ -74,6 +74,11 @@ impl FileBars {
         cuts::of_file(context, file, |rows: &Self| &rows.cuts, make)
     }
 
+    /// Returns whether any row is there at `until`.
+    pub fn begins_by(&self, until: Date) -> bool {
+        self.days.first().is_some_and(|first| *first <= until)
+    }
+
     /// The wanted days.
     ///
     /// # Errors

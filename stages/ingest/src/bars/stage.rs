@@ -6,7 +6,7 @@ use super::partitions::Facts;
 use super::rows::reading;
 use crate::file_memo::{File, Reading};
 use crate::layout_choice::Chosen;
-use crate::options::{Treatment, check_dates};
+use crate::options::{Treatment, check_dates, dates_until};
 use crate::read;
 use crate::table_input::{Files, TABLE, check_origin, columns};
 use datasets::Date;
@@ -42,7 +42,7 @@ impl StageKind for Bars {
     fn check(&self, config: &BarsConfig, plan: &PlanContext) -> Result<BTreeMap<String, Provided>, ConfigProblem> {
         config.on_bad_rows.check(BARS)?;
         config.max_dropped.check(BARS)?;
-        check_dates(config.dates)?;
+        check_dates(config.dates, config.until)?;
         check_origin(&config.path, plan)?;
         let (chosen, sources) = config.layout.open(Table::Bars, &self.sources(config, plan.base)?)?;
         let provided = match columns("path", &sources, Table::Bars, &chosen)? {
@@ -69,25 +69,31 @@ impl StageKind for Bars {
             &sources,
             read,
             |layout, bars| {
-                layouts.push(layout);
-                files.push(bars);
-                Ok(())
+                let begins = config.until.is_none_or(|until| bars.begins_by(until));
+                if begins {
+                    layouts.push(layout);
+                    files.push(bars);
+                }
+                Ok(begins)
             },
         )?;
         let facts = layouts.first().map(|layout| layout.facts.clone());
-        let facts = facts.ok_or_else(|| StageError::new("there is no file to read"))?;
+        let facts = facts.ok_or_else(|| read::no_file(config.until))?;
         read::agree(&layouts, "currencies", !config.currency.is_empty(), |l| {
             l.facts.currency.clone()
         })?;
         let names: BTreeSet<&str> = layouts.iter().map(|layout| &*layout.name).collect();
         let wanted = Wanted {
             symbols: &config.symbols,
-            dates: config.dates,
+            dates: dates_until(config.dates, config.until),
         };
         let mut tally = Tally::new(BARS);
         let mut days: BTreeSet<Date> = BTreeSet::new();
         for file in &files {
-            (0..file.out_of_range(&wanted)).for_each(|_| tally.add_out_of_range());
+            // A row without a date may be one that was appended after `until`.
+            if config.until.is_none() {
+                (0..file.out_of_range(&wanted)).for_each(|_| tally.add_out_of_range());
+            }
             days.extend(file.days(context, &wanted)?);
         }
         let calendar = config.calendar.resolve(facts.calendar, &days);

@@ -5,9 +5,9 @@ use super::quotes::Quotes;
 use crate::files::Paths;
 use crate::layout_choice::LayoutChoice;
 use crate::options::{CalendarChoice, MaxDropped, OnBadRows, PartitionChoice};
-use datasets::DateRange;
 use datasets::contract::{ContractTerms, Exercise, Expires, Terms};
 use datasets::quality::CHAIN;
+use datasets::{Date, DateRange};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use stages_core::{ConfigProblem, Provided};
@@ -28,6 +28,8 @@ pub struct ChainConfig {
     pub symbols: Vec<String>,
     /// Keep only these dates, both ends included.
     pub dates: Option<DateRange>,
+    /// Take no rows after this date: files, those of the underlying too, are as they were on that day, whatever was appended since. Rows without a date are not counted then.
+    pub until: Option<Date>,
     /// The snapshots that are read where files have several of a day: `all`, `first` or `last` (of each contract), or a time of day such as "15:45" (of
     /// each contract the first of that minute). With `all` the chain has a column `snapshot`, the instant in UTC, and a row for each contract and
     /// snapshot; without a choice, too, where a contract occurs at several times of a day. Times are in the `zone` of the layout or, with a warning,
@@ -160,7 +162,7 @@ impl ChainConfig {
                 format!("{tick} is not a number of at least 0"),
             ));
         }
-        crate::options::check_dates(self.dates)?;
+        crate::options::check_dates(self.dates, self.until)?;
         if let Some(multiplier) = self.multiplier
             && !(multiplier > 0.0 && multiplier.is_finite())
         {

@@ -179,7 +179,8 @@ impl Facts<'_> {
             "only": unit.only,
             "period": self.period,
             "symbols": config.symbols,
-            "dates": config.dates.map(|dates| intersection(dates, unit.range)),
+            // A partition is the same for all dates that have the whole of it.
+            "dates": config.dates.map(|dates| intersection(dates, unit.range)).filter(|dates| *dates != unit.range),
             "snapshot": config.snapshot,
             "on_bad_rows": config.on_bad_rows,
             "quotes": config.quotes,

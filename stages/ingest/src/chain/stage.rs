@@ -3,7 +3,7 @@
 use super::classes::Classes;
 use super::columns::{Columns, LAST, UNDERLYING, bit, numbers};
 use super::config::{ChainConfig, UnderlyingChoice};
-use super::file_rows::FileRows;
+use super::file_rows::{Day, FileRows};
 use super::intraday::Snapshot;
 use super::partition::{Closes, Facts, QUOTES, STATED, Styles};
 use super::partitions::States;
@@ -16,7 +16,7 @@ use crate::bars;
 use crate::file_memo::{File, Reading};
 use crate::layout_choice::Chosen;
 use crate::missing_days::count_missing_days;
-use crate::options::Treatment;
+use crate::options::{Treatment, dates_until};
 use crate::read;
 use crate::table_input::{self, Files, TABLE, check_origin};
 use datasets::contract::Contracts;
@@ -125,6 +125,10 @@ impl StageKind for OptionChain {
     }
 
     fn run(&self, config: &ChainConfig, context: &Context) -> Result<Outputs, StageError> {
+        let config = &ChainConfig {
+            dates: dates_until(config.dates, config.until),
+            ..config.clone()
+        };
         let given = Files::open(&context.given())?;
         let (chosen, sources) = config.layout.open(Table::Chain, &given.sources)?;
         let (sources, underlying) = split(&sources);
@@ -132,6 +136,10 @@ impl StageKind for OptionChain {
         let mut layouts: Vec<Layout> = Vec::new();
         let rows_of = |file: &mut File<'_>| FileRows::of(context, file);
         let reasons = read::each(context, &reading(config, &chosen), &sources, rows_of, |layout, rows| {
+            let is_there = |day: &Day| config.until.is_none_or(|until| day.date <= until);
+            if config.until.is_some() && !rows.days.iter().any(is_there) {
+                return Ok(false);
+            }
             let (zone, is_partial) = (layout.zone.clone(), layout.is_partial);
             if !layouts.contains(&layout) {
                 layouts.push(layout);
@@ -141,8 +149,11 @@ impl StageKind for OptionChain {
                 is_partial,
                 ..rows
             });
-            Ok(())
+            Ok(true)
         })?;
+        if layouts.is_empty() {
+            return Err(read::no_file(config.until));
+        }
         layouts.sort_by(|a, b| a.name.cmp(&b.name));
         let terms = config.terms()?;
         let layout = classes::terms_of_all(&layouts, &terms)?;
@@ -185,7 +196,7 @@ impl StageKind for OptionChain {
         let corporate = corporate_actions::open(&context.given(), "actions")?;
         let closes = match underlying.is_empty() {
             true => Closes::new(),
-            false => bars::closes(context, &underlying)?,
+            false => bars::closes(context, &underlying, config.until)?,
         };
         let facts = Facts {
             config,

@@ -80,9 +80,10 @@ impl<'a> Whole<'a> {
         self.days().map(|(_, day)| day.rows).sum()
     }
 
-    /// Counts the rows of wanted symbols without a date or an expiry, and the strikes that were read from single precision on days that have rows.
+    /// Counts the rows of wanted symbols without a date or an expiry (but with `until`, after which they may have been appended), and the strikes that were read from single precision on days that have rows.
     pub fn count(&self, tally: &mut Tally) {
-        for file in self.files {
+        let dated_alone = self.config.until.is_some();
+        for file in self.files.iter().filter(|_| !dated_alone) {
             for (symbol, rows) in &file.out_of_range {
                 if self.is_wanted(&file.symbols[*symbol as usize]) {
                     (0..*rows).for_each(|_| tally.add_out_of_range());

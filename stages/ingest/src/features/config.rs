@@ -5,7 +5,7 @@ use crate::files::Paths;
 use crate::options::{MaxDropped, OnBadRows};
 use datasets::layout::CalendarName;
 use datasets::quality::FACTORS;
-use datasets::schema;
+use datasets::{Date, schema};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use stages_core::ConfigProblem;
@@ -26,6 +26,8 @@ pub struct FeaturesConfig {
     pub columns: FactorColumns,
     /// The format of dates, in `strftime` codes (`%m/%d/%Y`); empty for `%Y-%m-%d`.
     pub date_format: String,
+    /// Take no rows after this date: files are as they were on that day, whatever was appended since.
+    pub until: Option<Date>,
     /// The days (bars of its symbol, days of its chain, or trading days of `calendar`) after which a row is known, counted from the row's date: a row of Tuesday with 1 is shown on Wednesday,
     /// with 0 on Tuesday. 0 is right only for what is known at the close of the row's own date.
     pub lag: u32,
@@ -47,6 +49,7 @@ impl Default for FeaturesConfig {
             symbol: String::new(),
             columns: FactorColumns::default(),
             date_format: String::new(),
+            until: None,
             lag: 1,
             max_age: None,
             calendar: None,

@@ -3,6 +3,7 @@
 use super::as_of;
 use super::config::FeaturesConfig;
 use crate::options::Treatment;
+use crate::read;
 use crate::value::OUT_OF_RANGE;
 use arrow_array::{Array as _, ArrayRef, Float64Array, RecordBatch};
 use arrow_schema::{DataType, Field, Schema};
@@ -34,7 +35,7 @@ impl Factors {
     pub fn read(config: &FeaturesConfig, context: &Context, parts: Vec<RecordBatch>) -> Result<Self, StageError> {
         let first = parts
             .first()
-            .ok_or_else(|| StageError::new("there is no file to read"))?;
+            .ok_or_else(|| read::no_file(config.until))?;
         if let Some(other) = parts.iter().find(|part| part.schema() != first.schema()) {
             return Err(StageError::new(format!(
                 "the files have different factors: one has {}, another {}",

@@ -5,6 +5,7 @@ use super::days::Days;
 use super::factors::Factors;
 use super::rows::{Columns, parse};
 use crate::files::unreadable;
+use crate::options::rows_until;
 use crate::read;
 use crate::table_input::{Files, TABLE, check_origin};
 use crate::unpack;
@@ -241,7 +242,12 @@ fn read_files(config: &FeaturesConfig, context: &Context, sources: &[Source]) ->
         .par_iter()
         .map(|source| read_file(config, context, source))
         .collect::<Result<_, StageError>>()?;
-    Ok(parts.into_iter().flatten().collect())
+    let parts = parts.into_iter().flatten().map(|part| rows_until(part, config.until));
+    let mut parts: Vec<RecordBatch> = parts.collect::<Result<_, StageError>>()?;
+    if config.until.is_some() {
+        parts.retain(|part| part.num_rows() > 0);
+    }
+    Ok(parts)
 }
 
 /// The tables of a file, from its memo where they are cached.

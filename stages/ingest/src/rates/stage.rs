@@ -9,7 +9,7 @@ use crate::header::{self, Names};
 use crate::layout_choice::{Chosen, LayoutChoice};
 use crate::layout_columns::{needed, wanted};
 use crate::missing_days::count_missing_days;
-use crate::options::{CalendarChoice, MaxDropped, OnBadRows, Treatment, check_dates};
+use crate::options::{CalendarChoice, MaxDropped, OnBadRows, Treatment, check_dates, dates_until};
 use crate::read;
 use crate::table_input::{self, Files, TABLE, check_origin};
 use crate::unpack::Packed;
@@ -43,6 +43,8 @@ pub struct RatesConfig {
     pub layout: LayoutChoice,
     /// Keep only these dates, both ends included.
     pub dates: Option<DateRange>,
+    /// Take no rows after this date: files are as they were on that day, whatever was appended since. Rows without a date are not counted then.
+    pub until: Option<Date>,
     /// The action for values that break a rule: `by_rule` (each rule's own), `drop`, `keep` or `fail`; or by rule.
     pub on_bad_rows: OnBadRows,
     /// The share of the values that each rule may drop before the stage fails: `by_rule` (0.05, or 0.5 for `non_trading_day` and `zero_for_missing`),
@@ -75,7 +77,7 @@ impl StageKind for Rates {
     fn check(&self, config: &RatesConfig, plan: &PlanContext) -> Result<BTreeMap<String, Provided>, ConfigProblem> {
         config.on_bad_rows.check(RATES)?;
         config.max_dropped.check(RATES)?;
-        check_dates(config.dates)?;
+        check_dates(config.dates, config.until)?;
         check_origin(&config.path, plan)?;
         let (chosen, sources) = config.layout.open(Table::Rates, &self.sources(config, plan.base)?)?;
         table_input::columns("path", &sources, Table::Rates, &chosen)?;
@@ -95,9 +97,10 @@ impl StageKind for Rates {
     fn run(&self, config: &RatesConfig, context: &Context) -> Result<Outputs, StageError> {
         let given = Files::open(&context.given())?;
         let (chosen, sources) = config.layout.open(Table::Rates, &given.sources)?;
-        let (files, reasons) = read::tables(context, &reading(&chosen), &sources)?;
+        let (files, reasons) = read::tables(context, &reading(&chosen), &sources, config.until)?;
         let facts = files.first().map(|(layout, _)| layout.facts.clone());
-        let facts = facts.ok_or_else(|| StageError::new("there is no file to read"))?;
+        let facts = facts.ok_or_else(|| read::no_file(config.until))?;
+        let wanted = dates_until(config.dates, config.until);
         if files.iter().any(|(layout, _)| layout.facts.yields != facts.yields) {
             return Err(
                 StageError::new("the files quote their rates in different ways").hint("read them in two stages")
@@ -110,9 +113,9 @@ impl StageKind for Rates {
             let tenors = table::floats(batch, "tenor_years")?;
             let rates = table::floats(batch, "rate")?;
             for (i, date) in table::dates(batch, "date")?.into_iter().enumerate() {
-                if date == OUT_OF_RANGE {
+                if date == OUT_OF_RANGE && config.until.is_none() {
                     tally.add_out_of_range();
-                } else if config.dates.is_none_or(|dates| dates.contains(date)) {
+                } else if date != OUT_OF_RANGE && wanted.is_none_or(|dates| dates.contains(date)) {
                     points.push((date, tenors.value(i), rates.value(i)));
                 }
             }

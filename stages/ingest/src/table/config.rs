@@ -2,7 +2,7 @@
 
 use crate::files::Paths;
 use crate::value::zone_of;
-use datasets::schema;
+use datasets::{Date, schema};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use stages_core::ConfigProblem;
@@ -25,6 +25,8 @@ pub struct TableConfig {
     pub instant_format: String,
     /// The time zone of times without an offset, and of the day that an instant belongs to, such as `America/New_York`; empty for UTC.
     pub zone: String,
+    /// Take no rows whose day is after this one: files are as they were on that day, whatever was appended since.
+    pub until: Option<Date>,
     /// The period of a partition: what is computed again when one of its rows changes.
     pub partition: Period,
 }
@@ -38,6 +40,7 @@ impl Default for TableConfig {
             columns: Vec::new(),
             instant_format: String::new(),
             zone: String::new(),
+            until: None,
             partition: Period::Year,
         }
     }

@@ -7,6 +7,7 @@ use crate::files::unreadable;
 use crate::unpack;
 use arrow_array::{Array as _, RecordBatch};
 use cache::{BlobDigest, BlobRef, canonical_json};
+use datasets::Date;
 use datasets::schema::{SNAPSHOT, TABLE};
 use serde::{Deserialize, Serialize};
 use serde_json::json;
@@ -87,6 +88,11 @@ impl FileTable {
         })?;
         made.map(named)
             .ok_or_else(|| StageError::new("the rows of a file were not written"))
+    }
+
+    /// Returns whether any row is there at `until`.
+    pub(super) fn begins_by(&self, until: Date) -> bool {
+        self.cuts.list.iter().any(|cut| cut.range.from <= until)
     }
 
     fn make(config: &TableConfig, context: &Context, source: &Source, content: BlobDigest) -> Result<Self, StageError> {

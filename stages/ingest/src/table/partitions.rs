@@ -2,6 +2,7 @@
 
 use super::file::FileTable;
 use crate::cuts::{decode, encode};
+use crate::options::rows_until;
 use arrow_array::cast::AsArray as _;
 use arrow_array::types::{Float64Type, TimestampMicrosecondType};
 use arrow_array::{Array as _, ArrayRef, RecordBatch, TimestampMicrosecondArray, UInt32Array};
@@ -13,7 +14,7 @@ use datasets::schema::{SNAPSHOT, TABLE};
 use datasets::{Date, DateRange, SnapshotTime};
 use rayon::prelude::*;
 use serde::{Deserialize, Serialize};
-use serde_json::json;
+use serde_json::{Value, json};
 use stages_core::dataset::{self, Partition, PartitionKey, Period};
 use stages_core::{Context, Memo, StageError, table};
 use std::collections::{BTreeMap, BTreeSet};
@@ -27,6 +28,8 @@ pub(super) struct Facts {
     pub is_intraday: bool,
     /// The period of a partition.
     pub period: Period,
+    /// The last day whose rows are there.
+    pub until: Option<Date>,
 }
 
 /// The partitions of a period that are made: the value of their memo.
@@ -71,7 +74,8 @@ impl Facts {
         let mut units: BTreeMap<Date, Unit<'_>> = BTreeMap::new();
         for file in files {
             // A cut is within one period: it was made so.
-            for (number, cut) in file.cuts.list.iter().enumerate() {
+            let cuts = file.cuts.list.iter().enumerate();
+            for (number, cut) in cuts.filter(|(_, cut)| self.until.is_none_or(|until| cut.range.from <= until)) {
                 let range = self.period.range(cut.range.from);
                 let unit = units.entry(range.from).or_insert(Unit {
                     range,
@@ -90,7 +94,15 @@ impl Facts {
         let digests = unit.cuts.iter().map(|(file, cut)| file.cuts.list[*cut].digest);
         let mut rows: Vec<[u8; 32]> = digests.map(|digest| *digest.as_bytes()).collect();
         rows.sort_unstable();
-        let facts = canonical_json(&json!([unit.range, self.numbers, self.is_intraday, self.period]));
+        let mut facts = json!([unit.range, self.numbers, self.is_intraday, self.period]);
+        // A partition is the same for all that have the whole of it.
+        let ends = unit.cuts.iter().map(|(file, cut)| file.cuts.list[*cut].range.to);
+        if let (Some(until), Value::Array(facts)) = (self.until, &mut facts)
+            && ends.max().is_some_and(|last| last > until)
+        {
+            facts.push(json!(until));
+        }
+        let facts = canonical_json(&facts);
         let memo = Memo::new(
             "ingest/table partition v1",
             &[facts.as_bytes(), rows.concat().as_slice()],
@@ -128,7 +140,7 @@ impl Facts {
         let mut parts: Vec<RecordBatch> = Vec::new();
         for (file, cut) in &unit.cuts {
             file.cuts.read(&context.store, &[*cut], |batch| {
-                parts.push(self.columns(&batch)?);
+                parts.push(self.columns(&rows_until(batch, self.until)?)?);
                 Ok(())
             })?;
         }

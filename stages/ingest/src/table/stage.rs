@@ -67,7 +67,7 @@ impl StageKind for Table {
     fn run(&self, config: &TableConfig, context: &Context) -> Result<Outputs, StageError> {
         let given = Files::open(&context.given())?;
         context.progress(0, None, "reading");
-        let files: Vec<FileTable> = given
+        let mut files: Vec<FileTable> = given
             .sources
             .par_iter()
             .map(|source| {
@@ -75,6 +75,9 @@ impl StageKind for Table {
                 FileTable::of(config, context, source)
             })
             .collect::<Result<_, StageError>>()?;
+        if let Some(until) = config.until {
+            files.retain(|file| file.begins_by(until));
+        }
         let facts = facts(config, &files)?;
         context.progress(0, None, "sorting");
         let done = facts.partitions(context, &files)?;
@@ -84,12 +87,15 @@ impl StageKind for Table {
             partitions.extend(done.partitions()?);
             symbols.extend(done.symbols.iter().map(String::as_str));
         }
-        let meta = json!({
+        let mut meta = json!({
             "columns": facts.numbers,
             "rows": done.iter().map(|done| done.rows).sum::<u64>(),
-            "rows_read": files.iter().map(|file| file.rows).sum::<u64>(),
             "symbols": symbols,
         });
+        // The rows of files grow after `until`.
+        if config.until.is_none() {
+            meta["rows_read"] = json!(files.iter().map(|file| file.rows).sum::<u64>());
+        }
         let digest = dataset::write(&context.store, PortType::Table, meta, partitions)?;
         Ok(Outputs::from([("table".to_owned(), digest)]))
     }
@@ -109,9 +115,7 @@ impl StageKind for Table {
 
 /// The facts that all files share: they have the same columns, and all have times or none.
 fn facts(config: &TableConfig, files: &[FileTable]) -> Result<Facts, StageError> {
-    let first = files
-        .first()
-        .ok_or_else(|| StageError::new("there is no file to read"))?;
+    let first = files.first().ok_or_else(|| read::no_file(config.until))?;
     if files.iter().all(|file| file.rows == 0) {
         return Err(StageError::new("the files have no rows").hint("a table has one at least"));
     }
@@ -140,5 +144,6 @@ fn facts(config: &TableConfig, files: &[FileTable]) -> Result<Facts, StageError>
         numbers: first.numbers.clone(),
         is_intraday: timed.is_some(),
         period: config.partition,
+        until: config.until,
     })
 }

@@ -1,0 +1,311 @@
+//! `runner schedule install` and `uninstall`: what they write, shown first.
+
+use super::unit::Call;
+use super::{Entry, cron, launchd, systemd};
+use crate::args::{Installer, TimerArgs};
+use crate::output;
+use crate::session::Session;
+use runner_engine::Failure;
+use serde_json::json;
+use std::io::{BufRead as _, ErrorKind, IsTerminal as _, Write as _};
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+/// A change of a timer service.
+enum Step {
+    /// Writes a file.
+    Write { path: PathBuf, text: String },
+    /// Removes a file.
+    Remove { path: PathBuf },
+    /// Replaces the user's crontab.
+    Crontab { text: String, shown: String },
+    /// Runs a program.
+    Run(Vec<String>),
+}
+
+impl Step {
+    fn run(words: &[&str]) -> Self {
+        Self::Run(words.iter().map(|word| (*word).to_owned()).collect())
+    }
+
+    /// The step, as it is shown.
+    fn shown(&self) -> String {
+        match self {
+            Self::Write { path, text } => format!("write {}:\n{}", path.display(), indented(text)),
+            Self::Remove { path } => format!("remove {}\n", path.display()),
+            Self::Crontab { shown, .. } => format!("change the crontab:\n{}", indented(shown)),
+            Self::Run(words) => format!("run {}\n", words.join(" ")),
+        }
+    }
+
+    fn json(&self) -> serde_json::Value {
+        match self {
+            Self::Write { path, text } => json!({ "write": path, "text": text }),
+            Self::Remove { path } => json!({ "remove": path }),
+            Self::Crontab { text, .. } => json!({ "crontab": text }),
+            Self::Run(words) => json!({ "run": words }),
+        }
+    }
+
+    fn apply(&self) -> Result<(), Failure> {
+        match self {
+            Self::Write { path, text } => {
+                let written = path
+                    .parent()
+                    .map_or(Ok(()), std::fs::create_dir_all)
+                    .and_then(|()| std::fs::write(path, text));
+                written.map_err(|err| Failure::caused(format!("cannot write `{}`", path.display()), &err))
+            }
+            Self::Remove { path } => match std::fs::remove_file(path) {
+                Err(err) if err.kind() != ErrorKind::NotFound => {
+                    Err(Failure::caused(format!("cannot remove `{}`", path.display()), &err))
+                }
+                _ => Ok(()),
+            },
+            Self::Crontab { text, .. } => write_crontab(text),
+            Self::Run(words) => {
+                let failed = |what: String| {
+                    Failure::machine(format!("`{}` {what}", words.join(" ")))
+                        .hint("the files are written: run it where the service runs, as the user whose timer it is")
+                };
+                let output = Command::new(&words[0])
+                    .args(&words[1..])
+                    .stdin(Stdio::null())
+                    .output()
+                    .map_err(|err| failed(format!("cannot be run: {err}")))?;
+                match output.status.success() {
+                    true => Ok(()),
+                    false => Err(failed(format!(
+                        "failed: {}",
+                        String::from_utf8_lossy(&output.stderr).trim()
+                    ))),
+                }
+            }
+        }
+    }
+}
+
+fn indented(text: &str) -> String {
+    text.lines().map(|line| format!("    {line}\n")).collect()
+}
+
+pub(super) fn install(session: &Session, args: &TimerArgs) -> Result<(), Failure> {
+    let service = args.service.unwrap_or_else(default_service);
+    let mut steps = Vec::new();
+    let mut table = None;
+    for file in &args.pipelines {
+        let entry = Entry::of(session, session.current.join(file))?;
+        let call = Call::new(session, &entry)?;
+        match service {
+            Installer::Systemd => {
+                let unit = systemd::unit(&call.name);
+                let folder = systemd_folder(session)?;
+                let write = |kind: &str, text: String| Step::Write {
+                    path: folder.join(format!("{unit}.{kind}")),
+                    text,
+                };
+                steps.push(write("service", systemd::service(&call)));
+                steps.push(write("timer", systemd::timer(&call, &entry)));
+                steps.push(Step::run(&["systemctl", "--user", "daemon-reload"]));
+                steps.push(Step::run(&[
+                    "systemctl",
+                    "--user",
+                    "enable",
+                    "--now",
+                    &format!("{unit}.timer"),
+                ]));
+            }
+            Installer::Cron => {
+                let table = table.get_or_insert(read_crontab()?.unwrap_or_default());
+                let line = cron::line(&call);
+                let mut text = cron::without(table, &call.name);
+                text.push_str(&format!("{line}\n"));
+                table.clone_from(&text);
+                let shown = format!("+ {line}\n");
+                steps.push(Step::Crontab { text, shown });
+            }
+            Installer::Launchd => {
+                let path = agent(session, &call.name)?;
+                steps.push(Step::Write {
+                    path: path.clone(),
+                    text: launchd::plist(&call),
+                });
+                steps.push(Step::run(&["launchctl", "load", "-w", &path.display().to_string()]));
+            }
+        }
+    }
+    perform(session, args, &steps)
+}
+
+pub(super) fn uninstall(session: &Session, args: &TimerArgs) -> Result<(), Failure> {
+    let mut steps = Vec::new();
+    let mut table = None;
+    for file in &args.pipelines {
+        let entry = Entry::of(session, session.current.join(file))?;
+        let name = entry.scheduled.name;
+        let is_chosen = |service| args.service.is_none_or(|chosen| chosen == service);
+        let installed = installed(session, &name);
+        let is_installed = |service: &str| installed.contains(&service);
+        if is_chosen(Installer::Systemd) && is_installed("systemd") {
+            let unit = systemd::unit(&name);
+            let folder = systemd_folder(session)?;
+            let timer = format!("{unit}.timer");
+            steps.push(Step::run(&["systemctl", "--user", "disable", "--now", &timer]));
+            for kind in ["timer", "service"] {
+                steps.push(Step::Remove {
+                    path: folder.join(format!("{unit}.{kind}")),
+                });
+            }
+            steps.push(Step::run(&["systemctl", "--user", "daemon-reload"]));
+        }
+        if is_chosen(Installer::Cron) && is_installed("cron") {
+            let table = table.get_or_insert(read_crontab()?.unwrap_or_default());
+            let text = cron::without(table, &name);
+            let gone = table.lines().filter(|line| !text.lines().any(|left| left == *line));
+            let shown = gone.map(|line| format!("- {line}\n")).collect();
+            table.clone_from(&text);
+            steps.push(Step::Crontab { text, shown });
+        }
+        if is_chosen(Installer::Launchd) && is_installed("launchd") {
+            let path = agent(session, &name)?;
+            steps.push(Step::run(&["launchctl", "unload", "-w", &path.display().to_string()]));
+            steps.push(Step::Remove { path });
+        }
+    }
+    perform(session, args, &steps)
+}
+
+/// The services that have a timer of a pipeline.
+pub(super) fn installed(session: &Session, name: &str) -> Vec<&'static str> {
+    let mut found = Vec::new();
+    let timer = systemd_folder(session).map(|folder| folder.join(format!("{}.timer", systemd::unit(name))));
+    if timer.is_ok_and(|timer| timer.is_file()) {
+        found.push("systemd");
+    }
+    if matches!(read_crontab(), Ok(Some(table)) if cron::has(&table, name)) {
+        found.push("cron");
+    }
+    if agent(session, name).is_ok_and(|path| path.is_file()) {
+        found.push("launchd");
+    }
+    found
+}
+
+/// Shows the steps, asks, and applies them. A program that fails does not keep the rest from being done: its failure is returned at the end.
+fn perform(session: &Session, args: &TimerArgs, steps: &[Step]) -> Result<(), Failure> {
+    if steps.is_empty() {
+        return output::print("nothing is installed\n");
+    }
+    if session.json {
+        output::print_json(&json!({
+            "steps": steps.iter().map(Step::json).collect::<Vec<_>>(),
+            "applied": args.yes,
+        }))?;
+    } else {
+        let all: Vec<String> = steps.iter().map(Step::shown).collect();
+        output::print(&all.join("\n"))?;
+    }
+    if !args.yes && !is_confirmed()? {
+        output::say("nothing was changed; `--yes` applies this without asking");
+        return Ok(());
+    }
+    let mut failed = None;
+    for step in steps {
+        if let Err(failure) = step.apply() {
+            match step {
+                Step::Run(_) => drop(failed.get_or_insert(failure)),
+                _ => return Err(failure),
+            }
+        }
+    }
+    failed.map_or(Ok(()), Err)
+}
+
+/// Asks on the terminal; false where there is none.
+fn is_confirmed() -> Result<bool, Failure> {
+    let mut input = std::io::stdin().lock();
+    if !input.is_terminal() {
+        return Ok(false);
+    }
+    output::print("apply this? [y/N] ")?;
+    let mut answer = String::new();
+    input
+        .read_line(&mut answer)
+        .map_err(|err| Failure::caused("cannot read standard input", &err))?;
+    Ok(matches!(answer.trim(), "y" | "Y" | "yes"))
+}
+
+fn default_service() -> Installer {
+    match () {
+        () if cfg!(target_os = "macos") => Installer::Launchd,
+        // As `sd_booted` does.
+        () if Path::new("/run/systemd/system").is_dir() => Installer::Systemd,
+        () => Installer::Cron,
+    }
+}
+
+/// The directory of the user's units.
+fn systemd_folder(session: &Session) -> Result<PathBuf, Failure> {
+    let config = match session.env.get("XDG_CONFIG_HOME").filter(|path| !path.is_empty()) {
+        Some(config) => session.current.join(config),
+        None => user_home(session)?.join(".config"),
+    };
+    Ok(config.join("systemd/user"))
+}
+
+/// The file of an agent of launchd.
+fn agent(session: &Session, name: &str) -> Result<PathBuf, Failure> {
+    let file = format!("{}.plist", launchd::label(name));
+    Ok(user_home(session)?.join("Library/LaunchAgents").join(file))
+}
+
+fn user_home(session: &Session) -> Result<PathBuf, Failure> {
+    let home = session.env.get("HOME").filter(|home| !home.is_empty());
+    home.map(|home| session.current.join(home))
+        .ok_or_else(|| Failure::usage("HOME is not set").hint("set it to your home directory"))
+}
+
+/// The user's crontab; `None` where there is no cron.
+fn read_crontab() -> Result<Option<String>, Failure> {
+    let output = Command::new("crontab").arg("-l").stdin(Stdio::null()).output();
+    match output {
+        Ok(output) if output.status.success() => match String::from_utf8(output.stdout) {
+            Ok(table) => Ok(Some(table)),
+            Err(_) => Err(Failure::machine("the crontab is not UTF-8").hint("convert it, or add the line by hand")),
+        },
+        Ok(output) => {
+            let said = String::from_utf8_lossy(&output.stderr).into_owned();
+            match said.contains("no crontab") {
+                true => Ok(Some(String::new())),
+                // Otherwise an unreadable table would be replaced by one line.
+                false => Err(Failure::machine(format!("cannot read the crontab: {}", said.trim()))),
+            }
+        }
+        Err(err) if err.kind() == ErrorKind::NotFound => Ok(None),
+        Err(err) => Err(Failure::caused("cannot run `crontab`", &err)),
+    }
+}
+
+fn write_crontab(text: &str) -> Result<(), Failure> {
+    let failed = |err: std::io::Error| {
+        Failure::caused("cannot run `crontab`", &err).hint("install cron, or choose another service by `--with`")
+    };
+    let mut child = Command::new("crontab")
+        .arg("-")
+        .stdin(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .map_err(failed)?;
+    if let Some(mut input) = child.stdin.take() {
+        // If it has ended already, its status tells why.
+        let _ = input.write_all(text.as_bytes());
+    }
+    let output = child.wait_with_output().map_err(failed)?;
+    match output.status.success() {
+        true => Ok(()),
+        false => Err(Failure::machine(format!(
+            "`crontab -` failed: {}",
+            String::from_utf8_lossy(&output.stderr).trim()
+        ))),
+    }
+}

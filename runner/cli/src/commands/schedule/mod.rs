@@ -1,0 +1,78 @@
+//! `runner schedule`.
+
+mod cron;
+mod install;
+mod launchd;
+mod run_due;
+mod show;
+mod systemd;
+mod unit;
+
+use crate::args::{ScheduleCommand, ScheduledArgs, Settings};
+use crate::session::{Session, folder_of};
+use runner_engine::{Failure, exit};
+use runner_history::schedule::{Clock, NightLog, SimulatedClock, SystemClock, names};
+use runner_pipeline::Scheduled;
+use std::path::PathBuf;
+
+pub(crate) fn schedule(session: &Session, command: &ScheduleCommand) -> Result<u8, Failure> {
+    let done = |()| exit::DONE;
+    match command {
+        ScheduleCommand::Next(args) => show::next(session, args).map(done),
+        ScheduleCommand::List(args) => show::list(session, args).map(done),
+        ScheduleCommand::Log(args) => show::log(session, args).map(done),
+        ScheduleCommand::RunDue(args) => run_due::run_due(session, args),
+        ScheduleCommand::Install(args) => install::install(session, args).map(done),
+        ScheduleCommand::Uninstall(args) => install::uninstall(session, args).map(done),
+    }
+}
+
+/// A pipeline with a schedule.
+struct Entry {
+    /// The file, absolute.
+    file: PathBuf,
+    /// The directory of its store and its history.
+    home: PathBuf,
+    scheduled: Scheduled,
+}
+
+impl Entry {
+    fn of(session: &Session, file: PathBuf) -> Result<Self, Failure> {
+        let scheduled = session.scheduled(&file, &Settings::default())?;
+        Ok(Self {
+            home: session.home(folder_of(&session.current, &file).as_deref()),
+            file,
+            scheduled,
+        })
+    }
+
+    fn log(&self) -> Result<NightLog, Failure> {
+        NightLog::read(&self.home, &self.scheduled.name)
+    }
+}
+
+/// The pipelines that are named, or else those that have nights in the home.
+fn entries(session: &Session, args: &ScheduledArgs) -> Result<Vec<Entry>, Failure> {
+    let mut files: Vec<PathBuf> = args.pipelines.iter().map(|file| session.current.join(file)).collect();
+    if files.is_empty() {
+        let home = session.home(None);
+        for name in names(&home)? {
+            files.extend(NightLog::read(&home, &name)?.file().map(ToOwned::to_owned));
+        }
+        if files.is_empty() {
+            return Err(
+                Failure::usage(format!("no schedule has nights in `{}`", home.display()))
+                    .hint("name the pipelines: `runner schedule next nightly.yaml`"),
+            );
+        }
+    }
+    files.into_iter().map(|file| Entry::of(session, file)).collect()
+}
+
+/// The clock of the machine, or one that stands still at the instant that is given.
+fn clock(args: &ScheduledArgs) -> Box<dyn Clock> {
+    match args.now {
+        Some(now) => Box::new(SimulatedClock::new(now)),
+        None => Box::new(SystemClock),
+    }
+}

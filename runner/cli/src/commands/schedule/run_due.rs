@@ -1,0 +1,288 @@
+//! `runner schedule run-due`.
+
+use super::show::{due_json, local};
+use super::{Entry, clock, entries};
+use crate::args::{ExecArgs, RunDueArgs, Selection, Settings};
+use crate::commands::exec::{self, Caller};
+use crate::session::Session;
+use crate::{interrupt, output};
+use chrono::{DateTime, Utc};
+use runner_engine::{Control, Failure, RunStatus, exit, no_thread};
+use runner_history::schedule::{Awaited, Due, DueTimes, Night, NightStatus, Outcome, Ran, RunEnd, Scheduler, Work};
+use runner_history::{self as history, AllMarks};
+use runner_pipeline::{WaitFor, Work as StageWork, load};
+use runner_report::reporter::Verbosity;
+use serde_json::json;
+use std::path::Path;
+use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
+use std::thread::Builder;
+use std::time::{Duration, Instant};
+
+/// The interval at which a run looks whether it is to end.
+const LOOK: Duration = Duration::from_millis(250);
+
+pub(super) fn run_due(session: &Session, args: &RunDueArgs) -> Result<u8, Failure> {
+    let clock = clock(&args.scheduled);
+    let control = interrupt::control()?;
+    let (mut code, mut all) = (exit::DONE, Vec::new());
+    for entry in entries(session, &args.scheduled)? {
+        let scheduler = Scheduler {
+            home: &entry.home,
+            file: &entry.file,
+            clock: clock.as_ref(),
+            cancel: &control.cancel,
+            retry_after: args.retry_after,
+        };
+        let mut work = PipelineWork {
+            session,
+            entry: &entry,
+            control: &control,
+        };
+        let ran = scheduler.run_due(&entry.scheduled, &mut work)?;
+        let (is_busy, outcome) = match ran {
+            Ran::Busy => (true, Outcome::default()),
+            Ran::Nights(outcome) => (false, outcome),
+        };
+        let has_failed = outcome.nights.iter().any(|night| !night.status.is_settled());
+        if has_failed {
+            code = exit::STAGE_FAILED;
+        }
+        let now = clock.now();
+        if session.json {
+            let next = DueTimes(&entry.scheduled.schedule).after(now);
+            all.push(json!({
+                "pipeline": entry.scheduled.name,
+                "file": entry.file,
+                "busy": is_busy,
+                "nights": outcome.nights,
+                "open": outcome.open,
+                "next": next.map(|due| due_json(&entry.scheduled.schedule, &due)),
+            }));
+        } else if session.verbosity > Verbosity::Quiet {
+            output::print(&summary(&entry, is_busy, &outcome, now))?;
+        }
+        if control.cancel.is_cancelled() {
+            code = exit::INTERRUPTED;
+            break;
+        }
+    }
+    if session.json {
+        output::print_json(&all)?;
+    }
+    Ok(code)
+}
+
+fn summary(entry: &Entry, is_busy: bool, outcome: &Outcome, now: DateTime<Utc>) -> String {
+    let name = &entry.scheduled.name;
+    if is_busy {
+        return format!("{name}: another process runs its nights\n");
+    }
+    if !outcome.nights.is_empty() {
+        return String::new();
+    }
+    let schedule = &entry.scheduled.schedule;
+    let next = DueTimes(schedule).after(now);
+    let next = next.map_or("none".to_owned(), |due| local(schedule, due.at));
+    match outcome.open {
+        0 => format!("{name}: nothing is due; next: {next}\n"),
+        open => format!("{name}: nights to be run again later: {open}; next: {next}\n"),
+    }
+}
+
+/// The nights of a pipeline file.
+pub(crate) struct PipelineWork<'a> {
+    session: &'a Session,
+    entry: &'a Entry,
+    control: &'a Control,
+}
+
+impl PipelineWork<'_> {
+    fn settings(due: &Due) -> Settings {
+        Settings {
+            night: Some(due.night.clone()),
+            ..Settings::default()
+        }
+    }
+
+    /// The files of stages.
+    fn sources(&self, due: &Due, stages: &[String]) -> Result<Vec<Awaited>, Failure> {
+        if stages.is_empty() {
+            return Ok(Vec::new());
+        }
+        let options = self.session.reading(&self.entry.file, &Self::settings(due))?;
+        let pipeline = match load(&self.entry.file, &options) {
+            Ok(pipeline) => pipeline,
+            // Stages read the headers of their files, which may not be there yet.
+            Err(errors) => {
+                let missing = errors.0.first().map_or_else(String::new, |error| error.message.clone());
+                return Ok(vec![Awaited {
+                    name: stages.join(", "),
+                    files: Vec::new(),
+                    is_fresh: true,
+                    missing: Some(missing),
+                }]);
+            }
+        };
+        let mut all = Vec::new();
+        for node in pipeline.nodes.iter().filter(|node| stages.contains(&node.stage)) {
+            let mut awaited = Awaited {
+                name: node.id.clone(),
+                files: Vec::new(),
+                is_fresh: true,
+                missing: None,
+            };
+            match &node.work {
+                StageWork::Kind { kind, config } => match kind.sources(config, &node.base) {
+                    Ok(sources) => {
+                        if sources.iter().any(|source| source.remote.is_some()) {
+                            return Err(Failure::usage(format!(
+                                "the files of `{}` are on a server and cannot be waited for",
+                                node.id
+                            ))
+                            .hint("wait for a file that is written when they are there: `wait_for: { files: […] }`"));
+                        }
+                        awaited.files = sources.into_iter().map(|source| source.path).collect();
+                    }
+                    Err(problem) => awaited.missing = Some(problem.message),
+                },
+                StageWork::Command(command) => {
+                    awaited.files = command.files.iter().map(|file| file.path.clone()).collect();
+                }
+            }
+            all.push(awaited);
+        }
+        Ok(all)
+    }
+}
+
+impl Work for PipelineWork<'_> {
+    fn awaited(&mut self, due: &Due, wait_for: &WaitFor) -> Result<Vec<Awaited>, Failure> {
+        let mut awaited = self.sources(due, &wait_for.sources)?;
+        // The paths may have the night's date in them.
+        let of_night = self.session.scheduled(&self.entry.file, &Self::settings(due))?;
+        let files = of_night.schedule.wait_for.map(|wait_for| wait_for.files);
+        awaited.extend(files.into_iter().flatten().map(|name| {
+            let path = of_night.base.join(&name);
+            let is_there = path.is_file();
+            Awaited {
+                missing: (!is_there).then(|| "there is no such file".to_owned()),
+                files: if is_there { vec![path] } else { Vec::new() },
+                is_fresh: false,
+                name,
+            }
+        }));
+        Ok(awaited)
+    }
+
+    fn run(
+        &mut self,
+        due: &Due,
+        timeout: Option<Duration>,
+        started: &mut dyn FnMut(&str) -> Result<(), Failure>,
+    ) -> Result<RunEnd, Failure> {
+        let args = ExecArgs {
+            pipeline: Some(self.entry.file.clone()),
+            selection: Selection {
+                settings: Self::settings(due),
+                ..Selection::default()
+            },
+            ..ExecArgs::default()
+        };
+        // Its JSON is that of the whole command.
+        let session = Session {
+            json: false,
+            ..self.session.clone()
+        };
+        let control = Control::default();
+        let (over, ended) = channel::<()>();
+        let (run, is_over) = std::thread::scope(|scope| {
+            let run_control = control.clone();
+            let of_command = self.control;
+            let watch = move || watch(of_command, &run_control, timeout, &ended);
+            let watch = Builder::new().spawn_scoped(scope, watch).map_err(no_thread)?;
+            let caller = Caller {
+                control: Some(control.clone()),
+                started,
+                is_shown: false,
+            };
+            let run = exec::run(&session, &args, caller);
+            drop(over);
+            Ok::<_, Failure>((run, watch.join().unwrap_or_default()))
+        })?;
+        let executed = run?;
+        let status = executed.run.as_ref().map_or(RunStatus::Failed, |run| run.status);
+        let limit = timeout.unwrap_or_default().as_secs();
+        Ok(match status {
+            RunStatus::Done => RunEnd { status, why: None },
+            _ if is_over => RunEnd {
+                status: RunStatus::Failed,
+                why: Some(format!("its `timeout` of {limit} s is over")),
+            },
+            _ => RunEnd {
+                status,
+                why: executed.run.and_then(|run| run.first_error()),
+            },
+        })
+    }
+
+    fn prune(&mut self, keep: usize) -> Result<(), Failure> {
+        let runs = self.entry.home.join("runs");
+        prune(&runs, &self.entry.scheduled.name, keep)
+    }
+
+    fn changed(&mut self, night: &Night) {
+        if self.session.verbosity == Verbosity::Quiet && night.status.is_settled() {
+            return;
+        }
+        let run = night.run.as_ref().map(|run| format!(", run {run}")).unwrap_or_default();
+        let why = night.why.as_ref().map(|why| format!(": {why}")).unwrap_or_default();
+        let status = night.status.name();
+        let run = if night.status == NightStatus::Waiting {
+            String::new()
+        } else {
+            run
+        };
+        output::say(&format!(
+            "{} {}: {status}{run}{why}",
+            self.entry.scheduled.name, night.night
+        ));
+    }
+}
+
+/// Passes the cancellation of the command on to a run, and ends the run after its timeout; true if that was why.
+fn watch(command: &Control, run: &Control, timeout: Option<Duration>, ended: &Receiver<()>) -> bool {
+    let began = Instant::now();
+    let mut is_over = false;
+    while ended.recv_timeout(LOOK) == Err(RecvTimeoutError::Timeout) {
+        if command.kill.is_cancelled() {
+            run.kill.cancel();
+        }
+        if command.cancel.is_cancelled() {
+            run.cancel.cancel();
+        }
+        if timeout.is_some_and(|timeout| began.elapsed() >= timeout) && !run.cancel.is_cancelled() {
+            is_over = true;
+            run.cancel.cancel();
+        }
+    }
+    is_over
+}
+
+/// Removes the runs of nights but for the latest, those that are marked, and those whose artifacts are used by others.
+fn prune(runs: &Path, pipeline: &str, keep: usize) -> Result<(), Failure> {
+    let all = history::list(runs)?;
+    let is_of_night = |run: &history::Run| run.pipeline == pipeline && run.night.is_some();
+    let nights: Vec<&str> = all
+        .iter()
+        .filter(|run| is_of_night(run))
+        .map(|run| run.id.as_str())
+        .collect();
+    let Some(surplus) = nights.len().checked_sub(keep).filter(|surplus| *surplus > 0) else {
+        return Ok(());
+    };
+    let surplus: Vec<&str> = nights[..surplus].to_vec();
+    let marks = AllMarks::read(runs)?;
+    let removed = history::removable(&all, &marks, |run, _| !surplus.contains(&run.id.as_str()));
+    let ids: Vec<String> = removed.iter().map(|run| run.id.clone()).collect();
+    history::remove(runs, &ids)
+}

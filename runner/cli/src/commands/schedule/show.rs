@@ -1,0 +1,157 @@
+//! `runner schedule next`, `list` and `log`.
+
+use super::{Entry, clock, entries, install};
+use crate::args::{NextArgs, NightsArgs, ScheduledArgs};
+use crate::output;
+use crate::session::Session;
+use chrono::{DateTime, Utc};
+use runner_engine::{Failure, text, timestamp};
+use runner_history::schedule::{Due, DueTimes, Night};
+use runner_pipeline::Schedule;
+use serde_json::{Value, json};
+
+/// The next nights.
+pub(super) fn next(session: &Session, args: &NextArgs) -> Result<(), Failure> {
+    let now = clock(&args.scheduled).now();
+    let (mut rows, mut all) = (Vec::new(), Vec::new());
+    for entry in entries(session, &args.scheduled)? {
+        let schedule = &entry.scheduled.schedule;
+        for due in following(schedule, now, args.count) {
+            rows.push(vec![
+                entry.scheduled.name.clone(),
+                due.night.clone(),
+                local(schedule, due.at),
+                utc(due.at),
+                due.dates.previous.to_string(),
+            ]);
+            let mut value = due_json(schedule, &due);
+            value["pipeline"] = json!(entry.scheduled.name);
+            value["file"] = json!(entry.file);
+            all.push(value);
+        }
+    }
+    if session.json {
+        return output::print_json(&all);
+    }
+    let head = ["pipeline", "night", "local time", "UTC", "night before"];
+    output::print(&text::table(&head, &rows, &[]))
+}
+
+fn following(schedule: &Schedule, now: DateTime<Utc>, count: usize) -> Vec<Due> {
+    let times = DueTimes(schedule);
+    let first = times.after(now);
+    std::iter::successors(first, |due| times.after(due.at))
+        .take(count)
+        .collect()
+}
+
+pub(super) fn due_json(schedule: &Schedule, due: &Due) -> Value {
+    json!({
+        "night": due.night,
+        "due": timestamp(due.at),
+        "local": local(schedule, due.at),
+        "date": due.dates.date,
+        "previous": due.dates.previous,
+    })
+}
+
+/// An instant in the schedule's time zone.
+pub(super) fn local(schedule: &Schedule, at: DateTime<Utc>) -> String {
+    let (date, micros) = schedule.zone.local(at.timestamp_micros());
+    let minutes = micros / 60_000_000;
+    format!("{date} {:02}:{:02} {}", minutes / 60, minutes % 60, schedule.zone)
+}
+
+fn utc(at: DateTime<Utc>) -> String {
+    at.format("%Y-%m-%d %H:%M").to_string()
+}
+
+/// The scheduled pipelines.
+pub(super) fn list(session: &Session, args: &ScheduledArgs) -> Result<(), Failure> {
+    let now = clock(args).now();
+    let (mut rows, mut all) = (Vec::new(), Vec::new());
+    for entry in entries(session, args)? {
+        let Entry { file, scheduled, .. } = &entry;
+        let schedule = &scheduled.schedule;
+        let log = entry.log()?;
+        let last = log.nights().next_back();
+        let next = DueTimes(schedule).after(now);
+        let timers = install::installed(session, &scheduled.name);
+        rows.push(vec![
+            scheduled.name.clone(),
+            format!("{} {}, {}", schedule.when, schedule.zone, schedule.calendar),
+            last.map_or("none".to_owned(), |night| {
+                format!("{} {}", night.night, night.status.name())
+            }),
+            next.as_ref().map_or("none".to_owned(), |due| local(schedule, due.at)),
+            match timers.is_empty() {
+                true => "none".to_owned(),
+                false => timers.join(", "),
+            },
+            file.display().to_string(),
+        ]);
+        all.push(json!({
+            "pipeline": scheduled.name,
+            "file": file,
+            "calendar": schedule.calendar,
+            "timezone": schedule.zone,
+            "last": last,
+            "next": next.map(|due| due_json(schedule, &due)),
+            "timers": timers,
+        }));
+    }
+    if session.json {
+        return output::print_json(&all);
+    }
+    let head = ["pipeline", "schedule", "last night", "next", "timer", "file"];
+    output::print(&text::table(&head, &rows, &[]))
+}
+
+/// The nights of pipelines.
+pub(super) fn log(session: &Session, args: &NightsArgs) -> Result<(), Failure> {
+    let (mut rows, mut all) = (Vec::new(), Vec::new());
+    for entry in entries(session, &args.scheduled)? {
+        let log = entry.log()?;
+        let mut nights: Vec<&Night> = log.nights().rev().take(args.last).collect();
+        nights.reverse();
+        for night in nights {
+            rows.push(row(&entry, night));
+            let mut value = json!(night);
+            value["pipeline"] = json!(entry.scheduled.name);
+            all.push(value);
+        }
+    }
+    if session.json {
+        return output::print_json(&all);
+    }
+    let head = [
+        "pipeline",
+        "night",
+        "due (UTC)",
+        "started",
+        "ended",
+        "status",
+        "run",
+        "why",
+    ];
+    output::print(&text::table(&head, &rows, &[]))
+}
+
+fn row(entry: &Entry, night: &Night) -> Vec<String> {
+    let time = |time: Option<DateTime<Utc>>| time.map(utc).unwrap_or_default();
+    let mut why = night.why.clone().unwrap_or_default();
+    if night.attempts > 1 {
+        let separator = if why.is_empty() { "" } else { "; " };
+        why.push_str(&format!("{separator}{}", text::count(night.attempts as usize, "run")));
+    }
+    vec![
+        entry.scheduled.name.clone(),
+        night.night.clone(),
+        utc(night.due),
+        time(night.started),
+        time(night.ended),
+        night.status.name().to_owned(),
+        night.run.clone().unwrap_or_default(),
+        why,
+    ]
+}

@@ -1,0 +1,121 @@
+//! What the commands print, and what they refuse.
+
+use crate::Project;
+
+/// A pipeline whose stages take no time.
+pub(crate) const NIGHTLY: &str = r#"
+version: 1
+name: nightly
+params: { as_of: 2018-02-28 }
+schedule:
+  at: "18:30"
+  timezone: America/New_York
+  calendar: XNYS
+  from: 2018-03-08
+  params: { as_of: "${schedule.date}" }
+  keep: { runs: 3 }
+stages:
+  market:
+    uses: ingest/simulated_market
+    with: { days: 300, until: "${params.as_of}", expiries: { weekly: 1, monthly: 1, quarterly_days: 0 } }
+"#;
+
+#[test]
+fn next_nights_in_local_time_and_utc() {
+    let project = Project::new(NIGHTLY);
+    let next = project.run(&[
+        "schedule",
+        "next",
+        "p.yaml",
+        "--count",
+        "3",
+        "--now",
+        "2018-03-08T12:00:00Z",
+    ]);
+    assert_eq!(next.code, 0, "{}", next.stderr);
+    // Clocks go forward on Sunday.
+    insta::assert_snapshot!(next.stdout, @"");
+    let json = project.run(&["schedule", "next", "p.yaml", "--now", "2018-03-09T23:30:00Z", "--json"]);
+    let json: serde_json::Value = serde_json::from_str(&json.stdout).unwrap();
+    assert_eq!(json[0]["due"], "2018-03-12T22:30:00.000Z");
+    assert_eq!(
+        (&json[0]["date"], &json[0]["previous"]),
+        (&"2018-03-12".into(), &"2018-03-09".into())
+    );
+}
+
+#[test]
+fn nights_are_run_once_and_listed() {
+    let project = Project::new(NIGHTLY);
+    let due = |now: &str| {
+        let ended = project.run(&["schedule", "run-due", "p.yaml", "--now", now, "--json"]);
+        let json: serde_json::Value = serde_json::from_str(&ended.stdout).unwrap();
+        let nights = json[0]["nights"].as_array().unwrap().clone();
+        let line = |night: &serde_json::Value| format!("{} {}", night["night"], night["status"]).replace('"', "");
+        (ended.code, nights.iter().map(line).collect::<Vec<_>>().join(", "))
+    };
+    assert_eq!(due("2018-03-08T23:00:00Z"), (0, String::new()));
+    assert_eq!(due("2018-03-08T23:30:00Z"), (0, "2018-03-08 done".to_owned()));
+    assert_eq!(due("2018-03-08T23:30:00Z"), (0, String::new()));
+    assert_eq!(
+        due("2018-03-13T22:30:00Z"),
+        (0, "2018-03-09 done, 2018-03-12 done, 2018-03-13 done".to_owned())
+    );
+    // The clock was set back.
+    assert_eq!(due("2018-03-09T12:00:00Z"), (0, String::new()));
+    let text = project.run(&["schedule", "run-due", "p.yaml", "--now", "2018-03-13T23:00:00Z"]);
+    assert_eq!(
+        text.stdout,
+        "nightly: nothing is due; next: 2018-03-14 18:30 America/New_York\n"
+    );
+    // Three runs are kept, and the log knows all.
+    let log = project.run(&["schedule", "log", "--json"]);
+    let log: serde_json::Value = serde_json::from_str(&log.stdout).unwrap();
+    assert_eq!(log.as_array().unwrap().len(), 4);
+    assert!(log.as_array().unwrap().iter().all(|night| night["status"] == "done"));
+    let runs = project.run(&["runs", "--json"]);
+    let runs: Vec<serde_json::Value> = runs
+        .stdout
+        .lines()
+        .map(|line| serde_json::from_str(line).unwrap())
+        .collect();
+    let runs = match runs.as_slice() {
+        [serde_json::Value::Array(runs)] => runs.clone(),
+        _ => runs,
+    };
+    let nights: Vec<&str> = runs.iter().map(|run| run["night"].as_str().unwrap()).collect();
+    assert_eq!(nights.len(), 3, "{nights:?}");
+    for night in ["2018-03-09", "2018-03-12", "2018-03-13"] {
+        assert!(nights.contains(&night), "{nights:?}");
+    }
+    let list = project.run(&["schedule", "list", "--now", "2018-03-13T23:00:00Z", "--json"]);
+    let list: serde_json::Value = serde_json::from_str(&list.stdout).unwrap();
+    assert_eq!(
+        (&list[0]["pipeline"], &list[0]["last"]["night"]),
+        (&"nightly".into(), &"2018-03-13".into())
+    );
+    // A lost log is made again from the runs.
+    std::fs::remove_dir_all(project.home().join("schedule")).unwrap();
+    assert_eq!(due("2018-03-13T23:00:00Z").1, "2018-03-08 done");
+}
+
+/// An old night by hand: its old bytes, from the store.
+#[test]
+fn an_old_night_again() {
+    let project = Project::new(NIGHTLY);
+    let night = |date: &str| project.exec(&["--night", date]);
+    let first = night("2018-03-08");
+    assert_eq!(first.code, 0, "{}", first.stderr);
+    night("2018-03-12");
+    let again = night("2018-03-08");
+    assert_eq!(
+        (again.log().as_str(), again.digests()),
+        ("cached market", first.digests())
+    );
+    insta::assert_snapshot!(night("2018-03-10").stderr, @"");
+    insta::assert_snapshot!(night("tonight").stderr, @"");
+    let plain = Project::new("version: 1\nname: a\nstages: { m: { uses: ingest/simulated_market } }\n");
+    insta::assert_snapshot!(plain.exec(&["--night", "2018-03-08"]).stderr, @"");
+    insta::assert_snapshot!(plain.run(&["schedule", "next", "p.yaml"]).stderr, @"");
+    insta::assert_snapshot!(plain.run(&["schedule", "list"]).stderr.replace(&plain.home().display().to_string(), "HOME"), @"");
+}

@@ -1,0 +1,10 @@
+//! Scheduled pipelines by the real binary: nights, timers, and a year in fast-forward.
+
+#![allow(clippy::unwrap_used, clippy::print_stderr, reason = "tests")]
+
+mod commands;
+mod nights;
+mod timers;
+mod year;
+
+use runner_testkit::{Ended, Project, runner};

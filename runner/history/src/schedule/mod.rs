@@ -1,0 +1,18 @@
+//! The nights of scheduled pipelines: when they are due, what became of them, and the loop that runs them.
+//!
+//! A night is one run of a pipeline that its `schedule:` asks for, named by its local date (or date and time, where a day has several). Its run says of
+//! which night it is; `HOME/schedule/NAME.jsonl` has a line for each attempt, and for what has no run: nights that were skipped, or whose data was late.
+
+mod clock;
+mod due;
+mod night;
+mod night_log;
+mod ready;
+mod scheduler;
+
+pub use clock::{Clock, SimulatedClock, SystemClock};
+pub use due::{Due, DueTimes};
+pub use night::{Night, NightStatus};
+pub use night_log::{NightLog, names};
+pub use ready::Awaited;
+pub use scheduler::{Outcome, Ran, RunEnd, Scheduler, Work};

@@ -1,0 +1,82 @@
+//! What became of a night.
+
+use chrono::{DateTime, Utc};
+use runner_engine::timestamp;
+use serde::{Deserialize, Serialize, Serializer};
+
+/// The state of a night.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum NightStatus {
+    /// Its data is not there yet.
+    Waiting,
+    /// Its run is in progress.
+    Running,
+    /// Its run succeeded.
+    Done,
+    /// Its run failed, or could not start.
+    Failed,
+    /// Its run was interrupted or killed.
+    Killed,
+    /// Its data did not come in time.
+    Late,
+    /// It was missed, and is not made up for.
+    Skipped,
+}
+
+impl NightStatus {
+    /// The name, as files and messages have it.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Waiting => "waiting",
+            Self::Running => "running",
+            Self::Done => "done",
+            Self::Failed => "failed",
+            Self::Killed => "killed",
+            Self::Late => "late",
+            Self::Skipped => "skipped",
+        }
+    }
+
+    /// True if nothing is left to do for the night.
+    pub fn is_settled(self) -> bool {
+        matches!(self, Self::Done | Self::Skipped)
+    }
+}
+
+/// A night, as far as it has come.
+#[derive(Clone, Debug, Serialize)]
+pub struct Night {
+    /// Its name.
+    pub night: String,
+    /// The instant at which it was due.
+    #[serde(serialize_with = "as_timestamp")]
+    pub due: DateTime<Utc>,
+    /// Its state.
+    pub status: NightStatus,
+    /// The start of its last run.
+    #[serde(serialize_with = "as_optional_timestamp", skip_serializing_if = "Option::is_none")]
+    pub started: Option<DateTime<Utc>>,
+    /// The time at which it came to its state, if it is a final one.
+    #[serde(serialize_with = "as_optional_timestamp", skip_serializing_if = "Option::is_none")]
+    pub ended: Option<DateTime<Utc>>,
+    /// Its last run.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub run: Option<String>,
+    /// The number of its runs.
+    pub attempts: u32,
+    /// The reason for its state.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub why: Option<String>,
+}
+
+fn as_timestamp<S: Serializer>(time: &DateTime<Utc>, serializer: S) -> Result<S::Ok, S::Error> {
+    serializer.serialize_str(&timestamp(*time))
+}
+
+fn as_optional_timestamp<S: Serializer>(time: &Option<DateTime<Utc>>, serializer: S) -> Result<S::Ok, S::Error> {
+    match time {
+        Some(time) => as_timestamp(time, serializer),
+        None => serializer.serialize_none(),
+    }
+}

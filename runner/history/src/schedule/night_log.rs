@@ -1,0 +1,362 @@
+//! The log of a schedule's nights: `HOME/schedule/NAME.jsonl`, a line for each change of a night, with its checksum.
+//!
+//! What a run came to is in its own events. The log repeats it for nights whose runs are removed from the history, and where it is lost it is made
+//! again from the runs.
+
+use super::due::Due;
+use super::night::{Night, NightStatus};
+use crate::reader::{is_running, list, load};
+use cache::{checksummed, regular_file, shared};
+use chrono::{DateTime, TimeDelta, Utc};
+use runner_engine::{Failure, RunStatus, timestamp};
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+use std::fs::{File, TryLockError};
+use std::io::{ErrorKind, Write as _};
+use std::path::{Path, PathBuf};
+
+/// A change of a night.
+#[derive(Debug, Serialize, Deserialize)]
+struct Line {
+    time: String,
+    #[serde(flatten)]
+    change: Change,
+}
+
+#[derive(Debug, Serialize, Deserialize)]
+#[serde(tag = "event", rename_all = "snake_case")]
+enum Change {
+    /// The pipeline file of the nights that follow.
+    File { file: PathBuf },
+    /// Its data is not there yet.
+    Waiting { night: String, due: String, why: String },
+    /// Its run starts.
+    Started { night: String, due: String, run: String },
+    /// It came to its state.
+    Ended {
+        night: String,
+        due: String,
+        status: NightStatus,
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        run: Option<String>,
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        why: Option<String>,
+    },
+}
+
+/// The nights of a schedule.
+#[derive(Debug)]
+pub struct NightLog {
+    path: PathBuf,
+    /// True if the last line is incomplete.
+    is_torn: bool,
+    file: Option<PathBuf>,
+    nights: BTreeMap<String, Night>,
+}
+
+/// The directory of the logs.
+fn folder(home: &Path) -> PathBuf {
+    home.join("schedule")
+}
+
+/// The names of the schedules that have nights, sorted.
+///
+/// # Errors
+/// When the directory cannot be read. It need not exist.
+pub fn names(home: &Path) -> Result<Vec<String>, Failure> {
+    let folder = folder(home);
+    let failed = |err: std::io::Error| Failure::caused(format!("cannot read `{}`", folder.display()), &err);
+    let entries = match std::fs::read_dir(&folder) {
+        Ok(entries) => entries,
+        Err(err) if err.kind() == ErrorKind::NotFound => return Ok(Vec::new()),
+        Err(err) => return Err(failed(err)),
+    };
+    let mut names = Vec::new();
+    for entry in entries {
+        let name = entry.map_err(failed)?.file_name().to_string_lossy().into_owned();
+        names.extend(name.strip_suffix(".jsonl").map(ToOwned::to_owned));
+    }
+    names.sort();
+    Ok(names)
+}
+
+/// The lock of a schedule, until it is dropped: whoever holds it runs the nights.
+pub(super) struct ScheduleLock(File);
+
+impl Drop for ScheduleLock {
+    fn drop(&mut self) {
+        // Closing the file releases the lock, too, once no child that was just forked has a copy of it.
+        let _ = self.0.unlock();
+    }
+}
+
+/// Locks a schedule; `None` if another process holds the lock.
+///
+/// # Errors
+/// When the lock file cannot be created.
+pub(super) fn lock(home: &Path, name: &str) -> Result<Option<ScheduleLock>, Failure> {
+    let folder = folder(home);
+    let path = folder.join(format!("{name}.lock"));
+    let failed = |err: std::io::Error| unwritable(&path, &err);
+    shared::create_dir_all(&folder).map_err(failed)?;
+    let file = File::options().create(true).append(true).open(&path).map_err(failed)?;
+    // Only its owner can do that.
+    let _ = shared::share_file(&path);
+    match file.try_lock() {
+        Ok(()) => Ok(Some(ScheduleLock(file))),
+        Err(TryLockError::WouldBlock) => Ok(None),
+        Err(TryLockError::Error(err)) => Err(failed(err)),
+    }
+}
+
+fn unwritable(path: &Path, err: &std::io::Error) -> Failure {
+    Failure::caused(format!("cannot write `{}`", path.display()), err)
+        .hint("set `RUNNER_HOME` to a writable directory with free disk space")
+}
+
+impl NightLog {
+    /// Reads the nights of a schedule. Those whose run ended without a line in the log have the state of their run.
+    ///
+    /// # Errors
+    /// When the log or the history cannot be read.
+    pub fn read(home: &Path, name: &str) -> Result<Self, Failure> {
+        let path = folder(home).join(format!("{name}.jsonl"));
+        let mut log = Self {
+            is_torn: false,
+            file: None,
+            nights: BTreeMap::new(),
+            path,
+        };
+        let runs = home.join("runs");
+        match regular_file::read(&log.path) {
+            Ok(bytes) => {
+                log.is_torn = bytes.last().is_some_and(|last| *last != b'\n');
+                for line in bytes.split(|byte| *byte == b'\n').filter(|line| !line.is_empty()) {
+                    // A line that was torn or damaged counts as never written.
+                    if checksummed::matches_checksum(line)
+                        && let Ok(line) = serde_json::from_slice::<Line>(line)
+                    {
+                        log.apply(line);
+                    }
+                }
+            }
+            Err(err) if err.kind() == ErrorKind::NotFound => log.take_from_runs(&runs, name)?,
+            Err(err) => return Err(Failure::caused(format!("cannot read `{}`", log.path.display()), &err)),
+        }
+        for night in log.nights.values_mut() {
+            if night.status == NightStatus::Running {
+                settle(night, &runs);
+            }
+        }
+        Ok(log)
+    }
+
+    /// The nights that runs in the history are of.
+    fn take_from_runs(&mut self, runs: &Path, name: &str) -> Result<(), Failure> {
+        for run in list(runs)? {
+            if run.pipeline == name
+                && let Some(night) = run.night
+            {
+                self.file = Some(run.file);
+                let known = self.nights.get(&night);
+                // A night that is done stays so.
+                if known.is_some_and(|night| {
+                    load(runs, night.run.as_deref().unwrap_or_default()).is_ok_and(|run| run.status == RunStatus::Done)
+                }) {
+                    continue;
+                }
+                let attempts = known.map_or(0, |night| night.attempts) + 1;
+                let of_run = Night {
+                    due: run.started,
+                    status: NightStatus::Running,
+                    started: Some(run.started),
+                    ended: None,
+                    run: Some(run.id),
+                    attempts,
+                    why: None,
+                    night: night.clone(),
+                };
+                self.nights.insert(night, of_run);
+            }
+        }
+        Ok(())
+    }
+
+    /// The nights, in order.
+    pub fn nights(&self) -> impl DoubleEndedIterator<Item = &Night> {
+        self.nights.values()
+    }
+
+    /// A night by its name.
+    pub fn get(&self, night: &str) -> Option<&Night> {
+        self.nights.get(night)
+    }
+
+    /// The pipeline file.
+    pub fn file(&self) -> Option<&Path> {
+        self.file.as_deref()
+    }
+
+    /// Records the pipeline file, if it is another one.
+    ///
+    /// # Errors
+    /// When the log cannot be written.
+    pub fn of_file(&mut self, now: DateTime<Utc>, file: &Path) -> Result<(), Failure> {
+        match self.file() == Some(file) {
+            true => Ok(()),
+            false => self.add(now, Change::File { file: file.to_owned() }),
+        }
+    }
+
+    /// Records that a night waits for its data.
+    ///
+    /// # Errors
+    /// When the log cannot be written.
+    pub(super) fn waiting(&mut self, now: DateTime<Utc>, due: &Due, why: &str) -> Result<(), Failure> {
+        let (night, at) = named(due);
+        let why = why.to_owned();
+        self.add(now, Change::Waiting { night, due: at, why })
+    }
+
+    /// Records the start of a night's run.
+    ///
+    /// # Errors
+    /// When the log cannot be written.
+    pub(super) fn started(&mut self, now: DateTime<Utc>, due: &Due, run: &str) -> Result<(), Failure> {
+        let (night, at) = named(due);
+        let run = run.to_owned();
+        self.add(now, Change::Started { night, due: at, run })
+    }
+
+    /// Records what a night came to.
+    ///
+    /// # Errors
+    /// When the log cannot be written.
+    pub(super) fn ended(
+        &mut self,
+        now: DateTime<Utc>,
+        due: &Due,
+        status: NightStatus,
+        run: Option<String>,
+        why: Option<String>,
+    ) -> Result<(), Failure> {
+        let (night, at) = named(due);
+        let change = Change::Ended {
+            night,
+            due: at,
+            status,
+            run,
+            why,
+        };
+        self.add(now, change)
+    }
+
+    fn add(&mut self, now: DateTime<Utc>, change: Change) -> Result<(), Failure> {
+        let line = Line {
+            time: timestamp(now),
+            change,
+        };
+        let written = self.write(&line);
+        written.map_err(|err| unwritable(&self.path, &err))?;
+        self.apply(line);
+        Ok(())
+    }
+
+    fn write(&mut self, line: &Line) -> std::io::Result<()> {
+        let mut text = serde_json::to_string(line)?;
+        checksummed::add_checksum(&mut text);
+        text.push('\n');
+        if self.is_torn {
+            text.insert(0, '\n');
+        }
+        if let Some(folder) = self.path.parent() {
+            shared::create_dir_all(folder)?;
+        }
+        let mut file = File::options().create(true).append(true).open(&self.path)?;
+        // Only its owner can do that.
+        let _ = shared::share_file(&self.path);
+        self.is_torn = true;
+        file.write_all(text.as_bytes())?;
+        self.is_torn = false;
+        Ok(())
+    }
+
+    fn apply(&mut self, line: Line) {
+        let time = instant(&line.time);
+        match line.change {
+            Change::File { file } => self.file = Some(file),
+            Change::Waiting { night, due, why } => {
+                let night = self.night(night, &due);
+                night.status = NightStatus::Waiting;
+                night.why = Some(why);
+                night.ended = None;
+            }
+            Change::Started { night, due, run } => {
+                let night = self.night(night, &due);
+                night.status = NightStatus::Running;
+                night.started = Some(time);
+                night.ended = None;
+                night.run = Some(run);
+                night.attempts += 1;
+                night.why = None;
+            }
+            Change::Ended {
+                night,
+                due,
+                status,
+                run,
+                why,
+            } => {
+                let night = self.night(night, &due);
+                night.status = status;
+                night.ended = Some(time);
+                night.run = run.or(night.run.take());
+                night.why = why;
+            }
+        }
+    }
+
+    fn night(&mut self, night: String, due: &str) -> &mut Night {
+        let new = || Night {
+            night: night.clone(),
+            due: instant(due),
+            status: NightStatus::Waiting,
+            started: None,
+            ended: None,
+            run: None,
+            attempts: 0,
+            why: None,
+        };
+        self.nights.entry(night.clone()).or_insert_with(new)
+    }
+}
+
+fn named(due: &Due) -> (String, String) {
+    (due.night.clone(), timestamp(due.at))
+}
+
+/// The instant of a line's text, which was checked by its checksum.
+fn instant(text: &str) -> DateTime<Utc> {
+    DateTime::parse_from_rfc3339(text).map_or(DateTime::UNIX_EPOCH, |time| time.to_utc())
+}
+
+/// Gives a night whose run was started the state of its run.
+fn settle(night: &mut Night, runs: &Path) {
+    let Some(id) = &night.run else { return };
+    if is_running(runs, id) {
+        return;
+    }
+    let Ok(run) = load(runs, id) else {
+        night.status = NightStatus::Killed;
+        night.why = Some("its run is not in the history".to_owned());
+        return;
+    };
+    let seconds = TimeDelta::milliseconds((run.seconds * 1e3) as i64);
+    night.ended = Some(run.started + seconds);
+    (night.status, night.why) = match run.status {
+        RunStatus::Done => (NightStatus::Done, None),
+        RunStatus::Failed => (NightStatus::Failed, run.first_error()),
+        RunStatus::Interrupted => (NightStatus::Killed, Some("its run was interrupted".to_owned())),
+        RunStatus::Running | RunStatus::Killed => (NightStatus::Killed, Some("its run was killed".to_owned())),
+    };
+}

@@ -1,0 +1,379 @@
+//! Runs the nights that are due.
+
+use super::clock::Clock;
+use super::due::{Due, DueTimes, date_of};
+use super::night::{Night, NightStatus};
+use super::night_log::{NightLog, lock};
+use super::ready::{Awaited, Watched};
+use chrono::{DateTime, TimeDelta, Utc};
+use datasets::contract::TimeOfDay;
+use runner_engine::{Failure, RunStatus, exit};
+use runner_pipeline::{CatchUp, Scheduled, WaitFor};
+use stages_core::CancelToken;
+use std::collections::BTreeSet;
+use std::path::Path;
+use std::time::Duration;
+
+/// The longest time between two looks at data that is not there, or at the clock.
+const POLL: Duration = Duration::from_secs(30);
+
+/// The time after which a missed night without `wait_for` is skipped by `catch_up: none`.
+const WINDOW: TimeDelta = TimeDelta::hours(1);
+
+/// What a night is made of; the caller of a [`Scheduler`] knows how.
+pub trait Work {
+    /// The files that a night waits for, as they are now.
+    ///
+    /// # Errors
+    /// When the pipeline is invalid.
+    fn awaited(&mut self, due: &Due, wait_for: &WaitFor) -> Result<Vec<Awaited>, Failure>;
+
+    /// Runs a night, and passes the run's id on before its first stage. It ends by itself after `timeout`.
+    ///
+    /// # Errors
+    /// When the run cannot start, or the store or the machine fails.
+    fn run(
+        &mut self,
+        due: &Due,
+        timeout: Option<Duration>,
+        started: &mut dyn FnMut(&str) -> Result<(), Failure>,
+    ) -> Result<RunEnd, Failure>;
+
+    /// Removes runs of the schedule's nights but for the latest.
+    ///
+    /// # Errors
+    /// When they cannot be removed.
+    fn prune(&mut self, keep: usize) -> Result<(), Failure>;
+
+    /// Is told of each change of a night.
+    fn changed(&mut self, night: &Night);
+}
+
+/// The end of a night's run.
+#[derive(Clone, Debug)]
+pub struct RunEnd {
+    /// Its status.
+    pub status: RunStatus,
+    /// The reason, if it is not [`RunStatus::Done`].
+    pub why: Option<String>,
+}
+
+/// The outcome of [`Scheduler::run_due`].
+#[derive(Debug)]
+pub enum Ran {
+    /// Another process runs the nights of this schedule.
+    Busy,
+    /// The nights that were due.
+    Nights(Outcome),
+}
+
+/// The nights that were due.
+#[derive(Debug, Default)]
+pub struct Outcome {
+    /// Those whose state changed, in the order in which they were run.
+    pub nights: Vec<Night>,
+    /// The nights that still have something left to do.
+    pub open: usize,
+}
+
+/// Runs the nights of a pipeline.
+pub struct Scheduler<'a> {
+    /// The directory of the store and the history.
+    pub home: &'a Path,
+    /// The pipeline file, absolute.
+    pub file: &'a Path,
+    /// The clock.
+    pub clock: &'a dyn Clock,
+    /// Ends waiting, and starts no further night.
+    pub cancel: &'a CancelToken,
+    /// The time after which a night that failed or was late is run again.
+    pub retry_after: Duration,
+}
+
+impl Scheduler<'_> {
+    /// Runs the nights that are due and not done, in order, each once. Nights that failed before are run again.
+    ///
+    /// # Errors
+    /// When the store, the history or the machine fails; what was done so far is recorded.
+    pub fn run_due(&self, scheduled: &Scheduled, work: &mut dyn Work) -> Result<Ran, Failure> {
+        // Nothing is written where nothing is due.
+        let log = NightLog::read(self.home, &scheduled.name)?;
+        let left = plan(scheduled, &log, self.clock.now());
+        if log.file() == Some(self.file) && !left.iter().any(|step| self.is_ready(step, &log)) {
+            return Ok(Ran::Nights(Outcome {
+                nights: Vec::new(),
+                open: left.len(),
+            }));
+        }
+        let Some(_lock) = lock(self.home, &scheduled.name)? else {
+            return Ok(Ran::Busy);
+        };
+        let mut nights = Nights {
+            // Another process may have run nights before this one had the lock.
+            log: NightLog::read(self.home, &scheduled.name)?,
+            scheduler: self,
+            scheduled,
+            changed: Vec::new(),
+        };
+        nights.log.of_file(self.clock.now(), self.file)?;
+        let mut tried = BTreeSet::new();
+        let mut has_run = false;
+        while !self.cancel.is_cancelled() {
+            let steps = plan(scheduled, &nights.log, self.clock.now());
+            let mut left = steps.into_iter().filter(|step| !tried.contains(&step.due.night));
+            let step = left.find(|step| self.is_ready(step, &nights.log));
+            let Some(step) = step else { break };
+            tried.insert(step.due.night.clone());
+            match step.skipped {
+                Some(why) => nights.end(&step.due, NightStatus::Skipped, None, Some(why), work)?,
+                None => has_run |= nights.night(&step.due, work)?,
+            }
+        }
+        if let Some(keep) = scheduled.schedule.keep_runs.filter(|_| has_run) {
+            work.prune(keep)?;
+        }
+        let open = plan(scheduled, &nights.log, self.clock.now()).len();
+        Ok(Ran::Nights(Outcome {
+            nights: nights.changed,
+            open,
+        }))
+    }
+
+    /// True if a night has not just failed.
+    fn is_ready(&self, step: &Step, log: &NightLog) -> bool {
+        let ended = log.get(&step.due.night).and_then(|night| night.ended);
+        // A clock that was set back does not put it off for longer.
+        let since = ended.map(|ended| (self.clock.now() - ended).abs());
+        let required = TimeDelta::from_std(self.retry_after).unwrap_or(TimeDelta::MAX);
+        since.is_none_or(|since| since >= required)
+    }
+
+    /// Runs nights whenever they are due, until cancelled. `load` reads the schedule, which may change meanwhile; its failures and those of nights go to
+    /// `failed`.
+    pub fn run_until_cancelled(
+        &self,
+        load: &mut dyn FnMut() -> Result<Scheduled, Failure>,
+        work: &mut dyn Work,
+        failed: &mut dyn FnMut(&Failure),
+    ) {
+        // The first night after the last look: a night that failed is not run again before the next one is due.
+        let mut next: Option<DateTime<Utc>> = None;
+        while !self.cancel.is_cancelled() {
+            let now = self.clock.now();
+            let scheduled = match load() {
+                Ok(scheduled) => scheduled,
+                Err(failure) => {
+                    failed(&failure);
+                    self.clock.sleep(POLL, self.cancel);
+                    continue;
+                }
+            };
+            if next.is_none_or(|next| now >= next) {
+                match self.run_due(&scheduled, work) {
+                    Ok(Ran::Busy) => {
+                        self.clock.sleep(POLL, self.cancel);
+                        continue;
+                    }
+                    Ok(Ran::Nights(_)) => {}
+                    Err(failure) => failed(&failure),
+                }
+            }
+            let now = self.clock.now();
+            next = DueTimes(&scheduled.schedule).after(now).map(|due| due.at);
+            // The clock may be set, and the machine may sleep: the time left is computed again and again.
+            let left = next.map_or(POLL, |next| (next - now).to_std().unwrap_or_default());
+            self.clock.sleep(left.min(POLL), self.cancel);
+        }
+    }
+}
+
+/// A night that is due and not settled.
+struct Step {
+    due: Due,
+    /// The reason why it is skipped, if it is.
+    skipped: Option<String>,
+}
+
+/// The nights that have something left to do, in order: those that are known and not settled, and those after the last that is known. Earlier ones stay
+/// as they were, whatever the schedule has become.
+fn plan(scheduled: &Scheduled, log: &NightLog, now: DateTime<Utc>) -> Vec<Step> {
+    let times = DueTimes(&scheduled.schedule);
+    let Some(latest) = times.latest(now) else {
+        return Vec::new();
+    };
+    let mut all: Vec<Due> = log
+        .nights()
+        .filter(|night| !night.status.is_settled())
+        .filter_map(|night| times.named(&night.night))
+        .filter(|due| due.at <= now)
+        .collect();
+    match log.nights().next_back() {
+        Some(last) => {
+            let from = date_of(&last.night).unwrap_or(latest.dates.date);
+            let new = times.until(from, now).into_iter();
+            all.extend(new.filter(|due| due.night > last.night));
+        }
+        None => match scheduled.schedule.from {
+            Some(from) => all.extend(times.until(from, now)),
+            None => all.push(latest.clone()),
+        },
+    }
+    let step = |due: Due| {
+        let known = log.get(&due.night).map(|night| night.status);
+        let is_missed = match scheduled.schedule.catch_up {
+            CatchUp::All => false,
+            CatchUp::Latest => due.night < latest.night,
+            CatchUp::None => window_end(scheduled, &due) < now,
+        };
+        let skipped = match (is_missed, known) {
+            (false, _) => None,
+            // It had its time, and stays what it came to.
+            (true, Some(_)) => return None,
+            (true, None) => Some(match scheduled.schedule.catch_up {
+                CatchUp::None => "it was missed, and `catch_up` is `none`".to_owned(),
+                _ => "a later night is due, and `catch_up` is `latest`".to_owned(),
+            }),
+        };
+        Some(Step { due, skipped })
+    };
+    all.into_iter().filter_map(step).collect()
+}
+
+/// The instant after which the data of a night is late.
+fn late_at(times: DueTimes<'_>, due: &Due, until: TimeOfDay) -> DateTime<Utc> {
+    let date = times.local_date(due.at);
+    let same_day = times.instant(date, until);
+    match same_day > due.at {
+        true => same_day,
+        false => times.instant(date.plus(1), until),
+    }
+}
+
+/// The end of the time in which a night is run if missed nights are not made up for.
+fn window_end(scheduled: &Scheduled, due: &Due) -> DateTime<Utc> {
+    match &scheduled.schedule.wait_for {
+        Some(wait_for) => late_at(DueTimes(&scheduled.schedule), due, wait_for.until),
+        None => due.at + WINDOW,
+    }
+}
+
+/// The nights while they are run.
+struct Nights<'a> {
+    scheduler: &'a Scheduler<'a>,
+    scheduled: &'a Scheduled,
+    log: NightLog,
+    changed: Vec<Night>,
+}
+
+impl Nights<'_> {
+    /// Waits for a night's data and runs it; false if it did not run.
+    fn night(&mut self, due: &Due, work: &mut dyn Work) -> Result<bool, Failure> {
+        let clock = self.scheduler.clock;
+        if let Some(wait_for) = &self.scheduled.schedule.wait_for
+            && !self.wait(due, wait_for, work)?
+        {
+            return Ok(false);
+        }
+        let log = &mut self.log;
+        let mut run = None;
+        let mut started = |id: &str| {
+            run = Some(id.to_owned());
+            log.started(clock.now(), due, id)
+        };
+        let ended = work.run(due, self.scheduled.schedule.timeout, &mut started);
+        match ended {
+            Ok(RunEnd { status, why }) => {
+                let status = match status {
+                    RunStatus::Done => NightStatus::Done,
+                    RunStatus::Interrupted | RunStatus::Killed => NightStatus::Killed,
+                    RunStatus::Failed | RunStatus::Running => NightStatus::Failed,
+                };
+                self.end(due, status, run, why, work)?;
+                Ok(true)
+            }
+            Err(failure) => {
+                let why = match failure.causes.first() {
+                    Some(cause) => format!("{}: {cause}", failure.message),
+                    None => failure.message.clone(),
+                };
+                let recorded = self.end(due, NightStatus::Failed, run, Some(why), work);
+                // What stops the machine stops the nights after it, too.
+                match failure.code {
+                    exit::MACHINE_FAILED => Err(failure),
+                    _ => recorded.map(|()| true),
+                }
+            }
+        }
+    }
+
+    /// Waits for a night's data; false if it does not come.
+    fn wait(&mut self, due: &Due, wait_for: &WaitFor, work: &mut dyn Work) -> Result<bool, Failure> {
+        let times = DueTimes(&self.scheduled.schedule);
+        let Scheduler { clock, cancel, .. } = *self.scheduler;
+        let late = late_at(times, due, wait_for.until);
+        let begin = times.instant(due.dates.date, TimeOfDay::MIDNIGHT);
+        let mut watched = Watched::default();
+        loop {
+            let awaited = match work.awaited(due, wait_for) {
+                Ok(awaited) => awaited,
+                Err(failure) => {
+                    self.end(due, NightStatus::Failed, None, Some(failure.message), work)?;
+                    return Ok(false);
+                }
+            };
+            let now = clock.now();
+            let Err(why) = watched.check(&awaited, begin, wait_for.stable_for, now) else {
+                return Ok(true);
+            };
+            let Ok(left) = (late - now).to_std() else {
+                self.late(due, why, work)?;
+                return Ok(false);
+            };
+            if left.is_zero() {
+                self.late(due, why, work)?;
+                return Ok(false);
+            }
+            let known = self.log.get(&due.night);
+            if !known.is_some_and(|night| night.status == NightStatus::Waiting && night.why.as_ref() == Some(&why)) {
+                self.log.waiting(now, due, &why)?;
+                self.log
+                    .get(&due.night)
+                    .into_iter()
+                    .for_each(|night| work.changed(night));
+            }
+            clock.sleep(left.min(POLL), cancel);
+            if cancel.is_cancelled() {
+                return Ok(false);
+            }
+        }
+    }
+
+    /// Records that a night's data did not come, unless that is known.
+    fn late(&mut self, due: &Due, why: String, work: &mut dyn Work) -> Result<(), Failure> {
+        let known = self.log.get(&due.night);
+        match known.filter(|night| night.status == NightStatus::Late && night.why.as_ref() == Some(&why)) {
+            Some(night) => {
+                work.changed(night);
+                self.changed.push(night.clone());
+                Ok(())
+            }
+            None => self.end(due, NightStatus::Late, None, Some(why), work),
+        }
+    }
+
+    fn end(
+        &mut self,
+        due: &Due,
+        status: NightStatus,
+        run: Option<String>,
+        why: Option<String>,
+        work: &mut dyn Work,
+    ) -> Result<(), Failure> {
+        self.log.ended(self.scheduler.clock.now(), due, status, run, why)?;
+        if let Some(night) = self.log.get(&due.night) {
+            work.changed(night);
+            self.changed.push(night.clone());
+        }
+        Ok(())
+    }
+}

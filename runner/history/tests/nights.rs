@@ -1,0 +1,476 @@
+//! Nights by a simulated clock: which are run, in which order, and how often.
+
+#![allow(clippy::unwrap_used, reason = "tests")]
+
+use chrono::{DateTime, TimeDelta, Utc};
+use datasets::TimeZone;
+use datasets::calendar::CalendarName;
+use runner_engine::{Failure, RunStatus, exit};
+use runner_history::schedule::{
+    Awaited, Clock, Due, DueTimes, Night, NightLog, NightStatus, Ran, RunEnd, Scheduler, SimulatedClock, Work, names,
+};
+use runner_pipeline::{CatchUp, Schedule, Scheduled, WaitFor, When};
+use stages_core::CancelToken;
+use std::collections::BTreeMap;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::{Duration, SystemTime};
+
+/// What becomes of a night.
+#[derive(Clone, Copy, PartialEq)]
+enum Fate {
+    Fails,
+    /// The process is killed.
+    Dies,
+    /// The disk is full.
+    Disk,
+    Interrupted,
+}
+
+/// A machine: its clock, its home, its data, and what it does.
+struct Machine {
+    dir: tempfile::TempDir,
+    clock: Arc<SimulatedClock>,
+    cancel: CancelToken,
+    retry_after: Duration,
+    scheduled: Scheduled,
+    work: Fake,
+}
+
+#[derive(Default)]
+struct Fake {
+    /// The data's files, which are delivered at these times.
+    deliveries: BTreeMap<DateTime<Utc>, PathBuf>,
+    /// What happens to nights, once each.
+    fates: BTreeMap<String, Fate>,
+    /// What was run.
+    log: Vec<String>,
+    runs: usize,
+    kept: Vec<usize>,
+    /// The clock by which files are delivered.
+    clock: Option<Arc<SimulatedClock>>,
+    /// Called in a run.
+    in_run: Option<Box<dyn FnMut()>>,
+}
+
+impl Work for Fake {
+    fn awaited(&mut self, due: &Due, wait_for: &WaitFor) -> Result<Vec<Awaited>, Failure> {
+        if let Some(clock) = &self.clock {
+            let later = self.deliveries.split_off(&(clock.now() + TimeDelta::milliseconds(1)));
+            for (time, path) in std::mem::replace(&mut self.deliveries, later) {
+                std::fs::write(&path, time.to_string()).unwrap();
+                let file = std::fs::File::options().append(true).open(path).unwrap();
+                file.set_modified(SystemTime::from(time)).unwrap();
+            }
+        }
+        let of_name = |name: &String| {
+            let path = PathBuf::from(name.replace("DATE", &due.dates.date.to_string()));
+            Awaited {
+                name: path.file_name().unwrap().to_string_lossy().into_owned(),
+                missing: (!path.exists()).then(|| "there is no such file".to_owned()),
+                files: path.exists().then_some(path).into_iter().collect(),
+                is_fresh: !name.contains("DATE"),
+            }
+        };
+        Ok(wait_for.files.iter().map(of_name).collect())
+    }
+
+    fn run(
+        &mut self,
+        due: &Due,
+        _: Option<Duration>,
+        started: &mut dyn FnMut(&str) -> Result<(), Failure>,
+    ) -> Result<RunEnd, Failure> {
+        self.runs += 1;
+        started(&format!("run{}", self.runs))?;
+        if let Some(in_run) = &mut self.in_run {
+            in_run();
+        }
+        let end = |status: RunStatus, why: Option<&str>| {
+            Ok(RunEnd {
+                status,
+                why: why.map(ToOwned::to_owned),
+            })
+        };
+        match self.fates.remove(&due.night) {
+            None => {
+                self.log.push(format!("{} after {}", due.night, due.dates.previous));
+                end(RunStatus::Done, None)
+            }
+            Some(Fate::Fails) => end(RunStatus::Failed, Some("train: diverged")),
+            Some(Fate::Interrupted) => end(RunStatus::Interrupted, None),
+            Some(Fate::Disk) => Err(Failure::machine("the disk is full")),
+            Some(Fate::Dies) => panic!("killed"),
+        }
+    }
+
+    fn prune(&mut self, keep: usize) -> Result<(), Failure> {
+        self.kept.push(keep);
+        Ok(())
+    }
+
+    fn changed(&mut self, _: &Night) {}
+}
+
+fn instant(text: &str) -> DateTime<Utc> {
+    DateTime::parse_from_rfc3339(text).unwrap().to_utc()
+}
+
+impl Machine {
+    fn new(now: &str, catch_up: CatchUp) -> Self {
+        let schedule = Schedule {
+            when: When::At("18:30".parse().unwrap()),
+            zone: TimeZone::named("America/New_York").unwrap(),
+            calendar: CalendarName::Us,
+            from: None,
+            wait_for: None,
+            catch_up,
+            timeout: None,
+            keep_runs: None,
+        };
+        Self {
+            dir: tempfile::tempdir().unwrap(),
+            clock: Arc::new(SimulatedClock::new(instant(now))),
+            cancel: CancelToken::default(),
+            retry_after: Duration::ZERO,
+            scheduled: Scheduled {
+                name: "nightly".to_owned(),
+                base: "/".into(),
+                schedule,
+            },
+            work: Fake::default(),
+        }
+    }
+
+    /// A schedule that waits until 23:00 for this file, which is delivered at these times.
+    fn waiting(mut self, file: &str, stable_for: u64, deliveries: &[(&str, &str)]) -> Self {
+        let path = |name: &str| self.dir.path().join(name);
+        self.scheduled.schedule.wait_for = Some(WaitFor {
+            sources: Vec::new(),
+            files: vec![path(file).display().to_string()],
+            until: "23:00".parse().unwrap(),
+            stable_for: Duration::from_secs(stable_for),
+        });
+        self.work.deliveries = deliveries
+            .iter()
+            .map(|(time, name)| (instant(time), path(name)))
+            .collect();
+        self
+    }
+
+    fn home(&self) -> PathBuf {
+        self.dir.path().join("home")
+    }
+
+    fn run_due(&mut self) -> Result<Ran, Failure> {
+        self.work.clock = Some(Arc::clone(&self.clock));
+        let scheduler = Scheduler {
+            home: &self.dir.path().join("home"),
+            file: Path::new("/p.yaml"),
+            clock: &*self.clock,
+            cancel: &self.cancel,
+            retry_after: self.retry_after,
+        };
+        scheduler.run_due(&self.scheduled, &mut self.work)
+    }
+
+    /// The nights of [`Self::run_due`] at a time, a line each: the state, and why.
+    fn at(&mut self, now: &str) -> String {
+        self.clock.set(instant(now));
+        match self.run_due() {
+            Ok(Ran::Busy) => "busy".to_owned(),
+            Ok(Ran::Nights(outcome)) => outcome.nights.iter().map(line).collect(),
+            Err(failure) => format!("{}\n", failure.message),
+        }
+    }
+
+    fn log(&self) -> NightLog {
+        NightLog::read(&self.home(), "nightly").unwrap()
+    }
+}
+
+fn line(night: &Night) -> String {
+    let why = night.why.as_ref().map(|why| format!(": {why}")).unwrap_or_default();
+    format!("{} {}{why}\n", night.night, night.status.name())
+}
+
+#[test]
+fn each_trading_day_of_a_year_is_run_once() {
+    let mut machine = Machine::new("2026-01-02T12:00:00Z", CatchUp::All);
+    machine.scheduled.schedule.from = Some("2026-01-02".parse().unwrap());
+    machine.scheduled.schedule.keep_runs = Some(400);
+    // A timer that calls at odd times, far more often than a night is due.
+    let mut now = instant("2026-01-01T00:00:00Z");
+    while now < instant("2027-01-01T12:00:00Z") {
+        machine.clock.set(now);
+        assert!(matches!(machine.run_due(), Ok(Ran::Nights(_))));
+        now += TimeDelta::minutes(317);
+    }
+    let days: Vec<String> = DueTimes(&machine.scheduled.schedule)
+        .until("2026-01-02".parse().unwrap(), now)
+        .iter()
+        .map(|due| format!("{} after {}", due.night, due.dates.previous))
+        .collect();
+    assert_eq!(machine.work.log, days);
+    // 2026 has 251 trading days.
+    assert_eq!(days.len(), 251);
+    assert_eq!(machine.work.kept, [400; 251]);
+    assert_eq!(
+        machine
+            .log()
+            .nights()
+            .filter(|night| night.status == NightStatus::Done)
+            .count(),
+        251
+    );
+    assert_eq!(names(&machine.home()).unwrap(), ["nightly"]);
+}
+
+#[test]
+fn the_first_night_is_the_latest_that_is_due() {
+    let mut machine = Machine::new("2026-03-09T12:00:00Z", CatchUp::All);
+    assert_eq!(machine.at("2026-03-09T22:29:59Z"), "2026-03-06 done\n");
+    assert_eq!(machine.at("2026-03-09T22:30:00Z"), "2026-03-09 done\n");
+    assert_eq!(machine.at("2026-03-09T22:30:01Z"), "");
+}
+
+#[test]
+fn missed_nights() {
+    let at = |catch_up| {
+        let mut machine = Machine::new("2026-11-24T00:00:00Z", catch_up);
+        machine.at("2026-11-24T23:31:00Z");
+        // Off over Thanksgiving, until the evening of Monday.
+        let made_up = machine.at("2026-11-30T23:45:00Z");
+        (made_up, machine.at("2026-11-30T23:46:00Z"))
+    };
+    insta::assert_snapshot!(at(CatchUp::All).0, @r"
+    2026-11-25 done
+    2026-11-27 done
+    2026-11-30 done
+    ");
+    insta::assert_snapshot!(at(CatchUp::Latest).0, @r"
+    2026-11-25 skipped: a later night is due, and `catch_up` is `latest`
+    2026-11-27 skipped: a later night is due, and `catch_up` is `latest`
+    2026-11-30 done
+    ");
+    insta::assert_snapshot!(at(CatchUp::None).0, @r"
+    2026-11-25 skipped: it was missed, and `catch_up` is `none`
+    2026-11-27 skipped: it was missed, and `catch_up` is `none`
+    2026-11-30 done
+    ");
+    for catch_up in [CatchUp::All, CatchUp::Latest, CatchUp::None] {
+        assert_eq!(at(catch_up).1, "", "{catch_up:?}");
+    }
+    // More than an hour after it was due.
+    let mut machine = Machine::new("2026-11-30T00:00:00Z", CatchUp::None);
+    assert_eq!(
+        machine.at("2026-12-01T00:31:00Z"),
+        "2026-11-30 skipped: it was missed, and `catch_up` is `none`\n"
+    );
+}
+
+#[test]
+fn a_clock_that_is_set_back_runs_nothing_twice() {
+    let mut machine = Machine::new("2026-03-02T00:00:00Z", CatchUp::All);
+    for now in ["2026-03-02T23:31:00Z", "2026-03-03T23:31:00Z", "2026-03-04T23:31:00Z"] {
+        machine.at(now);
+    }
+    for now in [
+        "2026-03-02T23:29:00Z",
+        "2026-03-02T23:31:00Z",
+        "2025-01-01T00:00:00Z",
+        "2026-03-04T23:30:00Z",
+    ] {
+        assert_eq!(machine.at(now), "", "{now}");
+    }
+    // And forward: what was missed is made up for.
+    assert_eq!(machine.at("2026-03-06T23:31:00Z"), "2026-03-05 done\n2026-03-06 done\n");
+    assert_eq!(machine.work.log.len(), 5);
+}
+
+#[test]
+fn nights_that_fail_are_run_again_and_hold_up_no_other() {
+    let mut machine = Machine::new("2026-03-02T00:00:00Z", CatchUp::All);
+    machine.at("2026-03-02T23:31:00Z");
+    machine.work.fates.insert("2026-03-03".to_owned(), Fate::Fails);
+    machine.work.fates.insert("2026-03-05".to_owned(), Fate::Interrupted);
+    insta::assert_snapshot!(machine.at("2026-03-05T23:31:00Z"), @r"
+    2026-03-03 failed: train: diverged
+    2026-03-04 done
+    2026-03-05 killed
+    ");
+    machine.retry_after = Duration::from_secs(3600);
+    assert_eq!(machine.at("2026-03-05T23:36:00Z"), "");
+    assert_eq!(machine.at("2026-03-06T00:31:00Z"), "2026-03-03 done\n2026-03-05 done\n");
+    assert_eq!(machine.log().get("2026-03-03").unwrap().attempts, 2);
+}
+
+#[test]
+fn a_killed_process_and_a_full_disk_lose_nothing() {
+    let mut machine = Machine::new("2026-03-02T00:00:00Z", CatchUp::All);
+    machine.at("2026-03-02T23:31:00Z");
+    machine.work.fates.insert("2026-03-03".to_owned(), Fate::Dies);
+    machine.clock.set(instant("2026-03-04T23:31:00Z"));
+    assert!(catch_unwind(AssertUnwindSafe(|| machine.run_due())).is_err());
+    let killed = line(machine.log().get("2026-03-03").unwrap());
+    assert_eq!(killed, "2026-03-03 killed: its run is not in the history\n");
+    machine.work.fates.insert("2026-03-04".to_owned(), Fate::Disk);
+    let err = machine.run_due().unwrap_err();
+    assert_eq!(
+        (err.code, err.message.as_str()),
+        (exit::MACHINE_FAILED, "the disk is full")
+    );
+    insta::assert_snapshot!(machine.at("2026-03-05T23:31:00Z"), @r"
+    2026-03-04 done
+    2026-03-05 done
+    ");
+    assert_eq!(machine.work.log.len(), 4);
+}
+
+#[test]
+fn data_is_waited_for_until_it_is_late() {
+    let deliveries = [
+        ("2026-03-02T23:30:00Z", "2026-03-02.csv"),
+        // 20:40 in New York.
+        ("2026-03-04T01:40:00Z", "2026-03-03.csv"),
+        // The next morning.
+        ("2026-03-05T12:00:00Z", "2026-03-04.csv"),
+        ("2026-03-05T23:00:00Z", "2026-03-05.csv"),
+    ];
+    let mut machine = Machine::new("2026-03-02T00:00:00Z", CatchUp::All).waiting("DATE.csv", 120, &deliveries);
+    assert_eq!(machine.at("2026-03-02T23:30:01Z"), "2026-03-02 done\n");
+    assert!(
+        machine.clock.now() < instant("2026-03-02T23:32:40Z"),
+        "{}",
+        machine.clock.now()
+    );
+    assert_eq!(machine.at("2026-03-03T23:30:01Z"), "2026-03-03 done\n");
+    assert!(
+        machine.clock.now() >= instant("2026-03-04T01:42:00Z"),
+        "{}",
+        machine.clock.now()
+    );
+    assert_eq!(
+        machine.at("2026-03-04T23:30:01Z"),
+        "2026-03-04 late: 2026-03-04.csv: there is no such file\n"
+    );
+    assert!(
+        machine.clock.now() >= instant("2026-03-05T04:00:00Z"),
+        "{}",
+        machine.clock.now()
+    );
+    // It is there by the next night, and comes first.
+    assert_eq!(machine.at("2026-03-05T23:30:01Z"), "2026-03-04 done\n2026-03-05 done\n");
+    assert_eq!(
+        machine.at("2026-03-06T23:30:01Z"),
+        "2026-03-06 late: 2026-03-06.csv: there is no such file\n"
+    );
+    // A night whose time is over does not wait again.
+    let before = machine.clock.now();
+    machine.at("2026-03-07T12:00:00Z");
+    assert_eq!(machine.clock.now(), instant("2026-03-07T12:00:00Z"));
+    assert!(before < machine.clock.now());
+}
+
+#[test]
+fn a_growing_file_must_be_written_on_the_day_and_be_stable() {
+    let deliveries = [
+        ("2026-03-02T22:00:00Z", "all.csv"),
+        // Still being written when the night is due.
+        ("2026-03-03T23:29:00Z", "all.csv"),
+        ("2026-03-03T23:31:00Z", "all.csv"),
+        ("2026-03-03T23:33:00Z", "all.csv"),
+    ];
+    let mut machine = Machine::new("2026-03-02T00:00:00Z", CatchUp::All).waiting("all.csv", 180, &deliveries);
+    assert_eq!(machine.at("2026-03-02T23:30:00Z"), "2026-03-02 done\n");
+    assert_eq!(machine.clock.now(), instant("2026-03-02T23:30:00Z"));
+    assert_eq!(machine.at("2026-03-03T23:30:00Z"), "2026-03-03 done\n");
+    assert_eq!(machine.clock.now(), instant("2026-03-03T23:36:00Z"));
+    assert_eq!(
+        machine.at("2026-03-04T23:30:00Z"),
+        "2026-03-04 late: all.csv: no file was written on that day or later\n"
+    );
+}
+
+#[test]
+fn two_at_once() {
+    let mut machine = Machine::new("2026-03-02T00:00:00Z", CatchUp::All);
+    let (home, scheduled) = (machine.home(), machine.scheduled.clone());
+    let seen = std::rc::Rc::new(std::cell::Cell::new(0));
+    let count = std::rc::Rc::clone(&seen);
+    machine.work.in_run = Some(Box::new(move || {
+        let other = Scheduler {
+            home: &home,
+            file: Path::new("/p.yaml"),
+            clock: &SimulatedClock::new(instant("2026-03-02T23:31:00Z")),
+            cancel: &CancelToken::default(),
+            retry_after: Duration::ZERO,
+        };
+        let ran = other.run_due(&scheduled, &mut Fake::default());
+        assert!(matches!(ran, Ok(Ran::Busy)), "{ran:?}");
+        count.set(count.get() + 1);
+    }));
+    assert_eq!(machine.at("2026-03-02T23:31:00Z"), "2026-03-02 done\n");
+    assert_eq!(seen.get(), 1);
+}
+
+#[test]
+fn a_torn_line_costs_no_other() {
+    let mut machine = Machine::new("2026-03-02T00:00:00Z", CatchUp::All);
+    machine.at("2026-03-02T23:31:00Z");
+    let path = machine.home().join("schedule/nightly.jsonl");
+    let text = std::fs::read_to_string(&path).unwrap();
+    std::fs::write(&path, &text[..text.len() - 20]).unwrap();
+    // The end of the night was not written, and its run is not in the history.
+    assert_eq!(machine.at("2026-03-03T23:31:00Z"), "2026-03-02 done\n2026-03-03 done\n");
+    assert_eq!(machine.at("2026-03-03T23:32:00Z"), "");
+}
+
+#[test]
+fn nothing_is_written_where_nothing_is_due() {
+    let mut machine = Machine::new("2026-03-02T00:00:00Z", CatchUp::All);
+    machine.at("2026-03-02T23:31:00Z");
+    let path = machine.home().join("schedule/nightly.jsonl");
+    let before = std::fs::read(&path).unwrap();
+    assert_eq!(machine.at("2026-03-03T12:00:00Z"), "");
+    assert_eq!(std::fs::read(&path).unwrap(), before);
+}
+
+/// The loop of a server: it sleeps until the next night, and reads the schedule again each time.
+#[test]
+fn a_loop_runs_nights_as_they_are_due() {
+    let machine = Machine::new("2026-03-05T12:00:00Z", CatchUp::All);
+    let home = machine.home();
+    let scheduler = Scheduler {
+        home: &home,
+        file: Path::new("/p.yaml"),
+        clock: &*machine.clock,
+        cancel: &machine.cancel,
+        retry_after: Duration::ZERO,
+    };
+    let mut work = Fake::default();
+    let mut failures = Vec::new();
+    let mut loads = 0;
+    let mut load = || {
+        loads += 1;
+        if machine.clock.now() > instant("2026-03-11T12:00:00Z") {
+            machine.cancel.cancel();
+        }
+        match loads {
+            7 => Err(Failure::usage("the file is being written")),
+            _ => Ok(machine.scheduled.clone()),
+        }
+    };
+    scheduler.run_until_cancelled(&mut load, &mut work, &mut |failure| {
+        failures.push(failure.message.clone())
+    });
+    insta::assert_snapshot!(work.log.join("\n"), @r"
+    2026-03-04 after 2026-03-03
+    2026-03-05 after 2026-03-04
+    2026-03-06 after 2026-03-05
+    2026-03-09 after 2026-03-06
+    2026-03-10 after 2026-03-09
+    ");
+    assert_eq!(failures, ["the file is being written"]);
+}

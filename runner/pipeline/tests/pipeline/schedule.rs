@@ -1,0 +1,178 @@
+//! `schedule:`: what is read from it, and what a night changes.
+
+use crate::{bad, options, read};
+use runner_pipeline::{
+    CatchUp, LoadOptions, NightDates, Pipeline, Schedule, WaitFor, When, Work, load_text, memo_name, scheduled,
+};
+use serde_json::{Value, json};
+use std::path::Path;
+use std::time::Duration;
+
+const NIGHTLY: &str = r#"
+version: 1
+name: nightly
+params: { as_of: 2026-01-02, folder: data, time: "18:30" }
+schedule:
+  at: "${params.time}"
+  timezone: America/New_York
+  calendar: XNYS
+  from: 2026-01-05
+  wait_for: { sources: [market], files: ["${params.folder}/${schedule.date}.csv"], until: "23:00", stable_for: 2m }
+  catch_up: latest
+  params: { as_of: "${schedule.date}", market.with.days: 9 }
+  timeout: 6h
+  keep: { runs: 400 }
+stages:
+  market: { uses: ingest/simulated_market, with: { symbol: "${params.as_of}" } }
+  plot:
+    run: echo ${schedule.previous} ${params.as_of} > ${outputs.o}
+    outputs: { o: o.txt }
+"#;
+
+fn night(date: &str, previous: &str) -> LoadOptions {
+    LoadOptions {
+        night: Some(NightDates {
+            date: date.parse().unwrap(),
+            previous: previous.parse().unwrap(),
+        }),
+        ..options(&[])
+    }
+}
+
+/// The schedule of a file with this text.
+fn read_schedule(text: &str, options: &LoadOptions) -> Schedule {
+    let dir = tempfile::tempdir().unwrap();
+    let file = dir.path().join("p.yaml");
+    std::fs::write(&file, text).unwrap();
+    match scheduled(&file, options) {
+        Ok(found) => found.unwrap().schedule,
+        Err(errors) => panic!("{errors}"),
+    }
+}
+
+fn config(pipeline: &Pipeline) -> &Value {
+    match &pipeline.nodes[0].work {
+        Work::Kind { config, .. } => config,
+        Work::Command(_) => panic!("a program"),
+    }
+}
+
+#[test]
+fn all_keys() {
+    let schedule = read_schedule(NIGHTLY, &night("2026-03-06", "2026-03-05"));
+    let expected = Schedule {
+        when: When::At("18:30".parse().unwrap()),
+        zone: datasets::TimeZone::named("America/New_York").unwrap(),
+        calendar: datasets::calendar::CalendarName::Us,
+        from: Some("2026-01-05".parse().unwrap()),
+        wait_for: Some(WaitFor {
+            sources: vec!["market".to_owned()],
+            files: vec!["data/2026-03-06.csv".to_owned()],
+            until: "23:00".parse().unwrap(),
+            stable_for: Duration::from_secs(120),
+        }),
+        catch_up: CatchUp::Latest,
+        timeout: Some(Duration::from_secs(6 * 3600)),
+        keep_runs: Some(400),
+    };
+    assert_eq!(schedule, expected);
+}
+
+#[test]
+fn defaults() {
+    let minimal = |schedule: &str| {
+        let text = format!(
+            "version: 1\nname: a\nschedule: {schedule}\nstages: {{ m: {{ uses: ingest/simulated_market }} }}\n"
+        );
+        read_schedule(&text, &options(&[]))
+    };
+    let every_day = minimal("{ cron: '*/5 * * * *' }");
+    assert_eq!(
+        (every_day.zone.to_string().as_str(), every_day.catch_up),
+        ("UTC", CatchUp::All)
+    );
+    assert_eq!(every_day.calendar.name(), "always");
+    assert_eq!(
+        (
+            every_day.from,
+            &every_day.wait_for,
+            every_day.timeout,
+            every_day.keep_runs
+        ),
+        (None, &None, None, None)
+    );
+    // The exchange's own time zone.
+    let of_exchange = minimal("{ at: close + 2h30m, calendar: XEUR }");
+    assert_eq!(of_exchange.zone.to_string(), "Europe/Berlin");
+    assert_eq!(of_exchange.when, When::AfterClose(Duration::from_secs(9000)));
+    assert_eq!(
+        minimal("{ at: close, calendar: XNYS }").when,
+        When::AfterClose(Duration::ZERO)
+    );
+}
+
+#[test]
+fn a_night_sets_parameters_and_settings() {
+    let load = |options: &LoadOptions| {
+        load_text(Path::new("p.yaml"), NIGHTLY.as_bytes(), options).unwrap_or_else(|errors| panic!("{errors}"))
+    };
+    let of_night = load(&night("2026-03-06", "2026-03-05"));
+    assert_eq!(of_night.params["as_of"], json!("2026-03-06"));
+    assert_eq!(config(&of_night)["symbol"], json!("2026-03-06"));
+    assert_eq!(config(&of_night)["days"], json!(9));
+    let Work::Command(command) = &of_night.nodes[1].work else {
+        panic!("no program")
+    };
+    assert_eq!(command.command, "echo 2026-03-05 2026-03-06 > ${outputs.o}");
+    // `--set` goes before the schedule.
+    let set = LoadOptions {
+        set: vec!["as_of=2020-01-01".to_owned()],
+        ..night("2026-03-06", "2026-03-05")
+    };
+    assert_eq!(load(&set).params["as_of"], json!("2020-01-01"));
+}
+
+#[test]
+fn without_a_night_parameters_stay_and_its_dates_are_unknown() {
+    let text = NIGHTLY.replace("echo ${schedule.previous}", "echo");
+    let plain = read(&text, &[]).unwrap_or_else(|errors| panic!("{errors}"));
+    assert_eq!(
+        (&config(&plain)["symbol"], &config(&plain)["days"]),
+        (&json!("2026-01-02"), &json!(652))
+    );
+    insta::assert_snapshot!(bad(NIGHTLY, &[]), @r"
+    p.yaml:18:15: `${schedule.previous}` is known only in a night of the schedule
+       |
+    18 |     run: echo ${schedule.previous} ${params.as_of} > ${outputs.o}
+       |               ^^^^^^^^^^^^^^^^^^^^
+       = hint: name the night, such as `--night 2026-11-25`, or read a parameter here that `schedule: { params: … }` sets
+    ");
+}
+
+#[test]
+fn nights_have_memos_of_their_own() {
+    let name = |options: &LoadOptions| memo_name(Path::new("p.yaml"), options, "program");
+    let names = [
+        name(&options(&[])),
+        name(&night("2026-03-06", "2026-03-05")),
+        name(&night("2026-03-09", "2026-03-06")),
+    ];
+    assert!(names[0] != names[1] && names[1] != names[2] && names[0] != names[2]);
+}
+
+#[test]
+fn the_schedule_of_an_included_file_is_its_own() {
+    let dir = tempfile::tempdir().unwrap();
+    std::fs::write(
+        dir.path().join("nightly.yaml"),
+        NIGHTLY.replace("${schedule.previous}", "x"),
+    )
+    .unwrap();
+    let file = dir.path().join("p.yaml");
+    std::fs::write(&file, "version: 1\nname: a\ninclude: nightly.yaml\n").unwrap();
+    assert!(
+        scheduled(&file, &options(&[]))
+            .unwrap_or_else(|errors| panic!("{errors}"))
+            .is_none()
+    );
+}
