@@ -2,7 +2,8 @@
 
 use crate::args::{Arguments, Command};
 use crate::commands::{
-    bench, cache, check, compare, data, doctor, exec, export, logs, plan, policy, runs, schedule, show, stages, watch, why,
+    bench, cache, check, compare, data, doctor, exec, export, logs, plan, policy, runs, schedule, show, stages, watch,
+    why,
 };
 use crate::output;
 use crate::registry;

@@ -161,6 +161,7 @@ mod tests {
             started: chrono::DateTime::UNIX_EPOCH,
             seconds: 1.0,
             stages,
+            night: None,
             lookahead: None,
             damaged: 0,
         }

@@ -6,7 +6,6 @@ use datasets::calendar::{CalendarName, is_trading_day};
 use runner_testkit::files;
 use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
-use std::path::PathBuf;
 use std::process::{Command, Stdio};
 use std::time::Duration;
 

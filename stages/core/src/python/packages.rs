@@ -77,7 +77,7 @@ mod tests {
         fs::write(site.join("single-3.egg-info"), "Name: single\n").unwrap();
         fs::create_dir_all(dir.path().join("lib/other")).unwrap();
         let sites = site_directories(&[dir.path().to_owned()]);
-        assert_eq!(sites, [site.clone()]);
+        assert_eq!(sites, std::slice::from_ref(&site));
         let packages: Vec<(String, String)> = installed_packages(&sites).into_iter().collect();
         let expected = [
             ("farama-notifications", "0.0.6"),

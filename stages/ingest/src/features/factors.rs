@@ -33,9 +33,7 @@ impl Factors {
     /// # Errors
     /// When files have different factors, or a rule stops the stage.
     pub fn read(config: &FeaturesConfig, context: &Context, parts: Vec<RecordBatch>) -> Result<Self, StageError> {
-        let first = parts
-            .first()
-            .ok_or_else(|| read::no_file(config.until))?;
+        let first = parts.first().ok_or_else(|| read::no_file(config.until))?;
         if let Some(other) = parts.iter().find(|part| part.schema() != first.schema()) {
             return Err(StageError::new(format!(
                 "the files have different factors: one has {}, another {}",
