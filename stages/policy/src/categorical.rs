@@ -256,7 +256,11 @@ pub fn best_action(log_prob: &[f32], choices: &[u32], action: &mut [u32]) {
 /// The largest logit of each component `[K]` whose choice is allowed, the first of equals; choice 0 where none is.
 pub fn best_allowed(logits: &[f32], mask: &[bool], choices: &[u32], action: &mut [u32]) {
     for (choice, columns) in action.iter_mut().zip(components(choices)) {
-        // Without branches, which logits of few choices would mislead.
+        // Without branches by logits, which those of few choices would mislead: compilers make one of the selection below, none of a maximum.
+        if mask[columns.clone()].iter().fold(true, |all, &allowed| all & allowed) {
+            *choice = greatest(&logits[columns]);
+            continue;
+        }
         let (mut best, mut most, mut found) = (0, 0.0_f32, false);
         for (i, (&logit, &allowed)) in logits[columns.clone()].iter().zip(&mask[columns]).enumerate() {
             let better = allowed & (!found | (logit > most));
@@ -266,6 +270,19 @@ pub fn best_allowed(logits: &[f32], mask: &[bool], choices: &[u32], action: &mut
         }
         *choice = best;
     }
+}
+
+/// The first of the greatest numbers, of which NaN is none unless it is the first.
+fn greatest(x: &[f32]) -> u32 {
+    let Some((&first, rest)) = x.split_first() else {
+        return 0;
+    };
+    let (mut best, mut most) = (0, first);
+    for (&x, i) in rest.iter().zip(1..) {
+        best = std::hint::select_unpredictable(x > most, i, best);
+        most = if x > most { x } else { most };
+    }
+    best
 }
 
 /// The entropy of one component in nats.
@@ -300,6 +317,19 @@ mod tests {
             &mut action,
         );
         assert_eq!(action, [1, 1]);
+        // All allowed or not, the choices are the same: beside one more choice, which is not, those of every order of logits.
+        for n in 1..=4_usize {
+            for order in 0..5_usize.pow(n as u32) {
+                let digit = |i: usize| [1.0, f32::NAN, -0.0, 0.0, f32::NEG_INFINITY][order / 5_usize.pow(i as u32) % 5];
+                let mut logits: Vec<f32> = (0..n).map(digit).collect();
+                let (mut open, mut masked) = ([9], [9]);
+                best_allowed(&logits, &vec![true; n], &[n as u32], &mut open);
+                logits.push(2.0);
+                let mask: Vec<bool> = (0..=n).map(|i| i < n).collect();
+                best_allowed(&logits, &mask, &[n as u32 + 1], &mut masked);
+                assert_eq!(open, masked, "{logits:?}");
+            }
+        }
     }
 
     #[test]

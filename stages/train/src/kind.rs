@@ -2,14 +2,14 @@
 
 /// Declares a stage kind: environment and initial policy in, policy and metrics out.
 macro_rules! kind {
-    ($(#[$meta:meta])* $kind:ident($config:ty, $algorithm:ty), $name:literal, $about:literal, not_in_key: $not_in_key:expr, |$settings:ident| $depends:expr) => {
+    ($(#[$meta:meta])* $kind:ident($config:ty, $algorithm:ty), $name:literal, version: $version:literal, $about:literal, not_in_key: $not_in_key:expr, |$settings:ident| $depends:expr) => {
         $(#[$meta])*
         pub struct $kind;
 
         impl stages_core::StageKind for $kind {
             type Config = $config;
             const NAME: &'static str = $name;
-            const VERSION: u32 = 1;
+            const VERSION: u32 = $version;
             const ABOUT: &'static str = $about;
             const NOT_IN_KEY: &'static [&'static str] = $not_in_key;
             const NONDETERMINISTIC: Option<&'static str> = $crate::stage::MANY_DEVICES;

@@ -48,6 +48,7 @@ pub fn update(
         beta1: BETA1 as f32,
         beta2: BETA2 as f32,
         epsilon: EPSILON,
+        least: 0.0,
     };
     let instructions = InstructionSet::detect();
     if params.len() <= 4 * CHUNK {

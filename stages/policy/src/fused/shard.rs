@@ -196,7 +196,7 @@ impl Shard {
                 }
             }
             // Only the gradient of the first trunk flows into the shared layers.
-            let gradient = Some(&mut *self.gradient);
+            let gradient = Some((&mut *self.gradient, true));
             run.backward(network.products(), trunk, x, rows, below.take(), gradient);
         }
     }

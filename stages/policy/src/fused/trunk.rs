@@ -48,8 +48,8 @@ impl TrunkRun {
         self.outputs.last_mut().map_or(&mut [], |x| &mut **x)
     }
 
-    /// The backward pass from [`TrunkRun::last`], which holds the gradient of the outputs; adds the gradients of the weights to `sum`, and
-    /// writes that of the input to `to_input`, each if it is given.
+    /// The backward pass from [`TrunkRun::last`], which holds the gradient of the outputs; writes the gradients of the weights to `gradient`, or adds
+    /// them to it if `add`, and writes that of the input to `to_input`, each if it is given.
     pub fn backward(
         &mut self,
         products: Products,
@@ -57,7 +57,7 @@ impl TrunkRun {
         input: &[f32],
         rows: usize,
         to_input: Option<&mut [f32]>,
-        mut sum: Option<&mut [f32]>,
+        mut gradient: Option<(&mut [f32], bool)>,
     ) {
         let Some(last) = self.outputs.last_mut() else { return };
         std::mem::swap(&mut self.above, last);
@@ -72,8 +72,8 @@ impl TrunkRun {
                 None => {}
             }
             let x = if i == 0 { input } else { &self.outputs[i - 1] };
-            if let Some(sum) = &mut sum {
-                layer_gradient(products, layer, x, &self.above, rows, sum);
+            if let Some((gradient, add)) = &mut gradient {
+                layer_gradient(products, layer, x, &self.above, *add, gradient);
             }
             if i > 0 {
                 self.below.resize(rows * layer.dense.inputs);
@@ -87,23 +87,26 @@ impl TrunkRun {
     }
 }
 
-fn layer_gradient(products: Products, layer: &Layer, x: &[f32], dy: &[f32], rows: usize, sum: &mut [f32]) {
+fn layer_gradient(products: Products, layer: &Layer, x: &[f32], dy: &[f32], add: bool, sums: &mut [f32]) {
     let dense = &layer.dense;
     let len = dense.inputs * dense.outputs;
-    let (weight, bias) = sum[layer.gradient..][..len + dense.outputs].split_at_mut(len);
+    let (weight, bias) = sums[layer.gradient..][..len + dense.outputs].split_at_mut(len);
     let inputs = Inputs {
         data: x,
         stride: dense.inputs,
-        rows,
+        rows: dy.len() / dense.outputs,
         width: dense.inputs,
     };
     gradient(
         products.instructions,
         inputs,
         Right::rows(dy, dense.outputs),
-        true,
+        add,
         weight,
     );
+    if !add {
+        bias.fill(0.0);
+    }
     elementwise::column_sums(products.instructions, dy, bias);
 }
 

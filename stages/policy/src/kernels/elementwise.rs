@@ -133,6 +133,9 @@ pub struct AdamStep {
     pub beta2: f32,
     /// Added to the denominator.
     pub epsilon: f32,
+    /// Means of gradients and of squares of smaller size become 0; 0 for none. Where gradients stay away they would end as subnormal numbers, on which
+    /// arithmetic takes many times as long, and stay there, as 0.9 of the least number rounds to itself.
+    pub least: f32,
 }
 
 #[inline(always)]
@@ -141,8 +144,10 @@ fn adam_body<const FMA: bool>(step: AdamStep, params: &mut [f32], gradient: &[f3
     let (gradient, m, v) = (&gradient[..n], &mut m[..n], &mut v[..n]);
     for i in 0..n {
         let g = gradient[i] * step.gradient_scale;
-        m[i] = mul_add::<FMA>(step.beta1, m[i], (1.0 - step.beta1) * g);
-        v[i] = mul_add::<FMA>(step.beta2, v[i], (1.0 - step.beta2) * g * g);
+        let mean = mul_add::<FMA>(step.beta1, m[i], (1.0 - step.beta1) * g);
+        let square = mul_add::<FMA>(step.beta2, v[i], (1.0 - step.beta2) * g * g);
+        m[i] = if mean.abs() < step.least { 0.0 } else { mean };
+        v[i] = if square < step.least { 0.0 } else { square };
         params[i] -= step.rate * m[i] / mul_add::<FMA>(v[i].sqrt(), step.second_correction, step.epsilon);
     }
 }
@@ -198,12 +203,25 @@ mod tests {
             beta1: 0.9,
             beta2: 0.999,
             epsilon: 1e-5,
+            least: 0.0,
         };
         for instructions in InstructionSet::available() {
             let (mut p, mut m, mut v) = ([1.0_f32; 20], [0.0; 20], [0.0; 20]);
             adam(instructions, step, &mut p, &[3.0; 20], &mut m, &mut v);
             // The first step is the learning rate times the gradient's sign.
             assert!(p.iter().all(|p| (p - 0.9).abs() < 1e-5), "{instructions:?} {p:?}");
+            // Without gradients means fade, and stay at a subnormal number or, below a bound, at 0; the parameters are the same.
+            let bounded = AdamStep { least: 1e-30, ..step };
+            let (mut p2, mut m2, mut v2) = (p, m, v);
+            for _ in 0..1200 {
+                adam(instructions, step, &mut p, &[0.0; 20], &mut m, &mut v);
+                adam(instructions, bounded, &mut p2, &[0.0; 20], &mut m2, &mut v2);
+                assert_eq!((p, v), (p2, v2));
+            }
+            assert!(
+                m.iter().all(|m| m.is_subnormal()) && m2 == [0.0; 20],
+                "{instructions:?} {m:?} {m2:?}"
+            );
         }
     }
 

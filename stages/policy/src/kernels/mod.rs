@@ -7,6 +7,9 @@ pub mod aligned;
 pub mod attention;
 pub mod bf16;
 pub mod elementwise;
+pub mod few_rows;
+#[cfg(target_arch = "x86_64")]
+mod few_rows_avx512;
 pub mod gradient;
 pub mod gru_gate;
 pub mod lstm_cell;

@@ -153,8 +153,8 @@ impl Mlp {
         run.0.last()
     }
 
-    /// The backward pass of the last forward pass of `run`, whose outputs the caller has overwritten with the derivative of the loss: adds that by
-    /// the parameters to `gradient` `[P]`, and writes that by the input to `to_input`, each if it is given.
+    /// The backward pass of the last forward pass of `run`, whose outputs the caller has overwritten with the derivative of the loss: writes that by
+    /// the parameters to `gradient` `[P]`, and that by the input to `to_input`, each if it is given.
     pub fn backward(
         &self,
         input: &[f32],
@@ -163,8 +163,14 @@ impl Mlp {
         to_input: Option<&mut [f32]>,
     ) {
         let rows = self.rows(input);
-        run.0
-            .backward(self.products(), &self.trunk, input, rows, to_input, gradient);
+        run.0.backward(
+            self.products(),
+            &self.trunk,
+            input,
+            rows,
+            to_input,
+            gradient.map(|gradient| (gradient, false)),
+        );
     }
 
     fn rows(&self, input: &[f32]) -> usize {

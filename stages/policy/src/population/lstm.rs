@@ -1,11 +1,9 @@
 //! The pointwise part of an LSTM cell over rows that lie as its layer's product leaves them.
 
+use crate::kernels::few_rows::PART;
 use crate::kernels::math::{mul_add, sigmoid, tanh};
 use stages_numerics::dispatch::InstructionSet;
 use stages_numerics::kernel;
-
-/// Rows of activations are padded to whole vectors of this length.
-pub(super) const PART: usize = 16;
 
 /// The state of up to `rows` episodes: outputs `[rows, columns]`, padded as the inputs of the next layer, and cells `[rows, hidden]`.
 #[derive(Debug, Default)]

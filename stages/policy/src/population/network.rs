@@ -1,11 +1,11 @@
 //! The network of one member of a population.
 
-use super::lstm::{PART, State};
+use super::lstm::State;
 use crate::architecture::LstmAt;
 use crate::kernels::aligned::Aligned;
 use crate::kernels::elementwise::{relu_in_place, tanh_in_place};
-use crate::kernels::matmul::product;
-use crate::kernels::operands::{Left, Out, Start};
+use crate::kernels::few_rows::{PART, product};
+use crate::kernels::operands::Left;
 use crate::kernels::panels::Panels;
 use crate::{Activation, Architecture, Critic};
 use stages_numerics::dispatch::InstructionSet;
@@ -35,7 +35,7 @@ struct Weight {
     inputs: usize,
     outputs: usize,
     panels: Panels,
-    /// `[outputs]`; empty where the sums start from what is there.
+    /// `[columns]`; empty where the sums start from what is there.
     bias: Vec<f32>,
     bias_from: Option<usize>,
 }
@@ -64,23 +64,15 @@ impl Weight {
         self.bias.clear();
         if let Some(from) = self.bias_from {
             self.bias.extend_from_slice(&params[from..][..self.outputs]);
+            self.bias.resize(self.columns(), 0.0);
         }
     }
 
     /// out `[rows, columns]` := bias, or out, + x w.
     fn multiply(&self, instructions: InstructionSet, x: &[f32], stride: usize, rows: usize, out: &mut [f32]) {
-        let start = if self.bias_from.is_some() {
-            Start::Row(&self.bias)
-        } else {
-            Start::Current
-        };
-        product(
-            instructions,
-            Left::rows(x, rows, self.inputs, stride),
-            &self.panels,
-            start,
-            Out::rows(out, self.columns()),
-        );
+        let bias = self.bias_from.map(|_| &*self.bias);
+        let x = Left::rows(x, rows, self.inputs, stride);
+        product(instructions, x, &self.panels, bias, out, self.columns());
     }
 }
 

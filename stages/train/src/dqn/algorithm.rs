@@ -5,7 +5,7 @@ use super::settings::DqnSettings;
 use crate::learner::Learner;
 use crate::metrics::Metric;
 use crate::phase_timer::Phase;
-use crate::replay::networks::{Learned, follow, learn, shard_rows};
+use crate::replay::networks::{Clip, Learned, follow, learn, shard_rows};
 use crate::replay::off_policy::{Losses, OffPolicy};
 use crate::replay::priorities::Priorities;
 use crate::replay::settings::ReplaySettings;
@@ -16,6 +16,7 @@ use rayon::prelude::*;
 use stages_core::StageError;
 use stages_env::{Actions, EnvSpec};
 use stages_numerics::random::Random;
+use stages_policy::kernels::aligned::Aligned;
 use stages_policy::{Mlp, MlpRun, MlpShape, q_values};
 
 /// Added to the size of an error, so that every transition can be drawn again.
@@ -43,6 +44,7 @@ pub(crate) struct Networks {
     weights: Vec<f32>,
     shards: Vec<Shard>,
     gradient: Vec<f32>,
+    squares: Vec<f64>,
 }
 
 /// Some rows of a batch.
@@ -59,7 +61,7 @@ struct Shard {
     /// The value of the choice taken less its target `[n]`.
     errors: Vec<f32>,
     run: MlpRun,
-    gradient: Vec<f32>,
+    gradient: Aligned,
     losses: Losses,
 }
 
@@ -105,7 +107,7 @@ impl OffPolicy for Dqn {
         let mut shards = Vec::new();
         shards.resize_with(batch_size.div_ceil(shard_rows(batch_size)), Shard::default);
         for shard in &mut shards {
-            shard.gradient = vec![0.0; params.len()];
+            shard.gradient.zeros(params.len());
         }
         let is_prioritised = self.settings.priorities.is_some();
         Networks {
@@ -121,6 +123,7 @@ impl OffPolicy for Dqn {
             weights: vec![1.0; batch_size],
             shards,
             gradient: vec![0.0; params.len()],
+            squares: Vec::new(),
         }
     }
 
@@ -191,11 +194,15 @@ impl OffPolicy for Dqn {
         networks.follow_errors(settings, &mut learner.state);
         let learning_rate = common.learning_rate_at(learner.state.step);
         let len = networks.num_params;
+        let clip = Clip {
+            max_norm: common.max_grad_norm,
+            squares: &mut networks.squares,
+        };
         learn(
             (step, learning_rate),
             networks.shards.len(),
             |i| &networks.shards[i].gradient,
-            Some(common.max_grad_norm),
+            Some(clip),
             &mut networks.gradient,
             Learned::of(&mut learner.state, 0..len),
         );
@@ -340,7 +347,6 @@ impl Shard {
         } else {
             outputs.copy_from_slice(&self.q);
         }
-        self.gradient.fill(0.0);
         online.backward(&self.obs, &mut self.run, Some(&mut self.gradient), None);
     }
 }

@@ -11,6 +11,7 @@ kind!(
     /// The stage kind `train/dqn`.
     Dqn(DqnConfig, Algorithm),
     "train/dqn",
+    version: 2,
     "deep Q-learning: one of several choices, learned from a replay buffer",
     not_in_key: NOT_IN_KEY,
     |settings| settings.depends_on_total()

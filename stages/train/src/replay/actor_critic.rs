@@ -79,8 +79,8 @@ impl ActorCritic {
 
     /// Room for the gradients of a shard.
     pub fn make_room(&self, rows: &mut Rows) {
-        rows.actor_gradient = vec![0.0; self.num_actor];
-        rows.critic_gradient = vec![0.0; self.num_critics];
+        rows.actor_gradient.zeros(self.num_actor);
+        rows.critic_gradient.zeros(self.num_critics);
     }
 
     /// A step of Adam of the critics, along the gradients of `n` shards; `step` is its number and the learning rate.
@@ -138,7 +138,6 @@ impl Rows {
     /// The critics' gradients of `share` x the square of their errors, for a batch whose rows have the weight `weight`.
     pub fn critic_gradients(&mut self, critics: &[Mlp], share: f32, weight: f32, losses: &mut Losses) {
         let len = self.critic_gradient.len() / critics.len();
-        self.critic_gradient.fill(0.0);
         let gradients = self.critic_gradient.chunks_exact_mut(len);
         for ((critic, run), gradient) in critics.iter().zip(&mut self.critics).zip(gradients) {
             for (value, target) in critic.forward(&self.taken, run).iter_mut().zip(&self.target) {

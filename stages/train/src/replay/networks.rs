@@ -48,19 +48,28 @@ fn adam_step(step: u64, learning_rate: f64, gradient_scale: f32) -> AdamStep {
         beta1: beta1 as f32,
         beta2: beta2 as f32,
         epsilon: 1e-8,
+        // Units of ReLU that no row of a batch reaches have no gradient.
+        least: 1e-30,
     }
 }
 
-/// Adds up the gradients of `shards` shards, in their order, and takes a step of Adam along the sum, whose norm is clipped to `max_norm`, if it is
-/// given. `gradient` is a buffer. Returns the norm, if it was needed.
+/// A bound of a gradient's norm.
+pub(crate) struct Clip<'a> {
+    pub max_norm: f64,
+    /// A buffer: the squares of the gradient's chunks.
+    pub squares: &'a mut Vec<f64>,
+}
+
+/// Adds up the gradients of `shards` shards, in their order, and takes a step of Adam along the sum, whose norm is clipped, if a bound is given.
+/// `gradient` is a buffer.
 pub(crate) fn learn<'g>(
     (step, learning_rate): (u64, f64),
     shards: usize,
     of_shard: impl Fn(usize) -> &'g [f32] + Sync,
-    max_norm: Option<f64>,
+    clip: Option<Clip>,
     gradient: &mut [f32],
     learned: Learned,
-) -> Option<f64> {
+) {
     let instructions = InstructionSet::detect();
     let total = |i: usize, sum: &mut [f32]| {
         let range = i * CHUNK..i * CHUNK + sum.len();
@@ -83,24 +92,26 @@ pub(crate) fn learn<'g>(
                 adam(instructions, step, params, gradient, m, v);
             });
     };
-    let Some(max_norm) = max_norm else {
+    let Some(Clip {
+        max_norm,
+        squares: parts,
+    }) = clip
+    else {
         chunks(learned, gradient, adam_step(step, learning_rate, 1.0), true);
-        return None;
+        return;
     };
+    parts.resize(gradient.len().div_ceil(CHUNK), 0.0);
     gradient
         .par_chunks_mut(CHUNK)
+        .zip(parts.par_iter_mut())
         .enumerate()
-        .for_each(|(i, sum)| total(i, sum));
-    let mut square = 0.0;
-    for chunk in gradient.chunks(CHUNK) {
-        let mut part = 0.0;
-        squares(instructions, chunk, &mut part);
-        square += part;
-    }
-    let norm = square.sqrt();
-    let clip = (max_norm / (norm + 1e-6)).min(1.0);
-    chunks(learned, gradient, adam_step(step, learning_rate, clip as f32), false);
-    Some(norm)
+        .for_each(|(i, (sum, part))| {
+            total(i, sum);
+            squares(instructions, sum, part);
+        });
+    let norm = parts.iter().sum::<f64>().sqrt();
+    let scale = (max_norm / (norm + 1e-6)).min(1.0);
+    chunks(learned, gradient, adam_step(step, learning_rate, scale as f32), false);
 }
 
 /// Moves target parameters towards the others by the share `tau`.

@@ -2,6 +2,7 @@
 
 use super::{Outcome, Replay};
 use stages_policy::MlpRun;
+use stages_policy::kernels::aligned::Aligned;
 
 /// Inputs, and buffers of the networks of SAC and TD3, for some rows of a batch.
 #[derive(Default)]
@@ -25,8 +26,8 @@ pub(crate) struct Rows {
     pub actor: MlpRun,
     pub critics: Vec<MlpRun>,
     /// The gradients of the critics, one after another, and of the actor.
-    pub critic_gradient: Vec<f32>,
-    pub actor_gradient: Vec<f32>,
+    pub critic_gradient: Aligned,
+    pub actor_gradient: Aligned,
 }
 
 impl Rows {

@@ -281,7 +281,6 @@ impl Shard {
             &rows.d_action,
             alpha * weight,
         );
-        rows.actor_gradient.fill(0.0);
         actor.backward(&rows.obs, &mut rows.actor, Some(&mut rows.actor_gradient), None);
     }
 }

@@ -259,7 +259,6 @@ impl Shard {
         for ((out, x), d_action) in outputs.zip(&self.action).zip(&rows.d_action) {
             *out = d_action * (1.0 - x * x);
         }
-        rows.actor_gradient.fill(0.0);
         actor.backward(&rows.obs, &mut rows.actor, Some(&mut rows.actor_gradient), None);
     }
 }

@@ -11,6 +11,7 @@ kind!(
     /// The stage kind `train/td3`.
     Td3(Td3Config, Algorithm),
     "train/td3",
+    version: 2,
     "twin delayed deep deterministic policy gradient: continuous actions, learned from a replay buffer",
     not_in_key: NOT_IN_KEY,
     |settings| settings.common().learning_rate.depends_on_total()

@@ -20,6 +20,7 @@ pub(super) fn step(learning_rate: f64, gradient: &[f32], distribution: &mut Dist
         beta1: BETA1 as f32,
         beta2: BETA2 as f32,
         epsilon: EPSILON as f32,
+        least: 0.0,
     };
     adam(InstructionSet::detect(), step, distribution.mean, gradient, m, v);
 }
