@@ -581,9 +581,11 @@ fn what_changed_since_is_found_where_it_is_opened(python: &str) {
     );
 }
 
+/// The name of a test, and the test, which is given the interpreter.
+type PythonTest = (&'static str, fn(&str));
+
 fn main() -> ExitCode {
-    type Test = (&'static str, fn(&str));
-    let tests: [Test; 9] = [
+    let tests: [PythonTest; 9] = [
         ("steps_are_those_of_gymnasium", steps_are_those_of_gymnasium),
         (
             "any_number_of_processes_gives_the_same_and_neighbours_do_not_matter",

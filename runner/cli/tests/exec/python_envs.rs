@@ -86,7 +86,7 @@ fn summary(project: &Project) -> Value {
 #[test]
 fn ppo_learns_cart_pole_of_gymnasium() {
     let Some(python) = python() else { return };
-    let project = project(&pipeline("id: CartPole-v1", &python, 24_576, 2));
+    let project = project(&pipeline("id: CartPole-v1", &python, 32_768, 2));
     let ended = project.exec(&[]);
     ok(&ended);
     let summary = summary(&project);
