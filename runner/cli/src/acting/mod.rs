@@ -125,9 +125,9 @@ pub fn decide(
         && i64::from(age) * 86_400 > most.as_secs() as i64
     {
         return Err(refused(format!(
-            "the policy is too old: it was trained on dates until {}, {age} days before {until}, and `--max-age` is {}",
+            "the policy is too old: it was trained on dates until {}, {age} days before {until}, and `--max-age` is {} days",
             until.date.plus(-age),
-            runner_engine::text::duration(most.as_secs_f64())
+            most.as_secs() / 86_400
         ))
         .hint("train it on newer dates, or give a greater `--max-age`"));
     }
