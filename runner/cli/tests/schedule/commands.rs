@@ -34,7 +34,12 @@ fn next_nights_in_local_time_and_utc() {
     ]);
     assert_eq!(next.code, 0, "{}", next.stderr);
     // Clocks go forward on Sunday.
-    insta::assert_snapshot!(next.stdout, @"");
+    insta::assert_snapshot!(next.stdout, @r"
+    pipeline  night       local time                         UTC               night before
+    nightly   2018-03-08  2018-03-08 18:30 America/New_York  2018-03-08 23:30  2018-03-07
+    nightly   2018-03-09  2018-03-09 18:30 America/New_York  2018-03-09 23:30  2018-03-08
+    nightly   2018-03-12  2018-03-12 18:30 America/New_York  2018-03-12 22:30  2018-03-09
+    ");
     let json = project.run(&["schedule", "next", "p.yaml", "--now", "2018-03-09T23:30:00Z", "--json"]);
     let json: serde_json::Value = serde_json::from_str(&json.stdout).unwrap();
     assert_eq!(json[0]["due"], "2018-03-12T22:30:00.000Z");
@@ -74,15 +79,7 @@ fn nights_are_run_once_and_listed() {
     assert_eq!(log.as_array().unwrap().len(), 4);
     assert!(log.as_array().unwrap().iter().all(|night| night["status"] == "done"));
     let runs = project.run(&["runs", "--json"]);
-    let runs: Vec<serde_json::Value> = runs
-        .stdout
-        .lines()
-        .map(|line| serde_json::from_str(line).unwrap())
-        .collect();
-    let runs = match runs.as_slice() {
-        [serde_json::Value::Array(runs)] => runs.clone(),
-        _ => runs,
-    };
+    let runs: Vec<serde_json::Value> = serde_json::from_str(&runs.stdout).unwrap();
     let nights: Vec<&str> = runs.iter().map(|run| run["night"].as_str().unwrap()).collect();
     assert_eq!(nights.len(), 3, "{nights:?}");
     for night in ["2018-03-09", "2018-03-12", "2018-03-13"] {
@@ -112,10 +109,26 @@ fn an_old_night_again() {
         (again.log().as_str(), again.digests()),
         ("cached market", first.digests())
     );
-    insta::assert_snapshot!(night("2018-03-10").stderr, @"");
-    insta::assert_snapshot!(night("tonight").stderr, @"");
+    insta::assert_snapshot!(night("2018-03-10").stderr, @r"
+    error: there is no night on 2018-03-10
+      hint: see `calendar` and `cron` of the schedule
+    ");
+    insta::assert_snapshot!(night("tonight").stderr, @r"
+    error: `tonight` is not a date; write it as 2019-06-28
+      hint: `runner schedule log` lists the nights
+    ");
     let plain = Project::new("version: 1\nname: a\nstages: { m: { uses: ingest/simulated_market } }\n");
-    insta::assert_snapshot!(plain.exec(&["--night", "2018-03-08"]).stderr, @"");
-    insta::assert_snapshot!(plain.run(&["schedule", "next", "p.yaml"]).stderr, @"");
-    insta::assert_snapshot!(plain.run(&["schedule", "list"]).stderr.replace(&plain.home().display().to_string(), "HOME"), @"");
+    insta::assert_snapshot!(plain.exec(&["--night", "2018-03-08"]).stderr, @r"
+    error: the pipeline has no schedule
+      hint: `--night` is for pipelines with `schedule:`
+    ");
+    let here = |text: String| text.replace(&plain.path("").display().to_string(), "");
+    insta::assert_snapshot!(here(plain.run(&["schedule", "next", "p.yaml"]).stderr), @r"
+    error: the pipeline has no schedule
+      hint: `p.yaml` has no `schedule:`
+    ");
+    insta::assert_snapshot!(plain.run(&["schedule", "list"]).stderr.replace(&plain.home().display().to_string(), "HOME"), @r"
+    error: no schedule has nights in `HOME`
+      hint: name the pipelines: `runner schedule next nightly.yaml`
+    ");
 }

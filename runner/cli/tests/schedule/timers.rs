@@ -57,7 +57,35 @@ fn units_are_shown_written_and_removed() {
         let text = text.replace(&runner().display().to_string(), "RUNNER");
         text.replace(here.trim_end_matches('/'), "HERE")
     };
-    insta::assert_snapshot!(clear(&shown.stdout), @"");
+    insta::assert_snapshot!(clear(&shown.stdout), @r#"
+    write HERE/config/systemd/user/runner-nightly.service:
+        # Written by `runner schedule install`; `runner schedule uninstall` removes it.
+        [Unit]
+        Description=Nights of the pipeline nightly
+
+        [Service]
+        Type=oneshot
+        WorkingDirectory=HERE
+        Environment="RUNNER_HOME=HERE/home"
+        ExecStart="RUNNER" schedule run-due "HERE/p.yaml"
+
+    write HERE/config/systemd/user/runner-nightly.timer:
+        # Written by `runner schedule install`; `runner schedule uninstall` removes it.
+        [Unit]
+        Description=Nights of the pipeline nightly
+
+        [Timer]
+        OnCalendar=*-*-* 18:30:00 America/New_York
+        Persistent=true
+        AccuracySec=1s
+
+        [Install]
+        WantedBy=timers.target
+
+    run systemctl --user daemon-reload
+
+    run systemctl --user enable --now runner-nightly.timer
+    "#);
     let installed = with_units(
         &project,
         &["schedule", "install", "p.yaml", "--with", "systemd", "--yes"],
@@ -102,11 +130,12 @@ fn units_are_shown_written_and_removed() {
 
 /// What systemd says of the units.
 fn verify(units: &Path) {
+    let runtime = tempfile::tempdir().unwrap();
     for unit in ["runner-nightly.timer", "runner-nightly.service"] {
         let output = Command::new("systemd-analyze")
             .args(["verify", "--user"])
             .arg(units.join(unit))
-            .env("XDG_RUNTIME_DIR", units)
+            .env("XDG_RUNTIME_DIR", runtime.path())
             .output()
             .unwrap();
         let said = String::from_utf8_lossy(&output.stderr).into_owned();

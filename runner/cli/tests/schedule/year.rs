@@ -7,7 +7,7 @@ use runner_testkit::files;
 use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
 use std::process::{Command, Stdio};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 const PIPELINE: &str = r#"
 version: 1
@@ -246,7 +246,10 @@ fn prove(season: &Season) {
     for day in (FIRST.0..=last.0).map(Date) {
         let now = format!("{day}T23:45:00Z");
         let Some(&night) = number.get(&day) else {
-            assert_eq!(desk.run_due(&now), "", "{day} is no trading day");
+            // A machine that is off stays so over the weekend.
+            if missed.is_empty() {
+                assert_eq!(desk.run_due(&now), "", "{day} is no trading day");
+            }
             continue;
         };
         let is_in = |nights: &[usize]| nights.contains(&night);
@@ -357,6 +360,14 @@ fn prove(season: &Season) {
     );
 
     check_costs(&desk, &days, &special);
+    let now = format!("{last}T23:50:00Z");
+    let once = || {
+        let began = Instant::now();
+        assert_eq!(desk.project.run(&Desk::arguments(&now)).code, 0);
+        began.elapsed()
+    };
+    let least = (0..20).map(|_| once()).min();
+    eprintln!("run-due with nothing due after {} nights: {least:?}", days.len());
 }
 
 /// A night computes one day: the same parts on every night, but for those with more to do.

@@ -86,7 +86,11 @@ impl Step {
 }
 
 fn indented(text: &str) -> String {
-    text.lines().map(|line| format!("    {line}\n")).collect()
+    let line = |line: &str| match line {
+        "" => "\n".to_owned(),
+        line => format!("    {line}\n"),
+    };
+    text.lines().map(line).collect()
 }
 
 pub(super) fn install(session: &Session, args: &TimerArgs) -> Result<(), Failure> {

@@ -231,7 +231,12 @@ impl Work for PipelineWork<'_> {
     }
 
     fn changed(&mut self, night: &Night) {
-        if self.session.verbosity == Verbosity::Quiet && night.status.is_settled() {
+        let is_shown = match (night.status, self.session.verbosity) {
+            (NightStatus::Skipped, verbosity) => verbosity == Verbosity::Verbose,
+            (NightStatus::Done, verbosity) => verbosity > Verbosity::Quiet,
+            _ => true,
+        };
+        if !is_shown {
             return;
         }
         let run = night.run.as_ref().map(|run| format!(", run {run}")).unwrap_or_default();
