@@ -138,15 +138,17 @@ impl Session {
             env: self.env.clone(),
             night: None,
             kinds: registry::kinds(),
-            earlier: Some(Box::new(move |reference| {
-                let open = || session.store(&home).map_err(|failure| failure.message);
-                history::earlier::find(&home.join("runs"), open, reference)
-            })),
+            earlier: None,
         };
         if let Some(night) = &settings.night {
             let scheduled = scheduled(file, &options).map_err(wrong)?;
             options.night = Some(dates_of(scheduled.as_ref(), night)?);
         }
+        let night = options.night.map(|night| night.date);
+        options.earlier = Some(Box::new(move |reference| {
+            let open = || session.store(&home).map_err(|failure| failure.message);
+            history::earlier::find(&home, open, reference, night)
+        }));
         Ok(options)
     }
 

@@ -117,6 +117,7 @@ mod tests {
             resources: Resources { threads, memory },
             retries: 0,
             timeout: None,
+            register: None,
             base: std::path::Path::new("/").into(),
             place: Place::default(),
         }

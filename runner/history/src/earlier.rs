@@ -1,7 +1,9 @@
 //! Resolves references to artifacts of earlier runs.
 
 use super::{Run, StageRun, reader, resolve};
+use crate::policies::{PolicyRef, Registry};
 use cache::{ArtifactDigest, Store};
+use datasets::Date;
 use runner_engine::Failure;
 use runner_pipeline::{Earlier, EarlierRef, NotFound, RunRef, same_value, suggest};
 use std::collections::BTreeSet;
@@ -22,16 +24,19 @@ fn failed(failure: Failure) -> NotFound {
     not_found(failure.message + &causes, hint)
 }
 
-/// Resolves a reference among the runs in `runs`, whose artifacts are in the store that `open` opens; `None` if it is to the last run of a
-/// pipeline and no run of that has the output.
+/// Resolves a reference among the runs and the registered policies of `home`, whose artifacts are in the store that `open` opens; `None` if it is to the last run of a
+/// pipeline and no run of that has the output, or to a policy that is not registered. Aliases are as they were before the `night`, if the run is one: run again, it gives
+/// the same.
 ///
 /// # Errors
 /// When there is no such run, stage or output, or the artifact is no longer in the store.
 pub fn find(
-    runs: &Path,
+    home: &Path,
     open: impl FnOnce() -> Result<Store, String>,
     reference: &EarlierRef<'_>,
+    night: Option<Date>,
 ) -> Result<Option<Earlier>, NotFound> {
+    let runs = &home.join("runs");
     let found = match &reference.run {
         RunRef::Named(run) => {
             let id = resolve(runs, run).map_err(failed)?;
@@ -41,6 +46,15 @@ pub fn find(
                 Missing::Here(err) | Missing::Anywhere(err) => err,
             })?;
             Some(found)
+        }
+        RunRef::Registered(policy) => {
+            let policy = PolicyRef::parse(policy).map_err(failed)?;
+            let version = Registry::new(home).find(&policy, night).map_err(failed)?;
+            version.map(|version| Found {
+                name: format!("{}/{}", version.from.run, version.from.output),
+                stage: version.from.output,
+                digest: version.digest,
+            })
         }
         RunRef::LastOf { pipeline, file } => last(runs, pipeline, file.as_deref(), reference)?,
     };

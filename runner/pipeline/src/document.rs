@@ -33,6 +33,7 @@ pub(crate) struct Stage {
     pub memory: Option<Tree>,
     pub retries: Option<Tree>,
     pub timeout: Option<Tree>,
+    pub register: Option<Tree>,
     /// True if a key was rejected, so that a missing key may only be misspelt.
     pub doubtful: bool,
 }
@@ -99,7 +100,7 @@ impl Program {
 }
 
 const TOP: [&str; 7] = ["version", "name", "include", "params", "profiles", "schedule", "stages"];
-pub(crate) const COMMON: [&str; 5] = ["needs", "matrix", "resources", "retries", "timeout"];
+pub(crate) const COMMON: [&str; 6] = ["needs", "matrix", "resources", "retries", "timeout", "register"];
 pub(crate) const OF_KIND: [&str; 2] = ["uses", "with"];
 pub(crate) const OF_COMMAND: [&str; 11] = [
     "run",
@@ -283,6 +284,7 @@ fn stage(key: Key, tree: Tree, problems: &mut Problems) -> Stage {
         memory: None,
         retries: None,
         timeout: None,
+        register: None,
         doubtful: false,
     };
     let name = &stage.key.name;
@@ -359,6 +361,7 @@ fn stage(key: Key, tree: Tree, problems: &mut Problems) -> Stage {
             }
             "retries" => stage.retries = Some(value),
             "timeout" => stage.timeout = Some(value),
+            "register" => stage.register = Some(value),
             "files" => program.files = items(value, "files", problems),
             "call" if is_python => python.call = Some(value),
             "python" if is_python => python.python = Some(value),

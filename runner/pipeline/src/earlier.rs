@@ -1,5 +1,6 @@
 //! References to artifacts of earlier runs: `RUN/STAGE.OUTPUT`, such as `latest/train` or `20261120T213045-k3f9/train[seed=1].policy`, and
-//! `{ pipeline: NAME, stage: STAGE.OUTPUT, or: none }`.
+//! `{ pipeline: NAME, stage: STAGE.OUTPUT, or: none }`; and to registered policies: `NAME@ALIAS`, `NAME@VERSION`, `{ policy: NAME@ALIAS, or: none }` or with a stage of this
+//! pipeline in place of `none`.
 //!
 //! `latest` is the last run of the pipeline that says it: of its name and its file, so that two books with pipelines of one name in one home
 //! never take each other's policy. A run that has no such output, because it failed or did not run the stage, is passed over.
@@ -9,7 +10,7 @@
 
 use super::source::Spot;
 use super::suggest::suggest;
-use super::tree::{Tree, Value};
+use super::tree::{Key, Tree, Value};
 use cache::ArtifactDigest;
 use serde_json::Value as Json;
 use stages_core::PortType;
@@ -20,6 +21,8 @@ use std::path::{Path, PathBuf};
 pub enum RunRef<'a> {
     /// The run with this id, the only one with this part of an id, or the run of this name.
     Named(&'a str),
+    /// No run: a registered policy, `NAME@ALIAS` or `NAME@VERSION`.
+    Registered(&'a str),
     /// The last run that has the output, of the pipelines of this name.
     LastOf {
         /// The name of the pipeline.
@@ -90,17 +93,37 @@ pub(crate) struct Written<'t> {
     pub run: RunRef<'t>,
     /// `STAGE`, `STAGE.OUTPUT` or `STAGE[AXIS=VALUE]`.
     pub artifact: &'t str,
-    /// The position of `or: none`, if it is given.
-    pub or_none: Option<Spot>,
+    /// What is taken where there is none, if `or` is given.
+    pub or: Option<Or<'t>>,
+}
+
+/// What is taken in place of an artifact that is not there.
+#[derive(Clone, Copy)]
+pub(crate) enum Or<'t> {
+    /// Nothing: the input is not connected. With the position.
+    Nothing(Spot),
+    /// A stage of this pipeline.
+    Stage(&'t Tree),
 }
 
 /// The forms of references, for hints.
 pub(crate) const FORMS: &str = "write `RUN/STAGE`, `RUN/STAGE.OUTPUT` or `\"RUN/STAGE[AXIS=VALUE]\"`, where RUN is an id or `latest`, or \
                                 `{ pipeline: NAME, stage: STAGE, or: none }`";
 
+/// The forms of references to policies, for hints.
+const POLICY_FORMS: &str = "write `NAME@ALIAS` or `NAME@VERSION`, such as `desk@champion`, or `{ policy: NAME@ALIAS, or: none }`, or with a stage in place of `none`";
+
 /// True if a need is an artifact of an earlier run.
 pub(crate) fn is_earlier(need: &Tree) -> bool {
-    need.entry("pipeline").is_some() || need.text().is_some_and(|text| split(text).is_some())
+    need.entry("pipeline").is_some()
+        || need.entry("policy").is_some()
+        || need.text().is_some_and(|text| split(text).is_some() || names_policy(text))
+}
+
+/// True for the text of a reference to a registered policy.
+fn names_policy(text: &str) -> bool {
+    let name = &text[..text.find('[').unwrap_or(text.len())];
+    name.contains('@') && !name.contains('/')
 }
 
 /// Reads a need for which [`is_earlier`] is true.
@@ -108,6 +131,13 @@ pub(crate) fn is_earlier(need: &Tree) -> bool {
 /// # Errors
 /// The position, the error and a hint.
 pub(crate) fn read<'t>(need: &'t Tree, this: This<'t>) -> Result<Written<'t>, (Spot, String, String)> {
+    if let Some(text) = need.text().filter(|text| names_policy(text)) {
+        return Ok(Written {
+            run: RunRef::Registered(text),
+            artifact: "",
+            or: None,
+        });
+    }
     if let Some(text) = need.text() {
         let (run, artifact) = split(text).unwrap_or_default();
         if run.is_empty() {
@@ -127,20 +157,23 @@ pub(crate) fn read<'t>(need: &'t Tree, this: This<'t>) -> Result<Written<'t>, (S
         return Ok(Written {
             run,
             artifact,
-            or_none: None,
+            or: None,
         });
     }
     let Value::Map(entries) = &need.value else {
         return Err((need.spot, "a need is no reference".to_owned(), FORMS.to_owned()));
     };
-    let (mut pipeline, mut file, mut stage, mut or_none) = (None, None, None, None);
+    if need.entry("policy").is_some() {
+        return registered(need, entries);
+    }
+    let (mut pipeline, mut file, mut stage, mut or) = (None, None, None, None);
     for (key, value) in entries {
         let slot = match key.name.as_str() {
             "pipeline" => &mut pipeline,
             "file" => &mut file,
             "stage" => &mut stage,
             "or" if value.text() == Some("none") => {
-                or_none = Some(value.spot);
+                or = Some(Or::Nothing(value.spot));
                 continue;
             }
             "or" => {
@@ -182,8 +215,40 @@ pub(crate) fn read<'t>(need: &'t Tree, this: This<'t>) -> Result<Written<'t>, (S
     Ok(Written {
         run: RunRef::LastOf { pipeline, file },
         artifact,
-        or_none,
+        or,
     })
+}
+
+/// Reads `{ policy: NAME@ALIAS, or: … }`.
+fn registered<'t>(need: &'t Tree, entries: &'t [(Key, Tree)]) -> Result<Written<'t>, (Spot, String, String)> {
+    let (mut policy, mut or) = (None, None);
+    for (key, value) in entries {
+        match (key.name.as_str(), value.text()) {
+            ("policy", Some(text)) if text.contains('@') && !text.contains("${") => policy = Some(text),
+            ("policy", _) => {
+                let message = format!("`policy` is {}, not a version of a policy", value.describe());
+                return Err((value.spot, message, POLICY_FORMS.to_owned()));
+            }
+            ("or", Some("none")) => or = Some(Or::Nothing(value.spot)),
+            ("or", Some(text)) if !text.contains("${") => or = Some(Or::Stage(value)),
+            ("or", _) => {
+                let message = format!("`or` is {}, not `none` or a stage", value.describe());
+                return Err((value.spot, message, POLICY_FORMS.to_owned()));
+            }
+            (other, _) => {
+                let hint = suggest(other, "keys", ["policy", "or"]);
+                return Err((key.spot, format!("unknown key `{other}` of a need"), hint));
+            }
+        }
+    }
+    match policy {
+        Some(policy) => Ok(Written {
+            run: RunRef::Registered(policy),
+            artifact: "",
+            or,
+        }),
+        None => Err((need.spot, "a need names no policy".to_owned(), POLICY_FORMS.to_owned())),
+    }
 }
 
 /// Splits a reference to an earlier run into the run and the rest; `None` for a reference to a stage of this pipeline.

@@ -15,6 +15,7 @@ use super::point::{self, MOST_NODES, Point};
 use super::problems::Problems;
 use super::python_stage;
 use super::resolved::Resolved;
+use super::registration;
 use super::run_stage::{self, Reads};
 use super::schedule::{self, NightDates, Schedule, Scheduled};
 use super::source::{self, Spot, Texts};
@@ -433,6 +434,7 @@ impl<'a> Loader<'a> {
             resources: Resources::default(),
             retries: 0,
             timeout: None,
+            register: None,
             base: self.bases.get(&stage.key.name).unwrap_or(&self.base).clone(),
             place: stage.key.spot.place,
         };
@@ -484,6 +486,7 @@ impl<'a> Loader<'a> {
         }
         if !quiet {
             self.limits(stage, point, &mut node);
+            registration::resolve(stage, &mut node, &mut self.problems);
         }
         node
     }

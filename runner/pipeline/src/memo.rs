@@ -8,7 +8,7 @@
 //! | `files:` of `run:` stages | the patterns are expanded again, and the files are compared |
 //! | `tools:` of `run:` stages | they are looked for again |
 //! | files that a stage kind reads | the kind looks for them and checks its configuration again; the result is compared |
-//! | artifacts of earlier runs | a pipeline that refers to one has no memo |
+//! | artifacts of earlier runs, and registered policies | a pipeline that refers to one, or registers one, has no memo |
 //! | modules and packages of `uses: python` stages | a pipeline that has one has no memo |
 //!
 //! The caller stores a checksum with each memo. Malformed bytes are rejected nevertheless.
@@ -59,7 +59,7 @@ pub fn load_with_memo(file: &Path, options: &LoadOptions) -> Result<(Pipeline, O
         .nodes
         .iter()
         .all(|node| {
-            node.earlier.is_empty() && !matches!(&node.work, Work::Command(command) if command.python.is_some())
+            node.earlier.is_empty() && node.register.is_none() && !matches!(&node.work, Work::Command(command) if command.python.is_some())
         })
         .then(|| pack(&pipeline, &recorded, options));
     Ok((pipeline, memo))
@@ -343,6 +343,7 @@ fn unpack_node(
         },
         retries: small(from)?,
         timeout: from.option()?.map(Duration::from_secs),
+        register: None,
         base,
         place: Place {
             line: from.index()?,

@@ -69,6 +69,8 @@ pub struct Node {
     pub retries: u32,
     /// The timeout.
     pub timeout: Option<Duration>,
+    /// The name under which its policy is registered at the end of a run. Not part of its key.
+    pub register: Option<Register>,
     /// The absolute directory of the file that has its `uses:` or `run:`: its relative paths are relative to it.
     pub base: Arc<Path>,
     /// Its position in the file.
@@ -83,6 +85,15 @@ impl Node {
             inputs.entry(port.clone()).or_default().extend(digests);
         }
     }
+}
+
+/// `register: NAME` or `{ policy: NAME, alias: ALIAS }` of a stage that makes a policy.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Register {
+    /// The name.
+    pub policy: String,
+    /// An alias that always points to the newest, such as `challenger`.
+    pub alias: Option<String>,
 }
 
 /// The work of a stage.

@@ -1,7 +1,7 @@
 //! `needs:`: the connections between stages, with ports and types checked, and their topological order.
 
 use super::document::{Job, Stage};
-use super::earlier::{self, Earlier, EarlierRef, FORMS, FindEarlier, RunRef, This};
+use super::earlier::{self, Earlier, EarlierRef, FORMS, FindEarlier, Or, RunRef, This};
 use super::problems::Problems;
 use super::source::Spot;
 use super::suggest::{list, nearest, suggest};
@@ -211,21 +211,31 @@ pub(crate) fn resolve(
             _ => std::slice::from_ref(value),
         };
         let (past, own): (Vec<&Tree>, Vec<&Tree>) = items.iter().partition(|item| earlier::is_earlier(item));
+        let found: Vec<Found<'_>> = past
+            .iter()
+            .filter_map(|item| of_run(item, port, names, this, find, problems))
+            .collect();
+        sound &= found.len() == past.len();
+        let instead = found.iter().filter_map(|found| match found {
+            Found::Instead(tree) => Some(*tree),
+            Found::Artifact(_) | Found::Nothing => None,
+        });
+        let own: Vec<&Tree> = own.into_iter().chain(instead).collect();
         let references: Vec<Reference> = own
             .iter()
             .filter_map(|item| reference(item, index, port, many, stages, names, faces, problems))
             .collect();
-        let found: Vec<Option<Earlier>> = past
-            .iter()
-            .filter_map(|item| of_run(item, port, names, this, find, problems))
-            .collect();
-        sound &= references.len() == own.len() && found.len() == past.len();
+        sound &= references.len() == own.len();
         if !own.is_empty() {
             ports.push((key.name.clone(), references));
         }
         if !past.is_empty() {
             // Without an artifact too: the port is then in the key as empty, and the pipeline is read anew each time.
-            of_earlier.insert(key.name.clone(), found.into_iter().flatten().collect());
+            let artifacts = found.into_iter().filter_map(|found| match found {
+                Found::Artifact(earlier) => Some(earlier),
+                Found::Nothing | Found::Instead(_) => None,
+            });
+            of_earlier.insert(key.name.clone(), artifacts.collect());
         }
     }
     // The error of a misspelt name is more helpful.
@@ -242,15 +252,25 @@ pub(crate) fn resolve(
     }
 }
 
-/// The artifact of an earlier run that a need refers to; `Some(None)` where there is none, as `or: none` allows.
-fn of_run(
-    tree: &Tree,
+/// What a need of an earlier run, or of a registered policy, is.
+enum Found<'t> {
+    /// The artifact.
+    Artifact(Earlier),
+    /// There is none, as `or: none` allows.
+    Nothing,
+    /// There is none, and `or` names this stage.
+    Instead(&'t Tree),
+}
+
+/// The artifact of an earlier run, or the registered policy, that a need refers to.
+fn of_run<'t>(
+    tree: &'t Tree,
     port: Option<&InputPort>,
     names: &HashMap<&str, usize>,
     this: This<'_>,
     find: Option<&FindEarlier>,
     problems: &mut Problems,
-) -> Option<Option<Earlier>> {
+) -> Option<Found<'t>> {
     let mut wrong_at = |spot: Spot, message: String, hint: &str| {
         problems.add(spot, message, hint);
         None
@@ -266,8 +286,12 @@ fn of_run(
         Ok(written) => written,
         Err((spot, message, hint)) => return wrong_at(spot, message, &hint),
     };
-    let text = tree.text().unwrap_or(written.artifact);
+    let text = match written.run {
+        RunRef::Registered(policy) => policy,
+        _ => tree.text().unwrap_or(written.artifact),
+    };
     let (stage, select, output) = match parse(written.artifact) {
+        _ if matches!(written.run, RunRef::Registered(_)) => ("", Select::default(), None),
         Ok(parsed) if !parsed.0.is_empty() => parsed,
         Ok(_) => return wrong_at(tree.spot, format!("`{text}` is not a valid reference"), FORMS),
         Err(message) => return wrong_at(tree.spot, message, FORMS),
@@ -279,7 +303,7 @@ fn of_run(
             "of an earlier run, name one point; a list takes several references",
         );
     }
-    if let Some(spot) = written.or_none {
+    if let Some(Or::Nothing(spot)) = written.or {
         let refused = match port {
             None => Some("an input of a program cannot be none".to_owned()),
             Some(port) if !port.optional => Some(format!("the input `{}` is required: it cannot be none", port.name)),
@@ -315,7 +339,17 @@ fn of_run(
                 &suggest(stage, "stages", known),
             )
         }
-        Ok(None) if written.or_none.is_some() => Some(None),
+        Ok(None) if written.or.is_some() => match written.or {
+            Some(Or::Stage(stage)) => Some(Found::Instead(stage)),
+            _ => Some(Found::Nothing),
+        },
+        Ok(None) if matches!(reference.run, RunRef::Registered(_)) => wrong_at(
+            tree.spot,
+            format!("no policy is registered as `{text}`"),
+            &format!(
+                "`runner policy list` lists them; `{{ policy: {text}, or: none }}`, or a stage in place of `none`, begins without one"
+            ),
+        ),
         Ok(None) => {
             let of = match &reference.run {
                 RunRef::LastOf { pipeline, .. } if !is_own => format!("the pipeline `{pipeline}`"),
@@ -346,7 +380,7 @@ fn of_run(
                 ),
                 "name another output or stage of that run",
             ),
-            None => Some(Some(found)),
+            None => Some(Found::Artifact(found)),
         },
     }
 }

@@ -124,7 +124,11 @@ impl Resolved<'_> {
             .into_iter()
             .filter_map(|(name, value)| Some(entry(name, filled(value.as_ref()?, problems))));
         entries.push(entry("resources", map(resources.collect())));
-        for (name, value) in [("retries", &stage.retries), ("timeout", &stage.timeout)] {
+        for (name, value) in [
+            ("retries", &stage.retries),
+            ("timeout", &stage.timeout),
+            ("register", &stage.register),
+        ] {
             entries.extend(value.as_ref().map(|value| entry(name, filled(value, problems))));
         }
         entries.retain(|(_, value)| match &value.value {

@@ -21,9 +21,9 @@ pub fn schema(kinds: &[Box<dyn AnyStage>]) -> Value {
         }),
     );
     let name = json!({
-        "description": "`STAGE`, `STAGE.OUTPUT`, `STAGE[AXIS=VALUE]` or `STAGE[*]`; `RUN/STAGE` of an earlier run; `latest` is the last run of this pipeline",
+        "description": "`STAGE`, `STAGE.OUTPUT`, `STAGE[AXIS=VALUE]` or `STAGE[*]`; `RUN/STAGE` of an earlier run; `latest` is the last run of this pipeline; `NAME@ALIAS` of a registered policy",
         "type": "string",
-        "pattern": "^([^/\\[]+/)?[A-Za-z_][A-Za-z0-9_-]*(\\[[^\\]]+\\])?(\\.[A-Za-z_][A-Za-z0-9_-]*)?$",
+        "pattern": "^([^/\\[]+/|[A-Za-z][A-Za-z0-9_.-]*@)?[A-Za-z0-9_][A-Za-z0-9_-]*(\\[[^\\]]+\\])?(\\.[A-Za-z_][A-Za-z0-9_-]*)?$",
     });
     let axes = json!({ "type": ["string", "array"], "minItems": 1, "items": { "type": "string" } });
     let collect = json!({
@@ -48,7 +48,17 @@ pub fn schema(kinds: &[Box<dyn AnyStage>]) -> Value {
             "or": { "description": "`none`: without a run that has the output, the input is not connected.", "const": "none" },
         },
     });
-    definitions.insert("need".to_owned(), json!({ "anyOf": [name, collect, earlier] }));
+    let policy = json!({
+        "description": "A registered policy.",
+        "type": "object",
+        "additionalProperties": false,
+        "required": ["policy"],
+        "properties": {
+            "policy": { "description": "`NAME@ALIAS` or `NAME@VERSION`.", "type": "string", "pattern": "^[A-Za-z][A-Za-z0-9_.-]*@[A-Za-z0-9_.-]+$" },
+            "or": { "description": "`none`, where the input is optional, or a stage: what is taken while there is none.", "type": "string" },
+        },
+    });
+    definitions.insert("need".to_owned(), json!({ "anyOf": [name, collect, earlier, policy] }));
     definitions.insert("matrix".to_owned(), matrix());
     let mut rules = Vec::new();
     for kind in kinds {
@@ -181,6 +191,18 @@ fn stage(names: &[&str], rules: Vec<Value>) -> Value {
                 "The time limit: `90s`, `2h`, `5d`.",
                 or_interpolation(json!({ "type": "string", "pattern": "^([0-9]+[smhd])+$" })),
             ),
+            "register": {
+                "description": "The name under which the policy is registered at the end of a run, and an alias that points to the newest.",
+                "anyOf": [
+                    { "type": "string", "pattern": NAME },
+                    {
+                        "type": "object",
+                        "additionalProperties": false,
+                        "required": ["policy"],
+                        "properties": { "policy": { "type": "string", "pattern": NAME }, "alias": { "type": "string", "pattern": NAME } },
+                    },
+                ],
+            },
             "files": {
                 "description": "Files that the command reads, of the pipeline's directory or by URL: part of its key. Patterns and directories are expanded.",
                 "type": ["array", "null"],

@@ -99,6 +99,7 @@ impl Recorded {
                 resources: stage.resources.clone(),
                 retries: 0,
                 timeout: None,
+                register: None,
                 base: Arc::from(stage.base.as_deref().unwrap_or(base)),
                 place: Place::default(),
             });

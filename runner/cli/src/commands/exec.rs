@@ -11,6 +11,7 @@ use runner_engine::executor::{WorkerProcess, peak_memory};
 use runner_engine::{
     Control, Event, Failure, Reporter, StageStatus, Stamped, StoreSession, Summary, exit, run_pipeline, text,
 };
+use runner_history::policies::{self, Registered, Registry};
 use runner_history::{self as history, ResolvedPipeline, Resolving, Run};
 use runner_pipeline::{Pipeline, Work};
 use runner_report as report;
@@ -20,7 +21,7 @@ use std::io::IsTerminal as _;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::thread::Builder;
-use std::time::{Duration, Instant};
+use std::time::{Duration, Instant, SystemTime};
 use tempfile::TempDir;
 
 /// The prefix of the engine's peak memory, printed at the end with `-v`.
@@ -180,6 +181,15 @@ pub(crate) fn run(session: &Session, args: &ExecArgs, caller: Caller<'_>) -> Res
             _rest: Some((project.pipeline, summary)),
         });
     };
+    let registered = match unrecorded {
+        None => policies::register(
+            &Registry::new(project.store.root()),
+            &project.pipeline,
+            &ended,
+            SystemTime::now().into(),
+        ),
+        Some(_) => Ok(Vec::new()),
+    };
     // For display, only small artifacts are fetched from a remote store, and never tables.
     let shown = project.store.with_fetch_limit(SHOWN);
     let page = if args.report || verdict.is_some() {
@@ -209,6 +219,9 @@ pub(crate) fn run(session: &Session, args: &ExecArgs, caller: Caller<'_>) -> Res
         }
         printed = output::print(&tables);
     }
+    if is_shown && let Ok(registered) = &registered {
+        printed = printed.and(output::print(&as_text(registered)));
+    }
     if session.verbosity == Verbosity::Verbose
         && let Some(bytes) = peak_memory()
     {
@@ -231,7 +244,7 @@ pub(crate) fn run(session: &Session, args: &ExecArgs, caller: Caller<'_>) -> Res
         (code, _) => code,
     };
     // The run's own failure comes first.
-    match printed.and(page.map(drop)) {
+    match printed.and(page.map(drop)).and(registered.map(drop)) {
         Err(err) if code == exit::DONE => Err(err),
         _ => Ok(Executed {
             code,
@@ -256,6 +269,14 @@ fn unrecorded(session: &Session, project: &Project) -> Result<Option<TempDir>, F
     }
     let dir = tempfile::tempdir().map_err(|err| Failure::caused("cannot create a temporary directory", &err))?;
     Ok(Some(dir))
+}
+
+/// A line for each policy that a run registered.
+fn as_text(registered: &[Registered]) -> String {
+    let line = |Registered { policy, version }: &Registered| {
+        format!("policy {policy}@{}: {}\n", version.version, version.digest.short())
+    };
+    registered.iter().map(line).collect()
 }
 
 /// A random share of the nodes, at least one, seeded by the run's name.

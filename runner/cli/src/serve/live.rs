@@ -176,7 +176,9 @@ mod tests {
             drop(hub.watch("page", open).unwrap());
             hub.pages.lock().unwrap()["page"].subscribe()
         };
+        let entered = runtime.enter();
         let (first, second) = (states(&hub), states(&hub));
+        drop(entered);
         runtime.block_on(async {
             let texts = |stream| async move {
                 let events: Vec<_> = Box::pin(events(stream)).collect::<Vec<_>>().await;

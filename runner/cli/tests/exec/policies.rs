@@ -101,3 +101,60 @@ fn what_is_registered_survives_garbage_collection() {
     assert!(second.stdout.contains("not in the history"), "{}", second.stdout);
     assert_eq!(project.run(&["cache", "verify"]).code, 0);
 }
+
+/// Trains from the champion, or from nothing while there is none; tests it beside the champion, or beside itself.
+const NIGHTLY: &str = "\
+version: 1
+name: nightly
+params: { seed: 1 }
+stages:
+  env: { uses: env/lookup, with: { rows: 64, episode_length: 16 } }
+  train:
+    uses: train/ppo
+    needs: { env: env, init: { policy: desk@champion, or: none } }
+    with: { total_timesteps: 128, n_envs: 2, n_steps: 32, batch_size: 32, seed: '${params.seed}' }
+    register: { policy: desk, alias: challenger }
+  old: { uses: evaluate/backtest, needs: { env: env, policy: { policy: desk@champion, or: train } } }
+";
+
+#[test]
+fn a_run_registers_its_policy_and_begins_with_the_champion() {
+    let project = Project::new(NIGHTLY);
+    let first = project.exec(&[]);
+    assert_eq!(first.code, 0, "{}", first.text());
+    assert_eq!(first.stages("ran"), ["env", "train", "old"]);
+    // The same policy is the same version, cached or not.
+    assert_eq!(project.exec(&[]).stages("ran"), Vec::<String>::new());
+    let shown = || project.run(&["policy", "list", "desk"]).stdout;
+    assert!(shown().contains("challenger") && !shown().contains("\n      2"), "{}", shown());
+    assert_eq!(project.run(&["policy", "promote", "desk@challenger"]).code, 0);
+    // The champion is an input now: what begins with it, and what it is tested in, run again.
+    let second = project.exec(&[]);
+    assert_eq!(second.stages("ran"), ["train"], "{}", second.text());
+    assert_eq!(champion(&project), 1);
+    let challenger = project.run(&["policy", "show", "desk@challenger", "--json"]);
+    assert!(challenger.stdout.contains("\"version\": 2"), "{}", challenger.stdout);
+    let why = project.run(&["why", "p.yaml", "train"]);
+    assert_eq!(why.code, 0, "{}", why.text());
+    // A stage that fails registers nothing.
+    let failed = project.exec(&["--set", "train.with.total_timesteps=64", "--set", "train.with.learning_rate=1e30"]);
+    let versions = shown().lines().filter(|line| line.contains("train.policy")).count();
+    assert_eq!(versions, if failed.code == 0 { 3 } else { 2 }, "{}", shown());
+}
+
+#[test]
+fn mistakes_in_references_to_policies_have_a_place() {
+    let wrong = |from: &str, to: &str| {
+        let project = Project::new(&NIGHTLY.replace(from, to));
+        let ended = project.exec(&[]);
+        assert_eq!(ended.code, 2, "{}", ended.text());
+        ended.stderr
+    };
+    insta::assert_snapshot!(wrong("init: { policy: desk@champion, or: none }", "init: desk@champion"), @"");
+    insta::assert_snapshot!(wrong("policy: desk@champion, or: none", "policy: desk, or: none"), @"");
+    insta::assert_snapshot!(wrong("or: train }", "or: none }"), @"");
+    insta::assert_snapshot!(wrong("or: train }", "or: trian }"), @"");
+    insta::assert_snapshot!(wrong("register: { policy: desk, alias: challenger }", "register: 3"), @"");
+    insta::assert_snapshot!(wrong("register: { policy: desk, alias: challenger }", "register: { name: desk }"), @"");
+    insta::assert_snapshot!(wrong("or: train } } }", "or: train } }, register: desk }"), @"");
+}

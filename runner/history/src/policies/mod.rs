@@ -10,8 +10,10 @@
 
 mod file;
 mod model;
+mod outcome;
 mod reference;
 
 pub use file::{Kept, Registry};
+pub use outcome::{Registered, register};
 pub use model::{Move, NamedPolicy, Reason, Registration, Version};
 pub use reference::{Pick, PolicyRef, check_alias, check_policy_name};
