@@ -135,16 +135,18 @@ fn erl_drives_out_of_the_valley_better_than_its_halves() {
     }
 }
 
-/// Where nothing learns the champion is handed on, and where the learner does, validation hands on the better of the two: never less than the learner's best.
+/// A learner that a learning rate of 0.1 ruins never does better than a population goes on to.
 #[test]
 fn validation_judges_the_champion_too() {
     let home = tempfile::tempdir().unwrap();
     let mut context = context(home.path());
     connect(&mut context, "Pendulum-v1");
-    let mut more = 0;
     for seed in 1..=4 {
-        let with = json!({ "seed": seed, "episode_length": null, "num_elites": 1, "validation": { "every": 1, "episodes": 10 } });
-        let found = Erl.run(&erl(6_000, &with), &context).unwrap();
+        let with = json!({
+            "seed": seed, "episode_length": null, "pop_size": 10, "num_elites": 1, "reset_prob": 0.9, "num_mutation_frac": 0.5, "learning_rate": 0.1,
+            "validation": { "every": 10_000, "episodes": 10 },
+        });
+        let found = Erl.run(&erl(60_000, &with), &context).unwrap();
         let policy = context.store.artifact(found["policy"]).unwrap();
         let metrics = context.store.artifact(found["metrics"]).unwrap();
         let lines = context
@@ -159,10 +161,8 @@ fn validation_judges_the_champion_too() {
             .map(|line| line.value)
             .fold(f64::NEG_INFINITY, f64::max);
         let selected = policy.meta["selected"]["value"].as_f64().unwrap();
-        assert!(selected >= of_learner, "seed {seed}: {selected} {of_learner}");
-        more += usize::from(selected > of_learner);
+        assert!(selected > of_learner, "seed {seed}: {selected} {of_learner}");
     }
-    assert!(more > 0);
 }
 
 #[test]
