@@ -83,6 +83,11 @@ pub(crate) trait Algorithm {
         state.step.saturating_sub(self.last_rollout(state)) < self.common().total_timesteps
     }
 
+    /// Policies `[_, P]` besides the learner's that validation judges too, and that may be handed on.
+    fn others<'s>(&self, _state: &'s TrainState) -> &'s [f32] {
+        &[]
+    }
+
     /// Collects a rollout and learns from it; returns the metrics of the update.
     ///
     /// # Errors

@@ -26,6 +26,14 @@ pub(crate) struct Best {
     pub normalisation: Option<Normalisation>,
 }
 
+/// A policy with its value by the metric that selects.
+#[derive(Clone, Debug)]
+pub(crate) struct Judged {
+    pub value: f64,
+    /// Those of the policy alone.
+    pub params: Vec<f32>,
+}
+
 /// The choice of a policy by validation, as it is told.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub(crate) struct Selected {

@@ -1,7 +1,7 @@
 //! The train state: all that one update of training leaves to the next, and the contents of a checkpoint.
 
 use crate::running_mean_std::{CLIP, RunningMeanStd};
-use crate::selection::{Best, Selection};
+use crate::selection::{Best, Judged, Selection};
 use rayon::prelude::*;
 use stages_env::{EnvSpec, Normalisation, Step};
 use stages_numerics::dispatch::InstructionSet;
@@ -138,22 +138,23 @@ impl TrainState {
         (!self.recent.is_empty()).then(|| (sum.0 / n, sum.1 / n))
     }
 
-    /// Compares the present policy, of this value in validation, with the best one; it is the first `len` parameters.
-    pub fn select(&mut self, value: f64, len: usize) {
-        let best = self.selection.best.as_ref();
-        if value.is_finite() && best.is_none_or(|best| value > best.value) {
-            let best = Best {
-                step: self.step,
-                value,
-                params: self.params[..len].to_vec(),
-                normalisation: self.statistics.normalisation.clone(),
-            };
-            self.selection = Selection {
-                best: Some(Arc::new(best)),
-                since: 0,
-            };
-        } else {
-            self.selection.since += 1;
+    /// Compares policies that were validated with the best one so far. The first is the present one.
+    pub fn select(&mut self, judged: Vec<Judged>) {
+        self.selection.since += 1;
+        for Judged { value, params } in judged {
+            let best = self.selection.best.as_ref();
+            if value.is_finite() && best.is_none_or(|best| value > best.value) {
+                let best = Best {
+                    step: self.step,
+                    value,
+                    params,
+                    normalisation: self.statistics.normalisation.clone(),
+                };
+                self.selection = Selection {
+                    best: Some(Arc::new(best)),
+                    since: 0,
+                };
+            }
         }
     }
 }

@@ -68,7 +68,7 @@ pub(crate) fn train<A: Algorithm>(mut algorithm: A, mut job: Job) -> Result<Trai
             update(&mut algorithm, &mut learner, context)?;
             match &mut validation {
                 Some(validation) if validation.is_due(learner.state.step, algorithm.last_rollout(&learner.state)) => {
-                    validate(validation, &mut learner, context)
+                    validate(validation, &algorithm, &mut learner, context)
                 }
                 _ => Ok(()),
             }
@@ -96,7 +96,7 @@ pub(crate) fn train<A: Algorithm>(mut algorithm: A, mut job: Job) -> Result<Trai
     if let Some(validation) = &mut validation
         && !validation.is_due(learner.state.step, algorithm.last_rollout(&learner.state))
     {
-        spinning(|| validate(validation, &mut learner, context))?;
+        spinning(|| validate(validation, &algorithm, &mut learner, context))?;
     }
     let state = &learner.state;
     metrics::report_time(context, state.step, &learner.timer);
@@ -139,9 +139,15 @@ fn ends_early(learner: &Learner, validation: Option<&Validation>) -> bool {
     validation.is_some_and(|validation| validation.ends_after(learner.state.selection.since))
 }
 
-/// Validates the present policy, and records the metrics.
-fn validate(validation: &mut Validation, learner: &mut Learner, context: &Context) -> Result<(), StageError> {
-    let metrics = validation.validate(learner)?;
+/// Validates the present policy and the algorithm's others, and records the metrics of the present one.
+fn validate(
+    validation: &mut Validation,
+    algorithm: &impl Algorithm,
+    learner: &mut Learner,
+    context: &Context,
+) -> Result<(), StageError> {
+    let others = algorithm.others(&learner.state).to_vec();
+    let metrics = validation.validate(learner, &others)?;
     metrics::add(&mut learner.state, &metrics, Some(context));
     Ok(())
 }

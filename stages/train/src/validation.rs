@@ -3,6 +3,7 @@
 use crate::learner::Learner;
 use crate::metrics::Metric;
 use crate::phase_timer::Phase;
+use crate::selection::Judged;
 use crate::settings::Common;
 use crate::validation_config::ValidationConfig;
 use cache::{Artifact, Store};
@@ -87,36 +88,46 @@ impl Validation {
         self.config.patience > 0 && since >= self.config.patience
     }
 
-    /// Plays every episode under the learner's policy, and selects; returns the metrics.
+    /// Plays every episode under the learner's policy and under the `others` `[_, P]`, and selects; returns the metrics of the learner's.
     ///
     /// # Errors
     /// When training is cancelled, or the device fails.
-    pub fn validate(&mut self, learner: &mut Learner) -> Result<Vec<Metric>, StageError> {
+    pub fn validate(&mut self, learner: &mut Learner, others: &[f32]) -> Result<Vec<Metric>, StageError> {
         learner.timer.start(Phase::Validation);
         learner.load_policy();
-        let played = self.play(learner);
+        let judged = self.judge(learner, others);
+        learner.load_policy();
         learner.timer.stop();
-        let played = played?;
+        let (metrics, judged) = judged?;
         learner.check_device()?;
-        let mut metrics = Vec::new();
-        let names = [
-            ["validation/return_greedy", "validation/reward_greedy"],
-            ["validation/return_drawn", "validation/reward_drawn"],
-        ];
-        for (episodes, [sum, mean]) in played.chunks_exact(played.len() / 2).zip(names) {
-            let rewards: f64 = episodes.iter().map(|episode| episode.rewards).sum();
-            let steps: f64 = episodes.iter().map(|episode| episode.length).sum();
-            metrics.push((sum, Some(rewards / episodes.len() as f64)));
-            metrics.push((mean, Some(rewards / steps)));
-        }
-        let by = self.config.selects_by();
-        let value = metrics
-            .iter()
-            .find(|(name, _)| *name == by)
-            .and_then(|(_, value)| *value);
-        let len = learner.model.architecture().num_params();
-        learner.state.select(value.unwrap_or(f64::NAN), len);
+        learner.state.select(judged);
         Ok(metrics)
+    }
+
+    /// The metrics of the learner's policy, and every policy with its value.
+    fn judge(&mut self, learner: &mut Learner, others: &[f32]) -> Result<(Vec<Metric>, Vec<Judged>), StageError> {
+        let len = learner.model.architecture().num_params();
+        let metrics = metrics(&self.play(learner)?);
+        let mut judged = vec![Judged {
+            value: self.value(&metrics),
+            params: learner.state.params[..len].to_vec(),
+        }];
+        for params in others.chunks_exact(len) {
+            learner.model.load(params);
+            let of_other = self::metrics(&self.play(learner)?);
+            judged.push(Judged {
+                value: self.value(&of_other),
+                params: params.to_vec(),
+            });
+        }
+        Ok((metrics, judged))
+    }
+
+    /// The value by which policies are selected.
+    fn value(&self, metrics: &[Metric]) -> f64 {
+        let by = self.config.selects_by();
+        let found = metrics.iter().find(|(name, _)| *name == by);
+        found.and_then(|(_, value)| *value).unwrap_or(f64::NAN)
     }
 
     /// The episodes that are played greedily, then those with drawn actions: one forward pass a step is of both.
@@ -185,6 +196,22 @@ impl Validation {
         }
         Ok(episodes)
     }
+}
+
+/// The metrics of the episodes that were played greedily, and of as many with drawn actions.
+fn metrics(played: &[Episode]) -> Vec<Metric> {
+    let mut metrics = Vec::new();
+    let names = [
+        ["validation/return_greedy", "validation/reward_greedy"],
+        ["validation/return_drawn", "validation/reward_drawn"],
+    ];
+    for (episodes, [sum, mean]) in played.chunks_exact(played.len() / 2).zip(names) {
+        let rewards: f64 = episodes.iter().map(|episode| episode.rewards).sum();
+        let steps: f64 = episodes.iter().map(|episode| episode.length).sum();
+        metrics.push((sum, Some(rewards / episodes.len() as f64)));
+        metrics.push((mean, Some(rewards / steps)));
+    }
+    metrics
 }
 
 /// The buffers of the first `each` environments, and of the others: observations of `d` elements, masks of `m`.

@@ -1,6 +1,8 @@
 //! The stage kind `env/classic`.
 
 use super::cart_pole::CartPole;
+use super::control::Control;
+use super::mountain_car::MountainCar;
 use super::pendulum::Pendulum;
 use super::repeat_previous::RepeatPrevious;
 use crate::batch::BatchEnv;
@@ -34,6 +36,10 @@ pub enum Id {
     /// 200 steps.
     #[serde(rename = "Pendulum-v1")]
     Pendulum,
+    /// A car to drive out of a valley by swinging: position and velocity; the action is a continuous force within -1 and 1, which costs; the hilltop earns
+    /// 100; 999 steps at most.
+    #[serde(rename = "MountainCarContinuous-v0")]
+    MountainCar,
 }
 
 /// Configuration of `env/classic`.
@@ -51,8 +57,7 @@ impl StageKind for Classic {
     type Config = ClassicConfig;
     const NAME: &'static str = "env/classic";
     const VERSION: u32 = 1;
-    const ABOUT: &'static str =
-        "small control tasks: CartPole, with and without its velocities, Pendulum, and a memory game";
+    const ABOUT: &'static str = "small control tasks: CartPole, with and without its velocities, Pendulum, MountainCarContinuous, and a memory game";
     const PORTS: Ports = Ports {
         inputs: &[],
         outputs: &[OutputPort {
@@ -85,7 +90,8 @@ pub(crate) fn open(store: &Store, artifact: &Artifact, options: &OpenOptions) ->
         Id::RepeatPreviousEasy => repeat("RepeatPreviousEasy", 1, 4),
         Id::RepeatPreviousMedium => repeat("RepeatPreviousMedium", 2, 32),
         Id::RepeatPreviousHard => repeat("RepeatPreviousHard", 3, 64),
-        Id::Pendulum => Box::new(Pendulum::new(options)),
+        Id::Pendulum => Box::new(Control::<Pendulum>::new(options)),
+        Id::MountainCar => Box::new(Control::<MountainCar>::new(options)),
     })
 }
 

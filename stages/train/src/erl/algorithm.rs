@@ -143,6 +143,14 @@ impl<A: HasActor> Algorithm for Erl<'_, A> {
         self.replay.as_ref().map(Replay::copy)
     }
 
+    /// The champion of the last iteration, which is the first of the next population.
+    fn others<'s>(&self, state: &'s TrainState) -> &'s [f32] {
+        match &self.settings.evolution {
+            Evolution::ErlGa(settings) if settings.num_elites > 0 => &state.extra[self.extra_len..][..self.actor_len],
+            _ => &[],
+        }
+    }
+
     fn update(&mut self, learner: &mut Learner) -> Result<Vec<Metric>, StageError> {
         learner.tick(0)?;
         let mut replay = match self.replay.take() {
@@ -229,13 +237,12 @@ impl<'a, A: HasActor> Erl<'a, A> {
         let champion = genetic::ranking(&iteration.fitness)[0];
         let interval = settings.champion_injection_interval;
         let is_due = interval > 0 && (update + 1).is_multiple_of(interval);
-        if is_due
-            && iteration
-                .explored
-                .is_some_and(|explored| iteration.fitness[champion] > explored)
-        {
+        let is_better = iteration
+            .explored
+            .is_some_and(|explored| iteration.fitness[champion] > explored);
+        if !learns || is_due && is_better {
             let champion = &population[champion * self.actor_len..(champion + 1) * self.actor_len];
-            self.learner.take_actor(networks, champion, false, &mut learner.state);
+            self.learner.take_actor(networks, champion, !learns, &mut learner.state);
         }
         let mut random = Random::new(&[seed, EVOLVE, update]);
         let mut next = genetic::next_generation(settings, &self.tensors, &population, &iteration.fitness, &mut random);

@@ -195,40 +195,32 @@ fn learning_es_cart_pole_of_five_seeds() {
     }
 }
 
-/// Pendulum-v1: standard deviation 0.3, Adam 0.05, 150 generations. ARS and separable CMA-ES leave the plateau of -742, where the reference ends, on most seeds;
-/// the others do not.
+/// Pendulum-v1, 150 generations' steps of 256 members with 4 episodes each: the reference ends at -742, its ARS at -233 after -185. Standard deviation and
+/// learning rate were chosen on seeds 61 to 63.
 #[test]
 #[ignore = "minutes: the whole table of docs/learning.md"]
 fn learning_es_pendulum_of_five_seeds() {
-    for algorithm in [OpenEs, Ars, SepCmaEs, Pepg] {
-        let mut better = 0;
-        for seed in 2..=6 {
-            let generation = 257 * 4 * 200;
+    for algorithm in [OpenEs, Pepg, Ars, SepCmaEs] {
+        for seed in 71..=75 {
             let mut config = EsConfig {
-                learning_rate: None,
-                ..cart_pole_es(algorithm, seed, 150 * generation)
+                learning_rate: Some(Schedule::Constant(0.1)),
+                ..cart_pole_es(algorithm, seed, 150 * 257 * 4 * 200)
             };
-            if matches!(algorithm, OpenEs | Ars) {
-                config.std_schedule = Some(Schedule::Constant(0.3));
-            } else {
-                config.std_init = Some(0.3);
-            }
-            if algorithm != SepCmaEs {
-                config.learning_rate = Some(Schedule::Constant(0.05));
+            if algorithm == SepCmaEs {
+                config.learning_rate = None;
+                config.std_init = Some(0.5);
+                (config.population_size, config.num_rollouts) = (64, 16);
             }
             let curve = curve("Pendulum-v1", &config);
-            let at = |generation: usize| curve.get(generation - 1).copied().unwrap_or(f64::NAN);
+            let at = |share: usize| curve[curve.len() * share / 15 - 1];
             eprintln!(
                 "{algorithm:?} seed {seed}: {:.1} {:.1} {:.1} {:.1}",
-                at(20),
-                at(50),
-                at(100),
-                at(150)
+                at(2),
+                at(5),
+                at(10),
+                at(15)
             );
-            better += usize::from(at(150) > -742.0);
-        }
-        if matches!(algorithm, Ars | SepCmaEs) {
-            assert!(better >= 3, "{algorithm:?}: {better} of 5");
+            assert!(at(15) > -742.0, "{algorithm:?}, seed {seed}: {}", at(15));
         }
     }
 }
