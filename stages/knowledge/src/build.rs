@@ -48,6 +48,8 @@ pub struct Builder {
     rule_starts: Vec<u32>,
     queries: [(Vec<Word>, Vec<u32>); 3],
     clauses: u32,
+    sources: String,
+    texts: u32,
 }
 
 /// The words of a program's names among those of all.
@@ -117,11 +119,14 @@ impl Builder {
         })
     }
 
-    /// Adds the clauses of a program to those that proofs may use.
+    /// Adds the clauses of a program to those that proofs may use; `source` is the name of its text, for messages.
     ///
     /// # Errors
     /// When they are too many, or a head is negated.
-    pub fn graph(&mut self, program: &Program) -> Result<(), BuildError> {
+    pub fn graph(&mut self, source: &str, program: &Program) -> Result<(), BuildError> {
+        self.sources.extend(source.chars().filter(|c| !c.is_control()));
+        self.sources.push('\n');
+        self.texts += 1;
         let renaming = self.rename(&program.symbols)?;
         let first = self.clauses;
         self.clauses = first.checked_add(program.clauses).ok_or(BuildError::TooLarge)?;
@@ -165,6 +170,7 @@ impl Builder {
         self.rule_starts.push(self.rules.len() as u32);
         Rule {
             clause,
+            source: self.texts - 1,
             head: &head,
             body: &body,
             ..*rule
@@ -242,6 +248,7 @@ impl Builder {
             heads: heads.into(),
             rule_keys: rule_keys.into(),
             queries,
+            sources: self.sources.into(),
         })
     }
 }

@@ -41,6 +41,8 @@ pub struct KnowledgeBase {
     /// The index of rules by first argument; see `rule_index`.
     pub(crate) rule_keys: Words,
     pub(crate) queries: [Queries; 3],
+    /// The names of the texts that clauses come from, each ended by a line break.
+    pub(crate) sources: Bytes,
 }
 
 /// The queries of a split: goal lists, most of them of one ground atom. A query whose atoms are negated is stated not to hold.
@@ -91,7 +93,7 @@ impl KnowledgeBase {
     /// When it is too large for 32-bit offsets, or states that a fact does not hold.
     pub fn of_program(program: &Program) -> Result<Self, BuildError> {
         let mut builder = Builder::new();
-        builder.graph(program)?;
+        builder.graph("the text", program)?;
         builder.queries(Split::Test, program, true)?;
         builder.finish()
     }
@@ -132,6 +134,14 @@ impl KnowledgeBase {
     pub fn rule(&self, rule: u32) -> Rule<'_> {
         let rule = rule as usize;
         Rule::of(&self.rules[self.rule_starts[rule] as usize..self.rule_starts[rule + 1] as usize])
+    }
+
+    /// The place of a rule, for messages: its text and line.
+    pub fn place(&self, rule: u32) -> String {
+        let rule = self.rule(rule);
+        let sources = std::str::from_utf8(&self.sources).unwrap_or_default();
+        let name = sources.lines().nth(rule.source as usize).unwrap_or("?");
+        format!("`{name}`, line {}", rule.line)
     }
 
     /// The rules that conclude a predicate, in order.
@@ -215,6 +225,7 @@ impl KnowledgeBase {
             writer.words(&queries.words);
             writer.words(&queries.starts);
         }
+        writer.bytes(&self.sources);
         writer.write(out)
     }
 
@@ -241,6 +252,7 @@ impl KnowledgeBase {
             heads: heads?,
             rule_keys: rule_keys?,
             queries: [queries(reader)?, queries(reader)?, queries(reader)?],
+            sources: reader.bytes()?,
         };
         let is_sound = reader.is_at_end()
             && knowledge.relations.predicates() == knowledge.predicates()

@@ -6,6 +6,7 @@
 
 pub mod artifact;
 pub mod build;
+pub mod datalog;
 pub mod derived;
 pub mod knowledge_base;
 pub mod names;

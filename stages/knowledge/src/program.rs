@@ -163,7 +163,8 @@ pub struct Program {
 
 /// A clause other than a plain fact.
 ///
-/// Its words: the clause's number in the text, the number of variables, the confidence as bits of an `f32`, the length of the head; the head; the body.
+/// Its words: the clause's number in the text, the number of variables, the confidence as bits of an `f32`, the text's number, the line, the length of the head;
+/// the head; the body.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Rule<'a> {
     /// The clause's number in the text, from 0.
@@ -172,6 +173,10 @@ pub struct Rule<'a> {
     pub variables: u32,
     /// The confidence: 1 where none is stated.
     pub confidence: f32,
+    /// The text that it is of, by its number among those of the knowledge base.
+    pub source: u32,
+    /// The line on which it begins, from 1.
+    pub line: u32,
     /// The atom that it concludes.
     pub head: &'a [Word],
     /// Its conditions, one atom after another; empty for a fact.
@@ -179,29 +184,28 @@ pub struct Rule<'a> {
 }
 
 /// The number of words before a rule's head.
-pub(crate) const RULE_HEAD: usize = 4;
+pub(crate) const RULE_HEAD: usize = 6;
 
 impl<'a> Rule<'a> {
     /// The rule in these words.
     #[inline]
     pub fn of(words: &'a [Word]) -> Self {
-        let (head, body) = words[RULE_HEAD..].split_at(words[3] as usize);
+        let (head, body) = words[RULE_HEAD..].split_at(words[5] as usize);
         Self {
             clause: words[0],
             variables: words[1],
             confidence: f32::from_bits(words[2]),
+            source: words[3],
+            line: words[4],
             head,
             body,
         }
     }
 
     pub(crate) fn push(&self, words: &mut Vec<Word>) {
-        words.extend([
-            self.clause,
-            self.variables,
-            self.confidence.to_bits(),
-            self.head.len() as u32,
-        ]);
+        let confidence = self.confidence.to_bits();
+        let length = self.head.len() as u32;
+        words.extend([self.clause, self.variables, confidence, self.source, self.line, length]);
         words.extend(self.head);
         words.extend(self.body);
     }
@@ -228,8 +232,8 @@ impl ProgramBuilder {
         self.clauses += 1;
     }
 
-    /// Adds a clause: as a fact where it is one.
-    pub fn clause(&mut self, head: &[Word], body: &[Word], variables: u32, confidence: f32) {
+    /// Adds a clause, which begins on a line: as a fact where it is one.
+    pub fn clause(&mut self, head: &[Word], body: &[Word], variables: u32, confidence: f32, line: u32) {
         if body.is_empty() && confidence == 1.0 && head[1..].iter().all(|&word| word::is_constant(word)) {
             return self.fact(head);
         }
@@ -238,6 +242,8 @@ impl ProgramBuilder {
             clause: self.clauses,
             variables,
             confidence,
+            source: 0,
+            line,
             head,
             body,
         }

@@ -66,6 +66,8 @@ struct Parser<'a> {
     names: Vec<&'a str>,
     numbers: HashMap<&'a str, u32>,
     open: Vec<Open<'a>>,
+    /// A line's first byte that was passed, and its number.
+    passed: (usize, u32),
 }
 
 /// A compound term or list whose end is not read yet.
@@ -93,6 +95,7 @@ impl<'a> Parser<'a> {
             names: Vec::new(),
             numbers: HashMap::new(),
             open: Vec::new(),
+            passed: (0, 1),
         }
     }
 
@@ -104,6 +107,15 @@ impl<'a> Parser<'a> {
                 "at most 1,073,741,824 constants, 2,097,152 predicates and 4,194,304 functors, of 4 GiB of text",
             )
         })
+    }
+
+    /// The line of the last token. Clauses are read in order: each line break is counted once.
+    fn line(&mut self) -> u32 {
+        let (from, line) = self.passed;
+        let to = self.lexer.start;
+        let count = memchr::memchr_iter(b'\n', &self.lexer.text.as_bytes()[from..to]).count();
+        self.passed = (to, line + count as u32);
+        self.passed.1
     }
 
     /// Reads a clause; false at the end of the text.
@@ -150,6 +162,7 @@ impl<'a> Parser<'a> {
             }
             _ => {}
         }
+        let line = self.line();
         let is_negative = token == Token::Name("\\+");
         if is_negative {
             token = self.lexer.next()?;
@@ -165,7 +178,7 @@ impl<'a> Parser<'a> {
             token => return Err(self.unexpected(&token, "`.` or `:-`")),
         }
         let (head, body) = self.out.split_at(head);
-        builder.clause(head, body, self.names.len() as u32, confidence);
+        builder.clause(head, body, self.names.len() as u32, confidence, line);
         Ok(true)
     }
 
