@@ -1,7 +1,8 @@
 //! Knowledge bases from programs: names are merged, facts sorted by predicate and indexed.
 
 use crate::knowledge_base::{KnowledgeBase, Queries, Split, rule_index};
-use crate::program::{Program, Rule, Symbols, SymbolsBuilder, TooMany};
+use crate::names::Names;
+use crate::program::{ConstantKind, Program, Rule, Symbols, SymbolsBuilder, TooMany};
 use crate::relations::{Columns, TooManyFacts};
 use crate::word::{self, Word};
 use std::fmt;
@@ -104,17 +105,18 @@ impl Builder {
             });
         }
         let all = &mut self.symbols;
-        let of = |names: &crate::names::Names, intern: &mut dyn FnMut(&[u8], u8) -> Result<Word, TooMany>| {
-            (0..names.len() as u32)
-                .map(|number| intern(names.bytes(number), names.tag(number)))
-                .collect::<Result<Vec<Word>, TooMany>>()
-        };
+        let numbers = |names: &Names| 0..names.len() as u32;
+        let (constants, predicates, functors) = (&symbols.constants, &symbols.predicates, &symbols.functors);
         Ok(Renaming {
-            constants: of(&symbols.constants, &mut |name, tag| {
-                all.constant(name, crate::program::ConstantKind::of_tag(tag))
-            })?,
-            predicates: of(&symbols.predicates, &mut |name, tag| all.predicate(name, tag.into()))?,
-            functors: of(&symbols.functors, &mut |name, tag| all.functor(name, tag.into()))?,
+            constants: numbers(constants)
+                .map(|n| all.constant(constants.bytes(n), ConstantKind::of_tag(constants.tag(n))))
+                .collect::<Result<_, _>>()?,
+            predicates: numbers(predicates)
+                .map(|n| all.predicate(predicates.bytes(n), predicates.tag(n).into()))
+                .collect::<Result<_, _>>()?,
+            functors: numbers(functors)
+                .map(|n| all.functor(functors.bytes(n), functors.tag(n).into()))
+                .collect::<Result<_, _>>()?,
             is_identity: false,
         })
     }
@@ -179,20 +181,38 @@ impl Builder {
         Ok(())
     }
 
-    /// Adds a program's goals to the queries of a split, and, unless `goals_only`, its facts.
+    /// Adds a program's facts and goals to the queries of a split: all as such that do not hold where `negative`.
     ///
     /// # Errors
     /// When they are too many.
-    pub fn queries(&mut self, split: Split, program: &Program, goals_only: bool) -> Result<(), BuildError> {
+    pub fn queries(&mut self, split: Split, program: &Program, negative: bool) -> Result<(), BuildError> {
+        self.asked(split, program, true, negative)
+    }
+
+    /// Adds a program's goals (`?- goal.`) to the queries of a split.
+    ///
+    /// # Errors
+    /// When they are too many.
+    pub fn goals(&mut self, split: Split, program: &Program) -> Result<(), BuildError> {
+        self.asked(split, program, false, false)
+    }
+
+    fn asked(&mut self, split: Split, program: &Program, facts: bool, negative: bool) -> Result<(), BuildError> {
         let renaming = self.rename(&program.symbols)?;
         let (words, starts) = &mut self.queries[split as usize];
         let mut add = |query: &[Word]| {
             starts.push(words.len() as u32);
+            let start = words.len();
             renaming.extend(words, query);
+            for word in words[start..]
+                .iter_mut()
+                .filter(|word| negative && word::is_predicate(**word))
+            {
+                *word = word::negated(*word);
+            }
             words.len() < u32::MAX as usize / 2
         };
-        let facts = program.facts().filter(|_| !goals_only).all(&mut add);
-        match facts && program.goals().all(add) {
+        match program.facts().filter(|_| facts).all(&mut add) && program.goals().all(add) {
             true => Ok(()),
             false => Err(BuildError::TooLarge),
         }

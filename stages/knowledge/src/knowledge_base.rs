@@ -94,8 +94,27 @@ impl KnowledgeBase {
     pub fn of_program(program: &Program) -> Result<Self, BuildError> {
         let mut builder = Builder::new();
         builder.graph("the text", program)?;
-        builder.queries(Split::Test, program, true)?;
+        builder.goals(Split::Test, program)?;
         builder.finish()
+    }
+
+    /// The knowledge base without the facts of these numbers, which are in order: those that [`Relations::repeated`] names, for example.
+    ///
+    /// # Errors
+    /// When it is too large for 32-bit offsets.
+    pub fn without(self, facts: &[u32]) -> Result<Self, BuildError> {
+        let relations = self.relations.without(facts, self.constants())?;
+        Ok(Self { relations, ..self })
+    }
+
+    /// The words of a fact, by its number.
+    pub fn fact(&self, fact: u32) -> Vec<Word> {
+        let (predicate, row) = self.relations.locate(fact);
+        let relation = self.relations.get(predicate);
+        let constants = (0..relation.arity()).map(|argument| relation.column(argument)[row as usize]);
+        std::iter::once(word::predicate(predicate, relation.arity()))
+            .chain(constants)
+            .collect()
     }
 
     /// The names.

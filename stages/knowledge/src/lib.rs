@@ -28,3 +28,8 @@ pub use program::{ConstantKind, Program, ProgramBuilder, Rule, Symbols, SymbolsB
 pub use relations::{Relation, Relations, Rows};
 pub use resolve::{Outcome, Resolver, TooLarge};
 pub use word::Word;
+
+/// The stage kinds of this family.
+pub fn kinds() -> Vec<Box<dyn stages_core::AnyStage>> {
+    vec![stages_core::erase(datalog::Datalog)]
+}

@@ -281,6 +281,26 @@ impl ProgramBuilder {
 }
 
 impl Program {
+    /// The facts that are not stated not to hold, as a program without rules and goals.
+    #[must_use]
+    pub fn positive_facts(&self) -> Self {
+        let kept = || self.facts().filter(|fact| !word::is_negated(fact[0]));
+        let clauses = kept().count();
+        let is_all = word::parts(&self.facts).count() == clauses;
+        Self {
+            symbols: self.symbols.clone(),
+            facts: match is_all {
+                true => self.facts.clone(),
+                false => kept().flatten().copied().collect(),
+            },
+            rules: Words::from(Vec::new()),
+            rule_starts: Words::from(vec![0]),
+            goals: Words::from(Vec::new()),
+            goal_starts: Words::from(vec![0]),
+            clauses: clauses as u32,
+        }
+    }
+
     /// The rules, in order.
     pub fn rules(&self) -> impl ExactSizeIterator<Item = Rule<'_>> {
         self.rule_starts

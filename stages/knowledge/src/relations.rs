@@ -84,7 +84,7 @@ fn hash(constants: impl Iterator<Item = Word>) -> u32 {
 
 /// The slot of a hash among `slots`.
 fn slot(hash: u32, slots: usize) -> usize {
-    (u64::from(hash) * slots as u64 >> 32) as usize
+    ((u64::from(hash) * slots as u64) >> 32) as usize
 }
 
 impl<'a> Relation<'a> {
@@ -132,20 +132,19 @@ impl<'a> Relation<'a> {
     #[inline]
     pub fn find<'b>(&'b self, constants: &'b [Word]) -> impl Iterator<Item = u32> + 'b {
         let slots = self.table.len();
-        let mut at = if slots == 0 {
-            0
-        } else {
-            slot(hash(constants.iter().copied()), slots)
+        let mut at = match slots {
+            0 => 0,
+            _ => slot(hash(constants.iter().copied()), slots),
         };
         std::iter::from_fn(move || {
-            while slots > 0 {
-                let row = self.table[at].checked_sub(1)?;
+            // The table always has a free slot.
+            loop {
+                let row = self.table.get(at)?.checked_sub(1)?;
                 at = if at + 1 == slots { 0 } else { at + 1 };
                 if self.is_row(row, constants) {
                     return Some(row);
                 }
             }
-            None
         })
     }
 
@@ -223,6 +222,40 @@ impl Relations {
             }
         }
         (low as u32, fact - first(low))
+    }
+
+    /// The facts that are given before, by an earlier clause: their numbers, in order.
+    pub fn repeated(&self) -> Vec<u32> {
+        let mut repeated = Vec::new();
+        let mut values = Vec::new();
+        for predicate in 0..self.predicates() as u32 {
+            let relation = self.get(predicate);
+            for row in 0..relation.rows {
+                values.clear();
+                values.extend((0..relation.arity()).map(|argument| relation.column(argument)[row as usize]));
+                if relation.find(&values).next() != Some(row) {
+                    repeated.push(relation.first + row);
+                }
+            }
+        }
+        repeated
+    }
+
+    /// The facts without those of these numbers, which are in order.
+    pub(crate) fn without(&self, dropped: &[u32], constants: usize) -> Result<Self, TooManyFacts> {
+        let is_kept = |relation: &Relation<'_>, row: &u32| dropped.binary_search(&(relation.first + row)).is_err();
+        let mut kept = Columns::default();
+        for predicate in 0..self.predicates() as u32 {
+            let relation = self.get(predicate);
+            let rows: Vec<u32> = (0..relation.rows).filter(|row| is_kept(&relation, row)).collect();
+            kept.sizes.push((relation.arity(), rows.len() as u32));
+            kept.clauses.extend(rows.iter().map(|&row| relation.clause(row)));
+            for argument in 0..relation.arity() {
+                let column = relation.column(argument);
+                kept.columns.extend(rows.iter().map(|&row| column[row as usize]));
+            }
+        }
+        kept.index(constants)
     }
 
     pub(crate) fn write<'a>(&'a self, writer: &mut Writer<'a>) {

@@ -199,7 +199,6 @@ fn proofs_are_the_shortest() {
     for case in cases()
         .into_iter()
         .filter(|case| !case.rules.iter().any(|rule| rule.contains("\\+")))
-        .take(40)
     {
         let base = knowledge(case.facts, &case.rules);
         let derived = evaluated(&base, 0);
@@ -215,7 +214,7 @@ fn proofs_are_the_shortest() {
             compared += 1;
         }
     }
-    assert!(compared > 500, "{compared}");
+    assert!(compared > 200, "{compared}");
 }
 
 #[test]

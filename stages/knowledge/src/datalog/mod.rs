@@ -10,8 +10,10 @@ mod join;
 mod model;
 mod output;
 mod rules;
+mod stage;
 mod table;
 
 pub use incremental::Changes;
 pub use model::Model;
 pub use rules::{Refused, Rules};
+pub use stage::{Datalog, DatalogConfig};

@@ -46,6 +46,12 @@ impl<'a> Model<'a> {
         self.join.instances
     }
 
+    /// The number of rows that rules led to so far.
+    pub fn derived_count(&self) -> u64 {
+        let rows: usize = self.tables.iter().map(|table| table.rows.len()).sum();
+        rows.saturating_sub(self.knowledge.relations().facts()) as u64
+    }
+
     /// Adds the facts that are given.
     pub(super) fn give(&mut self) {
         let relations = self.knowledge.relations();

@@ -47,10 +47,8 @@ fn is_symbol(byte: u8) -> bool {
 pub(crate) fn continues_name(c: char) -> bool {
     match c.is_ascii() {
         true => c.is_ascii_alphanumeric() || c == '_',
-        // Letters, digits and the marks that are combined with them.
-        false => {
-            c.is_alphabetic() || (c.is_numeric() && c.to_digit(10).is_some()) || ('\u{300}'..='\u{36f}').contains(&c)
-        }
+        // Letters, and the marks that are combined with them.
+        false => c.is_alphabetic() || ('\u{300}'..='\u{36f}').contains(&c),
     }
 }
 

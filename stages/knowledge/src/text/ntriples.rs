@@ -18,7 +18,7 @@ pub fn ntriples(text: &str) -> Result<Program, TextError> {
         line.blanks();
         match line.peek() {
             None | Some(b'\n' | b'\r') => {}
-            Some(b'#') => line.to_end(),
+            Some(b'#') => line.skip_line(),
             Some(_) => {
                 let (subject, kind) = line.term("a subject")?;
                 if kind != ConstantKind::Atom || subject.starts_with('"') {
@@ -45,7 +45,7 @@ pub fn ntriples(text: &str) -> Result<Program, TextError> {
                 line.blanks();
                 match line.peek() {
                     None | Some(b'\n' | b'\r') => {}
-                    Some(b'#') => line.to_end(),
+                    Some(b'#') => line.skip_line(),
                     Some(_) => return Err(line.error("text follows the end of a triple", "write one on each line")),
                 }
             }
@@ -85,7 +85,7 @@ impl<'a> Line<'a> {
         }
     }
 
-    fn to_end(&mut self) {
+    fn skip_line(&mut self) {
         let rest = &self.text.as_bytes()[self.at..];
         self.at += memchr::memchr(b'\n', rest).unwrap_or(rest.len());
     }
