@@ -330,6 +330,20 @@ impl Resolver {
                     return Err(self.too_large());
                 }
                 left -= 1;
+                let (at_a, at_b) = (sides.word(a), sides.word(b));
+                if word::is_functor(at_a) && word::is_functor(at_b) {
+                    if at_a != at_b {
+                        return Ok(Outcome::Clash);
+                    }
+                    // Terms that contain themselves are equal where no difference is found.
+                    if is_cyclic && !self.assumed.insert((a.min(b), a.max(b))) {
+                        (a, b) = (sides.end(a), sides.end(b));
+                        continue;
+                    }
+                    (a, b) = (a + 1, b + 1);
+                    left += word::arity(at_a);
+                    continue;
+                }
                 let (x, y) = (self.value(sides, a), self.value(sides, b));
                 if left > 0 {
                     (a, b) = (sides.end(a), sides.end(b));
@@ -352,19 +366,11 @@ impl Resolver {
                         if !is_place(x) || !is_place(y) {
                             return Ok(Outcome::Clash);
                         }
-                        let (x, y) = (x & !PLACE, y & !PLACE);
-                        let (f, g) = (sides.word(x), sides.word(y));
-                        if f != g {
-                            return Ok(Outcome::Clash);
-                        }
-                        // Terms that contain themselves are equal where no difference is found.
-                        if is_cyclic && !self.assumed.insert((x.min(y), x.max(y))) {
-                            continue;
-                        }
+                        // One stands where the other's variable does: they are compared apart.
                         if left > 0 {
                             self.pairs.push((a, b, left));
                         }
-                        (a, b, left) = (x + 1, y + 1, word::arity(f));
+                        (a, b, left) = (x & !PLACE, y & !PLACE, 1);
                     }
                 }
             }

@@ -2,10 +2,14 @@
 
 #![allow(clippy::unwrap_used, reason = "tests")]
 
+#[path = "../../../tests/requirements.rs"]
+mod requirements;
+
 use serde::Deserialize;
 use stages_knowledge::reference::{Found, Interpreter, Proof, atoms};
 use stages_knowledge::{Clause, KnowledgeBase, Outcome, Program, Resolver, SymbolsBuilder, Word, print, text, word};
-use std::path::Path;
+use std::path::{Path, PathBuf};
+use std::process::{Command, ExitCode};
 
 #[derive(Debug, Deserialize, PartialEq)]
 struct Case {
@@ -34,8 +38,11 @@ struct Expected {
     resolvents: Vec<Vec<String>>,
 }
 
-fn cases() -> Vec<Case> {
-    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/reference/symbolic/programs.jsonl");
+fn reference() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/reference/symbolic")
+}
+
+fn cases(path: &Path) -> Vec<Case> {
     let text = std::fs::read_to_string(path).unwrap();
     text.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
 }
@@ -216,34 +223,39 @@ fn by_the_fast_step(case: &Case) -> Expected {
     }
 }
 
-#[test]
-fn the_reference_interpreter_is_prolog() {
-    deep(|| {
-        let cases = cases();
-        assert_eq!(cases.len(), 300);
-        for case in cases {
-            assert_eq!(
-                by_the_reference(&case),
-                case.expected,
-                "{}: {}\n{}",
-                case.id,
-                case.goal,
-                case.program
-            );
-        }
-    });
+fn compare(path: &Path, expected: usize) {
+    let cases = cases(path);
+    assert_eq!(cases.len(), expected);
+    for case in cases {
+        let place = || format!("{}: {}\n{}", case.id, case.goal, case.program);
+        assert_eq!(by_the_reference(&case), case.expected, "the interpreter, {}", place());
+        assert_eq!(by_the_fast_step(&case), case.expected, "the fast step, {}", place());
+    }
 }
 
-#[test]
-fn the_fast_step_is_prolog() {
-    for case in cases() {
-        assert_eq!(
-            by_the_fast_step(&case),
-            case.expected,
-            "{}: {}\n{}",
-            case.id,
-            case.goal,
-            case.program
-        );
-    }
+fn the_vendored_programs() {
+    deep(|| compare(&reference().join("programs.jsonl"), 300));
+}
+
+/// Programs that SWI-Prolog answers now: as many as `RUNNER_TEST_PROGRAMS` says.
+fn fresh_programs() {
+    const SEED: &str = "20261125";
+    let count = std::env::var("RUNNER_TEST_PROGRAMS").unwrap_or("300".to_owned());
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("fresh.jsonl");
+    let script = reference().join("make_programs.py");
+    let mut made = Command::new("python3");
+    let made = made.arg(script).args([&count, SEED]).arg(&path).output().unwrap();
+    assert!(made.status.success(), "{}", String::from_utf8_lossy(&made.stderr));
+    deep(move || compare(&path, count.parse().unwrap()));
+}
+
+fn main() -> ExitCode {
+    let is_missing = |program: &str| Command::new(program).arg("--version").output().is_err();
+    let missing = ["swipl", "python3"].into_iter().find(|program| is_missing(program));
+    let missing = missing.map(|program| format!("{program} is not installed"));
+    requirements::run(vec![
+        requirements::trial("the_vendored_programs", None, the_vendored_programs),
+        requirements::trial("fresh_programs", missing.as_deref(), fresh_programs),
+    ])
 }

@@ -121,12 +121,10 @@ fn queries(knowledge: &KnowledgeBase) -> [Finding; 5] {
             let shown = || format!("{}: {}", split.name(), text(knowledge, given));
             let is_ground_atom =
                 word::end(&atoms, 0) == atoms.len() && atoms[1..].iter().all(|&word| word::is_constant(word));
-            if is_ground_atom && knowledge.is_fact(&atoms) {
-                match is_positive {
-                    false => contradicted.add(shown),
-                    true if split != Split::Train => in_graph.add(shown),
-                    true => {}
-                }
+            let is_fact = is_ground_atom && knowledge.is_fact(&atoms);
+            let mut is_contradicted = is_fact && !is_positive;
+            if is_fact && is_positive && split != Split::Train {
+                in_graph.add(shown);
             }
             if split != Split::Train
                 && atoms
@@ -136,12 +134,15 @@ fn queries(knowledge: &KnowledgeBase) -> [Finding; 5] {
                 unknown.add(shown);
             }
             match seen.get(&atoms) {
-                Some((_, sign)) if *sign != is_positive => contradicted.add(shown),
+                Some((_, sign)) if *sign != is_positive => is_contradicted = true,
                 Some((first, _)) if *first == split => duplicate.add(shown),
                 Some(_) => in_two.add(shown),
                 None => {
                     seen.insert(atoms, (split, is_positive));
                 }
+            }
+            if is_contradicted {
+                contradicted.add(shown);
             }
         }
     }
