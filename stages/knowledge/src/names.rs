@@ -99,6 +99,42 @@ impl Interner {
         }
     }
 
+    /// The numbers of several names, as [`Interner::intern`] gives them one after another; `None` as there. What is looked up in memory for one name does not wait for
+    /// the others.
+    pub fn intern_all(&mut self, names: &[&[u8]], tag: u8, numbers: &mut Vec<u32>) -> Option<()> {
+        const AT_ONCE: usize = 64;
+        if self.slots.is_empty() {
+            self.grow();
+        }
+        for names in names.chunks(AT_ONCE) {
+            // The name that stands at the slot of each hash, if any; and its text.
+            let mut found = [0_u32; AT_ONCE];
+            let mut places = [(0_usize, 0_usize); AT_ONCE];
+            let mask = self.slots.len() / 2 - 1;
+            for (found, name) in found.iter_mut().zip(names) {
+                let hash = hash(name, tag.into());
+                let slot = hash as usize & mask;
+                if self.slots[2 * slot] == hash {
+                    *found = self.slots[2 * slot + 1];
+                }
+            }
+            for (place, &found) in places.iter_mut().zip(&found).filter(|(_, found)| **found > 1) {
+                let number = found as usize - 1;
+                if self.tags[number] == tag {
+                    *place = (self.ends[number - 1] as usize, self.ends[number] as usize);
+                }
+            }
+            for ((name, found), (start, end)) in names.iter().zip(found).zip(places) {
+                let number = match end > start && self.text[start..end] == **name {
+                    true => found - 1,
+                    false => self.intern(name, tag)?,
+                };
+                numbers.push(number);
+            }
+        }
+        Some(())
+    }
+
     fn grow(&mut self) {
         let pairs = (self.slots.len() / 2 * 2).max(16);
         let mut slots = vec![0; 2 * pairs];
@@ -227,6 +263,15 @@ mod tests {
             let (name, tag) = (format!("{}", (i * 7919) % 1500), (i % 3) as u8);
             let number = interner.intern(name.as_bytes(), tag).unwrap();
             assert_eq!(number, *known.entry((name, tag)).or_insert(number));
+        }
+        // Several at a time: the same numbers, new names among them.
+        let more: Vec<String> = (0..5000_u32).map(|i| format!("{}", (i * 104_729) % 3000)).collect();
+        let slices: Vec<&[u8]> = more.iter().map(|name| name.as_bytes()).collect();
+        let (mut one, mut numbers) = (interner.clone(), Vec::new());
+        interner.intern_all(&slices, 1, &mut numbers).unwrap();
+        for (name, number) in more.into_iter().zip(numbers) {
+            assert_eq!(one.intern(name.as_bytes(), 1), Some(number));
+            known.insert((name, 1), number);
         }
         let names = interner.freeze();
         assert_eq!(names.len(), known.len());

@@ -43,6 +43,7 @@ pub fn triples(text: &str, form: &TripleForm) -> Result<Program, TextError> {
     // Files are often sorted by relation: most lines have that of the line before.
     let mut relation: (&[u8], Word) = (b"", 0);
     let mut fields: Vec<Field<'_>> = Vec::new();
+    let mut waiting = Waiting::default();
     let many = |at: usize| {
         TextError::at(
             text,
@@ -126,14 +127,13 @@ pub fn triples(text: &str, form: &TripleForm) -> Result<Program, TextError> {
             );
         }
         let predicate = if is_fact { relation.1 } else { word::negated(relation.1) };
-        let head = symbols
-            .constant(&head.text, ConstantKind::Atom)
-            .map_err(|_| many(start))?;
-        let tail = symbols
-            .constant(&tail.text, ConstantKind::Atom)
-            .map_err(|_| many(start))?;
-        builder.fact(&[predicate, head, tail]);
+        waiting.predicates.push(predicate);
+        waiting.names.extend([head.text.clone(), tail.text.clone()]);
+        if waiting.predicates.len() == AT_ONCE {
+            waiting.add(&mut builder).ok_or_else(|| many(start))?;
+        }
     }
+    waiting.add(&mut builder).ok_or_else(|| many(text.len()))?;
     if !builder.fits() {
         return Err(TextError::at(
             text,
@@ -143,6 +143,36 @@ pub fn triples(text: &str, form: &TripleForm) -> Result<Program, TextError> {
         ));
     }
     Ok(builder.finish())
+}
+
+/// The triples whose names are interned together.
+const AT_ONCE: usize = 32;
+
+/// Triples that wait for their names to be interned.
+#[derive(Default)]
+struct Waiting<'a> {
+    predicates: Vec<Word>,
+    /// Head and tail of each.
+    names: Vec<Cow<'a, [u8]>>,
+}
+
+impl Waiting<'_> {
+    /// Adds them as facts; `None` where there are more names than words can hold.
+    fn add(&mut self, builder: &mut ProgramBuilder) -> Option<()> {
+        let names: Vec<&[u8]> = self.names.iter().map(AsRef::as_ref).collect();
+        let mut numbers = Vec::with_capacity(names.len());
+        let constants = &mut builder.symbols.constants;
+        constants.intern_all(&names, ConstantKind::Atom as u8, &mut numbers)?;
+        if constants.len() > word::MAX_CONSTANTS {
+            return None;
+        }
+        for (&predicate, pair) in self.predicates.iter().zip(numbers.chunks_exact(2)) {
+            builder.fact(&[predicate, word::constant(pair[0]), word::constant(pair[1])]);
+        }
+        self.predicates.clear();
+        self.names.clear();
+        Some(())
+    }
 }
 
 struct Field<'a> {
