@@ -28,6 +28,8 @@ macro_rules! example {
 }
 
 example! {
+    /// A fact or query of a knowledge base.
+    atom: String,
     /// The ticker.
     symbol: String,
     /// The day.

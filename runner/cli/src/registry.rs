@@ -12,6 +12,7 @@ pub fn kinds() -> &'static [Box<dyn AnyStage>] {
     static KINDS: LazyLock<Vec<Box<dyn AnyStage>>> = LazyLock::new(|| {
         [
             stages_ingest::kinds(),
+            stages_knowledge::kinds(),
             stages_greeks::kinds(),
             stages_features::kinds(),
             stages_env::kinds(),

@@ -23,6 +23,8 @@ pub enum PortType {
     Features,
     /// Data set, [`datasets::schema::TABLE`] and a column of numbers for each of the user's; with [`datasets::schema::SNAPSHOT`] where it has several rows a day.
     Table,
+    /// A knowledge base: facts, rules and queries, and perhaps what follows from them.
+    Knowledge,
     /// The tables of an environment and its specification.
     Env,
     /// A trained policy: safetensors.
@@ -51,6 +53,7 @@ impl PortType {
             Self::Greeks => "greeks",
             Self::Features => "features",
             Self::Table => "table",
+            Self::Knowledge => "knowledge",
             Self::Env => "env",
             Self::Policy => "policy",
             Self::Metrics => "metrics",

@@ -25,6 +25,7 @@ pub mod frame;
 mod header;
 pub mod inspect;
 mod json_text;
+pub mod knowledge;
 mod large;
 pub mod layout_choice;
 mod layout_columns;
@@ -57,5 +58,6 @@ pub fn kinds() -> Vec<Box<dyn stages_core::AnyStage>> {
         stages_core::erase(table::Table),
         stages_core::erase(rates::Rates),
         stages_core::erase(actions::CorporateActions),
+        stages_core::erase(knowledge::KnowledgeBase),
     ]
 }

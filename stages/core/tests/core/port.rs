@@ -10,13 +10,14 @@ use stages_core::{
 use std::collections::BTreeMap;
 use std::path::Path;
 
-const TYPES: [PortType; 11] = [
+const TYPES: [PortType; 12] = [
     PortType::Bars,
     PortType::OptionChain,
     PortType::Rates,
     PortType::Greeks,
     PortType::Features,
     PortType::Table,
+    PortType::Knowledge,
     PortType::Env,
     PortType::Policy,
     PortType::Metrics,

@@ -20,6 +20,7 @@ pub struct Bench {
 }
 
 /// The output of a stage.
+#[derive(Debug)]
 pub struct Done {
     pub artifact: Artifact,
     pub digest: String,

@@ -1,0 +1,187 @@
+//! `ingest/knowledge_base` on small files.
+
+#![allow(clippy::unwrap_used, reason = "tests")]
+
+mod common;
+
+use common::Bench;
+use serde_json::{Value, json};
+use stages_knowledge::{KnowledgeBase, Split, open, print};
+
+const KIND: &str = "ingest/knowledge_base";
+
+fn quality(meta: &Value) -> Vec<(String, u64, String, String)> {
+    let text = |value: &Value| value.as_str().unwrap().to_owned();
+    meta["quality"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|finding| {
+            let first = text(&finding["sample"][0]["atom"]);
+            (
+                text(&finding["rule"]),
+                finding["rows"].as_u64().unwrap(),
+                text(&finding["action"]),
+                first,
+            )
+        })
+        .collect()
+}
+
+fn asked(base: &KnowledgeBase, split: Split) -> Vec<String> {
+    let queries = base.queries(split);
+    (0..queries.len())
+        .map(|query| print::terms(base.symbols(), queries.get(query)).join(", "))
+        .collect()
+}
+
+#[test]
+fn files_become_one_knowledge_base() {
+    let bench = Bench::new();
+    bench
+        .file(
+            "rules.pl",
+            "aunt(X, Y) :- sister(X, Z), parent(Z, Y).\nuncle(X, Y) :- brother(X, Z), parent(Z, Y).\n",
+        )
+        .file("facts.tsv", "eve\tsister\tbob\nbob\tparent\tann\neve\tsister\tbob\n")
+        .file("train.txt", "eve\taunt\tann\ntom\tparent\teve\n")
+        .file(
+            "valid.nl",
+            "aunt(eve,ann).\n\\+ aunt(ann,eve).\n?- aunt(X, Y), parent(bob, Y).\n",
+        )
+        .file("test.nt", "<eve> <aunt> <joe> .\n")
+        .file("no.csv", "bob,aunt,ann\n");
+    let with = json!({
+        "graph": ["facts.tsv", "rules.pl"], "train": "train.txt", "valid": "valid.nl", "test": "test.nt",
+        "negatives": { "train": "no.csv" },
+    });
+    let done = bench.run(KIND, with.clone()).unwrap();
+    assert_eq!(done.memos, (0, 6));
+    let knowledge = open(&bench.store, &done.artifact).unwrap();
+    assert!(knowledge.derived.is_none());
+    let base = knowledge.base;
+    assert_eq!(
+        asked(&base, Split::Train),
+        ["aunt(eve,ann)", "parent(tom,eve)", "\\+aunt(bob,ann)"]
+    );
+    assert_eq!(
+        asked(&base, Split::Valid),
+        ["aunt(eve,ann)", "\\+aunt(ann,eve)", "aunt(A,B), parent(bob,B)"]
+    );
+    assert_eq!(asked(&base, Split::Test), ["aunt(eve,joe)"]);
+    assert_eq!(base.place(0), "`graph/1/rules.pl`, line 1");
+    let meta = &done.artifact.meta;
+    assert_eq!((&meta["facts"], &meta["rules"]), (&json!(5), &json!(2)));
+    assert_eq!(meta["queries"], json!({ "train": 3, "valid": 3, "test": 1 }));
+    let expected = [
+        ("duplicate_fact", 1, "kept", "sister(eve,bob)"),
+        ("undefined_predicate", 1, "kept", "brother(A,C)"),
+        ("query_in_graph", 1, "kept", "valid: aunt(eve,ann)"),
+        ("query_in_two_splits", 1, "kept", "valid: aunt(eve,ann)"),
+        ("unknown_entity", 1, "kept", "test: aunt(eve,joe)"),
+    ];
+    let expected =
+        expected.map(|(rule, rows, action, first)| (rule.to_owned(), rows, action.to_owned(), first.to_owned()));
+    assert_eq!(quality(meta), expected);
+    assert_eq!(done.warnings.len(), 5);
+
+    // A file that is changed is parsed again, and no other.
+    bench.file("test.nt", "<eve> <aunt> <joe> .\n<eve> <aunt> <ann> .\n");
+    let again = bench.run(KIND, with.clone()).unwrap();
+    assert_eq!(again.memos, (5, 6));
+    // Facts that are given twice may be dropped; those to train on may be left out of the graph.
+    let mut with = with;
+    with["duplicates"] = json!("drop");
+    with["train_in_graph"] = json!(false);
+    let done = bench.run(KIND, with).unwrap();
+    assert_eq!(done.artifact.meta["facts"], 2);
+    assert_eq!(quality(&done.artifact.meta)[0].2, "dropped");
+}
+
+#[test]
+fn contradictions_are_counted() {
+    let bench = Bench::new();
+    bench
+        .file("g.pl", "p(a). q(a).")
+        .file("t.pl", "p(a). \\+ p(a). \\+ q(a). q(b). q(b).");
+    let done = bench.run(KIND, json!({ "graph": "g.pl", "test": "t.pl" })).unwrap();
+    let rows: Vec<(String, u64)> = quality(&done.artifact.meta)
+        .into_iter()
+        .map(|found| (found.0, found.1))
+        .collect();
+    let expected = [
+        ("duplicate_query", 1),
+        ("query_in_graph", 1),
+        ("contradicted_query", 2),
+        ("unknown_entity", 2),
+    ];
+    assert_eq!(rows, expected.map(|(rule, rows)| (rule.to_owned(), rows)));
+}
+
+#[test]
+fn what_cannot_be_read_is_refused() {
+    let bench = Bench::new();
+    bench
+        .file("a.pl", "p(a).\np(b) :- q(b), !.\n")
+        .file("b.pl", "\\+ p(a).")
+        .file("c.tsv", "a\tb\n")
+        .file("d.pl", "p(X) :- q(X).")
+        .file("e.pl", b"p(a).\np(\xff).");
+    let error = |with: Value| {
+        let err = bench.run(KIND, with).unwrap_err();
+        format!("{err} ({})", err.hint.unwrap_or_default()).replace(&format!("{}/", bench.base().display()), "")
+    };
+    assert_eq!(
+        error(json!({ "graph": "a.pl" })),
+        "`a.pl`, line 2, column 15: the cut `!` is not supported (write rules that exclude one another)"
+    );
+    assert!(
+        error(json!({ "graph": "b.pl" })).starts_with("`graph/b.pl`: a fact that proofs may use is stated not to hold")
+    );
+    assert!(
+        error(json!({ "graph": "c.tsv" }))
+            .starts_with("`c.tsv`, line 1, column 1: a line has 2 fields separated by tabs")
+    );
+    assert!(
+        error(json!({ "graph": "d.pl", "test": "d.pl" }))
+            .starts_with("`test/d.pl` has rules, or facts with variables, among the queries")
+    );
+    assert!(error(json!({ "graph": "e.pl" })).starts_with("`e.pl`, line 2: the text is not UTF-8"));
+
+    let problem = |with: Value| {
+        let problem = bench.check(KIND, with).unwrap_err();
+        (problem.field, problem.message)
+    };
+    assert_eq!(
+        problem(json!({})),
+        ("graph".to_owned(), "no facts are given".to_owned())
+    );
+    assert_eq!(
+        problem(json!({ "graph": "a.pl", "columns": ["head", "tail"] })).0,
+        "columns"
+    );
+    assert_eq!(problem(json!({ "graph": "a.pl", "test": "missing.pl" })).0, "test");
+    assert!(
+        problem(json!({ "graph": "a.pl", "tset": "a.pl" }))
+            .1
+            .contains("unknown field `tset`")
+    );
+}
+
+#[test]
+fn golden() {
+    let bench = Bench::new();
+    bench
+        .file(
+            "g.pl",
+            "p(a, [X, 'B c', -3]) :- q(X), \\+ r(X, \"s\").\nq(b).\n0.5::q(c).\nr(a, b).",
+        )
+        .file("t.tsv", "a\tr\tb\t1\nb\tr\ta\t0\n");
+    let done = bench
+        .run(
+            KIND,
+            json!({ "graph": "g.pl", "test": "t.tsv", "columns": ["head", "relation", "tail", "label"] }),
+        )
+        .unwrap();
+    assert_eq!(done.digest, "TODO");
+}

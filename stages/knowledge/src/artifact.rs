@@ -1,0 +1,105 @@
+//! Knowledge bases in the store: an artifact of the type `knowledge`, whose files are mapped.
+//!
+//! | file | contents |
+//! | --- | --- |
+//! | `knowledge.bin` | [`KnowledgeBase`] |
+//! | `derived.bin` | [`Derived`], where rules were applied |
+
+use crate::derived::Derived;
+use crate::knowledge_base::{KnowledgeBase, Split};
+use bytes::Bytes;
+use cache::{Artifact, ArtifactBuilder, ArtifactDigest, BlobRef, Store};
+use serde_json::{Value, json};
+use stages_core::{PortType, StageError};
+use std::io::Write as _;
+
+/// The path of the knowledge base's file.
+pub const KNOWLEDGE: &str = "knowledge.bin";
+/// The path of the derived facts' file.
+pub const DERIVED: &str = "derived.bin";
+
+/// A knowledge base, and what follows from it where that was computed.
+#[derive(Clone, Debug)]
+pub struct Knowledge {
+    /// The knowledge base.
+    pub base: KnowledgeBase,
+    /// The facts that follow from it.
+    pub derived: Option<Derived>,
+}
+
+/// Opens an artifact of the type `knowledge`. Nothing is read before it is used.
+///
+/// # Errors
+/// When it has no file of this format.
+pub fn open(store: &Store, artifact: &Artifact) -> Result<Knowledge, StageError> {
+    let broken = |name: &str, why: &str| {
+        StageError::new(format!("`{name}` of the knowledge base cannot be read: {why}"))
+            .hint("run the stage that made it again with --force")
+    };
+    let file = |name: &str| -> Result<Option<Bytes>, StageError> {
+        let entry = artifact.entry(name);
+        entry
+            .map(|entry| Ok(Bytes::from_owner(store.blob(entry.blob)?)))
+            .transpose()
+    };
+    let base = file(KNOWLEDGE)?.ok_or_else(|| broken(KNOWLEDGE, "there is none"))?;
+    let base = KnowledgeBase::open(base).map_err(|err| broken(KNOWLEDGE, &err.to_string()))?;
+    let derived = file(DERIVED)?
+        .map(|file| Derived::open(file).map_err(|err| broken(DERIVED, &err.to_string())))
+        .transpose()?;
+    if derived
+        .as_ref()
+        .is_some_and(|derived| derived.relations().predicates() != base.predicates())
+    {
+        return Err(broken(DERIVED, "it is of another knowledge base"));
+    }
+    Ok(Knowledge { base, derived })
+}
+
+/// Writes a blob as `write` does.
+///
+/// # Errors
+/// When the store cannot be written.
+pub fn put(
+    store: &Store,
+    write: impl FnOnce(&mut dyn std::io::Write) -> std::io::Result<()>,
+) -> Result<BlobRef, StageError> {
+    let mut writer = store.writer()?;
+    let written = write(&mut writer).and_then(|()| writer.flush());
+    written.map_err(|err| StageError::new(format!("cannot write to the store: {err}")))?;
+    Ok(writer.finish()?)
+}
+
+/// Stores an artifact of a knowledge base's file and, where there is one, that of its derived facts; `meta` is added to the metadata.
+///
+/// # Errors
+/// When the store cannot be written.
+pub fn write(
+    store: &Store,
+    base: BlobRef,
+    derived: Option<BlobRef>,
+    meta: Value,
+) -> Result<ArtifactDigest, StageError> {
+    let mut builder = ArtifactBuilder::new(store, PortType::Knowledge.name(), meta);
+    builder.blob(KNOWLEDGE, base);
+    if let Some(derived) = derived {
+        builder.blob(DERIVED, derived);
+    }
+    Ok(builder.finish()?)
+}
+
+/// The sizes of a knowledge base, for its metadata.
+pub fn sizes(base: &KnowledgeBase) -> Value {
+    let queries: serde_json::Map<String, Value> = Split::ALL
+        .iter()
+        .map(|&split| (split.name().to_owned(), base.queries(split).len().into()))
+        .collect();
+    json!({
+        "format": 1,
+        "constants": base.constants(),
+        "predicates": base.predicates(),
+        "facts": base.relations().facts(),
+        "rules": base.rules(),
+        "queries": queries,
+    })
+}

@@ -1,0 +1,313 @@
+//! Knowledge bases from programs: names are merged, facts sorted by predicate and indexed.
+
+use crate::knowledge_base::{KnowledgeBase, Queries, Split, rule_index};
+use crate::names::Names;
+use crate::program::{ConstantKind, Program, Rule, Symbols, SymbolsBuilder, TooMany};
+use crate::relations::{Columns, TooManyFacts};
+use crate::word::{self, Word};
+use std::fmt;
+
+/// The reason for which programs make no knowledge base.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum BuildError {
+    /// There are more names, facts or words than 32-bit words and offsets can hold.
+    TooLarge,
+    /// A fact of the graph, or the head of a rule, is negated.
+    Negative,
+}
+
+impl fmt::Display for BuildError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::TooLarge => "the knowledge base is too large for 32-bit words",
+            Self::Negative => "a fact that proofs may use is stated not to hold",
+        })
+    }
+}
+
+impl std::error::Error for BuildError {}
+
+impl From<TooMany> for BuildError {
+    fn from(_: TooMany) -> Self {
+        Self::TooLarge
+    }
+}
+
+impl From<TooManyFacts> for BuildError {
+    fn from(_: TooManyFacts) -> Self {
+        Self::TooLarge
+    }
+}
+
+/// Merges programs into a knowledge base. Clauses are numbered in the order in which programs are added.
+#[derive(Default)]
+pub struct Builder {
+    symbols: SymbolsBuilder,
+    facts: Vec<Word>,
+    fact_clauses: Vec<u32>,
+    rules: Vec<Word>,
+    rule_starts: Vec<u32>,
+    queries: [(Vec<Word>, Vec<u32>); 3],
+    clauses: u32,
+    sources: String,
+    texts: u32,
+}
+
+/// The words of a program's names among those of all.
+struct Renaming {
+    constants: Vec<Word>,
+    predicates: Vec<Word>,
+    functors: Vec<Word>,
+    is_identity: bool,
+}
+
+impl Renaming {
+    fn word(&self, given: Word) -> Word {
+        let number = word::number(given) as usize;
+        if word::is_constant(given) {
+            self.constants[number]
+        } else if word::is_functor(given) {
+            self.functors[number]
+        } else if word::is_predicate(given) {
+            let word = self.predicates[number];
+            if word::is_negated(given) {
+                word::negated(word)
+            } else {
+                word
+            }
+        } else {
+            given
+        }
+    }
+
+    fn extend(&self, to: &mut Vec<Word>, words: &[Word]) {
+        match self.is_identity {
+            true => to.extend_from_slice(words),
+            false => to.extend(words.iter().map(|&word| self.word(word))),
+        }
+    }
+}
+
+impl Builder {
+    /// One without clauses.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    fn rename(&mut self, symbols: &Symbols) -> Result<Renaming, BuildError> {
+        if self.symbols.constants.is_empty() && self.symbols.predicates.is_empty() && self.symbols.functors.is_empty() {
+            self.symbols = symbols.thaw();
+            return Ok(Renaming {
+                constants: Vec::new(),
+                predicates: Vec::new(),
+                functors: Vec::new(),
+                is_identity: true,
+            });
+        }
+        let all = &mut self.symbols;
+        let numbers = |names: &Names| 0..names.len() as u32;
+        let (constants, predicates, functors) = (&symbols.constants, &symbols.predicates, &symbols.functors);
+        Ok(Renaming {
+            constants: numbers(constants)
+                .map(|n| all.constant(constants.bytes(n), ConstantKind::of_tag(constants.tag(n))))
+                .collect::<Result<_, _>>()?,
+            predicates: numbers(predicates)
+                .map(|n| all.predicate(predicates.bytes(n), predicates.tag(n).into()))
+                .collect::<Result<_, _>>()?,
+            functors: numbers(functors)
+                .map(|n| all.functor(functors.bytes(n), functors.tag(n).into()))
+                .collect::<Result<_, _>>()?,
+            is_identity: false,
+        })
+    }
+
+    /// Adds the clauses of a program to those that proofs may use; `source` is the name of its text, for messages.
+    ///
+    /// # Errors
+    /// When they are too many, or a head is negated.
+    pub fn graph(&mut self, source: &str, program: &Program) -> Result<(), BuildError> {
+        self.sources.extend(source.chars().filter(|c| !c.is_control()));
+        self.sources.push('\n');
+        self.texts += 1;
+        let renaming = self.rename(&program.symbols)?;
+        let first = self.clauses;
+        self.clauses = first.checked_add(program.clauses).ok_or(BuildError::TooLarge)?;
+        // Facts have the numbers that rules leave.
+        let mut rules = program.rules();
+        let mut next_rule = rules.next();
+        let mut clause = first;
+        let mut copied = 0;
+        for range in word::parts(&program.facts) {
+            if word::is_negated(program.facts[range.start]) {
+                return Err(BuildError::Negative);
+            }
+            copied = range.end;
+            while let Some(rule) = next_rule.filter(|rule| first + rule.clause == clause) {
+                self.rule(&renaming, &rule, clause)?;
+                next_rule = rules.next();
+                clause += 1;
+            }
+            self.fact_clauses.push(clause);
+            clause += 1;
+        }
+        renaming.extend(&mut self.facts, &program.facts[..copied]);
+        while let Some(rule) = next_rule {
+            self.rule(&renaming, &rule, first + rule.clause)?;
+            next_rule = rules.next();
+        }
+        let is_small = |words: &[Word]| words.len() < u32::MAX as usize / 2;
+        match is_small(&self.facts) && is_small(&self.rules) {
+            true => Ok(()),
+            false => Err(BuildError::TooLarge),
+        }
+    }
+
+    fn rule(&mut self, renaming: &Renaming, rule: &Rule<'_>, clause: u32) -> Result<(), BuildError> {
+        if word::is_negated(rule.head[0]) {
+            return Err(BuildError::Negative);
+        }
+        let (mut head, mut body) = (Vec::new(), Vec::new());
+        renaming.extend(&mut head, rule.head);
+        renaming.extend(&mut body, rule.body);
+        self.rule_starts.push(self.rules.len() as u32);
+        Rule {
+            clause,
+            source: self.texts - 1,
+            head: &head,
+            body: &body,
+            ..*rule
+        }
+        .push(&mut self.rules);
+        Ok(())
+    }
+
+    /// Adds a program's facts and goals to the queries of a split: all as such that do not hold where `negative`.
+    ///
+    /// # Errors
+    /// When they are too many.
+    pub fn queries(&mut self, split: Split, program: &Program, negative: bool) -> Result<(), BuildError> {
+        self.asked(split, program, true, negative)
+    }
+
+    /// Adds a program's goals (`?- goal.`) to the queries of a split.
+    ///
+    /// # Errors
+    /// When they are too many.
+    pub fn goals(&mut self, split: Split, program: &Program) -> Result<(), BuildError> {
+        self.asked(split, program, false, false)
+    }
+
+    fn asked(&mut self, split: Split, program: &Program, facts: bool, negative: bool) -> Result<(), BuildError> {
+        let renaming = self.rename(&program.symbols)?;
+        let (words, starts) = &mut self.queries[split as usize];
+        let mut add = |query: &[Word]| {
+            starts.push(words.len() as u32);
+            let start = words.len();
+            renaming.extend(words, query);
+            for word in words[start..]
+                .iter_mut()
+                .filter(|word| negative && word::is_predicate(**word))
+            {
+                *word = word::negated(*word);
+            }
+            words.len() < u32::MAX as usize / 2
+        };
+        match program.facts().filter(|_| facts).all(&mut add) && program.goals().all(add) {
+            true => Ok(()),
+            false => Err(BuildError::TooLarge),
+        }
+    }
+
+    /// The knowledge base.
+    ///
+    /// # Errors
+    /// When it is too large for 32-bit offsets.
+    pub fn finish(mut self) -> Result<KnowledgeBase, BuildError> {
+        self.rule_starts.push(self.rules.len() as u32);
+        let symbols = self.symbols.freeze();
+        let predicates = symbols.predicates.len();
+        let relations = columns(
+            &symbols,
+            std::mem::take(&mut self.facts),
+            &std::mem::take(&mut self.fact_clauses),
+        )
+        .index(symbols.constants.len())?;
+        let head = |rule: usize| {
+            let at = self.rule_starts[rule] as usize;
+            word::number(Rule::of(&self.rules[at..]).head[0]) as usize
+        };
+        let rules = self.rule_starts.len() - 1;
+        let mut heads = vec![0_u32; predicates + 1];
+        for rule in 0..rules {
+            heads[head(rule) + 1] += 1;
+        }
+        heads[0] = predicates as u32 + 1;
+        for predicate in 0..predicates {
+            heads[predicate + 1] += heads[predicate];
+        }
+        let mut next = heads.clone();
+        heads.resize(predicates + 1 + rules, 0);
+        for rule in 0..rules {
+            let to = &mut next[head(rule)];
+            heads[*to as usize] = rule as u32;
+            *to += 1;
+        }
+        let rule_keys = rule_index(&heads, predicates, &self.rules, &self.rule_starts);
+        let queries = self.queries.map(|(words, mut starts)| {
+            starts.push(words.len() as u32);
+            Queries {
+                words: words.into(),
+                starts: starts.into(),
+            }
+        });
+        Ok(KnowledgeBase {
+            symbols,
+            relations,
+            rules: self.rules.into(),
+            rule_starts: self.rule_starts.into(),
+            heads: heads.into(),
+            rule_keys: rule_keys.into(),
+            queries,
+            sources: self.sources.into(),
+        })
+    }
+}
+
+/// Sorts facts by predicate, those of one in the order of their clauses.
+fn columns(symbols: &Symbols, facts: Vec<Word>, clauses: &[u32]) -> Columns {
+    let mut sizes: Vec<(usize, u32)> = (0..symbols.predicates.len() as u32)
+        .map(|predicate| (symbols.predicates.tag(predicate).into(), 0))
+        .collect();
+    let mut at = 0;
+    while at < facts.len() {
+        sizes[word::number(facts[at]) as usize].1 += 1;
+        at += 1 + word::arity(facts[at]);
+    }
+    let mut to: Vec<(usize, usize)> = Vec::with_capacity(sizes.len());
+    let (mut column, mut row) = (0, 0);
+    for &(arity, rows) in &sizes {
+        to.push((column, row));
+        column += arity * rows as usize;
+        row += rows as usize;
+    }
+    let mut columns = vec![0; column];
+    let mut sorted = vec![0; row];
+    let mut at = 0;
+    for &clause in clauses {
+        let predicate = word::number(facts[at]) as usize;
+        let (column, row) = &mut to[predicate];
+        let (arity, rows) = sizes[predicate];
+        for argument in 0..arity {
+            columns[*column + argument * rows as usize] = facts[at + 1 + argument];
+        }
+        sorted[*row] = clause;
+        *column += 1;
+        *row += 1;
+        at += 1 + arity;
+    }
+    Columns {
+        sizes,
+        columns,
+        clauses: sorted,
+    }
+}

@@ -1,0 +1,245 @@
+//! Joins: the instances of a rule whose conditions hold, from one that is given.
+
+use super::rules::{Atom, SafeRule};
+use super::table::{Fact, Table};
+use crate::word::{self, Word};
+
+/// The condition of a rule that an evaluation starts from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Start {
+    /// A positive condition, which is a given fact.
+    Positive(usize),
+    /// A negated condition.
+    Negative(usize),
+    /// The head.
+    Head,
+    /// None: the rule has no positive condition.
+    Nothing,
+}
+
+/// The order in which the conditions of a rule are looked up.
+#[derive(Clone, Debug)]
+pub(super) struct Plan {
+    start: Start,
+    steps: Vec<Step>,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Step {
+    /// The condition among the positive or the negated ones.
+    condition: usize,
+    is_negated: bool,
+    /// The arguments that are bound when it is looked up (those among the first 32).
+    mask: u32,
+}
+
+/// A variable without a value.
+pub(super) const UNBOUND: Word = Word::MAX;
+
+impl Plan {
+    /// The plan of a rule from a start: next comes the condition with the most bound arguments; a negated one as soon as all are.
+    pub fn new(rule: &SafeRule, start: Start) -> Self {
+        let mut bound = vec![false; rule.variables];
+        let bind = |atom: &Atom, bound: &mut Vec<bool>| {
+            for &word in atom.arguments.iter().filter(|&&word| word::is_variable(word)) {
+                bound[word::number(word) as usize] = true;
+            }
+        };
+        let mut positive: Vec<usize> = (0..rule.positive.len()).collect();
+        let mut negative: Vec<usize> = (0..rule.negative.len()).collect();
+        match start {
+            Start::Positive(at) => {
+                bind(&rule.positive[at], &mut bound);
+                positive.remove(at);
+            }
+            Start::Negative(at) => {
+                bind(&rule.negative[at], &mut bound);
+                negative.remove(at);
+            }
+            Start::Head => bind(&rule.head, &mut bound),
+            Start::Nothing => {}
+        }
+        let is_bound = |word: Word, bound: &[bool]| word::is_constant(word) || bound[word::number(word) as usize];
+        let mut steps = Vec::new();
+        loop {
+            negative.retain(|&condition| {
+                let is_ready = rule.negative[condition]
+                    .arguments
+                    .iter()
+                    .all(|&word| is_bound(word, &bound));
+                if is_ready {
+                    steps.push(Step {
+                        condition,
+                        is_negated: true,
+                        mask: 0,
+                    });
+                }
+                !is_ready
+            });
+            let mask = |condition: usize| {
+                let arguments = rule.positive[condition].arguments.iter().take(32).enumerate();
+                arguments
+                    .filter(|(_, word)| is_bound(**word, &bound))
+                    .fold(0_u32, |mask, (argument, _)| mask | 1 << argument)
+            };
+            let Some(next) = (0..positive.len()).max_by_key(|&at| {
+                let condition = positive[at];
+                let free = rule.positive[condition].arguments.len() as u32 - mask(condition).count_ones();
+                (mask(condition).count_ones(), std::cmp::Reverse((free, at)))
+            }) else {
+                break;
+            };
+            let condition = positive.remove(next);
+            let mask = mask(condition);
+            steps.push(Step {
+                condition,
+                is_negated: false,
+                mask,
+            });
+            bind(&rule.positive[condition], &mut bound);
+        }
+        Self { start, steps }
+    }
+
+    /// The indices that it looks up: predicates and masks.
+    pub fn indices<'a>(&'a self, rule: &'a SafeRule) -> impl Iterator<Item = (u32, u32)> + 'a {
+        let steps = self.steps.iter().filter(|step| !step.is_negated);
+        steps.map(|step| (rule.positive[step.condition].predicate, step.mask))
+    }
+}
+
+/// The facts that conditions may be, by depth: none deeper than `most`; and those before the start, none of depth `most`, so that an instance with several facts of that
+/// depth is found once.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Depths {
+    pub most: u32,
+    pub earlier_below: bool,
+}
+
+/// The buffers of a join.
+#[derive(Debug, Default)]
+pub(super) struct Join {
+    bindings: Vec<Word>,
+    children: Vec<Fact>,
+    values: Vec<Word>,
+    /// The instances that were looked at.
+    pub instances: u64,
+}
+
+/// An instance of a rule: the values of the head's arguments, and the facts that its positive conditions are.
+pub(super) struct Instance<'a> {
+    pub head: &'a [Word],
+    pub children: &'a [Fact],
+}
+
+fn value(word: Word, bindings: &[Word]) -> Word {
+    match word::is_variable(word) {
+        true => bindings[word::number(word) as usize],
+        false => word,
+    }
+}
+
+/// Binds an atom's variables to a fact's values; the variables that were bound are appended to `trail`.
+fn unify(atom: &Atom, values: &[Word], bindings: &mut [Word], trail: &mut Vec<u32>) -> bool {
+    for (&word, &given) in atom.arguments.iter().zip(values) {
+        let bound = value(word, bindings);
+        if bound == UNBOUND {
+            bindings[word::number(word) as usize] = given;
+            trail.push(word::number(word));
+        } else if bound != given {
+            return false;
+        }
+    }
+    true
+}
+
+impl Join {
+    /// Passes on all instances of a rule that start from `values`: those of the start's atom. `fact` is the fact of a positive condition.
+    pub fn run(
+        &mut self,
+        tables: &[Table],
+        rule: &SafeRule,
+        plan: &Plan,
+        values: &[Word],
+        fact: Fact,
+        depths: Depths,
+        found: &mut dyn FnMut(&Instance<'_>),
+    ) {
+        self.bindings.clear();
+        self.bindings.resize(rule.variables, UNBOUND);
+        self.children.clear();
+        self.children.resize(rule.positive.len(), fact);
+        let atom = match plan.start {
+            Start::Positive(at) => Some(&rule.positive[at]),
+            Start::Negative(at) => Some(&rule.negative[at]),
+            Start::Head => Some(&rule.head),
+            Start::Nothing => None,
+        };
+        let mut trail = Vec::new();
+        if atom.is_none_or(|atom| unify(atom, values, &mut self.bindings, &mut trail)) {
+            self.step(tables, rule, plan, 0, depths, &mut trail, found);
+        }
+    }
+
+    /// Looks up the conditions from a step on. It recurses over the conditions of a rule, of which there are at most 1,000.
+    fn step(
+        &mut self,
+        tables: &[Table],
+        rule: &SafeRule,
+        plan: &Plan,
+        at: usize,
+        depths: Depths,
+        trail: &mut Vec<u32>,
+        found: &mut dyn FnMut(&Instance<'_>),
+    ) {
+        let Some(step) = plan.steps.get(at) else {
+            self.instances += 1;
+            self.values.clear();
+            let bindings = &self.bindings;
+            self.values
+                .extend(rule.head.arguments.iter().map(|&word| value(word, bindings)));
+            found(&Instance {
+                head: &self.values,
+                children: &self.children,
+            });
+            return;
+        };
+        if step.is_negated {
+            let atom = &rule.negative[step.condition];
+            let values: Vec<Word> = atom.arguments.iter().map(|&word| value(word, &self.bindings)).collect();
+            if !tables[atom.predicate as usize].holds(&values) {
+                self.step(tables, rule, plan, at + 1, depths, trail, found);
+            }
+            return;
+        }
+        let atom = &rule.positive[step.condition];
+        let table = &tables[atom.predicate as usize];
+        let is_earlier = depths.earlier_below && matches!(plan.start, Start::Positive(start) if step.condition < start);
+        let most = depths.most - u32::from(is_earlier);
+        let bindings = &self.bindings;
+        let bound = (0..32).filter(|argument| step.mask >> argument & 1 == 1);
+        let listed = table.matching(
+            step.mask,
+            bound.map(|argument| value(atom.arguments[argument], bindings)),
+        );
+        let count = listed.map_or(table.rows.len(), <[u32]>::len);
+        for i in 0..count {
+            let row = listed.map_or(i as u32, |rows| rows[i]);
+            let depth = table.rows[row as usize].depth;
+            if depth == 0 || depth > most {
+                continue;
+            }
+            let mark = trail.len();
+            if unify(atom, table.values(row), &mut self.bindings, trail) {
+                self.children[step.condition] = Fact {
+                    predicate: atom.predicate,
+                    row,
+                };
+                self.step(tables, rule, plan, at + 1, depths, trail, found);
+            }
+            for variable in trail.drain(mark..) {
+                self.bindings[variable as usize] = UNBOUND;
+            }
+        }
+    }
+}

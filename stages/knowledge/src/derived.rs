@@ -1,0 +1,149 @@
+//! The facts that follow from a knowledge base by its rules, each with a shortest proof.
+
+use crate::relations::{Relation, Relations};
+use crate::sections::{Reader, SectionError, Words, Writer};
+use crate::word::Word;
+use bytes::Bytes;
+use std::io;
+
+/// A fact of a proof.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum FactRef {
+    /// A fact that is given: its number among those of [`crate::KnowledgeBase::relations`].
+    Given(u32),
+    /// A fact that is derived: its number among those of [`Derived::relations`].
+    Derived(u32),
+}
+
+const DERIVED: u32 = 0x8000_0000;
+
+impl FactRef {
+    pub(crate) fn word(self) -> u32 {
+        match self {
+            Self::Given(fact) => fact,
+            Self::Derived(fact) => fact | DERIVED,
+        }
+    }
+
+    fn of(word: u32) -> Self {
+        match word & DERIVED {
+            0 => Self::Given(word),
+            _ => Self::Derived(word & !DERIVED),
+        }
+    }
+}
+
+/// The derived facts, without those that are given, and a proof of each: of all its proofs one of least depth, among these one with the fewest steps over the
+/// proofs kept for its conditions, then the one with the first rule and the conditions that come first.
+///
+/// The depth of a given fact is 1, that of a derived one by a rule one more than the largest of its conditions; a rule without positive conditions gives depth 1.
+/// The steps of a proof are its applications of clauses, given facts among them: a condition that is used twice counts twice.
+#[derive(Clone, Debug)]
+pub struct Derived {
+    pub(crate) relations: Relations,
+    /// Pairs of depth and steps, by fact.
+    pub(crate) costs: Words,
+    /// For each fact the rule, then the facts that its positive conditions are, in order.
+    pub(crate) proofs: Words,
+    /// The start of each proof, and the end of the last.
+    pub(crate) proof_starts: Words,
+}
+
+/// The last step of a proof.
+#[derive(Clone, Copy, Debug)]
+pub struct DerivedProof<'a> {
+    /// The rule, by its number in the knowledge base.
+    pub rule: u32,
+    children: &'a [u32],
+}
+
+impl<'a> DerivedProof<'a> {
+    /// The facts that its positive conditions are, in the order of the rule.
+    pub fn children(&self) -> impl ExactSizeIterator<Item = FactRef> + use<'a> {
+        self.children.iter().map(|&word| FactRef::of(word))
+    }
+}
+
+impl Derived {
+    /// The derived facts by predicate, numbered as in the knowledge base; each relation is sorted by its constants. The clause of a row is that of the rule in its
+    /// proof.
+    pub fn relations(&self) -> &Relations {
+        &self.relations
+    }
+
+    /// The number of derived facts.
+    pub fn len(&self) -> usize {
+        self.relations.facts()
+    }
+
+    /// Returns whether there are none.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// The derived facts of a predicate.
+    pub fn relation(&self, predicate: Word) -> Relation<'_> {
+        self.relations.get(crate::word::number(predicate))
+    }
+
+    /// The number of a ground atom (a predicate's word and constants) among the derived facts.
+    pub fn find(&self, atom: &[Word]) -> Option<u32> {
+        if crate::word::number(atom[0]) as usize >= self.relations.predicates() {
+            return None;
+        }
+        let relation = self.relation(atom[0]);
+        let row = relation.find(&atom[1..]).next()?;
+        Some(relation.first + row)
+    }
+
+    /// The least depth of a proof.
+    pub fn depth(&self, fact: u32) -> u32 {
+        self.costs[2 * fact as usize]
+    }
+
+    /// The applications of clauses in the proof kept; `u32::MAX` stands for that and more.
+    pub fn steps(&self, fact: u32) -> u32 {
+        self.costs[2 * fact as usize + 1]
+    }
+
+    /// The last step of the proof kept.
+    pub fn proof(&self, fact: u32) -> DerivedProof<'_> {
+        let fact = fact as usize;
+        let words = &self.proofs[self.proof_starts[fact] as usize..self.proof_starts[fact + 1] as usize];
+        DerivedProof {
+            rule: words[0],
+            children: &words[1..],
+        }
+    }
+
+    /// Writes it as a file.
+    ///
+    /// # Errors
+    /// Those of `out`.
+    pub fn write(&self, out: &mut dyn io::Write) -> io::Result<()> {
+        let mut writer = Writer::default();
+        self.relations.write(&mut writer);
+        writer.words(&self.costs);
+        writer.words(&self.proofs);
+        writer.words(&self.proof_starts);
+        writer.write(out)
+    }
+
+    /// Opens a file that [`Derived::write`] made, without copying it.
+    ///
+    /// # Errors
+    /// When it is not one.
+    pub fn open(file: Bytes) -> Result<Self, SectionError> {
+        let reader = &mut Reader::open(file)?;
+        let derived = Self {
+            relations: Relations::read(reader)?,
+            costs: reader.words()?,
+            proofs: reader.words()?,
+            proof_starts: reader.words()?,
+        };
+        let facts = derived.relations.facts();
+        let is_sound =
+            reader.is_at_end() && derived.costs.len() == 2 * facts && derived.proof_starts.len() == facts + 1;
+        is_sound.then_some(derived).ok_or(SectionError)
+    }
+}

@@ -1,0 +1,422 @@
+//! Knowledge bases: the facts and rules that proofs may use, and the queries to train and test on.
+
+use crate::build::{BuildError, Builder};
+use crate::program::{Program, RULE_HEAD, Rule, Symbols};
+use crate::relations::{Relation, Relations, Rows};
+use crate::sections::{Reader, SectionError, Words, Writer};
+use crate::word::{self, Word};
+use bytes::Bytes;
+use std::io;
+
+/// The sets of queries.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Split {
+    /// Those to train on.
+    Train = 0,
+    /// Those to choose settings by.
+    Valid = 1,
+    /// Those to test on.
+    Test = 2,
+}
+
+impl Split {
+    /// All of them, in order.
+    pub const ALL: [Self; 3] = [Self::Train, Self::Valid, Self::Test];
+
+    /// Its name in settings and metadata.
+    pub fn name(self) -> &'static str {
+        ["train", "valid", "test"][self as usize]
+    }
+}
+
+/// Interned terms, facts by predicate, rules by the predicate they conclude, and queries. Immutable; a copy shares the words.
+#[derive(Clone, Debug)]
+pub struct KnowledgeBase {
+    pub(crate) symbols: Symbols,
+    pub(crate) relations: Relations,
+    pub(crate) rules: Words,
+    pub(crate) rule_starts: Words,
+    /// The rules that conclude each predicate, in order: starts by predicate, then their numbers.
+    pub(crate) heads: Words,
+    /// The index of rules by first argument; see `rule_index`.
+    pub(crate) rule_keys: Words,
+    pub(crate) queries: [Queries; 3],
+    /// The names of the texts that clauses come from, each ended by a line break.
+    pub(crate) sources: Bytes,
+}
+
+/// The queries of a split: goal lists, most of them of one ground atom. A query whose atoms are negated is stated not to hold.
+#[derive(Clone, Debug)]
+pub struct Queries {
+    pub(crate) words: Words,
+    /// The start of each query, and the end of the last.
+    pub(crate) starts: Words,
+}
+
+impl Queries {
+    /// The number of queries.
+    pub fn len(&self) -> usize {
+        self.starts.len() - 1
+    }
+
+    /// Returns whether there are none.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// A query's words as they are given: the predicates of a negative one are negated.
+    #[inline]
+    pub fn get(&self, query: usize) -> &[Word] {
+        &self.words[self.starts[query] as usize..self.starts[query + 1] as usize]
+    }
+
+    /// Returns whether a query is stated to hold.
+    #[inline]
+    pub fn is_positive(&self, query: usize) -> bool {
+        self.get(query).first().is_none_or(|&word| !word::is_negated(word))
+    }
+}
+
+/// A clause that may match an atom.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Clause {
+    /// A row of the predicate's relation.
+    Fact(u32),
+    /// A rule, by its number.
+    Rule(u32),
+}
+
+impl KnowledgeBase {
+    /// The knowledge base of a text alone: its `?- goal.` are the queries to test on.
+    ///
+    /// # Errors
+    /// When it is too large for 32-bit offsets, or states that a fact does not hold.
+    pub fn of_program(program: &Program) -> Result<Self, BuildError> {
+        let mut builder = Builder::new();
+        builder.graph("the text", program)?;
+        builder.goals(Split::Test, program)?;
+        builder.finish()
+    }
+
+    /// The knowledge base without the facts of these numbers, which are in order: those that [`Relations::repeated`] names, for example.
+    ///
+    /// # Errors
+    /// When it is too large for 32-bit offsets.
+    pub fn without(self, facts: &[u32]) -> Result<Self, BuildError> {
+        let relations = self.relations.without(facts, self.constants())?;
+        Ok(Self { relations, ..self })
+    }
+
+    /// The words of a fact, by its number.
+    pub fn fact(&self, fact: u32) -> Vec<Word> {
+        let (predicate, row) = self.relations.locate(fact);
+        let relation = self.relations.get(predicate);
+        let constants = (0..relation.arity()).map(|argument| relation.column(argument)[row as usize]);
+        std::iter::once(word::predicate(predicate, relation.arity()))
+            .chain(constants)
+            .collect()
+    }
+
+    /// The names.
+    pub fn symbols(&self) -> &Symbols {
+        &self.symbols
+    }
+
+    /// The number of constants, which are numbered from 0.
+    pub fn constants(&self) -> usize {
+        self.symbols.constants.len()
+    }
+
+    /// The number of predicates, which are numbered from 0.
+    pub fn predicates(&self) -> usize {
+        self.symbols.predicates.len()
+    }
+
+    /// The facts of all predicates.
+    pub fn relations(&self) -> &Relations {
+        &self.relations
+    }
+
+    /// The facts of a predicate, by its number or word. A predicate that the knowledge base does not know has none.
+    #[inline]
+    pub fn relation(&self, predicate: Word) -> Relation<'_> {
+        self.relations.get(word::number(predicate))
+    }
+
+    /// The number of rules: of all clauses that are no plain facts.
+    pub fn rules(&self) -> usize {
+        self.rule_starts.len() - 1
+    }
+
+    /// A rule.
+    #[inline]
+    pub fn rule(&self, rule: u32) -> Rule<'_> {
+        let rule = rule as usize;
+        Rule::of(&self.rules[self.rule_starts[rule] as usize..self.rule_starts[rule + 1] as usize])
+    }
+
+    /// The place of a rule, for messages: its text and line.
+    pub fn place(&self, rule: u32) -> String {
+        let rule = self.rule(rule);
+        let sources = std::str::from_utf8(&self.sources).unwrap_or_default();
+        let name = sources.lines().nth(rule.source as usize).unwrap_or("?");
+        format!("`{name}`, line {}", rule.line)
+    }
+
+    /// The rules that conclude a predicate, in order.
+    #[inline]
+    pub fn rules_of(&self, predicate: Word) -> &[u32] {
+        let predicate = word::number(predicate) as usize;
+        &self.heads[self.heads[predicate] as usize..self.heads[predicate + 1] as usize]
+    }
+
+    /// The number in its text of a clause that may match an atom of this predicate.
+    pub fn clause_number(&self, predicate: Word, clause: Clause) -> u32 {
+        match clause {
+            Clause::Fact(row) => self.relation(predicate).clause(row),
+            Clause::Rule(rule) => self.rules[self.rule_starts[rule as usize] as usize],
+        }
+    }
+
+    /// Returns whether a rule has a negated condition.
+    pub fn has_negation(&self) -> bool {
+        (0..self.rules() as u32).any(|rule| {
+            let body = self.rule(rule).body;
+            body.iter()
+                .any(|&word| word::is_predicate(word) && word::is_negated(word))
+        })
+    }
+
+    /// The queries of a split.
+    pub fn queries(&self, split: Split) -> &Queries {
+        &self.queries[split as usize]
+    }
+
+    /// Returns whether a ground atom (a predicate's word and constants) is among the facts.
+    #[inline]
+    pub fn is_fact(&self, atom: &[Word]) -> bool {
+        self.knows(atom[0]) && self.relation(atom[0]).contains(&atom[1..])
+    }
+
+    /// Returns whether the predicate is one of the knowledge base: goals may name others, which have no clause.
+    #[inline]
+    pub fn knows(&self, predicate: Word) -> bool {
+        (word::number(predicate) as usize) < self.predicates()
+    }
+
+    /// The clauses whose heads may match an atom, in the order of the text: facts that share a constant with it, chosen by the argument with the shortest posting
+    /// list, and rules that conclude its predicate, chosen by the first argument where there are many. Not all of them need match.
+    #[inline]
+    pub fn candidates(&self, atom: &[Word]) -> Candidates<'_> {
+        if !self.knows(atom[0]) {
+            return Candidates {
+                relation: None,
+                rows: Rows::All(0),
+                rules: [&[], &[]],
+                knowledge: self,
+            };
+        }
+        let relation = self.relation(atom[0]);
+        let rows = match relation.rows {
+            0 => Rows::All(0),
+            _ => relation.matching(word::parts(&atom[1..]).map(|part| atom[1 + part.start])),
+        };
+        Candidates {
+            relation: Some(relation),
+            rows,
+            rules: self.rules_matching(atom),
+            knowledge: self,
+        }
+    }
+
+    /// Writes it as a file.
+    ///
+    /// # Errors
+    /// Those of `out`.
+    pub fn write(&self, out: &mut dyn io::Write) -> io::Result<()> {
+        let mut writer = Writer::default();
+        self.symbols.write(&mut writer);
+        self.relations.write(&mut writer);
+        for words in [&self.rules, &self.rule_starts, &self.heads, &self.rule_keys] {
+            writer.words(words);
+        }
+        for queries in &self.queries {
+            writer.words(&queries.words);
+            writer.words(&queries.starts);
+        }
+        writer.bytes(&self.sources);
+        writer.write(out)
+    }
+
+    /// Opens a file that [`KnowledgeBase::write`] made, without copying it.
+    ///
+    /// # Errors
+    /// When it is not one.
+    pub fn open(file: Bytes) -> Result<Self, SectionError> {
+        let reader = &mut Reader::open(file)?;
+        let symbols = Symbols::read(reader)?;
+        let relations = Relations::read(reader)?;
+        let [rules, rule_starts, heads, rule_keys] = [(); 4].map(|()| reader.words());
+        let queries = |reader: &mut Reader| -> Result<Queries, SectionError> {
+            Ok(Queries {
+                words: reader.words()?,
+                starts: reader.words()?,
+            })
+        };
+        let knowledge = Self {
+            symbols,
+            relations,
+            rules: rules?,
+            rule_starts: rule_starts?,
+            heads: heads?,
+            rule_keys: rule_keys?,
+            queries: [queries(reader)?, queries(reader)?, queries(reader)?],
+            sources: reader.bytes()?,
+        };
+        let is_sound = reader.is_at_end()
+            && knowledge.relations.predicates() == knowledge.predicates()
+            && knowledge.heads.len() > knowledge.predicates()
+            && !knowledge.rule_starts.is_empty()
+            && knowledge.queries.iter().all(|queries| !queries.starts.is_empty());
+        is_sound.then_some(knowledge).ok_or(SectionError)
+    }
+}
+
+/// Clauses that may match an atom, in the order of the text.
+#[derive(Clone, Debug)]
+pub struct Candidates<'a> {
+    relation: Option<Relation<'a>>,
+    rows: Rows<'a>,
+    /// The rules left: those with the atom's first argument, and those with a variable there.
+    rules: [&'a [u32]; 2],
+    knowledge: &'a KnowledgeBase,
+}
+
+impl<'a> Candidates<'a> {
+    /// The facts among them.
+    pub fn rows(&self) -> Rows<'a> {
+        self.rows
+    }
+
+    /// The upper bound of their number.
+    pub fn bound(&self) -> usize {
+        self.rows.len() + self.rules[0].len() + self.rules[1].len()
+    }
+}
+
+impl<'a> IntoIterator for Candidates<'a> {
+    type Item = Clause;
+    type IntoIter = ClauseIter<'a>;
+    #[inline]
+    fn into_iter(self) -> ClauseIter<'a> {
+        ClauseIter { left: self, at: 0 }
+    }
+}
+
+/// The iterator over [`Candidates`].
+#[derive(Clone, Debug)]
+pub struct ClauseIter<'a> {
+    left: Candidates<'a>,
+    at: usize,
+}
+
+impl Iterator for ClauseIter<'_> {
+    type Item = Clause;
+
+    #[inline]
+    fn next(&mut self) -> Option<Clause> {
+        let [keyed, free] = self.left.rules;
+        // The numbers of rules rise with those of clauses.
+        let (list, rule) = match (keyed.first(), free.first()) {
+            (None, None) => (0, None),
+            (Some(&rule), None) => (0, Some(rule)),
+            (None, Some(&rule)) => (1, Some(rule)),
+            (Some(&a), Some(&b)) => match a < b {
+                true => (0, Some(a)),
+                false => (1, Some(b)),
+            },
+        };
+        if self.at < self.left.rows.len() {
+            let row = self.left.rows.get(self.at);
+            let is_next = rule.is_none_or(|rule| {
+                let knowledge = self.left.knowledge;
+                let of_rule = knowledge.rules[knowledge.rule_starts[rule as usize] as usize];
+                self.left
+                    .relation
+                    .is_some_and(|relation| relation.clause(row) < of_rule)
+            });
+            if is_next {
+                self.at += 1;
+                return Some(Clause::Fact(row));
+            }
+        }
+        let rule = rule?;
+        self.left.rules[list] = &self.left.rules[list][1..];
+        Some(Clause::Rule(rule))
+    }
+}
+
+/// The number of rules of a predicate from which on they are indexed by first argument.
+const INDEXED: usize = 16;
+
+/// The words of `rule_keys`: for each predicate the start of its entry and the end of the last; then the entries. An entry is empty, or holds the number of
+/// keys, the keys in order, the starts of their lists and the end of the last; the lists, the last of which has the rules with a variable there.
+pub(crate) fn rule_index(heads: &[u32], predicates: usize, rules: &[Word], rule_starts: &[u32]) -> Vec<Word> {
+    let mut index: Vec<Word> = vec![0; predicates + 1];
+    for predicate in 0..predicates {
+        index[predicate] = index.len() as u32;
+        let of = &heads[heads[predicate] as usize..heads[predicate + 1] as usize];
+        let head = |rule: u32| rule_starts[rule as usize] as usize + RULE_HEAD;
+        if of.len() < INDEXED || of.iter().any(|&rule| word::arity(rules[head(rule)]) == 0) {
+            continue;
+        }
+        // Variables are last: a key for all of them.
+        let key = |rule: u32| match rules[head(rule) + 1] {
+            word if word::is_variable(word) => Word::MAX,
+            word => word,
+        };
+        let mut order = of.to_vec();
+        order.sort_by_key(|&rule| key(rule));
+        let mut keys: Vec<Word> = order
+            .iter()
+            .map(|&rule| key(rule))
+            .filter(|&key| key != Word::MAX)
+            .collect();
+        keys.dedup();
+        index.push(keys.len() as u32);
+        index.extend(&keys);
+        let starts = keys
+            .iter()
+            .chain([&Word::MAX])
+            .map(|key_at| order.partition_point(|&rule| key(rule) < *key_at) as u32);
+        index.extend(starts);
+        index.push(order.len() as u32);
+        index.extend(order);
+    }
+    index[predicates] = index.len() as u32;
+    index
+}
+
+impl KnowledgeBase {
+    /// The rules that may match an atom: those with its first argument, and those with a variable there.
+    #[inline]
+    fn rules_matching(&self, atom: &[Word]) -> [&[u32]; 2] {
+        let predicate = word::number(atom[0]) as usize;
+        let (start, end) = (
+            self.rule_keys[predicate] as usize,
+            self.rule_keys[predicate + 1] as usize,
+        );
+        if start == end || word::is_variable(atom[1]) {
+            return [self.rules_of(atom[0]), &[]];
+        }
+        let entry = &self.rule_keys[start..end];
+        let count = entry[0] as usize;
+        let (keys, rest) = entry[1..].split_at(count);
+        let (starts, order) = rest.split_at(count + 2);
+        let list = |at: usize| &order[starts[at] as usize..starts[at + 1] as usize];
+        match keys.binary_search(&atom[1]) {
+            Ok(at) => [list(at), list(count)],
+            Err(_) => [&[], list(count)],
+        }
+    }
+}

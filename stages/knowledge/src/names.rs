@@ -1,0 +1,286 @@
+//! Names with numbers: interned while a knowledge base is built, looked up in place in the file that holds it.
+
+use crate::sections::{Reader, SectionError, Words, Writer};
+use bytes::Bytes;
+
+/// The hash of a name and its tag. It is part of the file format.
+pub(crate) fn hash(text: &[u8], tag: u32) -> u32 {
+    const K: u64 = 0x9E37_79B9_7F4A_7C15;
+    let mut state = u64::from(tag) ^ (text.len() as u64) << 32;
+    let mix = |state: u64, chunk: u64| (state.rotate_left(29) ^ chunk).wrapping_mul(K);
+    let mut chunks = text.chunks_exact(8);
+    for chunk in &mut chunks {
+        let mut bytes = [0; 8];
+        bytes.copy_from_slice(chunk);
+        state = mix(state, u64::from_le_bytes(bytes));
+    }
+    let rest = chunks.remainder();
+    if !rest.is_empty() {
+        let mut bytes = [0; 8];
+        bytes[..rest.len()].copy_from_slice(rest);
+        state = mix(state, u64::from_le_bytes(bytes));
+    }
+    let state = (state ^ state >> 32).wrapping_mul(K);
+    (state >> 32) as u32
+}
+
+/// A table of names, each with a tag (the kind of a constant, the arity of a predicate) that is part of its identity. Numbers are given in order of first
+/// appearance.
+#[derive(Clone, Debug, Default)]
+pub struct Interner {
+    text: Vec<u8>,
+    ends: Vec<u32>,
+    tags: Vec<u8>,
+    /// Pairs of hash and number plus one; 0 is free. A power of two of them, at most half full.
+    slots: Vec<u32>,
+}
+
+/// As [`Interner`], frozen: in memory, or mapped from a file.
+#[derive(Clone, Debug)]
+pub struct Names {
+    text: Bytes,
+    ends: Words,
+    tags: Bytes,
+    slots: Words,
+}
+
+fn find(text: &[u8], ends: &[u32], tags: &[u8], slots: &[u32], name: &[u8], tag: u8, hash: u32) -> Result<u32, usize> {
+    let mask = slots.len() / 2 - 1;
+    let mut slot = hash as usize & mask;
+    loop {
+        let number = slots[2 * slot + 1];
+        if number == 0 {
+            return Err(slot);
+        }
+        let number = number - 1;
+        if slots[2 * slot] == hash && tags[number as usize] == tag && slice(text, ends, number) == name {
+            return Ok(number);
+        }
+        slot = (slot + 1) & mask;
+    }
+}
+
+fn slice<'a>(text: &'a [u8], ends: &[u32], number: u32) -> &'a [u8] {
+    let start = match number {
+        0 => 0,
+        _ => ends[number as usize - 1] as usize,
+    };
+    &text[start..ends[number as usize] as usize]
+}
+
+impl Interner {
+    /// The number of names.
+    pub fn len(&self) -> usize {
+        self.ends.len()
+    }
+
+    /// Returns whether it has none.
+    pub fn is_empty(&self) -> bool {
+        self.ends.is_empty()
+    }
+
+    /// The number of a name, given when it is new; `None` where the names together have more than 4 GiB.
+    pub fn intern(&mut self, name: &[u8], tag: u8) -> Option<u32> {
+        if self.slots.len() < 4 * (self.len() + 1) {
+            self.grow();
+        }
+        let hash = hash(name, tag.into());
+        match find(&self.text, &self.ends, &self.tags, &self.slots, name, tag, hash) {
+            Ok(number) => Some(number),
+            Err(slot) => {
+                let end = u32::try_from(self.text.len() + name.len()).ok()?;
+                self.text.extend_from_slice(name);
+                self.ends.push(end);
+                self.tags.push(tag);
+                self.slots[2 * slot] = hash;
+                self.slots[2 * slot + 1] = self.len() as u32;
+                Some(self.len() as u32 - 1)
+            }
+        }
+    }
+
+    /// The numbers of several names, as [`Interner::intern`] gives them one after another; `None` as there. What is looked up in memory for one name does not wait for
+    /// the others.
+    pub fn intern_all(&mut self, names: &[&[u8]], tag: u8, numbers: &mut Vec<u32>) -> Option<()> {
+        const AT_ONCE: usize = 64;
+        if self.slots.is_empty() {
+            self.grow();
+        }
+        for names in names.chunks(AT_ONCE) {
+            // The name that stands at the slot of each hash, if any; and its text.
+            let mut found = [0_u32; AT_ONCE];
+            let mut places = [(0_usize, 0_usize); AT_ONCE];
+            let mask = self.slots.len() / 2 - 1;
+            for (found, name) in found.iter_mut().zip(names) {
+                let hash = hash(name, tag.into());
+                let slot = hash as usize & mask;
+                if self.slots[2 * slot] == hash {
+                    *found = self.slots[2 * slot + 1];
+                }
+            }
+            for (place, &found) in places.iter_mut().zip(&found).filter(|(_, found)| **found > 1) {
+                let number = found as usize - 1;
+                if self.tags[number] == tag {
+                    *place = (self.ends[number - 1] as usize, self.ends[number] as usize);
+                }
+            }
+            for ((name, found), (start, end)) in names.iter().zip(found).zip(places) {
+                let number = match end > start && self.text[start..end] == **name {
+                    true => found - 1,
+                    false => self.intern(name, tag)?,
+                };
+                numbers.push(number);
+            }
+        }
+        Some(())
+    }
+
+    fn grow(&mut self) {
+        let pairs = (self.slots.len() / 2 * 2).max(16);
+        let mut slots = vec![0; 2 * pairs];
+        for pair in self.slots.chunks_exact(2).filter(|pair| pair[1] != 0) {
+            let mut slot = pair[0] as usize & (pairs - 1);
+            while slots[2 * slot + 1] != 0 {
+                slot = (slot + 1) & (pairs - 1);
+            }
+            slots[2 * slot..2 * slot + 2].copy_from_slice(pair);
+        }
+        self.slots = slots;
+    }
+
+    /// The name with that number.
+    pub fn name(&self, number: u32) -> &[u8] {
+        slice(&self.text, &self.ends, number)
+    }
+
+    /// The tag of the name with that number.
+    pub fn tag(&self, number: u32) -> u8 {
+        self.tags[number as usize]
+    }
+
+    /// The frozen table.
+    pub fn freeze(mut self) -> Names {
+        if self.slots.is_empty() {
+            self.grow();
+        }
+        Names {
+            text: self.text.into(),
+            ends: self.ends.into(),
+            tags: self.tags.into(),
+            slots: self.slots.into(),
+        }
+    }
+}
+
+impl Names {
+    /// The number of names.
+    pub fn len(&self) -> usize {
+        self.ends.len()
+    }
+
+    /// Returns whether it has none.
+    pub fn is_empty(&self) -> bool {
+        self.ends.is_empty()
+    }
+
+    /// The name with that number.
+    pub fn name(&self, number: u32) -> &str {
+        // Names come from text that was UTF-8.
+        std::str::from_utf8(slice(&self.text, &self.ends, number)).unwrap_or("\u{fffd}")
+    }
+
+    /// The name with that number, as bytes.
+    pub fn bytes(&self, number: u32) -> &[u8] {
+        slice(&self.text, &self.ends, number)
+    }
+
+    /// The tag of the name with that number.
+    pub fn tag(&self, number: u32) -> u8 {
+        self.tags[number as usize]
+    }
+
+    /// The number of a name.
+    pub fn find(&self, name: &str, tag: u8) -> Option<u32> {
+        let name = name.as_bytes();
+        find(
+            &self.text,
+            &self.ends,
+            &self.tags,
+            &self.slots,
+            name,
+            tag,
+            hash(name, tag.into()),
+        )
+        .ok()
+    }
+
+    /// A copy that takes more names.
+    pub fn thaw(&self) -> Interner {
+        Interner {
+            text: self.text.to_vec(),
+            ends: self.ends.to_vec(),
+            tags: self.tags.to_vec(),
+            slots: self.slots.to_vec(),
+        }
+    }
+
+    /// Adds its four sections.
+    pub(crate) fn write<'a>(&'a self, writer: &mut Writer<'a>) {
+        writer.bytes(&self.text);
+        writer.words(&self.ends);
+        writer.bytes(&self.tags);
+        writer.words(&self.slots);
+    }
+
+    /// Reads its four sections.
+    pub(crate) fn read(reader: &mut Reader) -> Result<Self, SectionError> {
+        let names = Self {
+            text: reader.bytes()?,
+            ends: reader.words()?,
+            tags: reader.bytes()?,
+            slots: reader.words()?,
+        };
+        let pairs = names.slots.len() / 2;
+        let is_sound = names.tags.len() == names.ends.len()
+            && names.slots.len().is_multiple_of(2)
+            && pairs.is_power_of_two()
+            && pairs > names.len()
+            && names.ends.last().is_none_or(|&end| end as usize == names.text.len());
+        is_sound.then_some(names).ok_or(SectionError)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::collections::HashMap;
+
+    #[test]
+    fn names_keep_their_numbers() {
+        let mut interner = Interner::default();
+        let mut known: HashMap<(String, u8), u32> = HashMap::new();
+        for i in 0..5000_u32 {
+            let (name, tag) = (format!("{}", (i * 7919) % 1500), (i % 3) as u8);
+            let number = interner.intern(name.as_bytes(), tag).unwrap();
+            assert_eq!(number, *known.entry((name, tag)).or_insert(number));
+        }
+        // Several at a time: the same numbers, new names among them.
+        let more: Vec<String> = (0..5000_u32).map(|i| format!("{}", (i * 104_729) % 3000)).collect();
+        let slices: Vec<&[u8]> = more.iter().map(|name| name.as_bytes()).collect();
+        let (mut one, mut numbers) = (interner.clone(), Vec::new());
+        interner.intern_all(&slices, 1, &mut numbers).unwrap();
+        for (name, number) in more.into_iter().zip(numbers) {
+            assert_eq!(one.intern(name.as_bytes(), 1), Some(number));
+            known.insert((name, 1), number);
+        }
+        let names = interner.freeze();
+        assert_eq!(names.len(), known.len());
+        for ((name, tag), number) in &known {
+            assert_eq!(names.find(name, *tag), Some(*number));
+            assert_eq!((names.name(*number), names.tag(*number)), (name.as_str(), *tag));
+        }
+        assert_eq!((names.find("1500", 0), names.find("", 0)), (None, None));
+        assert_eq!(Interner::default().freeze().find("a", 0), None);
+        assert_eq!(names.thaw().intern(b"new", 0), Some(names.len() as u32));
+    }
+}
