@@ -91,9 +91,19 @@ fn nights_are_run_once_and_listed() {
         (&list[0]["pipeline"], &list[0]["last"]["night"]),
         (&"nightly".into(), &"2018-03-13".into())
     );
-    // A lost log is made again from the runs.
+    // A lost log is made again from the runs that are left.
     std::fs::remove_dir_all(project.home().join("schedule")).unwrap();
-    assert_eq!(due("2018-03-13T23:00:00Z").1, "2018-03-08 done");
+    assert_eq!(due("2018-03-13T23:00:00Z"), (0, String::new()));
+    let log = project.run(&["schedule", "log", "p.yaml", "--json"]);
+    let log: serde_json::Value = serde_json::from_str(&log.stdout).unwrap();
+    let nights: Vec<&str> = log
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|night| night["night"].as_str().unwrap())
+        .collect();
+    assert_eq!(nights, ["2018-03-09", "2018-03-12", "2018-03-13"]);
+    assert_eq!(due("2018-03-14T22:30:00Z"), (0, "2018-03-14 done".to_owned()));
 }
 
 /// An old night by hand: its old bytes, from the store.

@@ -57,9 +57,7 @@ fn a_failed_night_is_reported_and_run_again() {
     let project = program("test -e ok", "");
     let (code, nights) = due(&project, "2026-03-02T18:30:00Z");
     assert_eq!(code, 1);
-    insta::assert_snapshot!(states(&nights), @r"
-    2026-03-02 failed: copy: the command exited with status 1
-    ");
+    insta::assert_snapshot!(states(&nights), @"2026-03-02 failed: copy: the command exited with status 1");
     let (code, nights) = due(&project, "2026-03-03T18:30:00Z");
     assert_eq!((code, nights.len()), (1, 2));
     // The program is another one now.
@@ -96,9 +94,7 @@ fn sources_and_files_are_waited_for() {
     written(&project, "data.csv", "2026-03-02T18:00:00Z");
     let (code, nights) = due(&project, "2026-03-02T18:30:00Z");
     assert_eq!(code, 1);
-    insta::assert_snapshot!(states(&nights), @r"
-    2026-03-02 late: in/2026-03-02.csv: there is no such file
-    ");
+    insta::assert_snapshot!(states(&nights), @"2026-03-02 late: in/2026-03-02.csv: there is no such file");
     project.write("in/2026-03-02.csv", "1\n");
     written(&project, "in/2026-03-02.csv", "2026-03-02T23:30:00Z");
     let (code, nights) = due(&project, "2026-03-03T08:00:00Z");
@@ -106,9 +102,7 @@ fn sources_and_files_are_waited_for() {
     // The next day's file, and the source of the day before.
     project.write("in/2026-03-03.csv", "1\n");
     written(&project, "in/2026-03-03.csv", "2026-03-03T18:00:00Z");
-    insta::assert_snapshot!(states(&due(&project, "2026-03-03T18:30:00Z").1), @r"
-    2026-03-03 late: copy: no file was written on that day or later
-    ");
+    insta::assert_snapshot!(states(&due(&project, "2026-03-03T18:30:00Z").1), @"2026-03-03 late: copy: no file was written on that day or later");
 }
 
 /// Starts `run-due` by a real clock, in which the first night of the schedule is long over.

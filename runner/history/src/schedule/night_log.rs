@@ -50,6 +50,8 @@ pub struct NightLog {
     path: PathBuf,
     /// True if the last line is incomplete.
     is_torn: bool,
+    /// True if there is no file, and the nights are those of runs.
+    is_of_runs: bool,
     file: Option<PathBuf>,
     nights: BTreeMap<String, Night>,
 }
@@ -123,6 +125,7 @@ impl NightLog {
         let path = folder(home).join(format!("{name}.jsonl"));
         let mut log = Self {
             is_torn: false,
+            is_of_runs: false,
             file: None,
             nights: BTreeMap::new(),
             path,
@@ -153,6 +156,7 @@ impl NightLog {
 
     /// The nights that runs in the history are of.
     fn take_from_runs(&mut self, runs: &Path, name: &str) -> Result<(), Failure> {
+        self.is_of_runs = true;
         for run in list(runs)? {
             if run.pipeline == name
                 && let Some(night) = run.night
@@ -252,6 +256,11 @@ impl NightLog {
     }
 
     fn add(&mut self, now: DateTime<Utc>, change: Change) -> Result<(), Failure> {
+        if self.is_of_runs {
+            let written = self.known().iter().try_for_each(|line| self.write(line));
+            written.map_err(|err| unwritable(&self.path, &err))?;
+            self.is_of_runs = false;
+        }
         let line = Line {
             time: timestamp(now),
             change,
@@ -260,6 +269,37 @@ impl NightLog {
         written.map_err(|err| unwritable(&self.path, &err))?;
         self.apply(line);
         Ok(())
+    }
+
+    /// The lines of the nights as they are.
+    fn known(&self) -> Vec<Line> {
+        let line = |time: DateTime<Utc>, change: Change| Line {
+            time: timestamp(time),
+            change,
+        };
+        let mut lines = Vec::new();
+        for night in self.nights.values() {
+            let (name, due) = (night.night.clone(), timestamp(night.due));
+            if let (Some(started), Some(run)) = (night.started, night.run.clone()) {
+                lines.push(line(
+                    started,
+                    Change::Started {
+                        night: name.clone(),
+                        due: due.clone(),
+                        run,
+                    },
+                ));
+            }
+            let ended = Change::Ended {
+                night: name,
+                due,
+                status: night.status,
+                run: night.run.clone(),
+                why: night.why.clone(),
+            };
+            lines.push(line(night.ended.unwrap_or(night.due), ended));
+        }
+        lines
     }
 
     fn write(&mut self, line: &Line) -> std::io::Result<()> {
