@@ -117,7 +117,9 @@ const POLICY_FORMS: &str = "write `NAME@ALIAS` or `NAME@VERSION`, such as `desk@
 pub(crate) fn is_earlier(need: &Tree) -> bool {
     need.entry("pipeline").is_some()
         || need.entry("policy").is_some()
-        || need.text().is_some_and(|text| split(text).is_some() || names_policy(text))
+        || need
+            .text()
+            .is_some_and(|text| split(text).is_some() || names_policy(text))
 }
 
 /// True for the text of a reference to a registered policy.

@@ -59,7 +59,9 @@ pub fn load_with_memo(file: &Path, options: &LoadOptions) -> Result<(Pipeline, O
         .nodes
         .iter()
         .all(|node| {
-            node.earlier.is_empty() && node.register.is_none() && !matches!(&node.work, Work::Command(command) if command.python.is_some())
+            node.earlier.is_empty()
+                && node.register.is_none()
+                && !matches!(&node.work, Work::Command(command) if command.python.is_some())
         })
         .then(|| pack(&pipeline, &recorded, options));
     Ok((pipeline, memo))

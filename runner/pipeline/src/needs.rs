@@ -267,7 +267,7 @@ fn of_run<'t>(
     tree: &'t Tree,
     port: Option<&InputPort>,
     names: &HashMap<&str, usize>,
-    this: This<'_>,
+    this: This<'t>,
     find: Option<&FindEarlier>,
     problems: &mut Problems,
 ) -> Option<Found<'t>> {

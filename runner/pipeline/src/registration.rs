@@ -20,7 +20,11 @@ pub(crate) fn resolve(stage: &Stage, node: &mut Node, problems: &mut Problems) {
 
 /// True if a node makes one policy.
 fn makes_policy(node: &Node) -> bool {
-    node.provides.values().filter(|provided| provided.ty == PortType::Policy).count() == 1
+    node.provides
+        .values()
+        .filter(|provided| provided.ty == PortType::Policy)
+        .count()
+        == 1
 }
 
 fn register(tree: &Tree, node: &Node, problems: &mut Problems) -> Option<Register> {
@@ -63,18 +67,16 @@ fn fields<'t>(
     Some(entries.iter().map(|(key, value)| (key.name.as_str(), value)).collect())
 }
 
-fn name(
-    fields: &BTreeMap<&str, &Tree>,
-    key: &str,
-    tree: &Tree,
-    form: &str,
-    problems: &mut Problems,
-) -> Option<String> {
+fn name(fields: &BTreeMap<&str, &Tree>, key: &str, tree: &Tree, form: &str, problems: &mut Problems) -> Option<String> {
     match fields.get(key).map(|value| (value, value.text())) {
         Some((_, Some(text))) if is_name(text) => Some(text.to_owned()),
         Some((value, _)) => {
             let message = format!("`{key}` is {}, not a name", value.describe());
-            problems.add(value.spot, message, "a name is letters, digits, `_` and `-`, and begins with a letter");
+            problems.add(
+                value.spot,
+                message,
+                "a name is letters, digits, `_` and `-`, and begins with a letter",
+            );
             None
         }
         None => {

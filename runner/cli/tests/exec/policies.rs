@@ -126,7 +126,11 @@ fn a_run_registers_its_policy_and_begins_with_the_champion() {
     // The same policy is the same version, cached or not.
     assert_eq!(project.exec(&[]).stages("ran"), Vec::<String>::new());
     let shown = || project.run(&["policy", "list", "desk"]).stdout;
-    assert!(shown().contains("challenger") && !shown().contains("\n      2"), "{}", shown());
+    assert!(
+        shown().contains("challenger") && !shown().contains("\n      2"),
+        "{}",
+        shown()
+    );
     assert_eq!(project.run(&["policy", "promote", "desk@challenger"]).code, 0);
     // The champion is an input now: what begins with it, and what it is tested in, run again.
     let second = project.exec(&[]);
@@ -137,7 +141,12 @@ fn a_run_registers_its_policy_and_begins_with_the_champion() {
     let why = project.run(&["why", "p.yaml", "train"]);
     assert_eq!(why.code, 0, "{}", why.text());
     // A stage that fails registers nothing.
-    let failed = project.exec(&["--set", "train.with.total_timesteps=64", "--set", "train.with.learning_rate=1e30"]);
+    let failed = project.exec(&[
+        "--set",
+        "train.with.total_timesteps=64",
+        "--set",
+        "train.with.learning_rate=1e30",
+    ]);
     let versions = shown().lines().filter(|line| line.contains("train.policy")).count();
     assert_eq!(versions, if failed.code == 0 { 3 } else { 2 }, "{}", shown());
 }

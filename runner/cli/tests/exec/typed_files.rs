@@ -29,15 +29,15 @@ stages:
     needs: { chain: market.chain }
     outputs: { chain: { path: chain, type: option_chain } }
   volatility: { uses: greeks/implied_volatility, needs: { chain: cleaned, rates: market.rates } }
-  greeks: { uses: greeks/analytic, needs: { chain: volatility, rates: market.rates } }
-  direct: { uses: greeks/implied_volatility, needs: { chain: market.chain, rates: market.rates } }
+  greeks: { uses: greeks/american, needs: { chain: volatility, rates: market.rates } }
   env:
     uses: env/options
     needs: { chain: volatility, greeks: greeks, rates: market.rates }
     with: { test_fraction: 0.3, episode_length: 5, purge: 0, embargo: 0 }
 ";
 
-/// A chain that a program passes on unchanged is priced to the same bytes, and reaches an environment; a new month computes one partition downstream.
+/// A chain that a program passes on unchanged has the same bytes, and reaches an environment; a new month computes one partition downstream. Terms of contracts that no column states are
+/// assumed, with a warning.
 #[test]
 fn a_chain_of_a_program_is_one_of_the_built_in_stages() {
     let project = Project::new(CHAIN);
@@ -45,17 +45,10 @@ fn a_chain_of_a_program_is_one_of_the_built_in_stages() {
     assert_eq!(first.code, 0, "{}", first.text());
     let before = partitions(&project, "latest/cleaned.chain");
     assert_eq!(before, partitions(&project, "latest/market.chain"));
-    assert_eq!(
-        partitions(&project, "latest/volatility"),
-        partitions(&project, "latest/direct")
-    );
-    // The contracts that the program does not state are those of the specification of SIM.
     let meta = show(&project, "latest/cleaned.chain")["meta"].clone();
-    assert_eq!(meta["contracts"]["SIM"]["exercise"], "european", "{meta}");
-    assert_eq!(
-        meta["contracts"]["SIM"]["origin"]["exercise"], "specification",
-        "{meta}"
-    );
+    assert_eq!(meta["contracts"]["SIM"]["exercise"], "american", "{meta}");
+    assert_eq!(meta["contracts"]["SIM"]["origin"]["exercise"], "assumed", "{meta}");
+    assert!(first.text().contains("nothing states these terms of the contracts of SIM"), "{}", first.text());
 
     // The last partition is left out: the others are not computed again.
     let last = before.last().unwrap().split('"').nth(1).unwrap().to_owned();
@@ -108,7 +101,7 @@ stages:
     project.write("chain.csv", &rows);
     let ended = project.exec(&[]);
     assert_eq!(ended.code, 0, "{}", ended.text());
-    let shown = show(&project, "latest/volatility");
+    let shown = show(&project, "latest/volatility.chain");
     let text = shown["preview"].to_string();
     assert!(text.contains("100.75") && text.contains("0.99"), "{text}");
     let meta = show(&project, "latest/chain.chain")["meta"].clone();
@@ -186,7 +179,7 @@ fn metrics_of_a_program_are_figures_of_its_stage() {
     let ended = project.exec(&[]);
     assert_eq!(ended.code, 0, "{}", ended.text());
     assert_eq!(
-        show(&project, "latest/score")["meta"]["summary"],
+        show(&project, "latest/score.metrics")["meta"]["summary"],
         json!({ "sharpe": 1.25, "trades": 7.0 })
     );
     let listed = |filter: &str| {
@@ -243,7 +236,7 @@ fn a_policy_of_a_program_acts() {
     assert_eq!(ended.code, 0, "{}", ended.text());
     let summary = |stage: &str| show(&project, &format!("latest/{stage}.metrics"))["meta"]["summary"].clone();
     assert_eq!(summary("trained"), summary("written"));
-    assert_eq!(show(&project, "latest/own")["meta"]["env"], "CartPole-v1");
+    assert_eq!(show(&project, "latest/own.policy")["meta"]["env"], "CartPole-v1");
     for (copy, wanted) in [
         ("head -c 100 $file > ${outputs.policy}", "cannot read the policy"),
         (
@@ -287,7 +280,7 @@ fn an_environment_of_a_program_is_trained_on() {
     ));
     let ended = project.exec(&[]);
     assert_eq!(ended.code, 0, "{}", ended.text());
-    let files = partitions(&project, "latest/own");
+    let files = partitions(&project, "latest/own.env");
     assert_eq!(files.len(), 3, "the family is no file of it: {files:?}");
     for (change, wanted) in [
         ("true", "it has no file `family`"),

@@ -175,7 +175,7 @@ pub fn requirements(ty: PortType) -> Option<Requirements> {
             ],
             ..of_type
         },
-        PortType::Trajectory | PortType::File => return None,
+        PortType::Knowledge | PortType::Trajectory | PortType::File => return None,
     })
 }
 
