@@ -265,7 +265,11 @@ fn prove(season: &Season) {
             desk.deliver(late);
         }
         if is_in(season.late) {
-            assert_eq!(desk.run_due(&now), format!("{day} late"));
+            // What was late before is there by now.
+            let mut expected: Vec<String> = missed.iter().map(|day| format!("{day} done")).collect();
+            expected.push(format!("{day} late"));
+            assert_eq!(desk.run_due(&now), expected.join(", "));
+            special.extend(missed.drain(..));
             missed.push(day);
             continue;
         }
