@@ -129,7 +129,8 @@ fn what_cannot_be_read_is_refused() {
         .file("e.pl", b"p(a).\np(\xff).");
     let error = |with: Value| {
         let err = bench.run(KIND, with).unwrap_err();
-        format!("{err} ({})", err.hint.as_deref().unwrap_or_default()).replace(&format!("{}/", bench.base().display()), "")
+        format!("{err} ({})", err.hint.as_deref().unwrap_or_default())
+            .replace(&format!("{}/", bench.base().display()), "")
     };
     assert_eq!(
         error(json!({ "graph": "a.pl" })),

@@ -48,7 +48,13 @@ fn a_chain_of_a_program_is_one_of_the_built_in_stages() {
     let meta = show(&project, "latest/cleaned.chain")["meta"].clone();
     assert_eq!(meta["contracts"]["SIM"]["exercise"], "american", "{meta}");
     assert_eq!(meta["contracts"]["SIM"]["origin"]["exercise"], "assumed", "{meta}");
-    assert!(first.text().contains("nothing states these terms of the contracts of SIM"), "{}", first.text());
+    assert!(
+        first
+            .text()
+            .contains("nothing states these terms of the contracts of SIM"),
+        "{}",
+        first.text()
+    );
 
     // The last partition is left out: the others are not computed again.
     let last = before.last().unwrap().split('"').nth(1).unwrap().to_owned();

@@ -66,7 +66,12 @@ pub fn version(ty: PortType) -> Option<u32> {
 pub fn is_data_set(ty: PortType) -> bool {
     !matches!(
         ty,
-        PortType::Env | PortType::Policy | PortType::Metrics | PortType::Knowledge | PortType::Trajectory | PortType::File
+        PortType::Env
+            | PortType::Policy
+            | PortType::Metrics
+            | PortType::Knowledge
+            | PortType::Trajectory
+            | PortType::File
     )
 }
 

@@ -77,8 +77,8 @@ fn of_panel(name: &str, of_column: &BySymbol, bars: &[SymbolBars]) -> SymbolFeat
     }
 }
 
-/// Gives worlds of different numbers of symbols those that they lack, without a bar: as if they were never listed there. Data that ends before a listing is like that. Worlds
-/// that have less than half of all names are left as they are, since they are of different markets.
+/// Gives worlds of different numbers of symbols those that they lack, without a bar: as if they were never listed there. Data that ends before a listing is like that. Where less than
+/// half of a world's names occur in another one too, all are left as they are, since they are of different markets.
 fn align(config: &StocksConfig, worlds: &mut [PanelSource]) {
     let separator = config.world_separator.as_str();
     let sizes: BTreeSet<usize> = worlds.iter().map(|world| world.bars.len()).collect();
@@ -86,8 +86,15 @@ fn align(config: &StocksConfig, worlds: &mut [PanelSource]) {
         return;
     }
     let name = |bars: &SymbolBars| bars.symbol.split_once(separator).map(|(_, rest)| rest.to_owned());
-    let all: BTreeSet<String> = worlds.iter().flat_map(|world| &world.bars).filter_map(name).collect();
-    if sizes.first().is_some_and(|least| 2 * least < all.len()) {
+    let mut counts: BTreeMap<String, usize> = BTreeMap::new();
+    for name in worlds.iter().flat_map(|world| &world.bars).filter_map(name) {
+        *counts.entry(name).or_default() += 1;
+    }
+    let is_alike = |world: &PanelSource| {
+        let shared = world.bars.iter().filter_map(name).filter(|name| counts[name] > 1);
+        2 * shared.count() >= world.bars.len()
+    };
+    if !worlds.iter().all(is_alike) {
         return;
     }
     for world in worlds {
@@ -101,7 +108,7 @@ fn align(config: &StocksConfig, worlds: &mut [PanelSource]) {
                 bars: Vec::new(),
             })
         };
-        world.bars = all.iter().map(of_name).collect();
+        world.bars = counts.keys().map(of_name).collect();
     }
 }
 

@@ -610,7 +610,7 @@ fn the_stocks_pipelines_pass() {
             0.6,
             "{ worlds: 1 }",
             "none",
-            "2010-02-01",
+            "2010-03-01",
         ),
         (
             "stocks: 6, days: 300",
