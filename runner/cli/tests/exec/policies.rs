@@ -159,11 +159,53 @@ fn mistakes_in_references_to_policies_have_a_place() {
         assert_eq!(ended.code, 2, "{}", ended.text());
         ended.stderr
     };
-    insta::assert_snapshot!(wrong("init: { policy: desk@champion, or: none }", "init: desk@champion"), @"");
-    insta::assert_snapshot!(wrong("policy: desk@champion, or: none", "policy: desk, or: none"), @"");
-    insta::assert_snapshot!(wrong("or: train }", "or: none }"), @"");
-    insta::assert_snapshot!(wrong("or: train }", "or: trian }"), @"");
-    insta::assert_snapshot!(wrong("register: { policy: desk, alias: challenger }", "register: 3"), @"");
-    insta::assert_snapshot!(wrong("register: { policy: desk, alias: challenger }", "register: { name: desk }"), @"");
-    insta::assert_snapshot!(wrong("or: train } } }", "or: train } }, register: desk }"), @"");
+    insta::assert_snapshot!(wrong("init: { policy: desk@champion, or: none }", "init: desk@champion"), @r#"
+    error: p.yaml:8:30: no policy is registered as `desk@champion`
+      |
+    8 |     needs: { env: env, init: desk@champion }
+      |                              ^^^^^^^^^^^^^
+      = hint: `runner policy list` lists them; `{ policy: desk@champion, or: none }`, or a stage in place of `none`, begins without one
+    "#);
+    insta::assert_snapshot!(wrong("policy: desk@champion, or: none", "policy: desk, or: none"), @r#"
+    error: p.yaml:8:40: `policy` is the string "desk", not a version of a policy
+      |
+    8 |     needs: { env: env, init: { policy: desk, or: none } }
+      |                                        ^^^^
+      = hint: write `NAME@ALIAS` or `NAME@VERSION`, such as `desk@champion`, or `{ policy: NAME@ALIAS, or: none }`, or with a stage in place of `none`
+    "#);
+    insta::assert_snapshot!(wrong("or: train }", "or: none }"), @r#"
+    error: p.yaml:11:91: the input `policy` is required: it cannot be none
+       |
+    11 | st, needs: { env: env, policy: { policy: desk@champion, or: none } } }
+       |                                                             ^^^^
+       = hint: leave `or` out, or need a stage of this pipeline
+    "#);
+    insta::assert_snapshot!(wrong("or: train }", "or: trian }"), @r#"
+    error: p.yaml:11:91: there is no stage `trian`
+       |
+    11 | st, needs: { env: env, policy: { policy: desk@champion, or: trian } } }
+       |                                                             ^^^^^
+       = hint: did you mean `train`?
+    "#);
+    insta::assert_snapshot!(wrong("register: { policy: desk, alias: challenger }", "register: 3"), @r#"
+    error: p.yaml:10:15: expected a map, found the number 3
+       |
+    10 |     register: 3
+       |               ^
+       = hint: write `register: NAME`, or `register: { policy: NAME, alias: challenger }`
+    "#);
+    insta::assert_snapshot!(wrong("register: { policy: desk, alias: challenger }", "register: { name: desk }"), @r#"
+    error: p.yaml:10:17: unknown key `name`
+       |
+    10 |     register: { name: desk }
+       |                 ^^^^
+       = hint: the keys are `policy`, `alias`
+    "#);
+    insta::assert_snapshot!(wrong("or: train } } }", "or: train } }, register: desk }"), @r#"
+    error: p.yaml:11:112: `old` makes no policy, or several, that could be registered
+       |
+    11 | , policy: { policy: desk@champion, or: train } }, register: desk }
+       |                                                             ^^^^
+       = hint: put `register:` to the training
+    "#);
 }
