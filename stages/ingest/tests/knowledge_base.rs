@@ -184,5 +184,8 @@ fn golden() {
             json!({ "graph": "g.pl", "test": "t.tsv", "columns": ["head", "relation", "tail", "label"] }),
         )
         .unwrap();
-    assert_eq!(done.digest, "TODO");
+    assert_eq!(
+        done.digest,
+        "b0875745c7f1e150a7714e8444fc2f796b279c173a5448a267cb3fb790f0cd84"
+    );
 }

@@ -107,17 +107,19 @@ impl Interner {
             self.grow();
         }
         for names in names.chunks(AT_ONCE) {
-            // The name that stands at the slot of each hash, if any; and its text.
-            let mut found = [0_u32; AT_ONCE];
+            // What stands at the slot of each hash, read without a branch in between; and the text of the name there.
+            let mut hashes = [0_u32; AT_ONCE];
+            let mut slots = [[0_u32; 2]; AT_ONCE];
             let mut places = [(0_usize, 0_usize); AT_ONCE];
             let mask = self.slots.len() / 2 - 1;
-            for (found, name) in found.iter_mut().zip(names) {
-                let hash = hash(name, tag.into());
-                let slot = hash as usize & mask;
-                if self.slots[2 * slot] == hash {
-                    *found = self.slots[2 * slot + 1];
-                }
+            for (hashed, name) in hashes.iter_mut().zip(names) {
+                *hashed = hash(name, tag.into());
             }
+            for (slot, hashed) in slots.iter_mut().zip(&hashes) {
+                let at = 2 * (*hashed as usize & mask);
+                *slot = [self.slots[at], self.slots[at + 1]];
+            }
+            let found: [u32; AT_ONCE] = std::array::from_fn(|i| if slots[i][0] == hashes[i] { slots[i][1] } else { 0 });
             for (place, &found) in places.iter_mut().zip(&found).filter(|(_, found)| **found > 1) {
                 let number = found as usize - 1;
                 if self.tags[number] == tag {

@@ -127,17 +127,11 @@ fn changed_facts_give_the_model_and_proofs_of_a_fresh_evaluation() {
 /// A fact's words, with their depth and steps.
 type Costs = BTreeMap<Vec<u32>, (u32, u32)>;
 
-/// What is found of a rule's instances: the values of its variables, with the depth and the steps of its conditions.
-type FoundInstance<'a> = dyn FnMut(&BTreeMap<u32, u32>, (u32, u32)) + 'a;
+/// What is given the bindings and the cost of each instance.
+type Found<'f> = dyn FnMut(&BTreeMap<u32, u32>, (u32, u32)) + 'f;
 
 /// All instances of the conditions from one on, by trying every fact for each.
-fn instances(
-    body: &[Vec<u32>],
-    known: &Costs,
-    bindings: &BTreeMap<u32, u32>,
-    cost: (u32, u32),
-    found: &mut FoundInstance<'_>,
-) {
+fn instances(body: &[Vec<u32>], known: &Costs, bindings: &BTreeMap<u32, u32>, cost: (u32, u32), found: &mut Found<'_>) {
     let Some((condition, rest)) = body.split_first() else {
         return found(bindings, cost);
     };
