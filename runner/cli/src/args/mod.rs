@@ -131,6 +131,7 @@ Examples:
 Examples:
   runner serve
   runner serve --bind 127.0.0.1:9000 --allow-run
+  runner serve --schedule pipelines/nightly.yaml
   runner serve --bind 0.0.0.0:8642 --token-file token
 
 On a loopback address only this machine can connect. Elsewhere a token is needed with every request; the

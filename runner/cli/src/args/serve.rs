@@ -12,6 +12,9 @@ pub(crate) struct ServeArgs {
     /// Need this token with every request [default: a random one, where ADDRESS is not a loopback address].
     #[arg(long, value_name = "FILE")]
     pub token_file: Option<PathBuf>,
+    /// Run the nights of this pipeline when they are due, as `runner schedule run-due` does (repeatable).
+    #[arg(long, value_name = "PIPELINE")]
+    pub schedule: Vec<PathBuf>,
     /// Offer to start and cancel runs.
     #[arg(long)]
     pub allow_run: bool,

@@ -12,7 +12,13 @@ pub(super) fn style() -> String {
 pub(super) const SCRIPT: &str = include_str!("live.js");
 
 /// The pages in the navigation: address and name.
-const PAGES: [(&str, &str); 3] = [("/", "Runs"), ("/data", "Data"), ("/cache", "Cache")];
+const PAGES: [(&str, &str); 5] = [
+    ("/", "Runs"),
+    ("/schedule", "Schedule"),
+    ("/policies", "Policies"),
+    ("/data", "Data"),
+    ("/cache", "Cache"),
+];
 
 /// A page: its title and its body.
 pub(super) struct Page {

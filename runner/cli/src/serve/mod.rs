@@ -11,6 +11,7 @@
 //! live.rs        fragments of pages that change, rendered once for all their watchers
 //! live_run.rs    a run from its event log, as it grows
 //! control.rs     starts and cancels runs
+//! nights.rs      runs the nights of scheduled pipelines
 //! pages/         a module for each page
 //! ```
 
@@ -19,6 +20,7 @@ mod control;
 mod layout;
 mod live;
 mod live_run;
+mod nights;
 mod pages;
 mod server;
 

@@ -4,6 +4,7 @@ use super::access::{Access, Refused, query_value, random_text, token_cookie};
 use super::control;
 use super::layout::{self, Page, run_address};
 use super::live::{Hub, Source};
+use super::nights::Nights;
 use super::pages::{self, LiveRunPage, LiveRuns, Wanted};
 use crate::args::ServeArgs;
 use crate::session::Session;
@@ -40,7 +41,7 @@ const GRACE: Duration = Duration::from_secs(1);
 /// What is served.
 #[derive(Clone)]
 pub(super) struct Site {
-    session: Session,
+    pub session: Session,
     /// The directory of the store and of the history.
     pub home: PathBuf,
     /// The directory of the runs.
@@ -102,6 +103,10 @@ pub(crate) fn serve(session: &Session, args: &ServeArgs) -> Result<(), Failure> 
         hub: Hub::default(),
     };
     let stop = interrupt::flag()?;
+    let nights = match args.schedule.as_slice() {
+        [] => None,
+        pipelines => Some(Nights::start(&site.home, &site.directory, pipelines, Arc::clone(&stop))?),
+    };
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build()
@@ -117,6 +122,10 @@ pub(crate) fn serve(session: &Session, args: &ServeArgs) -> Result<(), Failure> 
         }
     });
     runtime.shutdown_timeout(GRACE);
+    stop.store(true, Ordering::Relaxed);
+    if let Some(nights) = nights {
+        nights.join();
+    }
     served
 }
 
@@ -169,6 +178,8 @@ fn router(site: Site) -> Router {
         .route("/runs/{run}/stages/{stage}", get(stage))
         .route("/runs/{run}/stages/{stage}/outputs/{output}", get(artifact))
         .route("/compare", get(compare))
+        .route("/schedule", get(schedule))
+        .route("/policies", get(policies))
         .route("/data", get(data))
         .route("/cache", get(cache_page))
         .route("/pipelines", get(pipelines))
@@ -310,6 +321,14 @@ async fn document(read: impl FnOnce() -> Result<String, Failure> + Send + 'stati
         Ok(Err(failure)) => failed(&failure),
         Err(_) => failed(&Failure::machine("the page could not be rendered")),
     }
+}
+
+async fn schedule(State(site): State<Site>) -> Response {
+    rendered(move || pages::schedule(&site)).await
+}
+
+async fn policies(State(site): State<Site>) -> Response {
+    rendered(move || pages::policies(&site)).await
 }
 
 async fn data(State(site): State<Site>) -> Response {

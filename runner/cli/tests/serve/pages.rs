@@ -9,6 +9,8 @@ pub const TESTS: &[Test] = &[
     ("runs_are_filtered_and_compared", runs_are_filtered_and_compared),
     ("hostile_texts_are_shown_as_text", hostile_texts_are_shown_as_text),
     ("a_large_run_is_drawn_by_stage", a_large_run_is_drawn_by_stage),
+    ("nights_and_policies_are_shown", nights_and_policies_are_shown),
+    ("a_server_runs_nights", a_server_runs_nights),
 ];
 
 const TRAINED: &str = "\
@@ -122,4 +124,40 @@ fn a_large_run_is_drawn_by_stage() {
     );
     let all = server.page("/runs/latest?stages=all");
     assert!(all.matches("/stages/a%5B").count() >= 500);
+}
+
+/// A schedule whose first night was due at midnight.
+const NIGHTLY: &str = "\
+version: 1
+name: nightly
+params: { as_of: 2020-01-01 }
+schedule: { at: '00:00', from: FROM, params: { as_of: '${schedule.date}' } }
+stages:
+  env: { uses: env/lookup, with: { rows: 64, episode_length: 16 } }
+  train:
+    uses: train/ppo
+    needs: { env: env }
+    with: { total_timesteps: 128, n_envs: 2, n_steps: 32, batch_size: 32 }
+    register: { policy: desk, alias: challenger }
+";
+
+fn nights_and_policies_are_shown() {
+    let project = Project::new(&NIGHTLY.replace("FROM", "2024-01-01"));
+    let due = project.run(&["schedule", "run-due", "p.yaml", "--now", "2024-01-03T12:00:00Z"]);
+    assert_eq!(due.code, 0, "{}", due.text());
+    let server = Server::new(&project, &[]);
+    let schedule = server.page("/schedule");
+    assert!(schedule.contains("2024-01-03: done</title>") && schedule.contains("next due"), "{schedule}");
+    assert!(schedule.contains("3 nights, 3 done"), "{schedule}");
+    let policies = server.page("/policies");
+    assert!(policies.contains("desk") && policies.contains("challenger"), "{policies}");
+    assert!(policies.contains("<td class=\"t\" data-name=\"night\">2024-01-01</td>") || policies.contains("2024-01-01"), "{policies}");
+}
+
+fn a_server_runs_nights() {
+    let today = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap().as_secs() / 86_400;
+    let today = datasets::Date(today as i32);
+    let project = Project::new(&NIGHTLY.replace("FROM", &today.to_string()));
+    let server = Server::new(&project, &["--schedule", "p.yaml"]);
+    runner_testkit::wait_for("the night", || server.page("/schedule").contains(": done</title>"));
 }
