@@ -1,7 +1,7 @@
 //! The schedule of a server: `runner schedule run-due` again and again, as a process of its own.
 
-use rustix::process::{Pid, Signal, kill_process};
 use runner_engine::{Failure, no_thread};
+use rustix::process::{Pid, Signal, kill_process};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::sync::Arc;
@@ -27,7 +27,8 @@ impl Nights {
     /// # Errors
     /// If the program's path is not known, or no thread can be started.
     pub fn start(home: &Path, directory: &Path, pipelines: &[PathBuf], stop: Arc<AtomicBool>) -> Result<Self, Failure> {
-        let program = std::env::current_exe().map_err(|err| Failure::caused("cannot determine the path of this program", &err))?;
+        let program = std::env::current_exe()
+            .map_err(|err| Failure::caused("cannot determine the path of this program", &err))?;
         let mut command = Command::new(program);
         command
             .args(["schedule", "run-due", "--quiet", "--retry-after", RETRY_AFTER])

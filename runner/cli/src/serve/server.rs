@@ -105,7 +105,12 @@ pub(crate) fn serve(session: &Session, args: &ServeArgs) -> Result<(), Failure> 
     let stop = interrupt::flag()?;
     let nights = match args.schedule.as_slice() {
         [] => None,
-        pipelines => Some(Nights::start(&site.home, &site.directory, pipelines, Arc::clone(&stop))?),
+        pipelines => Some(Nights::start(
+            &site.home,
+            &site.directory,
+            pipelines,
+            Arc::clone(&stop),
+        )?),
     };
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()

@@ -147,15 +147,28 @@ fn nights_and_policies_are_shown() {
     assert_eq!(due.code, 0, "{}", due.text());
     let server = Server::new(&project, &[]);
     let schedule = server.page("/schedule");
-    assert!(schedule.contains("2024-01-03: done</title>") && schedule.contains("next due"), "{schedule}");
+    assert!(
+        schedule.contains("2024-01-03: done</title>") && schedule.contains("next due"),
+        "{schedule}"
+    );
     assert!(schedule.contains("3 nights, 3 done"), "{schedule}");
     let policies = server.page("/policies");
-    assert!(policies.contains("desk") && policies.contains("challenger"), "{policies}");
-    assert!(policies.contains("<td class=\"t\" data-name=\"night\">2024-01-01</td>") || policies.contains("2024-01-01"), "{policies}");
+    assert!(
+        policies.contains("desk") && policies.contains("challenger"),
+        "{policies}"
+    );
+    assert!(
+        policies.contains("<td class=\"t\" data-name=\"night\">2024-01-01</td>") || policies.contains("2024-01-01"),
+        "{policies}"
+    );
 }
 
 fn a_server_runs_nights() {
-    let today = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap().as_secs() / 86_400;
+    let today = std::time::SystemTime::now()
+        .duration_since(std::time::UNIX_EPOCH)
+        .unwrap()
+        .as_secs()
+        / 86_400;
     let today = datasets::Date(today as i32);
     let project = Project::new(&NIGHTLY.replace("FROM", &today.to_string()));
     let server = Server::new(&project, &["--schedule", "p.yaml"]);

@@ -33,12 +33,19 @@ pub(in crate::serve) fn policies(site: &Site) -> Result<Page, Failure> {
 fn versions(policy: &NamedPolicy) -> String {
     let aliases = policy.aliases();
     let row = |version: &Version| {
-        let named: Vec<&str> = aliases.iter().filter(|(_, to)| **to == version.version).map(|(alias, _)| *alias).collect();
+        let named: Vec<&str> = aliases
+            .iter()
+            .filter(|(_, to)| **to == version.version)
+            .map(|(alias, _)| *alias)
+            .collect();
         let stage = version.from.output.rsplit_once('.').map_or("", |(stage, _)| stage);
         vec![
             version.version.to_string(),
             escape(&named.join(", ")),
-            link(&stage_address(&version.from.run, stage), &format!("{}/{}", version.from.run, version.from.output)),
+            link(
+                &stage_address(&version.from.run, stage),
+                &format!("{}/{}", version.from.run, version.from.output),
+            ),
             version.from.as_of.map(|date| date.to_string()).unwrap_or_default(),
             version.time.format("%Y-%m-%d %H:%M").to_string(),
             version.digest.short(),
@@ -56,7 +63,9 @@ fn moves(policy: &NamedPolicy) -> String {
         .take(LISTED)
         .map(|moved| {
             let figures = moved.reason.figures.iter();
-            let figures: Vec<String> = figures.map(|(name, value)| format!("{name} {}", text::figure(*value))).collect();
+            let figures: Vec<String> = figures
+                .map(|(name, value)| format!("{name} {}", text::figure(*value)))
+                .collect();
             vec![
                 escape(&moved.alias),
                 moved.before.map(|before| before.to_string()).unwrap_or_default(),
@@ -69,6 +78,9 @@ fn moves(policy: &NamedPolicy) -> String {
         .collect();
     match rows.is_empty() {
         true => String::new(),
-        false => format!("<h3>Moves of aliases</h3>\n{}", table(&["alias", "from", "to", "by", "time", "figures"], &rows)),
+        false => format!(
+            "<h3>Moves of aliases</h3>\n{}",
+            table(&["alias", "from", "to", "by", "time", "figures"], &rows)
+        ),
     }
 }

@@ -24,7 +24,9 @@ pub(in crate::serve) fn schedule(site: &Site) -> Result<Page, Failure> {
     let mut body = String::from("<h1>Schedule</h1>\n");
     let names = names(&site.home)?;
     if names.is_empty() {
-        body.push_str("<p>No pipeline has a night yet: <code>runner schedule run-due PIPELINE</code> runs the first.</p>\n");
+        body.push_str(
+            "<p>No pipeline has a night yet: <code>runner schedule run-due PIPELINE</code> runs the first.</p>\n",
+        );
     }
     for name in names {
         let log = NightLog::read(&site.home, &name)?;
@@ -33,7 +35,10 @@ pub(in crate::serve) fn schedule(site: &Site) -> Result<Page, Failure> {
         let nights: Vec<&Night> = log.nights().rev().take(CALENDAR).collect();
         body.push_str(&calendar(&nights));
         let rows: Vec<Vec<String>> = nights.iter().take(NIGHTS).map(|night| row(night)).collect();
-        body.push_str(&table(&["night", "status", "due", "started", "ended", "runs", "run", "why"], &rows));
+        body.push_str(&table(
+            &["night", "status", "due", "started", "ended", "runs", "run", "why"],
+            &rows,
+        ));
     }
     Ok(Page::new("Schedule", "/schedule", body))
 }
@@ -48,9 +53,15 @@ fn next(site: &Site, log: &NightLog) -> String {
         Ok(scheduled) => {
             let next = DueTimes(&scheduled.schedule).after(Utc::now());
             let next = next.map(|due| format!("next due {} UTC", due.at.format("%Y-%m-%d %H:%M")));
-            format!("<p>{} <span class=\"dim\">{shown}</span></p>\n", next.unwrap_or_default())
+            format!(
+                "<p>{} <span class=\"dim\">{shown}</span></p>\n",
+                next.unwrap_or_default()
+            )
         }
-        Err(failure) => format!("<p class=\"error\">{} <span class=\"dim\">{shown}</span></p>\n", escape(&failure.message)),
+        Err(failure) => format!(
+            "<p class=\"error\">{} <span class=\"dim\">{shown}</span></p>\n",
+            escape(&failure.message)
+        ),
     }
 }
 
@@ -65,7 +76,8 @@ fn class(status: NightStatus) -> &'static str {
 }
 
 fn row(night: &Night) -> Vec<String> {
-    let time = |at: Option<chrono::DateTime<Utc>>| at.map(|at| at.format("%Y-%m-%d %H:%M").to_string()).unwrap_or_default();
+    let time =
+        |at: Option<chrono::DateTime<Utc>>| at.map(|at| at.format("%Y-%m-%d %H:%M").to_string()).unwrap_or_default();
     vec![
         escape(&night.night),
         format!("<span class=\"{}\">{}</span>", class(night.status), night.status.name()),
@@ -73,14 +85,23 @@ fn row(night: &Night) -> Vec<String> {
         time(night.started),
         time(night.ended),
         night.attempts.to_string(),
-        night.run.as_ref().map(|run| link(&run_address(run), run)).unwrap_or_default(),
+        night
+            .run
+            .as_ref()
+            .map(|run| link(&run_address(run), run))
+            .unwrap_or_default(),
         night.why.as_deref().map(escape).unwrap_or_default(),
     ]
 }
 
 /// A column for each week, a cell for each night.
 fn calendar(nights: &[&Night]) -> String {
-    let date = |night: &Night| night.night.get(..10).and_then(|date| date.parse::<datasets::Date>().ok());
+    let date = |night: &Night| {
+        night
+            .night
+            .get(..10)
+            .and_then(|date| date.parse::<datasets::Date>().ok())
+    };
     let dates: Vec<i32> = nights.iter().filter_map(|night| Some(date(night)?.0)).collect();
     let (Some(first), Some(last)) = (dates.iter().min(), dates.iter().max()) else {
         return String::new();
@@ -97,7 +118,9 @@ fn calendar(nights: &[&Night]) -> String {
         nights.len()
     );
     for night in nights {
-        let Some(day) = date(night).map(|date| date.0) else { continue };
+        let Some(day) = date(night).map(|date| date.0) else {
+            continue;
+        };
         let _ = write!(
             out,
             "<rect class=\"{}\" x=\"{}\" y=\"{}\" width=\"{size}\" height=\"{size}\" rx=\"2\"><title>{}: {}</title></rect>",
