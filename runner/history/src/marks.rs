@@ -115,7 +115,7 @@ fn set_stamp(runs: &Path, stamp: &str) -> std::io::Result<()> {
 }
 
 /// Replaces a file, or whatever but a directory has its place, atomically.
-fn write(path: &Path, bytes: &[u8]) -> std::io::Result<()> {
+pub(crate) fn write(path: &Path, bytes: &[u8]) -> std::io::Result<()> {
     let new = path.with_extension("new");
     // A leftover, perhaps no regular file.
     let _ = std::fs::remove_file(&new);

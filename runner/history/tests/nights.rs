@@ -17,7 +17,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
-/// What becomes of a night.
+/// The events of a night.
 #[derive(Clone, Copy, PartialEq)]
 enum Fate {
     Fails,
@@ -42,9 +42,9 @@ struct Machine {
 struct Fake {
     /// The data's files, which are delivered at these times.
     deliveries: BTreeMap<DateTime<Utc>, PathBuf>,
-    /// What happens to nights, once each.
+    /// The events of nights, once each.
     fates: BTreeMap<String, Fate>,
-    /// What was run.
+    /// The nights that were run.
     log: Vec<String>,
     runs: usize,
     kept: Vec<usize>,

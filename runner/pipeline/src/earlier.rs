@@ -93,11 +93,11 @@ pub(crate) struct Written<'t> {
     pub run: RunRef<'t>,
     /// `STAGE`, `STAGE.OUTPUT` or `STAGE[AXIS=VALUE]`.
     pub artifact: &'t str,
-    /// What is taken where there is none, if `or` is given.
+    /// The replacement where there is none, if `or` is given.
     pub or: Option<Or<'t>>,
 }
 
-/// What is taken in place of an artifact that is not there.
+/// The replacement of an artifact that is not there.
 #[derive(Clone, Copy)]
 pub(crate) enum Or<'t> {
     /// Nothing: the input is not connected. With the position.

@@ -252,7 +252,7 @@ pub(crate) fn resolve(
     }
 }
 
-/// What a need of an earlier run, or of a registered policy, is.
+/// The meaning of a need of an earlier run or of a registered policy.
 enum Found<'t> {
     /// The artifact.
     Artifact(Earlier),

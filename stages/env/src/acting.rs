@@ -64,7 +64,7 @@ impl OptionRight {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Holding {
-    /// What it is; without it, an option where there is an `expiry`, else what the environment trades.
+    /// Its kind; without it, an option where there is an `expiry`, else what the environment trades.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub instrument: Option<Holdable>,
     /// The symbol; of an option that of its underlying.
@@ -133,7 +133,7 @@ fn describe(symbol: &str, expiry: Option<Date>, strike: Option<f64>, right: Opti
     text
 }
 
-/// What an account holds.
+/// The holdings of an account.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Holdings {
@@ -182,7 +182,7 @@ impl Side {
 /// An order that an action means, at the prices of the decision's snapshot.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct ActingOrder {
-    /// What is traded.
+    /// The instrument that is traded.
     pub instrument: Holdable,
     /// The symbol; of an option that of its underlying.
     pub symbol: String,
@@ -246,7 +246,7 @@ pub trait Acting: BatchEnv {
     /// Writes observation and action mask of the state as it is.
     fn show(&mut self, out: StepBuffers<'_>);
 
-    /// What is held.
+    /// The holdings.
     fn holdings(&self) -> Holdings;
 
     /// Replaces what is held: an account without a past.

@@ -103,7 +103,7 @@ pub struct Acted {
     pub played: usize,
     /// `flat`, `played` or `given`: the account.
     pub account_is: &'static str,
-    /// What it holds before the decision.
+    /// Its holdings before the decision.
     pub account: Holdings,
     /// The most likely action.
     pub action: Chosen,

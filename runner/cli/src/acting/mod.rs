@@ -66,7 +66,7 @@ pub struct Decision {
     pub data_until: String,
     #[serde(flatten)]
     pub acted: Acted,
-    /// What is to be known about it.
+    /// Notes about it, for people.
     pub notes: Vec<String>,
 }
 

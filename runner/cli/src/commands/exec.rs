@@ -47,7 +47,7 @@ pub(crate) fn exec(session: &Session, args: &ExecArgs) -> Result<u8, Failure> {
     Ok(code)
 }
 
-/// What started a run.
+/// The caller of a run.
 pub(crate) struct Caller<'a> {
     /// Its cancellation; by signals if it has none of its own.
     pub control: Option<Control>,
@@ -63,7 +63,7 @@ pub(crate) struct Executed {
     pub code: u8,
     /// The run; `None` for a dry run.
     pub run: Option<Run>,
-    /// What is freed after it.
+    /// The values that are freed after it.
     _rest: Option<(Arc<Pipeline>, Summary)>,
 }
 

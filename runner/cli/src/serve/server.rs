@@ -28,7 +28,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 use tokio::net::TcpListener;
 
-/// What pages may load: their own style sheet, script and events. Styles in elements are those of drawings.
+/// The content security policy of pages, which may load their own style sheet, script and events alone. Styles in elements are those of drawings.
 const POLICY: &str = "default-src 'none'; style-src 'self' 'unsafe-inline'; script-src 'self'; connect-src 'self'; img-src 'self' data:; \
                       form-action 'self'; base-uri 'none'; frame-ancestors 'none'";
 
@@ -38,7 +38,7 @@ const STOP: Duration = Duration::from_millis(100);
 /// The time in which pages that are being sent may be finished when the server stops.
 const GRACE: Duration = Duration::from_secs(1);
 
-/// What is served.
+/// The home that is served, and the rules of the server.
 #[derive(Clone)]
 pub(super) struct Site {
     pub session: Session,

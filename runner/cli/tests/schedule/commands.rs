@@ -1,4 +1,4 @@
-//! What the commands print, and what they refuse.
+//! The output of the commands, and their refusals.
 
 use crate::Project;
 

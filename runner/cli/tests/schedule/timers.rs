@@ -128,7 +128,7 @@ fn units_are_shown_written_and_removed() {
     assert_eq!((nothing.code, nothing.stdout.as_str()), (0, "nothing is installed\n"));
 }
 
-/// What systemd says of the units.
+/// The findings of systemd about the units.
 fn verify(units: &Path) {
     let runtime = tempfile::tempdir().unwrap();
     for unit in ["runner-nightly.timer", "runner-nightly.service"] {

@@ -34,7 +34,7 @@ stages:
 const DATA: Date = Date(17_441);
 const FIRST: Date = Date(17_533);
 
-/// What happens on the nights of a season, by the number of the night.
+/// The events on the nights of a season, by the number of the night.
 struct Season {
     nights: usize,
     /// The day's data comes a day late.
@@ -53,7 +53,7 @@ struct Season {
     set_back: &'static [usize],
 }
 
-/// What a night cost.
+/// The cost of a night.
 #[derive(Debug, Default, Clone, PartialEq)]
 struct Cost {
     /// The parts that were computed, by stage.

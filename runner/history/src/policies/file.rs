@@ -2,13 +2,14 @@
 
 use super::model::{Move, NamedPolicy, ROLLBACK, Reason, Registration, Version};
 use super::reference::{Pick, PolicyRef, check_alias, check_policy_name};
+use crate::marks::write;
 use cache::{ActionKey, ArtifactDigest, checksummed, regular_file, shared};
 use chrono::{DateTime, Utc};
 use datasets::Date;
 use runner_engine::Failure;
 use std::collections::BTreeSet;
 use std::fs::File;
-use std::io::{ErrorKind, Write as _};
+use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
 /// The registry of a home.
@@ -17,7 +18,7 @@ pub struct Registry {
     dir: PathBuf,
 }
 
-/// What garbage collection keeps for registered policies.
+/// The objects that garbage collection keeps for registered policies.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Kept {
     /// The actions that made them.
@@ -127,7 +128,7 @@ impl Registry {
         }
     }
 
-    /// What garbage collection keeps for the registered policies.
+    /// The objects that garbage collection keeps for the registered policies.
     ///
     /// # Errors
     /// If the registry cannot be read: nothing may be removed then.
@@ -272,22 +273,6 @@ fn point(policy: &mut NamedPolicy, alias: &str, version: u32, reason: Reason, no
             reason,
         });
     }
-}
-
-/// Replaces a file atomically.
-fn write(path: &Path, bytes: &[u8]) -> std::io::Result<()> {
-    let new = path.with_extension("new");
-    let _ = std::fs::remove_file(&new);
-    let written = File::create_new(&new).and_then(|mut file| {
-        shared::share_file(&new)?;
-        file.write_all(bytes)?;
-        file.sync_all()?;
-        std::fs::rename(&new, path)
-    });
-    if written.is_err() {
-        let _ = std::fs::remove_file(&new);
-    }
-    written
 }
 
 #[cfg(test)]

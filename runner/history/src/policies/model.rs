@@ -66,7 +66,7 @@ pub struct Move {
 /// The reason of a move.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Reason {
-    /// What moved it: `register`, `promote`, `rollback`.
+    /// The command that moved it: `register`, `promote`, `rollback`.
     pub by: String,
     /// The run that moved it, if one did.
     #[serde(default, skip_serializing_if = "Option::is_none")]

@@ -1,4 +1,4 @@
-//! What a run that has ended does with the registry: `register:` of its stages.
+//! `register:` of the stages of a run that has ended.
 
 use super::file::Registry;
 use super::model::{Registration, Version};

@@ -1,4 +1,4 @@
-//! What became of a night.
+//! The state of a night.
 
 use chrono::{DateTime, Utc};
 use runner_engine::timestamp;

@@ -1,6 +1,6 @@
 //! The log of a schedule's nights: `HOME/schedule/NAME.jsonl`, a line for each change of a night, with its checksum.
 //!
-//! What a run came to is in its own events. The log repeats it for nights whose runs are removed from the history, and where it is lost it is made
+//! The outcome of a run is in its own events. The log repeats it for nights whose runs are removed from the history, and where it is lost it is made
 //! again from the runs.
 
 use super::due::Due;

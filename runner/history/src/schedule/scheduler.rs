@@ -20,7 +20,7 @@ const POLL: Duration = Duration::from_secs(30);
 /// The time after which a missed night without `wait_for` is skipped by `catch_up: none`.
 const WINDOW: TimeDelta = TimeDelta::hours(1);
 
-/// What a night is made of; the caller of a [`Scheduler`] knows how.
+/// The work of a night; the caller of a [`Scheduler`] knows how.
 pub trait Work {
     /// The files that a night waits for, as they are now.
     ///

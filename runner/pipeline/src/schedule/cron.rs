@@ -97,7 +97,7 @@ impl Cron {
     /// Parses an expression.
     ///
     /// # Errors
-    /// What is wrong with it.
+    /// The error.
     pub fn parse(text: &str) -> Result<Self, String> {
         let fields: Vec<&str> = text.split_ascii_whitespace().collect();
         let &[minute, hour, day, month, weekday] = fields.as_slice() else {

@@ -22,7 +22,7 @@ pub struct Schedule {
     pub from: Option<Date>,
     /// The data that a night waits for.
     pub wait_for: Option<WaitFor>,
-    /// What happens to nights that were missed.
+    /// The treatment of nights that were missed.
     pub catch_up: CatchUp,
     /// The longest time that the run of a night takes.
     pub timeout: Option<Duration>,
@@ -54,7 +54,7 @@ pub struct WaitFor {
     pub stable_for: Duration,
 }
 
-/// What happens to nights that were missed.
+/// The treatment of nights that were missed.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum CatchUp {
     /// All are made up for, in order.

@@ -15,7 +15,7 @@ use std::process::Command;
 /// A measurement.
 #[derive(Clone, Debug, Serialize)]
 pub struct PythonBenchRow {
-    /// What steps `CartPole-v1`.
+    /// The program that steps `CartPole-v1`.
     pub environment: String,
     /// Environments in the batch.
     pub num_envs: usize,

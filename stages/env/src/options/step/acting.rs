@@ -29,7 +29,7 @@ use datasets::{Date, SnapshotTime};
 use stages_core::StageError;
 use std::collections::BTreeMap;
 
-/// What an account has, by contract, and in the underlying and futures.
+/// The holdings of an account, by contract, and in the underlying and futures.
 #[derive(Clone, Default)]
 struct Held {
     contracts: BTreeMap<u32, i64>,

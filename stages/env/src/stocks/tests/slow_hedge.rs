@@ -15,7 +15,7 @@ pub(super) struct HedgeLines {
     pub traded: f64,
 }
 
-/// What is wanted of the hedge.
+/// The order for the hedge.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) enum Wanted {
     Leave,
