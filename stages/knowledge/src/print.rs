@@ -112,7 +112,7 @@ fn constant(names: &impl Naming, number: u32, out: &mut String) {
 /// Appends the term or atom that `words` begin with, and returns its end.
 pub fn term(names: &impl Naming, words: &[Word], out: &mut String) -> usize {
     enum Todo {
-        /// What follows the arguments of a compound term: this many are to come, and then a parenthesis.
+        /// The rest after the arguments of a compound term: this many are to come, and then a parenthesis.
         Arguments(usize),
         /// The head of a list is written.
         Head,

@@ -269,7 +269,7 @@ impl Resolver {
         word
     }
 
-    /// What stands at a place: a constant, an unbound variable, or the place of a compound term.
+    /// The contents of a place: a constant, an unbound variable, or the place of a compound term.
     #[inline]
     fn value(&self, sides: &Sides<'_>, place: Word) -> Word {
         let word = sides.word(place);

@@ -127,7 +127,7 @@ fn changed_facts_give_the_model_and_proofs_of_a_fresh_evaluation() {
 /// A fact's words, with their depth and steps.
 type Costs = BTreeMap<Vec<u32>, (u32, u32)>;
 
-/// What is given the bindings and the cost of each instance.
+/// The receiver of the bindings and the cost of each instance.
 type Found<'f> = dyn FnMut(&BTreeMap<u32, u32>, (u32, u32)) + 'f;
 
 /// All instances of the conditions from one on, by trying every fact for each.

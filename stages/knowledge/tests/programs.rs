@@ -22,7 +22,7 @@ struct Case {
     expected: Expected,
 }
 
-/// What the engine says of a case.
+/// The answer of the engine to a case.
 #[derive(Debug, Deserialize, PartialEq)]
 struct Expected {
     vars: Vec<String>,

@@ -516,7 +516,7 @@ fn chains_have_the_form_of_those_from_files() {
     );
 }
 
-/// What nothing states is warned of.
+/// Terms that nothing states are warned of.
 #[test]
 fn assumed_terms_are_told() {
     struct Warnings(std::sync::Mutex<Vec<String>>);

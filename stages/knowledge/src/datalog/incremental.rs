@@ -1,6 +1,6 @@
 //! Changed facts, carried through an earlier model: delete and rederive, stratum by stratum.
 //!
-//! What is reached is found by the proofs that are kept. A fact whose proof rests on one that no longer holds, holds at another cost, or whose negation it
+//! The facts that a change reaches are found by the proofs that are kept. A fact whose proof rests on one that no longer holds, holds at another cost, or whose negation it
 //! needed, is deleted, and what rests on it in turn. Then, depth by depth, what is deleted and what new facts lead to gets the best proof that it has now. A fact that
 //! keeps its proof has the best one still: proofs of others are only lost.
 

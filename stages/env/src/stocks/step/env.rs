@@ -75,11 +75,11 @@ pub(crate) fn evaluation_episodes(store: &Store, artifact: &Artifact, split: Spl
 /// The actions of a batch.
 #[derive(Clone, Copy)]
 pub(super) struct Acts<'a> {
-    /// What they are of the symbols.
+    /// Those of the symbols.
     pub kind: ActKind<'a>,
     /// The components of an action: of each symbol, and of the hedge where actions hedge.
     width: usize,
-    /// What the rule of `hedge` wants, where actions do not hedge.
+    /// The order of the rule of `hedge`, where actions do not hedge.
     rule: Option<HedgeAct>,
 }
 
@@ -121,7 +121,7 @@ impl<'a> Acts<'a> {
         }
     }
 
-    /// What environment `i` wants of its hedge.
+    /// The order of environment `i` for its hedge.
     pub(super) fn hedge(self, i: usize) -> HedgeAct {
         let last = (i + 1) * self.width - 1;
         match (self.rule, self.kind) {
@@ -284,7 +284,7 @@ impl StocksEnv {
         });
     }
 
-    /// What the rule of `hedge` wants: nothing where actions hedge.
+    /// The order of the rule of `hedge`: none where actions hedge.
     fn by_rule(&self) -> HedgeAct {
         HedgeAct::Order(self.market().config.hedge.terms().order())
     }

@@ -7,7 +7,7 @@ use super::state::{Account, EnvState};
 use crate::hedge::{HedgeOrder, HedgeTerms};
 use crate::stocks::tables::{HedgeQuote, status};
 
-/// What a decision wants of the hedge, after its other trades.
+/// The order for the hedge, after the other trades of a decision.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) enum HedgeAct {
     Order(HedgeOrder),
