@@ -66,10 +66,10 @@ impl Hub {
                 let mut source = open()?;
                 let (sender, states) = watch::channel(Arc::new(State::default()));
                 pages.insert(name.to_owned(), sender.clone());
-                let (hub, name) = (self.clone(), name.to_owned());
-                let run = move || hub.follow(&name, source.as_mut(), &sender);
+                let (hub, page) = (self.clone(), name.to_owned());
+                let run = move || hub.follow(&page, source.as_mut(), &sender);
                 if let Err(err) = Builder::new().spawn(run) {
-                    pages.clear();
+                    pages.remove(name);
                     return Err(no_thread(err));
                 }
                 states

@@ -64,7 +64,7 @@ impl Registry {
         let path = self.path(name);
         let failed = |err: &dyn std::error::Error| {
             Failure::caused(format!("cannot read `{}`", path.display()), err)
-                .hint("restore it from a backup or from the remote (`runner cache pull --policies`), or move it away and register again")
+                .hint("restore it from a backup, or move it away and register again")
         };
         match regular_file::read(&path) {
             Ok(bytes) if !checksummed::matches_checksum(&bytes) => {
