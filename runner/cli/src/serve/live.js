@@ -3,8 +3,19 @@
 (() => {
   const address = document.body.dataset.live;
   const connection = document.getElementById("connection");
-  // Details that are open stay open.
+  // The fragments as they came last; a page comes with its first ones.
+  const received = new Map();
+  const isShown = (element, html) => {
+    if (received.has(element.id)) return received.get(element.id) === html;
+    const parsed = document.createElement("template");
+    parsed.innerHTML = html;
+    return parsed.innerHTML === element.innerHTML;
+  };
+  // Details that are open stay open, and what the reader has ticked or typed stays so.
   const replace = (element, html) => {
+    const inputs = [...element.querySelectorAll("input[id]")];
+    const ticked = inputs.filter((input) => input.checked !== input.defaultChecked).map((input) => [input.id, input.checked]);
+    const typed = inputs.filter((input) => input.value !== input.defaultValue).map((input) => [input.id, input.value]);
     const open = [...element.querySelectorAll("details[open][id]")].map((details) => details.id);
     const log = element.querySelector(".log");
     const atEnd = !log || log.scrollTop + log.clientHeight >= log.scrollHeight - 4;
@@ -12,6 +23,8 @@
     const focused = document.activeElement && element.contains(document.activeElement) ? document.activeElement.id : "";
     element.innerHTML = html;
     for (const id of open) document.getElementById(id)?.setAttribute("open", "");
+    for (const [id, checked] of ticked) Object.assign(document.getElementById(id) ?? {}, { checked });
+    for (const [id, value] of typed) Object.assign(document.getElementById(id) ?? {}, { value });
     const now = element.querySelector(".log");
     if (now) now.scrollTop = atEnd ? now.scrollHeight : top;
     if (focused) document.getElementById(focused)?.focus();
@@ -24,7 +37,9 @@
   source.onmessage = (event) => {
     for (const [id, html] of Object.entries(JSON.parse(event.data))) {
       const element = document.getElementById(id);
-      if (element) replace(element, html);
+      if (!element) continue;
+      if (!isShown(element, html)) replace(element, html);
+      received.set(id, html);
     }
   };
   source.addEventListener("end", () => { source.close(); connection.textContent = "ended"; });

@@ -73,6 +73,12 @@ impl Browser {
     }
 
     fn call(&self, method: &str, path: &str, body: &Value) -> Value {
+        let answer = self.ask(method, path, body);
+        answer.unwrap_or_else(|error| panic!("{method} {path}: {error}"))
+    }
+
+    /// The value of an answer, or its error.
+    fn ask(&self, method: &str, path: &str, body: &Value) -> Result<Value, Value> {
         let mut stream = TcpStream::connect(("127.0.0.1", self.port)).unwrap();
         stream.set_read_timeout(Some(Duration::from_secs(60))).unwrap();
         let body = if method == "POST" {
@@ -99,8 +105,12 @@ impl Browser {
         let mut bytes = vec![0; length];
         reader.read_exact(&mut bytes).unwrap();
         let mut answer: Value = serde_json::from_slice(&bytes).unwrap();
-        assert!(answer["value"]["error"].is_null(), "{method} {path}: {answer}");
-        answer["value"].take()
+        let value = answer["value"].take();
+        if value["error"].is_null() {
+            Ok(value)
+        } else {
+            Err(value)
+        }
     }
 
     fn on_session(&self, method: &str, path: &str, body: &Value) -> Value {
@@ -153,14 +163,26 @@ impl Browser {
 
     /// Clicks an element.
     pub fn click(&self, selector: &str) {
-        let element = self.element(selector);
-        self.on_session("POST", &format!("/element/{element}/click"), &json!({}));
+        self.act(selector, "click", &json!({}));
     }
 
     /// Types into the element that has the focus, or another.
     pub fn keys(&self, selector: &str, text: &str) {
-        let element = self.element(selector);
-        self.on_session("POST", &format!("/element/{element}/value"), &json!({ "text": text }));
+        self.act(selector, "value", &json!({ "text": text }));
+    }
+
+    /// Finds an element and acts on it; again, where the page replaces it in between.
+    fn act(&self, selector: &str, action: &str, body: &Value) {
+        let began = Instant::now();
+        loop {
+            let element = self.element(selector);
+            let path = format!("{}/element/{element}/{action}", self.session);
+            match self.ask("POST", &path, body) {
+                Ok(_) => return,
+                Err(error) if error["error"] == "stale element reference" && began.elapsed() < WAIT => {}
+                Err(error) => panic!("{action} of {selector}: {error}"),
+            }
+        }
     }
 
     /// The path of the page that is open.
@@ -177,6 +199,15 @@ impl Browser {
             .flatten()
             .filter(|entry| entry["level"] == "SEVERE");
         severe.map(|entry| entry["message"].to_string()).collect()
+    }
+
+    /// Runs a script in each document that is opened from now on, before its own.
+    pub fn prelude(&self, script: &str) {
+        self.on_session(
+            "POST",
+            "/goog/cdp/execute",
+            &json!({ "cmd": "Page.addScriptToEvaluateOnNewDocument", "params": { "source": script } }),
+        );
     }
 
     /// Sets whether the network can be reached.

@@ -15,6 +15,7 @@ pub const TESTS: &[Test] = &[
     ("hostile_texts_run_nothing", hostile_texts_run_nothing),
     ("pages_fit_phones_and_dark_rooms", pages_fit_phones_and_dark_rooms),
     ("runs_are_compared_by_keyboard", runs_are_compared_by_keyboard),
+    ("a_tick_survives_a_new_list", a_tick_survives_a_new_list),
 ];
 
 /// A project whose stages wait for the file `go` in its directory.
@@ -199,4 +200,35 @@ fn runs_are_compared_by_keyboard() {
         "one run",
         "return document.querySelectorAll('#runs tbody tr').length === 1",
     );
+}
+
+fn a_tick_survives_a_new_list() {
+    let project = Project::new(
+        "version: 1\nname: small\nparams: { n: 1 }\nstages:\n  a: { uses: env/lookup, with: { seed: '${params.n}', rows: 64, episode_length: 16 } }\n",
+    );
+    assert_eq!(project.exec(&[]).code, 0);
+    let server = Server::new(&project, &[]);
+    let browser = Browser::new(1200, 900);
+    // Counts the replacements of the list by the same list.
+    browser.prelude(
+        "addEventListener('DOMContentLoaded', () => { const runs = document.getElementById('runs'); let before = runs.innerHTML; \
+         window.needless = 0; window.replaced = 0; new MutationObserver(() => { window.replaced += 1; \
+         window.needless += before === runs.innerHTML; before = runs.innerHTML; }).observe(runs, { childList: true }); })",
+    );
+    browser.open(&server.at("/"));
+    let ticks = "return [...document.querySelectorAll('#runs input')].map((input) => input.checked)";
+    browser.keys("#runs tbody tr input", " ");
+    assert_eq!(browser.script(ticks), json!([true]));
+    browser.wait(
+        "the connection",
+        "return document.getElementById('connection').textContent === 'live'",
+    );
+    assert_eq!(project.exec(&["--set", "n=2"]).code, 0);
+    browser.wait(
+        "the new run",
+        "return document.querySelectorAll('#runs tbody tr').length === 2",
+    );
+    assert_eq!(browser.script(ticks), json!([false, true]));
+    assert_eq!(browser.script("return window.replaced > 0"), json!(true));
+    assert_eq!(browser.script("return window.needless"), json!(0));
 }
