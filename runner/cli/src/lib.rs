@@ -4,6 +4,7 @@
 mod acting;
 mod args;
 mod commands;
+mod complete;
 mod config;
 mod home;
 mod interrupt;

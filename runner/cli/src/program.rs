@@ -5,11 +5,12 @@ use crate::commands::{
     bench, cache, check, compare, data, doctor, exec, export, logs, plan, policy, runs, schedule, show, stages, watch,
     why,
 };
+use crate::complete;
 use crate::output;
 use crate::registry;
 use crate::serve;
 use crate::session::Session;
-use clap::{CommandFactory as _, Parser as _};
+use clap::Parser as _;
 use runner_engine::{Failure, executor, exit};
 use std::io::ErrorKind;
 
@@ -23,6 +24,11 @@ pub fn main() -> u8 {
         }
         [only] if only == "sandbox" => return executor::sandbox(),
         _ => {}
+    }
+    match complete::answer() {
+        Ok(false) => {}
+        Ok(true) => return exit::DONE,
+        Err(failure) => return show(&failure),
     }
     let arguments = match Arguments::try_parse() {
         Ok(arguments) => arguments,
@@ -74,10 +80,6 @@ fn run(arguments: Arguments) -> Result<u8, Failure> {
         Command::Data(command) => data::data(&session, &command).map(done),
         Command::Doctor => doctor::doctor(&session),
         Command::Bench(args) => bench::bench(&session, &args).map(done),
-        Command::Completions(args) => {
-            let mut script = Vec::new();
-            clap_complete::generate(args.shell, &mut Arguments::command(), "runner", &mut script);
-            output::print_document(&String::from_utf8_lossy(&script)).map(done)
-        }
+        Command::Completions(args) => complete::script(args.shell).map(done),
     }
 }

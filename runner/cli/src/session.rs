@@ -13,7 +13,7 @@ use runner_history as history;
 use runner_history::schedule::DueTimes;
 use runner_pipeline::{
     Isolation, LoadOptions, NightDates, Pipeline, PipelineErrors, Scheduled, load_memo, load_with_memo,
-    load_with_sources, memo_name, resolved, scheduled, select,
+    load_with_sources, memo_name, named, resolved, scheduled, select,
 };
 use runner_report::reporter::Verbosity;
 use std::collections::{BTreeMap, BTreeSet};
@@ -48,14 +48,7 @@ impl Session {
                 ..Failure::usage(format!("cannot change to the directory `{}`", dir.display()))
             })?;
         }
-        let current =
-            std::env::current_dir().map_err(|err| Failure::caused("cannot determine the working directory", &err))?;
-        let env = std::env::vars_os()
-            .filter_map(|(name, value)| Some((name.into_string().ok()?, value.into_string().ok()?)))
-            .collect();
         Ok(Self {
-            current,
-            env,
             verbosity: match (arguments.quiet, arguments.verbose) {
                 (true, _) => Verbosity::Quiet,
                 (_, true) => Verbosity::Verbose,
@@ -72,6 +65,24 @@ impl Session {
                 Command::Plan(args) => args.offline,
                 _ => false,
             },
+            ..Self::bare()?
+        })
+    }
+
+    /// The context of no command: the working directory and the environment.
+    pub fn bare() -> Result<Self, Failure> {
+        let current =
+            std::env::current_dir().map_err(|err| Failure::caused("cannot determine the working directory", &err))?;
+        let env = std::env::vars_os()
+            .filter_map(|(name, value)| Some((name.into_string().ok()?, value.into_string().ok()?)))
+            .collect();
+        Ok(Self {
+            current,
+            env,
+            verbosity: Verbosity::Quiet,
+            json: false,
+            no_remote: true,
+            offline: true,
         })
     }
 
@@ -165,9 +176,7 @@ impl Session {
         let chosen = select(&pipeline, &args.selection.stages).map_err(wrong_name)?;
         let mut force = BTreeSet::new();
         for name in &args.selection.force {
-            let needed = select(&pipeline, std::slice::from_ref(name)).map_err(wrong_name)?;
-            let named = |i: &usize| pipeline.nodes[*i].stage == *name || pipeline.nodes[*i].id == *name;
-            force.extend(needed.into_iter().filter(named));
+            force.extend(named(&pipeline, name).map_err(wrong_name)?);
         }
         let home = self.home(Some(&pipeline.base));
         Ok(Project {
@@ -234,7 +243,7 @@ fn program_identity() -> Option<String> {
 }
 
 /// The failure of an invalid pipeline.
-fn wrong(errors: PipelineErrors) -> Failure {
+pub(crate) fn wrong(errors: PipelineErrors) -> Failure {
     Failure::usage(errors.to_string())
 }
 

@@ -1,7 +1,7 @@
 //! The pipeline file, from text to a resolved task graph. The caller passes the stage kinds.
 //!
 //! The steps in order: `source` (bytes to text), `yaml` (text to a `tree` of values with positions), `compose`
-//! (`include:`), `document` (keys and names checked), `overrides` (profiles and `--set`), `needs` (references, ports, order),
+//! (`include:`), `document` (keys and names checked), `overrides` (profiles and `--set`), `reference` (stages and their points), `needs` (ports, order),
 //! `axes` with `sample` (the syntax of a matrix) and `matrix` (its points), `interpolate` (`${…}`), `configure` (a stage
 //! kind's configuration) and `load`, which calls all of them. `schedule` reads the block of that name. `memo` caches the result for an unchanged pipeline; `resolved`
 //! writes a pipeline as one file; [`graph`] and [`svg`] draw it.
@@ -46,6 +46,7 @@ mod point;
 mod problems;
 mod python_interpreter;
 mod python_stage;
+mod reference;
 mod registration;
 mod resolved;
 mod run_stage;
@@ -69,16 +70,16 @@ pub use describe_type::{describe_type, type_json, types};
 pub use earlier::{Earlier, EarlierRef, FindEarlier, NotFound, RunRef};
 pub use error::{PipelineError, PipelineErrors};
 pub use interpolate::command_text;
-pub use load::{LoadOptions, load, load_text, load_with_sources, resolved, scheduled};
+pub use load::{LoadOptions, Names, load, load_text, load_with_sources, names, resolved, scheduled};
 pub use memo::{load_memo, load_with_memo, memo_name};
 pub use model::{InputRef, Node, Pipeline, Register, Resources, Work};
-pub use needs::same as same_value;
 pub use place::Place;
 pub use plain::{is_plain_path, plain_path};
 pub use python_stage::{describe_python, python_json};
+pub use reference::{Select, parse_reference, same as same_value};
 pub use schedule::{CatchUp, Cron, NightDates, Schedule, Scheduled, WaitFor, When};
 pub use schema::schema;
-pub use select::select;
+pub use select::{named, select};
 pub use shims::{is_shim, program_behind};
 pub use suggest::suggest;
 pub use task_graph::TaskGraph;

@@ -136,6 +136,35 @@ pub fn scheduled(file: &Path, options: &LoadOptions) -> Result<Option<Scheduled>
     Ok(schedule.map(|schedule| Scheduled { name, base, schedule }))
 }
 
+/// The names in a pipeline file and its included files, for completion: of a file that has errors too.
+#[derive(Clone, Debug, Default)]
+pub struct Names {
+    /// The parameters.
+    pub params: Vec<String>,
+    /// The profiles.
+    pub profiles: Vec<String>,
+    /// The stages, with their kinds; none for programs.
+    pub stages: Vec<(String, Option<String>)>,
+}
+
+/// The names in a pipeline file; `None` if it cannot be read at all.
+pub fn names(file: &Path, options: &LoadOptions) -> Option<Names> {
+    let mut loader = Loader::new(file, source::read(file).ok()?, options, false);
+    let document = loader.written()?;
+    let stage = |stage: &Stage| {
+        let kind = match &stage.job {
+            Job::Kind { name, .. } => Some(name.clone()),
+            Job::Command(_) | Job::Broken => None,
+        };
+        (stage.key.name.clone(), kind)
+    };
+    Some(Names {
+        params: document.params.iter().map(|(key, _)| key.name.clone()).collect(),
+        profiles: document.profiles.iter().map(|(key, _)| key.name.clone()).collect(),
+        stages: document.stages.iter().map(stage).collect(),
+    })
+}
+
 /// The text of a pipeline as one file, with everything resolved that does not differ between points.
 ///
 /// # Errors
@@ -242,8 +271,8 @@ impl<'a> Loader<'a> {
         ))
     }
 
-    /// The document with its includes, profiles, settings and parameters; `None` if the errors prevent further checks.
-    fn document(&mut self) -> Option<Document> {
+    /// The document with its includes, as it is written; `None` if the errors prevent further checks.
+    fn written(&mut self) -> Option<Document> {
         let root = match yaml::parse(self.problems.texts.content(0), 0) {
             Ok(root) => root,
             Err(issue) => {
@@ -254,7 +283,12 @@ impl<'a> Loader<'a> {
         let composed = compose(root, self.file, &self.base, &mut self.problems);
         self.bases = composed.bases;
         self.recorded.files.extend(composed.files);
-        let mut document = document::read(composed.root, self.file, &mut self.problems)?;
+        document::read(composed.root, self.file, &mut self.problems)
+    }
+
+    /// The document with its includes, profiles, settings and parameters; `None` if the errors prevent further checks.
+    fn document(&mut self) -> Option<Document> {
+        let mut document = self.written()?;
         let options = self.options;
         self.secrets = document.stages.iter().flat_map(Stage::secrets).cloned().collect();
         let of_night = self.params_of_night(&document);

@@ -1,9 +1,10 @@
 //! The points that a stage fans out over: those of its own matrix, and of all its needs.
 
 use super::axes::Matrix;
-use super::needs::{Needs, Reference, same};
+use super::needs::{Needs, Reference};
 use super::point::{MOST_NODES, Point, id};
 use super::problems::Problems;
+use super::reference::same;
 use super::source::Spot;
 use super::suggest::{list, suggest};
 use super::tree::spell;

@@ -3,12 +3,11 @@
 use super::document::{Job, Stage};
 use super::earlier::{self, Earlier, EarlierRef, FORMS, FindEarlier, Or, RunRef, This};
 use super::problems::Problems;
+use super::reference::{Select, parse_reference};
 use super::source::Spot;
 use super::suggest::{list, nearest, suggest};
 use super::task_graph::TaskGraph;
-use super::tree::{Tree, Value, spell};
-use super::yaml;
-use serde_json::Value as Json;
+use super::tree::{Tree, Value};
 use stages_core::{AnyStage, InputPort, OutputPort, PortType};
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
@@ -95,17 +94,6 @@ pub(crate) struct Reference {
     pub spot: Spot,
 }
 
-/// A selection of points of a matrix stage.
-#[derive(Clone, Debug, Default, PartialEq)]
-pub(crate) struct Select {
-    /// `[seed=1]`: the axis is fixed.
-    pub picks: Vec<(String, Json)>,
-    /// `[seed=*]`: all values of the axis.
-    pub all_of: BTreeSet<String>,
-    /// `[*]`: all points.
-    pub all: bool,
-}
-
 /// The inputs of a stage.
 pub(crate) struct Needs {
     /// The references, by port, in the order of the file.
@@ -114,46 +102,6 @@ pub(crate) struct Needs {
     pub earlier: BTreeMap<String, Vec<Earlier>>,
     /// True if all references were resolved.
     pub sound: bool,
-}
-
-/// Parses `stage[seed=1].output`.
-fn parse(text: &str) -> Result<(&str, Select, Option<&str>), String> {
-    let end = text.find(['[', '.']).unwrap_or(text.len());
-    let (stage, mut rest) = text.split_at(end);
-    let mut select = Select::default();
-    if let Some(tail) = rest.strip_prefix('[') {
-        let (inside, after) = tail.split_once(']').ok_or("the `[` is not closed")?;
-        rest = after;
-        for part in inside.split(',').map(str::trim) {
-            if part == "*" {
-                select.all = true;
-                continue;
-            }
-            match part.split_once('=').map(|(axis, value)| (axis.trim(), value.trim())) {
-                Some((axis, "*")) => {
-                    select.all_of.insert(axis.to_owned());
-                }
-                Some((axis, value)) if !axis.is_empty() && !value.is_empty() => {
-                    if select.picks.iter().any(|(known, _)| known == axis) {
-                        return Err(format!("the axis `{axis}` is given twice"));
-                    }
-                    let value = yaml::scalar(value).map_err(|(message, _)| message)?;
-                    select.picks.push((axis.to_owned(), value));
-                }
-                _ => return Err(format!("`[{inside}]` does not select points")),
-            }
-        }
-    }
-    match rest.strip_prefix('.') {
-        Some(output) if !output.is_empty() => Ok((stage, select, Some(output))),
-        None if rest.is_empty() && !stage.is_empty() => Ok((stage, select, None)),
-        _ => Err(format!("`{text}` is not a valid reference")),
-    }
-}
-
-/// True if a value of a matrix equals the value in a reference.
-pub fn same(value: &Json, wanted: &Json) -> bool {
-    value == wanted || spell(value).is_some_and(|text| spell(wanted).is_some_and(|wanted| text == wanted))
 }
 
 /// Resolves the needs of the stage at `index` of `this` pipeline. `names` maps names to the indices of all stages.
@@ -290,7 +238,7 @@ fn of_run<'t>(
         RunRef::Registered(policy) => policy,
         _ => tree.text().unwrap_or(written.artifact),
     };
-    let (stage, select, output) = match parse(written.artifact) {
+    let (stage, select, output) = match parse_reference(written.artifact) {
         _ if matches!(written.run, RunRef::Registered(_)) => ("", Select::default(), None),
         Ok(parsed) if !parsed.0.is_empty() => parsed,
         Ok(_) => return wrong_at(tree.spot, format!("`{text}` is not a valid reference"), FORMS),
@@ -447,7 +395,7 @@ fn reference(
         );
         return None;
     }
-    let (name, mut select, output) = match parse(text) {
+    let (name, mut select, output) = match parse_reference(text) {
         Ok(parsed) => parsed,
         Err(message) => {
             problems.add(named.spot, message, FORMS);
@@ -641,38 +589,4 @@ pub(crate) fn order(stages: &[Stage], needs: &[Needs], problems: &mut Problems) 
         );
     }
     None
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn references() {
-        let (stage, select, output) = parse("train[seed=1, lr=0.1].policy").unwrap();
-        assert_eq!((stage, output), ("train", Some("policy")));
-        assert_eq!(
-            select.picks,
-            [("seed".to_owned(), 1.into()), ("lr".to_owned(), 0.1.into())]
-        );
-        assert!(parse("a[*]").unwrap().1.all);
-        assert!(parse("a[x=*].y").unwrap().1.all_of.contains("x"));
-        for bad in [
-            "",
-            ".",
-            "a.",
-            "a[",
-            "a[]",
-            "a[x]",
-            "a[=1]",
-            "a[x=]",
-            "a]x[",
-            "[x=1]",
-            "a[x=1]y",
-            "a[x=1,x=2]",
-            "a[,]",
-        ] {
-            assert!(parse(bad).is_err(), "{bad}");
-        }
-    }
 }

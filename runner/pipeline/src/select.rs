@@ -1,53 +1,80 @@
 //! Selection of stages by command-line arguments.
 
 use super::error::PipelineError;
-use super::model::Pipeline;
+use super::model::{Node, Pipeline};
+use super::reference::parse_reference;
 use super::source::{Spot, Texts};
 use super::suggest::{list, suggest};
 use std::path::PathBuf;
 
 /// The nodes selected by `names` and all that they need, in the pipeline's order; all nodes if `names` is empty. A name
-/// is a stage's, for all points of its matrix, or that of one point (`train[seed=1]`).
+/// selects as [`named`] says.
 ///
 /// # Errors
-/// If there is no such stage.
+/// If there is no such stage, or no such point.
 pub fn select(pipeline: &Pipeline, names: &[String]) -> Result<Vec<usize>, PipelineError> {
     if names.is_empty() {
         return Ok((0..pipeline.nodes.len()).collect());
     }
     let mut found = Vec::new();
     for name in names {
-        let before = found.len();
-        let nodes = pipeline.nodes.iter().enumerate();
-        found.extend(
-            nodes
-                .filter(|(_, node)| node.stage == *name || node.id == *name)
-                .map(|(index, _)| index),
-        );
-        if found.len() == before {
-            let stage = name.split('[').next().unwrap_or_default();
-            let points: Vec<&str> = pipeline
-                .nodes
-                .iter()
-                .filter(|node| node.stage == stage)
-                .map(|node| node.id.as_str())
-                .collect();
-            let hint = if points.is_empty() {
-                let mut stages: Vec<&str> = Vec::new();
-                for node in &pipeline.nodes {
-                    if !stages.contains(&node.stage.as_str()) {
-                        stages.push(&node.stage);
-                    }
-                }
-                suggest(name, "stages", stages)
-            } else {
-                format!("its points are {}", list(points))
-            };
-            let message = format!("the pipeline `{}` has no stage `{name}`", pipeline.name);
-            return Err(argument("STAGE", name, message, hint));
-        }
+        found.extend(named(pipeline, name)?);
     }
     Ok(pipeline.graph.upstream(found).into_iter().collect())
+}
+
+/// The nodes that a name stands for: a stage's for all points of its matrix, also written `train[*]`; that of one point
+/// (`train[lr=1e-4,seed=1]`); or one that leaves axes open, as in `needs:`, for all points that have the given values.
+///
+/// # Errors
+/// If there is no such stage, or no such point.
+pub fn named(pipeline: &Pipeline, name: &str) -> Result<Vec<usize>, PipelineError> {
+    let nodes = || pipeline.nodes.iter().enumerate();
+    let exact = nodes().filter(|(_, node)| node.stage == name || node.id == name);
+    let exact: Vec<usize> = exact.map(|(index, _)| index).collect();
+    if !exact.is_empty() {
+        return Ok(exact);
+    }
+    let fail = |message: String, hint: String| Err(argument("STAGE", name, message, hint));
+    let (stage, select, output) = match parse_reference(name) {
+        Ok(parsed) => parsed,
+        Err(message) => return fail(message, "write STAGE, `STAGE[AXIS=VALUE]` or `STAGE[*]`".to_owned()),
+    };
+    let of_stage: Vec<(usize, &Node)> = nodes().filter(|(_, node)| node.stage == stage).collect();
+    let missing = format!("the pipeline `{}` has no stage `{name}`", pipeline.name);
+    let Some((_, first)) = of_stage.first() else {
+        let mut stages: Vec<&str> = Vec::new();
+        for node in &pipeline.nodes {
+            if !stages.contains(&node.stage.as_str()) {
+                stages.push(&node.stage);
+            }
+        }
+        return fail(missing, suggest(stage, "stages", stages));
+    };
+    if let Some(output) = output {
+        let stage = &name[..name.len() - output.len() - 1];
+        return fail(
+            format!("`{name}` is an output, not a stage"),
+            format!("a stage runs as a whole: `{stage}`"),
+        );
+    }
+    if let Some(axis) = select.axes().find(|axis| !first.point.contains_key(*axis)) {
+        let axes = first.point.keys().map(String::as_str);
+        return fail(
+            format!("the stage `{stage}` has no axis `{axis}`"),
+            suggest(axis, "axes", axes),
+        );
+    }
+    let found: Vec<usize> = of_stage
+        .iter()
+        .filter(|(_, node)| select.has(&node.point))
+        .map(|(index, _)| *index)
+        .collect();
+    if found.is_empty() {
+        let points = of_stage.iter().map(|(_, node)| node.id.as_str());
+        return fail(missing, format!("its points are {}", list(points)));
+    }
+    Ok(found)
 }
 
 /// The error of a command-line argument; `what` is the name of the argument.

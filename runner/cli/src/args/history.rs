@@ -17,7 +17,7 @@ pub(crate) struct ShowArgs {
 
 #[derive(Args, Clone, Debug)]
 pub(crate) struct LogsArgs {
-    /// RUN/STAGE. RUN is an id, a unique prefix or suffix of one, a name, or `latest`.
+    /// RUN/STAGE, where STAGE selects one point of a matrix. RUN is an id, a unique prefix or suffix of one, a name, or `latest`.
     pub what: String,
     /// Wait for more until the stage ends.
     #[arg(short, long)]

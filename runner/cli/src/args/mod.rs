@@ -208,10 +208,14 @@ Examples:
   runner bench env --python ./env
   runner bench cache --json")]
     Bench(BenchArgs),
-    /// Print the completion script of a shell.
+    /// Print the completion script of a shell: commands, options, and stages, kinds, runs, profiles and parameters as they are.
     #[command(after_help = "\
-Example:
-  runner completions bash > ~/.local/share/bash-completion/completions/runner")]
+Examples:
+  source <(runner completions bash)      # in ~/.bashrc
+  source <(runner completions zsh)       # in ~/.zshrc, after compinit
+  runner completions fish | source       # in ~/.config/fish/config.fish
+
+The script calls this program for the candidates. Print it anew after an upgrade, as these lines do.")]
     Completions(CompletionsArgs),
 }
 

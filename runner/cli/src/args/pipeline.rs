@@ -17,7 +17,8 @@ pub(crate) struct PipelineArgs {
 /// The selected stages of a pipeline, and its settings.
 #[derive(Args, Clone, Debug, Default, Deserialize, Serialize)]
 pub(crate) struct Selection {
-    /// Stages to run, with the stages they need [default: all]. `train[seed=1]` is one point of a matrix.
+    /// Stages to run, with the stages they need [default: all]. Of a matrix, `train[lr=1e-4]` selects the points
+    /// with this value, as in `needs:`, and `train` or `train[*]` all of them.
     #[arg(value_name = "STAGE")]
     pub stages: Vec<String>,
     #[command(flatten)]
@@ -119,7 +120,7 @@ pub(crate) struct PlanArgs {
 pub(crate) struct WhyArgs {
     /// The pipeline file.
     pub pipeline: PathBuf,
-    /// The stage, or a point of its matrix.
+    /// The stage, or points of its matrix.
     pub stage: String,
     #[command(flatten)]
     pub settings: Settings,

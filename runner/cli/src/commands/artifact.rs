@@ -49,18 +49,13 @@ fn registered(archive: &Archive, name: &str) -> Result<Named, Failure> {
 }
 
 fn of_run(run: Run, name: &str) -> Result<Named, Failure> {
-    if let Some(stage) = run.stage(name) {
-        let stage = Box::new(stage.clone());
-        return Ok(Named::Stage(Box::new(run), stage));
-    }
     // A matrix point may contain a dot: the output's name follows the last dot outside brackets.
     let cut = name.rfind('.').filter(|at| !name[*at..].contains(']'));
-    let parts = cut.map(|at| (&name[..at], &name[at + 1..]));
-    let Some((stage, output)) = parts.and_then(|(stage, output)| Some((run.stage(stage)?, output))) else {
-        let stages: Vec<&str> = run.stages.iter().map(|stage| stage.id.as_str()).collect();
-        return Err(Failure::usage(format!("run {} has no stage `{name}`", run.id))
-            .hint(format!("its stages are {}", stages.join(", "))));
+    let Some((stage, output)) = cut.map(|at| (&name[..at], &name[at + 1..])) else {
+        let stage = Box::new(history::find_stage(&run, name)?.clone());
+        return Ok(Named::Stage(Box::new(run), stage));
     };
+    let stage = history::find_stage(&run, stage)?;
     let Some(&digest) = stage.outputs.get(output) else {
         let outputs: Vec<&str> = stage.outputs.iter().map(|(name, _)| name.as_str()).collect();
         let failure = Failure::usage(format!(
@@ -70,7 +65,7 @@ fn of_run(run: Run, name: &str) -> Result<Named, Failure> {
         return Err(failure.hint(if outputs.is_empty() {
             "it did not succeed".to_owned()
         } else {
-            format!("its outputs are {}", outputs.join(", "))
+            runner_pipeline::suggest(output, "outputs", outputs)
         }));
     };
     let (stage, output) = (Box::new(stage.clone()), output.to_owned());

@@ -18,11 +18,8 @@ pub(crate) fn logs(session: &Session, args: &LogsArgs) -> Result<(), Failure> {
     };
     let id = history::resolve(&archive.runs, run)?;
     let run = history::load(&archive.runs, &id)?;
-    let Some(stage) = run.stage(name) else {
-        let stages = run.stages.iter().map(|stage| stage.id.as_str());
-        return Err(Failure::usage(format!("run {id} has no stage `{name}`"))
-            .hint(runner_pipeline::suggest(name, "stages", stages)));
-    };
+    let stage = history::find_stage(&run, name)?;
+    let name = stage.id.as_str();
     if let Some(log) = stored(&archive, stage)? {
         return print(session, name, &log).map(drop);
     }

@@ -2,9 +2,10 @@
 
 use crate::args::{PipelineArgs, Selection, WhyArgs};
 use crate::output;
-use crate::session::Session;
+use crate::session::{Session, wrong};
 use runner_engine::key::Difference;
 use runner_engine::{self as engine, Failure, Parts, Planned, Prediction};
+use runner_pipeline::named;
 
 pub(crate) fn why(session: &Session, args: &WhyArgs) -> Result<(), Failure> {
     let project = session.project(&PipelineArgs {
@@ -17,11 +18,8 @@ pub(crate) fn why(session: &Session, args: &WhyArgs) -> Result<(), Failure> {
     })?;
     let options = project.options(session, "");
     let planned = engine::plan(&project.pipeline, &project.chosen, &project.store, &options)?;
-    let nodes = &project.pipeline.nodes;
-    let named: Vec<&Planned> = planned
-        .iter()
-        .filter(|stage| nodes[stage.node].stage == args.stage || stage.stage == args.stage)
-        .collect();
+    let stages = named(&project.pipeline, &args.stage).map_err(|err| wrong(err.into()))?;
+    let named: Vec<&Planned> = planned.iter().filter(|stage| stages.contains(&stage.node)).collect();
     if session.json {
         return output::print_json(&named);
     }

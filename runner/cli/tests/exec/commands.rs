@@ -156,7 +156,7 @@ fn show_and_export() {
     assert_eq!(shown, ok(project.run(&["show", "latest/b.y"])).stdout);
     let wrong = project.run(&["show", "latest/b.z"]);
     assert_eq!(wrong.code, 2);
-    assert!(wrong.stderr.contains("its outputs are y"), "{}", wrong.stderr);
+    assert!(wrong.stderr.contains("did you mean `y`?"), "{}", wrong.stderr);
     ok(project.run(&["export", "latest/b", "out"]));
     assert_eq!(
         std::fs::read_to_string(project.path("out/y.txt")).unwrap(),

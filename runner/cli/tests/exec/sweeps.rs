@@ -425,3 +425,52 @@ stages:
     assert_eq!(both.code, 2);
     assert_eq!(project.run(&["exec"]).code, 2);
 }
+
+#[test]
+fn points_are_named_on_the_command_line_as_in_needs() {
+    let project = Project::new(SWEEP);
+    let first = project.exec(&["train[lr=1e-3]"]);
+    assert_eq!(first.code, 0, "{}", first.stderr);
+    insta::assert_snapshot!(first.log(), @r"
+    ran shared
+    ran train[lr=0.001,seed=1]
+    ran train[lr=0.001,seed=2]
+    ");
+    // A value is a number, however it is written; axes that are left out are open.
+    assert_eq!(
+        project.exec(&["train[seed=*, lr=0.0010]"]).log(),
+        first.log().replace("ran", "cached")
+    );
+    assert_eq!(project.run(&["logs", "latest/train[seed=2,lr=1e-3]"]).code, 0);
+    let all = project.exec(&["train[*]", "--force", "train[seed=2]"]);
+    insta::assert_snapshot!(all.log(), @r"
+    cached shared
+    cached train[lr=0.001,seed=1]
+    ran train[lr=0.001,seed=2]
+    ran train[lr=0.01,seed=1]
+    ran train[lr=0.01,seed=2]
+    ran train[lr=0.1,seed=1]
+    ");
+    let several = project.run(&["show", "latest/train[lr=1e-3].y"]);
+    assert_eq!(several.code, 2);
+    let why = project.run(&["why", "p.yaml", "train[seed=2]"]).stdout;
+    let wrong = project.run(&["export", "latest/trian[lr=1e-3].y", "out"]);
+    let hints = [why, several.stderr, wrong.stderr].join("\n");
+    let id = project.run(&["runs", "--last", "1", "--json"]).stdout;
+    let id = serde_json::from_str::<serde_json::Value>(&id).unwrap()[0]["id"]
+        .as_str()
+        .unwrap()
+        .to_owned();
+    insta::assert_snapshot!(hints.replace(&id, "ID"), @r"
+    train[lr=0.001,seed=2]: cached (last in run ID)
+      computed in run ID
+    train[lr=0.01,seed=2]: cached (last in run ID)
+      computed in run ID
+
+    error: `train[lr=1e-3]` stands for 2 points of run ID
+      hint: give one: train[lr=0.001,seed=1], train[lr=0.001,seed=2]
+
+    error: run ID has no stage `trian[lr=1e-3]`
+      hint: did you mean `train`?
+    ");
+}

@@ -4,7 +4,7 @@ use super::point::{Point, Reader};
 use crate::{AllMarks, Run, StageRun};
 use cache::Store;
 use runner_engine::Failure;
-use runner_pipeline::{same_value, suggest};
+use runner_pipeline::{Select, suggest};
 use serde_json::Value;
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -46,7 +46,7 @@ pub fn select(runs: &Path, store: &Store, names: &[String]) -> Result<Vec<Point>
 struct Wanted<'n> {
     run: &'n str,
     stage: Option<&'n str>,
-    axes: Vec<(&'n str, &'n str)>,
+    points: Select,
 }
 
 impl<'n> Wanted<'n> {
@@ -63,28 +63,14 @@ impl<'n> Wanted<'n> {
             Failure::usage(format!("`{name}` is neither a run nor a point of a run"))
                 .hint("write RUN, RUN/STAGE, `RUN[seed=1]` or `RUN/STAGE[seed=1]`; `runner runs` lists the runs")
         };
-        let pair = |part: &'n str| part.split_once('=').map(|(axis, value)| (axis.trim(), value.trim()));
-        let axes = match point.map(|point| point.strip_suffix(']')) {
-            None => Some(Vec::new()),
-            Some(None) => None,
-            Some(Some(inside)) => inside.split(',').map(pair).collect(),
+        let points = match point.map(|point| point.strip_suffix(']')) {
+            None => Select::default(),
+            Some(inside) => Select::parse(inside.ok_or_else(wrong)?).map_err(|_| wrong())?,
         };
         if run.is_empty() || stage.is_some_and(str::is_empty) {
             return Err(wrong());
         }
-        Ok(Self {
-            run,
-            stage,
-            axes: axes.ok_or_else(wrong)?,
-        })
-    }
-
-    fn fits(&self, point: &BTreeMap<String, Value>) -> bool {
-        let has = |(axis, value): &(&str, &str)| {
-            let wanted = Value::String((*value).to_owned());
-            point.get(*axis).is_some_and(|known| same_value(known, &wanted))
-        };
-        self.axes.iter().all(has)
+        Ok(Self { run, stage, points })
     }
 
     fn points<'r>(&self, run: &'r Run, reader: &mut Reader<'r>, bare: bool) -> Result<Vec<Point>, Failure> {
@@ -96,7 +82,7 @@ impl<'n> Wanted<'n> {
                     |(name, value): (&String, &Value)| Some((name.strip_prefix("matrix.")?.to_owned(), value.clone()));
                 point.parameters.iter().filter_map(axis).collect()
             };
-            let found: Vec<Point> = all.into_iter().filter(|point| self.fits(&axes(point))).collect();
+            let found: Vec<Point> = all.into_iter().filter(|point| self.points.has(&axes(point))).collect();
             return match found.is_empty() {
                 true => Err(no_point(&format!("run {}", run.id), &known)),
                 false => Ok(found),
@@ -112,7 +98,7 @@ impl<'n> Wanted<'n> {
         let found: Vec<&'r StageRun> = of_name
             .iter()
             .copied()
-            .filter(|stage| self.fits(&stage.point))
+            .filter(|stage| self.points.has(&stage.point))
             .collect();
         if found.is_empty() {
             let known: Vec<String> = of_name.iter().map(|stage| stage.id.clone()).collect();

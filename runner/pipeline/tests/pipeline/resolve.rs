@@ -217,6 +217,25 @@ fn stages_are_selected_with_what_they_need() {
       | ^^^^^^^^^^^^^
       = hint: its points are `train[seed=1]`, `train[seed=2]`, `train[seed=3]`
     ");
+    // As in `needs:`.
+    assert_eq!(chosen(&["train[*]"]).unwrap(), chosen(&["train"]).unwrap());
+    assert_eq!(
+        chosen(&["train[seed=0x2]"]).unwrap(),
+        chosen(&["train[seed=2]"]).unwrap()
+    );
+    let hint = |name: &str| {
+        let error = chosen(&[name]).unwrap_err().to_string();
+        let shown = error
+            .lines()
+            .filter(|line| line.contains("STAGE:1") || line.contains("hint"));
+        shown.map(|line| line.trim().to_owned()).collect::<Vec<_>>().join(" ")
+    };
+    insta::assert_snapshot!(["train[sed=1]", "train.policy", "train[seed=2", "grek[seed=1]"].map(hint).join("\n"), @r"
+    STAGE:1:1: the stage `train` has no axis `sed` = hint: did you mean `seed`?
+    STAGE:1:1: `train.policy` is an output, not a stage = hint: a stage runs as a whole: `train`
+    STAGE:1:1: the `[` is not closed = hint: write STAGE, `STAGE[AXIS=VALUE]` or `STAGE[*]`
+    STAGE:1:1: the pipeline `example` has no stage `grek[seed=1]` = hint: did you mean `greeks`?
+    ");
 }
 
 #[test]

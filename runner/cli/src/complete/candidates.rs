@@ -1,0 +1,214 @@
+//! Candidates of arguments. What cannot be read yields none: a completion shows no errors.
+
+use crate::args::Settings;
+use crate::registry;
+use crate::session::{Session, folder_of};
+use clap_complete::engine::{CompletionCandidate, PathCompleter, ValueCompleter as _};
+use datasets::layout::{Table, known};
+use runner_history::policies::Registry;
+use runner_history::{self as history, AllMarks};
+use runner_pipeline::{self as pipeline, Names, Pipeline};
+use std::ffi::OsStr;
+use std::path::{Path, PathBuf};
+
+/// The number of last runs that are candidates.
+const RUNS: usize = 30;
+
+/// The candidates that begin with the word, in their order.
+fn beginning<'a>(current: &str, all: impl IntoIterator<Item = (&'a str, Option<&'a str>)>) -> Vec<CompletionCandidate> {
+    let fitting = all.into_iter().filter(|(value, _)| value.starts_with(current));
+    fitting
+        .enumerate()
+        .map(|(i, (value, about))| {
+            CompletionCandidate::new(value)
+                .help(about.map(|about| about.to_owned().into()))
+                .display_order(Some(i))
+        })
+        .collect()
+}
+
+fn plain<'a>(current: &str, all: impl IntoIterator<Item = &'a String>) -> Vec<CompletionCandidate> {
+    beginning(current, all.into_iter().map(|value| (value.as_str(), None)))
+}
+
+fn session() -> Option<Session> {
+    Session::bare().ok()
+}
+
+fn is_yaml(path: &Path) -> bool {
+    path.extension().is_some_and(|end| end == "yaml" || end == "yml")
+}
+
+/// Pipeline files.
+pub(super) fn pipelines(_: &[String], current: &str) -> Vec<CompletionCandidate> {
+    PathCompleter::any()
+        .filter(|path| path.is_file() && is_yaml(path))
+        .complete(OsStr::new(current))
+}
+
+/// The pipeline file of a line: the first YAML file.
+fn file_of(line: &[String]) -> Option<PathBuf> {
+    let mut words = line.iter().skip(1).map(PathBuf::from);
+    words.find(|word| is_yaml(word) && word.is_file())
+}
+
+fn names_of(line: &[String]) -> Option<Names> {
+    let (session, file) = (session()?, file_of(line)?);
+    let options = session.reading(&file, &Settings::default()).ok()?;
+    pipeline::names(&file, &options)
+}
+
+fn pipeline_of(line: &[String]) -> Option<Pipeline> {
+    session()?.load(&file_of(line)?, &Settings::default()).ok()
+}
+
+/// Stages of the pipeline with their kinds; points of a matrix once the bracket is written.
+pub(super) fn stages(line: &[String], current: &str) -> Vec<CompletionCandidate> {
+    if let Some((stage, _)) = current.split_once('[') {
+        let Some(pipeline) = pipeline_of(line) else {
+            return Vec::new();
+        };
+        let points = pipeline
+            .nodes
+            .iter()
+            .filter(|node| node.stage == stage && !node.point.is_empty());
+        let all = points.map(|node| node.id.clone()).chain([format!("{stage}[*]")]);
+        return plain(current, &all.collect::<Vec<_>>());
+    }
+    let names = names_of(line).unwrap_or_default();
+    let stages = names.stages.iter();
+    beginning(current, stages.map(|(name, kind)| (name.as_str(), kind.as_deref())))
+}
+
+/// Profiles of the pipeline.
+pub(super) fn profiles(line: &[String], current: &str) -> Vec<CompletionCandidate> {
+    plain(current, &names_of(line).unwrap_or_default().profiles)
+}
+
+/// `NAME=` for parameters, and `STAGE.with.KEY=` for the configuration of a stage once its name is written.
+pub(super) fn settings(line: &[String], current: &str) -> Vec<CompletionCandidate> {
+    let names = names_of(line).unwrap_or_default();
+    let mut all: Vec<String> = names.params.iter().map(|name| format!("{name}=")).collect();
+    let stage = current.split_once('.').map(|(stage, _)| stage);
+    for (name, kind) in &names.stages {
+        let kind = kind.as_deref().and_then(registry::find);
+        match kind {
+            Some(kind) if stage == Some(name) => {
+                let schema = kind.schema();
+                let fields = schema["properties"].as_object().into_iter().flatten();
+                all.extend(fields.map(|(field, _)| format!("{name}.with.{field}=")));
+            }
+            Some(_) => all.push(format!("{name}.with.")),
+            None => {}
+        }
+    }
+    plain(current, &all)
+}
+
+/// Stage kinds.
+pub(super) fn kinds(_: &[String], current: &str) -> Vec<CompletionCandidate> {
+    let kinds = registry::kinds().iter();
+    beginning(
+        current,
+        kinds
+            .map(|kind| (kind.name(), kind.about().lines().next()))
+            .chain([("python", None)]),
+    )
+}
+
+/// Types of programs' outputs.
+pub(super) fn types(_: &[String], current: &str) -> Vec<CompletionCandidate> {
+    beginning(current, pipeline::types().map(|ty| (ty.name(), None)))
+}
+
+/// Layouts of vendors' files.
+pub(super) fn layouts(_: &[String], current: &str) -> Vec<CompletionCandidate> {
+    let all = Table::ALL.into_iter().flat_map(known);
+    beginning(current, all.map(|layout| (layout.name.as_str(), None)))
+}
+
+/// The home of a line: that of its pipeline, or of the working directory.
+fn home(line: &[String]) -> Option<PathBuf> {
+    let session = session()?;
+    let start = file_of(line).and_then(|file| folder_of(&session.current, &file));
+    Some(session.home(start.as_deref()))
+}
+
+/// `latest`, the names of runs, and the ids of the last ones.
+pub(super) fn runs(line: &[String], current: &str) -> Vec<CompletionCandidate> {
+    let found = names_of_runs(line);
+    beginning(
+        current,
+        found.iter().map(|(name, about)| (name.as_str(), Some(about.as_str()))),
+    )
+}
+
+/// The names of runs, and what they are.
+fn names_of_runs(line: &[String]) -> Vec<(String, String)> {
+    let Some(dir) = home(line).map(|home| home.join("runs")) else {
+        return Vec::new();
+    };
+    let (last, _) = history::last(&dir, RUNS).unwrap_or_default();
+    let about = |run: &history::Run| format!("{}, {}", run.pipeline, run.status.name());
+    let mut found: Vec<(String, String)> = Vec::new();
+    found.extend(last.last().map(|run| ("latest".to_owned(), about(run))));
+    let marks = AllMarks::read(&dir).map(|marks| marks.of).unwrap_or_default();
+    let named = marks
+        .iter()
+        .filter_map(|(id, marks)| Some((marks.name.clone()?, id.clone())));
+    found.extend(named);
+    found.extend(last.iter().rev().map(|run| (run.id.clone(), about(run))));
+    found
+}
+
+/// RUN/STAGE, and RUN/STAGE.OUTPUT once the dot is written; before the slash, runs.
+pub(super) fn stages_of_runs(line: &[String], current: &str) -> Vec<CompletionCandidate> {
+    let Some((run, stage)) = current.split_once('/') else {
+        let runs = names_of_runs(line);
+        let all: Vec<(String, String)> = runs.into_iter().map(|(name, about)| (name + "/", about)).collect();
+        let policies = policies(line, current);
+        let mut found = beginning(
+            current,
+            all.iter().map(|(name, about)| (name.as_str(), Some(about.as_str()))),
+        );
+        found.extend(policies);
+        return found;
+    };
+    let Some(dir) = home(line).map(|home| home.join("runs")) else {
+        return Vec::new();
+    };
+    let id = history::resolve(&dir, run);
+    let Ok(found) = id.and_then(|id| history::load(&dir, &id)) else {
+        return Vec::new();
+    };
+    // The dot before an output follows the brackets.
+    let wants_output = stage.rsplit(']').next().is_some_and(|end| end.contains('.'));
+    let mut all = Vec::new();
+    for stage in &found.stages {
+        match wants_output {
+            false => all.push(format!("{run}/{}", stage.id)),
+            true => all.extend(
+                stage
+                    .outputs
+                    .iter()
+                    .map(|(output, _)| format!("{run}/{}.{output}", stage.id)),
+            ),
+        }
+    }
+    plain(current, &all)
+}
+
+/// Registered policies: their names, and NAME@ALIAS.
+pub(super) fn policies(line: &[String], current: &str) -> Vec<CompletionCandidate> {
+    let Some(registry) = home(line).map(|home| Registry::new(&home)) else {
+        return Vec::new();
+    };
+    let mut all = Vec::new();
+    for name in registry.names().unwrap_or_default() {
+        if let Ok(Some(policy)) = registry.read(&name) {
+            all.extend(policy.aliases().keys().map(|alias| format!("{name}@{alias}")));
+        }
+        all.push(name);
+    }
+    plain(current, &all)
+}
