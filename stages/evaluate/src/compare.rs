@@ -2,10 +2,13 @@
 
 mod agent;
 mod difference;
+mod evidence;
+mod verdict;
 
 use crate::output::{self, Metrics};
 use agent::{Agent, Common};
 use difference::Resampling;
+use evidence::{equity, evidence};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use stages_core::{
@@ -13,6 +16,7 @@ use stages_core::{
     StageKind,
 };
 use std::collections::BTreeMap;
+pub use verdict::VerdictConfig;
 
 /// Configuration of `evaluate/compare`.
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
@@ -24,6 +28,8 @@ pub struct CompareConfig {
     pub bootstrap_draws: usize,
     /// The risk aversion of the mean-variance utility.
     pub risk_aversion: f64,
+    /// Judges whether the agent is better, worse, or no different beyond noise. A single world is enough then.
+    pub verdict: Option<VerdictConfig>,
 }
 
 impl Default for CompareConfig {
@@ -32,6 +38,7 @@ impl Default for CompareConfig {
             seed: 0,
             bootstrap_draws: 2000,
             risk_aversion: 10.0,
+            verdict: None,
         }
     }
 }
@@ -62,6 +69,13 @@ impl StageKind for Compare {
                 list: true,
                 doc: "those of another agent, over the same test worlds",
             },
+            InputPort {
+                name: "metrics",
+                ty: PortType::Metrics,
+                optional: true,
+                list: true,
+                doc: "for a verdict: the metrics of the agent's backtests, whose ablations tell whether it is blind",
+            },
         ],
         outputs: &[OutputPort {
             name: "metrics",
@@ -70,12 +84,22 @@ impl StageKind for Compare {
         }],
     };
 
-    fn check(&self, config: &CompareConfig, _: &PlanContext) -> Result<BTreeMap<String, Provided>, ConfigProblem> {
+    fn check(&self, config: &CompareConfig, plan: &PlanContext) -> Result<BTreeMap<String, Provided>, ConfigProblem> {
         if config.bootstrap_draws == 0 {
             return Err(ConfigProblem::new("bootstrap_draws", "must be at least 1").hint("the default is 2000"));
         }
         if !(0.0..=1e3).contains(&config.risk_aversion) {
             return Err(ConfigProblem::new("risk_aversion", "must be 0 or more").hint("the default is 10"));
+        }
+        match &config.verdict {
+            Some(verdict) => verdict.validate()?,
+            None if plan.inputs.contains_key("metrics") => {
+                return Err(
+                    ConfigProblem::new("verdict", "is absent, and the input `metrics` is for it alone")
+                        .hint("write `verdict: {}`, or remove the input"),
+                );
+            }
+            None => {}
         }
         Ok(BTreeMap::from([(
             "metrics".to_owned(),
@@ -90,11 +114,14 @@ impl StageKind for Compare {
                 .map(|input| Agent::read(&context.store, &input.artifact))
                 .collect()
         };
-        let (agent, against) = (read("agent")?, read("against")?);
-        let common = Common::of(agent.iter().chain(&against))?;
+        let (agents, others) = (read("agent")?, read("against")?);
+        let common = Common::of(agents.iter().chain(&others))?;
+        if config.verdict.is_none() {
+            common.check_worlds()?;
+        }
         let annual = common.annual();
         let sums = |seeds: &[Agent]| seeds.iter().map(|seed| common.sums(seed)).collect::<Vec<_>>();
-        let (agent, against) = (sums(&agent), sums(&against));
+        let (agent, against) = (sums(&agents), sums(&others));
         let resampling = Resampling::new(
             (agent.len(), against.len(), common.worlds),
             config.bootstrap_draws,
@@ -106,8 +133,12 @@ impl StageKind for Compare {
             let found = resampling.compare(&agent, &against, of);
             metrics.add(format!("agent/{name}"), found.agent);
             metrics.add(format!("against/{name}"), found.against);
-            metrics.estimate(&format!("difference/{name}"), found.over_both);
-            metrics.interval(&format!("difference/{name}_over_worlds"), found.over_worlds);
+            if common.worlds > 1 {
+                metrics.estimate(&format!("difference/{name}"), found.over_both);
+                metrics.interval(&format!("difference/{name}_over_worlds"), found.over_worlds);
+            } else {
+                metrics.add(format!("difference/{name}"), found.over_both.value);
+            }
             found.ahead
         };
         let ahead = add("utility", &|sums| annual * sums.utility(risk_aversion));
@@ -119,6 +150,14 @@ impl StageKind for Compare {
         metrics.add("steps_left_out", common.left_out as f64);
         metrics.add("agent/seeds", agent.len() as f64);
         metrics.add("against/seeds", against.len() as f64);
-        output::store_metrics(context, metrics)
+        let Some(rules) = &config.verdict else {
+            return output::store_metrics(context, metrics);
+        };
+        let evidence = evidence(&common, &agents, &others, context.list("metrics"))?;
+        let judged = verdict::judge(rules, &evidence, config.bootstrap_draws, config.seed);
+        judged.add_to(&mut metrics, rules, &evidence);
+        context.log(format!("{}: {}", judged.verdict.name(), judged.because.join("; ")));
+        let told = serde_json::json!({ "verdict": judged.verdict.name(), "because": judged.because });
+        output::store_judged(context, metrics, told, &equity(&common, &agents, &others))
     }
 }

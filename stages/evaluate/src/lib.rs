@@ -34,7 +34,7 @@ pub mod trials;
 mod walk_forward;
 
 pub use backtest::Backtest;
-pub use compare::{Compare, CompareConfig};
+pub use compare::{Compare, CompareConfig, VerdictConfig};
 pub use config::BacktestConfig;
 pub use walk_forward::{WalkForward, WalkForwardConfig};
 

@@ -76,9 +76,36 @@ pub(crate) fn store(
 
 /// Stores and reports the metrics.
 pub(crate) fn store_metrics(context: &Context, metrics: Metrics) -> Result<Outputs, StageError> {
-    let summary = json!({ "summary": metrics.summary() });
-    let mut builder = ArtifactBuilder::new(&context.store, PortType::Metrics.name(), summary);
+    store_with(context, metrics, json!({}), &[])
+}
+
+/// Stores and reports the metrics of a comparison with its verdict, and the equity of both sides as CSV.
+pub(crate) fn store_judged(
+    context: &Context,
+    metrics: Metrics,
+    verdict: Value,
+    equity: &str,
+) -> Result<Outputs, StageError> {
+    store_with(
+        context,
+        metrics,
+        json!({ "verdict": verdict }),
+        &[("equity.csv", equity)],
+    )
+}
+
+fn store_with(
+    context: &Context,
+    metrics: Metrics,
+    mut about: Value,
+    files: &[(&str, &str)],
+) -> Result<Outputs, StageError> {
+    about["summary"] = Value::Object(metrics.summary());
+    let mut builder = ArtifactBuilder::new(&context.store, PortType::Metrics.name(), about);
     builder.bytes("metrics.jsonl", metrics.lines().as_bytes())?;
+    for (name, text) in files {
+        builder.bytes(name, text.as_bytes())?;
+    }
     let digest = builder.finish()?;
     for (name, value) in &metrics.0 {
         if value.is_finite() {

@@ -1,7 +1,7 @@
 //! The excess returns of a policy by world, as the trajectory of its backtest tells them.
 
 use crate::panel::Sums;
-use crate::performance::{Periods, Returns, step_return};
+use crate::performance::{Periods, Returns, ratio, step_return};
 use arrow_array::Array;
 use cache::{Artifact, Store};
 use datasets::SnapshotTime;
@@ -27,8 +27,22 @@ pub(super) struct Agent {
 #[derive(Debug)]
 struct Episode {
     world: String,
-    /// The excess return of each step, with the snapshot at which it ends.
-    steps: Vec<(SnapshotTime, f64)>,
+    steps: Vec<Step>,
+}
+
+/// A step of an account, in simple returns.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Step {
+    /// The snapshot at which it ends.
+    pub end: SnapshotTime,
+    /// The return of the account.
+    pub account: f64,
+    /// That in excess of cash.
+    pub excess: f64,
+    /// The return of cash.
+    pub cash: f64,
+    /// The costs of trades as a fraction of the account's value at the start; NaN where the backtest does not tell them.
+    pub costs: f64,
 }
 
 impl Agent {
@@ -51,6 +65,10 @@ impl Agent {
         let (strategies, worlds) = (table::texts(&rows, "strategy")?, table::texts(&rows, "world")?);
         let (paths, episodes) = (table::floats(&rows, "path")?, table::floats(&rows, "episode")?);
         let (nav, times) = (table::floats(&rows, "nav")?, table::snapshot_times(&rows)?);
+        let costs = rows
+            .column_by_name("costs")
+            .map(|_| table::floats(&rows, "costs"))
+            .transpose()?;
         let same = |a: usize, b: usize| {
             strategies.value(a) == strategies.value(b)
                 && paths.value(a) == paths.value(b)
@@ -83,11 +101,27 @@ impl Agent {
                 agent.periods = Periods::between(&dates);
             }
             let free = returns(cash);
-            let excess = Returns::of_account(returns(run), &free, &free).excess;
-            let ends = times[cash.clone()].iter().skip(1).copied();
+            let of = Returns::of_account(returns(run), &free, &free);
+            let costs_of = |step: usize| match &costs {
+                None => f64::NAN,
+                // The account has ended.
+                Some(_) if run.start + step + 1 >= run.end => 0.0,
+                Some(costs) => {
+                    let at = run.start + step;
+                    ratio(costs.value(at + 1) - costs.value(at), nav.value(at))
+                }
+            };
+            let ends = times[cash.clone()].iter().skip(1);
+            let steps = ends.enumerate().map(|(step, end)| Step {
+                end: *end,
+                account: of.account[step],
+                excess: of.excess[step],
+                cash: free[step],
+                costs: costs_of(step),
+            });
             agent.episodes.push(Episode {
                 world: worlds.value(run.start).to_owned(),
-                steps: ends.zip(excess).collect(),
+                steps: steps.collect(),
             });
         }
         Ok(agent)
@@ -116,7 +150,7 @@ impl Common {
     /// The steps that all backtests have: an environment whose features need earlier days begins later.
     ///
     /// # Errors
-    /// When the backtests are of other worlds or mostly of other dates, or of a single world.
+    /// When the backtests are of other worlds or mostly of other dates.
     pub fn of<'a>(agents: impl Iterator<Item = &'a Agent> + Clone) -> Result<Self, StageError> {
         let first = agents
             .clone()
@@ -128,7 +162,7 @@ impl Common {
             ))
             .hint("give their environments the same market, `test:` and `seed`")
         };
-        let of = |episode: &Episode| episode.steps.iter().map(|(time, _)| *time).collect();
+        let of = |episode: &Episode| episode.steps.iter().map(|step| step.end).collect();
         let mut times: Vec<BTreeSet<SnapshotTime>> = first.episodes.iter().map(of).collect();
         for other in agents.clone() {
             let differs = first
@@ -164,13 +198,6 @@ impl Common {
         let steps = times.iter().map(BTreeSet::len).sum();
         let most = agents.map(Agent::steps).max().unwrap_or(0);
         let worlds = first.episodes.chunk_by(|a, b| a.world == b.world).count();
-        if worlds < 2 {
-            return Err(
-                StageError::new("the backtests are of a single world, over which there is no interval").hint(
-                    "the intervals of one world are `versus/…` of `evaluate/backtest`; hold more worlds out for testing",
-                ),
-            );
-        }
         Ok(Self {
             times,
             periods: first.periods,
@@ -180,14 +207,28 @@ impl Common {
         })
     }
 
+    /// Checks that there is an interval over worlds.
+    ///
+    /// # Errors
+    /// When there is a single world.
+    pub fn check_worlds(&self) -> Result<(), StageError> {
+        match self.worlds {
+            0 | 1 => Err(
+                StageError::new("the backtests are of a single world, over which there is no interval").hint(
+                    "`verdict: {}` compares in one world; the intervals of one world are also `versus/…` of `evaluate/backtest`; or hold more worlds out for testing",
+                ),
+            ),
+            _ => Ok(()),
+        }
+    }
+
     /// The sums of an agent's excess returns over the common steps, by world, in the order of the episodes.
     pub fn sums(&self, agent: &Agent) -> Vec<Sums> {
         let mut sums = Vec::with_capacity(self.worlds);
         let mut last = None;
-        for (episode, times) in agent.episodes.iter().zip(&self.times) {
-            let common = episode.steps.iter().filter(|(time, _)| times.contains(time));
-            let excess: Vec<f64> = common.map(|(_, excess)| *excess).collect();
-            if last.replace(&episode.world) != Some(&episode.world) {
+        for episode in self.episodes(agent) {
+            let excess: Vec<f64> = episode.steps.iter().map(|step| step.excess).collect();
+            if last.replace(episode.world) != Some(episode.world) {
                 sums.push(Sums::default());
             }
             if let Some(of_world) = sums.last_mut() {
@@ -197,10 +238,29 @@ impl Common {
         sums
     }
 
+    /// The common steps of an agent's episodes, in order.
+    pub fn episodes<'a>(&self, agent: &'a Agent) -> Vec<CommonSteps<'a>> {
+        let episodes = agent.episodes.iter().zip(&self.times);
+        let common = episodes.map(|(episode, times)| CommonSteps {
+            world: &episode.world,
+            steps: episode.steps.iter().filter(|step| times.contains(&step.end)).collect(),
+        });
+        common.collect()
+    }
+
     /// Periods a year; NaN of too few observations.
     pub fn annual(&self) -> f64 {
         self.periods.annual(self.steps)
     }
+}
+
+/// The steps of an episode that all backtests have.
+#[derive(Debug)]
+pub(super) struct CommonSteps<'a> {
+    /// The episode's world.
+    pub world: &'a str,
+    /// The steps, in order of time.
+    pub steps: Vec<&'a Step>,
 }
 
 #[cfg(test)]
@@ -212,7 +272,13 @@ mod tests {
     fn agent(worlds: &[&str], days: Range<i32>, gain: f64) -> Agent {
         let first = Date::from_ymd(2020, 1, 1).unwrap();
         let steps: Vec<_> = days
-            .map(|day| (SnapshotTime::of_day(first.plus(day)), gain * f64::from(day)))
+            .map(|day| Step {
+                end: SnapshotTime::of_day(first.plus(day)),
+                account: gain * f64::from(day),
+                excess: gain * f64::from(day),
+                cash: 0.0,
+                costs: f64::NAN,
+            })
             .collect();
         let episode = |world: &&str| Episode {
             world: (*world).to_owned(),
@@ -253,6 +319,7 @@ mod tests {
             assert!(refused.contains(what), "{refused}");
         }
         let single = agent(&["A"], 0..100, 1.0);
-        assert!(Common::of([&single, &single].into_iter()).is_err());
+        let common = Common::of([&single, &single].into_iter()).unwrap();
+        assert!(common.check_worlds().is_err());
     }
 }

@@ -2,7 +2,7 @@
 
 use super::worlds::{config, worlds_workplace};
 use super::*;
-use crate::{Compare, CompareConfig};
+use crate::{Compare, CompareConfig, VerdictConfig};
 
 /// The trajectory of a backtest of a policy with these initial weights, and its metrics.
 fn backtest(workplace: &mut Workplace, weights: u64) -> (Input, Value) {
@@ -26,13 +26,69 @@ fn backtest(workplace: &mut Workplace, weights: u64) -> (Input, Value) {
 }
 
 fn compare(workplace: &mut Workplace, agent: &[&Input], against: &[&Input]) -> Result<Value, StageError> {
+    Ok(compare_by(&CompareConfig::default(), workplace, agent, against)?.meta["summary"].clone())
+}
+
+fn compare_by(
+    config: &CompareConfig,
+    workplace: &mut Workplace,
+    agent: &[&Input],
+    against: &[&Input],
+) -> Result<Artifact, StageError> {
     for (port, inputs) in [("agent", agent), ("against", against)] {
         let inputs = inputs.iter().map(|&input| input.clone()).collect();
         workplace.context.inputs.insert(port.to_owned(), inputs);
     }
-    let outputs = Compare.run(&CompareConfig::default(), &workplace.context)?;
-    let metrics = workplace.context.store.artifact(outputs["metrics"]).unwrap();
-    Ok(metrics.meta["summary"].clone())
+    let outputs = Compare.run(config, &workplace.context)?;
+    Ok(workplace.context.store.artifact(outputs["metrics"]).unwrap())
+}
+
+/// A single world is enough for a verdict, whose equity curves are the accounts of both backtests.
+#[test]
+fn a_verdict_in_one_world_has_its_numbers_and_the_equity_of_both() {
+    let mut workplace = Workplace::new();
+    workplace.connect_options(400, 5, &OptionsConfig::default());
+    let (one, ours) = backtest(&mut workplace, 1);
+    let (other, theirs) = backtest(&mut workplace, 3);
+    let config = CompareConfig {
+        verdict: Some(VerdictConfig::default()),
+        ..CompareConfig::default()
+    };
+    let found = compare_by(&config, &mut workplace, &[&one], &[&other]).unwrap();
+    let summary = &found.meta["summary"];
+    let value = |metrics: &Value, name: &str| metrics[name].as_f64().unwrap_or_else(|| panic!("{name}: {metrics}"));
+    let entry = found.entry("equity.csv").unwrap();
+    let equity = workplace.context.store.blob(entry.blob).unwrap();
+    let equity = std::str::from_utf8(&equity).unwrap();
+    let last: Vec<&str> = equity.lines().last().unwrap().split(',').collect();
+    let (a, b): (f64, f64) = (last[2].parse().unwrap(), last[3].parse().unwrap());
+    assert!((a - 1.0 - value(&ours, "total_return")).abs() < 2e-6, "{a} {ours}");
+    assert!((b - 1.0 - value(&theirs, "total_return")).abs() < 2e-6, "{b} {theirs}");
+    // The mean difference of log returns a year is that of the curves' ends.
+    let steps = equity.lines().count() as f64 - 1.0;
+    let log_return = value(summary, "difference/log_return");
+    assert!(
+        (log_return - (a / b).ln() / steps * 252.0).abs() < 1e-3,
+        "{log_return} {summary}"
+    );
+    assert!((value(summary, "agent/max_drawdown") + value(&ours, "max_drawdown")).abs() < 1e-9);
+    assert!(["better", "worse", "noise"].contains(&found.meta["verdict"]["verdict"].as_str().unwrap()));
+    assert!(
+        found.meta["verdict"]["because"][0]
+            .as_str()
+            .unwrap()
+            .starts_with("log return a year")
+    );
+    assert!(summary.get("difference/utility_low").is_none());
+
+    // A policy is no different from itself.
+    let same = compare_by(&config, &mut workplace, &[&one], &[&one]).unwrap();
+    assert_eq!(value(&same.meta["summary"], "verdict"), 0.0);
+
+    // What the configuration does not use is not in the key.
+    let kind = stages_core::erase(Compare);
+    let resolved = kind.resolve(json!({ "seed": 1 })).unwrap();
+    assert_eq!(kind.key_config(&resolved), json!({ "seed": 1 }));
 }
 
 #[test]

@@ -1,0 +1,389 @@
+//! The verdict on a policy against another: better or worse by more than noise, and within limits.
+
+use crate::bootstrap;
+use crate::output::Metrics;
+use crate::panel::Estimate;
+use crate::performance::{LEAST_OBSERVATIONS, mean_and_deviation, quantile};
+use crate::trials::{deflated_sharpe, probabilistic_sharpe};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use stages_core::ConfigProblem;
+use stages_numerics::random::Random;
+
+/// The rules of a verdict.
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+pub struct VerdictConfig {
+    /// Policies that were tried so far, this one included: `${policies.NAME.tried}`, as the registry knows, or a number. The more there were, the more the best of
+    /// them owes to chance.
+    pub trials: usize,
+    /// Mean length of the bootstrap's blocks, in steps.
+    pub block: f64,
+    /// The least deflated Sharpe ratio of the differences, a probability.
+    pub deflated_sharpe: f64,
+    /// The largest drawdown of the agent, as a fraction of its highest value; any if absent.
+    pub max_drawdown: Option<f64>,
+    /// The largest costs of trades of the agent in a year, as a fraction of its value; any if absent.
+    pub max_costs: Option<f64>,
+    /// If true, an agent that is blind by the ablations of its backtest (input `metrics`) is not better.
+    pub refuse_blind: bool,
+}
+
+impl Default for VerdictConfig {
+    fn default() -> Self {
+        Self {
+            trials: 1,
+            block: 10.0,
+            deflated_sharpe: 0.95,
+            max_drawdown: None,
+            max_costs: None,
+            refuse_blind: true,
+        }
+    }
+}
+
+impl VerdictConfig {
+    /// Checks the settings.
+    pub(super) fn validate(&self) -> Result<(), ConfigProblem> {
+        if self.trials == 0 {
+            return Err(ConfigProblem::new("verdict.trials", "must be at least 1")
+                .hint("the policy itself is one: `${policies.NAME.tried}` counts it"));
+        }
+        if !(1.0..=1e9).contains(&self.block) {
+            return Err(ConfigProblem::new("verdict.block", "must be at least 1 step").hint("the default is 10"));
+        }
+        if !(0.0..1.0).contains(&self.deflated_sharpe) {
+            return Err(
+                ConfigProblem::new("verdict.deflated_sharpe", "must be a probability below 1")
+                    .hint("the default is 0.95"),
+            );
+        }
+        for (name, limit) in [
+            ("verdict.max_drawdown", self.max_drawdown),
+            ("verdict.max_costs", self.max_costs),
+        ] {
+            if limit.is_some_and(|limit| !(0.0..=1e3).contains(&limit)) {
+                return Err(ConfigProblem::new(name, "must be 0 or more").hint("0.2 is a fifth of the account"));
+            }
+        }
+        Ok(())
+    }
+}
+
+/// A verdict.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Verdict {
+    /// Ahead by more than noise, and within all limits.
+    Better,
+    /// Behind by more than noise.
+    Worse,
+    /// Neither.
+    Noise,
+}
+
+impl Verdict {
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Better => "better",
+            Self::Worse => "worse",
+            Self::Noise => "noise",
+        }
+    }
+
+    /// Its number among metrics.
+    fn number(self) -> f64 {
+        match self {
+            Self::Better => 1.0,
+            Self::Worse => -1.0,
+            Self::Noise => 0.0,
+        }
+    }
+}
+
+/// The facts that a verdict follows from.
+#[derive(Debug)]
+pub(super) struct Evidence {
+    /// The differences of log returns by step, of each world.
+    pub differences: Vec<Vec<f64>>,
+    /// The excess returns of the agent by step.
+    pub excess: Vec<f64>,
+    /// Steps a year; NaN of too few.
+    pub annual: f64,
+    /// The agent's largest drawdown, as a fraction of the highest value.
+    pub drawdown: f64,
+    /// Its costs a year as a fraction of its value; NaN if unknown.
+    pub costs: f64,
+    /// True if it is blind by the ablations of its backtest, where they are known.
+    pub blind: Option<bool>,
+}
+
+/// A verdict with what led to it.
+#[derive(Debug)]
+pub(super) struct Judgement {
+    pub verdict: Verdict,
+    /// The mean difference of log returns a year.
+    pub log_return: Estimate,
+    probabilistic: f64,
+    deflated: f64,
+    agent_probabilistic: f64,
+    agent_deflated: f64,
+    /// A sentence for each test, in order: what was found, and what is asked.
+    pub because: Vec<String>,
+}
+
+/// Judges an agent.
+///
+/// It is better if the mean difference of log returns is above 0 with 97.5 % confidence, its Sharpe ratio stands out among so many trials, and it keeps the limits; worse if
+/// the mean difference is below 0 with 97.5 % confidence. The interval is that of the stationary bootstrap over the steps, and where there are several worlds, the wider of that
+/// and the interval over worlds at each end: of two worlds the latter alone would exclude 0 in half of all cases without a difference.
+pub(super) fn judge(config: &VerdictConfig, evidence: &Evidence, draws: usize, seed: u64) -> Judgement {
+    let all: Vec<f64> = evidence.differences.concat();
+    let mean = |values: &[f64]| mean_and_deviation(values).0;
+    let (mut low, mut high) = bootstrap::stationary(&all, config.block, draws, seed, mean);
+    if evidence.differences.len() > 1 {
+        let (l, h) = over_worlds(&evidence.differences, draws, seed);
+        (low, high) = (low.min(l), high.max(h));
+    }
+    let annual = evidence.annual;
+    let log_return = Estimate {
+        value: mean(&all) * annual,
+        low: low * annual,
+        high: high * annual,
+    };
+    let deflated = deflated_sharpe(&all, config.trials);
+    let mut because = vec![format!(
+        "log return a year: {:+.4} more, 95 % interval {:+.4} to {:+.4} over {} steps{}",
+        log_return.value,
+        log_return.low,
+        log_return.high,
+        all.len(),
+        match evidence.differences.len() {
+            1 => String::new(),
+            worlds => format!(" of {worlds} worlds"),
+        }
+    )];
+    let mut passed = Vec::new();
+    let mut test = |holds: bool, text: String| {
+        because.push(format!("{text}: {}", if holds { "yes" } else { "no" }));
+        passed.push(holds);
+    };
+    test(
+        all.len() >= LEAST_OBSERVATIONS,
+        format!("at least {LEAST_OBSERVATIONS} steps"),
+    );
+    test(log_return.low > 0.0, "the interval is above 0".to_owned());
+    test(
+        deflated >= config.deflated_sharpe,
+        format!(
+            "deflated Sharpe ratio {deflated:.4} of the differences, of {} trials, at least {}",
+            config.trials, config.deflated_sharpe
+        ),
+    );
+    if let Some(limit) = config.max_drawdown {
+        test(
+            evidence.drawdown <= limit,
+            format!("largest drawdown {:.4} at most {limit}", evidence.drawdown),
+        );
+    }
+    if let Some(limit) = config.max_costs {
+        test(
+            evidence.costs <= limit,
+            format!("costs a year {:.4} at most {limit}", evidence.costs),
+        );
+    }
+    match evidence.blind {
+        Some(blind) if config.refuse_blind => test(!blind, "it uses the market's features".to_owned()),
+        Some(_) => {}
+        None => because.push("whether it uses the market's features was not tested".to_owned()),
+    }
+    let verdict = match passed.iter().all(|holds| *holds) {
+        true => Verdict::Better,
+        false if all.len() >= LEAST_OBSERVATIONS && log_return.high < 0.0 => Verdict::Worse,
+        false => Verdict::Noise,
+    };
+    Judgement {
+        verdict,
+        log_return,
+        probabilistic: probabilistic_sharpe(&all, 0.0),
+        deflated,
+        agent_probabilistic: probabilistic_sharpe(&evidence.excess, 0.0),
+        agent_deflated: deflated_sharpe(&evidence.excess, config.trials),
+        because,
+    }
+}
+
+/// The 95 % interval of the mean difference over other worlds. Of n worlds n - 1 are drawn, which makes the variance of a mean of few units unbiased (Rao and Wu 1988).
+fn over_worlds(differences: &[Vec<f64>], draws: usize, seed: u64) -> (f64, f64) {
+    let sums: Vec<(f64, f64)> = differences
+        .iter()
+        .map(|of| (of.iter().sum(), of.len() as f64))
+        .collect();
+    let mut random = Random::new(&[seed, 0x7665_7264]);
+    let drawn: Vec<f64> = (0..draws)
+        .map(|_| {
+            let (sum, steps) = (1..sums.len()).fold((0.0, 0.0), |(sum, steps), _| {
+                let (s, n) = sums[random.below(sums.len() as u64) as usize];
+                (sum + s, steps + n)
+            });
+            sum / steps
+        })
+        .collect();
+    (quantile(&drawn, 0.025), quantile(&drawn, 0.975))
+}
+
+impl Judgement {
+    /// The numbers of a verdict.
+    pub fn add_to(&self, metrics: &mut Metrics, config: &VerdictConfig, evidence: &Evidence) {
+        metrics.add("verdict", self.verdict.number());
+        metrics.estimate("difference/log_return", self.log_return);
+        metrics.add("difference/probabilistic_sharpe", self.probabilistic);
+        metrics.add("difference/deflated_sharpe", self.deflated);
+        metrics.add("agent/probabilistic_sharpe", self.agent_probabilistic);
+        metrics.add("agent/deflated_sharpe", self.agent_deflated);
+        metrics.add("agent/max_drawdown", evidence.drawdown);
+        metrics.add("agent/costs", evidence.costs);
+        if let Some(blind) = evidence.blind {
+            metrics.add("agent/blind", f64::from(u8::from(blind)));
+        }
+        metrics.add("trials", config.trials as f64);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn evidence(differences: Vec<Vec<f64>>) -> Evidence {
+        Evidence {
+            excess: differences.concat(),
+            differences,
+            annual: 252.0,
+            drawdown: 0.1,
+            costs: 0.01,
+            blind: None,
+        }
+    }
+
+    fn normals(random: &mut Random, n: usize, mean: f64) -> Vec<f64> {
+        (0..n).map(|_| 0.01 * (mean + random.normal())).collect()
+    }
+
+    fn of(config: &VerdictConfig, evidence: &Evidence) -> Verdict {
+        judge(config, evidence, 500, 1).verdict
+    }
+
+    #[test]
+    fn what_stands_out_is_better_or_worse_and_the_rest_noise() {
+        let random = &mut Random::new(&[1]);
+        let config = VerdictConfig::default();
+        let ahead = evidence(vec![normals(random, 500, 0.3)]);
+        let behind = evidence(vec![normals(random, 500, -0.3)]);
+        let even = evidence(vec![normals(random, 500, 0.0)]);
+        assert_eq!(of(&config, &ahead), Verdict::Better);
+        assert_eq!(of(&config, &behind), Verdict::Worse);
+        assert_eq!(of(&config, &even), Verdict::Noise);
+        assert_eq!(of(&config, &evidence(vec![vec![0.0; 500]])), Verdict::Noise);
+        // Too few steps say nothing.
+        assert_eq!(of(&config, &evidence(vec![normals(random, 40, 3.0)])), Verdict::Noise);
+    }
+
+    #[test]
+    fn limits_and_trials_keep_what_is_ahead_from_being_better() {
+        let random = &mut Random::new(&[2]);
+        let ahead = evidence(vec![normals(random, 500, 0.16)]);
+        let default = VerdictConfig::default();
+        assert_eq!(of(&default, &ahead), Verdict::Better);
+        for config in [
+            VerdictConfig {
+                trials: 1_000,
+                ..default.clone()
+            },
+            VerdictConfig {
+                max_drawdown: Some(0.05),
+                ..default.clone()
+            },
+            VerdictConfig {
+                max_costs: Some(0.001),
+                ..default.clone()
+            },
+        ] {
+            assert_eq!(of(&config, &ahead), Verdict::Noise, "{config:?}");
+        }
+        let blind = Evidence {
+            blind: Some(true),
+            ..ahead
+        };
+        assert_eq!(of(&default, &blind), Verdict::Noise);
+        let told = judge(&default, &blind, 500, 1).because;
+        assert_eq!(told.last().unwrap(), "it uses the market's features: no");
+        let accepted = VerdictConfig {
+            refuse_blind: false,
+            ..default
+        };
+        assert_eq!(of(&accepted, &blind), Verdict::Better);
+    }
+
+    /// Two worlds that differ in opposite ways do not make an agent better, however long they are.
+    #[test]
+    fn worlds_that_disagree_are_noise() {
+        let random = &mut Random::new(&[3]);
+        let config = VerdictConfig::default();
+        let worlds = |means: &[f64], random: &mut Random| {
+            evidence(means.iter().map(|mean| normals(random, 400, *mean)).collect())
+        };
+        assert_eq!(of(&config, &worlds(&[0.9, -0.2, -0.1], random)), Verdict::Noise);
+        assert_eq!(of(&config, &worlds(&[0.3, 0.3, 0.3], random)), Verdict::Better);
+    }
+
+    /// A season of nights: each night a challenger is judged against the champion on the last 250 steps, and takes its place if it is better.
+    /// `edge` is what each challenger from night `from` on earns more a step, in standard deviations of its difference to the first champion.
+    fn season(seed: u64, nights: usize, (from, edge): (usize, f64)) -> Vec<usize> {
+        let random = &mut Random::new(&[seed, 0x7365_6173]);
+        let config = |trials| VerdictConfig {
+            trials,
+            ..VerdictConfig::default()
+        };
+        const WINDOW: usize = 250;
+        let own = |random: &mut Random, of: usize, edge: f64| -> Vec<f64> {
+            (0..of)
+                .map(|_| 0.01 / f64::sqrt(2.0) * random.normal() + 0.01 * edge)
+                .collect()
+        };
+        let (mut champion, mut champions_edge) = (own(random, WINDOW, 0.0), 0.0);
+        let mut promoted = Vec::new();
+        for night in 0..nights {
+            let challengers_edge = if night >= from { edge } else { 0.0 };
+            let challenger = own(random, WINDOW, challengers_edge);
+            let differences: Vec<f64> = challenger.iter().zip(&champion).map(|(a, b)| a - b).collect();
+            let judged = judge(&config(night + 2), &evidence(vec![differences]), 400, night as u64);
+            if judged.verdict == Verdict::Better {
+                promoted.push(night);
+                (champion, champions_edge) = (challenger, challengers_edge);
+            }
+            // The next night's window is a step later.
+            champion.rotate_left(1);
+            champion[WINDOW - 1] = own(random, 1, champions_edge)[0];
+        }
+        promoted
+    }
+
+    /// docs/champions.md states both numbers.
+    #[test]
+    fn seasons_without_an_edge_promote_seldom_and_one_with_an_edge_finds_it() {
+        let (seasons, nights) = (40, 60);
+        let promoted: usize = (0..seasons).map(|seed| season(seed, nights, (nights, 0.0)).len()).sum();
+        let share = promoted as f64 / (seasons as usize * nights) as f64;
+        println!("promoted in {promoted} of {} nights", seasons as usize * nights);
+        assert!(share <= 0.01, "{share}");
+        // An edge of a Sharpe ratio of 4 a year in the difference, from the 20th night on.
+        let edge = 4.0 / 252.0_f64.sqrt();
+        let mut found: Vec<usize> = Vec::new();
+        for seed in 0..seasons {
+            let after = season(seed, nights, (20, edge)).into_iter().find(|night| *night >= 20);
+            found.push(after.map_or(usize::MAX, |night| night - 20 + 1));
+        }
+        found.sort_unstable();
+        println!("found after {found:?} nights");
+        assert!(found[seasons as usize * 9 / 10] <= 10, "{found:?}");
+    }
+}
