@@ -1,6 +1,6 @@
 //! Devices on which a network is computed: the CPU, by own kernels, or a GPU, by candle.
 
-use crate::{Architecture, CandleModel, Model, Precision};
+use crate::{ActorModel, Architecture, CandleModel, Model, Precision};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use stages_numerics::class::numerics_class;
@@ -78,12 +78,10 @@ impl Device {
         if self == Self::Cpu {
             return Ok(crate::model(architecture, precision));
         }
-        if !architecture.head.has_critic() {
-            return Err("networks that learn from a replay buffer are computed on the CPU alone".to_owned());
-        }
         let device = self.open()?;
         match precision {
-            Precision::F32 => Ok(Box::new(CandleModel::on(device, architecture))),
+            Precision::F32 if architecture.head.has_critic() => Ok(Box::new(CandleModel::on(device, architecture))),
+            Precision::F32 => Ok(Box::new(ActorModel::on(device, architecture))),
             Precision::Bf16 => Err("bf16 is only supported on the CPU".to_owned()),
         }
     }

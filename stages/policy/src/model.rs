@@ -1,5 +1,6 @@
 //! The interface between algorithms and models: flat parameters and gradients, a forward and a backward pass, buffers that the caller owns.
 
+use crate::mlp::{Mlp, MlpShape};
 use crate::objective::{Objective, Sums};
 use crate::{Architecture, categorical};
 use schemars::JsonSchema;
@@ -139,6 +140,11 @@ pub trait Model: Send {
     /// A forward and a backward pass over a minibatch: `gradient` `[P]` becomes that of the objective, whose sums are returned. No gradient
     /// flows into the recurrent state before the first step.
     fn backward(&mut self, minibatch: &Minibatch, objective: &dyn Objective, gradient: &mut [f32]) -> Sums;
+
+    /// A perceptron that is computed where the model is, without parameters yet; `learns` if it has backward passes. Its failures are the model's.
+    fn perceptron(&self, shape: &MlpShape, learns: bool) -> Mlp {
+        Mlp::new(shape, learns)
+    }
 
     /// The first failure of the device on which the network is computed (it may run out of memory, or lack an operation). From then on no
     /// output of the model counts. Models on the CPU do not fail.

@@ -102,10 +102,9 @@ fn seconds_per_update(
     env: TableEnv,
     model: Box<dyn Model>,
 ) -> Result<(f64, Box<dyn Model>), StageError> {
-    let common = algorithm.common_mut();
-    let all = common.rollout() as f64 * common.n_epochs as f64;
-    common.n_epochs = 1;
-    without_learning(common);
+    let all = algorithm.samples_per_update();
+    algorithm.shorten_trial();
+    without_learning(algorithm.common_mut());
     let mut learner = Learner::trial(&mut algorithm, Box::new(env), model)?;
     learner.minibatch_limit = TRIAL;
     for _ in 0..2 {
@@ -116,7 +115,7 @@ fn seconds_per_update(
     }
     let spent = |phase| learner.timer.spent(phase);
     let learning = spent(Phase::Backward) + spent(Phase::Optimiser);
-    let seconds = spent(Phase::Environment) + spent(Phase::Forward) + learning * all / learner.samples as f64;
+    let seconds = spent(Phase::Environment) + spent(Phase::Forward) + learning * all / learner.samples.max(1) as f64;
     Ok((seconds, learner.model))
 }
 

@@ -30,6 +30,17 @@ pub(crate) trait Algorithm {
     /// Those settings, for trials that change them.
     fn common_mut(&mut self) -> &mut Common;
 
+    /// Changes the settings so that a trial of an update measures all that training repeats, in little time.
+    fn shorten_trial(&mut self) {
+        self.common_mut().n_epochs = 1;
+    }
+
+    /// The samples that an update learns from, each as often as it is used.
+    fn samples_per_update(&self) -> f64 {
+        let common = self.common();
+        common.rollout() as f64 * common.n_epochs as f64
+    }
+
     /// The statistics at the start of training on environments with observations of `obs_dim` elements, from those of the policy that it
     /// begins with, if there is one.
     ///

@@ -1,9 +1,10 @@
 //! Acting with the actor, or the action values, of a trainer that learns from a replay buffer.
 
-use super::{Mlp, MlpRun, MlpShape};
+use super::{Fault, Mlp, MlpRun, MlpShape};
 use crate::model::{Minibatch, Model, Observed, Output};
 use crate::objective::{Objective, Sums};
 use crate::{ActionHead, Architecture, q_values, squashed};
+use candle_core::Device;
 use rayon::prelude::*;
 
 /// The number of environments of one task. A row's result does not depend on it.
@@ -15,19 +16,39 @@ pub struct ActorModel {
     mlp: Mlp,
     runs: Vec<MlpRun>,
     outputs: Vec<f32>,
-    fault: Option<&'static str>,
+    /// One of candle's devices; `None` for the fused kernels.
+    device: Option<Device>,
+    fault: Fault,
 }
 
 impl ActorModel {
-    /// A network without parameters yet.
+    /// A network on the CPU, by fused kernels, without parameters yet.
     pub fn new(architecture: &Architecture) -> Self {
+        Self::at(None, architecture)
+    }
+
+    /// A network on one of candle's devices, without parameters yet.
+    pub fn on(device: Device, architecture: &Architecture) -> Self {
+        Self::at(Some(device), architecture)
+    }
+
+    fn at(device: Option<Device>, architecture: &Architecture) -> Self {
+        let fault = Fault::default();
         Self {
             architecture: architecture.clone(),
-            mlp: Mlp::new(&MlpShape::of(architecture), false),
+            mlp: mlp(device.as_ref(), &MlpShape::of(architecture), false, &fault),
             runs: Vec::new(),
             outputs: Vec::new(),
-            fault: None,
+            device,
+            fault,
         }
+    }
+}
+
+fn mlp(device: Option<&Device>, shape: &MlpShape, learns: bool, fault: &Fault) -> Mlp {
+    match device {
+        None => Mlp::new(shape, learns),
+        Some(device) => Mlp::on(device, shape, fault),
     }
 }
 
@@ -44,23 +65,24 @@ impl Model for ActorModel {
         let Architecture { obs_dim, head, .. } = &self.architecture;
         let (a, width, batch) = (head.num_outputs(), head.width(), input.episode_start.len());
         self.outputs.resize(batch * width, 0.0);
-        self.runs.resize_with(batch.div_ceil(ROWS), MlpRun::default);
+        let rows = if self.mlp.takes_shards() { ROWS } else { batch.max(1) };
+        self.runs.resize_with(batch.div_ceil(rows), MlpRun::default);
         let mlp = &self.mlp;
         let pass = |((run, outputs), obs): ((&mut MlpRun, &mut [f32]), &[f32])| {
             outputs.copy_from_slice(mlp.forward(obs, run));
         };
-        let observations = input.obs.chunks(ROWS * obs_dim);
+        let observations = input.obs.chunks(rows * obs_dim);
         if let [run] = &mut *self.runs {
             self.outputs
-                .chunks_mut(ROWS * width)
+                .chunks_mut(rows * width)
                 .zip(observations)
                 .for_each(|(outputs, obs)| pass(((&mut *run, outputs), obs)));
         } else {
-            let tasks = self.runs.par_iter_mut().zip(self.outputs.par_chunks_mut(ROWS * width));
-            tasks.zip(input.obs.par_chunks(ROWS * obs_dim)).for_each(pass);
+            let tasks = self.runs.par_iter_mut().zip(self.outputs.par_chunks_mut(rows * width));
+            tasks.zip(input.obs.par_chunks(rows * obs_dim)).for_each(pass);
         }
         out.value.resize(batch, 0.0);
-        let rows = self.outputs.chunks_exact(width);
+        let outputs = self.outputs.chunks_exact(width);
         match *head {
             ActionHead::QValues { dueling, epsilon, .. } => {
                 out.log_prob.resize(batch * a, 0.0);
@@ -77,7 +99,7 @@ impl Model for ActorModel {
             ActionHead::SquashedGaussian(_) => {
                 out.mean.clear();
                 out.log_std.clear();
-                for row in rows {
+                for row in outputs {
                     out.mean.extend_from_slice(&row[..a]);
                     let (low, high) = squashed::LOG_STD;
                     out.log_std.extend(row[a..].iter().map(|x| x.clamp(low, high)));
@@ -92,11 +114,16 @@ impl Model for ActorModel {
 
     /// There is no gradient here.
     fn backward(&mut self, _: &Minibatch, _: &dyn Objective, _: &mut [f32]) -> Sums {
-        self.fault = Some("a network without a critic has no gradient by an objective");
+        let message = "a network without a critic has no gradient by an objective";
+        self.fault.set(message.to_owned());
         Sums::default()
     }
 
+    fn perceptron(&self, shape: &MlpShape, learns: bool) -> Mlp {
+        mlp(self.device.as_ref(), shape, learns, &self.fault)
+    }
+
     fn fault(&self) -> Option<&str> {
-        self.fault
+        self.fault.get()
     }
 }

@@ -1,9 +1,11 @@
 //! Multilayer perceptrons through whose inputs gradients flow: the actors and critics of trainers that learn from a replay buffer.
 //!
 //! A trainer splits the rows of a batch into shards that do not depend on the number of threads, and gives each network a [`MlpRun`] for each shard:
-//! passes over different shards may run side by side. Parameters, gradients, inputs and outputs are the caller's, flat and row-major.
+//! passes over different shards may run side by side. Parameters, gradients, inputs and outputs are the caller's, flat and row-major, wherever the
+//! perceptron is computed: on the CPU by fused kernels, or on a GPU by candle.
 
 mod actor;
+mod on_device;
 
 use crate::Activation;
 use crate::Architecture;
@@ -13,6 +15,7 @@ use crate::fused::trunk::TrunkRun;
 use crate::fused::weights::Weights;
 use crate::tensors::Tensors;
 pub use actor::ActorModel;
+use on_device::{Fault, OnDevice, Pass};
 use stages_numerics::dispatch::InstructionSet;
 use stages_numerics::random::Random;
 
@@ -88,24 +91,51 @@ impl MlpShape {
 pub struct Mlp {
     shape: MlpShape,
     len: usize,
+    place: Place,
+}
+
+/// The place where a perceptron is computed.
+enum Place {
+    Fused(Box<Fused>),
+    Device(OnDevice),
+}
+
+/// The weights as the fused kernels read them.
+struct Fused {
     weights: Weights,
     trunk: Trunk,
     instructions: InstructionSet,
 }
 
+impl Fused {
+    fn products(&self) -> Products<'_> {
+        Products {
+            weights: &self.weights,
+            instructions: self.instructions,
+        }
+    }
+}
+
 /// The buffers of a pass over some rows.
 #[derive(Default)]
-pub struct MlpRun(TrunkRun);
+pub struct MlpRun {
+    fused: TrunkRun,
+    /// Where the perceptrons are on a device.
+    on_device: Option<Pass>,
+}
 
 impl MlpRun {
     /// The outputs of the last forward pass `[rows, outputs]`; before a backward pass, the derivative of the loss by them.
     pub fn outputs(&mut self) -> &mut [f32] {
-        self.0.last()
+        match &mut self.on_device {
+            Some(pass) => &mut pass.outputs,
+            None => self.fused.last(),
+        }
     }
 }
 
 impl Mlp {
-    /// A perceptron without parameters yet; `learns` if it has backward passes.
+    /// A perceptron on the CPU without parameters yet; `learns` if it has backward passes.
     pub fn new(shape: &MlpShape, learns: bool) -> Self {
         Self::with(shape, learns, InstructionSet::detect())
     }
@@ -122,9 +152,21 @@ impl Mlp {
         Self {
             shape: shape.clone(),
             len: tensors.len,
-            weights,
-            trunk: tower.trunks.remove(0),
-            instructions,
+            place: Place::Fused(Box::new(Fused {
+                weights,
+                trunk: tower.trunks.remove(0),
+                instructions,
+            })),
+        }
+    }
+
+    /// The same, on one of candle's devices, whose first failure is kept in `fault`.
+    fn on(device: &candle_core::Device, shape: &MlpShape, fault: &Fault) -> Self {
+        let (tensors, layers) = shape.layers();
+        Self {
+            shape: shape.clone(),
+            len: tensors.len,
+            place: Place::Device(OnDevice::new(device.clone(), layers, shape.activation, fault.clone())),
         }
     }
 
@@ -133,24 +175,30 @@ impl Mlp {
         &self.shape
     }
 
+    /// True if passes over parts of a batch, side by side, may take less time than one over all of it.
+    pub fn takes_shards(&self) -> bool {
+        matches!(self.place, Place::Fused(_))
+    }
+
     /// Takes over `[P]` parameters.
     pub fn load(&mut self, params: &[f32]) {
         assert_eq!(params.len(), self.len, "number of parameters");
-        self.weights.load(params);
-    }
-
-    fn products(&self) -> Products<'_> {
-        Products {
-            weights: &self.weights,
-            instructions: self.instructions,
+        match &mut self.place {
+            Place::Fused(fused) => fused.weights.load(params),
+            Place::Device(device) => device.load(params),
         }
     }
 
     /// A forward pass over rows `[_, inputs]`; returns the outputs.
     pub fn forward<'r>(&self, input: &[f32], run: &'r mut MlpRun) -> &'r mut [f32] {
         let rows = self.rows(input);
-        run.0.forward(self.products(), &self.trunk, input, rows);
-        run.0.last()
+        match &self.place {
+            Place::Fused(fused) => {
+                run.fused.forward(fused.products(), &fused.trunk, input, rows);
+                run.fused.last()
+            }
+            Place::Device(device) => device.forward(input, rows, run.on_device.get_or_insert_default()),
+        }
     }
 
     /// The backward pass of the last forward pass of `run`, whose outputs the caller has overwritten with the derivative of the loss: writes that by
@@ -163,14 +211,19 @@ impl Mlp {
         to_input: Option<&mut [f32]>,
     ) {
         let rows = self.rows(input);
-        run.0.backward(
-            self.products(),
-            &self.trunk,
-            input,
-            rows,
-            to_input,
-            gradient.map(|gradient| (gradient, false)),
-        );
+        match &self.place {
+            Place::Fused(fused) => run.fused.backward(
+                fused.products(),
+                &fused.trunk,
+                input,
+                rows,
+                to_input,
+                gradient.map(|gradient| (gradient, false)),
+            ),
+            Place::Device(device) => {
+                device.backward(rows, run.on_device.get_or_insert_default(), gradient, to_input);
+            }
+        }
     }
 
     fn rows(&self, input: &[f32]) -> usize {

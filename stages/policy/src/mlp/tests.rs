@@ -66,8 +66,11 @@ fn outputs_and_gradients_are_those_of_autodiff() {
         let (params, rows) = (shape.initial(&[1]), 29);
         let (input, weight) = (random(rows * 7, 2), random(rows * 3, 3));
         let [y, gradient, dx] = oracle(&shape, &params, &input, &weight).unwrap();
-        for instructions in InstructionSet::available() {
-            let mut mlp = Mlp::with(&shape, true, instructions);
+        let fused = InstructionSet::available()
+            .into_iter()
+            .map(|instructions| Mlp::with(&shape, true, instructions));
+        let on_device = Mlp::on(&Device::Cpu, &shape, &Fault::default());
+        for mut mlp in fused.chain([on_device]) {
             mlp.load(&params);
             let mut run = MlpRun::default();
             let mut sum = vec![0.0; params.len()];
@@ -95,4 +98,27 @@ fn outputs_and_gradients_are_those_of_autodiff() {
             assert_near(&found_dx, &dx, "gradient of the input");
         }
     }
+}
+
+/// The outputs of a device that failed are of the right shape, and the first failure is kept.
+#[test]
+fn a_failure_of_a_device_is_kept() {
+    let shape = MlpShape {
+        inputs: 2,
+        hidden: vec![4],
+        outputs: 3,
+        activation: Activation::Relu,
+    };
+    let fault = Fault::default();
+    let mut mlp = Mlp::on(&Device::Cpu, &shape, &fault);
+    mlp.load(&shape.initial(&[1]));
+    let mut run = MlpRun::default();
+    assert!(mlp.forward(&[1.0; 4], &mut run).iter().any(|&x| x != 0.0));
+    fault.set("out of memory".to_owned());
+    fault.set("another".to_owned());
+    assert_eq!(mlp.forward(&[1.0; 4], &mut run), [0.0; 6]);
+    let mut gradient = vec![1.0; shape.num_params()];
+    mlp.backward(&[1.0; 4], &mut run, Some(&mut gradient), None);
+    assert!(gradient.iter().all(|&x| x == 0.0));
+    assert_eq!(fault.get(), Some("out of memory"));
 }

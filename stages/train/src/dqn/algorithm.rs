@@ -87,6 +87,10 @@ impl OffPolicy for Dqn {
         &self.settings.replay
     }
 
+    fn replay_mut(&mut self) -> &mut ReplaySettings {
+        &mut self.settings.replay
+    }
+
     fn start(&self, _: &EnvSpec, state: &mut TrainState) -> Result<(), StageError> {
         state.extra = state.params.clone();
         if self.settings.priorities.is_some() {
@@ -100,12 +104,13 @@ impl OffPolicy for Dqn {
     fn networks(&self, learner: &Learner) -> Networks {
         let shape = MlpShape::of(learner.model.architecture());
         let TrainState { params, extra, .. } = &learner.state;
-        let (mut online, mut target) = (Mlp::new(&shape, true), Mlp::new(&shape, false));
+        let mut online = learner.model.perceptron(&shape, true);
+        let mut target = learner.model.perceptron(&shape, false);
         online.load(params);
         target.load(&extra[..params.len()]);
         let batch_size = self.settings.replay.batch_size;
         let mut shards = Vec::new();
-        shards.resize_with(batch_size.div_ceil(shard_rows(batch_size)), Shard::default);
+        shards.resize_with(batch_size.div_ceil(shard_rows(batch_size, &online)), Shard::default);
         for shard in &mut shards {
             shard.gradient.zeros(params.len());
         }
@@ -167,7 +172,7 @@ impl OffPolicy for Dqn {
         learner.timer.start(Phase::Backward);
         networks.draw(settings, replay, random);
         let step = learner.state.adam_steps + 1;
-        let rows = shard_rows(batch_size);
+        let rows = shard_rows(batch_size, &networks.online);
         let Networks {
             online,
             target,

@@ -39,9 +39,13 @@ impl ActorCritic {
         let architecture = learner.model.architecture();
         let (actor, critic) = (MlpShape::of(architecture), MlpShape::critic(architecture, qf));
         let (num_actor, num_critics) = (actor.num_params(), n_critics * critic.num_params());
-        let critics = |learns| (0..n_critics).map(|_| Mlp::new(&critic, learns)).collect();
+        let critics = |learns| {
+            (0..n_critics)
+                .map(|_| learner.model.perceptron(&critic, learns))
+                .collect()
+        };
         let mut networks = Self {
-            actor: Mlp::new(&actor, true),
+            actor: learner.model.perceptron(&actor, true),
             critics: critics(true),
             targets: critics(false),
             num_actor,

@@ -3,6 +3,7 @@
 use crate::train_state::TrainState;
 use rayon::prelude::*;
 use stages_numerics::dispatch::InstructionSet;
+use stages_policy::Mlp;
 use stages_policy::kernels::elementwise::{AdamStep, adam, add, blend, squares};
 use std::ops::Range;
 
@@ -12,10 +13,13 @@ const CHUNK: usize = 1 << 14;
 /// The rows of a shard of a batch, at least.
 const ROWS: usize = 128;
 
-/// The rows of each shard of a batch of `n`: at least two shards where they are worth it. Depends on nothing else, so that any number of threads
-/// gives the same bytes.
-pub(crate) fn shard_rows(n: usize) -> usize {
-    let shards = if n < 32 { 1 } else { (n / ROWS).clamp(2, 16) };
+/// The rows of each shard of a batch of `n` for such a network: at least two shards where they are worth it. Depends on nothing else, so that any
+/// number of threads gives the same bytes.
+pub(crate) fn shard_rows(n: usize, network: &Mlp) -> usize {
+    let shards = match n {
+        32.. if network.takes_shards() => (n / ROWS).clamp(2, 16),
+        _ => 1,
+    };
     n.div_ceil(shards)
 }
 

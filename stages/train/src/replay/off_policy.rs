@@ -36,6 +36,9 @@ pub(crate) trait OffPolicy {
     /// The settings of the replay buffer.
     fn replay(&self) -> &ReplaySettings;
 
+    /// Those settings, for trials that change them.
+    fn replay_mut(&mut self) -> &mut ReplaySettings;
+
     /// Adds the parameters that are not the policy's, and targets, at the start of training.
     ///
     /// # Errors
@@ -147,8 +150,10 @@ impl<A: OffPolicy> FromReplay<A> {
             if t.is_multiple_of(settings.train_freq) && replay.total() > settings.learning_starts {
                 for _ in 0..settings.gradient_steps(n_envs) {
                     losses.add(&algorithm.gradient_step(networks, replay, learner, &mut batch)?);
+                    learner.samples += settings.batch_size as u64;
                 }
             }
+            learner.check_device()?;
         }
         learner.timer.stop();
         Ok(algorithm.metrics(&losses, learner))
@@ -162,6 +167,17 @@ impl<A: OffPolicy> Algorithm for FromReplay<A> {
 
     fn common_mut(&mut self) -> &mut Common {
         self.algorithm.common_mut()
+    }
+
+    fn shorten_trial(&mut self) {
+        // Learning is what a trial measures.
+        self.algorithm.replay_mut().learning_starts = 0;
+    }
+
+    fn samples_per_update(&self) -> f64 {
+        let (replay, common) = (self.algorithm.replay(), self.common());
+        let rounds = common.n_steps / replay.train_freq;
+        (rounds * replay.gradient_steps(common.n_envs) * replay.batch_size) as f64
     }
 
     fn statistics(&self, _: usize, init: Option<&Policy>) -> Result<Statistics, StageError> {

@@ -73,6 +73,10 @@ impl OffPolicy for Sac {
         &self.settings.replay
     }
 
+    fn replay_mut(&mut self) -> &mut ReplaySettings {
+        &mut self.settings.replay
+    }
+
     fn start(&self, spec: &EnvSpec, state: &mut TrainState) -> Result<(), StageError> {
         let SacSettings {
             common, qf, n_critics, ..
@@ -88,7 +92,10 @@ impl OffPolicy for Sac {
         let batch_size = self.settings.replay.batch_size;
         let learned = ActorCritic::new(&self.settings.qf, self.settings.n_critics, learner);
         let mut shards = Vec::new();
-        shards.resize_with(batch_size.div_ceil(shard_rows(batch_size)), Shard::default);
+        shards.resize_with(
+            batch_size.div_ceil(shard_rows(batch_size, &learned.actor)),
+            Shard::default,
+        );
         for shard in &mut shards {
             learned.make_room(&mut shard.rows);
         }
@@ -142,7 +149,7 @@ impl OffPolicy for Sac {
         let log_alpha = learner.state.params.last().copied().unwrap_or_default();
         let alpha = libm::expf(log_alpha);
         let weight = 1.0 / settings.batch_size as f32;
-        let rows = shard_rows(settings.batch_size);
+        let rows = shard_rows(settings.batch_size, &networks.learned.actor);
 
         // Critics, towards the reward and the soft value of the next state.
         let Networks {

@@ -69,6 +69,10 @@ impl OffPolicy for Td3 {
         &self.settings.replay
     }
 
+    fn replay_mut(&mut self) -> &mut ReplaySettings {
+        &mut self.settings.replay
+    }
+
     fn start(&self, spec: &EnvSpec, state: &mut TrainState) -> Result<(), StageError> {
         let Td3Settings {
             common, qf, n_critics, ..
@@ -84,11 +88,16 @@ impl OffPolicy for Td3 {
     fn networks(&self, learner: &Learner) -> Networks {
         let batch_size = self.settings.replay.batch_size;
         let learned = ActorCritic::new(&self.settings.qf, self.settings.n_critics, learner);
-        let mut target_actor = Mlp::new(&MlpShape::of(learner.model.architecture()), false);
+        let mut target_actor = learner
+            .model
+            .perceptron(&MlpShape::of(learner.model.architecture()), false);
         let (actor_len, critics_len) = learned.lens();
         target_actor.load(&learner.state.extra[critics_len..critics_len + actor_len]);
         let mut shards = Vec::new();
-        shards.resize_with(batch_size.div_ceil(shard_rows(batch_size)), Shard::default);
+        shards.resize_with(
+            batch_size.div_ceil(shard_rows(batch_size, &learned.actor)),
+            Shard::default,
+        );
         for shard in &mut shards {
             learned.make_room(&mut shard.rows);
         }
@@ -138,7 +147,7 @@ impl OffPolicy for Td3 {
         replay.sample(random, &mut networks.indices);
         let step = learner.state.adam_steps + 1;
         let weight = 1.0 / settings.batch_size as f32;
-        let rows = shard_rows(settings.batch_size);
+        let rows = shard_rows(settings.batch_size, &networks.learned.actor);
         let noise = (
             self.settings.target_policy_noise as f32,
             self.settings.target_noise_clip as f32,

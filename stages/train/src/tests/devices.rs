@@ -11,7 +11,7 @@ use stages_policy::{
 use std::sync::Mutex;
 
 #[derive(Default)]
-struct Lines(Mutex<Vec<String>>);
+pub(super) struct Lines(pub Mutex<Vec<String>>);
 
 impl EventSink for Lines {
     fn emit(&self, event: StageEvent) {

@@ -4,10 +4,12 @@
 use super::learning::score;
 use super::resume::Fuse;
 use super::*;
-use crate::replay::off_policy::FromReplay;
-use crate::{Dqn, Sac, SacConfig, Td3};
+use crate::replay::off_policy::{FromReplay, OffPolicy};
+use crate::train_state::TrainState;
+use crate::{Dqn, DqnConfig, Sac, SacConfig, Td3, Td3Config};
 use stages_core::error::Cause;
 use stages_numerics::random::Random;
+use stages_policy::{ActorModel, Architecture, Device, Model};
 
 fn config<C: serde::de::DeserializeOwned>(total_timesteps: u64, seed: u64, with: serde_json::Value) -> C {
     let mut config = json!({ "total_timesteps": total_timesteps, "seed": seed, "buffer_size": 200_000 });
@@ -270,4 +272,93 @@ fn a_round_allocates_nothing_per_step() {
     });
     // The metrics of the round.
     assert!(counted <= 1, "{counted}");
+}
+
+/// The train state after a round with a model.
+fn after_a_round<A: OffPolicy>(
+    context: &Context,
+    settings: &A::Settings,
+    model: impl Fn(&Architecture) -> Box<dyn Model>,
+) -> TrainState {
+    let mut algorithm = FromReplay::<A>::new(settings);
+    let options = OpenOptions::train(algorithm.common().n_envs, 1);
+    let env = stages_env::open(&context.store, &context.inputs["env"][0].artifact, &options).unwrap();
+    let model = model(&algorithm.common().network.architecture(env.spec()).unwrap());
+    let mut learner = Learner::trial(&mut algorithm, env, model).unwrap();
+    algorithm.update(&mut learner).unwrap();
+    learner.state
+}
+
+/// The networks of candle stand in for those on a GPU. Sums in another order make another training in the end, but not in some steps.
+fn learns_alike<A: OffPolicy>(env: &str, settings: &A::Settings) {
+    let home = tempfile::tempdir().unwrap();
+    let mut context = context(home.path());
+    connect(&mut context, env);
+    let fused = after_a_round::<A>(&context, settings, |architecture| {
+        stages_policy::model(architecture, stages_policy::Precision::F32)
+    });
+    let candle = after_a_round::<A>(&context, settings, |architecture| {
+        Box::new(ActorModel::on(candle_core::Device::Cpu, architecture))
+    });
+    assert_eq!(fused.step, candle.step);
+    let norm = |x: &mut dyn Iterator<Item = f32>| x.map(|x| f64::from(x * x)).sum::<f64>().sqrt();
+    for (name, fused, candle) in [
+        ("params", &fused.params, &candle.params),
+        ("extra", &fused.extra, &candle.extra),
+    ] {
+        let difference = norm(&mut fused.iter().zip(candle).map(|(x, y)| x - y));
+        let all = norm(&mut fused.iter().copied());
+        assert!(difference < 1e-3 * all, "{env}, {name}: {difference} of {all}");
+    }
+    // They did learn.
+    assert!(
+        fused.adam_steps > 10 && norm(&mut fused.adam_m.iter().copied()) > 1e-3,
+        "{env}"
+    );
+}
+
+#[test]
+fn networks_on_a_device_learn_as_those_of_the_fused_kernels() {
+    // One shard on the CPU, too: each draws by itself.
+    let one_shard = json!({ "batch_size": 30 });
+    let sac: SacConfig = small(1000, &one_shard);
+    learns_alike::<crate::sac::algorithm::Sac>("Pendulum-v1", &sac.settings().unwrap());
+    let td3: Td3Config = small(1000, &one_shard);
+    learns_alike::<crate::td3::algorithm::Td3>("Pendulum-v1", &td3.settings().unwrap());
+    for with in [small_dqn(), json!({ "policy_kwargs": { "net_arch": [24, 16] } })] {
+        let dqn: DqnConfig = small(1000, &with);
+        learns_alike::<crate::dqn::algorithm::Dqn>("CartPole-v1", &dqn.settings().unwrap());
+    }
+}
+
+/// A trial learns, although a training of its length would not yet, so that `device: auto` compares what training repeats.
+#[test]
+fn devices_are_compared_by_learning() {
+    let home = tempfile::tempdir().unwrap();
+    let lines = Arc::new(devices::Lines::default());
+    let mut context = context_with(home.path(), lines.clone(), CancelToken::default());
+    connect(&mut context, "Pendulum-v1");
+    let mut config = small_sac(100_000);
+    config.learning_starts = 50_000;
+    let settings = config.settings().unwrap();
+    let options = OpenOptions::train(settings.common.n_envs, 1);
+    let env = stages_env::open(&context.store, &context.inputs["env"][0].artifact, &options).unwrap();
+    let architecture = settings.common.network.architecture(env.spec()).unwrap();
+    let available = vec![
+        (
+            Device::Cuda,
+            Box::new(ActorModel::on(candle_core::Device::Cpu, &architecture)) as Box<dyn Model>,
+        ),
+        (
+            Device::Cpu,
+            stages_policy::model(&architecture, stages_policy::Precision::F32),
+        ),
+    ];
+    let make = || FromReplay::<crate::sac::algorithm::Sac>::new(&settings);
+    crate::device::fastest(make, env.spec(), available, &context).unwrap();
+    let log = lines.0.lock().unwrap();
+    let speed = |line: &str| line.split(' ').nth_back(1).unwrap().parse::<f64>().unwrap();
+    // Acting alone makes a hundred times as many.
+    assert!((1.0..100_000.0).contains(&speed(&log[0])), "{log:?}");
+    assert!((1.0..100_000.0).contains(&speed(&log[1])), "{log:?}");
 }
