@@ -27,6 +27,19 @@ pub struct Kept {
     pub runs: BTreeSet<String>,
 }
 
+/// The outcome of two registries of a name that meet.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Taken {
+    /// Both are the same.
+    Same,
+    /// The other one has more, which is here now too.
+    Theirs,
+    /// The one here has more.
+    Ours,
+    /// Each has what the other lacks: nothing was changed.
+    Neither,
+}
+
 impl Registry {
     /// The registry of the home with this directory, which need not exist.
     pub fn new(home: &Path) -> Self {
@@ -251,6 +264,26 @@ impl Registry {
         })
     }
 
+    /// Takes the policies of a name from elsewhere, if they go on where those here end.
+    ///
+    /// # Errors
+    /// If the name is invalid, or the registry cannot be written.
+    pub fn take(&self, name: &str, other: &NamedPolicy) -> Result<Taken, Failure> {
+        check_policy_name(name)?;
+        self.change(name, |policy| {
+            Ok(if policy == other {
+                Taken::Same
+            } else if other.follows(policy) {
+                *policy = other.clone();
+                Taken::Theirs
+            } else if policy.follows(other) {
+                Taken::Ours
+            } else {
+                Taken::Neither
+            })
+        })
+    }
+
     /// Points an alias to the version that it pointed to before, and returns that.
     ///
     /// # Errors
@@ -447,6 +480,26 @@ mod tests {
         };
         assert!(!registry.judge("desk", late).unwrap().moved);
         assert_eq!(champion(), Some(3));
+    }
+
+    #[test]
+    fn registries_meet_where_one_goes_on_from_the_other() {
+        let dirs = [tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap()];
+        let [ours, theirs] = dirs.each_ref().map(|dir| Registry::new(dir.path()));
+        let meet = |from: &Registry, to: &Registry| to.take("desk", &from.read("desk").unwrap().unwrap()).unwrap();
+        theirs
+            .register("desk", digest(1), on("2024-01-02"), Some("champion"), now())
+            .unwrap();
+        assert_eq!(meet(&theirs, &ours), Taken::Theirs);
+        assert_eq!(meet(&theirs, &ours), Taken::Same);
+        assert_eq!(number(&ours, "desk@champion", None), Some(1));
+        ours.register("desk", digest(2), on("2024-01-03"), None, now()).unwrap();
+        assert_eq!(meet(&theirs, &ours), Taken::Ours);
+        theirs
+            .register("desk", digest(3), on("2024-01-03"), None, now())
+            .unwrap();
+        assert_eq!(meet(&theirs, &ours), Taken::Neither);
+        assert_eq!(ours.read("desk").unwrap().unwrap().versions[1].digest, digest(2));
     }
 
     #[test]

@@ -172,6 +172,13 @@ impl NamedPolicy {
         }
     }
 
+    /// True if this is the other one, perhaps with more versions, moves and verdicts after it.
+    pub fn follows(&self, other: &Self) -> bool {
+        self.versions.starts_with(&other.versions)
+            && self.moves.starts_with(&other.moves)
+            && self.verdicts.starts_with(&other.verdicts)
+    }
+
     /// The number of versions that were registered before a scheduled date; all of them without one.
     pub fn tried(&self, before: Option<Date>) -> usize {
         let is_before =
