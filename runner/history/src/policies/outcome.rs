@@ -6,7 +6,7 @@ use crate::{Run, StageRun, figures};
 use cache::{ArtifactDigest, Store};
 use chrono::{DateTime, Utc};
 use datasets::Date;
-use runner_engine::{Failure, StageStatus, exit};
+use runner_engine::{Failure, RunStatus, StageStatus, exit};
 use runner_pipeline::{Pipeline, Promote};
 use stages_core::PortType;
 use std::collections::BTreeMap;
@@ -82,7 +82,7 @@ const KEPT: [&str; 11] = [
     "agent/blind",
 ];
 
-/// Records the verdict of a run on the policy that it registered, and moves the alias by it; `None` if the run has no verdict, because the stage was not run or failed.
+/// Records the verdict of a run on the policy that it registered, and moves the alias by it; `None` if the run failed, or has no verdict, because the stage was not run.
 ///
 /// # Errors
 /// If the stage's metrics have no verdict, or the registry cannot be read or written.
@@ -94,6 +94,9 @@ pub fn promote(
     store: &Store,
     now: DateTime<Utc>,
 ) -> Result<Option<Judged>, Failure> {
+    if run.status != RunStatus::Done {
+        return Ok(None);
+    }
     let Some(new) = registered.iter().find(|new| new.policy == promote.policy) else {
         return Ok(None);
     };

@@ -115,6 +115,14 @@ fn a_feature_that_moved_is_told_from_one_that_did_not() {
 }
 
 #[test]
+fn golden() {
+    let mut workplace = Workplace::new();
+    features(&mut workplace, 0.5, 4);
+    let outputs = Drift.run(&config(), &workplace.context).unwrap();
+    assert_eq!(outputs["metrics"].to_hex(), "");
+}
+
+#[test]
 fn fills_of_a_backtest_are_samples() {
     let mut workplace = options_workplace(300, &OptionsConfig::default());
     let outputs = workplace
