@@ -6,7 +6,7 @@ use crate::circuit_breaker::{CircuitBreaker, Failure};
 use crate::cloud::Cloud;
 use crate::directory::Directory;
 use crate::existence_cache::ExistenceCache;
-use crate::object_name::{object_name, parse_object_name};
+use crate::object_name::{DOCUMENTS, object_name, parse_object_name};
 use crate::redact::Redactor;
 use crate::settings::RemoteSettings;
 use crate::signature::{MAX_LEN, Rejection};
@@ -280,7 +280,8 @@ impl Client {
     fn warn_rejected(&self, path: &str, rejection: &Rejection) {
         let (kind, what, hint) = match rejection {
             Rejection::Damaged => {
-                let text = || format!("{path} in the remote {} is damaged and ignored; its action runs again", self.name);
+                let what = if path.starts_with(DOCUMENTS) { "" } else { "; its action runs again" };
+                let text = || format!("{path} in the remote {} is damaged and ignored{what}", self.name);
                 return self.warnings.add("damaged record", text);
             }
             Rejection::Unsigned => (

@@ -38,6 +38,7 @@ mod client;
 mod cloud;
 mod connector;
 mod directory;
+mod documents;
 mod existence_cache;
 mod fetch;
 mod keys;
@@ -57,6 +58,7 @@ mod upload_queue;
 mod warnings;
 mod worker_sync;
 
+pub use documents::Document;
 pub use keys::{PublicKey, SignKey};
 pub use push_pull::PullReport;
 pub use remote::{Remote, open_for_worker};

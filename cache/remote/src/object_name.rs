@@ -1,5 +1,15 @@
 //! The names of objects in a remote.
 
+use cache::BlobRef;
+
+/// The folder of the documents that have names.
+pub(crate) const DOCUMENTS: &str = "policies";
+
+/// The digest that stands for the name of a document, in hex.
+pub(crate) fn document_hex(name: &str) -> String {
+    BlobRef::of(name.as_bytes()).blob.to_hex()
+}
+
 /// The name of a digest or key.
 pub(crate) fn object_name(folder: &str, hex: &str) -> String {
     format!("{folder}/{}/{}", &hex[..2], &hex[2..])

@@ -8,6 +8,7 @@
 //! of the folder, the key of the record and its bytes: a record that was changed, or moved to another key, has a wrong signature.
 
 use crate::keys::PublicKey;
+use crate::object_name::{DOCUMENTS, document_hex};
 use crate::settings::RemoteSettings;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
@@ -108,6 +109,20 @@ pub(crate) fn memo(bytes: &[u8], key: MemoKey, settings: &RemoteSettings) -> Res
     checked(read(bytes, "memos", &key.to_hex(), settings), |stored: &StoredMemo| {
         stored.key == key && stored.value.size <= MAX_TOTAL
     })
+}
+
+/// Reads the document whose name has this digest: its name and its contents.
+pub(crate) fn document(bytes: &[u8], hex: &str, settings: &RemoteSettings) -> Result<(String, Value), Rejection> {
+    #[derive(serde::Deserialize)]
+    struct Named {
+        name: String,
+        value: Value,
+    }
+    let Named { name, value } = read(bytes, DOCUMENTS, hex, settings)?;
+    match document_hex(&name) == hex {
+        true => Ok((name, value)),
+        false => Err(Rejection::Damaged),
+    }
 }
 
 fn checked<T>(record: Result<T, Rejection>, is_right: impl Fn(&T) -> bool) -> Result<T, Rejection> {

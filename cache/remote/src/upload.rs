@@ -224,7 +224,7 @@ fn upload_blob(client: &Client, backend: &dyn Backend, blob: BlobRef, stop: &Ato
     }
 }
 
-fn warn_not_uploaded(client: &Client, failure: Failure) -> Result<()> {
+pub(crate) fn warn_not_uploaded(client: &Client, failure: Failure) -> Result<()> {
     let message = match failure {
         Failure::Local(err) => return Err(err),
         Failure::CircuitOpen | Failure::Stopped => return Ok(()),

@@ -150,12 +150,14 @@ impl Session {
             night: None,
             kinds: registry::kinds(),
             earlier: None,
+            tried: Some(history::earlier::tried(&home, None)),
         };
         if let Some(night) = &settings.night {
             let scheduled = scheduled(file, &options).map_err(wrong)?;
             options.night = Some(dates_of(scheduled.as_ref(), night)?);
         }
         let night = options.night.map(|night| night.date);
+        options.tried = Some(history::earlier::tried(&home, night));
         options.earlier = Some(Box::new(move |reference| {
             let open = || session.store(&home).map_err(|failure| failure.message);
             history::earlier::find(&home, open, reference, night)

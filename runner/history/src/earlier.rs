@@ -1,11 +1,11 @@
 //! Resolves references to artifacts of earlier runs.
 
 use super::{Run, StageRun, reader, resolve};
-use crate::policies::{PolicyRef, Registry};
+use crate::policies::{PolicyRef, Registry, check_policy_name};
 use cache::{ArtifactDigest, Store};
 use datasets::Date;
 use runner_engine::Failure;
-use runner_pipeline::{Earlier, EarlierRef, NotFound, RunRef, same_value, suggest};
+use runner_pipeline::{Earlier, EarlierRef, FindTried, NotFound, RunRef, same_value, suggest};
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
@@ -59,6 +59,16 @@ pub fn find(
         RunRef::LastOf { pipeline, file } => last(runs, pipeline, file.as_deref(), reference)?,
     };
     found.map(|found| found.open(open)).transpose()
+}
+
+/// Counts the policies of a name that were registered before the night, if the run is one, and the one that is being tried.
+pub fn tried(home: &Path, night: Option<Date>) -> FindTried {
+    let registry = Registry::new(home);
+    Box::new(move |name| {
+        check_policy_name(name).map_err(failed)?;
+        let policy = registry.read(name).map_err(failed)?;
+        Ok(policy.unwrap_or_default().tried(night) + 1)
+    })
 }
 
 /// The number of runs that are read at first.

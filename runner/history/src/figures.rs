@@ -33,7 +33,7 @@ fn lines(artifact: &Artifact, store: &Store) -> Option<BTreeMap<String, Curve>> 
     Some(curves)
 }
 
-fn numbers(artifact: &Artifact) -> BTreeMap<String, f64> {
+pub(crate) fn summary_of(artifact: &Artifact) -> BTreeMap<String, f64> {
     let summary = artifact.meta["summary"].as_object();
     summary
         .into_iter()
@@ -49,7 +49,7 @@ pub fn curves(stage: &StageRun, store: &Store) -> Option<BTreeMap<String, Curve>
 
 /// The summary of a stage's `metrics` artifact; `None` if there is no readable one. Costs one small read.
 pub fn summary(stage: &StageRun, store: &Store) -> Option<BTreeMap<String, f64>> {
-    artifact(stage, store).map(|artifact| numbers(&artifact))
+    artifact(stage, store).map(|artifact| summary_of(&artifact))
 }
 
 /// The figures of a stage.
@@ -69,7 +69,7 @@ impl Figures {
     /// The figures of a stage, whose run was read with metrics.
     pub fn of(stage: &StageRun, store: &Store) -> Self {
         let artifact = artifact(stage, store);
-        let summary = artifact.as_ref().map(numbers).unwrap_or_default();
+        let summary = artifact.as_ref().map(summary_of).unwrap_or_default();
         let mut curves = artifact
             .and_then(|artifact| lines(&artifact, store))
             .unwrap_or_default();

@@ -20,6 +20,7 @@
 mod builder;
 pub mod compare;
 mod computed;
+mod decision;
 pub mod earlier;
 pub mod figures;
 mod find;
@@ -42,6 +43,7 @@ mod writer;
 
 pub use builder::Builder;
 pub use computed::{ComputedMetrics, index_run};
+pub use decision::{DECISION, save_decision};
 pub use figures::Figures;
 pub use find::find_stage;
 pub use follow::Follower;

@@ -9,7 +9,7 @@ use runner_engine::{Failure, RunStatus, exit};
 use runner_history::schedule::{
     Awaited, Clock, Due, DueTimes, Night, NightLog, NightStatus, Ran, RunEnd, Scheduler, SimulatedClock, Work, names,
 };
-use runner_pipeline::{CatchUp, Schedule, Scheduled, WaitFor, When};
+use runner_pipeline::{CatchUp, Schedule, Scheduled, Then, WaitFor, When};
 use stages_core::CancelToken;
 use std::collections::BTreeMap;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -44,6 +44,8 @@ struct Fake {
     deliveries: BTreeMap<DateTime<Utc>, PathBuf>,
     /// The events of nights, once each.
     fates: BTreeMap<String, Fate>,
+    /// Why the policy may not act after these nights, once each.
+    refusals: BTreeMap<String, String>,
     /// The nights that were run.
     log: Vec<String>,
     runs: usize,
@@ -105,6 +107,13 @@ impl Work for Fake {
         }
     }
 
+    fn then(&mut self, due: &Due, _: &str) -> Result<String, Failure> {
+        match self.refusals.remove(&due.night) {
+            Some(why) => Err(Failure::usage(why)),
+            None => Ok(format!("{}: hold", due.night)),
+        }
+    }
+
     fn prune(&mut self, keep: usize) -> Result<(), Failure> {
         self.kept.push(keep);
         Ok(())
@@ -128,6 +137,7 @@ impl Machine {
             catch_up,
             timeout: None,
             keep_runs: None,
+            then: None,
         };
         Self {
             dir: tempfile::tempdir().unwrap(),
@@ -304,6 +314,35 @@ fn nights_that_fail_are_run_again_and_hold_up_no_other() {
     assert_eq!(machine.at("2026-03-05T23:36:00Z"), "");
     assert_eq!(machine.at("2026-03-06T00:31:00Z"), "2026-03-03 done\n2026-03-05 done\n");
     assert_eq!(machine.log().get("2026-03-03").unwrap().attempts, 2);
+}
+
+#[test]
+fn a_night_decides_after_its_run_and_is_run_again_if_it_may_not() {
+    let mut machine = Machine::new("2026-03-02T12:00:00Z", CatchUp::All);
+    machine.scheduled.schedule.from = Some("2026-03-02".parse().unwrap());
+    machine.scheduled.schedule.then = Some(Then {
+        act: "desk@champion".to_owned(),
+        data: vec!["quotes.csv".to_owned()],
+        replace: false,
+        positions: None,
+    });
+    machine.work.fates.insert("2026-03-02".to_owned(), Fate::Fails);
+    let too_old = "the policy is too old".to_owned();
+    machine.work.refusals.insert("2026-03-03".to_owned(), too_old);
+    // A run that failed is followed by no decision.
+    assert_eq!(
+        machine.at("2026-03-03T00:00:00Z"),
+        "2026-03-02 failed: train: diverged\n"
+    );
+    assert_eq!(
+        machine.at("2026-03-04T00:00:00Z"),
+        "2026-03-02 done\n2026-03-03 failed: its run is done, and `then` failed: the policy is too old\n"
+    );
+    assert_eq!(machine.at("2026-03-04T00:01:00Z"), "2026-03-03 done\n");
+    assert_eq!(machine.at("2026-03-04T00:02:00Z"), "");
+    let decisions: Vec<Option<String>> = machine.log().nights().map(|night| night.decision.clone()).collect();
+    let wanted = ["2026-03-02: hold", "2026-03-03: hold"].map(|text| Some(text.to_owned()));
+    assert_eq!(decisions, wanted);
 }
 
 #[test]

@@ -75,8 +75,8 @@ impl Composer<'_> {
                 "include" => names = self.names(&value),
                 // Each file may be a complete pipeline; its name and version apply to that file only.
                 "name" | "version" if !outermost => self.version(&key, &value),
-                // That of an included file is for that file.
-                "schedule" if !outermost => {}
+                // Those of an included file are for that file.
+                "schedule" | "promote" if !outermost => {}
                 _ => own.push((key, value)),
             }
         }

@@ -20,6 +20,8 @@ pub(crate) struct Document {
     pub profiles: Vec<(Key, Vec<(Key, Tree)>)>,
     /// `schedule:`
     pub schedule: Option<Tree>,
+    /// `promote:`
+    pub promote: Option<Tree>,
     pub stages: Vec<Stage>,
 }
 
@@ -99,7 +101,9 @@ impl Program {
     }
 }
 
-const TOP: [&str; 7] = ["version", "name", "include", "params", "profiles", "schedule", "stages"];
+const TOP: [&str; 8] = [
+    "version", "name", "include", "params", "profiles", "schedule", "promote", "stages",
+];
 pub(crate) const COMMON: [&str; 6] = ["needs", "matrix", "resources", "retries", "timeout", "register"];
 pub(crate) const OF_KIND: [&str; 2] = ["uses", "with"];
 pub(crate) const OF_COMMAND: [&str; 11] = [
@@ -132,6 +136,7 @@ pub(crate) fn read(root: Tree, file: &Path, problems: &mut Problems) -> Option<D
     let mut params = Vec::new();
     let mut profiles = Vec::new();
     let mut schedule = None;
+    let mut promote = None;
     let mut stages = None;
     // A missing key may only be misspelt.
     let mut misspelt: Vec<&str> = Vec::new();
@@ -148,6 +153,7 @@ pub(crate) fn read(root: Tree, file: &Path, problems: &mut Problems) -> Option<D
                     .collect();
             }
             "schedule" => schedule = (!value.is_null()).then_some(value),
+            "promote" => promote = (!value.is_null()).then_some(value),
             "stages" => stages = Some((key, value)),
             other => {
                 misspelt.extend(nearest(other, TOP));
@@ -215,6 +221,7 @@ pub(crate) fn read(root: Tree, file: &Path, problems: &mut Problems) -> Option<D
         params,
         profiles,
         schedule,
+        promote,
         stages,
     })
 }

@@ -70,6 +70,9 @@ pub struct NotFound {
 /// Finds the artifacts of earlier runs; `None` if no run of a pipeline has the output yet.
 pub type FindEarlier = Box<dyn Fn(&EarlierRef<'_>) -> Result<Option<Earlier>, NotFound>>;
 
+/// Counts the policies that were tried under a name, the one that is being tried included.
+pub type FindTried = Box<dyn Fn(&str) -> Result<usize, NotFound>>;
+
 /// The pipeline that is read.
 #[derive(Clone, Copy)]
 pub(crate) struct This<'a> {

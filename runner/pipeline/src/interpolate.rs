@@ -1,5 +1,6 @@
-//! Interpolations: `${params.X}`, `${matrix.X}`, `${env.X}`, `${schedule.X}`, and inside `run:` also `${needs.X}` and `${outputs.X}`.
+//! Interpolations: `${params.X}`, `${matrix.X}`, `${env.X}`, `${schedule.X}`, `${policies.NAME.tried}`, and inside `run:` also `${needs.X}` and `${outputs.X}`.
 
+use super::earlier::{FindTried, NotFound};
 use super::folds;
 use super::plain::plain_words;
 use super::problems::Problems;
@@ -9,7 +10,7 @@ use super::suggest::{nearest, suggest};
 use super::tree::{self, Key, Tree, Value, follow, spell, steps};
 use super::yaml;
 use serde_json::Value as Json;
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// The variables of interpolations.
@@ -28,18 +29,27 @@ pub(crate) struct Scope<'a> {
     pub verbatim: bool,
 }
 
-/// The environment, which records the variables that are read.
+/// The environment and the registry of policies, which record what is read of them.
 pub(crate) struct Variables<'e> {
     all: &'e BTreeMap<String, String>,
     read: RefCell<BTreeSet<String>>,
+    tried: Option<&'e FindTried>,
+    has_asked_registry: Cell<bool>,
 }
 
 impl<'e> Variables<'e> {
-    pub fn new(all: &'e BTreeMap<String, String>) -> Self {
+    pub fn new(all: &'e BTreeMap<String, String>, tried: Option<&'e FindTried>) -> Self {
         Self {
             all,
             read: RefCell::default(),
+            tried,
+            has_asked_registry: Cell::new(false),
         }
+    }
+
+    /// True if the registry was asked.
+    pub fn has_asked_registry(&self) -> bool {
+        self.has_asked_registry.get()
     }
 
     fn get(&self, name: &str) -> Option<&'e String> {
@@ -364,6 +374,7 @@ fn read(inner: &str, spot: Spot, scope: &Scope, problems: &mut Problems) -> Opti
             }
         },
         ("schedule", ..) => read_schedule(name, &whole, spot, scope, problems),
+        ("policies", ..) => read_policies(name, &whole, spot, scope, problems),
         ("needs" | "outputs", ..) => {
             problems.add(
                 problems.texts.locate(spot, &whole),
@@ -373,7 +384,7 @@ fn read(inner: &str, spot: Spot, scope: &Scope, problems: &mut Problems) -> Opti
             None
         }
         _ => {
-            let near = nearest(space, ["params", "matrix", "env", "schedule"]);
+            let near = nearest(space, ["params", "matrix", "env", "schedule", "policies"]);
             let hint = match near {
                 Some(near) if !name.is_empty() => format!("did you mean `${{{near}.{name}}}`?"),
                 _ => match scope.params.filter(|params| params.contains_key(inner)) {
@@ -417,6 +428,45 @@ fn read_schedule(
     Some((Tree::scalar(spot, value), note))
 }
 
+/// The number of policies that were tried under a name.
+fn read_policies(
+    name: &str,
+    whole: &str,
+    spot: Spot,
+    scope: &Scope,
+    problems: &mut Problems,
+) -> Option<(Tree, String)> {
+    let at = |problems: &Problems| problems.texts.locate(spot, whole);
+    let Some(policy) = name.strip_suffix(".tried").filter(|policy| !policy.is_empty()) else {
+        problems.add(
+            at(problems),
+            format!("unknown number of policies `{whole}`"),
+            "`${policies.NAME.tried}` is the number of policies that were tried under a name so far",
+        );
+        return None;
+    };
+    scope.env.has_asked_registry.set(true);
+    let found = scope.env.tried.map_or_else(
+        || {
+            Err(NotFound {
+                message: "the registry of policies is not known here".to_owned(),
+                hint: "write the number".to_owned(),
+            })
+        },
+        |tried| tried(policy),
+    );
+    match found {
+        Ok(count) => {
+            let note = format!("`{whole}` is {count}");
+            Some((Tree::scalar(spot, count.into()), note))
+        }
+        Err(NotFound { message, hint }) => {
+            problems.add(at(problems), message, hint);
+            None
+        }
+    }
+}
+
 /// The text of a `run:` stage with parameters, axes and variables replaced. `${needs.X}` and `${outputs.X}` are checked and
 /// kept, as are `$${` and shell syntax.
 pub(crate) fn fill_command(
@@ -438,7 +488,7 @@ pub(crate) fn fill_command(
             .filter(|inner| inner.len() + 2 < after.len());
         let ours = (!before.ends_with('$')).then_some(inner).flatten().and_then(|inner| {
             let (space, name) = inner.split_once('.')?;
-            ["params", "matrix", "env", "schedule", "needs", "outputs"]
+            ["params", "matrix", "env", "schedule", "policies", "needs", "outputs"]
                 .contains(&space)
                 .then_some((inner, space, name))
         });
@@ -554,7 +604,7 @@ mod tests {
         let scope = Scope {
             params: Some(&params),
             matrix: Some(&point),
-            env: &Variables::new(&env),
+            env: &Variables::new(&env, None),
             night: None,
             secrets: &BTreeSet::new(),
             verbatim: false,
@@ -649,7 +699,7 @@ mod tests {
                 Tree::scalar(Spot::default(), json!("${needs.a}")),
             )])),
             matrix: Some(&BTreeMap::new()),
-            env: &Variables::new(&none),
+            env: &Variables::new(&none, None),
             night: None,
             secrets: &BTreeSet::new(),
             verbatim: false,

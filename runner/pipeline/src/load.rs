@@ -23,7 +23,7 @@ use super::tools::Finder;
 use super::tree::{Tree, Value};
 use super::units::{duration, size};
 use super::yaml;
-use super::{FindEarlier, InputRef, Node, Pipeline, PipelineErrors, Resources, Work};
+use super::{FindEarlier, FindTried, InputRef, Node, Pipeline, PipelineErrors, Promote, Resources, Work};
 use cache::{BlobDigest, BlobRef};
 use serde_json::Value as Json;
 use stages_core::{AnyStage, ConfigProblem, PlanContext, PortType, Provided};
@@ -45,6 +45,8 @@ pub struct LoadOptions {
     pub kinds: &'static [Box<dyn AnyStage>],
     /// Finds artifacts of earlier runs; if absent, references to them are errors.
     pub earlier: Option<FindEarlier>,
+    /// Counts the policies that were tried under a name, for `${policies.NAME.tried}`; if absent, it is an error.
+    pub tried: Option<FindTried>,
 }
 
 impl LoadOptions {
@@ -57,6 +59,7 @@ impl LoadOptions {
             night: None,
             kinds,
             earlier: None,
+            tried: None,
         }
     }
 }
@@ -88,6 +91,8 @@ pub(crate) struct Recorded {
     pub variables: BTreeSet<String>,
     /// The reads of `run:` stages from the file system, by node.
     pub reads: BTreeMap<usize, Reads>,
+    /// True if the registry of policies was asked for a number.
+    pub has_asked_registry: bool,
 }
 
 /// Like [`load_with_sources`], with a record of the inputs.
@@ -211,6 +216,7 @@ struct Loader<'a> {
     /// The variables that some stage lists in `secrets:`.
     secrets: BTreeSet<String>,
     nodes: Vec<Node>,
+    promote: Option<Promote>,
     recorded: Recorded,
 }
 
@@ -231,7 +237,7 @@ impl<'a> Loader<'a> {
             base: folder_of(file).into(),
             bases: BTreeMap::new(),
             options,
-            env: Variables::new(&options.env),
+            env: Variables::new(&options.env, options.tried.as_ref()),
             sources,
             finder: Finder::new(&options.env),
             problems: Problems::new(texts),
@@ -239,6 +245,7 @@ impl<'a> Loader<'a> {
             settings: Vec::new(),
             secrets: BTreeSet::new(),
             nodes: Vec::new(),
+            promote: None,
             recorded: Recorded::default(),
         }
     }
@@ -260,12 +267,15 @@ impl<'a> Loader<'a> {
             params: params.map(|(name, value)| (name.clone(), value.to_json())).collect(),
             graph: graph_of(&self.nodes),
             nodes: self.nodes,
+            promote: self.promote,
         };
+        let has_asked_registry = self.env.has_asked_registry();
         let variables = self.env.read();
         Ok((
             pipeline,
             Recorded {
                 variables,
+                has_asked_registry,
                 ..self.recorded
             },
         ))
@@ -382,6 +392,11 @@ impl<'a> Loader<'a> {
                 self.nodes.push(node);
             }
             points[index] = own;
+        }
+        if let Some(tree) = &document.promote
+            && !self.problems.any()
+        {
+            self.promote = registration::promote(tree, &self.nodes, &mut self.problems);
         }
         Some(document)
     }

@@ -28,6 +28,8 @@ pub struct Pipeline {
     pub nodes: Vec<Node>,
     /// The dependencies between nodes, by index.
     pub graph: TaskGraph,
+    /// The alias that a run moves. Not part of any key.
+    pub promote: Option<Promote>,
 }
 
 impl Pipeline {
@@ -87,13 +89,28 @@ impl Node {
     }
 }
 
-/// `register: NAME` or `{ policy: NAME, alias: ALIAS }` of a stage that makes a policy.
+/// `register: NAME` or `{ policy: NAME, alias: ALIAS, max_age: 30d }` of a stage that makes a policy.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Register {
     /// The name.
     pub policy: String,
     /// An alias that always points to the newest, such as `challenger`.
     pub alias: Option<String>,
+    /// The age from which on it may not act: the time from the end of its training's data to a decision.
+    pub max_age: Option<Duration>,
+}
+
+/// `promote: { policy: NAME, stage: STAGE, alias: ALIAS }`: the alias that a run points to the policy that it registered, by a verdict.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Promote {
+    /// The name of the policy.
+    pub policy: String,
+    /// The alias.
+    pub alias: String,
+    /// The id of the node that registers the policy.
+    pub registered: String,
+    /// The id of the node whose metrics have the verdict.
+    pub verdict: String,
 }
 
 /// The work of a stage.

@@ -15,9 +15,9 @@ pub fn schema(kinds: &[Box<dyn AnyStage>]) -> Value {
     definitions.insert(
         "interpolation".to_owned(),
         json!({
-            "description": "`${params.X}`, `${matrix.X}`, `${env.X}` or `${schedule.X}`; keeps its type where it is the whole value",
+            "description": "`${params.X}`, `${matrix.X}`, `${env.X}`, `${schedule.X}` or `${policies.NAME.tried}`; keeps its type where it is the whole value",
             "type": "string",
-            "pattern": "\\$\\{(params|matrix|env|schedule)\\.[^}]+\\}",
+            "pattern": "\\$\\{(params|matrix|env|schedule|policies)\\.[^}]+\\}",
         }),
     );
     let name = json!({
@@ -97,6 +97,17 @@ pub fn schema(kinds: &[Box<dyn AnyStage>]) -> Value {
                 "additionalProperties": { "type": ["object", "null"] },
             },
             "schedule": schedule(),
+            "promote": {
+                "description": "The alias that a run points to the policy that it registered: where a verdict says that it is better, or where nothing has the alias yet.",
+                "type": ["object", "null"],
+                "additionalProperties": false,
+                "required": ["policy", "stage"],
+                "properties": {
+                    "policy": { "description": "The name of `register:` of a training.", "type": "string", "pattern": NAME },
+                    "stage": { "description": "A stage `evaluate/compare` with `verdict:`, whose `agent` is the backtest of that training.", "type": "string", "pattern": NAME },
+                    "alias": { "description": "The alias; `champion` by default.", "type": "string", "pattern": NAME },
+                },
+            },
             "stages": {
                 "description": "The stages, by name, in any order.",
                 "type": "object",
@@ -199,7 +210,7 @@ fn stage(names: &[&str], rules: Vec<Value>) -> Value {
                         "type": "object",
                         "additionalProperties": false,
                         "required": ["policy"],
-                        "properties": { "policy": { "type": "string", "pattern": NAME }, "alias": { "type": "string", "pattern": NAME } },
+                        "properties": { "policy": { "type": "string", "pattern": NAME }, "alias": { "type": "string", "pattern": NAME }, "max_age": { "description": "The age from which on it may not act: `30d`.", "type": "string", "pattern": "^([0-9]+[smhd])+$" } },
                     },
                 ],
             },
@@ -358,6 +369,18 @@ fn schedule() -> Value {
                 "additionalProperties": false,
                 "required": ["runs"],
                 "properties": { "runs": { "description": "The number of the schedule's latest runs.", "type": "integer", "minimum": 1 } },
+            },
+            "then": {
+                "description": "The decision of a registered policy once a night's run is done, as by `runner policy act`.",
+                "type": "object",
+                "additionalProperties": false,
+                "required": ["act", "data"],
+                "properties": {
+                    "act": text("The policy: `NAME@ALIAS`, such as `desk@champion`, or `NAME@VERSION`."),
+                    "data": texts("The files of the night's data, as by `--data`, relative to the pipeline."),
+                    "replace": { "description": "Read the files in place of the stages' own ones.", "type": "boolean" },
+                    "positions": text("The positions that are held: a file, relative to the pipeline, `none` (default) or `played`."),
+                },
             },
         },
     })

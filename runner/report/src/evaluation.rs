@@ -57,6 +57,7 @@ pub(super) fn section(stage: &StageRun, store: &Store) -> String {
             .iter()
             .map(|(name, value)| vec![escape(name), shown(Some(*value))])
             .collect();
+        out.push_str(&reasons(stage, store));
         out.push_str(&table(&["measure", "value"], &rows));
         return out;
     }
@@ -73,6 +74,32 @@ pub(super) fn section(stage: &StageRun, store: &Store) -> String {
     out.push_str(&spreads(&values));
     out.push_str(&regimes(&values));
     out
+}
+
+/// The verdict of a comparison, with what led to it; empty for other stages.
+fn reasons(stage: &StageRun, store: &Store) -> String {
+    let artifact = stage
+        .outputs
+        .get("metrics")
+        .and_then(|digest| store.artifact(*digest).ok());
+    let Some(told) = artifact.map(|artifact| artifact.meta["verdict"].clone()) else {
+        return String::new();
+    };
+    let Some(verdict) = told["verdict"].as_str() else {
+        return String::new();
+    };
+    let because = told["because"]
+        .as_array()
+        .into_iter()
+        .flatten()
+        .filter_map(|because| because.as_str());
+    let items: String = because
+        .map(|because| format!("<li>{}</li>\n", escape(because)))
+        .collect();
+    format!(
+        "<p>Verdict: <strong>{}</strong></p>\n<ul>\n{items}</ul>\n",
+        escape(verdict)
+    )
 }
 
 fn shown(value: Option<f64>) -> String {

@@ -6,6 +6,7 @@ mod backtest;
 pub mod bootstrap;
 mod compare;
 mod config;
+mod drift;
 pub mod episodes;
 mod hedging_backtest;
 mod lookup_backtest;
@@ -36,6 +37,7 @@ mod walk_forward;
 pub use backtest::Backtest;
 pub use compare::{Compare, CompareConfig, VerdictConfig};
 pub use config::BacktestConfig;
+pub use drift::{Drift, DriftConfig, DriftLimits};
 pub use walk_forward::{WalkForward, WalkForwardConfig};
 
 /// The stage kinds of this family.
@@ -43,6 +45,7 @@ pub fn kinds() -> Vec<Box<dyn stages_core::AnyStage>> {
     vec![
         stages_core::erase(Backtest),
         stages_core::erase(Compare),
+        stages_core::erase(Drift),
         stages_core::erase(WalkForward),
     ]
 }

@@ -94,6 +94,15 @@ pub(crate) fn store_judged(
     )
 }
 
+/// Stores and reports the metrics, with a file beside them.
+pub(crate) fn store_metrics_with(
+    context: &Context,
+    metrics: Metrics,
+    file: (&str, &str),
+) -> Result<Outputs, StageError> {
+    store_with(context, metrics, json!({}), &[file])
+}
+
 fn store_with(
     context: &Context,
     metrics: Metrics,

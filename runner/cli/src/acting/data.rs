@@ -301,6 +301,10 @@ pub(super) fn with_data(
         if !config["dates"].is_null() {
             config["dates"]["to"] = json!(until.date.to_string());
         }
+        // Of a night, which ended earlier.
+        if config.get("until").is_some_and(|until| !until.is_null()) {
+            config["until"] = json!(until.date.to_string());
+        }
         if kind.name().starts_with("env/") {
             for (setting, value) in [
                 ("train", Value::Null),

@@ -39,7 +39,14 @@ pub struct Settings {
     pub world: Option<String>,
     pub sample: Option<u64>,
     /// The most that may lie between the end of training and the decision.
-    pub max_age: Option<Duration>,
+    pub max_age: Option<MaxAge>,
+}
+
+/// A limit of a policy's age.
+pub struct MaxAge {
+    pub age: Duration,
+    /// What set it: an option, or the registry.
+    pub named: String,
 }
 
 /// The policy that decided.
@@ -121,13 +128,14 @@ pub fn decide(
         .hint("give files that go on after them; `evaluate/backtest` judges a policy on past dates"));
     }
     let age = trained_until.map(|trained| until.date.0 - trained.0);
-    if let (Some(age), Some(most)) = (age, settings.max_age)
-        && i64::from(age) * 86_400 > most.as_secs() as i64
+    if let (Some(age), Some(most)) = (age, &settings.max_age)
+        && i64::from(age) * 86_400 > most.age.as_secs() as i64
     {
         return Err(refused(format!(
-            "the policy is too old: it was trained on dates until {}, {age} days before {until}, and `--max-age` is {} days",
+            "the policy is too old: it was trained on dates until {}, {age} days before {until}, and {} is {} days",
             until.date.plus(-age),
-            most.as_secs() / 86_400
+            most.named,
+            most.age.as_secs() / 86_400
         ))
         .hint("train it on newer dates, or give a greater `--max-age`"));
     }

@@ -117,6 +117,7 @@ impl Recorded {
                 params: run.params.clone(),
                 graph: TaskGraph::new(nodes.len(), edges),
                 nodes,
+                promote: None,
             },
             env: place[&env],
             made,

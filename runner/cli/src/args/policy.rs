@@ -83,6 +83,9 @@ pub(crate) struct PolicyRegisterArgs {
     /// Also point this alias to it.
     #[arg(long)]
     pub alias: Option<String>,
+    /// The age from which on it may not act: the time from the last date that it was trained on to a decision. `30d`.
+    #[arg(long, value_name = "AGE", value_parser = age)]
+    pub max_age: Option<Duration>,
 }
 
 #[derive(Args, Clone, Debug)]
@@ -163,7 +166,7 @@ pub(crate) struct PolicyActArgs {
     /// Also draw an action with this seed; its orders are shown in place of those of the likeliest one.
     #[arg(long, value_name = "SEED")]
     pub sample: Option<u64>,
-    /// Refuse a policy whose training ended longer before the decision: `30d`.
+    /// Refuse a policy whose training ended longer before the decision: `30d`. By default the age that it was registered with.
     #[arg(long, value_name = "AGE", value_parser = age)]
     pub max_age: Option<Duration>,
 }

@@ -11,9 +11,9 @@ use runner_engine::executor::{WorkerProcess, peak_memory};
 use runner_engine::{
     Control, Event, Failure, Reporter, StageStatus, Stamped, StoreSession, Summary, exit, run_pipeline, text,
 };
-use runner_history::policies::{self, Registered, Registry};
+use runner_history::policies::{self, Judged, Registered, Registry};
 use runner_history::{self as history, ResolvedPipeline, Resolving, Run};
-use runner_pipeline::{Pipeline, Work};
+use runner_pipeline::{Pipeline, Promote, Work};
 use runner_report as report;
 use runner_report::reporter::{JsonLines, Metrics, Terminal, Verbosity};
 use std::collections::BTreeSet;
@@ -190,6 +190,21 @@ pub(crate) fn run(session: &Session, args: &ExecArgs, caller: Caller<'_>) -> Res
         ),
         Some(_) => Ok(Vec::new()),
     };
+    let judged = match (&registered, &project.pipeline.promote) {
+        (Ok(registered), Some(promote)) if unrecorded.is_none() => {
+            let registry = Registry::new(project.store.root());
+            policies::promote(
+                &registry,
+                promote,
+                registered,
+                &ended,
+                &project.store,
+                SystemTime::now().into(),
+            )
+            .map(|judged| Some((promote, judged?)))
+        }
+        _ => Ok(None),
+    };
     // For display, only small artifacts are fetched from a remote store, and never tables.
     let shown = project.store.with_fetch_limit(SHOWN);
     let page = if args.report || verdict.is_some() {
@@ -222,6 +237,9 @@ pub(crate) fn run(session: &Session, args: &ExecArgs, caller: Caller<'_>) -> Res
     if is_shown && let Ok(registered) = &registered {
         printed = printed.and(output::print(&as_text(registered)));
     }
+    if is_shown && let Ok(Some((promote, judged))) = &judged {
+        printed = printed.and(output::print(&verdict_text(promote, judged)));
+    }
     if session.verbosity == Verbosity::Verbose
         && let Some(bytes) = peak_memory()
     {
@@ -244,7 +262,11 @@ pub(crate) fn run(session: &Session, args: &ExecArgs, caller: Caller<'_>) -> Res
         (code, _) => code,
     };
     // The run's own failure comes first.
-    match printed.and(page.map(drop)).and(registered.map(drop)) {
+    match printed
+        .and(page.map(drop))
+        .and(registered.map(drop))
+        .and(judged.map(drop))
+    {
         Err(err) if code == exit::DONE => Err(err),
         _ => Ok(Executed {
             code,
@@ -277,6 +299,23 @@ fn as_text(registered: &[Registered]) -> String {
         format!("policy {policy}@{}: {}\n", version.version, version.digest.short())
     };
     registered.iter().map(line).collect()
+}
+
+/// A line for the verdict on a policy.
+fn verdict_text(promote: &Promote, judged: &Judged) -> String {
+    let alias = format!("{}@{}", promote.policy, promote.alias);
+    let outcome = match (judged.moved, judged.against) {
+        (true, None) => format!("{alias} is now {}, the first", judged.version),
+        (true, Some(before)) => format!("{alias} is now {}, was {before}", judged.version),
+        (false, Some(against)) => format!("{alias} stays {against}"),
+        (false, None) => format!("{alias} stays"),
+    };
+    format!(
+        "verdict on {}@{}: {}; {outcome}\n",
+        promote.policy,
+        judged.version,
+        judged.verdict.name()
+    )
 }
 
 /// A random share of the nodes, at least one, seeded by the run's name.

@@ -4,11 +4,13 @@ use crate::args::{PipelineArgs, PullArgs, PushArgs, Selection, Settings};
 use crate::session::Session;
 use crate::{config, interrupt, output};
 use cache::{RecordId, Store, TransferStats, Upstream};
-use cache_remote::{Remote, RemoteSettings};
+use cache_remote::{Document, Remote, RemoteSettings};
 use runner_engine::{self as engine, Control, Failure, Prediction, exit, text};
 use runner_history as history;
+use runner_history::policies::{NamedPolicy, Registry, Taken};
 use runner_report::reporter::Verbosity;
 use serde_json::json;
+use std::collections::BTreeMap;
 use std::io::{IsTerminal as _, Write as _};
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -168,15 +170,21 @@ pub(crate) fn push(session: &Session, args: &PushArgs) -> Result<u8, Failure> {
     } else {
         of_run(&archive.runs, args.run.as_deref().unwrap_or("latest"))?
     };
+    let registry = Registry::new(store.root());
+    let records = with_policies(records, &registry, &store)?;
     let stop = interrupt::flag()?;
     let (line, total) = (ProgressLine::new(session), Arc::default());
     watch(&remote, &line, "uploading", &total);
     let report = remote.push(&records, &stop, |bytes| total.store(bytes, Ordering::Relaxed))?;
     line.clear();
+    let policies = push_policies(&registry, &remote)?;
     warn(&remote);
     if session.json {
         let mut value = json!(report);
         value["remote"] = json!(remote.name());
+        if !policies.is_empty() {
+            value["policies"] = json!(policies);
+        }
         output::print_json(&value)?;
     } else {
         let mut out = format!(
@@ -202,6 +210,7 @@ pub(crate) fn push(session: &Session, args: &PushArgs) -> Result<u8, Failure> {
         if report.failed > 0 {
             out.push_str(&format!("{} not uploaded\n", count(report.failed, "record")));
         }
+        out.push_str(&policies_text(&policies));
         output::print(&out)?;
     }
     Ok(code(&remote, report.failed, &stop))
@@ -238,8 +247,9 @@ pub(crate) fn pull(session: &Session, args: &PullArgs) -> Result<u8, Failure> {
         }
     }
     let (mut failed, mut code_of_all) = (0, exit::DONE);
-    for (store, remote, records) in sets {
+    for (store, remote, mut records) in sets {
         let _guard = store.guard()?;
+        let policies = pull_policies(&Registry::new(store.root()), &remote, &mut records)?;
         let (line, total) = (ProgressLine::new(session), Arc::default());
         watch(&remote, &line, "fetching", &total);
         let report = remote.pull(&records, &stop, |bytes| total.store(bytes, Ordering::Relaxed))?;
@@ -250,6 +260,9 @@ pub(crate) fn pull(session: &Session, args: &PullArgs) -> Result<u8, Failure> {
         if session.json {
             let mut value = json!(report);
             value["remote"] = json!(remote.name());
+            if !policies.is_empty() {
+                value["policies"] = json!(policies);
+            }
             output::print_json(&value)?;
         } else {
             let mut out = format!(
@@ -271,12 +284,106 @@ pub(crate) fn pull(session: &Session, args: &PullArgs) -> Result<u8, Failure> {
                     count(report.failed, "record")
                 ));
             }
+            out.push_str(&policies_text(&policies));
             output::print(&out)?;
         }
         failed += report.failed;
         code_of_all = code_of_all.max(code(&remote, failed, &stop));
     }
     Ok(code_of_all)
+}
+
+/// The records of a push, and those of the registered policies that are here.
+fn with_policies(mut records: Vec<RecordId>, registry: &Registry, store: &Store) -> Result<Vec<RecordId>, Failure> {
+    for key in registry.kept()?.actions {
+        if store.action(key)?.is_some() {
+            records.push(RecordId::Action(key));
+        }
+    }
+    records.sort();
+    records.dedup();
+    Ok(records)
+}
+
+/// Uploads the registry: each name whose versions and moves go on where the remote's end. Returns what became of each name that is not the same.
+fn push_policies(registry: &Registry, remote: &Remote) -> Result<BTreeMap<String, &'static str>, Failure> {
+    let mut outcomes = BTreeMap::new();
+    for name in registry.names()? {
+        let Some(ours) = registry.read(&name)? else { continue };
+        let outcome = match remote.document(&name)? {
+            Document::Refused => "not replaced: it is not signed by a trusted key there",
+            Document::Trusted(theirs) => match serde_json::from_value::<NamedPolicy>(theirs) {
+                Ok(theirs) if theirs == ours => continue,
+                Ok(theirs) if ours.follows(&theirs) => put(remote, &name, &ours)?,
+                Ok(theirs) if theirs.follows(&ours) => "not uploaded: the remote has more",
+                _ => DIVERGED,
+            },
+            Document::Absent => put(remote, &name, &ours)?,
+        };
+        outcomes.insert(name, outcome);
+    }
+    Ok(outcomes)
+}
+
+const DIVERGED: &str = "not changed: here and in the remote it went on differently";
+
+fn put(remote: &Remote, name: &str, policy: &NamedPolicy) -> Result<&'static str, Failure> {
+    Ok(match remote.put_document(name, &json!(policy))? {
+        true => "uploaded",
+        false => "not uploaded: the remote does not answer",
+    })
+}
+
+/// Fetches the registry: each name whose versions and moves go on where those here end, with the records of the policies that aliases point to. Of a remote that cannot list its objects,
+/// the names that are known here.
+fn pull_policies(
+    registry: &Registry,
+    remote: &Remote,
+    records: &mut Vec<RecordId>,
+) -> Result<BTreeMap<String, &'static str>, Failure> {
+    let documents = match remote.documents()? {
+        Some(documents) => documents,
+        None => {
+            let mut known = BTreeMap::new();
+            for name in registry.names()? {
+                if let Document::Trusted(document) = remote.document(&name)? {
+                    known.insert(name, document);
+                }
+            }
+            known
+        }
+    };
+    let mut outcomes = BTreeMap::new();
+    for (name, document) in documents {
+        let Ok(theirs) = serde_json::from_value::<NamedPolicy>(document) else {
+            outcomes.insert(name, "not read: another version of this program wrote it");
+            continue;
+        };
+        let aliased = theirs
+            .aliases()
+            .into_values()
+            .filter_map(|number| theirs.version(number)?.from.key);
+        records.extend(aliased.map(RecordId::Action));
+        match registry.take(&name, &theirs)? {
+            Taken::Same | Taken::Ours => {}
+            Taken::Theirs => {
+                outcomes.insert(name, "fetched");
+            }
+            Taken::Neither => {
+                outcomes.insert(name, DIVERGED);
+            }
+        }
+    }
+    records.sort();
+    records.dedup();
+    Ok(outcomes)
+}
+
+fn policies_text(outcomes: &BTreeMap<String, &'static str>) -> String {
+    let lines = outcomes
+        .iter()
+        .map(|(name, outcome)| format!("policy {name}: {outcome}\n"));
+    lines.collect()
 }
 
 /// The cached actions of a pipeline, in the local store or the remote.

@@ -174,6 +174,7 @@ impl Replaced {
             params: pipeline.params.clone(),
             graph: TaskGraph::new(nodes.len(), edges),
             nodes,
+            promote: None,
         }
     }
 }

@@ -209,3 +209,79 @@ fn mistakes_in_references_to_policies_have_a_place() {
        = hint: put `register:` to the training
     "#);
 }
+
+/// A program judges in place of `evaluate/compare`.
+const JUDGED: &str = "\
+version: 1
+name: judged
+params: { seed: 1, verdict: 0 }
+promote: { policy: desk, stage: judge }
+stages:
+  env: { uses: env/lookup, with: { rows: 64, episode_length: 16 } }
+  train:
+    uses: train/ppo
+    needs: { env: env }
+    with: { total_timesteps: 64, n_envs: 2, n_steps: 32, batch_size: 32, seed: '${params.seed}' }
+    register: desk
+  judge:
+    run: |
+      echo '{\"verdict\": ${params.verdict}, \"trials\": ${policies.desk.tried}}' > ${outputs.metrics}
+    needs: { agent: train.policy }
+    outputs: { metrics: { path: metrics.json, type: metrics } }
+";
+
+#[test]
+fn a_verdict_promotes_what_a_run_registered() {
+    let project = Project::new(JUDGED);
+    let run = |seed: u32, verdict: i32| {
+        let (seed, verdict) = (format!("seed={seed}"), format!("verdict={verdict}"));
+        let ended = project.run(&["exec", "p.yaml", "--set", &seed, "--set", &verdict]);
+        let said = ended.stdout.lines().find(|line| line.starts_with("verdict on"));
+        (ended.code, said.unwrap_or(&ended.text()).to_owned())
+    };
+    let said = [run(1, 0), run(2, 0), run(3, 1), run(4, -1)];
+    let said: Vec<String> = said.into_iter().map(|(code, said)| format!("{code} {said}")).collect();
+    insta::assert_snapshot!(said.join("\n"), @"");
+    let list = project.run(&["policy", "list", "desk", "--json"]);
+    let list: serde_json::Value = serde_json::from_str(&list.stdout).unwrap();
+    let figures = |name: &str| -> Vec<f64> {
+        let verdicts = list["verdicts"].as_array().unwrap().iter();
+        verdicts
+            .map(|judged| judged["figures"][name].as_f64().unwrap())
+            .collect()
+    };
+    // Each policy is one more trial.
+    assert_eq!(figures("trials"), [1.0, 2.0, 3.0, 4.0]);
+    assert_eq!(figures("verdict"), [0.0, 0.0, 1.0, -1.0]);
+    let moves: Vec<&str> = list["moves"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .filter_map(|m| m["by"].as_str())
+        .collect();
+    assert_eq!(moves, ["first", "better"]);
+    let text = project.run(&["policy", "list", "desk"]).stdout;
+    assert!(text.contains("against") && text.contains("better"), "{text}");
+    // Numbers that are no verdict move nothing.
+    let (code, said) = run(5, 7);
+    assert_eq!(code, 1, "{said}");
+    assert!(said.contains("have no verdict"), "{said}");
+    assert_eq!(champion(&project), 3);
+}
+
+#[test]
+fn a_promotion_that_cannot_be_is_refused_with_its_place() {
+    let wrong = |from: &str, to: &str| {
+        let project = Project::new(&JUDGED.replace(from, to));
+        let ended = project.exec(&[]);
+        assert_eq!(ended.code, 2, "{}", ended.text());
+        ended.stderr
+    };
+    let promote = "promote: { policy: desk, stage: judge }";
+    insta::assert_snapshot!(wrong(promote, "promote: { policy: desk, stage: jugde }"), @"");
+    insta::assert_snapshot!(wrong(promote, "promote: { policy: book, stage: judge }"), @"");
+    insta::assert_snapshot!(wrong(promote, "promote: { policy: desk, stage: train }"), @"");
+    insta::assert_snapshot!(wrong(promote, "promote: { policy: desk }"), @"");
+    insta::assert_snapshot!(wrong("agent: train.policy", "agent: env.env"), @"");
+    insta::assert_snapshot!(wrong("policies.desk.tried", "policies.desk"), @"");
+}

@@ -2,6 +2,7 @@
 
 #![allow(clippy::unwrap_used, clippy::print_stderr, reason = "tests")]
 
+mod champions;
 mod commands;
 mod nights;
 mod timers;

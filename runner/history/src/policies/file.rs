@@ -1,6 +1,6 @@
 //! The files of the registry.
 
-use super::model::{Move, NamedPolicy, ROLLBACK, Reason, Registration, Version};
+use super::model::{Judged, Move, NamedPolicy, ROLLBACK, Reason, Registration, Verdict, Version};
 use super::reference::{Pick, PolicyRef, check_alias, check_policy_name};
 use crate::marks::write;
 use cache::{ActionKey, ArtifactDigest, checksummed, regular_file, shared};
@@ -25,6 +25,19 @@ pub struct Kept {
     pub actions: BTreeSet<ActionKey>,
     /// The runs of those that an alias points to, whose record tells what they act on.
     pub runs: BTreeSet<String>,
+}
+
+/// The outcome of two registries of a name that meet.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Taken {
+    /// Both are the same.
+    Same,
+    /// The other one has more, which is here now too.
+    Theirs,
+    /// The one here has more.
+    Ours,
+    /// Each has what the other lacks: nothing was changed.
+    Neither,
 }
 
 impl Registry {
@@ -211,6 +224,66 @@ impl Registry {
         })
     }
 
+    /// Records a verdict, and points the alias to the version if that is better, or if nothing has the alias. A night that is run again moves nothing: neither one whose verdict is
+    /// known, nor one before the alias' last move.
+    ///
+    /// # Errors
+    /// If the registry cannot be written.
+    pub fn judge(&self, name: &str, mut judged: Judged) -> Result<Judged, Failure> {
+        check_alias(&judged.alias)?;
+        self.change(name, |policy| {
+            let is_same = |known: &&Judged| {
+                (known.version, &known.alias, known.as_of) == (judged.version, &judged.alias, judged.as_of)
+                    && known.artifact == judged.artifact
+            };
+            if let Some(known) = policy.verdicts.iter().find(is_same) {
+                return Ok(known.clone());
+            }
+            judged.against = policy.aliases().get(judged.alias.as_str()).copied();
+            let moves = policy.moves.iter().filter(|moved| moved.alias == judged.alias);
+            let is_before = moves
+                .filter_map(|moved| moved.reason.as_of)
+                .any(|of| judged.as_of.is_some_and(|as_of| as_of < of));
+            let by = match (judged.against, judged.verdict) {
+                (None, _) => Some("first"),
+                (Some(_), Verdict::Better) if !is_before => Some(Verdict::Better.name()),
+                _ => None,
+            };
+            judged.moved = by.is_some() && judged.against != Some(judged.version);
+            if let Some(by) = by {
+                let reason = Reason {
+                    by: by.to_owned(),
+                    run: Some(judged.run.clone()),
+                    as_of: judged.as_of,
+                    figures: judged.figures.clone(),
+                };
+                point(policy, &judged.alias, judged.version, reason, judged.time);
+            }
+            policy.verdicts.push(judged.clone());
+            Ok(judged)
+        })
+    }
+
+    /// Takes the policies of a name from elsewhere, if they go on where those here end.
+    ///
+    /// # Errors
+    /// If the name is invalid, or the registry cannot be written.
+    pub fn take(&self, name: &str, other: &NamedPolicy) -> Result<Taken, Failure> {
+        check_policy_name(name)?;
+        self.change(name, |policy| {
+            Ok(if policy == other {
+                Taken::Same
+            } else if other.follows(policy) {
+                *policy = other.clone();
+                Taken::Theirs
+            } else if policy.follows(other) {
+                Taken::Ours
+            } else {
+                Taken::Neither
+            })
+        })
+    }
+
     /// Points an alias to the version that it pointed to before, and returns that.
     ///
     /// # Errors
@@ -278,6 +351,7 @@ fn point(policy: &mut NamedPolicy, alias: &str, version: u32, reason: Reason, no
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::collections::BTreeMap;
 
     fn digest(n: u8) -> ArtifactDigest {
         ArtifactDigest::from_bytes([n; 32])
@@ -289,6 +363,7 @@ mod tests {
             output: "train.policy".to_owned(),
             key: None,
             as_of: Some(date.parse().unwrap()),
+            max_age: None,
         }
     }
 
@@ -346,6 +421,85 @@ mod tests {
         );
         assert_eq!(registry.read("desk").unwrap().unwrap(), policy);
         assert_eq!(registry.names().unwrap(), ["desk"]);
+    }
+
+    #[test]
+    fn a_verdict_moves_the_alias_where_it_says_better_or_nothing_has_it() {
+        let dir = tempfile::tempdir().unwrap();
+        let registry = Registry::new(dir.path());
+        let judged = |version: u32, verdict: Verdict, date: &str| Judged {
+            version,
+            alias: "champion".to_owned(),
+            against: None,
+            verdict,
+            moved: false,
+            run: format!("run-{date}"),
+            stage: "compare".to_owned(),
+            artifact: digest(100 + version as u8),
+            as_of: Some(date.parse().unwrap()),
+            time: now(),
+            figures: BTreeMap::from([("trials".to_owned(), 2.0)]),
+        };
+        let champion = || number(&registry, "desk@champion", None);
+        let mut outcomes = Vec::new();
+        for (n, verdict, date) in [
+            (1, Verdict::Noise, "2024-01-02"),
+            (2, Verdict::Noise, "2024-01-03"),
+            (3, Verdict::Better, "2024-01-04"),
+            (4, Verdict::Worse, "2024-01-05"),
+        ] {
+            registry.register("desk", digest(n), on(date), None, now()).unwrap();
+            let found = registry.judge("desk", judged(n.into(), verdict, date)).unwrap();
+            outcomes.push((found.against, found.moved, champion()));
+        }
+        let wanted = [
+            (None, true, Some(1)),
+            (Some(1), false, Some(1)),
+            (Some(1), true, Some(3)),
+            (Some(3), false, Some(3)),
+        ];
+        assert_eq!(outcomes, wanted);
+        let policy = registry.read("desk").unwrap().unwrap();
+        let reasons: Vec<&str> = policy.moves.iter().map(|moved| moved.reason.by.as_str()).collect();
+        assert_eq!(
+            (reasons.as_slice(), policy.verdicts.len()),
+            (&["first", "better"][..], 4)
+        );
+        // A night that is run again changes nothing, even where its verdict is another one now.
+        registry
+            .judge("desk", judged(3, Verdict::Better, "2024-01-04"))
+            .unwrap();
+        assert_eq!(registry.read("desk").unwrap().unwrap(), policy);
+        let again = registry
+            .judge("desk", judged(2, Verdict::Better, "2024-01-03"))
+            .unwrap();
+        assert!(!again.moved);
+        let late = Judged {
+            artifact: digest(200),
+            ..judged(2, Verdict::Better, "2024-01-03")
+        };
+        assert!(!registry.judge("desk", late).unwrap().moved);
+        assert_eq!(champion(), Some(3));
+    }
+
+    #[test]
+    fn registries_meet_where_one_goes_on_from_the_other() {
+        let dirs = [tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap()];
+        let [ours, theirs] = dirs.each_ref().map(|dir| Registry::new(dir.path()));
+        let meet = |from: &Registry, to: &Registry| to.take("desk", &from.read("desk").unwrap().unwrap()).unwrap();
+        theirs
+            .register("desk", digest(1), on("2024-01-02"), Some("champion"), now())
+            .unwrap();
+        assert_eq!(meet(&theirs, &ours), Taken::Theirs);
+        assert_eq!(meet(&theirs, &ours), Taken::Same);
+        assert_eq!(number(&ours, "desk@champion", None), Some(1));
+        ours.register("desk", digest(2), on("2024-01-03"), None, now()).unwrap();
+        assert_eq!(meet(&theirs, &ours), Taken::Ours);
+        theirs
+            .register("desk", digest(3), on("2024-01-03"), None, now())
+            .unwrap();
+        assert_eq!(meet(&theirs, &ours), Taken::Neither);
+        assert_eq!(ours.read("desk").unwrap().unwrap().versions[1].digest, digest(2));
     }
 
     #[test]

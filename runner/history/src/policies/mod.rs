@@ -13,7 +13,7 @@ mod model;
 mod outcome;
 mod reference;
 
-pub use file::{Kept, Registry};
-pub use model::{Move, NamedPolicy, Reason, Registration, Version};
-pub use outcome::{Registered, register};
+pub use file::{Kept, Registry, Taken};
+pub use model::{Judged, Move, NamedPolicy, Reason, Registration, Verdict, Version};
+pub use outcome::{Registered, promote, register};
 pub use reference::{Pick, PolicyRef, check_alias, check_policy_name};

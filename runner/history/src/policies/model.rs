@@ -14,6 +14,9 @@ pub struct NamedPolicy {
     pub versions: Vec<Version>,
     /// The moves of the aliases, in order.
     pub moves: Vec<Move>,
+    /// The verdicts on versions, in order, whether an alias moved or not.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub verdicts: Vec<Judged>,
 }
 
 /// A version of a policy.
@@ -43,6 +46,9 @@ pub struct Registration {
     /// The scheduled date of the run, if it had one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub as_of: Option<Date>,
+    /// The age, in seconds, from which on it may not act: the time from the last date that it was trained on to a decision.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub max_age: Option<u64>,
 }
 
 /// A move of an alias.
@@ -66,7 +72,7 @@ pub struct Move {
 /// The reason of a move.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Reason {
-    /// The command that moved it: `register`, `promote`, `rollback`.
+    /// The command that moved it: `register`, `promote`, `rollback`; of `promote:` in a pipeline `better`, the verdict, or `first`, where nothing had the alias.
     pub by: String,
     /// The run that moved it, if one did.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -77,6 +83,66 @@ pub struct Reason {
     /// The numbers that led to it.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub figures: BTreeMap<String, f64>,
+}
+
+/// A verdict of `promote:` on a version.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Judged {
+    /// The version.
+    pub version: u32,
+    /// The alias that was at stake.
+    pub alias: String,
+    /// The version that had it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub against: Option<u32>,
+    /// The verdict.
+    pub verdict: Verdict,
+    /// True if the alias moved.
+    pub moved: bool,
+    /// The run.
+    pub run: String,
+    /// The stage that gave the verdict.
+    pub stage: String,
+    /// The artifact with the numbers and the equity of both.
+    pub artifact: ArtifactDigest,
+    /// The scheduled date of the run, if it had one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub as_of: Option<Date>,
+    /// The time of the verdict.
+    #[serde(with = "stamp")]
+    pub time: DateTime<Utc>,
+    /// The numbers that led to it.
+    pub figures: BTreeMap<String, f64>,
+}
+
+/// A verdict on a policy against another.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Verdict {
+    /// Better beyond noise, and within the limits.
+    Better,
+    /// Worse beyond noise.
+    Worse,
+    /// Neither.
+    Noise,
+}
+
+impl Verdict {
+    /// That of a metric: 1, -1 or 0.
+    pub fn of_number(number: f64) -> Option<Self> {
+        [(1.0, Self::Better), (-1.0, Self::Worse), (0.0, Self::Noise)]
+            .into_iter()
+            .find_map(|(of, verdict)| (number == of).then_some(verdict))
+    }
+
+    /// The name, as files and messages have it.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Better => "better",
+            Self::Worse => "worse",
+            Self::Noise => "noise",
+        }
+    }
 }
 
 impl NamedPolicy {
@@ -104,6 +170,13 @@ impl NamedPolicy {
             Pick::Alias(alias) => self.alias(alias, before),
             Pick::Version(number) => self.version(*number),
         }
+    }
+
+    /// True if this is the other one, perhaps with more versions, moves and verdicts after it.
+    pub fn follows(&self, other: &Self) -> bool {
+        self.versions.starts_with(&other.versions)
+            && self.moves.starts_with(&other.moves)
+            && self.verdicts.starts_with(&other.verdicts)
     }
 
     /// The number of versions that were registered before a scheduled date; all of them without one.

@@ -1,12 +1,15 @@
-//! `register:` of the stages of a run that has ended.
+//! `register:` of the stages of a run that has ended, and its `promote:`.
 
 use super::file::Registry;
-use super::model::{Registration, Version};
-use crate::Run;
+use super::model::{Judged, Registration, Verdict, Version};
+use crate::{Run, StageRun, figures};
+use cache::{ArtifactDigest, Store};
 use chrono::{DateTime, Utc};
-use runner_engine::{Failure, StageStatus};
-use runner_pipeline::Pipeline;
+use datasets::Date;
+use runner_engine::{Failure, RunStatus, StageStatus, exit};
+use runner_pipeline::{Pipeline, Promote};
 use stages_core::PortType;
+use std::collections::BTreeMap;
 
 /// A policy that a run registered.
 #[derive(Clone, Debug, PartialEq)]
@@ -32,18 +35,15 @@ pub fn register(
         let (Some(register), Some(stage)) = (&node.register, run.stage(&node.id)) else {
             continue;
         };
-        if !matches!(stage.status, Some(StageStatus::Ran | StageStatus::Cached)) {
-            continue;
-        }
-        let mut policies = stage.types.iter().filter(|(_, ty)| **ty == PortType::Policy.name());
-        let Some((output, digest)) = policies.find_map(|(name, _)| Some((name, *stage.outputs.get(name)?))) else {
+        let Some((output, digest)) = output(stage, PortType::Policy) else {
             continue;
         };
         let from = Registration {
             run: run.id.clone(),
             output: format!("{}.{output}", stage.id),
             key: stage.key,
-            as_of: run.night.as_deref().and_then(|night| night.get(..10)?.parse().ok()),
+            as_of: as_of(run),
+            max_age: register.max_age.map(|age| age.as_secs()),
         };
         registered.push(Registered {
             policy: register.policy.clone(),
@@ -51,4 +51,88 @@ pub fn register(
         });
     }
     Ok(registered)
+}
+
+/// The output of a type of a stage that succeeded.
+fn output(stage: &StageRun, ty: PortType) -> Option<(&str, ArtifactDigest)> {
+    if !matches!(stage.status, Some(StageStatus::Ran | StageStatus::Cached)) {
+        return None;
+    }
+    let mut of_type = stage.types.iter().filter(|(_, of)| **of == ty.name());
+    of_type.find_map(|(name, _)| Some((name.as_str(), *stage.outputs.get(name)?)))
+}
+
+/// The scheduled date of a run.
+fn as_of(run: &Run) -> Option<Date> {
+    run.night.as_deref().and_then(|night| night.get(..10)?.parse().ok())
+}
+
+/// The figures of a verdict that the registry keeps.
+const KEPT: [&str; 11] = [
+    "verdict",
+    "trials",
+    "steps",
+    "difference/log_return",
+    "difference/log_return_low",
+    "difference/log_return_high",
+    "difference/probabilistic_sharpe",
+    "difference/deflated_sharpe",
+    "agent/max_drawdown",
+    "agent/costs",
+    "agent/blind",
+];
+
+/// Records the verdict of a run on the policy that it registered, and moves the alias by it; `None` if the run failed, or has no verdict, because the stage was not run.
+///
+/// # Errors
+/// If the stage's metrics have no verdict, or the registry cannot be read or written.
+pub fn promote(
+    registry: &Registry,
+    promote: &Promote,
+    registered: &[Registered],
+    run: &Run,
+    store: &Store,
+    now: DateTime<Utc>,
+) -> Result<Option<Judged>, Failure> {
+    if run.status != RunStatus::Done {
+        return Ok(None);
+    }
+    let Some(new) = registered.iter().find(|new| new.policy == promote.policy) else {
+        return Ok(None);
+    };
+    let Some(stage) = run.stage(&promote.verdict) else {
+        return Ok(None);
+    };
+    let Some((_, artifact)) = output(stage, PortType::Metrics) else {
+        return Ok(None);
+    };
+    let figures = figures::summary_of(&store.artifact(artifact)?);
+    let verdict = figures.get("verdict").copied().and_then(Verdict::of_number);
+    let verdict = verdict.ok_or_else(|| {
+        Failure::new(
+            exit::STAGE_FAILED,
+            format!(
+                "the metrics of `{}` have no verdict, and `{}` stays where it is",
+                stage.id, promote.alias
+            ),
+        )
+        .hint("a metric `verdict` is 1 for better, -1 for worse and 0 for noise")
+    })?;
+    let judged = Judged {
+        version: new.version.version,
+        alias: promote.alias.clone(),
+        against: None,
+        verdict,
+        moved: false,
+        run: run.id.clone(),
+        stage: stage.id.clone(),
+        artifact,
+        as_of: as_of(run),
+        time: now,
+        figures: KEPT
+            .iter()
+            .filter_map(|name| Some(((*name).to_owned(), *figures.get(*name)?)))
+            .collect::<BTreeMap<_, _>>(),
+    };
+    registry.judge(&promote.policy, judged).map(Some)
 }

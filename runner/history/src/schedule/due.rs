@@ -186,6 +186,7 @@ mod tests {
             catch_up: CatchUp::All,
             timeout: None,
             keep_runs: None,
+            then: None,
         }
     }
 

@@ -68,6 +68,12 @@ pub struct Night {
     /// The reason for its state.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub why: Option<String>,
+    /// The decision of `then:` after its run.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub decision: Option<String>,
+    /// True if its state is that of its run, because the log has no end of it: what comes after the run may not have been done.
+    #[serde(skip)]
+    pub is_of_run: bool,
 }
 
 fn as_timestamp<S: Serializer>(time: &DateTime<Utc>, serializer: S) -> Result<S::Ok, S::Error> {

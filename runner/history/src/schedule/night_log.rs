@@ -41,7 +41,28 @@ enum Change {
         run: Option<String>,
         #[serde(default, skip_serializing_if = "Option::is_none")]
         why: Option<String>,
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        decision: Option<String>,
     },
+}
+
+/// What there is to say about the end of a night.
+#[derive(Debug, Default)]
+pub(super) struct Ended {
+    /// The reason of its state.
+    pub why: Option<String>,
+    /// The decision after its run.
+    pub decision: Option<String>,
+}
+
+impl Ended {
+    /// A reason alone.
+    pub fn because(why: String) -> Self {
+        Self {
+            why: Some(why),
+            decision: None,
+        }
+    }
 }
 
 /// The nights of a schedule.
@@ -149,6 +170,7 @@ impl NightLog {
         for night in log.nights.values_mut() {
             if night.status == NightStatus::Running {
                 settle(night, &runs);
+                night.is_of_run = !log.is_of_runs;
             }
         }
         Ok(log)
@@ -178,6 +200,8 @@ impl NightLog {
                     run: Some(run.id),
                     attempts,
                     why: None,
+                    decision: None,
+                    is_of_run: false,
                     night: night.clone(),
                 };
                 self.nights.insert(night, of_run);
@@ -242,7 +266,7 @@ impl NightLog {
         due: &Due,
         status: NightStatus,
         run: Option<String>,
-        why: Option<String>,
+        Ended { why, decision }: Ended,
     ) -> Result<(), Failure> {
         let (night, at) = named(due);
         let change = Change::Ended {
@@ -251,6 +275,7 @@ impl NightLog {
             status,
             run,
             why,
+            decision,
         };
         self.add(now, change)
     }
@@ -296,6 +321,7 @@ impl NightLog {
                 status: night.status,
                 run: night.run.clone(),
                 why: night.why.clone(),
+                decision: night.decision.clone(),
             };
             lines.push(line(night.ended.unwrap_or(night.due), ended));
         }
@@ -339,6 +365,8 @@ impl NightLog {
                 night.run = Some(run);
                 night.attempts += 1;
                 night.why = None;
+                night.decision = None;
+                night.is_of_run = false;
             }
             Change::Ended {
                 night,
@@ -346,12 +374,14 @@ impl NightLog {
                 status,
                 run,
                 why,
+                decision,
             } => {
                 let night = self.night(night, &due);
                 night.status = status;
                 night.ended = Some(time);
                 night.run = run.or(night.run.take());
                 night.why = why;
+                night.decision = decision;
             }
         }
     }
@@ -366,6 +396,8 @@ impl NightLog {
             run: None,
             attempts: 0,
             why: None,
+            decision: None,
+            is_of_run: false,
         };
         self.nights.entry(night.clone()).or_insert_with(new)
     }

@@ -3,7 +3,7 @@
 use super::clock::Clock;
 use super::due::{Due, DueTimes, date_of};
 use super::night::{Night, NightStatus};
-use super::night_log::{NightLog, lock};
+use super::night_log::{Ended, NightLog, lock};
 use super::ready::{Awaited, Watched};
 use chrono::{DateTime, TimeDelta, Utc};
 use datasets::contract::TimeOfDay;
@@ -38,6 +38,12 @@ pub trait Work {
         timeout: Option<Duration>,
         started: &mut dyn FnMut(&str) -> Result<(), Failure>,
     ) -> Result<RunEnd, Failure>;
+
+    /// Decides, after the run of a night that is done, as `then:` of the schedule says; returns the decision in a few words.
+    ///
+    /// # Errors
+    /// When the policy may not act, or the data is not there.
+    fn then(&mut self, due: &Due, run: &str) -> Result<String, Failure>;
 
     /// Removes runs of the schedule's nights but for the latest.
     ///
@@ -125,7 +131,7 @@ impl Scheduler<'_> {
             let Some(step) = step else { break };
             tried.insert(step.due.night.clone());
             match step.skipped {
-                Some(why) => nights.end(&step.due, NightStatus::Skipped, None, Some(why), work)?,
+                Some(why) => nights.end(&step.due, NightStatus::Skipped, None, Ended::because(why), work)?,
                 None => has_run |= nights.night(&step.due, work)?,
             }
         }
@@ -203,7 +209,11 @@ fn plan(scheduled: &Scheduled, log: &NightLog, now: DateTime<Utc>) -> Vec<Step> 
     };
     let mut all: Vec<Due> = log
         .nights()
-        .filter(|night| !night.status.is_settled())
+        .filter(|night| {
+            // A process that was killed after the run has not decided.
+            let has_decided = scheduled.schedule.then.is_none() || !night.is_of_run;
+            !night.status.is_settled() || night.status == NightStatus::Done && !has_decided
+        })
         .filter_map(|night| times.named(&night.night))
         .filter(|due| due.at <= now)
         .collect();
@@ -257,6 +267,14 @@ fn window_end(scheduled: &Scheduled, due: &Due) -> DateTime<Utc> {
     }
 }
 
+/// A failure with its first cause.
+fn told(failure: &Failure) -> String {
+    match failure.causes.first() {
+        Some(cause) => format!("{}: {cause}", failure.message),
+        None => failure.message.clone(),
+    }
+}
+
 /// The nights while they are run.
 struct Nights<'a> {
     scheduler: &'a Scheduler<'a>,
@@ -288,15 +306,25 @@ impl Nights<'_> {
                     RunStatus::Interrupted | RunStatus::Killed => NightStatus::Killed,
                     RunStatus::Failed | RunStatus::Running => NightStatus::Failed,
                 };
-                self.end(due, status, run, why, work)?;
+                let mut ended = Ended { why, decision: None };
+                let mut status = status;
+                if status == NightStatus::Done
+                    && self.scheduled.schedule.then.is_some()
+                    && let Some(run) = &run
+                {
+                    match work.then(due, run) {
+                        Ok(decision) => ended.decision = Some(decision),
+                        Err(failure) => {
+                            status = NightStatus::Failed;
+                            ended.why = Some(format!("its run is done, and `then` failed: {}", told(&failure)));
+                        }
+                    }
+                }
+                self.end(due, status, run, ended, work)?;
                 Ok(true)
             }
             Err(failure) => {
-                let why = match failure.causes.first() {
-                    Some(cause) => format!("{}: {cause}", failure.message),
-                    None => failure.message.clone(),
-                };
-                let recorded = self.end(due, NightStatus::Failed, run, Some(why), work);
+                let recorded = self.end(due, NightStatus::Failed, run, Ended::because(told(&failure)), work);
                 // What stops the machine stops the nights after it, too.
                 match failure.code {
                     exit::MACHINE_FAILED => Err(failure),
@@ -317,7 +345,7 @@ impl Nights<'_> {
             let awaited = match work.awaited(due, wait_for) {
                 Ok(awaited) => awaited,
                 Err(failure) => {
-                    self.end(due, NightStatus::Failed, None, Some(failure.message), work)?;
+                    self.end(due, NightStatus::Failed, None, Ended::because(failure.message), work)?;
                     return Ok(false);
                 }
             };
@@ -357,7 +385,7 @@ impl Nights<'_> {
                 self.changed.push(night.clone());
                 Ok(())
             }
-            None => self.end(due, NightStatus::Late, None, Some(why), work),
+            None => self.end(due, NightStatus::Late, None, Ended::because(why), work),
         }
     }
 
@@ -366,10 +394,10 @@ impl Nights<'_> {
         due: &Due,
         status: NightStatus,
         run: Option<String>,
-        why: Option<String>,
+        ended: Ended,
         work: &mut dyn Work,
     ) -> Result<(), Failure> {
-        self.log.ended(self.scheduler.clock.now(), due, status, run, why)?;
+        self.log.ended(self.scheduler.clock.now(), due, status, run, ended)?;
         if let Some(night) = self.log.get(&due.night) {
             work.changed(night);
             self.changed.push(night.clone());

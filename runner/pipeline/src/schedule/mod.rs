@@ -5,5 +5,5 @@ mod model;
 mod read;
 
 pub use cron::Cron;
-pub use model::{CatchUp, NightDates, Schedule, Scheduled, WaitFor, When};
+pub use model::{CatchUp, NightDates, Schedule, Scheduled, Then, WaitFor, When};
 pub(crate) use read::{params, read};

@@ -28,6 +28,21 @@ pub struct Schedule {
     pub timeout: Option<Duration>,
     /// The number of its runs that the history keeps; all by default.
     pub keep_runs: Option<usize>,
+    /// The decision after a night's run.
+    pub then: Option<Then>,
+}
+
+/// The block `then:`: the decision of a registered policy once a night's run is done.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Then {
+    /// The policy: `NAME@ALIAS` or `NAME@VERSION`.
+    pub act: String,
+    /// Its data as by `--data` of `runner policy act`, relative to the pipeline's directory.
+    pub data: Vec<String>,
+    /// If true, the files stand in place of the stages' own ones.
+    pub replace: bool,
+    /// The positions that are held: a file, relative to the pipeline's directory, `none` or `played`.
+    pub positions: Option<String>,
 }
 
 /// The times of a day at which nights are due.

@@ -1,21 +1,22 @@
 //! The block `schedule:`, from values to a [`Schedule`].
 
 use super::cron::Cron;
-use super::model::{CatchUp, Schedule, WaitFor, When};
+use super::model::{CatchUp, Schedule, Then, WaitFor, When};
 use crate::interpolate::{Scope, fill};
 use crate::problems::Problems;
 use crate::suggest::suggest;
 use crate::tree::{Key, Tree, Value};
-use crate::units::duration;
+use crate::units::{duration, is_name};
 use datasets::calendar::CalendarName;
 use datasets::contract::TimeOfDay;
 use datasets::{Date, TimeZone};
 use std::time::Duration;
 
 /// The keys of `schedule:`.
-const KEYS: [&str; 10] = [
-    "at", "cron", "timezone", "calendar", "from", "wait_for", "catch_up", "params", "timeout", "keep",
+const KEYS: [&str; 11] = [
+    "at", "cron", "timezone", "calendar", "from", "wait_for", "catch_up", "params", "timeout", "keep", "then",
 ];
+const OF_THEN: [&str; 4] = ["act", "data", "replace", "positions"];
 const OF_WAIT: [&str; 4] = ["sources", "files", "until", "stable_for"];
 
 /// The longest time after the close.
@@ -46,7 +47,7 @@ pub(crate) fn read(tree: &Tree, stages: &[&str], scope: &Scope, problems: &mut P
     let mut reader = Reader { scope, problems };
     let mut when: Option<When> = None;
     let (mut zone, mut calendar, mut from, mut wait_for) = (None, None, None, None);
-    let (mut catch_up, mut timeout, mut keep_runs) = (CatchUp::default(), None, None);
+    let (mut catch_up, mut timeout, mut keep_runs, mut then) = (CatchUp::default(), None, None, None);
     let (mut at_spot, mut is_misspelt) = (None, false);
     for (key, value) in entries {
         match key.name.as_str() {
@@ -84,6 +85,7 @@ pub(crate) fn read(tree: &Tree, stages: &[&str], scope: &Scope, problems: &mut P
             }
             "timeout" => timeout = reader.parsed(value, "timeout", DURATION, duration),
             "keep" => keep_runs = reader.keep(value),
+            "then" => then = reader.then(value),
             other => {
                 let hint = suggest(other, "keys of a schedule", KEYS);
                 is_misspelt |= hint.starts_with("did you mean");
@@ -123,6 +125,7 @@ pub(crate) fn read(tree: &Tree, stages: &[&str], scope: &Scope, problems: &mut P
         catch_up,
         timeout,
         keep_runs,
+        then,
     })
 }
 
@@ -293,6 +296,61 @@ impl Reader<'_, '_> {
             files: names(files),
             until: until?,
             stable_for,
+        })
+    }
+
+    fn then(&mut self, tree: &Tree) -> Option<Then> {
+        const HINT: &str = "write `then: { act: NAME@champion, data: [\"quotes/${schedule.date}.csv\"] }`";
+        let Value::Map(entries) = &tree.value else {
+            let described = tree.describe();
+            self.problems
+                .add(tree.spot, format!("`then` is {described}, not a map of keys"), HINT);
+            return None;
+        };
+        let before = self.problems.count();
+        let (mut act, mut data, mut replace, mut positions) = (None, Vec::new(), false, None);
+        for (key, value) in entries {
+            match key.name.as_str() {
+                "act" => {
+                    let hint = "write `NAME@ALIAS` or `NAME@VERSION` of a registered policy, such as `desk@champion`";
+                    act = self.parsed(value, "act", hint, |text| {
+                        let (name, version) = text.split_once('@')?;
+                        (is_name(name) && !version.is_empty()).then(|| text.to_owned())
+                    });
+                }
+                "data" => data = self.texts(value, "data", "write paths: `[\"quotes/${schedule.date}.csv\"]`"),
+                "replace" => {
+                    let value = fill(value, self.scope, self.problems);
+                    match value.to_json().as_bool() {
+                        Some(is_so) => replace = is_so,
+                        None => {
+                            let message = format!("`replace` is {}, not true or false", value.describe());
+                            self.problems.add(value.spot, message, "write `replace: true`");
+                        }
+                    }
+                }
+                "positions" => {
+                    let hint = "write the path of a file, `none` or `played`";
+                    positions = self.parsed(value, "positions", hint, |text| Some(text.to_owned()));
+                }
+                other => self.problems.add(
+                    key.spot,
+                    format!("unknown key `{other}` in `then`"),
+                    suggest(other, "keys", OF_THEN),
+                ),
+            }
+        }
+        if self.problems.count() == before && (act.is_none() || data.is_empty()) {
+            let missing = if act.is_none() { "act" } else { "data" };
+            self.problems
+                .add(tree.spot, format!("`{missing}` is missing in `then`"), HINT);
+        }
+        (self.problems.count() == before).then_some(())?;
+        Some(Then {
+            act: act?,
+            data: data.into_iter().map(|(path, _)| path).collect(),
+            replace,
+            positions,
         })
     }
 

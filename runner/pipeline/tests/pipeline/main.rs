@@ -88,6 +88,7 @@ fn options(set: &[&str]) -> LoadOptions {
         night: None,
         kinds: kinds::all(),
         earlier: None,
+        tried: None,
     }
 }
 

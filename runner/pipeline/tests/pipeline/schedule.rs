@@ -2,7 +2,7 @@
 
 use crate::{bad, options, read};
 use runner_pipeline::{
-    CatchUp, LoadOptions, NightDates, Pipeline, Schedule, WaitFor, When, Work, load_text, memo_name, scheduled,
+    CatchUp, LoadOptions, NightDates, Pipeline, Schedule, Then, WaitFor, When, Work, load_text, memo_name, scheduled,
 };
 use serde_json::{Value, json};
 use std::path::Path;
@@ -22,6 +22,7 @@ schedule:
   params: { as_of: "${schedule.date}", market.with.days: 9 }
   timeout: 6h
   keep: { runs: 400 }
+  then: { act: desk@champion, data: "${params.folder}/${schedule.date}.csv", positions: played }
 stages:
   market: { uses: ingest/simulated_market, with: { symbol: "${params.as_of}" } }
   plot:
@@ -74,6 +75,12 @@ fn all_keys() {
         catch_up: CatchUp::Latest,
         timeout: Some(Duration::from_secs(6 * 3600)),
         keep_runs: Some(400),
+        then: Some(Then {
+            act: "desk@champion".to_owned(),
+            data: vec!["data/2026-03-06.csv".to_owned()],
+            replace: false,
+            positions: Some("played".to_owned()),
+        }),
     };
     assert_eq!(schedule, expected);
 }

@@ -81,6 +81,9 @@ fn a_verdict_in_one_world_has_its_numbers_and_the_equity_of_both() {
     );
     assert!(summary.get("difference/utility_low").is_none());
 
+    let golden = Compare.run(&config, &workplace.context).unwrap();
+    assert_eq!(golden["metrics"].to_hex(), "");
+
     // A policy is no different from itself.
     let same = compare_by(&config, &mut workplace, &[&one], &[&one]).unwrap();
     assert_eq!(value(&same.meta["summary"], "verdict"), 0.0);

@@ -2,6 +2,7 @@
 
 mod accounting;
 mod compare;
+mod drift;
 mod references;
 mod refusals;
 mod stocks;

@@ -1,19 +1,36 @@
 //! `runner policy act`.
 
 use super::find;
-use crate::acting::{self, Decision, Given, Settings, Trained};
+use crate::acting::{self, Decision, Given, MaxAge, Settings, Trained};
 use crate::args::PolicyActArgs;
 use crate::commands::remote;
-use crate::session::Session;
+use crate::session::{Archive, Session};
 use crate::{interrupt, output};
 use chrono::{DateTime, Utc};
 use datasets::{Date, SnapshotTime};
-use runner_engine::{Failure, text};
+use runner_engine::{Control, Failure, text};
+use runner_history::policies::{PolicyRef, Registry};
 use runner_report::reporter::Verbosity;
 use stages_env::acting::{ActingOrder, Holding};
 use std::io::IsTerminal as _;
+use std::time::Duration;
 
 pub(super) fn act(session: &Session, args: &PolicyActArgs) -> Result<(), Failure> {
+    let decision = decision(session, args, &interrupt::control()?)?;
+    match session.json {
+        true => output::print_json(&decision),
+        false => {
+            for note in &decision.notes {
+                output::say(&format!("warning: {note}"));
+            }
+            output::print(&page(&decision))
+        }
+    }
+}
+
+/// The decision of a policy.
+pub(crate) fn decision(session: &Session, args: &PolicyActArgs, control: &Control) -> Result<Decision, Failure> {
+    let archive = session.archive()?;
     let settings = Settings {
         data: args
             .data
@@ -33,9 +50,8 @@ pub(super) fn act(session: &Session, args: &PolicyActArgs) -> Result<(), Failure
             .transpose()?,
         world: args.world.clone(),
         sample: args.sample,
-        max_age: args.max_age,
+        max_age: max_age(&archive, args)?,
     };
-    let archive = session.archive()?;
     let (run, stage) = acting::origin(&archive, &args.what)?;
     let (digest, policy) = find(&archive, &args.what)?;
     let trained = Trained {
@@ -44,7 +60,6 @@ pub(super) fn act(session: &Session, args: &PolicyActArgs) -> Result<(), Failure
         digest,
         policy,
     };
-    let control = interrupt::control()?;
     let _guard = archive.store.guard()?;
     let talks = match session.verbosity {
         Verbosity::Quiet => false,
@@ -56,20 +71,28 @@ pub(super) fn act(session: &Session, args: &PolicyActArgs) -> Result<(), Failure
             output::say(what);
         }
     };
-    let decision = acting::decide(session, &archive, &trained, &settings, &control, &mut progress)?;
+    let decision = acting::decide(session, &archive, &trained, &settings, control, &mut progress)?;
     archive.store.flush()?;
     if let Some(upstream) = archive.store.upstream() {
         remote::warn(upstream);
     }
-    match session.json {
-        true => output::print_json(&decision),
-        false => {
-            for note in &decision.notes {
-                output::say(&format!("warning: {note}"));
-            }
-            output::print(&page(&decision))
-        }
+    Ok(decision)
+}
+
+/// The limit of the policy's age: that of the command, or the one that it was registered with.
+fn max_age(archive: &Archive, args: &PolicyActArgs) -> Result<Option<MaxAge>, Failure> {
+    if let Some(age) = args.max_age {
+        let named = "`--max-age`".to_owned();
+        return Ok(Some(MaxAge { age, named }));
     }
+    let Ok(reference) = PolicyRef::parse(&args.what) else {
+        return Ok(None);
+    };
+    let (_, version) = Registry::new(archive.store.root()).get(&reference)?;
+    Ok(version.from.max_age.map(|seconds| MaxAge {
+        age: Duration::from_secs(seconds),
+        named: format!("`max_age` of `{}@{}`", reference.name, version.version),
+    }))
 }
 
 /// A day or an instant.

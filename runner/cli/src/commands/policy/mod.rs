@@ -1,6 +1,6 @@
 //! `runner policy`.
 
-mod act;
+pub(crate) mod act;
 mod export;
 mod registry;
 

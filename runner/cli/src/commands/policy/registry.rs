@@ -77,7 +77,7 @@ pub(super) fn list(session: &Session, name: Option<&str>) -> Result<(), Failure>
 }
 
 fn as_json(name: &str, policy: &NamedPolicy) -> Value {
-    json!({ "name": name, "aliases": policy.aliases(), "versions": policy.versions, "moves": policy.moves })
+    json!({ "name": name, "aliases": policy.aliases(), "versions": policy.versions, "moves": policy.moves, "verdicts": policy.verdicts })
 }
 
 fn of_one(name: &str, policy: &NamedPolicy) -> String {
@@ -134,6 +134,51 @@ fn of_one(name: &str, policy: &NamedPolicy) -> String {
         out.push_str(&format!(
             "\n{}",
             text::table(&["alias", "moved", "by", "night", "time", "figures"], &moves, &[])
+        ));
+    }
+    let verdicts: Vec<Vec<String>> = policy
+        .verdicts
+        .iter()
+        .map(|judged| {
+            let figure = |name: &str| {
+                judged
+                    .figures
+                    .get(name)
+                    .map(|value| text::figure(*value))
+                    .unwrap_or_default()
+            };
+            vec![
+                judged.version.to_string(),
+                judged.alias.clone(),
+                judged.against.map(|against| against.to_string()).unwrap_or_default(),
+                judged.verdict.name().to_owned(),
+                if judged.moved { "moved" } else { "" }.to_owned(),
+                judged.as_of.map(|date| date.to_string()).unwrap_or_default(),
+                figure("difference/log_return"),
+                figure("difference/log_return_low"),
+                figure("difference/log_return_high"),
+                figure("difference/deflated_sharpe"),
+                figure("trials"),
+            ]
+        })
+        .collect();
+    if !verdicts.is_empty() {
+        let header = [
+            "version",
+            "for",
+            "against",
+            "verdict",
+            "",
+            "night",
+            "log return",
+            "low",
+            "high",
+            "deflated",
+            "trials",
+        ];
+        out.push_str(&format!(
+            "\n{}",
+            text::table(&header, &verdicts, &[0, 2, 6, 7, 8, 9, 10])
         ));
     }
     out
@@ -224,6 +269,7 @@ pub(super) fn register(session: &Session, args: &PolicyRegisterArgs) -> Result<(
         output: format!("{}.{output}", stage.id),
         key: stage.key,
         as_of: None,
+        max_age: args.max_age.map(|age| age.as_secs()),
     };
     let version = registry(&archive).register(
         &args.name,

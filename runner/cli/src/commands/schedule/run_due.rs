@@ -2,12 +2,14 @@
 
 use super::show::{due_json, local};
 use super::{Entry, clock, entries};
-use crate::args::{ExecArgs, RunDueArgs, Selection, Settings};
+use crate::args::{ExecArgs, PolicyActArgs, RunDueArgs, Selection, Settings};
 use crate::commands::exec::{self, Caller};
+use crate::commands::policy::act;
 use crate::session::Session;
 use crate::{interrupt, output};
 use chrono::{DateTime, Utc};
-use runner_engine::{Control, Failure, RunStatus, exit, no_thread};
+use runner_engine::{Control, Failure, RunStatus, exit, no_thread, text};
+use runner_history::policies::{PolicyRef, Registry};
 use runner_history::schedule::{Awaited, Due, DueTimes, Night, NightStatus, Outcome, Ran, RunEnd, Scheduler, Work};
 use runner_history::{self as history, AllMarks};
 use runner_pipeline::{WaitFor, Work as StageWork, load};
@@ -225,6 +227,57 @@ impl Work for PipelineWork<'_> {
         })
     }
 
+    fn then(&mut self, due: &Due, run: &str) -> Result<String, Failure> {
+        let of_night = self.session.scheduled(&self.entry.file, &Self::settings(due))?;
+        let Some(then) = of_night.schedule.then else {
+            return Ok(String::new());
+        };
+        // As of this night, its own promotion included.
+        let reference = PolicyRef::parse(&then.act)?;
+        let version = Registry::new(&self.entry.home).find(&reference, Some(due.dates.date.plus(1)))?;
+        let version = version.ok_or_else(|| {
+            Failure::usage(format!("there is no `{}` as of {}", then.act, due.dates.date)).hint(format!(
+                "`runner policy list {}` lists its versions and aliases",
+                reference.name
+            ))
+        })?;
+        let args = PolicyActArgs {
+            what: format!("{}@{}", reference.name, version.version),
+            data: then.data,
+            replace: then.replace,
+            positions: then.positions.unwrap_or_else(|| "none".to_owned()),
+            cash: None,
+            at: Some(due.dates.date.to_string()),
+            from: None,
+            world: None,
+            sample: None,
+            max_age: None,
+        };
+        let session = Session {
+            json: false,
+            verbosity: Verbosity::Quiet,
+            current: of_night.base,
+            ..self.session.clone()
+        };
+        let decision = act::decision(&session, &args, self.control)?;
+        let acted = &decision.acted;
+        if acted.date <= due.dates.previous {
+            return Err(Failure::usage(format!(
+                "the last snapshot that can be traded on is of {}, and the night is of {}",
+                acted.date, due.dates.date
+            ))
+            .hint("its data may be late: `wait_for` waits for it"));
+        }
+        history::save_decision(&self.entry.home.join("runs"), run, &decision)?;
+        Ok(format!(
+            "{} of {}: {}, {}",
+            acted.time,
+            args.what,
+            acted.action.text,
+            text::count(acted.orders.orders.len(), "order")
+        ))
+    }
+
     fn prune(&mut self, keep: usize) -> Result<(), Failure> {
         let runs = self.entry.home.join("runs");
         prune(&runs, &self.entry.scheduled.name, keep)
@@ -242,6 +295,10 @@ impl Work for PipelineWork<'_> {
         let run = night.run.as_ref().map(|run| format!(", run {run}")).unwrap_or_default();
         let why = night.why.as_ref().map(|why| format!(": {why}")).unwrap_or_default();
         let status = night.status.name();
+        let why = match &night.decision {
+            Some(decision) => format!("{why}; {decision}"),
+            None => why,
+        };
         let run = if night.status == NightStatus::Waiting {
             String::new()
         } else {

@@ -139,7 +139,7 @@ pub(super) fn log(session: &Session, args: &NightsArgs) -> Result<(), Failure> {
 
 fn row(entry: &Entry, night: &Night) -> Vec<String> {
     let time = |time: Option<DateTime<Utc>>| time.map(utc).unwrap_or_default();
-    let mut why = night.why.clone().unwrap_or_default();
+    let mut why = night.why.clone().or(night.decision.clone()).unwrap_or_default();
     if night.attempts > 1 {
         let separator = if why.is_empty() { "" } else { "; " };
         why.push_str(&format!("{separator}{}", text::count(night.attempts as usize, "run")));

@@ -90,7 +90,12 @@ fn row(night: &Night) -> Vec<String> {
             .as_ref()
             .map(|run| link(&run_address(run), run))
             .unwrap_or_default(),
-        night.why.as_deref().map(escape).unwrap_or_default(),
+        night
+            .why
+            .as_ref()
+            .or(night.decision.as_ref())
+            .map(|why| escape(why))
+            .unwrap_or_default(),
     ]
 }
 

@@ -2,6 +2,7 @@
 
 mod directory;
 mod http;
+mod policies;
 mod s3;
 #[expect(dead_code, reason = "the tests of the crate use more of its answers")]
 #[path = "../../../../../cache/remote/tests/remote/server.rs"]

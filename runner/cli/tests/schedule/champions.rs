@@ -1,0 +1,188 @@
+//! Nights with a champion and challengers.
+
+use crate::Project;
+use serde_json::Value;
+
+/// Each night a challenger is trained from the champion, backtested beside it on the same dates, and judged.
+const DESK: &str = r#"
+version: 1
+name: desk
+params: { as_of: 2023-12-29, seed: 1 }
+schedule: { at: "18:30", calendar: XNYS, from: 2024-01-02, params: { as_of: "${schedule.date}" } }
+promote: { policy: desk, stage: verdict }
+stages:
+  market:
+    uses: ingest/simulated_market
+    with: { start: 2023-01-03, days: 10000, until: "${params.as_of}", expiries: { weekly: 1, monthly: 1, quarterly_days: 0 } }
+  technical: { uses: features/technical, needs: { bars: market.bars }, with: { indicators: [{ log_return: 1 }] } }
+  env:
+    uses: env/stocks
+    needs: { bars: market.bars, rates: market.rates, features: [technical] }
+    with: { test_fraction: 0.4, episode_length: 20 }
+  train:
+    uses: train/ppo
+    needs: { env: env, init: { policy: desk@champion, or: none } }
+    with: { total_timesteps: 256, n_envs: 4, n_steps: 32, batch_size: 64, seed: "${params.seed}" }
+    register: { policy: desk, alias: challenger }
+  challenger: { uses: evaluate/backtest, needs: { env: env, policy: train }, with: { random_paths: 1, bootstrap_draws: 10, rules: false } }
+  champion:
+    uses: evaluate/backtest
+    needs: { env: env, policy: { policy: desk@champion, or: train } }
+    with: { random_paths: 1, bootstrap_draws: 10, rules: false }
+  verdict:
+    uses: evaluate/compare
+    needs: { agent: challenger.trajectory, against: champion.trajectory, metrics: challenger.metrics }
+    with: { bootstrap_draws: 200, verdict: { trials: "${policies.desk.tried}", max_drawdown: 0.5 } }
+"#;
+
+fn policy(project: &Project) -> Value {
+    let list = project.run(&["policy", "list", "desk", "--json"]);
+    serde_json::from_str(&list.stdout).unwrap_or_else(|_| panic!("{}", list.text()))
+}
+
+#[test]
+fn nights_judge_their_challengers_and_an_old_night_stays_as_it_was() {
+    let project = Project::new(DESK);
+    let due = project.run(&["schedule", "run-due", "p.yaml", "--now", "2024-01-05T23:45:00Z"]);
+    assert_eq!(due.code, 0, "{}", due.text());
+    let before = policy(&project);
+    let verdicts: Vec<String> = before["verdicts"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|of| {
+            format!(
+                "{} version {} against {}: {}, trials {}, moved {}",
+                of["as_of"].as_str().unwrap(),
+                of["version"],
+                of["against"],
+                of["verdict"].as_str().unwrap(),
+                of["figures"]["trials"],
+                of["moved"]
+            )
+        })
+        .collect();
+    insta::assert_snapshot!(verdicts.join("\n"), @"");
+    // An old night that is run again finds all of it cached, and changes nothing.
+    let again = project.run(&["exec", "p.yaml", "--night", "2024-01-03", "--json"]);
+    assert_eq!(again.code, 0, "{}", again.text());
+    assert!(!again.stdout.contains("\"ran\",\"seconds\""), "{}", again.stdout);
+    let ran: Vec<Value> = again
+        .stdout
+        .lines()
+        .map(|line| serde_json::from_str(line).unwrap())
+        .collect();
+    let end = ran.iter().find(|event| event["event"] == "run_finished").unwrap();
+    assert_eq!(end["ran"], 0, "{end}");
+    assert_eq!(policy(&project), before);
+}
+
+/// Each night a policy is trained on what is known by then, becomes the champion, and decides.
+const DECIDES: &str = r#"
+version: 1
+name: morning
+params: { as_of: 2019-06-17 }
+schedule:
+  at: "18:30"
+  calendar: weekends
+  from: 2019-06-18
+  params: { as_of: "${schedule.date}" }
+  then: { act: desk@champion, data: rows.csv, positions: played }
+stages:
+  rows: { uses: ingest/table, with: { path: rows.csv, partition: month, until: "${params.as_of}" } }
+  env:
+    uses: env/table
+    needs: { table: rows }
+    with: { symbols: [AAA], observe: [signal], price: close, test_fraction: 0.3, episode_length: 20, purge: 0, embargo: 0, actions: { kind: discrete, positions: [0, 1] } }
+  train:
+    uses: train/ppo
+    needs: { env: env }
+    with: { total_timesteps: 128, n_steps: 32, n_envs: 2, batch_size: 32 }
+    register: { policy: desk, alias: champion, max_age: 90d }
+"#;
+
+/// Weekdays until 2019-06-19 with a price and a signal.
+fn rows() -> String {
+    let first = datasets::Date::from_ymd(2019, 1, 1).unwrap();
+    let mut text = "date,symbol,close,signal\n".to_owned();
+    for day in (0..170).filter(|day| !matches!((day + 1) % 7, 5 | 6)) {
+        let wave = f64::from(day * 37 % 23) / 23.0;
+        text.push_str(&format!(
+            "{},AAA,{:.2},{wave:.3}\n",
+            first.plus(day),
+            100.0 + 5.0 * wave
+        ));
+    }
+    text
+}
+
+#[test]
+fn a_night_decides_with_its_champion_and_keeps_the_orders() {
+    let project = Project::new(DECIDES);
+    project.write("rows.csv", &rows());
+    let due = ["schedule", "run-due", "p.yaml", "--now", "2019-06-19T19:00:00Z"];
+    let ended = project.run(&due);
+    assert_eq!(ended.code, 0, "{}", ended.text());
+    let log = project.run(&["schedule", "log", "p.yaml", "--json"]).stdout;
+    let log: Vec<Value> = serde_json::from_str(&log).unwrap();
+    let mut digests = Vec::new();
+    for (night, version) in log.iter().zip(1..) {
+        let date = night["night"].as_str().unwrap();
+        // Rows after the night are in the file, and it does not see them.
+        assert_eq!(
+            night["decision"].as_str().unwrap().split(": ").next().unwrap(),
+            format!("{date} of desk@{version}")
+        );
+        let file = format!("runs/{}/decision.json", night["run"].as_str().unwrap());
+        let decision = std::fs::read_to_string(project.home().join(file)).unwrap();
+        let decision: Value = serde_json::from_str(&decision).unwrap();
+        assert_eq!(
+            (
+                decision["date"].as_str().unwrap(),
+                decision["data_until"].as_str().unwrap()
+            ),
+            (date, "2019-06-19")
+        );
+        assert!(decision["orders"]["orders"].is_array(), "{decision}");
+        digests.push(decision["policy"]["digest"].as_str().unwrap().to_owned());
+    }
+    assert_eq!(digests.len(), 2);
+    assert_ne!(digests[0], digests[1]);
+    assert!(project.run(&due).text().contains("nothing is due"));
+}
+
+#[test]
+fn a_policy_that_is_too_old_does_not_act() {
+    let project = Project::new(&DECIDES.replace("max_age: 90d", "max_age: 10d"));
+    project.write("rows.csv", &rows());
+    let ended = project.run(&[
+        "schedule",
+        "run-due",
+        "p.yaml",
+        "--now",
+        "2019-06-18T19:00:00Z",
+        "--json",
+    ]);
+    assert_eq!(ended.code, 1, "{}", ended.text());
+    let json: Value = serde_json::from_str(&ended.stdout).unwrap();
+    let night = &json[0]["nights"][0];
+    assert_eq!(night["status"], "failed");
+    let why = night["why"].as_str().unwrap();
+    assert!(
+        why.starts_with("its run is done, and `then` failed: the policy is too old"),
+        "{why}"
+    );
+    assert!(why.contains("`max_age` of `desk@1` is 10 days"), "{why}");
+    // An option goes before what the registry says.
+    let act = [
+        "policy",
+        "act",
+        "desk@champion",
+        "--data",
+        "rows.csv",
+        "--max-age",
+        "90d",
+    ];
+    let acted = project.run(&act);
+    assert_eq!(acted.code, 0, "{}", acted.text());
+}

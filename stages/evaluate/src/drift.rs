@@ -1,0 +1,288 @@
+//! The stage kind `evaluate/drift`: whether the latest data is still like that which a policy was trained on.
+
+mod samples;
+mod statistics;
+
+use crate::output::{self, Metrics};
+use datasets::Date;
+use samples::{Pair, samples, split};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use stages_core::{
+    ConfigProblem, Context, InputPort, OutputPort, Outputs, PlanContext, PortType, Ports, Provided, StageError,
+    StageKind,
+};
+use statistics::{Distance, kolmogorov_smirnov, population_stability, probability};
+use std::collections::BTreeMap;
+use std::fmt::Write as _;
+
+/// Configuration of `evaluate/drift`.
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+pub struct DriftConfig {
+    /// The number of latest dates that are compared with those before.
+    pub recent: usize,
+    /// The first date of the reference, the training's, say; by default the first there is.
+    #[schemars(with = "Option<String>")]
+    pub from: Option<Date>,
+    /// The last date of the reference; by default the last before the latest ones.
+    #[schemars(with = "Option<String>")]
+    pub to: Option<Date>,
+    /// Distances from which on a sample has drifted.
+    pub warn: DriftLimits,
+    /// Distances from which on the stage fails, and the night with it; never if absent.
+    pub fail: Option<DriftLimits>,
+}
+
+/// Distances between distributions.
+#[derive(Clone, Copy, Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+pub struct DriftLimits {
+    /// The population stability index, over deciles of the reference.
+    pub psi: f64,
+    /// The statistic of Kolmogorov and Smirnov, from 0 to 1.
+    pub ks: f64,
+}
+
+impl Default for DriftLimits {
+    fn default() -> Self {
+        Self { psi: 0.25, ks: 0.3 }
+    }
+}
+
+impl Default for DriftConfig {
+    fn default() -> Self {
+        Self {
+            recent: 20,
+            from: None,
+            to: None,
+            warn: DriftLimits::default(),
+            fail: None,
+        }
+    }
+}
+
+/// The least number of values on both sides.
+const LEAST: usize = 10;
+
+/// The stage kind `evaluate/drift`.
+pub struct Drift;
+
+impl StageKind for Drift {
+    type Config = DriftConfig;
+    const NAME: &'static str = "evaluate/drift";
+    const VERSION: u32 = 1;
+    const ABOUT: &'static str = "features, data quality and fills of the latest dates against those before";
+    const PORTS: Ports = Ports {
+        inputs: &[
+            InputPort {
+                name: "features",
+                ty: PortType::Features,
+                optional: true,
+                list: true,
+                doc: "the features: their values, and the share that is missing on each date",
+            },
+            InputPort {
+                name: "bars",
+                ty: PortType::Bars,
+                optional: true,
+                list: false,
+                doc: "bars: the rows of each date, and the share of missing values of each column",
+            },
+            InputPort {
+                name: "chain",
+                ty: PortType::OptionChain,
+                optional: true,
+                list: false,
+                doc: "option quotes: the same, and the mean relative spread of each date",
+            },
+            InputPort {
+                name: "trajectory",
+                ty: PortType::Trajectory,
+                optional: true,
+                list: false,
+                doc: "a backtest of the policy: value traded a step as a fraction of the account's, and costs as a fraction of value traded",
+            },
+        ],
+        outputs: &[OutputPort {
+            name: "metrics",
+            ty: PortType::Metrics,
+            doc: "the number of samples that drifted, the distances of each, and both as the table `drift.csv`",
+        }],
+    };
+
+    fn check(&self, config: &DriftConfig, plan: &PlanContext) -> Result<BTreeMap<String, Provided>, ConfigProblem> {
+        if config.recent == 0 {
+            return Err(ConfigProblem::new("recent", "must be at least 1 date").hint("the default is 20"));
+        }
+        if let (Some(from), Some(to)) = (config.from, config.to)
+            && to < from
+        {
+            return Err(ConfigProblem::new("to", format!("is before `from`, {from}")).hint("exchange them"));
+        }
+        let limits = [("warn", Some(config.warn)), ("fail", config.fail)];
+        for (name, limits) in limits.iter().filter_map(|(name, limits)| Some((name, (*limits)?))) {
+            for (limit, value) in [("psi", limits.psi), ("ks", limits.ks)] {
+                if value.is_nan() || value <= 0.0 {
+                    return Err(ConfigProblem::new(format!("{name}.{limit}"), "must be above 0")
+                        .hint("0.25 for `psi`, and 0.3 for `ks`, are the defaults"));
+                }
+            }
+        }
+        if plan.inputs.values().all(Vec::is_empty) {
+            return Err(
+                ConfigProblem::new("", "there is nothing to compare: no input is connected")
+                    .hint("write `needs: { features: [STAGE] }`, or connect `bars`, `chain` or `trajectory`"),
+            );
+        }
+        Ok(BTreeMap::from([(
+            "metrics".to_owned(),
+            Provided::unknown(PortType::Metrics),
+        )]))
+    }
+
+    fn run(&self, config: &DriftConfig, context: &Context) -> Result<Outputs, StageError> {
+        let pairs = split(config, samples(context)?)?;
+        let rows: Vec<Row> = pairs.iter().map(|(name, pair)| Row::new(name, pair, config)).collect();
+        let mut metrics = Metrics::default();
+        let with = |state: State| rows.iter().filter(|row| row.state == state).collect::<Vec<_>>();
+        let (failed, warned) = (with(State::Fail), with(State::Warn));
+        metrics.add("drifted", (failed.len() + warned.len()) as f64);
+        metrics.add(
+            "samples",
+            rows.iter().filter(|row| row.state != State::TooFew).count() as f64,
+        );
+        metrics.add("samples_too_few", with(State::TooFew).len() as f64);
+        let worst = |of: fn(&Row) -> f64| rows.iter().map(of).filter(|x| x.is_finite()).fold(0.0, f64::max);
+        metrics.add("largest/psi", worst(|row| row.psi.value));
+        metrics.add("largest/ks", worst(|row| row.ks.value));
+        for row in &rows {
+            metrics.add(format!("psi/{}", row.name), row.psi.value);
+            metrics.add(format!("ks/{}", row.name), row.ks.value);
+        }
+        for row in failed.iter().chain(&warned) {
+            context.log(format!("{}: {}", row.state.name(), row.text()));
+        }
+        if let Some(first) = failed.first() {
+            let more = match failed.len() - 1 {
+                0 => String::new(),
+                more => format!(", and {more} more"),
+            };
+            return Err(StageError::new(format!("the data has drifted: {}{more}", first.text()))
+                .hint("look at the log and at the data; train on newer dates, or raise `fail`"));
+        }
+        output::store_metrics_with(context, metrics, ("drift.csv", &csv(&rows)))
+    }
+}
+
+/// The state of a sample.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum State {
+    Ok,
+    Warn,
+    Fail,
+    /// Too few values to tell.
+    TooFew,
+}
+
+impl State {
+    fn name(self) -> &'static str {
+        match self {
+            Self::Ok => "ok",
+            Self::Warn => "warn",
+            Self::Fail => "fail",
+            Self::TooFew => "too few",
+        }
+    }
+}
+
+/// A sample with its distances.
+#[derive(Debug)]
+struct Row {
+    name: String,
+    values: (usize, usize),
+    means: (f64, f64),
+    psi: Distance,
+    ks: Distance,
+    p: f64,
+    state: State,
+}
+
+impl Row {
+    fn new(name: &str, pair: &Pair, config: &DriftConfig) -> Self {
+        let values = (pair.reference.len(), pair.current.len());
+        let mean = |values: &[f64]| values.iter().sum::<f64>() / values.len() as f64;
+        let means = (mean(&pair.reference), mean(&pair.current));
+        if values.0.min(values.1) < LEAST {
+            let none = Distance {
+                value: f64::NAN,
+                by_chance: f64::NAN,
+            };
+            return Self {
+                name: name.to_owned(),
+                values,
+                means,
+                psi: none,
+                ks: none,
+                p: f64::NAN,
+                state: State::TooFew,
+            };
+        }
+        let psi = population_stability(&pair.reference, &pair.current);
+        let ks = kolmogorov_smirnov(&pair.reference, &pair.current);
+        let is_over = |limits: DriftLimits| {
+            let over = |distance: Distance, limit: f64| distance.value >= limit && distance.value > distance.by_chance;
+            over(psi, limits.psi) || over(ks, limits.ks)
+        };
+        Self {
+            name: name.to_owned(),
+            values,
+            means,
+            psi,
+            ks,
+            p: probability(ks.value, values.0, values.1),
+            state: match config.fail {
+                Some(fail) if is_over(fail) => State::Fail,
+                _ if is_over(config.warn) => State::Warn,
+                _ => State::Ok,
+            },
+        }
+    }
+
+    fn text(&self) -> String {
+        format!(
+            "{} has a stability index of {:.3} and a Kolmogorov-Smirnov distance of {:.3} (mean {:.4}, before {:.4}; {} values, before {})",
+            self.name, self.psi.value, self.ks.value, self.means.1, self.means.0, self.values.1, self.values.0
+        )
+    }
+}
+
+fn csv(rows: &[Row]) -> String {
+    let mut text =
+        String::from("sample,state,psi,psi_by_chance,ks,ks_by_chance,p,mean,mean_before,values,values_before\n");
+    for row in rows {
+        let number = |x: f64| {
+            if x.is_finite() {
+                format!("{x:.6}")
+            } else {
+                String::new()
+            }
+        };
+        let name = row.name.replace('"', "\"\"");
+        let _ = writeln!(
+            text,
+            "\"{name}\",{},{},{},{},{},{},{},{},{},{}",
+            row.state.name(),
+            number(row.psi.value),
+            number(row.psi.by_chance),
+            number(row.ks.value),
+            number(row.ks.by_chance),
+            number(row.p),
+            number(row.means.1),
+            number(row.means.0),
+            row.values.1,
+            row.values.0
+        );
+    }
+    text
+}

@@ -1,0 +1,143 @@
+//! Drift of features, of the quality of data, and of fills.
+
+use super::*;
+use crate::{Drift, DriftConfig, DriftLimits};
+use arrow_array::{ArrayRef, Float64Array, StringArray};
+use datasets::Date;
+use stages_core::dataset::{Period, partition, write};
+use stages_core::table;
+use stages_numerics::random::Random;
+
+/// A feature of 400 days that moves by `shift` deviations in the last 40, and of which every `hole`-th value is missing there.
+fn features(workplace: &mut Workplace, shift: f64, hole: usize) {
+    let random = &mut Random::new(&[7]);
+    let first = Date::from_ymd(2020, 1, 1).unwrap();
+    let days: Vec<Date> = (0..400).map(|day| first.plus(day)).collect();
+    let value = |i: usize, random: &mut Random| match i >= 360 {
+        true if (i + 1).is_multiple_of(hole) => f64::NAN,
+        is_last => random.normal() + if is_last { shift } else { 0.0 },
+    };
+    let values: Vec<f64> = (0..400).map(|i| value(i, random)).collect();
+    let symbol: StringArray = days.iter().map(|_| Some("A")).collect();
+    let mut columns: Vec<(&str, ArrayRef)> = vec![("symbol", Arc::new(symbol))];
+    columns.extend(table::time_columns(
+        days.iter().map(|day| datasets::SnapshotTime::of_day(*day)),
+    ));
+    columns.push(("x", Arc::new(table::nullable(&values))));
+    let steady: Float64Array = (0..400).map(|i| Some(f64::from(i % 5))).collect();
+    columns.push(("steady", Arc::new(steady)));
+    let nullable = columns.into_iter().map(|(name, column)| (name, column, name == "x"));
+    let batch = RecordBatch::try_from_iter_with_nullable(nullable).unwrap();
+    let store = &workplace.context.store;
+    let partitions = partition(store, &batch, Period::Year, "A").unwrap();
+    let digest = write(
+        store,
+        PortType::Features,
+        json!({ "features": ["x", "steady"] }),
+        partitions,
+    )
+    .unwrap();
+    workplace.connect("features", digest);
+}
+
+fn config() -> DriftConfig {
+    DriftConfig {
+        recent: 40,
+        ..DriftConfig::default()
+    }
+}
+
+fn drift(workplace: &Workplace, config: &DriftConfig) -> Result<(Value, String), StageError> {
+    let outputs = Drift.run(config, &workplace.context)?;
+    let store = &workplace.context.store;
+    let metrics = store.artifact(outputs["metrics"]).unwrap();
+    let blob = store.blob(metrics.entry("drift.csv").unwrap().blob).unwrap();
+    Ok((
+        metrics.meta["summary"].clone(),
+        std::str::from_utf8(&blob).unwrap().to_owned(),
+    ))
+}
+
+/// The state of each sample.
+fn states(table: &str) -> Vec<String> {
+    let state = |line: &str| line.split(',').take(2).collect::<Vec<_>>().join(" ").replace('"', "");
+    table.lines().skip(1).map(state).collect()
+}
+
+#[test]
+fn a_feature_that_moved_is_told_from_one_that_did_not() {
+    let mut workplace = Workplace::new();
+    features(&mut workplace, 0.0, 1_000);
+    let (summary, table) = drift(&workplace, &config()).unwrap();
+    assert_eq!(summary["drifted"], json!(0.0), "{table}");
+    features(&mut workplace, 2.0, 2);
+    let (summary, table) = drift(&workplace, &config()).unwrap();
+    assert_eq!(
+        states(&table),
+        [
+            "feature/steady ok",
+            "feature/x warn",
+            "quality/features/missing/steady ok",
+            "quality/features/missing/x warn"
+        ]
+    );
+    assert_eq!((&summary["drifted"], &summary["samples"]), (&json!(2.0), &json!(4.0)));
+    // As a failure, it names the sample and its numbers.
+    let strict = DriftConfig {
+        fail: Some(DriftLimits::default()),
+        ..config()
+    };
+    let failed = drift(&workplace, &strict).unwrap_err();
+    assert!(
+        failed
+            .message
+            .starts_with("the data has drifted: feature/x has a stability index of"),
+        "{failed}"
+    );
+    assert!(failed.message.contains("and 1 more"), "{failed}");
+    // Of a reference that is too short nothing is said.
+    let short = DriftConfig {
+        from: Some(Date::from_ymd(2020, 12, 20).unwrap()),
+        ..config()
+    };
+    let (summary, table) = drift(&workplace, &short).unwrap();
+    assert_eq!(summary["samples"], json!(0.0), "{table}");
+    let none_left = DriftConfig {
+        recent: 400,
+        ..config()
+    };
+    assert!(
+        drift(&workplace, &none_left)
+            .unwrap_err()
+            .message
+            .contains("none is left")
+    );
+}
+
+#[test]
+fn golden() {
+    let mut workplace = Workplace::new();
+    features(&mut workplace, 0.5, 4);
+    let outputs = Drift.run(&config(), &workplace.context).unwrap();
+    assert_eq!(outputs["metrics"].to_hex(), "");
+}
+
+#[test]
+fn fills_of_a_backtest_are_samples() {
+    let mut workplace = options_workplace(300, &OptionsConfig::default());
+    let outputs = workplace
+        .backtest(&BacktestConfig {
+            bootstrap_draws: 10,
+            ..BacktestConfig::default()
+        })
+        .unwrap();
+    workplace.connect("trajectory", outputs["trajectory"]);
+    let (summary, table) = drift(&workplace, &config()).unwrap();
+    let names: Vec<&str> = table
+        .lines()
+        .skip(1)
+        .map(|line| line.split('"').nth(1).unwrap())
+        .collect();
+    assert_eq!(names, ["fill/cost_rate", "fill/turnover"], "{table}");
+    assert!(summary["largest/ks"].as_f64().unwrap() < 1.0, "{summary}");
+}
