@@ -9,6 +9,7 @@ mod config;
 mod home;
 mod interrupt;
 mod lookahead;
+mod notify;
 mod output;
 mod program;
 pub mod registry;

@@ -148,6 +148,7 @@ impl Machine {
                 name: "nightly".to_owned(),
                 base: "/".into(),
                 schedule,
+                notify: Vec::new(),
             },
             work: Fake::default(),
         }

@@ -22,6 +22,8 @@ pub(crate) struct Document {
     pub schedule: Option<Tree>,
     /// `promote:`
     pub promote: Option<Tree>,
+    /// `notify:`
+    pub notify: Option<Tree>,
     pub stages: Vec<Stage>,
 }
 
@@ -101,8 +103,8 @@ impl Program {
     }
 }
 
-const TOP: [&str; 8] = [
-    "version", "name", "include", "params", "profiles", "schedule", "promote", "stages",
+const TOP: [&str; 9] = [
+    "version", "name", "include", "params", "profiles", "schedule", "promote", "notify", "stages",
 ];
 pub(crate) const COMMON: [&str; 6] = ["needs", "matrix", "resources", "retries", "timeout", "register"];
 pub(crate) const OF_KIND: [&str; 2] = ["uses", "with"];
@@ -137,6 +139,7 @@ pub(crate) fn read(root: Tree, file: &Path, problems: &mut Problems) -> Option<D
     let mut profiles = Vec::new();
     let mut schedule = None;
     let mut promote = None;
+    let mut notify = None;
     let mut stages = None;
     // A missing key may only be misspelt.
     let mut misspelt: Vec<&str> = Vec::new();
@@ -154,6 +157,7 @@ pub(crate) fn read(root: Tree, file: &Path, problems: &mut Problems) -> Option<D
             }
             "schedule" => schedule = (!value.is_null()).then_some(value),
             "promote" => promote = (!value.is_null()).then_some(value),
+            "notify" => notify = (!value.is_null()).then_some(value),
             "stages" => stages = Some((key, value)),
             other => {
                 misspelt.extend(nearest(other, TOP));
@@ -222,6 +226,7 @@ pub(crate) fn read(root: Tree, file: &Path, problems: &mut Problems) -> Option<D
         profiles,
         schedule,
         promote,
+        notify,
         stages,
     })
 }

@@ -10,6 +10,7 @@ use super::interpolate::{Scope, Variables, fill};
 use super::matrix;
 use super::model::graph_of;
 use super::needs::{self, Face, Needs};
+use super::notify;
 use super::overrides::{self, OfNight, Setting};
 use super::point::{self, MOST_NODES, Point};
 use super::problems::Problems;
@@ -23,7 +24,7 @@ use super::tools::Finder;
 use super::tree::{Tree, Value};
 use super::units::{duration, size};
 use super::yaml;
-use super::{FindEarlier, FindTried, InputRef, Node, Pipeline, PipelineErrors, Promote, Resources, Work};
+use super::{FindEarlier, FindTried, InputRef, Node, Notify, Pipeline, PipelineErrors, Promote, Resources, Work};
 use cache::{BlobDigest, BlobRef};
 use serde_json::Value as Json;
 use stages_core::{AnyStage, ConfigProblem, PlanContext, PortType, Provided};
@@ -132,13 +133,19 @@ pub fn scheduled(file: &Path, options: &LoadOptions) -> Result<Option<Scheduled>
     let mut loader = Loader::new(file, source::read(file)?, options, false);
     let found = loader.document().and_then(|document| {
         let schedule = loader.schedule(&document);
-        (!loader.problems.any()).then_some((document.name, schedule))
+        let notify = loader.notify(&document);
+        (!loader.problems.any()).then_some((document.name, schedule, notify))
     });
-    let Some((name, schedule)) = found else {
+    let Some((name, schedule, notify)) = found else {
         return Err(loader.problems.finish());
     };
     let base = loader.base.to_path_buf();
-    Ok(schedule.map(|schedule| Scheduled { name, base, schedule }))
+    Ok(schedule.map(|schedule| Scheduled {
+        name,
+        base,
+        schedule,
+        notify,
+    }))
 }
 
 /// The names in a pipeline file and its included files, for completion: of a file that has errors too.
@@ -217,6 +224,7 @@ struct Loader<'a> {
     secrets: BTreeSet<String>,
     nodes: Vec<Node>,
     promote: Option<Promote>,
+    notify: Vec<Notify>,
     recorded: Recorded,
 }
 
@@ -246,6 +254,7 @@ impl<'a> Loader<'a> {
             secrets: BTreeSet::new(),
             nodes: Vec::new(),
             promote: None,
+            notify: Vec::new(),
             recorded: Recorded::default(),
         }
     }
@@ -268,6 +277,7 @@ impl<'a> Loader<'a> {
             graph: graph_of(&self.nodes),
             nodes: self.nodes,
             promote: self.promote,
+            notify: self.notify,
         };
         let has_asked_registry = self.env.has_asked_registry();
         let variables = self.env.read();
@@ -317,6 +327,7 @@ impl<'a> Loader<'a> {
     fn resolve(&mut self) -> Option<Document> {
         let document = self.document()?;
         self.schedule(&document);
+        self.notify = self.notify(&document);
         let stages = &document.stages;
         let faces = needs::faces(stages, self.options.kinds, &mut self.problems);
         let indices: HashMap<&str, usize> = stages.iter().map(|stage| stage.key.name.as_str()).zip(0..).collect();
@@ -425,6 +436,19 @@ impl<'a> Loader<'a> {
     }
 
     /// The schedule; `None` if there is none, or it has errors.
+    fn notify(&mut self, document: &Document) -> Vec<Notify> {
+        let scope = Scope {
+            params: Some(&self.params),
+            matrix: None,
+            env: &self.env,
+            night: self.options.night.or(Some(NightDates::EXAMPLE)),
+            secrets: &self.secrets,
+            verbatim: false,
+        };
+        let tree = document.notify.as_ref();
+        tree.map_or_else(Vec::new, |tree| notify::read(tree, &scope, &mut self.problems))
+    }
+
     fn schedule(&mut self, document: &Document) -> Option<Schedule> {
         let scope = Scope {
             params: Some(&self.params),

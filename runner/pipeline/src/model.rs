@@ -2,6 +2,7 @@
 
 use super::command::Command;
 use super::earlier::Earlier;
+use super::notify::Notify;
 use super::place::Place;
 use super::task_graph::TaskGraph;
 use cache::ArtifactDigest;
@@ -30,6 +31,8 @@ pub struct Pipeline {
     pub graph: TaskGraph,
     /// The alias that a run moves. Not part of any key.
     pub promote: Option<Promote>,
+    /// The messages that are sent when a run has ended. Not part of any key.
+    pub notify: Vec<Notify>,
 }
 
 impl Pipeline {

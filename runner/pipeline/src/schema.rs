@@ -1,5 +1,6 @@
 //! The JSON Schema (draft 7) of pipeline files, for editors.
 
+use super::Occasion;
 use super::command::{Isolation, Shell};
 use super::document::{COMMON, OF_COMMAND, OF_KIND};
 use super::python_stage::{OF_PYTHON, USES};
@@ -108,6 +109,7 @@ pub fn schema(kinds: &[Box<dyn AnyStage>]) -> Value {
                     "alias": { "description": "The alias; `champion` by default.", "type": "string", "pattern": NAME },
                 },
             },
+            "notify": notify(),
             "stages": {
                 "description": "The stages, by name, in any order.",
                 "type": "object",
@@ -311,6 +313,60 @@ fn or_interpolation(schema: Value) -> Value {
 }
 
 /// The schema of `schedule:`.
+fn notify() -> Value {
+    let text = |description: &str| json!({ "description": description, "type": "string" });
+    let variable = |description: &str| json!({ "description": description, "type": "string", "pattern": VARIABLE });
+    let secret = || variable("The variable of the environment that holds the address.");
+    let url = || or_interpolation(json!({ "type": "string", "pattern": "^https?://" }));
+    let occasions: Vec<&str> = Occasion::ALL.iter().map(|occasion| occasion.name()).collect();
+    let address = |description: &str, more: Value| {
+        let mut properties = json!({ "url": url(), "secret": secret() });
+        if let (Value::Object(properties), Value::Object(more)) = (&mut properties, more) {
+            properties.extend(more);
+        }
+        json!({
+            "description": description,
+            "anyOf": [url(), { "type": "object", "additionalProperties": false, "properties": properties }],
+        })
+    };
+    json!({
+        "description": "The messages that are sent when a run has ended. Not part of any key.",
+        "type": ["array", "null"],
+        "items": {
+            "type": "object",
+            "additionalProperties": false,
+            "oneOf": [{ "required": ["webhook"] }, { "required": ["command"] }, { "required": ["email"] }, { "required": ["ping"] }],
+            "properties": {
+                "on": {
+                    "description": "The occasions; `failure` by default, of `ping` `success`.",
+                    "type": ["string", "array"],
+                    "items": { "enum": occasions },
+                },
+                "webhook": address(
+                    "A POST request with a JSON document.",
+                    json!({ "shape": { "description": "The shape of the document; `json`, all fields, by default.", "enum": ["json", "slack", "teams", "discord"] } }),
+                ),
+                "command": text("A shell command that reads the JSON document from standard input."),
+                "email": {
+                    "description": "An e-mail by SMTP.",
+                    "type": "object",
+                    "additionalProperties": false,
+                    "required": ["to", "from", "server"],
+                    "properties": {
+                        "to": { "description": "The addresses that it goes to.", "type": ["string", "array"], "items": { "type": "string" } },
+                        "from": text("The address that it comes from."),
+                        "server": text("Host and port: `smtp.example.org:587`."),
+                        "tls": { "description": "The encryption: `always` (port 465), `starttls`, the default, or `never`, for a server on this machine.", "enum": ["always", "starttls", "never"] },
+                        "user": text("The user that logs in."),
+                        "password": variable("The variable of the environment that holds the password."),
+                    },
+                },
+                "ping": address("A GET request, by which another service sees that runs succeed.", json!({})),
+            },
+        },
+    })
+}
+
 fn schedule() -> Value {
     let calendars: Vec<&str> = CalendarName::CODES
         .iter()

@@ -118,6 +118,7 @@ impl Recorded {
                 graph: TaskGraph::new(nodes.len(), edges),
                 nodes,
                 promote: None,
+                notify: Vec::new(),
             },
             env: place[&env],
             made,

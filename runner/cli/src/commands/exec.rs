@@ -3,6 +3,7 @@
 use super::plan_file::SavedPlan;
 use super::{check, labels, plan, remote, results};
 use crate::args::{ExecArgs, PipelineArgs, PlanArgs, RunCheck, Selection};
+use crate::notify::{self, Message};
 use crate::session::{Project, Session};
 use crate::{interrupt, output};
 use cache::Store;
@@ -245,6 +246,7 @@ pub(crate) fn run(session: &Session, args: &ExecArgs, caller: Caller<'_>) -> Res
     {
         output::say(&format!("{PEAK_MEMORY}{bytes}"));
     }
+    tell(&project, &ended, judged.as_ref().ok().and_then(Option::as_ref), &shown);
     let uploaded = remote::finish_uploads(session, &project.store, &run, &control);
     if is_shown {
         let page = if unrecorded.is_some() { None } else { Some(&page) };
@@ -273,6 +275,19 @@ pub(crate) fn run(session: &Session, args: &ExecArgs, caller: Caller<'_>) -> Res
             run: Some(ended),
             _rest: Some((project.pipeline, summary)),
         }),
+    }
+}
+
+/// Sends the messages of `notify:`.
+fn tell(project: &Project, run: &Run, judged: Option<&(&Promote, Judged)>, store: &Store) {
+    let all = &project.pipeline.notify;
+    if all.is_empty() {
+        return;
+    }
+    let moved = judged.filter(|(_, judged)| judged.moved);
+    let promotion = moved.map(|(promote, judged)| verdict_text(promote, judged).trim_end().to_owned());
+    for line in notify::send(all, &Message::of_run(run, promotion, store)) {
+        output::say(&format!("warning: {line}"));
     }
 }
 

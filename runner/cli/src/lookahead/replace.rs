@@ -175,6 +175,7 @@ impl Replaced {
             graph: TaskGraph::new(nodes.len(), edges),
             nodes,
             promote: None,
+            notify: Vec::new(),
         }
     }
 }

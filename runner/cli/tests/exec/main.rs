@@ -15,6 +15,7 @@ mod imported_policy;
 mod incremental;
 mod killed;
 mod lookahead;
+mod notify;
 mod outside;
 mod own_features;
 mod own_table;

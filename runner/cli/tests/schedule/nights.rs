@@ -170,3 +170,35 @@ fn a_signal_ends_the_night_and_it_is_run_again() {
     );
     assert_eq!(json[0]["nights"][0]["attempts"], 2);
 }
+
+/// What the run itself did not tell is told: data that is late, once. A night whose run failed is told by its run alone.
+#[test]
+fn nights_that_fail_are_told() {
+    let notify = " }\nnotify: [{ command: 'cat >> told' }] #";
+    let told = |project: &Project| -> Vec<Value> {
+        let text = std::fs::read_to_string(project.path("told")).unwrap_or_default();
+        let documents = serde_json::Deserializer::from_str(&text).into_iter();
+        documents.map(Result::unwrap).collect()
+    };
+    let project = program("test -e ok", notify);
+    due(&project, "2026-03-02T18:30:00Z");
+    let documents = told(&project);
+    assert_eq!(documents.len(), 1, "{documents:?}");
+    assert_eq!(documents[0]["errors"][0]["stage"], "copy");
+    assert_eq!(documents[0]["night"], "2026-03-02");
+
+    let late = ", wait_for: { files: [late.csv], until: '20:00' }";
+    let project = program("true", &format!("{late}{notify}"));
+    due(&project, "2026-03-02T18:30:00Z");
+    due(&project, "2026-03-02T21:30:00Z");
+    let documents = told(&project);
+    assert_eq!(documents.len(), 1, "{documents:?}");
+    assert_eq!(documents[0]["status"], "late");
+    assert!(
+        documents[0]["title"]
+            .as_str()
+            .unwrap()
+            .contains("late, night 2026-03-02"),
+        "{documents:?}"
+    );
+}

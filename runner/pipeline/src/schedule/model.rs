@@ -1,6 +1,7 @@
 //! The schedule of a pipeline.
 
 use super::cron::Cron;
+use crate::Notify;
 use datasets::calendar::CalendarName;
 use datasets::contract::TimeOfDay;
 use datasets::{Date, TimeZone};
@@ -144,4 +145,6 @@ pub struct Scheduled {
     pub base: PathBuf,
     /// Its schedule.
     pub schedule: Schedule,
+    /// The messages that are sent when a run has ended.
+    pub notify: Vec<Notify>,
 }

@@ -5,6 +5,7 @@ use super::{Entry, clock, entries};
 use crate::args::{ExecArgs, PolicyActArgs, RunDueArgs, Selection, Settings};
 use crate::commands::exec::{self, Caller};
 use crate::commands::policy::act;
+use crate::notify::{self, Message};
 use crate::session::Session;
 use crate::{interrupt, output};
 use chrono::{DateTime, Utc};
@@ -39,6 +40,8 @@ pub(super) fn run_due(session: &Session, args: &RunDueArgs) -> Result<u8, Failur
             session,
             entry: &entry,
             control: &control,
+            began: clock.now(),
+            told: None,
         };
         let ran = scheduler.run_due(&entry.scheduled, &mut work)?;
         let (is_busy, outcome) = match ran {
@@ -96,6 +99,9 @@ pub(crate) struct PipelineWork<'a> {
     session: &'a Session,
     entry: &'a Entry,
     control: &'a Control,
+    began: DateTime<Utc>,
+    /// The last run, on whose failure `notify:` has told.
+    told: Option<String>,
 }
 
 impl PipelineWork<'_> {
@@ -103,6 +109,24 @@ impl PipelineWork<'_> {
         Settings {
             night: Some(due.night.clone()),
             ..Settings::default()
+        }
+    }
+
+    /// Sends the messages of `notify:` on a night that failed in another way than by its run.
+    fn tell(&self, night: &Night) {
+        let all = &self.entry.scheduled.notify;
+        let has_failed = matches!(
+            night.status,
+            NightStatus::Failed | NightStatus::Killed | NightStatus::Late
+        );
+        // What was known before is not told again.
+        let is_new = night.ended.is_some_and(|ended| ended >= self.began);
+        let is_told = night.run.is_some() && night.run == self.told;
+        if all.is_empty() || !has_failed || !is_new || is_told {
+            return;
+        }
+        for line in notify::send(all, &Message::of_night(&self.entry.scheduled.name, night)) {
+            output::say(&format!("warning: {line}"));
         }
     }
 
@@ -212,6 +236,8 @@ impl Work for PipelineWork<'_> {
             Ok::<_, Failure>((run, watch.join().unwrap_or_default()))
         })?;
         let executed = run?;
+        let failed = executed.run.as_ref().filter(|run| run.status != RunStatus::Done);
+        self.told = failed.map(|run| run.id.clone());
         let status = executed.run.as_ref().map_or(RunStatus::Failed, |run| run.status);
         let limit = timeout.unwrap_or_default().as_secs();
         Ok(match status {
@@ -284,6 +310,7 @@ impl Work for PipelineWork<'_> {
     }
 
     fn changed(&mut self, night: &Night) {
+        self.tell(night);
         let is_shown = match (night.status, self.session.verbosity) {
             (NightStatus::Skipped, verbosity) => verbosity == Verbosity::Verbose,
             (NightStatus::Done, verbosity) => verbosity > Verbosity::Quiet,
