@@ -237,8 +237,10 @@ fn paths(files: &[PathBuf]) -> Value {
 
 /// Reads every date of the files.
 fn all_dates(config: &mut Value) {
-    if !config["dates"].is_null() {
-        config["dates"] = Value::Null;
+    for setting in ["dates", "until"] {
+        if config.get(setting).is_some() {
+            config[setting] = Value::Null;
+        }
     }
 }
 

@@ -241,7 +241,12 @@ fn a_verdict_promotes_what_a_run_registered() {
     };
     let said = [run(1, 0), run(2, 0), run(3, 1), run(4, -1)];
     let said: Vec<String> = said.into_iter().map(|(code, said)| format!("{code} {said}")).collect();
-    insta::assert_snapshot!(said.join("\n"), @"");
+    insta::assert_snapshot!(said.join("\n"), @r#"
+    0 verdict on desk@1: noise; desk@champion is now 1, the first
+    0 verdict on desk@2: noise; desk@champion stays 1
+    0 verdict on desk@3: better; desk@champion is now 3, was 1
+    0 verdict on desk@4: worse; desk@champion stays 3
+    "#);
     let list = project.run(&["policy", "list", "desk", "--json"]);
     let list: serde_json::Value = serde_json::from_str(&list.stdout).unwrap();
     let figures = |name: &str| -> Vec<f64> {
@@ -278,10 +283,46 @@ fn a_promotion_that_cannot_be_is_refused_with_its_place() {
         ended.stderr
     };
     let promote = "promote: { policy: desk, stage: judge }";
-    insta::assert_snapshot!(wrong(promote, "promote: { policy: desk, stage: jugde }"), @"");
-    insta::assert_snapshot!(wrong(promote, "promote: { policy: book, stage: judge }"), @"");
-    insta::assert_snapshot!(wrong(promote, "promote: { policy: desk, stage: train }"), @"");
-    insta::assert_snapshot!(wrong(promote, "promote: { policy: desk }"), @"");
-    insta::assert_snapshot!(wrong("agent: train.policy", "agent: env.env"), @"");
-    insta::assert_snapshot!(wrong("policies.desk.tried", "policies.desk"), @"");
+    insta::assert_snapshot!(wrong(promote, "promote: { policy: desk, stage: jugde }"), @r#"
+    error: p.yaml:4:33: the pipeline has no stage `jugde`
+      |
+    4 | promote: { policy: desk, stage: jugde }
+      |                                 ^^^^^
+      = hint: did you mean `judge`?
+    "#);
+    insta::assert_snapshot!(wrong(promote, "promote: { policy: book, stage: judge }"), @r#"
+    error: p.yaml:4:20: no stage registers a policy `book`
+      |
+    4 | promote: { policy: book, stage: judge }
+      |                    ^^^^
+      = hint: write `register: book` in one training
+    "#);
+    insta::assert_snapshot!(wrong(promote, "promote: { policy: desk, stage: train }"), @r#"
+    error: p.yaml:4:33: `train` gives no verdict
+      |
+    4 | promote: { policy: desk, stage: train }
+      |                                 ^^^^^
+      = hint: name a stage `evaluate/compare` with `verdict: {}` below `with:`
+    "#);
+    insta::assert_snapshot!(wrong(promote, "promote: { policy: desk }"), @r#"
+    error: p.yaml:4:10: `stage` is missing
+      |
+    4 | promote: { policy: desk }
+      |          ^
+      = hint: write `promote: { policy: NAME, stage: STAGE }`, with the name of `register:` and a stage `evaluate/compare` with `verdict:`
+    "#);
+    insta::assert_snapshot!(wrong("agent: train.policy", "agent: env.env"), @r#"
+    error: p.yaml:4:33: the verdict of `judge` is not on the policy of `train`
+      |
+    4 | promote: { policy: desk, stage: judge }
+      |                                 ^^^^^
+      = hint: backtest that policy, and give its trajectory as `agent`; the inputs here are `agent`
+    "#);
+    insta::assert_snapshot!(wrong("policies.desk.tried", "policies.desk"), @r#"
+    error: p.yaml:14:54: unknown number of policies `${policies.desk}`
+       |
+    14 |       echo '{"verdict": ${params.verdict}, "trials": ${policies.desk}}' > ${outputs.metrics}
+       |                                                      ^^^^^^^^^^^^^^^^
+       = hint: `${policies.NAME.tried}` is the number of policies that were tried under a name so far
+    "#);
 }

@@ -62,7 +62,12 @@ fn nights_judge_their_challengers_and_an_old_night_stays_as_it_was() {
             )
         })
         .collect();
-    insta::assert_snapshot!(verdicts.join("\n"), @"");
+    insta::assert_snapshot!(verdicts.join("\n"), @r#"
+    2024-01-02 version 1 against null: noise, trials 1.0, moved true
+    2024-01-03 version 2 against 1: noise, trials 2.0, moved false
+    2024-01-04 version 3 against 1: noise, trials 3.0, moved false
+    2024-01-05 version 3 against 1: noise, trials 4.0, moved false
+    "#);
     // An old night that is run again finds all of it cached, and changes nothing.
     let again = project.run(&["exec", "p.yaml", "--night", "2024-01-03", "--json"]);
     assert_eq!(again.code, 0, "{}", again.text());
@@ -74,6 +79,13 @@ fn nights_judge_their_challengers_and_an_old_night_stays_as_it_was() {
         .collect();
     let end = ran.iter().find(|event| event["event"] == "run_finished").unwrap();
     assert_eq!(end["ran"], 0, "{end}");
+    assert_eq!(policy(&project), before);
+    // With other features there is nothing to go on from.
+    project.write("p.yaml", &DESK.replace("{ log_return: 1 }", "{ rsi: 14 }"));
+    let changed = project.run(&["exec", "p.yaml", "--night", "2024-01-08"]);
+    assert_eq!(changed.code, 1, "{}", changed.text());
+    let refusal = "the policy at `init` was trained on `env/stocks` and this is `env/stocks`: observation";
+    assert!(changed.stderr.contains(refusal), "{}", changed.stderr);
     assert_eq!(policy(&project), before);
 }
 
@@ -141,7 +153,7 @@ fn a_night_decides_with_its_champion_and_keeps_the_orders() {
                 decision["date"].as_str().unwrap(),
                 decision["data_until"].as_str().unwrap()
             ),
-            (date, "2019-06-19")
+            (date, date)
         );
         assert!(decision["orders"]["orders"].is_array(), "{decision}");
         digests.push(decision["policy"]["digest"].as_str().unwrap().to_owned());

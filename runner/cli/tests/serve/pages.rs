@@ -10,6 +10,7 @@ pub const TESTS: &[Test] = &[
     ("hostile_texts_are_shown_as_text", hostile_texts_are_shown_as_text),
     ("a_large_run_is_drawn_by_stage", a_large_run_is_drawn_by_stage),
     ("nights_and_policies_are_shown", nights_and_policies_are_shown),
+    ("verdicts_and_equity_are_shown", verdicts_and_equity_are_shown),
     ("a_server_runs_nights", a_server_runs_nights),
 ];
 
@@ -161,6 +162,53 @@ fn nights_and_policies_are_shown() {
         policies.contains("<td class=\"t\" data-name=\"night\">2024-01-01</td>") || policies.contains("2024-01-01"),
         "{policies}"
     );
+}
+
+/// Each run trains a policy, and judges it against the champion.
+const JUDGED: &str = "\
+version: 1
+name: judged
+params: { seed: 1 }
+promote: { policy: desk, stage: verdict }
+stages:
+  market: { uses: ingest/simulated_market, with: { days: 250, expiries: { weekly: 1, monthly: 1, quarterly_days: 0 } } }
+  env:
+    uses: env/stocks
+    needs: { bars: market.bars, rates: market.rates }
+    with: { test_fraction: 0.4, episode_length: 20 }
+  train:
+    uses: train/ppo
+    needs: { env: env }
+    with: { total_timesteps: 128, n_envs: 2, n_steps: 32, batch_size: 32, seed: '${params.seed}' }
+    register: desk
+  challenger: { uses: evaluate/backtest, needs: { env: env, policy: train }, with: { bootstrap_draws: 10, rules: false } }
+  champion:
+    uses: evaluate/backtest
+    needs: { env: env, policy: { policy: desk@champion, or: train } }
+    with: { bootstrap_draws: 10, rules: false }
+  verdict:
+    uses: evaluate/compare
+    needs: { agent: challenger.trajectory, against: champion.trajectory }
+    with: { bootstrap_draws: 50, verdict: { trials: '${policies.desk.tried}' } }
+";
+
+fn verdicts_and_equity_are_shown() {
+    let project = Project::new(JUDGED);
+    for seed in ["seed=1", "seed=2"] {
+        let ended = project.exec(&["--set", seed, "--report"]);
+        assert_eq!(ended.code, 0, "{}", ended.text());
+    }
+    let server = Server::new(&project, &[]);
+    let page = server.page("/policies");
+    assert!(
+        page.contains("<h3>Verdicts</h3>") && page.contains("champion stayed"),
+        "{page}"
+    );
+    assert!(page.contains("equity over the test dates"), "{page}");
+    assert!(page.contains("version 1") && page.contains("version 2"), "{page}");
+    let report = server.page("/runs/latest/report");
+    assert!(report.contains("Verdict: <strong>noise</strong>"), "{report}");
+    assert!(report.contains("log return a year"), "{report}");
 }
 
 fn a_server_runs_nights() {

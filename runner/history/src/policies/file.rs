@@ -188,7 +188,9 @@ impl Registry {
                     version
                 }
             };
-            if let Some(alias) = alias {
+            // An old night that is run again is not the newest.
+            let is_old = |alias: &&str| policy.has_moved_after(alias, from.as_of);
+            if let Some(alias) = alias.filter(|alias| !is_old(alias)) {
                 let reason = Reason {
                     by: "register".to_owned(),
                     run: Some(from.run.clone()).filter(|run| !run.is_empty()),
@@ -240,10 +242,7 @@ impl Registry {
                 return Ok(known.clone());
             }
             judged.against = policy.aliases().get(judged.alias.as_str()).copied();
-            let moves = policy.moves.iter().filter(|moved| moved.alias == judged.alias);
-            let is_before = moves
-                .filter_map(|moved| moved.reason.as_of)
-                .any(|of| judged.as_of.is_some_and(|as_of| as_of < of));
+            let is_before = policy.has_moved_after(&judged.alias, judged.as_of);
             let by = match (judged.against, judged.verdict) {
                 (None, _) => Some("first"),
                 (Some(_), Verdict::Better) if !is_before => Some(Verdict::Better.name()),

@@ -192,6 +192,12 @@ impl NamedPolicy {
         moves.map(|moved| (moved.alias.as_str(), moved.version)).collect()
     }
 
+    /// True if an alias moved on a scheduled date after `as_of`.
+    pub fn has_moved_after(&self, alias: &str, as_of: Option<Date>) -> bool {
+        let mut moves = self.moves.iter().filter(|moved| moved.alias == alias);
+        moves.any(|moved| as_of.is_some() && moved.reason.as_of > as_of)
+    }
+
     /// The version that an alias pointed to before the one that it points to, not counting what was rolled back.
     pub fn previous(&self, alias: &str) -> Option<u32> {
         let mut path: Vec<u32> = Vec::new();

@@ -119,7 +119,10 @@ fn golden() {
     let mut workplace = Workplace::new();
     features(&mut workplace, 0.5, 4);
     let outputs = Drift.run(&config(), &workplace.context).unwrap();
-    assert_eq!(outputs["metrics"].to_hex(), "");
+    assert_eq!(
+        outputs["metrics"].to_hex(),
+        "c016c38a9fb1e4fa013366ee39faaaa32e8961642d5079ef8c3b26813b5f634c"
+    );
 }
 
 #[test]

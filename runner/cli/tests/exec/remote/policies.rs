@@ -69,7 +69,13 @@ fn a_registry_that_nobody_trusted_signed_is_not_taken() {
     assert_eq!(site.exec("first", &[]).code, 0);
     document(&site.run("first", &["cache", "push", "--json"]));
     // Without `trust: unsigned`.
-    site.configure("second", "remote: {}\n");
+    let one = include_str!("../../../../../cache/remote/tests/keys/one.pub");
+    site.project.write("one.pub", one);
+    site.configure(
+        "second",
+        "remote: { read_only: true, trusted_keys: [../one.pub] }
+",
+    );
     let pulled = site.run("second", &["cache", "pull", "--all"]);
     assert!(pulled.stderr.contains("no signature"), "{}", pulled.text());
     assert_eq!(site.run("second", &["policy", "list", "desk"]).code, 2);
