@@ -28,6 +28,7 @@ mod saved_state;
 mod spec;
 mod split;
 pub mod stocks;
+pub mod symbolic;
 pub mod table;
 #[cfg(test)]
 mod testing;

@@ -1,0 +1,343 @@
+//! The speed of symbolic environments on this machine.
+
+use super::batch::{SymbolicBatch, SymbolicEnvs};
+use super::proofs::{Order, ProofConfig, ProofCounts, ProofEnvs, ProofTask, TrainingQueries};
+use rayon::iter::{IntoParallelRefMutIterator as _, ParallelIterator as _};
+use serde::Serialize;
+use stages_core::StageError;
+use stages_knowledge::{Builder, KnowledgeBase, ProgramBuilder, Split, Word, word};
+use stages_numerics::random::Random;
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+/// A measurement.
+#[derive(Clone, Debug, Serialize)]
+pub struct SymbolicRow {
+    /// The environment, and the form of its observations: bags of atoms, or padded to the 64-bit numbers of 21 states of 10 atoms and a mask.
+    pub environment: String,
+    /// Environments in the batch.
+    pub num_envs: usize,
+    /// Threads.
+    pub threads: usize,
+    /// Actions of a state, on average.
+    pub actions: f64,
+    /// Bytes of an observation, on average.
+    pub bytes: f64,
+    /// Steps of an episode, on average.
+    pub length: f64,
+    /// The fraction of episodes in which random actions end at the right verdict.
+    pub right: f64,
+    /// Environment steps a second, all environments together.
+    pub steps_per_second: f64,
+}
+
+const BATCHES: [usize; 5] = [1, 16, 64, 256, 1024];
+/// The time for which a measurement is repeated; the best repetition counts.
+const TURN: Duration = Duration::from_millis(60);
+const TURNS: usize = 5;
+/// Steps between two looks at the clock.
+const STEPS: usize = 16;
+
+/// Proof search with random actions in the preset `deepprooflog`, observed after each step, with one thread and with all of rayon's current pool. The queries are the
+/// facts of `triples` (head, relation and tail on a line), or of families drawn at random; the rules of two conditions are mined from them.
+///
+/// # Errors
+/// When a line has no three words.
+pub fn bench(triples: Option<&str>) -> Result<Vec<SymbolicRow>, StageError> {
+    let facts = match triples {
+        Some(text) => parsed(text)?,
+        None => families(420),
+    };
+    let knowledge = knowledge(&facts)?;
+    let config = ProofConfig {
+        queries: TrainingQueries::Facts,
+        ..ProofConfig::default()
+    };
+    let task = Arc::new(ProofTask::new(knowledge, &config, Split::Train)?);
+    let all = rayon::current_num_threads();
+    let mut rows = Vec::new();
+    for threads in if all > 1 { vec![1, all] } else { vec![1] } {
+        let pool = rayon::ThreadPoolBuilder::new()
+            .num_threads(threads)
+            .build()
+            .map_err(|err| StageError::new(format!("cannot start threads: {err}")))?;
+        for num_envs in BATCHES.into_iter().filter(|&envs| envs >= threads) {
+            for is_padded in [false, true] {
+                rows.push(pool.install(|| measure(&task, num_envs, threads, is_padded)));
+            }
+        }
+    }
+    Ok(rows)
+}
+
+/// A range of environments with its buffers.
+struct Range {
+    envs: ProofEnvs,
+    batch: SymbolicBatch,
+    padded: Vec<u64>,
+    actions: Vec<u32>,
+    rewards: Vec<f32>,
+    terminated: Vec<u8>,
+    truncated: Vec<u8>,
+    random: Random,
+    candidates: u64,
+    bytes: u64,
+}
+
+impl Range {
+    fn step(&mut self, is_padded: bool) {
+        let rows = self.batch.env_candidates.windows(2);
+        for (action, row) in self.actions.iter_mut().zip(rows) {
+            *action = self.random.below(u64::from(row[1] - row[0])) as u32;
+        }
+        self.envs.step(
+            &self.actions,
+            &mut self.rewards,
+            &mut self.terminated,
+            &mut self.truncated,
+        );
+        self.envs.observe(&mut self.batch);
+        self.candidates += self.batch.candidate_starts.len() as u64 - 1;
+        self.bytes += match is_padded {
+            true => {
+                pad(&self.batch, &mut self.padded);
+                8 * self.padded.len() as u64
+            }
+            false => {
+                let batch = &self.batch;
+                let tokens = [
+                    &batch.state_atoms,
+                    &batch.state_starts,
+                    &batch.candidate_atoms,
+                    &batch.candidate_starts,
+                    &batch.env_candidates,
+                ];
+                4 * tokens.map(Vec::len).iter().sum::<usize>() as u64
+            }
+        };
+    }
+}
+
+/// States, atoms of a state and candidates of a padded observation.
+const STATES: usize = 21;
+const ATOMS: usize = 10;
+
+/// Writes each environment's state, its candidates and their mask as 64-bit numbers in places of fixed sizes.
+fn pad(batch: &SymbolicBatch, out: &mut [u64]) {
+    let state = ATOMS * batch.width;
+    let row = STATES * state + STATES - 1;
+    let copy = |tokens: &[u32], from: u32, to: u32, out: &mut [u64]| {
+        let tokens = &tokens[from as usize * batch.width..to as usize * batch.width];
+        let (used, rest) = out.split_at_mut(tokens.len());
+        used.iter_mut()
+            .zip(tokens)
+            .for_each(|(out, &token)| *out = token.into());
+        rest.fill(0);
+    };
+    for (env, out) in out.chunks_exact_mut(row).enumerate() {
+        let (states, mask) = out.split_at_mut(STATES * state);
+        let mut states = states.chunks_exact_mut(state);
+        if let Some(out) = states.next() {
+            copy(
+                &batch.state_atoms,
+                batch.state_starts[env],
+                batch.state_starts[env + 1],
+                out,
+            );
+        }
+        let (from, to) = (
+            batch.env_candidates[env] as usize,
+            batch.env_candidates[env + 1] as usize,
+        );
+        for (candidate, out) in (from..to).zip(&mut states) {
+            let (from, to) = (batch.candidate_starts[candidate], batch.candidate_starts[candidate + 1]);
+            copy(&batch.candidate_atoms, from, to, out);
+        }
+        states.for_each(|out| out.fill(0));
+        for (candidate, out) in mask.iter_mut().enumerate() {
+            *out = u64::from(candidate < to - from);
+        }
+    }
+}
+
+fn measure(task: &Arc<ProofTask>, num_envs: usize, threads: usize, is_padded: bool) -> SymbolicRow {
+    let mut ranges: Vec<Range> = (0..threads)
+        .map(|range| {
+            let first = num_envs * range / threads;
+            let len = num_envs * (range + 1) / threads - first;
+            let mut envs = ProofEnvs::new(task.clone(), first, len, 1, Order::Random);
+            let mut batch = SymbolicBatch::default();
+            envs.observe(&mut batch);
+            Range {
+                padded: vec![0; len * (STATES * ATOMS * task.width() + STATES - 1)],
+                envs,
+                batch,
+                actions: vec![0; len],
+                rewards: vec![0.0; len],
+                terminated: vec![0; len],
+                truncated: vec![0; len],
+                random: Random::new(&[range as u64]),
+                candidates: 0,
+                bytes: 0,
+            }
+        })
+        .collect();
+    let mut run = || {
+        for _ in 0..STEPS {
+            match ranges.as_mut_slice() {
+                [range] => range.step(is_padded),
+                ranges => ranges.par_iter_mut().for_each(|range| range.step(is_padded)),
+            }
+        }
+    };
+    run();
+    let mut best = 0.0_f64;
+    for _ in 0..TURNS {
+        let (mut runs, start) = (0, Instant::now());
+        while start.elapsed() < TURN {
+            run();
+            runs += 1;
+        }
+        best = best.max((runs * STEPS * num_envs) as f64 / start.elapsed().as_secs_f64());
+    }
+    let mut counts = ProofCounts::default();
+    ranges.iter().for_each(|range| counts.add(&range.envs.counts()));
+    let sum = |of: fn(&Range) -> u64| ranges.iter().map(of).sum::<u64>() as f64 / counts.steps as f64;
+    let episodes = counts.episodes as f64;
+    SymbolicRow {
+        environment: format!("proofs, {}", if is_padded { "padded" } else { "bags" }),
+        num_envs,
+        threads,
+        actions: sum(|range| range.candidates),
+        bytes: sum(|range| range.bytes),
+        length: counts.steps as f64 / episodes,
+        right: (counts.true_proved + counts.false_given_up) as f64 / episodes,
+        steps_per_second: best,
+    }
+}
+
+/// A fact: head, relation and tail.
+type Fact = (String, String, String);
+
+fn parsed(text: &str) -> Result<Vec<Fact>, StageError> {
+    let line = |(number, line): (usize, &str)| {
+        let words: Vec<&str> = line.split_whitespace().collect();
+        match words[..] {
+            [head, relation, tail] => Ok((head.to_owned(), relation.to_owned(), tail.to_owned())),
+            _ => Err(StageError::new(format!("line {} has no three words", number + 1))),
+        }
+    };
+    text.lines().enumerate().map(line).collect()
+}
+
+/// Families of four grandparents, their children and grandchildren, with twelve relations.
+fn families(count: usize) -> Vec<Fact> {
+    let mut random = Random::new(&[12]);
+    let mut facts = Vec::new();
+    for family in 0..count {
+        // Couples of two generations: those of the second are a child of each of two couples of the first.
+        let mut parents: BTreeMap<usize, [usize; 2]> = BTreeMap::new();
+        let mut couples = vec![[0, 1], [2, 3]];
+        let mut is_male = vec![true, false, true, false];
+        let mut grow = |couple: [usize; 2], is_male: &mut Vec<bool>, parents: &mut BTreeMap<usize, [usize; 2]>| {
+            let first = is_male.len();
+            for _ in 0..1 + random.below(3) {
+                parents.insert(is_male.len(), couple);
+                is_male.push(random.below(2) == 0);
+            }
+            first..is_male.len()
+        };
+        let left = grow(couples[0], &mut is_male, &mut parents);
+        let right = grow(couples[1], &mut is_male, &mut parents);
+        let (a, b) = (left.start, right.start);
+        (is_male[a], is_male[b]) = (true, false);
+        couples.push([a, b]);
+        grow([a, b], &mut is_male, &mut parents);
+        let name = |person: usize| format!("p{family}_{person}");
+        let mut add = |a: usize, male: &str, female: &str, b: usize| {
+            let relation = if is_male[a] { male } else { female };
+            facts.push((name(a), relation.to_owned(), name(b)));
+        };
+        for [husband, wife] in &couples {
+            add(*husband, "husband", "", *wife);
+            add(*wife, "", "wife", *husband);
+        }
+        let siblings = |of: usize| -> Vec<usize> {
+            let same = |&(&other, couple): &(&usize, &[usize; 2])| other != of && parents.get(&of) == Some(couple);
+            parents.iter().filter(same).map(|(&other, _)| other).collect()
+        };
+        for (&child, couple) in &parents {
+            for &parent in couple {
+                add(parent, "father", "mother", child);
+                add(child, "son", "daughter", parent);
+                for sibling in siblings(parent) {
+                    add(sibling, "uncle", "aunt", child);
+                    add(child, "nephew", "niece", sibling);
+                }
+            }
+            for sibling in siblings(child) {
+                add(child, "brother", "sister", sibling);
+            }
+        }
+    }
+    facts
+}
+
+/// The facts with the best rules `r(X, Y) :- p(X, Z), q(Z, Y)` of each relation: four of the highest confidence with a support of 20.
+fn knowledge(facts: &[Fact]) -> Result<KnowledgeBase, StageError> {
+    let too_large = || StageError::new("there are too many names");
+    let mut builder = ProgramBuilder::default();
+    let mut seen = BTreeSet::new();
+    let mut from: BTreeMap<Word, Vec<(Word, Word)>> = BTreeMap::new();
+    let mut between: BTreeMap<(Word, Word), Vec<Word>> = BTreeMap::new();
+    for (head, relation, tail) in facts {
+        let kind = stages_knowledge::ConstantKind::Atom;
+        let relation = builder
+            .symbols
+            .predicate(relation.as_bytes(), 2)
+            .map_err(|_| too_large())?;
+        let [head, tail] = [head, tail].map(|name| builder.symbols.constant(name.as_bytes(), kind));
+        let (head, tail) = (head.map_err(|_| too_large())?, tail.map_err(|_| too_large())?);
+        if seen.insert((relation, head, tail)) {
+            builder.fact(&[relation, head, tail]);
+            from.entry(head).or_default().push((relation, tail));
+            between.entry((head, tail)).or_default().push(relation);
+        }
+    }
+    let mut bodies: BTreeMap<(Word, Word), u64> = BTreeMap::new();
+    let mut hits: BTreeMap<(Word, Word, Word), u64> = BTreeMap::new();
+    for (&head, edges) in &from {
+        let mut reached: BTreeSet<(Word, Word, Word)> = BTreeSet::new();
+        for &(p, middle) in edges {
+            for &(q, tail) in from.get(&middle).map_or(&[][..], Vec::as_slice) {
+                if tail != head {
+                    reached.insert((p, q, tail));
+                }
+            }
+        }
+        for (p, q, tail) in reached {
+            *bodies.entry((p, q)).or_default() += 1;
+            for &relation in between.get(&(head, tail)).map_or(&[][..], Vec::as_slice) {
+                *hits.entry((relation, p, q)).or_default() += 1;
+            }
+        }
+    }
+    let mut rules: BTreeMap<Word, Vec<(f64, u64, Word, Word)>> = BTreeMap::new();
+    for (&(relation, p, q), &support) in hits.iter().filter(|(_, support)| **support >= 20) {
+        let confidence = support as f64 / bodies[&(p, q)] as f64;
+        rules.entry(relation).or_default().push((confidence, support, p, q));
+    }
+    for (relation, mut of) in rules {
+        of.sort_by(|a, b| b.0.total_cmp(&a.0).then(b.1.cmp(&a.1)));
+        for &(_, _, p, q) in of.iter().take(4) {
+            let [x, y, z] = [0, 1, 2].map(word::variable);
+            builder.clause(&[relation, x, y], &[p, x, z, q, z, y], 3, 1.0, 1);
+        }
+    }
+    let mut knowledge = Builder::new();
+    let built = knowledge
+        .graph("facts", &builder.finish())
+        .and_then(|()| knowledge.finish());
+    built.map_err(|err| StageError::new(err.to_string()))
+}

@@ -1,0 +1,8 @@
+//! Symbolic environments: states are bags of atoms, actions as many as the state offers.
+
+pub mod batch;
+mod bench;
+pub mod proofs;
+pub mod rules;
+
+pub use bench::{SymbolicRow, bench};

@@ -1,0 +1,14 @@
+//! Rule worlds: ground atoms, and actions with preconditions and effects, from a STRIPS subset of PDDL.
+//!
+//! [`RuleTask`] holds a domain and its ground problems, [`RuleEnvs`] steps a range of environments.
+
+mod config;
+mod env;
+mod ground;
+pub mod pddl;
+#[cfg(test)]
+mod tests;
+mod worlds;
+
+pub use config::{RulesConfig, World};
+pub use env::{RuleEnvs, RuleTask};
