@@ -15,5 +15,7 @@ mod program;
 pub mod registry;
 mod serve;
 mod session;
+mod track;
+mod web;
 
 pub use program::main;

@@ -2,8 +2,8 @@
 
 use crate::args::{Arguments, Command};
 use crate::commands::{
-    bench, cache, check, compare, data, doctor, exec, export, logs, plan, policy, runs, schedule, show, stages, watch,
-    why,
+    bench, cache, check, compare, data, doctor, exec, export, logs, plan, policy, runs, schedule, show, stages, track,
+    watch, why,
 };
 use crate::complete;
 use crate::output;
@@ -70,6 +70,7 @@ fn run(arguments: Arguments) -> Result<u8, Failure> {
         Command::Show(args) => show::show(&session, &args).map(done),
         Command::Watch(args) => watch::watch(&session, &args).map(done),
         Command::Logs(args) => logs::logs(&session, &args).map(done),
+        Command::Track(args) => track::track(&session, &args),
         Command::Serve(args) => serve::serve(&session, &args).map(done),
         Command::Report(args) => runs::report(&session, &args).map(done),
         Command::Export(args) => export::export(&session, &args).map(done),

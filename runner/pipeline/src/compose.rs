@@ -76,7 +76,7 @@ impl Composer<'_> {
                 // Each file may be a complete pipeline; its name and version apply to that file only.
                 "name" | "version" if !outermost => self.version(&key, &value),
                 // Those of an included file are for that file.
-                "schedule" | "promote" | "notify" if !outermost => {}
+                "schedule" | "promote" | "notify" | "track" if !outermost => {}
                 _ => own.push((key, value)),
             }
         }

@@ -24,6 +24,8 @@ pub(crate) struct Document {
     pub promote: Option<Tree>,
     /// `notify:`
     pub notify: Option<Tree>,
+    /// `track:`
+    pub track: Option<Tree>,
     pub stages: Vec<Stage>,
 }
 
@@ -103,8 +105,8 @@ impl Program {
     }
 }
 
-const TOP: [&str; 9] = [
-    "version", "name", "include", "params", "profiles", "schedule", "promote", "notify", "stages",
+const TOP: [&str; 10] = [
+    "version", "name", "include", "params", "profiles", "schedule", "promote", "notify", "track", "stages",
 ];
 pub(crate) const COMMON: [&str; 6] = ["needs", "matrix", "resources", "retries", "timeout", "register"];
 pub(crate) const OF_KIND: [&str; 2] = ["uses", "with"];
@@ -140,6 +142,7 @@ pub(crate) fn read(root: Tree, file: &Path, problems: &mut Problems) -> Option<D
     let mut schedule = None;
     let mut promote = None;
     let mut notify = None;
+    let mut track = None;
     let mut stages = None;
     // A missing key may only be misspelt.
     let mut misspelt: Vec<&str> = Vec::new();
@@ -158,6 +161,7 @@ pub(crate) fn read(root: Tree, file: &Path, problems: &mut Problems) -> Option<D
             "schedule" => schedule = (!value.is_null()).then_some(value),
             "promote" => promote = (!value.is_null()).then_some(value),
             "notify" => notify = (!value.is_null()).then_some(value),
+            "track" => track = (!value.is_null()).then_some(value),
             "stages" => stages = Some((key, value)),
             other => {
                 misspelt.extend(nearest(other, TOP));
@@ -227,6 +231,7 @@ pub(crate) fn read(root: Tree, file: &Path, problems: &mut Problems) -> Option<D
         schedule,
         promote,
         notify,
+        track,
         stages,
     })
 }

@@ -21,10 +21,13 @@ use super::run_stage::{self, Reads};
 use super::schedule::{self, NightDates, Schedule, Scheduled};
 use super::source::{self, Spot, Texts};
 use super::tools::Finder;
+use super::track;
 use super::tree::{Tree, Value};
 use super::units::{duration, size};
 use super::yaml;
-use super::{FindEarlier, FindTried, InputRef, Node, Notify, Pipeline, PipelineErrors, Promote, Resources, Work};
+use super::{
+    FindEarlier, FindTried, InputRef, Node, Notify, Pipeline, PipelineErrors, Promote, Resources, Track, Work,
+};
 use cache::{BlobDigest, BlobRef};
 use serde_json::Value as Json;
 use stages_core::{AnyStage, ConfigProblem, PlanContext, PortType, Provided};
@@ -225,6 +228,7 @@ struct Loader<'a> {
     nodes: Vec<Node>,
     promote: Option<Promote>,
     notify: Vec<Notify>,
+    track: Vec<Track>,
     recorded: Recorded,
 }
 
@@ -255,6 +259,7 @@ impl<'a> Loader<'a> {
             nodes: Vec::new(),
             promote: None,
             notify: Vec::new(),
+            track: Vec::new(),
             recorded: Recorded::default(),
         }
     }
@@ -278,6 +283,7 @@ impl<'a> Loader<'a> {
             nodes: self.nodes,
             promote: self.promote,
             notify: self.notify,
+            track: self.track,
         };
         let has_asked_registry = self.env.has_asked_registry();
         let variables = self.env.read();
@@ -328,6 +334,7 @@ impl<'a> Loader<'a> {
         let document = self.document()?;
         self.schedule(&document);
         self.notify = self.notify(&document);
+        self.track = self.track(&document);
         let stages = &document.stages;
         let faces = needs::faces(stages, self.options.kinds, &mut self.problems);
         let indices: HashMap<&str, usize> = stages.iter().map(|stage| stage.key.name.as_str()).zip(0..).collect();
@@ -447,6 +454,19 @@ impl<'a> Loader<'a> {
         };
         let tree = document.notify.as_ref();
         tree.map_or_else(Vec::new, |tree| notify::read(tree, &scope, &mut self.problems))
+    }
+
+    fn track(&mut self, document: &Document) -> Vec<Track> {
+        let scope = Scope {
+            params: Some(&self.params),
+            matrix: None,
+            env: &self.env,
+            night: self.options.night.or(Some(NightDates::EXAMPLE)),
+            secrets: &self.secrets,
+            verbatim: false,
+        };
+        let tree = document.track.as_ref();
+        tree.map_or_else(Vec::new, |tree| track::read(tree, &scope, &mut self.problems))
     }
 
     fn schedule(&mut self, document: &Document) -> Option<Schedule> {

@@ -9,7 +9,7 @@
 //! | `tools:` of `run:` stages | they are looked for again |
 //! | files that a stage kind reads | the kind looks for them and checks its configuration again; the result is compared |
 //! | artifacts of earlier runs, and registered policies | a pipeline that refers to one, registers or promotes one, or counts them, has no memo |
-//! | the environment, for messages | a pipeline with `notify:` has no memo |
+//! | the environment, for messages | a pipeline with `notify:` or `track:` has no memo |
 //! | modules and packages of `uses: python` stages | a pipeline that has one has no memo |
 //!
 //! The caller stores a checksum with each memo. Malformed bytes are rejected nevertheless.
@@ -56,7 +56,10 @@ pub fn memo_name(file: &Path, options: &LoadOptions, program: &str) -> Vec<u8> {
 /// All errors found.
 pub fn load_with_memo(file: &Path, options: &LoadOptions) -> Result<(Pipeline, Option<Vec<u8>>), PipelineErrors> {
     let (pipeline, recorded) = load::load_recorded(file, options)?;
-    let is_of_files = pipeline.promote.is_none() && pipeline.notify.is_empty() && !recorded.has_asked_registry;
+    let is_of_files = pipeline.promote.is_none()
+        && pipeline.notify.is_empty()
+        && pipeline.track.is_empty()
+        && !recorded.has_asked_registry;
     let memo = pipeline
         .nodes
         .iter()
@@ -222,6 +225,7 @@ pub fn load_memo(memo: &[u8], file: &Path, options: &LoadOptions) -> Option<Pipe
     from.is_at_end().then(|| Pipeline {
         promote: None,
         notify: Vec::new(),
+        track: Vec::new(),
         name,
         file: file.to_owned(),
         base: load::folder_of(file),

@@ -5,6 +5,7 @@ use super::earlier::Earlier;
 use super::notify::Notify;
 use super::place::Place;
 use super::task_graph::TaskGraph;
+use super::track::Track;
 use cache::ArtifactDigest;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -33,6 +34,8 @@ pub struct Pipeline {
     pub promote: Option<Promote>,
     /// The messages that are sent when a run has ended. Not part of any key.
     pub notify: Vec<Notify>,
+    /// The servers that follow runs. Not part of any key.
+    pub track: Vec<Track>,
 }
 
 impl Pipeline {

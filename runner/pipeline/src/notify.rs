@@ -145,9 +145,10 @@ pub(crate) fn read(tree: &Tree, scope: &Scope, problems: &mut Problems) -> Vec<N
     items.iter().filter_map(|item| reader.entry(item)).collect()
 }
 
-struct Reader<'a, 's> {
-    scope: &'a Scope<'s>,
-    problems: &'a mut Problems,
+/// Reads what is beside the stages: texts, addresses, names of variables.
+pub(crate) struct Reader<'a, 's> {
+    pub scope: &'a Scope<'s>,
+    pub problems: &'a mut Problems,
 }
 
 impl Reader<'_, '_> {
@@ -247,7 +248,7 @@ impl Reader<'_, '_> {
     }
 
     /// An address, as text, as `{ url: … }`, or as `{ secret: VARIABLE }`.
-    fn url(&mut self, tree: &Tree, what: &str) -> Option<Url> {
+    pub fn url(&mut self, tree: &Tree, what: &str) -> Option<Url> {
         let hint =
             format!("write `{what}: https://…`, or `{what}: {{ secret: VARIABLE }}` for an address that is a secret");
         let plain = |reader: &mut Self, value: &Tree| {
@@ -366,7 +367,7 @@ impl Reader<'_, '_> {
         is_address.then_some(text)
     }
 
-    fn variable(&mut self, tree: &Tree, what: &str) -> Option<String> {
+    pub fn variable(&mut self, tree: &Tree, what: &str) -> Option<String> {
         let text = self.text(tree, what, VARIABLE)?;
         if !is_variable(&text) {
             // The value may be the secret itself: it is not shown.
@@ -377,7 +378,7 @@ impl Reader<'_, '_> {
         Some(text)
     }
 
-    fn map<'t>(&mut self, tree: &'t Tree, what: &str, hint: &str) -> Option<&'t [(Key, Tree)]> {
+    pub fn map<'t>(&mut self, tree: &'t Tree, what: &str, hint: &str) -> Option<&'t [(Key, Tree)]> {
         match &tree.value {
             Value::Map(entries) => Some(entries),
             _ => {
@@ -388,13 +389,13 @@ impl Reader<'_, '_> {
         }
     }
 
-    fn unknown(&mut self, key: &Key, of: &str, known: &[&str]) {
+    pub fn unknown(&mut self, key: &Key, of: &str, known: &[&str]) {
         let hint = suggest(&key.name, "keys", known.iter().copied());
         self.problems
             .add(key.spot, format!("unknown key `{}` in {of}", key.name), hint);
     }
 
-    fn text(&mut self, tree: &Tree, what: &str, hint: &str) -> Option<String> {
+    pub fn text(&mut self, tree: &Tree, what: &str, hint: &str) -> Option<String> {
         let filled = fill(tree, self.scope, self.problems);
         match filled.text() {
             Some(text) if !text.trim().is_empty() => Some(text.to_owned()),

@@ -110,6 +110,7 @@ pub fn schema(kinds: &[Box<dyn AnyStage>]) -> Value {
                 },
             },
             "notify": notify(),
+            "track": track(),
             "stages": {
                 "description": "The stages, by name, in any order.",
                 "type": "object",
@@ -362,6 +363,48 @@ fn notify() -> Value {
                     },
                 },
                 "ping": address("A GET request, by which another service sees that runs succeed.", json!({})),
+            },
+        },
+    })
+}
+
+fn track() -> Value {
+    let secret = || json!({ "type": "object", "additionalProperties": false, "required": ["secret"], "properties": { "secret": { "type": "string", "pattern": VARIABLE } } });
+    let address = |description: &str| {
+        let url = or_interpolation(json!({ "type": "string", "pattern": "^https?://" }));
+        json!({ "description": description, "anyOf": [url, secret()] })
+    };
+    let variable = |description: &str| json!({ "description": description, "type": "string", "pattern": VARIABLE });
+    json!({
+        "description": "The servers that follow runs. Not part of any key.",
+        "type": ["array", "null"],
+        "items": {
+            "type": "object",
+            "additionalProperties": false,
+            "minProperties": 1,
+            "maxProperties": 1,
+            "properties": {
+                "mlflow": {
+                    "description": "A tracking server of MLflow.",
+                    "type": "object",
+                    "additionalProperties": false,
+                    "required": ["uri"],
+                    "properties": {
+                        "uri": address("Its address."),
+                        "experiment": { "description": "The experiment; the pipeline's name by default.", "type": "string" },
+                        "token": variable("The variable of the environment that holds a bearer token."),
+                    },
+                },
+                "otlp": {
+                    "description": "A collector of OpenTelemetry traces, by OTLP over HTTP.",
+                    "type": "object",
+                    "additionalProperties": false,
+                    "required": ["endpoint"],
+                    "properties": {
+                        "endpoint": address("Its address, without `/v1/traces`."),
+                        "headers": variable("The variable of the environment that holds headers: `name=value,name=value`."),
+                    },
+                },
             },
         },
     })

@@ -119,6 +119,7 @@ impl Recorded {
                 nodes,
                 promote: None,
                 notify: Vec::new(),
+                track: Vec::new(),
             },
             env: place[&env],
             made,

@@ -25,6 +25,25 @@ pub(crate) struct LogsArgs {
 }
 
 #[derive(Args, Clone, Debug)]
+#[group(id = "servers", required = true, multiple = true, args = ["mlflow", "otlp"])]
+pub(crate) struct TrackArgs {
+    /// The run: an id, a unique prefix or suffix of one, a name, or `latest`.
+    pub run: String,
+    /// The address of a tracking server of MLflow.
+    #[arg(long, value_name = "URI")]
+    pub mlflow: Option<String>,
+    /// The experiment; the pipeline's name by default.
+    #[arg(long, value_name = "NAME", requires = "mlflow")]
+    pub experiment: Option<String>,
+    /// The variable of the environment that holds a bearer token for MLflow.
+    #[arg(long, value_name = "VARIABLE", requires = "mlflow")]
+    pub token: Option<String>,
+    /// The address of a collector of OpenTelemetry traces, by OTLP over HTTP.
+    #[arg(long, value_name = "ENDPOINT")]
+    pub otlp: Option<String>,
+}
+
+#[derive(Args, Clone, Debug)]
 pub(crate) struct ReportArgs {
     /// The run: an id, a unique prefix or suffix of one, a name, or `latest`.
     pub run: String,

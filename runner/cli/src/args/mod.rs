@@ -12,7 +12,7 @@ mod values;
 pub(crate) use data::{ConvertArgs, DataCommand, LayoutsArgs, ReadArgs};
 pub(crate) use history::{
     Better, CompareArgs, ExportArgs, LabelCommand, LogsArgs, PruneArgs, ReportArgs, RmArgs, RunsArgs, RunsCommand,
-    ShowArgs, WatchArgs,
+    ShowArgs, TrackArgs, WatchArgs,
 };
 pub(crate) use pipeline::{
     CheckCommand, ExecArgs, GraphArgs, GraphFormat, LookaheadArgs, PipelineArgs, PlanArgs, RunCheck, Selection,
@@ -126,6 +126,13 @@ Examples:
   runner logs latest/train
   runner logs 'latest/train[seed=1]' -f")]
     Logs(LogsArgs),
+    /// Write a run to a tracking server of MLflow, or its trace to a collector of OpenTelemetry.
+    #[command(after_help = "\
+Examples:
+  runner track latest --mlflow http://127.0.0.1:5000
+  runner track 20261120T213045-k3f9 --mlflow http://127.0.0.1:5000 --experiment desk
+  runner track latest --otlp http://127.0.0.1:4318")]
+    Track(TrackArgs),
     /// Show runs, running ones as they go, data and the store as pages for a browser.
     #[command(after_help = "\
 Examples:

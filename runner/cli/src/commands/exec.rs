@@ -5,6 +5,7 @@ use super::{check, labels, plan, remote, results};
 use crate::args::{ExecArgs, PipelineArgs, PlanArgs, RunCheck, Selection};
 use crate::notify::{self, Message};
 use crate::session::{Project, Session};
+use crate::track::Tracking;
 use crate::{interrupt, output};
 use cache::Store;
 use cache::shared::is_writable;
@@ -137,6 +138,8 @@ pub(crate) fn run(session: &Session, args: &ExecArgs, caller: Caller<'_>) -> Res
     labels::begin(runs, &run, args.name.as_deref(), &args.tag)?;
     (caller.started)(&run)?;
     writer.pipeline(resolving);
+    let mut warn = |line: &str| output::say(&format!("warning: {line}"));
+    let tracking = Tracking::start(&project.pipeline.track, runs, &run, &mut warn);
     let live = std::io::stderr().is_terminal() && std::env::var("TERM").is_ok_and(|term| term != "dumb");
     let colour = live && std::env::var_os("NO_COLOR").is_none_or(|value| value.is_empty());
     let mut terminal = Terminal::new(session.verbosity, live, colour);
@@ -245,6 +248,12 @@ pub(crate) fn run(session: &Session, args: &ExecArgs, caller: Caller<'_>) -> Res
         && let Some(bytes) = peak_memory()
     {
         output::say(&format!("{PEAK_MEMORY}{bytes}"));
+    }
+    for line in tracking
+        .map(|tracking| tracking.finish(&ended, &shown))
+        .unwrap_or_default()
+    {
+        warn(&format!("{line}\n   hint: `runner track {run}` writes it later"));
     }
     tell(&project, &ended, judged.as_ref().ok().and_then(Option::as_ref), &shown);
     let uploaded = remote::finish_uploads(session, &project.store, &run, &control);

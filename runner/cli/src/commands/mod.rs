@@ -26,5 +26,6 @@ pub(crate) mod runs;
 pub(crate) mod schedule;
 pub(crate) mod show;
 pub(crate) mod stages;
+pub(crate) mod track;
 pub(crate) mod watch;
 pub(crate) mod why;

@@ -176,6 +176,7 @@ impl Replaced {
             nodes,
             promote: None,
             notify: Vec::new(),
+            track: Vec::new(),
         }
     }
 }

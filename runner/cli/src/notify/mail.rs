@@ -1,6 +1,7 @@
 //! E-mails of messages.
 
-use super::{Sending, Trouble};
+use super::Sending;
+use crate::web::Trouble;
 use lettre::message::header::ContentType;
 use lettre::message::{Mailbox, Message as Mail};
 use lettre::transport::smtp::authentication::Credentials;

@@ -1,14 +1,16 @@
 //! `notify:`, the messages on a run that has ended. They are bounded in time, and cannot fail the run.
 
-mod http;
 mod mail;
 mod message;
 #[cfg(test)]
 mod tests;
 
+use crate::web::{Body, Trouble, Web};
 pub(crate) use message::Message;
+use reqwest::Method;
 use runner_pipeline::{Channel, Notify, Url};
 use rustix::process::{Pid, Signal, kill_process_group};
+use serde_json::Value;
 use std::io::Write as _;
 use std::os::unix::process::CommandExt as _;
 use std::process::{Child, Command, Stdio};
@@ -42,15 +44,6 @@ impl Sending {
             Url::Secret(name) => self.secret(name),
         }
     }
-}
-
-/// The reason why a message was not sent.
-#[derive(Debug, PartialEq, Eq)]
-enum Trouble {
-    /// Another try may succeed.
-    Passing(String),
-    /// It would not.
-    Final(String),
 }
 
 /// Sends a message to those that its occasions concern, side by side. Returns a line for each that did not get it.
@@ -99,12 +92,12 @@ fn repeatedly(channel: &Channel, message: &Message, sending: &Sending) -> Result
     for attempt in 1.. {
         match once(channel, message, sending) {
             Ok(()) => return Ok(()),
-            Err(Trouble::Final(why)) => return Err(why),
             Err(Trouble::Passing(why)) if attempt == TRIES => return Err(format!("{why}, {TRIES} times")),
             Err(Trouble::Passing(_)) => {
                 std::thread::sleep(pause);
                 pause *= 3;
             }
+            Err(trouble) => return Err(trouble.text()),
         }
     }
     Ok(())
@@ -112,11 +105,22 @@ fn repeatedly(channel: &Channel, message: &Message, sending: &Sending) -> Result
 
 fn once(channel: &Channel, message: &Message, sending: &Sending) -> Result<(), Trouble> {
     match channel {
-        Channel::Webhook { url, shape } => http::send(&sending.url(url)?, Some(&message.document(*shape)), sending),
-        Channel::Ping(url) => http::send(&sending.url(url)?, None, sending),
+        Channel::Webhook { url, shape } => request(url, Some(message.document(*shape)), sending),
+        Channel::Ping(url) => request(url, None, sending),
         Channel::Email(email) => mail::send(email, (&message.title, &message.text), sending),
         Channel::Command(command) => run(command, message, sending),
     }
+}
+
+/// Sends a document by POST, or without one a GET request.
+fn request(url: &Url, document: Option<Value>, sending: &Sending) -> Result<(), Trouble> {
+    let web = Web::new(sending.timeout)?;
+    let url = sending.url(url)?;
+    let answer = match document {
+        Some(document) => web.send(Method::POST, &url, &[], Body::Json(document.to_string())),
+        None => web.send(Method::GET, &url, &[], Body::None),
+    };
+    answer.map(drop)
 }
 
 /// Runs a command, which reads the document from standard input, once: it may have done its work before it failed.

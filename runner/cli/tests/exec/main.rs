@@ -34,6 +34,7 @@ mod sweeps;
 mod symbol_changes;
 mod table_input;
 mod tools;
+mod track;
 mod trust;
 mod typed_files;
 mod typed_outputs;

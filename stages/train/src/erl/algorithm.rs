@@ -168,6 +168,7 @@ impl<A: HasActor> Algorithm for Erl<'_, A> {
         learner.timer.stop();
         (self.replay, self.networks) = (Some(replay), Some(networks));
         let iteration = iteration?;
+        learner.check_device()?;
         learner.load_policy();
         learner.state.lengths.fill(0.0);
         learner.state.lengths[0] = iteration.steps as f64;

@@ -109,7 +109,7 @@ pub struct ErlConfig {
     pub resume: Resume,
     /// If true, the artifact of the policy holds the train state as well, so that another training can go on from it with `resume: continue`.
     pub save_train_state: bool,
-    /// The device: populations are evaluated on the CPU, which `auto` takes.
+    /// The device of the learner's networks; `auto` takes the CPU, where the population plays in any case.
     pub device: DeviceChoice,
     /// Seconds between checkpoints. Does not change the result.
     pub checkpoint_interval: f64,
@@ -398,9 +398,6 @@ impl ErlConfig {
                 return Err(ConfigProblem::new(field, "must be at least 1"));
             }
         }
-        if !matches!(self.device, DeviceChoice::Auto | DeviceChoice::Cpu) {
-            return Err(ConfigProblem::new("device", "a population is evaluated on the CPU").hint("set `device: auto`"));
-        }
         self.validation.check()?;
         check_schedule("learning_rate", self.learning_rate)?;
         check_positive("checkpoint_interval", self.checkpoint_interval)?;
@@ -418,7 +415,10 @@ impl ErlConfig {
             validation: self.validation,
             resume: self.resume,
             save_train_state: self.save_train_state,
-            device: DeviceChoice::Cpu,
+            device: match self.device {
+                DeviceChoice::Auto => DeviceChoice::Cpu,
+                device => device,
+            },
             checkpoint_interval: self.checkpoint_interval,
             log_interval: self.log_interval,
             network,

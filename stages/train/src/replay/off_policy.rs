@@ -143,12 +143,16 @@ impl<A: OffPolicy> FromReplay<A> {
         let update = learner.state.update;
         let (mut act, mut batch) = (Random::new(&[seed, ACT, update]), Random::new(&[seed, BATCH, update]));
         let mut losses = Losses::default();
+        // Trials take a few gradient steps.
+        let mut left = learner.minibatch_limit;
         for t in 1..=n_steps {
             learner.tick(((t - 1) * n_envs) as u64)?;
             learner.timer.start(Phase::Forward);
             algorithm.step(networks, replay, learner, &mut act)?;
             if t.is_multiple_of(settings.train_freq) && replay.total() > settings.learning_starts {
-                for _ in 0..settings.gradient_steps(n_envs) {
+                let steps = settings.gradient_steps(n_envs).min(left);
+                left -= steps;
+                for _ in 0..steps {
                     losses.add(&algorithm.gradient_step(networks, replay, learner, &mut batch)?);
                     learner.samples += settings.batch_size as u64;
                 }

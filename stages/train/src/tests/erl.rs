@@ -173,7 +173,6 @@ fn settings_of_the_other_algorithm_are_refused() {
         (json!({ "agent": "sac", "action_noise": 0.1 }), "action_noise"),
         (json!({ "num_elites": 4 }), "num_elites"),
         (json!({ "ent_coef": 0.1 }), "ent_coef"),
-        (json!({ "device": "cuda" }), "device"),
     ] {
         let problem = erl(100, &with).settings().unwrap_err();
         assert_eq!(problem.field, field);

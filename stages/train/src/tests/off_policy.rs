@@ -358,7 +358,16 @@ fn devices_are_compared_by_learning() {
     crate::device::fastest(make, env.spec(), available, &context).unwrap();
     let log = lines.0.lock().unwrap();
     let speed = |line: &str| line.split(' ').nth_back(1).unwrap().parse::<f64>().unwrap();
-    // Acting alone makes a hundred times as many.
-    assert!((1.0..100_000.0).contains(&speed(&log[0])), "{log:?}");
-    assert!((1.0..100_000.0).contains(&speed(&log[1])), "{log:?}");
+    assert!(speed(&log[0]) > 0.0 && speed(&log[1]) > 0.0, "{log:?}");
+    // Two gradient steps in each of two rounds.
+    let mut sac = make();
+    sac.shorten_trial();
+    let model = stages_policy::model(&architecture, stages_policy::Precision::F32);
+    let mut learner = Learner::trial(&mut sac, env, model).unwrap();
+    learner.minibatch_limit = 2;
+    for round in 1..=2 {
+        sac.update(&mut learner).unwrap();
+        learner.state.update += 1;
+        assert_eq!(learner.samples, round * 2 * settings.replay.batch_size as u64);
+    }
 }
