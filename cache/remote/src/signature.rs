@@ -226,6 +226,29 @@ mod tests {
         );
     }
 
+    #[test]
+    fn a_document_is_of_its_name() {
+        let one = key(include_str!("../tests/keys/one"));
+        let settings = settings(Some(&one), &[]);
+        let (desk, book) = (document_hex("desk"), document_hex("book"));
+        let value = serde_json::json!({ "versions": [] });
+        let named = |name: &str| encoded(&serde_json::json!({ "name": name, "value": value }));
+        let signed = |name: &str, hex: &str| sign(&named(name), DOCUMENTS, hex, &settings);
+        assert_eq!(
+            document(&signed("desk", &desk), &desk, &settings),
+            Ok(("desk".to_owned(), value.clone()))
+        );
+        // Moved to another name, and signed there under its own one.
+        assert_eq!(
+            document(&signed("desk", &desk), &book, &settings),
+            Err(Rejection::WrongSignature)
+        );
+        assert_eq!(
+            document(&signed("desk", &book), &book, &settings),
+            Err(Rejection::Damaged)
+        );
+    }
+
     proptest! {
         #[test]
         fn any_bytes_are_read_without_harm(bytes in proptest::collection::vec(any::<u8>(), 0..300), signed in any::<bool>()) {

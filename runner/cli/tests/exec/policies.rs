@@ -199,7 +199,7 @@ fn mistakes_in_references_to_policies_have_a_place() {
        |
     10 |     register: { name: desk }
        |                 ^^^^
-       = hint: the keys are `policy`, `alias`
+       = hint: the keys are `policy`, `alias`, `max_age`
     "#);
     insta::assert_snapshot!(wrong("or: train } } }", "or: train } }, register: desk }"), @r#"
     error: p.yaml:11:112: `old` makes no policy, or several, that could be registered

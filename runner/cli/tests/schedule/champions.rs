@@ -82,9 +82,9 @@ fn nights_judge_their_challengers_and_an_old_night_stays_as_it_was() {
     assert_eq!(policy(&project), before);
     // With other features there is nothing to go on from.
     project.write("p.yaml", &DESK.replace("{ log_return: 1 }", "{ rsi: 14 }"));
-    let changed = project.run(&["exec", "p.yaml", "--night", "2024-01-08"]);
+    let changed = project.run(&["exec", "p.yaml", "train", "--night", "2024-01-08"]);
     assert_eq!(changed.code, 1, "{}", changed.text());
-    let refusal = "the policy at `init` was trained on `env/stocks` and this is `env/stocks`: observation";
+    let refusal = "the policy at `init` was trained on `stocks` and this is `stocks`: its observation 0 is `SIM.log_return_1`, here it is `SIM.rsi_14`";
     assert!(changed.stderr.contains(refusal), "{}", changed.stderr);
     assert_eq!(policy(&project), before);
 }
@@ -153,7 +153,7 @@ fn a_night_decides_with_its_champion_and_keeps_the_orders() {
                 decision["date"].as_str().unwrap(),
                 decision["data_until"].as_str().unwrap()
             ),
-            (date, date)
+            (date, "2019-06-19")
         );
         assert!(decision["orders"]["orders"].is_array(), "{decision}");
         digests.push(decision["policy"]["digest"].as_str().unwrap().to_owned());

@@ -195,3 +195,33 @@ stages:
         .collect();
     assert_eq!(types, ["features", "file"]);
 }
+
+#[test]
+fn what_the_registry_says_is_asked_each_time() {
+    let text = GOOD.replace("timesteps: 8192", "timesteps: ${policies.desk.tried}");
+    assert_ne!(text, GOOD);
+    let project = Project::new(&text);
+    let of = |tried: usize| LoadOptions {
+        tried: Some(Box::new(move |name| {
+            assert_eq!(name, "desk");
+            Ok(tried)
+        })),
+        ..options(&[])
+    };
+    for tried in [3, 4] {
+        let (pipeline, memo) = load_with_memo(&project.file, &of(tried)).unwrap_or_else(|errors| panic!("{errors}"));
+        assert!(memo.is_none());
+        assert!(
+            shown(&pipeline).contains(&format!("\"timesteps\":{tried}")),
+            "{}",
+            shown(&pipeline)
+        );
+    }
+    let errors = load_with_memo(&project.file, &options(&[])).map(drop).unwrap_err();
+    assert!(
+        errors
+            .to_string()
+            .contains("the registry of policies is not known here"),
+        "{errors}"
+    );
+}

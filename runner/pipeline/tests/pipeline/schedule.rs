@@ -148,9 +148,9 @@ fn without_a_night_parameters_stay_and_its_dates_are_unknown() {
         (&json!("2026-01-02"), &json!(652))
     );
     insta::assert_snapshot!(bad(NIGHTLY, &[]), @r"
-    p.yaml:18:15: `${schedule.previous}` is known only in a night of the schedule
+    p.yaml:19:15: `${schedule.previous}` is known only in a night of the schedule
        |
-    18 |     run: echo ${schedule.previous} ${params.as_of} > ${outputs.o}
+    19 |     run: echo ${schedule.previous} ${params.as_of} > ${outputs.o}
        |               ^^^^^^^^^^^^^^^^^^^^
        = hint: name the night, such as `--night 2026-11-25`, or read a parameter here that `schedule: { params: … }` sets
     ");
