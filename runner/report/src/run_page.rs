@@ -103,9 +103,9 @@ fn sections_of(run: &Run, in_time: &impl Fn() -> bool, section: impl Fn(&StageRu
         }
         let is_many = sections.len() > MOST_OPEN;
         if is_many {
-            let _ = write!(
+            let _ = writeln!(
                 out,
-                "<h2>{}: {} points</h2><p class=\"dim\"><code>runner compare {} --html</code> puts them side by side.</p>\n",
+                "<h2>{}: {} points</h2><p class=\"dim\"><code>runner compare {} --html</code> puts them side by side.</p>",
                 escape(name),
                 sections.len(),
                 escape(&run.id)
