@@ -1,16 +1,16 @@
 //! The main function, from arguments to an exit code. Only this module prints errors.
 
-use crate::args::{Arguments, Command};
+use crate::args::{Arguments, Command, help};
 use crate::commands::{
-    bench, cache, check, compare, data, doctor, exec, export, logs, plan, policy, runs, schedule, show, stages, track,
-    watch, why,
+    bench, cache, check, compare, data, doctor, exec, export, logs, manual, plan, policy, runs, schedule, show, stages,
+    track, watch, why,
 };
 use crate::complete;
 use crate::output;
 use crate::registry;
 use crate::serve;
 use crate::session::Session;
-use clap::Parser as _;
+use clap::FromArgMatches as _;
 use runner_engine::{Failure, executor, exit};
 use std::io::ErrorKind;
 
@@ -30,7 +30,8 @@ pub fn main() -> u8 {
         Ok(true) => return exit::DONE,
         Err(failure) => return show(&failure),
     }
-    let arguments = match Arguments::try_parse() {
+    let arguments = help::command().try_get_matches();
+    let arguments = match arguments.and_then(|mut matches| Arguments::from_arg_matches_mut(&mut matches)) {
         Ok(arguments) => arguments,
         Err(err) => {
             let printed = err.print();
@@ -59,6 +60,7 @@ fn run(arguments: Arguments) -> Result<u8, Failure> {
     let session = Session::new(&arguments)?;
     let done = |()| exit::DONE;
     match arguments.command {
+        Command::Init(args) => data::init(&session, &args).map(done),
         Command::Exec(args) => exec::exec(&session, &args),
         Command::Plan(args) => plan::plan(&session, &args).map(done),
         Command::Why(args) => why::why(&session, &args).map(done),
@@ -81,6 +83,7 @@ fn run(arguments: Arguments) -> Result<u8, Failure> {
         Command::Data(command) => data::data(&session, &command).map(done),
         Command::Doctor => doctor::doctor(&session),
         Command::Bench(args) => bench::bench(&session, &args).map(done),
+        Command::Man(args) => manual::man(&session, &args).map(done),
         Command::Completions(args) => complete::script(args.shell).map(done),
     }
 }

@@ -2,6 +2,7 @@
 
 use super::error::PipelineError;
 use super::place::Place;
+use super::suggest::nearest;
 use cache::regular_file;
 use stages_core::visible::visible;
 use std::cell::OnceCell;
@@ -182,12 +183,29 @@ pub(crate) fn read_bytes(file: &Path) -> Result<Vec<u8>, PipelineError> {
     })
 }
 
+/// The YAML file in the directory of a missing one whose name is nearest.
+fn near(file: &Path) -> Option<PathBuf> {
+    let dir = file.parent().filter(|dir| !dir.as_os_str().is_empty());
+    let entries = std::fs::read_dir(dir.unwrap_or(Path::new("."))).ok()?;
+    let names = entries.filter_map(|entry| entry.ok()?.file_name().into_string().ok());
+    let mut names: Vec<String> = names
+        .filter(|name| name.ends_with(".yaml") || name.ends_with(".yml"))
+        .collect();
+    names.sort();
+    let wanted = file.file_name()?.to_string_lossy();
+    let found = nearest(&wanted, names.iter().map(String::as_str))?;
+    Some(file.with_file_name(found))
+}
+
 /// The bytes of a pipeline file, or an error message and a hint.
 pub(crate) fn bytes(file: &Path) -> Result<Vec<u8>, (String, String)> {
     let unreadable = |err: std::io::Error| {
         (
             format!("cannot read the pipeline file: {err}"),
-            "give the path of a YAML file, relative to the current directory, or `/dev/stdin`".to_owned(),
+            match (err.kind(), near(file)) {
+                (std::io::ErrorKind::NotFound, Some(near)) => format!("did you mean `{}`?", near.display()),
+                _ => "give the path of a YAML file, relative to the current directory, or `/dev/stdin`".to_owned(),
+            },
         )
     };
     if file.is_dir() {

@@ -12,6 +12,12 @@ use std::collections::BTreeSet;
 /// The most lines of a chart that can be told apart.
 const MOST_LINES: usize = 12;
 
+/// The most rows of a table that stand open.
+const MOST_ROWS: usize = 20;
+
+/// The most metrics by parameter.
+const MOST_METRICS: usize = 4;
+
 /// The page.
 pub fn page(comparison: &Comparison) -> String {
     let runs: BTreeSet<&str> = comparison.points.iter().map(|point| point.called.as_str()).collect();
@@ -22,6 +28,7 @@ pub fn page(comparison: &Comparison) -> String {
         text::count(comparison.points.len(), "point"),
         text::count(comparison.groups.len(), "group")
     );
+    body.push_str(&by_parameter(comparison));
     body.push_str("<h2>Groups</h2>\n");
     body.push_str(&groups(comparison));
     body.push_str("<ul class=\"dim\">");
@@ -31,7 +38,10 @@ pub fn page(comparison: &Comparison) -> String {
     body.push_str("</ul>\n");
     body.push_str(&charts(comparison));
     body.push_str("<h2>Points</h2>\n");
-    body.push_str(&points(comparison));
+    body.push_str(&match comparison.points.len() {
+        0..=MOST_ROWS => points(comparison),
+        n => html::collapsed(&format!("all {n} points"), &points(comparison)),
+    });
     html::page(&title, &body)
 }
 
@@ -45,7 +55,54 @@ fn groups(comparison: &Comparison) -> String {
         .iter()
         .map(|row| row.iter().map(|cell| escape(cell)).collect())
         .collect();
-    html::table(&head, &rows)
+    // The groups are in the order of the first metric.
+    let (first, others) = rows.split_at(rows.len().min(MOST_ROWS));
+    let mut out = html::table(&head, first);
+    if !others.is_empty() {
+        let summary = format!("the other {}", text::count(others.len(), "group"));
+        out.push_str(&html::collapsed(&summary, &html::table(&head, others)));
+    }
+    out
+}
+
+/// Many groups, collapsed to one parameter each: the first metrics over all points that share a value.
+fn by_parameter(comparison: &Comparison) -> String {
+    let metrics = &comparison.metrics[..comparison.metrics.len().min(MOST_METRICS)];
+    let mut rows = Vec::new();
+    if comparison.groups.len() > MOST_LINES {
+        for parameter in &comparison.parameters {
+            let mut of_value: Vec<(String, Group)> = Vec::new();
+            for at in 0..comparison.points.len() {
+                let only = Group { points: vec![at] };
+                let value = comparison.values(&only, parameter).join(", ");
+                match of_value.iter_mut().find(|(known, _)| *known == value) {
+                    Some((_, group)) => group.points.push(at),
+                    None => of_value.push((value, only)),
+                }
+            }
+            if of_value.len() < 2 || of_value.len() > MOST_LINES {
+                continue;
+            }
+            for (value, group) in of_value {
+                let mut row = vec![escape(parameter), escape(&value), group.points.len().to_string()];
+                row.extend(
+                    metrics
+                        .iter()
+                        .map(|metric| cell(&comparison.outcome(&group, metric), false)),
+                );
+                rows.push(row);
+            }
+        }
+    }
+    if rows.is_empty() {
+        return String::new();
+    }
+    let mut head = vec!["parameter", "value", "points"];
+    head.extend(metrics.iter().map(String::as_str));
+    format!(
+        "<h2>By parameter</h2>\n<p class=\"dim\">Mean ± sample standard deviation over all points with that value, whatever their other parameters.</p>\n{}",
+        html::table(&head, &rows)
+    )
 }
 
 fn points(comparison: &Comparison) -> String {
@@ -222,6 +279,31 @@ mod tests {
         let outcome = comparison.outcome(&comparison.groups[0], "train.loss");
         assert_eq!((outcome.values, outcome.of), (vec![2.0, 1.0], 3));
         let page = page(&comparison);
+        assert!(!page.contains("<details><summary>all"), "few points stand open");
         assert!(!page.contains("<run>") && page.contains("&lt;run&gt;[seed=3] is not complete: killed"));
+    }
+
+    #[test]
+    fn two_hundred_points_are_collapsed() {
+        let of = |i: u32| {
+            let mut point = point(i % 5, vec![(0.0, 1.0), (1.0, f64::from(i / 5))], true);
+            point.place = format!("[lr={},seed={}]", i / 5 / 10, i % 5);
+            point.parameters.insert("matrix.lr".to_owned(), json!(i / 5 / 10));
+            point.parameters.insert("matrix.units".to_owned(), json!(i / 5 % 10));
+            point.stages[0].id = format!("train[{i}]");
+            point
+        };
+        let comparison = Comparison::new((0..200).map(of).collect(), &Options::default()).unwrap();
+        assert_eq!(comparison.groups.len(), 40);
+        let page = page(&comparison);
+        let open: String = page
+            .split("<details")
+            .map(|part| part.rsplit("</details>").next().unwrap())
+            .collect();
+        // Five seeds, four rates and ten units; twenty groups; a header each. The rest is closed.
+        assert_eq!(open.matches("<tr>").count(), (5 + 4 + 10) + 20 + 2);
+        assert!(page.contains("the other 20 groups") && page.contains("all 200 points"));
+        // The mean over 50 points of a rate: 5 seeds of 0, 1, …, 9.
+        assert!(open.contains("<td class=\"\" data-name=\"train.loss\">4.5 ± "));
     }
 }

@@ -99,6 +99,11 @@ pub fn table(head: &[&str], rows: &[Vec<String>]) -> String {
     out
 }
 
+/// HTML that is closed until the reader opens it by its summary, a text.
+pub(crate) fn collapsed(summary: &str, body: &str) -> String {
+    format!("<details><summary>{}</summary>\n{body}</details>\n", escape(summary))
+}
+
 /// A size as text.
 pub fn bytes(value: u64) -> String {
     let value = value as f64;

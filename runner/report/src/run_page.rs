@@ -1,11 +1,12 @@
 //! The HTML report of a run: one self-contained file, rendered from the run's events and artifacts. Not a cached stage.
 
 use crate::html::{self, bytes, escape, escape_content, table};
-use crate::stage_graph::{stage_graph, status_of};
+use crate::stage_graph::{counts, stage_graph, status_of};
 use crate::{data, evaluation, programs, training};
 use cache::Store;
 use runner_engine::Failure;
-use runner_history::{ComputedMetrics, Run};
+use runner_history::{ComputedMetrics, Run, StageRun};
+use std::collections::HashMap;
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
@@ -55,18 +56,10 @@ fn sections(run: &Run, runs: &Path, store: &Store, deadline: Option<Instant>) ->
     );
     // Results, then training, then the data and the work behind them.
     let computed = ComputedMetrics::new(runs, store);
-    for stage in &run.stages {
-        if !in_time() {
-            return None;
-        }
-        body.push_str(&evaluation::section(stage, store));
-    }
-    for stage in &run.stages {
-        if !in_time() {
-            return None;
-        }
-        body.push_str(&training::section(stage, &computed, store));
-    }
+    body.push_str(&sections_of(run, &in_time, |stage| evaluation::section(stage, store))?);
+    body.push_str(&sections_of(run, &in_time, |stage| {
+        training::section(stage, &computed, store)
+    })?);
     body.push_str(&lookahead(run));
     body.push_str(&data::section(run, store, &in_time)?);
     body.push_str("<h2>Stages</h2>\n");
@@ -75,6 +68,57 @@ fn sections(run: &Run, runs: &Path, store: &Store, deadline: Option<Instant>) ->
     body.push_str(&programs::section(run, store, &in_time)?);
     body.push_str(&parameters(run, &in_time)?);
     Some(body)
+}
+
+/// The most points of a stage, and rows of a table, that stand open.
+const MOST_OPEN: usize = 12;
+
+/// The stages in the order of their names' first occurrence, points of a matrix together.
+fn by_name(run: &Run) -> Vec<(&str, Vec<&StageRun>)> {
+    let mut places: HashMap<&str, usize> = HashMap::new();
+    let mut found: Vec<(&str, Vec<&StageRun>)> = Vec::new();
+    for stage in &run.stages {
+        let at = *places.entry(&stage.stage).or_insert_with(|| {
+            found.push((&stage.stage, Vec::new()));
+            found.len() - 1
+        });
+        found[at].1.push(stage);
+    }
+    found
+}
+
+/// A section for each stage that has one, of many points closed; `None` when they are not rendered in time.
+fn sections_of(run: &Run, in_time: &impl Fn() -> bool, section: impl Fn(&StageRun) -> String) -> Option<String> {
+    let mut out = String::new();
+    for (name, stages) in by_name(run) {
+        let mut sections = Vec::new();
+        for stage in stages {
+            if !in_time() {
+                return None;
+            }
+            let section = section(stage);
+            if !section.is_empty() {
+                sections.push((stage, section));
+            }
+        }
+        let is_many = sections.len() > MOST_OPEN;
+        if is_many {
+            let _ = writeln!(
+                out,
+                "<h2>{}: {} points</h2><p class=\"dim\"><code>runner compare {} --html</code> puts them side by side.</p>",
+                escape(name),
+                sections.len(),
+                escape(&run.id)
+            );
+        }
+        for (stage, section) in sections {
+            match is_many {
+                true => out.push_str(&html::collapsed(&stage.id, &section)),
+                false => out.push_str(&section),
+            }
+        }
+    }
+    Some(out)
 }
 
 /// The outcome of the check for look-ahead, if there was one.
@@ -107,9 +151,9 @@ fn lookahead(run: &Run) -> String {
 
 /// The table of stages; `None` when it is not rendered in time.
 fn stage_table(run: &Run, in_time: &impl Fn() -> bool) -> Option<String> {
-    let rows: Option<Vec<Vec<String>>> = run
-        .stages
-        .iter()
+    let rows: Option<Vec<Vec<String>>> = by_name(run)
+        .into_iter()
+        .flat_map(|(_, stages)| stages)
         .map(|stage| {
             let state = status_of(stage);
             let mut shown = ["<span class=\"", state, "\">", state, "</span>"].concat();
@@ -132,20 +176,45 @@ fn stage_table(run: &Run, in_time: &impl Fn() -> bool) -> Option<String> {
             in_time().then_some(row)
         })
         .collect();
-    let rows = rows?;
-    Some(table(
-        &[
-            "stage",
-            "kind",
-            "status",
-            "time in this run",
-            "time when computed",
-            "peak memory",
-            "memo hits",
-            "key",
-        ],
-        &rows,
-    ))
+    let head = [
+        "stage",
+        "kind",
+        "status",
+        "time in this run",
+        "time when computed",
+        "peak memory",
+        "memo hits",
+        "key",
+    ];
+    let mut out = String::new();
+    let mut rest = rows?.into_iter();
+    let mut open = Vec::new();
+    let mut closed = String::new();
+    // Points of a large matrix are one row, and a table of their own that is closed.
+    for (name, stages) in by_name(run) {
+        let rows: Vec<Vec<String>> = rest.by_ref().take(stages.len()).collect();
+        if stages.len() <= MOST_OPEN {
+            open.extend(rows);
+            continue;
+        }
+        let peak = stages.iter().filter_map(|stage| stage.peak_memory).max();
+        let mut row = vec![
+            format!("{} ×{}", escape(name), stages.len()),
+            escape(&stages[0].kind),
+            counts(&stages),
+            seconds(stages.iter().map(|stage| stage.seconds).sum()),
+        ];
+        row.extend([String::new(), peak.map(bytes).unwrap_or_default()]);
+        row.resize(head.len(), String::new());
+        open.push(row);
+        closed.push_str(&html::collapsed(
+            &format!("{name}: {} points", stages.len()),
+            &table(&head, &rows),
+        ));
+    }
+    out.push_str(&table(&head, &open));
+    out.push_str(&closed);
+    Some(out)
 }
 
 /// The parameters, and the configuration of each stage; `None` when they are not rendered in time.
@@ -159,23 +228,30 @@ fn parameters(run: &Run, in_time: &impl Fn() -> bool) -> Option<String> {
             .collect();
         out.push_str(&table(&["parameter", "value"], &rows));
     }
-    for stage in &run.stages {
-        if !in_time() {
-            return None;
+    for (name, stages) in by_name(run) {
+        let mut of_name = String::new();
+        for stage in &stages {
+            if !in_time() {
+                return None;
+            }
+            let config = serde_json::to_string_pretty(&stage.config).unwrap_or_default();
+            for part in [
+                "<details><summary>",
+                &escape(&stage.id),
+                " <span class=\"dim\">",
+                &escape(&stage.kind),
+                " v",
+                &stage.version.to_string(),
+                "</span></summary><pre>",
+                &escape_content(&config),
+                "</pre></details>\n",
+            ] {
+                of_name.push_str(part);
+            }
         }
-        let config = serde_json::to_string_pretty(&stage.config).unwrap_or_default();
-        for part in [
-            "<details><summary>",
-            &escape(&stage.id),
-            " <span class=\"dim\">",
-            &escape(&stage.kind),
-            " v",
-            &stage.version.to_string(),
-            "</span></summary><pre>",
-            &escape_content(&config),
-            "</pre></details>\n",
-        ] {
-            out.push_str(part);
+        match stages.len() > MOST_OPEN {
+            true => out.push_str(&html::collapsed(&format!("{name}: {} points", stages.len()), &of_name)),
+            false => out.push_str(&of_name),
         }
     }
     Some(out)

@@ -106,7 +106,7 @@ impl Boxes {
 }
 
 /// The number of stages by status.
-fn counts(stages: &[&StageRun]) -> String {
+pub(crate) fn counts(stages: &[&StageRun]) -> String {
     let mut counts: BTreeMap<&str, usize> = BTreeMap::new();
     for stage in stages {
         *counts.entry(status_of(stage)).or_default() += 1;

@@ -6,20 +6,22 @@ use std::path::PathBuf;
 
 #[derive(Clone, Debug, Subcommand)]
 pub(crate) enum DataCommand {
-    /// List the known layouts of vendors' files, or show one as YAML, to be adapted.
+    /// List the known layouts of vendors' files, or show one as YAML.
     #[command(after_help = "\
 Examples:
   runner data layouts
   runner data layouts optionsdx > my_vendor.yaml   # then `layout: ./my_vendor.yaml` in a stage")]
     Layouts(LayoutsArgs),
-    /// Show what files are taken for and why, their contents and quality, and the YAML of a stage that reads them.
+    /// Show what files are taken for and why, and their contents.
+    ///
+    /// Also their quality, and the YAML of a stage that reads them.
     #[command(after_help = "\
 Examples:
   runner data inspect data/spx_eod_202312.txt
   runner data inspect data/options --layout ./my_vendor.yaml
   runner data inspect unknown.csv      # proposes a mapping")]
     Inspect(InspectArgs),
-    /// Read files as a stage would, and write the table as Parquet files of our schema.
+    /// Read files as a stage would, and write Parquet of our schema.
     #[command(after_help = "\
 Example:
   runner data convert data/options --to converted/")]
@@ -81,4 +83,17 @@ pub(crate) struct ConvertArgs {
     /// The directory to write to.
     #[arg(long, value_name = "DIR")]
     pub to: PathBuf,
+}
+
+#[derive(Args, Clone, Debug)]
+pub(crate) struct InitArgs {
+    /// Files, directories or globs of option chains, daily bars or interest rates, a path for each table [default: a simulated market].
+    #[arg(value_name = "PATH")]
+    pub paths: Vec<String>,
+    /// The pipeline file to write. It must not exist.
+    #[arg(long, value_name = "FILE", default_value = "pipeline.yaml")]
+    pub to: PathBuf,
+    /// The symbol, for files that do not name it.
+    #[arg(long, value_name = "SYMBOL")]
+    pub symbol: Option<String>,
 }

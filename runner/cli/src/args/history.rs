@@ -64,8 +64,8 @@ Examples:
   runner compare 'sweep/train[lr=0.001]' 'sweep/train[lr=0.01]' --metric episodic_return
   runner compare --where 'tag = sweep' --metric evaluate.sharpe --csv > sweep.csv
 
-Points that differ only in `seed` (an axis, a parameter or a field of a stage's configuration) form a
-group, whose metrics are shown as mean ± sample standard deviation of n values. Missing and non-finite
+Points that differ only in `seed` (an axis, a parameter or a field of a stage's configuration) form a \
+group, whose metrics are shown as mean ± sample standard deviation of n values. Missing and non-finite \
 values are not counted in n; a computation that occurs in several runs is counted once.";
 
 #[derive(Args, Clone, Debug)]
@@ -122,10 +122,10 @@ Examples:
   runner runs keep baseline
   runner runs prune --keep 100 --older-than 30d
 
-Fields: id, pipeline, name, tag, kept, status, started, age, duration, params.NAME, STAGE.METRIC,
-STAGE[seed=1].METRIC, STAGE.with.KEY, STAGE.status, STAGE.seconds; for the points of a matrix also
+Fields: id, pipeline, name, tag, kept, status, started, age, duration, params.NAME, STAGE.METRIC, \
+STAGE[seed=1].METRIC, STAGE.with.KEY, STAGE.status, STAGE.seconds; for the points of a matrix also \
 mean(X), sd(X), min(X), max(X), count(X).
-Operators: = != < <= > >= and ~ (contains the text), combined with and, or, not and parentheses. For
+Operators: = != < <= > >= and ~ (contains the text), combined with and, or, not and parentheses. For \
 the points of a matrix, one match is sufficient. A field by itself matches runs that have it.
 Values: 1.5, done, 'two words', 2026-11-20, 2026-11-20T21:30 (UTC), 90s, 2h, 5d.";
 
@@ -159,9 +159,11 @@ A run that is running or kept is refused, and one whose artifacts another run us
 Example:
   runner runs rm 20261120T213045-k3f9")]
     Rm(RmArgs),
-    /// Remove old runs from the history, except those with a name, a tag or `keep`.
+    /// Remove old runs from the history.
+    ///
+    /// Runs with a name, a tag or `keep` stay.
     #[command(after_help = "\
-Runs that are running are not removed, nor those whose artifacts a remaining run uses. With both options
+Runs that are running are not removed, nor those whose artifacts a remaining run uses. With both options \
 a run is removed if it is old and not among the last ones.
 
 Examples:

@@ -1,6 +1,7 @@
 //! The arguments of every command: those that read a pipeline, those about runs so far, and those about the store.
 
 mod data;
+pub(crate) mod help;
 mod history;
 mod pipeline;
 mod policy;
@@ -9,7 +10,7 @@ mod serve;
 mod store;
 mod values;
 
-pub(crate) use data::{ConvertArgs, DataCommand, LayoutsArgs, ReadArgs};
+pub(crate) use data::{ConvertArgs, DataCommand, InitArgs, LayoutsArgs, ReadArgs};
 pub(crate) use history::{
     Better, CompareArgs, ExportArgs, LabelCommand, LogsArgs, PruneArgs, ReportArgs, RmArgs, RunsArgs, RunsCommand,
     ShowArgs, TrackArgs, WatchArgs,
@@ -31,12 +32,12 @@ use history::{COMPARE_EXAMPLES, RUNS_EXAMPLES, WATCH_EXAMPLES};
 use std::path::PathBuf;
 
 const EXIT_CODES: &str = "\
-Exit codes: 0 done; 1 a stage failed; 2 the command line or the pipeline file is wrong; 3 the store or the machine failed,
-or standard output cannot be written; 4 a check could not check something; 130 interrupted (Ctrl-C, SIGTERM, SIGHUP; a second
+Exit codes: 0 done; 1 a stage failed; 2 the command line or the pipeline file is wrong; 3 the store or the machine failed, \
+or standard output cannot be written; 4 a check could not check something; 130 interrupted (Ctrl-C, SIGTERM, SIGHUP; a second \
 signal ends the program at once).
 
-Environment variables: RUNNER_HOME is the directory of the store and the run history (default: `.runner/` in the nearest
-directory above the pipeline that has one or is a repository root); RUNNER_REMOTE is the URL of the remote store and overrides
+Environment variables: RUNNER_HOME is the directory of the store and the run history (default: `.runner/` in the nearest \
+directory above the pipeline that has one or is a repository root); RUNNER_REMOTE is the URL of the remote store and overrides \
 `remote: url:` in `config.yaml` of that directory; NO_COLOR disables colours.";
 
 /// A declarative experiment runner for reinforcement learning on markets.
@@ -44,16 +45,22 @@ directory above the pipeline that has one or is a repository root); RUNNER_REMOT
 #[command(name = "runner", version, about, after_help = EXIT_CODES, max_term_width = 110)]
 pub(crate) struct Arguments {
     /// Run in the directory DIR.
-    #[arg(short = 'C', value_name = "DIR", global = true)]
+    #[arg(short = 'C', value_name = "DIR", global = true, help_heading = "Global options")]
     pub directory: Option<PathBuf>,
     /// Print only errors and results.
-    #[arg(short, long, global = true, conflicts_with = "verbose")]
+    #[arg(
+        short,
+        long,
+        global = true,
+        conflicts_with = "verbose",
+        help_heading = "Global options"
+    )]
     pub quiet: bool,
     /// Print stage logs and the reason why each stage runs.
-    #[arg(short, long, global = true)]
+    #[arg(short, long, global = true, help_heading = "Global options")]
     pub verbose: bool,
     /// Print the result as JSON.
-    #[arg(long, global = true)]
+    #[arg(long, global = true, help_heading = "Global options")]
     pub json: bool,
     #[command(subcommand)]
     pub command: Command,
@@ -61,6 +68,15 @@ pub(crate) struct Arguments {
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
+    /// Write a first pipeline for files of market data.
+    ///
+    /// What they are is found by their contents, as by `runner data inspect`.
+    #[command(after_help = "\
+Examples:
+  runner init data/spx_eod_2023*.txt data/treasury_rates.csv
+  runner init stocks.parquet --to stocks.yaml
+  runner init                              # a simulated market, without data")]
+    Init(InitArgs),
     /// Run the stages of a pipeline that are not cached.
     #[command(after_help = "\
 Examples:
@@ -71,7 +87,7 @@ Examples:
 
 With --json, each event is one line of standard output.")]
     Exec(ExecArgs),
-    /// Show which stages are cached and which would run, and why, without running anything.
+    /// Show what would run and what is cached, and why; run nothing.
     #[command(after_help = "\
 Examples:
   runner plan pipelines/rppo_options.yaml
@@ -91,7 +107,7 @@ Examples:
   runner graph pipelines/rppo_options.yaml
   runner graph p.yaml --format svg > graph.svg")]
     Graph(GraphArgs),
-    /// List the stage kinds, or describe the ports and the configuration of one kind.
+    /// List the stage kinds, or describe one: ports and configuration.
     #[command(after_help = "\
 Examples:
   runner stages
@@ -106,10 +122,14 @@ Example:
     /// List and filter the runs, and name, tag or keep them.
     #[command(after_help = RUNS_EXAMPLES)]
     Runs(RunsArgs),
-    /// Compare runs or points of a matrix: parameters that differ, metrics with mean and standard deviation over seeds.
+    /// Compare runs or points of a matrix: parameters and metrics.
+    ///
+    /// Parameters that differ, and metrics with mean and standard deviation over seeds.
     #[command(after_help = COMPARE_EXAMPLES)]
     Compare(CompareArgs),
-    /// Show a run, a stage of a run, or an artifact: schema, first rows, metrics, provenance.
+    /// Show a run, a stage of a run, or an artifact.
+    ///
+    /// Of an artifact: schema, first rows, metrics, provenance.
     #[command(after_help = "\
 Examples:
   runner show latest
@@ -117,7 +137,7 @@ Examples:
   runner show 20261120T213045-k3f9/train
   runner show 3fa94c81")]
     Show(ShowArgs),
-    /// Follow a run in progress: speed, losses, returns, CPU and memory of its stages.
+    /// Follow a run in progress: speed, losses, returns, CPU, memory.
     #[command(after_help = WATCH_EXAMPLES)]
     Watch(WatchArgs),
     /// Print the log of a stage.
@@ -133,7 +153,9 @@ Examples:
   runner track 20261120T213045-k3f9 --mlflow http://127.0.0.1:5000 --experiment desk
   runner track latest --otlp http://127.0.0.1:4318")]
     Track(TrackArgs),
-    /// Show runs, running ones as they go, data and the store as pages for a browser.
+    /// Show runs, data and the store as pages for a browser.
+    ///
+    /// Running ones are followed as they go.
     #[command(after_help = "\
 Examples:
   runner serve
@@ -141,7 +163,7 @@ Examples:
   runner serve --schedule pipelines/nightly.yaml
   runner serve --bind 0.0.0.0:8642 --token-file token
 
-On a loopback address only this machine can connect. Elsewhere a token is needed with every request; the
+On a loopback address only this machine can connect. Elsewhere a token is needed with every request; the \
 printed address has it. Traffic is not encrypted: use an SSH tunnel or a proxy with TLS over networks.")]
     Serve(ServeArgs),
     /// Write the HTML report of a run to its directory.
@@ -155,7 +177,7 @@ Examples:
   runner export latest/train.policy policy/
   runner export latest/plot.figure figures/")]
     Export(ExportArgs),
-    /// Take trained policies to other programs.
+    /// Decide with, export and register trained policies.
     #[command(
         subcommand,
         after_help = "\
@@ -163,7 +185,7 @@ Example:
   runner policy export latest/train --format numpy policy.npz"
     )]
     Policy(PolicyCommand),
-    /// Run pipelines on the nights of their schedules, and install timers that do so.
+    /// Run pipelines on the nights of their schedules; install timers.
     #[command(
         subcommand,
         after_help = "\
@@ -175,7 +197,9 @@ Examples:
   runner schedule log nightly.yaml --last 30"
     )]
     Schedule(ScheduleCommand),
-    /// Inspect, verify and clean up the store, and transfer it to and from the remote store.
+    /// Inspect, verify, clean up and transfer the store.
+    ///
+    /// `push` and `pull` transfer it to and from the remote store.
     #[command(
         subcommand,
         after_help = "\
@@ -194,7 +218,7 @@ Example:
   runner check lookahead pipelines/rppo_options.yaml"
     )]
     Check(CheckCommand),
-    /// Inspect market data files, convert them, and list the layouts that are known.
+    /// Inspect and convert files of market data; list their layouts.
     #[command(
         subcommand,
         after_help = "\
@@ -203,7 +227,9 @@ Examples:
   runner data layouts"
     )]
     Data(DataCommand),
-    /// Show versions, devices, instruction sets and limits of this machine, and report problems.
+    /// Show versions, devices and limits of this machine, and problems.
+    ///
+    /// Also the instruction sets for which there are kernels.
     #[command(after_help = "\
 Example:
   runner doctor")]
@@ -215,7 +241,9 @@ Examples:
   runner bench env --python ./env
   runner bench cache --json")]
     Bench(BenchArgs),
-    /// Print the completion script of a shell: commands, options, and stages, kinds, runs, profiles and parameters as they are.
+    /// Print the completion script of a shell.
+    ///
+    /// Commands, options, and stages, kinds, runs, profiles and parameters as they are are completed.
     #[command(after_help = "\
 Examples:
   source <(runner completions bash)      # in ~/.bashrc
@@ -224,6 +252,11 @@ Examples:
 
 The script calls this program for the candidates. Print it anew after an upgrade, as these lines do.")]
     Completions(CompletionsArgs),
+    /// Write the manual pages, one for each command.
+    #[command(after_help = "\
+Example:
+  runner man ~/.local/share/man/man1 && man runner-exec")]
+    Man(ManArgs),
 }
 
 /// A benchmark.
@@ -267,6 +300,12 @@ pub(crate) struct CompletionsArgs {
     /// The shell.
     #[arg(value_enum)]
     pub shell: clap_complete::Shell,
+}
+
+#[derive(Args, Clone, Debug)]
+pub(crate) struct ManArgs {
+    /// The directory to write to; it is created.
+    pub dest: PathBuf,
 }
 
 #[cfg(test)]

@@ -160,7 +160,9 @@ pub(crate) struct StagesArgs {
 
 #[derive(Clone, Debug, Subcommand)]
 pub(crate) enum CheckCommand {
-    /// Change the data after some dates and check that no result up to them changes.
+    /// Check that no result changes with later data.
+    ///
+    /// Changes the data after some dates, and compares the results up to them.
     ///
     /// The pipeline runs unchanged first. Then, at dates that are spread over the data, notable or drawn, its sources (files with dates, outputs of
     /// stages that read nothing, artifacts of earlier runs) are truncated, and perturbed, after the date; the stages that depend on them run again

@@ -7,7 +7,9 @@ use std::time::Duration;
 
 #[derive(Subcommand, Clone, Debug)]
 pub(crate) enum PolicyCommand {
-    /// Decide: today's action of a policy from today's files, and the orders that it means. Nothing is placed.
+    /// Decide: today's action of a policy from today's files.
+    ///
+    /// Also the orders that it means. Nothing is placed.
     ///
     /// The stages between the files and the policy's environment run again with the files, from the cache but for what is new. The policy
     /// plays from the first test date on, as a backtest does, and decides at the files' last moment; nothing after it is looked at.
@@ -15,7 +17,7 @@ pub(crate) enum PolicyCommand {
     #[command(after_help = "\
 Examples:
   runner policy act latest/train --data today.csv
-  runner policy act latest/train --data quotes=spx.csv --data rates=rates.csv --positions mine.csv --cash 98500
+  runner policy act latest/train --data quotes=spx.csv --data rates=rates.csv --positions mine.csv
   runner policy act 'latest/train[seed=1]' --data prices.csv --replace --positions played --json
   runner policy act latest/train --data today.csv --max-age 30d --sample 7
 
@@ -30,7 +32,9 @@ Examples:
   runner policy export 'latest/train[seed=1].policy' --format numpy policy.npz
   runner policy export latest/train --format onnx policy.onnx")]
     Export(PolicyExportArgs),
-    /// List the registered policies with their aliases, or one with its versions and the moves of its aliases.
+    /// List the registered policies, or the versions of one.
+    ///
+    /// With their aliases; of one, also the moves of its aliases.
     #[command(after_help = "\
 Examples:
   runner policy list
@@ -39,7 +43,7 @@ Examples:
         /// The name of a policy.
         name: Option<String>,
     },
-    /// Show a registered policy: its origin, its training and its evaluation.
+    /// Show a registered policy: origin, training and evaluation.
     #[command(after_help = "\
 Examples:
   runner policy show desk@champion
@@ -67,7 +71,7 @@ Examples:
 Example:
   runner policy rollback desk")]
     Rollback(PolicyRollbackArgs),
-    /// Compare two versions: parameters and settings of their training that differ, and metrics.
+    /// Compare two versions: parameters, settings and metrics.
     #[command(after_help = "\
 Example:
   runner policy diff desk@champion desk@challenger")]

@@ -14,7 +14,9 @@ Examples:
   runner schedule next nightly.yaml
   runner schedule next nightly.yaml --count 5 --now 2026-03-06T00:00:00Z --json")]
     Next(NextArgs),
-    /// List the scheduled pipelines of this home: their schedule, their last night, the next one, and the installed timer.
+    /// List the scheduled pipelines of this home.
+    ///
+    /// Their schedule, their last night, the next one, and the installed timer.
     #[command(after_help = "\
 Examples:
   runner schedule list
@@ -28,9 +30,11 @@ Examples:
 Examples:
   runner schedule run-due nightly.yaml
   runner schedule run-due nightly.yaml --retry-after 1h
-  runner schedule run-due nightly.yaml --now 2026-11-27T23:30:00Z     # a rehearsal: waiting takes no time")]
+  runner schedule run-due nightly.yaml --now 2026-11-27T23:30:00Z    # a rehearsal: does not wait")]
     RunDue(RunDueArgs),
-    /// Install a timer that calls `run-due`: systemd user timers, lines of the crontab, or launchd agents. Shows first what it writes.
+    /// Install a timer that calls `run-due`, and show it first.
+    ///
+    /// Systemd user timers, lines of the crontab, or launchd agents.
     #[command(after_help = "\
 Examples:
   runner schedule install nightly.yaml

@@ -9,10 +9,14 @@ pub(crate) enum CacheCommand {
     /// Show the number and size of the objects in the store, by type.
     #[command(after_help = "Example:\n  runner cache status --json")]
     Status,
-    /// Verify the checksums of the store. Damaged objects are removed and computed again when needed; the exit code is then 3.
+    /// Verify the checksums of the store.
+    ///
+    /// Damaged objects are removed and computed again when needed; the exit code is then 3.
     #[command(after_help = "Examples:\n  runner cache verify\n  runner cache verify --sample 5%")]
     Verify(VerifyArgs),
-    /// Remove objects that no kept run needs (`runner runs keep RUN` keeps a run). Fails while a run uses the store.
+    /// Remove objects that no kept run needs.
+    ///
+    /// `runner runs keep RUN` keeps a run. Fails while a run uses the store.
     #[command(after_help = "\
 Examples:
   runner cache gc --dry-run

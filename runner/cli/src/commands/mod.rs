@@ -14,6 +14,7 @@ pub(crate) mod export;
 pub(crate) mod filter;
 pub(crate) mod labels;
 pub(crate) mod logs;
+pub(crate) mod manual;
 pub(crate) mod plan;
 mod plan_file;
 pub(crate) mod policy;

@@ -5,10 +5,10 @@
 mod bash;
 mod candidates;
 
-use crate::args::Arguments;
+use crate::args::help;
 use crate::output;
 use candidates::{kinds, layouts, pipelines, policies, profiles, runs, settings, stages, stages_of_runs, types};
-use clap::{Arg, Command, CommandFactory as _};
+use clap::{Arg, Command};
 use clap_complete::Shell;
 use clap_complete::engine::{ArgValueCompleter, CompletionCandidate};
 use clap_complete::env::{CompleteEnv, Elvish, Fish, Powershell, Shells, Zsh};
@@ -84,7 +84,7 @@ fn enter(line: &[String]) {
 
 /// The command line with the candidates of its arguments.
 fn command() -> Command {
-    dressed(Arguments::command())
+    dressed(help::plain())
 }
 
 fn dressed(command: Command) -> Command {
@@ -139,7 +139,7 @@ mod tests {
     #[test]
     fn arguments_with_candidates() {
         let mut found = Vec::new();
-        with_candidates(&Arguments::command(), &mut found);
+        with_candidates(&help::plain(), &mut found);
         insta::assert_snapshot!(found.join("\n"), @r"
     exec pipeline
     exec stages

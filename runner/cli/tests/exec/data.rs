@@ -116,3 +116,107 @@ fn from_an_unknown_table_to_a_running_stage() {
         "{shown}"
     );
 }
+
+#[test]
+fn a_first_pipeline_for_bars_runs() {
+    let project = Project::new(NOTHING);
+    let mut rows = "date,open,high,low,close,volume\n".to_owned();
+    for day in 0..60 {
+        let price = 100.0 + 3.0 * f64::from(day % 7) + f64::from(day) / 10.0;
+        let date = format!("2024-{:02}-{:02}", 1 + day / 20, 1 + day % 20);
+        rows += &format!("{date},{price},{},{},{price},1000\n", price + 1.0, price - 1.0);
+    }
+    project.write("prices.csv", &rows);
+    let said = ok(
+        &project,
+        &["init", "prices.csv", "--symbol", "ABC", "--to", "first.yaml"],
+    );
+    // Of 60 days, 17 are weekends.
+    assert!(said.contains("bars: 43 days"), "{said}");
+    let text = std::fs::read_to_string(project.path("first.yaml")).unwrap();
+    ok(&project, &["exec", "first.yaml", "--set", "timesteps=1024"]);
+    // What is there stays as it is.
+    let again = project.run(&["init", "--to", "first.yaml"]);
+    assert_eq!(again.code, 2);
+    assert!(again.stderr.contains("`first.yaml` already exists"), "{}", again.stderr);
+    assert_eq!(std::fs::read_to_string(project.path("first.yaml")).unwrap(), text);
+    // From another directory, the file is still found.
+    std::fs::create_dir(project.path("deep")).unwrap();
+    ok(
+        &project,
+        &["init", "prices.csv", "--symbol", "ABC", "--to", "deep/first.yaml"],
+    );
+    assert!(ok(&project, &["plan", "deep/first.yaml"]).contains("evaluate"));
+    project.write("prices.csv", &rows.lines().take(6).collect::<Vec<_>>().join("\n"));
+    let few = project.run(&["init", "prices.csv", "--symbol", "ABC", "--to", "few.yaml"]);
+    assert!(
+        few.code == 2 && few.stderr.contains("5 days of bars are too few"),
+        "{}",
+        few.stderr
+    );
+    project.write("other.csv", "a,b\n1,2\n");
+    let other = project.run(&["init", "other.csv", "--to", "few.yaml"]);
+    assert!(
+        other.code == 2 && other.stderr.contains("data inspect other.csv"),
+        "{}",
+        other.stderr
+    );
+    assert!(!project.path("few.yaml").exists());
+}
+
+#[test]
+fn a_first_pipeline_for_a_chain_runs() {
+    let project = Project::new(
+        "version: 1\nname: small\nstages:\n  market:\n    uses: ingest/simulated_market\n    \
+         with: { days: 40, seed: 1, expiries: { weekly: 0, monthly: 2, quarterly_days: 0 }, strikes: { step: 50 } }\n",
+    );
+    assert_eq!(project.exec(&[]).code, 0);
+    for output in ["chain", "bars"] {
+        ok(&project, &["export", &format!("latest/market.{output}"), output]);
+    }
+    ok(&project, &["init", "chain", "bars"]);
+    let text = std::fs::read_to_string(project.path("pipeline.yaml")).unwrap();
+    for kind in [
+        "ingest/option_chain",
+        "greeks/american",
+        "features/technical",
+        "env/options",
+    ] {
+        assert!(text.contains(kind), "{text}");
+    }
+    ok(&project, &["exec", "pipeline.yaml", "--set", "timesteps=1024"]);
+    // Without files, a simulated market.
+    ok(&project, &["init", "--to", "simulated.yaml"]);
+    assert!(ok(&project, &["plan", "simulated.yaml"]).contains("evaluate"));
+}
+
+#[test]
+fn a_misspelt_pipeline_file_is_found() {
+    let project = Project::new(NOTHING);
+    let wrong = project.run(&["exec", "p.yml"]);
+    assert!(
+        wrong.code == 2 && wrong.stderr.contains("did you mean `p.yaml`?"),
+        "{}",
+        wrong.stderr
+    );
+}
+
+#[test]
+fn every_command_has_a_manual_page() {
+    let project = Project::new(NOTHING);
+    ok(&project, &["man", "man1"]);
+    let page = std::fs::read_to_string(project.path("man1/runner-exec.1")).unwrap();
+    assert!(page.contains(".SH NAME") && page.contains("keep\\-going"), "{page}");
+    let help = ok(&project, &["--help"]);
+    let commands = help
+        .lines()
+        .filter_map(|line| line.strip_prefix("  ")?.split_once("  "));
+    let commands: Vec<&str> = commands
+        .map(|(name, _)| name)
+        .filter(|name| name.starts_with(|c: char| c.is_ascii_lowercase()))
+        .collect();
+    assert!(commands.len() > 20, "{help}");
+    for name in commands.into_iter().filter(|name| *name != "help") {
+        assert!(project.path(&format!("man1/runner-{name}.1")).exists(), "{name}");
+    }
+}

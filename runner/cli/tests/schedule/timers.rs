@@ -279,3 +279,61 @@ crontab -l > after
     let log: serde_json::Value = serde_json::from_str(&log.stdout).unwrap();
     assert_eq!(log[0]["status"], "done", "{log}");
 }
+
+/// Runs a script with an instance of systemd of its own, as a user has one: in namespaces of processes and mounts.
+fn with_systemd(project: &Project, script: &str) -> Ended {
+    let start = "\
+        mount -t tmpfs none /run; mkdir -p /run/systemd/system; mkdir -m 700 -p \"$XDG_RUNTIME_DIR\"\n\
+        /lib/systemd/systemd --user --unit=basic.target > /dev/null 2>&1 &\n\
+        for i in $(seq 100); do systemctl --user is-system-running > /dev/null 2>&1 && break; sleep 0.1; done\n\
+        systemctl --user is-system-running > /dev/null || exit 99\n";
+    let mut command = Command::new("unshare");
+    project
+        .at_home(&mut command)
+        .args([
+            "-m",
+            "-p",
+            "-f",
+            "--mount-proc",
+            "sh",
+            "-ec",
+            &format!("{start}{script}"),
+        ])
+        .env("RUNNER", runner())
+        .env("HOME", project.path("user"))
+        .env("XDG_RUNTIME_DIR", project.path("run"))
+        .env("XDG_CONFIG_HOME", project.path("config"))
+        .env("XDG_DATA_HOME", project.path("data"));
+    command.output().unwrap().into()
+}
+
+#[test]
+fn systemd_makes_up_for_a_night() {
+    let project = nightly("{ at: \"18:30\", timezone: UTC, calendar: every_day, catch_up: latest }");
+    if !is_there("unshare", &["-m", "-p", "-f", "--mount-proc", "true"]) || with_systemd(&project, "true").code != 0 {
+        eprintln!("skipped: systemd cannot be run in namespaces here");
+        return;
+    }
+    // The machine was off when the timer was due last.
+    let ran = with_systemd(
+        &project,
+        "mkdir -p \"$XDG_DATA_HOME/systemd/timers\"\n\
+         touch -d '2 days ago' \"$XDG_DATA_HOME/systemd/timers/stamp-runner-nightly.timer\"\n\
+         \"$RUNNER\" schedule install p.yaml --with systemd --yes > /dev/null\n\
+         for i in $(seq 300); do \"$RUNNER\" schedule log p.yaml --json | grep -q '\"done\"' && break; sleep 0.1; done\n\
+         sleep 0.5\n\
+         systemctl --user show runner-nightly.service -p Result\n\
+         systemctl --user show runner-nightly.timer -p ActiveState\n\
+         \"$RUNNER\" schedule uninstall p.yaml --with systemd --yes > /dev/null\n\
+         systemctl --user show runner-nightly.timer -p ActiveState -p LoadState\n\
+         \"$RUNNER\" schedule log p.yaml --json | grep -c '\"done\"'\n",
+    );
+    assert_eq!(ran.code, 0, "{}", ran.text());
+    insta::assert_snapshot!(ran.stdout, @r"
+    Result=success
+    ActiveState=active
+    LoadState=not-found
+    ActiveState=inactive
+    1
+    ");
+}

@@ -69,7 +69,7 @@ fn candidates_by_place() {
     };
     let lines = [
         "runner pl",
-        "runner plan ",
+        "runner plan p",
         "runner exec p.yaml e",
         "runner exec p.yaml words[",
         "runner exec p.yaml words[lr=0.001",
@@ -78,7 +78,8 @@ fn candidates_by_place() {
         "runner exec p.yaml --profile ",
         "runner why p.yaml w",
         "runner stages env/l",
-        "runner report ",
+        "runner report l",
+        "runner report 2",
         "runner logs b",
         "runner logs latest/e",
         "runner show baseline/words[lr=0.0001,seed=1].",
@@ -87,7 +88,7 @@ fn candidates_by_place() {
     ];
     insta::assert_snapshot!(lines.map(of).join("\n"), @r"
     runner pl> plan
-    runner plan > p.yaml home/ --set -C --profile --quiet --night --verbose --force --json --save --resolved --no-remote --offline --help
+    runner plan p> p.yaml
     runner exec p.yaml e> env
     runner exec p.yaml words[> words[lr=0.0001,seed=1] words[lr=0.0001,seed=2] words[lr=0.001,seed=1] words[lr=0.001,seed=2] words[*]
     runner exec p.yaml words[lr=0.001> words[lr=0.001,seed=1] words[lr=0.001,seed=2]
@@ -96,7 +97,8 @@ fn candidates_by_place() {
     runner exec p.yaml --profile > quick
     runner why p.yaml w> words
     runner stages env/l> env/lookup
-    runner report > latest baseline ID -C --quiet --verbose --json --help
+    runner report l> latest
+    runner report 2> ID
     runner logs b> baseline/
     runner logs latest/e> latest/env
     runner show baseline/words[lr=0.0001,seed=1].> baseline/words[lr=0.0001,seed=1].text

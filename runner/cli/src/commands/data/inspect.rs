@@ -284,7 +284,8 @@ fn ranges(table: Table, batches: &[RecordBatch]) -> Vec<Range> {
         .collect()
 }
 
-fn days(batches: &[RecordBatch]) -> BTreeSet<Date> {
+/// The days of a table.
+pub(super) fn days(batches: &[RecordBatch]) -> BTreeSet<Date> {
     batches
         .iter()
         .filter_map(|batch| batch.column_by_name("date"))
@@ -371,7 +372,7 @@ fn quality(out: &mut String, meta: &Value) {
 }
 
 /// The stage that reads the files, to be pasted.
-fn stage_yaml(args: &ReadArgs, table: Table) -> String {
+pub(super) fn stage_yaml(args: &ReadArgs, table: Table) -> String {
     let mut out = format!(
         "  {}:\n    uses: {}\n    with:\n      path: {}\n",
         table.name(),

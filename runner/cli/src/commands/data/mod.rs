@@ -1,10 +1,13 @@
-//! `runner data`: the layouts known, what files are, and their conversion.
+//! `runner data` and `runner init`: the layouts known, what files are, and their conversion.
 
 mod chain;
+mod init;
 mod inspect;
 mod layouts;
 mod plot;
 mod read;
+
+pub(crate) use init::init;
 
 use crate::args::{ConvertArgs, DataCommand};
 use crate::output;

@@ -165,15 +165,14 @@ fn run(
 
 /// Reads the files into a table.
 pub(super) fn read(session: &Session, args: &ReadArgs, table: Table) -> Result<Read, Failure> {
+    read_configured(session, table, config(args, table))
+}
+
+/// Reads files into a table, by the configuration of its stage.
+pub(super) fn read_configured(session: &Session, table: Table, config: Value) -> Result<Read, Failure> {
     let home = tempfile::tempdir().map_err(|err| Failure::caused("cannot create a temporary directory", &err))?;
     let store = Store::open(&home.path().join("home"))?;
-    let (digest, artifact) = run(
-        session,
-        &store,
-        table.stage_kind(),
-        config(args, table),
-        BTreeMap::new(),
-    )?;
+    let (digest, artifact) = run(session, &store, table.stage_kind(), config, BTreeMap::new())?;
     Ok(Read {
         store,
         artifact,
