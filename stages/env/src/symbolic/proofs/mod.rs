@@ -7,6 +7,7 @@ mod counts;
 mod env;
 mod expand;
 mod observe;
+mod search;
 mod state;
 mod task;
 #[cfg(test)]
@@ -16,5 +17,6 @@ pub use config::{ActionForm, GoalSelection, ProofConfig, ProofPreset, ProofRewar
 pub use counts::ProofCounts;
 pub use env::{FinishedProof, Order, ProofEnvs};
 pub use expand::Engine;
+pub use search::{Found, ProofNode, ProofTree, shortest};
 pub use state::{Goals, Successors};
 pub use task::{ProofTask, Query};

@@ -3,6 +3,7 @@
 mod episodes;
 mod limits;
 mod programs;
+mod search;
 mod slow;
 
 use super::{ProofConfig, ProofTask};
