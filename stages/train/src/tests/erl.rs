@@ -86,6 +86,32 @@ fn a_population_begins_with_the_policy_at_init() {
     assert!((1..10).contains(&kept), "{kept}");
 }
 
+/// The fitness of members that stay the same differs between iterations, with their starts, where the learner's actor does not play either.
+#[test]
+fn iterations_start_in_new_states() {
+    for with in [
+        json!({ "num_elites": 3, "num_mutation_frac": 0, "num_crossover_frac": 0 }),
+        json!({ "algorithm": "cem_rl", "variance_init": 1e-12, "variance_final": 0 }),
+    ] {
+        let home = tempfile::tempdir().unwrap();
+        let mut context = context(home.path());
+        connect(&mut context, "Pendulum-v1");
+        let with = merged(&with, &json!({ "warmup_iters": 1000, "episodes_for_fitness": 1 }));
+        let (_, metrics) = outputs(Erl, &erl(800, &with), &context);
+        let fitness: Vec<f64> = String::from_utf8(metrics)
+            .unwrap()
+            .lines()
+            .map(|line| serde_json::from_str::<crate::metrics::Line>(line).unwrap())
+            .filter(|line| line.name == "erl/fitness_max")
+            .map(|line| line.value)
+            .collect();
+        assert!(
+            fitness.len() == 10 && fitness.windows(2).all(|pair| (pair[0] - pair[1]).abs() > 1e-3),
+            "{with}: {fitness:?}"
+        );
+    }
+}
+
 /// Better than its halves in the same steps, on seeds that no setting was chosen by.
 #[test]
 #[ignore = "a minute"]
