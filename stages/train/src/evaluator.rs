@@ -96,9 +96,15 @@ impl EpisodeLoop {
         }
     }
 
-    /// Begins episodes that are not played.
-    pub fn reset(&mut self, env: &mut dyn BatchEnv) {
+    /// Leaves the episodes that have begun, and begins the next. A reset alone stays at an episode of which no step was taken.
+    ///
+    /// # Errors
+    /// When the environment fails.
+    pub fn skip(&mut self, env: &mut dyn BatchEnv) -> Result<(), StageError> {
+        let actions = ActionBuffer::new(&env.spec().action_space, env.num_envs());
+        env.step(actions.as_actions(), self.step.buffers())?;
         env.reset(self.step.buffers());
+        Ok(())
     }
 
     /// Plays every episode to its end, or to the limit of its length.

@@ -48,7 +48,8 @@ pub fn update(
         beta1: BETA1 as f32,
         beta2: BETA2 as f32,
         epsilon: EPSILON,
-        least: 0.0,
+        // Dead units of ReLU have no gradient.
+        least: 1e-30,
     };
     let instructions = InstructionSet::detect();
     if params.len() <= 4 * CHUNK {

@@ -9,7 +9,7 @@ kind!(
     /// The stage kind `train/a2c`.
     A2c(A2cConfig, Algorithm),
     "train/a2c",
-    version: 1,
+    version: 2,
     "advantage actor-critic",
     not_in_key: NOT_IN_KEY,
     |settings| settings.common().learning_rate.depends_on_total()

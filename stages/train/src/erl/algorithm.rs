@@ -231,7 +231,7 @@ impl<'a, A: HasActor> Erl<'a, A> {
                     .add(&self.learner.gradient_step(networks, replay, learner, &mut random)?);
             }
         } else {
-            self.skip_starts(learner);
+            self.skip_starts(learner)?;
         }
 
         learner.timer.start(Phase::Optimiser);
@@ -296,7 +296,7 @@ impl<'a, A: HasActor> Erl<'a, A> {
         let starts = learner.env.save();
         let mut iteration = self.play_members(&population, &starts, replay, learner)?;
         iteration.losses = losses;
-        self.skip_starts(learner);
+        self.skip_starts(learner)?;
 
         learner.timer.start(Phase::Optimiser);
         let own = &mut learner.state.extra[self.extra_len..];
@@ -377,10 +377,10 @@ impl<'a, A: HasActor> Erl<'a, A> {
     }
 
     /// Goes on to the starts of the next iteration, where the learner's own environments have not been played.
-    fn skip_starts(&mut self, learner: &mut Learner) {
+    fn skip_starts(&mut self, learner: &mut Learner) -> Result<(), StageError> {
         let (spec, n) = (learner.env.spec(), learner.env.num_envs());
         let episodes = self.episodes.get_or_insert_with(|| EpisodeLoop::new(spec, n));
-        episodes.reset(&mut *learner.env);
+        episodes.skip(&mut *learner.env)
     }
 }
 

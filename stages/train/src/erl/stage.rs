@@ -24,7 +24,7 @@ fn training<'a>(config: &'a ErlConfig, settings: &'a ErlSettings) -> Training<'a
 impl StageKind for Erl {
     type Config = ErlConfig;
     const NAME: &'static str = "train/erl";
-    const VERSION: u32 = 2;
+    const VERSION: u32 = 3;
     const ABOUT: &'static str =
         "evolutionary reinforcement learning: a population of actors beside SAC or TD3, one replay buffer";
     const NOT_IN_KEY: &'static [&'static str] = NOT_IN_KEY;

@@ -34,7 +34,7 @@ fn training<'a>(config: &'a ImitateConfig, settings: &'a ImitationSettings) -> T
 impl StageKind for Imitate {
     type Config = ImitateConfig;
     const NAME: &'static str = "train/imitate";
-    const VERSION: u32 = 1;
+    const VERSION: u32 = 2;
     const ABOUT: &'static str = "imitation of a given policy: behaviour cloning and DAgger";
     const NOT_IN_KEY: &'static [&'static str] = NOT_IN_KEY;
     const NONDETERMINISTIC: Option<&'static str> = MANY_DEVICES;

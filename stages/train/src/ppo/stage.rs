@@ -66,16 +66,16 @@ macro_rules! kind {
 
 kind!(
     /// The stage kind `train/ppo`.
-    Ppo(PpoConfig), "train/ppo", version: 3, "proximal policy optimisation"
+    Ppo(PpoConfig), "train/ppo", version: 4, "proximal policy optimisation"
 );
 kind!(
     /// The stage kind `train/recurrent_ppo`.
-    RecurrentPpo(RecurrentPpoConfig), "train/recurrent_ppo", version: 3, "proximal policy optimisation with an LSTM"
+    RecurrentPpo(RecurrentPpoConfig), "train/recurrent_ppo", version: 4, "proximal policy optimisation with an LSTM"
 );
 kind!(
     /// The stage kind `train/transformer_ppo`.
     TransformerPpo(TransformerPpoConfig),
     "train/transformer_ppo",
-    version: 2,
+    version: 3,
     "proximal policy optimisation with a gated transformer over a window of steps"
 );
