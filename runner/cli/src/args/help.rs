@@ -13,7 +13,9 @@ const GROUPS: &[(&str, &[&str])] = &[
     ),
     (
         "Runs and results",
-        &["runs", "watch", "logs", "show", "compare", "report", "export", "policy"],
+        &[
+            "runs", "watch", "logs", "show", "compare", "report", "export", "track", "policy",
+        ],
     ),
     ("Every night", &["schedule", "serve"]),
     ("Data and store", &["data", "cache"]),

@@ -146,7 +146,7 @@ Examples:
   runner logs latest/train
   runner logs 'latest/train[seed=1]' -f")]
     Logs(LogsArgs),
-    /// Write a run to a tracking server of MLflow, or its trace to a collector of OpenTelemetry.
+    /// Write a run to MLflow, or its trace to OpenTelemetry.
     #[command(after_help = "\
 Examples:
   runner track latest --mlflow http://127.0.0.1:5000
