@@ -8,7 +8,7 @@
 //! ├── marks.json       its name, its tags and the keep mark, if given
 //! ├── report.html      the report, once rendered
 //! ├── metrics/         the metrics of stages that ran, a file of JSON lines each
-//! ├── tensorboard/     the same as TensorBoard event files, a directory each
+//! ├── tensorboard/     the same as TensorBoard event files, a directory each, with the settings as hyperparameters
 //! └── logs/            the logs of `run:` stages that did not finish
 //! HOME/index/runs.sqlite   the index over all runs, rebuilt from the above
 //! HOME/schedule/NAME.jsonl the nights of a scheduled pipeline: see [`schedule`]

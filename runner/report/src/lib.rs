@@ -1,4 +1,4 @@
-//! Reporters of events, the HTML report of a run, and comparisons of runs as a page and as tables.
+//! Reporters of events, the HTML report of a run, its metrics as files, and comparisons of runs as a page and as tables.
 
 pub mod chart;
 mod comparison_page;
@@ -6,6 +6,7 @@ mod comparison_table;
 mod data;
 mod evaluation;
 pub mod html;
+mod metric_files;
 mod paths;
 mod population;
 mod programs;
@@ -16,6 +17,7 @@ mod training;
 
 pub use comparison_page::page as comparison_page;
 pub use comparison_table::{csv, markdown, text};
+pub use metric_files::{MetricFiles, write_metric_files};
 pub use run_page::{write, write_within};
 pub use stage_graph::{stage_graph, status_of};
 pub use training::learning_curves;

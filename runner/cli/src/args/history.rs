@@ -51,9 +51,9 @@ pub(crate) struct ReportArgs {
 
 #[derive(Args, Clone, Debug)]
 pub(crate) struct ExportArgs {
-    /// RUN/STAGE.OUTPUT, RUN/STAGE if the stage has one output, or the digest of an artifact.
+    /// RUN/STAGE.OUTPUT, RUN/STAGE if the stage has one output, or the digest of an artifact; or RUN, for its metrics.
     pub what: String,
-    /// The directory to write to. It must be empty or not exist.
+    /// The directory to write to. For an artifact it must be empty or not exist; the metrics of another run are replaced.
     pub dest: PathBuf,
 }
 

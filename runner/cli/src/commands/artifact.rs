@@ -113,7 +113,12 @@ fn by_digest(archive: &Archive, name: &str) -> Result<Option<Named>, Failure> {
 
 /// The artifact that `name` denotes; a stage denotes its only output.
 pub(crate) fn find_artifact(archive: &Archive, name: &str) -> Result<ArtifactDigest, Failure> {
-    match find(archive, name)? {
+    as_artifact(find(archive, name)?, name)
+}
+
+/// The artifact that was found under `name`.
+pub(crate) fn as_artifact(named: Named, name: &str) -> Result<ArtifactDigest, Failure> {
+    match named {
         Named::Artifact(digest, _) => Ok(digest),
         Named::Stage(_, stage) => {
             let outputs: Vec<(&String, &ArtifactDigest)> = stage.outputs.iter().collect();

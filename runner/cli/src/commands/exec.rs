@@ -144,7 +144,7 @@ pub(crate) fn run(session: &Session, args: &ExecArgs, caller: Caller<'_>) -> Res
     let colour = live && std::env::var_os("NO_COLOR").is_none_or(|value| value.is_empty());
     let mut terminal = Terminal::new(session.verbosity, live, colour);
     let mut lines = session.json.then(|| JsonLines::new(std::io::stdout()));
-    let mut metrics = Metrics::new(writer.dir());
+    let mut metrics = Metrics::new(writer.dir(), &project.pipeline.params, &project.pipeline.nodes);
     let mut reporters: Vec<&mut (dyn Reporter + Send)> = vec![&mut writer, &mut metrics, &mut terminal];
     reporters.extend(lines.as_mut().map(|lines| lines as &mut (dyn Reporter + Send)));
     let outcome = run_pipeline(

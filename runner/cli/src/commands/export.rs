@@ -1,16 +1,37 @@
 //! `runner export`.
 
-use super::{artifact, remote};
+use super::artifact::{self, Named};
+use super::remote;
 use crate::args::ExportArgs;
 use crate::output;
 use crate::session::Session;
 use runner_engine::{Failure, text};
+use runner_report::write_metric_files;
 
 pub(crate) fn export(session: &Session, args: &ExportArgs) -> Result<(), Failure> {
     let archive = session.archive()?;
-    let digest = artifact::find_artifact(&archive, &args.what)?;
-    let found = archive.store.artifact(digest)?;
     let dest = session.current.join(&args.dest);
+    let named = artifact::find(&archive, &args.what)?;
+    if let Named::Run(run) = &named {
+        let written = write_metric_files(run, &archive.store, &dest)?;
+        if session.json {
+            return output::print_json(&serde_json::json!({
+                "run": run.id,
+                "dest": dest,
+                "values": written.values,
+                "curves": written.curves,
+            }));
+        }
+        return output::print(&format!(
+            "{} and {} of run {} in {}\n",
+            text::count(written.values, "metric"),
+            text::count(written.curves, "curve"),
+            run.id,
+            args.dest.display()
+        ));
+    }
+    let digest = artifact::as_artifact(named, &args.what)?;
+    let found = archive.store.artifact(digest)?;
     let used = dest.is_file() || std::fs::read_dir(&dest).is_ok_and(|mut entries| entries.next().is_some());
     if used {
         return Err(Failure::usage(format!("`{}` already exists", args.dest.display()))

@@ -2,6 +2,7 @@
 
 use crate::{Project, files};
 use serde_json::Value;
+use std::path::PathBuf;
 use std::process::Stdio;
 use std::time::{Duration, Instant};
 
@@ -93,13 +94,16 @@ stages:
     );
     assert_eq!(lines.last().unwrap()["step"], 512);
     let events = std::fs::read(file("/tensorboard/train/events.out.tfevents.")).unwrap();
-    // Length, checksum, data, checksum: as many records as metrics, and one before them.
+    let has = |text: &str| events.windows(text.len()).any(|window| window == text.as_bytes());
+    assert!(has("_hparams_/session_start_info") && has("_hparams_/session_end_info"));
+    assert!(has("with.n_steps") && has("with.learning_rate"));
+    // Length, checksum, data, checksum: as many records as metrics, the header, and the session's start and end.
     let (mut at, mut records) = (0, 0);
     while at < events.len() {
         at += 16 + u64::from_le_bytes(events[at..at + 8].try_into().unwrap()) as usize;
         records += 1;
     }
-    assert_eq!((at, records), (events.len(), lines.len() + 1));
+    assert_eq!((at, records), (events.len(), lines.len() + 3));
     // What is cached learns nothing, and leaves nothing.
     assert_eq!(project.exec(&[]).log(), "cached env\ncached train");
     assert_eq!(
@@ -142,4 +146,50 @@ fn a_log_is_followed_to_its_end() {
     let wrong = project.run(&["logs", "latest/b"]);
     assert_eq!(wrong.code, 2);
     assert!(project.run(&["logs", "latest"]).stderr.contains("RUN/STAGE"));
+}
+
+#[test]
+fn the_metrics_of_a_run_are_files() {
+    let project = Project::new(
+        "\
+version: 1
+name: learn
+params: { gamma: 0.99 }
+stages:
+  env: { uses: env/classic }
+  train:
+    uses: train/ppo
+    needs: { env: env }
+    with: { total_timesteps: 512, n_envs: 2, n_steps: 64, n_epochs: 1, gamma: '${params.gamma}' }
+",
+    );
+    assert_eq!(project.exec(&[]).code, 0);
+    let export = || {
+        let exported = project.run(&["export", "latest", "results"]);
+        assert_eq!(exported.code, 0, "{}", exported.text());
+        let read = |path: &PathBuf| (path.clone(), std::fs::read_to_string(path).unwrap());
+        let all = files(&project.path("results"));
+        let ours = all.iter().filter(|path| !path.ends_with("dvc.yaml"));
+        ours.map(read).collect::<Vec<_>>()
+    };
+    let first = export();
+    let metrics: Value =
+        serde_json::from_str(&std::fs::read_to_string(project.path("results/metrics.json")).unwrap()).unwrap();
+    let curve = std::fs::read_to_string(project.path("results/plots/train/losses/value_loss.tsv")).unwrap();
+    let lines: Vec<Vec<&str>> = curve.lines().map(|line| line.split('\t').collect()).collect();
+    assert_eq!(lines[0], ["step", "value_loss"]);
+    assert_eq!(
+        lines.iter().map(|line| line[0]).collect::<Vec<_>>(),
+        ["step", "128", "256", "384", "512"]
+    );
+    assert_eq!(metrics["train"]["losses/value_loss"].as_f64(), lines[4][1].parse().ok());
+    assert!(metrics["train"].get("seconds").is_none() && metrics["train"].get("charts/SPS").is_none());
+    // Of a run with the same results they have the same bytes, though everything is cached; files of others stay.
+    std::fs::write(project.path("results/plots/old.tsv"), "step\told\n").unwrap();
+    std::fs::write(project.path("results/dvc.yaml"), "metrics: [metrics.json]\n").unwrap();
+    assert_eq!(project.exec(&[]).log(), "cached env\ncached train");
+    assert_eq!(export(), first);
+    assert!(project.path("results/dvc.yaml").exists());
+    assert_eq!(project.exec(&["--set", "gamma=0.9"]).code, 0);
+    assert_ne!(export(), first);
 }

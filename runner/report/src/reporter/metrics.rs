@@ -1,17 +1,20 @@
 //! The metrics of a running training for other programs: in the run's directory, `metrics/STAGE.jsonl`, and
-//! `tensorboard/STAGE/` for `tensorboard --logdir`.
+//! `tensorboard/STAGE/` for `tensorboard --logdir`, with the stage's settings as hyperparameters.
 
 use super::tensorboard;
-use runner_engine::{Event, Reporter, Stamped, text, timestamp};
-use serde_json::json;
-use std::collections::HashMap;
+use runner_engine::{Event, Reporter, StageStatus, Stamped, text, timestamp};
+use runner_pipeline::{Node, Work};
+use serde_json::{Value, json};
+use std::collections::{BTreeMap, HashMap};
 use std::fs::File;
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
 
 /// Writes the metrics of each stage.
-pub struct Metrics {
+pub struct Metrics<'a> {
     dir: PathBuf,
+    params: &'a BTreeMap<String, Value>,
+    nodes: &'a [Node],
     stages: HashMap<String, Files>,
 }
 
@@ -24,18 +27,52 @@ struct Files {
     new_events: Vec<u8>,
 }
 
-impl Metrics {
-    /// A reporter for the run whose directory is `dir`.
-    pub fn new(dir: &Path) -> Self {
+impl<'a> Metrics<'a> {
+    /// A reporter for the run whose directory is `dir`, of a pipeline with these parameters and stages.
+    pub fn new(dir: &Path, params: &'a BTreeMap<String, Value>, nodes: &'a [Node]) -> Self {
         Self {
             dir: dir.to_owned(),
+            params,
+            nodes,
             stages: HashMap::new(),
         }
     }
 }
 
+/// The settings of a stage, named as in comparisons: `params.X`, `matrix.X` and `with.KEY`. Those without a value are left out.
+fn hparams(params: &BTreeMap<String, Value>, nodes: &[Node], stage: &str) -> BTreeMap<String, Value> {
+    let mut found = BTreeMap::new();
+    for (name, value) in params {
+        flatten(format!("params.{name}"), value, &mut found);
+    }
+    if let Some(node) = nodes.iter().find(|node| node.id == stage) {
+        for (axis, value) in &node.point {
+            flatten(format!("matrix.{axis}"), value, &mut found);
+        }
+        if let Work::Kind { config, .. } = &node.work {
+            flatten("with".to_owned(), config, &mut found);
+        }
+    }
+    found
+}
+
+/// The values of nested maps, named by their paths.
+fn flatten(name: String, value: &Value, into: &mut BTreeMap<String, Value>) {
+    match value {
+        Value::Null => {}
+        Value::Object(fields) => {
+            for (key, value) in fields {
+                flatten(format!("{name}.{key}"), value, into);
+            }
+        }
+        other => {
+            into.insert(name, other.clone());
+        }
+    }
+}
+
 impl Files {
-    fn new(dir: &Path, stage: &str, began: f64) -> Self {
+    fn new(dir: &Path, stage: &str, began: f64, hparams: &BTreeMap<String, Value>) -> Self {
         let name = text::file_name(stage);
         let create = |path: PathBuf| {
             cache::shared::create_dir_all(path.parent()?).ok()?;
@@ -46,28 +83,35 @@ impl Files {
         Self {
             lines: create(dir.join(format!("metrics/{name}.jsonl"))),
             events: create(dir.join(events)),
-            new_events: tensorboard::header(began),
+            new_events: [tensorboard::header(began), tensorboard::session_start(began, hparams)].concat(),
             ..Self::default()
         }
     }
 }
 
-impl Reporter for Metrics {
+impl Reporter for Metrics<'_> {
     fn report(&mut self, stamped: &Stamped) {
-        let Event::Metric {
-            stage,
-            name,
-            step,
-            value,
-        } = &stamped.event
-        else {
-            return;
-        };
         let seconds = stamped.time.timestamp_millis() as f64 / 1e3;
+        let (stage, name, step, value) = match &stamped.event {
+            Event::Metric {
+                stage,
+                name,
+                step,
+                value,
+            } => (stage, name, step, value),
+            Event::StageFinished { stage, status, .. } => {
+                if let Some(files) = self.stages.get_mut(stage) {
+                    let end = tensorboard::session_end(seconds, *status == StageStatus::Ran);
+                    files.new_events.extend_from_slice(&end);
+                }
+                return;
+            }
+            _ => return,
+        };
         let files = match self.stages.get_mut(stage) {
             Some(files) => files,
             None => {
-                let files = Files::new(&self.dir, stage, seconds);
+                let files = Files::new(&self.dir, stage, seconds, &hparams(self.params, self.nodes, stage));
                 self.stages.entry(stage.clone()).or_insert(files)
             }
         };
@@ -106,7 +150,9 @@ mod tests {
     #[test]
     fn metrics_are_followed_while_they_come() {
         let dir = tempfile::tempdir().unwrap();
-        let mut metrics = Metrics::new(dir.path());
+        let params = json!({ "lr": 0.5, "names": ["a", "b"], "network": { "width": 64, "depth": null } });
+        let params = serde_json::from_value(params).unwrap();
+        let mut metrics = Metrics::new(dir.path(), &params, &[]);
         let mut say = |seconds: i64, stage: &str, value: f64| {
             metrics.report(&Stamped {
                 time: DateTime::from_timestamp(seconds, 0).unwrap(),
@@ -128,10 +174,12 @@ mod tests {
         {"name":"losses/value_loss","step":7,"time":"1970-01-01T00:00:01.000Z","value":null}
         "#);
         let events = read("tensorboard/train[lr=1%2F2]/events.out.tfevents.0000000000.runner");
-        let header = tensorboard::header(0.0);
+        let expected = json!({ "params.lr": 0.5, "params.names": ["a", "b"], "params.network.width": 64 });
+        let start = tensorboard::session_start(0.0, &serde_json::from_value(expected).unwrap());
         let first = tensorboard::scalar(0.0, 7, "losses/value_loss", 0.5);
-        assert!(events.starts_with(&[header, first.clone()].concat()));
-        assert_eq!(events.len(), first.len() * 2 + tensorboard::header(0.0).len());
+        let begin = [tensorboard::header(0.0), start, first.clone()].concat();
+        assert!(events.starts_with(&begin));
+        assert_eq!(events.len(), begin.len() + first.len());
         assert!(dir.path().join("metrics/train.jsonl").is_file());
     }
 }
