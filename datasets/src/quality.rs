@@ -9,7 +9,9 @@ mod rules;
 mod tally;
 
 pub use example::Example;
-pub use rules::{Action, BARS, CHAIN, DATE_OUT_OF_RANGE, FACTORS, MOST_DROPPED, RATES, Remedy, Rule, of};
+pub use rules::{
+    Action, BARS, CHAIN, CONTRACT_FACTORS, DATE_OUT_OF_RANGE, FACTORS, MOST_DROPPED, RATES, Remedy, Rule, of,
+};
 pub use tally::{Counted, Finding, Tally};
 
 /// An implied volatility at or below this stands for "none" in vendors' tables.

@@ -302,7 +302,15 @@ pub const TABLE: &[Column] = &[
     column("date", Type::Date, false, "day of the row"),
 ];
 
-/// The columns that every feature table begins with; one nullable float column for each feature follows.
+/// The columns that tell a contract of a chain, after the symbol and the time of its row.
+pub const CONTRACT: &[Column] = &[
+    column("expiry", Type::Date, false, "as in the chain"),
+    column("root", Type::Text, false, "as in the chain"),
+    column("strike", Type::Float, false, "as in the chain"),
+    column("call", Type::Bool, false, "as in the chain"),
+];
+
+/// The columns that every feature table begins with, features by contract with those of [`CONTRACT`] after them; one nullable float column for each feature follows.
 pub const FEATURES: &[Column] = &[
     column("symbol", Type::Text, false, "ticker"),
     column("date", Type::Date, false, "trading day"),

@@ -17,6 +17,8 @@ pub struct Sources<'a> {
     pub file: &'a Terms,
     /// The block `contract:` of the stage.
     pub config: &'a ContractTerms,
+    /// The facts of the class in the chain that this one was made from; those that are assumed there don't count.
+    pub inherited: &'a Facts,
     /// The block `contract:` of the layout.
     pub layout: &'a ContractTerms,
 }
@@ -56,7 +58,7 @@ impl fmt::Display for Contradiction {
 }
 
 /// The facts of a class, and the assumptions among them. For each term the first of these sources that states it counts: the file; the
-/// configuration (by root, then for all); the layout by root; the exchange's specification of the class; the layout for all; what is usual
+/// configuration (by root, then for all); the chain that it was made from; the layout by root; the exchange's specification of the class; the layout for all; what is usual
 /// on the exchange, as an assumption.
 ///
 /// # Errors
@@ -67,6 +69,7 @@ pub fn resolve(sources: &Sources<'_>) -> Result<(Facts, Vec<Assumption>), Contra
         root,
         file,
         config,
+        inherited,
         layout,
     } = sources;
     let config = config.of(root);
@@ -84,6 +87,7 @@ pub fn resolve(sources: &Sources<'_>) -> Result<(Facts, Vec<Assumption>), Contra
     };
     facts.complete(file, Origin::File);
     facts.complete(&config, Origin::Config);
+    facts.inherit(inherited);
     facts.complete(&layout.of_root(root), Origin::Layout);
     // The specification of a class holds on its own exchange alone: a symbol may be another thing elsewhere.
     let calendar = facts.terms.calendar.or(layout.calendar);
@@ -117,11 +121,13 @@ mod tests {
         config: &'a ContractTerms,
         layout: &'a ContractTerms,
     ) -> Sources<'a> {
+        static NOTHING: std::sync::LazyLock<Facts> = std::sync::LazyLock::new(Facts::default);
         Sources {
             symbol,
             root,
             file,
             config,
+            inherited: &NOTHING,
             layout,
         }
     }

@@ -92,6 +92,25 @@ macro_rules! terms {
                     self.origin.insert(stringify!($name).to_owned(), origin);
                 })*
             }
+
+            /// Takes the terms that are not known yet and that `other` does not assume, each with its origin there.
+            pub fn inherit(&mut self, other: &Self) {
+                $(if self.terms.$name.is_none() && other.terms.$name.is_some()
+                    && let Some(&origin) = other.origin.get(stringify!($name))
+                    && origin != Origin::Assumed
+                {
+                    self.terms.$name.clone_from(&other.terms.$name);
+                    self.origin.insert(stringify!($name).to_owned(), origin);
+                })*
+            }
+
+            /// Forgets a term.
+            pub fn forget(&mut self, term: &str) {
+                $(if term == stringify!($name) {
+                    self.terms.$name = None;
+                })*
+                self.origin.remove(term);
+            }
         }
     };
 }

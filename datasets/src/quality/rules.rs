@@ -303,13 +303,22 @@ pub const FACTORS: &[Rule] = &[
     OUT_OF_RANGE,
 ];
 
+/// The rules of factors by contract: those of [`FACTORS`], and one of their contracts.
+pub const CONTRACT_FACTORS: &[Rule] = &[
+    FACTORS[0],
+    FACTORS[1],
+    rule("bad_contract", Remedy::Always, "a contract that cannot be read"),
+    FACTORS[2],
+    OUT_OF_RANGE,
+];
+
 #[cfg(test)]
 mod tests {
     use super::*;
 
     #[test]
     fn names_are_unique() {
-        for rules in [CHAIN, BARS, RATES, FACTORS] {
+        for rules in [CHAIN, BARS, RATES, FACTORS, CONTRACT_FACTORS] {
             for (i, rule) in rules.iter().enumerate() {
                 assert!(rules[..i].iter().all(|other| other.name != rule.name));
             }
@@ -318,7 +327,7 @@ mod tests {
 
     #[test]
     fn rules_about_no_row_do_not_drop() {
-        for rule in [CHAIN, BARS, RATES, FACTORS].into_iter().flatten() {
+        for rule in [CHAIN, BARS, RATES, FACTORS, CONTRACT_FACTORS].into_iter().flatten() {
             if rule.remedy == Remedy::Note {
                 assert!(matches!(rule.action, Action::Keep | Action::Fail), "{}", rule.name);
             }

@@ -19,6 +19,9 @@ pub struct Source {
     /// The file on a server that it is; `path` leads to its contents once they are fetched, and is its URL before.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub remote: Option<RemoteFile>,
+    /// True for a program that the stage runs, a module of it, and the record of a package that it imports: no data.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub is_program: bool,
 }
 
 impl Source {
@@ -29,6 +32,15 @@ impl Source {
             path: path.into(),
             digest: None,
             remote: None,
+            is_program: false,
+        }
+    }
+
+    /// A program that the stage runs, or a part of one.
+    pub fn program(name: impl Into<String>, path: impl Into<PathBuf>) -> Self {
+        Self {
+            is_program: true,
+            ..Self::new(name, path)
         }
     }
 
@@ -39,6 +51,7 @@ impl Source {
             path: PathBuf::from(&file.url),
             digest: file.pinned,
             remote: Some(file),
+            is_program: false,
         }
     }
 

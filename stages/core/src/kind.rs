@@ -2,6 +2,7 @@
 
 use crate::context::Context;
 use crate::error::{ConfigProblem, StageError};
+use crate::features;
 use crate::input::Source;
 use crate::memo::{Given, Share};
 use crate::port::{PortType, Ports, Provided};
@@ -58,6 +59,8 @@ pub trait StageKind: Send + Sync + 'static {
     /// The top-level field of its configuration that its time is proportional to, a whole number such as the steps of a
     /// training: a plan scales the last time by it.
     const WORK_UNITS: Option<&'static str> = None;
+    /// The input ports whose features may be by contract; others are refused such features.
+    const FEATURES_BY_CONTRACT: &'static [&'static str] = &[];
     /// Its ports.
     const PORTS: Ports;
 
@@ -253,6 +256,7 @@ impl<S: StageKind> AnyStage for Erased<S> {
     }
 
     fn check(&self, resolved: &Value, plan: &PlanContext) -> Result<BTreeMap<String, Provided>, ConfigProblem> {
+        features::check(S::PORTS, S::FEATURES_BY_CONTRACT, plan)?;
         self.0.check(&typed(resolved.clone())?, plan)
     }
 
@@ -261,6 +265,7 @@ impl<S: StageKind> AnyStage for Erased<S> {
     }
 
     fn run(&self, resolved: &Value, context: &Context) -> Result<Outputs, StageError> {
+        features::check_inputs(S::PORTS, S::FEATURES_BY_CONTRACT, &context.inputs)?;
         self.0.run(&typed(resolved.clone())?, context)
     }
 

@@ -7,6 +7,7 @@ pub mod corporate_actions;
 pub mod dataset;
 pub mod error;
 pub mod event;
+pub mod features;
 pub mod input;
 pub mod kind;
 pub mod memo;

@@ -353,9 +353,16 @@ fn features_of_a_chain() {
             bytes: rows.into(),
         };
         let events = stages_core::event::Silent;
-        let digest =
-            stages_core::typed_output::write(&bench.store, PortType::OptionChain, &[file], &[], &|| Ok(()), &events)
-                .unwrap();
+        let digest = stages_core::typed_output::write(
+            &bench.store,
+            PortType::OptionChain,
+            &[file],
+            &BTreeMap::new(),
+            &[],
+            &|| Ok(()),
+            &events,
+        )
+        .unwrap();
         bench.store.artifact(digest).unwrap()
     };
     let run = |chain: &Artifact, lag: u32| {

@@ -61,6 +61,11 @@ pub fn evaluates(pipeline: &Pipeline, node: usize) -> bool {
     family(pipeline, node) == Some("evaluate")
 }
 
+/// True for environments that a program steps: what they show is computed while they are stepped, and is no table.
+pub fn is_stepped_by_program(pipeline: &Pipeline, node: usize) -> bool {
+    matches!(&pipeline.nodes[node].work, Work::Kind { kind, .. } if kind.name() == "env/python")
+}
+
 /// True for figures of the whole period: the metrics of an evaluation, and those that a program writes.
 pub fn is_metrics(pipeline: &Pipeline, node: usize, output: &str) -> bool {
     match &pipeline.nodes[node].work {

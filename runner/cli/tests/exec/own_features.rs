@@ -1,7 +1,9 @@
 //! Factors that a program writes, from there to a policy.
 
 use crate::Project;
+use crate::incremental::{Market, market};
 use serde_json::Value;
+use std::collections::{BTreeMap, BTreeSet};
 
 const PIPELINE: &str = "\
 version: 1
@@ -91,4 +93,131 @@ fn a_factor_that_the_files_lack_is_refused_before_anything_runs() {
         "{}",
         refused.stderr
     );
+}
+
+const BY_CONTRACT: &str = "\
+version: 1
+name: scores
+stages:
+  quotes: { uses: ingest/option_chain, with: { path: chain, contract: { underlying_kind: index, calendar: us } } }
+  bars: { uses: ingest/bars, with: { path: bars, partition: month } }
+  chain: { uses: greeks/implied_volatility, needs: { chain: quotes } }
+  greeks: { uses: greeks/analytic, needs: { chain: chain } }
+  technical: { uses: features/technical, needs: { bars: bars }, with: { indicators: [{ log_return: 1 }] } }
+  scores:
+    uses: ingest/features
+    needs: { chain: quotes }
+    with: { path: scores, contract: {}, columns: [score] }
+  env:
+    uses: env/options
+    needs: { chain: chain, greeks: greeks, features: [technical, scores] }
+    with: { test_fraction: 0.3, purge: 1, embargo: 0, episode_length: [5, 10], rate: 0.02, capital: 1e6 }
+  policy: { uses: train/ppo, needs: { env: env }, with: { total_timesteps: 256, n_steps: 32, n_envs: 4, batch_size: 64 } }
+  evaluate: { uses: evaluate/backtest, needs: { env: env, policy: policy } }
+";
+
+/// Scores of the contracts of each day, by their terms, a file a month.
+fn write_scores(project: &Project, market: &Market, days: usize) {
+    let names: Vec<&str> = market.headers[0].split(',').collect();
+    let mut months: BTreeMap<&str, String> = BTreeMap::new();
+    for (day, lines) in market.chain.iter().take(days) {
+        let month = months.entry(&day[..7]);
+        let text = month.or_insert_with(|| "date,symbol,root,expiry,strike,call,score\n".to_owned());
+        for (i, line) in lines.iter().enumerate().filter(|(i, _)| i % 3 != 0) {
+            let cells: Vec<&str> = line.split(',').collect();
+            let cell = |name: &str| cells[names.iter().position(|other| *other == name).unwrap()];
+            let keys = ["date", "symbol", "root", "expiry", "strike", "call"]
+                .map(cell)
+                .join(",");
+            text.push_str(&format!("{keys},{}\n", (i * 7 + text.len()) % 101));
+        }
+    }
+    for (month, text) in months {
+        project.write(&format!("scores/{month}.csv"), &text);
+    }
+}
+
+/// Factors by contract are observed slot by slot, without look-ahead; a new day leaves the files of earlier months as they were.
+#[test]
+fn factors_by_contract_reach_training() {
+    let market = market();
+    let project = Project::new(BY_CONTRACT);
+    let exec = |days: usize| {
+        market.write(&project, days);
+        write_scores(&project, &market, days);
+        let ended = project.exec(&[]);
+        assert_eq!(ended.code, 0, "{}", ended.text());
+        let output = project.command(&["show", "--json", "latest/env.env"]).output().unwrap();
+        let shown: Value = serde_json::from_slice(&output.stdout).unwrap();
+        let file = |entry: &Value| (entry["path"].as_str().unwrap().to_owned(), entry["blob"].clone());
+        shown["entries"]
+            .as_array()
+            .unwrap()
+            .iter()
+            .map(file)
+            .collect::<BTreeMap<String, Value>>()
+    };
+    let before = exec(49);
+    let after = exec(50);
+    let changed: Vec<&String> = after
+        .keys()
+        .filter(|path| before.get(*path) != after.get(*path))
+        .collect();
+    let parts: BTreeSet<&str> = changed
+        .iter()
+        .filter_map(|path| path.split_once('/'))
+        .map(|(part, _)| part)
+        .collect();
+    assert_eq!(parts.len(), 1, "{changed:?}");
+    let at = market.chain.keys().nth(43).unwrap();
+    let ended = project.run(&["check", "lookahead", "p.yaml", "env", "--at", at, "--json"]);
+    assert_eq!(ended.code, 0, "{}", ended.text());
+    let report: Value = serde_json::from_str(&ended.stdout).unwrap();
+    let sources: Vec<&str> = report["sources"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|source| source["name"].as_str().unwrap())
+        .collect();
+    assert!(sources.iter().any(|name| name.starts_with("scores: ")), "{sources:?}");
+}
+
+/// Where features are taken by symbol, those by contract are refused: by the plan, and where it cannot know.
+#[test]
+fn factors_by_contract_are_kept_from_what_takes_symbols() {
+    let market = market();
+    for (stage, code) in [
+        (
+            "ranks: { uses: features/cross_section, needs: { bars: bars, features: scores }, with: { columns: [score], transforms: [rank] } }",
+            2,
+        ),
+        (
+            "stocks: { uses: env/stocks, needs: { bars: bars, features: scores } }",
+            2,
+        ),
+        ("rows: { uses: env/table, needs: { features: scores } }", 2),
+        (
+            "oracle: { uses: env/options, needs: { chain: chain, greeks: greeks, hidden: scores } }",
+            2,
+        ),
+        (
+            "late: { uses: env/stocks, needs: { bars: bars, features: written } }",
+            1,
+        ),
+    ] {
+        // The plan does not know the columns of files that a program writes.
+        let written = "  files: { run: 'cat scores/MONTH.csv > ${outputs.rows}', files: [scores/MONTH.csv], outputs: { rows: rows.csv } }\n  written: { uses: ingest/features, needs: { chain: quotes, table: files.rows }, with: { contract: {} } }\n";
+        let written = written.replace("MONTH", &market.chain.keys().next().unwrap()[..7]);
+        let project = Project::new(&format!("{BY_CONTRACT}{written}  {stage}\n"));
+        market.write(&project, 50);
+        write_scores(&project, &market, 50);
+        let name = stage.split(':').next().unwrap();
+        let refused = project.exec(&[name]);
+        assert_eq!(refused.code, code, "{stage}: {}", refused.text());
+        assert!(
+            refused.text().contains("are by contract, and taken by symbol"),
+            "{stage}: {}",
+            refused.text()
+        );
+    }
 }

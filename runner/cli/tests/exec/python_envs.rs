@@ -256,3 +256,75 @@ fn a_fault_fails_the_stage_and_nothing_is_cached() {
     project.write("my_envs.py", MODULE);
     ok(&project.exec(&[]));
 }
+
+/// Prices of 60 days.
+fn prices() -> String {
+    let day = |i: usize| format!("2024-{:02}-{:02},{}\n", 1 + i / 28, 1 + i % 28, 100 + i * i % 7);
+    format!("date,close\n{}", (0..60).map(day).collect::<String>())
+}
+
+/// An environment of prices.
+const PRICED: &str = "\
+import csv
+import gymnasium
+import numpy as np
+
+
+class Priced(gymnasium.Env):
+    observation_space = gymnasium.spaces.Box(0.0, 1e3, (1,), np.float32)
+    action_space = gymnasium.spaces.Discrete(2)
+
+    def __init__(self):
+        with open('prices.csv') as file:
+            self.closes = [float(row['close']) for row in csv.DictReader(file)]
+
+    def reset(self, *, seed=None, options=None):
+        super().reset(seed=seed)
+        self.t = 0
+        return np.full(1, self.closes[0], np.float32), {}
+
+    def step(self, action):
+        self.t += 1
+        return np.full(1, self.closes[self.t], np.float32), float(action), False, self.t == 10, {}
+
+
+def make():
+    return Priced()
+";
+
+/// The check of look-ahead changes data, and no interpreters, records of packages or modules; what it does not compare has not passed.
+#[test]
+fn look_ahead_is_checked_beside_environments_in_python() {
+    let Some(python) = python() else { return };
+    let beside =
+        "  prices: { run: 'cat prices.csv > ${outputs.prices}', files: [prices.csv], outputs: { prices: copy.csv } }\n";
+    let check = |what: &str| {
+        let project = project(&format!("{}{beside}", pipeline(what, &python, 1_024, 2)));
+        project.write("priced.py", PRICED);
+        project.write("prices.csv", &prices());
+        let ended = project.run(&["check", "lookahead", "p.yaml", "--at", "2024-02-10", "--json"]);
+        assert!([0, 4].contains(&ended.code), "{}", ended.text());
+        let report: Value = serde_json::from_str(&ended.stdout).unwrap();
+        let named = |list: &str, name: &str| -> Vec<String> {
+            let list = report[list].as_array().unwrap().iter();
+            list.map(|item| item.get(name).unwrap_or(item).as_str().unwrap().to_owned())
+                .collect()
+        };
+        (
+            ended.code,
+            named("sources", "name"),
+            named("unchecked", "stage"),
+            named("fixed", ""),
+        )
+    };
+    let (code, sources, unchecked, fixed) = check("call: my_envs:make");
+    assert_eq!((code, unchecked), (0, Vec::new()));
+    assert_eq!(
+        (sources, fixed),
+        (vec!["prices: prices.csv".to_owned()], vec!["env.env".to_owned()])
+    );
+    let (code, sources, unchecked, fixed) = check("call: priced:make, files: [prices.csv]");
+    assert_eq!((code, unchecked), (4, vec!["env".to_owned(), "train".to_owned()]));
+    assert_eq!(sources, ["env: project/prices.csv", "prices: prices.csv"]);
+    assert!(fixed.is_empty(), "{fixed:?}");
+}

@@ -448,6 +448,51 @@ fn greeks_of_a_function_make_the_environment_of_the_built_in_ones() {
     }
 }
 
+/// A function that cleans a chain keeps the terms of its contracts, called once or by partition.
+#[test]
+fn a_chain_keeps_its_contracts_in_pandas() {
+    let Some(python) = python() else { return };
+    let pipeline = "\
+version: 1
+name: chain
+stages:
+  market: { uses: ingest/simulated_market, with: { days: 50, seed: 3 } }
+  cleaned:
+    uses: python
+    call: my_stages:make
+    python: PYTHON
+    needs: { chain: market.chain }
+    outputs: { chain: option_chain }
+";
+    let project = Project::new(&pipeline.replace("PYTHON", &python));
+    for by in ["", "(by='partition')"] {
+        project.write(
+            "my_stages.py",
+            &format!("from runner import stage\n@stage{by}\ndef make(ctx, chain):\n    frame = chain.to_pandas()\n    return frame[frame['bid'] > 0.05]\n"),
+        );
+        ok(&project.exec(&[]));
+        let meta = |what: &str| {
+            let shown = project.run(&["show", "--json", what]);
+            let shown: serde_json::Value = serde_json::from_str(&shown.stdout).unwrap();
+            shown["meta"].clone()
+        };
+        let (given, made) = (meta("latest/market.chain"), meta("latest/cleaned.chain"));
+        // The unit of quotes, which the simulated market does not state, is assumed.
+        for class in ["SIM", "SIMW"] {
+            let (given, made) = (&given["contracts"][class], &made["contracts"][class]);
+            let is_kept = |term: &(&String, &serde_json::Value)| term.0 == "origin" || made[term.0] == *term.1;
+            assert!(
+                given.as_object().unwrap().iter().all(|term| is_kept(&term)),
+                "{by} {made} {given}"
+            );
+            for (term, origin) in given["origin"].as_object().unwrap() {
+                assert_eq!(made["origin"][term], *origin, "{by} {term}");
+            }
+        }
+        assert_ne!(made["rows"], given["rows"]);
+    }
+}
+
 /// The check of look-ahead reaches into functions.
 #[test]
 fn a_function_that_looks_ahead_is_found() {

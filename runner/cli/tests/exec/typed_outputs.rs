@@ -211,3 +211,80 @@ fn the_form_of_an_output_is_part_of_the_key() {
     let resolved = project.run(&["plan", "p.yaml", "--resolved"]);
     assert!(resolved.text().contains("type: rates"), "{}", resolved.text());
 }
+
+/// A chain that a program passes on has the contracts of the chain that it was given; what its columns state goes before.
+#[test]
+fn contracts_of_a_chain_go_through_programs() {
+    let columns: Vec<&str> = datasets::schema::OPTION_CHAIN
+        .iter()
+        .map(|column| column.name)
+        .collect();
+    let row = |day: &str, strike: u32| {
+        let value = |name: &&str| match *name {
+            "symbol" | "root" => "ACME".to_owned(),
+            "date" => day.to_owned(),
+            "expiry" => "2019-03-15".to_owned(),
+            "strike" => strike.to_string(),
+            "call" => "true".to_owned(),
+            "bid" => "1".to_owned(),
+            "ask" => "1.5".to_owned(),
+            "underlying" => "50".to_owned(),
+            _ => String::new(),
+        };
+        columns.iter().map(value).collect::<Vec<_>>().join(",")
+    };
+    let days = days(20);
+    let rows: Vec<String> = days.iter().flat_map(|day| [row(day, 50), row(day, 55)]).collect();
+    let chain = format!("{}\n{}\n", columns.join(","), rows.join("\n"));
+    let stated = format!(
+        "{},exercise\n{},american\n",
+        columns.join(","),
+        rows.join(",american\n")
+    );
+    let project = Project::new(
+        "\
+version: 1
+name: through
+stages:
+  quotes:
+    uses: ingest/option_chain
+    with: { path: chain.csv, contract: { exercise: european, multiplier: 25, settlement: cash, currency: CHF } }
+  same:
+    run: cp -r ${needs.chain} ${outputs.chain}
+    needs: { chain: quotes }
+    outputs: { chain: { path: chain, type: option_chain } }
+  stated:
+    run: cp stated.csv ${outputs.chain}
+    files: [stated.csv]
+    needs: { chain: same }
+    outputs: { chain: { path: chain.csv, type: option_chain } }
+  alone:
+    run: cp stated.csv ${outputs.chain}
+    files: [stated.csv]
+    outputs: { chain: { path: chain.csv, type: option_chain } }
+",
+    );
+    project.write("chain.csv", &chain);
+    project.write("stated.csv", &stated);
+    let ended = project.exec(&[]);
+    assert_eq!(ended.code, 0, "{}", ended.text());
+    let contracts = |stage: &str| show(&project, &format!("latest/{stage}.chain"))["meta"]["contracts"]["ACME"].clone();
+    let quotes = contracts("quotes");
+    assert_eq!(quotes["origin"]["multiplier"], "config", "{quotes}");
+    assert_eq!(contracts("same"), quotes);
+    let stated = contracts("stated");
+    assert_eq!(
+        (&stated["exercise"], &stated["origin"]["exercise"]),
+        (&"american".into(), &"file".into())
+    );
+    for term in ["multiplier", "settlement", "currency"] {
+        assert_eq!(stated[term], quotes[term], "{term}");
+        assert_eq!(stated["origin"][term], "config", "{term}");
+    }
+    let alone = contracts("alone");
+    assert_eq!(
+        (&alone["multiplier"], &alone["currency"]),
+        (&100.0.into(), &"USD".into())
+    );
+    assert_eq!(alone["origin"]["multiplier"], "assumed");
+}

@@ -287,7 +287,7 @@ impl Run<'_> {
                 None => take_in(store, name, &path, dir, stop)?,
                 Some(ty) => {
                     let files = TypedFiles::read(name, &path, dir, stop)?;
-                    files.store(store, *ty, self.file_types, stop, events)?
+                    files.store(store, *ty, self.inputs, self.file_types, stop, events)?
                 }
             };
             outputs.insert(name.clone(), digest);

@@ -8,7 +8,8 @@ use rustix::fs::OFlags;
 use serde_json::json;
 use stages_core::error::Cause;
 use stages_core::typed_output::{self, WrittenFile};
-use stages_core::{EventSink, PortType, StageError};
+use stages_core::{EventSink, Input, PortType, StageError};
+use std::collections::BTreeMap;
 use std::fs::{self, File, FileType};
 use std::io;
 use std::os::unix::fs::{FileTypeExt as _, OpenOptionsExt as _};
@@ -95,12 +96,13 @@ impl<'a> TypedFiles<'a> {
         &self,
         store: &Store,
         ty: PortType,
+        inputs: &BTreeMap<String, Vec<Input>>,
         others: &[typed_output::FileType],
         stop: Stop<'_>,
         events: &dyn EventSink,
     ) -> Result<ArtifactDigest, StageError> {
         // Readers of Parquet may panic where a file is damaged.
-        let write = || typed_output::write(store, ty, &self.files, others, stop, events);
+        let write = || typed_output::write(store, ty, &self.files, inputs, others, stop, events);
         let written = catch_unwind(AssertUnwindSafe(write));
         let written = written.unwrap_or_else(|panic| Err(panicked(panic.as_ref())));
         written.map_err(|err| match err.cause {

@@ -205,7 +205,10 @@ impl<'a> Calling<'a> {
             return typed()
                 .map(|(name, ty, file)| {
                     let tables = TypedFiles::read(name, &work.join(file), dir, stop)?;
-                    Ok((name.clone(), tables.store(store, ty, run.file_types, stop, events)?))
+                    Ok((
+                        name.clone(),
+                        tables.store(store, ty, run.inputs, run.file_types, stop, events)?,
+                    ))
                 })
                 .collect();
         };
@@ -271,7 +274,7 @@ impl<'a> Calling<'a> {
             let files = files.remove(name.as_str()).unwrap_or_default();
             outputs.insert(
                 name.clone(),
-                TypedFiles::of(name, files).store(store, ty, run.file_types, stop, events)?,
+                TypedFiles::of(name, files).store(store, ty, run.inputs, run.file_types, stop, events)?,
             );
         }
         for (key, bytes) in memos {

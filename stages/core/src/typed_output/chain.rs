@@ -1,6 +1,7 @@
 //! Option chains that programs write: their columns, the checks of their rows, and the contracts that they are of.
 
 use super::columns::Table;
+use super::inherited::Inherited;
 use super::rows::{check_required, check_same, check_unknown, column_or_filled};
 use crate::contracts::{self, RowTerms};
 use crate::error::StageError;
@@ -151,11 +152,12 @@ pub(super) struct Known {
     pub warnings: Vec<String>,
 }
 
-/// The contracts of a chain: for each class the terms that its rows state, or else those of the exchange's specification, or else assumptions.
+/// The contracts of a chain: for each class the terms that its rows state, or else those of the chains that the program was given, or else those of the
+/// exchange's specification, or else assumptions.
 ///
 /// # Errors
 /// When the rows of a class contradict each other: both places are named.
-pub(super) fn contracts(tables: &[(Table, RecordBatch)]) -> Result<Known, StageError> {
+pub(super) fn contracts(tables: &[(Table, RecordBatch)], inherited: &Inherited) -> Result<Known, StageError> {
     let mut classes: BTreeMap<(String, String), (Terms, &Table, usize)> = BTreeMap::new();
     let mut days: BTreeSet<Date> = BTreeSet::new();
     for (table, batch) in tables {
@@ -195,19 +197,22 @@ pub(super) fn contracts(tables: &[(Table, RecordBatch)]) -> Result<Known, StageE
     let none = ContractTerms::default();
     let mut contracts = Contracts::default();
     let mut assumptions: Vec<Assumption> = Vec::new();
+    let mut warnings = Vec::new();
     for ((symbol, root), (file, ..)) in &classes {
+        let of_inputs = inherited.of_class(symbol, root);
+        warnings.extend(of_inputs.disputed(file, root));
         let sources = Sources {
             symbol,
             root,
             file,
             config: &none,
+            inherited: &of_inputs.facts,
             layout: &none,
         };
         let (facts, assumed) = resolve(&sources).map_err(|err| StageError::new(err.to_string()))?;
         assumptions.extend(assumed);
         contracts.insert(root, facts);
     }
-    let mut warnings = Vec::new();
     for (root, facts) in &mut contracts.classes {
         let Some(calendar) = facts.terms.calendar.filter(|calendar| !fits(*calendar, &days)) else {
             continue;

@@ -2,12 +2,14 @@
 
 use super::columns::Table;
 use super::file::{WrittenFile, read};
+use super::inherited::Inherited;
 use super::order::sorted;
 use super::rows::{features, of_schema, own_names, own_table};
 use super::{chain, checks};
 use crate::dataset::{self, Partition, PartitionKey, Period};
 use crate::error::StageError;
 use crate::event::{EventSink, StageEvent};
+use crate::input::Input;
 use crate::port::PortType;
 use crate::table;
 use crate::visible::visible_line;
@@ -17,9 +19,9 @@ use cache::{ArtifactDigest, Store};
 use datasets::contract::Contracts;
 use datasets::schema::{BARS, CORPORATE_ACTIONS, Column, GREEKS, RATES, SNAPSHOT};
 use serde_json::{Value, json};
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
-/// Stores the data set of type `ty` that is in these files, and warns of what is assumed about it. `stop` is asked between files, and before the data set is
+/// Stores the data set of type `ty` that is in these files, and warns of what is assumed about it. A chain's contracts have the terms of those at `inputs`. `stop` is asked between files, and before the data set is
 /// stored.
 ///
 /// # Errors
@@ -29,6 +31,7 @@ pub(super) fn write(
     store: &Store,
     ty: PortType,
     files: &[WrittenFile],
+    inputs: &BTreeMap<String, Vec<Input>>,
     stop: &dyn Fn() -> Result<(), StageError>,
     events: &dyn EventSink,
 ) -> Result<ArtifactDigest, StageError> {
@@ -69,7 +72,7 @@ pub(super) fn write(
     stop()?;
     let contracts = match ty {
         PortType::OptionChain => {
-            let known = chain::contracts(&tables)?;
+            let known = chain::contracts(&tables, &Inherited::of(inputs)?)?;
             for message in known.warnings {
                 let hint = Some("state them in columns of those names, or by `root`: docs/contracts.md".to_owned());
                 events.emit(StageEvent::Warning { message, hint });

@@ -24,6 +24,7 @@ mod columns;
 mod csv;
 mod data_set;
 mod file;
+mod inherited;
 mod metrics;
 mod order;
 mod requirements;
@@ -33,10 +34,12 @@ mod tests;
 
 use crate::error::StageError;
 use crate::event::EventSink;
+use crate::input::Input;
 use crate::port::PortType;
 use cache::{ArtifactDigest, Store};
 pub use file::WrittenFile;
 pub use requirements::{Requirements, requirements};
+use std::collections::BTreeMap;
 
 /// The types that a program can write.
 pub const TYPES: [PortType; 10] = [
@@ -58,6 +61,8 @@ pub fn version(ty: PortType) -> Option<u32> {
     TYPES.contains(&ty).then_some(match ty {
         // 2: Greeks of big chains are cut by day.
         PortType::Greeks => 2,
+        // 2: The terms of contracts are those of the chains that the program was given.
+        PortType::OptionChain => 2,
         _ => 1,
     })
 }
@@ -84,7 +89,8 @@ pub struct FileType {
     pub write: fn(&Store, &[WrittenFile]) -> Result<ArtifactDigest, StageError>,
 }
 
-/// Stores the artifact of type `ty` that is in these files; `others` are the types that this crate does not know. `stop` is asked between files.
+/// Stores the artifact of type `ty` that is in these files; `inputs` are those of the program, `others` the types that this crate does not know. `stop` is asked
+/// between files.
 ///
 /// # Errors
 /// When `stop` says so; when the files do not fit the type; or when the store cannot be written. The error names file and row, and a remedy.
@@ -92,12 +98,13 @@ pub fn write(
     store: &Store,
     ty: PortType,
     files: &[WrittenFile],
+    inputs: &BTreeMap<String, Vec<Input>>,
     others: &[FileType],
     stop: &dyn Fn() -> Result<(), StageError>,
     events: &dyn EventSink,
 ) -> Result<ArtifactDigest, StageError> {
     if is_data_set(ty) {
-        return data_set::write(store, ty, files, stop, events);
+        return data_set::write(store, ty, files, inputs, stop, events);
     }
     stop()?;
     if ty == PortType::Metrics {

@@ -107,7 +107,7 @@ pub fn requirements(ty: PortType) -> Option<Requirements> {
                 "strike, underlying, implied_volatility, forward and discount_factor are above 0; prices, sizes and counts not below it",
                 "the bid is not above the ask, the expiry not before the date",
                 "prices are in currency, forwards and rates continuous: `greeks/implied_volatility` takes the forwards that a chain states (with iv_status: `forward: column`)",
-                "terms of contracts that no row states are those of the exchange's specification of the class, or assumed with a warning; the rows of a class agree on theirs",
+                "terms of contracts that no row states are those of the chains among the program's inputs, or of the exchange's specification of the class, or assumed with a warning; the rows of a class agree on theirs",
                 PARTITIONS,
             ],
             ..of_type

@@ -2,6 +2,7 @@
 
 use super::{WrittenFile, write};
 use crate::event::{EventSink, Silent, StageEvent};
+use crate::input::Input;
 use crate::port::PortType;
 use crate::table;
 use arrow_array::types::Int8Type;
@@ -10,7 +11,8 @@ use arrow_array::{
     TimestampNanosecondArray,
 };
 use bytes::Bytes;
-use cache::{Artifact, Store};
+use cache::{Artifact, ArtifactDigest, Store};
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 const FEATURES: &str = "symbol,date,value,quality\nABC,2019-05-28,1.5,\nABC,2020-01-02,2.5,7\nXYZ,2019-05-28,-1,0\n";
@@ -27,7 +29,7 @@ fn file(name: &str, bytes: impl Into<Vec<u8>>) -> WrittenFile {
 fn of(ty: PortType, files: &[WrittenFile]) -> Result<(Artifact, Vec<RecordBatch>), String> {
     let dir = tempfile::tempdir().unwrap();
     let store = Store::open(dir.path()).unwrap();
-    let digest = write(&store, ty, files, &[], &|| Ok(()), &Silent).map_err(|err| {
+    let digest = write(&store, ty, files, &BTreeMap::new(), &[], &|| Ok(()), &Silent).map_err(|err| {
         assert!(err.hint.is_some(), "no remedy: {}", err.message);
         err.message
     })?;
@@ -389,13 +391,21 @@ fn corporate_actions_are_written() {
             name: "actions.csv".to_owned(),
             bytes: Bytes::from(text.to_owned()),
         };
-        write(&store, PortType::CorporateActions, &[file], &[], &|| Ok(()), &Silent)
+        write(
+            &store,
+            PortType::CorporateActions,
+            &[file],
+            &BTreeMap::new(),
+            &[],
+            &|| Ok(()),
+            &Silent,
+        )
     };
     let digest = stored(
         "symbol,date,kind,ratio,amount,new_symbol\nB,2020-01-02,symbol_change,,,C\nA,2020-08-31,split,4,,\nA,2020-08-31,cash_dividend,,0.82,\n",
     )
     .unwrap();
-    let input = crate::Input {
+    let input = Input {
         digest,
         artifact: store.artifact(digest).unwrap(),
     };
@@ -516,22 +526,35 @@ fn chains_have_the_form_of_those_from_files() {
     );
 }
 
+/// The messages of warnings.
+#[derive(Default)]
+struct Warnings(std::sync::Mutex<Vec<String>>);
+
+impl EventSink for Warnings {
+    fn emit(&self, event: StageEvent) {
+        if let StageEvent::Warning { message, .. } = event {
+            self.0.lock().unwrap().push(message);
+        }
+    }
+}
+
 /// Terms that nothing states are warned of.
 #[test]
 fn assumed_terms_are_told() {
-    struct Warnings(std::sync::Mutex<Vec<String>>);
-    impl EventSink for Warnings {
-        fn emit(&self, event: StageEvent) {
-            if let StageEvent::Warning { message, .. } = event {
-                self.0.lock().unwrap().push(message);
-            }
-        }
-    }
     let dir = tempfile::tempdir().unwrap();
     let store = Store::open(dir.path()).unwrap();
-    let warnings = Warnings(std::sync::Mutex::default());
+    let warnings = Warnings::default();
     let files = [file("c.csv", CHAIN)];
-    write(&store, PortType::OptionChain, &files, &[], &|| Ok(()), &warnings).unwrap();
+    write(
+        &store,
+        PortType::OptionChain,
+        &files,
+        &BTreeMap::new(),
+        &[],
+        &|| Ok(()),
+        &warnings,
+    )
+    .unwrap();
     let found = warnings.0.into_inner().unwrap();
     assert_eq!(found.len(), 1, "{found:?}");
     assert!(
@@ -542,6 +565,107 @@ fn assumed_terms_are_told() {
         found[0].contains("exercise: american") && !found[0].contains("multiplier"),
         "{found:?}"
     );
+}
+
+/// Terms that no row states are those of the chains at the inputs, where these don't assume them, and agree.
+#[test]
+fn the_terms_of_contracts_of_the_inputs_are_kept() {
+    let terms = |kind: &str, contracts: &str| -> Vec<Input> {
+        let (mut artifact, _) = of_text(PortType::OptionChain, CHAIN).unwrap();
+        artifact.kind = kind.to_owned();
+        artifact.meta["contracts"] = serde_json::from_str(contracts).unwrap();
+        let digest = ArtifactDigest::from_bytes([7; 32]);
+        vec![Input { digest, artifact }]
+    };
+    let one = terms(
+        "option_chain",
+        r#"{ "SPX": { "symbol": "SPX", "exercise": "american", "multiplier": 50, "expires": "pm", "origin": { "exercise": "config", "multiplier": "config", "expires": "config" } },
+            "XYZ": { "symbol": "XYZ", "exercise": "european", "settlement": "cash", "currency": "EUR", "multiplier": 5, "deliverable": "5 XYZ",
+                     "origin": { "exercise": "file", "settlement": "layout", "currency": "assumed", "multiplier": "config", "deliverable": "file" } } }"#,
+    );
+    let other = terms(
+        "option_chain",
+        r#"{ "XYZ": { "symbol": "XYZ", "exercise": "european", "settlement": "physical", "underlying_kind": "etf", "origin": { "exercise": "config", "settlement": "config", "underlying_kind": "layout" } } }"#,
+    );
+    let no_chain = terms(
+        "greeks",
+        r#"{ "XYZ": { "symbol": "XYZ", "calendar": "us", "origin": { "calendar": "config" } } }"#,
+    );
+    let dir = tempfile::tempdir().unwrap();
+    let store = Store::open(dir.path()).unwrap();
+    let adjusted = format!("{CHAIN}XYZ,2019-02-01,2019-03-15,XYZ@7,50,true,1,1.2,49,,,,\n");
+    let known = |inputs: &[(&str, &Vec<Input>)]| {
+        let warnings = Warnings::default();
+        let inputs = inputs
+            .iter()
+            .map(|(port, inputs)| ((*port).to_owned(), (*inputs).clone()))
+            .collect();
+        let files = [file("c.csv", adjusted.as_str())];
+        let digest = write(
+            &store,
+            PortType::OptionChain,
+            &files,
+            &inputs,
+            &[],
+            &|| Ok(()),
+            &warnings,
+        )
+        .unwrap();
+        let contracts = crate::contracts::read(&store.artifact(digest).unwrap().meta).unwrap();
+        let of = |root: &str| {
+            let facts = contracts.of(root.split('@').next().unwrap(), root).unwrap();
+            let terms = facts.terms.stated().into_iter();
+            let terms = terms.map(|(term, value)| {
+                format!(
+                    "{term} {value} {}",
+                    serde_json::to_value(facts.origin[term]).unwrap().as_str().unwrap()
+                )
+            });
+            terms.collect::<Vec<_>>().join(", ")
+        };
+        (["SPX", "XYZ", "XYZ@7"].map(of), warnings.0.into_inner().unwrap())
+    };
+    let ([spx, xyz, adjusted], warnings) = known(&[("a", &one), ("b", &no_chain)]);
+    // Its columns state that it is European and the multiplier; the specification of SPX has `am`.
+    assert!(spx.starts_with("underlying_kind index specification, exercise european file, settlement cash specification, expires pm config"), "{spx}");
+    assert!(spx.contains("multiplier 100 file"), "{spx}");
+    for term in [
+        "exercise european file",
+        "settlement cash layout",
+        "multiplier 10 file",
+        "deliverable 5 XYZ file",
+        "currency USD assumed",
+        "calendar weekends assumed",
+    ] {
+        assert!(xyz.contains(term), "{term}: {xyz}");
+    }
+    assert!(
+        adjusted.contains("exercise european file, settlement cash layout"),
+        "{adjusted}"
+    );
+    assert!(
+        !adjusted.contains("deliverable") && !adjusted.contains("multiplier 5"),
+        "{adjusted}"
+    );
+    assert!(
+        warnings.iter().all(|warning| !warning.contains("exercise")),
+        "{warnings:?}"
+    );
+    let ([_, xyz, _], warnings) = known(&[("a", &one), ("b", &other)]);
+    for term in [
+        "exercise european file",
+        "settlement physical assumed",
+        "underlying_kind etf layout",
+    ] {
+        assert!(xyz.contains(term), "{term}: {xyz}");
+    }
+    let disputed = "the chains at the inputs disagree on `settlement` of the contracts of XYZ: cash (`a`) and physical (`b`); it is taken from neither";
+    assert_eq!(
+        warnings.iter().filter(|warning| *warning == disputed).count(),
+        1,
+        "{warnings:?}"
+    );
+    assert_eq!(known(&[]), known(&[("b", &no_chain)]));
 }
 
 #[test]
@@ -645,7 +769,16 @@ fn metrics_of_both_forms() {
         let dir = tempfile::tempdir().unwrap();
         let store = Store::open(dir.path()).unwrap();
         let files: Vec<WrittenFile> = texts.iter().map(|text| file("m.json", *text)).collect();
-        let digest = write(&store, PortType::Metrics, &files, &[], &|| Ok(()), &Silent).map_err(|err| {
+        let digest = write(
+            &store,
+            PortType::Metrics,
+            &files,
+            &BTreeMap::new(),
+            &[],
+            &|| Ok(()),
+            &Silent,
+        )
+        .map_err(|err| {
             assert!(err.hint.is_some(), "no remedy: {}", err.message);
             err.message
         })?;

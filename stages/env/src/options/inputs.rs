@@ -9,8 +9,9 @@ use arrow_array::RecordBatch;
 use arrow_schema::DataType;
 use datasets::Date;
 use datasets::corporate_action::CorporateAction;
-use datasets::schema::TRADABLE;
+use datasets::schema::{CONTRACT, TRADABLE};
 use stages_core::dataset::{DataSet, Partition};
+use stages_core::features::is_by_contract;
 use stages_core::{Context, Given, StageError, table};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -20,7 +21,7 @@ pub(super) const NEEDED_GREEKS: [&str; 4] = ["delta", "gamma", "vega", "theta"];
 
 /// Returns whether a column of features is a key rather than a feature.
 pub(super) fn is_key(column: &str) -> bool {
-    matches!(column, "symbol" | "date" | "snapshot")
+    matches!(column, "symbol" | "date" | "snapshot") || CONTRACT.iter().any(|key| key.name == column)
 }
 
 /// The worlds that the configuration names, in the order of the chains and of the symbols in them. Symbols that became others by `actions` are one world with them.
@@ -210,7 +211,7 @@ pub(super) fn days(chain: &RecordBatch, greeks: &RecordBatch) -> Result<Vec<Day>
     Ok(days)
 }
 
-/// The features at a port, with the symbols that each input holds.
+/// The features by symbol at a port, with the symbols that each input holds.
 pub(super) struct Features {
     sets: Vec<(DataSet, Vec<String>)>,
 }
@@ -218,7 +219,11 @@ pub(super) struct Features {
 impl Features {
     /// Those at `port`.
     pub(super) fn open(context: &Context, port: &str) -> Result<Self, StageError> {
-        let sets = context.list(port).iter().map(|input| {
+        let by_symbol = context
+            .list(port)
+            .iter()
+            .filter(|input| !is_by_contract(&input.artifact));
+        let sets = by_symbol.map(|input| {
             let set = DataSet::open(input)?;
             let symbols = set.symbols(&context.store)?;
             Ok((set, symbols))

@@ -31,6 +31,7 @@ mod action_config;
 mod action_space;
 mod build;
 mod config;
+mod contract_inputs;
 mod exercise;
 mod fills;
 mod hedge;
@@ -59,7 +60,10 @@ pub use crate::hedge::{FutureBar, HedgeOrder, HedgeRule};
 pub use crate::reward::{CvarPenalty, RewardConfig, RewardKind};
 pub use crate::worlds::{HeldOut, Symbols, WorldSet};
 pub use action_config::{ActionKind, Limits, StrategySet};
-pub use build::{Built, Day, InMemory, MarketSource, PartStore, Piece, Quote, Settlements, build, build_worlds};
+pub use build::{
+    Built, ContractColumns, ContractFeatures, Day, InMemory, MarketSource, PartStore, Piece, Quote, Settlements, build,
+    build_worlds,
+};
 pub use config::{
     Fills, Leg, MarginConfig, MarginKind, OptionsConfig, QuoteKind, Right, Sizing, SlateConfig, SlateFeature, Strategy,
 };

@@ -4,7 +4,7 @@
 //!
 //! | element | is |
 //! | --- | --- |
-//! | `market.*`, `slate.*` | features, normalised on training dates |
+//! | `market.*`, `slate.*` | features, normalised on training dates; of a slot those of `slate.features`, then the features by contract |
 //! | `position[i].moneyness` | 10 (strike / S - 1) |
 //! | `position[i].days_left` | calendar days to expiry / 30; of several snapshots a day, with their hours |
 //! | `position[i].quantity` | q m S / N |
@@ -47,17 +47,13 @@ pub(crate) fn account_width(config: &OptionsConfig) -> usize {
     config.lines * POSITION.len() + ACCOUNT.len()
 }
 
-/// The name of every element.
-pub(crate) fn names(features: &[String], config: &OptionsConfig) -> Vec<String> {
+/// The name of every element, with market features and features by contract of these names.
+pub(crate) fn names(features: &[String], of_contracts: &[String], config: &OptionsConfig) -> Vec<String> {
     let mut names: Vec<String> = features.iter().map(|name| format!("market.{name}")).collect();
     for slot in slot_names(&config.slate) {
-        names.extend(
-            config
-                .slate
-                .features
-                .iter()
-                .map(|feature| format!("slate.{slot}.{}", feature.name())),
-        );
+        let own = config.slate.features.iter().map(|feature| feature.name());
+        let all = own.chain(of_contracts.iter().map(String::as_str));
+        names.extend(all.map(|name| format!("slate.{slot}.{name}")));
     }
     for i in 0..config.lines {
         names.extend(POSITION.iter().map(|name| format!("position[{i}].{name}")));

@@ -4,6 +4,7 @@ use super::build::{
     Chain, Day, MarketSource, PartSnapshots, PartStore, Piece, Settlements, build_worlds, part_snapshots,
 };
 use super::config::{OptionsConfig, QuoteKind};
+use super::contract_inputs::ContractSets;
 use super::fills::needed_columns;
 use super::hedge::HedgeInstrument;
 use super::inputs::{Features, NEEDED_GREEKS, days, is_key, worlds};
@@ -44,6 +45,7 @@ impl StageKind for Options {
     type Config = OptionsConfig;
     const NAME: &'static str = "env/options";
     const VERSION: u32 = 5;
+    const FEATURES_BY_CONTRACT: &'static [&'static str] = &["features"];
     const ABOUT: &'static str =
         "trading option strategies on an underlying, in one market or many, by look-up in precomputed tables";
     const PORTS: Ports = Ports {
@@ -67,7 +69,7 @@ impl StageKind for Options {
                 PortType::Features,
                 true,
                 true,
-                "market features; of the underlyings, or of one symbol alone",
+                "market features; of the underlyings, or of one symbol alone; and features by contract of the very chain, for each slot of the slate",
             ),
             input(
                 "hidden",
@@ -172,6 +174,7 @@ impl StageKind for Options {
         let had = worlds.iter().flat_map(|world| &world.names);
         let had: Vec<String> = had.map(|name| name.symbol.clone()).collect();
         let (features, hidden) = (Features::open(context, "features")?, Features::open(context, "hidden")?);
+        let of_contracts = ContractSets::open(context, "features")?;
         let rates = rates::read(&given)?;
         let future = hedge::read(&given)?;
         if !future.is_empty() && worlds.len() > 1 {
@@ -219,6 +222,7 @@ impl StageKind for Options {
             sources.push(MarketSource {
                 settlements: settlements(world, &context.store, listed)?,
                 features: features.of(context, world, &had)?,
+                contract_features: of_contracts.of(context, world, &config.slate)?,
                 hidden: hidden.of(context, world, &had)?,
                 rates: rates.clone(),
                 actions: world.actions(&actions),
@@ -276,6 +280,7 @@ impl StageKind for Options {
                 left_out: listed.left_out,
                 symbol: world.symbol.clone(),
                 features: Vec::new(),
+                contract_features: None,
                 hidden: Vec::new(),
                 rates: rates.clone(),
                 actions: world.actions(&actions),
@@ -340,6 +345,7 @@ fn memo(piece: Piece, (chain, greeks): &(Partition, Partition), key: &[u8]) -> M
     let (name, what) = match piece {
         Piece::Snapshots => ("env/options offer v2", "snapshots"),
         Piece::Histories => ("env/options paths v2", "quote histories"),
+        Piece::ContractFeatures => ("env/options contract features v1", "features by contract"),
     };
     let parts: [&[u8]; 3] = [chain.blob.blob.as_bytes(), greeks.blob.blob.as_bytes(), key];
     Memo::new(name, &parts, format!("{} {what}", chain.key.name()))

@@ -43,7 +43,7 @@ pub(super) struct WorldInput {
 }
 
 /// The class of `root` once the symbol `old` is `new`: classes named after the symbol, adjusted ones (`OLD@150`) too, are named after the new one.
-fn renamed(root: &str, old: &str, new: &str) -> String {
+pub(super) fn renamed(root: &str, old: &str, new: &str) -> String {
     match root.strip_prefix(old) {
         Some(rest) if rest.is_empty() || rest.starts_with('@') => format!("{new}{rest}"),
         _ => root.to_owned(),

@@ -159,6 +159,7 @@ impl SyntheticMarket {
             multiplier: 100.0,
             left_out: Default::default(),
             features: self.features.clone(),
+            contract_features: None,
             hidden: Vec::new(),
             rates: self.rates.clone(),
             actions: Vec::new(),

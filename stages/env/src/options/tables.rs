@@ -5,7 +5,7 @@
 //!
 //! | file | holds |
 //! | --- | --- |
-//! | `snapshots.arrow` | a row for each snapshot: date (and instant, where there are several a day), underlying, rate, raw market features `[F]`, contracts on the slate `[K]` (indices of the part's list, -1 for an empty slot), call and put at the money by maturity, raw slate features `[K, G]`, and the features that are not observed `[H]` |
+//! | `snapshots.arrow` | a row for each snapshot: date (and instant, where there are several a day), underlying, rate, raw market features `[F]`, contracts on the slate `[K]` (indices of the part's list, -1 for an empty slot), call and put at the money by maturity, raw slate features `[K, G]` (with features by contract, `[K, G + C]`), and the features that are not observed `[H]` |
 //! | `paths.arrow` | a row for each contract of the part: its terms (and instant of settlement, likewise), its first snapshot there, its quote history (an entry of 8 values, [`Entry`], is one cache line), where the configuration needs them its volume and open interest, the sizes of its quotes, and its gains in the scenarios of portfolio margin, and its last volatility and time value for the next part |
 //!
 //! So a day more changes the files of its own part and `env.json`. [`build`](super::build) writes them, [`step`](super::step) reads

@@ -37,9 +37,9 @@ pub(super) fn sources(config: &PythonConfig, base: &Path) -> Result<Vec<Source>,
             program.display()
         )));
     }
-    let mut found = vec![Source::new(INTERPRETER, program)];
+    let mut found = vec![Source::program(INTERPRETER, program)];
     let records = package_records(&sites).into_iter();
-    found.extend(records.map(|(name, path)| Source::new(format!("{PACKAGES}/{name}"), path)));
+    found.extend(records.map(|(name, path)| Source::program(format!("{PACKAGES}/{name}"), path)));
     let root = base.join(&config.path);
     if let Some(module) = config.module() {
         let modules = imported(&root, module).map_err(|err| {
@@ -58,7 +58,7 @@ pub(super) fn sources(config: &PythonConfig, base: &Path) -> Result<Vec<Source>,
             );
         }
         let modules = modules.into_iter().flatten();
-        found.extend(modules.map(|(name, path)| Source::new(format!("{PROJECT}/{name}"), path)));
+        found.extend(modules.map(|(name, path)| Source::program(format!("{PROJECT}/{name}"), path)));
     }
     for (i, file) in config.files.iter().enumerate() {
         let path = root.join(file);

@@ -142,12 +142,14 @@ pub fn facts(
     let mut contracts = Contracts::default();
     let mut assumptions: Vec<Assumption> = Vec::new();
     let mut warnings = Vec::new();
+    let nothing = Facts::default();
     for ((symbol, root), file) in stated {
         let sources = Sources {
             symbol,
             root,
             file,
             config: terms,
+            inherited: &nothing,
             layout,
         };
         let (facts, assumed) = resolve(&sources).map_err(|contradiction| {

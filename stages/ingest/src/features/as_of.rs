@@ -2,22 +2,30 @@
 
 use datasets::Date;
 
+/// The place of the bar from which on a row of a date is known: once `lag` bars after its date have passed.
+pub(super) fn known(bars: &[Date], date: Date, lag: u32) -> usize {
+    match (lag as usize).checked_sub(1) {
+        None => bars.partition_point(|bar| *bar < date),
+        Some(more) => bars.partition_point(|bar| *bar <= date) + more,
+    }
+}
+
+/// Returns whether a row of a date still stands on the day of a bar.
+pub(super) fn stands(bar: Date, date: Date, max_age: Option<u32>) -> bool {
+    let age = i64::from(bar.0) - i64::from(date.0);
+    max_age.is_none_or(|most| age <= i64::from(most))
+}
+
 /// For each bar of a symbol the row that is shown there, of rows dated `rows`; both ascending. A row is known once `lag` bars after its date have passed, and is shown until
 /// a newer one is known or it is older than `max_age` calendar days.
 pub(super) fn shown(bars: &[Date], rows: &[Date], lag: u32, max_age: Option<u32>) -> Vec<Option<usize>> {
-    let lag = lag as usize;
-    let known = |date: Date| match lag.checked_sub(1) {
-        None => bars.partition_point(|bar| *bar < date),
-        Some(more) => bars.partition_point(|bar| *bar <= date) + more,
-    };
     let mut next = 0;
     let at = |(i, bar): (usize, &Date)| {
-        while rows.get(next).is_some_and(|row| known(*row) <= i) {
+        while rows.get(next).is_some_and(|row| known(bars, *row, lag) <= i) {
             next += 1;
         }
         let row = next.checked_sub(1)?;
-        let age = i64::from(bar.0) - i64::from(rows[row].0);
-        max_age.is_none_or(|most| age <= i64::from(most)).then_some(row)
+        stands(*bar, rows[row], max_age).then_some(row)
     };
     bars.iter().enumerate().map(at).collect()
 }

@@ -1,10 +1,11 @@
 //! The configuration of `ingest/features`.
 
 use super::columns::FactorColumns;
+use super::contract_columns::ContractColumns;
 use crate::files::Paths;
 use crate::options::{MaxDropped, OnBadRows};
 use datasets::layout::CalendarName;
-use datasets::quality::FACTORS;
+use datasets::quality::{CONTRACT_FACTORS, FACTORS, Rule};
 use datasets::{Date, schema};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -21,6 +22,12 @@ pub struct FeaturesConfig {
     pub date: String,
     /// The column of symbols; empty for `symbol`, `ticker` or `tic`. Where a file has none, its rows are of the whole market: every symbol has them.
     pub symbol: String,
+    /// The columns of the contract that a row is of, where factors are by contract: `{ id: option_symbol }`, or `{ expiry: …, strike: …, right: … }`; `{}` for the usual names. The
+    /// features then have a row for each row of `chain`, which is needed. Null where rows are of symbols.
+    pub contract: Option<ContractColumns>,
+    /// True where the rows have no dates: each stands on every day of its symbol or contract, from the first one on. Right only for what never changes, and was known at the
+    /// beginning.
+    pub undated: bool,
     /// The columns to read: a list of their names in the files, which they keep, or a map from the names of features to those in the files, `{ value: "B/M" }`; empty for all others than
     /// those of dates and symbols.
     pub columns: FactorColumns,
@@ -47,6 +54,8 @@ impl Default for FeaturesConfig {
             path: Paths::default(),
             date: String::new(),
             symbol: String::new(),
+            contract: None,
+            undated: false,
             columns: FactorColumns::default(),
             date_format: String::new(),
             until: None,
@@ -65,15 +74,19 @@ impl FeaturesConfig {
     /// # Errors
     /// When one is.
     pub(super) fn validate(&self) -> Result<(), ConfigProblem> {
-        self.on_bad_rows.check(FACTORS)?;
-        self.max_dropped.check(FACTORS)?;
+        self.on_bad_rows.check(self.rules())?;
+        self.max_dropped.check(self.rules())?;
+        self.validate_undated()?;
+        if let Some(contract) = &self.contract {
+            contract.validate()?;
+        }
         let mut seen = BTreeSet::new();
         for (i, column) in self.columns.0.iter().enumerate() {
             let field = match column.ours == column.theirs {
                 true => format!("columns[{i}]"),
                 false => format!("columns.{}", column.ours),
             };
-            if is_key(&column.ours) {
+            if self.is_key(&column.ours) {
                 return Err(ConfigProblem::new(
                     field,
                     format!("`{}` is the name of a key, and of no feature", column.ours),
@@ -92,7 +105,7 @@ impl FeaturesConfig {
                 );
             }
         }
-        match (self.max_age, self.lag) {
+        match (self.max_age, self.lag()) {
             (Some(0), lag) if lag > 0 => Err(ConfigProblem::new(
                 "max_age",
                 format!("no row is shown: it is known after {lag} days of trading, and stands on its own date alone"),
@@ -101,9 +114,46 @@ impl FeaturesConfig {
             _ => Ok(()),
         }
     }
-}
 
-/// Returns whether tables of features have a key of this name.
-pub(super) fn is_key(name: &str) -> bool {
-    schema::FEATURES.iter().any(|column| column.name == name) || name == schema::SNAPSHOT.name
+    /// Refuses settings of dates where there are none.
+    fn validate_undated(&self) -> Result<(), ConfigProblem> {
+        let default = Self::default();
+        let settings = [
+            ("date", self.date != default.date),
+            (
+                "date_format",
+                self.date_format != default.date_format && self.contract.is_none(),
+            ),
+            ("until", self.until.is_some()),
+            ("lag", self.lag != default.lag),
+            ("max_age", self.max_age.is_some()),
+            ("calendar", self.calendar.is_some()),
+        ];
+        match settings.into_iter().find(|(_, is_set)| *is_set && self.undated) {
+            Some((field, _)) => Err(ConfigProblem::new(field, "the rows have no dates: `undated` is set")
+                .hint(format!("leave `{field}` out, or `undated`"))),
+            None => Ok(()),
+        }
+    }
+
+    /// The lag in days: none of rows without dates, which are before all days.
+    pub(super) fn lag(&self) -> u32 {
+        if self.undated { 0 } else { self.lag }
+    }
+
+    /// The rules that rows are held to.
+    pub(super) fn rules(&self) -> &'static [Rule] {
+        if self.contract.is_some() {
+            CONTRACT_FACTORS
+        } else {
+            FACTORS
+        }
+    }
+
+    /// Returns whether the tables of features have a key of this name.
+    pub(super) fn is_key(&self, name: &str) -> bool {
+        let of_contract = schema::CONTRACT.iter().filter(|_| self.contract.is_some());
+        let mut keys = schema::FEATURES.iter().chain([&schema::SNAPSHOT]).chain(of_contract);
+        keys.any(|column| column.name == name)
+    }
 }

@@ -51,8 +51,8 @@ impl Days {
     ///
     /// # Errors
     /// When it has several a day and nothing is lagged, or it cannot be read.
-    pub fn of_chain(context: &Context, chain: &DataSet, lag: u32) -> Result<Self, StageError> {
-        if lag == 0 && chain.is_intraday(&context.store)? {
+    pub fn of_chain(context: &Context, chain: &DataSet, is_lagged: bool) -> Result<Self, StageError> {
+        if !is_lagged && chain.is_intraday(&context.store)? {
             return Err(StageError::new(
                 "`lag: 0` shows a row at all snapshots of its date, and the chain has several: the first are before the close",
             )

@@ -2,6 +2,7 @@
 
 use super::as_of;
 use super::config::FeaturesConfig;
+use super::series::{Contract, Contracts, Series};
 use crate::options::Treatment;
 use crate::read;
 use crate::value::OUT_OF_RANGE;
@@ -9,7 +10,8 @@ use arrow_array::{Array as _, ArrayRef, Float64Array, RecordBatch};
 use arrow_schema::{DataType, Field, Schema};
 use arrow_select::concat::concat_batches;
 use datasets::Date;
-use datasets::quality::{Action, Example, FACTORS, Finding, Tally};
+use datasets::quality::{Action, Example, Finding, Tally};
+use datasets::schema::CONTRACT;
 use stages_core::{Context, StageError, table};
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -19,8 +21,8 @@ pub(super) struct Factors {
     pub names: Vec<String>,
     /// The factors' values by row of the files, NaN where there is none.
     pub values: Vec<Vec<f64>>,
-    /// By symbol (empty: of the whole market), the rows in the order of their dates.
-    rows: BTreeMap<String, Vec<(Date, usize)>>,
+    /// By series, the rows in the order of their dates.
+    rows: BTreeMap<Series, Vec<(Date, usize)>>,
     /// The number of rows in the files.
     pub rows_read: usize,
     /// The data-quality table.
@@ -37,21 +39,22 @@ impl Factors {
         if let Some(other) = parts.iter().find(|part| part.schema() != first.schema()) {
             return Err(StageError::new(format!(
                 "the files have different factors: one has {}, another {}",
-                names(first).join(", "),
-                names(other).join(", ")
+                names(first, config).join(", "),
+                names(other, config).join(", ")
             ))
             .hint("`columns: [ … ]` names those to read; read files with others in a stage of their own"));
         }
         let batch = concat_batches(&first.schema(), &parts)?;
-        let names = names(&batch);
+        let names = names(&batch, config);
         let mut values: Vec<Vec<f64>> = names
             .iter()
             .map(|name| table::floats_or_nan(&batch, name))
             .collect::<Result<_, StageError>>()?;
         let (symbols, dates) = (table::texts(&batch, "symbol")?, table::dates(&batch, "date")?);
-        let mut tally = Tally::new(FACTORS);
+        let contracts = config.contract.as_ref().map(|_| Contracts::of(&batch)).transpose()?;
+        let mut tally = Tally::new(config.rules());
         let bad = &config.on_bad_rows;
-        let mut rows: BTreeMap<String, Vec<(Date, usize)>> = BTreeMap::new();
+        let mut rows: BTreeMap<Series, Vec<(Date, usize)>> = BTreeMap::new();
         for (row, date) in dates.into_iter().enumerate() {
             if date == OUT_OF_RANGE {
                 tally.add_out_of_range();
@@ -60,7 +63,7 @@ impl Factors {
             let symbol = symbols.is_valid(row).then(|| symbols.value(row));
             let example = |note: String| Example {
                 symbol: symbol.filter(|symbol| !symbol.is_empty()).map(str::to_owned),
-                date: Some(date),
+                date: Some(date).filter(|_| !config.undated),
                 note: Some(note),
                 ..Example::default()
             };
@@ -75,21 +78,39 @@ impl Factors {
                 tally.add_row("missing_symbol", date, || example(String::new()));
                 continue;
             };
-            match rows.get_mut(symbol) {
-                Some(of_symbol) => of_symbol.push((date, row)),
-                None => {
-                    rows.insert(symbol.to_owned(), vec![(date, row)]);
+            let contract = match contracts.as_ref().map(|contracts| contracts.row(row)) {
+                Some(None) => {
+                    tally.add_row("bad_contract", date, || example(String::new()));
+                    continue;
                 }
+                contract => contract.flatten(),
+            };
+            let series = Series {
+                symbol: symbol.to_owned(),
+                contract,
+            };
+            rows.entry(series).or_default().push((date, row));
+        }
+        let is_mixed = |has: &dyn Fn(&Series) -> bool| rows.keys().any(has) && !rows.keys().all(has);
+        let has_root = |series: &Series| {
+            series
+                .contract
+                .as_ref()
+                .is_some_and(|contract| !contract.root.is_empty())
+        };
+        for (what, is_mixed) in [
+            ("symbols", is_mixed(&|series| !series.symbol.is_empty())),
+            ("option classes", is_mixed(&has_root)),
+        ] {
+            if is_mixed {
+                return Err(
+                    StageError::new(format!("some files have a column of {what}, and others have none"))
+                        .hint("read them in two stages"),
+                );
             }
         }
-        if rows.contains_key("") && rows.len() > 1 {
-            return Err(
-                StageError::new("some files have a column of symbols, and others have none")
-                    .hint("read them in two stages"),
-            );
-        }
         let mut left = 0;
-        for (symbol, of_symbol) in &mut rows {
+        for (series, of_symbol) in &mut rows {
             of_symbol.sort_by_key(|(date, _)| *date);
             let mut kept: Vec<(Date, usize)> = Vec::with_capacity(of_symbol.len());
             for of_day in of_symbol.chunk_by(|a, b| a.0 == b.0) {
@@ -101,8 +122,8 @@ impl Factors {
                 };
                 match of_day.iter().any(|(_, row)| differs(*row)) {
                     true => tally.add_rows("contradiction", date, of_day.len() as u64, || Example {
-                        symbol: Some(symbol.clone()).filter(|symbol| !symbol.is_empty()),
-                        date: Some(date),
+                        symbol: Some(series.to_string()).filter(|_| *series != Series::default()),
+                        date: Some(date).filter(|_| !config.undated),
                         ..Example::default()
                     }),
                     false => kept.push((date, first)),
@@ -112,12 +133,17 @@ impl Factors {
             *of_symbol = kept;
         }
         rows.retain(|_, of_symbol| !of_symbol.is_empty());
-        if bad.of(FACTORS, "contradiction") == Action::Fail
+        if bad.of(config.rules(), "contradiction") == Action::Fail
             && let Some((_, _, Some(date))) = tally.broken().find(|(rule, ..)| rule.name == "contradiction")
         {
             let example = tally.sample("contradiction").first().and_then(|row| row.symbol.clone());
             let of = example.unwrap_or_else(|| "the market".to_owned());
-            return Err(StageError::new(format!("rows of {of} on {date} have different values"))
+            let day = if config.undated {
+                String::new()
+            } else {
+                format!(" on {date}")
+            };
+            return Err(StageError::new(format!("rows of {of}{day} have different values"))
                 .hint("a key has one row: keep the one that was known first, or date the other when it was known; `on_bad_rows: { contradiction: drop }` shows none of them"));
         }
         let treatment = Treatment {
@@ -133,14 +159,62 @@ impl Factors {
             values,
             rows,
             rows_read: batch.num_rows(),
-            quality: tally.findings(|rule| bad.action(rule)),
+            quality: tally
+                .findings(|rule| bad.action(rule))
+                .into_iter()
+                .map(|finding| match config.undated {
+                    // Their rows are of no day.
+                    true => Finding {
+                        days: 0,
+                        examples: Vec::new(),
+                        ..finding
+                    },
+                    false => finding,
+                })
+                .collect(),
         })
     }
 
     /// The rows of a symbol, or else those of the whole market.
     fn of(&self, symbol: &str) -> &[(Date, usize)] {
-        let of_symbol = self.rows.get(symbol).or_else(|| self.rows.get(""));
-        of_symbol.map_or(&[], Vec::as_slice)
+        let of_symbol = self.rows.get(&Series::of_symbol(symbol));
+        of_symbol
+            .or_else(|| self.rows.get(&Series::default()))
+            .map_or(&[], Vec::as_slice)
+    }
+
+    /// The rows of a series.
+    pub fn of_series(&self, series: &Series) -> &[(Date, usize)] {
+        self.rows.get(series).map_or(&[], Vec::as_slice)
+    }
+
+    /// The series and the rows of a contract of a chain: by its symbol and its class, as far as the files have them.
+    pub fn of_contract(&self, symbol: &str, contract: &Contract) -> Option<(&Series, &[(Date, usize)])> {
+        // All series are alike.
+        let first = self.rows.keys().next()?;
+        let has_root = first
+            .contract
+            .as_ref()
+            .is_some_and(|contract| !contract.root.is_empty());
+        let series = Series {
+            symbol: if first.symbol.is_empty() {
+                String::new()
+            } else {
+                symbol.to_owned()
+            },
+            contract: Some(Contract {
+                root: if has_root { contract.root.clone() } else { String::new() },
+                ..contract.clone()
+            }),
+        };
+        self.rows
+            .get_key_value(&series)
+            .map(|(series, rows)| (series, rows.as_slice()))
+    }
+
+    /// All series.
+    pub fn series(&self) -> impl Iterator<Item = &Series> {
+        self.rows.keys()
     }
 
     /// Returns whether any row is of the symbol.
@@ -150,7 +224,10 @@ impl Factors {
 
     /// The symbols of the files.
     pub fn symbols(&self) -> impl Iterator<Item = &str> {
-        self.rows.keys().map(String::as_str).filter(|symbol| !symbol.is_empty())
+        self.rows
+            .keys()
+            .map(|series| series.symbol.as_str())
+            .filter(|symbol| !symbol.is_empty())
     }
 
     /// The first date of each symbol, and the last of all; `None` where the files have no symbols.
@@ -164,7 +241,7 @@ impl Factors {
     pub fn shown(&self, symbol: &str, days: &[Date], config: &FeaturesConfig) -> Vec<Option<usize>> {
         let rows = self.of(symbol);
         let dates: Vec<Date> = rows.iter().map(|(date, _)| *date).collect();
-        let shown = as_of::shown(days, &dates, config.lag, config.max_age);
+        let shown = as_of::shown(days, &dates, config.lag(), config.max_age);
         shown.into_iter().map(|row| row.map(|row| rows[row].1)).collect()
     }
 
@@ -185,12 +262,17 @@ impl Factors {
 }
 
 /// The names of the factors of a table of rows.
-fn names(batch: &RecordBatch) -> Vec<String> {
+fn names(batch: &RecordBatch, config: &FeaturesConfig) -> Vec<String> {
+    let keys = if config.contract.is_some() {
+        2 + CONTRACT.len()
+    } else {
+        2
+    };
     let schema = batch.schema();
     schema
         .fields()
         .iter()
-        .skip(2)
+        .skip(keys)
         .map(|field| field.name().clone())
         .collect()
 }

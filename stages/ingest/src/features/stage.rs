@@ -1,5 +1,6 @@
 //! `ingest/features` as a stage.
 
+use super::by_contract;
 use super::config::FeaturesConfig;
 use super::days::Days;
 use super::factors::Factors;
@@ -57,7 +58,7 @@ impl StageKind for Features {
         outputs: &[OutputPort {
             name: "features",
             ty: PortType::Features,
-            doc: "a column for each factor, null where no row is known; with the data-quality table in its metadata",
+            doc: "a column for each factor, null where no row is known, by symbol and day, or by contract and snapshot; with the data-quality table in its metadata",
         }],
     };
 
@@ -78,7 +79,9 @@ impl StageKind for Features {
                 names = Some(columns.factors.into_iter().map(|factor| factor.ours).collect());
             }
         }
-        let keys = schema::FEATURES.iter().map(|column| column.name.to_owned());
+        let of_contract = schema::CONTRACT.iter().filter(|_| config.contract.is_some());
+        let keys = schema::FEATURES.iter().chain(of_contract);
+        let keys = keys.map(|column| column.name.to_owned());
         let provided = match names {
             Some(names) => Provided::columns(PortType::Features, keys.chain(names)),
             None if config.columns.0.is_empty() => Provided::unknown(PortType::Features),
@@ -98,9 +101,15 @@ impl StageKind for Features {
         let files = Files::open(&context.given())?;
         let factors = Factors::read(config, context, read_files(config, context, &files.sources)?)?;
         context.progress(0, None, "joining");
+        if config.contract.is_some() {
+            let chain = context.optional(CHAIN);
+            let chain = chain.ok_or_else(|| StageError::new("factors by contract have the rows of a chain"))?;
+            let digest = by_contract::features(config, context, &factors, &DataSet::open(chain)?)?;
+            return Ok(Outputs::from([("features".to_owned(), digest)]));
+        }
         let days = match (context.optional(BARS), context.optional(CHAIN)) {
             (Some(bars), _) => Days::of_bars(context, &DataSet::open(bars)?)?,
-            (None, Some(chain)) => Days::of_chain(context, &DataSet::open(chain)?, config.lag)?,
+            (None, Some(chain)) => Days::of_chain(context, &DataSet::open(chain)?, config.undated || config.lag > 0)?,
             (None, None) => {
                 let calendar = config
                     .calendar
@@ -154,7 +163,7 @@ impl StageKind for Features {
         tell(context, &factors, days.what, (&unknown, &without), &shown)?;
         let meta = json!({
             "features": factors.names,
-            "lag": config.lag,
+            "lag": config.lag(),
             "days_of": days.what,
             "rows_read": factors.rows_read,
             "symbols_without_bars": unknown,
@@ -169,6 +178,12 @@ impl StageKind for Features {
 /// Refuses a stage that has its days from two sources, or from none.
 fn check_days(config: &FeaturesConfig, plan: &PlanContext) -> Result<(), ConfigProblem> {
     let origins = [BARS, CHAIN].map(|port| plan.inputs.contains_key(port));
+    if config.contract.is_some() && origins != [false, true] {
+        return Err(
+            ConfigProblem::new("contract", "factors by contract have a row for each row of a chain")
+                .hint("connect `chain`, and neither `bars` nor `calendar`"),
+        );
+    }
     match (origins, config.calendar) {
         ([true, true], _) => Err(ConfigProblem::new("", "both `bars` and `chain` are connected")
             .hint("connect the one whose days the features are to have")),
@@ -255,7 +270,16 @@ fn read_file(config: &FeaturesConfig, context: &Context, source: &Source) -> Res
     let bytes = cache::regular_file::read(&source.path).map_err(|err| unreadable(&source.path, &err))?;
     let content = BlobRef::of(&bytes).blob;
     source.check(content)?;
-    let settings = canonical_json(&json!([config.date, config.symbol, config.columns, config.date_format]));
+    let mut settings = vec![
+        json!(config.date),
+        json!(config.symbol),
+        json!(config.columns),
+        json!(config.date_format),
+    ];
+    if config.contract.is_some() || config.undated {
+        settings.extend([json!(config.contract), json!(config.undated)]);
+    }
+    let settings = canonical_json(&json!(settings));
     let tables = unpack::unpack(&source.path, bytes)?;
     if tables.is_empty() {
         return Err(StageError::new(format!("`{}` holds no table", source.path.display())));

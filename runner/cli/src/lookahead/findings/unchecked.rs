@@ -1,7 +1,7 @@
 //! Findings that are no comparisons: columns that could not be compared, and those that a rule judges.
 
 use super::{Findings, Known};
-use crate::lookahead::plan::{Plan, evaluates, is_metrics};
+use crate::lookahead::plan::{Plan, evaluates, is_metrics, is_stepped_by_program};
 use crate::lookahead::uncheckable::Unchecked;
 use datasets::Date;
 use runner_pipeline::Work;
@@ -30,6 +30,15 @@ impl Findings {
         // A kind of ours may need more data than there is up to a date; a program that fails was not compared.
         if let Some((_, message)) = failed.and_then(|failed| failed.iter().next()).filter(|_| is_program) {
             add("", message.clone());
+            return;
+        }
+        if is_stepped_by_program(plan.pipeline, node) {
+            let message = failed.and_then(|failed| failed.values().next()).cloned();
+            let steps = || {
+                "what its program shows at a step, of the files that it reads, is no table that can be compared"
+                    .to_owned()
+            };
+            add("", message.unwrap_or_else(steps));
             return;
         }
         let outputs = plan
@@ -122,6 +131,14 @@ impl Findings {
             .filter(|need| plan.affected.contains(&need.node))
         {
             let env = &plan.pipeline.nodes[need.node].id;
+            if is_stepped_by_program(plan.pipeline, need.node) {
+                unchecked.push(Unchecked {
+                    stage: id.clone(),
+                    what: String::new(),
+                    reason: format!("`{env}` is stepped by a program, and has no training dates"),
+                });
+                continue;
+            }
             let ranges = plan.replaced.ranges.get(&need.node);
             if ranges.is_some_and(|ranges| ranges.train.is_some() && ranges.test.is_none()) {
                 rules.push((

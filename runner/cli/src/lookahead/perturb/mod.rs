@@ -13,6 +13,7 @@ mod values;
 use super::document::{Document, Rows, Variant};
 use super::moment::Stamp;
 use datasets::Date;
+use datasets::layout::SymbolFormat;
 use std::collections::BTreeSet;
 
 /// A manner of perturbing.
@@ -74,6 +75,13 @@ impl Document {
         picks.extend((variant.in_place..variant.from.len()).filter(stays).map(|new| (1, new)));
         Ok((self.assemble(&picks, rows)?, picks.len()))
     }
+}
+
+/// True for the symbol of an option contract.
+fn is_contract(text: &str) -> bool {
+    [SymbolFormat::Occ, SymbolFormat::Deribit]
+        .iter()
+        .any(|format| format.parse(text).is_some())
 }
 
 /// All rows of a table, perturbed.

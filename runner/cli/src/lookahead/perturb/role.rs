@@ -3,6 +3,7 @@
 use crate::lookahead::column::Column;
 use crate::lookahead::document::Document;
 use crate::lookahead::moment;
+use crate::lookahead::perturb::is_contract;
 use std::collections::BTreeSet;
 
 /// Parts of the names of columns that identify a row.
@@ -61,7 +62,8 @@ pub fn role(document: &Document, column: usize) -> Role {
         Column::Days(_) => Role::Date,
         Column::Texts(_, choices) => {
             let texts: Vec<&str> = choices.iter().map(String::as_str).collect();
-            match choices.len() > 1 && moment::of_texts(&texts, false).is_none() {
+            let is_key = texts.iter().all(|text| is_contract(text));
+            match choices.len() > 1 && !is_key && moment::of_texts(&texts, false).is_none() {
                 true => Role::Texts,
                 false => Role::Fixed,
             }

@@ -2,7 +2,7 @@
 //! factor of its own, so that ranks change. Symbols that end are left out where the rows are written.
 
 use super::values;
-use super::{chance, hash};
+use super::{chance, hash, is_contract};
 use crate::lookahead::column::Column;
 use crate::lookahead::document::{Document, New, Variant};
 
@@ -50,7 +50,7 @@ pub fn all(document: &Document) -> Variant {
             let row = Row {
                 from,
                 factor,
-                symbol: Some(format!("{symbol}Z")),
+                symbol: Some(another(symbol)),
                 later,
             };
             if in_order { rows.push(row) } else { added.push(row) }
@@ -89,6 +89,15 @@ pub fn all(document: &Document) -> Variant {
         from,
         in_place,
         columns,
+    }
+}
+
+/// A symbol that begins: of a contract, one of another class with its terms.
+fn another(symbol: &str) -> String {
+    match (is_contract(symbol), symbol.split_once(':')) {
+        (false, _) => format!("{symbol}Z"),
+        (true, Some((prefix, contract))) => format!("{prefix}:Z{contract}"),
+        (true, None) => format!("Z{symbol}"),
     }
 }
 

@@ -115,7 +115,11 @@ impl Found {
         let (mut dated, mut held, mut scan) = (Vec::new(), Vec::new(), Scan::default());
         let mut failed = false;
         let kind = matches!(node.work, Work::Kind { .. });
-        for (place, file) in files(node)?.into_iter().enumerate() {
+        for (place, file) in files(node)?
+            .into_iter()
+            .enumerate()
+            .filter(|(_, file)| !file.is_program)
+        {
             let name = shown(node, &file);
             match version::read(&file) {
                 Ok((Some(packed), size)) => {

@@ -1,10 +1,11 @@
 //! Builds the tables of an environment from a chain, its Greeks, features and rates.
 
-use super::chain::{Chain, part_snapshots};
+use super::chain::{Chain, part_snapshots, snapshots_key};
+use super::contract_features::beside;
 use super::histories::Listing;
 use super::market_source::MarketSource;
 use super::part_store::PartStore;
-use super::snapshots::{ContractKey, PartSnapshots};
+use super::snapshots::{ContractKey, PartSnapshots, Snapshot};
 use crate::feature_columns::{FEW_SNAPSHOTS, FeatureColumn, market_features};
 use crate::hedge;
 use crate::normalise;
@@ -80,22 +81,25 @@ pub fn build_worlds<S: PartStore>(
         return Err(StageError::new("there is no world"));
     };
     for ((other, _), world) in sources.iter().skip(1).zip(others) {
-        let unlike = if world.observed != one.observed || world.hidden != one.hidden {
-            "other features"
-        } else if other.multiplier != first.multiplier {
-            "another multiplier"
-        } else if other.settlements.are_instants() != first.settlements.are_instants() {
-            "another number of snapshots a day"
-        } else {
-            continue;
-        };
+        let unlike =
+            if world.observed != one.observed || world.of_contracts != one.of_contracts || world.hidden != one.hidden {
+                "other features"
+            } else if other.multiplier != first.multiplier {
+                "another multiplier"
+            } else if other.settlements.are_instants() != first.settlements.are_instants() {
+                "another number of snapshots a day"
+            } else {
+                continue;
+            };
         return Err(
             StageError::new(format!("`{}` has {unlike} than `{}`", other.symbol, first.symbol))
                 .hint("worlds of one environment are alike; make an environment of each kind"),
         );
     }
     let width = one.observed.len()
-        + 2 * config.slate.maturities.len() * config.slate.deltas.len() * config.slate.features.len();
+        + 2 * config.slate.maturities.len()
+            * config.slate.deltas.len()
+            * (config.slate.features.len() + one.of_contracts.len());
     let rest = observation::account_width(config);
     let fitted: Vec<(&[f32], &[SnapshotRange])> = worlds
         .iter()
@@ -106,7 +110,7 @@ pub fn build_worlds<S: PartStore>(
         config: config.clone(),
         env: EnvSpec {
             name: "options".to_owned(),
-            observation: observation::names(&one.observed, config),
+            observation: observation::names(&one.observed, &one.of_contracts, config),
             action_space: action_space(config, &strategies),
             normalisation: Some(normalise::fit(&fitted, width, rest, config.clip)),
         },
@@ -138,7 +142,9 @@ struct BuiltWorld<F> {
     /// The names of the market features, and of those that are not observed.
     observed: Vec<String>,
     hidden: Vec<String>,
-    /// The observation of market and slate, raw `[T, F + K G]`.
+    /// The names of the features by contract, C.
+    of_contracts: Vec<String>,
+    /// The observation of market and slate, raw `[T, F + K (G + C)]`.
     shown: Vec<f32>,
     files: Vec<(String, F)>,
     notes: Vec<String>,
@@ -220,12 +226,13 @@ fn world<S: PartStore>(
     let (hidden, _) = market_features(&source.hidden, times, config.max_gaps, &mut warnings)?;
     let splits = split(dates, warm_up, &config.split_rules(), role)?;
 
+    let slate = slate_features(source, config, store, &chain, &mut warnings)?;
     let snapshots = || chain.parts.iter().flat_map(|part| &part.snapshots);
     let (f, h) = (source.features.len(), source.hidden.len());
     let mut shown = Vec::new();
-    for (t, snapshot) in snapshots().enumerate() {
+    for (t, of_slate) in slate.iter().flatten().enumerate() {
         shown.extend(&features[t * f..(t + 1) * f]);
-        shown.extend(&snapshot.features);
+        shown.extend(of_slate);
     }
     let world = World {
         symbol: source.symbol.clone(),
@@ -263,6 +270,7 @@ fn world<S: PartStore>(
     for (i, (range, history)) in chain.ranges().into_iter().zip(histories).enumerate() {
         let [snapshots, paths] = part_files(&world.parts[i]);
         let mut rows = rows(&chain.parts[i], &chain.listings[i], has_future);
+        rows.slate_features = slate[i].concat();
         rows.rate = chain.rate[range.clone()].to_vec();
         let future = future.get(range.clone()).unwrap_or_default();
         rows.future = future.iter().flat_map(|price| price.encode()).collect();
@@ -275,12 +283,63 @@ fn world<S: PartStore>(
     Ok(BuiltWorld {
         world,
         observed: names(&source.features),
+        of_contracts: source
+            .contract_features
+            .iter()
+            .flat_map(|features| features.names.clone())
+            .collect(),
         hidden: names(&source.hidden),
         shown,
         files,
         notes,
         warnings,
     })
+}
+
+/// The features of the slate by part and snapshot `[K, G + C]`, raw.
+fn slate_features<S: PartStore>(
+    source: &MarketSource<'_>,
+    config: &OptionsConfig,
+    store: &S,
+    chain: &Chain,
+    warnings: &mut Vec<String>,
+) -> Result<Vec<Vec<Vec<f32>>>, StageError> {
+    let own = |part: &PartSnapshots| {
+        part.snapshots
+            .iter()
+            .map(|snapshot| snapshot.features.clone())
+            .collect()
+    };
+    let Some(of_contracts) = &source.contract_features else {
+        return Ok(chain.parts.iter().map(own).collect());
+    };
+    let key = snapshots_key(source, config);
+    let width = of_contracts.names.len();
+    let all: Vec<Vec<f32>> = chain
+        .parts
+        .par_iter()
+        .zip(&chain.numbers)
+        .map(|(part, &number)| of_contracts.of_slots(store, number, key.as_bytes(), part))
+        .collect::<Result<_, StageError>>()?;
+    for (j, name) in of_contracts.names.iter().enumerate() {
+        let mut values = all.iter().flat_map(|values| values.iter().skip(j).step_by(width));
+        if values.all(|value| !value.is_finite()) {
+            warnings.push(format!(
+                "the feature `{name}` has no value of any contract on the slate"
+            ));
+        }
+    }
+    let beside = |(part, values): (&PartSnapshots, &Vec<f32>)| {
+        let mut rest = values.as_slice();
+        let of_snapshot = |snapshot: &Snapshot| {
+            let slots = snapshot.slots.len();
+            let values;
+            (values, rest) = rest.split_at(slots * width);
+            beside(&snapshot.features, values, slots)
+        };
+        part.snapshots.iter().map(of_snapshot).collect()
+    };
+    Ok(chain.parts.iter().zip(&all).map(beside).collect())
 }
 
 /// The snapshots of a part as columns; rates and features are yet to be given.
@@ -301,7 +360,6 @@ fn rows(part: &PartSnapshots, listing: &Listing, has_future: bool) -> SnapshotRo
             let (call, put) = pair.as_ref().map(|(call, put)| (call, put)).unzip();
             rows.at_the_money.extend([index(call), index(put)]);
         }
-        rows.slate_features.extend(&snapshot.features);
     }
     rows
 }

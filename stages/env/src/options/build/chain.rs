@@ -33,6 +33,15 @@ fn prices_key(source: &MarketSource<'_>, config: &OptionsConfig) -> serde_json::
     of_fills.into_iter().chain(key).collect()
 }
 
+/// The settings that the snapshots of a part depend on.
+pub(super) fn snapshots_key(source: &MarketSource<'_>, config: &OptionsConfig) -> String {
+    let key = match config.hedge.instrument {
+        HedgeInstrument::Future => json!([prices_key(source, config), config.slate, "carry"]),
+        _ => json!([prices_key(source, config), config.slate]),
+    };
+    cache::canonical_json(&key)
+}
+
 /// The snapshots of part `part`.
 pub(crate) fn part_snapshots<S: PartStore>(
     source: &MarketSource<'_>,
@@ -40,11 +49,7 @@ pub(crate) fn part_snapshots<S: PartStore>(
     store: &S,
     part: usize,
 ) -> Result<PartSnapshots, StageError> {
-    let key = match config.hedge.instrument {
-        HedgeInstrument::Future => json!([prices_key(source, config), config.slate, "carry"]),
-        _ => json!([prices_key(source, config), config.slate]),
-    };
-    let key = cache::canonical_json(&key);
+    let key = snapshots_key(source, config);
     let file = store.piece(Piece::Snapshots, part, key.as_bytes(), || {
         let (days, left_out) = days(source, part)?;
         PartSnapshots::new(&days, left_out, config, &source.settlements).encode()

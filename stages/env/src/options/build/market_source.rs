@@ -1,5 +1,6 @@
 //! The market data that tables are built from.
 
+use super::contract_features::ContractFeatures;
 use super::settlements::Settlements;
 use crate::feature_columns::FeatureColumn;
 use crate::hedge::FutureBar;
@@ -147,6 +148,8 @@ pub struct MarketSource<'a> {
     pub left_out: BTreeSet<String>,
     /// Market features.
     pub features: Vec<FeatureColumn>,
+    /// Features of contracts, which the slots of the slate show.
+    pub contract_features: Option<ContractFeatures<'a>>,
     /// Features that are not observed.
     pub hidden: Vec<FeatureColumn>,
     /// The shortest rate by date, ascending: continuously compounded, annual, decimal.

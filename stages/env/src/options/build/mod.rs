@@ -2,6 +2,7 @@
 
 mod assemble;
 mod chain;
+mod contract_features;
 mod histories;
 mod market_source;
 mod part_store;
@@ -11,6 +12,7 @@ mod snapshots;
 
 pub use assemble::{Built, build, build_worlds};
 pub(super) use chain::{Chain, part_snapshots};
+pub use contract_features::{ContractColumns, ContractFeatures};
 pub use market_source::{Day, MarketSource, Quote};
 pub use part_store::{InMemory, PartStore, Piece};
 pub use settlements::Settlements;

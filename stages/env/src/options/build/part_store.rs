@@ -10,6 +10,8 @@ pub enum Piece {
     Snapshots,
     /// The quote histories of a part's contracts, a file of the tables.
     Histories,
+    /// The features by contract of the slots of a part's snapshots.
+    ContractFeatures,
 }
 
 /// Stores files and memoises the pieces of parts.

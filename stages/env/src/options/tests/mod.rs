@@ -2,6 +2,7 @@
 
 mod accounting;
 mod action_kinds;
+mod contract_features;
 mod futures;
 mod golden;
 mod hedging;

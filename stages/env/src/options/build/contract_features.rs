@@ -1,0 +1,111 @@
+//! Features of contracts, as the slots of the slate show them.
+
+use super::part_store::{PartStore, Piece};
+use super::snapshots::PartSnapshots;
+use datasets::SnapshotTime;
+use stages_core::StageError;
+use std::collections::BTreeMap;
+
+/// The features of contracts that are read part by part, beside a chain.
+pub struct ContractFeatures<'a> {
+    /// Their names, C.
+    pub names: Vec<String>,
+    /// By part, all that its values depend on.
+    pub keys: Vec<Vec<u8>>,
+    /// Reads those of a part.
+    pub read: Box<dyn Fn(usize) -> Result<ContractColumns, StageError> + Sync + 'a>,
+}
+
+/// Features of contracts in columns, a row for each contract at a snapshot.
+#[derive(Clone, Debug, Default)]
+pub struct ContractColumns {
+    /// The snapshot of each row.
+    pub times: Vec<SnapshotTime>,
+    /// Days since 1970-01-01.
+    pub expiries: Vec<i32>,
+    /// Option classes.
+    pub roots: Vec<String>,
+    /// The index of each row's class.
+    pub root: Vec<u32>,
+    /// In currency.
+    pub strikes: Vec<f64>,
+    /// Call or put.
+    pub calls: Vec<bool>,
+    /// By feature, the values of the rows; NaN where there is none.
+    pub values: Vec<Vec<f64>>,
+}
+
+impl ContractFeatures<'_> {
+    /// Those of the slots of a part's snapshots `[T, K, C]`, from the memo where they are cached; NaN for an empty slot, and where there is no value. `key` is of the
+    /// snapshots.
+    pub(super) fn of_slots<S: PartStore>(
+        &self,
+        store: &S,
+        part: usize,
+        key: &[u8],
+        snapshots: &PartSnapshots,
+    ) -> Result<Vec<f32>, StageError> {
+        let key = [key, b"\n", self.keys.get(part).map_or(&[][..], Vec::as_slice)].concat();
+        let file = store.piece(Piece::ContractFeatures, part, &key, || {
+            let values = of_slots(&(self.read)(part)?, snapshots, self.names.len());
+            Ok(values.iter().flat_map(|value| value.to_le_bytes()).collect())
+        })?;
+        let bytes = store.bytes(&file)?;
+        let (values, rest) = bytes.as_chunks();
+        let slots: usize = snapshots.snapshots.iter().map(|snapshot| snapshot.slots.len()).sum();
+        match rest.is_empty() && values.len() == slots * self.names.len() {
+            true => Ok(values.iter().copied().map(f32::from_le_bytes).collect()),
+            false => Err(StageError::new("the memo of a part's features by contract is damaged")),
+        }
+    }
+}
+
+/// A snapshot, and expiry, strike (bits) and right of a contract, whose class is yet to be compared.
+type Terms = (SnapshotTime, i32, u64, bool);
+
+/// The features of the slots of snapshots `[T, K, C]`.
+fn of_slots(columns: &ContractColumns, part: &PartSnapshots, width: usize) -> Vec<f32> {
+    let slots: usize = part.snapshots.iter().map(|snapshot| snapshot.slots.len()).sum();
+    let mut out = vec![f32::NAN; slots * width];
+    // The slots of each contract at each snapshot: one may be in several.
+    let mut places: BTreeMap<Terms, Vec<(&str, usize)>> = BTreeMap::new();
+    let mut at = 0;
+    for snapshot in &part.snapshots {
+        for slot in &snapshot.slots {
+            if let Some(key) = slot {
+                let of = (snapshot.time(), key.expiry, key.strike, key.call);
+                places.entry(of).or_default().push((&key.root, at));
+            }
+            at += 1;
+        }
+    }
+    for row in 0..columns.times.len() {
+        let of = (
+            columns.times[row],
+            columns.expiries[row],
+            columns.strikes[row].to_bits(),
+            columns.calls[row],
+        );
+        for (root, slot) in places.get(&of).into_iter().flatten() {
+            if columns.roots[columns.root[row] as usize] == *root {
+                for (j, values) in columns.values.iter().enumerate() {
+                    out[slot * width + j] = values[row] as f32;
+                }
+            }
+        }
+    }
+    out
+}
+
+/// The slate's own features `[K, G]` of a snapshot, each slot followed by those of its contract `[K, C]`.
+pub(super) fn beside(own: &[f32], of_contracts: &[f32], slots: usize) -> Vec<f32> {
+    let (g, c) = (own.len() / slots.max(1), of_contracts.len() / slots.max(1));
+    (0..slots)
+        .flat_map(|slot| {
+            own[slot * g..(slot + 1) * g]
+                .iter()
+                .chain(&of_contracts[slot * c..(slot + 1) * c])
+        })
+        .copied()
+        .collect()
+}

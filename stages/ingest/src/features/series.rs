@@ -1,0 +1,104 @@
+//! The series that a row of factors is of: a symbol, a contract, or the whole market.
+
+use arrow_array::cast::AsArray as _;
+use arrow_array::types::Float64Type;
+use arrow_array::{Array as _, BooleanArray, Date32Array, Float64Array, RecordBatch, StringArray};
+use stages_core::{StageError, table};
+use std::fmt;
+
+/// A series.
+#[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct Series {
+    /// Empty where the files have no symbols.
+    pub symbol: String,
+    /// The contract, where factors are by contract.
+    pub contract: Option<Contract>,
+}
+
+/// A contract of a symbol.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub(super) struct Contract {
+    /// Empty where the files have no classes.
+    pub root: String,
+    /// Days since 1970-01-01.
+    pub expiry: i32,
+    /// The bits of the strike.
+    pub strike: u64,
+    pub call: bool,
+}
+
+impl Series {
+    /// That of a symbol; of the whole market where it is empty.
+    pub fn of_symbol(symbol: &str) -> Self {
+        Self {
+            symbol: symbol.to_owned(),
+            contract: None,
+        }
+    }
+}
+
+impl fmt::Display for Series {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Some(contract) = &self.contract else {
+            return f.write_str(if self.symbol.is_empty() {
+                "the market"
+            } else {
+                &self.symbol
+            });
+        };
+        let name = if contract.root.is_empty() {
+            &self.symbol
+        } else {
+            &contract.root
+        };
+        let right = if contract.call { "call" } else { "put" };
+        let (expiry, strike) = (datasets::Date(contract.expiry), f64::from_bits(contract.strike));
+        write!(
+            f,
+            "{name}{}{expiry} {strike} {right}",
+            if name.is_empty() { "" } else { " " }
+        )
+    }
+}
+
+/// The columns of contracts in a table of rows.
+pub(super) struct Contracts<'a> {
+    expiries: &'a Date32Array,
+    roots: &'a StringArray,
+    strikes: &'a Float64Array,
+    calls: &'a BooleanArray,
+}
+
+impl<'a> Contracts<'a> {
+    /// The columns of a table.
+    ///
+    /// # Errors
+    /// When one is missing, or of another type.
+    pub fn of(batch: &'a RecordBatch) -> Result<Self, StageError> {
+        let named = |name: &str| {
+            let column = batch.column_by_name(name);
+            column.ok_or_else(|| StageError::new(format!("the table has no column `{name}`")))
+        };
+        let other = || StageError::new("the columns of contracts are of other types");
+        Ok(Self {
+            expiries: named("expiry")?.as_primitive_opt().ok_or_else(other)?,
+            roots: table::texts(batch, "root")?,
+            strikes: named("strike")?.as_primitive_opt::<Float64Type>().ok_or_else(other)?,
+            calls: table::bools(batch, "call")?,
+        })
+    }
+
+    /// The contract of a row; `None` where it cannot be read.
+    pub fn row(&self, row: usize) -> Option<Contract> {
+        let is_valid = self.expiries.is_valid(row)
+            && self.roots.is_valid(row)
+            && self.strikes.is_valid(row)
+            && self.calls.is_valid(row);
+        is_valid.then(|| Contract {
+            root: self.roots.value(row).to_owned(),
+            expiry: self.expiries.value(row),
+            strike: self.strikes.value(row).to_bits(),
+            call: self.calls.value(row),
+        })
+    }
+}
