@@ -290,7 +290,15 @@ fn with_systemd(project: &Project, script: &str) -> Ended {
     let mut command = Command::new("unshare");
     project
         .at_home(&mut command)
-        .args(["-m", "-p", "-f", "--mount-proc", "sh", "-ec", &format!("{start}{script}")])
+        .args([
+            "-m",
+            "-p",
+            "-f",
+            "--mount-proc",
+            "sh",
+            "-ec",
+            &format!("{start}{script}"),
+        ])
         .env("RUNNER", runner())
         .env("HOME", project.path("user"))
         .env("XDG_RUNTIME_DIR", project.path("run"))
