@@ -20,6 +20,7 @@ mod panel;
 pub mod performance;
 mod policy_input;
 mod portfolio_rules;
+pub mod reasoning;
 pub mod regression;
 mod rules;
 mod runs;

@@ -271,6 +271,8 @@ pub(crate) enum BenchTarget {
     Ingest,
     /// Environment steps per second.
     Env,
+    /// Steps of symbolic environments per second.
+    Symbolic,
     /// Training steps per second.
     Train,
     /// The same of trainers by replay buffer, evolution strategies and populations.
@@ -294,6 +296,9 @@ pub(crate) struct BenchArgs {
     /// Gymnasium's own batches.
     #[arg(long, value_name = "PYTHON")]
     pub python: Option<String>,
+    /// With `symbolic`: files of facts, each line with head, relation and tail, instead of families drawn at random.
+    #[arg(long, value_name = "FILE", num_args = 1..)]
+    pub triples: Vec<PathBuf>,
 }
 
 #[derive(Args, Clone, Debug)]

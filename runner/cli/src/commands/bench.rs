@@ -7,7 +7,7 @@ use cache::Store;
 use runner_engine::{Failure, text};
 use serde::Serialize;
 use serde_json::Value;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 pub(crate) fn bench(session: &Session, args: &BenchArgs) -> Result<(), Failure> {
     let result = match args.what {
@@ -26,6 +26,7 @@ pub(crate) fn bench(session: &Session, args: &BenchArgs) -> Result<(), Failure> 
             }
             None => value(&stages_env::bench()?),
         },
+        BenchTarget::Symbolic => value(&symbolic(&args.triples)?),
         BenchTarget::Train => value(&stages_train::bench(args.sweep)?),
         BenchTarget::Trainers => {
             let dir = tempfile::tempdir().map_err(|err| Failure::caused("cannot make a temporary directory", &err))?;
@@ -50,6 +51,18 @@ fn ingest(sweep: bool) -> Result<Vec<stages_ingest::BenchRow>, Failure> {
         rows.extend(stages_ingest::bench_chain(dir.path(), millions * 1_000_000)?);
     }
     Ok(rows)
+}
+
+/// Proof search over the facts of these files, or over families drawn at random.
+fn symbolic(triples: &[PathBuf]) -> Result<Vec<stages_env::symbolic::SymbolicRow>, Failure> {
+    let mut text = String::new();
+    for path in triples {
+        text += &std::fs::read_to_string(path)
+            .map_err(|err| Failure::caused(format!("cannot read `{}`", path.display()), &err))?;
+        text.push('\n');
+    }
+    let triples = (!triples.is_empty()).then_some(text.as_str());
+    Ok(stages_env::symbolic::bench(triples)?)
 }
 
 /// The features alone, those of FinRL on its panel, and the stage over 100 symbols.

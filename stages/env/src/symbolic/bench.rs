@@ -228,7 +228,8 @@ fn parsed(text: &str) -> Result<Vec<Fact>, StageError> {
             _ => Err(StageError::new(format!("line {} has no three words", number + 1))),
         }
     };
-    text.lines().enumerate().map(line).collect()
+    let lines = text.lines().enumerate().filter(|(_, line)| !line.trim().is_empty());
+    lines.map(line).collect()
 }
 
 /// Families of four grandparents, their children and grandchildren, with twelve relations.

@@ -270,13 +270,8 @@ fn ask(task: &ProofTask, order: Order, seed: u64, env: usize, episode: u64) -> Q
             query
         }
         Order::InTurn { all } => {
-            let turns = task.turns() as u64;
-            let turn = (env as u64 + episode * all as u64) % turns;
-            let mut query = task.query((turn * queries / turns) as usize);
-            if turn % (turns / queries) == 1 {
-                task.corrupt(&mut query, &mut Random::new(&[seed, turn]));
-            }
-            query
+            let turn = (env as u64 + episode * all as u64) % task.turns() as u64;
+            task.turn(turn as usize, seed)
         }
     }
 }
@@ -285,6 +280,16 @@ impl ProofTask {
     /// The number of episodes in which all queries are asked in turn.
     pub fn turns(&self) -> usize {
         self.queries() * if self.corrupted() > 0.0 { 2 } else { 1 }
+    }
+
+    /// The query of a turn, below [`ProofTask::turns`]: where queries are corrupted, each is asked as it is and then corrupted, by (seed, turn).
+    pub fn turn(&self, turn: usize, seed: u64) -> Query {
+        let turns = self.turns() / self.queries();
+        let mut query = self.query(turn / turns);
+        if turn % turns == 1 {
+            self.corrupt(&mut query, &mut Random::new(&[seed, turn as u64]));
+        }
+        query
     }
 
     /// The first state of a query: its goals; where they have variables, an atom of these is carried along, whose arguments are the answer at the end.

@@ -355,13 +355,14 @@ fn walk(program: &str, split: Split, steps: usize, random: &mut Random) {
 }
 
 /// The programs of the reference file with their goals as queries, and those with facts also with these.
-fn walks(rounds: u64, steps: usize) {
+fn walks(rounds: u64, steps: usize, least: usize) {
     let path = concat!(
         env!("CARGO_MANIFEST_DIR"),
         "/../../tests/reference/symbolic/programs.jsonl"
     );
     let text = std::fs::read_to_string(path).unwrap();
     let work = move || {
+        let mut total = 0;
         for (number, line) in text.lines().enumerate() {
             let case: serde_json::Value = serde_json::from_str(line).unwrap();
             let program = case["program"].as_str().unwrap();
@@ -370,11 +371,14 @@ fn walks(rounds: u64, steps: usize) {
             for round in 0..rounds {
                 let random = &mut Random::new(&[number as u64, round]);
                 walk(&asked, Split::Test, steps, random);
+                total += steps;
                 if has_facts {
                     walk(program, Split::Train, steps, random);
+                    total += steps;
                 }
             }
         }
+        assert!(total >= least, "{total} steps");
     };
     // The slow interpreter recurses.
     let thread = std::thread::Builder::new().stack_size(1 << 28).spawn(work).unwrap();
@@ -383,11 +387,11 @@ fn walks(rounds: u64, steps: usize) {
 
 #[test]
 fn random_steps_are_those_of_a_slow_interpreter() {
-    walks(1, 20);
+    walks(1, 20, 6_000);
 }
 
 #[test]
 #[ignore = "a million steps: minutes"]
 fn a_million_random_steps_are_those_of_a_slow_interpreter() {
-    walks(40, 50);
+    walks(50, 50, 1_000_000);
 }

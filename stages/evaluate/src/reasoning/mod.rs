@@ -1,0 +1,3 @@
+//! Evaluation of agents that reason over knowledge bases.
+
+pub mod verdicts;
