@@ -29,7 +29,7 @@ stages:
     needs: { chain: market.chain }
     outputs: { chain: { path: chain, type: option_chain } }
   volatility: { uses: greeks/implied_volatility, needs: { chain: cleaned, rates: market.rates } }
-  greeks: { uses: greeks/american, needs: { chain: volatility, rates: market.rates } }
+  greeks: { uses: greeks/analytic, needs: { chain: volatility, rates: market.rates } }
   env:
     uses: env/options
     needs: { chain: volatility, greeks: greeks, rates: market.rates }
@@ -37,7 +37,7 @@ stages:
 ";
 
 /// A chain that a program passes on unchanged has the same bytes, and reaches an environment; a new month computes one partition downstream. Terms of contracts that no column states are
-/// assumed, with a warning.
+/// those of the chain that it was given.
 #[test]
 fn a_chain_of_a_program_is_one_of_the_built_in_stages() {
     let project = Project::new(CHAIN);
@@ -46,15 +46,12 @@ fn a_chain_of_a_program_is_one_of_the_built_in_stages() {
     let before = partitions(&project, "latest/cleaned.chain");
     assert_eq!(before, partitions(&project, "latest/market.chain"));
     let meta = show(&project, "latest/cleaned.chain")["meta"].clone();
-    assert_eq!(meta["contracts"]["SIM"]["exercise"], "american", "{meta}");
-    assert_eq!(meta["contracts"]["SIM"]["origin"]["exercise"], "assumed", "{meta}");
-    assert!(
-        first
-            .text()
-            .contains("nothing states these terms of the contracts of SIM"),
-        "{}",
-        first.text()
+    assert_eq!(meta["contracts"]["SIM"]["exercise"], "european", "{meta}");
+    assert_eq!(
+        meta["contracts"]["SIM"]["origin"]["exercise"], "specification",
+        "{meta}"
     );
+    assert!(!first.text().contains("nothing states these terms"), "{}", first.text());
 
     // The last partition is left out: the others are not computed again.
     let last = before.last().unwrap().split('"').nth(1).unwrap().to_owned();
