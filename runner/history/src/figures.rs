@@ -107,5 +107,5 @@ impl Figures {
 
 /// True if a metric is a time or a speed: those differ from run to run and are in no artifact.
 pub fn is_time(name: &str) -> bool {
-    name == "charts/SPS" || name.starts_with("time/")
+    matches!(name, "charts/SPS" | "charts/IPS") || name.starts_with("time/")
 }

@@ -171,12 +171,12 @@ printed address has it. Traffic is not encrypted: use an SSH tunnel or a proxy w
 Example:
   runner report latest")]
     Report(ReportArgs),
-    /// Write the files of an artifact, or the metrics of a run, to a directory.
+    /// Write an artifact's files, or a run's metrics, to a directory.
     #[command(after_help = "\
 Examples:
   runner export latest/train.policy policy/
   runner export latest/plot.figure figures/
-  runner export latest results/             # metrics.json and plots/STAGE/METRIC.tsv, for DVC and `git diff`")]
+  runner export latest results/          # metrics.json and plots/STAGE/METRIC.tsv")]
     Export(ExportArgs),
     /// Decide with, export and register trained policies.
     #[command(

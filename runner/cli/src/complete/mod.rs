@@ -171,6 +171,7 @@ mod tests {
     show what
     watch run
     logs what
+    track run
     serve schedule
     report run
     export what
