@@ -60,7 +60,7 @@ fn half_of_the_queries_are_corrupted_and_none_of_these_is_known() {
 }
 
 #[test]
-fn the_querys_own_fact_is_hidden_and_giving_up_is_a_verdict() {
+fn the_fact_of_the_query_is_hidden_and_giving_up_is_a_verdict() {
     // The fact `cousin(a0, c0)` is there, and is not used: the rule is the only successor, and is passed.
     let task = task(
         &format!("{}?- cousin(a0, c0).\n?- cousin(a0, b1).\n", family()),
