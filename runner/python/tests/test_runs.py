@@ -128,7 +128,7 @@ def test_a_function_is_declared():
 def test_errors(run, directory):
     with pytest.raises(runner.Error, match="has no stage `nothing`") as error:
         run["nothing"]
-    assert "its stages are lookup" in error.value.hint
+    assert "the stages are `lookup`" in error.value.hint
     with pytest.raises(runner.Error, match="has 2 outputs") as error:
         run["evaluate"]
     assert "evaluate.trajectory" in error.value.hint
