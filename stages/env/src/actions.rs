@@ -29,6 +29,14 @@ pub enum ActionSpace {
         /// The range of each component.
         bounds: Bounds,
     },
+    /// One of the candidates that a state has, which are observed as atoms of tokens ([`SymbolicBatch`](crate::symbolic::batch::SymbolicBatch)), as is the state; there is
+    /// no other observation, and no action mask.
+    Candidates {
+        /// The name of every token, in order.
+        names: Vec<String>,
+        /// The tokens of an atom.
+        width: usize,
+    },
 }
 
 /// The range of each component of a continuous action.
@@ -49,17 +57,21 @@ impl ActionSpace {
         }
     }
 
-    /// The name of every choice of a discrete space, else of every component.
+    /// The name of every choice of a discrete space, of every token of candidates, else of every component.
     pub fn names(&self) -> &[String] {
         match self {
-            Self::Discrete { names, .. } | Self::MultiDiscrete { names, .. } | Self::Continuous { names, .. } => names,
+            Self::Discrete { names, .. }
+            | Self::MultiDiscrete { names, .. }
+            | Self::Continuous { names, .. }
+            | Self::Candidates { names, .. } => names,
         }
     }
 
     /// The number of outputs that a policy has for an action: a logit for each choice of each component, or a mean for each
-    /// continuous component.
+    /// continuous component. None for candidates, whose number changes.
     pub fn num_outputs(&self) -> usize {
         match self {
+            Self::Candidates { .. } => 0,
             Self::Discrete { names, .. } | Self::Continuous { names, .. } => names.len(),
             Self::MultiDiscrete { choices, .. } => choices.iter().map(|&n| n as usize).sum(),
         }
@@ -68,12 +80,12 @@ impl ActionSpace {
     /// The number of values of an action: 1, K or A.
     pub fn num_components(&self) -> usize {
         match self {
-            Self::Discrete { .. } => 1,
+            Self::Discrete { .. } | Self::Candidates { .. } => 1,
             Self::MultiDiscrete { names, .. } | Self::Continuous { names, .. } => names.len(),
         }
     }
 
-    /// M, the length of an action mask: an element for each choice of each component, none where actions are continuous.
+    /// M, the length of an action mask: an element for each choice of each component, none where actions are continuous or candidates.
     pub fn mask_len(&self) -> usize {
         match self {
             Self::Continuous { .. } => 0,
@@ -89,6 +101,7 @@ impl ActionSpace {
             all.join(" ")
         };
         match actions {
+            Actions::Discrete(values) if matches!(self, Self::Candidates { .. }) => format!("candidate {}", values[i]),
             Actions::Discrete(values) => match names.get(values[i] as usize) {
                 Some(name) => name.clone(),
                 None => values[i].to_string(),
@@ -109,6 +122,7 @@ impl ActionSpace {
             Self::Discrete { .. } => DISCRETE,
             Self::MultiDiscrete { .. } => MULTI_DISCRETE,
             Self::Continuous { .. } => CONTINUOUS,
+            Self::Candidates { .. } => "candidates",
         }
     }
 }
@@ -120,7 +134,7 @@ const CONTINUOUS: &str = "continuous";
 /// An action for each of B environments.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Actions<'a> {
-    /// `[B]`: the number of a choice.
+    /// `[B]`: the number of a choice, or of a candidate.
     Discrete(&'a [u32]),
     /// `[B, K]`: the number of a choice for each component.
     MultiDiscrete(&'a [u32]),
@@ -190,7 +204,7 @@ impl ActionBuffer {
     pub fn new(space: &ActionSpace, num_envs: usize) -> Self {
         let len = num_envs * space.num_components();
         match space {
-            ActionSpace::Discrete { .. } => Self::Discrete(vec![0; len]),
+            ActionSpace::Discrete { .. } | ActionSpace::Candidates { .. } => Self::Discrete(vec![0; len]),
             ActionSpace::MultiDiscrete { .. } => Self::MultiDiscrete(vec![0; len]),
             ActionSpace::Continuous { .. } => Self::Continuous(vec![0.0; len]),
         }

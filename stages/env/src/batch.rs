@@ -2,6 +2,7 @@
 
 use crate::actions::Actions;
 use crate::spec::EnvSpec;
+use crate::symbolic::batch::SymbolicBatch;
 use stages_core::StageError;
 
 /// The buffers of a step of B environments; owned by the caller and reused.
@@ -96,6 +97,15 @@ pub trait BatchEnv: Send {
     /// When `actions` are not of the action space's kind, or not one for each environment; then no environment is stepped. When the
     /// reward is an expression of the user's whose value is not finite. When a user's program fails, in this step or in the [`BatchEnv::reset`] before.
     fn step(&mut self, actions: Actions<'_>, out: StepBuffers<'_>) -> Result<(), StageError>;
+
+    /// Overwrites `batch` with the states and their candidates, where the action space is
+    /// [`ActionSpace::Candidates`](crate::ActionSpace::Candidates); others have none.
+    fn observe_symbols(&mut self, _batch: &mut SymbolicBatch) {}
+
+    /// What happened since the environments were opened, under the names of metrics; most count nothing.
+    fn named_counts(&self) -> Vec<(&'static str, u64)> {
+        Vec::new()
+    }
 
     /// All state that later steps depend on, for checkpoints.
     fn save(&self) -> Vec<u8>;

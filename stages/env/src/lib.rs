@@ -38,7 +38,7 @@ mod written;
 pub use actions::{ActionBuffer, ActionSpace, Actions, Bounds};
 pub use batch::{BatchEnv, Step, StepBuffers};
 pub use bench::bench;
-pub use open::{evaluation_episodes, open};
+pub use open::{evaluation_episodes, open, open_any};
 pub use open_options::{OpenOptions, Split};
 pub use spec::{Difference, EnvSpec, Normalisation};
 pub use written::FILE_TYPE;
@@ -53,5 +53,6 @@ pub fn kinds() -> Vec<Box<dyn stages_core::AnyStage>> {
         stages_core::erase(stocks::Stocks),
         stages_core::erase(table::FromTable),
         stages_core::erase(python::Python),
+        stages_core::erase(symbolic::Symbolic),
     ]
 }

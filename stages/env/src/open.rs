@@ -2,7 +2,7 @@
 
 use crate::batch::BatchEnv;
 use crate::open_options::{OpenOptions, Split};
-use crate::{classic, hedging, lookup, options as options_env, python, stocks, table};
+use crate::{classic, hedging, lookup, options as options_env, python, stocks, symbolic, table};
 use cache::{Artifact, Store};
 use serde::Deserialize;
 use stages_core::StageError;
@@ -13,11 +13,24 @@ struct Meta {
     family: String,
 }
 
-/// Opens the environment that an `env` artifact holds.
+/// Opens the environment that an `env` artifact holds, for a program that observes numbers.
 ///
 /// # Errors
-/// When the artifact is not an environment's, its blobs are missing or damaged, or the options do not fit it.
+/// When the artifact is not an environment's, its blobs are missing or damaged, or the options do not fit it; when its states are symbolic.
 pub fn open(store: &Store, artifact: &Artifact, options: &OpenOptions) -> Result<Box<dyn BatchEnv>, StageError> {
+    if family(artifact)? == symbolic::FAMILY {
+        return Err(StageError::new("the environment's states are symbolic: they are atoms, not numbers").hint(
+            "train/ppo, train/recurrent_ppo, train/a2c and evaluate/reasoning take environments of env/symbolic",
+        ));
+    }
+    open_any(store, artifact, options)
+}
+
+/// The same, for a program that takes symbolic states as well.
+///
+/// # Errors
+/// Those of [`open`], but for symbolic states.
+pub fn open_any(store: &Store, artifact: &Artifact, options: &OpenOptions) -> Result<Box<dyn BatchEnv>, StageError> {
     if options.num_envs == 0 {
         return Err(StageError::new("cannot open 0 environments").hint("set the number of environments to 1 or more"));
     }
@@ -28,6 +41,7 @@ pub fn open(store: &Store, artifact: &Artifact, options: &OpenOptions) -> Result
         options_env::FAMILY => Ok(Box::new(options_env::open(store, artifact, options)?)),
         python::FAMILY => Ok(Box::new(python::open(store, artifact, options)?)),
         stocks::FAMILY => Ok(Box::new(stocks::open(store, artifact, options)?)),
+        symbolic::FAMILY => Ok(Box::new(symbolic::open(store, artifact, options)?)),
         table::FAMILY => Ok(Box::new(table::open(store, artifact, options)?)),
         other => Err(StageError::new(format!("unknown environment family `{other}`"))
             .hint("the artifact was made by another version; run its stage again")),

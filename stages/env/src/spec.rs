@@ -56,12 +56,21 @@ impl EnvSpec {
                     here: here.kind(),
                 })
             })
-            .or_else(|| names("action", trained.names(), here.names()))
+            .or_else(|| {
+                let what = match trained {
+                    ActionSpace::Candidates { .. } => "token",
+                    _ => "action",
+                };
+                names(what, trained.names(), here.names())
+            })
             .or_else(|| match (trained, here) {
                 (ActionSpace::Continuous { bounds: a, .. }, ActionSpace::Continuous { bounds: b, .. }) => {
                     (a != b).then_some(Difference::Range)
                 }
                 (ActionSpace::MultiDiscrete { choices: a, .. }, ActionSpace::MultiDiscrete { choices: b, .. }) => {
+                    (a != b).then_some(Difference::Range)
+                }
+                (ActionSpace::Candidates { width: a, .. }, ActionSpace::Candidates { width: b, .. }) => {
                     (a != b).then_some(Difference::Range)
                 }
                 _ => None,
@@ -74,7 +83,7 @@ impl EnvSpec {
 pub enum Difference {
     /// An observation or action of another name.
     Name {
-        /// `observation` or `action`.
+        /// `observation`, `action` or `token`.
         what: &'static str,
         /// Its index.
         at: usize,
@@ -90,7 +99,7 @@ pub enum Difference {
         /// The kind here.
         here: &'static str,
     },
-    /// Components with other bounds or other numbers of choices.
+    /// Components with other bounds or other numbers of choices, atoms with other numbers of tokens.
     Range,
 }
 
@@ -121,14 +130,22 @@ struct SpecFile {
     bounds: Option<Bounds>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     choices: Option<Vec<u32>>,
+    /// The tokens of an atom, where actions are candidates.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    atom_tokens: Option<usize>,
 }
 
 impl From<EnvSpec> for SpecFile {
     fn from(spec: EnvSpec) -> Self {
+        let atom_tokens = match spec.action_space {
+            ActionSpace::Candidates { width, .. } => Some(width),
+            _ => None,
+        };
         let (actions, masked, bounds, choices) = match spec.action_space {
             ActionSpace::Discrete { names, masked } => (names, masked, None, None),
             ActionSpace::MultiDiscrete { names, choices, masked } => (names, masked, None, Some(choices)),
             ActionSpace::Continuous { names, bounds } => (names, false, Some(bounds), None),
+            ActionSpace::Candidates { names, .. } => (names, false, None, None),
         };
         Self {
             name: spec.name,
@@ -138,6 +155,7 @@ impl From<EnvSpec> for SpecFile {
             normalisation: spec.normalisation,
             bounds,
             choices,
+            atom_tokens,
         }
     }
 }
@@ -148,12 +166,13 @@ impl TryFrom<SpecFile> for EnvSpec {
     fn try_from(file: SpecFile) -> Result<Self, String> {
         let (names, masked) = (file.actions, file.masked);
         let n = names.len();
-        let action_space = match (file.bounds, file.choices) {
-            (None, None) => ActionSpace::Discrete { names, masked },
-            (None, Some(choices)) if choices.len() == n && !choices.contains(&0) => {
+        let action_space = match (file.bounds, file.choices, file.atom_tokens) {
+            (None, None, None) => ActionSpace::Discrete { names, masked },
+            (None, None, Some(width)) if width > 0 && !masked => ActionSpace::Candidates { names, width },
+            (None, Some(choices), None) if choices.len() == n && !choices.contains(&0) => {
                 ActionSpace::MultiDiscrete { names, choices, masked }
             }
-            (Some(bounds), None) if bounds.low.len() == n && bounds.high.len() == n && !masked => {
+            (Some(bounds), None, None) if bounds.low.len() == n && bounds.high.len() == n && !masked => {
                 ActionSpace::Continuous { names, bounds }
             }
             _ => return Err(format!("the action space of `{}` contradicts itself", file.name)),
@@ -213,6 +232,13 @@ mod tests {
             (
                 grid(&[3, 2]),
                 r#"{"name":"test","observation":["x"],"actions":["size","side"],"masked":true,"normalisation":null,"choices":[3,2]}"#,
+            ),
+            (
+                ActionSpace::Candidates {
+                    names: vec!["".into(), "likes/2".into()],
+                    width: 3,
+                },
+                r#"{"name":"test","observation":["x"],"actions":["","likes/2"],"masked":false,"normalisation":null,"atom_tokens":3}"#,
             ),
         ] {
             let spec = spec(space);

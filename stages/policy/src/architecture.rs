@@ -1,6 +1,7 @@
 //! The architecture of a network, and the offset of each of its tensors in the flat vector of parameters.
 
 use crate::head::{ActionHead, HeadFile};
+use crate::symbolic::{Symbols, SymbolsAt};
 use crate::tensors::{Dense, Tensor, Tensors};
 use crate::transformer::shape::{Transformer, TransformerAt};
 use schemars::JsonSchema;
@@ -55,7 +56,7 @@ fn is_one(layers: &usize) -> bool {
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(try_from = "ArchitectureFile", into = "ArchitectureFile")]
 pub struct Architecture {
-    /// D, the length of an observation.
+    /// D, the length of an observation; 0 where states are symbolic.
     pub obs_dim: usize,
     /// The actions.
     pub head: ActionHead,
@@ -76,7 +77,7 @@ pub struct Architecture {
 #[serde(deny_unknown_fields)]
 struct ArchitectureFile {
     obs_dim: usize,
-    /// The number of outputs.
+    /// The number of outputs; of candidates, the length of embeddings.
     num_actions: usize,
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     continuous: bool,
@@ -98,7 +99,10 @@ impl From<Architecture> for ArchitectureFile {
     fn from(architecture: Architecture) -> Self {
         Self {
             obs_dim: architecture.obs_dim,
-            num_actions: architecture.head.num_outputs(),
+            num_actions: match &architecture.head {
+                ActionHead::Candidates(symbols) => symbols.embedding,
+                head => head.num_outputs(),
+            },
             continuous: architecture.head.is_continuous(),
             head: architecture.head.file(),
             choices: match architecture.head {
@@ -130,9 +134,25 @@ impl TryFrom<ArchitectureFile> for Architecture {
                 dueling,
                 epsilon,
             },
+            (
+                Some(HeadFile::Candidates {
+                    tokens,
+                    width,
+                    atoms,
+                    pooling,
+                }),
+                false,
+                None,
+            ) => ActionHead::Candidates(Symbols {
+                tokens,
+                width,
+                embedding: file.num_actions,
+                atoms,
+                pooling,
+            }),
             _ => return Err("the kind of actions contradicts itself".to_owned()),
         };
-        if head.num_outputs() != file.num_actions {
+        if !matches!(head, ActionHead::Candidates(_)) && head.num_outputs() != file.num_actions {
             return Err("the number of outputs is not that of the choices".to_owned());
         }
         Ok(Self {
@@ -161,6 +181,8 @@ pub(crate) struct LstmAt {
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Layout {
     pub tensors: Tensors,
+    /// The embedding of symbolic states.
+    pub symbols: Option<SymbolsAt>,
     /// The first layer of the actor's LSTM, and of the critic's.
     pub actor_lstm: Option<LstmAt>,
     pub critic_lstm: Option<LstmAt>,
@@ -212,18 +234,23 @@ impl Layout {
 impl Architecture {
     pub(crate) fn layout(&self) -> Layout {
         let mut layout = Layout::default();
-        let mut latent = self.obs_dim;
+        let mut inputs = self.obs_dim;
+        if let ActionHead::Candidates(symbols) = &self.head {
+            inputs = symbols.embedding;
+            layout.symbols = Some(symbols.lay_out(&mut layout.tensors));
+        }
+        let mut latent = inputs;
         if let Some(lstm) = &self.lstm {
             let hidden = lstm.hidden;
             latent = hidden;
-            let (first, above) = layout.lstm_stack("actor_lstm", self.obs_dim, lstm);
+            let (first, above) = layout.lstm_stack("actor_lstm", inputs, lstm);
             (layout.actor_lstm, layout.actor_above) = (Some(first), above);
             match lstm.critic {
                 Critic::Separate => {
-                    let (first, above) = layout.lstm_stack("critic_lstm", self.obs_dim, lstm);
+                    let (first, above) = layout.lstm_stack("critic_lstm", inputs, lstm);
                     (layout.critic_lstm, layout.critic_above) = (Some(first), above);
                 }
-                Critic::Linear => layout.critic_linear = Some(layout.tensors.dense("critic", self.obs_dim, hidden)),
+                Critic::Linear => layout.critic_linear = Some(layout.tensors.dense("critic", inputs, hidden)),
                 Critic::Shared => {}
             }
         }
@@ -277,8 +304,17 @@ impl Architecture {
             .chain(&self.vf)
             .copied()
             .chain(self.lstm.map(|lstm| lstm.hidden.min(lstm.layers)));
-        zero("the length of an observation", self.obs_dim)
-            .or_else(|| zero("the number of actions", self.head.num_outputs()))
+        let inputs = match &self.head {
+            ActionHead::Candidates(symbols) => symbols.problem().or_else(|| {
+                let has_linear = self.lstm.is_some_and(|lstm| lstm.critic == Critic::Linear || lstm.layers > 1);
+                (has_linear || self.transformer.is_some()).then(|| {
+                    "a network over symbolic states has a memory of one layer of LSTM, and a critic with one of its own or the actor's".to_owned()
+                })
+            }),
+            head => zero("the length of an observation", self.obs_dim)
+                .or_else(|| zero("the number of actions", head.num_outputs())),
+        };
+        inputs
             .or_else(|| {
                 let least = self.head.choices().iter().min().map_or(1, |&n| n as usize);
                 zero("the number of choices of a component", least)

@@ -1,8 +1,9 @@
 //! The choice of an action from a network's outputs: the likeliest, or drawn.
 
 use crate::model::Output;
-use crate::{ActionHead, categorical, gaussian, squashed};
+use crate::{ActionHead, categorical, gaussian, squashed, symbolic};
 use stages_env::ActionSpace;
+use stages_env::symbolic::batch::SymbolicBatch;
 use stages_numerics::random::Random;
 
 /// The choices `[K]` of row i: the likeliest, or drawn by `random`.
@@ -15,6 +16,20 @@ pub fn discrete(head: &ActionHead, output: &Output, i: usize, random: Option<&mu
             categorical::sample_action(log_prob, head.choices(), || random.uniform(), action);
         }
     }
+}
+
+/// The candidate of row i: the likeliest, the first of equals, or drawn by `random`.
+pub fn candidate(symbols: &SymbolicBatch, output: &Output, i: usize, random: Option<&mut Random>) -> u32 {
+    let row = symbols.env_candidates[i] as usize..symbols.env_candidates[i + 1] as usize;
+    let log_prob = &output.log_prob[row];
+    let chosen = match random {
+        None => {
+            let most = log_prob.iter().copied().fold(f32::NEG_INFINITY, f32::max);
+            log_prob.iter().position(|&x| x == most).unwrap_or(0)
+        }
+        Some(random) => symbolic::draw(log_prob, random.uniform()),
+    };
+    chosen as u32
 }
 
 /// The components `[A]` of row i: the distribution's mean, or drawn by `random`; those of a deterministic policy are never drawn.

@@ -1,6 +1,6 @@
 //! Devices on which a network is computed: the CPU, by own kernels, or a GPU, by candle.
 
-use crate::{ActorModel, Architecture, CandleModel, Model, Precision};
+use crate::{ActionHead, ActorModel, Architecture, CandleModel, Model, Precision};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use stages_numerics::class::numerics_class;
@@ -76,7 +76,15 @@ impl Device {
     /// A message, when it cannot be opened, or lacks `precision`.
     pub fn model(self, architecture: &Architecture, precision: Precision) -> Result<Box<dyn Model>, String> {
         if self == Self::Cpu {
-            return Ok(crate::model(architecture, precision));
+            return match (precision, &architecture.head) {
+                (Precision::Bf16, ActionHead::Candidates(_)) => {
+                    Err("policies over symbolic states are computed in f32".to_owned())
+                }
+                _ => Ok(crate::model(architecture, precision)),
+            };
+        }
+        if let ActionHead::Candidates(_) = architecture.head {
+            return Err("policies over symbolic states are computed on the CPU".to_owned());
         }
         let device = self.open()?;
         match precision {

@@ -1,10 +1,11 @@
 //! The actions that a network's outputs are for.
 
 use crate::categorical;
+use crate::symbolic::{AtomEmbedding, Pooling, Symbols};
 use serde::{Deserialize, Serialize};
 use stages_env::ActionSpace;
 
-/// The actions that a network's outputs are for. The first three have a critic beside them; the others are the actors, and the action values, of
+/// The actions that a network's outputs are for. The first three and the last have a critic beside them; the others are the actors, and the action values, of
 /// trainers that learn from a replay buffer.
 #[derive(Clone, Debug, PartialEq)]
 pub enum ActionHead {
@@ -28,6 +29,8 @@ pub enum ActionHead {
         /// The share of drawn actions that are uniform over the allowed choices.
         epsilon: f32,
     },
+    /// A score for each candidate of a symbolic state, by embeddings of both.
+    Candidates(Symbols),
 }
 
 /// The part of [`ActionHead`] in files that [`crate::Architecture`] does not tell otherwise.
@@ -36,7 +39,16 @@ pub enum ActionHead {
 pub(crate) enum HeadFile {
     SquashedGaussian,
     Deterministic,
-    QValues { dueling: bool, epsilon: f32 },
+    QValues {
+        dueling: bool,
+        epsilon: f32,
+    },
+    Candidates {
+        tokens: usize,
+        width: usize,
+        atoms: AtomEmbedding,
+        pooling: Pooling,
+    },
 }
 
 impl Default for ActionHead {
@@ -52,6 +64,11 @@ impl ActionHead {
             ActionSpace::Discrete { names, .. } => Self::Discrete(names.len() as u32),
             ActionSpace::MultiDiscrete { choices, .. } => Self::MultiDiscrete(choices.clone()),
             ActionSpace::Continuous { names, .. } => Self::Continuous(names.len()),
+            ActionSpace::Candidates { names, width } => Self::Candidates(Symbols {
+                tokens: names.len(),
+                width: *width,
+                ..Symbols::default()
+            }),
         }
     }
 
@@ -62,11 +79,14 @@ impl ActionHead {
                 *a == names.len()
             }
             (Self::QValues { choices, .. }, ActionSpace::Discrete { names, .. }) => *choices as usize == names.len(),
+            (Self::Candidates(symbols), ActionSpace::Candidates { names, width }) => {
+                symbols.tokens == names.len() && symbols.width == *width
+            }
             _ => *self == Self::of(space),
         }
     }
 
-    /// A, the number of choices in all or of continuous components.
+    /// A, the number of choices in all or of continuous components; 0 for candidates, whose number changes.
     pub fn num_outputs(&self) -> usize {
         match self {
             Self::Continuous(components) | Self::SquashedGaussian(components) | Self::Deterministic(components) => {
@@ -83,25 +103,26 @@ impl ActionHead {
             Self::QValues {
                 choices, dueling: true, ..
             } => *choices as usize + 1,
+            Self::Candidates(symbols) => symbols.embedding,
             _ => self.num_outputs(),
         }
     }
 
     /// K, the number of values of an action.
     pub fn num_components(&self) -> usize {
-        if self.is_continuous() {
-            self.num_outputs()
-        } else {
-            self.choices().len()
+        match self {
+            Self::Candidates(_) => 1,
+            _ if self.is_continuous() => self.num_outputs(),
+            _ => self.choices().len(),
         }
     }
 
-    /// The number of choices of each component `[K]`; none where actions are continuous.
+    /// The number of choices of each component `[K]`; none where actions are continuous or candidates.
     pub fn choices(&self) -> &[u32] {
         match self {
             Self::Discrete(choices) | Self::QValues { choices, .. } => std::slice::from_ref(choices),
             Self::MultiDiscrete(choices) => choices,
-            Self::Continuous(_) | Self::SquashedGaussian(_) | Self::Deterministic(_) => &[],
+            Self::Continuous(_) | Self::SquashedGaussian(_) | Self::Deterministic(_) | Self::Candidates(_) => &[],
         }
     }
 
@@ -115,7 +136,10 @@ impl ActionHead {
 
     /// True if a critic of the state's value stands beside it.
     pub fn has_critic(&self) -> bool {
-        matches!(self, Self::Discrete(_) | Self::MultiDiscrete(_) | Self::Continuous(_))
+        matches!(
+            self,
+            Self::Discrete(_) | Self::MultiDiscrete(_) | Self::Continuous(_) | Self::Candidates(_)
+        )
     }
 
     /// The name of the last layer.
@@ -128,6 +152,18 @@ impl ActionHead {
             Self::SquashedGaussian(_) => Some(HeadFile::SquashedGaussian),
             Self::Deterministic(_) => Some(HeadFile::Deterministic),
             Self::QValues { dueling, epsilon, .. } => Some(HeadFile::QValues { dueling, epsilon }),
+            Self::Candidates(Symbols {
+                tokens,
+                width,
+                atoms,
+                pooling,
+                ..
+            }) => Some(HeadFile::Candidates {
+                tokens,
+                width,
+                atoms,
+                pooling,
+            }),
             _ => None,
         }
     }

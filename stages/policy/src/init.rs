@@ -10,7 +10,8 @@ use stages_numerics::random::Random;
 /// the LSTM, and biases 0 (Andrychowicz and others, "What matters in on-policy reinforcement learning", 2021; cleanrl). Without:
 /// PyTorch's defaults, uniform within 1/sqrt(inputs), in an LSTM within 1/sqrt(hidden).
 ///
-/// Continuous actions have standard deviations of 1. Either way a transformer has layer norms of scale 1 and offset 0, gates of bias 2, and vectors of
+/// Continuous actions have standard deviations of 1. Embeddings of tokens are drawn from a normal distribution of deviation 1/2, and the weights of an atom's places from one of
+/// deviation 1; their biases are 0. Either way a transformer has layer norms of scale 1 and offset 0, gates of bias 2, and vectors of
 /// position drawn from a normal distribution of deviation 1/2, so that a head tells near from far from the start; orthogonal weights have gain 1 but where a rectifier follows.
 pub fn initial(architecture: &Architecture, orthogonal: bool, seed: u64) -> Vec<f32> {
     let tensors = architecture.tensors();
@@ -54,6 +55,14 @@ pub fn initial(architecture: &Architecture, orthogonal: bool, seed: u64) -> Vec<
 
 /// Fills the tensors that are no weights of a layer; `false` for others.
 fn special(name: &str, out: &mut [f32], random: &mut Random) -> bool {
+    if let Some(part) = name.strip_prefix("embedding.") {
+        match part {
+            "tokens" => out.fill_with(|| (0.5 * random.normal()) as f32),
+            _ if part.ends_with(".places") => out.fill_with(|| random.normal() as f32),
+            _ => out.fill(0.0),
+        }
+        return true;
+    }
     if name == "log_std" {
         // Standard deviations of 1.
         out.fill(0.0);

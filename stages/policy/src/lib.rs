@@ -2,7 +2,7 @@
 //!
 //! Algorithms see a network through [`Model`]: flat parameters and gradients, buffers that the caller owns, a forward pass, and a backward
 //! pass that is given an [`Objective`]. [`CandleModel`] is the plain implementation over candle's autodiff and the oracle of tests;
-//! [`FusedModel`] and [`TransformerModel`] are the fast ones. Trainers that learn from a replay buffer compose their networks of [`Mlp`]s, through
+//! [`FusedModel`], [`TransformerModel`] and, over symbolic states, [`SymbolicModel`] are the fast ones. Trainers that learn from a replay buffer compose their networks of [`Mlp`]s, through
 //! whose inputs gradients flow; [`ActorModel`] acts with them. [`Policy`] is the result of a training.
 
 pub mod architecture;
@@ -23,6 +23,7 @@ pub mod policy;
 pub mod population;
 pub mod q_values;
 pub mod squashed;
+pub mod symbolic;
 mod tensors;
 pub mod transformer;
 mod written;
@@ -37,12 +38,16 @@ pub use mlp::{ActorModel, Mlp, MlpRun, MlpShape};
 pub use model::{Minibatch, Model, Observed, Output, Precision, Sampled};
 pub use objective::{Objective, PolicyOutputs, Sums};
 pub use policy::{Mode, Policy, PolicyState};
+pub use symbolic::{AtomEmbedding, Pooling, SymbolicModel, Symbols};
 pub use tensors::Tensor;
 pub use transformer::{Transformer, TransformerModel};
 pub use written::FILE_TYPE;
 
 /// The model that training and acting on the CPU use: own kernels, but candle for LSTMs of several layers.
 pub fn model(architecture: &Architecture, precision: Precision) -> Box<dyn Model> {
+    if let Some(model) = SymbolicModel::new(architecture) {
+        return Box::new(model);
+    }
     if !architecture.head.has_critic() {
         return Box::new(ActorModel::new(architecture));
     }

@@ -5,6 +5,7 @@ use crate::objective::{Objective, Sums};
 use crate::{Architecture, categorical};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use stages_env::symbolic::batch::SymbolicBatch;
 
 /// The type of numbers that an LSTM's matrix products take. Parameters, sums, states and all else are in f32.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -26,13 +27,15 @@ pub struct Observed<'a> {
     pub mask: &'a [bool],
     /// `[B]`: the observation is the first of its episode; the recurrent state is zeroed before it.
     pub episode_start: &'a [bool],
+    /// The states and their candidates, where actions are candidates; there is nothing else to observe then.
+    pub symbols: Option<&'a SymbolicBatch>,
 }
 
 /// The outputs of a network for B observations.
 #[derive(Clone, Debug, Default)]
 pub struct Output {
-    /// Log-probabilities of the choices of discrete actions `[B, A]`, component by component; minus infinity where one is masked. Empty for
-    /// continuous ones.
+    /// Log-probabilities of the choices of discrete actions `[B, A]`, component by component; minus infinity where one is masked. Those of all candidates, environment by
+    /// environment, where actions are candidates. Empty for continuous ones.
     pub log_prob: Vec<f32>,
     /// The means of continuous actions' normal distributions `[B, A]`.
     pub mean: Vec<f32>,
@@ -67,6 +70,8 @@ pub struct Minibatch<'a> {
     pub episode_start: &'a [bool],
     /// The recurrent states before the first step of each sequence, `[N / T, B, S]`.
     pub state: &'a [f32],
+    /// The states and candidates of each step of the rollout, where actions are candidates; without memory, too.
+    pub symbols: &'a [SymbolicBatch],
     /// The index of the first sample of each sequence in the minibatch: those of [`Minibatch::sequences`], in any order. Where T = N, they are the
     /// indices of columns.
     pub indices: &'a [u32],

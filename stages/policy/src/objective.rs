@@ -26,6 +26,13 @@ pub enum PolicyOutputs<'a> {
         /// A buffer for the softmax of 16 rows.
         softmax: &'a mut Softmax,
     },
+    /// Outputs for candidates.
+    Candidates {
+        /// The logits of all candidates, sample by sample.
+        logits: &'a mut [f32],
+        /// The first logit of each sample, and the end of the last `[n + 1]`.
+        starts: &'a [u32],
+    },
     /// Outputs for continuous actions.
     Continuous {
         /// Means `[n, A]`.

@@ -6,6 +6,7 @@ use crate::{Architecture, Precision, choose};
 use safetensors::tensor::{Dtype, SafeTensors, TensorView};
 use serde::{Deserialize, Serialize};
 use stages_core::StageError;
+use stages_env::symbolic::batch::SymbolicBatch;
 use stages_env::{ActionBuffer, Actions, EnvSpec, Normalisation};
 use stages_numerics::dispatch::InstructionSet;
 use stages_numerics::random::Random;
@@ -261,6 +262,34 @@ impl Policy {
         state.actions.as_actions()
     }
 
+    /// Chooses a candidate for each environment of `state`, where states are symbolic; `episode_start` as in [`Policy::act`]. The log-probabilities of all candidates are in
+    /// [`PolicyState::output`].
+    pub fn act_on_symbols<'s>(
+        &self,
+        symbols: &SymbolicBatch,
+        episode_start: &[bool],
+        state: &'s mut PolicyState,
+        mode: Mode,
+    ) -> Actions<'s> {
+        let input = Observed {
+            obs: &[],
+            mask: &[],
+            episode_start,
+            symbols: Some(symbols),
+        };
+        state.model.forward(&input, &mut state.recurrent, &mut state.output);
+        let mut random = match mode {
+            Mode::Greedy => None,
+            Mode::Sample(random) => Some(random),
+        };
+        if let ActionBuffer::Discrete(actions) = &mut state.actions {
+            for (i, action) in actions.iter_mut().enumerate() {
+                *action = choose::candidate(symbols, &state.output, i, random.as_deref_mut());
+            }
+        }
+        state.actions.as_actions()
+    }
+
     /// A forward pass over a step.
     fn forward(&self, obs: &[f32], action_mask: &[bool], episode_start: &[bool], state: &mut PolicyState) {
         let PolicyState {
@@ -292,6 +321,7 @@ impl Policy {
                 obs,
                 mask,
                 episode_start,
+                symbols: None,
             },
             recurrent,
             output,

@@ -24,6 +24,11 @@ pub(crate) fn is_divergence(err: &StageError) -> bool {
 
 /// An algorithm that learns from rollouts, or from a replay buffer.
 pub(crate) trait Algorithm {
+    /// True if it learns from states whose actions are candidates.
+    fn takes_candidates(&self) -> bool {
+        false
+    }
+
     /// The settings that every algorithm has.
     fn common(&self) -> &Common;
 

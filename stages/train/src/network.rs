@@ -4,7 +4,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use stages_core::{ConfigProblem, StageError};
 use stages_env::{ActionSpace, EnvSpec};
-use stages_policy::{ActionHead, Activation, Architecture, Critic, Lstm, Transformer};
+use stages_policy::{ActionHead, Activation, Architecture, AtomEmbedding, Critic, Lstm, Pooling, Symbols, Transformer};
 
 /// A network, before the environment's sizes are set.
 #[derive(Clone, Debug)]
@@ -15,6 +15,7 @@ pub struct Network {
     pub(crate) head: NetworkHead,
     pub(crate) lstm: Option<Lstm>,
     pub(crate) transformer: Option<Transformer>,
+    pub(crate) symbols: SymbolsPolicy,
 }
 
 /// The outputs of a network, before the environment's actions are known.
@@ -37,9 +38,18 @@ pub enum NetworkHead {
 }
 
 impl NetworkHead {
-    fn of(self, space: &ActionSpace) -> ActionHead {
+    fn of(self, space: &ActionSpace, symbols: &SymbolsPolicy) -> ActionHead {
         let n = space.num_outputs();
         match self {
+            Self::ActorCritic if let ActionSpace::Candidates { names, width } = space => {
+                ActionHead::Candidates(Symbols {
+                    tokens: names.len(),
+                    width: *width,
+                    embedding: symbols.embedding_dim,
+                    atoms: symbols.atoms,
+                    pooling: symbols.pooling,
+                })
+            }
             Self::ActorCritic => ActionHead::of(space),
             Self::SquashedGaussian => ActionHead::SquashedGaussian(n),
             Self::Deterministic => ActionHead::Deterministic(n),
@@ -65,6 +75,7 @@ impl Network {
             head,
             lstm: None,
             transformer: None,
+            symbols: SymbolsPolicy::default(),
         }
     }
 
@@ -83,7 +94,7 @@ impl Network {
     /// # Errors
     /// When no network has its observations or actions.
     pub(crate) fn architecture(&self, env: &EnvSpec) -> Result<Architecture, StageError> {
-        let head = self.head.of(&env.action_space);
+        let head = self.head.of(&env.action_space, &self.symbols);
         let bounded = match &env.action_space {
             ActionSpace::Continuous { bounds, .. } => bounds.low.iter().chain(&bounds.high).all(|x| x.is_finite()),
             _ => true,
@@ -158,6 +169,38 @@ impl Default for NetArch {
     }
 }
 
+/// The embedding of symbolic states, those of `env/symbolic`, and of their candidate actions.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+pub struct SymbolsPolicy {
+    /// The length of the embeddings of predicates, constants, variables, atoms, states and candidates.
+    pub embedding_dim: usize,
+    /// The embedding of an atom.
+    pub atoms: AtomEmbedding,
+    /// The embedding of a state or candidate from those of its atoms.
+    pub pooling: Pooling,
+}
+
+impl Default for SymbolsPolicy {
+    fn default() -> Self {
+        Self {
+            embedding_dim: 64,
+            atoms: AtomEmbedding::default(),
+            pooling: Pooling::default(),
+        }
+    }
+}
+
+impl SymbolsPolicy {
+    fn is_default(&self) -> bool {
+        *self == Self::default()
+    }
+
+    fn check(&self) -> Result<(), ConfigProblem> {
+        check_sizes(&[("symbols.embedding_dim", self.embedding_dim)])
+    }
+}
+
 /// The network of `train/ppo`.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
@@ -168,6 +211,9 @@ pub struct MlpPolicy {
     pub activation_fn: Activation,
     /// If true, orthogonal initial weights and zero biases; otherwise PyTorch's defaults.
     pub ortho_init: bool,
+    /// Where states are symbolic: their embedding, which actor and critic read.
+    #[serde(skip_serializing_if = "SymbolsPolicy::is_default")]
+    pub symbols: SymbolsPolicy,
 }
 
 impl Default for MlpPolicy {
@@ -176,6 +222,7 @@ impl Default for MlpPolicy {
             net_arch: NetArch::default(),
             activation_fn: Activation::Tanh,
             ortho_init: true,
+            symbols: SymbolsPolicy::default(),
         }
     }
 }
@@ -199,6 +246,9 @@ pub struct MlpLstmPolicy {
     pub shared_lstm: bool,
     /// If true, the critic has an LSTM of its own. If neither this nor `shared_lstm`, a linear layer of its size takes its place.
     pub enable_critic_lstm: bool,
+    /// Where states are symbolic: their embedding, which the LSTM reads.
+    #[serde(skip_serializing_if = "SymbolsPolicy::is_default")]
+    pub symbols: SymbolsPolicy,
 }
 
 impl Default for MlpLstmPolicy {
@@ -211,6 +261,7 @@ impl Default for MlpLstmPolicy {
             n_lstm_layers: 1,
             shared_lstm: false,
             enable_critic_lstm: true,
+            symbols: SymbolsPolicy::default(),
         }
     }
 }
@@ -268,6 +319,7 @@ impl NetArch {
 impl PolicyKwargs for MlpPolicy {
     fn network(&self) -> Result<Network, ConfigProblem> {
         self.net_arch.check()?;
+        self.symbols.check()?;
         Ok(Network {
             arch: self.net_arch.clone(),
             activation: self.activation_fn,
@@ -275,6 +327,7 @@ impl PolicyKwargs for MlpPolicy {
             head: NetworkHead::ActorCritic,
             lstm: None,
             transformer: None,
+            symbols: self.symbols.clone(),
         })
     }
 }
@@ -282,6 +335,7 @@ impl PolicyKwargs for MlpPolicy {
 impl PolicyKwargs for MlpLstmPolicy {
     fn network(&self) -> Result<Network, ConfigProblem> {
         self.net_arch.check()?;
+        self.symbols.check()?;
         check_sizes(&[
             ("n_lstm_layers", self.n_lstm_layers),
             ("lstm_hidden_size", self.lstm_hidden_size),
@@ -308,6 +362,7 @@ impl PolicyKwargs for MlpLstmPolicy {
                 layers: self.n_lstm_layers,
             }),
             transformer: None,
+            symbols: self.symbols.clone(),
         })
     }
 }
@@ -345,6 +400,7 @@ impl PolicyKwargs for TransformerPolicy {
                 n_layers: self.n_layers,
                 d_ff: self.d_ff,
             }),
+            symbols: SymbolsPolicy::default(),
         })
     }
 }

@@ -4,7 +4,8 @@ use crate::learner::Learner;
 use crate::phase_timer::Phase;
 use crate::settings::Common;
 use stages_core::StageError;
-use stages_env::{Actions, Step, StepBuffers};
+use stages_env::{ActionSpace, Actions, Step, StepBuffers};
+use stages_env::symbolic::batch::SymbolicBatch;
 use stages_policy::{Minibatch, Observed};
 
 /// The sequences into which a rollout is cut for a network with a memory.
@@ -31,6 +32,8 @@ pub(crate) struct Rollout {
     pub mask: Vec<bool>,
     /// `[N + 1, B]`: the episode begins with that step; the one before ended with the step before.
     pub episode_start: Vec<bool>,
+    /// The states and candidates of each step, and after the last one `[N + 1]`, where actions are candidates.
+    pub symbols: Vec<SymbolicBatch>,
     /// The recurrent states before the burn-in of each sequence, or before the sequence if there is no burn-in `[N / length, B, S]`.
     pub state: Vec<f32>,
     /// The last step of the environments.
@@ -69,6 +72,10 @@ impl Rollout {
         self.obs[..b * d].copy_from_slice(&state.obs);
         self.mask[..b * a].copy_from_slice(&state.mask);
         self.episode_start[..b].copy_from_slice(&state.episode_start);
+        if let ActionSpace::Candidates { .. } = spec.action_space {
+            self.symbols.resize_with(common.n_steps + 1, SymbolicBatch::default);
+            learner.env.observe_symbols(&mut self.symbols[0]);
+        }
     }
 
     /// Keeps the recurrent states before step t where a sequence, or its burn-in, begins with it.
@@ -88,6 +95,7 @@ impl Rollout {
             obs: &self.obs[t * b * d..(t + 1) * b * d],
             mask: &self.mask[t * b * a..(t + 1) * b * a],
             episode_start: &self.episode_start[t * b..(t + 1) * b],
+            symbols: self.symbols.get(t),
         }
     }
 
@@ -112,6 +120,9 @@ impl Rollout {
             state.statistics.observe(&self.step.obs, obs);
         } else {
             learner.env.step(actions, StepBuffers { obs, ..out })?;
+        }
+        if let Some(symbols) = self.symbols.get_mut(t + 1) {
+            learner.env.observe_symbols(symbols);
         }
         state.record_step(&self.step);
         for (i, start) in self.episode_start[(t + 1) * b..(t + 2) * b].iter_mut().enumerate() {
@@ -151,6 +162,7 @@ impl Rollout {
             obs: &self.obs,
             episode_start: &self.episode_start[..n],
             state: &self.state,
+            symbols: &self.symbols,
             indices: &[],
         }
     }

@@ -248,7 +248,9 @@ fn update(algorithm: &mut impl Algorithm, learner: &mut Learner, context: &Conte
         checkpointer.snapshot(&mut learner.state, &*learner.env);
         learner.timer.stop();
     }
-    let metrics = algorithm.update(learner)?;
+    let mut metrics = algorithm.update(learner)?;
+    let counts = learner.env.named_counts();
+    metrics.extend(counts.into_iter().map(|(name, count)| (name, Some(count as f64))));
 
     learner.timer.start(Phase::Io);
     let common = algorithm.common();

@@ -8,9 +8,10 @@ use crate::settings::Common;
 use crate::validation_config::ValidationConfig;
 use cache::{Artifact, Store};
 use stages_core::StageError;
+use stages_env::symbolic::batch::SymbolicBatch;
 use stages_env::{ActionSpace, Actions, BatchEnv, Normalisation, OpenOptions, Split, Step, StepBuffers};
 use stages_numerics::random::Random;
-use stages_policy::{Observed, Output, choose};
+use stages_policy::{ActionHead, Observed, Output, choose};
 
 /// The steps between validations where none are stated.
 const EVERY: u64 = 20_000;
@@ -66,8 +67,8 @@ impl Validation {
             ..OpenOptions::validation(episodes, common.seed)
         };
         let envs = [
-            stages_env::open(store, env, &options)?,
-            stages_env::open(store, env, &options)?,
+            stages_env::open_any(store, env, &options)?,
+            stages_env::open_any(store, env, &options)?,
         ];
         Ok(Some(Self {
             config,
@@ -152,8 +153,15 @@ impl Validation {
         // The same draws in every validation, whose values are then easier to compare.
         let mut random = Random::new(&[self.seed, DRAW]);
         let mut episodes = vec![Episode::default(); n];
+        let takes_candidates = matches!(head, ActionHead::Candidates(_));
+        let (mut symbols, mut part) = (SymbolicBatch::default(), SymbolicBatch::default());
         while episodes.iter().any(|episode| !episode.over) {
             learner.tick(0)?;
+            if takes_candidates {
+                self.envs[0].observe_symbols(&mut symbols);
+                self.envs[1].observe_symbols(&mut part);
+                symbols.append(&part);
+            }
             let statistics = &learner.state.statistics;
             let normalised = statistics.normalisation.is_some();
             if normalised {
@@ -163,12 +171,15 @@ impl Validation {
                 obs: if normalised { &obs } else { &step.obs },
                 mask: if m == 0 { &every_choice } else { &step.action_mask },
                 episode_start: &start,
+                symbols: takes_candidates.then_some(&symbols),
             };
             learner.model.forward(&input, &mut state, &mut output);
             for i in 0..n {
                 let components = i * k..(i + 1) * k;
                 let random = (i >= each).then_some(&mut random);
-                if head.is_continuous() {
+                if takes_candidates {
+                    choices[i] = choose::candidate(&symbols, &output, i, random);
+                } else if head.is_continuous() {
                     let space = &self.envs[0].spec().action_space;
                     choose::continuous(&head, space, &output, i, random, &mut continuous[components]);
                 } else {
@@ -179,7 +190,7 @@ impl Validation {
             let actions = choices.chunks_exact(each * k).zip(continuous.chunks_exact(each * k));
             for ((env, out), (choices, continuous)) in self.envs.iter_mut().zip(parts).zip(actions) {
                 let actions = match env.spec().action_space {
-                    ActionSpace::Discrete { .. } => Actions::Discrete(choices),
+                    ActionSpace::Discrete { .. } | ActionSpace::Candidates { .. } => Actions::Discrete(choices),
                     ActionSpace::MultiDiscrete { .. } => Actions::MultiDiscrete(choices),
                     ActionSpace::Continuous { .. } => Actions::Continuous(continuous),
                 };

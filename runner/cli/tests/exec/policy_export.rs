@@ -315,7 +315,7 @@ fn the_reader_computes_every_architecture() {
             std::fs::write(project.path(&path), policy.save().unwrap()).unwrap();
             cases.push((path, forward(&policy, seed, STEPS)));
             let path = format!("{i}-{j}.onnx");
-            std::fs::write(project.path(&path), policy.onnx("{}")).unwrap();
+            std::fs::write(project.path(&path), policy.onnx("{}").unwrap()).unwrap();
             models.push((path, forward(&policy, seed, ONNX_STEPS)));
         }
     }
@@ -372,7 +372,7 @@ fn networks_without_a_critic_are_models_too() {
         params.iter_mut().for_each(|x| *x += 0.3 * random.normal() as f32);
         let policy = Policy::new("train/dqn", &env, &architecture, None, params).unwrap();
         let path = format!("{i}.onnx");
-        std::fs::write(project.path(&path), policy.onnx("{}")).unwrap();
+        std::fs::write(project.path(&path), policy.onnx("{}").unwrap()).unwrap();
         models.push((path, forward(&policy, i as u64, ONNX_STEPS)));
     }
     read_by_onnxruntime(&project, &models);

@@ -230,6 +230,8 @@ impl Environments {
                 let values = actions.multi_discrete(batch, names.len())?;
                 allowed(&mut self.actions, values, choices, &self.mask);
             }
+            // A user's program has none.
+            ActionSpace::Candidates { .. } => self.actions.copy_from_slice(actions.discrete(batch)?),
         }
         Ok(())
     }
@@ -292,7 +294,7 @@ impl Environments {
 fn is_masked(space: &ActionSpace) -> bool {
     match space {
         ActionSpace::Discrete { masked, .. } | ActionSpace::MultiDiscrete { masked, .. } => *masked,
-        ActionSpace::Continuous { .. } => false,
+        ActionSpace::Continuous { .. } | ActionSpace::Candidates { .. } => false,
     }
 }
 

@@ -19,7 +19,7 @@ pub struct SymbolicBatch {
 
 impl SymbolicBatch {
     /// Makes it a batch without environments, whose atoms have `width` tokens.
-    pub(crate) fn clear(&mut self, width: usize) {
+    pub fn clear(&mut self, width: usize) {
         self.width = width;
         self.state_atoms.clear();
         self.candidate_atoms.clear();
@@ -31,6 +31,34 @@ impl SymbolicBatch {
             starts.clear();
             starts.push(0);
         }
+    }
+
+    /// The number of environments.
+    pub fn len(&self) -> usize {
+        self.env_candidates.len().saturating_sub(1)
+    }
+
+    /// Returns whether there are none.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// The number of candidates of all environments.
+    pub fn candidates(&self) -> usize {
+        self.candidate_starts.len().saturating_sub(1)
+    }
+
+    /// Adds the environments of another batch, whose atoms are as wide.
+    pub fn append(&mut self, other: &Self) {
+        let shift = |to: &mut Vec<u32>, from: &[u32]| {
+            let by = to.last().copied().unwrap_or(0);
+            to.extend(from.iter().skip(1).map(|start| start + by));
+        };
+        self.state_atoms.extend_from_slice(&other.state_atoms);
+        self.candidate_atoms.extend_from_slice(&other.candidate_atoms);
+        shift(&mut self.state_starts, &other.state_starts);
+        shift(&mut self.candidate_starts, &other.candidate_starts);
+        shift(&mut self.env_candidates, &other.env_candidates);
     }
 
     /// Ends the state of the next environment, whose atoms are written.
@@ -136,6 +164,11 @@ pub trait SymbolicEnvs: Send {
     /// Takes an action in each environment: the index of one of its candidates, the last one standing for larger indices. A terminated or truncated environment is at the
     /// start of its next episode.
     fn step(&mut self, actions: &[u32], rewards: &mut [f32], terminated: &mut [u8], truncated: &mut [u8]);
+
+    /// What happened since they were opened, under the names of metrics: what caps cut, among it.
+    fn named_counts(&self) -> Vec<(&'static str, u64)> {
+        Vec::new()
+    }
 
     /// The state, for a checkpoint.
     fn save(&self) -> Vec<u8>;

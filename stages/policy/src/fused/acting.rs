@@ -73,6 +73,7 @@ impl<'a> Rows<'a> {
             obs,
             mask,
             episode_start,
+            symbols: None,
         };
         (
             Rows {

@@ -7,17 +7,25 @@ mod proto;
 use crate::{ActionHead, Activation, Architecture, Lstm, Policy, Transformer};
 use graph::{Graph, OPSET};
 use proto::{Attribute, Type};
+use stages_core::StageError;
 use stages_env::{ActionSpace, Normalisation};
 
 impl Policy {
     /// The policy as an ONNX file, whose metadata entry `runner` is `about`. The same policy gives the same bytes.
-    pub fn onnx(&self, about: &str) -> Vec<u8> {
+    ///
+    /// # Errors
+    /// When its states are symbolic: a bag of any number of atoms is no tensor.
+    pub fn onnx(&self, about: &str) -> Result<Vec<u8>, StageError> {
+        if let ActionHead::Candidates(_) = self.architecture().head {
+            return Err(StageError::new("a policy over symbolic states has no ONNX form: its inputs are bags of atoms")
+                .hint("export it with `--format safetensors` or `--format numpy`"));
+        }
         let mut actor = Actor {
             graph: Graph::default(),
             policy: self,
         };
         actor.build();
-        proto::model(&actor.graph.finish(), OPSET, &[("runner", about)])
+        Ok(proto::model(&actor.graph.finish(), OPSET, &[("runner", about)]))
     }
 }
 
@@ -274,6 +282,8 @@ impl Actor<'_> {
                 let mean = self.dense("action", x);
                 self.bounded(&mean, *a);
             }
+            // Refused before.
+            ActionHead::Candidates(_) => {}
         }
     }
 

@@ -7,7 +7,7 @@ use crate::kernels::elementwise::{relu_in_place, tanh_in_place};
 use crate::kernels::few_rows::{PART, product};
 use crate::kernels::operands::Left;
 use crate::kernels::panels::Panels;
-use crate::{Activation, Architecture, Critic};
+use crate::{ActionHead, Activation, Architecture, Critic};
 use stages_numerics::dispatch::InstructionSet;
 
 /// The number of parameters that actions depend on; they are the first of the flat vector.
@@ -22,6 +22,9 @@ pub fn searched_len(architecture: &Architecture) -> Result<usize, String> {
         && (lstm.layers != 1 || lstm.critic != Critic::Shared)
     {
         return Err("a population's network has one layer of LSTM, and no critic of its own".to_owned());
+    }
+    if let ActionHead::Candidates(_) = architecture.head {
+        return Err("a population's network has no candidate actions".to_owned());
     }
     let layout = architecture.layout();
     let head = layout.pi.last().ok_or("a network without an action head")?;

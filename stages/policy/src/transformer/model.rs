@@ -170,6 +170,7 @@ impl Model for TransformerModel {
                     obs,
                     mask,
                     episode_start,
+                    symbols: None,
                 };
                 shard.pass.act(&network, &input, states);
                 logits.copy_from_slice(last(&shard.pass.pi));

@@ -1,6 +1,6 @@
 //! The settings of `train/es`, named as evosax 0.3 names them, those of training as everywhere.
 
-use crate::network::{MlpLstmPolicy, MlpPolicy, NetArch, Network, PolicyKwargs};
+use crate::network::{MlpLstmPolicy, MlpPolicy, NetArch, Network, PolicyKwargs, SymbolsPolicy};
 use crate::settings::{Common, DeviceChoice, Resume, check_positive, check_schedule};
 use crate::validation_config::ValidationConfig;
 use schemars::JsonSchema;
@@ -66,12 +66,14 @@ impl PolicyKwargs for EsPolicy {
                 net_arch,
                 activation_fn,
                 ortho_init,
+                symbols: SymbolsPolicy::default(),
             }
             .network(),
             Some(lstm_hidden_size) => MlpLstmPolicy {
                 net_arch,
                 activation_fn,
                 ortho_init,
+                symbols: SymbolsPolicy::default(),
                 lstm_hidden_size,
                 shared_lstm: true,
                 enable_critic_lstm: false,

@@ -217,6 +217,8 @@ impl Objective for Divergence<'_> {
                 log_std,
                 dlog_std,
             } => gaussian_kl(instructions, self, samples, mean, log_std, dlog_std, sums),
+            // Environments whose actions are candidates are not opened for imitation.
+            PolicyOutputs::Candidates { .. } => {}
         }
     }
 

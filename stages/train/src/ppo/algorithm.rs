@@ -17,7 +17,7 @@ use stages_numerics::dispatch::InstructionSet;
 use stages_numerics::kernel;
 use stages_numerics::random::Random;
 use stages_policy::categorical::{Lanes, Softmax, num_outputs, store};
-use stages_policy::kernels::math::{clamp, exp, mul_add};
+use stages_policy::kernels::math::{clamp, exp, ln, mul_add};
 use stages_policy::{
     ActionHead, Minibatch, Objective, Observed, Output, Policy, PolicyOutputs, Sampled, Sums, gaussian,
 };
@@ -60,6 +60,10 @@ struct Truncated {
 }
 
 impl Algorithm for Ppo {
+    fn takes_candidates(&self) -> bool {
+        true
+    }
+
     fn common(&self) -> &Common {
         &self.settings.common
     }
@@ -196,6 +200,7 @@ impl Ppo {
             obs: &learner.state.obs,
             mask: &learner.state.mask,
             episode_start: &learner.state.episode_start,
+            symbols: self.rollout.symbols.get(steps),
         };
         learner.model.forward(&input, &mut self.after, &mut self.output);
         estimate_advantages(
@@ -248,6 +253,7 @@ impl Ppo {
             obs,
             mask,
             episode_start,
+            symbols: None,
         };
         learner.model.forward(&input, states, &mut self.output);
         for (&i, &value) in which.iter().zip(&self.output.value) {
@@ -403,6 +409,9 @@ impl Objective for Clipped<'_> {
                 log_std,
                 dlog_std,
             } => clipped_continuous(instructions, self, samples, mean, log_std, dlog_std, sums),
+            PolicyOutputs::Candidates { logits, starts } => {
+                clipped_candidates(instructions, self, samples, starts, logits, sums);
+            }
         }
     }
 
@@ -521,6 +530,53 @@ fn discrete_body<const FMA: bool>(
 kernel! {
     /// The clipped surrogate and the entropy bonus of discrete actions, 16 samples at a time.
     fn clipped_discrete(ppo: &Clipped<'_>, samples: &[u32], choices: &[u32], softmax: &mut Softmax, logits: &mut [f32], sums: &mut Sums) = discrete_body
+}
+
+#[inline(always)]
+fn candidates_body<const FMA: bool>(
+    ppo: &Clipped,
+    samples: &[u32],
+    starts: &[u32],
+    logits: &mut [f32],
+    sums: &mut Sums,
+) {
+    let Coefficients {
+        clip_range, ent_coef, ..
+    } = ppo.coefficients;
+    let (low, high) = (1.0 - clip_range, 1.0 + clip_range);
+    for (row, &i) in starts.windows(2).zip(samples) {
+        let (row, i) = (&mut logits[row[0] as usize..row[1] as usize], i as usize);
+        let action = ppo.actions[i] as usize;
+        let most = row.iter().copied().fold(f32::NEG_INFINITY, f32::max);
+        let mut sum = 0.0_f32;
+        for &x in &*row {
+            sum += exp::<FMA>(x - most);
+        }
+        let log = most + ln::<FMA>(sum);
+        let mut entropy = 0.0_f32;
+        for &x in &*row {
+            entropy -= exp::<FMA>(x - log) * (x - log);
+        }
+        let log_ratio = row[action] - log - ppo.old_log_prob[i];
+        let ratio = exp::<FMA>(log_ratio);
+        let advantage = (ppo.advantage[i] - ppo.moments.0) * ppo.moments.1;
+        let (plain, clipped) = (advantage * ratio, advantage * clamp(ratio, low, high));
+        // Where the clipped term is the smaller, no gradient flows.
+        let by_log_prob = if plain <= clipped { -plain } else { 0.0 };
+        sums[POLICY] -= f64::from(if plain <= clipped { plain } else { clipped });
+        sums[ENTROPY] += f64::from(entropy);
+        sums[APPROX_KL] += f64::from(ratio - 1.0 - log_ratio);
+        sums[CLIPPED] += if (ratio - 1.0).abs() > clip_range { 1.0 } else { 0.0 };
+        for x in &mut *row {
+            let (log_prob, p) = (*x - log, exp::<FMA>(*x - log));
+            *x = ppo.weight * p * (ent_coef * (log_prob + entropy) - by_log_prob);
+        }
+        row[action] += ppo.weight * by_log_prob;
+    }
+}
+kernel! {
+    /// The clipped surrogate and the entropy bonus of candidates, those of sample i from `starts[i]` on.
+    fn clipped_candidates(ppo: &Clipped<'_>, samples: &[u32], starts: &[u32], logits: &mut [f32], sums: &mut Sums) = candidates_body
 }
 
 #[inline(always)]

@@ -72,6 +72,7 @@ impl<'a> BurnIn<'a> {
                 obs: &self.obs,
                 mask: &self.mask,
                 episode_start: &self.episode_start,
+                symbols: None,
             };
             model.forward(&input, &mut self.state, &mut self.output);
             for (&row, state) in self.rows.iter().zip(self.state.chunks_exact(s)) {

@@ -95,7 +95,7 @@ fn npz(policy: &Policy) -> Result<Vec<u8>, stages_core::StageError> {
 /// The actor as an ONNX model, with the description in its metadata.
 fn onnx(policy: &Policy) -> Result<Vec<u8>, stages_core::StageError> {
     let about = about(&policy.save()?).unwrap_or_default();
-    Ok(policy.onnx(&about))
+    policy.onnx(&about)
 }
 
 /// The description of network and environment in the metadata of a policy's file, JSON.

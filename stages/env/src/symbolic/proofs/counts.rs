@@ -19,6 +19,11 @@ macro_rules! counts {
                 [$((stringify!($name), self.$name)),*]
             }
 
+            /// The counts under the names of metrics, in order.
+            pub fn metrics(&self) -> Vec<(&'static str, u64)> {
+                vec![$((concat!("env/", stringify!($name)), self.$name)),*]
+            }
+
             /// The counts of these numbers, in the order of [`ProofCounts::named`].
             pub(crate) fn of(numbers: [u64; Self::LEN]) -> Self {
                 let [$($name),*] = numbers;

@@ -326,6 +326,10 @@ impl SymbolicEnvs for ProofEnvs {
         }
     }
 
+    fn named_counts(&self) -> Vec<(&'static str, u64)> {
+        self.counts.metrics()
+    }
+
     /// The numbers of the episodes and the actions taken in them, from which they are played again.
     fn save(&self) -> Vec<u8> {
         let numbers: Vec<u64> = self.episodes.iter().map(|episode| episode.number).collect();

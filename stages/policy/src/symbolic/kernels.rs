@@ -1,0 +1,215 @@
+//! The embedding of atoms, their pooling, and the scores of candidates, with their gradients.
+
+use super::shape::Pooling;
+use crate::kernels::math::{exp, ln, mul_add, tanh};
+use stages_numerics::kernel;
+
+/// The sums that run side by side in a dot product, whatever the instruction set.
+const LANES: usize = 16;
+
+/// Embeddings of atoms from those of tokens.
+#[derive(Clone, Copy)]
+pub(super) struct Places<'a> {
+    /// The embeddings of tokens `[V, E]`.
+    pub table: &'a [f32],
+    /// W.
+    pub width: usize,
+    /// E.
+    pub len: usize,
+    /// The weights of places `[W, E]` and the bias `[E]`; without, places have the weights 1, 1, -1, 1, -1, …
+    pub learned: Option<(&'a [f32], &'a [f32])>,
+}
+
+/// The weight of a place where it is not learned.
+#[inline(always)]
+fn sign(place: usize) -> f32 {
+    if place >= 2 && place.is_multiple_of(2) { -1.0 } else { 1.0 }
+}
+
+#[inline(always)]
+fn atoms_body<const FMA: bool>(places: Places, atoms: &[u32], out: &mut [f32]) {
+    let e = places.len;
+    for (atom, out) in atoms.chunks_exact(places.width).zip(out.chunks_exact_mut(e)) {
+        match places.learned {
+            None => {
+                out.fill(0.0);
+                for (place, &token) in atom.iter().enumerate().filter(|(_, token)| **token != 0) {
+                    let row = &places.table[token as usize * e..][..e];
+                    let sign = sign(place);
+                    for i in 0..e {
+                        out[i] = mul_add::<FMA>(sign, row[i], out[i]);
+                    }
+                }
+            }
+            Some((weights, bias)) => {
+                out.copy_from_slice(bias);
+                for (place, &token) in atom.iter().enumerate().filter(|(_, token)| **token != 0) {
+                    let row = &places.table[token as usize * e..][..e];
+                    let weight = &weights[place * e..][..e];
+                    for i in 0..e {
+                        out[i] = mul_add::<FMA>(weight[i], row[i], out[i]);
+                    }
+                }
+                for x in out {
+                    *x = tanh::<FMA>(*x);
+                }
+            }
+        }
+    }
+}
+kernel! {
+    /// The embeddings `[N, E]` of atoms `[N, W]`.
+    pub(super) fn atoms(places: Places<'_>, atoms: &[u32], out: &mut [f32]) = atoms_body
+}
+
+/// Gradients by the parameters of [`Places`], which are added to.
+pub(super) struct PlacesGradient<'a> {
+    pub table: &'a mut [f32],
+    pub learned: Option<(&'a mut [f32], &'a mut [f32])>,
+}
+
+#[inline(always)]
+fn atoms_back_body<const FMA: bool>(
+    places: Places,
+    atoms: &[u32],
+    embedded: &[f32],
+    above: &[f32],
+    by: f32,
+    scratch: &mut Vec<f32>,
+    gradient: &mut PlacesGradient,
+) {
+    let e = places.len;
+    let above = &above[..e];
+    scratch.resize(e, 0.0);
+    let dz = &mut scratch[..e];
+    for (atom, y) in atoms.chunks_exact(places.width).zip(embedded.chunks_exact(e)) {
+        match (places.learned, &mut gradient.learned) {
+            (Some((weights, _)), Some((by_weights, by_bias))) => {
+                let by_bias = &mut by_bias[..e];
+                for i in 0..e {
+                    dz[i] = by * above[i] * (1.0 - y[i] * y[i]);
+                    by_bias[i] += dz[i];
+                }
+                for (place, &token) in atom.iter().enumerate().filter(|(_, token)| **token != 0) {
+                    let at = token as usize * e;
+                    let (row, by_row) = (&places.table[at..][..e], &mut gradient.table[at..][..e]);
+                    let (weight, by_weight) = (&weights[place * e..][..e], &mut by_weights[place * e..][..e]);
+                    for i in 0..e {
+                        by_row[i] = mul_add::<FMA>(weight[i], dz[i], by_row[i]);
+                        by_weight[i] = mul_add::<FMA>(row[i], dz[i], by_weight[i]);
+                    }
+                }
+            }
+            _ => {
+                for (place, &token) in atom.iter().enumerate().filter(|(_, token)| **token != 0) {
+                    let by_row = &mut gradient.table[token as usize * e..][..e];
+                    let by = by * sign(place);
+                    for i in 0..e {
+                        by_row[i] = mul_add::<FMA>(by, above[i], by_row[i]);
+                    }
+                }
+            }
+        }
+    }
+}
+kernel! {
+    /// The gradients of the parameters, from `by` times the gradient `above` `[E]` of each of the embeddings `[N, E]` of atoms `[N, W]`.
+    pub(super) fn atoms_back(places: Places<'_>, atoms: &[u32], embedded: &[f32], above: &[f32], by: f32, scratch: &mut Vec<f32>, gradient: &mut PlacesGradient<'_>) = atoms_back_body
+}
+
+/// The weight of each atom of a bag of `atoms`.
+#[inline(always)]
+pub(super) fn share(pooling: Pooling, atoms: usize) -> f32 {
+    match pooling {
+        Pooling::Sum => 1.0,
+        Pooling::Mean => 1.0 / atoms.max(1) as f32,
+    }
+}
+
+#[inline(always)]
+fn pool_body<const FMA: bool>(pooling: Pooling, embedded: &[f32], out: &mut [f32]) {
+    let e = out.len();
+    out.fill(0.0);
+    for row in embedded.chunks_exact(e) {
+        for i in 0..e {
+            out[i] += row[i];
+        }
+    }
+    let share = share(pooling, embedded.len() / e);
+    if share != 1.0 {
+        for x in out {
+            *x *= share;
+        }
+    }
+}
+kernel! {
+    /// The embedding `[E]` of a bag from those of its atoms `[n, E]`; zeros where there are none.
+    pub(super) fn pool(pooling: Pooling, embedded: &[f32], out: &mut [f32]) = pool_body
+}
+
+#[inline(always)]
+fn dot<const FMA: bool>(x: &[f32], y: &[f32]) -> f32 {
+    let y = &y[..x.len()];
+    let mut lanes = [0.0_f32; LANES];
+    let (xs, ys) = (x.chunks_exact(LANES), y.chunks_exact(LANES));
+    let rest = xs.remainder().iter().zip(ys.remainder());
+    for (x, y) in xs.clone().zip(ys.clone()) {
+        for i in 0..LANES {
+            lanes[i] = mul_add::<FMA>(x[i], y[i], lanes[i]);
+        }
+    }
+    let rest: f32 = rest.map(|(x, y)| x * y).sum();
+    for width in [8, 4, 2, 1] {
+        for i in 0..width {
+            lanes[i] += lanes[i + width];
+        }
+    }
+    lanes[0] + rest
+}
+
+#[inline(always)]
+fn scores_body<const FMA: bool>(query: &[f32], candidates: &[f32], by: f32, out: &mut [f32]) {
+    for (row, out) in candidates.chunks_exact(query.len()).zip(out) {
+        *out = by * dot::<FMA>(query, row);
+    }
+}
+kernel! {
+    /// `by` times the dot products of `query` `[E]` with each row of `candidates` `[n, E]`.
+    pub(super) fn scores(query: &[f32], candidates: &[f32], by: f32, out: &mut [f32]) = scores_body
+}
+
+#[inline(always)]
+fn weighted_sum_body<const FMA: bool>(weights: &[f32], rows: &[f32], by: f32, out: &mut [f32]) {
+    let e = out.len();
+    out.fill(0.0);
+    for (row, &weight) in rows.chunks_exact(e).zip(weights) {
+        let weight = by * weight;
+        for i in 0..e {
+            out[i] = mul_add::<FMA>(weight, row[i], out[i]);
+        }
+    }
+}
+kernel! {
+    /// `by` times the sum of the rows `[n, E]`, each times its weight.
+    pub(super) fn weighted_sum(weights: &[f32], rows: &[f32], by: f32, out: &mut [f32]) = weighted_sum_body
+}
+
+#[inline(always)]
+fn log_softmax_body<const FMA: bool>(row: &mut [f32]) {
+    let mut most = f32::NEG_INFINITY;
+    for &x in &*row {
+        most = if x > most { x } else { most };
+    }
+    let mut sum = 0.0_f32;
+    for &x in &*row {
+        sum += exp::<FMA>(x - most);
+    }
+    let log = most + ln::<FMA>(sum);
+    for x in row {
+        *x -= log;
+    }
+}
+kernel! {
+    /// x := x - ln of the sum of e^x.
+    pub(super) fn log_softmax(row: &mut [f32]) = log_softmax_body
+}

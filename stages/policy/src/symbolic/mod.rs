@@ -1,0 +1,300 @@
+//! Policies over symbolic states and any number of candidate actions: embeddings of tokens and atoms, an actor and a critic over the state's, and scores of candidates.
+//!
+//! States and candidates are bags of atoms without padding, so that each costs what it holds. A minibatch is split by columns into shards, whose number depends on the
+//! minibatch alone; gradients are added up in their order, so that any number of threads gives the same bytes.
+
+mod kernels;
+mod pass;
+mod recurrent;
+mod shape;
+#[cfg(test)]
+mod tests;
+
+use crate::architecture::{Architecture, Layout};
+use crate::head::ActionHead;
+use crate::kernels::elementwise;
+use crate::mlp::{Mlp, MlpShape};
+use crate::model::{Minibatch, Model, Observed, Output, Sampled};
+use crate::objective::{self, Objective, Sums};
+use crate::tensors::Dense;
+use kernels::{Places, log_softmax};
+use pass::Pass;
+use rayon::prelude::*;
+use recurrent::Recurrent;
+use shape::AtomAt;
+pub use shape::{AtomEmbedding, Pooling, Symbols};
+pub(crate) use shape::SymbolsAt;
+use stages_numerics::dispatch::InstructionSet;
+use std::ops::Range;
+
+/// Rows that one task of a forward pass takes.
+const ROWS: usize = 64;
+
+/// The most shards of a minibatch.
+const MAX_SHARDS: usize = 4;
+
+/// A perceptron, and its parameters in the flat vector.
+struct Part {
+    mlp: Mlp,
+    params: Range<usize>,
+}
+
+impl Part {
+    fn new(architecture: &Architecture, layers: &[Dense], instructions: InstructionSet) -> Self {
+        let sizes: Vec<usize> = layers.iter().map(|layer| layer.outputs).collect();
+        let (outputs, hidden) = sizes.split_last().map_or((1, &[][..]), |(last, hidden)| (*last, hidden));
+        let shape = MlpShape {
+            inputs: layers.first().map_or(1, |layer| layer.inputs),
+            hidden: hidden.to_vec(),
+            outputs,
+            activation: architecture.activation,
+        };
+        let from = layers.first().map_or(0, |layer| layer.weight);
+        Self {
+            params: from..from + shape.num_params(),
+            mlp: Mlp::with(&shape, true, instructions),
+        }
+    }
+}
+
+/// The parts that all tasks read.
+struct Network {
+    symbols: Symbols,
+    at: SymbolsAt,
+    instructions: InstructionSet,
+    /// The parameters of the embedding.
+    embedding: Vec<f32>,
+    actor: Option<Recurrent>,
+    /// A critic's own LSTM.
+    critic: Option<Recurrent>,
+    pi: Part,
+    vf: Part,
+    /// S.
+    state_len: usize,
+    /// The number of parameters.
+    len: usize,
+}
+
+impl Network {
+    fn places(&self, which: usize) -> Places<'_> {
+        let e = self.symbols.embedding;
+        let slice = |at: usize, len: usize| &self.embedding[at..at + len];
+        Places {
+            table: slice(self.at.tokens, self.symbols.tokens * e),
+            width: self.symbols.width,
+            len: e,
+            learned: self.at.atoms.map(|atoms| {
+                let AtomAt { weight, bias } = atoms[which];
+                (slice(weight, self.symbols.width * e), slice(bias, e))
+            }),
+        }
+    }
+
+    /// The scale of scores.
+    fn scale(&self) -> f32 {
+        1.0 / (self.symbols.embedding as f32).sqrt()
+    }
+}
+
+/// A policy over symbolic states.
+pub struct SymbolicModel {
+    architecture: Architecture,
+    network: Network,
+    passes: Vec<Pass>,
+}
+
+impl SymbolicModel {
+    /// A network without parameters yet; `None` where actions are no candidates.
+    pub fn new(architecture: &Architecture) -> Option<Self> {
+        Self::with(architecture, InstructionSet::detect())
+    }
+
+    /// The same, on the given instruction set.
+    pub fn with(architecture: &Architecture, instructions: InstructionSet) -> Option<Self> {
+        let ActionHead::Candidates(symbols) = architecture.head else {
+            return None;
+        };
+        let layout: Layout = architecture.layout();
+        let recurrent = |at: &Option<crate::architecture::LstmAt>, state| {
+            at.as_ref().map(|at| Recurrent::new(at, state, instructions))
+        };
+        let hidden = architecture.lstm.map_or(0, |lstm| lstm.hidden);
+        let network = Network {
+            symbols,
+            at: layout.symbols?,
+            instructions,
+            embedding: Vec::new(),
+            actor: recurrent(&layout.actor_lstm, 0),
+            critic: recurrent(&layout.critic_lstm, 2 * hidden),
+            pi: Part::new(architecture, &layout.pi, instructions),
+            vf: Part::new(architecture, &layout.vf, instructions),
+            state_len: architecture.state_len(),
+            len: layout.tensors.len,
+        };
+        Some(Self {
+            architecture: architecture.clone(),
+            network,
+            passes: Vec::new(),
+        })
+    }
+
+    /// A forward pass over one step, in tasks of some rows; `take` gets the logits of each row of a task, its values, and its outputs.
+    fn run<O: Send>(
+        &mut self,
+        input: &Observed,
+        state: &mut [f32],
+        outputs: Vec<O>,
+        take: impl Fn(&mut [f32], &[u32], &[f32], O) + Sync,
+    ) {
+        let rows = input.episode_start.len();
+        let Some(batch) = input.symbols else { return };
+        if self.passes.len() < outputs.len() {
+            self.passes.resize_with(outputs.len(), Pass::default);
+        }
+        let (network, s) = (&self.network, self.network.state_len);
+        let mut rest = state;
+        let mut tasks: Vec<(usize, &mut Pass, &mut [f32], O)> = Vec::new();
+        for (task, (pass, output)) in self.passes.iter_mut().zip(outputs).enumerate() {
+            let count = ROWS.min(rows - task * ROWS);
+            let (now, later) = std::mem::take(&mut rest).split_at_mut(count * s);
+            rest = later;
+            tasks.push((task * ROWS, pass, now, output));
+        }
+        let one = |(first, pass, state, output): (usize, &mut Pass, &mut [f32], O)| {
+            let count = ROWS.min(rows - first);
+            pass.forward(network, batch, first..first + count, input.episode_start, state);
+            take(&mut pass.logits, &pass.starts, pass.vf.outputs(), output);
+        };
+        match tasks.len() {
+            1 => tasks.into_iter().for_each(one),
+            _ => tasks.into_par_iter().with_max_len(1).for_each(one),
+        }
+    }
+}
+
+/// The rows of each task.
+fn tasks(rows: usize) -> impl Iterator<Item = Range<usize>> {
+    (0..rows).step_by(ROWS).map(move |first| first..rows.min(first + ROWS))
+}
+
+impl Model for SymbolicModel {
+    fn architecture(&self) -> &Architecture {
+        &self.architecture
+    }
+
+    fn load(&mut self, params: &[f32]) {
+        let network = &mut self.network;
+        assert_eq!(params.len(), network.len, "number of parameters");
+        network.embedding.clear();
+        network.embedding.extend_from_slice(&params[..network.at.len]);
+        for part in [&mut network.pi, &mut network.vf] {
+            part.mlp.load(&params[part.params.clone()]);
+        }
+        for recurrent in [&mut network.actor, &mut network.critic].into_iter().flatten() {
+            recurrent.load(params);
+        }
+    }
+
+    fn forward(&mut self, input: &Observed, state: &mut [f32], out: &mut Output) {
+        let Some(batch) = input.symbols else { return };
+        let rows = input.episode_start.len();
+        out.value.resize(rows, 0.0);
+        out.log_prob.resize(batch.candidates(), 0.0);
+        let (mut value, mut log_prob) = (out.value.as_mut_slice(), out.log_prob.as_mut_slice());
+        let mut outputs = Vec::new();
+        for rows in tasks(rows) {
+            let candidates = batch.env_candidates[rows.end] - batch.env_candidates[rows.start];
+            let values = value.split_off_mut(..rows.len()).unwrap_or_default();
+            let log_probs = log_prob.split_off_mut(..candidates as usize).unwrap_or_default();
+            outputs.push((values, log_probs));
+        }
+        let instructions = self.network.instructions;
+        self.run(input, state, outputs, |logits, starts, values, (value, log_prob)| {
+            value.copy_from_slice(values);
+            for row in starts.windows(2) {
+                log_softmax(instructions, &mut logits[row[0] as usize..row[1] as usize]);
+            }
+            log_prob.copy_from_slice(logits);
+        });
+    }
+
+    fn act(&mut self, input: &Observed, uniform: &[f64], state: &mut [f32], out: Sampled) {
+        let rows = input.episode_start.len();
+        let Sampled {
+            mut actions,
+            mut log_prob,
+            mut value,
+        } = out;
+        let mut outputs = Vec::new();
+        for rows in tasks(rows) {
+            let n = rows.len();
+            let actions = actions.split_off_mut(..n).unwrap_or_default();
+            let log_prob = log_prob.split_off_mut(..n).unwrap_or_default();
+            let value = value.split_off_mut(..n).unwrap_or_default();
+            outputs.push((actions, log_prob, value, &uniform[rows]));
+        }
+        let instructions = self.network.instructions;
+        self.run(
+            input,
+            state,
+            outputs,
+            |logits, starts, values, (actions, log_probs, value, uniform)| {
+                value.copy_from_slice(values);
+                for (i, row) in starts.windows(2).enumerate() {
+                    let row = &mut logits[row[0] as usize..row[1] as usize];
+                    log_softmax(instructions, row);
+                    let action = draw(row, uniform[i]);
+                    actions[i] = action as u32;
+                    log_probs[i] = row[action];
+                }
+            },
+        );
+    }
+
+    fn backward(&mut self, minibatch: &Minibatch, objective: &dyn Objective, gradient: &mut [f32]) -> Sums {
+        let network = &self.network;
+        assert_eq!(gradient.len(), network.len, "length of the gradient");
+        let columns = minibatch.indices.len();
+        let parts = match network.actor {
+            Some(_) => (columns / 16).clamp(1, MAX_SHARDS),
+            None => (columns / 128).clamp(1, MAX_SHARDS),
+        };
+        if self.passes.len() < parts {
+            self.passes.resize_with(parts, Pass::default);
+        }
+        let passes = &mut self.passes[..parts];
+        let run = |(part, pass): (usize, &mut Pass)| {
+            let part = Minibatch {
+                indices: &minibatch.indices[part * columns / parts..(part + 1) * columns / parts],
+                ..*minibatch
+            };
+            pass.backward(network, &part, objective);
+        };
+        match parts {
+            1 => passes.iter_mut().enumerate().for_each(run),
+            _ => passes.par_iter_mut().enumerate().with_max_len(1).for_each(run),
+        }
+        let mut sums = Sums::default();
+        for (i, pass) in passes.iter().enumerate() {
+            match i {
+                0 => gradient.copy_from_slice(&pass.gradient),
+                _ => elementwise::add(network.instructions, gradient, &pass.gradient),
+            }
+            objective::add(&mut sums, &pass.sums);
+        }
+        sums
+    }
+}
+
+/// The candidate on which a number in [0, 1) falls, by log-probabilities.
+pub(crate) fn draw(log_prob: &[f32], uniform: f64) -> usize {
+    let mut rest = uniform;
+    for (i, &x) in log_prob.iter().enumerate() {
+        rest -= libm::exp(f64::from(x));
+        if rest < 0.0 {
+            return i;
+        }
+    }
+    // Rounding: the sum may be a little below 1.
+    log_prob.len() - 1
+}

@@ -1,0 +1,328 @@
+//! The forward and the backward pass over some rows, in buffers that are used again.
+
+use super::Network;
+use super::kernels::{Places, PlacesGradient, atoms, atoms_back, pool, scores, share, weighted_sum};
+use super::recurrent::{Recurrent, RecurrentRun};
+use crate::kernels::elementwise;
+use crate::mlp::MlpRun;
+use crate::model::Minibatch;
+use crate::objective::{Objective, PolicyOutputs, Sums};
+use stages_env::symbolic::batch::SymbolicBatch;
+use std::ops::Range;
+
+/// Samples whose candidates are embedded together.
+const BLOCK: usize = 16;
+
+/// The buffers of one task.
+#[derive(Default)]
+pub(super) struct Pass {
+    /// The gradient by all parameters `[P]`, and the sums of the objective.
+    pub gradient: Vec<f32>,
+    pub sums: Sums,
+    /// The logits of the candidates of each row, and where those of each begin.
+    pub logits: Vec<f32>,
+    pub starts: Vec<u32>,
+    pub vf: MlpRun,
+    pi: MlpRun,
+    actor: RecurrentRun,
+    critic: RecurrentRun,
+    /// The atoms of the rows' states, their embeddings, and where those of each row begin.
+    atoms: Vec<u32>,
+    embedded: Vec<f32>,
+    bags: Vec<usize>,
+    /// The embeddings of states `[n, E]`, and their gradient.
+    x: Vec<f32>,
+    to_x: Vec<f32>,
+    /// The gradient of what the actor and the critic read.
+    to_actor: Vec<f32>,
+    to_critic: Vec<f32>,
+    /// The outputs of the actor `[n, E]`.
+    query: Vec<f32>,
+    candidates: Candidates,
+    keep: Vec<f32>,
+    samples: Vec<u32>,
+    scratch: Vec<f32>,
+}
+
+/// The candidates of some rows.
+#[derive(Default)]
+struct Candidates {
+    /// The embeddings of their atoms, and of candidates.
+    atoms: Vec<f32>,
+    pooled: Vec<f32>,
+}
+
+/// The candidates of an environment of a batch: their atoms in tokens, and the first atom of each.
+fn candidates(batch: &SymbolicBatch, env: usize) -> (&[u32], &[u32]) {
+    let range = batch.env_candidates[env] as usize..batch.env_candidates[env + 1] as usize;
+    let starts = &batch.candidate_starts[range.start..=range.end];
+    let (first, last) = (starts[0] as usize, starts[starts.len() - 1] as usize);
+    (&batch.candidate_atoms[first * batch.width..last * batch.width], starts)
+}
+
+impl Candidates {
+    /// Adds the embeddings of an environment's candidates.
+    fn embed(&mut self, network: &Network, places: Places, (tokens, starts): (&[u32], &[u32])) {
+        let (e, instructions) = (places.len, network.instructions);
+        let (from, pooled) = (self.atoms.len(), self.pooled.len());
+        self.atoms.resize(from + tokens.len() / places.width * e, 0.0);
+        atoms(instructions, places, tokens, &mut self.atoms[from..]);
+        self.pooled.resize(pooled + (starts.len() - 1) * e, 0.0);
+        for (bag, out) in starts.windows(2).zip(self.pooled[pooled..].chunks_exact_mut(e)) {
+            let rows = from + (bag[0] - starts[0]) as usize * e..from + (bag[1] - starts[0]) as usize * e;
+            pool(instructions, network.symbols.pooling, &self.atoms[rows], out);
+        }
+    }
+
+    fn clear(&mut self) {
+        self.atoms.clear();
+        self.pooled.clear();
+    }
+}
+
+/// The episode starts as factors of the state before.
+fn keep(starts: impl Iterator<Item = bool>, to: &mut Vec<f32>) {
+    to.clear();
+    to.extend(starts.map(|start| if start { 0.0 } else { 1.0 }));
+}
+
+impl Pass {
+    /// Embeds the states of rows.
+    fn embed<'a>(&mut self, network: &Network, rows: impl Iterator<Item = (&'a SymbolicBatch, usize)>) {
+        let (places, instructions) = (network.places(0), network.instructions);
+        let (w, e) = (places.width, places.len);
+        self.atoms.clear();
+        self.bags.clear();
+        self.bags.push(0);
+        for (batch, env) in rows {
+            let bag = batch.state_starts[env] as usize * w..batch.state_starts[env + 1] as usize * w;
+            self.atoms.extend_from_slice(&batch.state_atoms[bag]);
+            self.bags.push(self.atoms.len() / w);
+        }
+        self.embedded.resize(self.atoms.len() / w * e, 0.0);
+        atoms(instructions, places, &self.atoms, &mut self.embedded);
+        self.x.resize((self.bags.len() - 1) * e, 0.0);
+        for (bag, out) in self.bags.windows(2).zip(self.x.chunks_exact_mut(e)) {
+            pool(
+                instructions,
+                network.symbols.pooling,
+                &self.embedded[bag[0] * e..bag[1] * e],
+                out,
+            );
+        }
+    }
+
+    /// One step of some rows of a batch: leaves logits and values, and advances the states.
+    pub fn forward(
+        &mut self,
+        network: &Network,
+        batch: &SymbolicBatch,
+        rows: Range<usize>,
+        episode_start: &[bool],
+        state: &mut [f32],
+    ) {
+        self.embed(network, rows.clone().map(|env| (batch, env)));
+        keep(rows.clone().map(|env| episode_start[env]), &mut self.keep);
+        let (instructions, n, s) = (network.instructions, rows.len(), network.state_len);
+        let recurrent = |of: &Option<Recurrent>, run: &mut RecurrentRun, x: &[f32], keep: &[f32], state: &mut [f32]| {
+            if let Some(of) = of {
+                of.forward(instructions, x, keep, state.chunks_exact(s), run);
+                of.store(run, state.chunks_exact_mut(s));
+            }
+        };
+        recurrent(&network.actor, &mut self.actor, &self.x, &self.keep, state);
+        recurrent(&network.critic, &mut self.critic, &self.x, &self.keep, state);
+        let (actor_reads, critic_reads) = inputs(network, &self.x, &self.actor, &self.critic, n);
+        network.vf.mlp.forward(critic_reads, &mut self.vf);
+        let query = network.pi.mlp.forward(actor_reads, &mut self.pi);
+        let (places, e) = (network.places(1), network.symbols.embedding);
+        self.logits.clear();
+        self.starts.clear();
+        self.starts.push(0);
+        for (env, query) in rows.zip(query.chunks_exact(e)) {
+            let of_env = candidates(batch, env);
+            self.candidates.clear();
+            self.candidates.embed(network, places, of_env);
+            let from = self.logits.len();
+            self.logits.resize(from + of_env.1.len() - 1, 0.0);
+            let logits = &mut self.logits[from..];
+            scores(instructions, query, &self.candidates.pooled, network.scale(), logits);
+            self.starts.push(self.logits.len() as u32);
+        }
+    }
+
+    /// A forward and a backward pass: leaves the gradient and the sums.
+    pub fn backward(&mut self, network: &Network, minibatch: &Minibatch, objective: &dyn Objective) {
+        let instructions = network.instructions;
+        let (e, s) = (network.symbols.embedding, network.state_len);
+        let envs = minibatch.symbols.first().map_or(1, SymbolicBatch::len);
+        self.gradient.clear();
+        self.gradient.resize(network.len, 0.0);
+        self.sums = Sums::default();
+        self.samples.clear();
+        self.samples.extend(minibatch.samples().map(|i| i as u32));
+        let n = self.samples.len();
+        let place = |i: usize| (&minibatch.symbols[i / envs], i % envs);
+        self.embed(network, minibatch.samples().map(place));
+        keep(minibatch.samples().map(|i| minibatch.episode_start[i]), &mut self.keep);
+        let b = minibatch.indices.len();
+        let recurrent = |of: &Option<Recurrent>, run: &mut RecurrentRun, x: &[f32], keep: &[f32]| {
+            let Some(of) = of else { return };
+            let rows = minibatch.indices.iter().map(|&first| minibatch.state_row(first));
+            let states = rows.map(|row| &minibatch.state[row * s..(row + 1) * s]);
+            of.forward(instructions, x, keep, states, run);
+        };
+        recurrent(&network.actor, &mut self.actor, &self.x, &self.keep);
+        recurrent(&network.critic, &mut self.critic, &self.x, &self.keep);
+        let (actor_reads, critic_reads) = inputs(network, &self.x, &self.actor, &self.critic, b);
+
+        let value = network.vf.mlp.forward(critic_reads, &mut self.vf);
+        objective.value(instructions, &self.samples, value, &mut self.sums);
+        self.to_critic.resize(critic_reads.len(), 0.0);
+        let (of_embedding, of_others) = self.gradient.split_at_mut(network.at.len);
+        let others = |range: &Range<usize>| range.start - network.at.len..range.end - network.at.len;
+        network.vf.mlp.backward(
+            critic_reads,
+            &mut self.vf,
+            Some(&mut of_others[others(&network.vf.params)]),
+            Some(&mut self.to_critic),
+        );
+
+        let query = network.pi.mlp.forward(actor_reads, &mut self.pi);
+        self.query.clear();
+        self.query.extend_from_slice(query);
+        let (table, rest) = of_embedding.split_at_mut(network.symbols.tokens * e);
+        let [of_state, of_candidate] = match network.at.atoms {
+            None => [None, None],
+            Some(_) => {
+                let places = network.symbols.width * e;
+                let (state, candidate) = rest.split_at_mut(places + e);
+                [Some(state.split_at_mut(places)), Some(candidate.split_at_mut(places))]
+            }
+        };
+        let mut of_candidates = PlacesGradient {
+            table,
+            learned: of_candidate,
+        };
+        let to_query = self.pi.outputs();
+        let blocks = self.query.chunks(BLOCK * e).zip(to_query.chunks_mut(BLOCK * e));
+        for ((query, to_query), samples) in blocks.zip(self.samples.chunks(BLOCK)) {
+            self.candidates.clear();
+            self.logits.clear();
+            self.starts.clear();
+            self.starts.push(0);
+            let places = network.places(1);
+            for (&i, query) in samples.iter().zip(query.chunks_exact(e)) {
+                let (batch, env) = place(i as usize);
+                let of_env = candidates(batch, env);
+                let (pooled, from) = (self.candidates.pooled.len(), self.logits.len());
+                self.candidates.embed(network, places, of_env);
+                self.logits.resize(from + of_env.1.len() - 1, 0.0);
+                scores(
+                    instructions,
+                    query,
+                    &self.candidates.pooled[pooled..],
+                    network.scale(),
+                    &mut self.logits[from..],
+                );
+                self.starts.push(self.logits.len() as u32);
+            }
+            let outputs = PolicyOutputs::Candidates {
+                logits: &mut self.logits,
+                starts: &self.starts,
+            };
+            objective.policy(instructions, samples, outputs, &mut self.sums);
+            // The first atom of the environment in the block.
+            let mut first = 0;
+            let rows = query.chunks_exact(e).zip(to_query.chunks_exact_mut(e));
+            for ((&i, (query, to_query)), row) in samples.iter().zip(rows).zip(self.starts.windows(2)) {
+                let row = row[0] as usize..row[1] as usize;
+                let slopes = &self.logits[row.clone()];
+                let pooled = &self.candidates.pooled[row.start * e..row.end * e];
+                weighted_sum(instructions, slopes, pooled, network.scale(), to_query);
+                let (batch, env) = place(i as usize);
+                let (tokens, starts) = candidates(batch, env);
+                for (bag, slope) in starts.windows(2).zip(slopes) {
+                    let bag = (bag[0] - starts[0]) as usize..(bag[1] - starts[0]) as usize;
+                    let by = slope * network.scale() * share(network.symbols.pooling, bag.len());
+                    let embedded = &self.candidates.atoms[(first + bag.start) * e..(first + bag.end) * e];
+                    let tokens = &tokens[bag.start * places.width..bag.end * places.width];
+                    atoms_back(
+                        instructions,
+                        places,
+                        tokens,
+                        embedded,
+                        query,
+                        by,
+                        &mut self.scratch,
+                        &mut of_candidates,
+                    );
+                }
+                first += tokens.len() / places.width;
+            }
+        }
+        self.to_actor.resize(actor_reads.len(), 0.0);
+        network.pi.mlp.backward(
+            actor_reads,
+            &mut self.pi,
+            Some(&mut of_others[others(&network.pi.params)]),
+            Some(&mut self.to_actor),
+        );
+
+        // Without memory both read the embedding; a critic teaches an LSTM of its own alone.
+        self.to_x.clear();
+        match &network.actor {
+            None => {
+                self.to_x.extend_from_slice(&self.to_actor);
+                elementwise::add(instructions, &mut self.to_x, &self.to_critic);
+            }
+            Some(actor) => {
+                self.to_x.resize(n * e, 0.0);
+                let both = [
+                    (Some(actor), &mut self.actor, &self.to_actor),
+                    (network.critic.as_ref(), &mut self.critic, &self.to_critic),
+                ];
+                for (recurrent, run, above) in both {
+                    if let Some(recurrent) = recurrent {
+                        let gradient = &mut of_others[others(&recurrent.params)];
+                        recurrent.backward(instructions, &self.keep, above, run, gradient, &mut self.to_x);
+                    }
+                }
+            }
+        }
+        let mut of_states = PlacesGradient {
+            table: of_candidates.table,
+            learned: of_state,
+        };
+        let places = network.places(0);
+        for (bag, above) in self.bags.windows(2).zip(self.to_x.chunks_exact(e)) {
+            atoms_back(
+                instructions,
+                places,
+                &self.atoms[bag[0] * places.width..bag[1] * places.width],
+                &self.embedded[bag[0] * e..bag[1] * e],
+                above,
+                share(network.symbols.pooling, bag[1] - bag[0]),
+                &mut self.scratch,
+                &mut of_states,
+            );
+        }
+    }
+}
+
+/// What the actor and the critic read: the embeddings of states, or what their LSTM says of them, for `b` columns.
+fn inputs<'a>(
+    network: &Network,
+    x: &'a [f32],
+    actor: &'a RecurrentRun,
+    critic: &'a RecurrentRun,
+    b: usize,
+) -> (&'a [f32], &'a [f32]) {
+    let actor_reads = network.actor.as_ref().map_or(x, |of| of.outputs(actor, b));
+    let critic_reads = match (&network.critic, &network.actor) {
+        (Some(of), _) => of.outputs(critic, b),
+        // It shares the actor's.
+        (None, _) => actor_reads,
+    };
+    (actor_reads, critic_reads)
+}
