@@ -2,6 +2,8 @@
 
 pub mod batch;
 mod bench;
+mod counts;
+pub mod paths;
 pub mod proofs;
 pub mod rules;
 
