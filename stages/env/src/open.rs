@@ -19,9 +19,11 @@ struct Meta {
 /// When the artifact is not an environment's, its blobs are missing or damaged, or the options do not fit it; when its states are symbolic.
 pub fn open(store: &Store, artifact: &Artifact, options: &OpenOptions) -> Result<Box<dyn BatchEnv>, StageError> {
     if family(artifact)? == symbolic::FAMILY {
-        return Err(StageError::new("the environment's states are symbolic: they are atoms, not numbers").hint(
-            "train/ppo, train/recurrent_ppo, train/a2c and evaluate/reasoning take environments of env/symbolic",
-        ));
+        return Err(
+            StageError::new("the environment's states are symbolic: they are atoms, not numbers").hint(
+                "train/ppo, train/recurrent_ppo, train/a2c and evaluate/reasoning take environments of env/symbolic",
+            ),
+        );
     }
     open_any(store, artifact, options)
 }

@@ -4,8 +4,8 @@ use crate::learner::Learner;
 use crate::phase_timer::Phase;
 use crate::settings::Common;
 use stages_core::StageError;
-use stages_env::{ActionSpace, Actions, Step, StepBuffers};
 use stages_env::symbolic::batch::SymbolicBatch;
+use stages_env::{ActionSpace, Actions, Step, StepBuffers};
 use stages_policy::{Minibatch, Observed};
 
 /// The sequences into which a rollout is cut for a network with a memory.

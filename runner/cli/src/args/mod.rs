@@ -296,7 +296,7 @@ pub(crate) struct BenchArgs {
     /// Gymnasium's own batches.
     #[arg(long, value_name = "PYTHON")]
     pub python: Option<String>,
-    /// With `symbolic`: files of facts, each line with head, relation and tail, instead of families drawn at random.
+    /// With `symbolic`: files of facts, each line with head, relation and tail or `relation(head,tail).`, instead of families drawn at random.
     #[arg(long, value_name = "FILE", num_args = 1..)]
     pub triples: Vec<PathBuf>,
 }

@@ -1,6 +1,7 @@
 //! The speed of symbolic environments on this machine.
 
 use super::batch::{SymbolicBatch, SymbolicEnvs};
+use super::paths::{PathConfig, PathCounts, PathEnvs, PathTask};
 use super::proofs::{Order, ProofConfig, ProofCounts, ProofEnvs, ProofTask, TrainingQueries};
 use rayon::iter::{IntoParallelRefMutIterator as _, ParallelIterator as _};
 use serde::Serialize;
@@ -14,7 +15,7 @@ use std::time::{Duration, Instant};
 /// A measurement.
 #[derive(Clone, Debug, Serialize)]
 pub struct SymbolicRow {
-    /// The environment, and the form of its observations: bags of atoms, or padded to the 64-bit numbers of 21 states of 10 atoms and a mask.
+    /// The environment, and the form of its observations: bags of atoms; of proofs also padded to the 64-bit numbers of 21 states of 10 atoms and a mask.
     pub environment: String,
     /// Environments in the batch.
     pub num_envs: usize,
@@ -26,7 +27,7 @@ pub struct SymbolicRow {
     pub bytes: f64,
     /// Steps of an episode, on average.
     pub length: f64,
-    /// The fraction of episodes in which random actions end at the right verdict.
+    /// The fraction of episodes in which random actions end at the right verdict, or at the answer.
     pub right: f64,
     /// Environment steps a second, all environments together.
     pub steps_per_second: f64,
@@ -39,8 +40,9 @@ const TURNS: usize = 5;
 /// Steps between two looks at the clock.
 const STEPS: usize = 16;
 
-/// Proof search with random actions in the preset `deepprooflog`, observed after each step, with one thread and with all of rayon's current pool. The queries are the
-/// facts of `triples` (head, relation and tail on a line), or of families drawn at random; the rules of two conditions are mined from them.
+/// Proof search in the preset `deepprooflog` and path finding in three steps, with random actions, observed after each step, with one thread and with all of rayon's current
+/// pool. The queries are the facts of `triples` (head, relation and tail on a line, or `relation(head,tail).`), or of families drawn at random; the rules of two conditions
+/// are mined from them.
 ///
 /// # Errors
 /// When a line has no three words.
@@ -50,11 +52,18 @@ pub fn bench(triples: Option<&str>) -> Result<Vec<SymbolicRow>, StageError> {
         None => families(420),
     };
     let knowledge = knowledge(&facts)?;
+    let config = PathConfig {
+        queries: TrainingQueries::Facts,
+        ..PathConfig::default()
+    };
+    let paths = Arc::new(PathTask::new(knowledge.clone(), &config, Split::Train)?);
     let config = ProofConfig {
         queries: TrainingQueries::Facts,
         ..ProofConfig::default()
     };
-    let task = Arc::new(ProofTask::new(knowledge, &config, Split::Train)?);
+    let proofs = Arc::new(ProofTask::new(knowledge, &config, Split::Train)?);
+    let path_envs = |first, len| PathEnvs::new(paths.clone(), first, len, 1, Order::Random);
+    let proof_envs = |first, len| ProofEnvs::new(proofs.clone(), first, len, 1, Order::Random);
     let all = rayon::current_num_threads();
     let mut rows = Vec::new();
     for threads in if all > 1 { vec![1, all] } else { vec![1] } {
@@ -63,17 +72,42 @@ pub fn bench(triples: Option<&str>) -> Result<Vec<SymbolicRow>, StageError> {
             .build()
             .map_err(|err| StageError::new(format!("cannot start threads: {err}")))?;
         for num_envs in BATCHES.into_iter().filter(|&envs| envs >= threads) {
-            for is_padded in [false, true] {
-                rows.push(pool.install(|| measure(&task, num_envs, threads, is_padded)));
-            }
+            pool.install(|| {
+                rows.push(measure("paths, bags", &path_envs, num_envs, threads, false));
+                rows.push(measure("proofs, bags", &proof_envs, num_envs, threads, false));
+                rows.push(measure("proofs, padded", &proof_envs, num_envs, threads, true));
+            });
         }
     }
     Ok(rows)
 }
 
+/// Environments that count steps, episodes, and those that ended right.
+trait Counted: SymbolicEnvs {
+    fn counted(&self) -> [u64; 3];
+}
+
+impl Counted for ProofEnvs {
+    fn counted(&self) -> [u64; 3] {
+        let counts: ProofCounts = self.counts();
+        [
+            counts.steps,
+            counts.episodes,
+            counts.true_proved + counts.false_given_up,
+        ]
+    }
+}
+
+impl Counted for PathEnvs {
+    fn counted(&self) -> [u64; 3] {
+        let counts: PathCounts = self.counts();
+        [counts.steps, counts.episodes, counts.right]
+    }
+}
+
 /// A range of environments with its buffers.
-struct Range {
-    envs: ProofEnvs,
+struct Range<E> {
+    envs: E,
     batch: SymbolicBatch,
     padded: Vec<u64>,
     actions: Vec<u32>,
@@ -85,7 +119,7 @@ struct Range {
     bytes: u64,
 }
 
-impl Range {
+impl<E: SymbolicEnvs> Range<E> {
     fn step(&mut self, is_padded: bool) {
         let rows = self.batch.env_candidates.windows(2);
         for (action, row) in self.actions.iter_mut().zip(rows) {
@@ -161,16 +195,23 @@ fn pad(batch: &SymbolicBatch, out: &mut [u64]) {
     }
 }
 
-fn measure(task: &Arc<ProofTask>, num_envs: usize, threads: usize, is_padded: bool) -> SymbolicRow {
-    let mut ranges: Vec<Range> = (0..threads)
+fn measure<E: Counted>(
+    environment: &str,
+    envs: &dyn Fn(usize, usize) -> E,
+    num_envs: usize,
+    threads: usize,
+    is_padded: bool,
+) -> SymbolicRow {
+    let mut ranges: Vec<Range<E>> = (0..threads)
         .map(|range| {
             let first = num_envs * range / threads;
             let len = num_envs * (range + 1) / threads - first;
-            let mut envs = ProofEnvs::new(task.clone(), first, len, 1, Order::Random);
+            let mut envs = envs(first, len);
             let mut batch = SymbolicBatch::default();
             envs.observe(&mut batch);
+            let row = STATES * ATOMS * batch.width + STATES - 1;
             Range {
-                padded: vec![0; len * (STATES * ATOMS * task.width() + STATES - 1)],
+                padded: vec![0; if is_padded { len * row } else { 0 }],
                 envs,
                 batch,
                 actions: vec![0; len],
@@ -201,18 +242,17 @@ fn measure(task: &Arc<ProofTask>, num_envs: usize, threads: usize, is_padded: bo
         }
         best = best.max((runs * STEPS * num_envs) as f64 / start.elapsed().as_secs_f64());
     }
-    let mut counts = ProofCounts::default();
-    ranges.iter().for_each(|range| counts.add(&range.envs.counts()));
-    let sum = |of: fn(&Range) -> u64| ranges.iter().map(of).sum::<u64>() as f64 / counts.steps as f64;
-    let episodes = counts.episodes as f64;
+    let [steps, episodes, right] =
+        [0, 1, 2].map(|count: usize| ranges.iter().map(|range| range.envs.counted()[count]).sum::<u64>() as f64);
+    let sum = |of: fn(&Range<E>) -> u64| ranges.iter().map(of).sum::<u64>() as f64 / steps;
     SymbolicRow {
-        environment: format!("proofs, {}", if is_padded { "padded" } else { "bags" }),
+        environment: environment.to_owned(),
         num_envs,
         threads,
         actions: sum(|range| range.candidates),
         bytes: sum(|range| range.bytes),
-        length: counts.steps as f64 / episodes,
-        right: (counts.true_proved + counts.false_given_up) as f64 / episodes,
+        length: steps / episodes,
+        right: right / episodes,
         steps_per_second: best,
     }
 }
@@ -222,7 +262,14 @@ type Fact = (String, String, String);
 
 fn parsed(text: &str) -> Result<Vec<Fact>, StageError> {
     let line = |(number, line): (usize, &str)| {
-        let words: Vec<&str> = line.split_whitespace().collect();
+        let atom = line.trim().strip_suffix(").").and_then(|atom| atom.split_once('('));
+        let words: Vec<&str> = match atom {
+            Some((relation, pair)) => match pair.split_once(',') {
+                Some((head, tail)) => vec![head.trim(), relation, tail.trim()],
+                None => Vec::new(),
+            },
+            None => line.split_whitespace().collect(),
+        };
         match words[..] {
             [head, relation, tail] => Ok((head.to_owned(), relation.to_owned(), tail.to_owned())),
             _ => Err(StageError::new(format!("line {} has no three words", number + 1))),

@@ -3,6 +3,7 @@
 //! Each task has a configuration of its own, whose fields stand beside `task:`. Fields and their types are checked as they are read; a field of another task is
 //! kept until the stage's check, which says what it belongs to.
 
+use super::paths::PathConfig;
 use super::proofs::{ProofConfig, TrainingQueries};
 use super::rules::RulesConfig;
 use schemars::{JsonSchema, Schema, SchemaGenerator};
@@ -20,18 +21,21 @@ pub enum TaskName {
     /// The search for proofs of queries.
     #[default]
     Proofs,
+    /// Paths in a knowledge graph from an entity to the answer of a query.
+    Paths,
     /// Worlds with actions that have preconditions and effects.
     Rules,
 }
 
 impl TaskName {
     /// All tasks.
-    pub const ALL: [Self; 2] = [Self::Proofs, Self::Rules];
+    pub const ALL: [Self; 3] = [Self::Proofs, Self::Paths, Self::Rules];
 
     /// Its name in settings and metadata.
     pub fn name(self) -> &'static str {
         match self {
             Self::Proofs => "proofs",
+            Self::Paths => "paths",
             Self::Rules => "rules",
         }
     }
@@ -40,6 +44,7 @@ impl TaskName {
     fn schema(self, generator: &mut SchemaGenerator) -> Schema {
         match self {
             Self::Proofs => ProofConfig::json_schema(generator),
+            Self::Paths => PathConfig::json_schema(generator),
             Self::Rules => RulesConfig::json_schema(generator),
         }
     }
@@ -58,6 +63,7 @@ impl TaskName {
     fn differing(self, settings: &Map<String, Value>) -> Result<Map<String, Value>, String> {
         match self {
             Self::Proofs => differing::<ProofConfig>(settings),
+            Self::Paths => differing::<PathConfig>(settings),
             Self::Rules => differing::<RulesConfig>(settings),
         }
     }
@@ -92,6 +98,8 @@ pub struct SymbolicConfig {
 pub enum TaskConfig {
     /// Proof search.
     Proofs(ProofConfig),
+    /// Path finding.
+    Paths(PathConfig),
     /// Rule worlds.
     Rules(RulesConfig),
 }
@@ -101,6 +109,7 @@ impl TaskConfig {
     pub(super) fn asks_facts(&self) -> bool {
         match self {
             Self::Proofs(config) => config.queries == TrainingQueries::Facts,
+            Self::Paths(config) => config.queries == TrainingQueries::Facts,
             Self::Rules(_) => false,
         }
     }
@@ -128,10 +137,12 @@ impl SymbolicConfig {
         }
         let task = match self.task {
             TaskName::Proofs => TaskConfig::Proofs(self.typed()?),
+            TaskName::Paths => TaskConfig::Paths(self.typed()?),
             TaskName::Rules => TaskConfig::Rules(self.typed()?),
         };
         match &task {
             TaskConfig::Proofs(config) => config.validate(),
+            TaskConfig::Paths(config) => config.validate(),
             TaskConfig::Rules(config) => config.validate(),
         }?;
         Ok(task)
@@ -243,7 +254,10 @@ impl JsonSchema for SymbolicConfig {
     fn json_schema(generator: &mut SchemaGenerator) -> Schema {
         let mut all = Map::new();
         let mut task = Map::from_iter([
-            ("description".to_owned(), Value::from("The task; the others are its settings.")),
+            (
+                "description".to_owned(),
+                Value::from("The task; the others are its settings."),
+            ),
             ("default".to_owned(), Value::from(TaskName::default().name())),
         ]);
         task.insert(

@@ -8,6 +8,7 @@
 
 use super::batch::{SymbolicEnvs, Vocabulary};
 use super::config::{SymbolicConfig, TaskConfig};
+use super::paths::{PathEnvs, PathTask};
 use super::proofs::{Order, ProofEnvs, ProofTask};
 use super::rules::{RuleEnvs, RuleTask, RuleTexts, RulesConfig};
 use crate::actions::ActionSpace;
@@ -24,14 +25,15 @@ pub(super) const CONFIG: &str = "env.json";
 pub(super) const PROBLEMS: &str = "problems.json";
 
 /// The names of the marks, in order.
-const MARKS: [&str; super::batch::mark::COUNT as usize] =
-    ["<query>", "<current>", "<give_up>", "<no_op>", "<proved>"];
+const MARKS: [&str; super::batch::mark::COUNT as usize] = ["<query>", "<current>", "<give_up>", "<no_op>", "<proved>"];
 
 /// A task over the queries or problems of a split. Immutable, and shared by all environments.
 #[derive(Clone, Debug)]
 pub enum SymbolicTask {
     /// Proof search.
     Proofs(Arc<ProofTask>),
+    /// Path finding.
+    Paths(Arc<PathTask>),
     /// Rule worlds.
     Rules(Arc<RuleTask>),
 }
@@ -81,6 +83,7 @@ impl SymbolicTask {
     pub(super) fn of_knowledge(task: &TaskConfig, base: KnowledgeBase, split: Split) -> Result<Self, StageError> {
         match task {
             TaskConfig::Proofs(config) => ProofTask::new(base, config, split).map(|task| Self::Proofs(Arc::new(task))),
+            TaskConfig::Paths(config) => PathTask::new(base, config, split).map(|task| Self::Paths(Arc::new(task))),
             TaskConfig::Rules(_) => Err(StageError::new("rule worlds use no knowledge base")),
         }
     }
@@ -94,6 +97,7 @@ impl SymbolicTask {
     pub fn envs(&self, first: usize, len: usize, seed: u64) -> Box<dyn SymbolicEnvs> {
         match self {
             Self::Proofs(task) => Box::new(ProofEnvs::new(task.clone(), first, len, seed, Order::Random)),
+            Self::Paths(task) => Box::new(PathEnvs::new(task.clone(), first, len, seed, Order::Random)),
             Self::Rules(task) => Box::new(RuleEnvs::new(task.clone(), first, len, seed, Order::Random)),
         }
     }
@@ -102,6 +106,7 @@ impl SymbolicTask {
     pub fn vocabulary(&self) -> Vocabulary {
         match self {
             Self::Proofs(task) => task.vocabulary(),
+            Self::Paths(task) => task.vocabulary(),
             Self::Rules(task) => task.vocabulary(),
         }
     }
@@ -110,6 +115,7 @@ impl SymbolicTask {
     pub fn width(&self) -> usize {
         match self {
             Self::Proofs(task) => task.width(),
+            Self::Paths(task) => task.width(),
             Self::Rules(task) => task.width(),
         }
     }
@@ -118,6 +124,7 @@ impl SymbolicTask {
     pub fn size(&self) -> usize {
         match self {
             Self::Proofs(task) => task.queries(),
+            Self::Paths(task) => task.queries(),
             Self::Rules(task) => task.problems(),
         }
     }
@@ -126,6 +133,7 @@ impl SymbolicTask {
     pub fn name(&self) -> &'static str {
         match self {
             Self::Proofs(_) => "symbolic/proofs",
+            Self::Paths(_) => "symbolic/paths",
             Self::Rules(_) => "symbolic/rules",
         }
     }
@@ -134,6 +142,13 @@ impl SymbolicTask {
     pub fn spec(&self) -> EnvSpec {
         let (predicates, constants) = match self {
             Self::Proofs(task) => names(task.knowledge()),
+            Self::Paths(task) => {
+                let relations = (0..task.relations() as u32).map(|relation| task.relation_name(relation));
+                (
+                    relations.collect(),
+                    names(task.knowledge()).1[..task.knowledge().constants()].to_vec(),
+                )
+            }
             Self::Rules(task) => (task.predicate_names(), task.object_names().to_vec()),
         };
         let variables = 0..self.vocabulary().variables;
@@ -173,6 +188,9 @@ fn names(knowledge: &KnowledgeBase) -> (Vec<String>, Vec<String>) {
     };
     let functors = (0..symbols.functors.len() as u32)
         .map(|number| with_arity(symbols.functors.name(number), symbols.functors.tag(number)));
-    let constants = (0..knowledge.constants() as u32).map(constant).chain(functors).collect();
+    let constants = (0..knowledge.constants() as u32)
+        .map(constant)
+        .chain(functors)
+        .collect();
     (predicates, constants)
 }

@@ -51,10 +51,9 @@ impl StageKind for Symbolic {
                         .hint("remove `needs: { knowledge: … }`, or write another `task:`"),
                 );
             }
-            (TaskConfig::Proofs(_), false) => {
-                return Err(ConfigProblem::new("", "no knowledge base is connected").hint(
-                    "write `needs: { knowledge: STAGE }`; ingest/knowledge_base reads one",
-                ));
+            (TaskConfig::Proofs(_) | TaskConfig::Paths(_), false) => {
+                return Err(ConfigProblem::new("", "no knowledge base is connected")
+                    .hint("write `needs: { knowledge: STAGE }`; ingest/knowledge_base reads one"));
             }
             _ => {}
         }
@@ -91,7 +90,7 @@ impl StageKind for Symbolic {
         let mut meta = json!({ "family": FAMILY, "format": 1, "task": config.task.name() });
         let mut files: Vec<(&str, BlobRef)> = Vec::new();
         match &task {
-            TaskConfig::Proofs(_) => {
+            TaskConfig::Proofs(_) | TaskConfig::Paths(_) => {
                 let knowledge = &context.input("knowledge")?.artifact;
                 let base = artifact::open(&context.store, knowledge)?.base;
                 let splits = splits(|split| !base.queries(split).is_empty() || has_facts(&task, &base, split));
@@ -114,7 +113,9 @@ impl StageKind for Symbolic {
                 if repeated > 0 {
                     context.events.emit(StageEvent::Warning {
                         message: format!("{repeated} problems of valid and test are those of an earlier split"),
-                        hint: Some("a larger `size`, or fewer `problems`, leaves some that training has not seen".to_owned()),
+                        hint: Some(
+                            "a larger `size`, or fewer `problems`, leaves some that training has not seen".to_owned(),
+                        ),
                     });
                 }
                 let splits = splits(|split| !texts.problems(split).is_empty());
@@ -185,8 +186,7 @@ fn check(splits: &[Split], open: &mut dyn FnMut(Split) -> Result<usize, StageErr
 }
 
 fn missing(field: String, file: &str) -> ConfigProblem {
-    ConfigProblem::new(field, format!("there is no file `{file}`"))
-        .hint("paths are relative to the pipeline file")
+    ConfigProblem::new(field, format!("there is no file `{file}`")).hint("paths are relative to the pipeline file")
 }
 
 /// A file, or the files of a directory, by name.
@@ -202,13 +202,19 @@ fn problem_files(field: &str, given: &str, path: &Path) -> Result<Vec<(String, P
     let mut found = Vec::new();
     for entry in std::fs::read_dir(path).map_err(unreadable)? {
         let path = entry.map_err(unreadable)?.path();
-        if path.is_file() && path.extension().is_some_and(|ending| ending.eq_ignore_ascii_case(ENDING)) {
+        if path.is_file()
+            && path
+                .extension()
+                .is_some_and(|ending| ending.eq_ignore_ascii_case(ENDING))
+        {
             found.push((name(&path), path));
         }
     }
     match found.is_empty() {
-        true => Err(ConfigProblem::new(field, format!("the directory `{given}` has no problem"))
-            .hint(format!("it is searched for files ending in .{ENDING}"))),
+        true => Err(
+            ConfigProblem::new(field, format!("the directory `{given}` has no problem"))
+                .hint(format!("it is searched for files ending in .{ENDING}")),
+        ),
         false => Ok(found),
     }
 }
@@ -223,7 +229,14 @@ fn read(context: &Context, rules: &RulesConfig) -> Result<RuleTexts, StageError>
             StageError::new(format!("`{}` is not UTF-8", source.path.display())).hint("convert it to UTF-8")
         })
     };
-    let name = |source: &Source| source.path.file_name().unwrap_or_default().to_string_lossy().into_owned();
+    let name = |source: &Source| {
+        source
+            .path
+            .file_name()
+            .unwrap_or_default()
+            .to_string_lossy()
+            .into_owned()
+    };
     let domain = context.sources.iter().find(|source| source.name == DOMAIN);
     let domain = domain.ok_or_else(|| StageError::new(format!("the domain `{}` is not there", rules.domain)))?;
     let problems = |split: Split| -> Result<Vec<(String, String)>, StageError> {

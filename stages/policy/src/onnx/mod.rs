@@ -17,8 +17,10 @@ impl Policy {
     /// When its states are symbolic: a bag of any number of atoms is no tensor.
     pub fn onnx(&self, about: &str) -> Result<Vec<u8>, StageError> {
         if let ActionHead::Candidates(_) = self.architecture().head {
-            return Err(StageError::new("a policy over symbolic states has no ONNX form: its inputs are bags of atoms")
-                .hint("export it with `--format safetensors` or `--format numpy`"));
+            return Err(StageError::new(
+                "a policy over symbolic states has no ONNX form: its inputs are bags of atoms",
+            )
+            .hint("export it with `--format safetensors` or `--format numpy`"));
         }
         let mut actor = Actor {
             graph: Graph::default(),

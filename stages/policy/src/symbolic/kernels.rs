@@ -16,43 +16,43 @@ pub(super) struct Places<'a> {
     pub width: usize,
     /// E.
     pub len: usize,
-    /// The weights of places `[W, E]` and the bias `[E]`; without, places have the weights 1, 1, -1, 1, -1, …
-    pub learned: Option<(&'a [f32], &'a [f32])>,
+    /// The weights of places `[W, E]`.
+    pub weights: &'a [f32],
+    /// `[E]`.
+    pub bias: &'a [f32],
+    /// True if the hyperbolic tangent of the sum is taken.
+    pub squashed: bool,
 }
 
-/// The weight of a place where it is not learned.
-#[inline(always)]
-fn sign(place: usize) -> f32 {
-    if place >= 2 && place.is_multiple_of(2) { -1.0 } else { 1.0 }
+/// The weights `[W, E]` of places where they are not learned: 1 for the predicate and the first argument, then -1, 1, -1, …
+pub(super) fn signs(width: usize, len: usize) -> Vec<f32> {
+    let sign = |place: usize| {
+        if place >= 2 && place.is_multiple_of(2) {
+            -1.0
+        } else {
+            1.0
+        }
+    };
+    (0..width)
+        .flat_map(|place| std::iter::repeat_n(sign(place), len))
+        .collect()
 }
 
 #[inline(always)]
 fn atoms_body<const FMA: bool>(places: Places, atoms: &[u32], out: &mut [f32]) {
     let e = places.len;
     for (atom, out) in atoms.chunks_exact(places.width).zip(out.chunks_exact_mut(e)) {
-        match places.learned {
-            None => {
-                out.fill(0.0);
-                for (place, &token) in atom.iter().enumerate().filter(|(_, token)| **token != 0) {
-                    let row = &places.table[token as usize * e..][..e];
-                    let sign = sign(place);
-                    for i in 0..e {
-                        out[i] = mul_add::<FMA>(sign, row[i], out[i]);
-                    }
-                }
+        out.copy_from_slice(places.bias);
+        for (place, &token) in atom.iter().enumerate().filter(|(_, token)| **token != 0) {
+            let row = &places.table[token as usize * e..][..e];
+            let weight = &places.weights[place * e..][..e];
+            for i in 0..e {
+                out[i] = mul_add::<FMA>(weight[i], row[i], out[i]);
             }
-            Some((weights, bias)) => {
-                out.copy_from_slice(bias);
-                for (place, &token) in atom.iter().enumerate().filter(|(_, token)| **token != 0) {
-                    let row = &places.table[token as usize * e..][..e];
-                    let weight = &weights[place * e..][..e];
-                    for i in 0..e {
-                        out[i] = mul_add::<FMA>(weight[i], row[i], out[i]);
-                    }
-                }
-                for x in out {
-                    *x = tanh::<FMA>(*x);
-                }
+        }
+        if places.squashed {
+            for x in out {
+                *x = tanh::<FMA>(*x);
             }
         }
     }
@@ -62,7 +62,7 @@ kernel! {
     pub(super) fn atoms(places: Places<'_>, atoms: &[u32], out: &mut [f32]) = atoms_body
 }
 
-/// Gradients by the parameters of [`Places`], which are added to.
+/// Gradients by the parameters of [`Places`], which are added to; by weights and bias where they are learned.
 pub(super) struct PlacesGradient<'a> {
     pub table: &'a mut [f32],
     pub learned: Option<(&'a mut [f32], &'a mut [f32])>,
@@ -83,31 +83,33 @@ fn atoms_back_body<const FMA: bool>(
     scratch.resize(e, 0.0);
     let dz = &mut scratch[..e];
     for (atom, y) in atoms.chunks_exact(places.width).zip(embedded.chunks_exact(e)) {
-        match (places.learned, &mut gradient.learned) {
-            (Some((weights, _)), Some((by_weights, by_bias))) => {
-                let by_bias = &mut by_bias[..e];
-                for i in 0..e {
-                    dz[i] = by * above[i] * (1.0 - y[i] * y[i]);
-                    by_bias[i] += dz[i];
-                }
-                for (place, &token) in atom.iter().enumerate().filter(|(_, token)| **token != 0) {
-                    let at = token as usize * e;
-                    let (row, by_row) = (&places.table[at..][..e], &mut gradient.table[at..][..e]);
-                    let (weight, by_weight) = (&weights[place * e..][..e], &mut by_weights[place * e..][..e]);
-                    for i in 0..e {
-                        by_row[i] = mul_add::<FMA>(weight[i], dz[i], by_row[i]);
-                        by_weight[i] = mul_add::<FMA>(row[i], dz[i], by_weight[i]);
-                    }
-                }
+        for i in 0..e {
+            dz[i] = by * above[i];
+        }
+        if places.squashed {
+            for i in 0..e {
+                dz[i] *= 1.0 - y[i] * y[i];
             }
-            _ => {
-                for (place, &token) in atom.iter().enumerate().filter(|(_, token)| **token != 0) {
-                    let by_row = &mut gradient.table[token as usize * e..][..e];
-                    let by = by * sign(place);
-                    for i in 0..e {
-                        by_row[i] = mul_add::<FMA>(by, above[i], by_row[i]);
-                    }
-                }
+        }
+        for (place, &token) in atom.iter().enumerate().filter(|(_, token)| **token != 0) {
+            let by_row = &mut gradient.table[token as usize * e..][..e];
+            let weight = &places.weights[place * e..][..e];
+            for i in 0..e {
+                by_row[i] = mul_add::<FMA>(weight[i], dz[i], by_row[i]);
+            }
+        }
+        let Some((by_weights, by_bias)) = &mut gradient.learned else {
+            continue;
+        };
+        let by_bias = &mut by_bias[..e];
+        for i in 0..e {
+            by_bias[i] += dz[i];
+        }
+        for (place, &token) in atom.iter().enumerate().filter(|(_, token)| **token != 0) {
+            let row = &places.table[token as usize * e..][..e];
+            let by_weight = &mut by_weights[place * e..][..e];
+            for i in 0..e {
+                by_weight[i] = mul_add::<FMA>(row[i], dz[i], by_weight[i]);
             }
         }
     }
@@ -115,6 +117,117 @@ fn atoms_back_body<const FMA: bool>(
 kernel! {
     /// The gradients of the parameters, from `by` times the gradient `above` `[E]` of each of the embeddings `[N, E]` of atoms `[N, W]`.
     pub(super) fn atoms_back(places: Places<'_>, atoms: &[u32], embedded: &[f32], above: &[f32], by: f32, scratch: &mut Vec<f32>, gradient: &mut PlacesGradient<'_>) = atoms_back_body
+}
+
+/// An environment's candidates: their atoms in tokens, and the first atom of each.
+pub(super) type Bags<'a> = (&'a [u32], &'a [u32]);
+
+#[inline(always)]
+fn linear_scores_body<const FMA: bool>(
+    places: Places,
+    pooling: Pooling,
+    query: &[f32],
+    (tokens, starts): Bags,
+    by: f32,
+    queries: &mut Vec<f32>,
+    out: &mut [f32],
+) {
+    let (e, w) = (places.len, places.width);
+    let query = &query[..e];
+    queries.resize(w * e, 0.0);
+    for (to, weight) in queries.chunks_exact_mut(e).zip(places.weights.chunks_exact(e)) {
+        for i in 0..e {
+            to[i] = weight[i] * query[i];
+        }
+    }
+    let of_bias = dot::<FMA>(query, places.bias);
+    let first = starts[0];
+    for (bag, out) in starts.windows(2).zip(out) {
+        let atoms = &tokens[(bag[0] - first) as usize * w..(bag[1] - first) as usize * w];
+        let mut sum = (bag[1] - bag[0]) as f32 * of_bias;
+        for atom in atoms.chunks_exact(w) {
+            for (&token, query) in atom
+                .iter()
+                .zip(queries.chunks_exact(e))
+                .filter(|(token, _)| **token != 0)
+            {
+                sum += dot::<FMA>(query, &places.table[token as usize * e..][..e]);
+            }
+        }
+        *out = by * share(pooling, (bag[1] - bag[0]) as usize) * sum;
+    }
+}
+kernel! {
+    /// `by` times the dot products of `query` `[E]` with the embeddings of candidates whose atoms are not squashed: token by token, without the embeddings.
+    pub(super) fn linear_scores(places: Places<'_>, pooling: Pooling, query: &[f32], bags: Bags<'_>, by: f32, queries: &mut Vec<f32>, out: &mut [f32]) = linear_scores_body
+}
+
+#[inline(always)]
+fn linear_back_body<const FMA: bool>(
+    places: Places,
+    pooling: Pooling,
+    query: &[f32],
+    (tokens, starts): Bags,
+    slopes: &[f32],
+    by: f32,
+    scratch: &mut Vec<f32>,
+    to_query: &mut [f32],
+    gradient: &mut PlacesGradient,
+) {
+    let (e, w) = (places.len, places.width);
+    let (query, to_query) = (&query[..e], &mut to_query[..e]);
+    scratch.clear();
+    scratch.resize(2 * w * e, 0.0);
+    // The query as each place sees it, and the sum of what stands there.
+    let (queries, sums) = scratch.split_at_mut(w * e);
+    for (to, weight) in queries.chunks_exact_mut(e).zip(places.weights.chunks_exact(e)) {
+        for i in 0..e {
+            to[i] = weight[i] * query[i];
+        }
+    }
+    let first = starts[0];
+    let mut of_bias = 0.0_f32;
+    for (bag, slope) in starts.windows(2).zip(slopes) {
+        let count = (bag[1] - bag[0]) as usize;
+        let slope = by * share(pooling, count) * slope;
+        of_bias += slope * count as f32;
+        let atoms = &tokens[(bag[0] - first) as usize * w..(bag[1] - first) as usize * w];
+        for atom in atoms.chunks_exact(w) {
+            for (place, &token) in atom.iter().enumerate().filter(|(_, token)| **token != 0) {
+                let at = token as usize * e;
+                let (row, by_row) = (&places.table[at..][..e], &mut gradient.table[at..][..e]);
+                let (query, sum) = (&queries[place * e..][..e], &mut sums[place * e..][..e]);
+                for i in 0..e {
+                    by_row[i] = mul_add::<FMA>(slope, query[i], by_row[i]);
+                    sum[i] = mul_add::<FMA>(slope, row[i], sum[i]);
+                }
+            }
+        }
+    }
+    for i in 0..e {
+        to_query[i] = of_bias * places.bias[i];
+    }
+    for (sum, weight) in sums.chunks_exact(e).zip(places.weights.chunks_exact(e)) {
+        for i in 0..e {
+            to_query[i] = mul_add::<FMA>(weight[i], sum[i], to_query[i]);
+        }
+    }
+    let Some((by_weights, by_bias)) = &mut gradient.learned else {
+        return;
+    };
+    let by_bias = &mut by_bias[..e];
+    for i in 0..e {
+        by_bias[i] = mul_add::<FMA>(of_bias, query[i], by_bias[i]);
+    }
+    for (sum, by_weight) in sums.chunks_exact(e).zip(by_weights.chunks_exact_mut(e)) {
+        for i in 0..e {
+            by_weight[i] = mul_add::<FMA>(query[i], sum[i], by_weight[i]);
+        }
+    }
+}
+kernel! {
+    /// The gradients of [`linear_scores`] from those of the scores: writes that of the query `[E]`, and adds those of the parameters.
+    pub(super) fn linear_back(places: Places<'_>, pooling: Pooling, query: &[f32], bags: Bags<'_>, slopes: &[f32], by: f32, scratch: &mut Vec<f32>, to_query: &mut [f32], gradient: &mut PlacesGradient<'_>) = linear_back_body
 }
 
 /// The weight of each atom of a bag of `atoms`.

@@ -17,13 +17,13 @@ use crate::mlp::{Mlp, MlpShape};
 use crate::model::{Minibatch, Model, Observed, Output, Sampled};
 use crate::objective::{self, Objective, Sums};
 use crate::tensors::Dense;
-use kernels::{Places, log_softmax};
+use kernels::{Places, log_softmax, signs};
 use pass::Pass;
 use rayon::prelude::*;
 use recurrent::Recurrent;
 use shape::AtomAt;
-pub use shape::{AtomEmbedding, Pooling, Symbols};
 pub(crate) use shape::SymbolsAt;
+pub use shape::{AtomEmbedding, Pooling, Symbols};
 use stages_numerics::dispatch::InstructionSet;
 use std::ops::Range;
 
@@ -42,7 +42,9 @@ struct Part {
 impl Part {
     fn new(architecture: &Architecture, layers: &[Dense], instructions: InstructionSet) -> Self {
         let sizes: Vec<usize> = layers.iter().map(|layer| layer.outputs).collect();
-        let (outputs, hidden) = sizes.split_last().map_or((1, &[][..]), |(last, hidden)| (*last, hidden));
+        let (outputs, hidden) = sizes
+            .split_last()
+            .map_or((1, &[][..]), |(last, hidden)| (*last, hidden));
         let shape = MlpShape {
             inputs: layers.first().map_or(1, |layer| layer.inputs),
             hidden: hidden.to_vec(),
@@ -64,6 +66,9 @@ struct Network {
     instructions: InstructionSet,
     /// The parameters of the embedding.
     embedding: Vec<f32>,
+    /// The weights of places and the bias where they are not learned.
+    signs: Vec<f32>,
+    zeros: Vec<f32>,
     actor: Option<Recurrent>,
     /// A critic's own LSTM.
     critic: Option<Recurrent>,
@@ -79,14 +84,20 @@ impl Network {
     fn places(&self, which: usize) -> Places<'_> {
         let e = self.symbols.embedding;
         let slice = |at: usize, len: usize| &self.embedding[at..at + len];
+        let (weights, bias) = match self.at.atoms {
+            None => (&*self.signs, &*self.zeros),
+            Some(atoms) => {
+                let AtomAt { weight, bias } = atoms[which];
+                (slice(weight, self.symbols.width * e), slice(bias, e))
+            }
+        };
         Places {
             table: slice(self.at.tokens, self.symbols.tokens * e),
             width: self.symbols.width,
             len: e,
-            learned: self.at.atoms.map(|atoms| {
-                let AtomAt { weight, bias } = atoms[which];
-                (slice(weight, self.symbols.width * e), slice(bias, e))
-            }),
+            weights,
+            bias,
+            squashed: self.symbols.atoms == AtomEmbedding::Learned,
         }
     }
 
@@ -124,6 +135,8 @@ impl SymbolicModel {
             at: layout.symbols?,
             instructions,
             embedding: Vec::new(),
+            signs: signs(symbols.width, symbols.embedding),
+            zeros: vec![0.0; symbols.embedding],
             actor: recurrent(&layout.actor_lstm, 0),
             critic: recurrent(&layout.critic_lstm, 2 * hidden),
             pi: Part::new(architecture, &layout.pi, instructions),

@@ -1,7 +1,9 @@
 //! The forward and the backward pass over some rows, in buffers that are used again.
 
 use super::Network;
-use super::kernels::{Places, PlacesGradient, atoms, atoms_back, pool, scores, share, weighted_sum};
+use super::kernels::{
+    Bags, PlacesGradient, atoms, atoms_back, linear_back, linear_scores, pool, scores, share, weighted_sum,
+};
 use super::recurrent::{Recurrent, RecurrentRun};
 use crate::kernels::elementwise;
 use crate::mlp::MlpRun;
@@ -44,16 +46,17 @@ pub(super) struct Pass {
     scratch: Vec<f32>,
 }
 
-/// The candidates of some rows.
+/// The candidates of some rows, whose atoms are squashed; others are scored token by token.
 #[derive(Default)]
 struct Candidates {
     /// The embeddings of their atoms, and of candidates.
     atoms: Vec<f32>,
     pooled: Vec<f32>,
+    scratch: Vec<f32>,
 }
 
 /// The candidates of an environment of a batch: their atoms in tokens, and the first atom of each.
-fn candidates(batch: &SymbolicBatch, env: usize) -> (&[u32], &[u32]) {
+fn candidates(batch: &SymbolicBatch, env: usize) -> Bags<'_> {
     let range = batch.env_candidates[env] as usize..batch.env_candidates[env + 1] as usize;
     let starts = &batch.candidate_starts[range.start..=range.end];
     let (first, last) = (starts[0] as usize, starts[starts.len() - 1] as usize);
@@ -61,17 +64,35 @@ fn candidates(batch: &SymbolicBatch, env: usize) -> (&[u32], &[u32]) {
 }
 
 impl Candidates {
-    /// Adds the embeddings of an environment's candidates.
-    fn embed(&mut self, network: &Network, places: Places, (tokens, starts): (&[u32], &[u32])) {
-        let (e, instructions) = (places.len, network.instructions);
+    /// Adds an environment's candidates, and their logits.
+    fn score(&mut self, network: &Network, bags: Bags, query: &[f32], logits: &mut Vec<f32>) {
+        let (places, instructions, pooling) = (network.places(1), network.instructions, network.symbols.pooling);
+        let (e, (tokens, starts)) = (places.len, bags);
+        let first_logit = logits.len();
+        logits.resize(first_logit + starts.len() - 1, 0.0);
+        let (logits, by) = (&mut logits[first_logit..], network.scale());
+        if !places.squashed {
+            linear_scores(
+                instructions,
+                places,
+                pooling,
+                query,
+                bags,
+                by,
+                &mut self.scratch,
+                logits,
+            );
+            return;
+        }
         let (from, pooled) = (self.atoms.len(), self.pooled.len());
         self.atoms.resize(from + tokens.len() / places.width * e, 0.0);
         atoms(instructions, places, tokens, &mut self.atoms[from..]);
         self.pooled.resize(pooled + (starts.len() - 1) * e, 0.0);
         for (bag, out) in starts.windows(2).zip(self.pooled[pooled..].chunks_exact_mut(e)) {
             let rows = from + (bag[0] - starts[0]) as usize * e..from + (bag[1] - starts[0]) as usize * e;
-            pool(instructions, network.symbols.pooling, &self.atoms[rows], out);
+            pool(instructions, pooling, &self.atoms[rows], out);
         }
+        scores(instructions, query, &self.pooled[pooled..], by, logits);
     }
 
     fn clear(&mut self) {
@@ -135,18 +156,14 @@ impl Pass {
         let (actor_reads, critic_reads) = inputs(network, &self.x, &self.actor, &self.critic, n);
         network.vf.mlp.forward(critic_reads, &mut self.vf);
         let query = network.pi.mlp.forward(actor_reads, &mut self.pi);
-        let (places, e) = (network.places(1), network.symbols.embedding);
+        let e = network.symbols.embedding;
         self.logits.clear();
         self.starts.clear();
         self.starts.push(0);
         for (env, query) in rows.zip(query.chunks_exact(e)) {
-            let of_env = candidates(batch, env);
             self.candidates.clear();
-            self.candidates.embed(network, places, of_env);
-            let from = self.logits.len();
-            self.logits.resize(from + of_env.1.len() - 1, 0.0);
-            let logits = &mut self.logits[from..];
-            scores(instructions, query, &self.candidates.pooled, network.scale(), logits);
+            self.candidates
+                .score(network, candidates(batch, env), query, &mut self.logits);
             self.starts.push(self.logits.len() as u32);
         }
     }
@@ -214,17 +231,8 @@ impl Pass {
             let places = network.places(1);
             for (&i, query) in samples.iter().zip(query.chunks_exact(e)) {
                 let (batch, env) = place(i as usize);
-                let of_env = candidates(batch, env);
-                let (pooled, from) = (self.candidates.pooled.len(), self.logits.len());
-                self.candidates.embed(network, places, of_env);
-                self.logits.resize(from + of_env.1.len() - 1, 0.0);
-                scores(
-                    instructions,
-                    query,
-                    &self.candidates.pooled[pooled..],
-                    network.scale(),
-                    &mut self.logits[from..],
-                );
+                self.candidates
+                    .score(network, candidates(batch, env), query, &mut self.logits);
                 self.starts.push(self.logits.len() as u32);
             }
             let outputs = PolicyOutputs::Candidates {
@@ -238,10 +246,26 @@ impl Pass {
             for ((&i, (query, to_query)), row) in samples.iter().zip(rows).zip(self.starts.windows(2)) {
                 let row = row[0] as usize..row[1] as usize;
                 let slopes = &self.logits[row.clone()];
+                let (batch, env) = place(i as usize);
+                let bags = candidates(batch, env);
+                let (tokens, starts) = bags;
+                if !places.squashed {
+                    linear_back(
+                        instructions,
+                        places,
+                        network.symbols.pooling,
+                        query,
+                        bags,
+                        slopes,
+                        network.scale(),
+                        &mut self.scratch,
+                        to_query,
+                        &mut of_candidates,
+                    );
+                    continue;
+                }
                 let pooled = &self.candidates.pooled[row.start * e..row.end * e];
                 weighted_sum(instructions, slopes, pooled, network.scale(), to_query);
-                let (batch, env) = place(i as usize);
-                let (tokens, starts) = candidates(batch, env);
                 for (bag, slope) in starts.windows(2).zip(slopes) {
                     let bag = (bag[0] - starts[0]) as usize..(bag[1] - starts[0]) as usize;
                     let by = slope * network.scale() * share(network.symbols.pooling, bag.len());

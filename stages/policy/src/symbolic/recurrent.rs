@@ -159,12 +159,8 @@ impl Recurrent {
                 run.steps[t].outputs(),
             );
             let input = &run.inputs[rows.start * (d + h)..rows.end * (d + h)];
-            self.gates.backward(
-                input,
-                &mut run.steps[t],
-                Some(&mut run.part),
-                Some(&mut run.to_input),
-            );
+            self.gates
+                .backward(input, &mut run.steps[t], Some(&mut run.part), Some(&mut run.to_input));
             elementwise::add(instructions, gradient, &run.part);
             for (i, from) in run.to_input.chunks_exact(d + h).enumerate() {
                 let row = rows.start + i;
@@ -179,13 +175,7 @@ impl Recurrent {
 }
 
 #[inline(always)]
-fn cells_body<const FMA: bool>(
-    gates: &mut [f32],
-    before: &[f32],
-    keep: &[f32],
-    after: &mut [f32],
-    output: &mut [f32],
-) {
+fn cells_body<const FMA: bool>(gates: &mut [f32], before: &[f32], keep: &[f32], after: &mut [f32], output: &mut [f32]) {
     let h = gates.len() / 4 / keep.len();
     for (row, (gates, &keep)) in gates.chunks_exact_mut(4 * h).zip(keep).enumerate() {
         let (before, after) = (&before[row * h..][..h], &mut after[row * h..][..h]);

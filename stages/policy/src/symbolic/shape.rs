@@ -11,6 +11,8 @@ pub enum AtomEmbedding {
     /// The hyperbolic tangent of a sum in which each place of the atom has a learned weight for each element; states and candidates have their own weights.
     #[default]
     Learned,
+    /// The same sum without the hyperbolic tangent: where a candidate has one atom, such as an edge, it tells as much for a part of the time.
+    Linear,
     /// Predicate + first argument - second argument + third argument - …, which is 0 where a translation by the relation leads from one to the other (Bordes and others,
     /// "Translating embeddings for modeling multi-relational data", 2013).
     Transe,
@@ -69,7 +71,7 @@ impl Symbols {
             weight: tensors.tensor(format!("embedding.{name}.places"), vec![self.width, self.embedding]),
             bias: tensors.tensor(format!("embedding.{name}.bias"), vec![self.embedding]),
         };
-        let atoms = (self.atoms == AtomEmbedding::Learned).then(|| [atom("state"), atom("candidate")]);
+        let atoms = (self.atoms != AtomEmbedding::Transe).then(|| [atom("state"), atom("candidate")]);
         SymbolsAt {
             tokens,
             atoms,

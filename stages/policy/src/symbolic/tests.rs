@@ -3,7 +3,8 @@
 use super::{AtomEmbedding, Pooling, SymbolicModel, Symbols};
 use crate::testing::{Data, norm};
 use crate::{
-    ActionHead, Activation, Architecture, Critic, Lstm, Minibatch, Model, Observed, Output, Sampled, Sums, Tensor, initial,
+    ActionHead, Activation, Architecture, Critic, Lstm, Minibatch, Model, Observed, Output, Sampled, Sums, Tensor,
+    initial,
 };
 use stages_env::symbolic::batch::SymbolicBatch;
 use stages_numerics::dispatch::InstructionSet;
@@ -33,7 +34,7 @@ fn architecture(atoms: AtomEmbedding, pooling: Pooling, critic: Option<Critic>) 
 
 fn architectures() -> Vec<Architecture> {
     let mut all = Vec::new();
-    for atoms in [AtomEmbedding::Learned, AtomEmbedding::Transe] {
+    for atoms in [AtomEmbedding::Learned, AtomEmbedding::Linear, AtomEmbedding::Transe] {
         for pooling in [Pooling::Sum, Pooling::Mean] {
             for critic in [None, Some(Critic::Separate), Some(Critic::Shared)] {
                 all.push(architecture(atoms, pooling, critic));
@@ -88,7 +89,9 @@ struct Rollout {
 impl Rollout {
     fn new(architecture: &Architecture, steps: usize, envs: usize, seed: u64) -> Self {
         let random = &mut Random::new(&[seed]);
-        let symbols: Vec<SymbolicBatch> = (0..steps).map(|_| batch(&symbols(architecture), envs, random)).collect();
+        let symbols: Vec<SymbolicBatch> = (0..steps)
+            .map(|_| batch(&symbols(architecture), envs, random))
+            .collect();
         let n = steps * envs;
         let mut floats = |len: usize| (0..len).map(|_| random.normal() as f32).collect::<Vec<_>>();
         let (state, advantage, target) = (floats(envs * architecture.state_len()), floats(n), floats(n));
@@ -152,7 +155,7 @@ impl Slow<'_> {
             ..
         } = symbols(self.architecture);
         let table = self.tensor("embedding.tokens");
-        let learned = (form == AtomEmbedding::Learned).then(|| {
+        let learned = (form != AtomEmbedding::Transe).then(|| {
             let places = self.tensor(&format!("embedding.{name}.places"));
             (places, self.tensor(&format!("embedding.{name}.bias")))
         });
@@ -165,7 +168,11 @@ impl Slow<'_> {
                     let value = table[token as usize * e + i];
                     x += value * learned.map_or([1.0, 1.0, -1.0, 1.0][place], |(places, _)| places[place * e + i]);
                 }
-                *sum += learned.map_or(x, |(_, bias)| libm::tanh(x + bias[i]));
+                x += learned.map_or(0.0, |(_, bias)| bias[i]);
+                *sum += match form {
+                    AtomEmbedding::Learned => libm::tanh(x),
+                    AtomEmbedding::Linear | AtomEmbedding::Transe => x,
+                };
             }
         }
         if pooling == Pooling::Mean && count > 0 {
@@ -175,7 +182,10 @@ impl Slow<'_> {
     }
 
     fn dense(&self, name: &str, x: &[f64]) -> Vec<f64> {
-        let (weight, bias) = (self.tensor(&format!("{name}.weight")), self.tensor(&format!("{name}.bias")));
+        let (weight, bias) = (
+            self.tensor(&format!("{name}.weight")),
+            self.tensor(&format!("{name}.bias")),
+        );
         let n = bias.len();
         let sum = |j: usize| x.iter().enumerate().map(|(i, x)| x * weight[i * n + j]).sum::<f64>();
         (0..n).map(|j| bias[j] + sum(j)).collect()
@@ -192,7 +202,10 @@ impl Slow<'_> {
     /// Advances a state (outputs, then cells), and returns the outputs.
     fn lstm(&self, name: &str, x: &[f64], state: &mut [f64]) -> Vec<f64> {
         let n = state.len() / 2;
-        let (of_x, of_h) = (self.tensor(&format!("{name}.weight_x")), self.tensor(&format!("{name}.weight_h")));
+        let (of_x, of_h) = (
+            self.tensor(&format!("{name}.weight_x")),
+            self.tensor(&format!("{name}.weight_h")),
+        );
         let bias = self.tensor(&format!("{name}.bias"));
         let gate = |j: usize, state: &[f64]| {
             let from_x: f64 = x.iter().enumerate().map(|(i, x)| x * of_x[i * 4 * n + j]).sum();
@@ -216,7 +229,10 @@ impl Slow<'_> {
         }
         let w = batch.width;
         let atoms = |from: u32, to: u32, all: &[u32]| all[from as usize * w..to as usize * w].to_vec();
-        let x = self.bag("state", &atoms(batch.state_starts[env], batch.state_starts[env + 1], &batch.state_atoms));
+        let x = self.bag(
+            "state",
+            &atoms(batch.state_starts[env], batch.state_starts[env + 1], &batch.state_atoms),
+        );
         let (actor, critic) = match self.architecture.lstm {
             None => (x.clone(), x),
             Some(Lstm { critic, hidden, .. }) => {
@@ -301,7 +317,10 @@ fn gradients_are_those_of_a_slow_model() {
             let mut exact: Vec<f64> = params.iter().map(|&x| f64::from(x)).collect();
             let loss = rollout.data.objective().loss(&sums);
             let wanted = slow(&exact).1;
-            assert!((loss - wanted).abs() < 1e-5 * wanted.abs().max(1.0), "{architecture:?}: {loss} {wanted}");
+            assert!(
+                (loss - wanted).abs() < 1e-5 * wanted.abs().max(1.0),
+                "{architecture:?}: {loss} {wanted}"
+            );
             let slopes = slopes.get_or_insert_with(|| {
                 let all = tensors.iter().flat_map(|tensor| {
                     let of_critic = tensor.name.starts_with("vf") || tensor.name.starts_with("value");
@@ -380,8 +399,12 @@ fn a_forward_pass_is_the_slow_models_and_draws_by_it() {
             model.forward(&input, &mut state, &mut out);
             assert_eq!(out.value, drawn.2);
             for env in 0..envs {
-                let (log_prob, value) =
-                    slow.step(symbols, env, input.episode_start[env], &mut slow_state[env * s..(env + 1) * s]);
+                let (log_prob, value) = slow.step(
+                    symbols,
+                    env,
+                    input.episode_start[env],
+                    &mut slow_state[env * s..(env + 1) * s],
+                );
                 let row = symbols.env_candidates[env] as usize..symbols.env_candidates[env + 1] as usize;
                 for (x, y) in out.log_prob[row.clone()].iter().zip(&log_prob) {
                     assert!((f64::from(*x) - y).abs() < 2e-5, "{architecture:?}: {x} {y}");

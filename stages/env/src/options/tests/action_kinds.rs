@@ -33,7 +33,9 @@ impl Drawn {
 pub(super) fn drawn(random: &mut Random, env: &OptionsEnv, out: &Step) -> Drawn {
     let n = env.num_envs();
     match &env.spec().action_space {
-        ActionSpace::Discrete { .. } | ActionSpace::Candidates { .. } => Drawn::Discrete(random_actions(random, out, n)),
+        ActionSpace::Discrete { .. } | ActionSpace::Candidates { .. } => {
+            Drawn::Discrete(random_actions(random, out, n))
+        }
         ActionSpace::MultiDiscrete { choices, .. } => {
             let width: u32 = choices.iter().sum();
             let mut values = Vec::new();

@@ -91,18 +91,21 @@ impl RulesConfig {
                 ("seed", self.seed != default.seed),
             ];
             if let Some((field, _)) = of_worlds.into_iter().find(|(_, is_given)| *is_given) {
-                return Err(
-                    ConfigProblem::new(field, "problems are either drawn or read from files, and `domain` is given")
-                        .hint(format!("remove `{field}`, or remove `domain` and its problems")),
-                );
+                return Err(ConfigProblem::new(
+                    field,
+                    "problems are either drawn or read from files, and `domain` is given",
+                )
+                .hint(format!("remove `{field}`, or remove `domain` and its problems")));
             }
             if files.is_none() {
                 return Err(ConfigProblem::new("domain", "no problems are given")
                     .hint("write `train: [problems/train]`, files or directories of them"));
             }
         } else if let Some((split, _)) = files {
-            return Err(ConfigProblem::new(split.name(), "problems are given without their domain")
-                .hint("write `domain: domain.pddl`"));
+            return Err(
+                ConfigProblem::new(split.name(), "problems are given without their domain")
+                    .hint("write `domain: domain.pddl`"),
+            );
         }
         if !(1..=64).contains(&self.size) {
             return Err(ConfigProblem::new(

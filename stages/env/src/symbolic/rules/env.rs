@@ -5,8 +5,8 @@ use super::ground::{Ground, holds};
 use super::pddl::Domain;
 use super::texts::RuleTexts;
 use crate::saved_state::{StateReader, StateWriter};
-use crate::symbolic::proofs::Order;
 use crate::symbolic::batch::{SymbolicBatch, SymbolicEnvs, Vocabulary, mark};
+use crate::symbolic::proofs::Order;
 use stages_core::StageError;
 use stages_knowledge::Split;
 use stages_numerics::random::Random;
@@ -355,7 +355,10 @@ impl SymbolicEnvs for RuleEnvs {
         let numbers: Vec<u64> = self.episodes.iter().map(|episode| episode.number).collect();
         let steps: Vec<u32> = self.episodes.iter().map(|episode| episode.steps).collect();
         let lengths: Vec<u32> = self.episodes.iter().map(|episode| episode.plan.len() as u32).collect();
-        let writer = StateWriter::new(&self.tag()).array(&numbers).array(&steps).array(&lengths);
+        let writer = StateWriter::new(&self.tag())
+            .array(&numbers)
+            .array(&steps)
+            .array(&lengths);
         let episodes = self.episodes.iter();
         episodes
             .fold(writer, |writer, episode| writer.array(&episode.plan))

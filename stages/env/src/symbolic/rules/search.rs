@@ -20,11 +20,7 @@ pub fn shortest_plan(task: &RuleTask, problem: usize, budget: u64) -> FoundPlan 
     let mut seen = HashSet::from([start.clone()]);
     // Each state with the node and the action that it comes from.
     let mut nodes: Vec<(Vec<u64>, usize, u32)> = vec![(start, 0, 0)];
-    let found = |plan, expanded, is_cut| FoundPlan {
-        plan,
-        expanded,
-        is_cut,
-    };
+    let found = |plan, expanded, is_cut| FoundPlan { plan, expanded, is_cut };
     let mut at = 0;
     while at < nodes.len() {
         if at as u64 == budget {

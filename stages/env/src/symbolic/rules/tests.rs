@@ -381,7 +381,9 @@ fn problems_in_turn_end_with_their_plans() {
         ..RulesConfig::default()
     };
     let task = Arc::new(drawn(&config));
-    let plans: Vec<Vec<u32>> = (0..5).map(|problem| shortest_plan(&task, problem, 1000).plan.unwrap()).collect();
+    let plans: Vec<Vec<u32>> = (0..5)
+        .map(|problem| shortest_plan(&task, problem, 1000).plan.unwrap())
+        .collect();
     let mut envs = RuleEnvs::new(task.clone(), 0, 2, 0, Order::InTurn { all: 2 });
     let (mut reward, mut terminated, mut truncated) = ([0.0; 2], [0; 2], [0; 2]);
     let (mut at, mut ended) = ([0; 2], vec![None; 5]);
@@ -389,7 +391,10 @@ fn problems_in_turn_end_with_their_plans() {
         let actions: Vec<u32> = (0..2)
             .map(|env| {
                 let (problem, _, actions) = envs.state(env);
-                actions.iter().position(|&action| action == plans[problem][at[env]]).unwrap() as u32
+                actions
+                    .iter()
+                    .position(|&action| action == plans[problem][at[env]])
+                    .unwrap() as u32
             })
             .collect();
         envs.step(&actions, &mut reward, &mut terminated, &mut truncated);

@@ -1,0 +1,169 @@
+//! Environments of path finding, stepped together.
+
+use super::counts::PathCounts;
+use super::observe::observe;
+use super::state::PathState;
+use super::task::PathTask;
+use super::{Order, PathQuery};
+use crate::saved_state::{StateReader, StateWriter};
+use crate::symbolic::batch::{SymbolicBatch, SymbolicEnvs};
+use stages_numerics::random::Random;
+use std::sync::Arc;
+
+/// The end of an episode: its state, which has taken all steps.
+pub type FinishedPath = PathState;
+
+/// An environment.
+#[derive(Clone, Debug, Default)]
+struct Episode {
+    /// The number of the episode, from 0.
+    number: u64,
+    state: PathState,
+    /// The end of the last episode, where it was not taken.
+    finished: PathState,
+    has_finished: bool,
+}
+
+/// A range of environments: each asks a query, and terminates after `hops` steps with a reward of 1 at the answer, 0 elsewhere.
+#[derive(Debug)]
+pub struct PathEnvs {
+    task: Arc<PathTask>,
+    first: usize,
+    seed: u64,
+    order: Order,
+    episodes: Vec<Episode>,
+    counts: PathCounts,
+}
+
+impl PathEnvs {
+    /// Environments `first` to `first + len` of a batch, each at the start of its first episode.
+    pub fn new(task: Arc<PathTask>, first: usize, len: usize, seed: u64, order: Order) -> Self {
+        let mut envs = Self {
+            task,
+            first,
+            seed,
+            order,
+            episodes: vec![Episode::default(); len],
+            counts: PathCounts::default(),
+        };
+        (0..len).for_each(|at| envs.start(at, 0));
+        envs
+    }
+
+    /// The task.
+    pub fn task(&self) -> &Arc<PathTask> {
+        &self.task
+    }
+
+    /// The counts since the environments were opened.
+    pub fn counts(&self) -> PathCounts {
+        self.counts
+    }
+
+    /// The end of an environment's last episode, until it is taken.
+    pub fn take_finished(&mut self, at: usize) -> Option<FinishedPath> {
+        let episode = &mut self.episodes[at];
+        std::mem::take(&mut episode.has_finished).then(|| episode.finished.clone())
+    }
+
+    /// An environment's state.
+    pub fn state(&self, at: usize) -> &PathState {
+        &self.episodes[at].state
+    }
+
+    /// Starts an environment's episode of that number.
+    fn start(&mut self, at: usize, number: u64) {
+        let query = self.ask(self.first + at, number);
+        let episode = &mut self.episodes[at];
+        episode.number = number;
+        episode.state.start(&self.task, query, &mut self.counts);
+    }
+
+    /// The query of an episode.
+    fn ask(&self, env: usize, episode: u64) -> PathQuery {
+        let queries = self.task.queries() as u64;
+        let query = match self.order {
+            Order::Random => Random::new(&[self.seed, env as u64, episode]).below(queries),
+            Order::InTurn { all } => (env as u64 + episode * all as u64) % queries,
+        };
+        self.task.query(query as usize)
+    }
+
+    fn tag(&self) -> String {
+        format!("paths {} {}", self.first, self.episodes.len())
+    }
+}
+
+impl SymbolicEnvs for PathEnvs {
+    fn len(&self) -> usize {
+        self.episodes.len()
+    }
+
+    fn observe(&mut self, batch: &mut SymbolicBatch) {
+        observe(&self.task, self.episodes.iter().map(|episode| &episode.state), batch);
+    }
+
+    fn step(&mut self, actions: &[u32], rewards: &mut [f32], terminated: &mut [u8], truncated: &mut [u8]) {
+        for at in 0..self.episodes.len() {
+            let episode = &mut self.episodes[at];
+            episode.state.walk(&self.task, actions[at], &mut self.counts);
+            let is_over = episode.state.is_over(&self.task);
+            rewards[at] = f32::from(u8::from(is_over && episode.state.is_right()));
+            (terminated[at], truncated[at]) = (is_over.into(), 0);
+            if is_over {
+                std::mem::swap(&mut episode.state, &mut episode.finished);
+                episode.has_finished = true;
+                let next = episode.number + 1;
+                self.start(at, next);
+            }
+        }
+    }
+
+    fn named_counts(&self) -> Vec<(&'static str, u64)> {
+        self.counts.metrics()
+    }
+
+    /// The numbers of the episodes and the edges walked in them.
+    fn save(&self) -> Vec<u8> {
+        let numbers: Vec<u64> = self.episodes.iter().map(|episode| episode.number).collect();
+        let walked = self.episodes.iter().map(|episode| episode.state.walked());
+        let lengths: Vec<u64> = walked.clone().map(|walked| walked.len() as u64).collect();
+        let counts = self.counts.named().map(|(_, count)| count);
+        let writer = StateWriter::new(&self.tag())
+            .array(&counts)
+            .array(&numbers)
+            .array(&lengths);
+        walked.fold(writer, StateWriter::array).finish()
+    }
+
+    fn restore(&mut self, state: &[u8]) -> Result<(), String> {
+        let (tag, len) = (self.tag(), self.episodes.len());
+        let size = state.len().saturating_sub(8 + tag.len());
+        let broken = || format!("the saved state of `{tag}` has {size} bytes of another form");
+        let fixed = 8 * (PathCounts::LEN + 2 * len);
+        let mut reader = StateReader::new(state, &tag, size)?;
+        if size < fixed {
+            return Err(broken());
+        }
+        let (mut counts, mut numbers, mut lengths) = ([0_u64; PathCounts::LEN], vec![0_u64; len], vec![0_u64; len]);
+        reader.array(&mut counts);
+        reader.array(&mut numbers);
+        reader.array(&mut lengths);
+        let is_short = lengths.iter().all(|&length| length < self.task.hops() as u64);
+        if !is_short || 4 * lengths.iter().sum::<u64>() != (size - fixed) as u64 {
+            return Err(broken());
+        }
+        for at in 0..len {
+            let mut walked = vec![0_u32; lengths[at] as usize];
+            reader.array(&mut walked);
+            self.start(at, numbers[at]);
+            let episode = &mut self.episodes[at];
+            if !episode.state.replay(&self.task, &walked, &mut self.counts) {
+                return Err(broken());
+            }
+            episode.has_finished = false;
+        }
+        self.counts = PathCounts::of(counts);
+        Ok(())
+    }
+}

@@ -1,0 +1,104 @@
+//! The edges of a knowledge graph and their inverses by entity, with the atoms that show them: computed once, so that a step only looks up.
+
+use crate::symbolic::batch::{Vocabulary, mark};
+use std::cmp::Reverse;
+use std::ops::Range;
+
+/// Tokens of an atom.
+pub(super) const WIDTH: usize = 3;
+
+/// An edge: the entity it leads from, its relation or inverse, the entity it leads to.
+pub(super) type Edge = (u32, u32, u32);
+
+/// Rows of edges by entity. A row begins with staying; the others are in order of the entity they lead to, then of the relation.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Graph {
+    /// The first edge of each entity, and the end of the last.
+    rows: Vec<u32>,
+    /// The entity that each edge leads to.
+    pub targets: Vec<u32>,
+    /// The relation of each edge: a predicate, or its inverse, or [`Graph::stay`].
+    pub relations: Vec<u32>,
+    /// The atom of each edge: relation, entity, padding.
+    pub atoms: Vec<u32>,
+    /// The edges of each entity that `max_actions` cut.
+    cut: Vec<u32>,
+    /// The relation that stands for staying.
+    pub stay: u32,
+}
+
+impl Graph {
+    /// The graph of edges, which are in order without repetitions, and contain the inverse of each. Of the edges of an entity that has more than `most` (0 for any), those to
+    /// the entities with the most edges are kept; of equals the one with the lower relation, then the lower entity.
+    pub fn new(edges: &[Edge], vocabulary: &Vocabulary, most: usize) -> Self {
+        let entities = vocabulary.constants;
+        let mut graph = Self {
+            rows: vec![0],
+            stay: vocabulary.predicates,
+            cut: vec![0; entities as usize],
+            ..Self::default()
+        };
+        let mut degrees = vec![0_u32; entities as usize];
+        edges.iter().for_each(|edge| degrees[edge.0 as usize] += 1);
+        let mut row: Vec<(u32, u32)> = Vec::new();
+        let mut left = edges;
+        for entity in 0..entities {
+            let (of, rest) = left.split_at(degrees[entity as usize] as usize);
+            left = rest;
+            row.clear();
+            row.extend(of.iter().map(|&(_, relation, to)| (to, relation)));
+            if most > 0 && row.len() > most {
+                graph.cut[entity as usize] = (row.len() - most) as u32;
+                row.sort_unstable_by_key(|&(to, relation)| (Reverse(degrees[to as usize]), relation, to));
+                row.truncate(most);
+            }
+            row.sort_unstable();
+            graph.push(entity, graph.stay, [vocabulary.mark(mark::NO_OP), 0, 0]);
+            for &(to, relation) in &row {
+                let atom = [vocabulary.predicate(relation), vocabulary.constant(to), 0];
+                graph.push(to, relation, atom);
+            }
+            graph.rows.push(graph.targets.len() as u32);
+        }
+        graph
+    }
+
+    fn push(&mut self, to: u32, relation: u32, atom: [u32; WIDTH]) {
+        self.targets.push(to);
+        self.relations.push(relation);
+        self.atoms.extend(atom);
+    }
+
+    /// The edges of an entity.
+    #[inline]
+    pub fn row(&self, entity: u32) -> Range<usize> {
+        let entity = entity as usize;
+        self.rows[entity] as usize..self.rows[entity + 1] as usize
+    }
+
+    /// The number of an entity's edges that were cut.
+    #[inline]
+    pub fn cut(&self, entity: u32) -> u32 {
+        self.cut[entity as usize]
+    }
+
+    /// The number of the edges that were cut, of all entities.
+    pub fn all_cut(&self) -> u64 {
+        self.cut.iter().copied().map(u64::from).sum()
+    }
+
+    /// An edge's number, if it is there.
+    pub fn find(&self, (from, relation, to): Edge) -> Option<u32> {
+        let row = self.row(from);
+        let (mut low, mut high) = (row.start + 1, row.end);
+        while low < high {
+            let middle = low.midpoint(high);
+            match (self.targets[middle], self.relations[middle]).cmp(&(to, relation)) {
+                std::cmp::Ordering::Less => low = middle + 1,
+                std::cmp::Ordering::Equal => return Some(middle as u32),
+                std::cmp::Ordering::Greater => high = middle,
+            }
+        }
+        None
+    }
+}

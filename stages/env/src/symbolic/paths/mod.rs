@@ -1,0 +1,22 @@
+//! Path finding on a knowledge graph: from (source, relation, ?) an agent walks edges and their inverses, and is rewarded at the answer (Das et al., "Go for a walk and
+//! arrive at the answer", 2018).
+//!
+//! [`PathTask`] holds what does not change, [`PathState`] is a place on a path, [`PathEnvs`] steps a range of environments.
+
+mod config;
+mod counts;
+mod env;
+mod graph;
+mod observe;
+mod state;
+mod task;
+#[cfg(test)]
+mod tests;
+
+pub use super::proofs::{Order, TrainingQueries};
+pub use config::{PathConfig, QuerySides};
+pub use counts::PathCounts;
+pub use env::{FinishedPath, PathEnvs};
+pub use observe::observe;
+pub use state::PathState;
+pub use task::{PathQuery, PathTask};

@@ -1,0 +1,56 @@
+//! States and candidates as tokens. The atoms of all edges are made beforehand: a row is copied.
+
+use super::graph::WIDTH;
+use super::state::PathState;
+use super::task::PathTask;
+use crate::symbolic::batch::{SymbolicBatch, mark};
+
+/// Overwrites `batch` with states and their candidates. A state is
+/// - the query: (relation, source, variable of the number of steps left, from 0 for one),
+/// - where the agent is: (mark `CURRENT`, the relation walked last or mark `NO_OP`, entity),
+/// - the steps before the last: (variable of the number of steps left behind it, relation or mark `NO_OP`, entity).
+///
+/// A candidate is one atom, (relation, entity) or mark `NO_OP`, which stands first where it is there.
+pub fn observe<'a>(task: &PathTask, states: impl Iterator<Item = &'a PathState>, batch: &mut SymbolicBatch) {
+    batch.clear(WIDTH);
+    let vocabulary = task.vocabulary();
+    let graph = &task.graph;
+    let current = vocabulary.mark(mark::CURRENT);
+    let stayed = vocabulary.mark(mark::NO_OP);
+    // The token of the relation walked, and of the entity reached.
+    let step = |edge: u32| {
+        let edge = edge as usize;
+        (graph.atoms[WIDTH * edge], vocabulary.constant(graph.targets[edge]))
+    };
+    for state in states {
+        let (query, walked) = (state.query(), state.walked());
+        let left = |steps: usize| vocabulary.variable((task.hops - 1).saturating_sub(steps) as u32);
+        let atoms = &mut batch.state_atoms;
+        atoms.extend([
+            vocabulary.predicate(query.relation),
+            vocabulary.constant(query.source),
+            left(walked.len()),
+        ]);
+        match walked.split_last() {
+            None => atoms.extend([current, stayed, vocabulary.constant(query.source)]),
+            Some((&last, before)) => {
+                let (relation, entity) = step(last);
+                atoms.extend([current, relation, entity]);
+                for (at, &edge) in before.iter().enumerate() {
+                    let (relation, entity) = step(edge);
+                    atoms.extend([left(at + 1), relation, entity]);
+                }
+            }
+        }
+        batch.end_state();
+        let atoms = &mut batch.candidate_atoms;
+        for edges in state.kept(task) {
+            atoms.extend_from_slice(&graph.atoms[WIDTH * edges.start..WIDTH * edges.end]);
+        }
+        let candidates = (batch.candidate_atoms.len() / WIDTH) as u32;
+        batch.env_candidates.push(candidates);
+    }
+    // Each candidate is one atom.
+    let candidates = (batch.candidate_atoms.len() / WIDTH) as u32;
+    batch.candidate_starts.extend(1..=candidates);
+}

@@ -1,0 +1,85 @@
+//! Baselines of path finding on Kinship and Countries, beside the figures of an independent program over dense matrices (numpy).
+
+#![expect(clippy::unwrap_used, reason = "helpers of tests")]
+
+#[path = "../../../tests/requirements.rs"]
+mod requirements;
+
+use stages_env::symbolic::paths::{PathConfig, PathTask};
+use stages_evaluate::reasoning::baselines::{RuleOptions, breadth_first, random_walk, rules, tail_frequency};
+use stages_evaluate::reasoning::ranking::{RankingOptions, Ranks};
+use stages_knowledge::text::TripleForm;
+use stages_knowledge::{Builder, Program, Split, text};
+use std::path::Path;
+
+fn main() -> std::process::ExitCode {
+    requirements::run_with_market_data(&[("kinship", kinship), ("countries", countries)])
+}
+
+/// Path finding over the queries of `test`; the graph is `train`.
+fn task(files: [&Path; 3], read: fn(&str) -> Program) -> PathTask {
+    let [train, valid, test] = files.map(|file| read(&std::fs::read_to_string(file).unwrap()));
+    let mut builder = Builder::new();
+    builder.graph("train", &train).unwrap();
+    for (split, queries) in Split::ALL.into_iter().zip([&train, &valid, &test]) {
+        builder.queries(split, queries, false).unwrap();
+    }
+    PathTask::new(builder.finish().unwrap(), &PathConfig::default(), Split::Test).unwrap()
+}
+
+/// MRR and hits at 1, 3 and 10.
+fn check(name: &str, ranks: &Ranks, expected: [f64; 4]) {
+    let [first, third, tenth] = ranks.hits;
+    let numbers = [ranks.mrr, first, third, tenth];
+    println!(
+        "{name}: {numbers:.4?}, area {:.4}, reached {:.4}",
+        ranks.auc_pr, ranks.reached
+    );
+    let is_near = numbers.iter().zip(expected).all(|(a, b)| (a - b).abs() < 0.0015);
+    assert!(is_near, "{name}: {numbers:?} instead of {expected:?}");
+}
+
+fn kinship(data: &Path) {
+    let folder = data.join("kb/kinship");
+    let files = ["train.nl", "dev.nl", "test.nl"].map(|name| folder.join(name));
+    let task = task(files.each_ref().map(|file| file.as_path()), |text| {
+        text::prolog(text, false).unwrap()
+    });
+    assert_eq!((task.queries(), task.entities().len()), (1074, 104));
+    let options = RankingOptions::default();
+    let frequency = tail_frequency(&task, &options);
+    check("tail frequency", &frequency.all, [0.123, 0.039, 0.099, 0.252]);
+    let mined = rules(&task, &options, &RuleOptions::default());
+    check("rules", &mined.all, [0.707, 0.572, 0.814, 0.952]);
+    let walk = random_walk(&task, &options);
+    let search = breadth_first(&task, &options);
+    println!("{:?}\n{:?}", walk.all, search.all);
+    assert!(walk.all.mrr < 0.2 && search.all.mrr < 0.2);
+}
+
+fn countries(data: &Path) {
+    // The areas are those of that program with equal scores as one threshold; in the order in which it meets them, they are 0.232, 0.914, 0.170 and 0.872.
+    let cases = [
+        ("S1", [1.0, 0.469], [1.0, 0.2266]),
+        ("S2", [0.979, 0.469], [0.9074, 0.2266]),
+        ("S3", [0.390, 0.362], [0.8782, 0.1749]),
+    ];
+    for (name, mrr, area) in cases {
+        let folder = data.join(format!("kb/countries_triples/countries_{name}"));
+        let files = ["train.txt", "valid.txt", "test.txt"].map(|name| folder.join(name));
+        let task = task(files.each_ref().map(|file| file.as_path()), |text| {
+            text::triples(text, &TripleForm::default()).unwrap()
+        });
+        let regions = ["africa", "americas", "asia", "europe", "oceania"];
+        let regions = regions.map(|name| task.knowledge().symbols().constants.find(name, 0).unwrap());
+        let options = RankingOptions {
+            candidates: regions.to_vec(),
+            ..RankingOptions::default()
+        };
+        let mined = rules(&task, &options, &RuleOptions::default()).all;
+        let frequency = tail_frequency(&task, &options).all;
+        println!("{name}: {mined:?}\n{frequency:?}");
+        assert!((mined.mrr - mrr[0]).abs() < 0.0015 && (frequency.mrr - mrr[1]).abs() < 0.0015);
+        assert!((mined.auc_pr - area[0]).abs() < 0.0015 && (frequency.auc_pr - area[1]).abs() < 0.0015);
+    }
+}
