@@ -1,6 +1,7 @@
 //! Baselines of path finding on Kinship and Countries, beside the figures of an independent program over dense matrices (numpy).
 
 #![expect(clippy::unwrap_used, reason = "helpers of tests")]
+#![expect(clippy::print_stdout, reason = "the figures of the docs")]
 
 #[path = "../../../tests/requirements.rs"]
 mod requirements;
