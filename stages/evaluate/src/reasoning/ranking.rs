@@ -281,15 +281,23 @@ fn pooled(beam: &[Path], pooling: Pooling) -> Vec<(u32, f64)> {
     ends.chunk_by(|a, b| a.0 == b.0).map(one).collect()
 }
 
+/// Candidates with their labels: whether they are the answer.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Labelled {
+    /// Those that are reached, with their scores.
+    pub reached: Vec<(f64, bool)>,
+    /// The number of those that are not, and of answers among them.
+    pub unreached: [usize; 2],
+}
+
 /// Ranks answers query by query, and sums up.
 pub(super) struct Ranker<'a> {
     task: &'a PathTask,
     /// The candidates of the area under precision and recall, in order; all entities where empty.
     candidates: Vec<u32>,
     ranks: Vec<f64>,
-    /// Of each query: the score of each reached candidate of the area, and whether it is the answer; then the number of candidates that are not reached, and of answers among
-    /// them.
-    areas: Vec<(Vec<(f64, bool)>, [usize; 2])>,
+    /// The candidates of each query that the area is about.
+    areas: Vec<Labelled>,
     is_tail: Vec<bool>,
     is_reached: Vec<bool>,
 }
@@ -345,11 +353,14 @@ impl<'a> Ranker<'a> {
             true => all,
             false => self.candidates.iter().filter(|&&entity| is_candidate(entity)).count(),
         };
-        let rest = [
+        let unreached = [
             size - scores.len(),
             usize::from(of_answer.is_none() && is_in_area(query.answer)),
         ];
-        self.areas.push((scores, rest));
+        self.areas.push(Labelled {
+            reached: scores,
+            unreached,
+        });
         rank
     }
 
@@ -372,12 +383,11 @@ impl<'a> Ranker<'a> {
             _ => of.iter().map(|&at| number(at)).sum::<f64>() / queries as f64,
         };
         let within = |most: f64| mean(&|at| f64::from(u8::from(self.ranks[at] <= most)));
-        let mut scores = Vec::new();
-        let mut rest = [0; 2];
+        let mut area = Labelled::default();
         for &at in &of {
-            let (of_query, [unreached, answers]) = &self.areas[at];
-            scores.extend_from_slice(of_query);
-            rest = [rest[0] + unreached, rest[1] + answers];
+            let Labelled { reached, unreached } = &self.areas[at];
+            area.reached.extend_from_slice(reached);
+            (0..2).for_each(|of| area.unreached[of] += unreached[of]);
         }
         Ranks {
             queries,
@@ -385,29 +395,31 @@ impl<'a> Ranker<'a> {
             hits: [1.0, 3.0, 10.0].map(within),
             mean_rank: mean(&|at| self.ranks[at]),
             reached: mean(&|at| f64::from(u8::from(self.is_reached[at]))),
-            auc_pr: area(scores, rest),
+            auc_pr: area.average_precision(),
         }
     }
 }
 
-/// The average precision of scores with labels, and of `rest`: the number of those whose score is below all others, and of positive ones among them.
-fn area(mut scores: Vec<(f64, bool)>, [unreached, answers]: [usize; 2]) -> f64 {
-    scores.sort_unstable_by(|a, b| b.0.total_cmp(&a.0));
-    let (mut found, mut seen, mut sum) = (0, 0, 0.0);
-    let mut threshold = |new: usize, count: usize| {
-        found += new;
-        seen += count;
-        if new > 0 {
-            sum += new as f64 * found as f64 / seen as f64;
+impl Labelled {
+    /// The sum over thresholds of the precision there times the recall that it adds. Equal scores are one threshold; what is not reached is the last one.
+    pub fn average_precision(mut self) -> f64 {
+        self.reached.sort_unstable_by(|a, b| b.0.total_cmp(&a.0));
+        let (mut found, mut seen, mut sum) = (0, 0, 0.0);
+        let mut threshold = |new: usize, count: usize| {
+            found += new;
+            seen += count;
+            if new > 0 {
+                sum += new as f64 * found as f64 / seen as f64;
+            }
+        };
+        for equal in self.reached.chunk_by(|a, b| a.0 == b.0) {
+            threshold(equal.iter().filter(|(_, label)| *label).count(), equal.len());
         }
-    };
-    for equal in scores.chunk_by(|a, b| a.0 == b.0) {
-        threshold(equal.iter().filter(|(_, label)| *label).count(), equal.len());
-    }
-    threshold(answers, unreached);
-    match found {
-        0 => 0.0,
-        _ => sum / found as f64,
+        threshold(self.unreached[1], self.unreached[0]);
+        match found {
+            0 => 0.0,
+            _ => sum / found as f64,
+        }
     }
 }
 
@@ -549,7 +561,15 @@ pub(super) mod tests {
         let reached = vec![(0.3, false), (0.9, true), (0.5, false), (0.3, true)];
         let mut all = reached.clone();
         all.extend([(f64::NEG_INFINITY, true), (f64::NEG_INFINITY, false)]);
-        assert!((area(reached, [2, 1]) - average_precision(&all)).abs() < 1e-12);
-        assert_eq!(area(Vec::new(), [3, 0]), 0.0);
+        let unreached = [2, 1];
+        let area = Labelled { reached, unreached }.average_precision();
+        // Precisions 1, 2/4 and 3/6.
+        assert!((area - 2.0 / 3.0).abs() < 1e-12 && (area - average_precision(&all)).abs() < 1e-12);
+        let unreached = [3, 0];
+        let none = Labelled {
+            reached: Vec::new(),
+            unreached,
+        };
+        assert_eq!(none.average_precision(), 0.0);
     }
 }

@@ -1,5 +1,6 @@
 //! Verdicts of proof search: every query asked once, and once corrupted, beside random actions and breadth-first search in the same budget.
 
+use super::ranking::Labelled;
 use stages_env::symbolic::batch::{SymbolicBatch, SymbolicEnvs as _};
 use stages_env::symbolic::proofs::{FinishedProof, Order, ProofCounts, ProofEnvs, ProofTask, ProofTree, shortest};
 use stages_numerics::random::Random;
@@ -247,17 +248,11 @@ pub fn search_verdicts(task: &Arc<ProofTask>, seed: u64, budget: u64) -> (f64, f
 
 /// The average precision of scores with labels: the sum over thresholds of the precision there times the recall that it adds; equal scores are one threshold.
 pub fn average_precision(scores: &[(f64, bool)]) -> f64 {
-    let positives = scores.iter().filter(|(_, label)| *label).count();
-    let mut order = scores.to_vec();
-    order.sort_by(|a, b| b.0.total_cmp(&a.0));
-    let (mut found, mut seen, mut sum) = (0, 0, 0.0);
-    for group in order.chunk_by(|a, b| a.0 == b.0) {
-        let new = group.iter().filter(|(_, label)| *label).count();
-        found += new;
-        seen += group.len();
-        sum += new as f64 * found as f64 / seen as f64;
-    }
-    mean(sum, positives)
+    let scores = Labelled {
+        reached: scores.to_vec(),
+        unreached: [0; 2],
+    };
+    scores.average_precision()
 }
 
 #[cfg(test)]

@@ -42,7 +42,7 @@ pub fn observe<'a>(task: &PathTask, states: impl Iterator<Item = &'a PathState>,
                 }
             }
         }
-        batch.end_state();
+        batch.state_starts.push((batch.state_atoms.len() / WIDTH) as u32);
         let atoms = &mut batch.candidate_atoms;
         for edges in state.kept(task) {
             atoms.extend_from_slice(&graph.atoms[WIDTH * edges.start..WIDTH * edges.end]);
@@ -52,5 +52,5 @@ pub fn observe<'a>(task: &PathTask, states: impl Iterator<Item = &'a PathState>,
     }
     // Each candidate is one atom.
     let candidates = (batch.candidate_atoms.len() / WIDTH) as u32;
-    batch.candidate_starts.extend(1..=candidates);
+    batch.candidate_starts.extend(1..candidates + 1);
 }

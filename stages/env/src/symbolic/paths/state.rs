@@ -39,6 +39,8 @@ impl PathState {
             }
             edge += end - start;
         }
+        // Staying is the first of the row.
+        counts.stayed += u64::from(edge == 0);
         let edge = row.start as u32 + edge;
         self.go(task, edge, counts);
     }
@@ -49,7 +51,6 @@ impl PathState {
         self.walked.push(edge);
         self.current = task.graph.targets[edge as usize];
         counts.steps += 1;
-        counts.stayed += u64::from(task.graph.relations[edge as usize] == task.graph.stay);
         match self.is_over(task) {
             true => {
                 self.left_out.clear();
@@ -105,31 +106,14 @@ impl PathState {
     /// Leaves out what leads to other right answers.
     fn mask(&mut self, task: &PathTask) {
         let answers = task.answers(&self.query);
-        let row = task.graph.row(self.current);
-        let targets = &task.graph.targets[row];
         if self.current != self.query.answer && answers.binary_search(&self.current).is_ok() {
             self.leave_out(0, 1);
         }
-        // Both lists are in order, and either may be much longer.
-        let (mut at, mut answer) = (1, 0);
-        while let Some(&wanted) = answers.get(answer) {
-            at += targets[at..].partition_point(|&target| target < wanted);
-            let Some(&target) = targets.get(at) else {
-                break;
-            };
-            if target > wanted {
-                answer += answers[answer..].partition_point(|&answer| answer < target);
-                continue;
+        task.graph.each_leading_to(self.current, answers, |answer, edges| {
+            if answer != self.query.answer {
+                self.leave_out(edges.start, edges.end);
             }
-            let start = at;
-            while targets.get(at) == Some(&wanted) {
-                at += 1;
-            }
-            if wanted != self.query.answer {
-                self.leave_out(start as u32, at as u32);
-            }
-            answer += 1;
-        }
+        });
     }
 
     /// Leaves out edges behind those that are left out.
@@ -208,10 +192,9 @@ impl PathState {
 
     /// The steps so far: the relation (none where it stays) and the entity it leads to.
     pub fn path<'a>(&'a self, task: &'a PathTask) -> impl ExactSizeIterator<Item = (Option<u32>, u32)> + 'a {
-        self.walked.iter().map(|&edge| {
-            let relation = task.graph.relations[edge as usize];
-            let target = task.graph.targets[edge as usize];
-            ((relation != task.graph.stay).then_some(relation), target)
-        })
+        let graph = &task.graph;
+        self.walked
+            .iter()
+            .map(|&edge| (graph.relation(edge as usize), graph.targets[edge as usize]))
     }
 }

@@ -175,11 +175,9 @@ impl PathTask {
     }
 
     /// An entity's edges that a policy sees, without staying: (relation, the entity it leads to), in order of the entity.
-    pub fn edges(&self, entity: u32) -> impl ExactSizeIterator<Item = (u32, u32)> + Clone + '_ {
-        let row = self.graph.row(entity);
-        let row = row.start + 1..row.end;
-        let relations = self.graph.relations[row.clone()].iter().copied();
-        relations.zip(self.graph.targets[row].iter().copied())
+    pub fn edges(&self, entity: u32) -> impl Iterator<Item = (u32, u32)> + Clone + '_ {
+        let edges = self.graph.row(entity);
+        edges.filter_map(|edge| Some((self.graph.relation(edge)?, self.graph.targets[edge])))
     }
 
     /// The name of a relation; that of an inverse ends with `^-1`.

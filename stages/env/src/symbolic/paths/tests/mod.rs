@@ -1,6 +1,7 @@
 //! Tests of path finding.
 
 mod episodes;
+mod graph;
 mod slow;
 
 use super::{PathConfig, PathTask};
