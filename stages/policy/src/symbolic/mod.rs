@@ -4,6 +4,7 @@
 //! minibatch alone; gradients are added up in their order, so that any number of threads gives the same bytes.
 
 mod kernels;
+mod linear;
 mod pass;
 mod recurrent;
 mod shape;

@@ -1,9 +1,8 @@
 //! The forward and the backward pass over some rows, in buffers that are used again.
 
 use super::Network;
-use super::kernels::{
-    Bags, PlacesGradient, atoms, atoms_back, linear_back, linear_scores, pool, scores, share, weighted_sum,
-};
+use super::kernels::{Bags, PlacesGradient, atoms, atoms_back, pool, scores, share, weighted_sum};
+use super::linear::{BLOCK, LinearScores};
 use super::recurrent::{Recurrent, RecurrentRun};
 use crate::kernels::elementwise;
 use crate::mlp::MlpRun;
@@ -11,9 +10,6 @@ use crate::model::Minibatch;
 use crate::objective::{Objective, PolicyOutputs, Sums};
 use stages_env::symbolic::batch::SymbolicBatch;
 use std::ops::Range;
-
-/// Samples whose candidates are embedded together.
-const BLOCK: usize = 16;
 
 /// The buffers of one task.
 #[derive(Default)]
@@ -46,13 +42,14 @@ pub(super) struct Pass {
     scratch: Vec<f32>,
 }
 
-/// The candidates of some rows, whose atoms are squashed; others are scored token by token.
+/// The candidates of a block of states.
 #[derive(Default)]
 struct Candidates {
-    /// The embeddings of their atoms, and of candidates.
+    /// Where atoms are squashed: the embeddings of atoms, and of candidates.
     atoms: Vec<f32>,
     pooled: Vec<f32>,
-    scratch: Vec<f32>,
+    /// Where they are not.
+    linear: LinearScores,
 }
 
 /// The candidates of an environment of a batch: their atoms in tokens, and the first atom of each.
@@ -64,40 +61,81 @@ fn candidates(batch: &SymbolicBatch, env: usize) -> Bags<'_> {
 }
 
 impl Candidates {
-    /// Adds an environment's candidates, and their logits.
-    fn score(&mut self, network: &Network, bags: Bags, query: &[f32], logits: &mut Vec<f32>) {
+    /// Adds the logits of the candidates of a block of states, and where those of each end.
+    fn score(&mut self, network: &Network, queries: &[f32], bags: &[Bags], logits: &mut Vec<f32>, ends: &mut Vec<u32>) {
         let (places, instructions, pooling) = (network.places(1), network.instructions, network.symbols.pooling);
-        let (e, (tokens, starts)) = (places.len, bags);
-        let first_logit = logits.len();
-        logits.resize(first_logit + starts.len() - 1, 0.0);
-        let (logits, by) = (&mut logits[first_logit..], network.scale());
+        let (e, by) = (places.len, network.scale());
+        let mut end = logits.len();
+        for (_, starts) in bags {
+            end += starts.len() - 1;
+            ends.push(end as u32);
+        }
         if !places.squashed {
-            linear_scores(
+            self.linear
+                .score(instructions, places, pooling, queries, bags, by, logits);
+            return;
+        }
+        self.atoms.clear();
+        self.pooled.clear();
+        for ((tokens, starts), query) in bags.iter().zip(queries.chunks_exact(e)) {
+            let (from, pooled, first) = (self.atoms.len(), self.pooled.len(), logits.len());
+            self.atoms.resize(from + tokens.len() / places.width * e, 0.0);
+            atoms(instructions, places, tokens, &mut self.atoms[from..]);
+            self.pooled.resize(pooled + (starts.len() - 1) * e, 0.0);
+            for (bag, out) in starts.windows(2).zip(self.pooled[pooled..].chunks_exact_mut(e)) {
+                let rows = from + (bag[0] - starts[0]) as usize * e..from + (bag[1] - starts[0]) as usize * e;
+                pool(instructions, pooling, &self.atoms[rows], out);
+            }
+            logits.resize(first + starts.len() - 1, 0.0);
+            scores(instructions, query, &self.pooled[pooled..], by, &mut logits[first..]);
+        }
+    }
+
+    /// The gradients of the last scores from those of the logits: writes those of the queries, and adds those of the parameters.
+    fn back(
+        &mut self,
+        network: &Network,
+        queries: &[f32],
+        bags: &[Bags],
+        slopes: &[f32],
+        to_queries: &mut [f32],
+        scratch: &mut Vec<f32>,
+        gradient: &mut PlacesGradient,
+    ) {
+        let (places, instructions, pooling) = (network.places(1), network.instructions, network.symbols.pooling);
+        let (e, w, scale) = (places.len, places.width, network.scale());
+        if !places.squashed {
+            self.linear.back(
                 instructions,
                 places,
                 pooling,
-                query,
+                queries,
                 bags,
-                by,
-                &mut self.scratch,
-                logits,
+                slopes,
+                scale,
+                to_queries,
+                gradient,
             );
             return;
         }
-        let (from, pooled) = (self.atoms.len(), self.pooled.len());
-        self.atoms.resize(from + tokens.len() / places.width * e, 0.0);
-        atoms(instructions, places, tokens, &mut self.atoms[from..]);
-        self.pooled.resize(pooled + (starts.len() - 1) * e, 0.0);
-        for (bag, out) in starts.windows(2).zip(self.pooled[pooled..].chunks_exact_mut(e)) {
-            let rows = from + (bag[0] - starts[0]) as usize * e..from + (bag[1] - starts[0]) as usize * e;
-            pool(instructions, pooling, &self.atoms[rows], out);
+        // The first atom, and the first candidate, of the state in the block.
+        let (mut first, mut done) = (0, 0);
+        let rows = queries.chunks_exact(e).zip(to_queries.chunks_exact_mut(e));
+        for ((tokens, starts), (query, to_query)) in bags.iter().zip(rows) {
+            let count = starts.len() - 1;
+            let slopes = &slopes[done..done + count];
+            let pooled = &self.pooled[done * e..(done + count) * e];
+            weighted_sum(instructions, slopes, pooled, scale, to_query);
+            for (bag, slope) in starts.windows(2).zip(slopes) {
+                let bag = (bag[0] - starts[0]) as usize..(bag[1] - starts[0]) as usize;
+                let embedded = &self.atoms[(first + bag.start) * e..(first + bag.end) * e];
+                let by = slope * scale * share(pooling, bag.len());
+                let tokens = &tokens[bag.start * w..bag.end * w];
+                atoms_back(instructions, places, tokens, embedded, query, by, scratch, gradient);
+            }
+            first += tokens.len() / w;
+            done += count;
         }
-        scores(instructions, query, &self.pooled[pooled..], by, logits);
-    }
-
-    fn clear(&mut self) {
-        self.atoms.clear();
-        self.pooled.clear();
     }
 }
 
@@ -160,11 +198,10 @@ impl Pass {
         self.logits.clear();
         self.starts.clear();
         self.starts.push(0);
-        for (env, query) in rows.zip(query.chunks_exact(e)) {
-            self.candidates.clear();
+        let bags: Vec<Bags> = rows.map(|env| candidates(batch, env)).collect();
+        for (bags, queries) in bags.chunks(BLOCK).zip(query.chunks(BLOCK * e)) {
             self.candidates
-                .score(network, candidates(batch, env), query, &mut self.logits);
-            self.starts.push(self.logits.len() as u32);
+                .score(network, queries, bags, &mut self.logits, &mut self.starts);
         }
     }
 
@@ -222,68 +259,33 @@ impl Pass {
             learned: of_candidate,
         };
         let to_query = self.pi.outputs();
+        let mut bags: Vec<Bags> = Vec::with_capacity(BLOCK);
         let blocks = self.query.chunks(BLOCK * e).zip(to_query.chunks_mut(BLOCK * e));
         for ((query, to_query), samples) in blocks.zip(self.samples.chunks(BLOCK)) {
-            self.candidates.clear();
             self.logits.clear();
             self.starts.clear();
             self.starts.push(0);
-            let places = network.places(1);
-            for (&i, query) in samples.iter().zip(query.chunks_exact(e)) {
+            bags.clear();
+            bags.extend(samples.iter().map(|&i| {
                 let (batch, env) = place(i as usize);
-                self.candidates
-                    .score(network, candidates(batch, env), query, &mut self.logits);
-                self.starts.push(self.logits.len() as u32);
-            }
+                candidates(batch, env)
+            }));
+            self.candidates
+                .score(network, query, &bags, &mut self.logits, &mut self.starts);
             let outputs = PolicyOutputs::Candidates {
                 logits: &mut self.logits,
                 starts: &self.starts,
             };
             objective.policy(instructions, samples, outputs, &mut self.sums);
-            // The first atom of the environment in the block.
-            let mut first = 0;
-            let rows = query.chunks_exact(e).zip(to_query.chunks_exact_mut(e));
-            for ((&i, (query, to_query)), row) in samples.iter().zip(rows).zip(self.starts.windows(2)) {
-                let row = row[0] as usize..row[1] as usize;
-                let slopes = &self.logits[row.clone()];
-                let (batch, env) = place(i as usize);
-                let bags = candidates(batch, env);
-                let (tokens, starts) = bags;
-                if !places.squashed {
-                    linear_back(
-                        instructions,
-                        places,
-                        network.symbols.pooling,
-                        query,
-                        bags,
-                        slopes,
-                        network.scale(),
-                        &mut self.scratch,
-                        to_query,
-                        &mut of_candidates,
-                    );
-                    continue;
-                }
-                let pooled = &self.candidates.pooled[row.start * e..row.end * e];
-                weighted_sum(instructions, slopes, pooled, network.scale(), to_query);
-                for (bag, slope) in starts.windows(2).zip(slopes) {
-                    let bag = (bag[0] - starts[0]) as usize..(bag[1] - starts[0]) as usize;
-                    let by = slope * network.scale() * share(network.symbols.pooling, bag.len());
-                    let embedded = &self.candidates.atoms[(first + bag.start) * e..(first + bag.end) * e];
-                    let tokens = &tokens[bag.start * places.width..bag.end * places.width];
-                    atoms_back(
-                        instructions,
-                        places,
-                        tokens,
-                        embedded,
-                        query,
-                        by,
-                        &mut self.scratch,
-                        &mut of_candidates,
-                    );
-                }
-                first += tokens.len() / places.width;
-            }
+            self.candidates.back(
+                network,
+                query,
+                &bags,
+                &self.logits,
+                to_query,
+                &mut self.scratch,
+                &mut of_candidates,
+            );
         }
         self.to_actor.resize(actor_reads.len(), 0.0);
         network.pi.mlp.backward(

@@ -1,0 +1,282 @@
+//! Scores of candidates whose atoms are not squashed, without their embeddings: the dot product of a state's query with a candidate is a sum over the candidate's tokens, and
+//! states that are scored together have most tokens in common. Each token's part is computed once for all of them.
+
+use super::kernels::{Bags, Places, PlacesGradient, share};
+use super::shape::Pooling;
+use crate::kernels::math::mul_add;
+use stages_numerics::dispatch::InstructionSet;
+use stages_numerics::kernel;
+
+/// States that are scored together.
+pub(super) const BLOCK: usize = 16;
+
+/// The buffers of a block of states.
+#[derive(Default)]
+pub(super) struct LinearScores {
+    /// The row of each token of each candidate, padding left out, candidate by candidate.
+    local: Vec<u32>,
+    /// The place and token of each row: place x V + token.
+    rows: Vec<u32>,
+    /// The rows of all places and tokens `[W x V]`, valid where `seen` is of this block.
+    row_of: Vec<u32>,
+    seen: Vec<u32>,
+    block: u32,
+    /// Of each row and state, the part of scores, then its gradient `[rows, BLOCK]`.
+    parts: Vec<f32>,
+    /// The states' queries as each place weighs them: `[W, E, BLOCK]` and `[W, BLOCK, E]`.
+    by_lane: Vec<f32>,
+    by_state: Vec<f32>,
+    /// `[W, E, BLOCK]`: of each place, the sum of the tokens' embeddings, each times its gradient.
+    sums: Vec<f32>,
+    /// `[BLOCK]`: of the bias.
+    of_bias: [f32; BLOCK],
+}
+
+impl LinearScores {
+    /// Adds the logits of each state's candidates: `by` times the dot products of its query `[n, E]` with their embeddings.
+    pub fn score(
+        &mut self,
+        instructions: InstructionSet,
+        places: Places,
+        pooling: Pooling,
+        queries: &[f32],
+        bags: &[Bags],
+        by: f32,
+        logits: &mut Vec<f32>,
+    ) {
+        self.find_rows(places, bags);
+        let (w, e) = (places.width, places.len);
+        self.by_lane.clear();
+        self.by_lane.resize(w * e * BLOCK, 0.0);
+        self.by_state.clear();
+        self.by_state.resize(w * e * BLOCK, 0.0);
+        self.parts.resize(self.rows.len() * BLOCK, 0.0);
+        self.of_bias = [0.0; BLOCK];
+        weigh(
+            instructions,
+            places,
+            queries,
+            &mut self.by_lane,
+            &mut self.by_state,
+            &mut self.of_bias,
+        );
+        parts(instructions, places, &self.rows, &self.by_lane, &mut self.parts);
+        let mut local = self.local.iter();
+        for (lane, (tokens, starts)) in bags.iter().enumerate() {
+            for bag in starts.windows(2) {
+                let count = (bag[1] - bag[0]) as usize;
+                let mut sum = count as f32 * self.of_bias[lane];
+                for _ in atoms(tokens, starts, bag, w).iter().filter(|token| **token != 0) {
+                    if let Some(&row) = local.next() {
+                        sum += self.parts[row as usize * BLOCK + lane];
+                    }
+                }
+                logits.push(by * share(pooling, count) * sum);
+            }
+        }
+    }
+
+    /// The gradients of the last scores from those of the logits: writes those of the queries `[n, E]`, and adds those of the parameters.
+    pub fn back(
+        &mut self,
+        instructions: InstructionSet,
+        places: Places,
+        pooling: Pooling,
+        queries: &[f32],
+        bags: &[Bags],
+        slopes: &[f32],
+        by: f32,
+        to_queries: &mut [f32],
+        gradient: &mut PlacesGradient,
+    ) {
+        self.parts.fill(0.0);
+        self.of_bias = [0.0; BLOCK];
+        let (mut local, mut slopes) = (self.local.iter(), slopes.iter());
+        for (lane, (tokens, starts)) in bags.iter().enumerate() {
+            for bag in starts.windows(2) {
+                let count = (bag[1] - bag[0]) as usize;
+                let slope = by * share(pooling, count) * slopes.next().copied().unwrap_or(0.0);
+                self.of_bias[lane] += slope * count as f32;
+                for _ in atoms(tokens, starts, bag, places.width)
+                    .iter()
+                    .filter(|token| **token != 0)
+                {
+                    if let Some(&row) = local.next() {
+                        self.parts[row as usize * BLOCK + lane] += slope;
+                    }
+                }
+            }
+        }
+        self.sums.clear();
+        self.sums.resize(places.width * places.len * BLOCK, 0.0);
+        let table = &mut *gradient.table;
+        parts_back(
+            instructions,
+            places,
+            &self.rows,
+            &self.parts,
+            &self.by_state,
+            &mut self.sums,
+            table,
+        );
+        weigh_back(
+            instructions,
+            places,
+            queries,
+            &self.sums,
+            &self.of_bias,
+            to_queries,
+            gradient,
+        );
+    }
+
+    /// Numbers the places and tokens that occur.
+    fn find_rows(&mut self, places: Places, bags: &[Bags]) {
+        let v = places.table.len() / places.len;
+        if self.seen.len() != places.width * v || self.block == u32::MAX {
+            self.seen.clear();
+            self.seen.resize(places.width * v, 0);
+            self.row_of.resize(places.width * v, 0);
+            self.block = 0;
+        }
+        self.block += 1;
+        self.rows.clear();
+        self.local.clear();
+        for (tokens, _) in bags {
+            for (i, &token) in tokens.iter().enumerate().filter(|(_, token)| **token != 0) {
+                let key = i % places.width * v + token as usize;
+                if self.seen[key] != self.block {
+                    self.seen[key] = self.block;
+                    self.row_of[key] = self.rows.len() as u32;
+                    self.rows.push(key as u32);
+                }
+                self.local.push(self.row_of[key]);
+            }
+        }
+    }
+}
+
+/// The tokens of a candidate.
+fn atoms<'a>(tokens: &'a [u32], starts: &[u32], bag: &[u32], width: usize) -> &'a [u32] {
+    &tokens[(bag[0] - starts[0]) as usize * width..(bag[1] - starts[0]) as usize * width]
+}
+
+#[inline(always)]
+fn weigh_body<const FMA: bool>(
+    places: Places,
+    queries: &[f32],
+    by_lane: &mut [f32],
+    by_state: &mut [f32],
+    of_bias: &mut [f32],
+) {
+    let e = places.len;
+    for (lane, query) in queries.chunks_exact(e).enumerate() {
+        for (place, weight) in places.weights.chunks_exact(e).enumerate() {
+            let to = &mut by_state[(place * BLOCK + lane) * e..][..e];
+            for i in 0..e {
+                to[i] = weight[i] * query[i];
+                by_lane[(place * e + i) * BLOCK + lane] = to[i];
+            }
+        }
+        of_bias[lane] = query.iter().zip(places.bias).map(|(x, y)| x * y).sum();
+    }
+}
+kernel! {
+    /// The queries `[n, E]` as each place weighs them, and their products with the bias.
+    fn weigh(places: Places<'_>, queries: &[f32], by_lane: &mut [f32], by_state: &mut [f32], of_bias: &mut [f32]) = weigh_body
+}
+
+#[inline(always)]
+fn parts_body<const FMA: bool>(places: Places, rows: &[u32], by_lane: &[f32], out: &mut [f32]) {
+    let e = places.len;
+    let v = places.table.len() / e;
+    for (&key, out) in rows.iter().zip(out.chunks_exact_mut(BLOCK)) {
+        let (place, token) = (key as usize / v, key as usize % v);
+        let row = &places.table[token * e..][..e];
+        let queries = &by_lane[place * e * BLOCK..][..e * BLOCK];
+        let mut sums = [0.0_f32; BLOCK];
+        for (&x, queries) in row.iter().zip(queries.chunks_exact(BLOCK)) {
+            for lane in 0..BLOCK {
+                sums[lane] = mul_add::<FMA>(x, queries[lane], sums[lane]);
+            }
+        }
+        out.copy_from_slice(&sums);
+    }
+}
+kernel! {
+    /// The dot products of each row's embedding with all queries, as its place weighs them.
+    fn parts(places: Places<'_>, rows: &[u32], by_lane: &[f32], out: &mut [f32]) = parts_body
+}
+
+#[inline(always)]
+fn parts_back_body<const FMA: bool>(
+    places: Places,
+    rows: &[u32],
+    slopes: &[f32],
+    by_state: &[f32],
+    sums: &mut [f32],
+    table: &mut [f32],
+) {
+    let e = places.len;
+    let v = places.table.len() / e;
+    for (&key, slopes) in rows.iter().zip(slopes.chunks_exact(BLOCK)) {
+        let (place, token) = (key as usize / v, key as usize % v);
+        let row = &places.table[token * e..][..e];
+        let to_row = &mut table[token * e..][..e];
+        let sums = &mut sums[place * e * BLOCK..][..e * BLOCK];
+        for (&x, sums) in row.iter().zip(sums.chunks_exact_mut(BLOCK)) {
+            for lane in 0..BLOCK {
+                sums[lane] = mul_add::<FMA>(x, slopes[lane], sums[lane]);
+            }
+        }
+        for (lane, &slope) in slopes.iter().enumerate().filter(|(_, slope)| **slope != 0.0) {
+            let query = &by_state[(place * BLOCK + lane) * e..][..e];
+            for i in 0..e {
+                to_row[i] = mul_add::<FMA>(slope, query[i], to_row[i]);
+            }
+        }
+    }
+}
+kernel! {
+    /// From the gradients of [`parts`]: adds those of the tokens' embeddings, and sums up the embeddings by place and state, each times its gradient.
+    fn parts_back(places: Places<'_>, rows: &[u32], slopes: &[f32], by_state: &[f32], sums: &mut [f32], table: &mut [f32]) = parts_back_body
+}
+
+#[inline(always)]
+fn weigh_back_body<const FMA: bool>(
+    places: Places,
+    queries: &[f32],
+    sums: &[f32],
+    of_bias: &[f32],
+    to_queries: &mut [f32],
+    gradient: &mut PlacesGradient,
+) {
+    let e = places.len;
+    for (lane, (query, to)) in queries.chunks_exact(e).zip(to_queries.chunks_exact_mut(e)).enumerate() {
+        for i in 0..e {
+            to[i] = of_bias[lane] * places.bias[i];
+        }
+        for (place, weight) in places.weights.chunks_exact(e).enumerate() {
+            for i in 0..e {
+                let sum = sums[(place * e + i) * BLOCK + lane];
+                to[i] = mul_add::<FMA>(weight[i], sum, to[i]);
+            }
+        }
+        let Some((by_weights, by_bias)) = &mut gradient.learned else {
+            continue;
+        };
+        for i in 0..e {
+            by_bias[i] = mul_add::<FMA>(of_bias[lane], query[i], by_bias[i]);
+        }
+        for (place, by_weight) in by_weights.chunks_exact_mut(e).enumerate() {
+            for i in 0..e {
+                let sum = sums[(place * e + i) * BLOCK + lane];
+                by_weight[i] = mul_add::<FMA>(query[i], sum, by_weight[i]);
+            }
+        }
+    }
+}
+kernel! {
+    /// Writes the gradients of the queries, and adds those of weights and bias.
+    fn weigh_back(places: Places<'_>, queries: &[f32], sums: &[f32], of_bias: &[f32], to_queries: &mut [f32], gradient: &mut PlacesGradient<'_>) = weigh_back_body
+}
