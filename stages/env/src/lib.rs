@@ -53,5 +53,6 @@ pub fn kinds() -> Vec<Box<dyn stages_core::AnyStage>> {
         stages_core::erase(stocks::Stocks),
         stages_core::erase(table::FromTable),
         stages_core::erase(python::Python),
+        stages_core::erase(symbolic::Symbolic),
     ]
 }

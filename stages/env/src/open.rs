@@ -2,7 +2,7 @@
 
 use crate::batch::BatchEnv;
 use crate::open_options::{OpenOptions, Split};
-use crate::{classic, hedging, lookup, options as options_env, python, stocks, table};
+use crate::{classic, hedging, lookup, options as options_env, python, stocks, symbolic, table};
 use cache::{Artifact, Store};
 use serde::Deserialize;
 use stages_core::StageError;
@@ -29,6 +29,10 @@ pub fn open(store: &Store, artifact: &Artifact, options: &OpenOptions) -> Result
         python::FAMILY => Ok(Box::new(python::open(store, artifact, options)?)),
         stocks::FAMILY => Ok(Box::new(stocks::open(store, artifact, options)?)),
         table::FAMILY => Ok(Box::new(table::open(store, artifact, options)?)),
+        symbolic::FAMILY => Err(StageError::new(
+            "the environment is symbolic: its states have any number of atoms, and its actions any number of candidates",
+        )
+        .hint("train/ppo, train/recurrent_ppo and evaluate/reasoning take it")),
         other => Err(StageError::new(format!("unknown environment family `{other}`"))
             .hint("the artifact was made by another version; run its stage again")),
     }

@@ -3,6 +3,7 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use stages_core::ConfigProblem;
+use stages_knowledge::Split;
 
 /// Configuration of rule worlds.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -20,6 +21,14 @@ pub struct RulesConfig {
     pub step_reward: f32,
     /// The seed of the problems.
     pub seed: u64,
+    /// In place of a world: the PDDL file of a domain, relative to the pipeline.
+    pub domain: String,
+    /// With `domain`: PDDL files of problems to train on, or directories of them.
+    pub train: Vec<String>,
+    /// With `domain`: those to choose settings by.
+    pub valid: Vec<String>,
+    /// With `domain`: those to test on.
+    pub test: Vec<String>,
 }
 
 /// The worlds that come with their domain.
@@ -44,16 +53,60 @@ impl Default for RulesConfig {
             steps: 50,
             step_reward: 0.0,
             seed: 0,
+            domain: String::new(),
+            train: Vec::new(),
+            valid: Vec::new(),
+            test: Vec::new(),
         }
     }
 }
 
 impl RulesConfig {
-    /// Refuses settings that are out of range.
+    /// Returns whether the domain and its problems are files.
+    pub fn is_of_files(&self) -> bool {
+        !self.domain.is_empty()
+    }
+
+    /// The fields that name files of problems, by split.
+    pub fn problem_files(&self) -> [(Split, &[String]); 3] {
+        [
+            (Split::Train, &self.train),
+            (Split::Valid, &self.valid),
+            (Split::Test, &self.test),
+        ]
+    }
+
+    /// Refuses settings that are out of range, or of a world beside files.
     ///
     /// # Errors
     /// Names the field.
     pub fn validate(&self) -> Result<(), ConfigProblem> {
+        let default = Self::default();
+        let files = self.problem_files().into_iter().find(|(_, files)| !files.is_empty());
+        if self.is_of_files() {
+            let of_worlds = [
+                ("world", self.world != default.world),
+                ("size", self.size != default.size),
+                ("problems", self.problems != default.problems),
+                ("seed", self.seed != default.seed),
+            ];
+            if let Some((field, _)) = of_worlds.into_iter().find(|(_, is_given)| *is_given) {
+                return Err(ConfigProblem::new(
+                    field,
+                    "problems are either drawn or read from files, and `domain` is given",
+                )
+                .hint(format!("remove `{field}`, or remove `domain` and its problems")));
+            }
+            if files.is_none() {
+                return Err(ConfigProblem::new("domain", "no problems are given")
+                    .hint("write `train: [problems/train]`, files or directories of them"));
+            }
+        } else if let Some((split, _)) = files {
+            return Err(
+                ConfigProblem::new(split.name(), "problems are given without their domain")
+                    .hint("write `domain: domain.pddl`"),
+            );
+        }
         if !(1..=64).contains(&self.size) {
             return Err(ConfigProblem::new(
                 "size",

@@ -3,11 +3,14 @@
 use super::config::RulesConfig;
 use super::ground::{Ground, holds};
 use super::pddl::Domain;
+use super::texts::RuleTexts;
 use crate::saved_state::{StateReader, StateWriter};
 use crate::symbolic::batch::{SymbolicBatch, SymbolicEnvs, Vocabulary, mark};
+use crate::symbolic::proofs::Order;
 use stages_core::StageError;
+use stages_knowledge::Split;
 use stages_numerics::random::Random;
-use std::collections::BTreeMap;
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 /// A domain and ground problems of it. Immutable, and shared by all environments of a batch.
@@ -15,8 +18,12 @@ use std::sync::Arc;
 pub struct RuleTask {
     domain: Domain,
     problems: Vec<Ground>,
+    /// The name of each problem's text.
+    texts: Vec<String>,
     /// The token of each object of each problem.
     objects: Vec<Vec<u32>>,
+    /// The names of the objects of all splits, in order.
+    names: Vec<String>,
     vocabulary: Vocabulary,
     width: usize,
     steps: u32,
@@ -24,75 +31,81 @@ pub struct RuleTask {
 }
 
 impl RuleTask {
-    /// The problems of a domain, given as texts with their names.
+    /// The problems of a split. Tokens are those of the objects of all splits, by name, so that a policy fits each of them.
     ///
     /// # Errors
-    /// When a text is not of the STRIPS subset, a problem is too large or solved from the start, or there is none.
-    pub fn new(domain: (&str, &str), problems: &[(String, String)], config: &RulesConfig) -> Result<Self, StageError> {
+    /// When a text is not of the STRIPS subset, a problem is too large or solved from the start, or the split has none.
+    pub fn new(texts: &RuleTexts, config: &RulesConfig, split: Split) -> Result<Self, StageError> {
+        config.validate()?;
         let refused = |name: &str, err: &dyn std::fmt::Display| {
             StageError::new(format!("`{name}`, {err}"))
                 .hint("STRIPS with types, equality and negative preconditions is read")
         };
-        let (name, text) = domain;
+        let (name, text) = &texts.domain;
         let domain = Domain::read(text).map_err(|err| refused(name, &err))?;
+        let mut names: BTreeSet<String> = BTreeSet::new();
         let mut grounds = Vec::new();
-        for (name, text) in problems {
-            let problem = domain.problem(text).map_err(|err| refused(name, &err))?;
-            let ground = Ground::new(&domain, &problem)?;
-            if ground.is_solved(&ground.init) {
-                return Err(StageError::new(format!("`{name}`: the goal holds from the start")));
+        for of in Split::ALL {
+            for (name, text) in texts.problems(of) {
+                let problem = domain.problem(text).map_err(|err| refused(name, &err))?;
+                names.extend(problem.objects.iter().map(|(name, _)| name.clone()));
+                if of != split {
+                    continue;
+                }
+                let ground = Ground::new(&domain, &problem)?;
+                if ground.is_solved(&ground.init) {
+                    return Err(StageError::new(format!("`{name}`: the goal holds from the start"))
+                        .hint("leave the problem out"));
+                }
+                grounds.push(ground);
             }
-            grounds.push(ground);
         }
         if grounds.is_empty() {
-            return Err(StageError::new("there is no problem"));
+            return Err(StageError::new(format!("there is no problem of `{}`", split.name()))
+                .hint(format!("name files by `{}` of env/symbolic", split.name())));
         }
-        let mut numbers: BTreeMap<&str, u32> = BTreeMap::new();
-        for name in grounds.iter().flat_map(|ground| &ground.objects) {
-            let next = numbers.len() as u32;
-            numbers.entry(name).or_insert(next);
-        }
+        let names: Vec<String> = names.into_iter().collect();
         let vocabulary = Vocabulary {
             predicates: (domain.predicates.len() + domain.actions.len()) as u32,
-            constants: numbers.len() as u32,
+            constants: names.len() as u32,
             variables: 0,
             marks: mark::COUNT,
         };
-        let token = |name: &String| vocabulary.constant(numbers[name.as_str()]);
+        // Each is among them.
+        let token = |name: &String| vocabulary.constant(names.binary_search(name).unwrap_or_default() as u32);
         let objects = grounds.iter().map(|ground| ground.objects.iter().map(token).collect());
         let objects = objects.collect();
         let arities = domain.predicates.iter().map(|(_, types)| types.len());
         let arity = arities
             .chain(domain.actions.iter().map(|action| action.parameters.len()))
             .max();
+        let problems = texts.problems(split).iter();
         Ok(Self {
+            texts: problems.map(|(name, _)| name.clone()).collect(),
             width: 2 + arity.unwrap_or(0),
             domain,
             problems: grounds,
             objects,
+            names,
             vocabulary,
             steps: config.steps,
             step_reward: config.step_reward,
         })
     }
 
-    /// Random problems of a world that comes with its domain; `split` names the random numbers.
-    ///
-    /// # Errors
-    /// When a setting is out of range.
-    pub fn drawn(config: &RulesConfig, split: u64) -> Result<Self, StageError> {
-        config
-            .validate()
-            .map_err(|problem| StageError::new(format!("`{}`: {}", problem.field, problem.message)))?;
-        let problem = |number: u32| {
-            let random = &mut Random::new(&[config.seed, split, u64::from(number)]);
-            (
-                format!("problem {number}"),
-                config.world.problem(config.size as usize, random),
-            )
-        };
-        let problems: Vec<(String, String)> = (0..config.problems).map(problem).collect();
-        Self::new(("domain", config.world.domain()), &problems, config)
+    /// The names of predicates, `name/arity`, and then of actions, `action:name/arity`.
+    pub fn predicate_names(&self) -> Vec<String> {
+        let predicates = self.domain.predicates.iter();
+        let actions = self.domain.actions.iter();
+        predicates
+            .map(|(name, types)| format!("{name}/{}", types.len()))
+            .chain(actions.map(|action| format!("action:{}/{}", action.name, action.parameters.len())))
+            .collect()
+    }
+
+    /// The names of the objects of all problems, of all splits.
+    pub fn object_names(&self) -> &[String] {
+        &self.names
     }
 
     /// The ranges of tokens: predicates are those of the domain, then its actions; constants the objects of all problems by name.
@@ -108,6 +121,11 @@ impl RuleTask {
     /// The number of problems.
     pub fn problems(&self) -> usize {
         self.problems.len()
+    }
+
+    /// The name of a problem's text.
+    pub fn problem_name(&self, problem: usize) -> &str {
+        &self.texts[problem]
     }
 
     /// The number of ground actions of a problem, those that can never be taken among them.
@@ -177,6 +195,17 @@ impl RuleTask {
     }
 }
 
+/// The end of an episode.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct FinishedPlan {
+    /// The problem.
+    pub problem: usize,
+    /// False at the limit of steps.
+    pub is_solved: bool,
+    /// The actions, by their numbers; steps in states without any are not among them.
+    pub plan: Vec<u32>,
+}
+
 /// An environment.
 #[derive(Clone, Debug, Default)]
 struct Episode {
@@ -187,28 +216,39 @@ struct Episode {
     state: Vec<u64>,
     /// The actions whose preconditions hold. Where there is none, the only candidate changes nothing.
     actions: Vec<u32>,
+    /// The actions taken.
+    plan: Vec<u32>,
 }
 
-/// A range of environments of rule worlds: each episode has a problem drawn by (seed, environment, episode). It terminates at the goal with a reward of 1.
+/// A range of environments of rule worlds: each episode has a problem, drawn by (seed, environment, episode) or in turn. It terminates at the goal with a reward of 1.
 #[derive(Debug)]
 pub struct RuleEnvs {
     task: Arc<RuleTask>,
     first: usize,
     seed: u64,
+    order: Order,
     episodes: Vec<Episode>,
+    finished: Vec<Option<FinishedPlan>>,
 }
 
 impl RuleEnvs {
     /// Environments `first` to `first + len` of a batch, each at the start of its first episode.
-    pub fn new(task: Arc<RuleTask>, first: usize, len: usize, seed: u64) -> Self {
+    pub fn new(task: Arc<RuleTask>, first: usize, len: usize, seed: u64, order: Order) -> Self {
         let mut envs = Self {
             task,
             first,
             seed,
+            order,
             episodes: vec![Episode::default(); len],
+            finished: vec![None; len],
         };
         (0..len).for_each(|at| envs.start(at, 0));
         envs
+    }
+
+    /// The end of an environment's last episode, until it is taken.
+    pub fn take_finished(&mut self, at: usize) -> Option<FinishedPlan> {
+        self.finished[at].take()
     }
 
     /// An environment's problem, its state, and the actions whose preconditions hold.
@@ -220,9 +260,13 @@ impl RuleEnvs {
     fn start(&mut self, at: usize, number: u64) {
         let problems = self.task.problems.len() as u64;
         let env = (self.first + at) as u64;
-        let problem = Random::new(&[self.seed, env, number]).below(problems) as usize;
+        let problem = match self.order {
+            Order::Random => Random::new(&[self.seed, env, number]).below(problems),
+            Order::InTurn { all } => (env + number * all as u64) % problems,
+        } as usize;
         let episode = &mut self.episodes[at];
         (episode.number, episode.problem, episode.steps) = (number, problem, 0);
+        episode.plan.clear();
         episode.state.clone_from(&self.task.problems[problem].init);
         episode.find_actions(&self.task);
     }
@@ -285,6 +329,7 @@ impl SymbolicEnvs for RuleEnvs {
             if let Some(last) = episode.actions.len().checked_sub(1) {
                 let action = episode.actions[(actions[at] as usize).min(last)];
                 ground.actions[action as usize].apply(&mut episode.state);
+                episode.plan.push(action);
             }
             let is_solved = ground.is_solved(&episode.state);
             let is_late = !is_solved && episode.steps >= self.task.steps;
@@ -292,6 +337,11 @@ impl SymbolicEnvs for RuleEnvs {
             (terminated[at], truncated[at]) = (is_solved.into(), is_late.into());
             match is_solved || is_late {
                 true => {
+                    self.finished[at] = Some(FinishedPlan {
+                        problem: episode.problem,
+                        is_solved,
+                        plan: std::mem::take(&mut episode.plan),
+                    });
                     let next = episode.number + 1;
                     self.start(at, next);
                 }
@@ -300,13 +350,18 @@ impl SymbolicEnvs for RuleEnvs {
         }
     }
 
+    /// The numbers and steps of the episodes and the actions taken in them, from which they are played again.
     fn save(&self) -> Vec<u8> {
         let numbers: Vec<u64> = self.episodes.iter().map(|episode| episode.number).collect();
         let steps: Vec<u32> = self.episodes.iter().map(|episode| episode.steps).collect();
-        let writer = StateWriter::new(&self.tag()).array(&numbers).array(&steps);
+        let lengths: Vec<u32> = self.episodes.iter().map(|episode| episode.plan.len() as u32).collect();
+        let writer = StateWriter::new(&self.tag())
+            .array(&numbers)
+            .array(&steps)
+            .array(&lengths);
         let episodes = self.episodes.iter();
         episodes
-            .fold(writer, |writer, episode| writer.array(&episode.state))
+            .fold(writer, |writer, episode| writer.array(&episode.plan))
             .finish()
     }
 
@@ -315,25 +370,32 @@ impl SymbolicEnvs for RuleEnvs {
         let size = state.len().saturating_sub(8 + tag.len());
         let broken = || format!("the saved state of `{tag}` has {size} bytes of another form");
         let mut reader = StateReader::new(state, &tag, size)?;
-        let (mut numbers, mut steps) = (vec![0_u64; len], vec![0_u32; len]);
-        if size < 12 * len {
+        let (mut numbers, mut steps, mut lengths) = (vec![0_u64; len], vec![0_u32; len], vec![0_u32; len]);
+        if size < 16 * len {
             return Err(broken());
         }
         reader.array(&mut numbers);
         reader.array(&mut steps);
-        let mut left = size - 12 * len;
+        reader.array(&mut lengths);
+        let all: u64 = lengths.iter().map(|&length| u64::from(length)).sum();
+        if (size - 16 * len) as u64 != 4 * all {
+            return Err(broken());
+        }
         for at in 0..len {
             self.start(at, numbers[at]);
             let episode = &mut self.episodes[at];
-            left = left.checked_sub(8 * episode.state.len()).ok_or_else(broken)?;
-            reader.array(&mut episode.state);
+            episode.plan = vec![0; lengths[at] as usize];
+            reader.array(&mut episode.plan);
+            let ground = &self.task.problems[episode.problem];
+            for &action in &episode.plan {
+                let action = ground.actions.get(action as usize);
+                let action = action.filter(|action| action.is_applicable(&episode.state));
+                action.ok_or_else(broken)?.apply(&mut episode.state);
+            }
             episode.steps = steps[at];
             episode.find_actions(&self.task);
         }
-        match left {
-            0 => Ok(()),
-            _ => Err(broken()),
-        }
+        Ok(())
     }
 }
 

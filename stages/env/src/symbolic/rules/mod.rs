@@ -6,9 +6,13 @@ mod config;
 mod env;
 mod ground;
 pub mod pddl;
+mod search;
 #[cfg(test)]
 mod tests;
+mod texts;
 mod worlds;
 
 pub use config::{RulesConfig, World};
-pub use env::{RuleEnvs, RuleTask};
+pub use env::{FinishedPlan, RuleEnvs, RuleTask};
+pub use search::{FoundPlan, shortest_plan};
+pub use texts::RuleTexts;

@@ -1,10 +1,12 @@
 //! Tests of rule worlds: plans found through the environment's rules, checked by a validator that shares nothing with them.
 
 use super::pddl::Domain;
-use super::{RuleEnvs, RuleTask, RulesConfig, World};
+use super::{RuleEnvs, RuleTask, RuleTexts, RulesConfig, World, shortest_plan};
 use crate::symbolic::batch::{SymbolicBatch, SymbolicEnvs as _};
+use crate::symbolic::proofs::Order;
+use stages_knowledge::Split;
 use stages_numerics::random::Random;
-use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 /// A plan checker over texts: a domain is nested lists of words, a state a set of texts, an action is found and instantiated anew for each step.
@@ -148,45 +150,21 @@ mod validator {
     }
 }
 
-/// The shortest plan, by breadth-first search.
-fn plan(task: &RuleTask, problem: usize) -> Option<Vec<u32>> {
-    let start = task.start(problem);
-    let mut before: HashMap<Vec<u64>, Option<(Vec<u64>, u32)>> = HashMap::from([(start.clone(), None)]);
-    let mut queue = VecDeque::from([start]);
-    while let Some(state) = queue.pop_front() {
-        if task.is_solved(problem, &state) {
-            let mut steps = Vec::new();
-            let mut at = &state;
-            while let Some((previous, action)) = &before[at] {
-                steps.push(*action);
-                at = previous;
-            }
-            steps.reverse();
-            return Some(steps);
-        }
-        for action in task.applicable(problem, &state).collect::<Vec<_>>() {
-            let mut next = state.clone();
-            task.apply(problem, action, &mut next);
-            if !before.contains_key(&next) {
-                before.insert(next.clone(), Some((state.clone(), action)));
-                queue.push_back(next);
-            }
-        }
-    }
-    None
+fn one(world: World, problem: &str) -> RuleTask {
+    let texts = RuleTexts {
+        domain: ("domain".to_owned(), world.domain().to_owned()),
+        problems: [vec![("problem".to_owned(), problem.to_owned())], vec![], vec![]],
+    };
+    RuleTask::new(&texts, &RulesConfig::default(), Split::Train).unwrap()
 }
 
-fn one(world: World, problem: &str) -> RuleTask {
-    RuleTask::new(
-        ("domain", world.domain()),
-        &[("problem".to_owned(), problem.to_owned())],
-        &RulesConfig::default(),
-    )
-    .unwrap()
+/// The problems to train on.
+fn drawn(config: &RulesConfig) -> RuleTask {
+    RuleTask::new(&RuleTexts::drawn(config).unwrap(), config, Split::Train).unwrap()
 }
 
 fn plan_text(task: &RuleTask, problem: usize) -> Vec<String> {
-    let plan = plan(task, problem).unwrap();
+    let plan = shortest_plan(task, problem, u64::MAX).plan.unwrap();
     plan.iter().map(|&action| task.step_text(problem, action)).collect()
 }
 
@@ -256,7 +234,7 @@ fn problem_text(config: &RulesConfig, number: usize) -> String {
 #[test]
 fn plans_of_drawn_problems_are_valid() {
     for config in worlds() {
-        let task = RuleTask::drawn(&config, 0).unwrap();
+        let task = drawn(&config);
         for problem in 0..task.problems() {
             let steps = plan_text(&task, problem);
             assert!(!steps.is_empty());
@@ -268,9 +246,9 @@ fn plans_of_drawn_problems_are_valid() {
 
 /// Takes random steps, and compares states, actions and rewards with the validator's.
 fn walk(config: &RulesConfig, envs: usize, steps: usize) {
-    let task = Arc::new(RuleTask::drawn(config, 0).unwrap());
+    let task = Arc::new(drawn(config));
     let mut random = Random::new(&[config.seed, 9]);
-    let mut envs = RuleEnvs::new(task.clone(), 0, envs, 4);
+    let mut envs = RuleEnvs::new(task.clone(), 0, envs, 4, Order::Random);
     let n = envs.len();
     let mut plans: Vec<Vec<String>> = vec![Vec::new(); n];
     let (mut reward, mut terminated, mut truncated) = (vec![0.0; n], vec![0; n], vec![0; n]);
@@ -336,17 +314,17 @@ fn ranges_and_restarts_change_nothing() {
         steps: 9,
         ..RulesConfig::default()
     };
-    let task = Arc::new(RuleTask::drawn(&config, 0).unwrap());
+    let task = Arc::new(drawn(&config));
     let rollout = |ranges: &[(usize, usize)]| {
         let mut all: BTreeMap<usize, Vec<(u32, Vec<u64>)>> = BTreeMap::new();
         for &(first, len) in ranges {
-            let mut envs = RuleEnvs::new(task.clone(), first, len, 7);
+            let mut envs = RuleEnvs::new(task.clone(), first, len, 7, Order::Random);
             let (mut reward, mut terminated, mut truncated) = (vec![0.0; len], vec![0; len], vec![0; len]);
             for step in 0..40_u32 {
                 let actions: Vec<u32> = (0..len).map(|at| (first + at) as u32 * 7 + step * 3 % 5).collect();
                 envs.step(&actions, &mut reward, &mut terminated, &mut truncated);
                 let saved = envs.save();
-                envs = RuleEnvs::new(task.clone(), first, len, 7);
+                envs = RuleEnvs::new(task.clone(), first, len, 7, Order::Random);
                 envs.restore(&saved).unwrap();
                 for at in 0..len {
                     let row = (reward[at].to_bits(), envs.state(at).1.to_vec());
@@ -373,4 +351,64 @@ fn what_is_not_of_the_subset_is_refused_with_its_place() {
     let refused = |text: &str| domain.problem(text).unwrap_err().to_string();
     insta::assert_snapshot!(refused("(define (problem p) (:domain gripper)\n (:objects a - room)\n (:init (at a a)) (:goal (at-robby a)))"), @"line 3, column 13: `a` is a `room`, no `ball`");
     insta::assert_snapshot!(refused("(define (problem p) (:domain blocks))"), @"line 1, column 21: the domain is not `gripper`");
+}
+
+#[test]
+fn splits_share_tokens_and_no_problem() {
+    for config in worlds() {
+        let texts = RuleTexts::drawn(&config).unwrap();
+        let of = |split| RuleTask::new(&texts, &config, split).unwrap();
+        let (train, test) = (of(Split::Train), of(Split::Test));
+        assert_eq!(
+            (train.object_names(), train.vocabulary(), train.width()),
+            (test.object_names(), test.vocabulary(), test.width())
+        );
+        assert_eq!((texts.repeated(Split::Train), texts.repeated(Split::Test)), (0, 0));
+    }
+    // Two blocks have three arrangements, and so six problems.
+    let config = RulesConfig {
+        size: 2,
+        ..RulesConfig::default()
+    };
+    assert_eq!(RuleTexts::drawn(&config).unwrap().repeated(Split::Test), 100);
+}
+
+#[test]
+fn problems_in_turn_end_with_their_plans() {
+    let config = RulesConfig {
+        size: 3,
+        problems: 5,
+        ..RulesConfig::default()
+    };
+    let task = Arc::new(drawn(&config));
+    let plans: Vec<Vec<u32>> = (0..5)
+        .map(|problem| shortest_plan(&task, problem, 1000).plan.unwrap())
+        .collect();
+    let mut envs = RuleEnvs::new(task.clone(), 0, 2, 0, Order::InTurn { all: 2 });
+    let (mut reward, mut terminated, mut truncated) = ([0.0; 2], [0; 2], [0; 2]);
+    let (mut at, mut ended) = ([0; 2], vec![None; 5]);
+    while ended.contains(&None) {
+        let actions: Vec<u32> = (0..2)
+            .map(|env| {
+                let (problem, _, actions) = envs.state(env);
+                actions
+                    .iter()
+                    .position(|&action| action == plans[problem][at[env]])
+                    .unwrap() as u32
+            })
+            .collect();
+        envs.step(&actions, &mut reward, &mut terminated, &mut truncated);
+        for env in 0..2 {
+            at[env] += 1;
+            if let Some(end) = envs.take_finished(env) {
+                assert!(end.is_solved && reward[env] == 1.0);
+                ended[end.problem] = Some(end.plan);
+                at[env] = 0;
+            }
+        }
+    }
+    assert_eq!(ended, plans.into_iter().map(Some).collect::<Vec<_>>());
+    // A budget that is too small.
+    let cut = shortest_plan(&task, 0, 0);
+    assert_eq!((cut.plan, cut.expanded, cut.is_cut), (None, 0, true));
 }

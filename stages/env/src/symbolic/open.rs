@@ -1,0 +1,181 @@
+//! From an `env` artifact of the family `symbolic` to its task.
+//!
+//! | file | contents |
+//! | --- | --- |
+//! | `env.json` | the settings |
+//! | `knowledge.bin`, `derived.bin` | the knowledge base, as in an artifact of the type `knowledge` |
+//! | `problems.json` | [`RuleTexts`], of rule worlds |
+
+use super::batch::{SymbolicEnvs, Vocabulary};
+use super::config::{SymbolicConfig, TaskConfig};
+use super::proofs::{Order, ProofEnvs, ProofTask};
+use super::rules::{RuleEnvs, RuleTask, RuleTexts, RulesConfig};
+use crate::actions::ActionSpace;
+use crate::spec::EnvSpec;
+use cache::{Artifact, Store};
+use serde::de::DeserializeOwned;
+use stages_core::StageError;
+use stages_knowledge::{KnowledgeBase, Split, artifact, print};
+use std::sync::Arc;
+
+/// The `family` in the artifact's meta.
+pub(crate) const FAMILY: &str = "symbolic";
+pub(super) const CONFIG: &str = "env.json";
+pub(super) const PROBLEMS: &str = "problems.json";
+
+/// The names of the marks, in order.
+const MARKS: [&str; super::batch::mark::COUNT as usize] = ["<query>", "<current>", "<give_up>", "<no_op>", "<proved>"];
+
+/// A task over the queries or problems of a split. Immutable, and shared by all environments.
+#[derive(Clone, Debug)]
+pub enum SymbolicTask {
+    /// Proof search.
+    Proofs(Arc<ProofTask>),
+    /// Rule worlds.
+    Rules(Arc<RuleTask>),
+}
+
+fn file<T: DeserializeOwned>(store: &Store, artifact: &Artifact, name: &str) -> Result<T, StageError> {
+    let entry = artifact
+        .entry(name)
+        .ok_or_else(|| StageError::new(format!("the environment has no `{name}`")))?;
+    serde_json::from_slice(&store.blob(entry.blob)?).map_err(|err| {
+        StageError::new(format!("cannot read `{name}` of the environment: {err}"))
+            .hint("run the environment's stage again with --force")
+    })
+}
+
+/// Refuses an environment that is not of this family, for stages that take no other.
+fn check_family(artifact: &Artifact) -> Result<(), StageError> {
+    match artifact.meta.get("family").and_then(serde_json::Value::as_str) {
+        Some(FAMILY) => Ok(()),
+        other => Err(StageError::new(format!(
+            "the environment is `{}`, not `{FAMILY}`",
+            other.unwrap_or("of no family")
+        ))
+        .hint("env/symbolic makes one")),
+    }
+}
+
+/// Returns whether an `env` artifact is of this family.
+pub fn is_symbolic(artifact: &Artifact) -> bool {
+    check_family(artifact).is_ok()
+}
+
+impl SymbolicTask {
+    /// Opens the artifact of env/symbolic, with the queries or problems of a split.
+    ///
+    /// # Errors
+    /// When it is of another family or damaged, or has nothing to ask in the split.
+    pub fn open(store: &Store, artifact: &Artifact, split: Split) -> Result<Self, StageError> {
+        check_family(artifact)?;
+        let config: SymbolicConfig = file(store, artifact, CONFIG)?;
+        match config.of_task()? {
+            TaskConfig::Rules(rules) => Self::of_texts(&rules, &file(store, artifact, PROBLEMS)?, split),
+            task => Self::of_knowledge(&task, artifact::open(store, artifact)?.base, split),
+        }
+    }
+
+    /// The task of a knowledge base.
+    pub(super) fn of_knowledge(task: &TaskConfig, base: KnowledgeBase, split: Split) -> Result<Self, StageError> {
+        match task {
+            TaskConfig::Proofs(config) => ProofTask::new(base, config, split).map(|task| Self::Proofs(Arc::new(task))),
+            TaskConfig::Rules(_) => Err(StageError::new("rule worlds use no knowledge base")),
+        }
+    }
+
+    /// The task of rule worlds.
+    pub(super) fn of_texts(config: &RulesConfig, texts: &RuleTexts, split: Split) -> Result<Self, StageError> {
+        RuleTask::new(texts, config, split).map(|task| Self::Rules(Arc::new(task)))
+    }
+
+    /// Environments `first` to `first + len` of a batch, each at the start of its first episode. What they are asked is drawn by (seed, environment, episode).
+    pub fn envs(&self, first: usize, len: usize, seed: u64) -> Box<dyn SymbolicEnvs> {
+        match self {
+            Self::Proofs(task) => Box::new(ProofEnvs::new(task.clone(), first, len, seed, Order::Random)),
+            Self::Rules(task) => Box::new(RuleEnvs::new(task.clone(), first, len, seed, Order::Random)),
+        }
+    }
+
+    /// The ranges of tokens. They are those of all splits.
+    pub fn vocabulary(&self) -> Vocabulary {
+        match self {
+            Self::Proofs(task) => task.vocabulary(),
+            Self::Rules(task) => task.vocabulary(),
+        }
+    }
+
+    /// The tokens of an atom.
+    pub fn width(&self) -> usize {
+        match self {
+            Self::Proofs(task) => task.width(),
+            Self::Rules(task) => task.width(),
+        }
+    }
+
+    /// The number of queries or problems of the split.
+    pub fn size(&self) -> usize {
+        match self {
+            Self::Proofs(task) => task.queries(),
+            Self::Rules(task) => task.problems(),
+        }
+    }
+
+    /// The name of the task: `symbolic/proofs`, for example.
+    pub fn name(&self) -> &'static str {
+        match self {
+            Self::Proofs(_) => "symbolic/proofs",
+            Self::Rules(_) => "symbolic/rules",
+        }
+    }
+
+    /// The specification: an observation's names are those of all tokens in order, so that a policy of another vocabulary is refused. Actions have no names: they are
+    /// candidates, as many as a state has.
+    pub fn spec(&self) -> EnvSpec {
+        let (predicates, constants) = match self {
+            Self::Proofs(task) => names(task.knowledge()),
+            Self::Rules(task) => (task.predicate_names(), task.object_names().to_vec()),
+        };
+        let variables = 0..self.vocabulary().variables;
+        let observation = std::iter::once("<padding>".to_owned())
+            .chain(predicates)
+            .chain(constants)
+            .chain(variables.map(|number| format!("_{number}")))
+            .chain(MARKS.map(str::to_owned))
+            .collect();
+        EnvSpec {
+            name: self.name().to_owned(),
+            observation,
+            action_space: ActionSpace::Discrete {
+                names: Vec::new(),
+                masked: true,
+            },
+            normalisation: None,
+        }
+    }
+}
+
+/// The names of predicates, and of constants and functors.
+fn names(knowledge: &KnowledgeBase) -> (Vec<String>, Vec<String>) {
+    let symbols = knowledge.symbols();
+    let with_arity = |name: &str, arity: u8| {
+        let mut out = String::new();
+        print::quoted(name, &mut out);
+        format!("{out}/{arity}")
+    };
+    let predicates = (0..symbols.predicates.len() as u32)
+        .map(|number| with_arity(symbols.predicates.name(number), symbols.predicates.tag(number)))
+        .collect();
+    let constant = |number: u32| {
+        let mut out = String::new();
+        print::term(symbols, &[number], &mut out);
+        out
+    };
+    let functors = (0..symbols.functors.len() as u32)
+        .map(|number| with_arity(symbols.functors.name(number), symbols.functors.tag(number)));
+    let constants = (0..knowledge.constants() as u32)
+        .map(constant)
+        .chain(functors)
+        .collect();
+    (predicates, constants)
+}

@@ -1,0 +1,255 @@
+//! The stage kind `env/symbolic`.
+
+use super::config::{SymbolicConfig, TaskConfig};
+use super::open::{CONFIG, FAMILY, PROBLEMS, SymbolicTask};
+use super::rules::{RuleTexts, RulesConfig};
+use cache::{ArtifactBuilder, BlobRef};
+use serde_json::{Value, json};
+use stages_core::{
+    ConfigProblem, Context, InputPort, OutputPort, Outputs, PlanContext, PortType, Ports, Provided, Source, StageError,
+    StageEvent, StageKind,
+};
+use stages_knowledge::{KnowledgeBase, Split, artifact};
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+
+/// The stage kind `env/symbolic`.
+pub struct Symbolic;
+
+/// The ending of the problems that a directory is searched for.
+const ENDING: &str = "pddl";
+/// The name of the source that is the domain.
+const DOMAIN: &str = "domain";
+
+impl StageKind for Symbolic {
+    type Config = SymbolicConfig;
+    const NAME: &'static str = "env/symbolic";
+    const VERSION: u32 = 1;
+    const ABOUT: &'static str = "rules as an environment: proof search over a knowledge base, and worlds of actions with preconditions and effects";
+    const NOT_IN_KEY: &'static [&'static str] = &["domain", "train", "valid", "test"];
+    const PORTS: Ports = Ports {
+        inputs: &[InputPort {
+            name: "knowledge",
+            ty: PortType::Knowledge,
+            optional: true,
+            list: false,
+            doc: "facts, rules and queries; of all tasks but `rules`",
+        }],
+        outputs: &[OutputPort {
+            name: "env",
+            ty: PortType::Env,
+            doc: "the environment: its settings, and the knowledge base or the problems",
+        }],
+    };
+
+    fn check(&self, config: &SymbolicConfig, plan: &PlanContext) -> Result<BTreeMap<String, Provided>, ConfigProblem> {
+        let is_connected = plan.inputs.get("knowledge").is_some_and(|inputs| !inputs.is_empty());
+        match (config.of_task()?, is_connected) {
+            (TaskConfig::Rules(_), true) => {
+                return Err(
+                    ConfigProblem::new("task", "rule worlds use no knowledge base, and one is connected")
+                        .hint("remove `needs: { knowledge: … }`, or write another `task:`"),
+                );
+            }
+            (TaskConfig::Proofs(_), false) => {
+                return Err(ConfigProblem::new("", "no knowledge base is connected")
+                    .hint("write `needs: { knowledge: STAGE }`; ingest/knowledge_base reads one"));
+            }
+            _ => {}
+        }
+        Ok(BTreeMap::from([("env".to_owned(), Provided::unknown(PortType::Env))]))
+    }
+
+    fn sources(&self, config: &SymbolicConfig, base: &Path) -> Result<Vec<Source>, ConfigProblem> {
+        let TaskConfig::Rules(rules) = config.of_task()? else {
+            return Ok(Vec::new());
+        };
+        let mut sources = Vec::new();
+        if rules.is_of_files() {
+            let path = base.join(&rules.domain);
+            if !path.is_file() {
+                return Err(missing("domain".to_owned(), &rules.domain));
+            }
+            sources.push(Source::new(DOMAIN, path));
+        }
+        for (split, files) in rules.problem_files() {
+            for (at, file) in files.iter().enumerate() {
+                let field = format!("{}[{at}]", split.name());
+                for (name, path) in problem_files(&field, file, &base.join(file))? {
+                    // Numbers put files in the order of the list.
+                    sources.push(Source::new(format!("{}/{at:04}/{name}", split.name()), path));
+                }
+            }
+        }
+        sources.sort_by(|a, b| a.name.cmp(&b.name));
+        Ok(sources)
+    }
+
+    fn run(&self, config: &SymbolicConfig, context: &Context) -> Result<Outputs, StageError> {
+        let task = config.of_task()?;
+        let mut meta = json!({ "family": FAMILY, "format": 1, "task": config.task.name() });
+        let mut files: Vec<(&str, BlobRef)> = Vec::new();
+        match &task {
+            TaskConfig::Proofs(_) => {
+                let knowledge = &context.input("knowledge")?.artifact;
+                let base = artifact::open(&context.store, knowledge)?.base;
+                let splits = splits(|split| !base.queries(split).is_empty() || has_facts(&task, &base, split));
+                check(&splits, &mut |split| {
+                    SymbolicTask::of_knowledge(&task, base.clone(), split).map(|task| task.size())
+                })?
+                .record(&mut meta, "queries", context);
+                let entries = [artifact::KNOWLEDGE, artifact::DERIVED];
+                let linked = entries
+                    .into_iter()
+                    .filter_map(|name| Some((name, knowledge.entry(name)?.blob_ref())));
+                files.extend(linked);
+            }
+            TaskConfig::Rules(rules) => {
+                let texts = match rules.is_of_files() {
+                    true => read(context, rules)?,
+                    false => RuleTexts::drawn(rules)?,
+                };
+                let repeated = texts.repeated(Split::Valid) + texts.repeated(Split::Test);
+                if repeated > 0 {
+                    context.events.emit(StageEvent::Warning {
+                        message: format!("{repeated} problems of valid and test are those of an earlier split"),
+                        hint: Some(
+                            "a larger `size`, or fewer `problems`, leaves some that training has not seen".to_owned(),
+                        ),
+                    });
+                }
+                let splits = splits(|split| !texts.problems(split).is_empty());
+                check(&splits, &mut |split| {
+                    context.check_cancelled()?;
+                    SymbolicTask::of_texts(rules, &texts, split).map(|task| task.size())
+                })?
+                .record(&mut meta, "problems", context);
+                let texts = serde_json::to_value(&texts).map_err(|err| StageError::new(err.to_string()))?;
+                let blob = context.store.put(cache::canonical_json(&texts).as_bytes())?;
+                files.push((PROBLEMS, blob));
+            }
+        }
+        let settings = serde_json::to_value(settings(config)).map_err(|err| StageError::new(err.to_string()))?;
+        let mut builder = ArtifactBuilder::new(&context.store, PortType::Env.name(), meta);
+        builder.bytes(CONFIG, cache::canonical_json(&settings).as_bytes())?;
+        for (name, blob) in files {
+            builder.blob(name, blob);
+        }
+        Ok([("env".to_owned(), builder.finish()?)].into())
+    }
+}
+
+/// The settings as the artifact holds them: paths mean nothing there.
+fn settings(config: &SymbolicConfig) -> SymbolicConfig {
+    config.without(Symbolic::NOT_IN_KEY)
+}
+
+/// The splits that have something to ask.
+fn splits(has: impl Fn(Split) -> bool) -> Vec<Split> {
+    Split::ALL.into_iter().filter(|&split| has(split)).collect()
+}
+
+/// Returns whether a split's queries are the facts of the graph.
+fn has_facts(task: &TaskConfig, base: &KnowledgeBase, split: Split) -> bool {
+    split == Split::Train && task.asks_facts() && base.relations().facts() > 0
+}
+
+/// The number of queries or problems of each split.
+struct Sizes(Vec<(Split, usize)>);
+
+impl Sizes {
+    fn record(&self, meta: &mut Value, name: &str, context: &Context) {
+        let sizes: serde_json::Map<String, Value> = Split::ALL
+            .into_iter()
+            .map(|split| {
+                let found = self.0.iter().find(|(of, _)| *of == split);
+                (split.name().to_owned(), found.map_or(0, |(_, size)| *size).into())
+            })
+            .collect();
+        if self.0.iter().all(|(split, _)| *split != Split::Train) {
+            context.events.emit(StageEvent::Warning {
+                message: format!("there are no {name} of `train`: the environment can be evaluated, not trained in"),
+                hint: None,
+            });
+        }
+        meta[name] = Value::Object(sizes);
+    }
+}
+
+/// Opens each split, so that what cannot be used is refused here. Without any, the error of `train` says what is missing.
+fn check(splits: &[Split], open: &mut dyn FnMut(Split) -> Result<usize, StageError>) -> Result<Sizes, StageError> {
+    if splits.is_empty() {
+        open(Split::Train)?;
+    }
+    let sizes = splits.iter().map(|&split| Ok((split, open(split)?)));
+    sizes.collect::<Result<_, StageError>>().map(Sizes)
+}
+
+fn missing(field: String, file: &str) -> ConfigProblem {
+    ConfigProblem::new(field, format!("there is no file `{file}`")).hint("paths are relative to the pipeline file")
+}
+
+/// A file, or the files of a directory, by name.
+fn problem_files(field: &str, given: &str, path: &Path) -> Result<Vec<(String, PathBuf)>, ConfigProblem> {
+    let name = |path: &Path| path.file_name().unwrap_or_default().to_string_lossy().into_owned();
+    if path.is_file() {
+        return Ok(vec![(name(path), path.to_owned())]);
+    }
+    if !path.is_dir() {
+        return Err(missing(field.to_owned(), given));
+    }
+    let unreadable = |err: std::io::Error| ConfigProblem::new(field, format!("cannot read `{given}`: {err}"));
+    let mut found = Vec::new();
+    for entry in std::fs::read_dir(path).map_err(unreadable)? {
+        let path = entry.map_err(unreadable)?.path();
+        if path.is_file()
+            && path
+                .extension()
+                .is_some_and(|ending| ending.eq_ignore_ascii_case(ENDING))
+        {
+            found.push((name(&path), path));
+        }
+    }
+    match found.is_empty() {
+        true => Err(
+            ConfigProblem::new(field, format!("the directory `{given}` has no problem"))
+                .hint(format!("it is searched for files ending in .{ENDING}")),
+        ),
+        false => Ok(found),
+    }
+}
+
+/// The texts of the files.
+fn read(context: &Context, rules: &RulesConfig) -> Result<RuleTexts, StageError> {
+    let text = |source: &Source| -> Result<String, StageError> {
+        let bytes = cache::regular_file::read(&source.path)
+            .map_err(|err| StageError::new(format!("cannot read `{}`: {err}", source.path.display())))?;
+        source.check(BlobRef::of(&bytes).blob)?;
+        String::from_utf8(bytes).map_err(|_| {
+            StageError::new(format!("`{}` is not UTF-8", source.path.display())).hint("convert it to UTF-8")
+        })
+    };
+    let name = |source: &Source| {
+        source
+            .path
+            .file_name()
+            .unwrap_or_default()
+            .to_string_lossy()
+            .into_owned()
+    };
+    let domain = context.sources.iter().find(|source| source.name == DOMAIN);
+    let domain = domain.ok_or_else(|| StageError::new(format!("the domain `{}` is not there", rules.domain)))?;
+    let problems = |split: Split| -> Result<Vec<(String, String)>, StageError> {
+        let of_split = |source: &&Source| {
+            let rest = source.name.strip_prefix(split.name());
+            rest.is_some_and(|rest| rest.starts_with('/'))
+        };
+        let sources = context.sources.iter().filter(of_split);
+        sources.map(|source| Ok((name(source), text(source)?))).collect()
+    };
+    let [train, valid, test] = Split::ALL.map(problems);
+    Ok(RuleTexts {
+        domain: (name(domain), text(domain)?),
+        problems: [train?, valid?, test?],
+    })
+}
