@@ -12,6 +12,8 @@ pub mod paths;
 pub mod proofs;
 pub mod rules;
 mod stage;
+#[cfg(test)]
+mod tests;
 
 pub use batched::SymbolicBatchEnv;
 pub(crate) use batched::open;

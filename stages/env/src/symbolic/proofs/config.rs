@@ -55,6 +55,8 @@ pub struct ProofConfig {
     pub max_clauses: u32,
     /// The largest number of words (constants, variables, functors, predicates) that a resolution step may handle; larger steps are counted.
     pub max_words: u32,
+    /// The largest number of words that all successors of a state together may have, those among them that are left out: clauses behind it are not tried, and counted.
+    pub max_successor_words: u32,
     /// The largest number of tokens of an observed atom, its predicate among them: compound terms are cut there, and counted. 0 for that of the largest arity,
     /// and 16 where there are compound terms.
     pub atom_tokens: u32,
@@ -140,6 +142,7 @@ impl Default for ProofConfig {
             max_successors: None,
             max_clauses: 1 << 16,
             max_words: 1 << 14,
+            max_successor_words: 1 << 22,
             atom_tokens: 0,
             queries: TrainingQueries::default(),
         }
@@ -165,6 +168,7 @@ pub(crate) struct Settings {
     pub max_successors: usize,
     pub max_clauses: usize,
     pub max_words: usize,
+    pub max_successor_words: usize,
 }
 
 impl ProofConfig {
@@ -184,6 +188,7 @@ impl ProofConfig {
             ("steps", settings.steps),
             ("max_clauses", self.max_clauses),
             ("max_words", self.max_words),
+            ("max_successor_words", self.max_successor_words),
         ];
         if let Some((field, _)) = positive.iter().find(|(_, value)| *value == 0) {
             return Err(ConfigProblem::new(*field, "it is at least 1"));
@@ -225,6 +230,7 @@ impl ProofConfig {
             max_successors: self.max_successors.unwrap_or(if is_bounded { 20 } else { 0 }) as usize,
             max_clauses: self.max_clauses as usize,
             max_words: self.max_words as usize,
+            max_successor_words: self.max_successor_words as usize,
         }
     }
 }

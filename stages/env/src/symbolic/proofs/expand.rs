@@ -54,7 +54,13 @@ impl Engine {
         if bound > settings.max_clauses {
             counts.clauses_cut += (bound - settings.max_clauses) as u64;
         }
-        for clause in candidates.into_iter().take(settings.max_clauses) {
+        // The words of the successors so far, those among them that are left out.
+        let mut made = 0;
+        for (tried, clause) in candidates.into_iter().take(settings.max_clauses).enumerate() {
+            if made > settings.max_successor_words {
+                counts.successor_words_cut += (bound.min(settings.max_clauses) - tried) as u64;
+                break;
+            }
             let conditions = match clause {
                 Clause::Fact(row) => {
                     if is_hidden && relation.is_some_and(|relation| relation.is_row(row, &hidden[1..])) {
@@ -83,9 +89,11 @@ impl Engine {
                 }
                 Err(_) => {
                     counts.words_cut += 1;
+                    made += settings.max_words;
                     continue;
                 }
             }
+            made += out.words.len() - words;
             out.depths.resize(depths + conditions, depth + 1);
             out.depths.extend_from_slice(&state.depths[..goal]);
             out.depths.extend_from_slice(&state.depths[goal + 1..]);

@@ -79,6 +79,33 @@ fn terms_that_grow_are_left_out_and_counted() {
 }
 
 #[test]
+fn the_successors_of_a_state_are_bounded_together() {
+    // A goal of a thousand words that two thousand facts answer: each successor is a copy of the rest.
+    let list = vec!["a"; 500].join(", ");
+    let mut program = format!("?- any(X), rest([{list}]).\n");
+    (0..2_000).for_each(|i| {
+        let _ = writeln!(program, "any(c{i}).");
+    });
+    let config = ProofConfig {
+        preset: ProofPreset::Sld,
+        ..ProofConfig::default()
+    };
+    let successors = |max_successor_words| {
+        let config = ProofConfig {
+            max_successor_words,
+            ..config.clone()
+        };
+        let task = task(&program, &config);
+        let envs = ProofEnvs::new(task, 0, 1, 1, Order::Random);
+        (envs.state(0).1.len(), envs.counts().successor_words_cut)
+    };
+    assert_eq!(successors(1 << 22), (2_000, 0));
+    let (few, cut) = successors(100_000);
+    assert!((90..110).contains(&few), "{few}");
+    assert_eq!(few as u64 + cut, 2_000);
+}
+
+#[test]
 fn a_million_facts_are_searched_by_their_posting_lists() {
     let mut program = String::new();
     for i in 0..1_000_000_u32 {
