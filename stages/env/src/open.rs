@@ -45,10 +45,6 @@ pub fn open_any(store: &Store, artifact: &Artifact, options: &OpenOptions) -> Re
         stocks::FAMILY => Ok(Box::new(stocks::open(store, artifact, options)?)),
         symbolic::FAMILY => Ok(Box::new(symbolic::open(store, artifact, options)?)),
         table::FAMILY => Ok(Box::new(table::open(store, artifact, options)?)),
-        symbolic::FAMILY => Err(StageError::new(
-            "the environment is symbolic: its states have any number of atoms, and its actions any number of candidates",
-        )
-        .hint("train/ppo, train/recurrent_ppo and evaluate/reasoning take it")),
         other => Err(StageError::new(format!("unknown environment family `{other}`"))
             .hint("the artifact was made by another version; run its stage again")),
     }

@@ -151,7 +151,7 @@ fn what_does_not_fit_is_refused_with_its_field() {
     corrupted: 2 is not a fraction from 0 to 1 ()
     size: a problem has 1 to 64 blocks, balls or cells ()
     depth: invalid type: string "deep", expected u32 ()
-    task: unknown variant `plans`, expected `proofs` or `rules` ()
+    task: unknown variant `plans`, expected one of `proofs`, `paths`, `rules` ()
     : no knowledge base is connected (write `needs: { knowledge: STAGE }`; ingest/knowledge_base reads one)
     task: rule worlds use no knowledge base, and one is connected (remove `needs: { knowledge: … }`, or write another `task:`)
     train: problems are given without their domain (write `domain: domain.pddl`)
@@ -192,9 +192,9 @@ fn proofs_are_opened_by_split() {
     );
     let spec = test.spec();
     assert_eq!(spec.difference(&train.spec()), None);
-    assert_eq!(spec.observation.len(), test.vocabulary().len());
+    assert_eq!(spec.action_space.names().len(), test.vocabulary().len());
     assert_eq!(
-        spec.observation[..8],
+        spec.action_space.names()[..8],
         [
             "<padding>",
             "aunt/2",
@@ -206,7 +206,7 @@ fn proofs_are_opened_by_split() {
             "joe"
         ]
     );
-    let at = |token: u32| spec.observation[token as usize].as_str();
+    let at = |token: u32| spec.action_space.names()[token as usize].as_str();
     let vocabulary = test.vocabulary();
     assert_eq!(
         (at(vocabulary.variable(3)), at(vocabulary.mark(mark::GIVE_UP))),
@@ -294,7 +294,7 @@ fn rule_worlds_are_drawn_or_read() {
     assert_eq!((one.spec(), one.size(), other.size()), (other.spec(), 3, 1));
     let spec = one.spec();
     assert_eq!(spec.name, "symbolic/rules");
-    assert!(spec.observation.contains(&"action:pick/3".to_owned()) && spec.observation.contains(&"ball0".to_owned()));
+    assert!(spec.action_space.names().contains(&"action:pick/3".to_owned()) && spec.action_space.names().contains(&"ball0".to_owned()));
     assert!(open(&read, Split::Valid).unwrap_err().hint.unwrap().contains("`valid`"));
 
     // Problems that are not of the subset.
