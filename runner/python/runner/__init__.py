@@ -1,25 +1,41 @@
 """Runs, environments and policies of `runner`.
 
 `run("latest")` reads a run, `exec("pipeline.yaml")` makes one, `load_env("latest/env")` opens an environment for Gymnasium and
-`load_policy("latest/train")` a trained policy; `policy_act` decides on today's files; `stage` declares a function that is one. Importing this module loads neither NumPy nor Gymnasium.
+`load_policy("latest/train")` a trained policy; `policy_act` decides on today's files; `stage` declares a function that is one. Importing this module loads neither NumPy nor Gymnasium, and
+of its own modules those of runs when they are first used.
 """
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
+from importlib import import_module
 from os import PathLike, fspath
-from typing import TYPE_CHECKING, Any, Literal, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Literal
 
-from . import _program
 from ._error import Error
-from ._runs import Artifact, Comparison, Run, Stage, compare, exec, run, runs
 from ._stage import stage
 
 if TYPE_CHECKING:
+    from ._runs import Artifact, Comparison, Run, Stage, compare, exec, run, runs
     from .gymnasium import VectorEnv
     from .policy import Policy
 
 __all__ = ["Artifact", "Comparison", "Error", "Run", "Stage", "compare", "exec", "load_env", "load_policy", "policy_act", "run", "runs", "stage"]
 __version__ = "0.1.0"
+
+# What they import takes ten times as long as the rest: a stage's function that imports `stage` alone does without.
+_OF_RUNS = frozenset(("Artifact", "Comparison", "Run", "Stage", "compare", "exec", "run", "runs"))
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _OF_RUNS:
+        raise AttributeError(f"module `{__name__}` has no attribute `{name}`")
+    value = globals()[name] = getattr(import_module("._runs", __name__), name)
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *_OF_RUNS})
 
 
 def load_env(
@@ -86,6 +102,8 @@ def policy_act(
     Raises:
         Error: the files, the policy's age or an argument do not allow a decision.
     """
+    from . import _program
+
     if isinstance(data, Mapping):
         files = [f"{stage}={fspath(file)}" for stage, file in data.items()]
     else:

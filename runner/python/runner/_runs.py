@@ -198,7 +198,7 @@ class Run:
     Attributes:
         id: its id.
         pipeline: the pipeline's name.
-        status: `succeeded`, `failed` and so on.
+        status: `done`, `failed` and so on.
         seconds: its duration.
         params: the parameters as resolved.
     """

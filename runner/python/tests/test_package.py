@@ -1,5 +1,6 @@
 """The package: import time, the program, types, and the lock file."""
 
+import os
 import subprocess
 import sys
 import tomllib
@@ -21,6 +22,19 @@ def test_the_command_is_of_this_version():
 def test_import_is_light():
     code = "import runner, sys; print([name for name in ('numpy', 'gymnasium', 'pyarrow') if name in sys.modules])"
     assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True).stdout.strip() == "[]"
+
+
+def test_import_takes_few_milliseconds():
+    def cpu(code):
+        """The least of the processor times of five interpreters, in seconds: other work on the machine costs this one none."""
+        before = [os.times()]
+        for _ in range(5):
+            subprocess.run([sys.executable, "-c", code], check=True)
+            before.append(os.times())
+        spent = [time.children_user + time.children_system for time in before]
+        return min(after - before for before, after in zip(spent, spent[1:]))
+
+    assert cpu("import runner") - cpu("pass") < 0.05
 
 
 def test_typed():

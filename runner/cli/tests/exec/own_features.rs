@@ -137,28 +137,24 @@ fn write_scores(project: &Project, market: &Market, days: usize) {
     }
 }
 
-/// Factors by contract are observed slot by slot, without look-ahead; a new day leaves the files of earlier months as they were.
-#[test]
-fn factors_by_contract_reach_training() {
-    let market = market();
-    let project = Project::new(BY_CONTRACT);
+/// Runs a pipeline of factors by contract: they are observed slot by slot, without look-ahead, and a new day leaves the files of earlier months as they were.
+/// Returns the digest of the environment.
+fn check_by_contract(pipeline: &str, market: &Market) -> String {
+    let project = Project::new(pipeline);
     let exec = |days: usize| {
         market.write(&project, days);
-        write_scores(&project, &market, days);
+        write_scores(&project, market, days);
         let ended = project.exec(&[]);
         assert_eq!(ended.code, 0, "{}", ended.text());
         let output = project.command(&["show", "--json", "latest/env.env"]).output().unwrap();
         let shown: Value = serde_json::from_slice(&output.stdout).unwrap();
         let file = |entry: &Value| (entry["path"].as_str().unwrap().to_owned(), entry["blob"].clone());
-        shown["entries"]
-            .as_array()
-            .unwrap()
-            .iter()
-            .map(file)
-            .collect::<BTreeMap<String, Value>>()
+        let entries = shown["entries"].as_array().unwrap().iter();
+        let files: BTreeMap<String, Value> = entries.map(file).collect();
+        (files, ended.digests()["env"].clone())
     };
-    let before = exec(49);
-    let after = exec(50);
+    let (before, _) = exec(49);
+    let (after, digest) = exec(50);
     let changed: Vec<&String> = after
         .keys()
         .filter(|path| before.get(*path) != after.get(*path))
@@ -180,6 +176,63 @@ fn factors_by_contract_reach_training() {
         .map(|source| source["name"].as_str().unwrap())
         .collect();
     assert!(sources.iter().any(|name| name.starts_with("scores: ")), "{sources:?}");
+    digest
+}
+
+#[test]
+fn factors_by_contract_reach_training() {
+    check_by_contract(BY_CONTRACT, &market());
+}
+
+/// A program's features by contract make the environment that the same rows make by `ingest/features`, each on its own date alone.
+#[test]
+fn features_by_contract_of_a_program_reach_training() {
+    let market = market();
+    let ingested = BY_CONTRACT.replace("columns: [score] }", "columns: [score], lag: 0, max_age: 0 }");
+    let ingest = "\
+    uses: ingest/features
+    needs: { chain: quotes }
+    with: { path: scores, contract: {}, columns: [score], lag: 0, max_age: 0 }
+";
+    assert!(ingested.contains(ingest));
+    let written = "\
+    run: mkdir ${outputs.scores} && cp scores/*.csv ${outputs.scores}
+    files: ['scores/*.csv']
+    outputs: { scores: { path: scores.d, type: features } }
+";
+    let by_program = check_by_contract(&ingested.replace(ingest, written), &market);
+    assert_eq!(by_program, check_by_contract(&ingested, &market));
+}
+
+/// Features of a program that are of other times than the chain are refused, with a remedy.
+#[test]
+fn features_by_contract_fit_their_chain() {
+    let market = market();
+    let day = market.chain.keys().next().unwrap();
+    for (rows, wanted) in [
+        (
+            format!("symbol,date,snapshot,expiry,strike,call,score\nSIM,{day},{day}T20:00:00Z,2030-01-18,100,true,1\n"),
+            "the features by contract `score` have snapshots, and the chain has days",
+        ),
+        (
+            format!("symbol,date,expiry,strike,call,score\nOTHER,{day},2030-01-18,100,true,1\n"),
+            "the features by contract have no partition SIM/",
+        ),
+        (
+            format!("symbol,date,expiry,strike,call,delta\nSIM,{day},2030-01-18,100,true,1\n"),
+            "two features of a slot have the name `delta`",
+        ),
+    ] {
+        let (before, rest) = BY_CONTRACT.split_once("  scores:\n").unwrap();
+        let (_, after) = rest.split_once("  env:\n").unwrap();
+        let scores = "  scores: { run: 'cat rows.txt > ${outputs.rows}', files: [rows.txt], outputs: { rows: { path: rows.csv, type: features } } }\n  env:\n";
+        let project = Project::new(&format!("{before}{scores}{after}"));
+        market.write(&project, 50);
+        project.write("rows.txt", &rows);
+        let refused = project.exec(&["env"]);
+        assert_eq!(refused.code, 1, "{}", refused.text());
+        assert!(refused.text().contains(wanted), "{}", refused.text());
+    }
 }
 
 /// Where features are taken by symbol, those by contract are refused: by the plan, and where it cannot know.
@@ -204,9 +257,13 @@ fn factors_by_contract_are_kept_from_what_takes_symbols() {
             "late: { uses: env/stocks, needs: { bars: bars, features: written } }",
             1,
         ),
+        (
+            "typed: { uses: env/stocks, needs: { bars: bars, features: of_program } }",
+            1,
+        ),
     ] {
         // The plan does not know the columns of files that a program writes.
-        let written = "  files: { run: 'cat scores/MONTH.csv > ${outputs.rows}', files: [scores/MONTH.csv], outputs: { rows: rows.csv } }\n  written: { uses: ingest/features, needs: { chain: quotes, table: files.rows }, with: { contract: {} } }\n";
+        let written = "  files: { run: 'cat scores/MONTH.csv > ${outputs.rows}', files: [scores/MONTH.csv], outputs: { rows: rows.csv } }\n  written: { uses: ingest/features, needs: { chain: quotes, table: files.rows }, with: { contract: {} } }\n  of_program: { run: 'cat scores/MONTH.csv > ${outputs.rows}', files: [scores/MONTH.csv], outputs: { rows: { path: rows.csv, type: features } } }\n";
         let written = written.replace("MONTH", &market.chain.keys().next().unwrap()[..7]);
         let project = Project::new(&format!("{BY_CONTRACT}{written}  {stage}\n"));
         market.write(&project, 50);

@@ -448,6 +448,65 @@ fn greeks_of_a_function_make_the_environment_of_the_built_in_ones() {
     }
 }
 
+const BY_CONTRACT: &str = "\
+version: 1
+name: by_contract
+stages:
+  market: { uses: ingest/simulated_market, with: { days: 60, seed: 3 } }
+  chain: { uses: greeks/implied_volatility, needs: { chain: market.chain, rates: market.rates } }
+  greeks: { uses: greeks/analytic, needs: { chain: chain } }
+  scores:
+    uses: python
+    call: my_stages:make
+    python: PYTHON
+    needs: { chain: chain }
+    outputs: { scores: features }
+  env: { uses: env/options, needs: { chain: chain, greeks: greeks, features: scores, rates: market.rates } }
+";
+
+/// A score of each contract with a quote, by the columns of the chain or by the contract's symbol.
+const SCORES: &str = "\
+from runner import stage
+
+BY
+def make(ctx, chain):
+    frame = chain.to_pandas()
+    frame = frame[frame['bid'] > 0.05]
+    frame['score'] = (frame['ask'] - frame['bid']) / (frame['ask'] + frame['bid'])
+    return frame[['symbol', 'date', 'score', *COLUMNS]]
+";
+
+/// Features by contract of a function, called once or by partition, are observed slot by slot; a new day computes one partition.
+#[test]
+fn features_by_contract_of_a_function_are_observed() {
+    let Some(python) = python() else { return };
+    let project = Project::new(&BY_CONTRACT.replace("PYTHON", &python));
+    let mut digests = Vec::new();
+    let symbols = "frame['contract'] = [f\"{r}{e:%y%m%d}{'C' if c else 'P'}{round(1000 * k):08d}\" for r, e, c, k in zip(frame['root'], frame['expiry'], frame['call'], frame['strike'])]\n    return";
+    for (by, symbol) in [
+        ("", false),
+        ("@stage(by='partition')", false),
+        ("@stage(by='partition')", true),
+    ] {
+        let module = SCORES.replace("BY", by);
+        let module = match symbol {
+            false => module.replace("*COLUMNS", "'expiry', 'root', 'strike', 'call'"),
+            true => module.replace("*COLUMNS", "'contract'").replace("return", symbols),
+        };
+        project.write("my_stages.py", &module);
+        let ended = project.exec(&[]);
+        ok(&ended);
+        digests.push(ended.digests()["env"].clone());
+    }
+    assert!(digests.iter().all(|digest| *digest == digests[0]), "{digests:?}");
+    let shown = project.run(&["show", "--json", "latest/env.env"]);
+    assert!(shown.stdout.contains("score"), "{}", shown.stdout);
+    let longer = project.exec(&["--set", "market.with.days=61"]);
+    ok(&longer);
+    let log = project.run(&["show", "latest/scores"]).text();
+    assert!(log.contains("computed 1 of "), "{log}");
+}
+
 /// A function that cleans a chain keeps the terms of its contracts, called once or by partition.
 #[test]
 fn a_chain_keeps_its_contracts_in_pandas() {

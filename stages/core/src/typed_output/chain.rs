@@ -2,14 +2,13 @@
 
 use super::columns::Table;
 use super::inherited::Inherited;
+use super::of_contract::check_times;
 use super::rows::{check_required, check_same, check_unknown, column_or_filled};
 use crate::contracts::{self, RowTerms};
 use crate::error::StageError;
 use crate::port::PortType;
 use crate::table;
 use crate::visible::visible_line;
-use arrow_array::cast::AsArray as _;
-use arrow_array::types::TimestampMicrosecondType;
 use arrow_array::{Array as _, ArrayRef, RecordBatch};
 use arrow_schema::Schema;
 use datasets::Date;
@@ -104,30 +103,7 @@ pub(super) fn check(table: &Table, batch: &RecordBatch) -> Result<(), StageError
             )
             .hint("write null for a quote that is none, or leave the row out"));
     }
-    let (dates, expiries) = (table::dates(batch, "date")?, table::dates(batch, "expiry")?);
-    if let Some(row) = (0..batch.num_rows()).find(|&row| expiries[row] < dates[row]) {
-        return Err(table
-            .error(
-                row,
-                "expiry",
-                &format!("{} is before the day of the row, {}", expiries[row], dates[row]),
-            )
-            .hint("leave out the rows of contracts that have expired"));
-    }
-    if let Some(instants) = batch.column_by_name(SNAPSHOT.name) {
-        let instants = instants.as_primitive::<TimestampMicrosecondType>();
-        let day = |row: usize| instants.value(row).div_euclid(86_400_000_000);
-        // The day of an exchange is at most a day from that in UTC.
-        if let Some(row) = (0..batch.num_rows()).find(|&row| (day(row) - i64::from(dates[row].0)).abs() > 1) {
-            return Err(table
-                .error(
-                    row,
-                    SNAPSHOT.name,
-                    &format!("the instant is not of the day {}", dates[row]),
-                )
-                .hint("`date` is the day of the instant in the time zone of the exchange"));
-        }
-    }
+    check_times(table, batch)?;
     let Some(terms) = RowTerms::of(batch)? else {
         return Ok(());
     };

@@ -83,11 +83,10 @@ impl Table {
 
     /// As [`Table::column`], of a column that no schema names.
     pub fn column_of(&self, name: &str, ty: Type, nullable: bool) -> Result<ArrayRef, StageError> {
-        let Some(array) = self.batch.column_by_name(name) else {
-            return Ok(arrow_array::new_null_array(
-                &table::data_type(ty),
-                self.batch.num_rows(),
-            ));
+        let rows = self.batch.num_rows();
+        // A column without rows often has lost its type: pandas does not know that of an empty column of objects.
+        let Some(array) = self.batch.column_by_name(name).filter(|_| rows > 0) else {
+            return Ok(arrow_array::new_null_array(&table::data_type(ty), rows));
         };
         let array = match ty {
             Type::Float => self.floats(name, array),
@@ -338,7 +337,7 @@ impl Table {
 }
 
 /// The start of a value, as messages show it.
-fn shown(text: &str) -> String {
+pub(super) fn shown(text: &str) -> String {
     let start: String = text.chars().take(SHOWN).collect();
     let more = if start.len() < text.len() { "…" } else { "" };
     format!("{}{more}", visible_line(&start))

@@ -3,12 +3,14 @@
 use super::columns::Table;
 use super::file::{WrittenFile, read};
 use super::inherited::Inherited;
+use super::of_contract::is_by_contract;
 use super::order::sorted;
 use super::rows::{features, of_schema, own_names, own_table};
 use super::{chain, checks};
 use crate::dataset::{self, Partition, PartitionKey, Period};
 use crate::error::StageError;
 use crate::event::{EventSink, StageEvent};
+use crate::features::BY_CONTRACT;
 use crate::input::Input;
 use crate::port::PortType;
 use crate::table;
@@ -97,7 +99,7 @@ pub(super) fn write(
         return dataset::write(store, ty, meta, partitions);
     }
     let partitions = match ty {
-        PortType::OptionChain | PortType::Greeks => {
+        _ if is_beside_chain(ty, &sorted) => {
             let period = Period::of_rows(rows_of_first_day(&sorted)?, Period::Month);
             dataset::partition(store, &sorted, period, "")?
         }
@@ -114,11 +116,21 @@ fn rows_of_first_day(sorted: &RecordBatch) -> Result<usize, StageError> {
     Ok((0..sorted.num_rows()).take_while(is_first).count())
 }
 
-/// The partitions of a chain, or of Greeks, whose files are named as partitions of another chain: they are those, so that the two can be read side by side.
+/// Returns whether the rows are those of contracts, cut as a chain is.
+fn is_beside_chain(ty: PortType, batch: &RecordBatch) -> bool {
+    match ty {
+        PortType::OptionChain | PortType::Greeks => true,
+        PortType::Features => is_by_contract(batch),
+        _ => false,
+    }
+}
+
+/// The partitions of rows of contracts whose files are named as partitions of a chain: they are those, so that the two can be read side by side.
 fn named(store: &Store, ty: PortType, tables: &[(Table, RecordBatch)]) -> Result<Option<Vec<Partition>>, StageError> {
-    let key = |table: &Table| PartitionKey::parse(&table.name);
-    if !matches!(ty, PortType::OptionChain | PortType::Greeks) || !tables.iter().all(|(table, _)| key(table).is_some())
-    {
+    // Those of several symbols are no partitions of a chain.
+    let key = |table: &Table| PartitionKey::parse(&table.name).filter(|key| key.symbol().is_ok());
+    let is_named = |(table, batch): &(Table, RecordBatch)| is_beside_chain(ty, batch) && key(table).is_some();
+    if !tables.iter().all(is_named) {
         return Ok(None);
     }
     let mut partitions = Vec::new();
@@ -137,7 +149,8 @@ fn named(store: &Store, ty: PortType, tables: &[(Table, RecordBatch)]) -> Result
             ))
             .hint("write the rows of a partition of the chain into the file of its name, or all into one file of another name"));
         }
-        if ty == PortType::OptionChain && batch.num_rows() == 0 {
+        // Greeks have the partitions of their chain, all of them.
+        if ty != PortType::Greeks && batch.num_rows() == 0 {
             continue;
         }
         let rows = sorted(batch, ty, &[])?;
@@ -153,7 +166,12 @@ fn meta(ty: PortType, batch: &RecordBatch, contracts: Option<&Contracts>) -> Res
     };
     meta["rows"] = json!(batch.num_rows());
     match ty {
-        PortType::Features => meta["features"] = json!(own_names(batch)),
+        PortType::Features => {
+            meta["features"] = json!(own_names(batch));
+            if is_by_contract(batch) {
+                meta["by"] = json!(BY_CONTRACT);
+            }
+        }
         PortType::Greeks => {
             let has = |column: &&Column| {
                 let array = batch.column_by_name(column.name);

@@ -5,7 +5,7 @@
 //!
 //! | type | columns | key | checks |
 //! | --- | --- | --- | --- |
-//! | `features` | `symbol`, `date`, and one column of numbers or more | symbol, date | numbers are finite or missing |
+//! | `features` | `symbol`, `date`, and one column of numbers or more; by contract also those of [`datasets::schema::CONTRACT`] or `contract`, the contract's symbol, and perhaps `snapshot` | symbol, date, or these and the contract | numbers are finite or missing |
 //! | `table` | `date` or `snapshot` or both, `symbol` where there are several, and one column of numbers or more | symbol, date or instant | the same |
 //! | `bars` | those of [`datasets::schema::BARS`]; `symbol`, `date` and `close` are required | symbol, date | and prices are above 0, high and low bound open and close, volume is not negative |
 //! | `option_chain` | those of [`datasets::schema::OPTION_CHAIN`], and any of [`datasets::schema::stated`], `tradable`, `iv_status` and [`datasets::schema::CONTRACT_TERMS`] | symbol, date or instant, contract | and prices are not negative, bids not above asks, contracts not expired, the terms of a class the same in all rows |
@@ -26,6 +26,7 @@ mod data_set;
 mod file;
 mod inherited;
 mod metrics;
+mod of_contract;
 mod order;
 mod requirements;
 mod rows;

@@ -1,6 +1,7 @@
 //! The order of rows, and the uniqueness of their keys.
 
 use super::columns::Table;
+use super::of_contract::is_by_contract;
 use crate::error::StageError;
 use crate::port::PortType;
 use crate::table;
@@ -23,8 +24,9 @@ pub(super) fn sorted(
         PortType::CorporateActions => Some(table::texts(all, "kind")?),
         _ => None,
     };
+    let has_contracts = ty != PortType::Features || is_by_contract(all);
     let contracts = match ty {
-        PortType::Greeks | PortType::OptionChain => Some((
+        PortType::Greeks | PortType::OptionChain | PortType::Features if has_contracts => Some((
             table::dates(all, "expiry")?,
             table::texts(all, "root")?,
             table::floats_or_nan(all, "strike")?,

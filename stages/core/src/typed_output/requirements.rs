@@ -3,7 +3,7 @@
 use super::chain;
 use crate::port::PortType;
 use datasets::schema::{
-    BARS, CONTRACT_TERMS, CORPORATE_ACTIONS, Column, FEATURES, GREEKS, OPTION_CHAIN, RATES, SNAPSHOT, TABLE,
+    BARS, CONTRACT, CONTRACT_TERMS, CORPORATE_ACTIONS, Column, FEATURES, GREEKS, OPTION_CHAIN, RATES, SNAPSHOT, TABLE,
 };
 
 /// The requirements of a type that programs can write.
@@ -45,10 +45,27 @@ pub fn requirements(ty: PortType) -> Option<Requirements> {
     };
     Some(match ty {
         PortType::Features => Requirements {
-            columns: FEATURES.to_vec(),
+            columns: FEATURES.iter().chain([&SNAPSHOT]).chain(CONTRACT).copied().collect(),
+            alternatives: &[
+                (
+                    "snapshot",
+                    "(by contract) instant of the row where a day has several, UTC; `date` is its day in the time zone of the exchange",
+                ),
+                ("expiry", "(by contract) as in the chain"),
+                ("root", "(by contract) as in the chain; the symbol where it is left out"),
+                ("strike", "(by contract) as in the chain"),
+                ("call", "(by contract) as in the chain"),
+            ],
             others: Some("one column of numbers or more, each a feature"),
-            key: "symbol and date",
-            checks: &[FINITE, UNIQUE, "a feature is shown on its own date: no lag is added"],
+            key: "symbol and date, or by contract symbol, date or snapshot, expiry, root, strike and call",
+            checks: &[
+                FINITE,
+                UNIQUE,
+                "a feature is shown on its own date, or at its own instant: no lag is added",
+                "features are by contract where all of `expiry`, `strike` and `call` are there, or in their place `contract`, the contract's symbol (SPY240419P00500000, BTC-28MAR25-90000-C): `env/options` shows them by slot of the slate",
+                "by contract, the strike is above 0 and the expiry not before the date; a contract without a row has no value",
+                "by contract, partitions are those that the files are named as, or months, or days where the first day has more than 5,000 rows, as those of chains",
+            ],
             ..of_type
         },
         PortType::Table => Requirements {

@@ -1,6 +1,7 @@
 //! The columns of a table by the type that it is of.
 
 use super::columns::Table;
+use super::of_contract::{self, is_by_contract, names_contracts, names_some_terms};
 use crate::error::StageError;
 use crate::port::PortType;
 use crate::table;
@@ -8,7 +9,7 @@ use crate::visible::visible_line;
 use arrow_array::{ArrayRef, RecordBatch, StringArray};
 use arrow_cast::cast;
 use arrow_schema::{DataType, Field, Schema};
-use datasets::schema::{Column, FEATURES, SNAPSHOT, TABLE, Type};
+use datasets::schema::{CONTRACT, Column, FEATURES, SNAPSHOT, TABLE, Type};
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
@@ -25,12 +26,15 @@ const ONLY: &str = "table";
 pub(super) fn own_names(batch: &RecordBatch) -> Vec<String> {
     let schema = batch.schema();
     let names = schema.fields().iter().map(|field| field.name());
-    names.filter(|name| !is_key(name)).cloned().collect()
+    let by_contract = is_by_contract(batch);
+    names.filter(|name| !is_key(name, by_contract)).cloned().collect()
 }
 
-/// Returns whether tables of features and tables of one's own have a key of this name.
-fn is_key(name: &str) -> bool {
-    TABLE.iter().any(|column| column.name == name) || name == SNAPSHOT.name
+/// Returns whether tables of features, by contract or not, and tables of one's own have a key of this name.
+fn is_key(name: &str, by_contract: bool) -> bool {
+    let of_contract = CONTRACT.iter().filter(|_| by_contract);
+    let mut keys = TABLE.iter().chain([&SNAPSHOT]).chain(of_contract);
+    keys.any(|column| column.name == name) || by_contract && name == of_contract::SYMBOL
 }
 
 /// A list of names for messages.
@@ -144,24 +148,55 @@ pub(super) fn of_schema(table: &Table, ty: PortType, schema: &[Column]) -> Resul
     Ok(RecordBatch::try_new(Arc::new(Schema::new(fields)), columns)?)
 }
 
-/// The keys and the features of a table, in the order of the first file.
+/// The keys and the features of a table, in the order of the first file. A table whose columns name contracts is by contract: its keys are those of the chain.
 pub(super) fn features(table: &Table, first: Option<(&Table, &RecordBatch)>) -> Result<RecordBatch, StageError> {
     let names = table.names()?;
-    check_required(table, PortType::Features, &names, FEATURES)?;
-    if names.contains(&SNAPSHOT.name) {
+    let by_contract = names_contracts(table, &names);
+    check_required(table, PortType::Features, &names, FEATURES).map_err(|err| match by_contract && !names.contains(&"date") {
+        true => err.hint("a row is shown on its own date; rows of contracts that have none are read by `ingest/features` with `undated: true`"),
+        false => err,
+    })?;
+    if let Some((other, batch)) = first
+        && is_by_contract(batch) != by_contract
+    {
+        return Err(StageError::new(format!(
+            "the rows of one of `{}` and `{}` are of contracts, and those of the other of symbols",
+            other.name, table.name
+        ))
+        .hint("write two outputs: features by symbol, and features by contract"));
+    }
+    let has_instant = names.contains(&SNAPSHOT.name);
+    if has_instant && !by_contract {
         return Err(StageError::new(format!(
             "`{}`, column `{}`: features of several times a day are not read",
             table.name, SNAPSHOT.name
         ))
-        .hint("write one row for a symbol and day, or another name if it is a feature"));
+        .hint("write one row for a symbol and day, or another name if it is a feature; features by contract (`expiry`, `strike`, `call`) may have instants"));
     }
-    let own = own_columns(table, &names, first, "feature")?;
-    let keys: Vec<ArrayRef> = FEATURES
+    let own = own_columns(table, &names, first, "feature", by_contract)?;
+    let mut keys: Vec<ArrayRef> = FEATURES
         .iter()
         .map(|column| table.column(column))
         .collect::<Result<_, _>>()?;
-    let fields = table::schema(FEATURES).fields().iter().cloned().collect();
-    with_own(table, fields, keys, &own)
+    let mut fields: Vec<Arc<Field>> = table::schema(FEATURES).fields().iter().cloned().collect();
+    if has_instant {
+        fields.push(Arc::new(table::field(&SNAPSHOT)));
+        keys.push(table.column(&SNAPSHOT)?);
+    }
+    if by_contract {
+        fields.extend(table::schema(CONTRACT).fields().iter().cloned());
+        keys.extend(of_contract::columns(table, &names)?);
+    }
+    let batch = with_own(table, fields, keys, &own).map_err(|err| match names_some_terms(&names) && !by_contract {
+        true => err.hint(
+            "features by contract have the columns `expiry`, `strike` and `call`, or `contract`, the contract's symbol",
+        ),
+        false => err,
+    })?;
+    if by_contract {
+        of_contract::check(table, &batch)?;
+    }
+    Ok(batch)
 }
 
 /// The keys and the columns of a table of one's own, in the order of the first file: `symbol` where it has one, `date` or [`SNAPSHOT`] or both.
@@ -175,7 +210,7 @@ pub(super) fn own_table(table: &Table, first: Option<(&Table, &RecordBatch)>) ->
         ))
         .hint(format!("it has {}: rename or add", list(names.iter().copied()))));
     }
-    let own = own_columns(table, &names, first, "column")?;
+    let own = own_columns(table, &names, first, "column", false)?;
     let mut fields: Vec<Arc<Field>> = table::schema(TABLE).fields().iter().cloned().collect();
     let rows = table.batch.num_rows();
     let symbols: ArrayRef = match names.contains(&"symbol") {
@@ -203,8 +238,10 @@ fn own_columns(
     names: &[&str],
     first: Option<(&Table, &RecordBatch)>,
     what: &str,
+    by_contract: bool,
 ) -> Result<Vec<String>, StageError> {
-    let own: Vec<&str> = names.iter().copied().filter(|name| !is_key(name)).collect();
+    let is_own = |name: &&str| !is_key(name, by_contract);
+    let own: Vec<&str> = names.iter().copied().filter(is_own).collect();
     if own.is_empty() {
         return Err(StageError::new(format!(
             "`{}` has no {what} beside {}",

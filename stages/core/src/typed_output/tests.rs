@@ -76,6 +76,100 @@ fn features_are_cut_by_year() {
     );
 }
 
+const OF_CONTRACTS: &str = "symbol,date,expiry,root,strike,call,score\n\
+SPX,2019-02-01,2019-03-15,SPXW,2700,false,-1\nSPX,2019-02-01,2019-03-15,SPXW,2700,true,\nSPX,2019-01-31,2019-03-15,SPX,2650.5,true,2\n";
+
+/// Rows of contracts are features by contract, cut as a chain is, whether terms or symbols name the contracts.
+#[test]
+fn features_by_contract() {
+    let (artifact, tables) = of_text(PortType::Features, OF_CONTRACTS).unwrap();
+    let paths: Vec<&str> = artifact.entries.iter().map(|entry| entry.path.as_str()).collect();
+    assert_eq!(
+        paths,
+        ["SPX/2019-01-01_2019-01-31.parquet", "SPX/2019-02-01_2019-02-28.parquet"]
+    );
+    assert_eq!(
+        artifact.meta,
+        serde_json::json!({ "by": "contract", "features": ["score"], "rows": 3 })
+    );
+    let calls: Vec<bool> = table::bools(&tables[1], "call").unwrap().values().iter().collect();
+    assert_eq!(calls, [true, false]);
+    assert_eq!(
+        table::floats(&tables[1], "score").unwrap(),
+        &Float64Array::from(vec![None, Some(-1.0)])
+    );
+    let symbols = "date,contract,symbol,score\n2019-02-01,SPXW190315P02700000,SPX,-1\n\
+                   2019-02-01,O:SPXW190315C02700000,SPX,\n2019-01-31,SPX   190315C02650500,SPX,2\n";
+    assert_eq!(of_text(PortType::Features, symbols).unwrap().0, artifact);
+    // Without a class it is the symbol.
+    let (_, tables) = of_text(
+        PortType::Features,
+        "symbol,date,expiry,strike,call,score\nSPX,2019-02-01,2019-03-15,2700,1,0\n",
+    )
+    .unwrap();
+    assert_eq!(table::texts(&tables[0], "root").unwrap().value(0), "SPX");
+    // A feature may have the name of a column that is missing here, or of the contract's symbol.
+    let (artifact, _) = of_text(PortType::Features, "symbol,date,strike,contract\nA,2019-02-01,3,4\n").unwrap();
+    assert_eq!(
+        artifact.meta,
+        serde_json::json!({ "features": ["strike", "contract"], "rows": 1 })
+    );
+    // Files of a chain's partitions are these partitions; one without rows is left out.
+    let header = OF_CONTRACTS.lines().next().unwrap();
+    let files = [
+        file("SPX/2019-01-01_2019-06-30.parquet", OF_CONTRACTS),
+        file("SPX/2019-07-01_2019-12-31.parquet", header),
+    ];
+    let (artifact, _) = of(PortType::Features, &files).unwrap();
+    assert_eq!(artifact.entries.len(), 1);
+    assert_eq!(artifact.entries[0].path, "SPX/2019-01-01_2019-06-30.parquet");
+    // Those of several symbols are none of a chain.
+    let (artifact, _) = of(
+        PortType::Features,
+        &[file("A..Z/2019-01-01_2019-12-31.parquet", OF_CONTRACTS)],
+    )
+    .unwrap();
+    assert_eq!(artifact.entries.len(), 2);
+}
+
+#[test]
+fn features_by_contract_at_instants() {
+    let text = "symbol,date,snapshot,expiry,strike,call,score\n\
+                SPX,2019-02-01,2019-02-01T20:45:00Z,2019-03-15,2700,true,2\nSPX,2019-02-01,2019-02-01T14:31:00Z,2019-03-15,2700,true,1\n";
+    let (_, tables) = of_text(PortType::Features, text).unwrap();
+    assert_eq!(table::floats_or_nan(&tables[0], "score").unwrap(), [1.0, 2.0]);
+    let wrong = text.replace("2019-02-01T20:45", "2019-02-04T20:45");
+    let err = of_text(PortType::Features, &wrong).unwrap_err();
+    assert!(err.contains("the instant is not of the day 2019-02-01"), "{err}");
+}
+
+/// A partition from which pandas took all rows has lost the types of its columns.
+#[test]
+fn a_partition_without_rows_has_no_types() {
+    let empty = |names: &[&str]| {
+        let columns = names
+            .iter()
+            .map(|name| (*name, arrow_array::new_null_array(&arrow_schema::DataType::Null, 0)));
+        let batch = RecordBatch::try_from_iter_with_nullable(columns.map(|(name, array)| (name, array, true)));
+        table::to_parquet(&batch.unwrap()).unwrap()
+    };
+    let terms = empty(&["symbol", "date", "expiry", "root", "strike", "call", "score"]);
+    let files = [
+        file("SPX/2018-01-01_2018-12-31.parquet", terms),
+        file("SPX/2019-01-01_2019-12-31.parquet", OF_CONTRACTS),
+    ];
+    assert_eq!(of(PortType::Features, &files).unwrap().0.entries.len(), 1);
+    let symbols = empty(&["symbol", "date", "contract", "score"]);
+    let files = [
+        file("SPX/2018-01-01_2018-12-31.parquet", symbols),
+        file(
+            "SPX/2019-01-01_2019-12-31.parquet",
+            "symbol,date,contract,score\nSPX,2019-02-01,SPXW190315P02700000,1\n",
+        ),
+    ];
+    assert_eq!(of(PortType::Features, &files).unwrap().0.entries.len(), 1);
+}
+
 #[test]
 fn bars_and_rates() {
     let (artifact, tables) = of_text(PortType::Bars, BARS).unwrap();
@@ -212,6 +306,46 @@ fn what_does_not_fit_is_named() {
             "`f.csv` has no feature beside `symbol`, `date`",
         ),
         (Features, "symbol,date,v\n", "the output has no rows"),
+        (
+            Features,
+            "symbol,date,expiry,strike,call,v\nA,2019-05-28,2019-05-27,10,true,1\n",
+            "`f.csv`, row 2, column `expiry`: 2019-05-27 is before the day of the row, 2019-05-28",
+        ),
+        (
+            Features,
+            "symbol,date,expiry,strike,call,v\nA,2019-05-28,2019-06-21,0,true,1\n",
+            "`f.csv`, row 2, column `strike`: 0 is not above 0",
+        ),
+        (
+            Features,
+            "symbol,date,expiry,strike,call,v\nA,2019-05-28,2019-06-21,10,true,1\nA,2019-05-28,2019-06-21,10,true,2\n",
+            "`f.csv`, row 3: a second row of A (A, expiry 2019-06-21, strike 10, call) on 2019-05-28; the first is `f.csv`, row 2",
+        ),
+        (
+            Features,
+            "symbol,date,expiry,strike,call,v\nA,2019-05-28,2019-06-21,10,P,1\n",
+            "`f.csv`, row 2, column `call`: `P` is neither true nor false",
+        ),
+        (
+            Features,
+            "symbol,date,expiry,strike,call,v\nA,2019-05-28,2019-06-21,10,,1\n",
+            "`f.csv`, row 2, column `call`: the value is missing",
+        ),
+        (
+            Features,
+            "symbol,date,expiry,strike,v\nA,2019-05-28,2019-06-21,10,1\n",
+            "`f.csv`, row 2, column `expiry`: `2019-06-21` is not a number",
+        ),
+        (
+            Features,
+            "symbol,date,contract,v\nA,2019-05-28,A190621X00010000,1\n",
+            "`f.csv`, row 2, column `contract`: `A190621X00010000` is no symbol of a contract",
+        ),
+        (
+            Features,
+            "symbol,date,expiry,strike,call\nA,2019-05-28,2019-06-21,10,true\n",
+            "`f.csv` has no feature beside `symbol`, `date`, `expiry`, `strike`, `call`",
+        ),
         (Features, "", "`f.csv` is empty"),
         (Features, "a\0b", "`f.csv` is neither Parquet nor CSV"),
         (Features, "PAR1", "`f.csv` cannot be read"),

@@ -69,7 +69,7 @@ impl StageKind for Options {
                 PortType::Features,
                 true,
                 true,
-                "market features; of the underlyings, or of one symbol alone; and features by contract of the very chain, for each slot of the slate",
+                "market features; of the underlyings, or of one symbol alone; and features by contract, of the very chain or of a program, for each slot of the slate",
             ),
             input(
                 "hidden",

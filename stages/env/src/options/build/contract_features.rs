@@ -12,8 +12,8 @@ pub struct ContractFeatures<'a> {
     pub names: Vec<String>,
     /// By part, all that its values depend on.
     pub keys: Vec<Vec<u8>>,
-    /// Reads those of a part.
-    pub read: Box<dyn Fn(usize) -> Result<ContractColumns, StageError> + Sync + 'a>,
+    /// Reads those of a part: tables whose features, one table after the other, are those of `names`.
+    pub read: Box<dyn Fn(usize) -> Result<Vec<ContractColumns>, StageError> + Sync + 'a>,
 }
 
 /// Features of contracts in columns, a row for each contract at a snapshot.
@@ -63,8 +63,8 @@ impl ContractFeatures<'_> {
 /// A snapshot, and expiry, strike (bits) and right of a contract, whose class is yet to be compared.
 type Terms = (SnapshotTime, i32, u64, bool);
 
-/// The features of the slots of snapshots `[T, K, C]`.
-fn of_slots(columns: &ContractColumns, part: &PartSnapshots, width: usize) -> Vec<f32> {
+/// The features of the slots of snapshots `[T, K, C]`; a contract without a row has none.
+fn of_slots(tables: &[ContractColumns], part: &PartSnapshots, width: usize) -> Vec<f32> {
     let slots: usize = part.snapshots.iter().map(|snapshot| snapshot.slots.len()).sum();
     let mut out = vec![f32::NAN; slots * width];
     // The slots of each contract at each snapshot: one may be in several.
@@ -79,20 +79,24 @@ fn of_slots(columns: &ContractColumns, part: &PartSnapshots, width: usize) -> Ve
             at += 1;
         }
     }
-    for row in 0..columns.times.len() {
-        let of = (
-            columns.times[row],
-            columns.expiries[row],
-            columns.strikes[row].to_bits(),
-            columns.calls[row],
-        );
-        for (root, slot) in places.get(&of).into_iter().flatten() {
-            if columns.roots[columns.root[row] as usize] == *root {
-                for (j, values) in columns.values.iter().enumerate() {
-                    out[slot * width + j] = values[row] as f32;
+    let mut first = 0;
+    for columns in tables {
+        for row in 0..columns.times.len() {
+            let of = (
+                columns.times[row],
+                columns.expiries[row],
+                columns.strikes[row].to_bits(),
+                columns.calls[row],
+            );
+            for (root, slot) in places.get(&of).into_iter().flatten() {
+                if columns.roots[columns.root[row] as usize] == *root {
+                    for (j, values) in columns.values.iter().enumerate() {
+                        out[slot * width + first + j] = values[row] as f32;
+                    }
                 }
             }
         }
+        first += columns.values.len();
     }
     out
 }

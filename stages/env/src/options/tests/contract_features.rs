@@ -21,6 +21,19 @@ fn values(time: SnapshotTime, expiry: i32, strike: f64, call: bool) -> [f64; 2] 
     [first, of.cos()]
 }
 
+/// A feature of these rows.
+fn table_of(columns: &ContractColumns, feature: usize, rows: &[usize]) -> ContractColumns {
+    ContractColumns {
+        times: rows.iter().map(|&row| columns.times[row]).collect(),
+        expiries: rows.iter().map(|&row| columns.expiries[row]).collect(),
+        roots: columns.roots.clone(),
+        root: rows.iter().map(|&row| columns.root[row]).collect(),
+        strikes: rows.iter().map(|&row| columns.strikes[row]).collect(),
+        calls: rows.iter().map(|&row| columns.calls[row]).collect(),
+        values: vec![rows.iter().map(|&row| columns.values[feature][row]).collect()],
+    }
+}
+
 /// The source of a market with features by contract, those later than the first `n` snapshots moved by `later`.
 fn source(market: &SyntheticMarket, n: usize, later: f64) -> MarketSource<'_> {
     let end = market.days[n - 1].time();
@@ -54,7 +67,11 @@ fn source(market: &SyntheticMarket, n: usize, later: f64) -> MarketSource<'_> {
                 }
             }
         }
-        Ok(columns)
+        // A table for each feature: the first without the rows that have no value, the second in another order.
+        let rows = 0..columns.times.len();
+        let known: Vec<usize> = rows.clone().filter(|&row| !columns.values[0][row].is_nan()).collect();
+        let backwards: Vec<usize> = rows.rev().collect();
+        Ok(vec![table_of(&columns, 0, &known), table_of(&columns, 1, &backwards)])
     };
     MarketSource {
         contract_features: Some(ContractFeatures {
