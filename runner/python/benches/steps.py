@@ -4,12 +4,10 @@
 
 Every line steps with actions drawn beforehand. `runner` is `VectorEnv` with and without copies; `NumPy` is the same environment written in NumPy
 over all environments at once, without what ours does beside (masks, final observations); `sync` and `async` are Gymnasium's,
-of single environments in this process and in worker processes. `SubprocVecEnv` is stable-baselines3's, a process for each single environment (of lookup and options `runner.gymnasium.Env`), and `EnvPool` steps
-C++ in threads, where they are installed.
+of single environments in this process and in worker processes (`async` is what SB3 calls SubprocVecEnv). `EnvPool` steps C++ in threads, where it is installed.
 """
 
 import os
-import subprocess
 import sys
 import tempfile
 import time
@@ -26,8 +24,8 @@ except ImportError:
     envpool = None
 
 SIZES = [1, 16, 256, 1024]
-# Gymnasium starts a fresh interpreter for each environment: more than this is no use of a machine. SB3 forks.
-MOST_PROCESSES = {"Gymnasium, async": 16, "SB3, SubprocVecEnv": 1024}
+# A process for each environment: more than this is no use of a machine.
+MOST_PROCESSES = 16
 
 PIPELINE = {
     "version": 1,
@@ -127,38 +125,8 @@ def rate(step, actions, num_envs, seconds):
     return steps * num_envs / ended
 
 
-def subproc_rate(artifact, num_envs, seconds):
-    """Steps of a SubprocVecEnv per second, measured in an interpreter that has opened no environment: forks of one with threads may wait for ever."""
-    from stable_baselines3.common.vec_env import SubprocVecEnv
-
-    def make():
-        if artifact == "CartPole-v1":
-            return gymnasium.make(artifact)
-        import runner.gymnasium
-
-        return runner.gymnasium.Env(artifact)
-
-    envs = SubprocVecEnv([make] * num_envs, start_method="fork")
-    envs.reset()
-    actions = list(numpy.random.default_rng(1).integers(0, envs.action_space.n, (20, num_envs)))
-    print(rate(envs.step, actions, num_envs, seconds))
-    envs.close()
-
-
-def measured_alone(name, directory, num_envs, seconds):
-    """What `subproc_rate` prints; `None` where stable-baselines3 is not installed."""
-    command = [sys.executable, __file__, str(seconds), name, str(num_envs)]
-    done = subprocess.run(command, cwd=directory, capture_output=True, text=True)
-    if "No module named 'stable_baselines3'" in done.stderr:
-        return None
-    done.check_returncode()
-    return float(done.stdout.split()[-1])
-
-
 def main():
     seconds = float(sys.argv[1]) if len(sys.argv) > 1 else 1.0
-    if len(sys.argv) > 2:
-        return subproc_rate(sys.argv[2], int(sys.argv[3]), seconds)
     with tempfile.TemporaryDirectory() as directory:
         (Path(directory) / ".runner").mkdir()
         run = runner.exec(PIPELINE, directory=directory, progress=False)
@@ -179,17 +147,11 @@ def main():
                     variants["EnvPool"] = EnvPool
                 variants["Gymnasium, sync"] = lambda b: gymnasium.vector.SyncVectorEnv([make] * b)
                 variants["Gymnasium, async"] = lambda b: gymnasium.vector.AsyncVectorEnv([make] * b)
-            variants["SB3, SubprocVecEnv"] = None
             for variant, open_env in variants.items():
                 cells = []
                 for size in SIZES:
-                    if size > MOST_PROCESSES.get(variant, size):
+                    if "async" in variant and size > MOST_PROCESSES:
                         cells.append(f"{'-':>10}")
-                        continue
-                    if open_env is None:
-                        of = "CartPole-v1" if name == "cartpole" else f"{run.id}/{name}"
-                        alone = measured_alone(of, directory, size, seconds)
-                        cells.append(f"{'-' if alone is None else f'{alone / 1e6:.3g}':>10}")
                         continue
                     envs = open_env(size)
                     if hasattr(envs, "reset"):

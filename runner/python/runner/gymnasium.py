@@ -208,7 +208,5 @@ class Env(gymnasium.Env):
 
 
 # The family is the artifact's: the names are for readers.
-for _name in ("Env", "Classic", "Hedging", "Lookup", "Options", "Python", "Stocks", "Table"):
-    gymnasium.register(
-        f"runner/{_name}-v0", entry_point="runner.gymnasium:Env", vector_entry_point="runner.gymnasium:VectorEnv"
-    )
+for _name in ("Env", "Classic", "Hedging", "Lookup", "Options", "Stocks"):
+    gymnasium.register(f"runner/{_name}-v0", entry_point=Env, vector_entry_point=VectorEnv)

@@ -153,7 +153,7 @@ impl Env {
         match &self.batch().spec().action_space {
             ActionSpace::Discrete { names, .. } => vec![names.len() as u32],
             ActionSpace::MultiDiscrete { choices, .. } => choices.clone(),
-            ActionSpace::Continuous { .. } => Vec::new(),
+            ActionSpace::Continuous { .. } | ActionSpace::Candidates { .. } => Vec::new(),
         }
     }
 
@@ -171,7 +171,7 @@ impl Env {
     fn masked(&mut self) -> bool {
         match &self.batch().spec().action_space {
             ActionSpace::Discrete { masked, .. } | ActionSpace::MultiDiscrete { masked, .. } => *masked,
-            ActionSpace::Continuous { .. } => false,
+            ActionSpace::Continuous { .. } | ActionSpace::Candidates { .. } => false,
         }
     }
 
@@ -255,7 +255,7 @@ impl Env {
 fn take(env: &mut dyn BatchEnv, actions: &Buffer, num_envs: usize, out: StepBuffers<'_>) -> PyResult<()> {
     let actions = match &env.spec().action_space {
         // SAFETY: the environment is borrowed exclusively, and this is the only slice of its actions.
-        ActionSpace::Discrete { .. } => Actions::Discrete(unsafe { actions.values() }),
+        ActionSpace::Discrete { .. } | ActionSpace::Candidates { .. } => Actions::Discrete(unsafe { actions.values() }),
         // SAFETY: as above.
         ActionSpace::MultiDiscrete { .. } => Actions::MultiDiscrete(unsafe { actions.values() }),
         ActionSpace::Continuous { names, .. } => {

@@ -3,6 +3,7 @@
 use crate::error::{of_stage, raise};
 use pyo3::buffer::PyBuffer;
 use pyo3::prelude::*;
+use stages_core::StageError;
 use stages_env::{ActionSpace, Actions, Normalisation};
 use stages_numerics::random::Random;
 use stages_policy::{Mode, PolicyState};
@@ -32,6 +33,10 @@ impl Policy {
     fn new(py: Python<'_>, bytes: &[u8]) -> PyResult<Self> {
         py.detach(|| {
             let policy = stages_policy::Policy::load(bytes).map_err(of_stage)?;
+            if let ActionSpace::Candidates { .. } = policy.spec().action_space {
+                let message = "the policy acts on symbolic states, which this package does not show";
+                return Err(of_stage(StageError::new(message).hint("evaluate it in a pipeline")));
+            }
             let acting = Mutex::new(Acting {
                 state: policy.start(1),
                 batch: 1,
@@ -188,7 +193,7 @@ fn check_masks(space: &ActionSpace, mask: &[bool]) -> PyResult<()> {
     let choices: Vec<usize> = match space {
         ActionSpace::Discrete { names, .. } => vec![names.len()],
         ActionSpace::MultiDiscrete { choices, .. } => choices.iter().map(|&n| n as usize).collect(),
-        ActionSpace::Continuous { .. } => return Ok(()),
+        ActionSpace::Continuous { .. } | ActionSpace::Candidates { .. } => return Ok(()),
     };
     for (i, row) in mask.chunks_exact(space.mask_len()).enumerate() {
         let mut at = 0;

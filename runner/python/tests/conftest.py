@@ -1,7 +1,5 @@
 """A run of small stages of each kind of environment, and policies."""
 
-import sys
-
 import pytest
 
 import runner
@@ -37,7 +35,6 @@ PIPELINE = {
             "needs": {"features": "momentum"},
             "with": {"observe": ["log_return_1"], "reward_column": "log_return_1", "gaps": "drop"},
         },
-        "wrapped": {"uses": "env/python", "with": {"id": "CartPole-v1", "python": sys.prefix}},
         "train": {"uses": "train/ppo", "needs": {"env": "cartpole"}, "with": PPO},
         "recurrent": {"uses": "train/recurrent_ppo", "needs": {"env": "options"}, "with": RECURRENT},
         "swing": {"uses": "train/ppo", "needs": {"env": "pendulum"}, "with": {**PPO, "normalize_obs": True}},

@@ -19,6 +19,7 @@ mod pytorch;
 mod replay;
 mod resume;
 mod sequences;
+mod symbolic;
 mod transformer;
 mod truncation;
 mod validation;

@@ -160,11 +160,11 @@ fn what_does_not_fit_is_refused_with_its_field() {
     train[1]: the directory `empty` has no problem (it is searched for files ending in .pddl)
     size: problems are either drawn or read from files, and `domain` is given (remove `size`, or remove `domain` and its problems)
     "#);
-    let problem = check(json!({ "task": "rules", "wrold": "blocks" }), false, dir.path()).unwrap_err();
+    let problem = check(json!({ "task": "rules", "planet": "blocks" }), false, dir.path()).unwrap_err();
     assert!(
         problem
             .message
-            .starts_with("unknown field `wrold`, expected one of `task`, `"),
+            .starts_with("unknown field `planet`, expected one of `task`, `"),
         "{problem:?}"
     );
 }
@@ -294,7 +294,10 @@ fn rule_worlds_are_drawn_or_read() {
     assert_eq!((one.spec(), one.size(), other.size()), (other.spec(), 3, 1));
     let spec = one.spec();
     assert_eq!(spec.name, "symbolic/rules");
-    assert!(spec.action_space.names().contains(&"action:pick/3".to_owned()) && spec.action_space.names().contains(&"ball0".to_owned()));
+    assert!(
+        spec.action_space.names().contains(&"action:pick/3".to_owned())
+            && spec.action_space.names().contains(&"ball0".to_owned())
+    );
     assert!(open(&read, Split::Valid).unwrap_err().hint.unwrap().contains("`valid`"));
 
     // Problems that are not of the subset.
