@@ -102,7 +102,7 @@ pub trait BatchEnv: Send {
     /// [`ActionSpace::Candidates`](crate::ActionSpace::Candidates); others have none.
     fn observe_symbols(&mut self, _batch: &mut SymbolicBatch) {}
 
-    /// What happened since the environments were opened, under the names of metrics; most count nothing.
+    /// Counts since the environments were opened, under the names of metrics; most environments have none.
     fn named_counts(&self) -> Vec<(&'static str, u64)> {
         Vec::new()
     }

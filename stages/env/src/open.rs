@@ -20,9 +20,8 @@ struct Meta {
 pub fn open(store: &Store, artifact: &Artifact, options: &OpenOptions) -> Result<Box<dyn BatchEnv>, StageError> {
     if family(artifact)? == symbolic::FAMILY {
         return Err(
-            StageError::new("the environment's states are symbolic: they are atoms, not numbers").hint(
-                "train/ppo, train/recurrent_ppo, train/a2c and evaluate/reasoning take environments of env/symbolic",
-            ),
+            StageError::new("the environment's states are symbolic: they are atoms, not numbers")
+                .hint("train/ppo, train/recurrent_ppo and train/a2c take environments of env/symbolic"),
         );
     }
     open_any(store, artifact, options)
@@ -51,7 +50,7 @@ pub fn open_any(store: &Store, artifact: &Artifact, options: &OpenOptions) -> Re
 }
 
 /// The number of evaluation episodes of a split: one for each range of dates of each world. With [`Split::Validation`] and [`Split::Test`], environment i
-/// of a batch runs the i-th of them, and then again from the first on. `None` for environments without dates, which draw other random numbers for each split;
+/// of a batch runs the i-th of them, and then again from the first on. `None` for environments without dates, which draw other episodes for each split;
 /// `Some(0)` where nothing is held out for that split.
 ///
 /// # Errors
@@ -61,6 +60,7 @@ pub fn evaluation_episodes(store: &Store, artifact: &Artifact, split: Split) -> 
         options_env::FAMILY => options_env::evaluation_episodes(store, artifact, split).map(Some),
         stocks::FAMILY => stocks::evaluation_episodes(store, artifact, split).map(Some),
         table::FAMILY => table::evaluation_episodes(store, artifact, split).map(Some),
+        symbolic::FAMILY => Ok(symbolic::evaluation_episodes(artifact, split)),
         _ => Ok(None),
     }
 }

@@ -94,6 +94,13 @@ impl Network {
     /// # Errors
     /// When no network has its observations or actions.
     pub(crate) fn architecture(&self, env: &EnvSpec) -> Result<Architecture, StageError> {
+        if !self.symbols.is_default() && !matches!(env.action_space, ActionSpace::Candidates { .. }) {
+            return Err(StageError::new(format!(
+                "`policy_kwargs.symbols`: the states of `{}` are not symbolic",
+                env.name
+            ))
+            .hint("leave it out, or train on an environment of env/symbolic"));
+        }
         let head = self.head.of(&env.action_space, &self.symbols);
         let bounded = match &env.action_space {
             ActionSpace::Continuous { bounds, .. } => bounds.low.iter().chain(&bounds.high).all(|x| x.is_finite()),

@@ -65,6 +65,7 @@ impl BatchEnv for TableEnv {
                 let actions = actions.multi_discrete(self.at.len(), a)?;
                 self.show(|i| actions[i * a] as f32 - 2.0, out);
             }
+            // Candidates are scored on the CPU alone, so that no trial has them.
             ActionSpace::Discrete { .. } | ActionSpace::Candidates { .. } => {
                 let actions = actions.discrete(self.at.len())?;
                 self.show(|i| actions[i] as f32 - 2.0, out);

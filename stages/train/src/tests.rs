@@ -26,7 +26,8 @@ mod validation;
 mod warm;
 
 use crate::learner::{Algorithm as _, Learner};
-use crate::ppo::algorithm::{Coefficients, Losses, Ppo as Algorithm};
+use crate::ppo::algorithm::Ppo as Algorithm;
+use crate::ppo::objective::{Coefficients, Losses};
 use crate::ppo::settings::PpoSettings;
 use crate::train_state::TrainState;
 use crate::{PpoConfig, RecurrentPpoConfig};

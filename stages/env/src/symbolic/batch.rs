@@ -61,6 +61,21 @@ impl SymbolicBatch {
         shift(&mut self.env_candidates, &other.env_candidates);
     }
 
+    /// Adds one environment of another batch, whose atoms are as wide.
+    pub fn push(&mut self, other: &Self, env: usize) {
+        let w = self.width;
+        let range = |starts: &[u32], at: usize| starts[at] as usize * w..starts[at + 1] as usize * w;
+        let bag = range(&other.state_starts, env);
+        self.state_atoms.extend_from_slice(&other.state_atoms[bag]);
+        self.end_state();
+        for candidate in other.env_candidates[env]..other.env_candidates[env + 1] {
+            let bag = range(&other.candidate_starts, candidate as usize);
+            self.candidate_atoms.extend_from_slice(&other.candidate_atoms[bag]);
+            self.end_candidate();
+        }
+        self.end_candidates();
+    }
+
     /// Ends the state of the next environment, whose atoms are written.
     #[inline]
     pub(crate) fn end_state(&mut self) {
@@ -133,7 +148,7 @@ impl Vocabulary {
 
 /// Marks: tokens that are no symbol of the knowledge base.
 pub mod mark {
-    /// What is asked.
+    /// The query.
     pub const QUERY: u32 = 0;
     /// Where the agent is.
     pub const CURRENT: u32 = 1;
@@ -165,7 +180,7 @@ pub trait SymbolicEnvs: Send {
     /// start of its next episode.
     fn step(&mut self, actions: &[u32], rewards: &mut [f32], terminated: &mut [u8], truncated: &mut [u8]);
 
-    /// What happened since they were opened, under the names of metrics: what caps cut, among it.
+    /// Counts since they were opened, under the names of metrics: among them those of what caps cut.
     fn named_counts(&self) -> Vec<(&'static str, u64)> {
         Vec::new()
     }

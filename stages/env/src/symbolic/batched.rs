@@ -184,13 +184,23 @@ impl SymbolicBatchEnv {
 /// # Errors
 /// Those of [`SymbolicTask::open`].
 pub(crate) fn open(store: &Store, artifact: &Artifact, options: &OpenOptions) -> Result<SymbolicBatchEnv, StageError> {
-    let split = match options.split {
-        Split::Train => stages_knowledge::Split::Train,
-        Split::Validation => stages_knowledge::Split::Valid,
-        Split::Test => stages_knowledge::Split::Test,
-    };
-    let task = SymbolicTask::open(store, artifact, split)?;
+    let task = SymbolicTask::open(store, artifact, split(options.split))?;
     Ok(SymbolicBatchEnv::new(task.spec(), options.num_envs, |range| {
         task.envs(range.start, range.len(), options.seed)
     }))
+}
+
+/// The number of evaluation episodes of a split: 0 where it has nothing to ask; else `None`, since episodes are drawn.
+pub(crate) fn evaluation_episodes(artifact: &Artifact, of: Split) -> Option<usize> {
+    let sizes = ["queries", "problems"].map(|name| &artifact.meta[name][split(of).name()]);
+    sizes.contains(&&serde_json::json!(0)).then_some(0)
+}
+
+/// The split of queries or problems.
+fn split(of: Split) -> stages_knowledge::Split {
+    match of {
+        Split::Train => stages_knowledge::Split::Train,
+        Split::Validation => stages_knowledge::Split::Valid,
+        Split::Test => stages_knowledge::Split::Test,
+    }
 }

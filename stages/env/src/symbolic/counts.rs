@@ -1,4 +1,4 @@
-//! What happened in environments, as numbers: no cap cuts silently.
+//! Counts of events in environments: no cap cuts silently.
 
 /// Declares a struct of counts, with their names and their sum.
 macro_rules! counts {

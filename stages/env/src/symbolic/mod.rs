@@ -11,12 +11,13 @@ mod open;
 pub mod paths;
 pub mod proofs;
 pub mod rules;
+mod saved_episodes;
 mod stage;
 #[cfg(test)]
 mod tests;
 
 pub use batched::SymbolicBatchEnv;
-pub(crate) use batched::open;
+pub(crate) use batched::{evaluation_episodes, open};
 pub use bench::{SymbolicRow, bench};
 pub use config::{SymbolicConfig, TaskConfig, TaskName};
 pub(crate) use open::FAMILY;

@@ -225,7 +225,7 @@ fn proofs_are_opened_by_split() {
     let err = crate::open(&context.store, &artifact, &OpenOptions::train(1, 0))
         .err()
         .unwrap();
-    assert!(err.hint.unwrap().contains("evaluate/reasoning"));
+    assert!(err.hint.unwrap().contains("train/ppo"));
 }
 
 #[test]

@@ -25,6 +25,7 @@ use recurrent::Recurrent;
 use shape::AtomAt;
 pub(crate) use shape::SymbolsAt;
 pub use shape::{AtomEmbedding, Pooling, Symbols};
+use stages_env::symbolic::batch::SymbolicBatch;
 use stages_numerics::dispatch::InstructionSet;
 use std::ops::Range;
 
@@ -160,8 +161,7 @@ impl SymbolicModel {
         outputs: Vec<O>,
         take: impl Fn(&mut [f32], &[u32], &[f32], O) + Sync,
     ) {
-        let rows = input.episode_start.len();
-        let Some(batch) = input.symbols else { return };
+        let (rows, batch) = (input.episode_start.len(), symbols(input));
         if self.passes.len() < outputs.len() {
             self.passes.resize_with(outputs.len(), Pass::default);
         }
@@ -183,6 +183,14 @@ impl SymbolicModel {
             1 => tasks.into_iter().for_each(one),
             _ => tasks.into_par_iter().with_max_len(1).for_each(one),
         }
+    }
+}
+
+/// The states and candidates of a step, without which nothing can be computed.
+fn symbols<'a>(input: &Observed<'a>) -> &'a SymbolicBatch {
+    match input.symbols {
+        Some(batch) if batch.len() == input.episode_start.len() => batch,
+        _ => panic!("a step of symbolic states without the symbols of each row"),
     }
 }
 
@@ -210,8 +218,7 @@ impl Model for SymbolicModel {
     }
 
     fn forward(&mut self, input: &Observed, state: &mut [f32], out: &mut Output) {
-        let Some(batch) = input.symbols else { return };
-        let rows = input.episode_start.len();
+        let (rows, batch) = (input.episode_start.len(), symbols(input));
         out.value.resize(rows, 0.0);
         out.log_prob.resize(batch.candidates(), 0.0);
         let (mut value, mut log_prob) = (out.value.as_mut_slice(), out.log_prob.as_mut_slice());

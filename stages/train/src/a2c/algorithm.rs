@@ -7,7 +7,8 @@
 use super::settings::A2cSettings;
 use crate::learner::{Algorithm, Learner};
 use crate::metrics::{Metric, explained_variance};
-use crate::ppo::algorithm::{Coefficients, Losses, Ppo};
+use crate::ppo::algorithm::Ppo;
+use crate::ppo::objective::{Coefficients, Losses};
 use crate::settings::Common;
 use crate::train_state::Statistics;
 use stages_core::StageError;

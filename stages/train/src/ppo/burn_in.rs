@@ -2,6 +2,7 @@
 //! others, "Recurrent experience replay in distributed reinforcement learning", 2019).
 
 use crate::rollout::Rollout;
+use stages_env::symbolic::batch::SymbolicBatch;
 use stages_policy::{Minibatch, Model, Observed, Output};
 
 /// The states of a rollout's sequences, and the buffers of a step.
@@ -15,6 +16,7 @@ pub(crate) struct BurnIn<'a> {
     obs: Vec<f32>,
     mask: Vec<bool>,
     episode_start: Vec<bool>,
+    symbols: SymbolicBatch,
     state: Vec<f32>,
     output: Output,
 }
@@ -31,6 +33,7 @@ impl<'a> BurnIn<'a> {
             obs: Vec::new(),
             mask: Vec::new(),
             episode_start: Vec::new(),
+            symbols: SymbolicBatch::default(),
             state: Vec::new(),
             output: Output::default(),
         })
@@ -53,6 +56,9 @@ impl<'a> BurnIn<'a> {
             self.obs.clear();
             self.episode_start.clear();
             self.state.clear();
+            if let Some(first) = minibatch.symbols.first() {
+                self.symbols.clear(first.width);
+            }
             for &first in minibatch.indices {
                 let Some(i) = (first as usize).checked_sub(before * b) else {
                     continue;
@@ -61,6 +67,9 @@ impl<'a> BurnIn<'a> {
                 self.rows.push(row);
                 self.obs.extend_from_slice(&minibatch.obs[i * d..(i + 1) * d]);
                 self.episode_start.push(minibatch.episode_start[i]);
+                if let Some(step) = minibatch.symbols.get(i / b) {
+                    self.symbols.push(step, i % b);
+                }
                 self.state.extend_from_slice(&self.states[row * s..(row + 1) * s]);
             }
             if self.rows.is_empty() {
@@ -72,7 +81,7 @@ impl<'a> BurnIn<'a> {
                 obs: &self.obs,
                 mask: &self.mask,
                 episode_start: &self.episode_start,
-                symbols: None,
+                symbols: (!minibatch.symbols.is_empty()).then_some(&self.symbols),
             };
             model.forward(&input, &mut self.state, &mut self.output);
             for (&row, state) in self.rows.iter().zip(self.state.chunks_exact(s)) {

@@ -1,11 +1,12 @@
 //! Learning from symbolic states, whose candidate actions differ in number, with and without memory.
 
 use super::*;
+use crate::ppo::burn_in::BurnIn;
 use stages_core::StageError;
 use stages_env::symbolic::batch::SymbolicBatch;
 use stages_env::{ActionSpace, Actions, EnvSpec, StepBuffers};
 use stages_numerics::random::Random;
-use stages_policy::{Mode, Policy, Precision, initial};
+use stages_policy::{Mode, Observed, Output, Policy, Precision, initial};
 
 /// Tokens 1 to 6 can be wanted; 7 marks a state that says nothing.
 const WANTED: u64 = 6;
@@ -157,6 +158,85 @@ fn candidates_are_learned_by_each_embedding() {
         let blind = reward(&policy, false);
         assert!(blind < 0.6, "{atoms}: {blind}");
     }
+}
+
+/// Burn-in ends in the state that the same steps give one environment at a time, with other parameters than those of acting.
+#[test]
+fn burn_in_reads_symbols() {
+    let settings = serde_json::from_value::<RecurrentPpoConfig>(json!({
+        "total_timesteps": 4096, "n_envs": 4, "n_steps": 16, "batch_size": 32, "sequence_length": 4, "burn_in": 3,
+        "policy_kwargs": {
+            "net_arch": { "pi": [8], "vf": [8] }, "lstm_hidden_size": 8, "symbols": { "embedding_dim": 8 },
+        },
+    }))
+    .unwrap()
+    .settings()
+    .unwrap();
+    let env = Matching::new(4, false);
+    let architecture = settings.common.network.architecture(&env.spec).unwrap();
+    let mut params = initial(&architecture, true, 4);
+    let model = stages_policy::model(&architecture, Precision::F32);
+    let mut learner = learner(&settings, Box::new(env), model, params.clone());
+    let mut ppo = Algorithm::new(&settings);
+    ppo.collect(&mut learner).unwrap();
+    params.iter_mut().for_each(|x| *x *= 1.1);
+    learner.model.load(&params);
+    let rollout = ppo.rollout.minibatch(crate::learner::Algorithm::common(&ppo));
+    let indices: Vec<u32> = rollout.sequences().collect();
+    let minibatch = Minibatch {
+        indices: &indices,
+        ..rollout
+    };
+    let mut burn = BurnIn::new(&ppo.rollout).unwrap();
+    let states = burn.run(&minibatch, &mut *learner.model).to_vec();
+    let s = architecture.state_len();
+    let mut moved = 0;
+    for (row, &first) in indices.iter().enumerate() {
+        let (step, env) = (first as usize / 4, first as usize % 4);
+        let kept = &rollout.state[row * s..(row + 1) * s];
+        let mut state = kept.to_vec();
+        for t in step.saturating_sub(3)..step {
+            let mut symbols = SymbolicBatch::default();
+            symbols.clear(1);
+            symbols.push(&rollout.symbols[t], env);
+            let input = Observed {
+                obs: &[],
+                mask: &[],
+                episode_start: &rollout.episode_start[t * 4 + env..][..1],
+                symbols: Some(&symbols),
+            };
+            learner.model.forward(&input, &mut state, &mut Output::default());
+        }
+        let found = &states[row * s..(row + 1) * s];
+        for (x, y) in found.iter().zip(&state) {
+            assert!((x - y).abs() < 1e-6, "sequence {row}: {x} {y}");
+        }
+        moved += usize::from(found != kept);
+    }
+    assert_eq!(moved, 12);
+}
+
+#[test]
+fn settings_that_have_no_meaning_are_refused() {
+    let settings = |text: serde_json::Value| serde_json::from_value::<PpoConfig>(text).unwrap().settings().unwrap();
+    let normalised = settings(json!({ "total_timesteps": 4096, "normalize_obs": true }));
+    let err = Algorithm::new(&normalised).statistics(0, None).unwrap_err();
+    assert!(
+        err.message.contains("symbolic states have no numbers"),
+        "{}",
+        err.message
+    );
+    let embedded = settings(json!({
+        "total_timesteps": 4096, "policy_kwargs": { "symbols": { "embedding_dim": 32 } },
+    }));
+    let numbers = EnvSpec {
+        name: "numbers".to_owned(),
+        observation: vec!["x".to_owned()],
+        action_space: ActionSpace::discrete(["a", "b"]),
+        normalisation: None,
+    };
+    let err = embedded.common.network.architecture(&numbers).unwrap_err();
+    assert!(err.message.contains("`policy_kwargs.symbols`"), "{}", err.message);
 }
 
 #[test]

@@ -1,4 +1,4 @@
-//! What happened on paths, as numbers: no cap cuts silently.
+//! Counts of events on paths: no cap cuts silently.
 
 use crate::symbolic::counts::counts;
 

@@ -5,8 +5,8 @@ use super::observe::observe;
 use super::state::PathState;
 use super::task::PathTask;
 use super::{Order, PathQuery};
-use crate::saved_state::{StateReader, StateWriter};
 use crate::symbolic::batch::{SymbolicBatch, SymbolicEnvs};
+use crate::symbolic::saved_episodes;
 use stages_numerics::random::Random;
 use std::sync::Arc;
 
@@ -125,45 +125,27 @@ impl SymbolicEnvs for PathEnvs {
 
     /// The numbers of the episodes and the edges walked in them.
     fn save(&self) -> Vec<u8> {
-        let numbers: Vec<u64> = self.episodes.iter().map(|episode| episode.number).collect();
-        let walked = self.episodes.iter().map(|episode| episode.state.walked());
-        let lengths: Vec<u64> = walked.clone().map(|walked| walked.len() as u64).collect();
         let counts = self.counts.named().map(|(_, count)| count);
-        let writer = StateWriter::new(&self.tag())
-            .array(&counts)
-            .array(&numbers)
-            .array(&lengths);
-        walked.fold(writer, StateWriter::array).finish()
+        let episodes = self.episodes.iter();
+        let episodes = episodes.map(|episode| (episode.number, episode.state.walked()));
+        saved_episodes::write(&self.tag(), &counts, episodes)
     }
 
     fn restore(&mut self, state: &[u8]) -> Result<(), String> {
-        let (tag, len) = (self.tag(), self.episodes.len());
-        let size = state.len().saturating_sub(8 + tag.len());
-        let broken = || format!("the saved state of `{tag}` has {size} bytes of another form");
-        let fixed = 8 * (PathCounts::LEN + 2 * len);
-        let mut reader = StateReader::new(state, &tag, size)?;
-        if size < fixed {
-            return Err(broken());
-        }
-        let (mut counts, mut numbers, mut lengths) = ([0_u64; PathCounts::LEN], vec![0_u64; len], vec![0_u64; len]);
-        reader.array(&mut counts);
-        reader.array(&mut numbers);
-        reader.array(&mut lengths);
-        let is_short = lengths.iter().all(|&length| length < self.task.hops() as u64);
-        if !is_short || 4 * lengths.iter().sum::<u64>() != (size - fixed) as u64 {
-            return Err(broken());
-        }
-        for at in 0..len {
-            let mut walked = vec![0_u32; lengths[at] as usize];
-            reader.array(&mut walked);
-            self.start(at, numbers[at]);
+        let tag = self.tag();
+        let saved = saved_episodes::read(state, &tag, self.episodes.len())?;
+        for (at, (number, walked)) in saved.episodes.into_iter().enumerate() {
+            if walked.len() >= self.task.hops() {
+                return Err(saved_episodes::broken(&tag));
+            }
+            self.start(at, number);
             let episode = &mut self.episodes[at];
             if !episode.state.replay(&self.task, &walked, &mut self.counts) {
-                return Err(broken());
+                return Err(saved_episodes::broken(&tag));
             }
             episode.has_finished = false;
         }
-        self.counts = PathCounts::of(counts);
+        self.counts = PathCounts::of(saved.counts);
         Ok(())
     }
 }

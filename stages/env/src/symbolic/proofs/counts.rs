@@ -1,4 +1,4 @@
-//! What happened in a search, as numbers: no cap cuts silently.
+//! Counts of events in a search: no cap cuts silently.
 
 use crate::symbolic::counts::counts;
 

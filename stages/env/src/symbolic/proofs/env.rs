@@ -5,8 +5,8 @@ use super::expand::Engine;
 use super::observe::Writer;
 use super::state::{Goals, Successors, hash};
 use super::task::{ProofTask, Query};
-use crate::saved_state::{StateReader, StateWriter};
 use crate::symbolic::batch::{SymbolicBatch, SymbolicEnvs};
+use crate::symbolic::saved_episodes;
 use stages_knowledge::{Clause, Word, word};
 use stages_numerics::random::Random;
 use std::sync::Arc;
@@ -332,52 +332,25 @@ impl SymbolicEnvs for ProofEnvs {
 
     /// The numbers of the episodes and the actions taken in them, from which they are played again.
     fn save(&self) -> Vec<u8> {
-        let numbers: Vec<u64> = self.episodes.iter().map(|episode| episode.number).collect();
-        let lengths: Vec<u64> = self
-            .episodes
-            .iter()
-            .map(|episode| episode.actions.len() as u64)
-            .collect();
         let counts = self.counts.named().map(|(_, count)| count);
-        let writer = StateWriter::new(&self.tag())
-            .array(&counts)
-            .array(&numbers)
-            .array(&lengths);
         let episodes = self.episodes.iter();
-        episodes
-            .fold(writer, |writer, episode| writer.array(&episode.actions))
-            .finish()
+        let episodes = episodes.map(|episode| (episode.number, episode.actions.as_slice()));
+        saved_episodes::write(&self.tag(), &counts, episodes)
     }
 
     fn restore(&mut self, state: &[u8]) -> Result<(), String> {
-        let (tag, len) = (self.tag(), self.episodes.len());
-        let size = state.len().saturating_sub(8 + tag.len());
-        let broken = || format!("the saved state of `{tag}` has {size} bytes of another form");
-        let fixed = 8 * (ProofCounts::LEN + 2 * len);
-        let mut reader = StateReader::new(state, &tag, size)?;
-        if size < fixed {
-            return Err(broken());
-        }
-        let (mut counts, mut numbers, mut lengths) = ([0_u64; ProofCounts::LEN], vec![0_u64; len], vec![0_u64; len]);
-        reader.array(&mut counts);
-        reader.array(&mut numbers);
-        reader.array(&mut lengths);
-        let total = lengths.iter().try_fold(0_u64, |sum, &length| sum.checked_add(length));
-        if total.and_then(|total| total.checked_mul(4)) != Some((size - fixed) as u64) {
-            return Err(broken());
-        }
-        for at in 0..len {
-            let mut actions = vec![0_u32; lengths[at] as usize];
-            reader.array(&mut actions);
-            self.start(at, numbers[at]);
+        let tag = self.tag();
+        let saved = saved_episodes::read(state, &tag, self.episodes.len())?;
+        for (at, (number, actions)) in saved.episodes.into_iter().enumerate() {
+            self.start(at, number);
             for action in actions {
-                if self.act(at, action).1 || self.episodes[at].number != numbers[at] {
-                    return Err(broken());
+                if self.act(at, action).1 || self.episodes[at].number != number {
+                    return Err(saved_episodes::broken(&tag));
                 }
             }
         }
         self.finished.fill(None);
-        self.counts = ProofCounts::of(counts);
+        self.counts = ProofCounts::of(saved.counts);
         Ok(())
     }
 }

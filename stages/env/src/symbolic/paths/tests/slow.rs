@@ -30,7 +30,7 @@ struct Slow {
     most: usize,
     /// The graph's edges in both directions, each once.
     edges: Vec<Fact>,
-    /// What is known to hold, in both directions.
+    /// The facts known to hold, in both directions.
     known: Vec<Fact>,
     query: Fact,
     current: String,
