@@ -31,17 +31,25 @@ fn graphs() {
 fn types_for_people() {
     let [features, table, ..] = types();
     insta::assert_snapshot!(describe_type(features), @r"
-    features: a row for each symbol and date
+    features: a row for each symbol and date, or by contract symbol, date or snapshot, expiry, root, strike and call
 
     columns
-      symbol  text    required  ticker
-      date    date    required  trading day
-      …       number  required  one column of numbers or more, each a feature
+      symbol    text          required  ticker
+      date      date          required  trading day
+      snapshot  instant       optional  (by contract) instant of the row where a day has several, UTC; `date` is its day in the time zone of the exchange
+      expiry    date          optional  (by contract) as in the chain
+      root      text          optional  (by contract) as in the chain; the symbol where it is left out
+      strike    number        optional  (by contract) as in the chain
+      call      true | false  optional  (by contract) as in the chain
+      …         number        required  one column of numbers or more, each a feature
 
     checks
       numbers are finite; a missing value is null, or an empty field of CSV
       a key has one row
-      a feature is shown on its own date: no lag is added
+      a feature is shown on its own date, or at its own instant: no lag is added
+      features are by contract where all of `expiry`, `strike` and `call` are there, or in their place `contract`, the contract's symbol (SPY240419P00500000, BTC-28MAR25-90000-C): `env/options` shows them by slot of the slate
+      by contract, the strike is above 0 and the expiry not before the date; a contract without a row has no value
+      by contract, partitions are those that the files are named as, or months, or days where the first day has more than 5,000 rows, as those of chains
 
     a file of Parquet or CSV, or a directory of them, in any order: `outputs: { rows: { path: rows.parquet, type: features } }`
     ");
