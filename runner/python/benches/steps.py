@@ -3,25 +3,32 @@
     python runner/python/benches/steps.py [SECONDS]
 
 Every line steps with actions drawn beforehand. `runner` is `VectorEnv` with and without copies; `NumPy` is the same environment written in NumPy
-over all environments at once, without what ours does beside (masks, final observations); `sync` and `async` are Gymnasium's,
-of single environments in this process and in worker processes (`async` is what SB3 calls SubprocVecEnv). `EnvPool` steps C++ in threads, where it is installed.
+over all environments at once, without what ours does beside (masks, final observations); `sync` and `async` are Gymnasium's of its
+CartPole, in this process and in worker processes. SB3's `SubprocVecEnv` has a process for each environment: a single one of ours, or Gymnasium's
+CartPole. It and `EnvPool`, which steps C++ in threads, are measured where they are installed.
 """
 
 import os
 import sys
 import tempfile
 import time
+from functools import partial
 from pathlib import Path
 
 import gymnasium
 import numpy
 
 import runner
+import runner.gymnasium
 
 try:
     import envpool
 except ImportError:
     envpool = None
+try:
+    from stable_baselines3.common.vec_env import SubprocVecEnv
+except ImportError:
+    SubprocVecEnv = None
 
 SIZES = [1, 16, 256, 1024]
 # A process for each environment: more than this is no use of a machine.
@@ -112,6 +119,15 @@ class EnvPool:
         return self.envs.step(actions.astype(numpy.int32))
 
 
+class Subproc:
+    """SB3's `SubprocVecEnv`, whose `reset` takes no seed."""
+
+    def __init__(self, makers):
+        self.envs = SubprocVecEnv(makers)
+        self.envs.reset()
+        self.step, self.close = self.envs.step, self.envs.close
+
+
 def rate(step, actions, num_envs, seconds):
     """Steps of all environments per second."""
     for action in actions[:10]:
@@ -138,25 +154,28 @@ def main():
                 "runner": lambda b: runner.load_env(run[f"{name}.env"], b),
                 "runner, copy=False": lambda b: runner.load_env(run[f"{name}.env"], b, copy=False),
             }
+            make = partial(runner.gymnasium.Env, f"{run.id}/{name}.env", directory=directory)
             if name == "lookup":
                 variants["NumPy"] = NumpyLookup
             if name == "cartpole":
-                make = lambda: gymnasium.make("CartPole-v1")
+                make = partial(gymnasium.make, "CartPole-v1")
                 variants["NumPy"] = NumpyCartPole
                 if envpool is not None:
                     variants["EnvPool"] = EnvPool
                 variants["Gymnasium, sync"] = lambda b: gymnasium.vector.SyncVectorEnv([make] * b)
                 variants["Gymnasium, async"] = lambda b: gymnasium.vector.AsyncVectorEnv([make] * b)
+            if SubprocVecEnv is not None:
+                variants["SubprocVecEnv"] = lambda b: Subproc([make] * b)
             for variant, open_env in variants.items():
                 cells = []
                 for size in SIZES:
-                    if "async" in variant and size > MOST_PROCESSES:
+                    if variant in ("Gymnasium, async", "SubprocVecEnv") and size > MOST_PROCESSES:
                         cells.append(f"{'-':>10}")
                         continue
                     envs = open_env(size)
                     if hasattr(envs, "reset"):
                         envs.reset(seed=0)
-                    few = 20 if "sync" in variant else 200
+                    few = 20 if "sync" in variant or "Subproc" in variant else 200
                     actions = list(numpy.random.default_rng(1).integers(0, single, (few, size)))
                     cells.append(f"{rate(envs.step, actions, size, seconds) / 1e6:>10.3g}")
                     if hasattr(envs, "close"):

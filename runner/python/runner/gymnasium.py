@@ -1,6 +1,7 @@
 """Environments for Gymnasium: `VectorEnv`, a batch, and `Env`, a single one.
 
-Once it is imported, `gymnasium.make("runner/Env-v0", artifact="latest/env")` and `gymnasium.make_vec` open them, too.
+Once it is imported, `gymnasium.make("runner/Env-v0", artifact="latest/env")` and `gymnasium.make_vec` open them, too; with the id
+`runner.gymnasium:runner/Env-v0` Gymnasium imports it.
 """
 
 from __future__ import annotations
@@ -208,5 +209,5 @@ class Env(gymnasium.Env):
 
 
 # The family is the artifact's: the names are for readers.
-for _name in ("Env", "Classic", "Hedging", "Lookup", "Options", "Stocks"):
+for _name in ("Env", "Classic", "Hedging", "Lookup", "Options", "Python", "Stocks", "Table"):
     gymnasium.register(f"runner/{_name}-v0", entry_point=Env, vector_entry_point=VectorEnv)

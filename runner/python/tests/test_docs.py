@@ -1,13 +1,43 @@
-"""The code in docs/reading-artifacts.md."""
+"""The code in the documentation is run as it stands there: names of runs, interpreters and budgets are all that is exchanged."""
 
 import os
 import re
 import subprocess
+import sys
 from pathlib import Path
 
+import pytest
+
+import runner
 from runner import _program
 
-DOC = Path(__file__).resolve().parents[3] / "docs" / "reading-artifacts.md"
+ROOT = Path(__file__).resolve().parents[3]
+
+
+def blocks(document, language):
+    """The code blocks of a document, in order."""
+    return re.findall(rf"```{language}\n(.*?)```", (ROOT / "docs" / document).read_text(encoding="utf-8"), re.DOTALL)
+
+
+def block(document, language, text):
+    """The one block that has the text."""
+    (found,) = (block for block in blocks(document, language) if text in block)
+    return found
+
+
+@pytest.fixture(scope="module")
+def options(tmp_path_factory):
+    """The directory in which the first block of python.md has run the main job, small, and what the block defined."""
+    directory = tmp_path_factory.mktemp("docs")
+    (directory / ".runner").mkdir()
+    (directory / "pipelines").symlink_to(ROOT / "pipelines")
+    names, before = {}, Path.cwd()
+    os.chdir(directory)
+    try:
+        exec(block("python.md", "python", "runner.exec("), names)
+    finally:
+        os.chdir(before)
+    return directory, names
 
 
 def test_reading_artifacts(run, directory, monkeypatch):
@@ -16,8 +46,99 @@ def test_reading_artifacts(run, directory, monkeypatch):
     for name, to in (("market.chain", "chain"), ("train.metrics", "metrics")):
         subprocess.run([_program.program(), "export", f"{run.id}/{name}", to], check=True)
     names = {}
-    for block in re.findall(r"```python\n(.*?)```", DOC.read_text(encoding="utf-8"), re.DOTALL):
-        exec(block.replace("latest/", f"{run.id}/"), names)
+    for code in blocks("reading-artifacts.md", "python"):
+        exec(code.replace("latest/", f"{run.id}/"), names)
     assert 0 < len(names["puts"]) < len(names["chain"])
     assert names["returns"] and names["returns"][-1][0] > 0
     assert names["bars"].num_rows == run["market.bars"].meta["rows"]
+
+
+def test_exec_and_load(options):
+    _, names = options
+    run = names["run"]
+    assert run.status == "done"
+    assert run.stages["train"].config["learning_rate"] == 1e-4
+    assert names["envs"].num_envs == 256
+
+
+def test_policies(options, monkeypatch):
+    directory, names = options
+    monkeypatch.chdir(directory)
+    names = dict(names)
+    exec(block("python.md", "python", "policy.predict("), names)
+    assert names["starts"][0]
+
+
+def test_maskable_ppo(options, monkeypatch):
+    pytest.importorskip("sb3_contrib")
+    directory, _ = options
+    monkeypatch.chdir(directory)
+    exec(block("python.md", "python", "MaskablePPO").replace("1_000_000", "1_000"), {})
+
+
+def pipeline(document, text, directory, stages):
+    """A YAML block of stages as a pipeline beside others, with this interpreter in place of `./env`."""
+    code = block(document, "yaml", text).replace("./env", sys.prefix)
+    first, _, rest = code.partition("\n")
+    assert first == "stages:"
+    file = directory / "pipeline.yaml"
+    file.write_text(f"version: 1\nname: docs\nstages:\n{stages}\n{rest}", encoding="utf-8")
+    (directory / ".runner").mkdir()
+    return file
+
+
+def test_stages(tmp_path):
+    (tmp_path / "my_stages.py").write_text(block("python.md", "python", "# my_stages.py"), encoding="utf-8")
+    market = "  market: { uses: ingest/simulated_panel, with: { stocks: 2, days: 300 } }"
+    file = pipeline("python.md", "call: my_stages:make_factors", tmp_path, market.replace("market:", "panel:"))
+    file.write_text(file.read_text().replace("bars: market", "bars: panel.bars"))
+    run = runner.exec(file, directory=tmp_path, progress=False)
+    factors = run["factors.factors"].to_arrow()
+    assert factors.column_names == ["symbol", "date", "momentum"]
+    assert len(factors) > 400
+    assert run.metrics["factors"]["data/rows"] > 0
+
+
+MY_ENVS = """
+import csv
+
+import gymnasium
+import numpy
+
+PRICES = [float(row[0]) for row in csv.reader(open("prices.csv"))]
+
+
+class MyEnv(gymnasium.Env):
+    def __init__(self, size):
+        self.observation_space = gymnasium.spaces.Box(-1.0, 1.0, (size,), numpy.float32)
+        self.action_space = gymnasium.spaces.Discrete(2)
+
+    def observe(self):
+        return self.np_random.uniform(-1.0, 1.0, self.observation_space.shape).astype(numpy.float32)
+
+    def reset(self, *, seed=None, options=None):
+        super().reset(seed=seed)
+        self.left = len(PRICES)
+        return self.observe(), {}
+
+    def step(self, action):
+        self.left -= 1
+        return self.observe(), PRICES[self.left] * float(action), self.left == 0, False, {}
+
+
+def make_env(size):
+    return MyEnv(size)
+"""
+
+
+def test_environments_of_ones_own(tmp_path):
+    (tmp_path / "my_envs.py").write_text(MY_ENVS, encoding="utf-8")
+    (tmp_path / "prices.csv").write_text("1.0\n2.0\n3.0\n", encoding="utf-8")
+    train = {"total_timesteps": 256, "n_envs": 4, "n_steps": 16, "batch_size": 32, "n_epochs": 1}
+    stages = "".join(f"  train_{name}: {{ uses: train/ppo, needs: {{ env: {name} }}, with: {train} }}\n" for name in ("env", "own"))
+    file = pipeline("python.md", "id: CartPole-v1", tmp_path, stages)
+    run = runner.exec(file, directory=tmp_path, progress=False)
+    assert {stage.status for stage in run.stages.values()} == {"ran"}
+    envs = runner.load_env(run["own"], 3)
+    obs, _ = envs.reset(seed=1)
+    assert obs.shape == (3, 8)

@@ -105,6 +105,10 @@ def test_registry(run):
     others, _ = many.reset(seed=4)
     assert (others[0] == obs).all()
     assert isinstance(many, runner.gymnasium.VectorEnv)
+    for name in ENVS:
+        family = "Classic" if name in ("cartpole", "pendulum") else name.capitalize()
+        envs = gymnasium.make_vec(f"runner.gymnasium:runner/{family}-v0", num_envs=2, artifact=artifact(run, name))
+        assert envs.num_envs == 2
 
 
 def test_views(run):
