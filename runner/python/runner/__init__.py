@@ -7,6 +7,7 @@ of its own modules those of runs when they are first used.
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Mapping, Sequence
 from importlib import import_module
 from os import PathLike, fspath
@@ -116,3 +117,8 @@ def policy_act(
         flag = {"since": "from"}.get(option, option.replace("_", "-"))
         arguments += [f"--{flag}", str(value)]
     return _program.document(arguments, directory)
+
+
+# Its ids are there for `gymnasium.make_vec` without another import, where Gymnasium is loaded already.
+if "gymnasium" in sys.modules:
+    import_module(".gymnasium", __name__)

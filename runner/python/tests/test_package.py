@@ -24,6 +24,11 @@ def test_import_is_light():
     assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True).stdout.strip() == "[]"
 
 
+def test_ids_are_registered_where_gymnasium_is_loaded():
+    code = "import gymnasium, runner; print('runner/Options-v0' in gymnasium.registry)"
+    assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True).stdout.strip() == "True"
+
+
 def test_import_takes_few_milliseconds():
     def cpu(code):
         """The least of the processor times of five interpreters, in seconds: other work on the machine costs this one none."""
