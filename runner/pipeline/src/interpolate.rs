@@ -25,7 +25,8 @@ pub(crate) struct Scope<'a> {
     pub night: Option<NightDates>,
     /// The variables that some stage lists in `secrets:`: interpolating them is an error.
     pub secrets: &'a BTreeSet<String>,
-    /// If set, interpolations that differ between points are kept, so that the result can be loaded again.
+    /// If set, interpolations that differ between points are kept, and those of parameters that are not in `params`, so that the result can be loaded
+    /// again.
     pub verbatim: bool,
 }
 
@@ -231,7 +232,11 @@ fn look_up(inner: &str, spot: Spot, scope: &Scope, problems: &mut Problems) -> O
     if !scope.verbatim {
         return read(inner, spot, scope, problems);
     }
-    if inner.starts_with("matrix.") {
+    let is_kept_param = inner.strip_prefix("params.").is_some_and(|name| {
+        let name = name.split('.').next().unwrap_or_default();
+        scope.params.is_some_and(|params| !params.contains_key(name))
+    });
+    if inner.starts_with("matrix.") || is_kept_param {
         let kept = Tree::scalar(spot, Json::String(format!("${{{inner}}}")));
         return Some((kept, String::new()));
     }

@@ -50,6 +50,7 @@ mod python_stage;
 mod reference;
 mod registration;
 mod resolved;
+mod resolved_blocks;
 mod run_stage;
 mod sample;
 mod schedule;

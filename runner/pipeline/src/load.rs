@@ -17,6 +17,7 @@ use super::problems::Problems;
 use super::python_stage;
 use super::registration;
 use super::resolved::Resolved;
+use super::resolved_blocks::{Blocks, set_by_night};
 use super::run_stage::{self, Reads};
 use super::schedule::{self, NightDates, Schedule, Scheduled};
 use super::source::{self, Spot, Texts};
@@ -188,16 +189,33 @@ pub fn resolved(file: &Path, options: &LoadOptions) -> Result<String, PipelineEr
     let mut loader = Loader::new(file, source::read(file)?, options, true);
     match loader.resolve() {
         Some(document) if !loader.problems.any() => {
+            let schedule = loader.schedule(&document);
+            let texts = &loader.problems.texts;
+            let blocks = Blocks {
+                document: &document,
+                schedule: schedule.as_ref(),
+                notify: &loader.notify,
+                is_argument: &|value| texts.is_argument(value.spot.text),
+            };
+            let blocks = blocks.entries();
+            let by_night = set_by_night(&document);
+            let params = loader.params.iter();
+            let params = params.filter(|(name, _)| !by_night.contains(name.as_str()));
+            let params = params.map(|(name, value)| (name.clone(), value.clone())).collect();
+            let point = Point::new();
+            let scope = |params| Scope {
+                params: Some(params),
+                matrix: Some(&point),
+                env: &loader.env,
+                night: options.night,
+                secrets: &loader.secrets,
+                verbatim: true,
+            };
             let resolved = Resolved {
                 document: &document,
-                scope: Scope {
-                    params: Some(&loader.params),
-                    matrix: Some(&Point::new()),
-                    env: &loader.env,
-                    night: options.night,
-                    secrets: &loader.secrets,
-                    verbatim: true,
-                },
+                scope: scope(&params),
+                axes: scope(&loader.params),
+                blocks,
                 settings: &loader.settings,
                 kinds: options.kinds,
                 file,

@@ -95,6 +95,12 @@ impl Shape {
         ("teams", Self::Teams),
         ("discord", Self::Discord),
     ];
+
+    /// Its name in pipelines.
+    pub(crate) fn name(self) -> &'static str {
+        let found = Self::ALL.iter().find(|(_, known)| *known == self);
+        found.map_or("", |(name, _)| name)
+    }
 }
 
 /// An e-mail by SMTP.
@@ -133,6 +139,12 @@ impl Tls {
         ("starttls", Self::StartTls),
         ("never", Self::Never),
     ];
+
+    /// Its name in pipelines.
+    pub(crate) fn name(self) -> &'static str {
+        let found = Self::ALL.iter().find(|(_, known)| *known == self);
+        found.map_or("", |(name, _)| name)
+    }
 }
 
 /// Reads `notify:`; entries with errors are left out.

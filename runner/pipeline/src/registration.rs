@@ -15,7 +15,7 @@ const REGISTER: &str = "write `register: NAME`, or `register: { policy: NAME, al
 const PROMOTE: &str = "write `promote: { policy: NAME, stage: STAGE }`, with the name of `register:` and a stage `evaluate/compare` with `verdict:`";
 
 /// The alias that is moved where a pipeline says nothing else.
-const CHAMPION: &str = "champion";
+pub(crate) const CHAMPION: &str = "champion";
 
 /// Reads `register:` of a stage into its node.
 pub(crate) fn resolve(stage: &Stage, node: &mut Node, problems: &mut Problems) {

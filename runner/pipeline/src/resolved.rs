@@ -21,8 +21,12 @@ use std::sync::Arc;
 /// The inputs of a resolved document.
 pub(crate) struct Resolved<'a> {
     pub document: &'a Document,
-    /// Its scope is verbatim: interpolations that differ between points are kept.
+    /// Its scope is verbatim: interpolations that differ between points or nights are kept.
     pub scope: Scope<'a>,
+    /// The scope of matrices, with all parameters: points are fixed.
+    pub axes: Scope<'a>,
+    /// What is beside the stages.
+    pub blocks: Vec<(Key, Tree)>,
     pub settings: &'a [Setting],
     pub kinds: &'static [Box<dyn AnyStage>],
     pub file: &'a Path,
@@ -35,11 +39,13 @@ impl Resolved<'_> {
     /// The text of the file. The document must be valid.
     pub fn text(&self, problems: &mut Problems) -> String {
         let mut out = format!(
-            "# {}, resolved. Its paths are relative to {}\nversion: 1\nname: {}\nstages:\n",
+            "# {}, resolved. Its paths are relative to {}\nversion: 1\nname: {}\n",
             self.file.display(),
             self.base.display(),
             scalar(&Json::String(self.document.name.clone()))
         );
+        write_map(&self.blocks, 0, &mut out);
+        out.push_str("stages:\n");
         for stage in &self.document.stages {
             let name = &stage.key.name;
             if let Some(base) = self.bases.get(name).filter(|base| ***base != *self.base) {
@@ -116,7 +122,7 @@ impl Resolved<'_> {
         }
         let needs = stage.needs.iter().map(|(key, value)| (key.clone(), value.clone()));
         entries.insert(1, entry("needs", map(needs.collect())));
-        if let Some(matrix) = axes::read(&stage.matrix, &self.scope, problems) {
+        if let Some(matrix) = axes::read(&stage.matrix, &self.axes, problems) {
             entries.insert(2, entry("matrix", map(axes_of(&matrix))));
         }
         let resources = [("threads", &stage.threads), ("memory", &stage.memory)];

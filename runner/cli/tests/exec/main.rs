@@ -7,6 +7,7 @@ mod cached;
 mod commands;
 mod containers;
 mod data;
+mod dvc;
 mod earlier;
 mod escapes;
 mod failures;

@@ -231,6 +231,19 @@ stages:
 ";
 
 #[test]
+fn a_resolved_pipeline_promotes() {
+    let project = Project::new(JUDGED);
+    let shown = project.run(&["plan", "p.yaml", "--resolved"]);
+    assert_eq!(shown.code, 0, "{}", shown.text());
+    let promote = "promote:\n  policy: desk\n  stage: judge\n  alias: champion\n";
+    assert!(shown.stdout.contains(promote), "{}", shown.stdout);
+    project.write("again.yaml", &shown.stdout);
+    let ended = project.run(&["exec", "again.yaml"]);
+    let said = "verdict on desk@1: noise; desk@champion is now 1, the first";
+    assert!(ended.code == 0 && ended.stdout.contains(said), "{}", ended.text());
+}
+
+#[test]
 fn a_verdict_promotes_what_a_run_registered() {
     let project = Project::new(JUDGED);
     let run = |seed: u32, verdict: i32| {

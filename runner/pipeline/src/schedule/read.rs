@@ -22,7 +22,7 @@ const OF_WAIT: [&str; 4] = ["sources", "files", "until", "stable_for"];
 /// The longest time after the close.
 const LONGEST_AFTER_CLOSE: Duration = Duration::from_secs(12 * 3600);
 
-const EVERY_DAY: &str = "every_day";
+pub(crate) const EVERY_DAY: &str = "every_day";
 
 /// The parameters that the block sets, as written.
 pub(crate) fn params(tree: &Tree) -> &[(Key, Tree)] {

@@ -2,7 +2,8 @@
 
 use crate::{bad, options, read};
 use runner_pipeline::{
-    CatchUp, LoadOptions, NightDates, Pipeline, Schedule, Then, WaitFor, When, Work, load_text, memo_name, scheduled,
+    CatchUp, LoadOptions, NightDates, Pipeline, Schedule, Then, Track, WaitFor, When, Work, load_text,
+    load_with_sources, memo_name, resolved, scheduled,
 };
 use serde_json::{Value, json};
 use std::path::Path;
@@ -182,4 +183,100 @@ fn the_schedule_of_an_included_file_is_its_own() {
             .unwrap_or_else(|errors| panic!("{errors}"))
             .is_none()
     );
+}
+
+/// A pipeline with a night, messages and servers, by its text and by the resolved text.
+fn resolve_again(text: &str, set: &[&str]) -> (String, [Pipeline; 2], [Schedule; 2]) {
+    let dir = tempfile::tempdir().unwrap();
+    let [file, again] = ["p.yaml", "q.yaml"].map(|name| dir.path().join(name));
+    std::fs::write(&file, text).unwrap();
+    let resolved = resolved(&file, &options(set)).unwrap_or_else(|errors| panic!("{errors}"));
+    std::fs::write(&again, &resolved).unwrap();
+    // Of a later night: what it sets is not fixed.
+    let load = |file: &Path, set: &[&str]| {
+        let options = LoadOptions {
+            set: set.iter().map(|text| (*text).to_owned()).collect(),
+            ..night("2026-03-06", "2026-03-05")
+        };
+        let pipeline = load_with_sources(file, &options).unwrap_or_else(|errors| panic!("{errors}"));
+        let scheduled = scheduled(file, &options).unwrap_or_else(|errors| panic!("{errors}"));
+        (pipeline, scheduled.unwrap().schedule)
+    };
+    let [first, second] = [load(&file, set), load(&again, &[])];
+    let (_, shown) = resolved.split_once('\n').unwrap();
+    (shown.to_owned(), [first.0, second.0], [first.1, second.1])
+}
+
+#[test]
+fn a_resolved_pipeline_has_its_schedule_messages_and_servers() {
+    let beside = r#"
+notify:
+  - webhook: { secret: HOOK }
+  - { webhook: "https://example.org/${env.COUNT}/${params.folder}", on: promotion }
+  - { email: { to: a@example.org, from: b@example.org, server: smtp.example.org, user: b, password: SMTP_PASSWORD } }
+  - { ping: "https://example.org/ping" }
+track:
+  - mlflow: { uri: { secret: MLFLOW }, token: MLFLOW_TOKEN }
+  - otlp: { endpoint: "http://localhost:4318" }
+stages:
+"#;
+    let text = NIGHTLY
+        .replace("echo ${schedule.previous}", "echo")
+        .replace("  catch_up: latest\n", "")
+        .replace("\nstages:\n", beside);
+    let (shown, pipelines, schedules) = resolve_again(&text, &["folder=${x}"]);
+    insta::assert_snapshot!(shown, @r#"
+    version: 1
+    name: nightly
+    params:
+      as_of: "2026-01-02"
+      folder: "$${x}"
+      time: "18:30"
+    schedule:
+      at: "${params.time}"
+      timezone: America/New_York
+      calendar: XNYS
+      from: "2026-01-05"
+      wait_for:
+        sources: [market]
+        files: ["${params.folder}/${schedule.date}.csv"]
+        until: "23:00"
+        stable_for: "2m"
+      params:
+        as_of: "${schedule.date}"
+        market.with.days: 9
+      timeout: "6h"
+      keep:
+        runs: 400
+      then:
+        act: "desk@champion"
+        data: "${params.folder}/${schedule.date}.csv"
+        positions: played
+        replace: false
+      catch_up: all
+    notify: [{ webhook: { secret: HOOK, shape: json }, on: [failure] }, { webhook: { url: "https://example.org/${env.COUNT}/${params.folder}", shape: json }, on: promotion }, { email: { to: "a@example.org", from: "b@example.org", server: "smtp.example.org:587", user: b, password: SMTP_PASSWORD, tls: starttls }, on: [failure] }, { ping: "https://example.org/ping", on: [success] }]
+    track: [{ mlflow: { uri: { secret: MLFLOW }, token: MLFLOW_TOKEN, experiment: nightly } }, { otlp: { endpoint: "http://localhost:4318" } }]
+    stages:
+      market:
+        uses: ingest/simulated_market
+        with:
+          symbol: "${params.as_of}"
+      plot:
+        run: "echo ${params.as_of} > ${outputs.o}"
+        outputs:
+          o: o.txt
+    "#);
+    assert_eq!(schedules[0], schedules[1]);
+    let [first, second] = &pipelines;
+    assert_eq!((&first.notify, first.notify.len()), (&second.notify, 4));
+    assert!(matches!(&second.track[0], Track::Mlflow { experiment: Some(name), .. } if name == "nightly"));
+    assert_eq!(first.track[1], second.track[1]);
+    for pipeline in &pipelines {
+        assert_eq!(config(pipeline)["symbol"], json!("2026-03-06"));
+        assert_eq!(config(pipeline)["days"], json!(9));
+        let Work::Command(command) = &pipeline.nodes[1].work else {
+            panic!("no program")
+        };
+        assert_eq!(command.command, "echo 2026-03-06 > ${outputs.o}");
+    }
 }
