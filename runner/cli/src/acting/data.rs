@@ -39,14 +39,19 @@ fn config(node: &Node) -> Option<&Value> {
     }
 }
 
-/// True if a stage reads files, and nothing else.
+/// True if a stage reads files and nothing else: it can read others by themselves.
+fn stands_alone(node: &Node) -> bool {
+    reads_files(node) && node.needs.is_empty() && node.earlier.is_empty()
+}
+
+/// True if a stage reads files.
 fn reads_files(node: &Node) -> bool {
     let names_files = |path: &Value| match path {
         Value::Array(paths) => !paths.is_empty(),
         Value::String(path) => !path.is_empty(),
         path => path.is_object(),
     };
-    node.needs.is_empty() && node.earlier.is_empty() && config(node).is_some_and(|config| names_files(&config[PATH]))
+    config(node).is_some_and(|config| names_files(&config[PATH]))
 }
 
 /// Finds the stage of each file, and reads the files by themselves for their last moment.
@@ -58,7 +63,7 @@ pub(super) fn resolve(
 ) -> Result<Data, Failure> {
     let pipeline = &recorded.pipeline;
     let sources: Vec<usize> = (0..pipeline.nodes.len())
-        .filter(|&i| reads_files(&pipeline.nodes[i]))
+        .filter(|&i| stands_alone(&pipeline.nodes[i]))
         .collect();
     let names = || sources.iter().map(|&i| pipeline.nodes[i].id.as_str());
     if sources.is_empty() {
@@ -82,9 +87,10 @@ pub(super) fn resolve(
         }
     }
     let mut until: Option<SnapshotTime> = None;
+    // Files of a stage that needs others, such as factors at the dates of bars, follow these dates.
     let probed: Vec<(usize, Vec<PathBuf>)> = files
         .iter()
-        .filter(|((_, field), _)| field == PATH)
+        .filter(|((node, field), _)| field == PATH && sources.contains(node))
         .map(|((node, _), files)| (*node, files.clone()))
         .collect();
     let made = probe(pipeline, &probed, stages, progress)?;

@@ -508,3 +508,53 @@ fn what_cannot_be_decided_is_refused() {
         assert!(shown.stdout.contains(part), "{}", shown.stdout);
     }
 }
+
+const FACTORS: &str = "\
+version: 1
+name: factors
+stages:
+  bars: { uses: ingest/bars, with: { path: bars.csv } }
+  factors: { uses: ingest/features, needs: { bars: bars }, with: { path: factors.csv, lag: 0 } }
+  returns: { uses: features/technical, needs: { bars: bars }, with: { indicators: [{ log_return: 1 }] } }
+  env: { uses: env/table, needs: { features: [factors, returns] }, with: { observe: [value, log_return_1], reward_column: log_return_1, gaps: drop } }
+  train: { uses: train/ppo, needs: { env: env }, with: { total_timesteps: 256, n_steps: 32, n_envs: 4, batch_size: 64 } }
+";
+
+/// Files of bars and of a factor over some of the days of 2019; the factor of the last day is `last`.
+fn write_factors(project: &Project, name: &str, days: std::ops::Range<usize>, last: f64) {
+    let (mut bars, mut factors) = (
+        "symbol,date,open,high,low,close,volume\n".to_owned(),
+        "symbol,date,value\n".to_owned(),
+    );
+    for i in days {
+        let date = format!("2019-{:02}-{:02}", 1 + i / 28, 1 + i % 28);
+        let close = 100.0 + (i * 7 % 11) as f64;
+        bars.push_str(&format!("AAA,{date},{close},{close},{close},{close},1000\n"));
+        let value = if i == 139 { last } else { (i % 5) as f64 };
+        factors.push_str(&format!("AAA,{date},{value}\n"));
+    }
+    project.write(&format!("{name}bars.csv"), &bars);
+    project.write(&format!("{name}factors.csv"), &factors);
+}
+
+#[test]
+fn factors_at_the_dates_of_bars_are_given_beside_them() {
+    let project = Project::new(FACTORS);
+    write_factors(&project, "", 0..139, 0.0);
+    let ended = project.exec(&[]);
+    assert_eq!(ended.code, 0, "{}", ended.text());
+    let today = |prefix: &str, replace: &[&str]| {
+        let files = [format!("bars={prefix}bars.csv"), format!("factors={prefix}factors.csv")];
+        act(
+            &project,
+            &[&["--data", &files[0], "--data", &files[1]], replace].concat(),
+        )
+    };
+    write_factors(&project, "today-", 139..140, 4.0);
+    write_factors(&project, "all-", 0..140, 4.0);
+    write_factors(&project, "other-", 139..140, -4.0);
+    let document = today("today-", &[]);
+    assert_eq!(document["date"], "2019-05-28");
+    assert_eq!(today("all-", &["--replace"])["choices"], document["choices"]);
+    assert_ne!(today("other-", &[])["choices"], document["choices"]);
+}
