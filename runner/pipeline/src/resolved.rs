@@ -25,7 +25,7 @@ pub(crate) struct Resolved<'a> {
     pub scope: Scope<'a>,
     /// The scope of matrices, with all parameters: points are fixed.
     pub axes: Scope<'a>,
-    /// What is beside the stages.
+    /// The entries beside `stages:`.
     pub blocks: Vec<(Key, Tree)>,
     pub settings: &'a [Setting],
     pub kinds: &'static [Box<dyn AnyStage>],

@@ -11,7 +11,7 @@ use datasets::calendar::CalendarName;
 use serde_json::Value as Json;
 use std::collections::BTreeSet;
 
-/// What was read from the blocks.
+/// The document, and the contents of its blocks as they were read.
 pub(crate) struct Blocks<'a> {
     pub document: &'a Document,
     pub schedule: Option<&'a Schedule>,

@@ -74,7 +74,7 @@ pub(super) fn resolve(
     }
     let mut files: BTreeMap<(usize, String), Vec<PathBuf>> = BTreeMap::new();
     for given in given {
-        match named(pipeline, &sources, given)? {
+        match named(pipeline, given)? {
             Some((node, field, file)) => files.entry((node, field)).or_default().push(existing(given, file)?),
             None => {
                 let file = existing(given, &given.text)?;
@@ -122,11 +122,7 @@ fn existing(given: &Given, file: &str) -> Result<PathBuf, Failure> {
 }
 
 /// The node, the setting and the file of `STAGE=FILE` and `STAGE.SETTING=FILE`.
-fn named<'g>(
-    pipeline: &Pipeline,
-    sources: &[usize],
-    given: &'g Given,
-) -> Result<Option<(usize, String, &'g str)>, Failure> {
+fn named<'g>(pipeline: &Pipeline, given: &'g Given) -> Result<Option<(usize, String, &'g str)>, Failure> {
     let Some((name, file)) = given.text.rsplit_once('=') else {
         return Ok(None);
     };
@@ -144,7 +140,8 @@ fn named<'g>(
         match found.as_slice() {
             [one] => *one,
             [] => {
-                let known = sources.iter().map(|&i| pipeline.nodes[i].id.as_str());
+                let readers = pipeline.nodes.iter().filter(|node| reads_files(node));
+                let known = readers.map(|node| node.id.as_str());
                 return Err(
                     Failure::usage(format!("no stage before the policy's environment is called `{name}`"))
                         .hint(suggest(name, "stages that read files", known)),

@@ -45,7 +45,7 @@ pub struct Settings {
 /// A limit of a policy's age.
 pub struct MaxAge {
     pub age: Duration,
-    /// What set it: an option, or the registry.
+    /// The option that set it, or the registry.
     pub named: String,
 }
 

@@ -70,7 +70,7 @@ pub(crate) struct Arguments {
 pub(crate) enum Command {
     /// Write a first pipeline for files of market data.
     ///
-    /// What they are is found by their contents, as by `runner data inspect`.
+    /// Their kinds are found by their contents, as by `runner data inspect`.
     #[command(after_help = "\
 Examples:
   runner init data/spx_eod_2023*.txt data/treasury_rates.csv

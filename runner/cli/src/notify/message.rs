@@ -16,10 +16,10 @@ const ERRORS: usize = 20;
 /// The most characters of a message in Discord.
 const DISCORD: usize = 2000;
 
-/// What is told about a run, or a night without one.
+/// A message about a run, or a night without one.
 #[derive(Clone, Debug, Serialize)]
 pub(crate) struct Message {
-    /// What happened; empty for a run that was cancelled by hand.
+    /// The occasions that it is of; empty for a run that was cancelled by hand.
     #[serde(serialize_with = "names")]
     pub occasions: Vec<Occasion>,
     /// The pipeline's name.

@@ -1,22 +1,11 @@
 //! The files of `runner export RUN DIR` under a real DVC (from PyPI: `RUNNER_TEST_DVC` names its program).
 
+use crate::watch::LEARN;
 use runner_testkit::Project;
 use serde_json::Value;
 use std::ffi::OsString;
 use std::path::PathBuf;
 use std::process::Command;
-
-const PIPELINE: &str = "\
-version: 1
-name: learn
-params: { gamma: 0.99 }
-stages:
-  env: { uses: env/classic }
-  train:
-    uses: train/ppo
-    needs: { env: env }
-    with: { total_timesteps: 512, n_envs: 2, n_steps: 64, n_epochs: 1, gamma: '${params.gamma}' }
-";
 
 /// A git repository that DVC and git read, both without the settings of whoever runs the test.
 struct Repository {
@@ -26,7 +15,7 @@ struct Repository {
 }
 
 impl Repository {
-    /// What a program writes; it must succeed.
+    /// The standard output of a program, which must succeed.
     fn run(&self, program: impl Into<OsString>, args: &[&str]) -> String {
         let program = program.into();
         let done = Command::new(&program)
@@ -63,7 +52,7 @@ fn dvc_reads_the_metrics_and_curves_of_a_run() {
         eprintln!("skipped: RUNNER_TEST_DVC is not set");
         return;
     };
-    let project = Project::new(PIPELINE);
+    let project = Project::new(LEARN);
     let repository = Repository {
         dir: project.path("results"),
         home: project.path("nobody"),

@@ -148,10 +148,8 @@ fn a_log_is_followed_to_its_end() {
     assert!(project.run(&["logs", "latest"]).stderr.contains("RUN/STAGE"));
 }
 
-#[test]
-fn the_metrics_of_a_run_are_files() {
-    let project = Project::new(
-        "\
+/// A training of seconds, whose metrics are exported.
+pub(crate) const LEARN: &str = "\
 version: 1
 name: learn
 params: { gamma: 0.99 }
@@ -161,8 +159,11 @@ stages:
     uses: train/ppo
     needs: { env: env }
     with: { total_timesteps: 512, n_envs: 2, n_steps: 64, n_epochs: 1, gamma: '${params.gamma}' }
-",
-    );
+";
+
+#[test]
+fn the_metrics_of_a_run_are_files() {
+    let project = Project::new(LEARN);
     assert_eq!(project.exec(&[]).code, 0);
     let export = || {
         let exported = project.run(&["export", "latest", "results"]);

@@ -171,7 +171,7 @@ fn a_signal_ends_the_night_and_it_is_run_again() {
     assert_eq!(json[0]["nights"][0]["attempts"], 2);
 }
 
-/// What the run itself did not tell is told: data that is late, once. A night whose run failed is told by its run alone.
+/// A night tells of late data, once, since no run did. A night whose run failed is told by its run alone.
 #[test]
 fn nights_that_fail_are_told() {
     let notify = " }\nnotify: [{ command: 'cat >> told' }] #";

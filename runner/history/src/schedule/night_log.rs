@@ -46,7 +46,7 @@ enum Change {
     },
 }
 
-/// What there is to say about the end of a night.
+/// The end of a night: the reason of its state and the decision after it.
 #[derive(Debug, Default)]
 pub(super) struct Ended {
     /// The reason of its state.

@@ -36,7 +36,7 @@ enum Queries {
 pub struct Query {
     /// The goals.
     pub words: Vec<Word>,
-    /// Whether it is stated to hold.
+    /// True if it is stated to hold.
     pub label: bool,
     /// True where it was to be corrupted, and no false query was found.
     pub is_uncorrupted: bool,

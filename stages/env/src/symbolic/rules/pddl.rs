@@ -179,9 +179,9 @@ pub struct Problem {
     pub name: String,
     /// The objects and their types, the domain's constants among them.
     pub objects: Vec<(String, String)>,
-    /// What holds at the start.
+    /// The atoms that hold at the start.
     pub init: Vec<GroundAtom>,
-    /// What must hold at the end.
+    /// The atoms that must hold at the end.
     pub goal: Vec<GroundAtom>,
 }
 
