@@ -2,7 +2,7 @@
 
 use super::chart::number;
 use super::html::{escape, table};
-use super::paths;
+use super::{paths, reasoning};
 use cache::Store;
 use runner_history::{StageRun, figures};
 use std::collections::BTreeMap;
@@ -35,6 +35,12 @@ const MEASURES: [&str; 24] = [
     "costs",
 ];
 
+/// The kind whose policies reason over symbols.
+const REASONING: &str = "evaluate/reasoning";
+
+/// The ends of names of intervals.
+const INTERVALS: [&str; 2] = ["_low", "_high"];
+
 /// The last value of each metric, by name.
 type Values = BTreeMap<String, f64>;
 
@@ -52,6 +58,12 @@ pub(super) fn section(stage: &StageRun, store: &Store) -> String {
         .iter()
         .filter_map(|(name, points)| Some((name.clone(), points.last()?.1)))
         .collect();
+    if stage.kind == REASONING {
+        out.push_str(&blindness(&values));
+        out.push_str(&beside(&values));
+        out.push_str(&reasoning::files(stage, store));
+        return out;
+    }
     if !values.contains_key("total_return") {
         let rows: Vec<_> = values
             .iter()
@@ -170,6 +182,50 @@ fn verdict(values: &Values) -> String {
         ));
     }
     out
+}
+
+/// Whether a policy that reasons uses relations.
+fn blindness(values: &Values) -> String {
+    match values.get("blind") {
+        Some(1.0) => "<p class=\"verdict\"><strong>Blind.</strong> With relations exchanged the policy loses nothing: the 95 % interval of the loss is not above zero.</p>\n".to_owned(),
+        Some(_) => "<p>With relations exchanged the policy loses more than noise: it uses them.</p>\n".to_owned(),
+        None => String::new(),
+    }
+}
+
+/// Each figure of a policy with its interval, beside that of each baseline and of each ablation.
+fn beside(values: &Values) -> String {
+    let columns: Vec<String> = ["baseline/", "ablation/"]
+        .into_iter()
+        .flat_map(|kind| names(values, kind).into_iter().map(move |name| format!("{kind}{name}")))
+        .collect();
+    let is_own = |name: &&String| !name.contains('/') && !INTERVALS.iter().any(|end| name.ends_with(end));
+    let rows: Vec<_> = values
+        .keys()
+        .filter(is_own)
+        .map(|name| {
+            let mut row = vec![escape(&name.replace('_', " ")), with_interval(values, name)];
+            row.extend(
+                columns
+                    .iter()
+                    .map(|column| match values.get(&format!("{column}/{name}")) {
+                        None => String::new(),
+                        value => shown(value.copied()),
+                    }),
+            );
+            row
+        })
+        .collect();
+    let titles: Vec<String> = columns
+        .iter()
+        .map(|column| column.rsplit('/').next().unwrap_or_default().replace('_', " "))
+        .collect();
+    let mut head = vec!["", "policy"];
+    head.extend(titles.iter().map(String::as_str));
+    format!(
+        "{}<p class=\"dim\">In brackets: 95 % intervals.</p>\n",
+        table(&head, &rows)
+    )
 }
 
 /// The policy and its baselines, with intervals.
@@ -343,6 +399,26 @@ mod tests {
             short.contains("10 steps: too few to annualise; 60 are needed"),
             "{short}"
         );
+    }
+
+    #[test]
+    fn reasoning_stands_beside_baselines_and_the_blind_copy() {
+        let of = values(&[
+            ("accuracy", 0.9),
+            ("accuracy_low", 0.8),
+            ("accuracy_high", 0.95),
+            ("baseline/random/accuracy", 0.7),
+            ("versus/random/accuracy", 0.2),
+            ("ablation/shuffled_relations/accuracy", 0.5),
+            ("ablation/shuffled_relations/loss_accuracy", 0.4),
+            ("policy/1/accuracy", 0.9),
+            ("blind", 0.0),
+        ]);
+        let table = beside(&of);
+        assert!(table.contains("[0.8, 0.95]") && table.contains("shuffled relations") && table.contains(">0.7<"));
+        assert_eq!(table.matches("accuracy").count(), 1, "{table}");
+        assert!(blindness(&of).contains("it uses them"));
+        assert!(blindness(&values(&[("blind", 1.0)])).contains("Blind."));
     }
 
     #[test]

@@ -10,6 +10,7 @@ mod metric_files;
 mod paths;
 mod population;
 mod programs;
+mod reasoning;
 pub mod reporter;
 mod run_page;
 mod stage_graph;

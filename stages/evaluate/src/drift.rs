@@ -171,7 +171,7 @@ impl StageKind for Drift {
             return Err(StageError::new(format!("the data has drifted: {}{more}", first.text()))
                 .hint("look at the log and at the data; train on newer dates, or raise `fail`"));
         }
-        output::store_metrics_with(context, metrics, ("drift.csv", &csv(&rows)))
+        output::store_metrics_with(context, metrics, &[("drift.csv", &csv(&rows))])
     }
 }
 

@@ -39,6 +39,7 @@ pub use backtest::Backtest;
 pub use compare::{Compare, CompareConfig, VerdictConfig};
 pub use config::BacktestConfig;
 pub use drift::{Drift, DriftConfig, DriftLimits};
+pub use reasoning::{Reasoning, ReasoningConfig};
 pub use walk_forward::{WalkForward, WalkForwardConfig};
 
 /// The stage kinds of this family.
@@ -47,6 +48,7 @@ pub fn kinds() -> Vec<Box<dyn stages_core::AnyStage>> {
         stages_core::erase(Backtest),
         stages_core::erase(Compare),
         stages_core::erase(Drift),
+        stages_core::erase(Reasoning),
         stages_core::erase(WalkForward),
     ]
 }

@@ -29,6 +29,12 @@ impl Metrics {
         self.interval(name, of);
     }
 
+    /// The figures, in the order they were added.
+    #[cfg(test)]
+    pub(crate) fn iter(&self) -> impl Iterator<Item = (&str, f64)> {
+        self.0.iter().map(|(name, value)| (name.as_str(), *value))
+    }
+
     /// `null` stands for a ratio without a denominator.
     fn value(value: f64) -> Value {
         serde_json::Number::from_f64(value).map_or(Value::Null, Value::Number)
@@ -94,13 +100,13 @@ pub(crate) fn store_judged(
     )
 }
 
-/// Stores and reports the metrics, with a file beside them.
+/// Stores and reports the metrics, with files beside them.
 pub(crate) fn store_metrics_with(
     context: &Context,
     metrics: Metrics,
-    file: (&str, &str),
+    files: &[(&str, &str)],
 ) -> Result<Outputs, StageError> {
-    store_with(context, metrics, json!({}), &[file])
+    store_with(context, metrics, json!({}), files)
 }
 
 fn store_with(

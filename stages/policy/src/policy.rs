@@ -80,6 +80,23 @@ impl PolicyState {
     pub fn recurrent_mut(&mut self) -> &mut [f32] {
         &mut self.recurrent
     }
+
+    /// Makes it the state of as many environments as `from` has, for [`Policy::act_on_symbols`]: each goes on from the memory of the environment that had this number, and has none
+    /// where no environment had it ([`u32::MAX`]). So a search can follow one memory into several states.
+    pub fn branch(&mut self, from: &[u32]) {
+        let s = self.model.architecture().state_len();
+        let before = std::mem::take(&mut self.recurrent);
+        for &from in from {
+            let start = from as usize * s;
+            match before.get(start..start + s) {
+                Some(memory) => self.recurrent.extend_from_slice(memory),
+                None => self.recurrent.resize(self.recurrent.len() + s, 0.0),
+            }
+        }
+        if let ActionBuffer::Discrete(actions) = &mut self.actions {
+            actions.resize(from.len(), 0);
+        }
+    }
 }
 
 impl Policy {

@@ -5,8 +5,8 @@ use runner_engine::text;
 use runner_history::Run;
 use serde_json::Value;
 
-/// The metrics that are shown of a series of returns and of episodes.
-const SHOWN: [&str; 7] = [
+/// The metrics that are shown of a series of returns, of episodes, and of verdicts, plans and ranks.
+const SHOWN: [&str; 13] = [
     "total_return",
     "annual_return",
     "volatility",
@@ -14,6 +14,12 @@ const SHOWN: [&str; 7] = [
     "max_drawdown",
     "costs",
     "episodic_return",
+    "accuracy",
+    "success",
+    "mrr",
+    "hits_1",
+    "hits_10",
+    "auc_pr",
 ];
 
 /// The maximum number of rows; longer tables are only in the report.
@@ -34,13 +40,19 @@ pub(crate) fn table(run: &Run, store: &Store) -> String {
             SHOWN.iter().map(|name| value(name)).collect()
         };
         rows.push((stage.id.clone(), values("")));
-        let mut baselines: Vec<&str> = summary
-            .keys()
-            .filter_map(|key| key.strip_prefix("baseline/")?.split('/').next())
-            .collect();
-        baselines.dedup();
-        for baseline in baselines {
-            rows.push((format!("  {baseline}"), values(&format!("baseline/{baseline}/"))));
+        for kind in ["baseline/", "ablation/"] {
+            let mut names: Vec<&str> = summary
+                .keys()
+                .filter_map(|key| key.strip_prefix(kind)?.split('/').next())
+                .collect();
+            names.dedup();
+            for name in names {
+                let values = values(&format!("{kind}{name}/"));
+                // Of some ablations only losses are stored.
+                if kind == "baseline/" || values.iter().any(Option::is_some) {
+                    rows.push((format!("  {name}"), values));
+                }
+            }
         }
     }
     if rows.is_empty() || rows.len() > MOST_ROWS {

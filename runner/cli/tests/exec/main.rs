@@ -27,6 +27,7 @@ mod programs;
 mod python_envs;
 mod python_stages;
 mod python_to_onnx;
+mod reasoning;
 mod remote;
 mod remote_sources;
 mod shared;

@@ -351,7 +351,7 @@ fn family(stage: &Measured) -> usize {
 }
 
 /// Metrics in the order of their importance.
-const PROMINENT: [&str; 8] = [
+const PROMINENT: [&str; 11] = [
     "sharpe",
     "episodic_return",
     "charts/episodic_return",
@@ -360,6 +360,9 @@ const PROMINENT: [&str; 8] = [
     "volatility",
     "max_drawdown",
     "costs",
+    "accuracy",
+    "mrr",
+    "success",
 ];
 
 fn prominence(name: &str) -> usize {
@@ -370,7 +373,7 @@ fn prominence(name: &str) -> usize {
 }
 
 /// Metrics of which higher is better.
-const HIGHER: [&str; 14] = [
+const HIGHER: [&str; 20] = [
     "sharpe",
     "excess_return",
     "utility",
@@ -385,10 +388,25 @@ const HIGHER: [&str; 14] = [
     "reward",
     "score",
     "accuracy",
+    "success",
+    "mrr",
+    "hits_1",
+    "hits_3",
+    "hits_10",
+    "auc_pr",
 ];
 
 /// Metrics of which lower is better.
-const LOWER: [&str; 5] = ["loss", "error", "cost", "costs", "seconds"];
+const LOWER: [&str; 8] = [
+    "loss",
+    "error",
+    "cost",
+    "costs",
+    "seconds",
+    "mean_rank",
+    "false_proofs",
+    "calibration_error",
+];
 
 /// True if higher is better, by the last part of a metric's name (`evaluate.baseline/cash/sharpe`).
 fn direction(metric: &str) -> Option<bool> {

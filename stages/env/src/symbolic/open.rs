@@ -102,6 +102,15 @@ impl SymbolicTask {
         }
     }
 
+    /// The same over at most so many queries (facts, where both sides of each are asked) or problems, spread evenly over those of the split.
+    pub fn thinned(self, most: usize) -> Self {
+        match self {
+            Self::Proofs(task) => Self::Proofs(Arc::new(Arc::unwrap_or_clone(task).thinned(most))),
+            Self::Paths(task) => Self::Paths(Arc::new(Arc::unwrap_or_clone(task).thinned(most))),
+            Self::Rules(task) => Self::Rules(Arc::new(Arc::unwrap_or_clone(task).thinned(most))),
+        }
+    }
+
     /// The ranges of tokens. They are those of all splits.
     pub fn vocabulary(&self) -> Vocabulary {
         match self {
@@ -168,6 +177,12 @@ impl SymbolicTask {
             normalisation: None,
         }
     }
+}
+
+/// At most so many of `len` numbers from 0, spread evenly and in order.
+pub(super) fn spread(len: usize, most: usize) -> impl Iterator<Item = usize> {
+    let kept = most.min(len);
+    (0..kept).map(move |at| at * len / kept)
 }
 
 /// The names of predicates, and of constants and functors.

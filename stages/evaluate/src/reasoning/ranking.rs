@@ -3,6 +3,8 @@
 //! - A query's candidates are all entities but its other known answers (the rank is *filtered*).
 //! - Entities that no path reaches share the places behind those that are reached, and equal scores share theirs: each has the mean of the places (*ties at mean rank*).
 
+use super::play::{START, Score};
+use stages_core::StageError;
 use stages_env::symbolic::batch::SymbolicBatch;
 use stages_env::symbolic::paths::{PathCounts, PathQuery, PathState, PathTask, observe};
 use std::cmp::Ordering;
@@ -72,6 +74,10 @@ pub struct Rankings {
     pub heads: Ranks,
     /// The rank of each query's answer, in order of the queries.
     pub ranks: Vec<f64>,
+    /// Whether it was reached.
+    pub is_reached: Vec<bool>,
+    /// The candidates of each query that the area is about.
+    pub(super) areas: Vec<Labelled>,
     /// What happened on the paths, caps that cut among it.
     pub counts: PathCounts,
     /// The most likely path to the answer of the first queries whose answer has rank 1, as text.
@@ -136,21 +142,19 @@ impl Rankings {
     }
 }
 
-/// Ranks the answers of a task's queries by paths that a policy finds. The policy writes a logit for each candidate of the batch, in order. Of all continuations of a
-/// query's paths the `beam` most likely ones are kept at each step; of equals the first ones. Candidates are those of the environment: at the last step, other known answers
-/// are masked.
-pub fn ranking(
-    task: &PathTask,
-    options: &RankingOptions,
-    policy: &mut dyn FnMut(&SymbolicBatch, &mut Vec<f32>),
-) -> Rankings {
+/// Ranks the answers of a task's queries by paths that a policy finds. Of all continuations of a query's paths the `beam` most likely ones are kept at each step; of equals
+/// the first ones. Candidates are those of the environment: at the last step, other known answers are masked.
+///
+/// # Errors
+/// Those of the policy.
+pub fn ranking(task: &PathTask, options: &RankingOptions, policy: &mut Score) -> Result<Rankings, StageError> {
     let mut ranker = Ranker::new(task, options);
     let mut counts = PathCounts::default();
     let mut paths = Vec::new();
     let mut search = Search::default();
     let queries: Vec<PathQuery> = (0..task.queries()).map(|query| task.query(query)).collect();
     for part in queries.chunks(options.queries.max(1)) {
-        search.run(task, options.beam.max(1), part, policy, &mut counts);
+        search.run(task, options.beam.max(1), part, policy, &mut counts)?;
         for (query, beam) in part.iter().zip(search.beams()) {
             let reached = pooled(beam, options.pooling);
             let rank = ranker.add(query, &reached);
@@ -164,11 +168,11 @@ pub fn ranking(
             }
         }
     }
-    Rankings {
+    Ok(Rankings {
         counts,
         paths,
         ..ranker.finish()
-    }
+    })
 }
 
 /// A path of the beam.
@@ -183,6 +187,8 @@ struct Path {
 struct Search {
     paths: Vec<Path>,
     next: Vec<Path>,
+    /// The path of the step before that each goes on from.
+    from: Vec<u32>,
     /// The first path of each query, and the end of the last.
     starts: Vec<usize>,
     batch: SymbolicBatch,
@@ -203,9 +209,9 @@ impl Search {
         task: &PathTask,
         beam: usize,
         queries: &[PathQuery],
-        policy: &mut dyn FnMut(&SymbolicBatch, &mut Vec<f32>),
+        policy: &mut Score,
         counts: &mut PathCounts,
-    ) {
+    ) -> Result<(), StageError> {
         self.paths.clear();
         for &query in queries {
             let mut path = Path::default();
@@ -214,11 +220,14 @@ impl Search {
         }
         self.starts.clear();
         self.starts.extend(0..=queries.len());
+        self.from.clear();
+        self.from.resize(queries.len(), START);
         for _ in 0..task.hops() {
             observe(task, self.paths.iter().map(|path| &path.state), &mut self.batch);
             self.logits.clear();
-            policy(&self.batch, &mut self.logits);
+            policy(&self.batch, &self.from, &mut self.logits)?;
             self.next.clear();
+            self.from.clear();
             let mut from = 0;
             for query in 0..queries.len() {
                 let to = self.starts[query + 1];
@@ -227,12 +236,14 @@ impl Search {
                     let mut state = self.paths[at].state.clone();
                     state.walk(task, action, counts);
                     self.next.push(Path { state, log_probability });
+                    self.from.push(at as u32);
                 }
                 from = to;
                 self.starts[query + 1] = self.next.len();
             }
             std::mem::swap(&mut self.paths, &mut self.next);
         }
+        Ok(())
     }
 
     /// Finds the most likely continuations of the paths `from` to `to`, the most likely first.
@@ -282,7 +293,7 @@ fn pooled(beam: &[Path], pooling: Pooling) -> Vec<(u32, f64)> {
 }
 
 /// Candidates with their labels: whether they are the answer.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, PartialEq)]
 pub(super) struct Labelled {
     /// Those that are reached, with their scores.
     pub reached: Vec<(f64, bool)>,
@@ -371,6 +382,8 @@ impl<'a> Ranker<'a> {
             tails: self.sum(|at| self.is_tail[at]),
             heads: self.sum(|at| !self.is_tail[at]),
             ranks: self.ranks,
+            is_reached: self.is_reached,
+            areas: self.areas,
             ..Rankings::default()
         }
     }
@@ -426,6 +439,7 @@ impl Labelled {
 #[cfg(test)]
 pub(super) mod tests {
     use super::super::baselines::random_walk;
+    use super::super::play::indifferent;
     use super::super::verdicts::average_precision;
     use super::*;
     use stages_env::symbolic::paths::{PathConfig, QuerySides};
@@ -452,10 +466,6 @@ pub(super) mod tests {
         task.knowledge().symbols().constants.find(name, 0).unwrap()
     }
 
-    fn same(batch: &SymbolicBatch, logits: &mut Vec<f32>) {
-        logits.resize(batch.candidate_starts.len() - 1, 0.0);
-    }
-
     fn options(beam: usize, pooling: Pooling) -> RankingOptions {
         RankingOptions {
             beam,
@@ -472,7 +482,7 @@ pub(super) mod tests {
     fn ranks_are_those_computed_by_hand() {
         let task = family();
         // The most likely paths: ben 1/10, eve 1/10, ann 1/15, lea 1/20; and lea 1/4, eve 1/4, ann, ben, joe, kim 1/12.
-        let result = ranking(&task, &options(1000, Pooling::Max), &mut same);
+        let result = ranking(&task, &options(1000, Pooling::Max), &mut indifferent).unwrap();
         assert_eq!(result.ranks, [4.0, 4.5]);
         assert_eq!((result.tails.queries, result.heads.queries), (1, 1));
         assert_eq!((result.tails.mrr, result.heads.mrr), (0.25, 1.0 / 4.5));
@@ -484,7 +494,7 @@ pub(super) mod tests {
             "{result:?}"
         );
         // Summed up: ben and eve 23/60, ann 11/60, lea 3/60; and lea, eve 1/3, the others 1/12.
-        let sum = ranking(&task, &options(1000, Pooling::Sum), &mut same);
+        let sum = ranking(&task, &options(1000, Pooling::Sum), &mut indifferent).unwrap();
         assert_eq!(sum.ranks, [4.0, 4.5]);
         let walk = random_walk(&task, &options(1000, Pooling::Sum));
         assert_eq!((walk.ranks, walk.all.hits), (sum.ranks, sum.all.hits));
@@ -494,7 +504,7 @@ pub(super) mod tests {
             candidates: vec![entity(&task, "lea"), entity(&task, "ben")],
             ..options(1000, Pooling::Max)
         };
-        let result = ranking(&task, &two, &mut same);
+        let result = ranking(&task, &two, &mut indifferent).unwrap();
         assert!(
             (result.all.auc_pr - (1.0 / 3.0 + 2.0 / 4.0) / 2.0).abs() < 1e-12,
             "{result:?}"
@@ -507,7 +517,7 @@ pub(super) mod tests {
     fn answers_that_are_not_reached_share_the_places_behind() {
         let task = family();
         // The first path of equals stays twice: only the source is reached. Of 4 candidates for the tail places 2 to 4 are left, of 6 for the head 2 to 6.
-        let result = ranking(&task, &options(1, Pooling::Max), &mut same);
+        let result = ranking(&task, &options(1, Pooling::Max), &mut indifferent).unwrap();
         assert_eq!((result.ranks, result.all.reached), (vec![3.0, 4.0], 0.0));
         assert!((result.tails.auc_pr - 1.0 / 4.0).abs() < 1e-12 && (result.heads.auc_pr - 1.0 / 6.0).abs() < 1e-12);
     }
@@ -526,8 +536,12 @@ pub(super) mod tests {
             [token("mother", true), token("brother", true)],
         ];
         let mut batches = 0;
-        let mut policy = |batch: &SymbolicBatch, logits: &mut Vec<f32>| {
+        let mut before = 0;
+        let mut policy = |batch: &SymbolicBatch, from: &[u32], logits: &mut Vec<f32>| {
             batches += 1;
+            let is_start = |from: &u32| *from == START;
+            assert!(from.len() == batch.len() && (from.iter().all(is_start) || from.iter().all(|&from| from < before)));
+            before = batch.len() as u32;
             for env in 0..batch.env_candidates.len() - 1 {
                 let state = &batch.state_atoms[3 * batch.state_starts[env] as usize..];
                 let way = ways[usize::from(state[0] == token("uncle", true))];
@@ -537,8 +551,9 @@ pub(super) mod tests {
                     logits.push(if relation == way[1 - left] { 5.0 } else { 0.0 });
                 }
             }
+            Ok(())
         };
-        let one = ranking(&task, &options(10, Pooling::Max), &mut policy);
+        let one = ranking(&task, &options(10, Pooling::Max), &mut policy).unwrap();
         assert_eq!((one.ranks.as_slice(), one.all.hits), ([1.0, 1.0].as_slice(), [1.0; 3]));
         assert!((one.all.auc_pr - 1.0).abs() < 1e-12);
         assert_eq!(one.paths.len(), 2);
@@ -552,7 +567,7 @@ pub(super) mod tests {
             queries: 1,
             ..options(10, Pooling::Max)
         };
-        assert_eq!(ranking(&task, &apart, &mut policy), one);
+        assert_eq!(ranking(&task, &apart, &mut policy).unwrap(), one);
         assert_eq!(batches, 2 + 4);
     }
 

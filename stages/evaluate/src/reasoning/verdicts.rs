@@ -1,19 +1,11 @@
 //! Verdicts of proof search: every query asked once, and once corrupted, beside random actions and breadth-first search in the same budget.
 
+use super::play::{Choice, Score, indifferent, play};
 use super::ranking::Labelled;
-use stages_env::symbolic::batch::{SymbolicBatch, SymbolicEnvs as _};
+use rayon::prelude::*;
+use stages_core::StageError;
 use stages_env::symbolic::proofs::{FinishedProof, Order, ProofCounts, ProofEnvs, ProofTask, ProofTree, shortest};
-use stages_numerics::random::Random;
 use std::sync::Arc;
-
-/// The choice among candidates.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Choice {
-    /// The most likely one; the first of equals.
-    Greedy,
-    /// Drawn by the probabilities.
-    Sampled,
-}
 
 /// The options of an evaluation.
 #[derive(Clone, Copy, Debug)]
@@ -24,7 +16,7 @@ pub struct VerdictOptions {
     pub seed: u64,
     /// The choice of actions.
     pub choice: Choice,
-    /// States that are expanded in search of the shortest proof, for comparison of lengths.
+    /// States that are expanded in search of the shortest proof, for comparison of lengths; 0 for no search.
     pub search_budget: u64,
     /// Proofs that are drawn as trees.
     pub trees: usize,
@@ -61,6 +53,36 @@ pub struct Verdicts {
     pub counts: ProofCounts,
     /// Proofs as trees.
     pub trees: Vec<String>,
+    /// The end of each episode, in turn.
+    pub outcomes: Vec<Outcome>,
+}
+
+/// The end of an episode.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Outcome {
+    /// True if the query is stated to hold.
+    pub label: bool,
+    /// The verdict.
+    pub is_proved: bool,
+    /// See [`score`].
+    pub score: f64,
+    /// The steps of the episode.
+    pub steps: u32,
+    /// The resolution steps.
+    pub length: usize,
+}
+
+impl Outcome {
+    /// Returns whether the verdict is right.
+    pub fn is_right(&self) -> bool {
+        self.is_proved == self.label
+    }
+
+    /// The confidence of the verdict, from 0.5 to 1, and which of ten equal ranges it is in.
+    pub fn confidence(&self) -> (f64, usize) {
+        let confidence = self.score.max(1.0 - self.score);
+        (confidence, ((confidence - 0.5) * 20.0).clamp(0.0, 9.0) as usize)
+    }
 }
 
 impl Verdicts {
@@ -69,7 +91,7 @@ impl Verdicts {
         [
             ("queries", self.queries as f64),
             ("true_fraction", self.true_fraction),
-            ("verdict_accuracy", self.accuracy),
+            ("accuracy", self.accuracy),
             ("success", self.success),
             ("false_proofs", self.false_proofs),
             ("steps", self.steps),
@@ -87,72 +109,18 @@ pub fn score(is_proved: bool, probability: f64) -> f64 {
     0.5 + 0.5 * if is_proved { probability } else { -probability }
 }
 
-/// Asks each query once. The policy writes a logit for each candidate of the batch, in order.
-pub fn verdicts(
-    task: &Arc<ProofTask>,
-    options: &VerdictOptions,
-    policy: &mut dyn FnMut(&SymbolicBatch, &mut Vec<f32>),
-) -> Verdicts {
+/// Asks each query once. The policy scores the candidates of each batch.
+///
+/// # Errors
+/// Those of the policy.
+pub fn verdicts(task: &Arc<ProofTask>, options: &VerdictOptions, policy: &mut Score) -> Result<Verdicts, StageError> {
     let turns = task.turns();
     let all = options.envs.clamp(1, turns);
     let mut envs = ProofEnvs::new(task.clone(), 0, all, options.seed, Order::InTurn { all });
-    let mut batch = SymbolicBatch::default();
-    let mut logits = Vec::new();
-    let mut actions = vec![0; all];
-    let (mut rewards, mut terminated, mut truncated) = (vec![0.0; all], vec![0; all], vec![0; all]);
-    let mut log_probability = vec![0.0; all];
-    let mut episodes = vec![0_usize; all];
-    let mut finished: Vec<Option<(FinishedProof, f64)>> = vec![None; turns];
-    let mut left = turns;
-    let mut step = 0_u64;
-    while left > 0 {
-        envs.observe(&mut batch);
-        logits.clear();
-        policy(&batch, &mut logits);
-        for env in 0..all {
-            let candidates = batch.env_candidates[env] as usize..batch.env_candidates[env + 1] as usize;
-            let uniform = Random::new(&[options.seed, env as u64, step]).uniform();
-            let (action, probability) = choose(&logits[candidates], options.choice, uniform);
-            actions[env] = action as u32;
-            log_probability[env] += probability.ln();
-        }
-        envs.step(&actions, &mut rewards, &mut terminated, &mut truncated);
-        step += 1;
-        for env in 0..all {
-            let Some(end) = envs.take_finished(env) else {
-                continue;
-            };
-            let probability = std::mem::take(&mut log_probability[env]).exp();
-            if let Some(slot) = finished.get_mut(env + episodes[env] * all) {
-                *slot = Some((end, probability));
-                left -= 1;
-            }
-            episodes[env] += 1;
-        }
-    }
-    let finished: Vec<(FinishedProof, f64)> = finished.into_iter().flatten().collect();
+    let finished = play(&mut envs, turns, (options.choice, options.seed), policy)?;
     let mut result = summary(task, options, &finished);
     result.counts = envs.counts();
-    result
-}
-
-/// The action of a row of logits, and its probability.
-fn choose(logits: &[f32], choice: Choice, uniform: f64) -> (usize, f64) {
-    let most = logits.iter().copied().fold(f32::NEG_INFINITY, f32::max);
-    let weight = |logit: f32| f64::from(logit - most).exp();
-    let total: f64 = logits.iter().map(|&logit| weight(logit)).sum();
-    let action = match choice {
-        Choice::Greedy => logits.iter().position(|&logit| logit == most).unwrap_or(0),
-        Choice::Sampled => {
-            let mut rest = uniform * total;
-            let drawn = logits.iter().position(|&logit| {
-                rest -= weight(logit);
-                rest < 0.0
-            });
-            drawn.unwrap_or(logits.len() - 1)
-        }
-    };
-    (action, weight(logits[action]) / total)
+    Ok(result)
 }
 
 fn mean(sum: f64, count: usize) -> f64 {
@@ -164,21 +132,26 @@ fn mean(sum: f64, count: usize) -> f64 {
 
 fn summary(task: &ProofTask, options: &VerdictOptions, finished: &[(FinishedProof, f64)]) -> Verdicts {
     let queries = finished.len();
-    let count = |is: &dyn Fn(&FinishedProof) -> bool| finished.iter().filter(|(end, _)| is(end)).count();
-    let true_queries = count(&|end| end.query.label);
-    let right = |end: &FinishedProof| end.is_proved == end.query.label;
-    let mut scores = Vec::new();
+    let outcomes: Vec<Outcome> = finished
+        .iter()
+        .map(|(end, probability)| Outcome {
+            label: end.query.label,
+            is_proved: end.is_proved,
+            score: score(end.is_proved, *probability),
+            steps: end.steps,
+            length: end.trace.len(),
+        })
+        .collect();
+    let count = |is: &dyn Fn(&Outcome) -> bool| outcomes.iter().filter(|end| is(end)).count();
+    let true_queries = count(&|end| end.label);
+    let scores: Vec<(f64, bool)> = outcomes.iter().map(|end| (end.score, end.label)).collect();
     let mut bins = vec![(0.0, 0, 0); 10];
     let (mut lengths, mut shortest_lengths, mut compared, mut as_short) = (0, 0, 0, 0);
     let mut trees = Vec::new();
-    let mut steps = 0;
-    for (end, probability) in finished {
-        let score = score(end.is_proved, *probability);
-        scores.push((score, end.query.label));
-        let confidence = score.max(1.0 - score);
-        let bin = &mut bins[((confidence - 0.5) * 20.0).clamp(0.0, 9.0) as usize];
-        *bin = (bin.0 + confidence, bin.1 + usize::from(right(end)), bin.2 + 1);
-        steps += u64::from(end.steps);
+    for ((end, probability), outcome) in finished.iter().zip(&outcomes) {
+        let (confidence, bin) = outcome.confidence();
+        let bin = &mut bins[bin];
+        *bin = (bin.0 + confidence, bin.1 + usize::from(outcome.is_right()), bin.2 + 1);
         if !(end.is_proved && end.query.label) {
             continue;
         }
@@ -190,9 +163,14 @@ fn summary(task: &ProofTask, options: &VerdictOptions, finished: &[(FinishedProo
         }
         // Proofs of several steps show more.
         if trees.len() < options.trees && end.trace.len() > 1 {
-            trees.push(ProofTree::new(task, &end.query, &end.trace).text(task));
+            let tree = ProofTree::new(task, &end.query, &end.trace).text(task);
+            let steps = end.trace.len();
+            trees.push(format!(
+                "% {steps} resolution steps, probability {probability:.3}\n{tree}"
+            ));
         }
     }
+    let steps: u64 = outcomes.iter().map(|end| u64::from(end.steps)).sum();
     let calibration: Vec<(f64, f64, usize)> = bins
         .into_iter()
         .filter(|(_, _, count)| *count > 0)
@@ -202,12 +180,9 @@ fn summary(task: &ProofTask, options: &VerdictOptions, finished: &[(FinishedProo
     Verdicts {
         queries,
         true_fraction: mean(true_queries as f64, queries),
-        accuracy: mean(count(&right) as f64, queries),
-        success: mean(count(&|end| end.query.label && end.is_proved) as f64, true_queries),
-        false_proofs: mean(
-            count(&|end| !end.query.label && end.is_proved) as f64,
-            queries - true_queries,
-        ),
+        accuracy: mean(count(&Outcome::is_right) as f64, queries),
+        success: mean(count(&|end| end.label && end.is_proved) as f64, true_queries),
+        false_proofs: mean(count(&|end| !end.label && end.is_proved) as f64, queries - true_queries),
         steps: mean(steps as f64, queries),
         proof_length: mean(lengths as f64, compared),
         shortest_length: mean(shortest_lengths as f64, compared),
@@ -217,33 +192,53 @@ fn summary(task: &ProofTask, options: &VerdictOptions, finished: &[(FinishedProo
         calibration,
         counts: ProofCounts::default(),
         trees,
+        outcomes,
     }
 }
 
 /// The verdicts of random actions: what a policy must beat.
-pub fn random_verdicts(task: &Arc<ProofTask>, options: &VerdictOptions) -> Verdicts {
+///
+/// # Errors
+/// None of its own.
+pub fn random_verdicts(task: &Arc<ProofTask>, options: &VerdictOptions) -> Result<Verdicts, StageError> {
     let options = VerdictOptions {
         choice: Choice::Sampled,
         trees: 0,
         ..*options
     };
-    verdicts(task, &options, &mut |batch, logits| {
-        logits.resize(batch.candidate_starts.len() - 1, 0.0);
-    })
+    verdicts(task, &options, &mut indifferent)
 }
 
-/// The verdicts of breadth-first search that expands at most `budget` states for a query: (the fraction of right ones, the fraction of true queries that are proved).
-pub fn search_verdicts(task: &Arc<ProofTask>, seed: u64, budget: u64) -> (f64, f64) {
-    let turns = task.turns();
-    let (mut right, mut proved, mut true_queries) = (0, 0, 0);
-    for turn in 0..turns {
-        let query = task.turn(turn, seed);
-        let is_proved = shortest(task, &query, budget).trace.is_some();
-        right += usize::from(is_proved == query.label);
-        proved += usize::from(is_proved && query.label);
-        true_queries += usize::from(query.label);
+/// What breadth-first search finds of a query.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Searched {
+    /// True if the query is stated to hold.
+    pub label: bool,
+    /// The resolution steps of the shortest proof, where it was found.
+    pub length: Option<usize>,
+    /// The states that were expanded.
+    pub expanded: u64,
+}
+
+impl Searched {
+    /// Returns whether the proof is found where at most `budget` states are expanded.
+    pub fn is_proved(&self, budget: u64) -> bool {
+        self.length.is_some() && self.expanded <= budget
     }
-    (mean(right as f64, turns), mean(proved as f64, true_queries))
+}
+
+/// Searches for the shortest proof of each query in turn, true and false ones (as [`verdicts`] asks them with that seed) in the given budgets of states.
+pub fn searches(task: &ProofTask, seed: u64, [of_true, of_false]: [u64; 2]) -> Vec<Searched> {
+    let search = |turn: usize| {
+        let query = task.turn(turn, seed);
+        let found = shortest(task, &query, if query.label { of_true } else { of_false });
+        Searched {
+            label: query.label,
+            length: found.trace.map(|trace| trace.len()),
+            expanded: found.expanded,
+        }
+    };
+    (0..task.turns()).into_par_iter().map(search).collect()
 }
 
 /// The average precision of scores with labels: the sum over thresholds of the precision there times the recall that it adds; equal scores are one threshold.
@@ -307,23 +302,17 @@ mod tests {
     }
 
     #[test]
-    fn choices_follow_the_logits() {
-        assert_eq!(choose(&[0.0, 1.0, 1.0], Choice::Greedy, 0.9).0, 1);
-        let (action, probability) = choose(&[0.0, f32::NEG_INFINITY, 0.0], Choice::Sampled, 0.6);
-        assert_eq!((action, probability), (2, 0.5));
-        assert_eq!(choose(&[3.0], Choice::Sampled, 0.999).0, 0);
-    }
-
-    #[test]
     fn a_policy_that_gives_up_is_right_about_false_queries_only() {
         let task = task(&grid(), ProofConfig::default());
         // The last candidate of each environment.
-        let result = verdicts(&task, &OPTIONS, &mut |batch, logits| {
-            logits.resize(batch.candidate_starts.len() - 1, 0.0);
+        let result = verdicts(&task, &OPTIONS, &mut |batch, _, logits| {
+            logits.resize(batch.candidates(), 0.0);
             for &end in &batch.env_candidates[1..] {
                 logits[end as usize - 1] = 50.0;
             }
-        });
+            Ok(())
+        })
+        .unwrap();
         assert_eq!((result.queries, result.true_fraction), (2 * task.queries(), 0.5));
         // A false query that is one step from a proof cannot be given up.
         assert_eq!(
@@ -336,9 +325,9 @@ mod tests {
     #[test]
     fn verdicts_stand_beside_random_ones_and_breadth_first_search() {
         let task = task(&grid(), ProofConfig::default());
-        let random = random_verdicts(&task, &OPTIONS);
+        let random = random_verdicts(&task, &OPTIONS).unwrap();
         // A policy that never gives up, and prefers long states: those of the rule with two conditions.
-        let eager = verdicts(&task, &OPTIONS, &mut |batch, logits| {
+        let eager = verdicts(&task, &OPTIONS, &mut |batch, _, logits| {
             logits.extend(batch.candidate_starts.windows(2).map(|pair| (pair[1] - pair[0]) as f32));
             for &end in &batch.env_candidates[1..] {
                 let atom = &batch.candidate_atoms[batch.candidate_starts[end as usize - 1] as usize * batch.width..];
@@ -347,22 +336,38 @@ mod tests {
                     logits[end as usize - 1] = -50.0;
                 }
             }
-        });
+            Ok(())
+        })
+        .unwrap();
         assert_eq!(random.queries, eager.queries);
         assert!(eager.success > random.success, "{random:?} {eager:?}");
         assert!(eager.shortest_length <= eager.proof_length && eager.shortest_length > 0.0);
         assert!((0.0..=1.0).contains(&eager.calibration_error) && eager.calibration.len() <= 10);
-        let (accuracy, success) = search_verdicts(&task, OPTIONS.seed, 10_000);
+        let found = searches(&task, OPTIONS.seed, [10_000; 2]);
         // Without a bound, the search proves what any policy proves.
-        assert!(success >= eager.success && success >= random.success);
-        let (narrow, _) = search_verdicts(&task, OPTIONS.seed, 1);
-        assert!(narrow <= accuracy, "{narrow} {accuracy}");
+        let proved = |budget: u64, of: bool| {
+            let of = found.iter().filter(|found| found.label == of);
+            of.filter(|found| found.is_proved(budget)).count()
+        };
+        let least = eager.success.max(random.success) * task.queries() as f64;
+        assert!(proved(10_000, true) as f64 >= least && proved(1, true) < proved(10_000, true));
+        // What is proved in a budget does not depend on the one that was searched in.
+        let narrow = searches(&task, OPTIONS.seed, [7; 2]);
+        for (narrow, found) in narrow.iter().zip(&found) {
+            assert_eq!(narrow.is_proved(7), found.is_proved(7));
+        }
+        let lengths = found.iter().zip(&eager.outcomes).filter(|(_, end)| end.is_proved);
+        assert!(lengths.clone().count() > 10);
+        for (found, end) in lengths {
+            assert!(found.length.is_some_and(|length| length <= end.length) && found.label == end.label);
+        }
         // The number of environments does not change the verdicts of a greedy policy.
         let other = VerdictOptions { envs: 3, ..OPTIONS };
-        let first = &mut |batch: &SymbolicBatch, logits: &mut Vec<f32>| {
-            logits.resize(batch.candidate_starts.len() - 1, 0.0);
-        };
-        let (one, two) = (verdicts(&task, &OPTIONS, first), verdicts(&task, &other, first));
+        let first = &mut indifferent;
+        let (one, two) = (
+            verdicts(&task, &OPTIONS, first).unwrap(),
+            verdicts(&task, &other, first).unwrap(),
+        );
         assert_eq!(
             (one.accuracy, one.auc_pr, one.proof_length),
             (two.accuracy, two.auc_pr, two.proof_length)

@@ -4,6 +4,7 @@ use super::config::{PathConfig, QuerySides};
 use super::graph::{Edge, Graph, WIDTH};
 use super::{PathState, TrainingQueries};
 use crate::symbolic::batch::{Vocabulary, mark};
+use crate::symbolic::open::spread;
 use stages_core::StageError;
 use stages_knowledge::{KnowledgeBase, Split, word};
 
@@ -141,6 +142,19 @@ impl PathTask {
     /// The number of queries, those of both sides where both are asked for.
     pub fn queries(&self) -> usize {
         self.queries.len()
+    }
+
+    /// The same over at most so many facts' queries, spread evenly over all; known answers stay known.
+    pub fn thinned(mut self, most: usize) -> Self {
+        let sides = match self.sides {
+            QuerySides::Tails => 1,
+            QuerySides::Both => 2,
+        };
+        let kept = spread(self.queries.len() / sides, most);
+        self.queries = kept
+            .flat_map(|fact| self.queries[fact * sides..(fact + 1) * sides].to_vec())
+            .collect();
+        self
     }
 
     /// A query.

@@ -2,6 +2,7 @@
 
 use super::config::{ProofConfig, Settings, TrainingQueries};
 use crate::symbolic::batch::{Vocabulary, mark};
+use crate::symbolic::open::spread;
 use stages_core::StageError;
 use stages_knowledge::{KnowledgeBase, Split, Word, word};
 use stages_numerics::random::Random;
@@ -124,6 +125,18 @@ impl ProofTask {
             Queries::Facts(facts) => *facts as usize,
             Queries::Given(queries) => queries.len(),
         }
+    }
+
+    /// The same over at most so many queries, spread evenly over all; what is known stays known.
+    pub fn thinned(mut self, most: usize) -> Self {
+        let kept = spread(self.queries(), most).map(|query| self.query(query));
+        self.queries = Queries::Given(kept.map(|query| (query.words.into(), query.label)).collect());
+        self
+    }
+
+    /// The most steps of an episode.
+    pub fn steps(&self) -> u32 {
+        self.settings.steps
     }
 
     /// The fraction of queries that are corrupted.

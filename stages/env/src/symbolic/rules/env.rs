@@ -6,6 +6,7 @@ use super::pddl::Domain;
 use super::texts::RuleTexts;
 use crate::saved_state::{StateReader, StateWriter};
 use crate::symbolic::batch::{SymbolicBatch, SymbolicEnvs, Vocabulary, mark};
+use crate::symbolic::open::spread;
 use crate::symbolic::proofs::Order;
 use stages_core::StageError;
 use stages_knowledge::Split;
@@ -121,6 +122,20 @@ impl RuleTask {
     /// The number of problems.
     pub fn problems(&self) -> usize {
         self.problems.len()
+    }
+
+    /// The same over at most so many problems, spread evenly over all.
+    pub fn thinned(mut self, most: usize) -> Self {
+        let kept: Vec<usize> = spread(self.problems.len(), most).collect();
+        self.problems = kept.iter().map(|&problem| self.problems[problem].clone()).collect();
+        self.texts = kept.iter().map(|&problem| self.texts[problem].clone()).collect();
+        self.objects = kept.iter().map(|&problem| self.objects[problem].clone()).collect();
+        self
+    }
+
+    /// The most steps of an episode.
+    pub fn steps(&self) -> u32 {
+        self.steps
     }
 
     /// The name of a problem's text.
