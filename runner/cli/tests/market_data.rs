@@ -27,4 +27,9 @@ fn valid(data: &Path) {
         let file = format!("../../pipelines/{name}.yaml");
         load(Path::new(&file), &options).unwrap_or_else(|errors| panic!("{errors}"));
     }
+    for folder in ["kinship", "family", "countries_triples/countries_S1"] {
+        let mut options = LoadOptions::new(runner::registry::kinds());
+        options.set = vec![format!("data={}/kb/{folder}", data.display()), "task=paths".to_owned()];
+        load(Path::new("../../pipelines/symbolic.yaml"), &options).unwrap_or_else(|errors| panic!("{errors}"));
+    }
 }

@@ -37,6 +37,7 @@ pub mod propose;
 mod rates;
 pub mod read;
 
+pub mod simulated_families;
 pub mod simulated_market;
 pub mod simulated_panel;
 pub mod table;
@@ -52,6 +53,7 @@ pub fn kinds() -> Vec<Box<dyn stages_core::AnyStage>> {
     vec![
         stages_core::erase(simulated_market::SimulatedMarket),
         stages_core::erase(simulated_panel::SimulatedPanel),
+        stages_core::erase(simulated_families::SimulatedFamilies),
         stages_core::erase(chain::OptionChain),
         stages_core::erase(bars::Bars),
         stages_core::erase(features::Features),

@@ -189,3 +189,78 @@ fn golden() {
         "b0875745c7f1e150a7714e8444fc2f796b279c173a5448a267cb3fb790f0cd84"
     );
 }
+
+/// The layouts in which knowledge bases are passed around.
+#[test]
+fn a_folder_has_its_files_by_name() {
+    let bench = Bench::new();
+    let queries = |done: &common::Done| done.artifact.meta["queries"].clone();
+    bench
+        .file("kinship/train.nl", "p(a,b).\nq(b,c).\n")
+        .file("kinship/dev.nl", "p(b,c).")
+        .file("kinship/test.nl", "q(a,c).")
+        .file("kinship/entities.txt", "a\nb\nc\n")
+        .file("rules.pl", "r(X, Z) :- p(X, Y), q(Y, Z).");
+    let done = bench
+        .run(KIND, json!({ "folder": "kinship", "graph": "rules.pl" }))
+        .unwrap();
+    assert_eq!(
+        (&done.artifact.meta["facts"], &done.artifact.meta["rules"]),
+        (&json!(2), &json!(1))
+    );
+    assert_eq!(queries(&done), json!({ "train": 2, "valid": 1, "test": 1 }));
+    // The same files by name are the same knowledge base; so is the folder elsewhere.
+    let named = json!({
+        "train": "kinship/train.nl", "valid": "kinship/dev.nl", "test": "kinship/test.nl", "graph": "rules.pl", "duplicates": "drop"
+    });
+    let by_name = bench.run(KIND, named).unwrap();
+    let sizes = |done: &common::Done| (done.artifact.meta["facts"].clone(), queries(done));
+    assert_eq!(sizes(&by_name), sizes(&done));
+
+    bench
+        .file("family/facts.txt", "a\tuncle\tb\n")
+        .file("family/train.txt", "b\taunt\ta\n")
+        .file("family/valid.tsv", "b\taunt\tc\n")
+        .file("family/TEST.txt", "c\taunt\ta\n")
+        .file("family/rules.pl", "aunt(X, Y) :- uncle(Y, X).")
+        .file("family/readme.md", "read me");
+    let done = bench
+        .run(KIND, json!({ "folder": "family", "train_in_graph": false }))
+        .unwrap();
+    assert_eq!(
+        (&done.artifact.meta["facts"], &done.artifact.meta["rules"]),
+        (&json!(1), &json!(1))
+    );
+    assert_eq!(queries(&done), json!({ "train": 1, "valid": 1, "test": 1 }));
+
+    bench
+        .file("both/train.nl", "p(a).")
+        .file("both/train.pl.gz", "")
+        .file("none/test.pl", "p(a).");
+    let problem = |with: Value| {
+        let problem = bench.check(KIND, with).unwrap_err();
+        assert_eq!(problem.field, "folder");
+        problem.message
+    };
+    assert_eq!(problem(json!({ "folder": "nowhere" })), "there is no folder `nowhere`");
+    assert_eq!(
+        problem(json!({ "folder": "both" })),
+        "`train.nl` and `train.pl.gz` of `both` are both `train`"
+    );
+    assert_eq!(problem(json!({ "folder": "none" })), "no facts are in `none`");
+    assert_eq!(
+        problem(json!({ "folder": "kinship", "train_in_graph": false })),
+        "no facts are in `kinship`"
+    );
+}
+
+/// What another stage made is passed on until files are named.
+#[test]
+fn a_knowledge_base_is_passed_on() {
+    let bench = Bench::new();
+    bench.file("kb/train.pl", "p(a).");
+    let made = bench.run("ingest/simulated_families", json!({ "couples": 5 })).unwrap();
+    let run = |with: Value| bench.run_with(KIND, with, &[("knowledge", &made.artifact)]).unwrap().0;
+    assert_eq!(run(json!({}))["knowledge"], made.artifact);
+    assert_eq!(run(json!({ "folder": "kb" }))["knowledge"].meta["facts"], 1);
+}

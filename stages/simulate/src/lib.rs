@@ -1,4 +1,4 @@
-//! A simulated market: a stock index, the options on it and interest rates, wholly determined by [`Parameters`].
+//! A simulated market: a stock index, the options on it and interest rates, wholly determined by [`Parameters`]. Beside it a panel of stocks ([`panel`]), and families ([`families`]).
 //!
 //! Prices follow the model of Bates (1996), stochastic variance with lognormal jumps, under the real-world measure;
 //! options are priced under the risk-neutral measure, in which variance is higher and jumps are worse, as in index markets. So
@@ -23,6 +23,7 @@ mod bates;
 mod clock;
 mod complex;
 mod day;
+pub mod families;
 mod listing;
 mod market;
 pub mod panel;

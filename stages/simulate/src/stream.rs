@@ -7,3 +7,4 @@ pub const TRADING: u64 = 4;
 pub const REGIME: u64 = 5;
 pub const RATES: u64 = 6;
 pub const WORLD: u64 = 7;
+pub const FAMILIES: u64 = 8;

@@ -34,6 +34,7 @@ mod shared;
 mod stocks;
 mod sweeps;
 mod symbol_changes;
+mod symbolic;
 mod table_input;
 mod tools;
 mod track;

@@ -11,6 +11,9 @@ use stages_knowledge::text::TripleForm;
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct KnowledgeBaseConfig {
+    /// A folder whose files have the usual names: `facts`, `graph`, `background` and `rules` are the graph, `train`, `valid` (or `dev`) and `test` the queries, with any ending
+    /// of a form, and `.gz`. Other files are not read. Files of the fields below are added.
+    pub folder: String,
     /// The files of facts and rules that proofs and paths may use: a path, a glob, a URL, or a list of them; plain, `.gz` or `.zip`. Clauses are numbered in the
     /// order of the list, in each file from top to bottom.
     pub graph: Paths,
@@ -106,6 +109,7 @@ pub enum Duplicates {
 impl Default for KnowledgeBaseConfig {
     fn default() -> Self {
         Self {
+            folder: String::new(),
             graph: Paths::default(),
             train: Paths::default(),
             valid: Paths::default(),
@@ -143,17 +147,27 @@ impl KnowledgeBaseConfig {
         ]
     }
 
-    /// Refuses a configuration without a graph, and columns that are no triple.
+    /// Returns whether a folder or a file is named.
+    pub(super) fn names_files(&self) -> bool {
+        !self.folder.is_empty() || self.roles().iter().any(|(_, _, paths)| !paths.is_empty())
+    }
+
+    /// Refuses files without a graph, and columns that are no triple. Whether a folder has a graph is known once it is searched.
     ///
     /// # Errors
     /// When it is one.
     pub(super) fn validate(&self) -> Result<(), ConfigProblem> {
-        if self.graph.is_empty() && (self.train.is_empty() || !self.train_in_graph) {
+        if self.folder.is_empty() && !self.has_graph() {
             return Err(ConfigProblem::new("graph", "no facts are given").hint(
                 "write `graph: data/facts.pl`, or `train: data/train.txt` for a graph of the facts to train on",
             ));
         }
         self.form().map(|_| ())
+    }
+
+    /// Returns whether the files that are named have a graph.
+    pub(super) fn has_graph(&self) -> bool {
+        !self.graph.is_empty() || (self.train_in_graph && !self.train.is_empty())
     }
 
     /// The form of files of triples.

@@ -5,6 +5,7 @@
 
 mod config;
 mod file;
+mod folder;
 mod quality;
 mod stage;
 

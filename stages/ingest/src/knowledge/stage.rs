@@ -2,12 +2,13 @@
 
 use super::config::{Duplicates, KnowledgeBaseConfig, Role};
 use super::file::{memo, program};
+use super::folder;
 use super::quality::findings;
 use cache::ArtifactDigest;
 use serde_json::json;
 use stages_core::{
-    ConfigProblem, Context, Given, OutputPort, Outputs, PlanContext, PortType, Ports, Provided, Share, Source,
-    StageError, StageEvent, StageKind,
+    ConfigProblem, Context, Given, InputPort, OutputPort, Outputs, PlanContext, PortType, Ports, Provided, Share,
+    Source, StageError, StageEvent, StageKind,
 };
 use stages_knowledge::{BuildError, Builder, Split, artifact};
 use std::collections::BTreeMap;
@@ -21,9 +22,15 @@ impl StageKind for KnowledgeBase {
     const NAME: &'static str = "ingest/knowledge_base";
     const VERSION: u32 = 1;
     const ABOUT: &'static str = "facts, rules and queries from Prolog or Datalog text, triples, RDF N-Triples";
-    const NOT_IN_KEY: &'static [&'static str] = &["graph", "train", "valid", "test", "negatives"];
+    const NOT_IN_KEY: &'static [&'static str] = &["folder", "graph", "train", "valid", "test", "negatives"];
     const PORTS: Ports = Ports {
-        inputs: &[],
+        inputs: &[InputPort {
+            name: "knowledge",
+            ty: PortType::Knowledge,
+            optional: true,
+            list: false,
+            doc: "the knowledge base that is passed on while no folder and no file is named",
+        }],
         outputs: &[OutputPort {
             name: "knowledge",
             ty: PortType::Knowledge,
@@ -36,8 +43,11 @@ impl StageKind for KnowledgeBase {
         config: &KnowledgeBaseConfig,
         plan: &PlanContext,
     ) -> Result<BTreeMap<String, Provided>, ConfigProblem> {
-        config.validate()?;
-        self.sources(config, plan.base)?;
+        let is_connected = plan.inputs.get("knowledge").is_some_and(|inputs| !inputs.is_empty());
+        if config.names_files() || !is_connected {
+            config.validate()?;
+            self.sources(config, plan.base)?;
+        }
         Ok(BTreeMap::from([(
             "knowledge".to_owned(),
             Provided::unknown(PortType::Knowledge),
@@ -45,7 +55,7 @@ impl StageKind for KnowledgeBase {
     }
 
     fn sources(&self, config: &KnowledgeBaseConfig, base: &Path) -> Result<Vec<Source>, ConfigProblem> {
-        let mut sources = Vec::new();
+        let mut sources = folder::sources(config, base)?;
         for (field, _, paths) in config.roles() {
             for mut source in paths.find_any(field, base)? {
                 source.name = format!("{field}/{}", source.name);
@@ -57,11 +67,14 @@ impl StageKind for KnowledgeBase {
     }
 
     fn run(&self, config: &KnowledgeBaseConfig, context: &Context) -> Result<Outputs, StageError> {
+        if let (false, Some([given])) = (config.names_files(), context.inputs.get("knowledge").map(Vec::as_slice)) {
+            return Ok(Outputs::from([("knowledge".to_owned(), given.digest)]));
+        }
         config.validate()?;
         context.progress(0, None, "reading");
         let mut builder = Builder::new();
-        for (field, role, paths) in config.roles() {
-            for source in files(&context.sources, field, !paths.is_empty()) {
+        for (field, role, _) in config.roles() {
+            for source in files(&context.sources, field) {
                 context.check_cancelled()?;
                 let program = program(config, context, source)?;
                 let refused = |err: BuildError| refused(err, source);
@@ -107,7 +120,7 @@ impl StageKind for KnowledgeBase {
     }
 
     fn cached_share(&self, config: &KnowledgeBaseConfig, given: &Given<'_>) -> Result<Option<Share>, StageError> {
-        if given.sources.iter().any(|source| source.remote.is_some()) {
+        if !config.names_files() || given.sources.iter().any(|source| source.remote.is_some()) {
             return Ok(None);
         }
         let memos: Vec<_> = given
@@ -119,12 +132,11 @@ impl StageKind for KnowledgeBase {
     }
 }
 
-/// The files of a field in the order of its list: `find` numbers them where there are several.
-fn files<'s>(sources: &'s [Source], field: &str, any: bool) -> Vec<&'s Source> {
+/// The files of a field: those of the folder, then in the order of its list; `find` numbers them where there are several.
+fn files<'s>(sources: &'s [Source], field: &str) -> Vec<&'s Source> {
     let name = |source: &'s Source| source.name.strip_prefix(field)?.strip_prefix('/');
     let mut files: Vec<(Option<u32>, &Source)> = sources
         .iter()
-        .filter(|_| any)
         .filter_map(|source| {
             let number = name(source)?
                 .split_once('/')
