@@ -20,6 +20,7 @@ mod normalise;
 mod open;
 mod open_options;
 pub mod options;
+mod parts;
 pub mod python;
 mod ranges;
 mod rates;

@@ -2,11 +2,11 @@
 
 use crate::actions::Actions;
 use crate::batch::{BatchEnv, Step, StepBuffers};
-use cache::{ActionKey, Store};
+use cache::{ActionKey, Artifact, Store};
 use stages_core::event::Silent;
 use stages_core::{CancelToken, Context, Input};
 use stages_numerics::random::Random;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 use std::sync::Arc;
 
@@ -24,6 +24,13 @@ pub(crate) fn context(dir: &Path, inputs: BTreeMap<String, Vec<Input>>) -> Conte
         memos: Default::default(),
         numerics_class: Default::default(),
     }
+}
+
+/// The bytes by which a store that has an artifact grows with another one: the manifest, and the files that are new.
+pub(crate) fn growth(has: &Artifact, new: &Artifact) -> u64 {
+    let known: BTreeSet<_> = has.entries.iter().map(|entry| entry.blob).collect();
+    let files = new.entries.iter().filter(|entry| !known.contains(&entry.blob));
+    new.canonical().len() as u64 + files.map(|entry| entry.blob_ref().size).sum::<u64>()
 }
 
 /// Steps environments of discrete actions.

@@ -1,7 +1,9 @@
 //! `ingest/simulated_market`: the built-in market of [`stages_simulate`].
 
+mod check;
+
+use self::check::{Checked, check};
 use crate::bars::{self, Bar};
-use crate::chain::{Chain, Rules, Seen};
 use crate::missing_days::count_missing_days;
 use crate::options::OnBadRows;
 use crate::rates;
@@ -9,10 +11,9 @@ use arrow_array::{ArrayRef, BooleanArray, Date32Array, Float64Array, RecordBatch
 use arrow_schema::{DataType, Field, Schema};
 use datasets::calendar::CalendarName;
 use datasets::contract::{Contracts, Exercise, Expires, Facts, Origin, Settlement, Terms, UnderlyingKind};
-use datasets::quality::{Action, BARS, CHAIN, Counted, RATES, Tally};
+use datasets::quality::{Action, BARS, CHAIN, RATES, Tally};
 use datasets::schema;
 use rayon::prelude::*;
-use serde::{Deserialize, Serialize};
 use serde_json::json;
 use stages_core::dataset::{self, Partition, PartitionKey, Period};
 use stages_core::{
@@ -106,7 +107,7 @@ impl StageKind for SimulatedMarket {
         context.progress(0, None, "checking");
         let checked: Vec<Checked> = partitions
             .par_iter()
-            .map(|of_world| check_chain(of_world, context))
+            .map(|of_world| check(of_world, context))
             .collect::<Result<_, StageError>>()?;
         let mut tally = Tally::new(CHAIN);
         let mut rows = 0;
@@ -315,56 +316,6 @@ fn quotes(config: &Parameters, market: &Market, i: usize) -> Result<RecordBatch,
         })
         .collect();
     Ok(RecordBatch::try_new(table::schema(schema::OPTION_CHAIN), columns)?)
-}
-
-/// The rows of a world's chain, and those that break a rule.
-#[derive(Serialize, Deserialize)]
-struct Checked {
-    rows: usize,
-    counted: Counted,
-}
-
-/// Holds the chain of a world to the rules that files are held to, a few partitions at a time. Nothing is dropped.
-fn check_chain(partitions: &[Partition], context: &Context) -> Result<Checked, StageError> {
-    let digests: Vec<&[u8]> = partitions
-        .iter()
-        .map(|partition| &partition.blob.blob.as_bytes()[..])
-        .collect();
-    let memo = Memo::new("ingest/simulated_market check v1", &digests, "quality".to_owned());
-    let text = |err: serde_json::Error| StageError::new(err.to_string());
-    let blob = context.memo(&memo, || {
-        let (mut seen, mut tally) = (Seen::default(), Tally::new(CHAIN));
-        let bad = keep();
-        let rules = Rules {
-            bad: &bad,
-            calendar: CALENDAR,
-            is_morning: &|_| false,
-            is_american: &|_| false,
-            quoted: true,
-            counted: true,
-            tick: 0.0,
-            actions: &[],
-        };
-        let mut rows = 0;
-        for some in partitions.chunks(rayon::current_num_threads()) {
-            context.check_cancelled()?;
-            let batches: Vec<_> = some
-                .par_iter()
-                .map(|partition| partition.read(&context.store))
-                .collect();
-            for batch in batches {
-                let mut chain = Chain::default();
-                chain.append(&batch?)?;
-                rows += chain.len();
-                rules.clean(&mut chain, &mut seen, &mut tally);
-                rules.check_prices(&mut chain, &mut seen, &mut tally);
-            }
-        }
-        seen.count_missing_days(CALENDAR, &mut tally);
-        let counted = tally.counted();
-        serde_json::to_vec(&Checked { rows, counted }).map_err(text)
-    })?;
-    serde_json::from_slice(&context.store.blob(blob.blob)?).map_err(text)
 }
 
 fn keep() -> OnBadRows {

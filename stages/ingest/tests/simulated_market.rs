@@ -124,16 +124,16 @@ fn a_longer_market_finds_the_months_of_a_shorter_one() {
             "SIM/2018-03-01_2018-03-31.parquet"
         ]
     );
-    // Three months and the check of them all.
-    assert_eq!(short.memos, (0, 4));
+    // Three months and the check of each.
+    assert_eq!(short.memos, (0, 6));
     let long = run(&bench, json!({ "days": 61 }), 2);
-    assert_eq!(long.memos, (2, 4), "March is another one");
+    assert_eq!(long.memos, (4, 6), "March is another one");
     assert_eq!(long.blobs("chain")[..2], months[..2]);
     assert_ne!(long.blobs("chain")[2], months[2]);
     // A month that was computed after another market's is what it is on its own.
     assert_eq!(long.digests, run(&Bench::new(), json!({ "days": 61 }), 1).digests);
     let again = run(&bench, json!({ "days": 61 }), 2);
-    assert_eq!((again.memos, &again.digests), ((4, 4), &long.digests));
+    assert_eq!((again.memos, &again.digests), ((6, 6), &long.digests));
 
     for port in ["bars", "chain", "rates"] {
         let (few, many) = (short.rows(&bench, port), long.rows(&bench, port));
@@ -405,8 +405,8 @@ fn partitions_of_a_year_hold_the_rows_of_months() {
         paths,
         ["SIM/2018-01-01_2018-12-31.parquet", "SIM/2019-01-01_2019-12-31.parquet"]
     );
-    // Two years and their check; of 2019 there is January alone, which is known.
-    assert_eq!(years.memos, (1, 3));
+    // Two years and the check of each; of 2019 there is January alone, which is known.
+    assert_eq!(years.memos, (1, 4));
     assert_eq!(months.rows(&bench, "chain"), years.rows(&bench, "chain"));
     assert_eq!(months.quality("chain"), years.quality("chain"));
     for port in ["bars", "rates", "hidden"] {
@@ -424,8 +424,8 @@ fn worlds_are_markets_of_their_own() {
         three.artifacts["chain"].meta["symbols"],
         json!(["SIM001", "SIM002", "SIM003"])
     );
-    // Three months and the check of a world.
-    assert_eq!((three.memos, four.memos), ((0, 12), (12, 16)));
+    // Three months of a world and the check of each.
+    assert_eq!((three.memos, four.memos), ((0, 18), (18, 24)));
     for port in ["chain", "bars", "hidden"] {
         let (three, four) = (three.blobs(port), four.blobs(port));
         assert!(three.iter().all(|file| four.contains(file)), "{port}");

@@ -27,6 +27,10 @@ stages:
     uses: env/stocks
     needs: { bars: bars, features: [technical] }
     with: { test_fraction: 0.3, purge: 0, embargo: 0, episode_length: 10 }
+  table:
+    uses: env/table
+    needs: { features: [technical] }
+    with: { reward_column: log_return_1, gaps: drop, test_fraction: 0.3, purge: 0, embargo: 0, episode_length: 10 }
   train: { uses: train/ppo, needs: { env: env }, with: { total_timesteps: 256, n_steps: 32, n_envs: 4, batch_size: 64, n_epochs: 1 } }
 "#;
 
@@ -385,6 +389,13 @@ fn check_costs(desk: &Desk, days: &[Date], special: &BTreeSet<Date>) {
     }
     let bytes = |day: &Date| Some(desk.costs.get(&day.to_string())?.bytes);
     eprintln!("bytes by night: {:?}", days.iter().map(bytes).collect::<Vec<_>>());
+    let (second, last) = (days[1], days[days.len() - 1]);
+    assert!(!special.contains(&second) && !special.contains(&last));
+    let (second, last) = (bytes(&second).unwrap(), bytes(&last).unwrap());
+    assert!(
+        (0.8..1.2).contains(&(last as f64 / second as f64)),
+        "the store grew by {second} bytes on the second night, and by {last} on the last"
+    );
     // The partition of the month, its file, and the facts of both; the month's features, by indicator. Night 2 and night 252 alike.
     assert_eq!(costs.len(), 1, "{costs:?}");
     insta::assert_snapshot!(costs.keys().next().unwrap(), @r#"{"bars": 3, "technical": 5}"#);

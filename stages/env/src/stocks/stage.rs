@@ -29,7 +29,7 @@ const fn input(name: &'static str, ty: PortType, optional: bool, list: bool, doc
 impl StageKind for Stocks {
     type Config = StocksConfig;
     const NAME: &'static str = "env/stocks";
-    const VERSION: u32 = 2;
+    const VERSION: u32 = 3;
     const ABOUT: &'static str =
         "trading a portfolio of stocks, in one market or many, by look-up in precomputed tables";
     const PORTS: Ports = Ports {
@@ -152,7 +152,7 @@ impl StageKind for Stocks {
         let worlds: Vec<&str> = sources.iter().map(|source| source.name.as_str()).collect();
         let mut meta = serde_json::json!({
             "family": FAMILY,
-            "format": 1,
+            "format": 2,
             "rules": config.rules,
             "worlds": worlds,
         });

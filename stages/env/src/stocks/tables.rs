@@ -1,29 +1,30 @@
-//! The format of an environment's tables: Arrow IPC files, which are looked up in place.
+//! The format of an environment's tables: Arrow IPC files, read once when it is opened.
 //!
-//! `env.json` holds configuration, observation and actions by name, normalisation, and of each world its symbols and the ranges of its splits. A world of several
-//! has a directory of two files, a single one has them at the top:
+//! `env.json` holds configuration, observation and actions by name, normalisation, the names of the parts, and of each world its symbols and the ranges of its splits. A
+//! [part](crate::parts), a month, is a file:
 //!
 //! | file | holds |
 //! | --- | --- |
-//! | `panel.arrow` | a row for each date: rate, raw features by date `[F]`, and for each of N symbols mark, price of the open (where fills need it), status, mean volume and volatility (where fills need them), raw features `[N, G]` and hidden values `[N, H]`; under FinRL's rules its risk indicator; where the portfolio is hedged the instrument's quote and the betas `[N]` |
-//! | `events.arrow` | a row for each corporate action that changes holdings: date, symbol, ratio of shares, cash for each share |
+//! | `panel/FROM_TO.arrow` | a row for each date of each world: date, world (where there are several), rate, raw features by date `[F]`, and for each of N symbols mark, price of the open (where fills need it), status, mean volume and volatility (where fills need them), raw features `[N, G]` and hidden values `[N, H]`; under FinRL's rules its risk indicator; where the portfolio is hedged the instrument's quote and the betas `[N]`; and a list of the corporate actions that change holdings `[3]`: the number of the symbol, the ratio of shares, the cash for each share |
 //!
-//! [`build`](super::build) writes them, [`step`](super::step) reads them.
+//! So a day more changes the file of its own month and `env.json`. [`build`](super::build) writes them, [`step`](super::step) reads them.
 
 use super::config::StocksConfig;
 use crate::ipc;
+use crate::parts::{Column, Part, mismatch};
 use crate::spec::EnvSpec;
 use crate::split::Splits;
-use arrow_array::types::{Date32Type, Float32Type, Float64Type, UInt8Type, UInt32Type};
-use arrow_array::{ArrayRef, Date32Array, Float64Array, RecordBatch, UInt32Array};
-use bytes::Bytes;
+use arrow_array::types::{Date32Type, Float32Type, Float64Type, UInt8Type};
+use arrow_array::{ArrayRef, Date32Array, Float64Array, RecordBatch};
+use arrow_buffer::ScalarBuffer;
 use serde::{Deserialize, Serialize};
 use stages_core::StageError;
+use std::ops::Range;
 use std::sync::Arc;
 
 pub(crate) const SPEC: &str = "env.json";
-const PANEL: &str = "panel.arrow";
-const EVENTS: &str = "events.arrow";
+/// The directory of the parts.
+pub(crate) const PANEL: &str = "panel";
 
 /// The status of a symbol on a date, by bit.
 pub(crate) mod status {
@@ -50,6 +51,8 @@ pub(crate) struct Spec {
     /// The names of the values by symbol and date that no observation shows.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub hidden: Vec<String>,
+    /// The names of the parts, in order.
+    pub parts: Vec<String>,
     pub worlds: Vec<World>,
 }
 
@@ -62,18 +65,6 @@ pub(crate) struct World {
     /// The first date at which every feature has had a value.
     pub warm_up: usize,
     pub splits: Splits,
-    /// The directory of its files; empty for the top.
-    pub directory: String,
-}
-
-impl World {
-    /// The names of its two files.
-    pub(crate) fn files(&self) -> [String; 2] {
-        [PANEL, EVENTS].map(|file| match self.directory.is_empty() {
-            true => file.to_owned(),
-            false => format!("{}/{file}", self.directory),
-        })
-    }
 }
 
 impl Spec {
@@ -96,7 +87,7 @@ impl Spec {
     }
 }
 
-/// The dates of a world, T of N symbols, as columns of `panel.arrow`.
+/// Dates, T of N symbols, as the columns of the files have them.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct Panel {
     /// Days since 1970-01-01 `[T]`.
@@ -123,85 +114,138 @@ pub(crate) struct Panel {
     pub hedge: Vec<f64>,
     /// `[T, N]`: the beta of each symbol to the instrument; empty where it is not hedged by beta.
     pub beta: Vec<f64>,
+    /// In the order of dates, numbered from the first one.
+    pub events: Vec<Event>,
 }
 
 impl Panel {
-    pub(crate) fn encode(self) -> Result<Vec<u8>, StageError> {
-        let t = self.dates.len().max(1);
-        let mut columns: Vec<(&str, ArrayRef)> = vec![
-            ("date", Arc::new(Date32Array::from(self.dates))),
-            ("rate", Arc::new(Float64Array::from(self.rate))),
-        ];
-        let width = self.status.len() / t;
-        columns.push(("status", ipc::matrix::<UInt8Type>(self.status, width)?));
-        for (name, values) in [
-            ("mark", self.mark),
-            ("open", self.open),
-            ("liquidity", self.liquidity),
-            ("risk", self.risk),
-            ("hedge", self.hedge),
-            ("beta", self.beta),
+    /// The file of a part, of the panels of all worlds.
+    pub(crate) fn encode(worlds: &[&Self], part: &Part) -> Result<Vec<u8>, StageError> {
+        let t = |world: usize| worlds[world].dates.len();
+        let floats = |of: fn(&Self) -> &[f64]| part.gather(|world| (of(worlds[world]), t(world)));
+        let singles = |of: fn(&Self) -> &[f32]| part.gather(|world| (of(worlds[world]), t(world)));
+        let (dates, _) = part.gather(|world| (&worlds[world].dates, t(world)));
+        let mut columns: Vec<(&str, ArrayRef)> = vec![("date", Arc::new(Date32Array::from(dates)))];
+        if worlds.len() > 1 {
+            columns.push(part.world_column());
+        }
+        let (rate, _) = floats(|panel| &panel.rate);
+        columns.push(("rate", Arc::new(Float64Array::from(rate))));
+        let (status, width) = part.gather(|world| (&worlds[world].status, t(world)));
+        columns.push(("status", ipc::matrix::<UInt8Type>(status, width)?));
+        for (name, (values, width)) in [
+            ("mark", floats(|panel| &panel.mark)),
+            ("open", floats(|panel| &panel.open)),
+            ("liquidity", floats(|panel| &panel.liquidity)),
+            ("risk", floats(|panel| &panel.risk)),
+            ("hedge", floats(|panel| &panel.hedge)),
+            ("beta", floats(|panel| &panel.beta)),
         ] {
-            let width = values.len() / t;
             if width > 0 {
                 columns.push((name, ipc::matrix::<Float64Type>(values, width)?));
             }
         }
-        for (name, values) in [
-            ("features", self.features),
-            ("symbol_features", self.symbol_features),
-            ("hidden", self.hidden),
+        for (name, (values, width)) in [
+            ("features", singles(|panel| &panel.features)),
+            ("symbol_features", singles(|panel| &panel.symbol_features)),
+            ("hidden", singles(|panel| &panel.hidden)),
         ] {
-            let width = values.len() / t;
             if width > 0 {
                 columns.push((name, ipc::matrix::<Float32Type>(values, width)?));
             }
         }
+        let (mut events, mut lengths) = (Vec::new(), Vec::new());
+        for (world, rows) in &part.rows {
+            for t in rows.clone() {
+                let of_date = worlds[*world].events_of(t);
+                lengths.push(of_date.len());
+                events.extend(of_date.iter().flat_map(|event| event.encode()));
+            }
+        }
+        let events = ipc::matrix::<Float64Type>(events, Event::WIDTH)?;
+        columns.push(("events", ipc::lists(events, &lengths)?));
         ipc::write(columns)
     }
 
-    /// Reads a file of the given widths.
-    pub(crate) fn decode(name: &str, file: Bytes, widths: &Widths) -> Result<Self, StageError> {
-        let batch = ipc::read(name, file)?;
-        let floats = |name: &str, wanted: bool| -> Result<Vec<f64>, StageError> {
-            match wanted {
-                true => Ok(ipc::numbers::<Float64Type>(&batch, name)?.to_vec()),
-                false => Ok(Vec::new()),
-            }
-        };
-        let singles = |name: &str, width: usize| -> Result<Vec<f32>, StageError> {
-            match width {
-                0 => Ok(Vec::new()),
-                _ => Ok(ipc::numbers::<Float32Type>(&batch, name)?.to_vec()),
-            }
-        };
-        let panel = Self {
-            dates: ipc::numbers::<Date32Type>(&batch, "date")?.to_vec(),
-            rate: floats("rate", true)?,
-            mark: floats("mark", true)?,
-            open: floats("open", widths.has_open)?,
-            status: ipc::numbers::<UInt8Type>(&batch, "status")?.to_vec(),
-            liquidity: floats("liquidity", widths.has_liquidity)?,
-            risk: floats("risk", widths.has_risk)?,
+    fn events_of(&self, t: usize) -> &[Event] {
+        let start = self.events.partition_point(|event| (event.t as usize) < t);
+        let count = self.events[start..].partition_point(|event| event.t as usize == t);
+        &self.events[start..start + count]
+    }
+
+    /// Appends rows of a file.
+    pub(crate) fn append(&mut self, file: &PanelFile, rows: &Range<usize>) {
+        let start = self.dates.len();
+        for t in rows.clone() {
+            let of_date = &file.events[Event::WIDTH * file.event_starts[t]..Event::WIDTH * file.event_starts[t + 1]];
+            let t = (start + t - rows.start) as u32;
+            let of_date = of_date.chunks_exact(Event::WIDTH);
+            self.events
+                .extend(of_date.filter_map(|values| Event::decode(t, values)));
+        }
+        self.dates.extend_from_slice(file.dates.rows(rows));
+        self.status.extend_from_slice(file.status.rows(rows));
+        self.rate.extend_from_slice(file.rate.rows(rows));
+        self.mark.extend_from_slice(file.mark.rows(rows));
+        self.open.extend_from_slice(file.open.rows(rows));
+        self.liquidity.extend_from_slice(file.liquidity.rows(rows));
+        self.risk.extend_from_slice(file.risk.rows(rows));
+        self.hedge.extend_from_slice(file.hedge.rows(rows));
+        self.beta.extend_from_slice(file.beta.rows(rows));
+        self.features.extend_from_slice(file.features.rows(rows));
+        self.symbol_features.extend_from_slice(file.symbol_features.rows(rows));
+        self.hidden.extend_from_slice(file.hidden.rows(rows));
+    }
+}
+
+/// The columns of a part's file, as of [`Panel`], without a copy.
+pub(crate) struct PanelFile {
+    dates: Column<i32>,
+    status: Column<u8>,
+    rate: Column<f64>,
+    mark: Column<f64>,
+    open: Column<f64>,
+    liquidity: Column<f64>,
+    risk: Column<f64>,
+    hedge: Column<f64>,
+    beta: Column<f64>,
+    features: Column<f32>,
+    symbol_features: Column<f32>,
+    hidden: Column<f32>,
+    /// The start of each date's events, with the end of the last's, and their values.
+    event_starts: Vec<usize>,
+    events: ScalarBuffer<f64>,
+}
+
+impl PanelFile {
+    /// The columns of the given widths.
+    pub(crate) fn new(batch: &RecordBatch, widths: &Widths) -> Result<Self, StageError> {
+        let n = widths.symbols;
+        let by_date = |wanted: bool, width: usize| if wanted { width } else { 0 };
+        let floats = |name, width| Column::new::<Float64Type>(batch, name, width);
+        let singles = |name, width| Column::new::<Float32Type>(batch, name, width);
+        let (event_starts, events) = ipc::list_numbers::<Float64Type>(batch, "events", Event::WIDTH)?;
+        let file = Self {
+            dates: Column::new::<Date32Type>(batch, "date", 1)?,
+            status: Column::new::<UInt8Type>(batch, "status", n)?,
+            rate: floats("rate", 1)?,
+            mark: floats("mark", n)?,
+            open: floats("open", by_date(widths.has_open, n))?,
+            liquidity: floats("liquidity", by_date(widths.has_liquidity, 2 * n))?,
+            risk: floats("risk", by_date(widths.has_risk, 1))?,
+            hedge: floats("hedge", by_date(widths.has_hedge, HedgeQuote::WIDTH))?,
+            beta: floats("beta", by_date(widths.has_beta, n))?,
             features: singles("features", widths.features)?,
-            symbol_features: singles("symbol_features", widths.symbol_features)?,
-            hidden: singles("hidden", widths.hidden)?,
-            hedge: floats("hedge", widths.has_hedge)?,
-            beta: floats("beta", widths.has_beta)?,
+            symbol_features: singles("symbol_features", n * widths.symbol_features)?,
+            hidden: singles("hidden", n * widths.hidden)?,
+            event_starts,
+            events,
         };
-        let (t, n) = (panel.dates.len(), widths.symbols);
-        let fits = panel.rate.len() == t
-            && panel.mark.len() == t * n
-            && panel.status.len() == t * n
-            && panel.open.len() == if widths.has_open { t * n } else { 0 }
-            && panel.liquidity.len() == if widths.has_liquidity { 2 * t * n } else { 0 }
-            && panel.risk.len() == if widths.has_risk { t } else { 0 }
-            && panel.features.len() == t * widths.features
-            && panel.symbol_features.len() == t * n * widths.symbol_features
-            && panel.hidden.len() == t * n * widths.hidden
-            && panel.hedge.len() == if widths.has_hedge { HedgeQuote::WIDTH * t } else { 0 }
-            && panel.beta.len() == if widths.has_beta { t * n } else { 0 };
-        if fits { Ok(panel) } else { Err(mismatch()) }
+        let has_symbol = |values: &[f64]| values[0] >= 0.0 && values[0] < n as f64;
+        match file.events.chunks_exact(Event::WIDTH).all(has_symbol) {
+            true => Ok(file),
+            false => Err(mismatch()),
+        }
     }
 }
 
@@ -273,40 +317,23 @@ pub(crate) struct Event {
     pub cash: f64,
 }
 
-/// The file of a world's events, in the order of dates.
-pub(crate) fn encode_events(events: &[Event]) -> Result<Vec<u8>, StageError> {
-    let index = |of: fn(&Event) -> u32| -> ArrayRef { Arc::new(events.iter().map(of).collect::<UInt32Array>()) };
-    let number =
-        |of: fn(&Event) -> f64| -> ArrayRef { Arc::new(Float64Array::from(events.iter().map(of).collect::<Vec<_>>())) };
-    ipc::write(vec![
-        ("date", index(|event| event.t)),
-        ("symbol", index(|event| event.symbol)),
-        ("ratio", number(|event| event.ratio)),
-        ("cash", number(|event| event.cash)),
-    ])
-}
+impl Event {
+    /// The values of an event in the tables.
+    const WIDTH: usize = 3;
 
-/// Reads the file of a world's events.
-pub(crate) fn decode_events(name: &str, file: Bytes) -> Result<Vec<Event>, StageError> {
-    let batch: RecordBatch = ipc::read(name, file)?;
-    let (t, symbol) = (
-        ipc::numbers::<UInt32Type>(&batch, "date")?,
-        ipc::numbers::<UInt32Type>(&batch, "symbol")?,
-    );
-    let (ratio, cash) = (
-        ipc::numbers::<Float64Type>(&batch, "ratio")?,
-        ipc::numbers::<Float64Type>(&batch, "cash")?,
-    );
-    Ok((0..batch.num_rows())
-        .map(|i| Event {
-            t: t[i],
-            symbol: symbol[i],
-            ratio: ratio[i],
-            cash: cash[i],
+    fn encode(&self) -> [f64; Self::WIDTH] {
+        [f64::from(self.symbol), self.ratio, self.cash]
+    }
+
+    fn decode(t: u32, values: &[f64]) -> Option<Self> {
+        let &[symbol, ratio, cash] = values else {
+            return None;
+        };
+        Some(Self {
+            t,
+            symbol: symbol as u32,
+            ratio,
+            cash,
         })
-        .collect())
-}
-
-pub(crate) fn mismatch() -> StageError {
-    StageError::new("the environment's tables are inconsistent").hint("run the environment's stage again with --force")
+    }
 }

@@ -6,12 +6,14 @@ use super::inputs::has_instants;
 use super::observation;
 use super::quantities::Form;
 use super::source::{SymbolRows, TableSource};
-use super::tables::{Rows, SPEC, Spec, World};
+use super::tables::{Rows, SPEC, Spec, TABLE, World};
 use crate::normalise;
+use crate::parts;
 use crate::spec::EnvSpec;
 use crate::split::{SnapshotRange, SplitRules, split};
 use crate::worlds::{HeldOut, Role, WorldSet, roles};
 use datasets::{Date, SnapshotTime};
+use rayon::prelude::*;
 use stages_core::StageError;
 use std::collections::BTreeSet;
 
@@ -104,6 +106,9 @@ pub fn build(source: &TableSource, config: &TableConfig) -> Result<Built, StageE
             unsplit.warm_up
         )
     }));
+    let rows: Vec<&Rows> = unsplit.iter().map(|unsplit| &unsplit.rows).collect();
+    let dates: Vec<&[i32]> = rows.iter().map(|rows| rows.dates.as_slice()).collect();
+    let parts = parts::cut(&dates);
     let spec = Spec {
         config: config.clone(),
         env: EnvSpec {
@@ -116,12 +121,15 @@ pub fn build(source: &TableSource, config: &TableConfig) -> Result<Built, StageE
         paying: config.paying().into_iter().map(str::to_owned).collect(),
         terms: terms.iter().map(|&name| name.to_owned()).collect(),
         is_intraday,
+        parts: parts.iter().map(|part| part.name.clone()).collect(),
         worlds,
     };
+    let of_parts: Vec<(String, Vec<u8>)> = parts
+        .par_iter()
+        .map(|part| Ok((parts::file(TABLE, &part.name), Rows::encode(&rows, part)?)))
+        .collect::<Result<_, StageError>>()?;
     let mut files = vec![(SPEC.to_owned(), spec.encode()?)];
-    for (unsplit, world) in unsplit.into_iter().zip(&spec.worlds) {
-        files.push((world.file(), unsplit.rows.encode()?));
-    }
+    files.extend(of_parts);
     Ok(Built { files, notes, warnings })
 }
 
@@ -323,7 +331,7 @@ fn worlds(unsplit: &[Unsplit], config: &TableConfig) -> Result<Vec<World>, Stage
     let roles = roles(&names, rules.test, rules.validation)?;
     let several = unsplit.len() > 1;
     let mut worlds = Vec::with_capacity(unsplit.len());
-    for (i, (unsplit, role)) in unsplit.iter().zip(&roles).enumerate() {
+    for (unsplit, role) in unsplit.iter().zip(&roles) {
         let splits = split_one(unsplit, &rules, *role).map_err(|err| match several {
             true => StageError {
                 message: format!("`{}`: {}", unsplit.name, err.message),
@@ -336,7 +344,6 @@ fn worlds(unsplit: &[Unsplit], config: &TableConfig) -> Result<Vec<World>, Stage
             symbols: unsplit.symbols.clone(),
             warm_up: unsplit.warm_up,
             splits,
-            directory: if several { format!("{i:04}") } else { String::new() },
         });
     }
     if worlds.iter().all(|world| world.splits.test.is_none()) {

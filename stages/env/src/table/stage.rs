@@ -19,7 +19,7 @@ pub struct FromTable;
 impl StageKind for FromTable {
     type Config = TableConfig;
     const NAME: &'static str = "env/table";
-    const VERSION: u32 = 1;
+    const VERSION: u32 = 2;
     const ABOUT: &'static str =
         "an environment from any table: columns to observe, a price or reward columns, and actions on them";
     const PORTS: Ports = Ports {
@@ -84,7 +84,7 @@ impl StageKind for FromTable {
         for message in built.warnings {
             context.events.emit(StageEvent::Warning { message, hint: None });
         }
-        let meta = serde_json::json!({ "family": FAMILY, "format": 1 });
+        let meta = serde_json::json!({ "family": FAMILY, "format": 2 });
         let mut builder = ArtifactBuilder::new(&context.store, PortType::Env.name(), meta);
         for (path, bytes) in built.files {
             builder.bytes(&path, &bytes)?;

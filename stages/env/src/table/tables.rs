@@ -1,27 +1,30 @@
-//! The format of an environment's tables: Arrow IPC files, which are looked up in place.
+//! The format of an environment's tables: Arrow IPC files, read once when it is opened.
 //!
-//! `env.json` holds configuration, observation and actions by name, normalisation, and of each world its symbols and the ranges of its splits. A world of several has a
-//! directory, a single one has its file at the top:
+//! `env.json` holds configuration, observation and actions by name, normalisation, the names of the parts, and of each world its symbols and the ranges of its splits. A
+//! [part](crate::parts), a month, is a file:
 //!
 //! | file | holds |
 //! | --- | --- |
-//! | `table.arrow` | a row for each instant: date, instant (of several rows a day), and for each of N symbols the raw values of F observed columns `[N, F]`; the price or the reward column of each symbol `[N]`, or the reward column of each choice `[K]`; and the columns `[E]` that expressions name |
+//! | `table/FROM_TO.arrow` | a row for each instant of each world: date, world (where there are several), instant (of several rows a day), and for each of N symbols the raw values of F observed columns `[N, F]`; the price or the reward column of each symbol `[N]`, or the reward column of each choice `[K]`; and the columns `[E]` that expressions name |
 //!
-//! [`build`](super::build) writes them, [`step`](super::step) reads them. What stands in a row is known at its instant.
+//! So a day more changes the file of its own month and `env.json`. [`build`](super::build) writes them, [`step`](super::step) reads them. What stands in a row is known at
+//! its instant.
 
 use super::config::TableConfig;
 use crate::ipc;
+use crate::parts::{Column, Part};
 use crate::spec::EnvSpec;
 use crate::split::Splits;
 use arrow_array::types::{Date32Type, Float32Type, Float64Type, Int64Type};
-use arrow_array::{ArrayRef, Date32Array};
-use bytes::Bytes;
+use arrow_array::{ArrayRef, Date32Array, RecordBatch};
 use serde::{Deserialize, Serialize};
 use stages_core::StageError;
+use std::ops::Range;
 use std::sync::Arc;
 
 pub(crate) const SPEC: &str = "env.json";
-const TABLE: &str = "table.arrow";
+/// The directory of the parts.
+pub(crate) const TABLE: &str = "table";
 
 /// The contents of `env.json`.
 #[derive(Clone, Debug, Serialize, Deserialize)]
@@ -36,6 +39,8 @@ pub(crate) struct Spec {
     pub terms: Vec<String>,
     /// True where rows have instants.
     pub is_intraday: bool,
+    /// The names of the parts, in order.
+    pub parts: Vec<String>,
     pub worlds: Vec<World>,
 }
 
@@ -48,18 +53,6 @@ pub(crate) struct World {
     /// The first instant at which every observed column has had a value.
     pub warm_up: usize,
     pub splits: Splits,
-    /// The directory of its file; empty for the top.
-    pub directory: String,
-}
-
-impl World {
-    /// The name of its file.
-    pub(crate) fn file(&self) -> String {
-        match self.directory.is_empty() {
-            true => TABLE.to_owned(),
-            false => format!("{}/{TABLE}", self.directory),
-        }
-    }
 }
 
 impl Spec {
@@ -103,16 +96,24 @@ pub(crate) struct Rows {
 }
 
 impl Rows {
-    pub(crate) fn encode(self) -> Result<Vec<u8>, StageError> {
-        let t = self.dates.len().max(1);
-        let mut columns: Vec<(&str, ArrayRef)> = vec![("date", Arc::new(Date32Array::from(self.dates)))];
-        if !self.instants.is_empty() {
-            columns.push(("instant", ipc::matrix::<Int64Type>(self.instants, 1)?));
+    /// The file of a part, of the rows of all worlds.
+    pub(crate) fn encode(worlds: &[&Self], part: &Part) -> Result<Vec<u8>, StageError> {
+        let t = |world: usize| worlds[world].dates.len();
+        let (dates, _) = part.gather(|world| (&worlds[world].dates, t(world)));
+        let mut columns: Vec<(&str, ArrayRef)> = vec![("date", Arc::new(Date32Array::from(dates)))];
+        if worlds.len() > 1 {
+            columns.push(part.world_column());
         }
-        let width = self.observed.len() / t;
-        columns.push(("observed", ipc::matrix::<Float32Type>(self.observed, width)?));
-        for (name, values) in [("paying", self.paying), ("terms", self.terms)] {
-            let width = values.len() / t;
+        let (instants, width) = part.gather(|world| (&worlds[world].instants, t(world)));
+        if width > 0 {
+            columns.push(("instant", ipc::matrix::<Int64Type>(instants, 1)?));
+        }
+        let (observed, width) = part.gather(|world| (&worlds[world].observed, t(world)));
+        columns.push(("observed", ipc::matrix::<Float32Type>(observed, width)?));
+        for (name, (values, width)) in [
+            ("paying", part.gather(|world| (&worlds[world].paying, t(world)))),
+            ("terms", part.gather(|world| (&worlds[world].terms, t(world)))),
+        ] {
             if width > 0 {
                 columns.push((name, ipc::matrix::<Float64Type>(values, width)?));
             }
@@ -120,31 +121,35 @@ impl Rows {
         ipc::write(columns)
     }
 
-    /// Reads the file of a world of `spec`.
-    pub(crate) fn decode(name: &str, file: Bytes, spec: &Spec) -> Result<Self, StageError> {
-        let batch = ipc::read(name, file)?;
-        let rows = Self {
-            dates: ipc::numbers::<Date32Type>(&batch, "date")?.to_vec(),
-            instants: match spec.is_intraday {
-                true => ipc::numbers::<Int64Type>(&batch, "instant")?.to_vec(),
-                false => Vec::new(),
-            },
-            observed: ipc::numbers::<Float32Type>(&batch, "observed")?.to_vec(),
-            paying: ipc::numbers::<Float64Type>(&batch, "paying")?.to_vec(),
-            terms: match spec.terms.is_empty() {
-                true => Vec::new(),
-                false => ipc::numbers::<Float64Type>(&batch, "terms")?.to_vec(),
-            },
-        };
-        let t = rows.dates.len();
-        let fits = rows.instants.len() == if spec.is_intraday { t } else { 0 }
-            && rows.observed.len() == t * spec.symbols() * spec.observed.len()
-            && rows.paying.len() == t * spec.paying_width()
-            && rows.terms.len() == t * spec.terms.len();
-        if fits { Ok(rows) } else { Err(mismatch()) }
+    /// Appends rows of a file.
+    pub(crate) fn append(&mut self, file: &RowsFile, rows: &Range<usize>) {
+        self.dates.extend_from_slice(file.dates.rows(rows));
+        self.instants.extend_from_slice(file.instants.rows(rows));
+        self.observed.extend_from_slice(file.observed.rows(rows));
+        self.paying.extend_from_slice(file.paying.rows(rows));
+        self.terms.extend_from_slice(file.terms.rows(rows));
     }
 }
 
-pub(crate) fn mismatch() -> StageError {
-    StageError::new("the environment's tables are inconsistent").hint("run the environment's stage again with --force")
+/// The columns of a part's file, as of [`Rows`], without a copy.
+pub(crate) struct RowsFile {
+    dates: Column<i32>,
+    instants: Column<i64>,
+    observed: Column<f32>,
+    paying: Column<f64>,
+    terms: Column<f64>,
+}
+
+impl RowsFile {
+    /// The columns that an environment of `spec` has.
+    pub(crate) fn new(batch: &RecordBatch, spec: &Spec) -> Result<Self, StageError> {
+        let observed = spec.symbols() * spec.observed.len();
+        Ok(Self {
+            dates: Column::new::<Date32Type>(batch, "date", 1)?,
+            instants: Column::new::<Int64Type>(batch, "instant", usize::from(spec.is_intraday))?,
+            observed: Column::new::<Float32Type>(batch, "observed", observed)?,
+            paying: Column::new::<Float64Type>(batch, "paying", spec.paying_width())?,
+            terms: Column::new::<Float64Type>(batch, "terms", spec.terms.len())?,
+        })
+    }
 }

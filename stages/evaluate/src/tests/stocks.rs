@@ -9,7 +9,7 @@ use stages_env::stocks::{PanelSource, Rules, StocksConfig};
 pub(super) fn stocks_workplace(sources: &[PanelSource], config: &StocksConfig) -> Workplace {
     let mut workplace = Workplace::new();
     let built = stages_env::stocks::build(sources, config).unwrap();
-    let meta = json!({ "family": "stocks", "format": 1 });
+    let meta = json!({ "family": "stocks", "format": 2 });
     let mut builder = ArtifactBuilder::new(&workplace.context.store, PortType::Env.name(), meta);
     for (name, bytes) in &built.files {
         builder.bytes(name, bytes).unwrap();

@@ -367,14 +367,12 @@ impl Facts<'_> {
             false => Default::default(),
         };
         let pairs: BTreeSet<(u32, u32)> = chain.symbol.iter().copied().zip(chain.root.iter().copied()).collect();
-        let mut states = BTreeMap::new();
-        let mut open = BTreeMap::new();
-        for (symbol, seen) in &mut seen.symbols {
-            // Contracts that expire within the partition cannot be in a later one.
-            seen.traded.retain(|contract| contract.0 > unit.range.to.0);
-            open.insert(symbol.clone(), std::mem::take(&mut seen.open));
-            states.insert(symbol.clone(), edge::encode(seen));
-        }
+        let open = seen.end_partition(unit.range.to);
+        let states: BTreeMap<String, Vec<u8>> = seen
+            .symbols
+            .iter()
+            .map(|(symbol, seen)| (symbol.clone(), edge::encode(seen)))
+            .collect();
         let done = Done {
             states: states
                 .iter()

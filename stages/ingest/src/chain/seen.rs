@@ -1,12 +1,11 @@
 //! The state that the rules of a chain go on from.
 
+use super::edge;
 use super::ladder::Ladder;
 use super::parity;
 use super::snapshot_copy::Prices;
-use crate::missing_days::count_missing_days;
 use datasets::Date;
-use datasets::layout::CalendarName;
-use datasets::quality::Tally;
+use stages_core::StageError;
 use std::collections::{BTreeMap, BTreeSet, HashSet};
 
 /// The state of the snapshots so far that later ones are checked against: a chain may come in parts, each later than the one before.
@@ -35,11 +34,38 @@ pub(super) struct SeenOf {
 }
 
 impl Seen {
-    /// Counts the trading days without a snapshot, once all of the chain was seen.
-    pub fn count_missing_days(&self, calendar: CalendarName, tally: &mut Tally) {
-        for (symbol, seen) in &self.symbols {
-            count_missing_days(symbol, calendar, &seen.open, tally);
-        }
+    /// Ends a partition with `last` for its last possible date: forgets the contracts that cannot be in a later one, and returns the trading days that had a snapshot, by
+    /// symbol, which the state of later ones does not have.
+    pub fn end_partition(&mut self, last: Date) -> BTreeMap<String, BTreeSet<Date>> {
+        let of_symbol = |(symbol, seen): (&String, &mut SeenOf)| {
+            seen.traded.retain(|contract| contract.0 > last.0);
+            (symbol.clone(), std::mem::take(&mut seen.open))
+        };
+        self.symbols.iter_mut().map(of_symbol).collect()
+    }
+
+    /// The state at the end of a partition as bytes.
+    ///
+    /// # Errors
+    /// None that is known.
+    pub fn pack(&self) -> Result<Vec<u8>, StageError> {
+        let states = self.symbols.iter();
+        edge::pack(
+            &states
+                .map(|(symbol, seen)| (symbol.clone(), edge::encode(seen)))
+                .collect(),
+        )
+    }
+
+    /// The state in the bytes of [`Seen::pack`].
+    ///
+    /// # Errors
+    /// When they are damaged.
+    pub fn unpack(bytes: &[u8]) -> Result<Self, StageError> {
+        let states = edge::unpack(bytes)?.into_iter();
+        Ok(Self {
+            symbols: states.map(|(symbol, _, seen)| (symbol, seen)).collect(),
+        })
     }
 
     pub(super) fn of(&mut self, symbol: &str) -> &mut SeenOf {

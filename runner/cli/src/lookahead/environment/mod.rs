@@ -7,7 +7,7 @@ mod tabular;
 use super::moment::Stamp;
 use super::read::Table;
 use arrow_array::cast::AsArray;
-use arrow_array::types::Date32Type;
+use arrow_array::types::{Date32Type, UInt32Type};
 use arrow_array::{ArrayRef, Date32Array, RecordBatch, StringArray};
 use arrow_ipc::reader::FileReader;
 use cache::{Artifact, Store};
@@ -44,7 +44,7 @@ struct Environment {
 /// A world of an environment.
 struct World {
     spec: Value,
-    /// The snapshots and the contracts of each part; of stocks one, of dates and events; of a table one, of rows and nothing.
+    /// The snapshots and the contracts of each part; of stocks and of a table one, of all rows and nothing.
     parts: Vec<(RecordBatch, RecordBatch)>,
 }
 
@@ -72,40 +72,69 @@ impl Environment {
             Some("table") => Family::Table,
             _ => Family::Options,
         };
-        let read = |directory: &str, table: &str| {
-            let path = match directory.is_empty() {
-                true => format!("{table}.arrow"),
-                false => format!("{directory}/{table}.arrow"),
-            };
+        let read = |directory: &str, name: &str| {
+            let path = format!("{directory}/{name}.arrow");
             arrow_file(&file(store, artifact, &path)?)
         };
-        let pair =
-            |directory: &str, [first, second]: [&str; 2]| Ok((read(directory, first)?, read(directory, second)?));
-        let world = |spec: &Value| {
-            let names = spec["parts"].as_array().into_iter().flatten().filter_map(Value::as_str);
-            let directory = spec["directory"].as_str().unwrap_or_default();
-            let parts = match family {
-                Family::Stocks => vec![pair(directory, ["panel", "events"])?],
-                Family::Table => {
-                    let rows = read(directory, "table")?;
-                    vec![(rows.clone(), rows.slice(0, 0))]
-                }
-                Family::Options => names
-                    .map(|name| pair(name, ["snapshots", "paths"]))
-                    .collect::<Result<_, String>>()?,
-            };
-            Ok(World {
-                parts,
-                spec: spec.clone(),
-            })
+        let names = |of: &Value| -> Vec<String> {
+            let names = of["parts"].as_array().into_iter().flatten().filter_map(Value::as_str);
+            names.map(str::to_owned).collect()
         };
-        let worlds = spec["worlds"].as_array().into_iter().flatten().map(world);
+        let worlds = || spec["worlds"].as_array().into_iter().flatten();
+        let of_rows = |table: &str| -> Result<Vec<Vec<(RecordBatch, RecordBatch)>>, String> {
+            let files: Vec<RecordBatch> = names(&spec)
+                .iter()
+                .map(|name| read(table, name))
+                .collect::<Result<_, _>>()?;
+            let rows = by_world(&files, worlds().count())?.into_iter();
+            Ok(rows.map(|rows| vec![(rows.clone(), rows.slice(0, 0))]).collect())
+        };
+        let parts = match family {
+            Family::Stocks => of_rows("panel")?,
+            Family::Table => of_rows("table")?,
+            Family::Options => {
+                let pair = |name: &String| Ok((read(name, "snapshots")?, read(name, "paths")?));
+                let of_world = |world: &Value| names(world).iter().map(pair).collect::<Result<_, String>>();
+                worlds().map(of_world).collect::<Result<_, String>>()?
+            }
+        };
+        let worlds = worlds().zip(parts).map(|(spec, parts)| World {
+            parts,
+            spec: spec.clone(),
+        });
         Ok(Self {
-            worlds: worlds.collect::<Result<_, String>>()?,
-            spec,
+            worlds: worlds.collect(),
+            spec: spec.clone(),
             family,
         })
     }
+}
+
+/// The rows of each world, from the files of all worlds' parts.
+fn by_world(files: &[RecordBatch], worlds: usize) -> Result<Vec<RecordBatch>, String> {
+    let wrong = || "has rows of no world".to_owned();
+    let mut parts = vec![Vec::new(); worlds];
+    for file in files {
+        let numbers = match file.column_by_name("world") {
+            None => vec![0; file.num_rows()],
+            Some(column) => column
+                .as_primitive_opt::<UInt32Type>()
+                .ok_or_else(wrong)?
+                .values()
+                .to_vec(),
+        };
+        let mut start = 0;
+        for run in numbers.chunk_by(|a, b| a == b) {
+            let of_world = parts.get_mut(run[0] as usize).ok_or_else(wrong)?;
+            of_world.push(file.slice(start, run.len()));
+            start += run.len();
+        }
+    }
+    let joined = |parts: &Vec<RecordBatch>| {
+        let schema = parts.first().ok_or("has a world without rows")?.schema();
+        arrow_select::concat::concat_batches(&schema, parts).map_err(|err| err.to_string())
+    };
+    parts.iter().map(joined).collect()
 }
 
 impl World {

@@ -4,7 +4,7 @@ use super::super::moment::Stamp;
 use super::super::read::Table;
 use super::{World, days, table};
 use arrow_array::cast::AsArray;
-use arrow_array::types::{Float64Type, UInt32Type};
+use arrow_array::types::Float64Type;
 use arrow_array::{Array, ArrayRef, Date32Array, Float64Array, RecordBatch, StringArray};
 use arrow_schema::DataType;
 use datasets::Date;
@@ -56,7 +56,7 @@ pub(super) fn tables(spec: &Value, world: &World) -> Result<Vec<Table>, String> 
 }
 
 fn read(spec: &Value, world: &World) -> Option<Vec<Table>> {
-    let (panel, events) = world.parts.first()?;
+    let (panel, _) = world.parts.first()?;
     let (dates, symbols) = (days(panel, "date")?, names(&world.spec["symbols"]));
     let n = symbols.len();
     let listed = listed(panel, n)?;
@@ -77,7 +77,7 @@ fn read(spec: &Value, world: &World) -> Option<Vec<Table>> {
     ];
     for (field, column) in panel.schema().fields().iter().zip(panel.columns()) {
         let name = field.name().as_str();
-        if name == "date" {
+        if matches!(name, "date" | "world" | "events") {
             continue;
         }
         let (values, width) = values(column, dates.len())?;
@@ -104,24 +104,25 @@ fn read(spec: &Value, world: &World) -> Option<Vec<Table>> {
         }
     }
     let stamps = |dates: &mut dyn Iterator<Item = i32>| dates.map(|day| Stamp::day(Date(day))).collect::<Vec<_>>();
-    let rows: Vec<i32> = events
-        .column_by_name("date")?
-        .as_primitive_opt::<UInt32Type>()?
-        .values()
+    let (mut rows, mut of, mut ratios, mut cash) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
+    for (date, events) in dates
         .iter()
-        .map(|&t| dates.get(t as usize).copied())
-        .collect::<Option<_>>()?;
-    let of = events
-        .column_by_name("symbol")?
-        .as_primitive_opt::<UInt32Type>()?
-        .values()
-        .iter();
-    let of: Vec<&str> = of.map(|&i| symbols.get(i as usize).copied()).collect::<Option<_>>()?;
+        .zip(panel.column_by_name("events")?.as_list_opt::<i32>()?.iter())
+    {
+        let events = events?;
+        let (values, _) = values(&events, events.len())?;
+        for event in values.chunks_exact(3) {
+            rows.push(*date);
+            of.push(*symbols.get(event[0] as usize)?);
+            ratios.push(event[1]);
+            cash.push(event[2]);
+        }
+    }
     let of_events: Vec<(String, ArrayRef)> = vec![
         ("date".to_owned(), Arc::new(Date32Array::from(rows.clone()))),
         ("symbol".to_owned(), Arc::new(StringArray::from(of))),
-        ("ratio".to_owned(), events.column_by_name("ratio")?.clone()),
-        ("cash".to_owned(), events.column_by_name("cash")?.clone()),
+        ("ratio".to_owned(), Arc::new(Float64Array::from(ratios))),
+        ("cash".to_owned(), Arc::new(Float64Array::from(cash))),
     ];
     let batch = |columns: Vec<(String, ArrayRef)>| RecordBatch::try_from_iter(columns).ok();
     Some(vec![

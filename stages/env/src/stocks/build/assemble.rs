@@ -8,13 +8,14 @@ use super::symbol_changes;
 use super::symbol_features::symbol_features;
 use crate::feature_columns::market_features;
 use crate::normalise;
+use crate::parts;
 use crate::rates;
 use crate::spec::{EnvSpec, Normalisation};
 use crate::split::{SnapshotRange, split};
 use crate::stocks::action_space::action_space;
 use crate::stocks::config::{MAX_SYMBOLS, Rules, StocksConfig};
 use crate::stocks::observation;
-use crate::stocks::tables::{SPEC, Spec, World, encode_events, status};
+use crate::stocks::tables::{PANEL, Panel, SPEC, Spec, World, status};
 use crate::worlds::{Role, roles};
 use datasets::{Date, SnapshotTime};
 use rayon::prelude::*;
@@ -59,7 +60,7 @@ pub fn build(sources: &[PanelSource], config: &StocksConfig) -> Result<Built, St
         .zip(&roles)
         .zip(&risks)
         .map(|((source, role), risk)| {
-            world(source, config, *role, several, risk).map_err(|err| match several {
+            world(source, config, *role, risk).map_err(|err| match several {
                 true => StageError {
                     message: format!("{}: {}", source.name, err.message),
                     ..err
@@ -93,6 +94,14 @@ pub fn build(sources: &[PanelSource], config: &StocksConfig) -> Result<Built, St
         true => (0..first.bars.len()).map(|i| format!("stock[{i}]")).collect(),
     };
     let (features, symbol_features) = feature_names(first);
+    let normalisation = (config.rules == Rules::Market).then(|| fit(&worlds, &symbols, &symbol_features, config));
+    let panels: Vec<&Panel> = worlds.iter().map(|built| &built.panel).collect();
+    let dates: Vec<&[i32]> = panels.iter().map(|panel| panel.dates.as_slice()).collect();
+    let parts = parts::cut(&dates);
+    let files: Vec<(String, Vec<u8>)> = parts
+        .par_iter()
+        .map(|part| Ok((parts::file(PANEL, &part.name), Panel::encode(&panels, part)?)))
+        .collect::<Result<_, StageError>>()?;
     let spec = Spec {
         config: config.clone(),
         env: EnvSpec {
@@ -102,11 +111,12 @@ pub fn build(sources: &[PanelSource], config: &StocksConfig) -> Result<Built, St
             },
             observation: observation::names(config, &symbols, &features, &symbol_features),
             action_space: action_space(config, &symbols),
-            normalisation: (config.rules == Rules::Market).then(|| fit(&worlds, &symbols, &symbol_features, config)),
+            normalisation,
         },
         features,
         symbol_features,
         hidden: first.hidden.iter().map(|feature| feature.name.clone()).collect(),
+        parts: parts.into_iter().map(|part| part.name).collect(),
         worlds: worlds.iter().map(|built| built.world.clone()).collect(),
     };
     let mut built = Built {
@@ -114,12 +124,12 @@ pub fn build(sources: &[PanelSource], config: &StocksConfig) -> Result<Built, St
         notes: Vec::new(),
         warnings: Vec::new(),
     };
+    built.files.extend(files);
     for ((world, not_joined), source) in worlds.into_iter().zip(not_joined).zip(sources) {
         let prefixed = |line: String| match several {
             true => format!("{}: {line}", source.name),
             false => line,
         };
-        built.files.extend(world.files);
         built.notes.extend(world.notes.into_iter().map(prefixed));
         built
             .warnings
@@ -146,7 +156,7 @@ struct BuiltWorld {
     /// The features, raw `[T, F + N G]`, and the length of a row of them.
     shown: Vec<f32>,
     width: usize,
-    files: Vec<(String, Vec<u8>)>,
+    panel: Panel,
     notes: Vec<String>,
     warnings: Vec<String>,
 }
@@ -155,7 +165,6 @@ fn world(
     source: &PanelSource,
     config: &StocksConfig,
     role: Role,
-    several: bool,
     risk: &[(Date, f64)],
 ) -> Result<BuiltWorld, StageError> {
     if source.bars.is_empty() || source.bars.len() > MAX_SYMBOLS {
@@ -220,11 +229,10 @@ fn world(
         symbols: source.bars.iter().map(|bars| bars.symbol.clone()).collect(),
         warm_up,
         splits,
-        directory: if several { source.name.clone() } else { String::new() },
     };
-    let [panel_file, events_file] = world.files();
+    panel.events = events;
     Ok(BuiltWorld {
-        files: vec![(panel_file, panel.encode()?), (events_file, encode_events(&events)?)],
+        panel,
         world,
         shown,
         width: f + n * g,

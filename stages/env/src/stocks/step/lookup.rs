@@ -1,12 +1,14 @@
 //! The open tables of an environment, in which a step looks up its values.
 
+use crate::ipc;
 use crate::normalise;
 use crate::open_options::Split;
+use crate::parts::{self, by_world, mismatch};
 use crate::rates::growth;
 use crate::spec::Normalisation;
 use crate::split::SnapshotRange;
 use crate::stocks::config::{FillAt, Rules};
-use crate::stocks::tables::{Event, HedgeQuote, Panel, SPEC, Spec, Widths, decode_events, mismatch, status};
+use crate::stocks::tables::{Event, HedgeQuote, PANEL, Panel, PanelFile, SPEC, Spec, Widths, status};
 use bytes::Bytes;
 use stages_core::StageError;
 use std::ops::Range;
@@ -74,20 +76,25 @@ impl Tables {
             has_hedge: !config.hedge.is_none(),
             has_beta: config.hedge.has_betas(),
         };
-        let (mut all, mut starts) = (Panel::default(), Vec::new());
-        let (mut events, mut days): (Vec<Event>, Vec<f64>) = (Vec::new(), Vec::new());
-        for world in &spec.worlds {
-            let [panel_file, events_file] = world.files();
-            let panel = Panel::decode(&panel_file, file(&panel_file)?, &widths)?;
+        let mut batches = Vec::with_capacity(spec.parts.len());
+        for part in &spec.parts {
+            let name = parts::file(PANEL, part);
+            batches.push(ipc::read(&name, file(&name)?)?);
+        }
+        let files: Vec<PanelFile> = batches
+            .iter()
+            .map(|batch| PanelFile::new(batch, &widths))
+            .collect::<Result<_, _>>()?;
+        let (mut all, mut starts) = (Panel::default(), Vec::with_capacity(spec.worlds.len()));
+        let mut days: Vec<f64> = Vec::new();
+        for (world, rows) in spec.worlds.iter().zip(by_world(&batches, spec.worlds.len())?) {
             let start = all.dates.len();
-            let t = panel.dates.len();
-            let of_world = decode_events(&events_file, file(&events_file)?)?;
+            for (file, rows) in &rows {
+                all.append(&files[*file], rows);
+            }
+            let t = all.dates.len() - start;
             let fits = world.symbols.len() == n
                 && t > 0
-                && of_world.is_sorted_by_key(|event| event.t)
-                && of_world
-                    .iter()
-                    .all(|event| (event.t as usize) < t && (event.symbol as usize) < n)
                 && world
                     .splits
                     .ranges()
@@ -95,25 +102,9 @@ impl Tables {
             if !fits {
                 return Err(mismatch());
             }
-            events.extend(of_world.into_iter().map(|event| Event {
-                t: event.t + start as u32,
-                ..event
-            }));
             starts.push(start);
-            days.extend(panel.dates.windows(2).map(|pair| f64::from(pair[1] - pair[0])));
+            days.extend(all.dates[start..].windows(2).map(|pair| f64::from(pair[1] - pair[0])));
             days.push(0.0);
-            all.dates.extend(panel.dates);
-            all.rate.extend(panel.rate);
-            all.mark.extend(panel.mark);
-            all.open.extend(panel.open);
-            all.status.extend(panel.status);
-            all.liquidity.extend(panel.liquidity);
-            all.risk.extend(panel.risk);
-            all.features.extend(panel.features);
-            all.symbol_features.extend(panel.symbol_features);
-            all.hidden.extend(panel.hidden);
-            all.hedge.extend(panel.hedge);
-            all.beta.extend(panel.beta);
         }
         if all.dates.is_empty() {
             return Err(mismatch());
@@ -122,7 +113,7 @@ impl Tables {
         let rows = rows(&spec, &all);
         let mut event_starts = Vec::with_capacity(all.dates.len() + 1);
         for t in 0..=all.dates.len() {
-            event_starts.push(events.partition_point(|event| (event.t as usize) < t) as u32);
+            event_starts.push(all.events.partition_point(|event| (event.t as usize) < t) as u32);
         }
         let mut this = Self {
             n,
@@ -144,7 +135,7 @@ impl Tables {
             risk: all.risk,
             market_return: Vec::new(),
             event_starts,
-            events,
+            events: all.events,
             rows,
             hidden: all.hidden,
             hedge: all

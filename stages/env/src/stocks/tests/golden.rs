@@ -105,7 +105,7 @@ fn golden() {
     let outputs = Stocks.run(&config, &context).unwrap();
     assert_eq!(
         outputs["env"].to_hex(),
-        "a90d71b3a79573952d119f2a6a428bcde52885f154e259b0eb25b710d24ef53d"
+        "8abd42873a1ea9fdd58e8eeebd7c7b15e14b1474732e9bab3e7c6d3c76b128cc"
     );
     // The stage reads what the panel says.
     let artifact = store.artifact(outputs["env"]).unwrap();

@@ -6,6 +6,7 @@ mod golden;
 mod hedging;
 mod lookahead;
 mod observations;
+mod parts;
 mod refusals;
 mod restarts;
 mod rules;

@@ -1,11 +1,13 @@
 //! The open tables of an environment, in which a step looks up its values.
 
+use crate::ipc;
 use crate::normalise;
 use crate::open_options::Split;
+use crate::parts::{self, by_world, mismatch};
 use crate::spec::Normalisation;
 use crate::split::SnapshotRange;
 use crate::table::quantities::Form;
-use crate::table::tables::{Rows, SPEC, Spec, mismatch};
+use crate::table::tables::{Rows, RowsFile, SPEC, Spec, TABLE};
 use bytes::Bytes;
 use datasets::{Date, SnapshotTime};
 use stages_core::StageError;
@@ -47,6 +49,16 @@ impl Tables {
             return Err(mismatch());
         }
         let form = spec.config.form();
+        let mut batches = Vec::with_capacity(spec.parts.len());
+        for part in &spec.parts {
+            let name = parts::file(TABLE, part);
+            batches.push(ipc::read(&name, file(&name)?)?);
+        }
+        let files: Vec<RowsFile> = batches
+            .iter()
+            .map(|batch| RowsFile::new(batch, &spec))
+            .collect::<Result<_, _>>()?;
+        let of_worlds = by_world(&batches, spec.worlds.len())?;
         let mut this = Self {
             n,
             starts: Vec::new(),
@@ -58,9 +70,11 @@ impl Tables {
             shown: Vec::new(),
             spec,
         };
-        for world in &this.spec.worlds {
-            let name = world.file();
-            let rows = Rows::decode(&name, file(&name)?, &this.spec)?;
+        for (world, in_files) in this.spec.worlds.iter().zip(of_worlds) {
+            let mut rows = Rows::default();
+            for (file, of_file) in &in_files {
+                rows.append(&files[*file], of_file);
+            }
             let t = rows.dates.len();
             let fits = t > 0
                 && world.symbols.len() == n

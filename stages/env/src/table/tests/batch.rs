@@ -3,6 +3,7 @@
 use super::*;
 use crate::actions::Actions;
 use crate::testing::{step_discrete, steps_again_after_a_restart};
+use std::collections::BTreeMap;
 
 fn short() -> TableConfig {
     TableConfig {
@@ -156,6 +157,51 @@ fn nothing_looks_ahead() {
                 assert_eq!(outs[0].reward, outs[1].reward);
             }
         }
+    }
+}
+
+/// A row more of each symbol changes the file of its month alone, and the specification.
+#[test]
+fn a_day_more_changes_the_last_part_alone() {
+    let source = random(3, 100, 4);
+    let until = |rows: usize| {
+        let mut cut = source.clone();
+        for symbol in &mut cut.symbols {
+            symbol.times.truncate(rows);
+            symbol.values.iter_mut().for_each(|values| values.truncate(rows));
+        }
+        cut
+    };
+    let weights = TableConfig {
+        actions: TableActions {
+            kind: TableActionKind::Weights,
+            ..TableActions::default()
+        },
+        ..price()
+    };
+    for config in [price(), weights] {
+        let nights: Vec<BTreeMap<String, Vec<u8>>> = (85..=100)
+            .map(|rows| build(&until(rows), &config).unwrap().files.into_iter().collect())
+            .collect();
+        for (night, pair) in nights.windows(2).enumerate() {
+            let month = if 85 + night < 91 { "2020-03" } else { "2020-04" };
+            for (name, bytes) in &pair[0] {
+                let is_same = pair[1][name] == *bytes;
+                let own = name == "env.json" || name.starts_with(&format!("table/{month}"));
+                assert_eq!(is_same, !own, "{name} of night {night}");
+            }
+        }
+        let names: Vec<&str> = nights[15].keys().map(String::as_str).collect();
+        assert_eq!(
+            names,
+            [
+                "env.json",
+                "table/2020-01-01_2020-01-31.arrow",
+                "table/2020-02-01_2020-02-29.arrow",
+                "table/2020-03-01_2020-03-31.arrow",
+                "table/2020-04-01_2020-04-30.arrow",
+            ]
+        );
     }
 }
 

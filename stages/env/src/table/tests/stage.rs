@@ -1,7 +1,7 @@
 //! The stage: its artifact, its inputs, and what a plan refuses.
 
 use super::*;
-use crate::testing::context;
+use crate::testing::{context, growth};
 use arrow_array::{ArrayRef, Date32Array, Float64Array, RecordBatch, StringArray};
 use cache::Store;
 use stages_core::dataset::{self, Period};
@@ -63,7 +63,7 @@ fn golden() {
     let outputs = FromTable.run(&price(), &context).unwrap();
     assert_eq!(
         outputs["env"].to_hex(),
-        "b604722c39c23dda9f3bec012568fc5c5de3c22afb8193e8e3933d1b57cb9657"
+        "686cc96bcf656b068bd090781a63df09265a936e3e25a9d1a8f1ce0c61a5c394"
     );
     let artifact = context.store.artifact(outputs["env"]).unwrap();
     let env = crate::open(&context.store, &artifact, &OpenOptions::train(2, 0)).unwrap();
@@ -72,6 +72,45 @@ fn golden() {
         crate::evaluation_episodes(&context.store, &artifact, crate::Split::Test).unwrap(),
         Some(2)
     );
+}
+
+/// A year of nights: what the store grows by in the last month is what it grew by in the first one, of as many days, but for the names of more files.
+#[test]
+fn a_store_grows_as_in_the_first_month() {
+    let dir = tempfile::tempdir().unwrap();
+    let store = Store::open(dir.path()).unwrap();
+    let source = random(30, 460, 1);
+    let dates: Vec<Date> = source.symbols[0].times.iter().map(|time| time.date).collect();
+    let of_month = |month: &str| -> u64 {
+        let nights: Vec<usize> = (0..dates.len())
+            .filter(|&night| dates[night].to_string().starts_with(month))
+            .collect();
+        assert_eq!(nights.len(), 31, "{month}");
+        let mut artifacts = (nights[0]..=nights[30] + 1).map(|rows| {
+            let mut cut = source.clone();
+            for symbol in &mut cut.symbols {
+                symbol.times.truncate(rows);
+                symbol.values.iter_mut().for_each(|values| values.truncate(rows));
+            }
+            let inputs = [(
+                "table".to_owned(),
+                vec![input(&store, PortType::Table, &cut, &[0, 1, 2, 3])],
+            )];
+            let context = context(dir.path(), inputs.into());
+            let outputs = FromTable.run(&price(), &context).unwrap();
+            store.artifact(outputs["env"]).unwrap()
+        });
+        let mut before = artifacts.next().unwrap();
+        let mut bytes = 0;
+        for after in artifacts {
+            bytes += growth(&before, &after);
+            before = after;
+        }
+        bytes
+    };
+    let (first, last) = (of_month("2020-03"), of_month("2021-03"));
+    let ratio = last as f64 / first as f64;
+    assert!((1.0..1.2).contains(&ratio), "{first} and {last} bytes");
 }
 
 /// A further input of one other symbol is of all symbols; one of none in common is refused.
