@@ -323,3 +323,81 @@ fn a_policy_that_is_too_old_does_not_act() {
     let acted = project.run(&act);
     assert_eq!(acted.code, 0, "{}", acted.text());
 }
+
+/// Each night the bars of its day are compared with all before.
+const DEFECTS: &str = r#"
+version: 1
+name: defects
+params: { as_of: 2024-03-27, before: 2024-03-26 }
+schedule:
+  at: "18:30"
+  calendar: weekends
+  from: 2024-03-28
+  params: { as_of: "${schedule.date}", before: "${schedule.previous}" }
+stages:
+  bars: { uses: ingest/bars, with: { path: bars, until: "${params.as_of}" } }
+  trained_on: { uses: ingest/bars, with: { path: bars, until: "${params.before}" } }
+  drift:
+    uses: evaluate/drift
+    needs: { bars: bars, bars_before: trained_on }
+    with: { recent: 10 }
+"#;
+
+/// Bars of 30 symbols on the weekdays until 2024-04-01, a file each. One of 151 rows has no volume, and on 2024-03-29 twelve more.
+fn write_bars(project: &Project) {
+    let first = datasets::Date::from_ymd(2024, 1, 2).unwrap();
+    for (k, day) in (0..91).filter(|day| !matches!((day + 1) % 7, 5 | 6)).enumerate() {
+        let date = first.plus(day).to_string();
+        let mut text = "symbol,date,open,high,low,close,volume\n".to_owned();
+        for symbol in 0..30 {
+            let price = 100 + symbol + k * 7 % 5;
+            let is_defect = (k * 30 + symbol) % 151 == 0 || date == "2024-03-29" && symbol < 12;
+            let volume = if is_defect {
+                0
+            } else {
+                1000 + (k * 13 + symbol * 7) % 50
+            };
+            text.push_str(&format!(
+                "S{symbol:02},{date},{price},{},{},{price}.5,{volume}\n",
+                price + 1,
+                price - 1
+            ));
+        }
+        project.write(&format!("bars/{date}.csv"), &text);
+    }
+}
+
+#[test]
+fn a_night_whose_rows_break_more_rules_than_those_before_is_told_or_fails() {
+    let nights = |pipeline: &str| {
+        let project = Project::new(pipeline);
+        write_bars(&project);
+        let ended = project.run(&["schedule", "run-due", "p.yaml", "--now", "2024-04-01T19:00:00Z"]);
+        let log = project.run(&["schedule", "log", "p.yaml", "--json"]).stdout;
+        let log: Vec<Value> = serde_json::from_str(&log).unwrap();
+        (project, ended.code, log)
+    };
+    let (project, code, log) = nights(DEFECTS);
+    assert_eq!((code, log.len()), (0, 3));
+    let tables = log.iter().map(|night| {
+        let to = format!("out/{}", night["night"].as_str().unwrap());
+        let run = night["run"].as_str().unwrap();
+        let exported = project.run(&["export", &format!("{run}/drift"), &to]);
+        assert_eq!(exported.code, 0, "{}", exported.text());
+        let table = std::fs::read_to_string(project.path(&to).join("drift.csv")).unwrap();
+        let rules = table.lines().filter(|line| line.contains("/rule/"));
+        rules.collect::<Vec<_>>().join("\n")
+    });
+    insta::assert_snapshot!(tables.collect::<Vec<_>>().join("\n"), @r#"
+    "quality/bars/rule/zero_volume",ok,0.029307,0.366740,0.006989,,1.000000,0.000000,0.006989,30,1860
+    "quality/bars/rule/zero_volume",warn,1.795393,0.366648,0.393122,,0.000000,0.400000,0.006878,30,1890
+    "quality/bars/rule/zero_volume",ok,0.063084,0.366558,0.013021,,1.000000,0.000000,0.013021,30,1920
+    "#);
+    let strict = DEFECTS.replace("recent: 10", "recent: 10, fail: { psi: 6, ks: 0.95, share: 0.2 }");
+    let (_, code, log) = nights(&strict);
+    assert_eq!(code, 1);
+    let states: Vec<&str> = log.iter().map(|night| night["status"].as_str().unwrap()).collect();
+    assert_eq!(states, ["done", "failed", "done"]);
+    let why = log[1]["why"].as_str().unwrap();
+    assert!(why.contains("quality/bars/rule/zero_volume is broken by 4"), "{why}");
+}
