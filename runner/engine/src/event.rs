@@ -187,7 +187,15 @@ pub enum Event {
         #[serde(flatten)]
         verdict: LookaheadVerdict,
     },
-    /// The run ended; the last event of the run itself, which a check may follow.
+    /// A policy decided after the run of a night, as `then:` of the schedule says. A later decision replaces it.
+    Decided {
+        /// The run's id.
+        run: String,
+        /// The decision.
+        #[serde(flatten)]
+        decision: Box<DecisionEvent>,
+    },
+    /// The run ended; the last event of the run itself, which a check or a decision may follow.
     RunFinished {
         /// The run's id.
         run: String,
@@ -221,6 +229,31 @@ pub struct LookaheadVerdict {
     pub unchecked: Vec<String>,
     /// The duration, in seconds.
     pub seconds: f64,
+}
+
+/// A decision after a run. It is an artifact, which the history shows as the output of a stage behind the run's own.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct DecisionEvent {
+    /// The name of that stage.
+    pub stage: String,
+    /// Its kind.
+    pub kind: String,
+    /// The version of the kind.
+    pub version: u32,
+    /// The settings, those of `then:` included.
+    pub config: Value,
+    /// Its inputs by port: `stage.output` of the run, or `run/stage.output` of an earlier one.
+    pub needs: BTreeMap<String, Vec<String>>,
+    /// The types of its outputs, by name.
+    pub types: BTreeMap<String, String>,
+    /// Its action key.
+    pub key: ActionKey,
+    /// `ran` or `cached`.
+    pub status: StageStatus,
+    /// The duration, in seconds.
+    pub seconds: f64,
+    /// The decision.
+    pub outputs: Outputs,
 }
 
 impl Event {

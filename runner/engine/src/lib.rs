@@ -28,7 +28,7 @@ mod summary;
 pub mod text;
 
 pub use cost::CostWarning;
-pub use event::{Event, LookaheadVerdict, RunStatus, StageStatus, Stamped, timestamp};
+pub use event::{DecisionEvent, Event, LookaheadVerdict, RunStatus, StageStatus, Stamped, timestamp};
 pub use explain::{Nearest, Parts};
 pub use failure::{Failure, no_thread};
 pub use options::{Control, Options, Past, Run};

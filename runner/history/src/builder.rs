@@ -1,7 +1,7 @@
 //! Builds a run from its events.
 
-use super::{Metric, ResolvedPipeline, ResolvedStage, Run, StageRun};
-use runner_engine::{Event, RunStatus, Stamped};
+use super::{Metric, ResolvedPipeline, ResolvedStage, Run, Settings, StageRun};
+use runner_engine::{DecisionEvent, Event, RunStatus, StageStatus, Stamped};
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -98,11 +98,16 @@ impl Builder {
 }
 
 fn apply(run: &mut Run, index: &HashMap<String, usize>, stamped: &Stamped) {
+    if let Event::Decided { decision, .. } = &stamped.event {
+        // Perhaps days after the run.
+        decided(run, decision);
+        return;
+    }
     let elapsed = (stamped.time - run.started).num_milliseconds() as f64 / 1e3;
     run.seconds = run.seconds.max(elapsed);
     let find = |run, name: &str| stage(run, *index.get(name)?);
     match &stamped.event {
-        Event::RunStarted { .. } => {}
+        Event::RunStarted { .. } | Event::Decided { .. } => {}
         Event::StageStarted { stage, key, reason, .. } => {
             if let Some(stage) = find(run, stage) {
                 stage.key = Some(*key);
@@ -174,6 +179,29 @@ fn apply(run: &mut Run, index: &HashMap<String, usize>, stamped: &Stamped) {
         | Event::StageRetried { .. }
         | Event::StageHealing { .. } => {}
     }
+}
+
+/// Adds a decision as a stage behind those of the run, in place of an earlier one.
+fn decided(run: &mut Run, decision: &DecisionEvent) {
+    let of = ResolvedStage {
+        id: decision.stage.clone(),
+        stage: decision.stage.clone(),
+        kind: decision.kind.clone(),
+        version: decision.version,
+        config: Settings::Values(decision.config.clone()),
+        needs: decision.needs.clone(),
+        types: decision.types.clone(),
+        ..ResolvedStage::default()
+    };
+    run.stages.retain(|stage| stage.id != decision.stage);
+    run.stages.push(StageRun {
+        key: Some(decision.key),
+        status: Some(decision.status),
+        started: decision.status == StageStatus::Ran,
+        seconds: decision.seconds,
+        outputs: decision.outputs.clone(),
+        ..StageRun::new(Arc::new(of))
+    });
 }
 
 fn stage(run: &mut Run, i: usize) -> Option<&mut StageRun> {

@@ -43,7 +43,7 @@ mod writer;
 
 pub use builder::Builder;
 pub use computed::{ComputedMetrics, index_run};
-pub use decision::{DECISION, save_decision};
+pub use decision::{THEN, add_decision};
 pub use figures::Figures;
 pub use find::find_stage;
 pub use follow::Follower;

@@ -187,7 +187,8 @@ pub fn names(file: &Path, options: &LoadOptions) -> Option<Names> {
 pub fn resolved(file: &Path, options: &LoadOptions) -> Result<String, PipelineErrors> {
     let mut loader = Loader::new(file, source::read(file)?, options, true);
     match loader.resolve() {
-        Some(document) if !loader.problems.any() => {
+        Some(mut document) if !loader.problems.any() => {
+            overrides::fix_schedule(&options.set, &loader.settings, &mut document);
             let schedule = loader.schedule(&document);
             let texts = &loader.problems.texts;
             let blocks = Blocks {

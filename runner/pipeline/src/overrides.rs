@@ -127,6 +127,51 @@ pub(crate) fn apply(
     settings
 }
 
+/// Removes from `schedule: { params: … }` what arguments of `--set` replace in every night, and sets what they change within its values.
+pub(crate) fn fix_schedule(arguments: &[String], settings: &[Setting], document: &mut Document) {
+    let Some(Value::Map(schedule)) = document.schedule.as_mut().map(|tree| &mut tree.value) else {
+        return;
+    };
+    let Some((
+        _,
+        Tree {
+            value: Value::Map(params),
+            ..
+        },
+    )) = schedule.iter_mut().find(|(key, _)| key.name == "params")
+    else {
+        return;
+    };
+    let is_argument = |name: &str| {
+        arguments
+            .iter()
+            .any(|argument| argument.split_once('=').is_some_and(|(set, _)| set == name))
+    };
+    let settings: Vec<&Setting> = settings
+        .iter()
+        .filter(|setting| matches!(setting.value, Given::Text(_)))
+        .collect();
+    params.retain_mut(|(key, value)| {
+        let Some((stage, path)) = key.name.split_once(".with.") else {
+            return !is_argument(&key.name);
+        };
+        let path = steps(path);
+        for setting in settings.iter().filter(|setting| setting.stage == stage) {
+            if path.starts_with(&setting.path) {
+                return false;
+            }
+            if let Some(rest) = setting.path.strip_prefix(&*path) {
+                // It is valid: the pipeline was loaded with it.
+                let _ = setting.within(rest).apply(value, &Json::Null);
+            }
+        }
+        true
+    });
+    if params.is_empty() {
+        schedule.retain(|(key, _)| key.name != "params");
+    }
+}
+
 /// The target of a name.
 enum Target {
     /// The index of a parameter.
@@ -250,6 +295,21 @@ impl Setting {
         Self {
             stage: self.stage.clone(),
             path: self.path.clone(),
+            name: self.name.clone(),
+            value,
+            spot: self.spot,
+        }
+    }
+
+    /// The same value at a path of its own, to be interpolated later.
+    fn within(&self, path: &[Step]) -> Self {
+        let value = match &self.value {
+            Given::Text(text) => Given::Text(text.replace("${", "$${")),
+            Given::Tree(tree) => Given::Tree(tree.clone()),
+        };
+        Self {
+            stage: self.stage.clone(),
+            path: path.to_vec(),
             name: self.name.clone(),
             value,
             spot: self.spot,

@@ -5,6 +5,7 @@ use crate::batch::{BatchEnv, StepBuffers};
 use datasets::{Date, SnapshotTime};
 use serde::{Deserialize, Serialize};
 use stages_core::StageError;
+use std::borrow::Cow;
 
 /// A market of an environment, with the first and the last snapshot of the split that it was opened with.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -152,7 +153,7 @@ pub struct Holdings {
 }
 
 /// The side of an order.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Side {
     /// A purchase.
@@ -180,7 +181,7 @@ impl Side {
 }
 
 /// An order that an action means, at the prices of the decision's snapshot.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct ActingOrder {
     /// The instrument that is traded.
     pub instrument: Holdable,
@@ -220,12 +221,12 @@ impl ActingOrder {
 }
 
 /// The orders of an action, and what they amount to.
-#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct ActingOrders {
     /// The orders, one for each instrument.
     pub orders: Vec<ActingOrder>,
     /// The reasons why parts of the action are not carried out.
-    pub refused: Vec<&'static str>,
+    pub refused: Vec<Cow<'static, str>>,
     /// The expected change of cash.
     pub cash: f64,
     /// The expected cost: spread, commission and impact.

@@ -5,12 +5,13 @@
 
 use cache::{Artifact, Store};
 use datasets::{Date, SnapshotTime};
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use stages_core::StageError;
 use stages_env::acting::{Acting, ActingOrders, ActingWorld, Holdings};
 use stages_env::{ActionSpace, Actions, OpenOptions, Split, Step};
 use stages_numerics::random::Random;
 use stages_policy::{Mode, Policy, PolicyState};
+use std::borrow::Cow;
 
 /// The account that a decision is made with.
 #[derive(Clone, Debug, PartialEq)]
@@ -24,7 +25,6 @@ pub enum ActingAccount {
 }
 
 impl ActingAccount {
-    /// Its name in results.
     fn name(&self) -> &'static str {
         match self {
             Self::Played => "played",
@@ -50,7 +50,7 @@ pub struct ActingOptions {
 }
 
 /// A choice, of a policy whose actions are choices.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Choice {
     /// The name of the component, of actions of several.
     pub component: Option<String>,
@@ -63,11 +63,11 @@ pub struct Choice {
     /// Its logarithm, as the policy computes it; `None` where it is masked.
     pub log_probability: Option<f32>,
     /// The reason why it is masked; `None` where it is allowed.
-    pub masked: Option<&'static str>,
+    pub masked: Option<Cow<'static, str>>,
 }
 
 /// A component of a continuous action.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Component {
     /// Its name.
     pub component: String,
@@ -80,7 +80,7 @@ pub struct Component {
 }
 
 /// An action.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Chosen {
     /// In words.
     pub text: String,
@@ -89,7 +89,7 @@ pub struct Chosen {
 }
 
 /// A decision.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Acted {
     /// The world that was decided in.
     pub world: String,
@@ -102,7 +102,7 @@ pub struct Acted {
     /// The decisions that it made before this one.
     pub played: usize,
     /// `flat`, `played` or `given`: the account.
-    pub account_is: &'static str,
+    pub account_is: Cow<'static, str>,
     /// Its holdings before the decision.
     pub account: Holdings,
     /// The most likely action.
@@ -223,7 +223,7 @@ pub fn act(store: &Store, artifact: &Artifact, policy: &Policy, options: &Acting
         date: time.date,
         played_from: env.time(first).to_string(),
         played: last - first,
-        account_is: options.account.name(),
+        account_is: options.account.name().into(),
         account: env.holdings(),
         action,
         drawn,
@@ -317,7 +317,7 @@ fn choices(policy: &Policy, env: &dyn Acting, state: &PolicyState) -> Vec<Choice
             choice: names.get(at).cloned().unwrap_or_default(),
             probability: libm::expf(log),
             log_probability: log.is_finite().then_some(log),
-            masked: masked.get(at).copied().flatten(),
+            masked: masked.get(at).copied().flatten().map(Cow::Borrowed),
         })
         .collect()
 }

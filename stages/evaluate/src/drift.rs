@@ -1,10 +1,12 @@
 //! The stage kind `evaluate/drift`: whether the latest data is still like that which a policy was trained on.
 
+mod rules;
 mod samples;
 mod statistics;
 
 use crate::output::{self, Metrics};
 use datasets::Date;
+use rules::Broken;
 use samples::{Pair, samples, split};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -12,7 +14,7 @@ use stages_core::{
     ConfigProblem, Context, InputPort, OutputPort, Outputs, PlanContext, PortType, Ports, Provided, StageError,
     StageKind,
 };
-use statistics::{Distance, kolmogorov_smirnov, population_stability, probability};
+use statistics::{CHANCE, Distance, kolmogorov_smirnov, population_stability, probability, stability_of_share};
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
@@ -42,11 +44,26 @@ pub struct DriftLimits {
     pub psi: f64,
     /// The statistic of Kolmogorov and Smirnov, from 0 to 1.
     pub ks: f64,
+    /// The change of the share of rows that break a rule of data quality, from 0 to 1.
+    // Left out of keys at its default, within `fail` too.
+    #[serde(skip_serializing_if = "is_default_share")]
+    pub share: f64,
+}
+
+/// The default of `share`.
+const SHARE: f64 = 0.02;
+
+fn is_default_share(share: &f64) -> bool {
+    *share == SHARE
 }
 
 impl Default for DriftLimits {
     fn default() -> Self {
-        Self { psi: 0.25, ks: 0.3 }
+        Self {
+            psi: 0.25,
+            ks: 0.3,
+            share: SHARE,
+        }
     }
 }
 
@@ -97,6 +114,34 @@ impl StageKind for Drift {
                 doc: "option quotes: the same, and the mean relative spread of each date",
             },
             InputPort {
+                name: "rates",
+                ty: PortType::Rates,
+                optional: true,
+                list: false,
+                doc: "rates, for their table of data quality: with `rates_before`",
+            },
+            InputPort {
+                name: "bars_before",
+                ty: PortType::Bars,
+                optional: true,
+                list: false,
+                doc: "the bars that `bars` goes on from, the training's, say: the share of rows that break each rule of data quality is compared with theirs",
+            },
+            InputPort {
+                name: "chain_before",
+                ty: PortType::OptionChain,
+                optional: true,
+                list: false,
+                doc: "the same of `chain`",
+            },
+            InputPort {
+                name: "rates_before",
+                ty: PortType::Rates,
+                optional: true,
+                list: false,
+                doc: "the same of `rates`",
+            },
+            InputPort {
                 name: "trajectory",
                 ty: PortType::Trajectory,
                 optional: true,
@@ -122,10 +167,10 @@ impl StageKind for Drift {
         }
         let limits = [("warn", Some(config.warn)), ("fail", config.fail)];
         for (name, limits) in limits.iter().filter_map(|(name, limits)| Some((name, (*limits)?))) {
-            for (limit, value) in [("psi", limits.psi), ("ks", limits.ks)] {
+            for (limit, value) in [("psi", limits.psi), ("ks", limits.ks), ("share", limits.share)] {
                 if value.is_nan() || value <= 0.0 {
                     return Err(ConfigProblem::new(format!("{name}.{limit}"), "must be above 0")
-                        .hint("0.25 for `psi`, and 0.3 for `ks`, are the defaults"));
+                        .hint("0.25 for `psi`, 0.3 for `ks`, and 0.02 for `share` are the defaults"));
                 }
             }
         }
@@ -135,6 +180,19 @@ impl StageKind for Drift {
                     .hint("write `needs: { features: [STAGE] }`, or connect `bars`, `chain` or `trajectory`"),
             );
         }
+        if let Some((given, missing)) = rules::alone(&plan.inputs) {
+            return Err(
+                ConfigProblem::new("", format!("`{given}` is connected, and `{missing}` is not"))
+                    .hint(format!("connect the data of the night to `{missing}`")),
+            );
+        }
+        if plan.inputs.contains_key("rates") && !plan.inputs.contains_key("rates_before") {
+            return Err(ConfigProblem::new(
+                "",
+                "`rates` is connected, and `rates_before` is not: there is nothing to compare",
+            )
+            .hint("connect the rates of the training to `rates_before`"));
+        }
         Ok(BTreeMap::from([(
             "metrics".to_owned(),
             Provided::unknown(PortType::Metrics),
@@ -142,8 +200,18 @@ impl StageKind for Drift {
     }
 
     fn run(&self, config: &DriftConfig, context: &Context) -> Result<Outputs, StageError> {
-        let pairs = split(config, samples(context)?)?;
-        let rows: Vec<Row> = pairs.iter().map(|(name, pair)| Row::new(name, pair, config)).collect();
+        let (samples, broken) = (samples(context)?, rules::broken(context)?);
+        let pairs = match split(config, samples) {
+            // The data before is an input of its own.
+            Err(too_few) if rules::is_connected(context) => {
+                context.log(format!("only rules of data quality are compared: {}", too_few.message));
+                BTreeMap::new()
+            }
+            pairs => pairs?,
+        };
+        let mut rows: Vec<Row> = pairs.iter().map(|(name, pair)| Row::new(name, pair, config)).collect();
+        rows.extend(broken.iter().map(|(name, broken)| Row::of_rule(name, *broken, config)));
+        rows.sort_by(|a, b| a.name.cmp(&b.name));
         let mut metrics = Metrics::default();
         let with = |state: State| rows.iter().filter(|row| row.state == state).collect::<Vec<_>>();
         let (failed, warned) = (with(State::Fail), with(State::Warn));
@@ -249,7 +317,44 @@ impl Row {
         }
     }
 
+    /// The row of a rule of data quality. Of two samples that break it or do not, the distance of Kolmogorov and Smirnov is the difference of the shares.
+    fn of_rule(name: &str, broken: Broken, config: &DriftConfig) -> Self {
+        let (before, now) = (broken.before, broken.now);
+        let p = broken.probability();
+        let change = (now.share() - before.share()).abs();
+        let is_over = |limits: DriftLimits| change >= limits.share && p < CHANCE;
+        let is_enough = before.rows.min(now.rows) >= LEAST as u64;
+        Self {
+            name: name.to_owned(),
+            values: (before.rows as usize, now.rows as usize),
+            means: (before.share(), now.share()),
+            psi: stability_of_share((before.broken, before.rows), (now.broken, now.rows)),
+            ks: Distance {
+                value: change,
+                by_chance: f64::NAN,
+            },
+            p,
+            state: match config.fail {
+                _ if !is_enough => State::TooFew,
+                Some(fail) if is_over(fail) => State::Fail,
+                _ if is_over(config.warn) => State::Warn,
+                _ => State::Ok,
+            },
+        }
+    }
+
     fn text(&self) -> String {
+        if self.name.contains("/rule/") {
+            return format!(
+                "{} is broken by {:.3} % of {} rows, before by {:.3} % of {} (by chance once in {:.0} times)",
+                self.name,
+                100.0 * self.means.1,
+                self.values.1,
+                100.0 * self.means.0,
+                self.values.0,
+                (1.0 / self.p).min(1e9)
+            );
+        }
         format!(
             "{} has a stability index of {:.3} and a Kolmogorov-Smirnov distance of {:.3} (mean {:.4}, before {:.4}; {} values, before {})",
             self.name, self.psi.value, self.ks.value, self.means.1, self.means.0, self.values.1, self.values.0

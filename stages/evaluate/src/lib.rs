@@ -6,6 +6,7 @@ mod backtest;
 pub mod bootstrap;
 mod compare;
 mod config;
+mod decide;
 mod drift;
 pub mod episodes;
 mod hedging_backtest;
@@ -38,6 +39,7 @@ mod walk_forward;
 pub use backtest::Backtest;
 pub use compare::{Compare, CompareConfig, VerdictConfig};
 pub use config::BacktestConfig;
+pub use decide::{AccountKind, Decide, DecideConfig, Decided};
 pub use drift::{Drift, DriftConfig, DriftLimits};
 pub use reasoning::{Reasoning, ReasoningConfig};
 pub use walk_forward::{WalkForward, WalkForwardConfig};
@@ -47,6 +49,7 @@ pub fn kinds() -> Vec<Box<dyn stages_core::AnyStage>> {
     vec![
         stages_core::erase(Backtest),
         stages_core::erase(Compare),
+        stages_core::erase(Decide),
         stages_core::erase(Drift),
         stages_core::erase(Reasoning),
         stages_core::erase(WalkForward),

@@ -3,25 +3,29 @@
 
 mod account;
 mod data;
+mod made;
 mod recorded;
 
 pub use account::account;
 pub use data::Given;
+pub use made::MadeDecision;
 
 use crate::commands::artifact::{self, Named};
 use crate::lookahead::runs::{Progress, Run as Made};
 use crate::session::{Archive, Project, Session};
 use cache::ArtifactDigest;
 use datasets::{Date, SnapshotTime};
+use made::add_act;
 use recorded::Recorded;
 use runner_engine::{Control, Failure, Options, exit};
 use runner_history::{Run, StageRun};
 use runner_pipeline::Pipeline;
 use serde::Serialize;
 use stages_env::Split;
-use stages_evaluate::acting::{Acted, ActingAccount, ActingOptions, act, dates};
+use stages_evaluate::Decided;
+use stages_evaluate::acting::{Acted, ActingAccount, ActingOptions, dates};
 use stages_policy::Policy;
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -67,6 +71,8 @@ pub struct Decider {
 #[derive(Debug, Serialize)]
 pub struct Decision {
     pub policy: Decider,
+    /// The decision in the store.
+    pub artifact: ArtifactDigest,
     /// The environment that the files made.
     pub environment: ArtifactDigest,
     /// The last moment of the files.
@@ -75,6 +81,9 @@ pub struct Decision {
     pub acted: Acted,
     /// Notes about it, for people.
     pub notes: Vec<String>,
+    /// The action that made it.
+    #[serde(skip)]
+    pub made: MadeDecision,
 }
 
 /// A policy in the run that trained it.
@@ -139,8 +148,7 @@ pub fn decide(
         ))
         .hint("train it on newer dates, or give a greater `--max-age`"));
     }
-    let pipeline = data::with_data(&recorded.pipeline, &data, settings.replace, until)?;
-    let env = runs.env(&pipeline, recorded.env, progress)?;
+    let mut pipeline = data::with_data(&recorded.pipeline, &data, settings.replace, until)?;
     let options = ActingOptions {
         world: settings.world.clone(),
         from: match settings.from {
@@ -151,7 +159,9 @@ pub fn decide(
         account: settings.account.clone(),
         sample: settings.sample,
     };
-    let acted = act(&archive.store, &archive.store.artifact(env)?, policy, &options)?;
+    let act = add_act(&mut pipeline, recorded.env, trained, &options)?;
+    let made = runs.decision(&pipeline, act, progress)?;
+    let Decided { environment, acted, .. } = Decided::read(&archive.store, &archive.store.artifact(made.decision)?)?;
     if acted.date != until.date && settings.at.is_none() {
         return Err(refused(format!(
             "the files go to {until}, and the last snapshot that can be traded on is of {}",
@@ -168,10 +178,12 @@ pub fn decide(
             trained_until,
             age_days: age,
         },
-        environment: env,
+        artifact: made.decision,
+        environment,
         data_until: data.until.to_string(),
         acted,
         notes: recorded.notes,
+        made,
     })
 }
 
@@ -213,17 +225,20 @@ impl Stages<'_> {
         )
     }
 
-    /// The environment that a node makes.
-    fn env(&self, pipeline: &Pipeline, env: usize, progress: &mut Progress<'_>) -> Result<ArtifactDigest, Failure> {
-        let made = self.run(pipeline, (0..pipeline.nodes.len()).collect(), progress)?;
-        if let Some((node, error)) = made.failed.first() {
+    /// Runs all of a pipeline for the decision that the node `act` makes.
+    fn decision(&self, pipeline: &Pipeline, act: usize, progress: &mut Progress<'_>) -> Result<MadeDecision, Failure> {
+        let mut run = self.run(pipeline, (0..pipeline.nodes.len()).collect(), progress)?;
+        if let Some((node, error)) = run.failed.first() {
+            let message = match *node == act {
+                true => error.clone(),
+                false => format!("`{}` failed: {error}", pipeline.nodes[*node].id),
+            };
             return Err(Failure {
-                hint: made.hints.get(node).cloned(),
-                ..refused(format!("`{}` failed: {error}", pipeline.nodes[*node].id))
+                hint: run.hints.get(node).cloned(),
+                ..refused(message)
             });
         }
-        let outputs: Option<&BTreeMap<String, ArtifactDigest>> = made.made.get(&env).map(|(_, outputs)| outputs);
-        let found = outputs.and_then(|outputs| outputs.get("env")).copied();
-        found.ok_or_else(|| Failure::machine(format!("`{}` made no environment", pipeline.nodes[env].id)))
+        MadeDecision::of(&pipeline.nodes[act], act, &mut run)
+            .ok_or_else(|| Failure::machine(format!("`{}` made no decision", pipeline.nodes[act].id)))
     }
 }

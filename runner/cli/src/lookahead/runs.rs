@@ -15,6 +15,8 @@ pub type Progress<'a> = dyn FnMut(&str) + 'a;
 pub struct Run {
     /// The actions and outputs of the stages that succeeded, by node.
     pub made: BTreeMap<usize, Made>,
+    /// The status of the stages that succeeded, and their duration in seconds, by node.
+    pub ended: BTreeMap<usize, (StageStatus, f64)>,
     /// The stages that failed, with the reason; without those skipped because of them.
     pub failed: Vec<(usize, String)>,
     /// The hints on what failed, where there are any.
@@ -40,6 +42,7 @@ impl Run {
         let nodes: BTreeMap<&str, usize> = chosen.iter().map(|&i| (pipeline.nodes[i].id.as_str(), i)).collect();
         let mut run = Self {
             made: BTreeMap::new(),
+            ended: BTreeMap::new(),
             failed: Vec::new(),
             hints: BTreeMap::new(),
         };
@@ -61,12 +64,14 @@ impl Run {
                             stage,
                             key,
                             status,
+                            seconds,
                             outputs,
                             error,
                             hint,
                             ..
                         } => match (status, nodes.get(stage.as_str())) {
                             (StageStatus::Cached | StageStatus::Ran, Some(&node)) => {
+                                run.ended.insert(node, (status, seconds));
                                 if let Some(key) = key {
                                     run.made.insert(
                                         node,

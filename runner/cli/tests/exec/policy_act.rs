@@ -164,7 +164,7 @@ fn reference(document: &Value) -> Reference {
 
 /// Without what tells of the files rather than of the decision.
 fn decision(mut document: Value) -> Value {
-    for key in ["environment", "data_until"] {
+    for key in ["artifact", "environment", "data_until"] {
         document[key] = Value::Null;
     }
     document

@@ -145,22 +145,147 @@ fn a_night_decides_with_its_champion_and_keeps_the_orders() {
             night["decision"].as_str().unwrap().split(": ").next().unwrap(),
             format!("{date} of desk@{version}")
         );
-        let file = format!("runs/{}/decision.json", night["run"].as_str().unwrap());
-        let decision = std::fs::read_to_string(project.home().join(file)).unwrap();
-        let decision: Value = serde_json::from_str(&decision).unwrap();
-        assert_eq!(
-            (
-                decision["date"].as_str().unwrap(),
-                decision["data_until"].as_str().unwrap()
-            ),
-            (date, "2019-06-19")
-        );
+        let run = night["run"].as_str().unwrap();
+        let decision = decided(&project, run);
+        assert_eq!(decision["date"], date);
         assert!(decision["orders"]["orders"].is_array(), "{decision}");
-        digests.push(decision["policy"]["digest"].as_str().unwrap().to_owned());
+        digests.push(decision["policy"].as_str().unwrap().to_owned());
+        let shown = shown(&project, run);
+        let lineage = shown["lineage"]
+            .as_array()
+            .unwrap()
+            .iter()
+            .map(|line| line.as_str().unwrap());
+        assert_eq!(
+            lineage.collect::<Vec<_>>(),
+            [
+                "then (policy/act v1) <- policy = train.policy",
+                "  train (train/ppo v4) <- env = env.env",
+                "    env (env/table v1) <- table = rows.table",
+                "      rows (ingest/table v1)"
+            ]
+        );
+        let stage = project.run(&["show", &format!("{run}/then")]).stdout;
+        for part in [
+            "kind policy/act v1",
+            "needs policy: train.policy",
+            "\"act\": \"desk@champion\"",
+        ] {
+            assert!(stage.contains(part), "{part}: {stage}");
+        }
+        assert!(project.run(&["show", run]).stdout.contains("policy/act"));
     }
     assert_eq!(digests.len(), 2);
     assert_ne!(digests[0], digests[1]);
     assert!(project.run(&due).text().contains("nothing is due"));
+}
+
+fn shown(project: &Project, run: &str) -> Value {
+    let shown = project.run(&["show", &format!("{run}/then.decision"), "--json"]);
+    serde_json::from_str(&shown.stdout).unwrap_or_else(|_| panic!("{}", shown.text()))
+}
+
+/// The document of a night's decision, from the artifact.
+fn decided(project: &Project, run: &str) -> Value {
+    let folder = format!("out/{run}");
+    let exported = project.run(&["export", &format!("{run}/then"), &folder]);
+    assert_eq!(exported.code, 0, "{}", exported.text());
+    let read = |name: &str| std::fs::read_to_string(project.path(&folder).join(name)).unwrap();
+    let document: Value = serde_json::from_str(&read("decision.json")).unwrap();
+    let (orders, table) = (document["orders"]["orders"].as_array().unwrap(), read("orders.csv"));
+    assert!(table.starts_with("instrument,symbol,"), "{table}");
+    assert_eq!(table.lines().count(), orders.len() + 1, "{table}");
+    document
+}
+
+/// The runs of the nights and the digests of their decisions.
+fn decisions(project: &Project) -> Vec<(String, String)> {
+    let log = project.run(&["schedule", "log", "p.yaml", "--json"]).stdout;
+    let log: Vec<Value> = serde_json::from_str(&log).unwrap();
+    let of = |night: &Value| {
+        let run = night["run"].as_str().unwrap().to_owned();
+        let digest = shown(project, &run)["digest"].as_str().unwrap().to_owned();
+        (run, digest)
+    };
+    log.iter().map(of).collect()
+}
+
+#[test]
+fn decisions_are_artifacts_that_are_kept_pushed_and_the_same_again() {
+    let due = ["schedule", "run-due", "p.yaml", "--now", "2019-06-19T19:00:00Z"];
+    let project = Project::new(DECIDES);
+    project.write("rows.csv", &rows());
+    let remote = project.path("remote");
+    let remote = format!("remote: {{ url: \"{}\", trust: unsigned }}\n", remote.display());
+    project.write("home/config.yaml", &remote);
+    assert_eq!(project.run(&due).code, 0);
+    let first = decisions(&project);
+    assert_eq!(first.len(), 2);
+    assert_ne!(first[0].1, first[1].1);
+    let digests = |all: &[(String, String)]| all.iter().map(|(_, digest)| digest.clone()).collect::<Vec<_>>();
+    // Elsewhere, from a file that has grown: the same bytes.
+    let other = Project::new(DECIDES);
+    other.write(
+        "rows.csv",
+        &(rows() + "2019-06-20,AAA,101.00,0.5\n2019-06-21,AAA,99.00,0.1\n"),
+    );
+    assert_eq!(other.run(&due).code, 0);
+    assert_eq!(digests(&decisions(&other)), digests(&first));
+    // A night whose process was killed before it had decided, as its log says, is run again, and decides the same.
+    let log = project.home().join("schedule/morning.jsonl");
+    let lines = std::fs::read_to_string(&log).unwrap();
+    let (kept, _) = lines.trim_end().rsplit_once('\n').unwrap();
+    std::fs::write(&log, format!("{kept}\n")).unwrap();
+    assert_eq!(project.run(&due).code, 0);
+    let again = decisions(&project);
+    assert_ne!(again[1].0, first[1].0);
+    assert_eq!(digests(&again), digests(&first));
+    let run = project.run(&["show", &again[1].0, "--json"]).stdout;
+    let run: Value = serde_json::from_str(&run).unwrap();
+    let then = run["stages"].as_array().unwrap().last().unwrap();
+    assert_eq!((&then["id"], &then["status"]), (&"then".into(), &"cached".into()));
+    // Garbage collection keeps it with its run.
+    let gc = project.run(&["cache", "gc", "--keep-last", "10", "--keep-younger-than", "0s"]);
+    assert_eq!(gc.code, 0, "{}", gc.text());
+    assert_eq!(digests(&decisions(&project)), digests(&first));
+    // The night has pushed it to the remote store, from which it goes to another home.
+    let copy = project.path("copy");
+    let (from, to) = (
+        project.home().join("runs").join(&first[0].0),
+        copy.join("runs").join(&first[0].0),
+    );
+    std::fs::create_dir_all(&to).unwrap();
+    for name in ["events.jsonl", "pipeline.json"] {
+        std::fs::copy(from.join(name), to.join(name)).unwrap();
+    }
+    std::fs::copy(project.home().join("config.yaml"), copy.join("config.yaml")).unwrap();
+    let in_copy = |args: &[&str]| -> runner_testkit::Ended {
+        let mut command = project.command(args);
+        command.env("RUNNER_HOME", &copy).output().unwrap().into()
+    };
+    let pulled = in_copy(&["cache", "pull", &first[0].0]);
+    assert_eq!(pulled.code, 0, "{}", pulled.text());
+    std::fs::remove_file(copy.join("config.yaml")).unwrap();
+    let there = in_copy(&["show", &format!("{}/then.decision", first[0].0), "--json"]);
+    let there: Value = serde_json::from_str(&there.stdout).unwrap_or_else(|_| panic!("{}", there.text()));
+    assert_eq!(there["digest"], *first[0].1);
+}
+
+#[test]
+fn a_stage_is_not_called_as_the_decision_is() {
+    let project = Project::new(
+        &DECIDES
+            .replace("  rows: {", "  then: {")
+            .replace("table: rows", "table: then"),
+    );
+    project.write("rows.csv", &rows());
+    let checked = project.run(&["plan", "p.yaml"]);
+    assert_eq!(checked.code, 2, "{}", checked.text());
+    assert!(
+        checked.stderr.contains("a stage is called `then`"),
+        "{}",
+        checked.stderr
+    );
 }
 
 #[test]
@@ -197,4 +322,82 @@ fn a_policy_that_is_too_old_does_not_act() {
     ];
     let acted = project.run(&act);
     assert_eq!(acted.code, 0, "{}", acted.text());
+}
+
+/// Each night the bars of its day are compared with all before.
+const DEFECTS: &str = r#"
+version: 1
+name: defects
+params: { as_of: 2024-03-27, before: 2024-03-26 }
+schedule:
+  at: "18:30"
+  calendar: weekends
+  from: 2024-03-28
+  params: { as_of: "${schedule.date}", before: "${schedule.previous}" }
+stages:
+  bars: { uses: ingest/bars, with: { path: bars, until: "${params.as_of}" } }
+  trained_on: { uses: ingest/bars, with: { path: bars, until: "${params.before}" } }
+  drift:
+    uses: evaluate/drift
+    needs: { bars: bars, bars_before: trained_on }
+    with: { recent: 10 }
+"#;
+
+/// Bars of 30 symbols on the weekdays until 2024-04-01, a file each. One of 151 rows has no volume, and on 2024-03-29 twelve more.
+fn write_bars(project: &Project) {
+    let first = datasets::Date::from_ymd(2024, 1, 2).unwrap();
+    for (k, day) in (0..91).filter(|day| !matches!((day + 1) % 7, 5 | 6)).enumerate() {
+        let date = first.plus(day).to_string();
+        let mut text = "symbol,date,open,high,low,close,volume\n".to_owned();
+        for symbol in 0..30 {
+            let price = 100 + symbol + k * 7 % 5;
+            let is_defect = (k * 30 + symbol) % 151 == 0 || date == "2024-03-29" && symbol < 12;
+            let volume = if is_defect {
+                0
+            } else {
+                1000 + (k * 13 + symbol * 7) % 50
+            };
+            text.push_str(&format!(
+                "S{symbol:02},{date},{price},{},{},{price}.5,{volume}\n",
+                price + 1,
+                price - 1
+            ));
+        }
+        project.write(&format!("bars/{date}.csv"), &text);
+    }
+}
+
+#[test]
+fn a_night_whose_rows_break_more_rules_than_those_before_is_told_or_fails() {
+    let nights = |pipeline: &str| {
+        let project = Project::new(pipeline);
+        write_bars(&project);
+        let ended = project.run(&["schedule", "run-due", "p.yaml", "--now", "2024-04-01T19:00:00Z"]);
+        let log = project.run(&["schedule", "log", "p.yaml", "--json"]).stdout;
+        let log: Vec<Value> = serde_json::from_str(&log).unwrap();
+        (project, ended.code, log)
+    };
+    let (project, code, log) = nights(DEFECTS);
+    assert_eq!((code, log.len()), (0, 3));
+    let tables = log.iter().map(|night| {
+        let to = format!("out/{}", night["night"].as_str().unwrap());
+        let run = night["run"].as_str().unwrap();
+        let exported = project.run(&["export", &format!("{run}/drift"), &to]);
+        assert_eq!(exported.code, 0, "{}", exported.text());
+        let table = std::fs::read_to_string(project.path(&to).join("drift.csv")).unwrap();
+        let rules = table.lines().filter(|line| line.contains("/rule/"));
+        rules.collect::<Vec<_>>().join("\n")
+    });
+    insta::assert_snapshot!(tables.collect::<Vec<_>>().join("\n"), @r#"
+    "quality/bars/rule/zero_volume",ok,0.029307,0.366740,0.006989,,1.000000,0.000000,0.006989,30,1860
+    "quality/bars/rule/zero_volume",warn,1.795393,0.366648,0.393122,,0.000000,0.400000,0.006878,30,1890
+    "quality/bars/rule/zero_volume",ok,0.063084,0.366558,0.013021,,1.000000,0.000000,0.013021,30,1920
+    "#);
+    let strict = DEFECTS.replace("recent: 10", "recent: 10, fail: { psi: 6, ks: 0.95, share: 0.2 }");
+    let (_, code, log) = nights(&strict);
+    assert_eq!(code, 1);
+    let states: Vec<&str> = log.iter().map(|night| night["status"].as_str().unwrap()).collect();
+    assert_eq!(states, ["done", "failed", "done"]);
+    let why = log[1]["why"].as_str().unwrap();
+    assert!(why.contains("quality/bars/rule/zero_volume is broken by 4"), "{why}");
 }

@@ -85,7 +85,7 @@ pub(crate) fn read(tree: &Tree, stages: &[&str], scope: &Scope, problems: &mut P
             }
             "timeout" => timeout = reader.parsed(value, "timeout", DURATION, duration),
             "keep" => keep_runs = reader.keep(value),
-            "then" => then = reader.then(value),
+            "then" => then = reader.then(value, key, stages),
             other => {
                 let hint = suggest(other, "keys of a schedule", KEYS);
                 is_misspelt |= hint.starts_with("did you mean");
@@ -299,7 +299,7 @@ impl Reader<'_, '_> {
         })
     }
 
-    fn then(&mut self, tree: &Tree) -> Option<Then> {
+    fn then(&mut self, tree: &Tree, key: &Key, stages: &[&str]) -> Option<Then> {
         const HINT: &str = "write `then: { act: NAME@champion, data: [\"quotes/${schedule.date}.csv\"] }`";
         let Value::Map(entries) = &tree.value else {
             let described = tree.describe();
@@ -308,6 +308,13 @@ impl Reader<'_, '_> {
             return None;
         };
         let before = self.problems.count();
+        if stages.contains(&key.name.as_str()) {
+            self.problems.add(
+                key.spot,
+                "a stage is called `then`, which is the name of the schedule's decision in the history of runs",
+                "give the stage another name",
+            );
+        }
         let (mut act, mut data, mut replace, mut positions) = (None, Vec::new(), false, None);
         for (key, value) in entries {
             match key.name.as_str() {

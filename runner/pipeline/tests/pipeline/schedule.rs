@@ -280,3 +280,41 @@ stages:
         assert_eq!(command.command, "echo 2026-03-06 > ${outputs.o}");
     }
 }
+
+#[test]
+fn what_the_command_line_sets_stays_set_in_the_nights_of_the_resolved_pipeline() {
+    let text = NIGHTLY.replace("echo ${schedule.previous}", "echo").replace(
+        "market.with.days: 9",
+        "market.with.days: 9, env.with.slate: { count: 5, deltas: [0.2] }",
+    ) + "  iv: { uses: greeks/implied_volatility, needs: { chain: market.chain, rates: market.rates } }
+  greeks: { uses: greeks/analytic, needs: { chain: iv } }
+  technical: { uses: features/technical, needs: { bars: market.bars } }
+  env: { uses: env/options, needs: { chain: iv, greeks: greeks, features: [technical] } }
+";
+    let slate = |pipeline: &Pipeline| {
+        let node = pipeline.nodes.iter().find(|node| node.id == "env").unwrap();
+        match &node.work {
+            Work::Kind { config, .. } => config["slate"].clone(),
+            Work::Command(_) => panic!("a program"),
+        }
+    };
+    let set = ["as_of=2020-01-01", "market.with.days=7", "env.with.slate.count=3"];
+    let (shown, pipelines, _) = resolve_again(&text, &set);
+    let (_, schedule) = shown.split_once("schedule:\n").unwrap();
+    let (schedule, stages) = schedule.split_once("stages:\n").unwrap();
+    assert!(!schedule.contains("as_of") && !schedule.contains("days"), "{shown}");
+    assert!(stages.contains("symbol: \"2020-01-01\""), "{shown}");
+    for pipeline in &pipelines {
+        assert_eq!(config(pipeline)["symbol"], json!("2020-01-01"));
+        assert_eq!(config(pipeline)["days"], json!(7));
+        assert_eq!(slate(pipeline), json!({ "count": 3, "deltas": [0.2] }));
+    }
+    // What is set wholly is no longer the night's; the rest is.
+    let (shown, pipelines, _) = resolve_again(&text, &["env.with.slate={ count: 2, deltas: [0.3] }"]);
+    assert!(!shown.contains("env.with.slate"), "{shown}");
+    for pipeline in &pipelines {
+        assert_eq!(slate(pipeline), json!({ "count": 2, "deltas": [0.3] }));
+        assert_eq!(config(pipeline)["symbol"], json!("2026-03-06"));
+        assert_eq!(config(pipeline)["days"], json!(9));
+    }
+}

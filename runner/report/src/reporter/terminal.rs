@@ -316,7 +316,8 @@ impl Reporter for Terminal {
                 ..
             } => self.finished(stage, *status, *seconds, error.as_deref(), hint.as_deref()),
             // The command prints the outcome of its check itself.
-            Event::Memo { .. } | Event::LookaheadChecked { .. } | Event::RunFinished { .. } => {}
+            Event::Memo { .. } | Event::LookaheadChecked { .. } | Event::Decided { .. } | Event::RunFinished { .. } => {
+            }
         }
         self.tick();
     }

@@ -11,6 +11,9 @@ const LEAST_SHARE: f64 = 1e-4;
 /// The normal quantile of 0.999, the confidence with which a distance must exceed chance.
 const Z: f64 = 3.090_232_306_167_813;
 
+/// The probability of a distance by chance from which on it counts.
+pub(super) const CHANCE: f64 = 1e-3;
+
 /// A distance, and the value that it exceeds once in a thousand pairs of samples of one distribution.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct Distance {
@@ -49,6 +52,59 @@ pub(super) fn population_stability(reference: &[f64], current: &[f64]) -> Distan
         value,
         by_chance: scale * chi_squared_quantile(edges.len() as f64),
     }
+}
+
+/// The population stability index of samples of which so many of so many values have a property: over two bins, by chance as above with one degree of freedom, whose quantile of 0.999 is the
+/// square of the normal one of 0.9995.
+pub(super) fn stability_of_share(reference: (u64, u64), current: (u64, u64)) -> Distance {
+    let bins = |(count, all): (u64, u64)| {
+        let share = count as f64 / all as f64;
+        [share, 1.0 - share].map(|share| share.max(LEAST_SHARE))
+    };
+    let pairs = bins(reference).into_iter().zip(bins(current));
+    Distance {
+        value: pairs.map(|(p, q)| (q - p) * libm::log(q / p)).sum(),
+        by_chance: (1.0 / reference.1 as f64 + 1.0 / current.1 as f64) * 3.290_526_731_491_926_f64.powi(2),
+    }
+}
+
+/// The probability that samples of one distribution are as far apart in the count of a property, or farther: twice the smaller tail of the hypergeometric distribution (Fisher's exact test),
+/// at most 1. Each sample is a count among all of its values.
+pub(super) fn exact_probability((count_a, all_a): (u64, u64), (count_b, all_b): (u64, u64)) -> f64 {
+    // Of all values, `marked` have the property, and `count_b` of them are in the second sample.
+    let (marked, all) = (count_a + count_b, all_a + all_b);
+    let (lowest, highest) = (marked.saturating_sub(all_a), marked.min(all_b));
+    let log_choose = |n: u64, k: u64| {
+        let factorial = |n: u64| libm::lgamma(n as f64 + 1.0);
+        factorial(n) - factorial(k) - factorial(n - k)
+    };
+    let at =
+        libm::exp(log_choose(marked, count_b) + log_choose(all - marked, all_b - count_b) - log_choose(all, all_b));
+    let expected = marked as f64 * all_b as f64 / all as f64;
+    // The terms of a tail away from the middle fall at least as a geometric series.
+    let (mut term, mut tail, mut k) = (at, at, count_b);
+    let is_upper = count_b as f64 >= expected;
+    while if is_upper { k < highest } else { k > lowest } {
+        let ratio = |k: u64| {
+            let up = (marked - k) as f64 * (all_b - k) as f64;
+            up / ((k + 1) as f64 * (all_a + k + 1 - marked) as f64)
+        };
+        match is_upper {
+            true => {
+                term *= ratio(k);
+                k += 1;
+            }
+            false => {
+                k -= 1;
+                term /= ratio(k);
+            }
+        }
+        tail += term;
+        if term <= tail * 1e-17 {
+            break;
+        }
+    }
+    (2.0 * tail).min(1.0)
 }
 
 /// The quantile of 0.999 of the chi-squared distribution, by the cube of Wilson and Hilferty (1931).
@@ -136,6 +192,44 @@ mod tests {
         }
     }
 
+    /// Fisher's exact test in exact fractions: Python 3 `Fraction(comb(K, k) * comb(N - K, n - k), comb(N, n))` summed from the count outwards, twice, at most 1; the index by its definition.
+    #[test]
+    fn shares_as_exact_fractions_say() {
+        for (reference, current, probability, index) in SHARES {
+            let ours = exact_probability(reference, current);
+            assert!(
+                (ours / probability - 1.0).abs() < 1e-9,
+                "{reference:?} {current:?}: {ours} {probability}"
+            );
+            let ours = stability_of_share(reference, current).value;
+            assert!(
+                (ours - index).abs() < 1e-12,
+                "{reference:?} {current:?}: {ours} {index}"
+            );
+        }
+        // Of a table as large as a chain of ten years: 0.1 % before, 2 % of a night.
+        let found = exact_probability((20_000, 20_000_000), (200, 10_000));
+        assert!(found < 1e-100, "{found}");
+        assert_eq!(exact_probability((20_000, 20_000_000), (10, 10_000)), 1.0);
+    }
+
+    /// Counts of one share seldom have a probability below a thousandth.
+    #[test]
+    fn equal_shares_are_seldom_told_apart() {
+        let random = &mut Random::new(&[5]);
+        for share in [0.002, 0.05, 0.5] {
+            let mut count = |n: u64, share: f64| (0..n).filter(|_| random.uniform() < share).count() as u64;
+            let mut apart = (0, 0);
+            for _ in 0..2_000 {
+                let before = (count(2_000, share), 2_000);
+                let found = |now: u64| u32::from(exact_probability(before, (now, 200)) < CHANCE);
+                apart.0 += found(count(200, share));
+                apart.1 += found(count(200, share + 0.15));
+            }
+            assert!(apart.0 <= 6 && apart.1 > 1_500, "{share}: {apart:?}");
+        }
+    }
+
     /// Samples of one distribution seldom exceed what chance gives, and those half a deviation apart mostly do.
     #[test]
     fn chance_is_exceeded_as_seldom_as_it_says() {
@@ -174,6 +268,18 @@ mod tests {
     const REFERENCE: [[f64; 3]; 2] = [
         [0.435, 5.329422223822869e-07, 4.721591246125019],
         [0.37, 3.5045868726270344e-05, 4.279829112124578],
+    ];
+
+    type Share = ((u64, u64), (u64, u64), f64, f64);
+
+    const SHARES: [Share; 7] = [
+        ((12, 10_000), (1, 200), 0.4541715840332881, 0.005437527072171252),
+        ((12, 10_000), (20, 200), 9.913200469361137e-27, 0.4472684323184139),
+        ((0, 10_000), (1, 20), 0.003992015968063872, 0.3126736088306449),
+        ((500, 1_000), (40, 100), 0.07086481497899308, 0.04054651081081642),
+        ((3_000, 20_000), (90, 1_000), 4.013419392423256e-08, 0.03474203242755146),
+        ((0, 50), (50, 50), 1.9823306042836678e-29, 18.41883867587797),
+        ((7, 70), (0, 40), 0.0753429963882629, 0.7006208039360982),
     ];
 
     const CHI: [(f64, f64); 4] = [

@@ -2,6 +2,7 @@
 
 mod accounting;
 mod compare;
+mod decide;
 mod drift;
 mod references;
 mod refusals;

@@ -16,7 +16,7 @@ use std::io::IsTerminal as _;
 use std::time::Duration;
 
 pub(super) fn act(session: &Session, args: &PolicyActArgs) -> Result<(), Failure> {
-    let decision = decision(session, args, &interrupt::control()?)?;
+    let decision = decision(session, args, &interrupt::control()?, None)?;
     match session.json {
         true => output::print_json(&decision),
         false => {
@@ -28,8 +28,13 @@ pub(super) fn act(session: &Session, args: &PolicyActArgs) -> Result<(), Failure
     }
 }
 
-/// The decision of a policy.
-pub(crate) fn decision(session: &Session, args: &PolicyActArgs, control: &Control) -> Result<Decision, Failure> {
+/// The decision of a policy. That of the night with the run `of_run` goes to the remote store with it.
+pub(crate) fn decision(
+    session: &Session,
+    args: &PolicyActArgs,
+    control: &Control,
+    of_run: Option<&str>,
+) -> Result<Decision, Failure> {
     let archive = session.archive()?;
     let settings = Settings {
         data: args
@@ -73,8 +78,10 @@ pub(crate) fn decision(session: &Session, args: &PolicyActArgs, control: &Contro
     };
     let decision = acting::decide(session, &archive, &trained, &settings, control, &mut progress)?;
     archive.store.flush()?;
-    if let Some(upstream) = archive.store.upstream() {
-        remote::warn(upstream);
+    match (of_run, archive.store.upstream()) {
+        (Some(run), _) => remote::finish_uploads(session, &archive.store, run, control)?,
+        (None, Some(upstream)) => remote::warn(upstream),
+        (None, None) => {}
     }
     Ok(decision)
 }
@@ -165,7 +172,7 @@ fn page(decision: &Decision) -> String {
             let mut row = vec![
                 choice.choice.clone(),
                 format!("{:.2} %", 100.0 * choice.probability),
-                choice.masked.unwrap_or_default().to_owned(),
+                choice.masked.as_deref().unwrap_or_default().to_owned(),
             ];
             row.extend(choice.component.clone());
             row.rotate_right(choice.component.iter().len());

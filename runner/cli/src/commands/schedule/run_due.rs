@@ -2,6 +2,7 @@
 
 use super::show::{due_json, local};
 use super::{Entry, clock, entries};
+use crate::acting::Decision;
 use crate::args::{ExecArgs, PolicyActArgs, RunDueArgs, Selection, Settings};
 use crate::commands::exec::{self, Caller};
 use crate::commands::policy::act;
@@ -9,13 +10,16 @@ use crate::notify::{self, Message};
 use crate::session::Session;
 use crate::{interrupt, output};
 use chrono::{DateTime, Utc};
-use runner_engine::{Control, Failure, RunStatus, exit, no_thread, text};
+use runner_engine::{Control, DecisionEvent, Failure, RunStatus, exit, no_thread, text};
 use runner_history::policies::{PolicyRef, Registry};
 use runner_history::schedule::{Awaited, Due, DueTimes, Night, NightStatus, Outcome, Ran, RunEnd, Scheduler, Work};
 use runner_history::{self as history, AllMarks};
 use runner_pipeline::{WaitFor, Work as StageWork, load};
 use runner_report::reporter::Verbosity;
 use serde_json::json;
+use stages_core::{PortType, StageKind as _};
+use stages_evaluate::Decide;
+use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
 use std::thread::Builder;
@@ -285,7 +289,7 @@ impl Work for PipelineWork<'_> {
             current: of_night.base,
             ..self.session.clone()
         };
-        let decision = act::decision(&session, &args, self.control)?;
+        let decision = act::decision(&session, &args, self.control, Some(run))?;
         let acted = &decision.acted;
         if acted.date <= due.dates.previous {
             return Err(Failure::usage(format!(
@@ -294,7 +298,8 @@ impl Work for PipelineWork<'_> {
             ))
             .hint("its data may be late: `wait_for` waits for it"));
         }
-        history::save_decision(&self.entry.home.join("runs"), run, &decision)?;
+        let recorded = recorded(&decision, run, &then.act, &args);
+        history::add_decision(&self.entry.home.join("runs"), run, recorded)?;
         Ok(format!(
             "{} of {}: {}, {}",
             acted.time,
@@ -335,6 +340,37 @@ impl Work for PipelineWork<'_> {
             "{} {}: {status}{run}{why}",
             self.entry.scheduled.name, night.night
         ));
+    }
+}
+
+/// The decision as the history of `run` has it.
+fn recorded(decision: &Decision, run: &str, act: &str, args: &PolicyActArgs) -> DecisionEvent {
+    let made = &decision.made;
+    // An output of this run is called by its stage alone.
+    let own = made.policy.strip_prefix(run).and_then(|rest| rest.strip_prefix('/'));
+    let policy = own.unwrap_or(&made.policy).to_owned();
+    let mut config = made.config.clone();
+    for (name, value) in [
+        ("act", json!(act)),
+        ("version", json!(args.what)),
+        ("data", json!(args.data)),
+        ("replace", json!(args.replace)),
+        ("positions", json!(args.positions)),
+        ("environment", json!(decision.environment)),
+    ] {
+        config[name] = value;
+    }
+    DecisionEvent {
+        stage: history::THEN.to_owned(),
+        kind: Decide::NAME.to_owned(),
+        version: Decide::VERSION,
+        config,
+        needs: BTreeMap::from([("policy".to_owned(), vec![policy])]),
+        types: BTreeMap::from([("decision".to_owned(), PortType::File.name().to_owned())]),
+        key: made.key,
+        status: made.status,
+        seconds: made.seconds,
+        outputs: BTreeMap::from([("decision".to_owned(), made.decision)]).into(),
     }
 }
 

@@ -1,10 +1,11 @@
 //! The nights of scheduled pipelines: a calendar from green to red, and the last of them as a table.
 
 use crate::args::Settings;
-use crate::serve::layout::{Page, link, run_address};
+use crate::serve::layout::{Page, link, run_address, stage_address};
 use crate::serve::server::Site;
 use chrono::Utc;
 use runner_engine::Failure;
+use runner_history::THEN;
 use runner_history::schedule::{DueTimes, Night, NightLog, NightStatus, names};
 use runner_report::html::{escape, table};
 use std::fmt::Write as _;
@@ -90,12 +91,11 @@ fn row(night: &Night) -> Vec<String> {
             .as_ref()
             .map(|run| link(&run_address(run), run))
             .unwrap_or_default(),
-        night
-            .why
-            .as_ref()
-            .or(night.decision.as_ref())
-            .map(|why| escape(why))
-            .unwrap_or_default(),
+        match (&night.why, &night.decision, &night.run) {
+            (Some(why), ..) => escape(why),
+            (None, Some(decision), Some(run)) => link(&stage_address(run, THEN), decision),
+            (None, decision, _) => decision.as_ref().map(|text| escape(text)).unwrap_or_default(),
+        },
     ]
 }
 

@@ -255,7 +255,11 @@ impl Acting for OptionsEnv {
         let counted = counted.flat_map(|(reason, (now, before))| (before..*now).map(move |_| reason));
         Ok(ActingOrders {
             orders: all,
-            refused: refused.into_iter().chain(counted).map(Reason::name).collect(),
+            refused: refused
+                .into_iter()
+                .chain(counted)
+                .map(|reason| reason.name().into())
+                .collect(),
             cash: env.account.cash - account.cash,
             cost: cost(env.account, &account),
         })

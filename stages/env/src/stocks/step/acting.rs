@@ -266,6 +266,7 @@ impl Acting for StocksEnv {
             orders,
             refused: refused
                 .chain((before.reduced..env.account.reduced).map(|_| REDUCED))
+                .map(Into::into)
                 .collect(),
             cash: env.account.cash - before.cash,
             cost: costs(env.account) - costs(&before) + of_hedge,

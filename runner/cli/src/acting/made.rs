@@ -1,0 +1,107 @@
+//! The stage `policy/act` behind a policy's environment, and what it made.
+
+use super::Trained;
+use crate::lookahead::runs::Run;
+use crate::registry;
+use cache::{ActionKey, ArtifactDigest};
+use runner_engine::{Failure, StageStatus};
+use runner_pipeline::{Earlier, InputRef, Node, Pipeline, Place, Resources, TaskGraph, Work};
+use serde_json::Value;
+use stages_core::{Provided, StageKind as _};
+use stages_evaluate::acting::ActingOptions;
+use stages_evaluate::{Decide, DecideConfig};
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+/// The ports of the stage.
+const ENV: &str = "env";
+const POLICY: &str = "policy";
+const DECISION: &str = "decision";
+
+/// The action that made a decision.
+#[derive(Clone, Debug)]
+pub struct MadeDecision {
+    /// Its key.
+    pub key: ActionKey,
+    /// The artifact.
+    pub decision: ArtifactDigest,
+    /// The settings, defaults filled in.
+    pub config: Value,
+    /// The output of a run that the policy is: `RUN/STAGE.OUTPUT`.
+    pub policy: String,
+    /// `Cached`, or `Ran`.
+    pub status: StageStatus,
+    /// The duration in seconds.
+    pub seconds: f64,
+}
+
+impl MadeDecision {
+    /// What the node `act` made in a run; `None` if it made nothing.
+    pub(super) fn of(node: &Node, act: usize, run: &mut Run) -> Option<Self> {
+        let (key, outputs) = run.made.remove(&act)?;
+        let (status, seconds) = run.ended.remove(&act)?;
+        let Work::Kind { config, .. } = &node.work else {
+            return None;
+        };
+        Some(Self {
+            key,
+            decision: outputs.get(DECISION).copied()?,
+            config: config.clone(),
+            policy: node.earlier.get(POLICY)?.first()?.name.clone(),
+            status,
+            seconds,
+        })
+    }
+}
+
+/// Appends the stage that decides with a policy in the environment of the node `env`; returns its node.
+pub(super) fn add_act(
+    pipeline: &mut Pipeline,
+    env: usize,
+    trained: &Trained,
+    options: &ActingOptions,
+) -> Result<usize, Failure> {
+    let failed = |why: String| Failure::machine(format!("the settings of the decision cannot be written: {why}"));
+    let config = serde_json::to_value(DecideConfig::new(options)).map_err(|err| failed(err.to_string()))?;
+    let kind = registry::find(Decide::NAME).ok_or_else(|| failed(format!("there is no `{}`", Decide::NAME)))?;
+    let outputs = trained.stage.outputs.iter();
+    let output = outputs.filter(|(_, digest)| **digest == trained.digest);
+    let output = output.map(|(name, _)| name.as_str()).next().unwrap_or(POLICY);
+    let policy = Earlier {
+        name: format!("{}/{}.{output}", trained.run.id, trained.stage.id),
+        ty: POLICY.to_owned(),
+        digest: trained.digest,
+    };
+    let made_by = &pipeline.nodes[env];
+    let env = InputRef {
+        node: env,
+        output: ENV.to_owned(),
+    };
+    // The name tells it from the stages of the pipeline.
+    let id = format!("{} of {}", Decide::NAME, trained.stage.id);
+    let ports = kind.ports().outputs.iter();
+    let node = Node {
+        stage: id.clone(),
+        id,
+        point: BTreeMap::new(),
+        work: Work::Kind { kind, config },
+        needs: BTreeMap::from([(ENV.to_owned(), vec![env])]),
+        earlier: BTreeMap::from([(POLICY.to_owned(), vec![policy])]),
+        provides: ports
+            .map(|port| (port.name.to_owned(), Provided::unknown(port.ty)))
+            .collect(),
+        resources: Resources::default(),
+        retries: 0,
+        timeout: None,
+        register: None,
+        base: Arc::clone(&made_by.base),
+        place: Place::default(),
+    };
+    pipeline.nodes.push(node);
+    let nodes = pipeline.nodes.iter().enumerate();
+    let edges: Vec<(usize, usize)> = nodes
+        .flat_map(|(i, node)| node.needs.values().flatten().map(move |need| (i, need.node)))
+        .collect();
+    pipeline.graph = TaskGraph::new(pipeline.nodes.len(), edges);
+    Ok(pipeline.nodes.len() - 1)
+}

@@ -1,0 +1,245 @@
+//! The stage kind `policy/act`: one decision of a policy, with its orders, as an artifact.
+
+use crate::acting::{Acted, ActingAccount, ActingOptions, act, dates};
+use crate::policy_input;
+use cache::{Artifact, ArtifactBuilder, ArtifactDigest, Store};
+use datasets::{Date, SnapshotTime};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use serde_json::json;
+use stages_core::{
+    ConfigProblem, Context, InputPort, OutputPort, Outputs, PlanContext, PortType, Ports, Provided, StageError,
+    StageKind,
+};
+use stages_env::Split;
+use stages_env::acting::{ActingOrder, Holdings};
+use std::collections::BTreeMap;
+use std::fmt::Write as _;
+
+/// The document of a decision, and the table of its orders.
+const DOCUMENT: &str = "decision.json";
+const ORDERS: &str = "orders.csv";
+
+/// The account that a decision is made with.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum AccountKind {
+    /// No positions.
+    #[default]
+    Flat,
+    /// The account that the policy would have, had it traded since `from`.
+    Played,
+    /// The account of `holdings`.
+    Given,
+}
+
+/// Configuration of `policy/act`.
+#[derive(Clone, Debug, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+pub struct DecideConfig {
+    /// The moment of the decision, `{ date: 2024-01-19 }`, with `instant` in microseconds since 1970 where days have several snapshots. Nothing later is looked at; by default the last test
+    /// date of the environment.
+    #[schemars(with = "Option<serde_json::Value>")]
+    pub at: Option<SnapshotTime>,
+    /// The first date that the policy plays, which builds up its memory and its account; by default the first test date.
+    #[schemars(with = "Option<String>")]
+    pub from: Option<Date>,
+    /// The world to decide in; the only one there is if absent.
+    pub world: Option<String>,
+    /// The account of the decision.
+    pub account: AccountKind,
+    /// Its `cash` and, of a given account, its `positions`, as the document of a decision has them; by default the capital of the environment.
+    #[schemars(with = "Option<serde_json::Value>")]
+    pub holdings: Option<Holdings>,
+    /// The seed of an action that is drawn beside the most likely one.
+    pub sample: Option<u64>,
+}
+
+impl DecideConfig {
+    /// The configuration of these options.
+    pub fn new(options: &ActingOptions) -> Self {
+        let (account, holdings) = match &options.account {
+            ActingAccount::Played => (AccountKind::Played, None),
+            ActingAccount::Flat(cash) => {
+                let holdings = cash.map(|cash| Holdings {
+                    cash: Some(cash),
+                    ..Holdings::default()
+                });
+                (AccountKind::Flat, holdings)
+            }
+            ActingAccount::Given(holdings) => (AccountKind::Given, Some(holdings.clone())),
+        };
+        Self {
+            at: Some(options.until),
+            from: options.from,
+            world: options.world.clone(),
+            account,
+            holdings,
+            sample: options.sample,
+        }
+    }
+
+    fn acting_account(&self) -> ActingAccount {
+        let holdings = self.holdings.clone();
+        match self.account {
+            AccountKind::Flat => ActingAccount::Flat(holdings.and_then(|holdings| holdings.cash)),
+            AccountKind::Played => ActingAccount::Played,
+            AccountKind::Given => ActingAccount::Given(holdings.unwrap_or_default()),
+        }
+    }
+}
+
+/// A decision as the artifact has it: a function of the policy, the environment and the settings.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Decided {
+    /// The policy.
+    pub policy: ArtifactDigest,
+    /// The stage kind that trained it.
+    pub kind: String,
+    /// The environment.
+    pub environment: ArtifactDigest,
+    /// The decision.
+    #[serde(flatten)]
+    pub acted: Acted,
+}
+
+impl Decided {
+    /// Reads the artifact.
+    ///
+    /// # Errors
+    /// When it is not a decision, or damaged.
+    pub fn read(store: &Store, artifact: &Artifact) -> Result<Self, StageError> {
+        let entry = artifact
+            .entry(DOCUMENT)
+            .ok_or_else(|| StageError::new(format!("the decision has no file `{DOCUMENT}`")))?;
+        serde_json::from_slice(&store.blob(entry.blob)?)
+            .map_err(|err| StageError::new(format!("`{DOCUMENT}` is no decision: {err}")))
+    }
+}
+
+/// The stage kind `policy/act`.
+pub struct Decide;
+
+impl StageKind for Decide {
+    type Config = DecideConfig;
+    const NAME: &'static str = "policy/act";
+    const VERSION: u32 = 1;
+    const ABOUT: &'static str = "the decision of a policy at the last snapshot of an environment, with its orders";
+    const PORTS: Ports = Ports {
+        inputs: &[
+            InputPort {
+                name: "env",
+                ty: PortType::Env,
+                optional: false,
+                list: false,
+                doc: "an environment over market data: `env/options`, `env/stocks` or `env/table`",
+            },
+            InputPort {
+                name: "policy",
+                ty: PortType::Policy,
+                optional: false,
+                list: false,
+                doc: "the policy",
+            },
+        ],
+        outputs: &[OutputPort {
+            name: "decision",
+            ty: PortType::File,
+            doc: "a directory of `decision.json`, the document of docs/acting.md, and the table `orders.csv`",
+        }],
+    };
+
+    fn check(&self, config: &DecideConfig, _: &PlanContext) -> Result<BTreeMap<String, Provided>, ConfigProblem> {
+        let has_positions = config
+            .holdings
+            .as_ref()
+            .is_some_and(|holdings| !holdings.positions.is_empty());
+        match config.account {
+            AccountKind::Played if config.holdings.is_some() => {
+                return Err(ConfigProblem::new(
+                    "holdings",
+                    "is given, and `account: played` has what the policy would hold",
+                )
+                .hint("write `account: given`, or remove `holdings`"));
+            }
+            AccountKind::Flat if has_positions => {
+                return Err(
+                    ConfigProblem::new("holdings", "has positions, and `account: flat` has none")
+                        .hint("write `account: given`"),
+                );
+            }
+            _ => {}
+        }
+        Ok(BTreeMap::from([(
+            "decision".to_owned(),
+            Provided::unknown(PortType::File),
+        )]))
+    }
+
+    fn run(&self, config: &DecideConfig, context: &Context) -> Result<Outputs, StageError> {
+        let (store, env) = (&context.store, context.input("env")?);
+        let policy = policy_input::load(context)?;
+        let until = match config.at {
+            Some(at) => at,
+            None => {
+                let test = dates(store, &env.artifact, Split::Test)?;
+                let (_, last) = test.ok_or_else(|| {
+                    StageError::new("the environment has no test dates, and a decision is of one").hint("set `at`")
+                })?;
+                SnapshotTime::of_day(last)
+            }
+        };
+        let options = ActingOptions {
+            world: config.world.clone(),
+            from: config.from,
+            until,
+            account: config.acting_account(),
+            sample: config.sample,
+        };
+        let acted = act(store, &env.artifact, &policy, &options)?;
+        context.log(format!("{} of {}: {}", acted.time, acted.world, acted.action.text));
+        let orders = csv(&acted.orders.orders);
+        let decided = Decided {
+            policy: context.input("policy")?.digest,
+            kind: policy.kind().to_owned(),
+            environment: env.digest,
+            acted,
+        };
+        let text = serde_json::to_string_pretty(&decided)
+            .map_err(|err| StageError::new(format!("the decision cannot be written: {err}")))?;
+        // As of a directory that a program writes, so that a program takes it as an input.
+        let mut builder = ArtifactBuilder::new(store, PortType::File.name(), json!({ "folder": true }));
+        builder.bytes(DOCUMENT, (text + "\n").as_bytes())?;
+        builder.bytes(ORDERS, orders.as_bytes())?;
+        Ok(Outputs::from([("decision".to_owned(), builder.finish()?)]))
+    }
+}
+
+/// The orders as a table.
+fn csv(orders: &[ActingOrder]) -> String {
+    let mut out =
+        "instrument,symbol,expiry,strike,right,side,quantity,multiplier,bid,ask,mid,limit,cost,why\n".to_owned();
+    let number = |value: Option<f64>| value.map(|value| value.to_string()).unwrap_or_default();
+    for order in orders {
+        let instrument = json!(order.instrument);
+        let _ = writeln!(
+            out,
+            "{},\"{}\",{},{},{},{},{},{},{},{},{},{},{},\"{}\"",
+            instrument.as_str().unwrap_or_default(),
+            order.symbol.replace('"', "\"\""),
+            order.expiry.map(|expiry| expiry.to_string()).unwrap_or_default(),
+            number(order.strike),
+            order.right.map(|right| right.name()).unwrap_or_default(),
+            order.side.name(),
+            order.quantity,
+            order.multiplier,
+            number(order.bid),
+            number(order.ask),
+            number(order.mid),
+            number(order.limit),
+            order.cost,
+            order.why.replace('"', "\"\"")
+        );
+    }
+    out
+}
