@@ -5,7 +5,7 @@ use super::config::ReasoningBaseline;
 use super::ranking::{RankingOptions, Rankings, ranking};
 use super::sheet::{Area, Figure, Sheet};
 use super::stage::Runs;
-use super::study::Study;
+use super::study::{Study, env_counts};
 use rayon::prelude::*;
 use stages_core::StageError;
 use stages_env::symbolic::paths::{PathTask, QuerySides};
@@ -50,11 +50,7 @@ pub(super) fn study(runs: &Runs, task: &PathTask) -> Result<Study, StageError> {
     ];
     let mut counts = policies[0].counts;
     policies[1..].iter().for_each(|of| counts.add(&of.counts));
-    others.extend(
-        counts
-            .named()
-            .map(|(name, count)| (format!("env/{name}"), count as f64)),
-    );
+    others.extend(env_counts(counts.named()));
     Ok(Study {
         units: task.queries() / per_unit(task),
         policies: sheets(&policies),

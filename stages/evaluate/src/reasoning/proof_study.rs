@@ -4,7 +4,7 @@ use super::config::ReasoningBaseline;
 use super::ranking::Labelled;
 use super::sheet::{Area, Figure, Sheet};
 use super::stage::{ENVS, Runs};
-use super::study::Study;
+use super::study::{Study, env_counts};
 use super::verdicts::{Outcome, Searched, VerdictOptions, Verdicts, random_verdicts, searches, verdicts};
 use stages_core::StageError;
 use stages_env::symbolic::proofs::ProofTask;
@@ -56,11 +56,7 @@ pub(super) fn study(runs: &Runs, task: &Arc<ProofTask>) -> Result<Study, StageEr
     ];
     let mut counts = policies[0].counts;
     policies[1..].iter().for_each(|of| counts.add(&of.counts));
-    others.extend(
-        counts
-            .named()
-            .map(|(name, count)| (format!("env/{name}"), count as f64)),
-    );
+    others.extend(env_counts(counts.named()));
     Ok(Study {
         units: task.queries(),
         policies: sheets(&policies),

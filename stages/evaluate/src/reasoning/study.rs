@@ -179,6 +179,15 @@ fn said(difference: Estimate) -> String {
     format!("{what} ({value:+.3}, {low:+.3} to {high:+.3})")
 }
 
+/// What caps cut, and queries that could not be corrupted. The other counts of an environment are about whole batches, in which episodes are played that no query asks for.
+pub(super) fn env_counts(counts: impl IntoIterator<Item = (&'static str, u64)>) -> impl Iterator<Item = (String, f64)> {
+    let is_told = |name: &str| name.contains("cut") || name == "uncorrupted";
+    counts
+        .into_iter()
+        .filter(move |(name, _)| is_told(name))
+        .map(|(name, count)| (format!("env/{name}"), count as f64))
+}
+
 /// The mean over policies.
 fn over(policies: &[usize], of: impl Fn(usize) -> f64) -> f64 {
     policies.iter().map(|&policy| of(policy)).sum::<f64>() / policies.len() as f64
