@@ -17,6 +17,11 @@ pub struct PathConfig {
     pub max_actions: u32,
     /// The queries of training.
     pub queries: TrainingQueries,
+    /// In training, the probability with which each edge of a state is left out, drawn anew for each step (after the action dropout of Lin et al., 2018). Staying and the edges
+    /// to the answer are kept, and so are all edges where else no action would be left.
+    pub edge_dropout: f64,
+    /// If false, states and candidates show relations alone: what is learned holds for all entities.
+    pub show_entities: bool,
 }
 
 /// The sides of a fact that are asked for.
@@ -40,6 +45,8 @@ impl Default for PathConfig {
             sides: QuerySides::default(),
             max_actions: 200,
             queries: TrainingQueries::default(),
+            edge_dropout: 0.0,
+            show_entities: true,
         }
     }
 }
@@ -61,6 +68,12 @@ impl PathConfig {
                 ConfigProblem::new("max_actions", "a state has at least 2 actions, or 0 for any number")
                     .hint("staying is one of them"),
             );
+        }
+        if !(0.0..1.0).contains(&self.edge_dropout) {
+            return Err(ConfigProblem::new(
+                "edge_dropout",
+                "a probability from 0 to less than 1",
+            ));
         }
         Ok(())
     }

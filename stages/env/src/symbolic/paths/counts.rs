@@ -17,6 +17,8 @@ counts! {
         hidden,
         /// Candidates of last steps left out as they lead to another right answer.
         masked,
+        /// Candidates left out by `edge_dropout`.
+        dropped,
         /// States in which nothing was left but to stay, though that leads to another right answer.
         nowhere,
         /// States with more actions than `max_actions`.

@@ -33,7 +33,12 @@ pub struct PathEnvs {
     order: Order,
     episodes: Vec<Episode>,
     counts: PathCounts,
+    /// The buffer of what `edge_dropout` leaves out.
+    left_out: Vec<[u32; 2]>,
 }
+
+/// The stream of what `edge_dropout` leaves out.
+const DROPOUT: u64 = u64::from_le_bytes(*b"dropout\0");
 
 impl PathEnvs {
     /// Environments `first` to `first + len` of a batch, each at the start of its first episode.
@@ -45,6 +50,7 @@ impl PathEnvs {
             order,
             episodes: vec![Episode::default(); len],
             counts: PathCounts::default(),
+            left_out: Vec::new(),
         };
         (0..len).for_each(|at| envs.start(at, 0));
         envs
@@ -77,6 +83,19 @@ impl PathEnvs {
         let episode = &mut self.episodes[at];
         episode.number = number;
         episode.state.start(&self.task, query, &mut self.counts);
+        self.drop_edges(at);
+    }
+
+    /// Leaves out edges of the present state, drawn by (seed, environment, episode, step).
+    fn drop_edges(&mut self, at: usize) {
+        let Self { task, episodes, .. } = self;
+        let probability = task.edge_dropout;
+        if probability > 0.0 {
+            let Episode { number, state, .. } = &mut episodes[at];
+            let step = state.walked().len() as u64;
+            let mut random = Random::new(&[self.seed, DROPOUT, (self.first + at) as u64, *number, step]);
+            state.drop_edges(task, probability, &mut random, &mut self.left_out, &mut self.counts);
+        }
     }
 
     /// The query of an episode.
@@ -115,6 +134,8 @@ impl SymbolicEnvs for PathEnvs {
                 episode.has_finished = true;
                 let next = episode.number + 1;
                 self.start(at, next);
+            } else {
+                self.drop_edges(at);
             }
         }
     }
@@ -144,6 +165,9 @@ impl SymbolicEnvs for PathEnvs {
                 return Err(saved_episodes::broken(&tag));
             }
             episode.has_finished = false;
+            if !walked.is_empty() {
+                self.drop_edges(at);
+            }
         }
         self.counts = PathCounts::of(saved.counts);
         Ok(())

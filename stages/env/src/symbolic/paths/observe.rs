@@ -10,17 +10,21 @@ use crate::symbolic::batch::{SymbolicBatch, mark};
 /// - where the agent is: (mark `CURRENT`, the relation walked last or mark `NO_OP`, entity),
 /// - the steps before the last: (variable of the number of steps left behind it, relation or mark `NO_OP`, entity).
 ///
-/// A candidate is one atom, (relation, entity) or mark `NO_OP`, which stands first where it is there.
+/// A candidate is one atom, (relation, entity) or mark `NO_OP`, which stands first where it is there. Where entities are not shown, padding stands for them.
 pub fn observe<'a>(task: &PathTask, states: impl Iterator<Item = &'a PathState>, batch: &mut SymbolicBatch) {
     batch.clear(WIDTH);
     let vocabulary = task.vocabulary();
     let graph = &task.graph;
     let current = vocabulary.mark(mark::CURRENT);
     let stayed = vocabulary.mark(mark::NO_OP);
+    let shown = |entity: u32| match task.shows_entities {
+        true => vocabulary.constant(entity),
+        false => 0,
+    };
     // The token of the relation walked, and of the entity reached.
     let step = |edge: u32| {
         let edge = edge as usize;
-        (graph.atoms[WIDTH * edge], vocabulary.constant(graph.targets[edge]))
+        (graph.atoms[WIDTH * edge], shown(graph.targets[edge]))
     };
     for state in states {
         let (query, walked) = (state.query(), state.walked());
@@ -28,11 +32,11 @@ pub fn observe<'a>(task: &PathTask, states: impl Iterator<Item = &'a PathState>,
         let atoms = &mut batch.state_atoms;
         atoms.extend([
             vocabulary.predicate(query.relation),
-            vocabulary.constant(query.source),
+            shown(query.source),
             left(walked.len()),
         ]);
         match walked.split_last() {
-            None => atoms.extend([current, stayed, vocabulary.constant(query.source)]),
+            None => atoms.extend([current, stayed, shown(query.source)]),
             Some((&last, before)) => {
                 let (relation, entity) = step(last);
                 atoms.extend([current, relation, entity]);
@@ -45,7 +49,11 @@ pub fn observe<'a>(task: &PathTask, states: impl Iterator<Item = &'a PathState>,
         batch.state_starts.push((batch.state_atoms.len() / WIDTH) as u32);
         let atoms = &mut batch.candidate_atoms;
         for edges in state.kept(task) {
-            atoms.extend_from_slice(&graph.atoms[WIDTH * edges.start..WIDTH * edges.end]);
+            let edges = &graph.atoms[WIDTH * edges.start..WIDTH * edges.end];
+            match task.shows_entities {
+                true => atoms.extend_from_slice(edges),
+                false => edges.chunks_exact(WIDTH).for_each(|edge| atoms.extend([edge[0], 0, 0])),
+            }
         }
         let candidates = (batch.candidate_atoms.len() / WIDTH) as u32;
         batch.env_candidates.push(candidates);

@@ -2,6 +2,7 @@
 
 use super::counts::PathCounts;
 use super::task::{NONE, PathQuery, PathTask};
+use stages_numerics::random::Random;
 use std::ops::Range;
 
 /// A place on a path: the query, the steps so far, and the candidates.
@@ -101,6 +102,44 @@ impl PathState {
             self.candidates = len;
             self.leave_out(1, len);
         }
+    }
+
+    /// Leaves out each candidate but staying and the edges to the answer with a probability; none where nothing would be left. `before` is a buffer.
+    ///
+    /// An answer that is often left out makes most episodes hopeless; one among few others is what there is to learn. A policy scores each candidate by itself, and cannot tell
+    /// from the others which one was kept.
+    pub(super) fn drop_edges(
+        &mut self,
+        task: &PathTask,
+        probability: f64,
+        random: &mut Random,
+        before: &mut Vec<[u32; 2]>,
+        counts: &mut PathCounts,
+    ) {
+        std::mem::swap(before, &mut self.left_out);
+        self.left_out.clear();
+        let candidates = self.candidates;
+        let targets = &task.graph.targets[task.graph.row(self.current)];
+        let len = targets.len() as u32;
+        self.candidates = len;
+        let mut next = 0;
+        for &[start, end] in before.iter().chain([&[len, len]]) {
+            for edge in next..start {
+                let is_kept = edge == 0 || targets[edge as usize] == self.query.answer;
+                if !is_kept && random.uniform() < probability {
+                    self.leave_out(edge, edge + 1);
+                }
+            }
+            if start < end {
+                self.leave_out(start, end);
+            }
+            next = end;
+        }
+        if self.candidates == 0 {
+            std::mem::swap(before, &mut self.left_out);
+            self.candidates = candidates;
+        }
+        counts.dropped += u64::from(candidates - self.candidates);
     }
 
     /// Leaves out what leads to other right answers.

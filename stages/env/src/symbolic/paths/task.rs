@@ -14,6 +14,9 @@ pub struct PathTask {
     knowledge: KnowledgeBase,
     pub(super) hops: usize,
     sides: QuerySides,
+    /// In training, the probability with which an edge is left out.
+    pub(super) edge_dropout: f64,
+    pub(super) shows_entities: bool,
     pub(super) graph: Graph,
     queries: Vec<PathQuery>,
     /// The known answers, those of one source and relation side by side and in order.
@@ -105,6 +108,11 @@ impl PathTask {
             knowledge,
             hops: config.hops as usize,
             sides: config.sides,
+            edge_dropout: match split {
+                Split::Train => config.edge_dropout,
+                Split::Valid | Split::Test => 0.0,
+            },
+            shows_entities: config.show_entities,
             graph,
             queries,
             answers: known.iter().map(|edge| edge.2).collect(),

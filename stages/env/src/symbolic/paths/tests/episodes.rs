@@ -199,6 +199,11 @@ fn what_cannot_be_asked_is_refused() {
         ..PathConfig::default()
     };
     insta::assert_snapshot!(refused(&family(), hops, Split::Test), @"`hops`: an episode has 1 to 64 steps");
+    let dropout = PathConfig {
+        edge_dropout: 1.0,
+        ..PathConfig::default()
+    };
+    insta::assert_snapshot!(refused(&family(), dropout, Split::Test), @"`edge_dropout`: a probability from 0 to less than 1");
     let cap = PathConfig {
         max_actions: 1,
         ..PathConfig::default()
@@ -245,14 +250,39 @@ fn rollout(task: &Arc<PathTask>, ranges: &[(usize, usize)], steps: usize) -> Vec
 
 #[test]
 fn ranges_and_restarts_change_nothing() {
+    let mut candidates = Vec::new();
+    for edge_dropout in [0.0, 0.4] {
+        let config = PathConfig {
+            sides: QuerySides::Both,
+            edge_dropout,
+            ..PathConfig::default()
+        };
+        let task = task(&family(), &config, Split::Train);
+        let whole = rollout(&task, &[(0, 12)], 60);
+        assert_eq!(whole, rollout(&task, &[(0, 5), (5, 6), (11, 1)], 60));
+        assert!(whole.iter().any(|(reward, _)| *reward > 0.0));
+        candidates.push(whole.iter().map(|(_, tokens)| tokens.len()).sum::<usize>());
+    }
+    assert!(10 * candidates[1] < 8 * candidates[0], "{candidates:?}");
+}
+
+#[test]
+fn edges_are_left_out_in_training_alone() {
     let config = PathConfig {
-        sides: QuerySides::Both,
+        edge_dropout: 0.5,
         ..PathConfig::default()
     };
-    let task = task(&family(), &config, Split::Train);
-    let whole = rollout(&task, &[(0, 12)], 60);
-    assert_eq!(whole, rollout(&task, &[(0, 5), (5, 6), (11, 1)], 60));
-    assert!(whole.iter().any(|(reward, _)| *reward > 0.0));
+    let dropped = |split| {
+        let mut envs = PathEnvs::new(task(&family(), &config, split), 0, 100, 5, Order::Random);
+        let (mut rewards, mut terminated, mut truncated) = ([0.0; 100], [0; 100], [0; 100]);
+        for _ in 0..9 {
+            envs.step(&[1; 100], &mut rewards, &mut terminated, &mut truncated);
+        }
+        (envs.counts().dropped, envs.counts().steps)
+    };
+    assert_eq!((dropped(Split::Valid), dropped(Split::Test)), ((0, 900), (0, 900)));
+    let (dropped, steps) = dropped(Split::Train);
+    assert!(dropped > steps, "{dropped} of {steps}");
 }
 
 #[test]

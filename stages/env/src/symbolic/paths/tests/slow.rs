@@ -36,6 +36,10 @@ struct Slow {
     current: String,
     /// The steps so far: relation and entity.
     path: Vec<(String, String)>,
+    /// The probability with which an edge is left out, and the seed, environment and episode by which that is drawn.
+    dropout: f64,
+    shows_entities: bool,
+    drawn_by: [u64; 3],
 }
 
 impl Slow {
@@ -81,9 +85,19 @@ impl Slow {
             };
             candidates.retain(|(_, entity)| !is_other(entity));
         }
-        match candidates.is_empty() {
-            true => vec![staying],
-            false => candidates,
+        if candidates.is_empty() {
+            candidates = vec![staying];
+        }
+        let [seed, env, episode] = self.drawn_by;
+        let stream = u64::from_le_bytes(*b"dropout\0");
+        let mut random = Random::new(&[seed, stream, env, episode, self.path.len() as u64]);
+        let mut kept = candidates.clone();
+        kept.retain(|(relation, entity)| {
+            relation.is_empty() || *entity == self.query.2 || random.uniform() >= self.dropout
+        });
+        match kept.is_empty() {
+            true => candidates,
+            false => kept,
         }
     }
 
@@ -100,6 +114,10 @@ impl Slow {
         let before = self.path.len().saturating_sub(1);
         for (at, (relation, entity)) in self.path[..before].iter().enumerate() {
             atoms.push([left(at + 1), shown(relation), entity.clone()]);
+        }
+        if !self.shows_entities {
+            atoms[0][1].clear();
+            atoms[1..].iter_mut().for_each(|atom| atom[2].clear());
         }
         atoms
     }
@@ -180,6 +198,8 @@ fn world(random: &mut Random) -> (Slow, PathConfig, Split) {
             0 => TrainingQueries::Train,
             _ => TrainingQueries::Facts,
         },
+        edge_dropout: [0.0, 0.0, 0.3, 0.9][random.below(4) as usize],
+        show_entities: random.below(3) > 0,
     };
     let [train, valid, test] = [0, 1, 2].map(|split: usize| prolog(&queries[split]));
     let others = "person(e0).\nmeets(e0, r0, e1).\n?- r0(e0, X).\n\\+ r0(e1, e1).\n";
@@ -206,6 +226,12 @@ fn world(random: &mut Random) -> (Slow, PathConfig, Split) {
         query: Fact::default(),
         current: String::new(),
         path: Vec::new(),
+        dropout: match split {
+            Split::Train => config.edge_dropout,
+            _ => 0.0,
+        },
+        shows_entities: config.show_entities,
+        drawn_by: [0; 3],
     };
     (slow, config, split)
 }
@@ -216,7 +242,8 @@ fn walk(random: &mut Random, steps: usize) -> usize {
     let (slow, config, split) = world(random);
     let task = task(&slow.knowledge, &config, split);
     let words = words(&task);
-    let mut envs = PathEnvs::new(task.clone(), 2, ENVS, random.next_u64(), Order::Random);
+    let seed = random.next_u64();
+    let mut envs = PathEnvs::new(task.clone(), 2, ENVS, seed, Order::Random);
     let name = |entity: u32| slow.knowledge.symbols().constants.name(entity).to_owned();
     let query = |envs: &PathEnvs, at: usize| {
         let query = envs.state(at).query();
@@ -227,10 +254,10 @@ fn walk(random: &mut Random, steps: usize) -> usize {
         )
     };
     let mut slows: Vec<Slow> = (0..ENVS).map(|_| slow.copy()).collect();
-    slows
-        .iter_mut()
-        .enumerate()
-        .for_each(|(at, slow)| slow.start(query(&envs, at)));
+    slows.iter_mut().enumerate().for_each(|(at, slow)| {
+        slow.start(query(&envs, at));
+        slow.drawn_by = [seed, 2 + at as u64, 0];
+    });
     let mut batch = SymbolicBatch::default();
     let (mut rewards, mut terminated, mut truncated) = ([0.0; ENVS], [0; ENVS], [0; ENVS]);
     for _ in 0..steps {
@@ -249,6 +276,7 @@ fn walk(random: &mut Random, steps: usize) -> usize {
                 .into_iter()
                 .map(|(relation, entity)| match relation.is_empty() {
                     true => ["NO_OP".to_owned(), String::new(), String::new()],
+                    false if !config.show_entities => [relation, String::new(), String::new()],
                     false => [relation, entity, String::new()],
                 })
                 .collect();
@@ -271,6 +299,7 @@ fn walk(random: &mut Random, steps: usize) -> usize {
                 assert_eq!(name(finished.current()), slow.current);
                 assert_eq!(finished.path(&task).len(), slow.hops);
                 slow.start(query(&envs, at));
+                slow.drawn_by[2] += 1;
             }
         }
     }
