@@ -5,47 +5,13 @@
 #[path = "../../../tests/requirements.rs"]
 mod requirements;
 
-use serde::Deserialize;
+#[path = "../../../tests/programs.rs"]
+mod programs;
+
+use programs::{Case, Expected};
 use stages_knowledge::reference::{Found, Interpreter, Proof, atoms};
 use stages_knowledge::{Clause, KnowledgeBase, Outcome, Program, Resolver, SymbolsBuilder, Word, print, text, word};
-use std::path::{Path, PathBuf};
-use std::process::{Command, ExitCode};
-
-#[derive(Debug, Deserialize, PartialEq)]
-struct Case {
-    id: u64,
-    program: String,
-    goal: String,
-    depth: usize,
-    k: usize,
-    #[serde(flatten)]
-    expected: Expected,
-}
-
-/// The answer of the engine to a case.
-#[derive(Debug, Deserialize, PartialEq)]
-struct Expected {
-    vars: Vec<String>,
-    answers: Vec<Vec<String>>,
-    more: bool,
-    depth_cut: bool,
-    occurs_check: bool,
-    uses: u64,
-    proof_uses: u64,
-    proof: String,
-    min_depth: usize,
-    first_clauses: Vec<u32>,
-    resolvents: Vec<Vec<String>>,
-}
-
-fn reference() -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/reference/symbolic")
-}
-
-fn cases(path: &Path) -> Vec<Case> {
-    let text = std::fs::read_to_string(path).unwrap();
-    text.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
-}
+use std::process::ExitCode;
 
 /// More applications of clauses than any search of the file needs.
 const MOST_USES: u64 = 1_000_000;
@@ -223,9 +189,7 @@ fn by_the_fast_step(case: &Case) -> Expected {
     }
 }
 
-fn compare(path: &Path, expected: usize) {
-    let cases = cases(path);
-    assert_eq!(cases.len(), expected);
+fn compare(cases: Vec<Case>) {
     for case in cases {
         let place = || format!("{}: {}\n{}", case.id, case.goal, case.program);
         assert_eq!(by_the_reference(&case), case.expected, "the interpreter, {}", place());
@@ -234,26 +198,15 @@ fn compare(path: &Path, expected: usize) {
 }
 
 fn the_vendored_programs() {
-    deep(|| compare(&reference().join("programs.jsonl"), 300));
+    deep(|| compare(programs::vendored()));
 }
 
-/// Programs that SWI-Prolog answers now: as many as `RUNNER_TEST_PROGRAMS` says.
 fn fresh_programs() {
-    const SEED: &str = "20261125";
-    let count = std::env::var("RUNNER_TEST_PROGRAMS").unwrap_or("300".to_owned());
-    let dir = tempfile::tempdir().unwrap();
-    let path = dir.path().join("fresh.jsonl");
-    let script = reference().join("make_programs.py");
-    let mut made = Command::new("python3");
-    let made = made.arg(script).args([&count, SEED]).arg(&path).output().unwrap();
-    assert!(made.status.success(), "{}", String::from_utf8_lossy(&made.stderr));
-    deep(move || compare(&path, count.parse().unwrap()));
+    deep(|| compare(programs::fresh(20_261_125)));
 }
 
 fn main() -> ExitCode {
-    let is_missing = |program: &str| Command::new(program).arg("--version").output().is_err();
-    let missing = ["swipl", "python3"].into_iter().find(|program| is_missing(program));
-    let missing = missing.map(|program| format!("{program} is not installed"));
+    let missing = programs::missing();
     requirements::run(vec![
         requirements::trial("the_vendored_programs", None, the_vendored_programs),
         requirements::trial("fresh_programs", missing.as_deref(), fresh_programs),

@@ -11,7 +11,15 @@
     parsed.innerHTML = html;
     return parsed.innerHTML === element.innerHTML;
   };
-  // Details that are open stay open, and what the reader has ticked or typed stays so.
+  // What takes the focus: a link is known again by its address, since ids are few, anything else by its place.
+  const takers = (element) => [...element.querySelectorAll("a[href], button, input, summary, [tabindex]")];
+  const refocus = (element, focused, place) => {
+    const now = takers(element);
+    const key = focused.id ? "id" : "href";
+    const same = focused.id || focused.href ? now.find((taker) => taker[key] === focused[key]) : now[place];
+    same?.focus({ preventScroll: true });
+  };
+  // Details that are open stay open, what is scrolled aside stays there, and what the reader has ticked or typed stays so.
   const replace = (element, html) => {
     const inputs = [...element.querySelectorAll("input[id]")];
     const ticked = inputs.filter((input) => input.checked !== input.defaultChecked).map((input) => [input.id, input.checked]);
@@ -20,14 +28,17 @@
     const log = element.querySelector(".log");
     const atEnd = !log || log.scrollTop + log.clientHeight >= log.scrollHeight - 4;
     const top = log ? log.scrollTop : 0;
-    const focused = document.activeElement && element.contains(document.activeElement) ? document.activeElement.id : "";
+    const focused = element.contains(document.activeElement) ? document.activeElement : null;
+    const place = takers(element).indexOf(focused);
+    const aside = [...element.querySelectorAll(".wide")].map((wide) => wide.scrollLeft);
     element.innerHTML = html;
+    element.querySelectorAll(".wide").forEach((wide, i) => { wide.scrollLeft = aside[i] ?? 0; });
     for (const id of open) document.getElementById(id)?.setAttribute("open", "");
     for (const [id, checked] of ticked) Object.assign(document.getElementById(id) ?? {}, { checked });
     for (const [id, value] of typed) Object.assign(document.getElementById(id) ?? {}, { value });
     const now = element.querySelector(".log");
     if (now) now.scrollTop = atEnd ? now.scrollHeight : top;
-    if (focused) document.getElementById(focused)?.focus();
+    if (focused) refocus(element, focused, place);
   };
   for (const log of document.querySelectorAll(".log")) log.scrollTop = log.scrollHeight;
   if (!address) return;

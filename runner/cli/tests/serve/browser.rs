@@ -171,6 +171,18 @@ impl Browser {
         self.act(selector, "value", &json!({ "text": text }));
     }
 
+    /// Presses a key of the keyboard, wherever the focus is.
+    pub fn press(&self, key: &str) {
+        let strokes = ["keyDown", "keyUp"].map(|stroke| json!({ "type": stroke, "value": key }));
+        let actions = json!({ "actions": [{ "type": "key", "id": "keyboard", "actions": strokes }] });
+        self.on_session("POST", "/actions", &actions);
+    }
+
+    /// Sets the size of the window.
+    pub fn resize(&self, width: u32, height: u32) {
+        self.on_session("POST", "/window/rect", &json!({ "width": width, "height": height }));
+    }
+
     /// Finds an element and acts on it; again, where the page replaces it in between.
     fn act(&self, selector: &str, action: &str, body: &Value) {
         let began = Instant::now();

@@ -9,6 +9,7 @@ mod access;
 mod browser;
 mod http;
 mod in_browser;
+mod large;
 mod live;
 mod many;
 mod pages;
@@ -25,6 +26,7 @@ fn main() -> ExitCode {
         .is_none()
         .then_some("RUNNER_TEST_CHROMEDRIVER is unset");
     let plain = plain.into_iter().map(|(name, test)| trial(name, None, test));
-    let seen = in_browser::TESTS.iter().map(|&(name, test)| trial(name, missing, test));
+    let seen = [in_browser::TESTS, large::TESTS].concat();
+    let seen = seen.into_iter().map(|(name, test)| trial(name, missing, test));
     requirements::run(plain.chain(seen).collect())
 }

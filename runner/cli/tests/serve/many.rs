@@ -2,34 +2,81 @@
 
 use crate::Test;
 use crate::http::Server;
+use cache::checksummed::add_checksum;
+use chrono::{NaiveDate, TimeDelta};
 use runner_testkit::Project;
+use serde_json::{Value, json};
 use std::fs;
 
 pub const TESTS: &[Test] = &[("ten_thousand_runs_are_listed", ten_thousand_runs_are_listed)];
 
-fn ten_thousand_runs_are_listed() {
+/// The number of runs that [`history`] adds.
+pub const RUNS: usize = 10_000;
+
+/// Of the runs of [`history`], every so many-th failed.
+pub const FAILED: usize = 40;
+
+/// A project of one run, whose parameter `n` is -1, and its id; and [`RUNS`] hourly runs before it, whose parameter `n` counts from 0, with their ids.
+pub fn history() -> (Project, String, Vec<String>) {
     let project = Project::new(
-        "version: 1\nname: small\nstages:\n  a: { run: 'echo made > ${outputs.x}', outputs: { x: x.txt } }\n",
+        "version: 1\nname: small\nparams: { n: -1 }\nstages:\n  a: { run: 'echo ${params.n} > ${outputs.x}', outputs: { x: x.txt } }\n",
     );
     let ran = project.exec(&[]);
     assert_eq!(ran.code, 0, "{}", ran.stderr);
     let runs = project.home().join("runs");
     let model = fs::read_dir(&runs).unwrap().next().unwrap().unwrap();
-    let id = model.file_name().to_string_lossy().into_owned();
-    let events = fs::read(model.path().join("events.jsonl")).unwrap();
-    let pipeline = fs::read(model.path().join("pipeline.json")).unwrap();
-    for i in 0..10_000 {
-        let dir = runs.join(format!(
-            "2020{:02}{:02}T{:06}-aa{:02}",
-            1 + i / 1000,
-            1 + i % 28,
-            i,
-            i % 100
-        ));
+    let last = model.file_name().to_string_lossy().into_owned();
+    let events = fs::read_to_string(model.path().join("events.jsonl")).unwrap();
+    let parsed = |line: &str| serde_json::from_str::<Value>(line).unwrap();
+    let events: Vec<Value> = events.lines().map(parsed).collect();
+    let pipeline = model.path().join("pipeline.json");
+    let began = NaiveDate::from_ymd_opt(2020, 1, 1)
+        .unwrap()
+        .and_hms_opt(0, 0, 0)
+        .unwrap();
+    let ids = (0..RUNS).map(|n| {
+        let time = began + TimeDelta::hours(n as i64);
+        let id = format!("{}-{:04}", time.format("%Y%m%dT%H%M%S"), n);
+        let time = json!(time.format("%Y-%m-%dT%H:%M:%S.000Z").to_string());
+        let dir = runs.join(&id);
         fs::create_dir(&dir).unwrap();
-        fs::write(dir.join("events.jsonl"), &events).unwrap();
-        fs::write(dir.join("pipeline.json"), &pipeline).unwrap();
-    }
+        let lines: String = events
+            .iter()
+            .map(|event| {
+                let mut event = event.clone();
+                event["time"] = time.clone();
+                if !event["run"].is_null() {
+                    event["run"] = json!(id);
+                }
+                if !event["params"].is_null() {
+                    event["params"]["n"] = json!(n);
+                }
+                if n.is_multiple_of(FAILED) && !event["status"].is_null() {
+                    event["status"] = json!("failed");
+                }
+                line(event)
+            })
+            .collect();
+        fs::write(dir.join("events.jsonl"), lines).unwrap();
+        // The stages of all are the same.
+        fs::hard_link(&pipeline, dir.join("pipeline.json")).unwrap();
+        id
+    });
+    let ids = ids.collect();
+    (project, last, ids)
+}
+
+/// A line of an event log, with its checksum.
+fn line(mut value: Value) -> String {
+    value.as_object_mut().unwrap().remove("checksum");
+    let mut line = value.to_string();
+    add_checksum(&mut line);
+    line.push('\n');
+    line
+}
+
+fn ten_thousand_runs_are_listed() {
+    let (project, id, ids) = history();
     let server = Server::new(&project, &[]);
     let first = server.page("/");
     assert!(first.contains(&id) && first.contains("older"), "{first}");
@@ -39,6 +86,7 @@ fn ten_thousand_runs_are_listed() {
     assert!(!older.contains(&id));
     let last = server.page("/?page=100");
     assert_eq!(last.matches("type=\"checkbox\"").count(), 1);
+    assert!(last.contains(&ids[0]), "{last}");
     let filtered = server.page("/?where=status+%3D+done");
     assert_eq!(filtered.matches("type=\"checkbox\"").count(), 100);
 }

@@ -2,7 +2,6 @@
 
 mod episodes;
 mod limits;
-mod programs;
 mod search;
 mod slow;
 

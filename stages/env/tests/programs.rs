@@ -1,42 +1,44 @@
-//! The random programs with the answers of SWI-Prolog (`tests/reference/symbolic`), by the environment's own engine.
+//! Random programs with the answers of SWI-Prolog (`tests/reference/symbolic`), by the engine of the environment and by its steps.
 
-use super::super::{Engine, Goals, Order, ProofConfig, ProofCounts, ProofEnvs, ProofPreset, ProofTask, Successors};
-use super::{names, task};
-use crate::symbolic::batch::SymbolicEnvs as _;
-use serde::Deserialize;
-use stages_knowledge::{Clause, SymbolsBuilder, print, text, word};
+#![allow(clippy::unwrap_used, reason = "tests")]
 
-#[derive(Debug, Deserialize)]
-struct Case {
-    id: u64,
-    program: String,
-    goal: String,
-    depth: u32,
-    k: usize,
-    vars: Vec<String>,
-    answers: Vec<Vec<String>>,
-    more: bool,
-    depth_cut: bool,
-    occurs_check: bool,
-    uses: u64,
-    proof_uses: u64,
-    proof: String,
-    min_depth: u32,
-    first_clauses: Vec<u32>,
-    resolvents: Vec<Vec<String>>,
-}
+#[path = "../../../tests/programs.rs"]
+mod programs;
+#[path = "../../../tests/requirements.rs"]
+mod requirements;
 
-/// The settings of plain SLD resolution with a bound on depth.
+use programs::{Case, Expected};
+use stages_env::symbolic::batch::SymbolicEnvs as _;
+use stages_env::symbolic::proofs::{
+    Engine, Goals, Order, ProofConfig, ProofCounts, ProofEnvs, ProofPreset, ProofTask, Successors,
+};
+use stages_knowledge::{Clause, KnowledgeBase, Split, SymbolsBuilder, print, text, word};
+use std::process::ExitCode;
+use std::sync::Arc;
+
+/// The settings of plain SLD resolution with a bound on depth, for episodes as long as any proof that SWI-Prolog is given the time for.
 fn config(depth: u32) -> ProofConfig {
     ProofConfig {
         preset: ProofPreset::Sld,
         depth,
+        steps: Some(60_000),
         ..ProofConfig::default()
     }
 }
 
-fn case_task(case: &Case, depth: u32) -> std::sync::Arc<ProofTask> {
-    task(&format!("{}\n?- {}.\n", case.program, case.goal), &config(depth))
+fn case_task(case: &Case, depth: u32) -> Arc<ProofTask> {
+    let program = text::prolog(&format!("{}\n?- {}.\n", case.program, case.goal), false).unwrap();
+    let knowledge = KnowledgeBase::of_program(&program).unwrap();
+    Arc::new(ProofTask::new(knowledge, &config(depth), Split::Test).unwrap())
+}
+
+/// The names of a knowledge base, and of the atom that carries the answer of `variables` variables.
+fn names(knowledge: &KnowledgeBase, variables: usize) -> SymbolsBuilder {
+    let mut names = knowledge.symbols().thaw();
+    if variables > 0 {
+        names.predicate(b"the answer", variables).unwrap();
+    }
+    names
 }
 
 /// An answer: the state at its end, the actions that lead there, and the clauses with the number of their conditions.
@@ -116,46 +118,63 @@ fn answered(names: &SymbolsBuilder, state: &Goals) -> Vec<String> {
 }
 
 fn check(case: &Case) {
-    let task = case_task(case, case.depth);
-    let variables = task.query(0);
-    let names = names(task.knowledge(), word::variables(&variables.words));
-    let goals = word::parts(&variables.words).count();
+    let Expected {
+        vars,
+        answers: expected,
+        more,
+        depth_cut,
+        occurs_check,
+        uses,
+        proof_uses,
+        proof,
+        min_depth,
+        first_clauses,
+        resolvents,
+    } = &case.expected;
+    let depth = case.depth as u32;
+    let task = case_task(case, depth);
+    let query = task.query(0).words;
+    let names = names(task.knowledge(), word::variables(&query));
+    let goals = word::parts(&query).count();
 
-    let (answers, uses, counts) = search(&task, case.k + 1);
-    let (_, vars) = text::goal(&case.goal, &mut task.knowledge().symbols().thaw()).unwrap();
-    assert_eq!(vars, case.vars);
-    assert_eq!(answers.len() > case.k, case.more);
-    let found: Vec<Vec<String>> = answers
+    let (answers, applied, counts) = search(&task, case.k + 1);
+    assert_eq!(
+        &text::goal(&case.goal, &mut task.knowledge().symbols().thaw())
+            .unwrap()
+            .1,
+        vars
+    );
+    assert_eq!(answers.len() > case.k, *more);
+    let found = answers
         .iter()
         .take(case.k)
-        .map(|answer| answered(&names, &answer.state))
-        .collect();
-    assert_eq!(found, case.answers);
-    assert_eq!((uses, counts.depth_cuts > 0), (case.uses, case.depth_cut));
+        .map(|answer| answered(&names, &answer.state));
+    assert_eq!(&found.collect::<Vec<_>>(), expected);
+    assert_eq!((applied, counts.depth_cuts > 0), (*uses, *depth_cut));
     // The engine tries all clauses of a state at once, those behind the last answer sought among them.
     match answers.len() > case.k {
-        true => assert!(counts.occurs_checks > 0 || !case.occurs_check),
-        false => assert_eq!(counts.occurs_checks > 0, case.occurs_check),
+        true => assert!(counts.occurs_checks > 0 || !occurs_check),
+        false => assert_eq!(counts.occurs_checks > 0, *occurs_check),
     }
-    let proof = answers.first().map_or(String::new(), |answer| {
-        assert_eq!(answer.path.len() as u64, case.proof_uses);
+    let first = answers.first().map_or(String::new(), |answer| {
+        assert_eq!(answer.path.len() as u64, *proof_uses);
         format!("[{}]", proof_text(&mut answer.path.iter().copied(), goals))
     });
-    assert_eq!(proof, case.proof);
-    let min_depth = (1..=case.depth).find(|&depth| !search(&case_task(case, depth), 1).0.is_empty());
-    assert_eq!(min_depth.unwrap_or(0), case.min_depth);
+    assert_eq!(&first, proof);
+    let least = (1..=depth).find(|&depth| !search(&case_task(case, depth), 1).0.is_empty());
+    assert_eq!(least.unwrap_or(0) as usize, *min_depth);
 
     // The actions of the environment.
     let mut envs = ProofEnvs::new(task.clone(), 0, 1, 0, Order::InTurn { all: 1 });
     let (state, successors, gives_up) = envs.state(0);
     let predicate = state.words[0];
-    let (mut clauses, mut resolvents) = (Vec::new(), Vec::new());
+    let (mut clauses, mut left) = (Vec::new(), Vec::new());
     for at in 0..successors.len() {
         let (words, depths) = successors.get(at);
         clauses.push(task.knowledge().clause_number(predicate, successors.clause(at)));
-        resolvents.push(print::terms(&names, words)[..depths.len()].to_vec());
+        left.push(print::terms(&names, words)[..depths.len()].to_vec());
     }
-    assert_eq!((&clauses, &resolvents), (&case.first_clauses, &case.resolvents));
+    assert_eq!((&clauses, &left), (first_clauses, resolvents));
     assert_eq!(gives_up, clauses.is_empty());
     for answer in answers.iter().take(case.k) {
         let (mut reward, mut terminated, mut truncated) = ([0.0], [0], [0]);
@@ -171,19 +190,33 @@ fn check(case: &Case) {
     }
 }
 
-#[test]
-fn the_reference_programs_are_searched_as_swi_prolog_does() {
-    let path = concat!(
-        env!("CARGO_MANIFEST_DIR"),
-        "/../../tests/reference/symbolic/programs.jsonl"
-    );
-    let text = std::fs::read_to_string(path).unwrap();
-    let mut count = 0;
-    for line in text.lines() {
-        let case: Case = serde_json::from_str(line).unwrap();
+fn compare(cases: Vec<Case>) {
+    for case in cases {
         let checked = std::panic::catch_unwind(|| check(&case));
-        assert!(checked.is_ok(), "case {}: {}\n{}", case.id, case.goal, case.program);
-        count += 1;
+        assert!(
+            checked.is_ok(),
+            "{}, depth {}: {}\n{}",
+            case.id,
+            case.depth,
+            case.goal,
+            case.program
+        );
     }
-    assert_eq!(count, 300);
+}
+
+fn the_vendored_programs() {
+    compare(programs::vendored());
+}
+
+/// Other programs than those that the test of the resolution step draws.
+fn fresh_programs() {
+    compare(programs::fresh(20_261_126));
+}
+
+fn main() -> ExitCode {
+    let missing = programs::missing();
+    requirements::run(vec![
+        requirements::trial("the_vendored_programs", None, the_vendored_programs),
+        requirements::trial("fresh_programs", missing.as_deref(), fresh_programs),
+    ])
 }
