@@ -3,7 +3,7 @@
 use cache::{ActionKey, ArtifactDigest, Store};
 use serde_json::Value;
 use stages_core::event::Silent;
-use stages_core::{CancelToken, Context, Input, erase};
+use stages_core::{CancelToken, Context, Input, StageError, erase};
 use stages_env::symbolic::batch::SymbolicBatch;
 use stages_env::symbolic::{Symbolic, SymbolicTask};
 use stages_knowledge::{KnowledgeBase, Split, artifact};
@@ -86,12 +86,13 @@ impl Home {
 }
 
 /// What evaluations ask a policy.
-pub fn logits(policy: &Policy) -> impl FnMut(&SymbolicBatch, &mut Vec<f32>) + '_ {
+pub fn logits(policy: &Policy) -> impl FnMut(&SymbolicBatch, &[u32], &mut Vec<f32>) -> Result<(), StageError> + '_ {
     let mut states: BTreeMap<usize, PolicyState> = BTreeMap::new();
-    move |batch, logits| {
+    move |batch, _, logits| {
         let rows = batch.len();
         let state = states.entry(rows).or_insert_with(|| policy.start(rows));
         let _ = policy.act_on_symbols(batch, &vec![true; rows], state, Mode::Greedy);
         logits.extend_from_slice(&state.output().log_prob);
+        Ok(())
     }
 }
