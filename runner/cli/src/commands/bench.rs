@@ -34,6 +34,11 @@ pub(crate) fn bench(session: &Session, args: &BenchArgs) -> Result<(), Failure> 
         }
         BenchTarget::Device => value(&stages_train::bench_devices()?),
         BenchTarget::Cache => value(&super::bench_cache::measure()?),
+        BenchTarget::Track => value(&super::bench_track::measure(
+            args.uri.as_deref(),
+            args.runs,
+            args.steps,
+        )?),
     };
     if session.json {
         output::print_json(&result)
