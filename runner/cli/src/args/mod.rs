@@ -240,6 +240,7 @@ Example:
 Examples:
   runner bench greeks
   runner bench env --python ./env
+  runner bench env --of latest/env
   runner bench track --uri http://127.0.0.1:5000
   runner bench cache --json")]
     Bench(BenchArgs),
@@ -299,6 +300,9 @@ pub(crate) struct BenchArgs {
     /// Gymnasium's own batches.
     #[arg(long, value_name = "PYTHON")]
     pub python: Option<String>,
+    /// With `env`: environments of runs, RUN/STAGE or RUN/STAGE.OUTPUT, of any kind; these are measured, 1, 16 and 256 of each, with random actions among those that are allowed.
+    #[arg(long, value_name = "NAME", num_args = 1.., conflicts_with = "python")]
+    pub of: Vec<String>,
     /// With `symbolic`: files of facts, each line with head, relation and tail or `relation(head,tail).`, instead of families drawn at random.
     #[arg(long, value_name = "FILE", num_args = 1..)]
     pub triples: Vec<PathBuf>,
