@@ -240,6 +240,8 @@ Example:
 Examples:
   runner bench greeks
   runner bench env --python ./env
+  runner bench env --of latest/env
+  runner bench track --uri http://127.0.0.1:5000
   runner bench cache --json")]
     Bench(BenchArgs),
     /// Print the completion script of a shell.
@@ -281,6 +283,8 @@ pub(crate) enum BenchTarget {
     Device,
     /// Overhead of runs that are cached, partly cached and not cached, and of the store.
     Cache,
+    /// Cost of `track:`: a training without a server, with one that answers at once, one that answers 200 ms late, and one that is away, by turns.
+    Track,
 }
 
 #[derive(Args, Clone, Debug)]
@@ -296,9 +300,21 @@ pub(crate) struct BenchArgs {
     /// Gymnasium's own batches.
     #[arg(long, value_name = "PYTHON")]
     pub python: Option<String>,
+    /// With `env`: environments of runs, RUN/STAGE or RUN/STAGE.OUTPUT, of any kind; these are measured, 1, 16 and 256 of each, with random actions among those that are allowed.
+    #[arg(long, value_name = "NAME", num_args = 1.., conflicts_with = "python")]
+    pub of: Vec<String>,
     /// With `symbolic`: files of facts, each line with head, relation and tail or `relation(head,tail).`, instead of families drawn at random.
     #[arg(long, value_name = "FILE", num_args = 1..)]
     pub triples: Vec<PathBuf>,
+    /// With `track`: the address of a server of MLflow that is measured, too.
+    #[arg(long, value_name = "URI")]
+    pub uri: Option<String>,
+    /// With `track`: the runs with each server.
+    #[arg(long, value_name = "N", default_value_t = 5)]
+    pub runs: usize,
+    /// With `track`: the steps of the training.
+    #[arg(long, value_name = "N", default_value_t = 1_000_000)]
+    pub steps: u64,
 }
 
 #[derive(Args, Clone, Debug)]

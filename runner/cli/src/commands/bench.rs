@@ -14,6 +14,7 @@ pub(crate) fn bench(session: &Session, args: &BenchArgs) -> Result<(), Failure> 
         BenchTarget::Greeks => value(&stages_greeks::bench(2_000_000).rows),
         BenchTarget::Features => value(&features()?),
         BenchTarget::Ingest => value(&ingest(args.sweep)?),
+        BenchTarget::Env if !args.of.is_empty() => value(&environments(session, &args.of)?),
         BenchTarget::Env => match &args.python {
             Some(python) => {
                 let dir =
@@ -34,6 +35,11 @@ pub(crate) fn bench(session: &Session, args: &BenchArgs) -> Result<(), Failure> 
         }
         BenchTarget::Device => value(&stages_train::bench_devices()?),
         BenchTarget::Cache => value(&super::bench_cache::measure()?),
+        BenchTarget::Track => value(&super::bench_track::measure(
+            args.uri.as_deref(),
+            args.runs,
+            args.steps,
+        )?),
     };
     if session.json {
         output::print_json(&result)
@@ -49,6 +55,19 @@ fn ingest(sweep: bool) -> Result<Vec<stages_ingest::BenchRow>, Failure> {
     for millions in sizes {
         let dir = tempfile::tempdir().map_err(|err| Failure::caused("cannot make a temporary directory", &err))?;
         rows.extend(stages_ingest::bench_chain(dir.path(), millions * 1_000_000)?);
+    }
+    Ok(rows)
+}
+
+/// Environments of runs.
+fn environments(session: &Session, names: &[String]) -> Result<Vec<stages_env::AnyBenchRow>, Failure> {
+    let archive = session.archive()?;
+    let mut rows = Vec::new();
+    for name in names {
+        let artifact = archive
+            .store
+            .artifact(super::artifact::find_artifact(&archive, name)?)?;
+        rows.extend(stages_env::bench_any(name, &archive.store, &artifact)?);
     }
     Ok(rows)
 }

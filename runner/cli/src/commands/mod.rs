@@ -3,6 +3,7 @@
 pub(crate) mod artifact;
 pub(crate) mod bench;
 mod bench_cache;
+mod bench_track;
 pub(crate) mod cache;
 mod cache_report;
 pub(crate) mod check;
