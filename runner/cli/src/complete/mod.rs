@@ -203,6 +203,7 @@ mod tests {
     lookahead force
     lookahead except
     layouts name
+    bench runs
     ");
     }
 }
