@@ -184,7 +184,7 @@ fn verdict(values: &Values) -> String {
     out
 }
 
-/// Whether a policy that reasons uses relations.
+/// The result of the blindness test of a policy that reasons.
 fn blindness(values: &Values) -> String {
     match values.get("blind") {
         Some(1.0) => "<p class=\"verdict\"><strong>Blind.</strong> With relations exchanged the policy loses nothing: the 95 % interval of the loss is not above zero.</p>\n".to_owned(),

@@ -15,6 +15,24 @@ use stages_core::StageError;
 use stages_numerics::random::Random;
 use std::time::{Duration, Instant};
 
+/// Calls `measure` in a pool of one thread, and of as many as rayon's current pool has, with the number of environments and of threads, for each batch that has an environment for each thread.
+pub(crate) fn with_threads(
+    batches: &[usize],
+    mut measure: impl FnMut(usize, usize) -> Result<(), StageError> + Send,
+) -> Result<(), StageError> {
+    let all = rayon::current_num_threads();
+    for threads in if all > 1 { vec![1, all] } else { vec![1] } {
+        let pool = rayon::ThreadPoolBuilder::new()
+            .num_threads(threads)
+            .build()
+            .map_err(|err| StageError::new(format!("cannot start threads: {err}")))?;
+        for &num_envs in batches.iter().filter(|&&envs| envs >= threads) {
+            pool.install(|| measure(num_envs, threads))?;
+        }
+    }
+    Ok(())
+}
+
 /// A measurement.
 #[derive(Clone, Debug, Serialize)]
 pub struct BenchRow {

@@ -2,6 +2,7 @@
 
 use crate::actions::{ActionBuffer, ActionSpace};
 use crate::batch::{BatchEnv, Step};
+use crate::bench::with_threads;
 use crate::open::open_any;
 use crate::open_options::OpenOptions;
 use crate::symbolic::batch::SymbolicBatch;
@@ -38,21 +39,12 @@ const TURNS: usize = 5;
 /// # Errors
 /// When the environment cannot be opened, or a step fails.
 pub fn bench_any(name: &str, store: &Store, artifact: &Artifact) -> Result<Vec<AnyBenchRow>, StageError> {
-    let all = rayon::current_num_threads();
     let mut rows = Vec::new();
-    for threads in if all > 1 { vec![1, all] } else { vec![1] } {
-        let pool = rayon::ThreadPoolBuilder::new()
-            .num_threads(threads)
-            .build()
-            .map_err(|err| StageError::new(format!("cannot start threads: {err}")))?;
-        for num_envs in BATCHES.into_iter().filter(|&envs| envs >= threads) {
-            let row = pool.install(|| {
-                let env = open_any(store, artifact, &OpenOptions::train(num_envs, 1))?;
-                measure(name, env, threads)
-            });
-            rows.push(row?);
-        }
-    }
+    with_threads(&BATCHES, |num_envs, threads| {
+        let env = open_any(store, artifact, &OpenOptions::train(num_envs, 1))?;
+        rows.push(measure(name, env, threads)?);
+        Ok(())
+    })?;
     Ok(rows)
 }
 

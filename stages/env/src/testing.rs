@@ -26,11 +26,17 @@ pub(crate) fn context(dir: &Path, inputs: BTreeMap<String, Vec<Input>>) -> Conte
     }
 }
 
-/// The bytes by which a store that has an artifact grows with another one: the manifest, and the files that are new.
-pub(crate) fn growth(has: &Artifact, new: &Artifact) -> u64 {
-    let known: BTreeSet<_> = has.entries.iter().map(|entry| entry.blob).collect();
-    let files = new.entries.iter().filter(|entry| !known.contains(&entry.blob));
-    new.canonical().len() as u64 + files.map(|entry| entry.blob_ref().size).sum::<u64>()
+/// The bytes that a store grows by from the first artifact to the last: of each that follows, its description and the files that the one before did not have.
+pub(crate) fn growth(mut artifacts: impl Iterator<Item = Artifact>) -> u64 {
+    let mut before = artifacts.next().unwrap();
+    let mut bytes = 0;
+    for after in artifacts {
+        let known: BTreeSet<_> = before.entries.iter().map(|entry| entry.blob).collect();
+        let files = after.entries.iter().filter(|entry| !known.contains(&entry.blob));
+        bytes += after.canonical().len() as u64 + files.map(|entry| entry.blob_ref().size).sum::<u64>();
+        before = after;
+    }
+    bytes
 }
 
 /// Steps environments of discrete actions.

@@ -36,7 +36,7 @@ pub struct MadeDecision {
 }
 
 impl MadeDecision {
-    /// What the node `act` made in a run; `None` if it made nothing.
+    /// The decision that the node `act` made in a run; `None` if it made none.
     pub(super) fn of(node: &Node, act: usize, run: &mut Run) -> Option<Self> {
         let (key, outputs) = run.made.remove(&act)?;
         let (status, seconds) = run.ended.remove(&act)?;

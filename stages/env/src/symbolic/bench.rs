@@ -3,6 +3,7 @@
 use super::batch::{SymbolicBatch, SymbolicEnvs};
 use super::paths::{PathConfig, PathCounts, PathEnvs, PathTask};
 use super::proofs::{Order, ProofConfig, ProofCounts, ProofEnvs, ProofTask, TrainingQueries};
+use crate::bench::with_threads;
 use rayon::iter::{IntoParallelRefMutIterator as _, ParallelIterator as _};
 use serde::Serialize;
 use stages_core::StageError;
@@ -64,21 +65,13 @@ pub fn bench(triples: Option<&str>) -> Result<Vec<SymbolicRow>, StageError> {
     let proofs = Arc::new(ProofTask::new(knowledge, &config, Split::Train)?);
     let path_envs = |first, len| PathEnvs::new(paths.clone(), first, len, 1, Order::Random);
     let proof_envs = |first, len| ProofEnvs::new(proofs.clone(), first, len, 1, Order::Random);
-    let all = rayon::current_num_threads();
     let mut rows = Vec::new();
-    for threads in if all > 1 { vec![1, all] } else { vec![1] } {
-        let pool = rayon::ThreadPoolBuilder::new()
-            .num_threads(threads)
-            .build()
-            .map_err(|err| StageError::new(format!("cannot start threads: {err}")))?;
-        for num_envs in BATCHES.into_iter().filter(|&envs| envs >= threads) {
-            pool.install(|| {
-                rows.push(measure("paths, bags", &path_envs, num_envs, threads, false));
-                rows.push(measure("proofs, bags", &proof_envs, num_envs, threads, false));
-                rows.push(measure("proofs, padded", &proof_envs, num_envs, threads, true));
-            });
-        }
-    }
+    with_threads(&BATCHES, |num_envs, threads| {
+        rows.push(measure("paths, bags", &path_envs, num_envs, threads, false));
+        rows.push(measure("proofs, bags", &proof_envs, num_envs, threads, false));
+        rows.push(measure("proofs, padded", &proof_envs, num_envs, threads, true));
+        Ok(())
+    })?;
     Ok(rows)
 }
 

@@ -1,4 +1,4 @@
-//! What a verdict follows from: the paired returns of two agents over the steps that all their backtests have.
+//! The evidence of a verdict: the paired returns of two agents over the steps that all their backtests have.
 
 use super::agent::{Agent, Common, CommonSteps, Step};
 use super::verdict::Evidence;

@@ -1,4 +1,4 @@
-//! What a policy that finds paths must beat: random walks, the frequency of tails, rules mined by counting, and breadth-first search in the same budget.
+//! Baselines of path finding: random walks, the frequency of tails, rules mined by counting, and breadth-first search in the same budget.
 
 use super::ranking::{Ranker, RankingOptions, Rankings};
 use stages_env::symbolic::paths::{PathCounts, PathQuery, PathState, PathTask};

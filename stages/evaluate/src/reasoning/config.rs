@@ -29,7 +29,7 @@ pub struct ReasoningConfig {
     pub budget: u64,
     /// `proofs`, `rules`: states that are expanded in search of the shortest proof or plan, with whose length the policy's are compared.
     pub search_budget: u64,
-    /// What the policy is compared with; each where the task has it.
+    /// The baselines of the policy; each where the task has it.
     pub baselines: Vec<ReasoningBaseline>,
     /// If true, the policy is evaluated once more with relations exchanged: whether it uses them.
     pub ablations: bool,
@@ -63,7 +63,7 @@ pub enum PathPooling {
     Sum,
 }
 
-/// What a policy is compared with.
+/// A baseline of a policy.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum ReasoningBaseline {

@@ -6,7 +6,7 @@ use stages_env::symbolic::proofs::{FinishedProof, ProofEnvs};
 use stages_env::symbolic::rules::{FinishedPlan, RuleEnvs};
 use stages_numerics::random::Random;
 
-/// What scores candidates: it writes a logit for each candidate of the batch, in order. The numbers are those of the environments of the batch before that those of this one go on
+/// A function that scores candidates: it writes a logit for each candidate of the batch, in order. The numbers are those of the environments of the batch before that those of this one go on
 /// from, [`START`] at the start of an episode, which is what a memory needs.
 pub type Score<'a> = dyn FnMut(&SymbolicBatch, &[u32], &mut Vec<f32>) -> Result<(), StageError> + 'a;
 

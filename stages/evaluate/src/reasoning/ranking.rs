@@ -74,72 +74,14 @@ pub struct Rankings {
     pub heads: Ranks,
     /// The rank of each query's answer, in order of the queries.
     pub ranks: Vec<f64>,
-    /// Whether it was reached.
+    /// True for each query whose answer was reached.
     pub is_reached: Vec<bool>,
     /// The candidates of each query that the area is about.
     pub(super) areas: Vec<Labelled>,
-    /// What happened on the paths, caps that cut among it.
+    /// Counts of events on the paths, of caps that cut among them.
     pub counts: PathCounts,
     /// The most likely path to the answer of the first queries whose answer has rank 1, as text.
     pub paths: Vec<String>,
-}
-
-impl Rankings {
-    /// The numbers with their names: those of all queries, and, where both sides are asked, those of each.
-    pub fn named(&self) -> Vec<(&'static str, f64)> {
-        const NAMES: [[&str; 8]; 3] = [
-            [
-                "queries",
-                "mrr",
-                "hits_1",
-                "hits_3",
-                "hits_10",
-                "mean_rank",
-                "reached",
-                "auc_pr",
-            ],
-            [
-                "tails_queries",
-                "tails_mrr",
-                "tails_hits_1",
-                "tails_hits_3",
-                "tails_hits_10",
-                "tails_mean_rank",
-                "tails_reached",
-                "tails_auc_pr",
-            ],
-            [
-                "heads_queries",
-                "heads_mrr",
-                "heads_hits_1",
-                "heads_hits_3",
-                "heads_hits_10",
-                "heads_mean_rank",
-                "heads_reached",
-                "heads_auc_pr",
-            ],
-        ];
-        let parts = match self.heads.queries {
-            0 => vec![&self.all],
-            _ => vec![&self.all, &self.tails, &self.heads],
-        };
-        let numbers = parts.iter().zip(NAMES).map(|(ranks, names)| {
-            let [first, third, tenth] = ranks.hits;
-            let queries = ranks.queries as f64;
-            let numbers = [
-                queries,
-                ranks.mrr,
-                first,
-                third,
-                tenth,
-                ranks.mean_rank,
-                ranks.reached,
-                ranks.auc_pr,
-            ];
-            names.into_iter().zip(numbers)
-        });
-        numbers.flatten().collect()
-    }
 }
 
 /// Ranks the answers of a task's queries by paths that a policy finds. Of all continuations of a query's paths the `beam` most likely ones are kept at each step; of equals
@@ -509,8 +451,6 @@ pub(super) mod tests {
             (result.all.auc_pr - (1.0 / 3.0 + 2.0 / 4.0) / 2.0).abs() < 1e-12,
             "{result:?}"
         );
-        let names: Vec<&str> = result.named().into_iter().map(|(name, _)| name).collect();
-        assert_eq!((names.len(), names[1], names[9]), (24, "mrr", "tails_mrr"));
     }
 
     #[test]

@@ -109,7 +109,7 @@ impl Runs<'_> {
         self.task.vocabulary().predicates > 1
     }
 
-    /// What `run` makes of each policy as it is, and of each with relations exchanged, where that is tested.
+    /// The results of `run` for each policy as it is, and for each with relations exchanged, where that is tested.
     pub fn all<T: Send>(
         &self,
         run: impl Fn(&mut Actor) -> Result<T, StageError> + Sync,

@@ -10,7 +10,7 @@ use stages_numerics::random::Random;
 /// The name of the exchange of relations in metrics.
 pub(super) const BLIND: &str = "shuffled_relations";
 
-/// What is compared.
+/// The policies and baselines that are compared.
 #[derive(Debug, Default)]
 pub(super) struct Study {
     /// The number of units that are resampled.

@@ -85,25 +85,6 @@ impl Outcome {
     }
 }
 
-impl Verdicts {
-    /// The numbers with their names.
-    pub fn named(&self) -> [(&'static str, f64); 11] {
-        [
-            ("queries", self.queries as f64),
-            ("true_fraction", self.true_fraction),
-            ("accuracy", self.accuracy),
-            ("success", self.success),
-            ("false_proofs", self.false_proofs),
-            ("steps", self.steps),
-            ("proof_length", self.proof_length),
-            ("shortest_length", self.shortest_length),
-            ("shortest_fraction", self.shortest_fraction),
-            ("auc_pr", self.auc_pr),
-            ("calibration_error", self.calibration_error),
-        ]
-    }
-}
-
 /// The score of a query by a verdict and the probability of the actions that led to it: 0.5 plus half of the probability for a proof, 0.5 minus half of it otherwise.
 pub fn score(is_proved: bool, probability: f64) -> f64 {
     0.5 + 0.5 * if is_proved { probability } else { -probability }

@@ -97,7 +97,7 @@ fn serve(stream: TcpStream, delay: Duration, counts: &Counts) -> Result<()> {
     Ok(())
 }
 
-/// What MLflow would answer, as far as it is read.
+/// The answer of MLflow, as far as it is read.
 fn answer(path: &str) -> &'static str {
     match path.rsplit('/').next().unwrap_or_default().split('?').next() {
         Some("get-by-name") => r#"{"experiment":{"experiment_id":"1"}}"#,
