@@ -179,12 +179,15 @@ impl SymbolicBatchEnv {
     }
 }
 
-/// Opens an artifact of env/symbolic.
+/// Opens an artifact of env/symbolic. Rewards are shaped in training only.
 ///
 /// # Errors
 /// Those of [`SymbolicTask::open`].
 pub(crate) fn open(store: &Store, artifact: &Artifact, options: &OpenOptions) -> Result<SymbolicBatchEnv, StageError> {
-    let task = SymbolicTask::open(store, artifact, split(options.split))?;
+    let mut task = SymbolicTask::open(store, artifact, split(options.split))?;
+    if options.split == Split::Train {
+        task = task.with_shaping(store, artifact)?;
+    }
     Ok(SymbolicBatchEnv::new(task.spec(), options.num_envs, |range| {
         task.envs(range.start, range.len(), options.seed)
     }))

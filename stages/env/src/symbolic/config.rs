@@ -3,6 +3,7 @@
 //! Each task has a configuration of its own, whose fields stand beside `task:`. Fields and their types are checked as they are read; a field of another task is
 //! kept until the stage's check, which says what it belongs to.
 
+use super::embedding::EmbeddingConfig;
 use super::paths::PathConfig;
 use super::proofs::{ProofConfig, TrainingQueries};
 use super::rules::RulesConfig;
@@ -111,6 +112,15 @@ impl TaskConfig {
             Self::Proofs(config) => config.queries == TrainingQueries::Facts,
             Self::Paths(config) => config.queries == TrainingQueries::Facts,
             Self::Rules(_) => false,
+        }
+    }
+
+    /// The settings of the embedding by which rewards of training are shaped, where they are.
+    pub(super) fn embedding(&self) -> Option<&EmbeddingConfig> {
+        match self {
+            Self::Proofs(config) => config.shaping.as_ref().map(|shaping| &shaping.embedding),
+            Self::Paths(config) => config.soft_reward.as_ref().map(|soft| &soft.embedding),
+            Self::Rules(_) => None,
         }
     }
 }

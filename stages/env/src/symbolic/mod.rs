@@ -7,11 +7,13 @@ mod batched;
 mod bench;
 mod config;
 mod counts;
+pub mod embedding;
 mod open;
 pub mod paths;
 pub mod proofs;
 pub mod rules;
 mod saved_episodes;
+pub mod shaping;
 mod stage;
 #[cfg(test)]
 mod tests;

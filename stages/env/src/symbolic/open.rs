@@ -5,15 +5,18 @@
 //! | `env.json` | the settings |
 //! | `knowledge.bin`, `derived.bin` | the knowledge base, as in an artifact of the type `knowledge` |
 //! | `problems.json` | [`RuleTexts`], of rule worlds |
+//! | `embedding.bin` | the vectors of an [`Embedding`], where rewards are shaped |
 
 use super::batch::{SymbolicEnvs, Vocabulary};
 use super::config::{SymbolicConfig, TaskConfig};
-use super::paths::{PathEnvs, PathTask};
-use super::proofs::{Order, ProofEnvs, ProofTask};
+use super::embedding::Embedding;
+use super::paths::{PathConfig, PathEnvs, PathTask, SoftReward};
+use super::proofs::{Order, ProofConfig, ProofEnvs, ProofTask};
 use super::rules::{RuleEnvs, RuleTask, RuleTexts, RulesConfig};
+use super::shaping::Shaping;
 use crate::actions::ActionSpace;
 use crate::spec::EnvSpec;
-use cache::{Artifact, Store};
+use cache::{Artifact, BlobDigest, Store};
 use serde::de::DeserializeOwned;
 use stages_core::StageError;
 use stages_knowledge::{KnowledgeBase, Split, artifact, print};
@@ -23,6 +26,7 @@ use std::sync::Arc;
 pub(crate) const FAMILY: &str = "symbolic";
 pub(super) const CONFIG: &str = "env.json";
 pub(super) const PROBLEMS: &str = "problems.json";
+pub(super) const EMBEDDING: &str = "embedding.bin";
 
 /// The names of the marks, in order.
 const MARKS: [&str; super::batch::mark::COUNT as usize] = ["<query>", "<current>", "<give_up>", "<no_op>", "<proved>"];
@@ -39,13 +43,19 @@ pub enum SymbolicTask {
 }
 
 fn file<T: DeserializeOwned>(store: &Store, artifact: &Artifact, name: &str) -> Result<T, StageError> {
-    let entry = artifact
-        .entry(name)
-        .ok_or_else(|| StageError::new(format!("the environment has no `{name}`")))?;
-    serde_json::from_slice(&store.blob(entry.blob)?).map_err(|err| {
-        StageError::new(format!("cannot read `{name}` of the environment: {err}"))
-            .hint("run the environment's stage again with --force")
-    })
+    serde_json::from_slice(&store.blob(blob(artifact, name)?)?).map_err(|err| unreadable(name, &err.to_string()))
+}
+
+fn blob(artifact: &Artifact, name: &str) -> Result<BlobDigest, StageError> {
+    let entry = artifact.entry(name);
+    Ok(entry
+        .ok_or_else(|| StageError::new(format!("the environment has no `{name}`")))?
+        .blob)
+}
+
+fn unreadable(name: &str, why: &str) -> StageError {
+    StageError::new(format!("cannot read `{name}` of the environment: {why}"))
+        .hint("run the environment's stage again with --force")
 }
 
 /// Refuses an environment that is not of this family, for stages that take no other.
@@ -66,7 +76,7 @@ pub fn is_symbolic(artifact: &Artifact) -> bool {
 }
 
 impl SymbolicTask {
-    /// Opens the artifact of env/symbolic, with the queries or problems of a split.
+    /// Opens the artifact of env/symbolic, with the queries or problems of a split and the rewards of the task.
     ///
     /// # Errors
     /// When it is of another family or damaged, or has nothing to ask in the split.
@@ -76,6 +86,41 @@ impl SymbolicTask {
         match config.of_task()? {
             TaskConfig::Rules(rules) => Self::of_texts(&rules, &file(store, artifact, PROBLEMS)?, split),
             task => Self::of_knowledge(&task, artifact::open(store, artifact)?.base, split),
+        }
+    }
+
+    /// The same for training in it: the rewards are shaped, where that is set.
+    ///
+    /// # Errors
+    /// When the artifact is damaged.
+    pub(super) fn with_shaping(self, store: &Store, artifact: &Artifact) -> Result<Self, StageError> {
+        let config = file::<SymbolicConfig>(store, artifact, CONFIG)?.of_task()?;
+        let embedding = |base: &KnowledgeBase, config| {
+            let bytes = store.blob(blob(artifact, EMBEDDING)?)?;
+            Embedding::of_bytes(&bytes, base, config)
+                .ok_or_else(|| unreadable(EMBEDDING, "it is of another knowledge base"))
+        };
+        match (self, &config) {
+            (
+                Self::Proofs(task),
+                TaskConfig::Proofs(ProofConfig {
+                    shaping: Some(config), ..
+                }),
+            ) => {
+                let shaping = Shaping::new(embedding(task.knowledge(), &config.embedding)?, config);
+                Ok(Self::Proofs(Arc::new(Arc::unwrap_or_clone(task).with_shaping(shaping))))
+            }
+            (
+                Self::Paths(task),
+                TaskConfig::Paths(PathConfig {
+                    soft_reward: Some(config),
+                    ..
+                }),
+            ) => {
+                let soft = SoftReward::new(embedding(task.knowledge(), &config.embedding)?, config);
+                Ok(Self::Paths(Arc::new(Arc::unwrap_or_clone(task).with_soft_reward(soft))))
+            }
+            (task, _) => Ok(task),
         }
     }
 

@@ -1,13 +1,14 @@
 //! The stage kind `env/symbolic`.
 
 use super::config::{SymbolicConfig, TaskConfig};
-use super::open::{CONFIG, FAMILY, PROBLEMS, SymbolicTask};
+use super::embedding::{Embedding, EmbeddingConfig};
+use super::open::{CONFIG, EMBEDDING, FAMILY, PROBLEMS, SymbolicTask};
 use super::rules::{RuleTexts, RulesConfig};
-use cache::{ArtifactBuilder, BlobRef};
+use cache::{Artifact, ArtifactBuilder, BlobRef};
 use serde_json::{Value, json};
 use stages_core::{
-    ConfigProblem, Context, InputPort, OutputPort, Outputs, PlanContext, PortType, Ports, Provided, Source, StageError,
-    StageEvent, StageKind,
+    ConfigProblem, Context, Given, InputPort, Memo, OutputPort, Outputs, PlanContext, PortType, Ports, Provided, Share,
+    Source, StageError, StageEvent, StageKind,
 };
 use stages_knowledge::{KnowledgeBase, Split, artifact};
 use std::collections::BTreeMap;
@@ -103,6 +104,9 @@ impl StageKind for Symbolic {
                     .into_iter()
                     .filter_map(|name| Some((name, knowledge.entry(name)?.blob_ref())));
                 files.extend(linked);
+                if let Some(config) = task.embedding() {
+                    files.push((EMBEDDING, embedding(context, knowledge, &base, config)?));
+                }
             }
             TaskConfig::Rules(rules) => {
                 let texts = match rules.is_of_files() {
@@ -137,6 +141,44 @@ impl StageKind for Symbolic {
         }
         Ok([("env".to_owned(), builder.finish()?)].into())
     }
+
+    fn cached_share(&self, config: &SymbolicConfig, given: &Given<'_>) -> Result<Option<Share>, StageError> {
+        let task = config.of_task()?;
+        let (Some(config), Some(knowledge)) = (task.embedding(), given.optional("knowledge")) else {
+            return Ok(None);
+        };
+        let memo = embedding_memo(&knowledge.artifact, config)?;
+        Share::of_memos("embeddings", given, [&memo]).map(Some)
+    }
+}
+
+/// The embedding of a knowledge base, which the environment's other settings do not change.
+fn embedding_memo(knowledge: &Artifact, config: &EmbeddingConfig) -> Result<Memo, StageError> {
+    let settings = serde_json::to_value(config).map_err(|err| StageError::new(err.to_string()))?;
+    let settings = cache::canonical_json(&settings);
+    let base = knowledge.entry(artifact::KNOWLEDGE);
+    let base = base.map(|entry| entry.blob.as_bytes().as_slice()).unwrap_or_default();
+    Ok(Memo::new(
+        "env/symbolic embedding v1",
+        &[base, settings.as_bytes()],
+        "embedding",
+    ))
+}
+
+/// The file of the embedding by which rewards are shaped.
+fn embedding(
+    context: &Context,
+    knowledge: &Artifact,
+    base: &KnowledgeBase,
+    config: &EmbeddingConfig,
+) -> Result<BlobRef, StageError> {
+    context.memo(&embedding_memo(knowledge, config)?, || {
+        let mut watch = |epoch: u32| {
+            context.progress(epoch.into(), Some(config.epochs.into()), "passes over the facts");
+            context.check_cancelled()
+        };
+        Ok(Embedding::fit(base, config, &mut watch)?.to_bytes())
+    })
 }
 
 /// The settings as the artifact holds them: paths mean nothing there.

@@ -15,7 +15,7 @@ const FAMILY: &str = "aunt(X, Y) :- sister(X, Z), parent(Z, Y).
     sister(eve, bob). parent(bob, ann). parent(bob, joe). aunt(eve, ann). aunt(eve, joe).";
 
 /// A knowledge base of facts and rules, and of queries by split.
-fn knowledge(graph: &str, queries: &[(Split, &str)]) -> KnowledgeBase {
+pub(super) fn knowledge(graph: &str, queries: &[(Split, &str)]) -> KnowledgeBase {
     let mut builder = Builder::new();
     builder.graph("graph", &text::prolog(graph, false).unwrap()).unwrap();
     for (split, queries) in queries {
@@ -37,7 +37,7 @@ fn family() -> KnowledgeBase {
 }
 
 /// A context whose input `knowledge` is a knowledge base.
-fn with_knowledge(dir: &Path, base: &KnowledgeBase) -> Context {
+pub(super) fn with_knowledge(dir: &Path, base: &KnowledgeBase) -> Context {
     let store = Store::open(dir).unwrap();
     let blob = artifact::put(&store, |out| base.write(out)).unwrap();
     let digest = artifact::write(&store, blob, None, artifact::sizes(base)).unwrap();
@@ -48,7 +48,7 @@ fn with_knowledge(dir: &Path, base: &KnowledgeBase) -> Context {
     context(dir, BTreeMap::from([("knowledge".to_owned(), vec![input])]))
 }
 
-fn run(with: Value, context: &Context) -> Result<Artifact, StageError> {
+pub(super) fn run(with: Value, context: &Context) -> Result<Artifact, StageError> {
     let stage = erase(super::Symbolic);
     let config = stage.resolve(with).unwrap();
     let digest = stage.run(&config, context)?["env"];
@@ -126,6 +126,16 @@ fn what_does_not_fit_is_refused_with_its_field() {
         refused(json!({ "task": "proofs", "corrupted": 2 }), true),
         refused(json!({ "task": "rules", "size": 0 }), false),
         refused(json!({ "task": "proofs", "depth": "deep" }), true),
+        refused(json!({ "task": "paths", "shaping": {} }), true),
+        refused(
+            json!({ "task": "proofs", "shaping": { "embedding": { "dim": 12 } } }),
+            true,
+        ),
+        refused(json!({ "task": "paths", "soft_reward": { "range": 0 } }), true),
+        refused(
+            json!({ "task": "paths", "soft_reward": { "embedding": { "model": "transe" } } }),
+            true,
+        ),
         refused(json!({ "task": "plans" }), true),
         refused(json!({ "task": "proofs" }), false),
         refused(json!({ "task": "rules" }), true),
@@ -151,6 +161,10 @@ fn what_does_not_fit_is_refused_with_its_field() {
     corrupted: 2 is not a fraction from 0 to 1 ()
     size: a problem has 1 to 64 blocks, balls or cells ()
     depth: invalid type: string "deep", expected u32 ()
+    shaping: it is no setting of `task: paths` (remove it, or write `task: proofs`, which has it)
+    shaping.embedding.dim: 12 is no multiple of 8 from 8 to 512 ()
+    soft_reward.range: 0 is not above 0, and up to 1,000,000 ()
+    soft_reward: unknown field `model`, expected one of `dim`, `epochs`, `batch_size`, `candidates`, `learning_rate`, `penalty`, `seed` ()
     task: unknown variant `plans`, expected one of `proofs`, `paths`, `rules` ()
     : no knowledge base is connected (write `needs: { knowledge: STAGE }`; ingest/knowledge_base reads one)
     task: rule worlds use no knowledge base, and one is connected (remove `needs: { knowledge: … }`, or write another `task:`)

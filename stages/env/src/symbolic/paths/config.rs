@@ -1,6 +1,7 @@
 //! The configuration of path finding.
 
 use super::TrainingQueries;
+use super::soft_reward::SoftRewardConfig;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use stages_core::ConfigProblem;
@@ -22,6 +23,9 @@ pub struct PathConfig {
     pub edge_dropout: f64,
     /// If false, states and candidates show relations alone: what is learned holds for all entities.
     pub show_entities: bool,
+    /// In training, what ends at other entities than the answer earn by an embedding of the graph's facts; nothing where it is not given.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub soft_reward: Option<SoftRewardConfig>,
 }
 
 /// The sides of a fact that are asked for.
@@ -47,6 +51,7 @@ impl Default for PathConfig {
             queries: TrainingQueries::default(),
             edge_dropout: 0.0,
             show_entities: true,
+            soft_reward: None,
         }
     }
 }
@@ -75,6 +80,6 @@ impl PathConfig {
                 "a probability from 0 to less than 1",
             ));
         }
-        Ok(())
+        self.soft_reward.as_ref().map_or(Ok(()), SoftRewardConfig::validate)
     }
 }

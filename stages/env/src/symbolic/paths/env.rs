@@ -24,7 +24,7 @@ struct Episode {
     has_finished: bool,
 }
 
-/// A range of environments: each asks a query, and terminates after `hops` steps with a reward of 1 at the answer, 0 elsewhere.
+/// A range of environments: each asks a query, and terminates after `hops` steps with a reward of 1 at the answer, elsewhere of 0 or what [`SoftReward`](super::SoftReward) gives.
 #[derive(Debug)]
 pub struct PathEnvs {
     task: Arc<PathTask>,
@@ -127,7 +127,12 @@ impl SymbolicEnvs for PathEnvs {
             let episode = &mut self.episodes[at];
             episode.state.walk(&self.task, actions[at], &mut self.counts);
             let is_over = episode.state.is_over(&self.task);
-            rewards[at] = f32::from(u8::from(is_over && episode.state.is_right()));
+            rewards[at] = match &self.task.soft_reward {
+                _ if !is_over => 0.0,
+                _ if episode.state.is_right() => 1.0,
+                Some(soft) => soft.reward(&self.task, episode.state.query(), episode.state.current()),
+                None => 0.0,
+            };
             (terminated[at], truncated[at]) = (is_over.into(), 0);
             if is_over {
                 std::mem::swap(&mut episode.state, &mut episode.finished);

@@ -8,6 +8,7 @@ mod counts;
 mod env;
 mod graph;
 mod observe;
+mod soft_reward;
 mod state;
 mod task;
 #[cfg(test)]
@@ -18,5 +19,6 @@ pub use config::{PathConfig, QuerySides};
 pub use counts::PathCounts;
 pub use env::{FinishedPath, PathEnvs};
 pub use observe::observe;
+pub use soft_reward::{SoftReward, SoftRewardConfig};
 pub use state::PathState;
 pub use task::{PathQuery, PathTask};

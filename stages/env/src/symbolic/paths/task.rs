@@ -2,11 +2,13 @@
 
 use super::config::{PathConfig, QuerySides};
 use super::graph::{Edge, Graph, WIDTH};
+use super::soft_reward::SoftReward;
 use super::{PathState, TrainingQueries};
 use crate::symbolic::batch::{Vocabulary, mark};
 use crate::symbolic::open::spread;
 use stages_core::StageError;
 use stages_knowledge::{KnowledgeBase, Split, word};
+use std::sync::Arc;
 
 /// Path finding over the queries of a split.
 #[derive(Clone, Debug)]
@@ -24,6 +26,7 @@ pub struct PathTask {
     entities: Vec<u32>,
     vocabulary: Vocabulary,
     unused: usize,
+    pub(super) soft_reward: Option<Arc<SoftReward>>,
 }
 
 /// A query: (source, relation, ?).
@@ -119,7 +122,14 @@ impl PathTask {
             entities,
             vocabulary,
             unused,
+            soft_reward: None,
         })
+    }
+
+    /// The same with soft rewards, by an embedding of its knowledge base.
+    pub fn with_soft_reward(mut self, soft: SoftReward) -> Self {
+        self.soft_reward = Some(Arc::new(soft));
+        self
     }
 
     /// The knowledge base.

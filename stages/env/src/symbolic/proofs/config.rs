@@ -1,5 +1,6 @@
 //! The configuration of proof search.
 
+use crate::symbolic::shaping::ShapingConfig;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use stages_core::ConfigProblem;
@@ -62,6 +63,9 @@ pub struct ProofConfig {
     pub atom_tokens: u32,
     /// The queries of training.
     pub queries: TrainingQueries,
+    /// Shapes the rewards of training by an embedding of the graph's facts; evaluation has those of the task. None where it is not given.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub shaping: Option<ShapingConfig>,
 }
 
 /// The presets.
@@ -145,6 +149,7 @@ impl Default for ProofConfig {
             max_successor_words: 1 << 22,
             atom_tokens: 0,
             queries: TrainingQueries::default(),
+            shaping: None,
         }
     }
 }
@@ -205,7 +210,7 @@ impl ProofConfig {
                 "an atom has 2 to 4096 tokens, or 0 for the largest arity",
             ));
         }
-        Ok(())
+        self.shaping.as_ref().map_or(Ok(()), ShapingConfig::validate)
     }
 
     pub(crate) fn settings(&self) -> Settings {

@@ -58,6 +58,8 @@ struct Episode {
     gives_up: bool,
     actions: Vec<u32>,
     trace: Vec<(u32, Clause)>,
+    /// The potential of the state, where rewards are shaped.
+    potential: f32,
 }
 
 /// A range of environments.
@@ -140,7 +142,7 @@ impl ProofEnvs {
         self.expand(at);
     }
 
-    /// Writes an environment's successors, after the states that have only one.
+    /// Writes an environment's successors, after the states that have only one, and the potential.
     fn expand(&mut self, at: usize) {
         let settings = &self.task.settings;
         let episode = &mut self.episodes[at];
@@ -177,6 +179,9 @@ impl ProofEnvs {
                 keep_shortest(items, room);
             }
         }
+        if let Some(shaping) = &self.task.shaping {
+            episode.potential = shaping.potential(&episode.state);
+        }
     }
 
     /// Ends an episode with a verdict, or without one.
@@ -210,6 +215,20 @@ impl ProofEnvs {
 
     /// Takes an action, and returns the reward, and whether the episode terminated and was truncated.
     fn act(&mut self, at: usize, action: u32) -> (f32, bool, bool) {
+        let before = self.episodes[at].potential;
+        let (reward, is_terminated, is_truncated) = self.act_unshaped(at, action);
+        let Some(shaping) = &self.task.shaping else {
+            return (reward, is_terminated, is_truncated);
+        };
+        let after = match is_terminated || is_truncated {
+            true => 0.0,
+            false => self.episodes[at].potential,
+        };
+        (reward + shaping.reward(before, after), is_terminated, is_truncated)
+    }
+
+    /// The same with the reward of the task.
+    fn act_unshaped(&mut self, at: usize, action: u32) -> (f32, bool, bool) {
         self.counts.steps += 1;
         let episode = &mut self.episodes[at];
         let choices = episode.successors.len() + usize::from(episode.gives_up);

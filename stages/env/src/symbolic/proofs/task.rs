@@ -3,9 +3,11 @@
 use super::config::{ProofConfig, Settings, TrainingQueries};
 use crate::symbolic::batch::{Vocabulary, mark};
 use crate::symbolic::open::spread;
+use crate::symbolic::shaping::Shaping;
 use stages_core::StageError;
 use stages_knowledge::{KnowledgeBase, Split, Word, word};
 use stages_numerics::random::Random;
+use std::sync::Arc;
 
 /// A proof search over the queries of a split.
 #[derive(Clone, Debug)]
@@ -21,6 +23,7 @@ pub struct ProofTask {
     entities: Vec<Word>,
     vocabulary: Vocabulary,
     width: usize,
+    pub(super) shaping: Option<Arc<Shaping>>,
 }
 
 /// Queries, as goal lists.
@@ -47,7 +50,7 @@ pub struct Query {
 const DRAWS: usize = 64;
 
 impl ProofTask {
-    /// The search over a knowledge base's queries of a split.
+    /// The search over a knowledge base's queries of a split, with the rewards of the task: see [`Self::with_shaping`].
     ///
     /// # Errors
     /// When a setting is out of range, a rule has a negated condition, there is no query, or one has too many variables.
@@ -94,6 +97,7 @@ impl ProofTask {
             known,
             vocabulary,
             width,
+            shaping: None,
         };
         if task.queries() == 0 {
             return Err(
@@ -102,6 +106,12 @@ impl ProofTask {
             );
         }
         Ok(task)
+    }
+
+    /// The same with shaped rewards, by an embedding of its knowledge base.
+    pub fn with_shaping(mut self, shaping: Shaping) -> Self {
+        self.shaping = Some(Arc::new(shaping));
+        self
     }
 
     /// The knowledge base.

@@ -3,6 +3,7 @@
 mod episodes;
 mod graph;
 mod slow;
+mod soft_reward;
 
 use super::{PathConfig, PathTask};
 use stages_knowledge::{Builder, KnowledgeBase, Split, text};

@@ -200,6 +200,7 @@ fn world(random: &mut Random) -> (Slow, PathConfig, Split) {
         },
         edge_dropout: [0.0, 0.0, 0.3, 0.9][random.below(4) as usize],
         show_entities: random.below(3) > 0,
+        soft_reward: None,
     };
     let [train, valid, test] = [0, 1, 2].map(|split: usize| prolog(&queries[split]));
     let others = "person(e0).\nmeets(e0, r0, e1).\n?- r0(e0, X).\n\\+ r0(e1, e1).\n";

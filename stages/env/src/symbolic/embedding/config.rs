@@ -1,0 +1,71 @@
+//! The settings of an embedding.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use stages_core::ConfigProblem;
+
+/// The settings of a ComplEx embedding of the graph's facts of two constants.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+pub struct EmbeddingConfig {
+    /// Complex numbers of a vector: a multiple of 8.
+    pub dim: u32,
+    /// Passes over the facts.
+    pub epochs: u32,
+    /// Facts of a step of the optimiser.
+    pub batch_size: u32,
+    /// Constants that the answers of a batch are told from, drawn for each batch; all where there are not more.
+    pub candidates: u32,
+    /// The learning rate of Adagrad.
+    pub learning_rate: f64,
+    /// The factor of the sum of the cubes of the absolute values of a fact's vectors in the loss (N3).
+    pub penalty: f64,
+    /// The seed of first vectors, the order of facts, and what is drawn.
+    pub seed: u64,
+}
+
+impl Default for EmbeddingConfig {
+    fn default() -> Self {
+        Self {
+            dim: 64,
+            epochs: 50,
+            batch_size: 128,
+            candidates: 512,
+            learning_rate: 0.1,
+            penalty: 0.03,
+            seed: 0,
+        }
+    }
+}
+
+impl EmbeddingConfig {
+    /// Refuses settings that are out of range. `of` is the field that has these settings.
+    ///
+    /// # Errors
+    /// Names the field.
+    pub fn validate(&self, of: &str) -> Result<(), ConfigProblem> {
+        let problem = |field: &str, message: String| Err(ConfigProblem::new(format!("{of}.{field}"), message));
+        if !self.dim.is_multiple_of(8) || !(8..=512).contains(&self.dim) {
+            return problem("dim", format!("{} is no multiple of 8 from 8 to 512", self.dim));
+        }
+        for (field, value, most) in [
+            ("epochs", self.epochs, 10_000),
+            ("batch_size", self.batch_size, 65_536),
+            ("candidates", self.candidates, 65_536),
+        ] {
+            if !(1..=most).contains(&value) {
+                return problem(field, format!("{value} is not from 1 to {most}"));
+            }
+        }
+        if !(self.learning_rate > 0.0 && self.learning_rate <= 10.0) {
+            return problem(
+                "learning_rate",
+                format!("{} is not above 0, and up to 10", self.learning_rate),
+            );
+        }
+        if !(0.0..=100.0).contains(&self.penalty) {
+            return problem("penalty", format!("{} is not from 0 to 100", self.penalty));
+        }
+        Ok(())
+    }
+}

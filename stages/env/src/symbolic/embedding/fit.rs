@@ -1,0 +1,372 @@
+//! The fit of an embedding to the facts of a graph: cross-entropy of each fact's tail and head among candidates with the nuclear 3-norm as penalty (Lacroix, Usunier and Obozinski,
+//! "Canonical tensor decomposition for knowledge base completion", 2018), by Adagrad, on one thread.
+
+use super::config::EmbeddingConfig;
+use super::{Embedding, add_product, inner};
+use stages_core::StageError;
+use stages_knowledge::{KnowledgeBase, Word, word};
+use stages_numerics::dispatch::{InstructionSet, Kernel};
+use stages_numerics::random::Random;
+
+/// Streams of random numbers.
+const FIRST: u64 = 1;
+const EPOCH: u64 = 2;
+const FALSE: u64 = 3;
+/// The standard deviation of first numbers.
+const DEVIATION: f32 = 0.1;
+/// The most numbers of an embedding.
+const MOST: usize = 1 << 30;
+/// Numbers beyond are those of a fit that diverges; scores of smaller ones are finite.
+const LARGEST: f32 = 1e6;
+/// The most facts, and false facts beside them, by which scores become probabilities.
+const CALIBRATED: usize = 10_000;
+/// Draws of a false fact.
+const DRAWS: usize = 16;
+const NEWTON_STEPS: usize = 30;
+
+/// A fact: predicate, head and tail by number.
+type Fact = [u32; 3];
+
+impl Embedding {
+    /// The embedding of the graph's facts of two constants: (seed, settings, facts) determine it. `watch` is called for each batch with the number
+    /// of the pass.
+    ///
+    /// # Errors
+    /// When there is no such fact, the embedding is too large, or its numbers grow without end; those of `watch`.
+    pub fn fit(
+        knowledge: &KnowledgeBase,
+        config: &EmbeddingConfig,
+        watch: &mut dyn FnMut(u32) -> Result<(), StageError>,
+    ) -> Result<Self, StageError> {
+        let facts = facts(knowledge);
+        if facts.is_empty() {
+            return Err(
+                StageError::new("the graph has no facts of two constants, which an embedding is of")
+                    .hint("remove `shaping:` or `soft_reward:`"),
+            );
+        }
+        if (knowledge.constants() + knowledge.predicates()).saturating_mul(2 * config.dim as usize) > MOST {
+            return Err(StageError::new("the embedding has more than 1,073,741,824 numbers")
+                .hint("give its `dim` a smaller value"));
+        }
+        let mut embedding = Self::zero(knowledge, config);
+        let width = embedding.width;
+        for (row, vector) in embedding.vectors.chunks_exact_mut(width).enumerate() {
+            let random = &mut Random::new(&[config.seed, FIRST, row as u64]);
+            vector.fill_with(|| random.normal() as f32 * DEVIATION);
+        }
+        let mut entities: Vec<u32> = facts.iter().flat_map(|&[_, head, tail]| [head, tail]).collect();
+        entities.sort_unstable();
+        entities.dedup();
+        let mut fit = Fit::new(embedding, config);
+        let instructions = InstructionSet::detect();
+        let mut order: Vec<u32> = (0..facts.len() as u32).collect();
+        let mut batch: Vec<Fact> = Vec::new();
+        for number in 0..config.epochs {
+            let random = &mut Random::new(&[config.seed, EPOCH, u64::from(number)]);
+            random.shuffle(&mut order);
+            for of_batch in order.chunks(config.batch_size as usize) {
+                watch(number)?;
+                batch.clear();
+                batch.extend(of_batch.iter().map(|&fact| facts[fact as usize]));
+                fit.draw(&batch, &entities, config.candidates as usize, random);
+                instructions.run(Step {
+                    fit: &mut fit,
+                    batch: &batch,
+                });
+            }
+        }
+        let mut embedding = fit.embedding;
+        // NaN is not within either.
+        if !embedding.vectors.iter().all(|number| number.abs() <= LARGEST) {
+            return Err(
+                StageError::new("the embedding diverges: its numbers grow beyond 1,000,000")
+                    .hint("give its `learning_rate` a smaller value"),
+            );
+        }
+        embedding.odds = calibrated(&embedding, knowledge, &facts, &entities, config.seed);
+        Ok(embedding)
+    }
+}
+
+/// The facts of two constants, in the order of their numbers.
+fn facts(knowledge: &KnowledgeBase) -> Vec<Fact> {
+    let relations = knowledge.relations();
+    let mut facts = Vec::new();
+    for number in 0..relations.predicates() as u32 {
+        let relation = relations.get(number);
+        if relation.arity() == 2 {
+            let pairs = relation.column(0).iter().zip(relation.column(1));
+            facts.extend(pairs.map(|(&head, &tail)| [number, head, tail]));
+        }
+    }
+    facts
+}
+
+/// The state of the optimiser, and buffers.
+pub(super) struct Fit {
+    pub(super) embedding: Embedding,
+    pub(super) squares: Vec<f32>,
+    rate: f32,
+    penalty: f32,
+    /// The constants of a batch's candidates, in order.
+    candidates: Vec<u32>,
+    /// The place of each of them in `candidates`.
+    places: Vec<u32>,
+    /// Their vectors.
+    gathered: Vec<f32>,
+    /// Gradients by candidates, then by the predicates of `relations`.
+    gradients: Vec<f32>,
+    relations: Vec<u32>,
+    logits: Vec<f32>,
+}
+
+impl Fit {
+    pub(super) fn new(embedding: Embedding, config: &EmbeddingConfig) -> Self {
+        Self {
+            squares: vec![0.0; embedding.vectors.len()],
+            places: vec![0; embedding.constants],
+            embedding,
+            rate: config.learning_rate as f32,
+            penalty: config.penalty as f32,
+            candidates: Vec::new(),
+            gathered: Vec::new(),
+            gradients: Vec::new(),
+            relations: Vec::new(),
+            logits: Vec::new(),
+        }
+    }
+
+    /// The candidates of a batch: its own constants, and others up to so many.
+    pub(super) fn draw(&mut self, batch: &[Fact], entities: &[u32], most: usize, random: &mut Random) {
+        self.candidates.clear();
+        if entities.len() <= most {
+            self.candidates.extend(entities);
+        } else {
+            self.candidates
+                .extend(batch.iter().flat_map(|&[_, head, tail]| [head, tail]));
+            let drawn = (0..most).map(|_| entities[random.below(entities.len() as u64) as usize]);
+            self.candidates.extend(drawn);
+            self.candidates.sort_unstable();
+            self.candidates.dedup();
+        }
+        for (place, &constant) in self.candidates.iter().enumerate() {
+            self.places[constant as usize] = place as u32;
+        }
+        self.relations.clear();
+        self.relations.extend(batch.iter().map(|fact| fact[0]));
+        self.relations.sort_unstable();
+        self.relations.dedup();
+    }
+}
+
+/// A step of the optimiser.
+pub(super) struct Step<'a> {
+    pub(super) fit: &'a mut Fit,
+    pub(super) batch: &'a [Fact],
+}
+
+impl Kernel for Step<'_> {
+    type Output = ();
+
+    /// No multiplication is fused: the bytes are the same on every CPU.
+    #[inline(always)]
+    fn run<const FMA: bool>(self) {
+        let Self { fit, batch } = self;
+        let width = fit.embedding.width;
+        fit.gathered.clear();
+        for &constant in &fit.candidates {
+            fit.gathered.extend_from_slice(fit.embedding.row(constant as usize));
+        }
+        fit.gradients.clear();
+        fit.gradients
+            .resize((fit.candidates.len() + fit.relations.len()) * width, 0.0);
+        let mut query = vec![0.0; width];
+        let mut slope = vec![0.0; width];
+        for &[predicate, head, tail] in batch {
+            let relation = fit.embedding.row(fit.embedding.relation(predicate));
+            // The query `r(h, X)` is r h, and `r(X, t)` is the conjugate of r times t: the score of a candidate is an inner product.
+            for (known, answer, is_conjugate) in [(head, tail, false), (tail, head, true)] {
+                let vector = fit.embedding.row(known as usize);
+                query.fill(0.0);
+                add_product(relation, is_conjugate, vector, 1.0, &mut query);
+                let answer = fit.places[answer as usize] as usize;
+                softmax(&query, &fit.gathered, answer, &mut fit.logits);
+                slope.fill(0.0);
+                let candidates = fit.gathered.chunks_exact(width);
+                let gradients = fit.gradients.chunks_exact_mut(width);
+                for ((candidate, gradient), &by) in candidates.zip(gradients).zip(&fit.logits) {
+                    for i in 0..width {
+                        slope[i] += by * candidate[i];
+                        gradient[i] += by * query[i];
+                    }
+                }
+                let known = fit.places[known as usize] as usize * width;
+                add_product(
+                    relation,
+                    !is_conjugate,
+                    &slope,
+                    1.0,
+                    &mut fit.gradients[known..known + width],
+                );
+                let of_relation = place(&fit.candidates, &fit.relations, predicate) * width;
+                let to = &mut fit.gradients[of_relation..of_relation + width];
+                match is_conjugate {
+                    false => add_product(vector, true, &slope, 1.0, to),
+                    // By the conjugate of r the gradient is the conjugate of t times the slope.
+                    true => add_product(&slope, true, vector, 1.0, to),
+                }
+            }
+            let rows = [
+                (relation, place(&fit.candidates, &fit.relations, predicate)),
+                (fit.embedding.row(head as usize), fit.places[head as usize] as usize),
+                (fit.embedding.row(tail as usize), fit.places[tail as usize] as usize),
+            ];
+            for (vector, place) in rows {
+                add_penalty(
+                    vector,
+                    fit.penalty,
+                    &mut fit.gradients[place * width..(place + 1) * width],
+                );
+            }
+        }
+        let scale = 1.0 / batch.len() as f32;
+        let relations = fit.relations.iter().map(|&predicate| fit.embedding.relation(predicate));
+        let rows: Vec<usize> = fit
+            .candidates
+            .iter()
+            .map(|&row| row as usize)
+            .chain(relations)
+            .collect();
+        for (row, gradient) in rows.into_iter().zip(fit.gradients.chunks_exact(width)) {
+            let range = row * width..(row + 1) * width;
+            let (numbers, squares) = (&mut fit.embedding.vectors[range.clone()], &mut fit.squares[range]);
+            for i in 0..width {
+                let slope = scale * gradient[i];
+                squares[i] += slope * slope;
+                numbers[i] -= fit.rate * slope / (squares[i].sqrt() + 1e-10);
+            }
+        }
+    }
+}
+
+/// The row of a predicate's gradient.
+#[inline(always)]
+fn place(candidates: &[u32], relations: &[u32], predicate: u32) -> usize {
+    candidates.len() + relations.partition_point(|&of| of < predicate)
+}
+
+/// Writes the probabilities of the candidates, less 1 for the answer: the gradient of the cross-entropy by their scores.
+#[inline(always)]
+fn softmax(query: &[f32], candidates: &[f32], answer: usize, out: &mut Vec<f32>) {
+    out.clear();
+    out.extend(
+        candidates
+            .chunks_exact(query.len())
+            .map(|candidate| inner(query, candidate)),
+    );
+    let most = out.iter().copied().fold(f32::NEG_INFINITY, f32::max);
+    let mut sum = 0.0_f32;
+    for logit in &mut *out {
+        *logit = libm::expf(*logit - most);
+        sum += *logit;
+    }
+    out.iter_mut().for_each(|number| *number /= sum);
+    out[answer] -= 1.0;
+}
+
+/// Adds the gradient of `penalty` times the sum of |z|^3 over the complex numbers z of a vector: 3 |z| z.
+#[inline(always)]
+fn add_penalty(vector: &[f32], penalty: f32, to: &mut [f32]) {
+    let dim = vector.len() / 2;
+    let (re, im) = vector.split_at(dim);
+    let (to_re, to_im) = to.split_at_mut(dim);
+    for i in 0..dim {
+        let by = 3.0 * penalty * (re[i] * re[i] + im[i] * im[i]).sqrt();
+        to_re[i] += by * re[i];
+        to_im[i] += by * im[i];
+    }
+}
+
+/// The logistic regression of whether a fact holds on its score, over facts and facts of which one constant is exchanged (Platt, "Probabilistic outputs for support vector
+/// machines", 1999): slope and constant.
+fn calibrated(
+    embedding: &Embedding,
+    knowledge: &KnowledgeBase,
+    facts: &[Fact],
+    entities: &[u32],
+    seed: u64,
+) -> [f32; 2] {
+    let mut scores: [Vec<f64>; 2] = [Vec::new(), Vec::new()];
+    let score = |[predicate, head, tail]: Fact| embedding.score(predicate, head, tail).map_or(0.0, f64::from);
+    let kept = facts.len().min(CALIBRATED);
+    for at in 0..kept {
+        let fact = facts[at * facts.len() / kept];
+        scores[1].push(score(fact));
+        let random = &mut Random::new(&[seed, FALSE, at as u64]);
+        let false_fact = (0..DRAWS).find_map(|_| {
+            let mut other = fact;
+            other[1 + random.below(2) as usize] = entities[random.below(entities.len() as u64) as usize];
+            let [predicate, head, tail] = other;
+            let words: [Word; 3] = [
+                word::predicate(predicate, 2),
+                word::constant(head),
+                word::constant(tail),
+            ];
+            (!knowledge.is_fact(&words)).then_some(other)
+        });
+        scores[0].extend(false_fact.map(score));
+    }
+    logistic(&scores)
+}
+
+/// Slope and constant of the logistic regression of a label on numbers: those of the label 0, and of 1. Targets are those of Platt, so that labels that can be told apart
+/// give finite numbers.
+pub(super) fn logistic(numbers: &[Vec<f64>; 2]) -> [f32; 2] {
+    let counts = numbers.each_ref().map(|numbers| numbers.len() as f64);
+    let targets = [1.0 / (counts[0] + 2.0), (counts[1] + 1.0) / (counts[1] + 2.0)];
+    let points = || {
+        let of = numbers.iter().zip(targets);
+        of.flat_map(|(numbers, target)| numbers.iter().map(move |&x| (x, target)))
+    };
+    let loss = |[slope, constant]: [f64; 2]| -> f64 {
+        points()
+            .map(|(x, target)| {
+                let z = slope * x + constant;
+                // ln(1 + e^z) - target z.
+                z.max(0.0) + libm::log1p(libm::exp(-z.abs())) - target * z
+            })
+            .sum()
+    };
+    let mut at = [0.0, 0.0];
+    for _ in 0..NEWTON_STEPS {
+        let mut gradient = [0.0; 2];
+        // A little on the diagonal: all numbers may be equal.
+        let mut hessian = [1e-9, 0.0, 1e-9];
+        for (x, target) in points() {
+            let p = 1.0 / (1.0 + libm::exp(-(at[0] * x + at[1])));
+            let weight = p * (1.0 - p);
+            gradient[0] += (p - target) * x;
+            gradient[1] += p - target;
+            hessian[0] += weight * x * x;
+            hessian[1] += weight * x;
+            hessian[2] += weight;
+        }
+        let determinant = hessian[0] * hessian[2] - hessian[1] * hessian[1];
+        let step = [
+            (hessian[2] * gradient[0] - hessian[1] * gradient[1]) / determinant,
+            (hessian[0] * gradient[1] - hessian[1] * gradient[0]) / determinant,
+        ];
+        let before = loss(at);
+        // Halved until it goes down.
+        let halved = (0..NEWTON_STEPS as i32).map(|halvings| libm::ldexp(1.0, -halvings));
+        let next = halved
+            .map(|by| [at[0] - by * step[0], at[1] - by * step[1]])
+            .find(|&next| loss(next) < before);
+        match next {
+            Some(next) => at = next,
+            None => break,
+        }
+    }
+    at.map(|number| number as f32)
+}

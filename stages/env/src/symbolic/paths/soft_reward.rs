@@ -1,0 +1,75 @@
+//! Soft rewards of path finding by an embedding of the graph (after Lin, Socher and Xiong, "Multi-hop knowledge graph reasoning with reward shaping", 2018): an entity that is not
+//! known to be an answer may be one.
+//!
+//! An episode that ends at another entity e than the answer earns 1 - (b - s(e)) / `range`, from 0 to 1, where s is the score of (source, relation, entity) and b the best score of the known
+//! answers. Scores are logarithms of probabilities up to a constant. Of a policy with an entropy bonus of `ent_coef`, the best one ends at entities with the probabilities of the
+//! embedding to the power of 1 / (`range` x `ent_coef`), but for what is cut off at 0 and 1: small probabilities are told apart, as ranks need.
+
+use super::PathQuery;
+use super::task::PathTask;
+use crate::symbolic::embedding::{Embedding, EmbeddingConfig};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use stages_core::ConfigProblem;
+
+/// Rewards of training for entities that are not known to be answers, by an embedding of the graph's facts.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+pub struct SoftRewardConfig {
+    /// The difference in score (natural logarithm of probability) from the best known answer at which nothing is earned.
+    pub range: f64,
+    /// The embedding.
+    pub embedding: EmbeddingConfig,
+}
+
+impl Default for SoftRewardConfig {
+    fn default() -> Self {
+        Self {
+            range: 8.0,
+            embedding: EmbeddingConfig::default(),
+        }
+    }
+}
+
+impl SoftRewardConfig {
+    /// Refuses settings that are out of range.
+    ///
+    /// # Errors
+    /// Names the field.
+    pub fn validate(&self) -> Result<(), ConfigProblem> {
+        if !(self.range > 0.0 && self.range <= 1e6) {
+            let message = format!("{} is not above 0, and up to 1,000,000", self.range);
+            return Err(ConfigProblem::new("soft_reward.range", message));
+        }
+        self.embedding.validate("soft_reward.embedding")
+    }
+}
+
+/// Soft rewards of a task's queries.
+#[derive(Clone, Debug)]
+pub struct SoftReward {
+    embedding: Embedding,
+    range: f32,
+}
+
+impl SoftReward {
+    /// Those of an embedding of the knowledge base in which paths are found.
+    pub fn new(embedding: Embedding, config: &SoftRewardConfig) -> Self {
+        Self {
+            embedding,
+            range: config.range as f32,
+        }
+    }
+
+    /// What the end of a query's path at an entity earns that is not its answer, from 0 to 1; 0 where the relation has no facts in the graph.
+    pub fn reward(&self, task: &PathTask, query: &PathQuery, entity: u32) -> f32 {
+        let predicates = task.relations() as u32 / 2;
+        let score = |entity: u32| match query.relation < predicates {
+            true => self.embedding.score(query.relation, query.source, entity),
+            false => self.embedding.score(query.relation - predicates, entity, query.source),
+        };
+        let known = task.answers(query).iter().filter_map(|&answer| score(answer));
+        let best = known.fold(f32::NEG_INFINITY, f32::max);
+        score(entity).map_or(0.0, |score| (1.0 - (best - score) / self.range).clamp(0.0, 1.0))
+    }
+}
