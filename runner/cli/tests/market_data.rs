@@ -28,8 +28,11 @@ fn valid(data: &Path) {
         load(Path::new(&file), &options).unwrap_or_else(|errors| panic!("{errors}"));
     }
     for folder in ["kinship", "family", "countries_triples/countries_S1"] {
-        let mut options = LoadOptions::new(runner::registry::kinds());
-        options.set = vec![format!("data={}/kb/{folder}", data.display()), "task=paths".to_owned()];
-        load(Path::new("../../pipelines/symbolic.yaml"), &options).unwrap_or_else(|errors| panic!("{errors}"));
+        for profile in [None, Some("family"), Some("paths"), Some("countries")] {
+            let mut options = LoadOptions::new(runner::registry::kinds());
+            options.set = vec![format!("data={}/kb/{folder}", data.display())];
+            options.profiles = profile.into_iter().map(str::to_owned).collect();
+            load(Path::new("../../pipelines/symbolic.yaml"), &options).unwrap_or_else(|errors| panic!("{errors}"));
+        }
     }
 }

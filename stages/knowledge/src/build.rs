@@ -1,6 +1,6 @@
 //! Knowledge bases from programs: names are merged, facts sorted by predicate and indexed.
 
-use crate::knowledge_base::{KnowledgeBase, Queries, Split, rule_index};
+use crate::knowledge_base::{KnowledgeBase, Queries, Split, rule_heads, rule_index};
 use crate::names::Names;
 use crate::program::{ConstantKind, Program, Rule, Symbols, SymbolsBuilder, TooMany};
 use crate::relations::{Columns, TooManyFacts};
@@ -232,26 +232,7 @@ impl Builder {
             &std::mem::take(&mut self.fact_clauses),
         )
         .index(symbols.constants.len())?;
-        let head = |rule: usize| {
-            let at = self.rule_starts[rule] as usize;
-            word::number(Rule::of(&self.rules[at..]).head[0]) as usize
-        };
-        let rules = self.rule_starts.len() - 1;
-        let mut heads = vec![0_u32; predicates + 1];
-        for rule in 0..rules {
-            heads[head(rule) + 1] += 1;
-        }
-        heads[0] = predicates as u32 + 1;
-        for predicate in 0..predicates {
-            heads[predicate + 1] += heads[predicate];
-        }
-        let mut next = heads.clone();
-        heads.resize(predicates + 1 + rules, 0);
-        for rule in 0..rules {
-            let to = &mut next[head(rule)];
-            heads[*to as usize] = rule as u32;
-            *to += 1;
-        }
+        let heads = rule_heads(predicates, &self.rules, &self.rule_starts);
         let rule_keys = rule_index(&heads, predicates, &self.rules, &self.rule_starts);
         let queries = self.queries.map(|(words, mut starts)| {
             starts.push(words.len() as u32);

@@ -107,6 +107,57 @@ impl KnowledgeBase {
         Ok(Self { relations, ..self })
     }
 
+    /// The knowledge base with more rules, behind those that it has, in its own words; `source` is the name of their text, for messages. Their numbers of clauses and of the
+    /// text are set here.
+    ///
+    /// # Errors
+    /// When they are too many for 32-bit offsets, or a head is negated.
+    pub fn with_rules<'a>(self, source: &str, added: impl IntoIterator<Item = Rule<'a>>) -> Result<Self, BuildError> {
+        let last = (0..self.rules()).map(|rule| self.rules[self.rule_starts[rule] as usize]);
+        let last = last.chain(self.relations.last_clause()).max();
+        let mut clause = last.map_or(Some(0), |last| last.checked_add(1));
+        let mut rules = self.rules.to_vec();
+        let mut rule_starts = self.rule_starts.to_vec();
+        let mut sources = self.sources.to_vec();
+        let text = sources.iter().filter(|&&byte| byte == b'\n').count() as u32;
+        sources.extend(
+            source
+                .chars()
+                .filter(|c| !c.is_control())
+                .collect::<String>()
+                .as_bytes(),
+        );
+        sources.push(b'\n');
+        for rule in added {
+            if word::is_negated(rule.head[0]) {
+                return Err(BuildError::Negative);
+            }
+            let number = clause.ok_or(BuildError::TooLarge)?;
+            clause = number.checked_add(1);
+            Rule {
+                clause: number,
+                source: text,
+                ..rule
+            }
+            .push(&mut rules);
+            if rules.len() >= u32::MAX as usize / 2 {
+                return Err(BuildError::TooLarge);
+            }
+            rule_starts.push(rules.len() as u32);
+        }
+        let predicates = self.predicates();
+        let heads = rule_heads(predicates, &rules, &rule_starts);
+        let rule_keys = rule_index(&heads, predicates, &rules, &rule_starts);
+        Ok(Self {
+            rules: rules.into(),
+            rule_starts: rule_starts.into(),
+            heads: heads.into(),
+            rule_keys: rule_keys.into(),
+            sources: sources.into(),
+            ..self
+        })
+    }
+
     /// The words of a fact, by its number.
     pub fn fact(&self, fact: u32) -> Vec<Word> {
         let (predicate, row) = self.relations.locate(fact);
@@ -354,6 +405,28 @@ impl Iterator for ClauseIter<'_> {
         self.left.rules[list] = &self.left.rules[list][1..];
         Some(Clause::Rule(rule))
     }
+}
+
+/// The words of `heads`: for each predicate the start of its rules and the end of the last's; then their numbers.
+pub(crate) fn rule_heads(predicates: usize, rules: &[Word], rule_starts: &[u32]) -> Vec<Word> {
+    let head = |start: u32| word::number(rules[start as usize + RULE_HEAD]) as usize;
+    let (_, of_rules) = rule_starts.split_last().unwrap_or((&0, &[]));
+    let mut heads = vec![0_u32; predicates + 1];
+    for &start in of_rules {
+        heads[head(start) + 1] += 1;
+    }
+    heads[0] = predicates as u32 + 1;
+    for predicate in 0..predicates {
+        heads[predicate + 1] += heads[predicate];
+    }
+    let mut next = heads.clone();
+    heads.resize(predicates + 1 + of_rules.len(), 0);
+    for (rule, &start) in of_rules.iter().enumerate() {
+        let to = &mut next[head(start)];
+        heads[*to as usize] = rule as u32;
+        *to += 1;
+    }
+    heads
 }
 
 /// The number of rules of a predicate from which on they are indexed by first argument.

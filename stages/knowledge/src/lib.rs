@@ -1,5 +1,5 @@
-//! Knowledge bases: interned terms, facts by predicate with posting lists in every direction, rules, queries; the resolution step that proofs are made of; and
-//! Datalog.
+//! Knowledge bases: interned terms, facts by predicate with posting lists in every direction, rules, queries; the resolution step that proofs are made of;
+//! Datalog; and rules mined from facts.
 //!
 //! Text becomes a [`Program`] ([`text`]), programs become a [`KnowledgeBase`] ([`build`]), which lies in one file and is read in place ([`artifact`]). A term is a slice of
 //! 32-bit words ([`word`]). [`Resolver`] makes one step of SLD resolution; [`mod@reference`] is the slow interpreter that it is tested against.
@@ -9,6 +9,7 @@ pub mod build;
 pub mod datalog;
 pub mod derived;
 pub mod knowledge_base;
+pub mod mining;
 pub mod names;
 pub mod print;
 pub mod program;
@@ -31,5 +32,8 @@ pub use word::Word;
 
 /// The stage kinds of this family.
 pub fn kinds() -> Vec<Box<dyn stages_core::AnyStage>> {
-    vec![stages_core::erase(datalog::Datalog)]
+    vec![
+        stages_core::erase(datalog::Datalog),
+        stages_core::erase(mining::MineRules),
+    ]
 }

@@ -210,6 +210,11 @@ impl Relations {
         }
     }
 
+    /// The largest number of a fact's clause.
+    pub(crate) fn last_clause(&self) -> Option<u32> {
+        self.clauses.iter().max().copied()
+    }
+
     /// The predicate and row of a fact, by its number among all.
     pub fn locate(&self, fact: u32) -> (u32, u32) {
         let first = |predicate: usize| self.directory[self.starts[predicate] as usize];

@@ -1,4 +1,4 @@
-//! `pipelines/symbolic.yaml`: proofs about families that it makes, and paths in a folder's knowledge base.
+//! `pipelines/symbolic.yaml`: proofs about families that it makes; paths in a folder's knowledge base, and proofs with rules that are mined from it.
 
 use crate::Project;
 use runner_testkit::Ended;
@@ -22,7 +22,7 @@ fn proofs_about_made_families_are_learned() {
     let ended = project().exec(&["--set", "timesteps=200000"]);
     assert_eq!(
         ended.stages("ran"),
-        ["families", "knowledge", "env", "train", "evaluate"],
+        ["families", "knowledge", "rules", "env", "train", "evaluate"],
         "{}",
         ended.text()
     );
@@ -47,7 +47,7 @@ fn a_folder_takes_the_place_of_the_families() {
     let ended = project.exec(&["--set", "data=ring", "--set", "task=paths", "--set", "timesteps=120000"]);
     assert_eq!(
         ended.stages("ran"),
-        ["families", "knowledge", "env", "train", "evaluate"],
+        ["families", "knowledge", "rules", "env", "train", "evaluate"],
         "{}",
         ended.text()
     );
@@ -61,4 +61,36 @@ fn a_folder_takes_the_place_of_the_families() {
         "{}",
         refused.text()
     );
+}
+
+/// A folder of facts without rules: they are mined, and proofs are made of them.
+#[test]
+fn rules_are_mined_where_a_folder_has_none() {
+    let project = project();
+    let parents: String = (0..60)
+        .map(|i| format!("a{i}\tparent\tb{i}\nb{i}\tparent\tc{i}\n"))
+        .collect();
+    let asked =
+        |chains: std::ops::Range<usize>| -> String { chains.map(|i| format!("a{i}\tgrandparent\tc{i}\n")).collect() };
+    project.write("chains/facts.txt", &parents);
+    project.write("chains/train.txt", &asked(0..40));
+    project.write("chains/valid.txt", &asked(40..50));
+    project.write("chains/test.txt", &asked(50..60));
+    let ended = project.exec(&["--set", "data=chains", "--set", "timesteps=60000"]);
+    assert_eq!(
+        ended.stages("ran"),
+        ["families", "knowledge", "rules", "env", "train", "evaluate"],
+        "{}",
+        ended.text()
+    );
+    let metric = |stage: &str, name: &str| {
+        let events = ended.events();
+        let is_it = |event: &&serde_json::Value| event["stage"] == stage && event["name"] == name;
+        events.iter().find(is_it).map(|event| event["value"].as_f64().unwrap())
+    };
+    assert_eq!(metric("rules", "rules"), Some(1.0));
+    assert_eq!(metric("rules", "mean_confidence"), Some(40.0 / 60.0));
+    // Nothing else proves a grandparent; none of those asked for is in the graph.
+    assert_eq!(metric("evaluate", "success"), Some(1.0), "{}", ended.text());
+    assert_eq!(metric("evaluate", "false_proofs"), Some(0.0));
 }

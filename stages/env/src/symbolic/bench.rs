@@ -7,7 +7,8 @@ use crate::bench::with_threads;
 use rayon::iter::{IntoParallelRefMutIterator as _, ParallelIterator as _};
 use serde::Serialize;
 use stages_core::StageError;
-use stages_knowledge::{Builder, KnowledgeBase, ProgramBuilder, Split, Word, word};
+use stages_knowledge::mining::{MiningOptions, mine, with_mined};
+use stages_knowledge::{BuildError, Builder, KnowledgeBase, ProgramBuilder, Split};
 use stages_numerics::random::Random;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -325,13 +326,11 @@ fn families(count: usize) -> Vec<Fact> {
     facts
 }
 
-/// The facts with the best rules `r(X, Y) :- p(X, Z), q(Z, Y)` of each relation: four of the highest confidence with a support of 20.
+/// The facts with rules that are mined from them: of each relation the best four of up to two conditions, with a support of 20.
 fn knowledge(facts: &[Fact]) -> Result<KnowledgeBase, StageError> {
     let too_large = || StageError::new("there are too many names");
     let mut builder = ProgramBuilder::default();
     let mut seen = BTreeSet::new();
-    let mut from: BTreeMap<Word, Vec<(Word, Word)>> = BTreeMap::new();
-    let mut between: BTreeMap<(Word, Word), Vec<Word>> = BTreeMap::new();
     for (head, relation, tail) in facts {
         let kind = stages_knowledge::ConstantKind::Atom;
         let relation = builder
@@ -339,46 +338,20 @@ fn knowledge(facts: &[Fact]) -> Result<KnowledgeBase, StageError> {
             .predicate(relation.as_bytes(), 2)
             .map_err(|_| too_large())?;
         let [head, tail] = [head, tail].map(|name| builder.symbols.constant(name.as_bytes(), kind));
-        let (head, tail) = (head.map_err(|_| too_large())?, tail.map_err(|_| too_large())?);
-        if seen.insert((relation, head, tail)) {
-            builder.fact(&[relation, head, tail]);
-            from.entry(head).or_default().push((relation, tail));
-            between.entry((head, tail)).or_default().push(relation);
+        let fact = [relation, head.map_err(|_| too_large())?, tail.map_err(|_| too_large())?];
+        if seen.insert(fact) {
+            builder.fact(&fact);
         }
     }
-    let mut bodies: BTreeMap<(Word, Word), u64> = BTreeMap::new();
-    let mut hits: BTreeMap<(Word, Word, Word), u64> = BTreeMap::new();
-    for (&head, edges) in &from {
-        let mut reached: BTreeSet<(Word, Word, Word)> = BTreeSet::new();
-        for &(p, middle) in edges {
-            for &(q, tail) in from.get(&middle).map_or(&[][..], Vec::as_slice) {
-                if tail != head {
-                    reached.insert((p, q, tail));
-                }
-            }
-        }
-        for (p, q, tail) in reached {
-            *bodies.entry((p, q)).or_default() += 1;
-            for &relation in between.get(&(head, tail)).map_or(&[][..], Vec::as_slice) {
-                *hits.entry((relation, p, q)).or_default() += 1;
-            }
-        }
-    }
-    let mut rules: BTreeMap<Word, Vec<(f64, u64, Word, Word)>> = BTreeMap::new();
-    for (&(relation, p, q), &support) in hits.iter().filter(|(_, support)| **support >= 20) {
-        let confidence = support as f64 / bodies[&(p, q)] as f64;
-        rules.entry(relation).or_default().push((confidence, support, p, q));
-    }
-    for (relation, mut of) in rules {
-        of.sort_by(|a, b| b.0.total_cmp(&a.0).then(b.1.cmp(&a.1)));
-        for &(_, _, p, q) in of.iter().take(4) {
-            let [x, y, z] = [0, 1, 2].map(word::variable);
-            builder.clause(&[relation, x, y], &[p, x, z, q, z, y], 3, 1.0, 1);
-        }
-    }
+    let refused = |err: BuildError| StageError::new(err.to_string());
     let mut knowledge = Builder::new();
-    let built = knowledge
-        .graph("facts", &builder.finish())
-        .and_then(|()| knowledge.finish());
-    built.map_err(|err| StageError::new(err.to_string()))
+    knowledge.graph("facts", &builder.finish()).map_err(refused)?;
+    let knowledge = knowledge.finish().map_err(refused)?;
+    let rules = mine(
+        &knowledge,
+        &MiningOptions::default(),
+        None,
+        |_| Ok::<(), StageError>(()),
+    )?;
+    with_mined(knowledge, &rules).map_err(refused)
 }

@@ -2,7 +2,9 @@
 
 use super::ranking::{Ranker, RankingOptions, Rankings};
 use stages_env::symbolic::paths::{PathCounts, PathQuery, PathState, PathTask};
+use stages_knowledge::mining::{self, Instances};
 use std::collections::{BTreeMap, BTreeSet};
+use std::convert::Infallible;
 
 /// Ranks answers by the score that `score` gives to entities; those that it leaves out are not reached.
 fn ranked(
@@ -110,8 +112,8 @@ impl Default for RuleOptions {
     }
 }
 
-/// The most relations, inverses among them, with which rules have three steps.
-const FEW_RELATIONS: usize = 8;
+/// The most relations with which rules have three steps.
+const FEW_RELATIONS: u32 = 4;
 /// The largest confidence of a vote.
 const MOST_CONFIDENT: f64 = 0.999;
 
@@ -152,48 +154,21 @@ fn inverse((from, relation, to): Edge, relations: usize) -> Edge {
     (to, (relation + half) % (2 * half), from)
 }
 
-/// The pairs of entities for which a body holds.
-#[derive(Default)]
-struct Support {
-    /// Their number, without those of an entity with itself.
-    pairs: u64,
-    /// The number of those that are facts of each relation.
-    hits: BTreeMap<u32, u64>,
-}
-
-/// The graph of a task without caps: edges in both directions, in order.
+/// The graph of a task without caps: edges in both directions.
 struct Graph {
-    edges: Vec<Edge>,
-    relations: usize,
+    edges: mining::Graph,
     /// The number of edges of each relation that lead to each entity.
     tails: BTreeMap<(u32, u32), u32>,
 }
 
 impl Graph {
     fn new(task: &PathTask) -> Self {
-        let relations = task.relations();
-        let facts = task.knowledge().relations();
-        let mut edges = Vec::new();
-        for predicate in 0..facts.predicates() as u32 {
-            let relation = facts.get(predicate);
-            if relation.arity() == 2 {
-                for (&head, &tail) in relation.column(0).iter().zip(relation.column(1)) {
-                    let edge = (head, predicate, tail);
-                    edges.extend([edge, inverse(edge, relations)]);
-                }
-            }
-        }
-        edges.sort_unstable();
-        edges.dedup();
+        let edges = mining::Graph::new(task.knowledge(), true);
         let mut tails = BTreeMap::new();
-        for &(_, relation, to) in &edges {
+        for &(relation, to) in (0..edges.constants()).flat_map(|entity| edges.from(entity)) {
             *tails.entry((relation, to)).or_default() += 1;
         }
-        Self {
-            edges,
-            relations,
-            tails,
-        }
+        Self { edges, tails }
     }
 
     fn tails(&self, relation: u32) -> impl Iterator<Item = (u32, u32)> + '_ {
@@ -201,70 +176,48 @@ impl Graph {
         of.map(|(&(_, tail), &count)| (tail, count))
     }
 
-    /// An entity's edges, of one relation where it is given.
-    fn from(&self, entity: u32, relation: Option<u32>) -> &[Edge] {
-        let (low, high) = relation.map_or((0, u32::MAX), |relation| (relation, relation));
-        let start = self.edges.partition_point(|edge| (edge.0, edge.1) < (entity, low));
-        let count = self.edges[start..].partition_point(|edge| (edge.0, edge.1) <= (entity, high));
-        &self.edges[start..start + count]
-    }
-
     /// The entities at the ends of the paths of these relations.
     fn ends(&self, source: u32, body: &[u32]) -> BTreeSet<u32> {
         let step = |from: BTreeSet<u32>, &relation: &u32| -> BTreeSet<u32> {
-            let edges = from.iter().flat_map(|&entity| self.from(entity, Some(relation)));
-            edges.map(|edge| edge.2).collect()
+            let edges = from.iter().flat_map(|&entity| self.edges.along(entity, relation));
+            edges.map(|edge| edge.1).collect()
         };
         body.iter().fold(BTreeSet::from([source]), step)
     }
 
     /// The best rules of each relation: bodies with their confidence, the highest first, of equals the shorter one.
     fn mine(&self, options: &RuleOptions) -> BTreeMap<u32, Vec<(Vec<u32>, f64)>> {
-        let longest = if self.relations <= FEW_RELATIONS { 3 } else { 2 };
-        let mut found: BTreeMap<Vec<u32>, Support> = BTreeMap::new();
+        let longest = match self.edges.predicates() <= FEW_RELATIONS {
+            true => 3,
+            false => 2,
+        };
         // The facts of each relation that are no loops.
         let mut sizes: BTreeMap<u32, u64> = BTreeMap::new();
-        for of_source in self.edges.chunk_by(|a, b| a.0 == b.0) {
-            let source = of_source[0].0;
-            let mut between: BTreeMap<u32, Vec<u32>> = BTreeMap::new();
-            for &(_, relation, to) in of_source.iter().filter(|edge| edge.2 != source) {
+        for entity in 0..self.edges.constants() {
+            for &(relation, _) in self.edges.from(entity).iter().filter(|edge| edge.1 != entity) {
                 *sizes.entry(relation).or_default() += 1;
-                between.entry(to).or_default().push(relation);
-            }
-            let mut bodies: BTreeMap<Vec<u32>, BTreeSet<u32>> =
-                BTreeMap::from([(Vec::new(), BTreeSet::from([source]))]);
-            for _ in 0..longest {
-                let mut longer: BTreeMap<Vec<u32>, BTreeSet<u32>> = BTreeMap::new();
-                for (body, ends) in &bodies {
-                    for &(_, relation, to) in ends.iter().flat_map(|&end| self.from(end, None)) {
-                        let body = [body.as_slice(), &[relation]].concat();
-                        longer.entry(body).or_default().insert(to);
-                    }
-                }
-                for (body, ends) in &longer {
-                    let support = found.entry(body.clone()).or_default();
-                    for end in ends.iter().filter(|&&end| end != source) {
-                        support.pairs += 1;
-                        for &relation in between.get(end).into_iter().flatten() {
-                            *support.hits.entry(relation).or_default() += 1;
-                        }
-                    }
-                }
-                bodies = longer;
             }
         }
+        let Ok(bodies) = mining::count(
+            &self.edges,
+            longest,
+            Instances::Any,
+            |_| true,
+            |_| Ok::<(), Infallible>(()),
+        );
         let mut rules: BTreeMap<u32, Vec<(Vec<u32>, f64)>> = BTreeMap::new();
-        for (body, Support { pairs, hits }) in found {
-            for (relation, hits) in hits {
+        for body in (0..bodies.len() as u32).map(|number| bodies.get(number)) {
+            let pairs = body.pairs();
+            for (relation, hits) in body.hits() {
                 let is_the_relation = hits == pairs && pairs == sizes[&relation];
                 if !is_the_relation {
                     let confidence = hits as f64 / (pairs as f64 + options.prior);
-                    rules.entry(relation).or_default().push((body.clone(), confidence));
+                    rules.entry(relation).or_default().push((body.relations(), confidence));
                 }
             }
         }
         for of in rules.values_mut() {
-            of.sort_by(|a, b| b.1.total_cmp(&a.1).then(a.0.len().cmp(&b.0.len())));
+            of.sort_by(|a, b| b.1.total_cmp(&a.1).then(a.0.len().cmp(&b.0.len())).then(a.0.cmp(&b.0)));
             of.truncate(options.rules);
         }
         rules

@@ -1,10 +1,10 @@
 //! Knowledge bases of the data sets' files, with mined rules, and with shuffled relations.
 
+use stages_knowledge::mining::{MiningOptions, mine, with_mined};
 use stages_knowledge::text::TripleForm;
 use stages_knowledge::{Builder, KnowledgeBase, Program, Split, text};
 use stages_numerics::random::Random;
-use std::cmp::Reverse;
-use std::collections::{BTreeMap, BTreeSet};
+use std::convert::Infallible;
 use std::path::Path;
 
 /// Head, relation, tail.
@@ -14,8 +14,8 @@ pub type Triple = [String; 3];
 pub struct DataSet {
     pub graph: Vec<Triple>,
     pub queries: [Vec<Triple>; 3],
-    /// Rules as Prolog.
-    pub rules: String,
+    /// True where rules are mined from what proofs may use.
+    pub has_rules: bool,
 }
 
 /// The triples of a file of lines `relation(head,tail).`, or of three words.
@@ -38,7 +38,7 @@ impl DataSet {
         Self {
             graph: graph.iter().flat_map(|name| read(&folder.join(name))).collect(),
             queries: splits.map(|name| read(&folder.join(name))),
-            rules: String::new(),
+            has_rules: false,
         }
     }
 
@@ -55,10 +55,10 @@ impl DataSet {
     /// Family with rules mined from what proofs may use.
     pub fn family(data: &Path) -> Self {
         let folder = data.join("kb/family");
-        let mut set = Self::of(&folder, &["facts.txt"], ["train.txt", "valid.txt", "test.txt"]);
-        let facts: BTreeSet<Triple> = set.graph.iter().chain(&set.queries[0]).cloned().collect();
-        set.rules = mined(&facts).join("\n");
-        set
+        Self {
+            has_rules: true,
+            ..Self::of(&folder, &["facts.txt"], ["train.txt", "valid.txt", "test.txt"])
+        }
     }
 
     /// The relations of what is learned from in another order: entities have as many facts, which say nothing.
@@ -80,49 +80,15 @@ impl DataSet {
         builder.graph("graph", &program(&self.graph)).unwrap();
         let train = program(&self.queries[0]);
         builder.graph("train", &train).unwrap();
-        let rules = text::prolog(&self.rules, false).unwrap();
-        builder.graph("rules", &rules).unwrap();
         for (split, queries) in Split::ALL.into_iter().zip(&self.queries) {
             builder.queries(split, &program(queries), false).unwrap();
         }
-        builder.finish().unwrap()
-    }
-}
-
-/// Rules `r(X, Y) :- p(X, H), q(H, Y)` of at least 20 instances: of each relation the four of the largest confidence.
-fn mined(facts: &BTreeSet<Triple>) -> Vec<String> {
-    type Pair<'a> = (&'a str, &'a str);
-    let mut by_head: BTreeMap<&str, Vec<Pair>> = BTreeMap::new();
-    let mut between: BTreeMap<Pair, BTreeSet<&str>> = BTreeMap::new();
-    for [head, relation, tail] in facts {
-        by_head.entry(head).or_default().push((relation, tail));
-        between.entry((head, tail)).or_default().insert(relation);
-    }
-    let mut bodies: BTreeMap<Pair, u64> = BTreeMap::new();
-    let mut holds: BTreeMap<&str, BTreeMap<Pair, u64>> = BTreeMap::new();
-    for (head, edges) in &by_head {
-        let mut reached: BTreeSet<(Pair, &str)> = BTreeSet::new();
-        for (p, middle) in edges {
-            for (q, tail) in by_head.get(middle).into_iter().flatten() {
-                if tail != head {
-                    reached.insert(((p, q), tail));
-                }
-            }
+        let knowledge = builder.finish().unwrap();
+        if !self.has_rules {
+            return knowledge;
         }
-        for (body, tail) in reached {
-            *bodies.entry(body).or_default() += 1;
-            for relation in between.get(&(*head, tail)).into_iter().flatten() {
-                *holds.entry(relation).or_default().entry(body).or_default() += 1;
-            }
-        }
+        let never = |_| Ok::<(), Infallible>(());
+        let rules = mine(&knowledge, &MiningOptions::default(), None, never).unwrap();
+        with_mined(knowledge, &rules).unwrap()
     }
-    let mut rules = Vec::new();
-    for (relation, found) in holds {
-        let mut found: Vec<(Pair, u64)> = found.into_iter().filter(|&(_, count)| count >= 20).collect();
-        let confidence = |&(body, count): &(Pair, u64)| count as f64 / bodies[&body] as f64;
-        found.sort_by_key(|rule| (Reverse(confidence(rule).to_bits()), Reverse(rule.1), Reverse(rule.0)));
-        let rule = |((p, q), _): &(Pair, u64)| format!("{relation}(X, Y) :- {p}(X, H), {q}(H, Y).");
-        rules.extend(found.iter().take(4).map(rule));
-    }
-    rules
 }

@@ -1,0 +1,185 @@
+//! Rules of the bodies that are counted.
+
+use super::bodies::{Bodies, Body, Instances, Work, count};
+use super::graph::Graph;
+use crate::build::BuildError;
+use crate::knowledge_base::KnowledgeBase;
+use crate::print;
+use crate::program::Rule;
+use crate::word::{self, Word};
+use std::cmp::Ordering;
+use std::collections::BTreeMap;
+
+/// The rules that are wanted.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct MiningOptions {
+    /// The largest number of conditions, up to [`LONGEST`](super::LONGEST).
+    pub length: usize,
+    /// True where conditions may run against the direction of a relation: `p(Z, X)` in place of `p(X, Z)`.
+    pub inverses: bool,
+    /// The least number of pairs that body and head hold for.
+    pub min_support: u64,
+    /// The least confidence.
+    pub min_confidence: f64,
+    /// The rules of a relation that are kept, the best by confidence; all where it is 0.
+    pub rules_per_relation: usize,
+}
+
+impl Default for MiningOptions {
+    fn default() -> Self {
+        Self {
+            length: 2,
+            inverses: false,
+            min_support: 20,
+            min_confidence: 0.0,
+            rules_per_relation: 4,
+        }
+    }
+}
+
+/// A rule whose conditions lead from the first variable of its head to the second.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct MinedRule {
+    /// The predicate that it concludes, by its number.
+    pub head: u32,
+    /// The relations of its conditions; see [`Graph`].
+    pub body: Vec<u32>,
+    /// The number of pairs of constants that body and head hold for.
+    pub support: u64,
+    /// The number of pairs of constants that the body holds for, each variable another constant.
+    pub pairs: u64,
+}
+
+impl MinedRule {
+    /// The fraction of the body's pairs that are facts of the head.
+    pub fn confidence(&self) -> f64 {
+        self.support as f64 / self.pairs as f64
+    }
+
+    /// The words of head and body, where there are this many predicates. Variables are numbered in order of appearance, as those of rules that are read.
+    pub fn words(&self, predicates: u32) -> [Vec<Word>; 2] {
+        // X is variable 0, Y variable 1, those between follow.
+        let at = |step: usize| match step {
+            0 => word::variable(0),
+            step if step == self.body.len() => word::variable(1),
+            step => word::variable(step as u32 + 1),
+        };
+        let condition = |(step, &relation): (usize, &u32)| match relation < predicates {
+            true => [word::predicate(relation, 2), at(step), at(step + 1)],
+            false => [word::predicate(relation - predicates, 2), at(step + 1), at(step)],
+        };
+        let head = vec![word::predicate(self.head, 2), word::variable(0), word::variable(1)];
+        [head, self.body.iter().enumerate().flat_map(condition).collect()]
+    }
+
+    /// The number of variables.
+    pub fn variables(&self) -> u32 {
+        self.body.len() as u32 + 1
+    }
+
+    /// The rule as Prolog.
+    pub fn text(&self, knowledge: &KnowledgeBase) -> String {
+        let [head, body] = self.words(knowledge.predicates() as u32);
+        let [head, body] = [head, body].map(|words| print::terms(knowledge.symbols(), &words).join(", "));
+        format!("{head} :- {body}")
+    }
+}
+
+/// The best rules of a knowledge base's facts, for all relations or for those of `heads` (numbers of predicates): relations by name, and of each the rule of the highest
+/// confidence first, of equals that of the larger support, then the shorter one, then by name. The head itself is no body. Queries and rules of the knowledge base play no part.
+/// `check` is asked again and again while bodies are counted; see [`count`].
+///
+/// # Errors
+/// Those of `check`.
+pub fn mine<E>(
+    knowledge: &KnowledgeBase,
+    options: &MiningOptions,
+    heads: Option<&[u32]>,
+    check: impl FnMut(Work) -> Result<(), E>,
+) -> Result<Vec<MinedRule>, E> {
+    let graph = Graph::new(knowledge, options.inverses);
+    let predicates = graph.predicates();
+    let mut is_head = vec![heads.is_none(); predicates as usize];
+    for &head in heads.unwrap_or_default() {
+        is_head[head as usize] = true;
+    }
+    let is_head = |relation: u32| is_head.get(relation as usize).is_some_and(|&is_head| is_head);
+    let bodies = count(&graph, options.length, Instances::Distinct, is_head, check)?;
+    Ok(best(knowledge, predicates, options, &bodies))
+}
+
+/// A knowledge base with rules that were mined from it, behind those that it has. Their confidence is kept.
+///
+/// # Errors
+/// When they are too many for 32-bit offsets.
+pub fn with_mined(knowledge: KnowledgeBase, rules: &[MinedRule]) -> Result<KnowledgeBase, BuildError> {
+    let predicates = knowledge.predicates() as u32;
+    let words: Vec<[Vec<Word>; 2]> = rules.iter().map(|rule| rule.words(predicates)).collect();
+    let clauses = rules
+        .iter()
+        .zip(&words)
+        .zip(1..)
+        .map(|((rule, [head, body]), line)| Rule {
+            clause: 0,
+            variables: rule.variables(),
+            confidence: rule.confidence() as f32,
+            source: 0,
+            line,
+            head,
+            body,
+        });
+    knowledge.with_rules("mined rules", clauses)
+}
+
+/// A body that may conclude a relation.
+struct Candidate<'a> {
+    body: Body<'a>,
+    support: u64,
+    confidence: f64,
+}
+
+fn best(knowledge: &KnowledgeBase, predicates: u32, options: &MiningOptions, bodies: &Bodies) -> Vec<MinedRule> {
+    let mut of_head: BTreeMap<u32, Vec<Candidate<'_>>> = BTreeMap::new();
+    for number in 0..bodies.len() as u32 {
+        let body = bodies.get(number);
+        for (head, support) in body.hits().filter(|&(_, support)| support >= options.min_support) {
+            let confidence = support as f64 / body.pairs() as f64;
+            if confidence >= options.min_confidence && body.relations() != [head] {
+                let candidate = Candidate {
+                    body,
+                    support,
+                    confidence,
+                };
+                of_head.entry(head).or_default().push(candidate);
+            }
+        }
+    }
+    let name = |relation: u32| {
+        let predicate = relation % predicates;
+        (knowledge.symbols().predicates.name(predicate), relation != predicate)
+    };
+    let by_name = |a: &Body<'_>, b: &Body<'_>| -> Ordering {
+        let [a, b] = [a, b].map(Body::relations);
+        let names = |body: &[u32]| body.iter().map(|&relation| name(relation)).collect::<Vec<_>>();
+        a.len().cmp(&b.len()).then_with(|| names(&a).cmp(&names(&b)))
+    };
+    let mut heads: Vec<(u32, Vec<Candidate<'_>>)> = of_head.into_iter().collect();
+    heads.sort_by_key(|&(head, _)| name(head));
+    let mut rules = Vec::new();
+    for (head, mut candidates) in heads {
+        candidates.sort_by(|a, b| {
+            let better = b.confidence.total_cmp(&a.confidence).then(b.support.cmp(&a.support));
+            better.then_with(|| by_name(&a.body, &b.body))
+        });
+        if options.rules_per_relation > 0 {
+            candidates.truncate(options.rules_per_relation);
+        }
+        rules.extend(candidates.into_iter().map(|candidate| MinedRule {
+            head,
+            body: candidate.body.relations(),
+            support: candidate.support,
+            pairs: candidate.body.pairs(),
+        }));
+    }
+    rules
+}
