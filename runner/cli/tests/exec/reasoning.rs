@@ -166,6 +166,26 @@ fn verdicts_beat_random_actions_and_a_blind_copy() {
     assert_eq!(show(&other)["digest"], show(&project)["digest"]);
 }
 
+/// With soft rewards in training, the embedding that gives them is a baseline.
+#[test]
+fn the_embedding_of_soft_rewards_is_ranked_beside_the_policy() {
+    let env = "task: paths, hops: 2, soft_reward: { embedding: { dim: 16 } }";
+    let project = project(&plain(&pipeline(env, "1", 40_960), 2));
+    let (found, _) = run(&project);
+    assert!(found.of("mrr") > 0.5, "{}", found.0);
+    let embedding = found.of("baseline/embedding/mrr");
+    assert!(embedding > 0.1 && found.has("versus/embedding/mrr"), "{embedding}");
+
+    // Where no fact of what is asked is in the graph, there is nothing to embed.
+    let text = std::fs::read_to_string(project.path("p.yaml")).unwrap();
+    project.write(
+        "p.yaml",
+        &text.replace("train: train.pl", "train: train.pl, train_in_graph: false"),
+    );
+    let ended = project.exec(&[]);
+    assert!(ended.text().contains("`soft_reward` gives nothing"), "{}", ended.text());
+}
+
 #[test]
 fn ranks_beat_random_walks_with_intervals_over_seeds() {
     let env = "task: paths, hops: 2, sides: both";
@@ -181,6 +201,7 @@ fn ranks_beat_random_walks_with_intervals_over_seeds() {
         "{}",
         found.0
     );
+    assert!(!found.has("baseline/embedding/mrr"));
     let mean = |name: &str| (found.of(&format!("policy/1/{name}")) + found.of(&format!("policy/2/{name}"))) / 2.0;
     for name in ["mrr", "hits_1", "hits_10", "tails_mrr", "heads_mrr", "auc_pr"] {
         assert!((found.of(name) - mean(name)).abs() < 1e-12, "{name}: {}", found.0);

@@ -94,21 +94,19 @@ impl SymbolicTask {
     /// # Errors
     /// When the artifact is damaged.
     pub(super) fn with_shaping(self, store: &Store, artifact: &Artifact) -> Result<Self, StageError> {
-        let config = file::<SymbolicConfig>(store, artifact, CONFIG)?.of_task()?;
-        let embedding = |base: &KnowledgeBase, config| {
-            let bytes = store.blob(blob(artifact, EMBEDDING)?)?;
-            Embedding::of_bytes(&bytes, base, config)
-                .ok_or_else(|| unreadable(EMBEDDING, "it is of another knowledge base"))
+        let Some(embedding) = self.embedding(store, artifact)? else {
+            return Ok(self);
         };
-        match (self, &config) {
+        let config = file::<SymbolicConfig>(store, artifact, CONFIG)?.of_task()?;
+        Ok(match (self, &config) {
             (
                 Self::Proofs(task),
                 TaskConfig::Proofs(ProofConfig {
                     shaping: Some(config), ..
                 }),
             ) => {
-                let shaping = Shaping::new(embedding(task.knowledge(), &config.embedding)?, config);
-                Ok(Self::Proofs(Arc::new(Arc::unwrap_or_clone(task).with_shaping(shaping))))
+                let shaping = Shaping::new(embedding, config);
+                Self::Proofs(Arc::new(Arc::unwrap_or_clone(task).with_shaping(shaping)))
             }
             (
                 Self::Paths(task),
@@ -117,11 +115,32 @@ impl SymbolicTask {
                     ..
                 }),
             ) => {
-                let soft = SoftReward::new(embedding(task.knowledge(), &config.embedding)?, config);
-                Ok(Self::Paths(Arc::new(Arc::unwrap_or_clone(task).with_soft_reward(soft))))
+                let soft = SoftReward::new(embedding, config);
+                Self::Paths(Arc::new(Arc::unwrap_or_clone(task).with_soft_reward(soft)))
             }
-            (task, _) => Ok(task),
-        }
+            (task, _) => task,
+        })
+    }
+
+    /// The embedding by which rewards of training are shaped, where they are.
+    ///
+    /// # Errors
+    /// When the artifact is damaged.
+    pub fn embedding(&self, store: &Store, artifact: &Artifact) -> Result<Option<Embedding>, StageError> {
+        let base = match self {
+            Self::Proofs(task) => task.knowledge(),
+            Self::Paths(task) => task.knowledge(),
+            Self::Rules(_) => return Ok(None),
+        };
+        let config = file::<SymbolicConfig>(store, artifact, CONFIG)?.of_task()?;
+        let Some(config) = config.embedding() else {
+            return Ok(None);
+        };
+        let bytes = store.blob(blob(artifact, EMBEDDING)?)?;
+        let embedding = Embedding::of_bytes(&bytes, base, config);
+        embedding
+            .map(Some)
+            .ok_or_else(|| unreadable(EMBEDDING, "it is of another knowledge base"))
     }
 
     /// The task of a knowledge base.

@@ -3,6 +3,7 @@
 use super::config::{SymbolicConfig, TaskConfig};
 use super::embedding::{Embedding, EmbeddingConfig};
 use super::open::{CONFIG, EMBEDDING, FAMILY, PROBLEMS, SymbolicTask};
+use super::proofs::TrainingQueries;
 use super::rules::{RuleTexts, RulesConfig};
 use cache::{Artifact, ArtifactBuilder, BlobRef};
 use serde_json::{Value, json};
@@ -10,7 +11,7 @@ use stages_core::{
     ConfigProblem, Context, Given, InputPort, Memo, OutputPort, Outputs, PlanContext, PortType, Ports, Provided, Share,
     Source, StageError, StageEvent, StageKind,
 };
-use stages_knowledge::{KnowledgeBase, Split, artifact};
+use stages_knowledge::{KnowledgeBase, Split, artifact, word};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
@@ -105,6 +106,17 @@ impl StageKind for Symbolic {
                     .filter_map(|name| Some((name, knowledge.entry(name)?.blob_ref())));
                 files.extend(linked);
                 if let Some(config) = task.embedding() {
+                    if let TaskConfig::Paths(paths) = &task
+                        && paths.queries == TrainingQueries::Train
+                        && !asks_of_the_graph(&base)
+                    {
+                        context.events.emit(StageEvent::Warning {
+                            message:
+                                "no relation that training asks for has facts in the graph: `soft_reward` gives nothing"
+                                    .to_owned(),
+                            hint: Some("remove it, or set `train_in_graph: true` of ingest/knowledge_base".to_owned()),
+                        });
+                    }
                     files.push((EMBEDDING, embedding(context, knowledge, &base, config)?));
                 }
             }
@@ -150,6 +162,13 @@ impl StageKind for Symbolic {
         let memo = embedding_memo(&knowledge.artifact, config)?;
         Share::of_memos("embeddings", given, [&memo]).map(Some)
     }
+}
+
+/// Returns whether a query of training is of a predicate with facts in the graph.
+fn asks_of_the_graph(base: &KnowledgeBase) -> bool {
+    let (queries, relations) = (base.queries(Split::Train), base.relations());
+    let mut predicates = (0..queries.len()).filter_map(|query| queries.get(query).first());
+    predicates.any(|&predicate| relations.get(word::number(predicate)).rows > 0)
 }
 
 /// The embedding of a knowledge base, which the environment's other settings do not change.

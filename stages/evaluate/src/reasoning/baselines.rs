@@ -1,7 +1,8 @@
-//! Baselines of path finding: random walks, the frequency of tails, rules mined by counting, and breadth-first search in the same budget.
+//! Baselines of path finding: random walks, the frequency of tails, rules mined by counting, breadth-first search in the same budget, and an embedding.
 
 use super::ranking::{Ranker, RankingOptions, Rankings};
-use stages_env::symbolic::paths::{PathCounts, PathQuery, PathState, PathTask};
+use stages_env::symbolic::embedding::Embedding;
+use stages_env::symbolic::paths::{PathCounts, PathQuery, PathState, PathTask, embedding_score};
 use stages_knowledge::mining::{self, Instances};
 use std::collections::{BTreeMap, BTreeSet};
 use std::convert::Infallible;
@@ -88,6 +89,18 @@ pub fn breadth_first(task: &PathTask, options: &RankingOptions) -> Rankings {
                 (distance, end) = (distance + 1, queue.len());
             }
         }
+    })
+}
+
+/// Ranks by the probabilities that an embedding gives to all entities as answers.
+pub fn embedding(task: &PathTask, options: &RankingOptions, embedding: &Embedding) -> Rankings {
+    ranked(task, options, |query, scores| {
+        let score = |&entity: &u32| Some((entity, embedding_score(task, embedding, query, entity)?.into()));
+        scores.extend(task.entities().iter().filter_map(score));
+        let best = scores.values().copied().fold(f64::NEG_INFINITY, f64::max);
+        scores.values_mut().for_each(|score| *score = libm::exp(*score - best));
+        let sum: f64 = scores.values().sum();
+        scores.values_mut().for_each(|score| *score /= sum);
     })
 }
 
@@ -228,6 +241,7 @@ impl Graph {
 mod tests {
     use super::super::ranking::tests::family;
     use super::*;
+    use stages_env::symbolic::embedding::EmbeddingConfig;
 
     #[test]
     fn frequent_tails_rank_first() {
@@ -248,6 +262,29 @@ mod tests {
             ..RankingOptions::default()
         };
         assert_eq!(breadth_first(&task, &narrow).ranks, [3.5, 3.5]);
+    }
+
+    #[test]
+    fn the_most_probable_entities_rank_first() {
+        let task = family();
+        let config = EmbeddingConfig {
+            dim: 8,
+            ..EmbeddingConfig::default()
+        };
+        let fitted = Embedding::fit(task.knowledge(), &config, &mut |_| Ok(())).unwrap();
+        let result = embedding(&task, &RankingOptions::default(), &fitted);
+        let [ben, lea, joe, kim] =
+            ["ben", "lea", "joe", "kim"].map(|name| task.knowledge().symbols().constants.find(name, 0).unwrap());
+        let uncle = task.knowledge().symbols().predicates.find("uncle", 2).unwrap();
+        // Ben's other nephews are filtered, and no other uncle is known.
+        let rank = |of: &dyn Fn(u32) -> f32, answer: u32, filtered: &[u32]| {
+            let others = task.entities().iter().filter(|entity| !filtered.contains(entity));
+            1.0 + others.filter(|&&entity| of(entity) > of(answer)).count() as f64
+        };
+        let tail = |entity| fitted.score(uncle, ben, entity).unwrap();
+        let head = |entity| fitted.score(uncle, entity, lea).unwrap();
+        assert_eq!(result.ranks, [rank(&tail, lea, &[joe, kim]), rank(&head, ben, &[])]);
+        assert_eq!(result.all.reached, 1.0);
     }
 
     #[test]

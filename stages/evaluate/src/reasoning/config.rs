@@ -75,11 +75,19 @@ pub enum ReasoningBaseline {
     TailFrequency,
     /// `paths`: rules of one and two steps (three where there are at most four relations), mined by counting.
     Rules,
+    /// `paths`, of an environment with `soft_reward`: its embedding, without any path.
+    Embedding,
 }
 
 impl ReasoningBaseline {
     /// All of them.
-    pub(super) const ALL: [Self; 4] = [Self::Random, Self::Search, Self::TailFrequency, Self::Rules];
+    pub(super) const ALL: [Self; 5] = [
+        Self::Random,
+        Self::Search,
+        Self::TailFrequency,
+        Self::Rules,
+        Self::Embedding,
+    ];
 
     /// Its name in metrics.
     pub(super) fn name(self) -> &'static str {
@@ -88,6 +96,7 @@ impl ReasoningBaseline {
             Self::Search => "search",
             Self::TailFrequency => "tail_frequency",
             Self::Rules => "rules",
+            Self::Embedding => "embedding",
         }
     }
 }

@@ -1,6 +1,6 @@
 //! The study of path finding: filtered ranks, and areas under precision and recall.
 
-use super::baselines::{RuleOptions, breadth_first, random_walk, rules, tail_frequency};
+use super::baselines::{RuleOptions, breadth_first, embedding, random_walk, rules, tail_frequency};
 use super::config::ReasoningBaseline;
 use super::ranking::{RankingOptions, Rankings, ranking};
 use super::sheet::{Area, Figure, Sheet};
@@ -35,8 +35,9 @@ pub(super) fn study(runs: &Runs, task: &PathTask) -> Result<Study, StageError> {
             ReasoningBaseline::Search => breadth_first(task, &options),
             ReasoningBaseline::TailFrequency => tail_frequency(task, &options),
             ReasoningBaseline::Rules => rules(task, &options, &RuleOptions::default()),
+            ReasoningBaseline::Embedding => embedding(task, &options, runs.embedding?),
         };
-        (of.name(), sheet(task, &found, false))
+        Some((of.name(), sheet(task, &found, false)))
     };
     let wanted: Vec<ReasoningBaseline> = ReasoningBaseline::ALL
         .into_iter()
@@ -55,7 +56,7 @@ pub(super) fn study(runs: &Runs, task: &PathTask) -> Result<Study, StageError> {
         units: task.queries() / per_unit(task),
         policies: sheets(&policies),
         blind: sheets(&blind),
-        baselines: wanted.par_iter().map(baseline).collect(),
+        baselines: wanted.par_iter().filter_map(baseline).collect(),
         compared: &["mrr", "hits_1", "hits_3", "hits_10"],
         others,
         proofs: policies[0].paths.iter().map(|path| format!("{path}\n")).collect(),

@@ -10,6 +10,7 @@ use stages_core::{
     StageKind,
 };
 use stages_env::symbolic::SymbolicTask;
+use stages_env::symbolic::embedding::Embedding;
 use stages_policy::Policy;
 use std::collections::BTreeMap;
 
@@ -60,6 +61,7 @@ impl StageKind for Reasoning {
         let env = &context.input("env")?.artifact;
         let mut task = SymbolicTask::open(&context.store, env, config.split())?;
         let policies = policies(context, &task.spec())?;
+        let embedding = task.embedding(&context.store, env)?;
         if config.queries > 0 {
             task = task.thinned(config.queries);
         }
@@ -75,6 +77,7 @@ impl StageKind for Reasoning {
             config,
             policies: &policies,
             task: &task,
+            embedding: embedding.as_ref(),
         };
         let study = match &task {
             SymbolicTask::Proofs(task) => proof_study::study(&runs, task)?,
@@ -101,6 +104,8 @@ pub(super) struct Runs<'a> {
     pub config: &'a ReasoningConfig,
     policies: &'a [Policy],
     task: &'a SymbolicTask,
+    /// The embedding by which rewards of training were shaped.
+    pub embedding: Option<&'a Embedding>,
 }
 
 impl Runs<'_> {

@@ -45,6 +45,15 @@ impl SoftRewardConfig {
     }
 }
 
+/// The score of an entity as the answer to a query; `None` where the relation has no facts in the graph.
+pub fn embedding_score(task: &PathTask, embedding: &Embedding, query: &PathQuery, entity: u32) -> Option<f32> {
+    let predicates = task.relations() as u32 / 2;
+    match query.relation < predicates {
+        true => embedding.score(query.relation, query.source, entity),
+        false => embedding.score(query.relation - predicates, entity, query.source),
+    }
+}
+
 /// Soft rewards of a task's queries.
 #[derive(Clone, Debug)]
 pub struct SoftReward {
@@ -63,11 +72,7 @@ impl SoftReward {
 
     /// What the end of a query's path at an entity earns that is not its answer, from 0 to 1; 0 where the relation has no facts in the graph.
     pub fn reward(&self, task: &PathTask, query: &PathQuery, entity: u32) -> f32 {
-        let predicates = task.relations() as u32 / 2;
-        let score = |entity: u32| match query.relation < predicates {
-            true => self.embedding.score(query.relation, query.source, entity),
-            false => self.embedding.score(query.relation - predicates, entity, query.source),
-        };
+        let score = |entity: u32| embedding_score(task, &self.embedding, query, entity);
         let known = task.answers(query).iter().filter_map(|&answer| score(answer));
         let best = known.fold(f32::NEG_INFINITY, f32::max);
         score(entity).map_or(0.0, |score| (1.0 - (best - score) / self.range).clamp(0.0, 1.0))
