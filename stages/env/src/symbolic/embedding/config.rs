@@ -30,7 +30,7 @@ impl Default for EmbeddingConfig {
             dim: 64,
             epochs: 50,
             batch_size: 128,
-            candidates: 512,
+            candidates: 128,
             learning_rate: 0.1,
             penalty: 0.03,
             seed: 0,

@@ -167,7 +167,7 @@ fn facts_that_were_not_seen_rank_before_false_ones_and_are_more_probable() {
     let chance = reciprocal_rank(&unfitted, &all, &facts);
     assert!(chance < 0.2, "{chance}");
     // All constants as candidates, and the batch's own with 8 others.
-    for (candidates, batch_size) in [(512, 128), (8, 8)] {
+    for (candidates, batch_size) in [(128, 128), (8, 8)] {
         let embedding = fitted(EmbeddingConfig {
             candidates,
             batch_size,
