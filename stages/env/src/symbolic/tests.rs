@@ -131,7 +131,11 @@ fn what_does_not_fit_is_refused_with_its_field() {
             json!({ "task": "proofs", "shaping": { "embedding": { "dim": 12 } } }),
             true,
         ),
-        refused(json!({ "task": "paths", "soft_reward": { "range": 0 } }), true),
+        refused(json!({ "task": "paths", "soft_reward": { "range": 1e-60 } }), true),
+        refused(
+            json!({ "task": "paths", "soft_reward": { "embedding": { "learning_rate": 1e-60 } } }),
+            true,
+        ),
         refused(
             json!({ "task": "paths", "soft_reward": { "embedding": { "model": "transe" } } }),
             true,
@@ -163,7 +167,8 @@ fn what_does_not_fit_is_refused_with_its_field() {
     depth: invalid type: string "deep", expected u32 ()
     shaping: it is no setting of `task: paths` (remove it, or write `task: proofs`, which has it)
     shaping.embedding.dim: 12 is no multiple of 8 from 8 to 512 ()
-    soft_reward.range: 0 is not above 0, and up to 1,000,000 ()
+    soft_reward.range: 0.000000000000000000000000000000000000000000000000000000000001 is not from 0.000001 to 1,000,000 ()
+    soft_reward.embedding.learning_rate: 0.000000000000000000000000000000000000000000000000000000000001 is not from 0.000000001 to 10 ()
     soft_reward: unknown field `model`, expected one of `dim`, `epochs`, `batch_size`, `candidates`, `learning_rate`, `penalty`, `seed` ()
     task: unknown variant `plans`, expected one of `proofs`, `paths`, `rules` ()
     : no knowledge base is connected (write `needs: { knowledge: STAGE }`; ingest/knowledge_base reads one)

@@ -57,10 +57,10 @@ impl EmbeddingConfig {
                 return problem(field, format!("{value} is not from 1 to {most}"));
             }
         }
-        if !(self.learning_rate > 0.0 && self.learning_rate <= 10.0) {
+        if !(1e-9..=10.0).contains(&self.learning_rate) {
             return problem(
                 "learning_rate",
-                format!("{} is not above 0, and up to 10", self.learning_rate),
+                format!("{} is not from 0.000000001 to 10", self.learning_rate),
             );
         }
         if !(0.0..=100.0).contains(&self.penalty) {

@@ -37,8 +37,9 @@ impl SoftRewardConfig {
     /// # Errors
     /// Names the field.
     pub fn validate(&self) -> Result<(), ConfigProblem> {
-        if !(self.range > 0.0 && self.range <= 1e6) {
-            let message = format!("{} is not above 0, and up to 1,000,000", self.range);
+        // Smaller ones are 0 in single precision.
+        if !(1e-6..=1e6).contains(&self.range) {
+            let message = format!("{} is not from 0.000001 to 1,000,000", self.range);
             return Err(ConfigProblem::new("soft_reward.range", message));
         }
         self.embedding.validate("soft_reward.embedding")
