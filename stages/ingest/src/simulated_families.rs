@@ -268,7 +268,7 @@ fn facts(people: &[Person]) -> Result<Program, TooMany> {
 /// A fact of two people: the relation, and their constants.
 type Fact = [Word; 3];
 
-/// What follows of the relations that are asked for, in order.
+/// The facts that follow of the relations that are asked for, in order.
 fn derived(graph: &KnowledgeBase, context: &Context) -> Result<Vec<(&'static str, Vec<Fact>)>, StageError> {
     let rules = Rules::of(graph).map_err(|refused| StageError::new(refused.message))?;
     let model = Model::evaluate(graph, &rules, 0, &mut |model: &Model<'_>| {

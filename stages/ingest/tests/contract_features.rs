@@ -38,7 +38,7 @@ fn drawn(of: (i32, usize, u64), n: u64) -> u64 {
     (x ^ (x >> 31)) % n
 }
 
-/// Whether a contract is quoted on a day: XYZ has no row on some days, and contracts come and go.
+/// Returns whether a contract is quoted on a day: XYZ has no row on some days, and contracts come and go.
 fn is_quoted(i: i32, c: usize) -> bool {
     let is_holiday = CONTRACTS[c].0 == "XYZ" && i % 5 == 3;
     !is_holiday && !day(i).is_weekend() && drawn((i, c, 1), 4) > 0
@@ -317,7 +317,7 @@ fn rows_without_dates_stand_on_every_day() {
     assert!(err.contains("has the column of dates `date`"), "{err}");
 }
 
-/// What cannot be used is counted, and what nothing can be used of is an error.
+/// Rows that cannot be used are counted, and files of which none can be used are an error.
 #[test]
 fn unknown_and_unreadable_contracts_are_counted() {
     let bench = Bench::new();

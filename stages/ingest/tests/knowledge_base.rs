@@ -254,7 +254,7 @@ fn a_folder_has_its_files_by_name() {
     );
 }
 
-/// What another stage made is passed on until files are named.
+/// The knowledge base of another stage is passed on until files are named.
 #[test]
 fn a_knowledge_base_is_passed_on() {
     let bench = Bench::new();

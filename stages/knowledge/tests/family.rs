@@ -8,6 +8,7 @@ mod requirements;
 use stages_knowledge::mining::{MiningOptions, mine};
 use stages_knowledge::text::TripleForm;
 use stages_knowledge::{Builder, text};
+use std::collections::BTreeSet;
 use std::convert::Infallible;
 use std::path::Path;
 
@@ -71,12 +72,9 @@ fn the_rules_of_family(data: &Path) {
         builder.graph(file, &program).unwrap();
     }
     let knowledge = builder.finish().unwrap();
-    let Ok(rules) = mine(
-        &knowledge,
-        &MiningOptions::default(),
-        None,
-        |_| Ok::<(), Infallible>(()),
-    );
+    let Ok(rules) = mine(&knowledge, &MiningOptions::default(), None, &BTreeSet::new(), |_| {
+        Ok::<(), Infallible>(())
+    });
     let name = |&relation: &u32| knowledge.symbols().predicates.name(relation);
     let mut lines = String::new();
     for rule in rules {

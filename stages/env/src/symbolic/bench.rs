@@ -347,11 +347,8 @@ fn knowledge(facts: &[Fact]) -> Result<KnowledgeBase, StageError> {
     let mut knowledge = Builder::new();
     knowledge.graph("facts", &builder.finish()).map_err(refused)?;
     let knowledge = knowledge.finish().map_err(refused)?;
-    let rules = mine(
-        &knowledge,
-        &MiningOptions::default(),
-        None,
-        |_| Ok::<(), StageError>(()),
-    )?;
+    let rules = mine(&knowledge, &MiningOptions::default(), None, &BTreeSet::new(), |_| {
+        Ok::<(), StageError>(())
+    })?;
     with_mined(knowledge, &rules).map_err(refused)
 }

@@ -10,7 +10,7 @@
 use super::batch::{SymbolicEnvs, Vocabulary};
 use super::config::{SymbolicConfig, TaskConfig};
 use super::embedding::Embedding;
-use super::paths::{PathConfig, PathEnvs, PathTask, SoftReward};
+use super::paths::{PathConfig, PathEnvs, PathTask};
 use super::proofs::{Order, ProofConfig, ProofEnvs, ProofTask};
 use super::rules::{RuleEnvs, RuleTask, RuleTexts, RulesConfig};
 use super::shaping::Shaping;
@@ -114,10 +114,7 @@ impl SymbolicTask {
                     soft_reward: Some(config),
                     ..
                 }),
-            ) => {
-                let soft = SoftReward::new(embedding, config);
-                Self::Paths(Arc::new(Arc::unwrap_or_clone(task).with_soft_reward(soft)))
-            }
+            ) => Self::Paths(Arc::new(Arc::unwrap_or_clone(task).with_soft_reward(embedding, config))),
             (task, _) => task,
         })
     }

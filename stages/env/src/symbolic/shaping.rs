@@ -86,7 +86,7 @@ impl Shaping {
         least.unwrap_or(0.5)
     }
 
-    /// What a step between states of these potentials earns.
+    /// The reward of a step between states of these potentials.
     pub(super) fn reward(&self, before: f32, after: f32) -> f32 {
         self.weight * (self.gamma * after - before)
     }

@@ -164,11 +164,15 @@ impl StageKind for Symbolic {
     }
 }
 
-/// Returns whether a query of training is of a predicate with facts in the graph.
+/// Returns whether a query of training is one positive atom of a predicate of two arguments with facts in the graph.
 fn asks_of_the_graph(base: &KnowledgeBase) -> bool {
     let (queries, relations) = (base.queries(Split::Train), base.relations());
-    let mut predicates = (0..queries.len()).filter_map(|query| queries.get(query).first());
-    predicates.any(|&predicate| relations.get(word::number(predicate)).rows > 0)
+    (0..queries.len()).any(|query| match *queries.get(query) {
+        [predicate, _, _] => {
+            queries.is_positive(query) && word::arity(predicate) == 2 && relations.get(word::number(predicate)).rows > 0
+        }
+        _ => false,
+    })
 }
 
 /// The embedding of a knowledge base, which the environment's other settings do not change.

@@ -2,8 +2,9 @@
 
 use super::batch::{SymbolicBatch, mark};
 use super::{SymbolicConfig, SymbolicTask, TaskConfig};
-use crate::OpenOptions;
+use crate::batch::Step;
 use crate::testing::context;
+use crate::{Actions, OpenOptions};
 use cache::{Artifact, Store};
 use serde_json::{Value, json};
 use stages_core::{Context, Input, PlanContext, PortType, Provided, StageError, erase};
@@ -53,6 +54,29 @@ pub(super) fn run(with: Value, context: &Context) -> Result<Artifact, StageError
     let config = stage.resolve(with).unwrap();
     let digest = stage.run(&config, context)?["env"];
     Ok(context.store.artifact(digest).unwrap())
+}
+
+/// Checks that the same actions have other rewards in two environments in training, and the same in validation and test.
+pub(super) fn assert_differ_in_training_alone(context: &Context, a: &Artifact, b: &Artifact) {
+    let rewards = |artifact, options: &OpenOptions| {
+        let mut env = crate::open_any(&context.store, artifact, options).unwrap();
+        let mut out = Step::new(env.spec(), env.num_envs());
+        env.reset(out.buffers());
+        let mut all = Vec::new();
+        for step in 0..30 {
+            let actions = [step % 3; 6];
+            env.step(Actions::Discrete(&actions), out.buffers()).unwrap();
+            all.extend(out.reward.iter().map(|reward| reward.to_bits()));
+        }
+        all
+    };
+    for (options, differ) in [
+        (OpenOptions::train(6, 5), true),
+        (OpenOptions::validation(6, 5), false),
+        (OpenOptions::test(6, 5), false),
+    ] {
+        assert_eq!(rewards(a, &options) != rewards(b, &options), differ, "{options:?}");
+    }
 }
 
 fn check(with: Value, is_connected: bool, base: &Path) -> Result<(), stages_core::ConfigProblem> {

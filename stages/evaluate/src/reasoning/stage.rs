@@ -1,7 +1,7 @@
 //! The stage kind `evaluate/reasoning`.
 
 use super::actor::{Actor, policies};
-use super::config::ReasoningConfig;
+use super::config::{ReasoningBaseline, ReasoningConfig};
 use super::{path_study, proof_study, rule_study};
 use crate::output::{self, Metrics};
 use rayon::prelude::*;
@@ -61,7 +61,12 @@ impl StageKind for Reasoning {
         let env = &context.input("env")?.artifact;
         let mut task = SymbolicTask::open(&context.store, env, config.split())?;
         let policies = policies(context, &task.spec())?;
-        let embedding = task.embedding(&context.store, env)?;
+        let embedding = match &task {
+            SymbolicTask::Paths(_) if config.has(ReasoningBaseline::Embedding) => {
+                task.embedding(&context.store, env)?
+            }
+            _ => None,
+        };
         if config.queries > 0 {
             task = task.thinned(config.queries);
         }

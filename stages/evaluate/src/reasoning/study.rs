@@ -25,7 +25,7 @@ pub(super) struct Study {
     pub compared: &'static [&'static str],
     /// Further numbers, without intervals.
     pub others: Vec<(String, f64)>,
-    /// What was proved, found or planned, in words.
+    /// The proofs, paths or plans, in words.
     pub proofs: Vec<String>,
     /// Further files.
     pub files: Vec<(&'static str, String)>,
@@ -179,7 +179,7 @@ fn said(difference: Estimate) -> String {
     format!("{what} ({value:+.3}, {low:+.3} to {high:+.3})")
 }
 
-/// What caps cut, and queries that could not be corrupted. The other counts of an environment are about whole batches, in which episodes are played that no query asks for.
+/// The counts of caps that cut, and of queries that could not be corrupted. The other counts of an environment are about whole batches, in which episodes are played that no query asks for.
 pub(super) fn env_counts(counts: impl IntoIterator<Item = (&'static str, u64)>) -> impl Iterator<Item = (String, f64)> {
     let is_told = |name: &str| name.contains("cut") || name == "uncorrupted";
     counts

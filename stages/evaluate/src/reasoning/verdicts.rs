@@ -49,7 +49,7 @@ pub struct Verdicts {
     pub calibration_error: f64,
     /// Verdicts by confidence in ten equal ranges from 0.5 to 1: mean confidence, fraction of right ones, and their number.
     pub calibration: Vec<(f64, f64, usize)>,
-    /// What happened, caps that cut among it.
+    /// The counts of the episodes, caps that cut among them.
     pub counts: ProofCounts,
     /// Proofs as trees.
     pub trees: Vec<String>,
@@ -190,7 +190,7 @@ pub fn random_verdicts(task: &Arc<ProofTask>, options: &VerdictOptions) -> Resul
     verdicts(task, &options, &mut indifferent)
 }
 
-/// What breadth-first search finds of a query.
+/// The result of breadth-first search for a query.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Searched {
     /// True if the query is stated to hold.

@@ -166,7 +166,7 @@ struct Counting<'a, C> {
     source: u32,
     /// The edges of X that may be instances of heads: where to, and the relation, in order.
     heads: Vec<(u32, u32)>,
-    /// What extends a body, for each number of relations that are left.
+    /// The edges that extend a body, for each number of relations that are left.
     buffers: Vec<Vec<End>>,
     /// The hits of a body among the pairs of one X, by relation, and the relations that have some.
     hits: Vec<u64>,

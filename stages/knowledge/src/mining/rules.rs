@@ -8,7 +8,7 @@ use crate::print;
 use crate::program::Rule;
 use crate::word::{self, Word};
 use std::cmp::Ordering;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// The rules that are wanted.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -86,7 +86,7 @@ impl MinedRule {
 }
 
 /// The best rules of a knowledge base's facts, for all relations or for those of `heads` (numbers of predicates): relations by name, and of each the rule of the highest
-/// confidence first, of equals that of the larger support, then the shorter one, then by name. The head itself is no body. Queries and rules of the knowledge base play no part.
+/// confidence first, of equals that of the larger support, then the shorter one, then by name. The head itself is no body, and rules whose head and body are among `given` are left out. Queries and rules of the knowledge base play no part.
 /// `check` is asked again and again while bodies are counted; see [`count`].
 ///
 /// # Errors
@@ -95,6 +95,7 @@ pub fn mine<E>(
     knowledge: &KnowledgeBase,
     options: &MiningOptions,
     heads: Option<&[u32]>,
+    given: &BTreeSet<[Vec<Word>; 2]>,
     check: impl FnMut(Work) -> Result<(), E>,
 ) -> Result<Vec<MinedRule>, E> {
     let graph = Graph::new(knowledge, options.inverses);
@@ -105,7 +106,7 @@ pub fn mine<E>(
     }
     let is_head = |relation: u32| is_head.get(relation as usize).is_some_and(|&is_head| is_head);
     let bodies = count(&graph, options.length, Instances::Distinct, is_head, check)?;
-    Ok(best(knowledge, predicates, options, &bodies))
+    Ok(best(knowledge, predicates, options, given, &bodies))
 }
 
 /// A knowledge base with rules that were mined from it, behind those that it has. Their confidence is kept.
@@ -138,7 +139,13 @@ struct Candidate<'a> {
     confidence: f64,
 }
 
-fn best(knowledge: &KnowledgeBase, predicates: u32, options: &MiningOptions, bodies: &Bodies) -> Vec<MinedRule> {
+fn best(
+    knowledge: &KnowledgeBase,
+    predicates: u32,
+    options: &MiningOptions,
+    given: &BTreeSet<[Vec<Word>; 2]>,
+    bodies: &Bodies,
+) -> Vec<MinedRule> {
     let mut of_head: BTreeMap<u32, Vec<Candidate<'_>>> = BTreeMap::new();
     for number in 0..bodies.len() as u32 {
         let body = bodies.get(number);
@@ -171,15 +178,18 @@ fn best(knowledge: &KnowledgeBase, predicates: u32, options: &MiningOptions, bod
             let better = b.confidence.total_cmp(&a.confidence).then(b.support.cmp(&a.support));
             better.then_with(|| by_name(&a.body, &b.body))
         });
-        if options.rules_per_relation > 0 {
-            candidates.truncate(options.rules_per_relation);
-        }
-        rules.extend(candidates.into_iter().map(|candidate| MinedRule {
+        let of_head = candidates.into_iter().map(|candidate| MinedRule {
             head,
             body: candidate.body.relations(),
             support: candidate.support,
             pairs: candidate.body.pairs(),
-        }));
+        });
+        let new = of_head.filter(|rule| given.is_empty() || !given.contains(&rule.words(predicates)));
+        let most = match options.rules_per_relation {
+            0 => usize::MAX,
+            most => most,
+        };
+        rules.extend(new.take(most));
     }
     rules
 }

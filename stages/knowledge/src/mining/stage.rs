@@ -83,9 +83,7 @@ impl StageKind for MineRules {
             }
             config.exceeded(now, &knowledge).map_or(Ok(()), Err)
         };
-        let mut rules = mine(&knowledge, &config.options(), heads.as_deref(), check)?;
-        let predicates = knowledge.predicates() as u32;
-        rules.retain(|rule| !given_rules.contains(&rule.words(predicates)));
+        let rules = mine(&knowledge, &config.options(), heads.as_deref(), &given_rules, check)?;
         report(&rules, work, &knowledge, context);
         if rules.is_empty() {
             return passed_on();
@@ -96,6 +94,10 @@ impl StageKind for MineRules {
         })?;
         let blob = artifact::put(&context.store, |out| knowledge.write(out))?;
         let mut of_input = input.artifact.meta.clone();
+        // There are no derived facts, which the input may say.
+        if let Some(of_input) = of_input.as_object_mut() {
+            of_input.remove("derived");
+        }
         of_input["rules"] = knowledge.rules().into();
         of_input["mined"] = meta;
         let digest = artifact::write(&context.store, blob, None, of_input)?;
@@ -121,7 +123,7 @@ fn by_relation<'a>(
         .map(move |of| (name(of[0].head), of))
 }
 
-/// What was found, to the log and the metrics.
+/// Tells the rules to the log and the metrics.
 fn report(rules: &[MinedRule], work: Work, knowledge: &KnowledgeBase, context: &Context) {
     let relations = by_relation(rules, knowledge).count();
     context.log(format!(
@@ -139,7 +141,7 @@ fn report(rules: &[MinedRule], work: Work, knowledge: &KnowledgeBase, context: &
     context.metric("relations_with_rules", 0, relations as f64);
     if rules.is_empty() {
         context.events.emit(StageEvent::Warning {
-            message: "no rule is mined: none has the support and confidence asked for".to_owned(),
+            message: "no rule is mined: none that is not given has the support and confidence asked for".to_owned(),
             hint: Some("lower `min_support` or `min_confidence`, set `inverses: true`, or raise `length`".to_owned()),
         });
     } else {

@@ -4,6 +4,7 @@ use stages_knowledge::mining::{MiningOptions, mine, with_mined};
 use stages_knowledge::text::TripleForm;
 use stages_knowledge::{Builder, KnowledgeBase, Program, Split, text};
 use stages_numerics::random::Random;
+use std::collections::BTreeSet;
 use std::convert::Infallible;
 use std::path::Path;
 
@@ -88,7 +89,7 @@ impl DataSet {
             return knowledge;
         }
         let never = |_| Ok::<(), Infallible>(());
-        let rules = mine(&knowledge, &MiningOptions::default(), None, never).unwrap();
+        let rules = mine(&knowledge, &MiningOptions::default(), None, &BTreeSet::new(), never).unwrap();
         with_mined(knowledge, &rules).unwrap()
     }
 }

@@ -14,7 +14,7 @@ pub struct EmbeddingConfig {
     pub epochs: u32,
     /// Facts of a step of the optimiser.
     pub batch_size: u32,
-    /// Constants that the answers of a batch are told from, drawn for each batch; all where there are not more.
+    /// Constants that each answer is told from, drawn for each batch; all where there are not more.
     pub candidates: u32,
     /// The learning rate of Adagrad.
     pub learning_rate: f64,
@@ -30,7 +30,7 @@ impl Default for EmbeddingConfig {
             dim: 64,
             epochs: 50,
             batch_size: 128,
-            candidates: 128,
+            candidates: 256,
             learning_rate: 0.1,
             penalty: 0.03,
             seed: 0,

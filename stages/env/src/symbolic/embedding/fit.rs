@@ -15,9 +15,11 @@ const FALSE: u64 = 3;
 /// The standard deviation of first numbers.
 const DEVIATION: f32 = 0.1;
 /// The most numbers of an embedding.
-const MOST: usize = 1 << 30;
+const MOST: usize = 1 << 28;
 /// Numbers beyond are those of a fit that diverges; scores of smaller ones are finite.
 const LARGEST: f32 = 1e6;
+/// Multiplications of a step between two calls of `watch`: some tenths of a second.
+const WATCHED: usize = 1 << 31;
 /// The most facts, and false facts beside them, by which scores become probabilities.
 const CALIBRATED: usize = 10_000;
 /// Draws of a false fact.
@@ -28,8 +30,8 @@ const NEWTON_STEPS: usize = 30;
 type Fact = [u32; 3];
 
 impl Embedding {
-    /// The embedding of the graph's facts of two constants: (seed, settings, facts) determine it. `watch` is called for each batch with the number
-    /// of the pass.
+    /// The embedding of the graph's facts of two constants: (seed, settings, facts) determine it. `watch` is called several times a second with the
+    /// number of the pass.
     ///
     /// # Errors
     /// When there is no such fact, the embedding is too large, or its numbers grow without end; those of `watch`.
@@ -46,7 +48,7 @@ impl Embedding {
             );
         }
         if (knowledge.constants() + knowledge.predicates()).saturating_mul(2 * config.dim as usize) > MOST {
-            return Err(StageError::new("the embedding has more than 1,073,741,824 numbers")
+            return Err(StageError::new("the embedding has more than 268,435,456 numbers")
                 .hint("give its `dim` a smaller value"));
         }
         let mut embedding = Self::zero(knowledge, config);
@@ -66,17 +68,13 @@ impl Embedding {
             let random = &mut Random::new(&[config.seed, EPOCH, u64::from(number)]);
             random.shuffle(&mut order);
             for of_batch in order.chunks(config.batch_size as usize) {
-                watch(number)?;
                 batch.clear();
                 batch.extend(of_batch.iter().map(|&fact| facts[fact as usize]));
                 fit.draw(&batch, &entities, config.candidates as usize, random);
-                instructions.run(Step {
-                    fit: &mut fit,
-                    batch: &batch,
-                });
+                fit.step(&batch, instructions, &mut || watch(number))?;
             }
         }
-        let mut embedding = fit.embedding;
+        let Fit { mut embedding, .. } = fit;
         // NaN is not within either.
         if !embedding.vectors.iter().all(|number| number.abs() <= LARGEST) {
             return Err(
@@ -84,7 +82,7 @@ impl Embedding {
                     .hint("give its `learning_rate` a smaller value"),
             );
         }
-        embedding.odds = calibrated(&embedding, knowledge, &facts, &entities, config.seed);
+        embedding.calibration = calibrated(&embedding, knowledge, &facts, &entities, config.seed);
         Ok(embedding)
     }
 }
@@ -109,13 +107,16 @@ pub(super) struct Fit {
     pub(super) squares: Vec<f32>,
     rate: f32,
     penalty: f32,
-    /// The constants of a batch's candidates, in order.
-    candidates: Vec<u32>,
-    /// The place of each of them in `candidates`.
-    places: Vec<u32>,
+    /// The constants of a batch: those that are drawn as candidates, in order, then others of its facts, in order.
+    constants: Vec<u32>,
+    /// The number of those that are drawn. An answer is told from these alone: all are drawn with the same probability, so that scores are logarithms of
+    /// probabilities up to a constant.
+    drawn: usize,
+    /// The row of each of `constants`.
+    rows: Vec<u32>,
     /// Their vectors.
     gathered: Vec<f32>,
-    /// Gradients by candidates, then by the predicates of `relations`.
+    /// Gradients by `constants`, then by the predicates of `relations`.
     gradients: Vec<f32>,
     relations: Vec<u32>,
     logits: Vec<f32>,
@@ -125,11 +126,12 @@ impl Fit {
     pub(super) fn new(embedding: Embedding, config: &EmbeddingConfig) -> Self {
         Self {
             squares: vec![0.0; embedding.vectors.len()],
-            places: vec![0; embedding.constants],
+            rows: vec![0; embedding.constants],
             embedding,
             rate: config.learning_rate as f32,
             penalty: config.penalty as f32,
-            candidates: Vec::new(),
+            constants: Vec::new(),
+            drawn: 0,
             gathered: Vec::new(),
             gradients: Vec::new(),
             relations: Vec::new(),
@@ -137,107 +139,156 @@ impl Fit {
         }
     }
 
-    /// The candidates of a batch: its own constants, and others up to so many.
+    /// Draws up to so many candidates of a batch, all entities where there are not more.
     pub(super) fn draw(&mut self, batch: &[Fact], entities: &[u32], most: usize, random: &mut Random) {
-        self.candidates.clear();
+        self.constants.clear();
         if entities.len() <= most {
-            self.candidates.extend(entities);
+            self.constants.extend(entities);
         } else {
-            self.candidates
-                .extend(batch.iter().flat_map(|&[_, head, tail]| [head, tail]));
             let drawn = (0..most).map(|_| entities[random.below(entities.len() as u64) as usize]);
-            self.candidates.extend(drawn);
-            self.candidates.sort_unstable();
-            self.candidates.dedup();
+            self.constants.extend(drawn);
+            self.constants.sort_unstable();
+            self.constants.dedup();
         }
-        for (place, &constant) in self.candidates.iter().enumerate() {
-            self.places[constant as usize] = place as u32;
+        self.drawn = self.constants.len();
+        let of_facts = batch.iter().flat_map(|&[_, head, tail]| [head, tail]);
+        let mut others: Vec<u32> = of_facts
+            .filter(|constant| self.constants.binary_search(constant).is_err())
+            .collect();
+        others.sort_unstable();
+        others.dedup();
+        self.constants.extend(others);
+        for (row, &constant) in self.constants.iter().enumerate() {
+            self.rows[constant as usize] = row as u32;
         }
         self.relations.clear();
         self.relations.extend(batch.iter().map(|fact| fact[0]));
         self.relations.sort_unstable();
         self.relations.dedup();
     }
+
+    /// The candidates that are drawn.
+    #[cfg(test)]
+    pub(super) fn drawn(&self) -> &[u32] {
+        &self.constants[..self.drawn]
+    }
+
+    /// A step of the optimiser on a batch whose candidates are drawn.
+    pub(super) fn step<E>(
+        &mut self,
+        batch: &[Fact],
+        instructions: InstructionSet,
+        watch: &mut dyn FnMut() -> Result<(), E>,
+    ) -> Result<(), E> {
+        let width = self.embedding.width;
+        self.gathered.clear();
+        for &constant in &self.constants {
+            self.gathered.extend_from_slice(self.embedding.row(constant as usize));
+        }
+        self.gradients.clear();
+        let rows = self.constants.len() + self.relations.len();
+        self.gradients.resize(rows * width, 0.0);
+        let of_fact = 6 * (1 + self.drawn) * width;
+        for facts in batch.chunks((WATCHED / of_fact).max(1)) {
+            watch()?;
+            instructions.run(Gradients { fit: self, facts });
+        }
+        instructions.run(Update {
+            fit: self,
+            facts: batch.len(),
+        });
+        Ok(())
+    }
+
+    /// The row of a predicate's gradient.
+    #[inline(always)]
+    fn relation(&self, predicate: u32) -> usize {
+        self.constants.len() + self.relations.partition_point(|&of| of < predicate)
+    }
 }
 
-/// A step of the optimiser.
-pub(super) struct Step<'a> {
-    pub(super) fit: &'a mut Fit,
-    pub(super) batch: &'a [Fact],
+/// The sum of the gradients of facts. No multiplication is fused: the bytes are the same on every CPU.
+struct Gradients<'a> {
+    fit: &'a mut Fit,
+    facts: &'a [Fact],
 }
 
-impl Kernel for Step<'_> {
+impl Kernel for Gradients<'_> {
     type Output = ();
 
-    /// No multiplication is fused: the bytes are the same on every CPU.
     #[inline(always)]
     fn run<const FMA: bool>(self) {
-        let Self { fit, batch } = self;
+        let Self { fit, facts } = self;
         let width = fit.embedding.width;
-        fit.gathered.clear();
-        for &constant in &fit.candidates {
-            fit.gathered.extend_from_slice(fit.embedding.row(constant as usize));
-        }
-        fit.gradients.clear();
-        fit.gradients
-            .resize((fit.candidates.len() + fit.relations.len()) * width, 0.0);
         let mut query = vec![0.0; width];
         let mut slope = vec![0.0; width];
-        for &[predicate, head, tail] in batch {
+        for &[predicate, head, tail] in facts {
+            let of_relation = fit.relation(predicate);
             let relation = fit.embedding.row(fit.embedding.relation(predicate));
             // The query `r(h, X)` is r h, and `r(X, t)` is the conjugate of r times t: the score of a candidate is an inner product.
             for (known, answer, is_conjugate) in [(head, tail, false), (tail, head, true)] {
                 let vector = fit.embedding.row(known as usize);
                 query.fill(0.0);
-                add_product(relation, is_conjugate, vector, 1.0, &mut query);
-                let answer = fit.places[answer as usize] as usize;
-                softmax(&query, &fit.gathered, answer, &mut fit.logits);
+                add_product(relation, is_conjugate, vector, &mut query);
+                let answer = fit.rows[answer as usize] as usize;
+                let scored = Scored {
+                    vectors: &fit.gathered,
+                    drawn: fit.drawn,
+                    answer,
+                };
+                scored.softmax(&query, &mut fit.logits);
                 slope.fill(0.0);
-                let candidates = fit.gathered.chunks_exact(width);
-                let gradients = fit.gradients.chunks_exact_mut(width);
-                for ((candidate, gradient), &by) in candidates.zip(gradients).zip(&fit.logits) {
+                for (at, &by) in fit.logits.iter().enumerate() {
+                    let row = scored.row(at) * width;
+                    let candidate = &fit.gathered[row..row + width];
+                    let gradient = &mut fit.gradients[row..row + width];
                     for i in 0..width {
                         slope[i] += by * candidate[i];
                         gradient[i] += by * query[i];
                     }
                 }
-                let known = fit.places[known as usize] as usize * width;
+                let known = fit.rows[known as usize] as usize * width;
                 add_product(
                     relation,
                     !is_conjugate,
                     &slope,
-                    1.0,
                     &mut fit.gradients[known..known + width],
                 );
-                let of_relation = place(&fit.candidates, &fit.relations, predicate) * width;
-                let to = &mut fit.gradients[of_relation..of_relation + width];
+                let to = &mut fit.gradients[of_relation * width..(of_relation + 1) * width];
                 match is_conjugate {
-                    false => add_product(vector, true, &slope, 1.0, to),
+                    false => add_product(vector, true, &slope, to),
                     // By the conjugate of r the gradient is the conjugate of t times the slope.
-                    true => add_product(&slope, true, vector, 1.0, to),
+                    true => add_product(&slope, true, vector, to),
                 }
             }
-            let rows = [
-                (relation, place(&fit.candidates, &fit.relations, predicate)),
-                (fit.embedding.row(head as usize), fit.places[head as usize] as usize),
-                (fit.embedding.row(tail as usize), fit.places[tail as usize] as usize),
+            let vectors = [
+                (relation, of_relation),
+                (fit.embedding.row(head as usize), fit.rows[head as usize] as usize),
+                (fit.embedding.row(tail as usize), fit.rows[tail as usize] as usize),
             ];
-            for (vector, place) in rows {
-                add_penalty(
-                    vector,
-                    fit.penalty,
-                    &mut fit.gradients[place * width..(place + 1) * width],
-                );
+            for (vector, row) in vectors {
+                add_penalty(vector, fit.penalty, &mut fit.gradients[row * width..(row + 1) * width]);
             }
         }
-        let scale = 1.0 / batch.len() as f32;
+    }
+}
+
+/// The step of Adagrad by the sum of the gradients of so many facts.
+struct Update<'a> {
+    fit: &'a mut Fit,
+    facts: usize,
+}
+
+impl Kernel for Update<'_> {
+    type Output = ();
+
+    #[inline(always)]
+    fn run<const FMA: bool>(self) {
+        let Self { fit, facts } = self;
+        let width = fit.embedding.width;
+        let scale = 1.0 / facts as f32;
         let relations = fit.relations.iter().map(|&predicate| fit.embedding.relation(predicate));
-        let rows: Vec<usize> = fit
-            .candidates
-            .iter()
-            .map(|&row| row as usize)
-            .chain(relations)
-            .collect();
+        let rows: Vec<usize> = fit.constants.iter().map(|&row| row as usize).chain(relations).collect();
         for (row, gradient) in rows.into_iter().zip(fit.gradients.chunks_exact(width)) {
             let range = row * width..(row + 1) * width;
             let (numbers, squares) = (&mut fit.embedding.vectors[range.clone()], &mut fit.squares[range]);
@@ -250,29 +301,39 @@ impl Kernel for Step<'_> {
     }
 }
 
-/// The row of a predicate's gradient.
-#[inline(always)]
-fn place(candidates: &[u32], relations: &[u32], predicate: u32) -> usize {
-    candidates.len() + relations.partition_point(|&of| of < predicate)
+/// The constants that an answer is told from: those that are drawn, and itself.
+struct Scored<'a> {
+    /// The vectors of a batch's constants.
+    vectors: &'a [f32],
+    drawn: usize,
+    /// The row of the answer.
+    answer: usize,
 }
 
-/// Writes the probabilities of the candidates, less 1 for the answer: the gradient of the cross-entropy by their scores.
-#[inline(always)]
-fn softmax(query: &[f32], candidates: &[f32], answer: usize, out: &mut Vec<f32>) {
-    out.clear();
-    out.extend(
-        candidates
-            .chunks_exact(query.len())
-            .map(|candidate| inner(query, candidate)),
-    );
-    let most = out.iter().copied().fold(f32::NEG_INFINITY, f32::max);
-    let mut sum = 0.0_f32;
-    for logit in &mut *out {
-        *logit = libm::expf(*logit - most);
-        sum += *logit;
+impl Scored<'_> {
+    /// The row of a constant. The answer is the last one where it is not drawn.
+    #[inline(always)]
+    fn row(&self, at: usize) -> usize {
+        if at < self.drawn { at } else { self.answer }
     }
-    out.iter_mut().for_each(|number| *number /= sum);
-    out[answer] -= 1.0;
+
+    /// Writes the probabilities of the constants, less 1 for the answer: the gradient of the cross-entropy by their scores.
+    #[inline(always)]
+    fn softmax(&self, query: &[f32], out: &mut Vec<f32>) {
+        let width = query.len();
+        let len = self.drawn + usize::from(self.answer >= self.drawn);
+        let rows = (0..len).map(|at| self.row(at) * width);
+        out.clear();
+        out.extend(rows.map(|row| inner(query, &self.vectors[row..row + width])));
+        let most = out.iter().copied().fold(f32::NEG_INFINITY, f32::max);
+        let mut sum = 0.0_f32;
+        for logit in &mut *out {
+            *logit = libm::expf(*logit - most);
+            sum += *logit;
+        }
+        out.iter_mut().for_each(|number| *number /= sum);
+        out[self.answer.min(self.drawn)] -= 1.0;
+    }
 }
 
 /// Adds the gradient of `penalty` times the sum of |z|^3 over the complex numbers z of a vector: 3 |z| z.
@@ -289,7 +350,7 @@ fn add_penalty(vector: &[f32], penalty: f32, to: &mut [f32]) {
 }
 
 /// The logistic regression of whether a fact holds on its score, over facts and facts of which one constant is exchanged (Platt, "Probabilistic outputs for support vector
-/// machines", 1999): slope and constant.
+/// machines", 1999): slope and intercept.
 fn calibrated(
     embedding: &Embedding,
     knowledge: &KnowledgeBase,
@@ -320,7 +381,7 @@ fn calibrated(
     logistic(&scores)
 }
 
-/// Slope and constant of the logistic regression of a label on numbers: those of the label 0, and of 1. Targets are those of Platt, so that labels that can be told apart
+/// Slope and intercept of the logistic regression of a label on numbers: those of the label 0, and of 1. Targets are those of Platt, so that labels that can be told apart
 /// give finite numbers.
 pub(super) fn logistic(numbers: &[Vec<f64>; 2]) -> [f32; 2] {
     let counts = numbers.each_ref().map(|numbers| numbers.len() as f64);
@@ -329,10 +390,10 @@ pub(super) fn logistic(numbers: &[Vec<f64>; 2]) -> [f32; 2] {
         let of = numbers.iter().zip(targets);
         of.flat_map(|(numbers, target)| numbers.iter().map(move |&x| (x, target)))
     };
-    let loss = |[slope, constant]: [f64; 2]| -> f64 {
+    let loss = |[slope, intercept]: [f64; 2]| -> f64 {
         points()
             .map(|(x, target)| {
-                let z = slope * x + constant;
+                let z = slope * x + intercept;
                 // ln(1 + e^z) - target z.
                 z.max(0.0) + libm::log1p(libm::exp(-z.abs())) - target * z
             })

@@ -19,8 +19,8 @@ pub struct Embedding {
     width: usize,
     /// The vectors of the constants, then those of the predicates.
     vectors: Vec<f32>,
-    /// The logarithm of the odds that a fact holds is the first times its score, plus the second.
-    odds: [f32; 2],
+    /// Slope and intercept of the logarithm of the odds that a fact holds, by its score.
+    calibration: [f32; 2],
     constants: usize,
     /// Predicates of two arguments with facts.
     is_scored: Vec<bool>,
@@ -37,15 +37,15 @@ impl Embedding {
         Self {
             width,
             vectors: vec![0.0; width * (knowledge.constants() + knowledge.predicates())],
-            odds: [1.0, 0.0],
+            calibration: [1.0, 0.0],
             constants: knowledge.constants(),
             is_scored: is_scored.collect(),
         }
     }
 
-    /// The vectors and the numbers of the odds, as little-endian numbers of 32 bits.
+    /// The vectors and the calibration, as little-endian numbers of 32 bits.
     pub(crate) fn to_bytes(&self) -> Vec<u8> {
-        let numbers = self.vectors.iter().chain(&self.odds);
+        let numbers = self.vectors.iter().chain(&self.calibration);
         numbers.flat_map(|number| number.to_le_bytes()).collect()
     }
 
@@ -55,10 +55,10 @@ impl Embedding {
         let (numbers, []) = bytes.as_chunks() else {
             return None;
         };
-        if numbers.len() != embedding.vectors.len() + embedding.odds.len() {
+        if numbers.len() != embedding.vectors.len() + embedding.calibration.len() {
             return None;
         }
-        let to = embedding.vectors.iter_mut().chain(&mut embedding.odds);
+        let to = embedding.vectors.iter_mut().chain(&mut embedding.calibration);
         to.zip(numbers).for_each(|(to, from)| *to = f32::from_le_bytes(*from));
         Some(embedding)
     }
@@ -82,7 +82,8 @@ impl Embedding {
             return None;
         }
         let score = self.score(word::number(predicate), word::number(head), word::number(tail))?;
-        Some(sigmoid(self.odds[0] * score + self.odds[1]))
+        let [slope, intercept] = self.calibration;
+        Some(sigmoid(slope * score + intercept))
     }
 
     /// The place of a predicate's vector among all.
@@ -101,16 +102,9 @@ fn sigmoid(x: f32) -> f32 {
     (1.0 / (1.0 + libm::exp(-f64::from(x)))) as f32
 }
 
-/// The inner product of two vectors of as many real numbers, a multiple of [`LANES`].
+/// The sum of the lanes.
 #[inline(always)]
-fn inner(a: &[f32], b: &[f32]) -> f32 {
-    let mut lanes = [0.0_f32; LANES];
-    let pairs = a.as_chunks::<LANES>().0.iter().zip(b.as_chunks::<LANES>().0);
-    for (a, b) in pairs {
-        for lane in 0..LANES {
-            lanes[lane] += a[lane] * b[lane];
-        }
-    }
+fn sum(mut lanes: [f32; LANES]) -> f32 {
     let mut width = LANES / 2;
     while width > 0 {
         for lane in 0..width {
@@ -121,9 +115,22 @@ fn inner(a: &[f32], b: &[f32]) -> f32 {
     lanes[0]
 }
 
-/// Adds `by` times the products of the numbers of two complex vectors, of the first or, if `conjugate`, of its conjugate.
+/// The inner product of two vectors of as many real numbers, a multiple of [`LANES`].
 #[inline(always)]
-fn add_product(first: &[f32], conjugate: bool, second: &[f32], by: f32, to: &mut [f32]) {
+fn inner(a: &[f32], b: &[f32]) -> f32 {
+    let mut lanes = [0.0_f32; LANES];
+    let pairs = a.as_chunks::<LANES>().0.iter().zip(b.as_chunks::<LANES>().0);
+    for (a, b) in pairs {
+        for lane in 0..LANES {
+            lanes[lane] += a[lane] * b[lane];
+        }
+    }
+    sum(lanes)
+}
+
+/// Adds the products of the numbers of two complex vectors, of the first or, if `conjugate`, of its conjugate.
+#[inline(always)]
+fn add_product(first: &[f32], conjugate: bool, second: &[f32], to: &mut [f32]) {
     let dim = to.len() / 2;
     let [(a, b), (c, d)] = [first, second].map(|vector| vector.split_at(dim));
     let (b, d) = (&b[..dim], &d[..dim]);
@@ -131,14 +138,21 @@ fn add_product(first: &[f32], conjugate: bool, second: &[f32], by: f32, to: &mut
     let sign = if conjugate { -1.0 } else { 1.0 };
     for i in 0..dim {
         let b = sign * b[i];
-        re[i] += by * (a[i] * c[i] - b * d[i]);
-        im[i] += by * (a[i] * d[i] + b * c[i]);
+        re[i] += a[i] * c[i] - b * d[i];
+        im[i] += a[i] * d[i] + b * c[i];
     }
 }
 
-/// The score of a fact by its vectors.
+/// The score of a fact by its vectors: the inner product of the tail with the product of head and relation.
 fn score(head: &[f32], relation: &[f32], tail: &[f32]) -> f32 {
-    let mut query = vec![0.0; head.len()];
-    add_product(relation, false, head, 1.0, &mut query);
-    inner(&query, tail)
+    let dim = head.len() / 2;
+    let [(h, h_i), (r, r_i), (t, t_i)] = [head, relation, tail].map(|vector| vector.split_at(dim));
+    let mut lanes = [0.0_f32; LANES];
+    for i in 0..dim {
+        lanes[i % LANES] += (r[i] * h[i] - r_i[i] * h_i[i]) * t[i];
+    }
+    for i in 0..dim {
+        lanes[(dim + i) % LANES] += (r[i] * h_i[i] + r_i[i] * h[i]) * t_i[i];
+    }
+    sum(lanes)
 }

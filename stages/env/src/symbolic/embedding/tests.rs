@@ -1,6 +1,6 @@
 //! Embeddings: a step of the fit beside a slow one, ranks of held-out facts, probabilities, and the file.
 
-use super::fit::{Fit, Step, logistic};
+use super::fit::{Fit, logistic};
 use super::{Embedding, EmbeddingConfig};
 use crate::symbolic::tests::{knowledge, run, with_knowledge};
 use serde_json::json;
@@ -20,8 +20,8 @@ fn product((a, b): Complex, (c, d): Complex) -> Complex {
     (a * c - b * d, a * d + b * c)
 }
 
-/// The loss of facts over all constants as candidates by its definition, in double precision; vectors by place.
-fn slow_loss(vectors: &[Vec<f64>], constants: usize, facts: &[[u32; 3]], penalty: f64) -> f64 {
+/// The loss of facts by its definition, in double precision, where each answer is told from some constants; vectors by place.
+fn slow_loss(vectors: &[Vec<f64>], constants: usize, drawn: &[usize], facts: &[[u32; 3]], penalty: f64) -> f64 {
     let at = |row: usize, i: usize| (vectors[row][i], vectors[row][vectors[row].len() / 2 + i]);
     let score = |[predicate, head, tail]: [usize; 3]| -> f64 {
         let dim = vectors[head].len() / 2;
@@ -33,8 +33,16 @@ fn slow_loss(vectors: &[Vec<f64>], constants: usize, facts: &[[u32; 3]], penalty
     };
     let of_fact = |fact: &[u32; 3]| -> f64 {
         let [predicate, head, tail] = fact.map(|number| number as usize);
-        let tails: f64 = (0..constants).map(|other| score([predicate, head, other]).exp()).sum();
-        let heads: f64 = (0..constants).map(|other| score([predicate, other, tail]).exp()).sum();
+        // The answer itself is always among them.
+        let told_from = |answer: usize| {
+            drawn
+                .iter()
+                .copied()
+                .filter(move |&other| other != answer)
+                .chain([answer])
+        };
+        let tails: f64 = told_from(tail).map(|other| score([predicate, head, other]).exp()).sum();
+        let heads: f64 = told_from(head).map(|other| score([predicate, other, tail]).exp()).sum();
         let cubes = |row: usize| -> f64 {
             let dim = vectors[row].len() / 2;
             (0..dim).map(|i| at(row, i)).map(|(re, im)| re.hypot(im).powi(3)).sum()
@@ -60,50 +68,83 @@ fn the_first_step_goes_down_the_gradient_by_central_differences() {
     start.vectors.fill_with(|| 0.5 * random.normal() as f32);
     // A constant that is head and tail, one fact twice.
     let batch = [[0, 0, 1], [0, 1, 2], [1, 3, 3], [0, 0, 1]];
-    let stepped = InstructionSet::available().into_iter().map(|instructions| {
-        let mut fit = Fit::new(start.clone(), &config);
-        fit.draw(&batch, &[0, 1, 2, 3], 4, &mut Random::new(&[2]));
-        instructions.run(Step {
-            fit: &mut fit,
-            batch: &batch,
+    // All constants as candidates, then one that is drawn: answers are among those, and not.
+    for (most, least_moved) in [(4, 80), (1, 70)] {
+        let mut drawn = Vec::new();
+        let stepped = InstructionSet::available().into_iter().map(|instructions| {
+            let mut fit = Fit::new(start.clone(), &config);
+            fit.draw(&batch, &[0, 1, 2, 3], most, &mut Random::new(&[2]));
+            drawn = fit.drawn().iter().map(|&constant| constant as usize).collect();
+            fit.step(&batch, instructions, &mut || Ok::<(), ()>(())).unwrap();
+            (fit.embedding.vectors, fit.squares)
         });
-        (fit.embedding.vectors, fit.squares)
-    });
-    let stepped: Vec<(Vec<f32>, Vec<f32>)> = stepped.collect();
-    // The same bytes on every instruction set.
-    assert!(stepped.iter().all(|one| *one == stepped[0]));
-    let (vectors, squares) = &stepped[0];
-    let exact: Vec<Vec<f64>> = start
-        .vectors
-        .chunks(start.width)
-        .map(|vector| vector.iter().copied().map(f64::from).collect())
-        .collect();
-    let mut moved = 0;
-    for row in 0..exact.len() {
-        for i in 0..start.width {
-            let loss = |by: f64| {
-                let mut exact = exact.clone();
-                exact[row][i] += by;
-                slow_loss(&exact, 4, &batch, 0.3)
-            };
-            let slope = (loss(STEP) - loss(-STEP)) / (2.0 * STEP);
-            let place = row * start.width + i;
-            assert!(
-                (f64::from(squares[place].sqrt()) - slope.abs()).abs() < 1e-4,
-                "{row} {i}: {slope}"
-            );
-            // The first step of Adagrad is as long as the learning rate.
-            let change = f64::from(vectors[place] - start.vectors[place]);
-            if slope.abs() > 1e-3 {
+        let stepped: Vec<(Vec<f32>, Vec<f32>)> = stepped.collect();
+        assert_eq!(drawn.len(), most);
+        // The same bytes on every instruction set.
+        assert!(stepped.iter().all(|one| *one == stepped[0]));
+        let (vectors, squares) = &stepped[0];
+        let exact: Vec<Vec<f64>> = start
+            .vectors
+            .chunks(start.width)
+            .map(|vector| vector.iter().copied().map(f64::from).collect())
+            .collect();
+        let mut moved = 0;
+        for row in 0..exact.len() {
+            for i in 0..start.width {
+                let loss = |by: f64| {
+                    let mut exact = exact.clone();
+                    exact[row][i] += by;
+                    slow_loss(&exact, 4, &drawn, &batch, 0.3)
+                };
+                let slope = (loss(STEP) - loss(-STEP)) / (2.0 * STEP);
+                let place = row * start.width + i;
                 assert!(
-                    (change + 0.25 * slope.signum()).abs() < 1e-4,
-                    "{row} {i}: {slope}, {change}"
+                    (f64::from(squares[place].sqrt()) - slope.abs()).abs() < 1e-4,
+                    "{row} {i}: {slope}"
                 );
-                moved += 1;
+                // The first step of Adagrad is as long as the learning rate.
+                let change = f64::from(vectors[place] - start.vectors[place]);
+                if slope.abs() > 1e-3 {
+                    assert!(
+                        (change + 0.25 * slope.signum()).abs() < 1e-4,
+                        "{row} {i}: {slope}, {change}"
+                    );
+                    moved += 1;
+                }
             }
         }
+        assert!(moved > least_moved, "{moved}");
     }
-    assert!(moved > 80, "{moved}");
+}
+
+/// Frequent constants are drawn as candidates no more often than others: scores are logarithms of the fractions of facts, up to a constant.
+#[test]
+fn scores_of_drawn_candidates_are_logarithms_of_frequencies() {
+    // 32 facts have the tail t1, 16 t2, and so on to 1 of t6; 40 more constants have facts of another predicate.
+    let mut text = String::new();
+    for fact in 0..64_u32 {
+        let tail = (64 - fact).leading_zeros() - 25;
+        let _ = writeln!(text, "r(a, t{tail}).");
+    }
+    for other in 0..40 {
+        let _ = writeln!(text, "q(o{other}, o{}).", (other + 1) % 40);
+    }
+    let base = knowledge(&text, &[]);
+    let config = EmbeddingConfig {
+        dim: 8,
+        epochs: 400,
+        batch_size: 16,
+        candidates: 12,
+        penalty: 0.0,
+        learning_rate: 0.05,
+        ..EmbeddingConfig::default()
+    };
+    let embedding = fit(&base, &config);
+    let named = |name: &str| base.symbols().constants.find(name, 0).unwrap();
+    let relation = base.symbols().predicates.find("r", 2).unwrap();
+    let score = |tail: &str| embedding.score(relation, named("a"), named(tail)).unwrap();
+    let difference = score("t1") - score("t6");
+    assert!((difference - 32.0_f32.ln()).abs() < 0.5, "{difference}");
 }
 
 const GROUPS: usize = 12;
@@ -166,7 +207,7 @@ fn facts_that_were_not_seen_rank_before_false_ones_and_are_more_probable() {
     // By chance 0.1.
     let chance = reciprocal_rank(&unfitted, &all, &facts);
     assert!(chance < 0.2, "{chance}");
-    // All constants as candidates, and the batch's own with 8 others.
+    // All constants as candidates, and 8 that are drawn.
     for (candidates, batch_size) in [(128, 128), (8, 8)] {
         let embedding = fitted(EmbeddingConfig {
             candidates,

@@ -19,6 +19,6 @@ pub use config::{PathConfig, QuerySides};
 pub use counts::PathCounts;
 pub use env::{FinishedPath, PathEnvs};
 pub use observe::observe;
-pub use soft_reward::{SoftReward, SoftRewardConfig, embedding_score};
+pub use soft_reward::{SoftRewardConfig, embedding_score};
 pub use state::PathState;
 pub use task::{PathQuery, PathTask};

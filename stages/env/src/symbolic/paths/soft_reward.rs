@@ -57,25 +57,38 @@ pub fn embedding_score(task: &PathTask, embedding: &Embedding, query: &PathQuery
 
 /// Soft rewards of a task's queries.
 #[derive(Clone, Debug)]
-pub struct SoftReward {
+pub(super) struct SoftReward {
     embedding: Embedding,
     range: f32,
+    /// The best score of the known answers to a source and relation, at the start of their range among all.
+    best: Vec<f32>,
 }
 
 impl SoftReward {
-    /// Those of an embedding of the knowledge base in which paths are found.
-    pub fn new(embedding: Embedding, config: &SoftRewardConfig) -> Self {
+    /// Those of a task's queries, by an embedding of its knowledge base.
+    pub(super) fn new(embedding: Embedding, config: &SoftRewardConfig, task: &PathTask) -> Self {
+        let mut best = Vec::new();
+        for query in (0..task.queries()).map(|query| task.query(query)) {
+            let start = query.known[0] as usize;
+            best.resize(best.len().max(start + 1), f32::INFINITY);
+            // Queries of one source and relation share their answers.
+            if best[start] == f32::INFINITY {
+                let known = task.answers(&query).iter();
+                let scores = known.filter_map(|&answer| embedding_score(task, &embedding, &query, answer));
+                best[start] = scores.fold(f32::NEG_INFINITY, f32::max);
+            }
+        }
         Self {
             embedding,
             range: config.range as f32,
+            best,
         }
     }
 
-    /// What the end of a query's path at an entity earns that is not its answer, from 0 to 1; 0 where the relation has no facts in the graph.
-    pub fn reward(&self, task: &PathTask, query: &PathQuery, entity: u32) -> f32 {
-        let score = |entity: u32| embedding_score(task, &self.embedding, query, entity);
-        let known = task.answers(query).iter().filter_map(|&answer| score(answer));
-        let best = known.fold(f32::NEG_INFINITY, f32::max);
-        score(entity).map_or(0.0, |score| (1.0 - (best - score) / self.range).clamp(0.0, 1.0))
+    /// The reward of a query's path that ends at an entity other than the answer, from 0 to 1; 0 where the relation has no facts in the graph.
+    pub(super) fn reward(&self, task: &PathTask, query: &PathQuery, entity: u32) -> f32 {
+        let best = self.best[query.known[0] as usize];
+        let score = embedding_score(task, &self.embedding, query, entity);
+        score.map_or(0.0, |score| (1.0 - (best - score) / self.range).clamp(0.0, 1.0))
     }
 }

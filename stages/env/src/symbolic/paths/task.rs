@@ -2,9 +2,10 @@
 
 use super::config::{PathConfig, QuerySides};
 use super::graph::{Edge, Graph, WIDTH};
-use super::soft_reward::SoftReward;
+use super::soft_reward::{SoftReward, SoftRewardConfig};
 use super::{PathState, TrainingQueries};
 use crate::symbolic::batch::{Vocabulary, mark};
+use crate::symbolic::embedding::Embedding;
 use crate::symbolic::open::spread;
 use stages_core::StageError;
 use stages_knowledge::{KnowledgeBase, Split, word};
@@ -39,7 +40,7 @@ pub struct PathQuery {
     /// The answer that is asked for.
     pub answer: u32,
     /// The range of the known answers, this one among them.
-    known: [u32; 2],
+    pub(super) known: [u32; 2],
     /// The query's edge and its inverse in the graph, [`NONE`] where it has none.
     pub(super) hidden: [u32; 2],
 }
@@ -127,8 +128,8 @@ impl PathTask {
     }
 
     /// The same with soft rewards, by an embedding of its knowledge base.
-    pub fn with_soft_reward(mut self, soft: SoftReward) -> Self {
-        self.soft_reward = Some(Arc::new(soft));
+    pub fn with_soft_reward(mut self, embedding: Embedding, config: &SoftRewardConfig) -> Self {
+        self.soft_reward = Some(Arc::new(SoftReward::new(embedding, config, &self)));
         self
     }
 

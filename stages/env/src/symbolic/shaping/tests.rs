@@ -1,12 +1,10 @@
 //! Shaped rewards: their sums, and where they are given.
 
 use super::{Shaping, ShapingConfig};
-use crate::batch::Step;
 use crate::symbolic::batch::SymbolicEnvs as _;
 use crate::symbolic::embedding::{Embedding, EmbeddingConfig};
 use crate::symbolic::proofs::{Order, ProofConfig, ProofEnvs, ProofTask, TrainingQueries};
-use crate::symbolic::tests::{knowledge, run, with_knowledge};
-use crate::{Actions, OpenOptions};
+use crate::symbolic::tests::{assert_differ_in_training_alone, knowledge, run, with_knowledge};
 use serde_json::{Value, json};
 use stages_knowledge::{KnowledgeBase, Split};
 use stages_numerics::random::Random;
@@ -114,24 +112,5 @@ fn training_alone_is_shaped() {
         json!({ "queries": "facts", "steps": 3 }),
     ];
     let [shaped, plain] = settings.map(|with| run(with, &context).unwrap());
-    let rewards = |artifact, options: &OpenOptions| {
-        let mut env = crate::open_any(&context.store, artifact, options).unwrap();
-        let mut out = Step::new(env.spec(), env.num_envs());
-        env.reset(out.buffers());
-        let mut all = Vec::new();
-        for step in 0..20 {
-            let actions = [step % 2; 6];
-            env.step(Actions::Discrete(&actions), out.buffers()).unwrap();
-            all.extend(out.reward.iter().map(|reward| reward.to_bits()));
-        }
-        all
-    };
-    for (options, is_shaped) in [
-        (OpenOptions::train(6, 5), true),
-        (OpenOptions::validation(6, 5), false),
-        (OpenOptions::test(6, 5), false),
-    ] {
-        let [with, without] = [&shaped, &plain].map(|artifact| rewards(artifact, &options));
-        assert_eq!(with != without, is_shaped, "{options:?}");
-    }
+    assert_differ_in_training_alone(&context, &shaped, &plain);
 }

@@ -1,12 +1,10 @@
 //! Soft rewards beside their definition, and where they are given.
 
 use super::{knowledge, task};
-use crate::batch::Step;
 use crate::symbolic::batch::{SymbolicBatch, SymbolicEnvs as _};
 use crate::symbolic::embedding::{Embedding, EmbeddingConfig};
-use crate::symbolic::paths::{Order, PathConfig, PathEnvs, QuerySides, SoftReward, SoftRewardConfig};
-use crate::symbolic::tests::{run, with_knowledge};
-use crate::{Actions, OpenOptions};
+use crate::symbolic::paths::{Order, PathConfig, PathEnvs, QuerySides, SoftRewardConfig};
+use crate::symbolic::tests::{assert_differ_in_training_alone, run, with_knowledge};
 use serde_json::json;
 use stages_knowledge::{KnowledgeBase, Split};
 use stages_numerics::random::Random;
@@ -53,7 +51,7 @@ fn an_episode_that_ends_elsewhere_earns_by_the_difference_in_score() {
     let predicates = base.predicates() as u32;
     let far = base.symbols().predicates.find("far", 2).unwrap();
     let plain = task(&base, &config, Split::Train);
-    let task = Arc::new(Arc::unwrap_or_clone(plain).with_soft_reward(SoftReward::new(embedding.clone(), &soft)));
+    let task = Arc::new(Arc::unwrap_or_clone(plain).with_soft_reward(embedding.clone(), &soft));
     let mut envs = PathEnvs::new(task.clone(), 0, 50, 3, Order::Random);
     let [mut terminated, mut truncated] = [(); 2].map(|()| vec![0; 50]);
     let mut earned = vec![0.0; 50];
@@ -113,24 +111,5 @@ fn training_alone_has_soft_rewards() {
         json!({ "task": "paths", "hops": 2 }),
     ];
     let [soft, plain] = settings.map(|with| run(with, &context).unwrap());
-    let rewards = |artifact, options: &OpenOptions| {
-        let mut env = crate::open_any(&context.store, artifact, options).unwrap();
-        let mut out = Step::new(env.spec(), env.num_envs());
-        env.reset(out.buffers());
-        let mut all = Vec::new();
-        for step in 0..20 {
-            let actions = [step % 3; 6];
-            env.step(Actions::Discrete(&actions), out.buffers()).unwrap();
-            all.extend(out.reward.iter().map(|reward| reward.to_bits()));
-        }
-        all
-    };
-    for (options, is_soft) in [
-        (OpenOptions::train(6, 5), true),
-        (OpenOptions::validation(6, 5), false),
-        (OpenOptions::test(6, 5), false),
-    ] {
-        let [with, without] = [&soft, &plain].map(|artifact| rewards(artifact, &options));
-        assert_eq!(with != without, is_soft, "{options:?}");
-    }
+    assert_differ_in_training_alone(&context, &soft, &plain);
 }
