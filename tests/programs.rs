@@ -1,5 +1,5 @@
-//! Random Horn programs with the answers of SWI-Prolog (`tests/reference/symbolic`): those of the vendored file, and fresh ones of `make_programs.py`, which asks
-//! SWI-Prolog now.
+//! Random Horn programs with the answers of SWI-Prolog (`tests/reference/symbolic`): those of the vendored
+//! file, and fresh ones of `make_programs.py`, which asks SWI-Prolog now.
 //!
 //! A test target with `harness = false` includes this file by its path.
 

@@ -1,5 +1,6 @@
-//! Tests that need what a machine may lack: market data, a server, a tracer. Where a requirement is missing the test is listed as ignored, by its name and with
-//! the requirement in brackets; asked for all the same (`-- --ignored`), it fails.
+//! Tests that need what a machine may lack: market data, a server, a tracer. Where a requirement is missing
+//! the test is listed as ignored, by its name and with the requirement in brackets; asked for all the same
+//! (`-- --ignored`), it fails.
 //!
 //! A test target with `harness = false` includes this file by its path.
 

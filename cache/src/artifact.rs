@@ -12,10 +12,12 @@ use std::collections::BTreeSet;
 const MAX_PATH: usize = 1024;
 const MAX_PART: usize = 255;
 
-/// The ASCII characters of a path besides letters, digits and `/`. None of them makes a shell start a command or expand a variable.
+/// The ASCII characters of a path besides letters, digits and `/`. None of them makes a shell start a command
+/// or expand a variable.
 const PUNCTUATION: &str = " ._-+@,:=%^()[]";
 
-/// A manifest: the type of an artifact, its metadata and its blobs. Deserialising one with an invalid path fails.
+/// A manifest: the type of an artifact, its metadata and its blobs. Deserialising one with an invalid path
+/// fails.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(try_from = "Unchecked")]
 pub struct Artifact {
@@ -111,12 +113,13 @@ impl Artifact {
     }
 }
 
-/// Checks the path of an entry: letters and digits of any script, and a few ASCII characters that mean nothing to a shell between
-/// quotation marks, whatever the quotation marks are. `cache/README.md` lists them.
+/// Checks the path of an entry: letters and digits of any script, and a few ASCII characters that mean
+/// nothing to a shell between quotation marks, whatever the quotation marks are. `cache/README.md` lists
+/// them.
 ///
 /// # Errors
-/// The reason, a fragment that follows the path in a message, when it is absolute, leaves the artifact's directory, has a
-/// character that is not allowed, or differs in meaning between systems.
+/// The reason, a fragment that follows the path in a message, when it is absolute, leaves the artifact's
+/// directory, has a character that is not allowed, or differs in meaning between systems.
 pub fn check_path(path: &str) -> Result<(), &'static str> {
     if path.is_empty() {
         return Err("has an empty path");

@@ -16,8 +16,8 @@ pub(crate) const UNFLUSHED: &str = "unflushed";
 /// The marker's name during a flush.
 pub(crate) const FLUSHING: &str = "flushing";
 
-/// A file in `tmp`; marks the store as unflushed. The file is locked until its writer closes it: by the lock `gc`
-/// recognises a leftover ([`file_lock::abandoned`](crate::file_lock::abandoned)).
+/// A file in `tmp`; marks the store as unflushed. The file is locked until its writer closes it: by the lock
+/// `gc` recognises a leftover ([`file_lock::abandoned`](crate::file_lock::abandoned)).
 pub(crate) fn temp_file(root: &Path) -> Result<NamedTempFile> {
     mark_unflushed(root)?;
     unmarked_temp_file(root)
@@ -48,7 +48,8 @@ fn unmarked_temp_file(root: &Path) -> Result<NamedTempFile> {
 pub(crate) fn locked_temp_file(dir: &Path, name: &tempfile::Builder<'_, '_>) -> Result<NamedTempFile> {
     let mut name = name.clone();
     if shared::is_shared_directory(dir) {
-        // A kill before its permissions are changed leaves a file that the `gc` of another user can open and lock.
+        // A kill before its permissions are changed leaves a file that the `gc` of another user can open and
+        // lock.
         name.permissions(Permissions::from_mode(0o660));
     }
     loop {
@@ -64,15 +65,16 @@ pub(crate) fn locked_temp_file(dir: &Path, name: &tempfile::Builder<'_, '_>) -> 
     }
 }
 
-/// Renames a complete temporary file to `path`, replacing an existing one. Marks the store as unflushed once more: a flush
-/// that began since the file was created has removed the first mark, and may have ended before the rename.
+/// Renames a complete temporary file to `path`, replacing an existing one. Marks the store as unflushed once
+/// more: a flush that began since the file was created has removed the first mark, and may have ended before
+/// the rename.
 pub(crate) fn persist(root: &Path, file: NamedTempFile, path: &Path) -> Result<()> {
     persist_unmarked(root, file, path)?;
     mark_unflushed(root)
 }
 
-/// [`persist`] that returns the file when `path` exists: the existing one may be on the disk already, unlike the new one.
-/// A file system without this operation replaces the existing file.
+/// [`persist`] that returns the file when `path` exists: the existing one may be on the disk already, unlike
+/// the new one. A file system without this operation replaces the existing file.
 pub(crate) fn persist_new(root: &Path, file: NamedTempFile, path: &Path) -> Result<Option<NamedTempFile>> {
     prepare(root, file.as_file(), file.path(), path)?;
     match file.persist_noclobber(path) {
@@ -112,7 +114,8 @@ fn prepare(root: &Path, file: &File, from: &Path, path: &Path) -> Result<()> {
         .map_err(Error::io("write", from))
 }
 
-/// Writes a small file of the store's own bookkeeping atomically, without a flush: its readers tolerate its loss.
+/// Writes a small file of the store's own bookkeeping atomically, without a flush: its readers tolerate its
+/// loss.
 pub(crate) fn replace(root: &Path, path: &Path, text: &str) -> Result<()> {
     let mut file = unmarked_temp_file(root)?;
     file.write_all(text.as_bytes())

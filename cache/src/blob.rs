@@ -45,7 +45,8 @@ impl BlobRef {
         Self::of_file_unless(path, &|| false)
     }
 
-    /// [`BlobRef::of_file`] that stops once `is_interrupted`, which is asked before each chunk of a few MiB, returns true.
+    /// [`BlobRef::of_file`] that stops once `is_interrupted`, which is asked before each chunk of a few MiB,
+    /// returns true.
     ///
     /// # Errors
     /// Likewise, and [`Error::Interrupted`].
@@ -54,7 +55,8 @@ impl BlobRef {
         hash_file(&mut file, path, true, is_interrupted)
     }
 
-    /// The digest and size of mapped bytes; `None` once `is_interrupted`, which is asked between pieces, returns true.
+    /// The digest and size of mapped bytes; `None` once `is_interrupted`, which is asked between pieces,
+    /// returns true.
     pub(crate) fn of_unless(bytes: &[u8], is_interrupted: &dyn Fn() -> bool) -> Option<Self> {
         let mut hasher = blake3::Hasher::new();
         for (i, piece) in bytes.chunks(PIECE).enumerate() {
@@ -97,8 +99,9 @@ impl AsRef<[u8]> for Blob {
     }
 }
 
-/// Hashes a file by reading it: unlike a memory map, this survives a concurrent truncation. `parallel` uses rayon's
-/// current pool, and reads the next chunk while one is hashed. `is_interrupted` is called before each chunk.
+/// Hashes a file by reading it: unlike a memory map, this survives a concurrent truncation. `parallel` uses
+/// rayon's current pool, and reads the next chunk while one is hashed. `is_interrupted` is called before each
+/// chunk.
 pub(crate) fn hash_file(
     file: &mut File,
     path: &Path,
@@ -137,7 +140,11 @@ pub(crate) fn hash_file(
 }
 
 /// Calls `take` with each chunk of a file, and returns the file's length.
-pub(crate) fn read_chunks(file: &mut File, path: &Path, mut take: impl FnMut(&[u8]) -> Result<()>) -> Result<u64> {
+pub(crate) fn read_chunks(
+    file: &mut File,
+    path: &Path,
+    mut take: impl FnMut(&[u8]) -> Result<()>,
+) -> Result<u64> {
     let mut buffer = buffer(file, path)?;
     let mut size = 0;
     loop {

@@ -6,8 +6,8 @@ use crate::error::{Error, Result};
 use crate::store::Store;
 use std::io::{self, Write};
 
-/// Writes a blob of unknown length. It is in the store when [`BlobWriter::finish`] returns; a writer that is dropped
-/// before leaves no file.
+/// Writes a blob of unknown length. It is in the store when [`BlobWriter::finish`] returns; a writer that is
+/// dropped before leaves no file.
 pub struct BlobWriter {
     store: Store,
     file: tempfile::NamedTempFile,

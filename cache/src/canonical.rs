@@ -3,7 +3,8 @@
 use serde::Serialize;
 use serde_json::Value;
 
-/// `value` as JSON with sorted keys, no white space, and numbers in their shortest form that parses to the same value.
+/// `value` as JSON with sorted keys, no white space, and numbers in their shortest form that parses to the
+/// same value.
 pub fn canonical_json(value: &Value) -> String {
     let mut out = Vec::with_capacity(256);
     write(value, &mut out);

@@ -1,7 +1,8 @@
-//! Files with a checksum: one line of JSON and a line with its BLAKE3 digest, or bytes followed by their digest. A file
-//! that fails the check counts as never written.
+//! Files with a checksum: one line of JSON and a line with its BLAKE3 digest, or bytes followed by their
+//! digest. A file that fails the check counts as never written.
 //!
-//! JSON that other programs read, such as the events of runs, has its checksum in its last field ([`add_checksum`]).
+//! JSON that other programs read, such as the events of runs, has its checksum in its last field
+//! ([`add_checksum`]).
 
 use crate::atomic_write;
 use crate::error::{Error, Result};
@@ -122,7 +123,8 @@ const FIELD: &str = ",\"checksum\":\"";
 /// The number of hex digits of a checksum in a field: 64 bits.
 const DIGITS: usize = 16;
 
-/// Adds to the text of a JSON object, as its last field, the checksum of the text so far. An empty object stays as it is.
+/// Adds to the text of a JSON object, as its last field, the checksum of the text so far. An empty object
+/// stays as it is.
 pub fn add_checksum(object: &mut String) {
     let Some(fields) = object
         .strip_suffix('}')
@@ -138,7 +140,8 @@ pub fn add_checksum(object: &mut String) {
     object.push_str("\"}");
 }
 
-/// False if the text of a JSON object does not match the checksum in its last field. One without is of an earlier version.
+/// False if the text of a JSON object does not match the checksum in its last field. One without is of an
+/// earlier version.
 pub fn matches_checksum(object: &[u8]) -> bool {
     let Some((fields, digits)) = split(object) else {
         return true;

@@ -1,5 +1,5 @@
-//! Derived files: bytes that can be made again at any time, saved under a name of their maker's choosing so that they need not
-//! be. A missing, damaged or dropped one costs the time to make it.
+//! Derived files: bytes that can be made again at any time, saved under a name of their maker's choosing so
+//! that they need not be. A missing, damaged or dropped one costs the time to make it.
 
 use crate::checksummed::{self, Checksummed};
 use crate::digest::{BlobDigest, KeyHasher};
@@ -17,7 +17,8 @@ impl Store {
         sharded(&self.folder(FOLDER), &name.to_hex())
     }
 
-    /// The bytes that were saved under this name; `None` where there are none, or none that pass their checksum.
+    /// The bytes that were saved under this name; `None` where there are none, or none that pass their
+    /// checksum.
     pub fn load_derived(&self, name: &[u8]) -> Option<Vec<u8>> {
         let path = self.derived_path(name);
         match checksummed::read_bytes(&path) {

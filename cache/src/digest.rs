@@ -86,8 +86,8 @@ impl From<ArtifactDigest> for BlobDigest {
     }
 }
 
-/// Hashes a sequence of fields, each preceded by its length, under a domain: two different sequences have different
-/// bytes.
+/// Hashes a sequence of fields, each preceded by its length, under a domain: two different sequences have
+/// different bytes.
 pub struct KeyHasher {
     domain: &'static str,
     /// Keys are short, and a [`blake3::Hasher`] of two kilobytes would be moved with each field.

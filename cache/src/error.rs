@@ -25,8 +25,8 @@ pub enum Error {
         /// Its digest, in hex.
         digest: String,
     },
-    /// Bytes that do not match their digest or checksum. The damaged file has been quarantined, so that the action that
-    /// produced it runs again.
+    /// Bytes that do not match their digest or checksum. The damaged file has been quarantined, so that the
+    /// action that produced it runs again.
     #[error("{what} {digest} is damaged")]
     Damaged {
         /// `blob` or `remote blob`.
@@ -34,8 +34,8 @@ pub enum Error {
         /// Its digest or key, in hex.
         digest: String,
     },
-    /// A stored manifest that this program does not write: for example, an entry's path leaves its directory. The action that
-    /// produced it has to run again.
+    /// A stored manifest that this program does not write: for example, an entry's path leaves its directory.
+    /// The action that produced it has to run again.
     #[error("artifact {digest} is not valid: {reason}")]
     Manifest {
         /// Its digest, in hex.
@@ -144,12 +144,14 @@ impl Error {
                 Some("run the pipeline again: what is missing or damaged is computed again".to_owned())
             }
             Self::Manifest { .. } => Some(
-                "this program writes no such artifact: something else wrote to the store, or to a remote with `trust: unsigned`; a run \
+                "this program writes no such artifact: something else wrote to the store, or to a remote \
+                 with `trust: unsigned`; a run \
                  that reads it computes it again, as `--force` does"
                     .to_owned(),
             ),
             Self::Format { path, .. } => Some(format!(
-                "use the program that wrote it, or another directory by RUNNER_HOME; if no other version has used it, its file \
+                "use the program that wrote it, or another directory by RUNNER_HOME; if no other version \
+                 has used it, its file \
                  `format` is damaged: remove `{}`",
                 path.join("format").display()
             )),
@@ -163,7 +165,8 @@ impl Error {
             )),
             Self::Io { source, path, .. } => match source.kind() {
                 ErrorKind::NotADirectory | ErrorKind::IsADirectory => Some(format!(
-                    "something else is in its place: move `{}` away, and what the store lost is computed again",
+                    "something else is in its place: move `{}` away, and what the store lost is computed \
+                    again",
                     path.display()
                 )),
                 _ => None,

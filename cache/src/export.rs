@@ -10,12 +10,12 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 
 impl Store {
-    /// Writes an artifact's entries as files below `dest`, which is created if it does not exist. A file of the same name
-    /// is replaced; symbolic links are not followed, so that no file outside `dest` is written.
+    /// Writes an artifact's entries as files below `dest`, which is created if it does not exist. A file of
+    /// the same name is replaced; symbolic links are not followed, so that no file outside `dest` is written.
     ///
     /// # Errors
-    /// When a blob is missing or damaged, the disk is full, or a directory cannot be created because a file of its name exists
-    /// ([`Error::Export`]).
+    /// When a blob is missing or damaged, the disk is full, or a directory cannot be created because a file
+    /// of its name exists ([`Error::Export`]).
     pub fn export(&self, artifact: &Artifact, dest: &Path) -> Result<()> {
         artifact.check().map_err(|reason| Error::Entries { reason })?;
         std::fs::create_dir_all(dest).map_err(Error::io("create", dest))?;

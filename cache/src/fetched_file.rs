@@ -1,7 +1,7 @@
 //! Files on servers that stages read, and their contents in the store.
 //!
-//! A file with a digest is its bytes, whatever a server says; one without is followed: a request says whether the contents that were
-//! fetched last are still the server's.
+//! A file with a digest is its bytes, whatever a server says; one without is followed: a request says whether
+//! the contents that were fetched last are still the server's.
 
 use crate::blob::BlobRef;
 use crate::digest::BlobDigest;

@@ -1,5 +1,5 @@
-//! Advisory locks on files. The system releases them when their holder ends, however it ends; programs that it starts do not
-//! inherit them.
+//! Advisory locks on files. The system releases them when their holder ends, however it ends; programs that
+//! it starts do not inherit them.
 
 use crate::error::{Error, Result};
 use crate::fs::metadata;
@@ -19,8 +19,8 @@ use std::time::{Duration, Instant, SystemTime};
 pub(crate) struct Locked(File);
 
 impl Drop for Locked {
-    /// Unlocks explicitly: a child process that another thread has just forked has copies of all open files until it executes its program, and the
-    /// system would keep the lock until the last copy is closed.
+    /// Unlocks explicitly: a child process that another thread has just forked has copies of all open files
+    /// until it executes its program, and the system would keep the lock until the last copy is closed.
     fn drop(&mut self) {
         // If it fails, closing the file releases the lock.
         let _ = self.0.unlock();
@@ -53,7 +53,8 @@ const ATTEMPTS: usize = 100;
 /// The interval between two attempts to get a lock, at first and at most.
 const POLL: [Duration; 2] = [Duration::from_millis(1), Duration::from_millis(20)];
 
-/// Locks a file of the store at `root`, which is created if it does not exist, and waits for its holder, at most for `wait`.
+/// Locks a file of the store at `root`, which is created if it does not exist, and waits for its holder, at
+/// most for `wait`.
 pub(crate) fn acquire(root: &Path, path: &Path, mode: Mode, wait: Duration) -> Result<Locked> {
     let began = Instant::now();
     let mut poll = POLL[0];
@@ -100,10 +101,12 @@ pub(crate) fn try_acquire(root: &Path, path: &Path, mode: Mode) -> Result<Option
 /// On a file system without locks, the age from which a temporary file counts as abandoned.
 const ABANDONED: Duration = Duration::from_secs(24 * 3600);
 
-/// The lock of a temporary file whose writer has exited; `None` while the writer runs, or when the file does not exist.
+/// The lock of a temporary file whose writer has exited; `None` while the writer runs, or when the file does
+/// not exist.
 pub(crate) fn abandoned(path: &Path, meta: &Metadata, now: SystemTime) -> Option<File> {
     // Over NFS an exclusive lock needs a writable file; one that is about to be renamed is read-only.
-    let open = |write: bool| without_waiting(File::options().read(true).write(write), OFlags::NOFOLLOW).open(path);
+    let open =
+        |write: bool| without_waiting(File::options().read(true).write(write), OFlags::NOFOLLOW).open(path);
     let file = open(true).or_else(|_| open(false)).ok()?;
     match file.try_lock() {
         Ok(()) => Some(file),
@@ -115,17 +118,21 @@ pub(crate) fn abandoned(path: &Path, meta: &Metadata, now: SystemTime) -> Option
     }
 }
 
-/// Opens a lock file, or creates it. Anything but a regular file is moved away: a lock on a link would be one on another file, and some
-/// systems have none on a FIFO. Whoever may not write to it locks it all the same, except on NFS.
+/// Opens a lock file, or creates it. Anything but a regular file is moved away: a lock on a link would be one
+/// on another file, and some systems have none on a FIFO. Whoever may not write to it locks it all the same,
+/// except on NFS.
 fn open(root: &Path, path: &Path) -> Result<File> {
-    let existing = |write: bool| without_waiting(File::options().read(true).write(write), OFlags::NOFOLLOW).open(path);
+    let existing =
+        |write: bool| without_waiting(File::options().read(true).write(write), OFlags::NOFOLLOW).open(path);
     let open = || -> io::Result<File> {
         loop {
             let created = match existing(true) {
                 Err(err) if err.kind() == ErrorKind::NotFound => {
                     File::options().read(true).write(true).create_new(true).open(path)
                 }
-                Err(err) if matches!(err.kind(), ErrorKind::PermissionDenied | ErrorKind::ReadOnlyFilesystem) => {
+                Err(err)
+                    if matches!(err.kind(), ErrorKind::PermissionDenied | ErrorKind::ReadOnlyFilesystem) =>
+                {
                     return existing(false).map_err(|_| err);
                 }
                 opened => return opened,
@@ -147,8 +154,8 @@ fn open(root: &Path, path: &Path) -> Result<File> {
     }
 }
 
-/// True if the locked file still has its name: `gc` removes locks without a holder, and a lock on an unlinked file
-/// excludes no process.
+/// True if the locked file still has its name: `gc` removes locks without a holder, and a lock on an unlinked
+/// file excludes no process.
 fn is_current(path: &Path, file: &File) -> Result<bool> {
     let held = file.metadata().map_err(Error::io("lock", path))?;
     Ok(metadata(path)?.is_some_and(|named| (named.dev(), named.ino()) == (held.dev(), held.ino())))

@@ -42,8 +42,8 @@ pub(crate) fn if_exists<T>(result: io::Result<T>, what: &'static str, path: &Pat
     }
 }
 
-/// Updates the modification time of a file if it is older than `after`. It is a hint to `gc` only, so that errors are
-/// ignored: a read-only store can be used all the same.
+/// Updates the modification time of a file if it is older than `after`. It is a hint to `gc` only, so that
+/// errors are ignored: a read-only store can be used all the same.
 pub(crate) fn touch(path: &Path, meta: &Metadata, after: Duration) {
     let now = SystemTime::now();
     let fresh = meta

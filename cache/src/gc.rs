@@ -81,8 +81,8 @@ impl GcPlan {
 }
 
 impl Store {
-    /// Drops everything that the plan does not keep. Killed at any instant, it leaves a store in which every record still
-    /// has its blobs: records are removed first.
+    /// Drops everything that the plan does not keep. Killed at any instant, it leaves a store in which every
+    /// record still has its blobs: records are removed first.
     ///
     /// # Errors
     /// [`Error::Busy`] when a run uses the store, or the store cannot be read or written.
@@ -203,7 +203,9 @@ impl Store {
             if !plan.dry_run {
                 match listing::remove_tree(&path) {
                     // A program that outlived its run may still write to the directory.
-                    Err(err) if matches!(err.kind(), ErrorKind::NotFound | ErrorKind::DirectoryNotEmpty) => continue,
+                    Err(err) if matches!(err.kind(), ErrorKind::NotFound | ErrorKind::DirectoryNotEmpty) => {
+                        continue;
+                    }
                     // Its directories belong to another user, whose `gc` removes them.
                     Err(err) if err.kind() == ErrorKind::PermissionDenied => continue,
                     removed => removed.map_err(Error::io("remove", &path))?,
@@ -242,7 +244,9 @@ impl Store {
         }
         for (path, _) in listing::entries_with_metadata(&self.folder("locks"))? {
             let is_action = path.file_name().is_some_and(|name| name.len() == 64);
-            if is_action && let Some(_held) = file_lock::try_acquire(self.root(), &path, file_lock::Mode::Exclusive)? {
+            if is_action
+                && let Some(_held) = file_lock::try_acquire(self.root(), &path, file_lock::Mode::Exclusive)?
+            {
                 self.remove(&path)?;
             }
         }

@@ -1,9 +1,9 @@
-//! Hit caches: the hits of an earlier run in one small file, so that a run that has nothing to do reads that instead of
-//! one record per action (a thousand actions: 5 ms of CPU time instead of 14).
+//! Hit caches: the hits of an earlier run in one small file, so that a run that has nothing to do reads that
+//! instead of one record per action (a thousand actions: 5 ms of CPU time instead of 14).
 //!
 //! A run saves its final hits under a name of its own; the next run of that name loads them and looks up only
-//! the sizes of the blobs. A hit cache is derived from the records: where it is missing, damaged or stale, they are
-//! read. `gc` counts the actions of a recent file as used when it was written.
+//! the sizes of the blobs. A hit cache is derived from the records: where it is missing, damaged or stale,
+//! they are read. `gc` counts the actions of a recent file as used when it was written.
 
 mod encoding;
 
@@ -27,7 +27,8 @@ use std::path::PathBuf;
 /// The number of hits per thread from which another thread pays.
 const PER_THREAD: usize = 128;
 
-/// The hits of the last run of some name, less those that have lost a blob. They stay encoded until they are asked for.
+/// The hits of the last run of some name, less those that have lost a blob. They stay encoded until they are
+/// asked for.
 #[derive(Debug, Default)]
 pub struct HitCache {
     bytes: Vec<u8>,
@@ -73,8 +74,8 @@ impl Store {
         sharded(&self.folder("recent"), &name.to_hex())
     }
 
-    /// The hits of the last run of this name. The sizes of all blobs of each hit were looked up (their bytes are not
-    /// read). Empty where the file is missing, damaged or of another version.
+    /// The hits of the last run of this name. The sizes of all blobs of each hit were looked up (their bytes
+    /// are not read). Empty where the file is missing, damaged or of another version.
     pub fn load_hit_cache(&self, name: &[u8]) -> HitCache {
         let path = self.hit_cache_path(name);
         let Ok(Checksummed::Intact(bytes, meta)) = checksummed::read_bytes(&path) else {
@@ -104,7 +105,8 @@ impl Store {
             .min(places.len() / PER_THREAD)
             .max(1);
         let parts: Vec<_> = places.chunks(places.len().div_ceil(threads).max(1)).collect();
-        let check = |part: &&[(ActionKey, Range<usize>)]| Ok(part.iter().map(is_complete).collect::<Vec<_>>());
+        let check =
+            |part: &&[(ActionKey, Range<usize>)]| Ok(part.iter().map(is_complete).collect::<Vec<_>>());
         let keep = map_with_threads(&parts, threads, check).unwrap_or_default().concat();
         let mut hits = HashMap::with_capacity(places.len());
         hits.extend(
@@ -124,9 +126,9 @@ impl Store {
         checksummed::write_bytes(self.root(), &self.hit_cache_path(name), encoding::encode(hits))
     }
 
-    /// True if every blob of a hit, and its log, is in the local store (or in the upstream, according to the existence
-    /// cache). Each path is relative to the open directory of blobs, and needs no allocation: 2,000 look-ups take 2.6 ms of CPU
-    /// time, by absolute paths 4.1 ms.
+    /// True if every blob of a hit, and its log, is in the local store (or in the upstream, according to the
+    /// existence cache). Each path is relative to the open directory of blobs, and needs no allocation: 2,000
+    /// look-ups take 2.6 ms of CPU time, by absolute paths 4.1 ms.
     fn is_complete(&self, blobs: &File, hit: &Entry<'_>) -> bool {
         let mut path = String::with_capacity(80);
         let mut has = |digest: BlobDigest, size: u64| {
@@ -134,11 +136,13 @@ impl Store {
             path.clear();
             let _ = write!(path, "{}/{}", &hex[..2], &hex[2..]);
             let stat = statat(blobs, &path, AtFlags::SYMLINK_NOFOLLOW);
-            let is_here = |stat: Stat| FileType::from_raw_mode(stat.st_mode).is_file() && stat.st_size as u64 == size;
+            let is_here =
+                |stat: Stat| FileType::from_raw_mode(stat.st_mode).is_file() && stat.st_size as u64 == size;
             let blob = BlobRef { blob: digest, size };
             stat.is_ok_and(is_here) || self.upstream().is_some_and(|upstream| upstream.is_known(blob))
         };
-        hit.blobs().all(|(digest, size)| has(digest, size)) && hit.log.is_none_or(|log| has(log.blob, log.size))
+        hit.blobs().all(|(digest, size)| has(digest, size))
+            && hit.log.is_none_or(|log| has(log.blob, log.size))
     }
 
     /// The files of all hit caches, with the actions in each.

@@ -19,13 +19,15 @@
 //! └── tmp/                    files being written, and workspaces of external programs
 //! ```
 //!
-//! An artifact's manifest is itself a blob: its digest is the digest of its canonical JSON.
-//! Nothing here depends on markets, stages or YAML, and nothing waits for a network: an [`Upstream`] and a [`FetchFiles`] do, in the
-//! crate `cache-remote`.
+//! An artifact's manifest is itself a blob: its digest is the digest of its canonical JSON. Nothing here
+//! depends on markets, stages or YAML, and nothing waits for a network: an [`Upstream`] and a [`FetchFiles`]
+//! do, in the crate `cache-remote`.
 //!
-//! Invariants at every instant, whichever process crashes: a file has its name only when it is complete (atomic write); a
-//! record is written after everything it names; bytes are checked before their first use in a process, so that damage is
-//! detected, quarantined and healed by computing again; anything but a regular file counts as damage, and is never waited for. `gc` runs only while no run uses the store ([`Store::guard`]).
+//! Invariants at every instant, whichever process crashes: a file has its name only when it is complete
+//! (atomic write); a record is written after everything it names; bytes are checked before their first use in
+//! a process, so that damage is detected, quarantined and healed by computing again; anything but a regular
+//! file counts as damage, and is never waited for. `gc` runs only while no run uses the store
+//! ([`Store::guard`]).
 //!
 //! | layer | modules |
 //! | --- | --- |
@@ -96,6 +98,8 @@ pub use scrub::ScrubReport;
 pub use source_digest::has_reliable_times;
 pub use status::{Count, Status};
 pub use store::{FetchFiles, Store};
-pub use upstream::{Drained, RecordId, TransferStats, UploadProgress, Upstream, WorkerReport, WorkerSettings};
+pub use upstream::{
+    Drained, RecordId, TransferStats, UploadProgress, Upstream, WorkerReport, WorkerSettings,
+};
 pub use verify::{VerifyProgress, VerifyReport};
 pub use workspace::Workspace;

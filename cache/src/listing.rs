@@ -78,7 +78,8 @@ fn make_writable(dir: &Path) -> io::Result<()> {
 }
 
 impl Store {
-    /// The entries of a sharded directory, sorted by name. Files whose names are no digest or key are ignored.
+    /// The entries of a sharded directory, sorted by name. Files whose names are no digest or key are
+    /// ignored.
     pub(crate) fn list<T: FromStr>(&self, folder: &str) -> Result<Vec<Named<T>>> {
         let mut out = Vec::new();
         for shard in entries(&self.folder(folder))? {

@@ -35,10 +35,12 @@ impl Store {
         self.folder("locks").join("store")
     }
 
-    /// Waits for the lease on an action. Look the action up again afterwards: the earlier holder may have computed it.
+    /// Waits for the lease on an action. Look the action up again afterwards: the earlier holder may have
+    /// computed it.
     ///
     /// # Errors
-    /// When the lock's file cannot be created or locked, or its holder keeps it for an hour ([`Error::Locked`]).
+    /// When the lock's file cannot be created or locked, or its holder keeps it for an hour
+    /// ([`Error::Locked`]).
     pub fn lock(&self, key: ActionKey) -> Result<ActionLock> {
         let _file = acquire(self.root(), &self.action_lock_path(key), Mode::Exclusive, WAIT)?;
         Ok(ActionLock { _file })
@@ -56,7 +58,8 @@ impl Store {
     /// Excludes `gc` until the guard is dropped. Waits for one that is running.
     ///
     /// # Errors
-    /// When the lock's file cannot be created or locked, or its holder keeps it for an hour ([`Error::Locked`]).
+    /// When the lock's file cannot be created or locked, or its holder keeps it for an hour
+    /// ([`Error::Locked`]).
     pub fn guard(&self) -> Result<StoreGuard> {
         let _file = if_allowed(acquire(self.root(), &self.store_lock_path(), Mode::Shared, WAIT))?;
         Ok(StoreGuard { _file })

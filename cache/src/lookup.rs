@@ -52,9 +52,9 @@ impl Store {
         }
     }
 
-    /// The record of an action whose outputs all exist (in the local store or the upstream); `None` when it has to run.
-    /// Costs one small read, and one look-up of the size of each blob. A damaged record is quarantined; a missing log
-    /// alone is still a hit.
+    /// The record of an action whose outputs all exist (in the local store or the upstream); `None` when it
+    /// has to run. Costs one small read, and one look-up of the size of each blob. A damaged record is
+    /// quarantined; a missing log alone is still a hit.
     ///
     /// # Errors
     /// When the store cannot be read.
@@ -76,8 +76,8 @@ impl Store {
         Ok(Some(record))
     }
 
-    /// As [`Store::action`], without the fields that only display and `why` need. A miss is looked up in the upstream; none
-    /// of its blobs is fetched.
+    /// As [`Store::action`], without the fields that only display and `why` need. A miss is looked up in the
+    /// upstream; none of its blobs is fetched.
     ///
     /// # Errors
     /// When the store cannot be read.
@@ -103,7 +103,11 @@ impl Store {
         Ok(hit)
     }
 
-    fn recorded_hit(&self, key: ActionKey, has_all: impl Fn(&[BlobRef]) -> Result<bool>) -> Result<Option<Hit>> {
+    fn recorded_hit(
+        &self,
+        key: ActionKey,
+        has_all: impl Fn(&[BlobRef]) -> Result<bool>,
+    ) -> Result<Option<Hit>> {
         let path = self.action_path(key);
         let (StoredHit { record, blobs }, meta) = match checksummed::read::<StoredHit>(&path)? {
             Checksummed::Intact(stored, meta) if stored.record.key == key => (stored, meta),
@@ -129,8 +133,8 @@ impl Store {
     /// Writes an action record. Its outputs must be stored already.
     ///
     /// # Errors
-    /// When the store cannot be written, or an output or a blob that it names does not exist ([`Error::Missing`],
-    /// [`Error::Damaged`]).
+    /// When the store cannot be written, or an output or a blob that it names does not exist
+    /// ([`Error::Missing`], [`Error::Damaged`]).
     pub fn put_action(&self, record: &ActionRecord) -> Result<Hit> {
         let mut blobs = BTreeSet::new();
         for &output in record.outputs.values() {
@@ -184,7 +188,8 @@ impl Store {
         }
     }
 
-    /// As [`Store::memo`], without any change to the store: neither the time of use nor a damaged record is touched.
+    /// As [`Store::memo`], without any change to the store: neither the time of use nor a damaged record is
+    /// touched.
     ///
     /// # Errors
     /// When the store cannot be read.
@@ -255,9 +260,9 @@ impl Store {
         sharded(&self.folder("scratch"), &key.to_hex())
     }
 
-    /// A directory for checkpoints of unfinished work. Its files may be changed by the holder of the action's lock; it
-    /// outlives a crash, and `gc` drops it once it is old. A file that is being written is named `….tmp`, so that `gc`
-    /// recognises a leftover.
+    /// A directory for checkpoints of unfinished work. Its files may be changed by the holder of the action's
+    /// lock; it outlives a crash, and `gc` drops it once it is old. A file that is being written is named
+    /// `….tmp`, so that `gc` recognises a leftover.
     ///
     /// # Errors
     /// When it cannot be created.

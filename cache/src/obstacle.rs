@@ -1,5 +1,5 @@
-//! Obstacles: what stands in the place of a file or a directory of the store and is neither. It is moved to `damaged/`, whatever it
-//! is, and never deleted, since the store did not write it.
+//! Obstacles: what stands in the place of a file or a directory of the store and is neither. It is moved to
+//! `damaged/`, whatever it is, and never deleted, since the store did not write it.
 
 use crate::error::{Error, Result};
 use crate::fs::metadata;
@@ -10,7 +10,8 @@ use std::path::{Path, PathBuf};
 /// The number of names that are tried in `damaged/`.
 const NAMES: usize = 100;
 
-/// Moves what is at `path` to `damaged/`, replacing at most a file, and returns its new path; `None` when nothing is there.
+/// Moves what is at `path` to `damaged/`, replacing at most a file, and returns its new path; `None` when
+/// nothing is there.
 pub(crate) fn move_away(root: &Path, path: &Path) -> Result<Option<PathBuf>> {
     let name = path.strip_prefix(root).unwrap_or(path);
     let name = name.to_string_lossy().replace('/', "-");

@@ -8,7 +8,8 @@ use crate::shared;
 use crate::store::Store;
 use std::path::Path;
 
-/// The version of the layout. Raise it when a program that supports only the old one would misread the new one.
+/// The version of the layout. Raise it when a program that supports only the old one would misread the new
+/// one.
 const FORMAT: &str = "1";
 
 const FOLDERS: [&str; 10] = [
@@ -16,14 +17,16 @@ const FOLDERS: [&str; 10] = [
 ];
 
 impl Store {
-    /// Opens the store under `home`, and creates it if it does not exist. A user who may only read can open an existing one. After an unclean stop of the machine, files
-    /// written since the last [`Store::flush`] are hashed again first.
+    /// Opens the store under `home`, and creates it if it does not exist. A user who may only read can open
+    /// an existing one. After an unclean stop of the machine, files written since the last [`Store::flush`]
+    /// are hashed again first.
     ///
     /// # Errors
     /// When the directory cannot be created, or holds a store of another format.
     pub fn open(home: &Path) -> Result<Self> {
         let format = home.join("format");
-        // Anything but a number is damage: a power failure can leave an empty file, or one of zeros, of a new store.
+        // Anything but a number is damage: a power failure can leave an empty file, or one of zeros, of a new
+        // store.
         let known = read_own(&format)?
             .map(|text| {
                 String::from_utf8_lossy(&text)
@@ -60,7 +63,8 @@ impl Store {
     }
 }
 
-/// Creates a directory of the store. One that is a link to nowhere may lie on a disk that is not there: nothing is moved away.
+/// Creates a directory of the store. One that is a link to nowhere may lie on a disk that is not there:
+/// nothing is moved away.
 fn create(folder: &Path) -> Result<()> {
     let obstacle = |path: &Path| {
         let meta = metadata(path).ok()??;

@@ -5,8 +5,8 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-/// Output artifacts by name, in the order of the names. Cheap to clone. An action has few, for which a list takes a tenth of the
-/// memory of a tree.
+/// Output artifacts by name, in the order of the names. Cheap to clone. An action has few, for which a list
+/// takes a tenth of the memory of a tree.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Outputs(Arc<[(String, ArtifactDigest)]>);
 

@@ -5,7 +5,8 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread::Builder;
 
-/// Applies `work` to every item, on as many threads as the machine has cores; the results are in the items' order.
+/// Applies `work` to every item, on as many threads as the machine has cores; the results are in the items'
+/// order.
 pub(crate) fn map<T: Sync, R: Send>(items: &[T], work: impl Fn(&T) -> Result<R> + Sync) -> Result<Vec<R>> {
     let threads = std::thread::available_parallelism().map_or(1, usize::from);
     map_with_threads(items, threads, work)

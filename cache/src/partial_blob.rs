@@ -13,10 +13,12 @@ use std::time::Duration;
 /// The longest wait for another process that fetches the same blob.
 const FETCH: Duration = Duration::from_secs(3600);
 
-/// A blob whose bytes arrive piece by piece, and which may have no digest before they are all there: a file in `tmp`, which outlives an interrupted transfer, so that the next
-/// one resumes it. It is locked until this value is dropped.
+/// A blob whose bytes arrive piece by piece, and which may have no digest before they are all there: a file
+/// in `tmp`, which outlives an interrupted transfer, so that the next one resumes it. It is locked until this
+/// value is dropped.
 ///
-/// Its bytes are hashed by the calling thread alone: a thread that worked for rayon meanwhile could need the same blob.
+/// Its bytes are hashed by the calling thread alone: a thread that worked for rayon meanwhile could need the
+/// same blob.
 #[derive(Debug)]
 pub struct PartialBlob {
     store: Store,
@@ -29,8 +31,8 @@ pub struct PartialBlob {
 }
 
 impl Store {
-    /// Opens the partial file of a blob, with the bytes that an earlier transfer left. Waits for another thread or process
-    /// that has it open.
+    /// Opens the partial file of a blob, with the bytes that an earlier transfer left. Waits for another
+    /// thread or process that has it open.
     ///
     /// # Errors
     /// When the file cannot be created, locked or read.
@@ -40,8 +42,8 @@ impl Store {
         self.partial(Some(blob), file, path)
     }
 
-    /// The partial file of a file on a server: of the blob if its digest is known, otherwise by `name`, which stands for one version of the file. `None`
-    /// while another thread or process has it open.
+    /// The partial file of a file on a server: of the blob if its digest is known, otherwise by `name`, which
+    /// stands for one version of the file. `None` while another thread or process has it open.
     ///
     /// # Errors
     /// When the file cannot be created, locked or read.

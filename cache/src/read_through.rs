@@ -39,12 +39,13 @@ impl Store {
         store
     }
 
-    /// Maps a blob into memory and checks its bytes on the first use in this process. Big blobs are hashed on rayon's
-    /// current pool. One that is missing or damaged is fetched from the upstream, if that holds it.
+    /// Maps a blob into memory and checks its bytes on the first use in this process. Big blobs are hashed on
+    /// rayon's current pool. One that is missing or damaged is fetched from the upstream, if that holds it.
     ///
     /// # Errors
-    /// [`Error::Missing`] or [`Error::Damaged`] (the file is then moved to `damaged/`); recomputing the action that
-    /// produced the blob replaces it. [`Error::Interrupted`] for a large one, see [`Store::with_interrupt`].
+    /// [`Error::Missing`] or [`Error::Damaged`] (the file is then moved to `damaged/`); recomputing the
+    /// action that produced the blob replaces it. [`Error::Interrupted`] for a large one, see
+    /// [`Store::with_interrupt`].
     pub fn blob(&self, digest: BlobDigest) -> Result<Blob> {
         match self.local_blob(digest) {
             Err(err) if err.is_healed_by_recomputing() => match self.fetch(digest)? {
@@ -94,7 +95,8 @@ impl Store {
 
     /// True if the blob is in the local store or the upstream, with the stated size (its bytes are not read).
     pub fn has(&self, blob: BlobRef) -> bool {
-        let in_upstream = |upstream: &dyn Upstream| upstream.contains(&[blob]).is_ok_and(|found| found == [true]);
+        let in_upstream =
+            |upstream: &dyn Upstream| upstream.contains(&[blob]).is_ok_and(|found| found == [true]);
         self.has_here(blob) || self.upstream().is_some_and(in_upstream)
     }
 
@@ -122,14 +124,16 @@ impl Store {
         let Some(upstream) = self.upstream() else {
             return Ok(false);
         };
-        if self.fetch_limit < u64::MAX && upstream.blob_size(digest)?.is_none_or(|size| size > self.fetch_limit) {
+        if self.fetch_limit < u64::MAX
+            && upstream.blob_size(digest)?.is_none_or(|size| size > self.fetch_limit)
+        {
             return Ok(false);
         }
         upstream.fetch(digest)
     }
 
-    /// Fetches those blobs that are not in the local store, several at a time. One that cannot be fetched fails when it
-    /// is opened.
+    /// Fetches those blobs that are not in the local store, several at a time. One that cannot be fetched
+    /// fails when it is opened.
     ///
     /// # Errors
     /// When the store cannot be written.

@@ -13,7 +13,8 @@ use std::collections::BTreeMap;
 pub struct ActionRecord {
     /// Its key.
     pub key: ActionKey,
-    /// The recipe that the key is the digest of, for display and for `why`; the decision to run is made on the key alone.
+    /// The recipe that the key is the digest of, for display and for `why`; the decision to run is made on
+    /// the key alone.
     pub recipe: Value,
     /// Its output artifacts, by port.
     pub outputs: BTreeMap<String, ArtifactDigest>,
@@ -35,7 +36,8 @@ pub struct ActionRecord {
     pub info: BTreeMap<String, Value>,
 }
 
-/// An action record as it is stored: with every blob that its outputs consist of, so that a look-up reads no manifest.
+/// An action record as it is stored: with every blob that its outputs consist of, so that a look-up reads no
+/// manifest.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct StoredAction {
     /// The record.
@@ -72,7 +74,8 @@ pub struct Hit {
     pub seconds: f64,
     /// The peak resident memory of its worker in bytes, where known.
     pub peak_memory: Option<u64>,
-    /// The manifests of its outputs and the blobs of their entries, each once, sorted: digest and size in bytes.
+    /// The manifests of its outputs and the blobs of their entries, each once, sorted: digest and size in
+    /// bytes.
     pub blobs: Vec<(BlobDigest, u64)>,
 }
 

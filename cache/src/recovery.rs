@@ -1,9 +1,10 @@
 //! Durability, and recovery after an unclean stop of the machine.
 //!
-//! No file is flushed by itself. [`Store::flush`] flushes the whole file system and then writes, to the file `flushed`,
-//! the boot id of the machine and the time just before: files with an older modification time are on the disk. The first
-//! process that opens the store under another boot id hashes the younger files, quarantines the damaged ones, and writes
-//! the new boot id. Records need no such check: their checksum is verified on every read.
+//! No file is flushed by itself. [`Store::flush`] flushes the whole file system and then writes, to the file
+//! `flushed`, the boot id of the machine and the time just before: files with an older modification time are
+//! on the disk. The first process that opens the store under another boot id hashes the younger files,
+//! quarantines the damaged ones, and writes the new boot id. Records need no such check: their checksum is
+//! verified on every read.
 //!
 //! After a clean stop few files are younger than the last flush, and the check lists file names only.
 
@@ -30,8 +31,9 @@ struct Flushed {
 }
 
 impl Store {
-    /// Flushes the file system, so that everything in the store survives a power failure. Call it at the end of a run and
-    /// at intervals of some minutes. Costs nothing when no process has written to the store since the last flush.
+    /// Flushes the file system, so that everything in the store survives a power failure. Call it at the end
+    /// of a run and at intervals of some minutes. Costs nothing when no process has written to the store
+    /// since the last flush.
     ///
     /// # Errors
     /// When the disk cannot be written.
@@ -49,8 +51,8 @@ impl Store {
         // Another flush may have renamed the marker for these files and not have ended.
         let _lock = self.task_lock("flush")?;
         let start = SystemTime::now();
-        // Files written from here on mark the store again. The marker is only renamed: should this process end during
-        // the flush, another one sees that there is something to flush.
+        // Files written from here on mark the store again. The marker is only renamed: should this process
+        // end during the flush, another one sees that there is something to flush.
         if if_exists(std::fs::rename(&marker, &flushing), "rename", &marker)?.is_none()
             && metadata(&flushing)?.is_none()
         {
@@ -76,7 +78,9 @@ impl Store {
         let _lock = self.task_lock("recovery")?;
         let since = match self.flushed()? {
             Some(flushed) if flushed.boot == boot => return Ok(()),
-            Some(flushed) => SystemTime::UNIX_EPOCH + Duration::try_from_secs_f64(flushed.until).unwrap_or_default(),
+            Some(flushed) => {
+                SystemTime::UNIX_EPOCH + Duration::try_from_secs_f64(flushed.until).unwrap_or_default()
+            }
             None => SystemTime::UNIX_EPOCH,
         };
         let since = since.checked_sub(TOLERANCE).unwrap_or(SystemTime::UNIX_EPOCH);
@@ -97,8 +101,8 @@ impl Store {
         }
     }
 
-    /// Requires that all files older than `until` are on the disk. The loss of this note is harmless: more files are
-    /// checked then.
+    /// Requires that all files older than `until` are on the disk. The loss of this note is harmless: more
+    /// files are checked then.
     fn note_flushed(&self, boot: &str, until: SystemTime) -> Result<()> {
         let path = self.folder("flushed");
         let flushed = Flushed {

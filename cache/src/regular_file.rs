@@ -1,5 +1,6 @@
-//! Opening files that must be regular. A FIFO, a device or a link in the place of a file would block its reader for ever, or lead it
-//! outside the store: files are opened without waiting, and checked once they are open.
+//! Opening files that must be regular. A FIFO, a device or a link in the place of a file would block its
+//! reader for ever, or lead it outside the store: files are opened without waiting, and checked once they are
+//! open.
 
 use crate::error::{Error, Result};
 use crate::fs::{is_absent, metadata, without_waiting};
@@ -50,11 +51,12 @@ pub fn read(path: &Path) -> io::Result<Vec<u8>> {
     Ok(bytes)
 }
 
-/// Opens what the user of a command names for reading: a file, or a stream that the process was given as `/dev/stdin` or
-/// `/dev/fd/N`, which is what `<(…)` of a shell is. Its end is waited for.
+/// Opens what the user of a command names for reading: a file, or a stream that the process was given as
+/// `/dev/stdin` or `/dev/fd/N`, which is what `<(…)` of a shell is. Its end is waited for.
 ///
 /// # Errors
-/// When it cannot be opened, or is neither: a FIFO with a name of its own would block its reader until somebody writes to it.
+/// When it cannot be opened, or is neither: a FIFO with a name of its own would block its reader until
+/// somebody writes to it.
 pub fn open_or_stream(path: &Path) -> io::Result<File> {
     match is_stream(path) {
         true => File::open(path),
@@ -76,7 +78,9 @@ pub fn write_or_stream(path: &Path, bytes: &[u8]) -> io::Result<()> {
 /// True if the path names a stream of this process.
 fn is_stream(path: &Path) -> bool {
     let names = ["/dev/stdin", "/dev/stdout", "/dev/stderr", "/dev/null"];
-    names.iter().any(|name| path == Path::new(name)) || path.starts_with("/dev/fd") || path.starts_with("/proc/self/fd")
+    names.iter().any(|name| path == Path::new(name))
+        || path.starts_with("/dev/fd")
+        || path.starts_with("/proc/self/fd")
 }
 
 /// Opens a file of the store for reading. A link is not followed: the store has none.

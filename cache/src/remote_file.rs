@@ -38,8 +38,10 @@ const SECRET_WORDS: [&str; 9] = [
 /// Names of parameters that hold credentials.
 const SECRET_NAMES: [&str; 6] = ["key", "sig", "auth", "pwd", "code", "authorization"];
 
-const CREDENTIALS: &str = "credentials would be in histories and reports: those of S3 come from the environment (AWS_ACCESS_KEY_ID, …); \
-                           other files fetch in a `run:` stage with `network: true` and `secrets:`, whose output is the input `table`";
+const CREDENTIALS: &str = "credentials would be in histories and reports: those of S3 come from the \
+                           environment (AWS_ACCESS_KEY_ID, …); \
+                           other files fetch in a `run:` stage with `network: true` and `secrets:`, whose \
+                           output is the input `table`";
 
 impl RemoteFile {
     /// Reads a URL; `None` for a text that is a path.

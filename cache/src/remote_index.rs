@@ -1,4 +1,5 @@
-//! The index of blobs that the upstream holds according to earlier requests, saved between runs in the file `remote`.
+//! The index of blobs that the upstream holds according to earlier requests, saved between runs in the file
+//! `remote`.
 
 use crate::checksummed::{self, Checksummed};
 use crate::digest::BlobDigest;

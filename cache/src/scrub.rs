@@ -8,10 +8,12 @@ use crate::store::Store;
 use serde::Serialize;
 use std::time::{Duration, Instant};
 
-/// A lower bound of the hashing rate in bytes per second: a blob that does not fit into the remaining time is not begun.
+/// A lower bound of the hashing rate in bytes per second: a blob that does not fit into the remaining time is
+/// not begun.
 const BYTES_PER_SECOND: f64 = 1e9;
 
-/// The findings of a scrub. Damaged blobs have been moved to `damaged/`, and are computed or fetched again when needed.
+/// The findings of a scrub. Damaged blobs have been moved to `damaged/`, and are computed or fetched again
+/// when needed.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct ScrubReport {
     /// Blobs hashed.
@@ -23,8 +25,9 @@ pub struct ScrubReport {
 }
 
 impl Store {
-    /// Hashes blobs for as long as `budget`, from where the last scrub ended, in a cycle. A blob too large for the whole
-    /// budget is skipped: [`Store::verify`] reads those. Does nothing while another process scrubs.
+    /// Hashes blobs for as long as `budget`, from where the last scrub ended, in a cycle. A blob too large
+    /// for the whole budget is skipped: [`Store::verify`] reads those. Does nothing while another process
+    /// scrubs.
     ///
     /// # Errors
     /// When the store cannot be read or written.
@@ -44,7 +47,9 @@ impl Store {
         // All shards, and the first one again up to the start.
         'shards: for turn in 0..=256_u16 {
             let shard = first.wrapping_add(turn as u8);
-            for (path, meta) in listing::entries_with_metadata(&self.folder("blobs").join(format!("{shard:02x}")))? {
+            for (path, meta) in
+                listing::entries_with_metadata(&self.folder("blobs").join(format!("{shard:02x}")))?
+            {
                 let name = path.file_name().and_then(|name| name.to_str()).unwrap_or_default();
                 let Ok(digest) = format!("{shard:02x}{name}").parse::<BlobDigest>() else {
                     continue;

@@ -1,7 +1,8 @@
 //! Stores that several users share.
 //!
-//! The directory of such a store has the set-group-ID bit and is writable for its group (`chmod g+ws`). What is created below it
-//! belongs to that group by the bit, and is made writable for the group here, whatever the umask is. Elsewhere nothing changes.
+//! The directory of such a store has the set-group-ID bit and is writable for its group (`chmod g+ws`). What
+//! is created below it belongs to that group by the bit, and is made writable for the group here, whatever
+//! the umask is. Elsewhere nothing changes.
 
 use rustix::fs::{Access, CWD, RenameFlags, access, renameat_with};
 use std::fs::{Metadata, Permissions};
@@ -12,14 +13,15 @@ use std::path::Path;
 /// Set-group-ID, and writable for the group.
 const SHARED: u32 = 0o2020;
 
-/// Creates a directory. Where it is shared, it has its name only when it is writable for the group: a kill between the two would
-/// close it to the others for good.
+/// Creates a directory. Where it is shared, it has its name only when it is writable for the group: a kill
+/// between the two would close it to the others for good.
 ///
 /// # Errors
 /// As [`std::fs::create_dir`].
 pub fn create_dir(path: &Path) -> io::Result<()> {
     let parent = path.parent().filter(|parent| !parent.as_os_str().is_empty());
-    let Some(parent) = parent.filter(|parent| std::fs::metadata(parent).is_ok_and(|meta| is_shared(&meta))) else {
+    let Some(parent) = parent.filter(|parent| std::fs::metadata(parent).is_ok_and(|meta| is_shared(&meta)))
+    else {
         return std::fs::create_dir(path);
     };
     if std::fs::symlink_metadata(path).is_ok() {
@@ -31,7 +33,8 @@ pub fn create_dir(path: &Path) -> io::Result<()> {
         .into_temp_path()
         .keep()?;
     let named = share(&new, 0o2070).and_then(|()| {
-        // Over one that another process has created meanwhile, an empty directory is not renamed, or does no harm.
+        // Over one that another process has created meanwhile, an empty directory is not renamed, or does no
+        // harm.
         renameat_with(CWD, &new, CWD, path, RenameFlags::NOREPLACE)
             .map_err(io::Error::from)
             .or_else(|err| match err.kind() {

@@ -1,13 +1,14 @@
 //! Digests of files outside the store.
 //!
-//! A file whose metadata have not changed is not read again. As in git, that holds only if the file was already older than
-//! the coarsest clock of a file system when it was hashed: a change right after the hashing could otherwise leave its
-//! times as they were.
+//! A file whose metadata have not changed is not read again. As in git, that holds only if the file was
+//! already older than the coarsest clock of a file system when it was hashed: a change right after the
+//! hashing could otherwise leave its times as they were.
 //!
-//! A program that maps a file into memory writes to its pages without a system call. Local file systems on a disk update the
-//! times when a clean page is first written to, and no more until it has been written back: a page that may still be dirty is
-//! written back before the file is hashed. Other file systems update them late or not at all (tmpfs, FUSE), or do not record
-//! the writes of other machines (NFS): files there are hashed each time ([`has_reliable_times`]).
+//! A program that maps a file into memory writes to its pages without a system call. Local file systems on a
+//! disk update the times when a clean page is first written to, and no more until it has been written back: a
+//! page that may still be dirty is written back before the file is hashed. Other file systems update them
+//! late or not at all (tmpfs, FUSE), or do not record the writes of other machines (NFS): files there are
+//! hashed each time ([`has_reliable_times`]).
 
 use crate::blob::{self, BlobRef};
 use crate::checksummed::{self, Checksummed};
@@ -26,15 +27,16 @@ use std::time::{Duration, SystemTime};
 
 /// The coarsest clock of a file system in use (FAT).
 const RACY: Duration = Duration::from_secs(2);
-/// An upper bound of the time after which the system has written back a page of a mapped file (30 s by default, checked
-/// every 5 s).
+/// An upper bound of the time after which the system has written back a page of a mapped file (30 s by
+/// default, checked every 5 s).
 const WRITEBACK: Duration = Duration::from_secs(120);
 /// An upper bound of the tick of the clock that stamps files.
 const TICK: Duration = Duration::from_millis(20);
 /// The number of attempts to read a file that keeps changing.
 const ATTEMPTS: usize = 3;
 
-/// The metadata that differ when a file has changed. Programs can set the modification time, but not the change time.
+/// The metadata that differ when a file has changed. Programs can set the modification time, but not the
+/// change time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 struct Stamp {
     size: u64,
@@ -64,15 +66,18 @@ impl Stamp {
     }
 }
 
-/// True if the times of a file record every write to it, so that its digest is cached; elsewhere it is hashed each time.
+/// True if the times of a file record every write to it, so that its digest is cached; elsewhere it is hashed
+/// each time.
 #[cfg(target_os = "linux")]
 pub fn has_reliable_times(path: &Path) -> bool {
-    /// Of ext2 to ext4, XFS, Btrfs, F2FS and bcachefs, from `linux/magic.h`. Not overlayfs: what is below it may be a tmpfs.
+    /// Of ext2 to ext4, XFS, Btrfs, F2FS and bcachefs, from `linux/magic.h`. Not overlayfs: what is below it
+    /// may be a tmpfs.
     const RELIABLE: [u32; 5] = [0xEF53, 0x5846_5342, 0x9123_683E, 0xF2F5_2010, 0xCA45_1A4E];
     rustix::fs::statfs(path).is_ok_and(|fs| RELIABLE.contains(&(fs.f_type as u32)))
 }
 
-/// True if the times of a file record every write to it, so that its digest is cached; elsewhere it is hashed each time.
+/// True if the times of a file record every write to it, so that its digest is cached; elsewhere it is hashed
+/// each time.
 #[cfg(not(target_os = "linux"))]
 pub fn has_reliable_times(_: &Path) -> bool {
     true
@@ -86,12 +91,12 @@ struct CachedDigest {
 }
 
 impl Store {
-    /// The digest and size of a file outside the store, which is not stored. A file that was hashed before and has not
-    /// changed is not read again, where its file system has reliable times.
+    /// The digest and size of a file outside the store, which is not stored. A file that was hashed before
+    /// and has not changed is not read again, where its file system has reliable times.
     ///
     /// # Errors
-    /// When it cannot be read, is not a regular file, keeps changing meanwhile ([`Error::Changing`]), or when interrupted
-    /// ([`Store::with_interrupt`]).
+    /// When it cannot be read, is not a regular file, keeps changing meanwhile ([`Error::Changing`]), or when
+    /// interrupted ([`Store::with_interrupt`]).
     pub fn hash_file(&self, path: &Path) -> Result<BlobRef> {
         self.digest_file(path, false)
     }
@@ -151,7 +156,8 @@ impl Store {
         Err(Error::Changing { path: path.clone() })
     }
 
-    /// The blob that a link leads to ([`Workspace::link`](crate::Workspace::link)), which is hashed once in a process.
+    /// The blob that a link leads to ([`Workspace::link`](crate::Workspace::link)), which is hashed once in a
+    /// process.
     fn linked_blob(&self, path: &Path) -> Option<BlobRef> {
         let to = std::fs::read_link(path).ok()?;
         let name = to.strip_prefix(self.folder("blobs")).ok()?.to_str()?;
@@ -163,8 +169,8 @@ impl Store {
     /// Copies a file into the store.
     ///
     /// # Errors
-    /// When it cannot be read, is not a regular file, changes meanwhile ([`Error::Changing`]), or the store cannot be
-    /// written.
+    /// When it cannot be read, is not a regular file, changes meanwhile ([`Error::Changing`]), or the store
+    /// cannot be written.
     pub fn import_file(&self, path: &Path) -> Result<BlobRef> {
         regular_metadata(path)?;
         let (mut file, before) = open(path)?;
@@ -178,8 +184,8 @@ impl Store {
     }
 }
 
-/// Opens a file such that every later change of it changes its stamp: after a change within the last tick of the clock, a
-/// second one could leave the times as they are.
+/// Opens a file such that every later change of it changes its stamp: after a change within the last tick of
+/// the clock, a second one could leave the times as they are.
 fn open(path: &Path) -> Result<(File, Stamp)> {
     let file = regular_file::open(path).map_err(Error::io("read", path))?;
     let stamp = || {

@@ -35,7 +35,8 @@ impl AddAssign for Count {
     }
 }
 
-/// The contents of a store. Sizes are lengths of files; a file system may use more, or less where it compresses.
+/// The contents of a store. Sizes are lengths of files; a file system may use more, or less where it
+/// compresses.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Status {
     /// All blobs.

@@ -27,7 +27,8 @@ pub trait FetchFiles: Debug + Send + Sync {
     /// Asks for the state of a file, and fetches nothing.
     ///
     /// # Errors
-    /// [`Error::File`](crate::Error::File) when the server gives no answer or refuses, or when the local store fails.
+    /// [`Error::File`](crate::Error::File) when the server gives no answer or refuses, or when the local
+    /// store fails.
     fn look(&self, store: &Store, file: &RemoteFile) -> Result<Seen>;
 
     /// The contents of a file, fetched if the store does not have them.
@@ -101,7 +102,8 @@ impl Store {
         }
     }
 
-    /// The same store, which stops hashing a large source file or blob ([`Error::Interrupted`]) once `is_interrupted` returns true.
+    /// The same store, which stops hashing a large source file or blob ([`Error::Interrupted`]) once
+    /// `is_interrupted` returns true.
     #[must_use]
     pub fn with_interrupt(mut self, is_interrupted: impl Fn() -> bool + Send + Sync + 'static) -> Self {
         self.interrupt = Interrupt(Some(Arc::new(is_interrupted)));
@@ -191,7 +193,8 @@ impl Store {
 
     /// True if the blob is in the local store with the stated size (its bytes are not read).
     pub fn has_here(&self, blob: BlobRef) -> bool {
-        std::fs::symlink_metadata(self.blob_path(blob.blob)).is_ok_and(|meta| meta.is_file() && meta.len() == blob.size)
+        std::fs::symlink_metadata(self.blob_path(blob.blob))
+            .is_ok_and(|meta| meta.is_file() && meta.len() == blob.size)
     }
 
     /// [`Store::blob`] without the fallback to the upstream.
@@ -230,7 +233,8 @@ impl Store {
     /// Stores a manifest.
     ///
     /// # Errors
-    /// When the store cannot be written, or an entry's path is absolute, leaves its directory or occurs twice.
+    /// When the store cannot be written, or an entry's path is absolute, leaves its directory or occurs
+    /// twice.
     pub fn put_artifact(&self, artifact: &Artifact) -> Result<ArtifactDigest> {
         artifact.check().map_err(|reason| Error::Entries { reason })?;
         let blob = self.put(artifact.canonical().as_bytes())?;
@@ -243,7 +247,8 @@ impl Store {
         self.quarantine(path, &seen)
     }
 
-    /// Moves the file (or what has its place) with the metadata `seen` from `path` to `damaged/`. One that has replaced it since stays.
+    /// Moves the file (or what has its place) with the metadata `seen` from `path` to `damaged/`. One that
+    /// has replaced it since stays.
     pub(crate) fn quarantine(&self, path: &Path, seen: &Metadata) -> Result<()> {
         if !metadata(path)?.is_some_and(|now| is_same_file(&now, seen)) {
             return Ok(());

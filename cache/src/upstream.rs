@@ -1,7 +1,8 @@
-//! The upstream store: a second, shared store to which the local one is a read-through and write-behind cache.
+//! The upstream store: a second, shared store to which the local one is a read-through and write-behind
+//! cache.
 //!
-//! The implementation holds the local [`Store`](crate::Store) that it fills: [`Upstream::fetch`] writes to it.
-//! No method fails because the upstream does not answer: look-ups are misses then, uploads are left, and
+//! The implementation holds the local [`Store`](crate::Store) that it fills: [`Upstream::fetch`] writes to
+//! it. No method fails because the upstream does not answer: look-ups are misses then, uploads are left, and
 //! [`Upstream::take_warnings`] reports it. An error is one of the local store.
 
 use crate::blob::BlobRef;
@@ -67,8 +68,8 @@ pub trait Upstream: fmt::Debug + Send + Sync {
     /// Adds records to the upload queue.
     fn enqueue(&self, records: Vec<RecordId>);
 
-    /// Waits for the upload queue to become empty, at most as long as configured and until `stop` returns true.
-    /// `on_progress` is called several times a second.
+    /// Waits for the upload queue to become empty, at most as long as configured and until `stop` returns
+    /// true. `on_progress` is called several times a second.
     fn drain(&self, stop: &dyn Fn() -> bool, on_progress: &mut dyn FnMut(UploadProgress)) -> Drained;
 
     /// Saves the existence cache for later runs.
@@ -83,10 +84,12 @@ pub trait Upstream: fmt::Debug + Send + Sync {
     /// The transfers so far.
     fn stats(&self) -> TransferStats;
 
-    /// Calls `watcher` after each transferred piece, on the thread that waited for it. Only the first watcher counts.
+    /// Calls `watcher` after each transferred piece, on the thread that waited for it. Only the first watcher
+    /// counts.
     fn watch(&self, watcher: Box<dyn Fn(TransferStats) + Send + Sync>);
 
-    /// The settings from which a worker process opens the same upstream; `None` while the circuit breaker is open.
+    /// The settings from which a worker process opens the same upstream; `None` while the circuit breaker is
+    /// open.
     fn worker_settings(&self) -> Option<WorkerSettings>;
 
     /// The report of a worker process to the engine, at its end.
@@ -96,8 +99,8 @@ pub trait Upstream: fmt::Debug + Send + Sync {
     fn merge_report(&self, report: WorkerReport);
 }
 
-/// The settings of an upstream for a worker process, in the implementation's own form. They are sent over a pipe, never to a
-/// file or in arguments, and are not shown.
+/// The settings of an upstream for a worker process, in the implementation's own form. They are sent over a
+/// pipe, never to a file or in arguments, and are not shown.
 #[derive(Clone, Serialize, Deserialize)]
 pub struct WorkerSettings(serde_json::Value);
 

@@ -26,8 +26,8 @@ pub struct VerifyProgress {
     pub total: u64,
 }
 
-/// The findings of a verification. Damaged files have been moved to `damaged/`, and the records that name them removed, so
-/// that their actions run again when they are needed.
+/// The findings of a verification. Damaged files have been moved to `damaged/`, and the records that name
+/// them removed, so that their actions run again when they are needed.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct VerifyReport {
     /// Blobs hashed.
@@ -59,8 +59,8 @@ impl VerifyReport {
 }
 
 impl Store {
-    /// Hashes every blob and checks every record, whether or not they were checked before. `on_progress` is called from
-    /// several threads. Runs may use the store meanwhile.
+    /// Hashes every blob and checks every record, whether or not they were checked before. `on_progress` is
+    /// called from several threads. Runs may use the store meanwhile.
     ///
     /// # Errors
     /// When the store cannot be read.
@@ -72,13 +72,18 @@ impl Store {
     ///
     /// # Errors
     /// Likewise.
-    pub fn verify_sample(&self, share: f64, on_progress: impl Fn(VerifyProgress) + Sync) -> Result<VerifyReport> {
+    pub fn verify_sample(
+        &self,
+        share: f64,
+        on_progress: impl Fn(VerifyProgress) + Sync,
+    ) -> Result<VerifyReport> {
         let _guard = self.guard()?;
         let mut blobs = self.list::<BlobDigest>("blobs")?;
         if share < 1.0 {
             let seed = random_seed();
-            let rank =
-                |blob: &listing::Named<BlobDigest>| *seed.clone().update(blob.id.as_bytes()).finalize().as_bytes();
+            let rank = |blob: &listing::Named<BlobDigest>| {
+                *seed.clone().update(blob.id.as_bytes()).finalize().as_bytes()
+            };
             blobs.sort_by_cached_key(rank);
             blobs.truncate((blobs.len() as f64 * share).ceil() as usize);
         }
@@ -155,7 +160,8 @@ impl Store {
         Ok(())
     }
 
-    /// Hashes a blob's file and quarantines it if it is damaged. Returns whether it is intact (or does not exist).
+    /// Hashes a blob's file and quarantines it if it is damaged. Returns whether it is intact (or does not
+    /// exist).
     pub(crate) fn check_file(&self, digest: BlobDigest, path: &Path) -> Result<bool> {
         let (mut file, len) = match open_own(path)? {
             Opened::Absent => return Ok(true),

@@ -1,7 +1,8 @@
 //! Temporary directories.
 //!
-//! Not every file system can lock a directory, so that a file beside it is locked: created before it, locked as long as its
-//! user exists, and removed after it. By this lock `gc` recognises the directory of a killed run.
+//! Not every file system can lock a directory, so that a file beside it is locked: created before it, locked
+//! as long as its user exists, and removed after it. By this lock `gc` recognises the directory of a killed
+//! run.
 
 use crate::artifact::check_path;
 use crate::atomic_write::locked_temp_file;
@@ -52,8 +53,8 @@ impl Workspace {
         &self.path
     }
 
-    /// Links a blob of the store's under a name below the directory, for readers to whom a file's name says something. The store knows the digest
-    /// of such a link ([`Store::hash_file`]).
+    /// Links a blob of the store's under a name below the directory, for readers to whom a file's name says
+    /// something. The store knows the digest of such a link ([`Store::hash_file`]).
     ///
     /// # Errors
     /// When the name leaves the directory, or the link cannot be made.

@@ -41,7 +41,8 @@ impl Kind {
         }
     }
 
-    /// The kind of that name, in any case; blanks and hyphens stand for `_`, and `dividend` for an ordinary cash dividend.
+    /// The kind of that name, in any case; blanks and hyphens stand for `_`, and `dividend` for an ordinary
+    /// cash dividend.
     pub fn parse(text: &str) -> Option<Self> {
         let name = text.trim().to_lowercase().replace([' ', '-'], "_");
         match name.as_str() {
@@ -71,7 +72,8 @@ pub struct CorporateAction {
 }
 
 impl CorporateAction {
-    /// Returns whether it changes the number of shares by `ratio`, to a hundredth of it, on a day after `before` and up to `on`.
+    /// Returns whether it changes the number of shares by `ratio`, to a hundredth of it, on a day after
+    /// `before` and up to `on`.
     pub fn explains(&self, symbol: &str, before: Date, on: Date, ratio: f64) -> bool {
         matches!(self.kind, Kind::Split | Kind::StockDividend)
             && self.symbol == symbol

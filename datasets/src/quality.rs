@@ -1,8 +1,8 @@
 //! The data-quality rules, and the table of their violations.
 //!
-//! A row may break several rules; it is counted under each. The treatment of a violation depends on the rule's
-//! [`Remedy`] and on the [`Action`] that is in force for it: the rule's own, or the one that was configured.
-//! docs/quality.md holds the formula of every rule.
+//! A row may break several rules; it is counted under each. The treatment of a violation depends on the
+//! rule's [`Remedy`] and on the [`Action`] that is in force for it: the rule's own, or the one that was
+//! configured. docs/quality.md holds the formula of every rule.
 
 mod example;
 mod rules;
@@ -22,12 +22,13 @@ pub const HIGHEST_VOLATILITY: f64 = 5.0;
 pub const LARGE_JUMP: f64 = 1.5;
 /// The relative tolerance, for rounding, by which a bar's high may be below its open or close.
 pub const BAR_TOLERANCE: f64 = 1e-4;
-/// A yield of zero is real only where the nearest maturity with another yield is at most this on that day (decimal).
+/// A yield of zero is real only where the nearest maturity with another yield is at most this on that day
+/// (decimal).
 pub const NEAR_ZERO_YIELD: f64 = 0.005;
 /// The range of valid rates, decimal per year.
 pub const RATE_RANGE: (f64, f64) = (-0.1, 0.5);
-/// The annual rate and the annual carry that bound the intrinsic value of a European option where neither is known: no
-/// plausible rate, dividend or borrowing cost takes the value of an option below it.
+/// The annual rate and the annual carry that bound the intrinsic value of a European option where neither is
+/// known: no plausible rate, dividend or borrowing cost takes the value of an option below it.
 pub const PLAUSIBLE_CARRY: f64 = 0.1;
 /// The part of the strike by which an ask may be below the intrinsic value, for rounding.
 pub const INTRINSIC_ROUNDING: f64 = 1e-9;
@@ -37,5 +38,6 @@ pub const FEW_CONTRACTS: usize = 10;
 pub const HOLE: usize = 5;
 /// The same, where the calendar knows weekends alone: more than any season of holidays has.
 pub const HOLE_OF_WEEKDAYS: usize = 12;
-/// The factor by which a vendor's volatility may misprice an out-of-the-money option: below half its bid or above twice its ask.
+/// The factor by which a vendor's volatility may misprice an out-of-the-money option: below half its bid or
+/// above twice its ask.
 pub const MISPRICED: f64 = 2.0;

@@ -1,7 +1,8 @@
 //! The schemas of market data: one list of columns for each table.
 //!
-//! A table is sorted by (symbol, date), then by [`SNAPSHOT`] where it has that column and, for option chains, by (expiry, root, strike, call before
-//! put); the key is unique. Partitions cut it by date range and symbols.
+//! A table is sorted by (symbol, date), then by [`SNAPSHOT`] where it has that column and, for option chains,
+//! by (expiry, root, strike, call before put); the key is unique. Partitions cut it by date range and
+//! symbols.
 
 /// The type of a column.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -91,9 +92,10 @@ pub const OPTION_CHAIN: &[Column] = &[
     ),
 ];
 
-/// The columns in which the rows of a file state terms of their contracts, under the names of [`crate::contract::Terms`]. A layout may map
-/// any of them; the table of a file then has them after those of [`OPTION_CHAIN`]. The stage takes them into its metadata (see
-/// [`crate::contract`]), so that no chain has them. Texts are the names that `contract:` takes, in any case.
+/// The columns in which the rows of a file state terms of their contracts, under the names of
+/// [`crate::contract::Terms`]. A layout may map any of them; the table of a file then has them after those of
+/// [`OPTION_CHAIN`]. The stage takes them into its metadata (see [`crate::contract`]), so that no chain has
+/// them. Texts are the names that `contract:` takes, in any case.
 pub const CONTRACT_TERMS: &[Column] = &[
     column("underlying_kind", Type::Text, true, "index, share, etf, future or coin"),
     column("exercise", Type::Text, true, "european or american"),
@@ -109,16 +111,18 @@ pub const CONTRACT_TERMS: &[Column] = &[
     column("currency", Type::Text, true, "of strikes and prices, ISO 4217"),
 ];
 
-/// The column in which the rows of a file state their time of day, beside a `date` that is a day alone. A layout may map it; no chain has it.
+/// The column in which the rows of a file state their time of day, beside a `date` that is a day alone. A
+/// layout may map it; no chain has it.
 pub const TIME_OF_DAY: Column = column(
     "time",
     Type::Text,
     true,
-    "time of day of the quotes in the layout's `zone`: 15:45:00, hours after midnight (15.75; milliseconds with `per: 3600000`) or an epoch",
+    "time of day of the quotes in the layout's `zone`: 15:45:00, hours after midnight (15.75; milliseconds \
+    with `per: 3600000`) or an epoch",
 );
 
-/// The column that `ingest/option_chain` adds to an option chain: false where the row is a mark at which nothing can be traded. Rows of a chain without
-/// it can all be traded.
+/// The column that `ingest/option_chain` adds to an option chain: false where the row is a mark at which
+/// nothing can be traded. Rows of a chain without it can all be traded.
 pub const TRADABLE: Column = column(
     "tradable",
     Type::Bool,
@@ -126,8 +130,8 @@ pub const TRADABLE: Column = column(
     "false where the row is a mark at which nothing can be traded",
 );
 
-/// The column of chains with several snapshots a day, and of the Greeks and features made from them; it stands after `date`. A data set has it in all
-/// its partitions, or in none.
+/// The column of chains with several snapshots a day, and of the Greeks and features made from them; it
+/// stands after `date`. A data set has it in all its partitions, or in none.
 pub const SNAPSHOT: Column = column(
     "snapshot",
     Type::Instant,
@@ -135,8 +139,8 @@ pub const SNAPSHOT: Column = column(
     "instant of the quotes, UTC; `date` is its day in the time zone of the exchange",
 );
 
-/// The columns of an option chain that files may state beside its quotes, and that a chain has where a layout maps them: what prices a contract, by row
-/// or once for an expiry.
+/// The columns of an option chain that files may state beside its quotes, and that a chain has where a layout
+/// maps them: what prices a contract, by row or once for an expiry.
 pub const PRICING_TERMS: &[Column] = &[
     column(
         "forward",
@@ -194,8 +198,9 @@ pub const QUOTE_SIZES: &[Column] = &[
 /// The number of [`stated`] columns.
 pub const STATED: usize = PRICING_TERMS.len() + VENDOR_GREEKS.len() + QUOTE_SIZES.len();
 
-/// The columns that an option chain has where a layout maps them: [`PRICING_TERMS`], then [`VENDOR_GREEKS`], then [`QUOTE_SIZES`]. A data set has one of
-/// them in all its partitions, or in none; they stand after those of [`OPTION_CHAIN`].
+/// The columns that an option chain has where a layout maps them: [`PRICING_TERMS`], then [`VENDOR_GREEKS`],
+/// then [`QUOTE_SIZES`]. A data set has one of them in all its partitions, or in none; they stand after those
+/// of [`OPTION_CHAIN`].
 pub fn stated() -> impl Iterator<Item = &'static Column> {
     PRICING_TERMS.iter().chain(VENDOR_GREEKS).chain(QUOTE_SIZES)
 }
@@ -219,7 +224,8 @@ pub const CORPORATE_ACTIONS: &[Column] = &[
         "ratio",
         Type::Float,
         true,
-        "shares after the action for one before: 7 for a 7-for-1 split, 0.125 for a reverse 1-for-8, 1.05 for a stock dividend of 5 %",
+        "shares after the action for one before: 7 for a 7-for-1 split, 0.125 for a reverse 1-for-8, 1.05 \
+        for a stock dividend of 5 %",
     ),
     column("amount", Type::Float, true, "cash for a share, in currency, unadjusted"),
     column("new_symbol", Type::Text, true, "ticker after the action"),
@@ -231,7 +237,8 @@ pub const CORPORATE_ACTIONS: &[Column] = &[
     ),
 ];
 
-/// The columns that `greeks/implied_volatility` adds to (or, for `implied_volatility`, replaces in) an option chain.
+/// The columns that `greeks/implied_volatility` adds to (or, for `implied_volatility`, replaces in) an option
+/// chain.
 pub const IMPLIED_VOLATILITY: &[Column] = &[
     column("years", Type::Float, false, "time to expiry in years of 365 days"),
     column(
@@ -291,7 +298,8 @@ pub const RATES: &[Column] = &[
     column("rate", Type::Float, false, "continuously compounded, annual, decimal"),
 ];
 
-/// The columns that every table of a user's own begins with; a float column, nullable, for each of the user's follows.
+/// The columns that every table of a user's own begins with; a float column, nullable, for each of the user's
+/// follows.
 pub const TABLE: &[Column] = &[
     column(
         "symbol",
@@ -310,7 +318,8 @@ pub const CONTRACT: &[Column] = &[
     column("call", Type::Bool, false, "as in the chain"),
 ];
 
-/// The columns that every feature table begins with, features by contract with those of [`CONTRACT`] after them; one nullable float column for each feature follows.
+/// The columns that every feature table begins with, features by contract with those of [`CONTRACT`] after
+/// them; one nullable float column for each feature follows.
 pub const FEATURES: &[Column] = &[
     column("symbol", Type::Text, false, "ticker"),
     column("date", Type::Date, false, "trading day"),

@@ -10,8 +10,8 @@ const SECOND: i64 = 1_000_000;
 const DAY: f64 = 86_400e6;
 const HOUR: f64 = 3_600e6;
 
-/// The time of a snapshot: its day in the time zone of the exchange and, of a chain with several snapshots a day, its instant. All snapshots of a
-/// chain have an instant, or none.
+/// The time of a snapshot: its day in the time zone of the exchange and, of a chain with several snapshots a
+/// day, its instant. All snapshots of a chain have an instant, or none.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct SnapshotTime {
     /// The day.
@@ -35,8 +35,9 @@ impl SnapshotTime {
         }
     }
 
-    /// The last day whose daily data (rates, bars, features of bars) may be used: the only snapshot of a day stands for that day; an instant
-    /// knows the days before its own, as daily data is known at the end of its day.
+    /// The last day whose daily data (rates, bars, features of bars) may be used: the only snapshot of a day
+    /// stands for that day; an instant knows the days before its own, as daily data is known at the end of
+    /// its day.
     pub fn last_known_day(self) -> Date {
         match self.instant {
             Some(_) => self.date.plus(-1),
@@ -79,15 +80,15 @@ impl TimeZone {
         (date, micros(local.signed_duration_since(midnight(date))))
     }
 
-    /// The instant, in microseconds since 1970 UTC, at which the local time of `date` is `micros` microseconds after midnight; of an hour that the zone has
-    /// twice, the first. `None` where it skips it.
+    /// The instant, in microseconds since 1970 UTC, at which the local time of `date` is `micros`
+    /// microseconds after midnight; of an hour that the zone has twice, the first. `None` where it skips it.
     pub fn at(self, date: Date, micros: i64) -> Option<i64> {
         let local = midnight(date) + TimeDelta::microseconds(micros);
         Some(self.0.from_local_datetime(&local).earliest()?.timestamp_micros())
     }
 
-    /// The instant, in microseconds since 1970 UTC, at which the local time of `date` is `hours` after midnight. A time that is left out when clocks
-    /// go forward is as much later.
+    /// The instant, in microseconds since 1970 UTC, at which the local time of `date` is `hours` after
+    /// midnight. A time that is left out when clocks go forward is as much later.
     pub fn instant(self, date: Date, hours: f64) -> i64 {
         let local = (hours * HOUR).round() as i64;
         self.at(date, local)
@@ -114,7 +115,8 @@ impl Serialize for TimeZone {
     }
 }
 
-/// The instant of a text of ISO 8601 with a day and a time, in microseconds since 1970 UTC; without an offset it is in UTC. `None` for any other text.
+/// The instant of a text of ISO 8601 with a day and a time, in microseconds since 1970 UTC; without an offset
+/// it is in UTC. `None` for any other text.
 pub fn parse_instant(text: &str) -> Option<i64> {
     let text = text.trim();
     let with_offset = DateTime::parse_from_rfc3339(text)

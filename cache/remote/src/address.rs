@@ -22,8 +22,8 @@ pub(crate) enum Address {
 impl Address {
     /// Parses a URL, or a path relative to `base`.
     ///
-    /// URLs are `object_store`'s ([`ObjectStoreScheme::parse`]), with checks that it lacks: it accepts a password, a query
-    /// and `..`, its errors repeat the URL, and it takes some web servers for buckets.
+    /// URLs are `object_store`'s ([`ObjectStoreScheme::parse`]), with checks that it lacks: it accepts a
+    /// password, a query and `..`, its errors repeat the URL, and it takes some web servers for buckets.
     pub fn parse(text: &str, base: &Path) -> Result<Self, String> {
         let text = text.trim();
         if text.is_empty() {
@@ -60,7 +60,8 @@ impl Address {
             }
             .to_owned());
         }
-        // The URL parser may be built without the tables for other names, and panics on some of them in a debug build.
+        // The URL parser may be built without the tables for other names, and panics on some of them in a
+        // debug build.
         if !name.is_ascii() {
             return Err("the name of its host or bucket is not ASCII".to_owned());
         }

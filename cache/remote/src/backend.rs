@@ -22,11 +22,12 @@ pub(crate) type Attempt<T> = Result<T, Fault>;
 
 /// Takes the bytes of an object.
 pub(crate) trait Sink {
-    /// The offset of the bytes that follow, and the object's length. A backend that cannot start at the requested offset
-    /// starts at 0.
+    /// The offset of the bytes that follow, and the object's length. A backend that cannot start at the
+    /// requested offset starts at 0.
     fn begin(&mut self, offset: u64, total: u64) -> cache::Result<()>;
 
-    /// Takes the next bytes. Returns false when no more are needed: the backend stops reading, which is no fault.
+    /// Takes the next bytes. Returns false when no more are needed: the backend stops reading, which is no
+    /// fault.
     fn take(&mut self, bytes: &[u8]) -> cache::Result<bool>;
 }
 
@@ -38,8 +39,8 @@ pub(crate) trait Backend: Send + Sync {
     /// Reads an object from `offset` to its end.
     fn read(&self, name: &str, offset: u64, sink: &mut dyn Sink) -> Attempt<()>;
 
-    /// Writes an object atomically. Calls `on_part` with the length of each part that has arrived; when that returns false,
-    /// the write is abandoned ([`Fault::Stopped`]).
+    /// Writes an object atomically. Calls `on_part` with the length of each part that has arrived; when that
+    /// returns false, the write is abandoned ([`Fault::Stopped`]).
     fn write(&self, name: &str, bytes: Bytes, on_part: &dyn Fn(usize) -> bool) -> Attempt<()>;
 
     /// At most `limit` names below a directory.

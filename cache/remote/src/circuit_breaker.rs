@@ -1,9 +1,10 @@
 //! The circuit breaker: a remote that does not answer costs one request instead of one timeout per request.
 //!
 //! A request that fails here has used all its retries ([`cloud`](crate::cloud)). When it fails while others
-//! succeed, only that request fails. When none has succeeded since it began, the circuit breaker opens: every later request fails
-//! at once. It closes again after a delay, since a long run outlives most outages; each delay is longer than the one before. A
-//! permanent failure (no permission, another format) opens it permanently.
+//! succeed, only that request fails. When none has succeeded since it began, the circuit breaker opens: every
+//! later request fails at once. It closes again after a delay, since a long run outlives most outages; each
+//! delay is longer than the one before. A permanent failure (no permission, another format) opens it
+//! permanently.
 
 use crate::backend::{Attempt, Fault};
 use std::sync::{Mutex, MutexGuard, PoisonError};

@@ -52,13 +52,15 @@ impl Client {
         let unusable = |what: &str, reason: String| Error::Remote {
             remote: format!("the {what} of the remote"),
             reason: format!(
-                "{reason}; a remote is written `s3://bucket/prefix`, `gs://…`, `az://…`, `file:///directory` or `https://…`"
+                "{reason}; a remote is written `s3://bucket/prefix`, `gs://…`, `az://…`, \
+                `file:///directory` or `https://…`"
             ),
         };
         settings
             .check(store.root())
             .map_err(|(field, reason)| unusable(if field == "url" { "URL" } else { field }, reason))?;
-        let address = Address::parse(&settings.url, store.root()).map_err(|reason| unusable("URL", reason))?;
+        let address =
+            Address::parse(&settings.url, store.root()).map_err(|reason| unusable("URL", reason))?;
         settings.check_trust().map_err(|err| Error::Remote {
             remote: format!("the remote {}", address.shown()),
             reason: format!("{err}; {}", err.hint()),
@@ -66,7 +68,8 @@ impl Client {
         Ok(Self::unchecked(settings, address, store))
     }
 
-    /// The client of a worker process, whose engine checked the settings. It has no key to sign with, and uploads nothing.
+    /// The client of a worker process, whose engine checked the settings. It has no key to sign with, and
+    /// uploads nothing.
     pub fn for_worker(settings: RemoteSettings, store: &Store) -> Result<Self> {
         let address = Address::parse(&settings.url, store.root()).map_err(|reason| Error::Remote {
             remote: "the remote of this worker".to_owned(),
@@ -162,7 +165,8 @@ impl Client {
     fn warn_unavailable(&self, message: &str) {
         self.warnings.add(UNAVAILABLE, || {
             format!(
-                "the remote {} is unavailable: {}\n   hint: results are computed and stored locally; check its URL, the network \
+                "the remote {} is unavailable: {}\n   hint: results are computed and stored locally; check \
+                 its URL, the network \
                  and the credentials in the environment, or ignore it with `--no-remote`",
                 self.name,
                 self.redact(message)
@@ -280,14 +284,20 @@ impl Client {
     fn warn_rejected(&self, path: &str, rejection: &Rejection) {
         let (kind, what, hint) = match rejection {
             Rejection::Damaged => {
-                let what = if path.starts_with(DOCUMENTS) { "" } else { "; its action runs again" };
+                let what = if path.starts_with(DOCUMENTS) {
+                    ""
+                } else {
+                    "; its action runs again"
+                };
                 let text = || format!("{path} in the remote {} is damaged and ignored{what}", self.name);
                 return self.warnings.add("damaged record", text);
             }
             Rejection::Unsigned => (
                 "unsigned record",
                 "no signature".to_owned(),
-                "its writer needs a signing key (`sign_key_file:`); `runner cache push --all` signs what was uploaded before".to_owned(),
+                "its writer needs a signing key (`sign_key_file:`); `runner cache push --all` signs what \
+                was uploaded before"
+                    .to_owned(),
             ),
             Rejection::WrongSignature => (
                 "wrong signature",
@@ -318,8 +328,8 @@ impl Client {
         }
     }
 
-    /// For each of these blobs, true if the remote holds it. Entries of the existence cache are trusted: where one is wrong, fetching
-    /// fails.
+    /// For each of these blobs, true if the remote holds it. Entries of the existence cache are trusted:
+    /// where one is wrong, fetching fails.
     pub fn contains(&self, blobs: &[BlobRef]) -> Result<Vec<bool>> {
         self.look_up(blobs, ExistenceCache::has)
     }
@@ -329,7 +339,11 @@ impl Client {
         self.look_up(blobs, ExistenceCache::has_current)
     }
 
-    fn look_up(&self, blobs: &[BlobRef], is_trusted: impl Fn(&ExistenceCache, BlobRef) -> bool) -> Result<Vec<bool>> {
+    fn look_up(
+        &self,
+        blobs: &[BlobRef],
+        is_trusted: impl Fn(&ExistenceCache, BlobRef) -> bool,
+    ) -> Result<Vec<bool>> {
         if !self.is_available() {
             return Ok(vec![false; blobs.len()]);
         }
@@ -371,7 +385,8 @@ impl Client {
         self.request(|backend| backend.size(&path))
     }
 
-    /// At most `limit` digests or keys below a directory, in hex; other names are ignored. `None` when there is no answer.
+    /// At most `limit` digests or keys below a directory, in hex; other names are ignored. `None` when there
+    /// is no answer.
     pub fn list(&self, folder: &str, limit: usize) -> Result<Option<Vec<String>>> {
         let names = self.request(|backend| backend.list(folder, limit))?;
         let ids = |names: Vec<String>| {

@@ -1,8 +1,9 @@
 //! Remotes over the `object_store` crate: S3, Google Cloud Storage, Azure Blob Storage, and web servers.
 //!
-//! Requests are retried by `object_store`, with exponential backoff and jitter. Two things it cannot do are added: a limit for
-//! one attempt without an answer ([`Connector`]: its own limits a whole request with its body, however long that is), and
-//! one for a body without progress, or with next to none. Its `parse_url_opts` takes neither a `RetryConfig` nor a connector; the builders do.
+//! Requests are retried by `object_store`, with exponential backoff and jitter. Two things it cannot do are
+//! added: a limit for one attempt without an answer ([`Connector`]: its own limits a whole request with its
+//! body, however long that is), and one for a body without progress, or with next to none. Its
+//! `parse_url_opts` takes neither a `RetryConfig` nor a connector; the builders do.
 
 use crate::address::Address;
 use crate::backend::{Attempt, Backend, Fault, Sink};
@@ -19,8 +20,8 @@ use object_store::gcp::{GoogleCloudStorageBuilder, GoogleConfigKey};
 use object_store::http::HttpBuilder;
 use object_store::path::Path;
 use object_store::{
-    BackoffConfig, ClientConfigKey, Error, GetOptions, GetRange, ObjectStore, ObjectStoreExt as _, ObjectStoreScheme,
-    PutPayload, RetryConfig,
+    BackoffConfig, ClientConfigKey, Error, GetOptions, GetRange, ObjectStore, ObjectStoreExt as _,
+    ObjectStoreScheme, PutPayload, RetryConfig,
 };
 use std::error::Error as _;
 use std::future::Future;
@@ -29,13 +30,15 @@ use std::time::{Duration, Instant};
 use tokio::sync::watch;
 use tokio::time::timeout;
 
-/// The length in bytes from which an object is written in parts of half this length, or more where there would be too many.
+/// The length in bytes from which an object is written in parts of half this length, or more where there
+/// would be too many.
 const MULTIPART: usize = 16 << 20;
 /// The largest number of parts; S3 takes 10,000.
 const MAX_PARTS: usize = 9_000;
 /// The number of concurrent parts of one object.
 const PARTS: usize = 4;
-/// The download rate in bytes per second below which a connection counts as hung, once it had the time of a request.
+/// The download rate in bytes per second below which a connection counts as hung, once it had the time of a
+/// request.
 const MIN_RATE: u64 = 8 << 10;
 /// The limit of object_store for a whole request with its body.
 pub(crate) const NO_LIMIT: &str = "7days";
@@ -155,7 +158,11 @@ impl Cloud {
     }
 
     /// The next item of a stream that makes progress within `limit`.
-    fn next<T>(&self, limit: Duration, stream: &mut BoxStream<'_, object_store::Result<T>>) -> Attempt<Option<T>> {
+    fn next<T>(
+        &self,
+        limit: Duration,
+        stream: &mut BoxStream<'_, object_store::Result<T>>,
+    ) -> Attempt<Option<T>> {
         // A timeout needs the runtime when it is made.
         match self.unless_stopped(async { timeout(limit, stream.next()).await })? {
             Ok(item) => item.transpose().map_err(|err| fault(&err)),

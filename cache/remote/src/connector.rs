@@ -19,9 +19,9 @@ const REDIRECTS: usize = 5;
 
 /// Limits the time of each attempt until its answer begins, so that one on a hung connection is retried, too.
 ///
-/// It builds the client in place of object_store, whose own follows redirects to any host: a remote could have this machine
-/// send requests to hosts that only it can reach. object_store itself needs no redirect; a web server may redirect to another
-/// path, or from `http` to `https`.
+/// It builds the client in place of object_store, whose own follows redirects to any host: a remote could
+/// have this machine send requests to hosts that only it can reach. object_store itself needs no redirect; a
+/// web server may redirect to another path, or from `http` to `https`.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Connector {
     /// The longest time without an answer.
@@ -49,11 +49,13 @@ impl HttpConnector for Connector {
             .danger_accept_invalid_certs(is_set(ClientConfigKey::AllowInvalidCertificates))
             .https_only(!is_set(ClientConfigKey::AllowHttp));
         if let Some(url) = option(ClientConfigKey::ProxyUrl) {
-            let excluded = option(ClientConfigKey::ProxyExcludes).and_then(|hosts| NoProxy::from_string(&hosts));
+            let excluded =
+                option(ClientConfigKey::ProxyExcludes).and_then(|hosts| NoProxy::from_string(&hosts));
             builder = builder.proxy(Proxy::all(url).map_err(failed)?.no_proxy(excluded));
         }
         if let Some(certificate) = option(ClientConfigKey::ProxyCaCertificate) {
-            builder = builder.add_root_certificate(Certificate::from_pem(certificate.as_bytes()).map_err(failed)?);
+            builder =
+                builder.add_root_certificate(Certificate::from_pem(certificate.as_bytes()).map_err(failed)?);
         }
         Ok(HttpClient::new(TimedClient {
             client: HttpClient::new(builder.build().map_err(failed)?),
@@ -69,7 +71,8 @@ fn same_host(attempt: Attempt<'_>) -> reqwest::redirect::Action {
         let upgraded = from.scheme() == "http" && to.scheme() == "https" && to.port().is_none();
         from.host() == to.host()
             && (upgraded
-                || (from.scheme() == to.scheme() && from.port_or_known_default() == to.port_or_known_default()))
+                || (from.scheme() == to.scheme()
+                    && from.port_or_known_default() == to.port_or_known_default()))
     });
     if !is_same {
         return attempt.error("it redirects to another host, which is not followed");

@@ -81,7 +81,8 @@ impl Backend for Directory {
 
     fn write(&self, name: &str, bytes: Bytes, on_part: &dyn Fn(usize) -> bool) -> Attempt<()> {
         let path = self.path(name);
-        // A missing directory is created only below an existing parent: otherwise its file system may not be mounted.
+        // A missing directory is created only below an existing parent: otherwise its file system may not be
+        // mounted.
         if !self.root.is_dir() {
             match fs::create_dir(&self.root) {
                 Err(err) if err.kind() == ErrorKind::NotFound => {
@@ -136,7 +137,9 @@ fn set_readable(file: &File) -> io::Result<()> {
 /// The names in a directory; none where it does not exist.
 fn entries(folder: &Path) -> Attempt<Vec<String>> {
     let reader = match fs::read_dir(folder) {
-        Err(err) if matches!(err.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory) => return Ok(Vec::new()),
+        Err(err) if matches!(err.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory) => {
+            return Ok(Vec::new());
+        }
         reader => reader.map_err(fault(folder))?,
     };
     let mut names = Vec::new();

@@ -65,7 +65,8 @@ impl Remote {
         Ok(client.is_available().then_some(documents))
     }
 
-    /// Writes a document, replacing the one of that name; false if the remote does not answer. It is signed with the key of the settings.
+    /// Writes a document, replacing the one of that name; false if the remote does not answer. It is signed
+    /// with the key of the settings.
     ///
     /// # Errors
     /// When the remote is read-only, or refuses it.
@@ -79,8 +80,8 @@ impl Remote {
             return Err(failed("it is read-only".to_owned()));
         }
         let hex = document_hex(name);
-        let text =
-            checksummed::encode(&json!({ "name": name, "value": value })).map_err(|err| failed(err.to_string()))?;
+        let text = checksummed::encode(&json!({ "name": name, "value": value }))
+            .map_err(|err| failed(err.to_string()))?;
         let bytes = Bytes::from(sign(text.as_bytes(), DOCUMENTS, &hex, &client.settings));
         let path = object_name(DOCUMENTS, &hex);
         let written = client

@@ -1,5 +1,6 @@
-//! The existence cache: the blobs that a remote holds according to earlier requests, saved in the local store between runs, so that a later run
-//! sends no requests for them. Where an entry is wrong, fetching fails and the action that produced the blob runs again.
+//! The existence cache: the blobs that a remote holds according to earlier requests, saved in the local store
+//! between runs, so that a later run sends no requests for them. Where an entry is wrong, fetching fails and
+//! the action that produced the blob runs again.
 
 use cache::{BlobDigest, BlobRef, RemoteIndex, Result, Store};
 use std::collections::{BTreeMap, BTreeSet, HashMap};

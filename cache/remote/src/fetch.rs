@@ -43,9 +43,12 @@ pub(crate) fn fetch(client: &Client, digest: BlobDigest) -> Result<bool> {
                 let before = download.partial.len();
                 let read = backend.read(&name, before, &mut download);
                 match read.and_then(|()| download.check_complete()) {
-                    // A transfer that breaks after some progress is resumed, however often. object_store resumes one only
-                    // within its retry timeout from the start, and only from a server that sends ETags.
-                    Err(Fault::Transient(_)) if download.partial.len() > before && !is_hung(download.partial.len()) => {
+                    // A transfer that breaks after some progress is resumed, however often. object_store
+                    // resumes one only within its retry timeout from the start, and only from a server that
+                    // sends ETags.
+                    Err(Fault::Transient(_))
+                        if download.partial.len() > before && !is_hung(download.partial.len()) =>
+                    {
                         client.reads.succeeded();
                     }
                     read => break read,
@@ -114,7 +117,9 @@ impl Download<'_> {
             return Err(Fault::Stopped);
         }
         match self.total {
-            Some(total) if self.has_room && len < total && self.expected.is_none_or(|expected| expected == total) => {
+            Some(total)
+                if self.has_room && len < total && self.expected.is_none_or(|expected| expected == total) =>
+            {
                 Err(Fault::Transient(format!(
                     "the connection ended after {len} of {total} bytes"
                 )))

@@ -1,7 +1,8 @@
 //! Ed25519 keys that sign records, in the forms of OpenSSH: `ssh-keygen -t ed25519` makes them.
 //!
-//! A public key is the line of a `.pub` file, `ssh-ed25519 AAAA… comment`; a private key is an OpenSSH key file without a passphrase
-//! (its format is `PROTOCOL.key` of OpenSSH). Messages never quote a key: a private key may stand where a public one is expected.
+//! A public key is the line of a `.pub` file, `ssh-ed25519 AAAA… comment`; a private key is an OpenSSH key
+//! file without a passphrase (its format is `PROTOCOL.key` of OpenSSH). Messages never quote a key: a private
+//! key may stand where a public one is expected.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::{STANDARD, STANDARD_NO_PAD};
@@ -33,7 +34,9 @@ impl PublicKey {
         let mut words = line.split_whitespace();
         match words.next() {
             Some(ALGORITHM) => {}
-            Some(other) if other.starts_with("ssh-") || other.starts_with("ecdsa-") || other.starts_with("sk-") => {
+            Some(other)
+                if other.starts_with("ssh-") || other.starts_with("ecdsa-") || other.starts_with("sk-") =>
+            {
                 return Err(OTHER_ALGORITHM);
             }
             _ => return Err(NOT_PUBLIC),
@@ -227,7 +230,8 @@ mod tests {
             let mut file = STANDARD.decode(ONE.lines().filter(|line| !line.starts_with('-')).collect::<String>()).unwrap();
             let at = at.index(file.len());
             file[at] ^= flip;
-            // The comment, the padding, the first copy of the public key and the names of unused fields may differ.
+            // The comment, the padding, the first copy of the public key and the names of unused fields may
+            // differ.
             if let Some(Ok(key)) = SignKey::of_file(&file) {
                 prop_assert_eq!(key.public(), PublicKey::parse(ONE_PUB).unwrap());
             }

@@ -10,10 +10,11 @@
 //! └── memos/ab/cdef…    memo records, likewise
 //! ```
 //!
-//! Invariants, whichever process crashes: a record is written after all its blobs are confirmed to exist; a blob gets its local
-//! name only when its bytes match its digest; a record names blobs by digest alone and never by path. A record counts only
-//! when a trusted key signed it (or `trust: unsigned` is set) and all its blobs exist, in the local store or in the remote; a blob
-//! is fetched when it is opened. A record that another key signed is never replaced.
+//! Invariants, whichever process crashes: a record is written after all its blobs are confirmed to exist; a
+//! blob gets its local name only when its bytes match its digest; a record names blobs by digest alone and
+//! never by path. A record counts only when a trusted key signed it (or `trust: unsigned` is set) and all its
+//! blobs exist, in the local store or in the remote; a blob is fetched when it is opened. A record that
+//! another key signed is never replaced.
 //!
 //! | module | contents |
 //! | --- | --- |

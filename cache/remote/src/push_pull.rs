@@ -47,8 +47,9 @@ impl Remote {
         Ok(Some(records))
     }
 
-    /// Uploads records with the blobs that they name, until `stop` is set; objects that the remote holds already are skipped, and a
-    /// record that another key signed is never replaced. `plan` is called with the number of bytes to upload.
+    /// Uploads records with the blobs that they name, until `stop` is set; objects that the remote holds
+    /// already are skipped, and a record that another key signed is never replaced. `plan` is called with the
+    /// number of bytes to upload.
     ///
     /// # Errors
     /// When the remote is read-only, or the local store cannot be read.
@@ -62,7 +63,8 @@ impl Remote {
         upload(self.client(), records, stop, plan)
     }
 
-    /// Fetches records with the blobs that they name, until `stop` is set. `plan` is called with the number of bytes to fetch.
+    /// Fetches records with the blobs that they name, until `stop` is set. `plan` is called with the number
+    /// of bytes to fetch.
     ///
     /// # Errors
     /// When the local store cannot be written.

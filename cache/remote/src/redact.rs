@@ -28,7 +28,8 @@ impl Redactor {
     /// The values of environment variables whose names look secret.
     pub fn new() -> Self {
         Self::of(
-            std::env::vars_os().filter_map(|(name, value)| Some((name.into_string().ok()?, value.into_string().ok()?))),
+            std::env::vars_os()
+                .filter_map(|(name, value)| Some((name.into_string().ok()?, value.into_string().ok()?))),
         )
     }
 
@@ -109,14 +110,18 @@ mod tests {
 
     #[test]
     fn credentials_are_not_shown() {
-        insta::assert_snapshot!(clean("key wJalrXUtnFEMI of AKIAEXAMPLE, abc, in /home/somebody"), @"key … of …, abc, in /home/somebody");
-        insta::assert_snapshot!(clean("GET https://me:hunter22@host/a?X-Amz-Signature=123&x=y failed"), @"GET https://host/a failed");
+        insta::assert_snapshot!(clean("key wJalrXUtnFEMI of AKIAEXAMPLE, abc, in \
+            /home/somebody"), @"key … \
+            of …, abc, in /home/somebody");
+        insta::assert_snapshot!(clean("GET https://me:hunter22@host/a?X-Amz-Signature=123&x=y \
+            failed"), @"GET https://host/a failed");
         insta::assert_snapshot!(clean("azure said sv=2026&sig=abcdef is over"), @"azure said … is over");
     }
 
     #[test]
     fn answers_are_not_quoted() {
-        let answer = "status 403 Forbidden: <?xml?><Error><Code>SignatureDoesNotMatch</Code><StringToSign>AWS4 AKIA…</StringToSign></Error>";
+        let answer = "status 403 Forbidden: \
+            <?xml?><Error><Code>SignatureDoesNotMatch</Code><StringToSign>AWS4 AKIA…</StringToSign></Error>";
         insta::assert_snapshot!(clean(answer), @"status 403 Forbidden: SignatureDoesNotMatch");
         insta::assert_snapshot!(clean("status 401: {\"error\": {\"token\": \"ya29.x\"}}"), @"status 401");
         assert!(clean(&"x".repeat(5000)).len() < 400);

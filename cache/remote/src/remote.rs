@@ -8,8 +8,8 @@ use crate::signature;
 use crate::upload_queue::UploadQueue;
 use crate::worker_sync;
 use cache::{
-    ActionKey, BlobDigest, BlobRef, Drained, MemoKey, RecordId, Result, Store, StoredAction, StoredMemo, TransferStats,
-    UploadProgress, Upstream, WorkerReport, WorkerSettings,
+    ActionKey, BlobDigest, BlobRef, Drained, MemoKey, RecordId, Result, Store, StoredAction, StoredMemo,
+    TransferStats, UploadProgress, Upstream, WorkerReport, WorkerSettings,
 };
 use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};

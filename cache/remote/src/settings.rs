@@ -23,11 +23,14 @@ impl Untrusted {
     pub fn hint(self) -> &'static str {
         match self {
             Self::NoSignKey => {
-                "`ssh-keygen -t ed25519 -N '' -f sign.key` makes a key, which `sign_key_file: sign.key` names; or write \
-                 `read_only: true`; or `trust: unsigned`, if everyone who can write to it may run programs as you"
+                "`ssh-keygen -t ed25519 -N '' -f sign.key` makes a key, which `sign_key_file: sign.key` \
+                 names; or write \
+                 `read_only: true`; or `trust: unsigned`, if everyone who can write to it may run programs \
+                 as you"
             }
             Self::NoTrustedKeys => {
-                "list the public keys of its writers, `trusted_keys: [ssh-ed25519 AAAA…]`, or a file of them; or write `trust: unsigned`, \
+                "list the public keys of its writers, `trusted_keys: [ssh-ed25519 AAAA…]`, or a file of \
+                 them; or write `trust: unsigned`, \
                  if everyone who can write to it may run programs as you"
             }
             Self::Contradiction => "keep one of `trusted_keys` and `trust: unsigned`",
@@ -48,9 +51,11 @@ impl fmt::Display for Untrusted {
 /// The configuration of a remote. Credentials of clouds are no part of it: they come from the environment.
 #[derive(Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct RemoteSettings {
-    /// `s3://bucket/prefix`, `gs://…`, `az://…`, `file:///directory`, an absolute path, or `http(s)://…`, which is only read.
+    /// `s3://bucket/prefix`, `gs://…`, `az://…`, `file:///directory`, an absolute path, or `http(s)://…`,
+    /// which is only read.
     pub url: String,
-    /// Signs the records that are written, and is trusted like one of `trusted_keys`. Worker processes do not receive it.
+    /// Signs the records that are written, and is trusted like one of `trusted_keys`. Worker processes do not
+    /// receive it.
     #[serde(skip)]
     pub sign_key: Option<SignKey>,
     /// The keys whose records are used.
@@ -107,10 +112,11 @@ impl RemoteSettings {
     /// Checks that the keys suffice.
     ///
     /// # Errors
-    /// When records of anyone would be used, or be written without a signature, and `trust_unsigned` is not set.
+    /// When records of anyone would be used, or be written without a signature, and `trust_unsigned` is not
+    /// set.
     pub fn check_trust(&self) -> Result<(), Untrusted> {
-        let is_written =
-            !self.read_only && !Address::parse(&self.url, Path::new("/")).is_ok_and(|url| url.is_web_server());
+        let is_written = !self.read_only
+            && !Address::parse(&self.url, Path::new("/")).is_ok_and(|url| url.is_web_server());
         match (self.trust_unsigned, &self.sign_key) {
             (true, _) if !self.trusted_keys.is_empty() => Err(Untrusted::Contradiction),
             (false, None) if is_written => Err(Untrusted::NoSignKey),

@@ -4,8 +4,9 @@
 //! signature ssh-ed25519 AAAA… BASE64
 //! ```
 //!
-//! The line names the signer's public key, so that a reader with several trusted keys checks one signature. What is signed is the digest
-//! of the folder, the key of the record and its bytes: a record that was changed, or moved to another key, has a wrong signature.
+//! The line names the signer's public key, so that a reader with several trusted keys checks one signature.
+//! What is signed is the digest of the folder, the key of the record and its bytes: a record that was
+//! changed, or moved to another key, has a wrong signature.
 
 use crate::keys::PublicKey;
 use crate::object_name::{DOCUMENTS, document_hex};
@@ -97,7 +98,11 @@ fn read<T: DeserializeOwned>(
 }
 
 /// Reads the record of an action.
-pub(crate) fn action(bytes: &[u8], key: ActionKey, settings: &RemoteSettings) -> Result<StoredAction, Rejection> {
+pub(crate) fn action(
+    bytes: &[u8],
+    key: ActionKey,
+    settings: &RemoteSettings,
+) -> Result<StoredAction, Rejection> {
     checked(
         read(bytes, "actions", &key.to_hex(), settings),
         |stored: &StoredAction| stored.record.key == key && is_plausible(stored),
@@ -112,7 +117,11 @@ pub(crate) fn memo(bytes: &[u8], key: MemoKey, settings: &RemoteSettings) -> Res
 }
 
 /// Reads the document whose name has this digest: its name and its contents.
-pub(crate) fn document(bytes: &[u8], hex: &str, settings: &RemoteSettings) -> Result<(String, Value), Rejection> {
+pub(crate) fn document(
+    bytes: &[u8],
+    hex: &str,
+    settings: &RemoteSettings,
+) -> Result<(String, Value), Rejection> {
     #[derive(serde::Deserialize)]
     struct Named {
         name: String,
@@ -129,8 +138,8 @@ fn checked<T>(record: Result<T, Rejection>, is_right: impl Fn(&T) -> bool) -> Re
     record.and_then(|record| is_right(&record).then_some(record).ok_or(Rejection::Damaged))
 }
 
-/// True if a run could have written the record: its readers may rely on that. Its blobs are named by digest alone; paths
-/// occur only in manifests, which are checked where they are read.
+/// True if a run could have written the record: its readers may rely on that. Its blobs are named by digest
+/// alone; paths occur only in manifests, which are checked where they are read.
 fn is_plausible(stored: &StoredAction) -> bool {
     let record = &stored.record;
     let blobs: BTreeSet<BlobDigest> = stored.blobs.iter().map(|(blob, _)| *blob).collect();
@@ -207,7 +216,8 @@ mod tests {
         assert_eq!(read(&plain, "k", &anyone), Ok(value.clone()));
         assert_eq!(read(&plain, "k", &reader), Err(Rejection::Unsigned));
         assert_eq!(read(&signed, "k", &theirs), Err(Rejection::UnknownSigner(one.public())));
-        // Moved to another key, or among the memos; other bytes under it; the signature of another signer under this one's name.
+        // Moved to another key, or among the memos; other bytes under it; the signature of another signer
+        // under this one's name.
         assert_eq!(read(&signed, "another", &reader), Err(Rejection::WrongSignature));
         assert_eq!(signer(&signed, "memos", "k"), Err(Rejection::WrongSignature));
         let text = String::from_utf8(signed.clone()).unwrap();

@@ -46,8 +46,9 @@ struct Ready {
     id: RecordId,
 }
 
-/// Uploads records with the blobs that they name, until `stop` is set. Blobs and records that the remote holds are skipped; a record
-/// that another key signed is never replaced. `plan` is called with the number of bytes to upload.
+/// Uploads records with the blobs that they name, until `stop` is set. Blobs and records that the remote
+/// holds are skipped; a record that another key signed is never replaced. `plan` is called with the number of
+/// bytes to upload.
 ///
 /// # Errors
 /// When the local store cannot be read. Failures of the remote are in the report and in the warnings.
@@ -153,7 +154,8 @@ pub(crate) fn upload(
 /// The object that has the name of a record before its upload.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Earlier {
-    /// None, or one that may be replaced: damaged, without a valid signature, or an earlier result of this signer.
+    /// None, or one that may be replaced: damaged, without a valid signature, or an earlier result of this
+    /// signer.
     Replaceable,
     /// The same result of this signer, or any result of another trusted one.
     Standing,
@@ -173,7 +175,8 @@ fn earlier(client: &Client, ready: &Ready, path: &str) -> std::result::Result<Ea
         }
         client.warnings.add("record of another signer", || {
             format!(
-                "{path} in the remote {} was signed by the unknown key {} and is not replaced\n   hint: if its owner is trusted, add \
+                "{path} in the remote {} was signed by the unknown key {} and is not replaced\n   hint: if \
+                 its owner is trusted, add \
                  `{key}` to `trusted_keys:` of the configuration; otherwise use another prefix of the bucket",
                 client.name,
                 key.fingerprint()
@@ -190,7 +193,9 @@ fn earlier(client: &Client, ready: &Ready, path: &str) -> std::result::Result<Ea
                 .zip(here)
                 .is_some_and(|(there, here)| there.record.outputs == here.record.outputs)
         }
-        RecordId::Memo(key) => signature::memo(&bytes, key, settings).is_ok_and(|there| ready.blobs == [there.value]),
+        RecordId::Memo(key) => {
+            signature::memo(&bytes, key, settings).is_ok_and(|there| ready.blobs == [there.value])
+        }
     };
     Ok(if is_same && is_signed_as_it_would_be {
         Earlier::Standing
@@ -199,7 +204,8 @@ fn earlier(client: &Client, ready: &Ready, path: &str) -> std::result::Result<Ea
     })
 }
 
-/// Uploads a blob. Returns whether it is in the remote now; a blob that is missing or damaged in the local store is not.
+/// Uploads a blob. Returns whether it is in the remote now; a blob that is missing or damaged in the local
+/// store is not.
 fn upload_blob(client: &Client, backend: &dyn Backend, blob: BlobRef, stop: &AtomicBool) -> Result<bool> {
     // The bytes are checked: damage is not uploaded.
     let bytes = match client.store.local_blob(blob.blob) {
@@ -249,7 +255,8 @@ fn read(client: &Client, id: RecordId) -> Result<Option<Ready>> {
     };
     let (folder, name, blobs) = match id {
         RecordId::Action(key) => {
-            let stored = checksummed::decode::<StoredAction>(&record).filter(|stored| stored.record.key == key);
+            let stored =
+                checksummed::decode::<StoredAction>(&record).filter(|stored| stored.record.key == key);
             let blobs = stored.map(|stored| {
                 // A missing log does not make its action incomplete.
                 let log = stored.record.log.filter(|log| client.store.has_here(*log));

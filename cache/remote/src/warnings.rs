@@ -46,8 +46,8 @@ impl Warnings {
         warnings.into_iter().map(flat).collect()
     }
 
-    /// Removes and returns all warnings, as they are shown. Where the remote became unavailable, that says enough of requests that
-    /// failed before.
+    /// Removes and returns all warnings, as they are shown. Where the remote became unavailable, that says
+    /// enough of requests that failed before.
     pub fn take_texts(&self) -> Vec<String> {
         let text = |(_, text, count): (String, String, u64)| match (count, text.split_once('\n')) {
             (1, _) => text,

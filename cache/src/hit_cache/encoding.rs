@@ -1,5 +1,5 @@
-//! The binary encoding of hits: a thousand are decoded in a fraction of a millisecond; as JSON they take most of a run
-//! that has nothing to do.
+//! The binary encoding of hits: a thousand are decoded in a fraction of a millisecond; as JSON they take most
+//! of a run that has nothing to do.
 
 use crate::blob::BlobRef;
 use crate::digest::{ActionKey, ArtifactDigest, BlobDigest};
@@ -172,20 +172,23 @@ mod tests {
 
     fn hit() -> impl Strategy<Value = (ActionKey, Hit)> {
         let digest = || any::<[u8; 32]>();
-        let outputs = prop::collection::btree_map(any::<String>(), digest().prop_map(ArtifactDigest::from_bytes), 0..3);
+        let outputs =
+            prop::collection::btree_map(any::<String>(), digest().prop_map(ArtifactDigest::from_bytes), 0..3);
         let blobs = prop::collection::vec((digest().prop_map(BlobDigest::from_bytes), any::<u64>()), 0..4);
         let log = prop::option::of((digest().prop_map(BlobDigest::from_bytes), any::<u64>()));
         let numbers = (-1e9..1e9_f64, prop::option::of(any::<u64>()));
-        (digest(), outputs, log, numbers, blobs).prop_map(|(key, outputs, log, (seconds, peak_memory), blobs)| {
-            let hit = Hit {
-                outputs: outputs.into(),
-                log: log.map(|(blob, size)| BlobRef { blob, size }),
-                seconds,
-                peak_memory,
-                blobs,
-            };
-            (ActionKey::from_bytes(key), hit)
-        })
+        (digest(), outputs, log, numbers, blobs).prop_map(
+            |(key, outputs, log, (seconds, peak_memory), blobs)| {
+                let hit = Hit {
+                    outputs: outputs.into(),
+                    log: log.map(|(blob, size)| BlobRef { blob, size }),
+                    seconds,
+                    peak_memory,
+                    blobs,
+                };
+                (ActionKey::from_bytes(key), hit)
+            },
+        )
     }
 
     proptest! {

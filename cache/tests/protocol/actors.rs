@@ -1,5 +1,5 @@
-//! The users of a store, each as the steps of the real code: one system call each (or several between which no other step
-//! makes a difference).
+//! The users of a store, each as the steps of the real code: one system call each (or several between which
+//! no other step makes a difference).
 
 use crate::disk::{Data, Disk, FileId, Id, Name};
 use crate::explore::Model;
@@ -178,7 +178,8 @@ impl World {
         self.disk.tidy(&held);
     }
 
-    /// The possible next steps of an actor: none when it waits or has ended, several where the outcome is random.
+    /// The possible next steps of an actor: none when it waits or has ended, several where the outcome is
+    /// random.
     fn step(&self, who: usize, rules: &Rules) -> Vec<World> {
         let actor = &self.actors[who];
         if actor.is_over() {
@@ -317,7 +318,9 @@ impl World {
                 actor.tmp = None;
                 actor.step = 0;
             }
-            (5, Some(_)) if is_taken && matches!(name, Name::Record(_)) && rules.flushes_replacement => actor.step = 7,
+            (5, Some(_)) if is_taken && matches!(name, Name::Record(_)) && rules.flushes_replacement => {
+                actor.step = 7
+            }
             (7, Some(file)) => {
                 self.disk.sync_file(file);
                 actor.step = 8;

@@ -168,14 +168,15 @@ impl Disk {
         all
     }
 
-    /// True if a power failure leaves the name with bytes that are on the disk: these, or those of a file that had it before.
+    /// True if a power failure leaves the name with bytes that are on the disk: these, or those of a file
+    /// that had it before.
     pub fn survives(&self, name: Name) -> bool {
         let flushed = |file: Option<FileId>| file.is_some_and(|id| self.file(id).flushed);
         self.possible(name).into_iter().all(flushed)
     }
 
-    /// A blob whose bytes a power failure may take and that nobody would look at afterwards: it was written before the
-    /// time up to which, says a note, everything is on the disk.
+    /// A blob whose bytes a power failure may take and that nobody would look at afterwards: it was written
+    /// before the time up to which, says a note, everything is on the disk.
     pub fn missed_by_recovery(&self) -> Option<Name> {
         let until = self
             .possible(Name::Flushed)

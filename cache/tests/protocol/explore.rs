@@ -52,7 +52,8 @@ struct Frame<M> {
 
 /// Visits every reachable state once. Returns their number.
 pub fn all<M: Model>(start: M, rules: &M::Rules) -> Result<usize, Violation> {
-    // Two hashes of 64 bits stand for a state: two of some million states share both by a chance of about 1e-25.
+    // Two hashes of 64 bits stand for a state: two of some million states share both by a chance of about
+    // 1e-25.
     let (first, second) = (RandomState::new(), RandomState::new());
     let mut seen = HashSet::new();
     let mut path: Vec<Frame<M>> = Vec::new();

@@ -1,5 +1,5 @@
-//! The leases on actions: a run waits for the holder and then looks the action up again, while a collector removes lock files
-//! without a holder.
+//! The leases on actions: a run waits for the holder and then looks the action up again, while a collector
+//! removes lock files without a holder.
 
 use crate::explore::{self, Model};
 use Role::{Collector, Run};

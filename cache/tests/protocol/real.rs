@@ -302,8 +302,8 @@ impl Bench {
         }
     }
 
-    /// Damages a file as a disk does: its times stay as they were. A process does not check verified blobs again, so that
-    /// another one opens the store.
+    /// Damages a file as a disk does: its times stay as they were. A process does not check verified blobs
+    /// again, so that another one opens the store.
     fn damage(&mut self, target: Target, id: u8, harm: Harm) {
         let path = self.path(target, id);
         let states = match target {
@@ -366,8 +366,9 @@ impl Bench {
         assert_eq!(report.damaged.len(), damaged.len(), "{report:?}");
         self.blobs.retain(|id, _| !damaged.contains(id));
         let blobs = &self.blobs;
-        self.actions
-            .retain(|id, state| *state == State::Whole && parts(*id).iter().all(|part| blobs.contains_key(part)));
+        self.actions.retain(|id, state| {
+            *state == State::Whole && parts(*id).iter().all(|part| blobs.contains_key(part))
+        });
         self.memos
             .retain(|id, state| *state == State::Whole && blobs.contains_key(id));
         assert!(self.store.verify(|_| {}).unwrap().is_clean());

@@ -52,7 +52,8 @@ fn increment(store: &Store) {
     std::fs::write(&path, (count + 1).to_string()).unwrap();
 }
 
-/// A child process has copies of all open files until it executes its program. A lock that is dropped meanwhile is released all the same.
+/// A child process has copies of all open files until it executes its program. A lock that is dropped
+/// meanwhile is released all the same.
 #[test]
 fn locks_are_released_although_a_child_process_is_being_started() {
     let home = Home::new();
@@ -137,7 +138,8 @@ fn one_holder_at_a_time_among_threads_and_processes() {
         // Meanwhile `gc` removes lock files without a holder.
         scope.spawn(|| {
             for _ in 0..100 {
-                // A child process of another test holds the lock of the last collection between its fork and its exec.
+                // A child process of another test holds the lock of the last collection between its fork and
+                // its exec.
                 match sweep(&home.store) {
                     Ok(()) | Err(Error::Busy { .. }) => {}
                     Err(err) => panic!("{err}"),

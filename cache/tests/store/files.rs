@@ -22,7 +22,8 @@ fn a_file_hashes_as_its_bytes_do() {
     }
 }
 
-/// The number of cached digests. The change time of a new file is now, so that an old modification time does not suffice.
+/// The number of cached digests. The change time of a new file is now, so that an old modification time does
+/// not suffice.
 fn cached_digests(home: &Home) -> usize {
     files(&home.store.root().join("stat")).len()
 }
@@ -64,7 +65,8 @@ fn a_change_is_detected_even_if_its_time_is_set_back() {
     assert_eq!(home.store.hash_file(&path).unwrap(), BlobRef::of(b"two"));
 }
 
-/// On a tmpfs, and on a disk until the page is written back, only the first of several writes to a page changes the times.
+/// On a tmpfs, and on a disk until the page is written back, only the first of several writes to a page
+/// changes the times.
 #[test]
 fn writes_through_memory_are_detected() {
     let mut folders = vec![tempfile::tempdir().unwrap()];

@@ -1,4 +1,5 @@
-//! No byte of any file is outside a checksum: one changed bit anywhere is detected, or reads as the same value.
+//! No byte of any file is outside a checksum: one changed bit anywhere is detected, or reads as the same
+//! value.
 
 use crate::{Home, action_key, age, memo_key};
 use cache::{BlobDigest, BlobRef, RemoteIndex, Store, checksummed};
@@ -154,7 +155,8 @@ fn every_bit_of_every_format_is_inside_a_checksum() {
         let intact = std::fs::read(path).unwrap();
         let value = read();
         assert!(value.is_some(), "{name}");
-        // A source that is hashed again is also written back to the disk, which takes milliseconds: one bit of each byte.
+        // A source that is hashed again is also written back to the disk, which takes milliseconds: one bit
+        // of each byte.
         let is_slow = *name == "digest of a source";
         for bit in (0..intact.len() * 8).filter(|bit| !is_slow || bit % 8 == (bit / 8) % 8) {
             let mut bytes = intact.clone();

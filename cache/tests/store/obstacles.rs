@@ -1,5 +1,5 @@
-//! Anything but a regular file in the place of one is damage like any other: nothing waits for it, nothing follows it, and computing
-//! again heals it.
+//! Anything but a regular file in the place of one is damage like any other: nothing waits for it, nothing
+//! follows it, and computing again heals it.
 
 use crate::{Home, action_key, data, memo_key};
 use cache::{Error, GcPlan, Store};

@@ -1,4 +1,5 @@
-//! Hong Kong Exchanges: its yearly calendars, and the days on which typhoons or rain kept the market closed all day. Half days count as open.
+//! Hong Kong Exchanges: its yearly calendars, and the days on which typhoons or rain kept the market closed
+//! all day. Half days count as open.
 
 use super::holidays::Holidays;
 

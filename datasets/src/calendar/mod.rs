@@ -1,4 +1,5 @@
-//! Exchange calendars: on which days there is trading, when the session opens and closes, and on which day a contract expires.
+//! Exchange calendars: on which days there is trading, when the session opens and closes, and on which day a
+//! contract expires.
 //!
 //! | calendar | source | range |
 //! | --- | --- | --- |
@@ -11,8 +12,8 @@
 //! | `always` | open around the clock, every day | |
 //! | `weekends`, `none` | no exchange: Monday to Friday, or every day, for data of which no calendar is known | |
 //!
-//! Outside its range a calendar knows weekends alone (and its rules, if it goes by rules); [`CalendarName::range`] says where it ends, and
-//! stages warn where data goes beyond.
+//! Outside its range a calendar knows weekends alone (and its rules, if it goes by rules);
+//! [`CalendarName::range`] says where it ends, and stages warn where data goes beyond.
 
 mod easter;
 mod hkex;
@@ -27,7 +28,7 @@ mod us;
 pub use easter::good_friday;
 pub use name::CalendarName;
 pub use trading_days::{
-    closes_early, expiry_of, fits, friday_on_or_after, is_trading_day, local_hour, monthly_expiry, next_trading_day,
-    previous_trading_day, third_friday,
+    closes_early, expiry_of, fits, friday_on_or_after, is_trading_day, local_hour, monthly_expiry,
+    next_trading_day, previous_trading_day, third_friday,
 };
 pub use us::is_us_holiday;

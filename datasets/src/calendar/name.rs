@@ -53,7 +53,11 @@ const fn time(hour: u16, minute: u16) -> TimeOfDay {
 }
 
 const fn session(open: TimeOfDay, close: TimeOfDay, time_zone: &'static str) -> Option<Session> {
-    Some(Session { open, close, time_zone })
+    Some(Session {
+        open,
+        close,
+        time_zone,
+    })
 }
 
 impl CalendarName {
@@ -121,7 +125,8 @@ impl CalendarName {
         }
     }
 
-    /// Returns whether the exchange's holidays are known, so that a missing day can be told from a closed one.
+    /// Returns whether the exchange's holidays are known, so that a missing day can be told from a closed
+    /// one.
     pub const fn knows_holidays(self) -> bool {
         !matches!(self, Self::Weekends | Self::None)
     }

@@ -1,5 +1,6 @@
-//! The National Stock Exchange of India: the trading holidays of its yearly circulars, with closures for elections. Days with an evening session
-//! alone (Muhurat trading at Diwali) count as open, as do special sessions on weekends: prices are made on them.
+//! The National Stock Exchange of India: the trading holidays of its yearly circulars, with closures for
+//! elections. Days with an evening session alone (Muhurat trading at Diwali) count as open, as do special
+//! sessions on weekends: prices are made on them.
 
 use super::holidays::Holidays;
 use crate::Date;

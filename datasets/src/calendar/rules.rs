@@ -9,7 +9,8 @@ pub(super) fn nth_weekday(date: Date, n: u32, weekday: u32) -> bool {
     date.weekday() == weekday && (date.ymd().2 - 1) / 7 + 1 == n
 }
 
-/// Returns whether a fixed holiday of this year is kept on `date`: where it is a Saturday, on Friday; where it is a Sunday, on Monday.
+/// Returns whether a fixed holiday of this year is kept on `date`: where it is a Saturday, on Friday; where
+/// it is a Sunday, on Monday.
 pub(super) fn observed(date: Date, month: u32, day: u32) -> bool {
     Date::from_ymd(date.ymd().0, month, day).is_some_and(|holiday| match holiday.weekday() {
         5 => date == holiday.plus(-1),
@@ -18,8 +19,9 @@ pub(super) fn observed(date: Date, month: u32, day: u32) -> bool {
     })
 }
 
-/// Returns whether all of Eurex is closed on a weekday: New Year's Day, Good Friday, Easter Monday, Labour Day, Christmas Eve, Christmas and the
-/// day after, New Year's Eve (Eurex trading calendar). Days on which only the products of one country rest are not among them.
+/// Returns whether all of Eurex is closed on a weekday: New Year's Day, Good Friday, Easter Monday, Labour
+/// Day, Christmas Eve, Christmas and the day after, New Year's Eve (Eurex trading calendar). Days on which
+/// only the products of one country rest are not among them.
 pub(super) fn is_eurex_holiday(date: Date) -> bool {
     let (year, month, day) = date.ymd();
     matches!((month, day), (1, 1) | (5, 1) | (12, 24..=26 | 31))
@@ -72,7 +74,9 @@ mod tests {
         assert!(CalendarName::Always.knows_holidays());
         assert!(!CalendarName::None.knows_holidays());
         let read = |text: &str| {
-            serde::de::Deserialize::deserialize(serde::de::value::StrDeserializer::<serde::de::value::Error>::new(text))
+            serde::de::Deserialize::deserialize(
+                serde::de::value::StrDeserializer::<serde::de::value::Error>::new(text),
+            )
         };
         assert_eq!(read("24/7"), Ok(CalendarName::Always));
         assert_eq!(read("nyse"), Ok(CalendarName::Us));

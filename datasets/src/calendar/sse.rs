@@ -1,5 +1,5 @@
-//! The Shanghai Stock Exchange: its notices on the market's closures of each year, which follow the State Council's. Make-up working days on
-//! weekends are no trading days.
+//! The Shanghai Stock Exchange: its notices on the market's closures of each year, which follow the State
+//! Council's. Make-up working days on weekends are no trading days.
 
 use super::holidays::Holidays;
 

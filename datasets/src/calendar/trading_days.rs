@@ -23,21 +23,23 @@ pub fn is_trading_day(calendar: CalendarName, date: Date) -> bool {
     }
 }
 
-/// Returns whether a calendar fits data of these days: not where more than a twentieth of them, and at least twenty, would be closed by it.
+/// Returns whether a calendar fits data of these days: not where more than a twentieth of them, and at least
+/// twenty, would be closed by it.
 pub fn fits(calendar: CalendarName, days: &BTreeSet<Date>) -> bool {
     let closed = days.iter().filter(|day| !is_trading_day(calendar, **day)).count();
     closed < 20 || closed * 20 <= days.len()
 }
 
-/// Returns whether the exchange closes three hours early on `date`. Only the calendars of the United States' stock and options exchanges have
-/// a list of such days.
+/// Returns whether the exchange closes three hours early on `date`. Only the calendars of the United States'
+/// stock and options exchanges have a list of such days.
 pub fn closes_early(calendar: CalendarName, date: Date) -> bool {
     matches!(calendar, CalendarName::Us | CalendarName::Cboe)
         && is_trading_day(calendar, date)
         && us::closes_early(date)
 }
 
-/// An hour of the exchange's day as it is on `date`: three hours earlier in the afternoon of a day on which it closes early.
+/// An hour of the exchange's day as it is on `date`: three hours earlier in the afternoon of a day on which
+/// it closes early.
 pub fn local_hour(calendar: CalendarName, date: Date, hour: f64) -> f64 {
     if hour > 13.0 && closes_early(calendar, date) {
         hour - 3.0
@@ -71,8 +73,8 @@ pub fn third_friday(year: i32, month: u32) -> Date {
     fifteenth.plus((FRIDAY + 7 - fifteenth.weekday()) as i32 % 7)
 }
 
-/// The day on which options listed to `listed` expire: where the exchange is closed on it, the trading day before; in Shanghai, the trading
-/// day after.
+/// The day on which options listed to `listed` expire: where the exchange is closed on it, the trading day
+/// before; in Shanghai, the trading day after.
 pub fn expiry_of(calendar: CalendarName, listed: Date) -> Date {
     if is_trading_day(calendar, listed) {
         listed
@@ -83,7 +85,8 @@ pub fn expiry_of(calendar: CalendarName, listed: Date) -> Date {
     }
 }
 
-/// The day on which the monthly options of a month (1 to 12) expire: the third Friday, or the trading day before.
+/// The day on which the monthly options of a month (1 to 12) expire: the third Friday, or the trading day
+/// before.
 pub fn monthly_expiry(calendar: CalendarName, year: i32, month: u32) -> Date {
     expiry_of(calendar, third_friday(year, month))
 }

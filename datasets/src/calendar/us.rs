@@ -51,8 +51,9 @@ pub(super) fn is_holiday_by_rule(date: Date) -> bool {
     by_rule || date == good_friday(year)
 }
 
-/// True if the stock exchanges close three hours early on a trading day, at 13:00 instead of 16:00: before Independence Day, after
-/// Thanksgiving and before Christmas (NYSE Rule 7.2 and its yearly announcements, from 1993 on).
+/// True if the stock exchanges close three hours early on a trading day, at 13:00 instead of 16:00: before
+/// Independence Day, after Thanksgiving and before Christmas (NYSE Rule 7.2 and its yearly announcements,
+/// from 1993 on).
 pub(super) fn closes_early(date: Date) -> bool {
     let (year, month, day) = date.ymd();
     let weekday = date.weekday();

@@ -54,7 +54,8 @@ impl Contracts {
         }
     }
 
-    /// The value of a term where all classes of the underlying agree on it. The classes of adjusted contracts don't count.
+    /// The value of a term where all classes of the underlying agree on it. The classes of adjusted contracts
+    /// don't count.
     ///
     /// # Errors
     /// Two classes that differ, each with its value.

@@ -17,7 +17,8 @@ pub struct Sources<'a> {
     pub file: &'a Terms,
     /// The block `contract:` of the stage.
     pub config: &'a ContractTerms,
-    /// The facts of the class in the chain that this one was made from; those that are assumed there don't count.
+    /// The facts of the class in the chain that this one was made from; those that are assumed there don't
+    /// count.
     pub inherited: &'a Facts,
     /// The block `contract:` of the layout.
     pub layout: &'a ContractTerms,
@@ -57,9 +58,10 @@ impl fmt::Display for Contradiction {
     }
 }
 
-/// The facts of a class, and the assumptions among them. For each term the first of these sources that states it counts: the file; the
-/// configuration (by root, then for all); the chain that it was made from; the layout by root; the exchange's specification of the class; the layout for all; what is usual
-/// on the exchange, as an assumption.
+/// The facts of a class, and the assumptions among them. For each term the first of these sources that states
+/// it counts: the file; the configuration (by root, then for all); the chain that it was made from; the
+/// layout by root; the exchange's specification of the class; the layout for all; what is usual on the
+/// exchange, as an assumption.
 ///
 /// # Errors
 /// A term on which file and configuration disagree.

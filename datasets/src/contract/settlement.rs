@@ -6,8 +6,8 @@ use crate::calendar::{CalendarName, expiry_of, local_hour};
 use crate::{Date, TimeZone};
 
 impl Terms {
-    /// The time zone of the exchange: the stated one, or else that of the calendar; without a calendar, that of the United States. `None` where
-    /// the name is no zone's, or the calendar no exchange's.
+    /// The time zone of the exchange: the stated one, or else that of the calendar; without a calendar, that
+    /// of the United States. `None` where the name is no zone's, or the calendar no exchange's.
     pub fn zone(&self) -> Option<TimeZone> {
         match &self.time_zone {
             Some(name) => TimeZone::named(name),
@@ -15,9 +15,9 @@ impl Terms {
         }
     }
 
-    /// The instant at which a contract listed to `expiry` settles, in microseconds since 1970 UTC: the settlement time (or else opening or close
-    /// of the exchange) on the day of expiry, three hours earlier in an afternoon on which the exchange closes early. `None` without a
-    /// [`zone`](Self::zone) or a time.
+    /// The instant at which a contract listed to `expiry` settles, in microseconds since 1970 UTC: the
+    /// settlement time (or else opening or close of the exchange) on the day of expiry, three hours earlier
+    /// in an afternoon on which the exchange closes early. `None` without a [`zone`](Self::zone) or a time.
     pub fn settles_at(&self, expiry: Date) -> Option<i64> {
         let calendar = self.calendar.unwrap_or(CalendarName::Us);
         let is_morning = self.expires == Some(Expires::Am);

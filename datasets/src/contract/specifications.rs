@@ -1,10 +1,11 @@
 //! The terms of known classes by the specifications of their exchanges, and what is usual on an exchange.
 //!
-//! Sources: Cboe's product specifications (SPX, XSP, VIX, DJX, RUT, MRUT, XEO, OEX), Nasdaq's (NDX, XND), OCC's terms of equity and
-//! exchange-traded fund options ("Characteristics and Risks of Standardized Options", chapters III and IV); the contract terms of the SSE,
-//! SZSE and CFFEX; NSE's contract specifications (index options European; single stocks European since January 2011 and delivered
-//! since October 2019); HKEX's (HSI, HHI); Eurex's (ODAX, OESX); Deribit's (inverse options). Multipliers that an exchange changes from
-//! year to year (lots of the NSE) are not among them.
+//! Sources: Cboe's product specifications (SPX, XSP, VIX, DJX, RUT, MRUT, XEO, OEX), Nasdaq's (NDX, XND),
+//! OCC's terms of equity and exchange-traded fund options ("Characteristics and Risks of Standardized
+//! Options", chapters III and IV); the contract terms of the SSE, SZSE and CFFEX; NSE's contract
+//! specifications (index options European; single stocks European since January 2011 and delivered since
+//! October 2019); HKEX's (HSI, HHI); Eurex's (ODAX, OESX); Deribit's (inverse options). Multipliers that an
+//! exchange changes from year to year (lots of the NSE) are not among them.
 
 use super::terms::{Terms, is_adjusted};
 use super::words::{Exercise, Expires, QuoteUnit, Settlement, TimeOfDay, UnderlyingKind};
@@ -14,7 +15,8 @@ use crate::calendar::CalendarName;
 struct Group {
     /// Their calendar.
     calendar: CalendarName,
-    /// True where the symbols name nothing else on another exchange: the terms hold without any statement of the calendar.
+    /// True where the symbols name nothing else on another exchange: the terms hold without any statement of
+    /// the calendar.
     is_unique: bool,
     /// Symbols of underlyings.
     symbols: &'static [&'static str],
@@ -55,11 +57,12 @@ const GROUPS: &[Group] = &[
         calendar: CalendarName::Us,
         is_unique: false,
         symbols: &[
-            "SPY", "QQQ", "IWM", "DIA", "VOO", "VTI", "IVV", "EEM", "EFA", "FXI", "EWZ", "EWJ", "GLD", "SLV", "GDX",
-            "GDXJ", "USO", "UNG", "TLT", "IEF", "SHY", "LQD", "HYG", "JNK", "AGG", "XLB", "XLC", "XLE", "XLF", "XLI",
-            "XLK", "XLP", "XLRE", "XLU", "XLV", "XLY", "XBI", "XOP", "XRT", "XHB", "XME", "KRE", "SMH", "SOXX", "SOXL",
-            "SOXS", "TQQQ", "SQQQ", "SPXL", "SPXS", "UPRO", "SDS", "SSO", "SH", "TNA", "TZA", "ARKK", "VXX", "VXZ",
-            "UVXY", "SVXY", "VIXY", "KWEB", "MDY", "IYR", "VNQ", "RSP", "IBIT", "BITO",
+            "SPY", "QQQ", "IWM", "DIA", "VOO", "VTI", "IVV", "EEM", "EFA", "FXI", "EWZ", "EWJ", "GLD", "SLV",
+            "GDX", "GDXJ", "USO", "UNG", "TLT", "IEF", "SHY", "LQD", "HYG", "JNK", "AGG", "XLB", "XLC",
+            "XLE", "XLF", "XLI", "XLK", "XLP", "XLRE", "XLU", "XLV", "XLY", "XBI", "XOP", "XRT", "XHB",
+            "XME", "KRE", "SMH", "SOXX", "SOXL", "SOXS", "TQQQ", "SQQQ", "SPXL", "SPXS", "UPRO", "SDS",
+            "SSO", "SH", "TNA", "TZA", "ARKK", "VXX", "VXZ", "UVXY", "SVXY", "VIXY", "KWEB", "MDY", "IYR",
+            "VNQ", "RSP", "IBIT", "BITO",
         ],
         kind: UnderlyingKind::Etf,
         exercise: Exercise::American,
@@ -159,7 +162,8 @@ const NOT_CARRIED: &[&str] = &[
     "VIX", "VXN", "RVX", "VXD", "VVIX", "OVX", "GVZ", "VXEEM", "VSTOXX", "V2TX",
 ];
 
-/// Returns whether an underlying can be bought and carried to expiry, so that its price and the rates give its forward.
+/// Returns whether an underlying can be bought and carried to expiry, so that its price and the rates give
+/// its forward.
 pub fn can_be_carried(symbol: &str) -> bool {
     !NOT_CARRIED.contains(&symbol.trim_start_matches(['^', '$']))
 }
@@ -172,8 +176,8 @@ pub fn family_of(root: &str) -> &str {
         .map_or(root, |(_, family)| family)
 }
 
-/// The terms of a class by the specification of its exchange, as far as they are known. A `calendar` that is stated and not the class's own
-/// means another exchange, of which nothing is known.
+/// The terms of a class by the specification of its exchange, as far as they are known. A `calendar` that is
+/// stated and not the class's own means another exchange, of which nothing is known.
 pub fn specification(symbol: &str, root: &str, calendar: Option<CalendarName>) -> Terms {
     let plain = symbol.trim_start_matches(['^', '$']);
     let Some(group) = GROUPS
@@ -216,8 +220,8 @@ pub fn specification(symbol: &str, root: &str, calendar: Option<CalendarName>) -
     }
 }
 
-/// The usual terms of an exchange, to complete terms of which no source says more. `known` are the terms that are known: the calendar names
-/// the exchange, that of the United States where none does.
+/// The usual terms of an exchange, to complete terms of which no source says more. `known` are the terms that
+/// are known: the calendar names the exchange, that of the United States where none does.
 pub fn usual(known: &Terms) -> Terms {
     let exchange = match known.calendar {
         None | Some(CalendarName::Weekends | CalendarName::None) => CalendarName::Us,

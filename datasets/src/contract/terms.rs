@@ -6,7 +6,8 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
-/// The terms of a class, with the origin of each; in JSON, `{ "symbol": …, "exercise": …, …, "origin": { "exercise": "file", … } }`.
+/// The terms of a class, with the origin of each; in JSON,
+/// `{ "symbol": …, "exercise": …, …, "origin": { "exercise": "file", … } }`.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Facts {
     /// The symbol of the underlying.
@@ -30,7 +31,8 @@ macro_rules! terms {
             $($(#[$doc])* #[serde(skip_serializing_if = "Option::is_none")] pub $name: Option<$ty>,)*
         }
 
-        /// The terms of contracts, for all classes and by root: the block `contract:` of a layout and of `ingest/option_chain`.
+        /// The terms of contracts, for all classes and by root: the block `contract:` of a layout and of
+        /// `ingest/option_chain`.
         #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
         #[serde(default, deny_unknown_fields)]
         pub struct ContractTerms {
@@ -93,7 +95,8 @@ macro_rules! terms {
                 })*
             }
 
-            /// Takes the terms that are not known yet and that `other` does not assume, each with its origin there.
+            /// Takes the terms that are not known yet and that `other` does not assume, each with its origin
+            /// there.
             pub fn inherit(&mut self, other: &Self) {
                 $(if self.terms.$name.is_none() && other.terms.$name.is_some()
                     && let Some(&origin) = other.origin.get(stringify!($name))
@@ -128,7 +131,8 @@ terms! {
     settlement_time: TimeOfDay,
     /// The contract multiplier: units of the underlying in a contract.
     multiplier: f64,
-    /// The deliverable of a contract, in the words of the exchange, where it is more than multiplier units of the underlying.
+    /// The deliverable of a contract, in the words of the exchange, where it is more than multiplier units of
+    /// the underlying.
     deliverable: String,
     /// The currency of strikes, ISO 4217.
     currency: String,
@@ -141,8 +145,8 @@ terms! {
 }
 
 impl ContractTerms {
-    /// The terms of a class: those of its root, completed by those for all. An adjusted class has the terms of its unadjusted root, but for
-    /// the multiplier.
+    /// The terms of a class: those of its root, completed by those for all. An adjusted class has the terms
+    /// of its unadjusted root, but for the multiplier.
     pub fn of(&self, root: &str) -> Terms {
         let mut all = self.all();
         if is_adjusted(root) {
@@ -226,7 +230,8 @@ pub fn is_adjusted(root: &str) -> bool {
     root.contains(ADJUSTED)
 }
 
-/// The root of the contracts of `root` that differ from its usual ones in a term, such as the multiplier: `AAPL@150`.
+/// The root of the contracts of `root` that differ from its usual ones in a term, such as the multiplier:
+/// `AAPL@150`.
 pub fn adjusted_root(root: &str, difference: &str) -> String {
     format!("{root}{ADJUSTED}{difference}")
 }

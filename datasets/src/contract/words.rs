@@ -103,7 +103,8 @@ words! {
     QuoteUnit {
         /// The contract's currency, for one unit of the underlying.
         Currency = "currency",
-        /// Units of the underlying: `ingest/option_chain` multiplies them by the price of the underlying in the same row.
+        /// Units of the underlying: `ingest/option_chain` multiplies them by the price of the underlying in
+        /// the same row.
         Coin = "coin",
     }
 }
@@ -187,7 +188,8 @@ impl JsonSchema for TimeOfDay {
         "TimeOfDay".into()
     }
     fn json_schema(_: &mut schemars::SchemaGenerator) -> schemars::Schema {
-        schemars::json_schema!({ "type": "string", "pattern": r"^\d{1,2}:\d{2}$", "description": "A time of day, such as \"16:00\"." })
+        schemars::json_schema!({ "type": "string", "pattern": r"^\d{1,2}:\d{2}$", "description": "A time of \
+            day, such as \"16:00\"." })
     }
 }
 

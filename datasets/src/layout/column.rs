@@ -17,13 +17,15 @@ pub struct ColumnSource {
     /// The factor of its numbers: 0.01 for percent.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub times: Option<f64>,
-    /// The number that its numbers are divided by: 10000 for prices in hundredths of a cent, 1000000000 for billionths.
+    /// The number that its numbers are divided by: 10000 for prices in hundredths of a cent, 1000000000 for
+    /// billionths.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub per: Option<f64>,
     /// The column that its numbers are divided by.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub divided_by: String,
-    /// Hours that are added to its times: the length of bars, where the file states their beginning. Of `time` alone.
+    /// Hours that are added to its times: the length of bars, where the file states their beginning. Of
+    /// `time` alone.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub plus_hours: Option<f64>,
     /// If true, a file need not have it.
@@ -31,7 +33,8 @@ pub struct ColumnSource {
     pub optional: bool,
 }
 
-/// The sources of one of our columns: a name, a map, or a list of these, of which the first counts that a file has.
+/// The sources of one of our columns: a name, a map, or a list of these, of which the first counts that a
+/// file has.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct ColumnSources(pub Vec<ColumnSource>);
 
@@ -118,7 +121,8 @@ impl JsonSchema for ColumnSources {
     fn json_schema(generator: &mut SchemaGenerator) -> Schema {
         let map = generator.subschema_for::<ColumnSource>();
         schemars::json_schema!({
-            "description": "The name of a column of the file; or a map with its unit; or a list of these, of which the first counts that a file has.",
+            "description": "The name of a column of the file; or a map with its unit; or a list of these, \
+            of which the first counts that a file has.",
             "anyOf": [
                 { "type": "string" },
                 map.clone(),

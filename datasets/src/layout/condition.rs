@@ -1,7 +1,8 @@
 //! The conditions of `where:`: a small language of comparisons.
 //!
-//! `instrument = OPT`, `type != FUT and segment in (FO, CD)`, `"Expiry Date" = "2024-07-25"`. Names are compared as header names are,
-//! values without blanks around them and in any case. Names and values that hold blanks, commas, brackets or quotes stand in single or double quotes.
+//! `instrument = OPT`, `type != FUT and segment in (FO, CD)`, `"Expiry Date" = "2024-07-25"`. Names are
+//! compared as header names are, values without blanks around them and in any case. Names and values that
+//! hold blanks, commas, brackets or quotes stand in single or double quotes.
 
 use super::normal::normal;
 use serde::{Serialize, Serializer};
@@ -159,7 +160,11 @@ impl Words<'_> {
             }
             None => return Err(format!("it ends after `{column}` where `=`, `!=` or `in` was expected")),
         };
-        Ok(Comparison { column, wanted, values })
+        Ok(Comparison {
+            column,
+            wanted,
+            values,
+        })
     }
 
     fn list(&mut self) -> Result<Vec<String>, String> {
@@ -184,7 +189,8 @@ mod tests {
     #[test]
     fn conditions() {
         let condition =
-            Condition::parse("FinInstrmTp in (STO, IDO) and \"Opt Tp\"!='X X' and a = b and c not in (1)").unwrap();
+            Condition::parse("FinInstrmTp in (STO, IDO) and \"Opt Tp\"!='X X' and a = b and c not in (1)")
+                .unwrap();
         let read: Vec<_> = condition
             .all
             .iter()

@@ -8,10 +8,12 @@ use serde::{Deserialize, Serialize};
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum SymbolFormat {
-    /// The OCC's: root, `YYMMDD`, `C` or `P`, strike in thousandths with eight digits. Blanks after the root and a prefix such as `O:` are accepted.
+    /// The OCC's: root, `YYMMDD`, `C` or `P`, strike in thousandths with eight digits. Blanks after the root
+    /// and a prefix such as `O:` are accepted.
     #[default]
     Occ,
-    /// Deribit's: currency, expiry as `28MAR25`, strike, `C` or `P`, separated by hyphens; a `d` in a strike is the decimal point.
+    /// Deribit's: currency, expiry as `28MAR25`, strike, `C` or `P`, separated by hyphens; a `d` in a strike
+    /// is the decimal point.
     Deribit,
 }
 

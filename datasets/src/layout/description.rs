@@ -81,12 +81,14 @@ pub struct Layout {
     pub source: String,
     /// True for a layout that a user describes, in which every column that is named must be in the files.
     pub is_described: bool,
-    /// True where a file has some of a contract's values: rows of one contract and instant from several such files are one row.
+    /// True where a file has some of a contract's values: rows of one contract and instant from several such
+    /// files are one row.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub is_partial: bool,
     /// The evidence that a file has this layout.
     pub recognise: Recognise,
-    /// The mappings of columns that hold for the whole row. Where two fill the same column, the first one that a file has counts.
+    /// The mappings of columns that hold for the whole row. Where two fill the same column, the first one
+    /// that a file has counts.
     pub columns: Vec<Mapping>,
     /// The mappings of the call's columns, where a row has a call and a put.
     pub call: Vec<Mapping>,
@@ -124,13 +126,14 @@ pub struct Layout {
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct Recognise {
-    /// Header names that must all be there, in any case and order; `a|b` for one of several. None for a layout that is recognised by the
-    /// name of the file alone, or must be named.
+    /// Header names that must all be there, in any case and order; `a|b` for one of several. None for a
+    /// layout that is recognised by the name of the file alone, or must be named.
     pub headers: Vec<String>,
-    /// Patterns of the names of files (`*_eod_*`), in any case. A file name that fits decides between layouts of one header.
+    /// Patterns of the names of files (`*_eod_*`), in any case. A file name that fits decides between layouts
+    /// of one header.
     pub files: Vec<String>,
-    /// The strength of the header as evidence: `strong`, or `weak` where other tables may well have the same names; then one of `files` must
-    /// fit, too.
+    /// The strength of the header as evidence: `strong`, or `weak` where other tables may well have the same
+    /// names; then one of `files` must fit, too.
     pub evidence: Evidence,
 }
 
@@ -164,8 +167,9 @@ pub struct Form {
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct JsonRows {
-    /// The path to a list of objects, or to a map from names to objects: names separated by dots (`data.options`); empty for the document itself.
-    /// Nested fields of a row are columns with dotted names (`greeks.delta`), fields outside the rows have `$.` before them (`$.data.close`).
+    /// The path to a list of objects, or to a map from names to objects: names separated by dots
+    /// (`data.options`); empty for the document itself. Nested fields of a row are columns with dotted names
+    /// (`greeks.delta`), fields outside the rows have `$.` before them (`$.data.close`).
     pub rows: String,
     /// The name of the column for the keys of a map.
     pub key: String,
@@ -187,7 +191,8 @@ pub struct Join {
 pub struct ContractSymbol {
     /// Its name in the header.
     pub column: String,
-    /// Its format: `occ` (`SPXW  240419P05000000`, `O:SPY240419P00500000`) or `deribit` (`BTC-28MAR25-90000-C`).
+    /// Its format: `occ` (`SPXW  240419P05000000`, `O:SPY240419P00500000`) or `deribit`
+    /// (`BTC-28MAR25-90000-C`).
     pub format: super::contract_symbol::SymbolFormat,
 }
 
@@ -209,7 +214,8 @@ pub struct Mapping {
     pub optional: bool,
 }
 
-/// In place of a column's name: every other column, whose name is then the symbol of its values. Of closes alone.
+/// In place of a column's name: every other column, whose name is then the symbol of its values. Of closes
+/// alone.
 pub const OTHERS: &str = "*";
 
 /// The conversion of a vendor's numbers to ours.
@@ -220,7 +226,8 @@ pub enum Unit {
     AsIs,
     /// Times this factor: 0.01 for percent.
     Times(f64),
-    /// Divided by this number: 10,000 for prices in hundredths of a cent. Unlike [`Unit::Times`], exact for decimal prices.
+    /// Divided by this number: 10,000 for prices in hundredths of a cent. Unlike [`Unit::Times`], exact for
+    /// decimal prices.
     Per(f64),
     /// Divided by the number in this column of theirs.
     DividedBy(String),
@@ -271,11 +278,13 @@ pub enum YieldQuote {
 /// The texts that stand for a missing value, in any case.
 pub const MISSING: &[&str] = &["", "null", "na", "n/a", "nan", "none", "-", "."];
 
-/// The formats of dates that count time since 1970-01-01 in UTC: in seconds, milliseconds, microseconds and nanoseconds.
+/// The formats of dates that count time since 1970-01-01 in UTC: in seconds, milliseconds, microseconds and
+/// nanoseconds.
 pub const EPOCHS: [&str; 4] = ["epoch_s", "epoch_ms", "epoch_us", "epoch_ns"];
 
 impl Layout {
-    /// The vendor's columns that may fill one of ours, in order; of both sides, where a row has a call and a put.
+    /// The vendor's columns that may fill one of ours, in order; of both sides, where a row has a call and a
+    /// put.
     pub fn sources<'a>(&'a self, ours: &'a str) -> impl Iterator<Item = &'a Mapping> {
         self.mappings().filter(move |column| column.ours == ours)
     }
@@ -290,8 +299,8 @@ impl Layout {
         !self.call.is_empty() || !self.put.is_empty()
     }
 
-    /// The columns of ours that may be filled without a column of that name: by the contract's symbol, the file's name, the lines before the
-    /// header or a value given.
+    /// The columns of ours that may be filled without a column of that name: by the contract's symbol, the
+    /// file's name, the lines before the header or a value given.
     pub fn gives(&self, ours: &str) -> bool {
         self.is_wide() && ours == "call"
             || self.values.contains_key(ours)

@@ -8,7 +8,8 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
-/// A layout of files: of a vendor's in `datasets/layouts/`, of your own by path (`layout: ./my_vendor.yaml`), or with the same keys in the stage.
+/// A layout of files: of a vendor's in `datasets/layouts/`, of your own by path (`layout: ./my_vendor.yaml`),
+/// or with the same keys in the stage.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct LayoutFile {
@@ -24,26 +25,32 @@ pub struct LayoutFile {
     pub source: String,
     /// The evidence by which `auto` recognises a file. A layout without it must be named.
     pub recognise: Recognise,
-    /// Our columns and theirs: `{ strike: STRIKE, bid: [Bid, bid_price], last: { column: px, per: 10000 } }`. A chain needs `date`, `expiry`,
-    /// `strike` and `call` (which distinguishes calls from puts), with `bid` and `ask` or `last`; it may have `symbol`, `root` (an OCC symbol is
-    /// accepted), `volume`, `open_interest`, `underlying`, `implied_volatility`; what prices a contract, by row: `forward`, `discount_factor`, `years`,
-    /// `dividend_yield`, `borrow_rate`; and the vendor's `vendor_implied_volatility`, `vendor_delta`, `vendor_gamma`, `vendor_vega` (per 1.00 of volatility),
-    /// `vendor_theta` (per year), `vendor_rho` (per 1.00 of rate); and the sizes of the quotes in contracts, `bid_size` and `ask_size`. Bars need `date` and `close`; they may have `symbol`, `open`,
-    /// `high`, `low`, `volume`, `adjusted_close`. Rates need `date` and maturities in years: `"0.25"`; `"0"` is overnight.
+    /// Our columns and theirs: `{ strike: STRIKE, bid: [Bid, bid_price], last: { column: px, per: 10000 } }`.
+    /// A chain needs `date`, `expiry`, `strike` and `call` (which distinguishes calls from puts), with `bid`
+    /// and `ask` or `last`; it may have `symbol`, `root` (an OCC symbol is accepted), `volume`,
+    /// `open_interest`, `underlying`, `implied_volatility`; what prices a contract, by row: `forward`,
+    /// `discount_factor`, `years`, `dividend_yield`, `borrow_rate`; and the vendor's
+    /// `vendor_implied_volatility`, `vendor_delta`, `vendor_gamma`, `vendor_vega` (per 1.00 of volatility),
+    /// `vendor_theta` (per year), `vendor_rho` (per 1.00 of rate); and the sizes of the quotes in contracts,
+    /// `bid_size` and `ask_size`. Bars need `date` and `close`; they may have `symbol`, `open`, `high`,
+    /// `low`, `volume`, `adjusted_close`. Rates need `date` and maturities in years: `"0.25"`; `"0"` is
+    /// overnight.
     pub columns: BTreeMap<String, ColumnSources>,
     /// The columns of the call, where a row has a call and a put: `{ bid: C_BID, ask: C_ASK }`.
     pub call: BTreeMap<String, ColumnSources>,
     /// The columns of the put, where a row has a call and a put.
     pub put: BTreeMap<String, ColumnSources>,
-    /// The column with the symbol of the contract, from which root, expiry, right and strike are taken: `{ column: ticker, format: occ }`.
+    /// The column with the symbol of the contract, from which root, expiry, right and strike are taken:
+    /// `{ column: ticker, format: occ }`.
     pub contract_symbol: Option<ContractSymbol>,
-    /// The formats of dates, of which the first that fits counts: `strftime` codes (`%m/%d/%Y`), or `epoch_s`, `epoch_ms`, `epoch_us`, `epoch_ns` for time
-    /// since 1970 in UTC. None for `%Y-%m-%d`.
+    /// The formats of dates, of which the first that fits counts: `strftime` codes (`%m/%d/%Y`), or
+    /// `epoch_s`, `epoch_ms`, `epoch_us`, `epoch_ns` for time since 1970 in UTC. None for `%Y-%m-%d`.
     pub dates: Vec<String>,
     /// The format of dates, where it is one.
     pub date_format: String,
-    /// The time zone of times of day, and in which an epoch has its date, such as `America/New_York`. Empty: epochs have their date in UTC, and times of day
-    /// are taken for those of the exchange, with a warning where a day has several snapshots.
+    /// The time zone of times of day, and in which an epoch has its date, such as `America/New_York`. Empty:
+    /// epochs have their date in UTC, and times of day are taken for those of the exchange, with a warning
+    /// where a day has several snapshots.
     pub zone: String,
     /// The values that stand for a call; none for `c`, `call` and `true`. Case does not matter.
     pub call_values: Vec<String>,
@@ -53,12 +60,13 @@ pub struct LayoutFile {
     pub missing: Vec<String>,
     /// Our columns that are in percent in the files; for rates true or false, true by default.
     pub percent: Option<Percent>,
-    /// The rows that are read, such as `instrument = OPT`: comparisons with `=`, `!=`, `in (A, B)`, joined by `and`; names and values with blanks in
-    /// quotes.
+    /// The rows that are read, such as `instrument = OPT`: comparisons with `=`, `!=`, `in (A, B)`, joined by
+    /// `and`; names and values with blanks in quotes.
     #[serde(rename = "where")]
     pub condition: String,
-    /// Patterns of file names with named parts: `{symbol}_{date:%Y%m%d}.csv`. Parts are our columns; `*` is any text; `{strike/10000}` is divided; with
-    /// slashes, the names of directories are compared, too. The first pattern that fits counts.
+    /// Patterns of file names with named parts: `{symbol}_{date:%Y%m%d}.csv`. Parts are our columns; `*` is
+    /// any text; `{strike/10000}` is divided; with slashes, the names of directories are compared, too. The
+    /// first pattern that fits counts.
     pub paths: Vec<String>,
     /// Lines before the header.
     pub skip_lines: usize,
@@ -66,14 +74,15 @@ pub struct LayoutFile {
     pub preamble: Vec<String>,
     /// The names of the columns, for files without a header.
     pub header: Vec<String>,
-    /// If true, the second column of a name is called `name#2`, and so on; otherwise a wanted name may be there once only.
+    /// If true, the second column of a name is called `name#2`, and so on; otherwise a wanted name may be
+    /// there once only.
     pub number_repeated: bool,
     /// The place of the rows in a JSON document.
     pub json: Option<JsonRows>,
     /// A second table that is joined: its file is among the stage's files, and is recognised by its header.
     pub join: Option<Join>,
-    /// If true, a file has some of a contract's values, such as its trades, and others have the rest: rows of one contract and instant from several such
-    /// files are one row.
+    /// If true, a file has some of a contract's values, such as its trades, and others have the rest: rows of
+    /// one contract and instant from several such files are one row.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub partial: bool,
     /// The quotation of rates: `par_semiannual`, `zero_continuous` or `zero_annual`.

@@ -12,7 +12,8 @@ pub fn nearest<'a>(wanted: &str, names: impl IntoIterator<Item = &'a str>) -> Op
         .map(|(_, name)| name)
 }
 
-/// The header most like a name, for a hint: the nearest, or else one that shares its letters without signs between them.
+/// The header most like a name, for a hint: the nearest, or else one that shares its letters without signs
+/// between them.
 pub fn nearest_header<'a>(wanted: &str, header: &'a [String]) -> Option<&'a str> {
     let plain = |name: &str| -> String {
         name.chars()

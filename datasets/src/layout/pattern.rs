@@ -1,8 +1,9 @@
 //! Patterns of names with named parts: what a file's name, or a line before the header, says.
 //!
-//! `{symbol}_{date:%Y%m%d}.csv`, `{symbol}_{*}_american_{right}_{strike/10000}_{expiry:%Y%m%d}.csv`. A part is the name of one of our columns, with
-//! the format of a date after a colon, or for a number what it is divided by after a slash; `*` stands for any text without a slash. A pattern
-//! with slashes is compared with as many names of directories before the file's. Case does not matter.
+//! `{symbol}_{date:%Y%m%d}.csv`, `{symbol}_{*}_american_{right}_{strike/10000}_{expiry:%Y%m%d}.csv`. A part
+//! is the name of one of our columns, with the format of a date after a colon, or for a number what it is
+//! divided by after a slash; `*` stands for any text without a slash. A pattern with slashes is compared with
+//! as many names of directories before the file's. Case does not matter.
 
 use serde::{Serialize, Serializer};
 use std::collections::BTreeMap;
@@ -110,7 +111,8 @@ impl Pattern {
         })
     }
 
-    /// The values of its parts in the path of a file, of which as many names count as the pattern has; `None` where it does not fit.
+    /// The values of its parts in the path of a file, of which as many names count as the pattern has; `None`
+    /// where it does not fit.
     pub fn find_in_path(&self, path: &str) -> Option<BTreeMap<String, Named>> {
         let of_piece = |piece: &Piece| match piece {
             Piece::Text(text) => text.matches('/').count(),
@@ -198,7 +200,8 @@ fn may_be(part: &Part, value: &str) -> bool {
     }
 }
 
-/// Returns whether a text is a date in a format: in one of digits alone with all of them, so that it ends where the date does.
+/// Returns whether a text is a date in a format: in one of digits alone with all of them, so that it ends
+/// where the date does.
 fn is_date(text: &str, format: &str) -> bool {
     let has_names = format.contains("%b") || format.contains("%B");
     chrono::NaiveDate::parse_from_str(text, format)

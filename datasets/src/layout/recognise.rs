@@ -19,7 +19,8 @@ pub struct Candidate {
     pub name_fits: bool,
     /// True where the file can be of this layout.
     pub fits: bool,
-    /// Of layouts without a header, the length of the longest pattern that the file's name fits: the longer one is the more specific.
+    /// Of layouts without a header, the length of the longest pattern that the file's name fits: the longer
+    /// one is the more specific.
     specific: usize,
 }
 
@@ -79,9 +80,14 @@ impl Candidate {
     }
 }
 
-/// The fit of a file with each layout of a table, the best first. `path` is its name, relative to the source's root, with the name of its entry in an
-/// archive; `header` gives the names in its header where it has a form, and `None` where it cannot have it.
-pub fn candidates(table: Table, path: &str, mut header: impl FnMut(&Form) -> Option<Vec<String>>) -> Vec<Candidate> {
+/// The fit of a file with each layout of a table, the best first. `path` is its name, relative to the
+/// source's root, with the name of its entry in an archive; `header` gives the names in its header where it
+/// has a form, and `None` where it cannot have it.
+pub fn candidates(
+    table: Table,
+    path: &str,
+    mut header: impl FnMut(&Form) -> Option<Vec<String>>,
+) -> Vec<Candidate> {
     let mut all = Vec::new();
     for layout in known(table) {
         let recognise = &layout.recognise;
@@ -183,10 +189,13 @@ pub fn recognise(
             };
             let decide = match weak {
                 Some(weak) => format!(
-                    "say it with `layout: {}` if it is that; if not, describe the columns with `layout: {{ columns: {{ date: … }} }}`",
+                    "say it with `layout: {}` if it is that; if not, describe the columns with `layout: \
+                    {{ columns: {{ date: … }} }}`",
                     weak.layout.name
                 ),
-                None => "say which column is which with `layout: { columns: { date: … } }`; `runner data inspect` proposes it".to_owned(),
+                None => "say which column is which with `layout: { columns: { date: … } }`; `runner data \
+                    inspect` proposes it"
+                    .to_owned(),
             };
             Err(Unrecognised {
                 message,
@@ -225,7 +234,8 @@ mod tests {
         assert_eq!(
             name(
                 Table::Chain,
-                "underlying,underlying_last, exchange,optionroot,optionext,type,expiration,quotedate,strike,last,bid,ask,volume,openinterest,impliedvol,delta,gamma,theta,vega,optionalias"
+                "underlying,underlying_last, \
+                exchange,optionroot,optionext,type,expiration,quotedate,strike,last,bid,ask,volume,openinterest,impliedvol,delta,gamma,theta,vega,optionalias"
             )
             .as_deref(),
             Some("historicaloptiondata")

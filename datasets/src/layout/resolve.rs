@@ -2,7 +2,9 @@
 
 use super::column::{ColumnSource, ColumnSources, Percent};
 use super::condition::Condition;
-use super::description::{CalendarName, EPOCHS, Facts, Form, Layout, Mapping, OTHERS, Table, Unit, YieldQuote};
+use super::description::{
+    CalendarName, EPOCHS, Facts, Form, Layout, Mapping, OTHERS, Table, Unit, YieldQuote,
+};
 use super::file::{LayoutFile, LayoutProblem};
 use super::pattern::Pattern;
 use super::{known, suggestion};
@@ -152,8 +154,9 @@ impl LayoutFile {
                 "leave it out",
             ));
         }
-        let elsewhere =
-            |mapping: &&Mapping| mapping.theirs == OTHERS && !(table == Table::Bars && mapping.ours == "close");
+        let elsewhere = |mapping: &&Mapping| {
+            mapping.theirs == OTHERS && !(table == Table::Bars && mapping.ours == "close")
+        };
         if let Some(mapping) = layout.mappings().find(elsewhere) {
             return Err(problem(
                 format!("columns.{}", mapping.ours),
@@ -338,5 +341,6 @@ fn unit(place: &str, source: &ColumnSource, in_percent: bool) -> Result<Unit, La
 
 fn is_date_format(format: &str) -> bool {
     use chrono::format::{Item, StrftimeItems};
-    EPOCHS.contains(&format) || format.contains('%') && !StrftimeItems::new(format).any(|item| item == Item::Error)
+    EPOCHS.contains(&format)
+        || format.contains('%') && !StrftimeItems::new(format).any(|item| item == Item::Error)
 }

@@ -6,7 +6,8 @@ use std::fmt;
 
 macro_rules! example {
     ($($(#[$doc:meta])* $name:ident: $ty:ty,)*) => {
-        /// A row that breaks a rule, as the data-quality table shows it. What a table has no column for, and what is missing in the row, is left out.
+        /// A row that breaks a rule, as the data-quality table shows it. What a table has no column for, and
+        /// what is missing in the row, is left out.
         #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
         #[serde(default)]
         pub struct Example {

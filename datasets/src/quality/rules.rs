@@ -49,7 +49,8 @@ pub enum Action {
     Fail,
 }
 
-/// The name of the rule for dates that cannot be written as dates of the calendar. Only tables that break it list it.
+/// The name of the rule for dates that cannot be written as dates of the calendar. Only tables that break it
+/// list it.
 pub const DATE_OUT_OF_RANGE: &str = "date_out_of_range";
 
 const OUT_OF_RANGE: Rule = rule(
@@ -79,7 +80,8 @@ impl Rule {
         Self { action, ..self }
     }
 
-    /// The rule with another share that it may drop: its rows are no data, and tables with many of them are usual.
+    /// The rule with another share that it may drop: its rows are no data, and tables with many of them are
+    /// usual.
     const fn may_drop(self, most_dropped: f64) -> Self {
         Self { most_dropped, ..self }
     }
@@ -121,7 +123,8 @@ pub const CHAIN: &[Rule] = &[
     rule(
         "strike_jump",
         Remedy::Note,
-        "the strikes moved overnight by the ratio of a split that no corporate action explains (counted in days)",
+        "the strikes moved overnight by the ratio of a split that no corporate action explains (counted in \
+        days)",
     )
     .by_default(Action::Fail),
     rule(
@@ -134,7 +137,8 @@ pub const CHAIN: &[Rule] = &[
     rule(
         "settled_in_the_morning",
         Remedy::Row,
-        "a class that settles on the opening prices, on the day of its expiry: there is nothing left to trade",
+        "a class that settles on the opening prices, on the day of its expiry: there is nothing left to \
+        trade",
     )
     .may_drop(0.5),
     rule(
@@ -160,7 +164,8 @@ pub const CHAIN: &[Rule] = &[
     rule(
         "never_traded",
         Remedy::Row,
-        "a last price, in files without quotes, of a contract without volume or open interest so far: nobody traded at it",
+        "a last price, in files without quotes, of a contract without volume or open interest so far: \
+        nobody traded at it",
     )
     .by_default(Action::Untradable),
     rule("crossed_quote", Remedy::Row, "the bid is above the ask"),
@@ -172,7 +177,8 @@ pub const CHAIN: &[Rule] = &[
     rule(
         "ask_below_intrinsic",
         Remedy::Row,
-        "the ask is below the value of exercise: at once for American contracts, at expiry and under any plausible carry for European ones",
+        "the ask is below the value of exercise: at once for American contracts, at expiry and under any \
+        plausible carry for European ones",
     )
     .by_default(Action::Untradable),
     rule(
@@ -205,7 +211,8 @@ pub const CHAIN: &[Rule] = &[
     rule(
         "volatility_contradicts_price",
         Remedy::Value,
-        "an implied volatility that prices an option out of the money below half its bid or above twice its ask; removed",
+        "an implied volatility that prices an option out of the money below half its bid or above twice its \
+        ask; removed",
     ),
     rule("missing_underlying", Remedy::Row, "no price of the underlying").by_default(Action::Keep),
     rule(

@@ -22,7 +22,8 @@ pub struct Finding {
     /// The first few of these rows.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub sample: Vec<Example>,
-    /// The action taken: `dropped`, `repaired`, `untradable`, `kept`, or `noted` where there is nothing to do.
+    /// The action taken: `dropped`, `repaired`, `untradable`, `kept`, or `noted` where there is nothing to
+    /// do.
     pub action: String,
 }
 
@@ -83,8 +84,8 @@ impl Tally {
         }
     }
 
-    /// Adds the violations of another part of the table. The examples that stay are the first by symbol and date, as if the table had been looked at
-    /// whole in that order.
+    /// Adds the violations of another part of the table. The examples that stay are the first by symbol and
+    /// date, as if the table had been looked at whole in that order.
     pub fn merge(&mut self, part: Counted) {
         self.out_of_range += part.out_of_range;
         for (rule, days) in part.counts {
@@ -168,7 +169,8 @@ impl Tally {
         self.index(rule).map_or(&[], |i| &self.samples[i])
     }
 
-    /// The data-quality table: a line for each rule, those that nothing breaks too, save [`DATE_OUT_OF_RANGE`].
+    /// The data-quality table: a line for each rule, those that nothing breaks too, save
+    /// [`DATE_OUT_OF_RANGE`].
     pub fn findings(&self, action: impl Fn(&Rule) -> Action) -> Vec<Finding> {
         self.lines()
             .filter(|(_, rule, rows, _)| *rows > 0 || rule.name != DATE_OUT_OF_RANGE)
@@ -240,8 +242,9 @@ mod tests {
         assert_eq!(sample.len(), SAMPLE);
         assert_eq!(sample[1].to_string(), "strike 1");
         assert_eq!(
-            tally.findings(|rule| rule.action)[tally.rules().iter().position(|r| r.name == "crossed_quote").unwrap()]
-                .rows,
+            tally.findings(|rule| rule.action)
+                [tally.rules().iter().position(|r| r.name == "crossed_quote").unwrap()]
+            .rows,
             9
         );
         assert!(tally.sample("no such rule").is_empty());
@@ -257,7 +260,9 @@ mod tests {
         };
         let rows: Vec<Example> = ["A", "B"]
             .iter()
-            .flat_map(|symbol| (0..2).flat_map(move |date| (0..2).map(move |i| row(symbol, date, f64::from(i)))))
+            .flat_map(|symbol| {
+                (0..2).flat_map(move |date| (0..2).map(move |i| row(symbol, date, f64::from(i))))
+            })
             .collect();
         let count = |tally: &mut Tally, row: &Example| {
             tally.add_row("crossed_quote", row.date.unwrap(), || row.clone());

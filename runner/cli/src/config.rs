@@ -17,7 +17,8 @@
 //! isolation: auto                # the default of `run:` stages: auto, required or none
 //! ```
 //!
-//! `RUNNER_REMOTE` overrides `url`. A remote is used only with keys, or with `trust: unsigned`. Credentials are not configured here: they come from the environment.
+//! `RUNNER_REMOTE` overrides `url`. A remote is used only with keys, or with `trust: unsigned`. Credentials
+//! are not configured here: they come from the environment.
 
 use cache_remote::{PublicKey, RemoteSettings, SignKey};
 use runner_engine::Failure;
@@ -47,11 +48,16 @@ const KEYS: [&str; 11] = [
     "upload_time",
 ];
 
-/// The remote that the home's configuration or the environment names; relative paths in the latter start at `current`.
+/// The remote that the home's configuration or the environment names; relative paths in the latter start at
+/// `current`.
 ///
 /// # Errors
 /// When the file cannot be read or is invalid; the error names the line.
-pub fn remote(home: &Path, current: &Path, env: &BTreeMap<String, String>) -> Result<Option<RemoteSettings>, Failure> {
+pub fn remote(
+    home: &Path,
+    current: &Path,
+    env: &BTreeMap<String, String>,
+) -> Result<Option<RemoteSettings>, Failure> {
     let variable = env.get(VARIABLE).filter(|url| !url.trim().is_empty());
     let mut settings = read(home, env, variable.is_none())?;
     if let Some(url) = variable {
@@ -68,14 +74,19 @@ pub fn remote(home: &Path, current: &Path, env: &BTreeMap<String, String>) -> Re
         })?;
         chosen.check_trust().map_err(|err| {
             let file = home.join(FILE);
-            Failure::usage(err.to_string()).hint(format!("in `remote:` of `{}`: {}", file.display(), err.hint()))
+            Failure::usage(err.to_string()).hint(format!(
+                "in `remote:` of `{}`: {}",
+                file.display(),
+                err.hint()
+            ))
         })?;
         settings = Some(chosen);
     }
     Ok(settings)
 }
 
-const FORMS: &str = "a remote is written `s3://bucket/prefix`, `gs://…`, `az://…`, `file:///directory`, a path, or `https://…`, which is only read";
+const FORMS: &str = "a remote is written `s3://bucket/prefix`, `gs://…`, `az://…`, `file:///directory`, a \
+    path, or `https://…`, which is only read";
 /// The default isolation of `run:` stages in a home's configuration.
 ///
 /// # Errors
@@ -115,7 +126,8 @@ fn parsed(home: &Path) -> Result<Option<(Tree, Problems)>, Failure> {
         Err(err) if matches!(err.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory) => return Ok(None),
         read => read.map_err(|err| {
             Failure::caused(format!("cannot read `{}`", file.display()), &err).hint(
-                "this is the configuration of the home, a YAML file: make it readable, or move away what has its name",
+                "this is the configuration of the home, a YAML file: make it readable, or move away what \
+                has its name",
             )
         })?,
     };
@@ -123,7 +135,11 @@ fn parsed(home: &Path) -> Result<Option<(Tree, Problems)>, Failure> {
 }
 
 /// If `needs_url` is set, a file that configures a remote has to contain its URL.
-fn read(home: &Path, env: &BTreeMap<String, String>, needs_url: bool) -> Result<Option<RemoteSettings>, Failure> {
+fn read(
+    home: &Path,
+    env: &BTreeMap<String, String>,
+    needs_url: bool,
+) -> Result<Option<RemoteSettings>, Failure> {
     let Some((tree, mut problems)) = parsed(home)? else {
         return Ok(None);
     };
@@ -183,7 +199,12 @@ fn top(
     settings
 }
 
-fn of_remote(tree: &Tree, home: &Path, env: &BTreeMap<String, String>, problems: &mut Problems) -> RemoteSettings {
+fn of_remote(
+    tree: &Tree,
+    home: &Path,
+    env: &BTreeMap<String, String>,
+    problems: &mut Problems,
+) -> RemoteSettings {
     let mut settings = RemoteSettings::new("");
     let Value::Map(entries) = &tree.value else {
         return settings;
@@ -276,7 +297,8 @@ fn of_remote(tree: &Tree, home: &Path, env: &BTreeMap<String, String>, problems:
     settings
 }
 
-/// Reads an item of `trusted_keys`: a public key, or the path of a file of them. Its line is not printed: it may be a private key.
+/// Reads an item of `trusted_keys`: a public key, or the path of a file of them. Its line is not printed: it
+/// may be a private key.
 fn trusted(item: &Tree, home: &Path, keys: &mut Vec<PublicKey>, problems: &mut Problems) {
     let mut wrong = |message: String| problems.add_blank(item.spot, message, hint("trusted_keys"));
     let Some(text) = item.text() else {
@@ -292,7 +314,9 @@ fn trusted(item: &Tree, home: &Path, keys: &mut Vec<PublicKey>, problems: &mut P
     match cache::regular_file::read(&home.join(text)) {
         Err(err) => wrong(format!("cannot read a file that `trusted_keys` names: {err}")),
         Ok(lines) => match PublicKey::parse_lines(&String::from_utf8_lossy(&lines)) {
-            Ok(found) if found.is_empty() => wrong("a file that `trusted_keys` names holds no key".to_owned()),
+            Ok(found) if found.is_empty() => {
+                wrong("a file that `trusted_keys` names holds no key".to_owned())
+            }
             Ok(found) => keys.extend(found),
             Err((line, reason)) => wrong(format!("line {line} of a file that `trusted_keys` names {reason}")),
         },
@@ -306,11 +330,13 @@ fn hint(key: &str) -> &'static str {
         "region" => "write it as the store names it, such as `eu-central-1`",
         "timeout" | "upload_time" => "write it as `5s`, `10m` or `1h`",
         "sign_key_file" | "sign_key_env" => {
-            "`ssh-keygen -t ed25519 -N '' -f FILE` makes a key that signs, and FILE.pub, which others list in `trusted_keys:`; the shared \
+            "`ssh-keygen -t ed25519 -N '' -f FILE` makes a key that signs, and FILE.pub, which others list \
+             in `trusted_keys:`; the shared \
              secrets of earlier versions no longer sign"
         }
         "trusted_keys" => {
-            "write each as in a `.pub` file of `ssh-keygen`, `ssh-ed25519 AAAA… name`, or name a file of such lines"
+            "write each as in a `.pub` file of `ssh-keygen`, `ssh-ed25519 AAAA… name`, or name a file of \
+            such lines"
         }
         "trust" => "leave it out and name keys (`sign_key_file:`, `trusted_keys:`), or write `unsigned`",
         _ => "write `true` or `false`",
@@ -347,7 +373,8 @@ mod tests {
         assert!(of("", &[]).unwrap().is_none());
         assert!(of("# nothing yet\n", &[]).unwrap().is_none());
         assert!(of("remote:\n", &[]).unwrap().is_none());
-        let text = "remote:\n  url: s3://bucket/p\n  read_only: true\n  endpoint: http://127.0.0.1:1\n  allow_http: true\n  region: x\n  timeout: 2s\n  upload_time: 1m\n  sign_key_file: key\n";
+        let text = "remote:\n  url: s3://bucket/p\n  read_only: true\n  endpoint: http://127.0.0.1:1\n  \
+            allow_http: true\n  region: x\n  timeout: 2s\n  upload_time: 1m\n  sign_key_file: key\n";
         let settings = of(text, &[]).unwrap().unwrap();
         assert_eq!(settings.url, "s3://bucket/p");
         assert_eq!(settings.sign_key, SignKey::parse(KEY.as_bytes()).ok());
@@ -458,7 +485,8 @@ mod tests {
         error: HOME/config.yaml:1:34: the environment variable that `sign_key_env` names is not set
           = hint: `ssh-keygen -t ed25519 -N '' -f FILE` makes a key that signs, and FILE.pub, which others list in `trusted_keys:`; the shared secrets of earlier versions no longer sign
         ");
-        insta::assert_snapshot!(wrong("remote: { url: /r, trusted_keys: [key, gone, ssh-rsa AAAA, 7] }\n"), @r"
+        insta::assert_snapshot!(wrong("remote: \
+            { url: /r, trusted_keys: [key, gone, ssh-rsa AAAA, 7] }\n"), @r"
         error: HOME/config.yaml:1:35: line 1 of a file that `trusted_keys` names is no public key of the form `ssh-ed25519 AAAA… name`
           = hint: write each as in a `.pub` file of `ssh-keygen`, `ssh-ed25519 AAAA… name`, or name a file of such lines
 
@@ -510,7 +538,8 @@ mod tests {
           | ^^^^^^
           = hint: list the public keys of its writers, `trusted_keys: [ssh-ed25519 AAAA…]`, or a file of them; or write `trust: unsigned`, if everyone who can write to it may run programs as you
         ");
-        insta::assert_snapshot!(of("remote: { url: /r, trust: unsigned, trusted_keys: [team] }\n", &[]).unwrap_err(), @r"
+        insta::assert_snapshot!(of("remote: \
+            { url: /r, trust: unsigned, trusted_keys: [team] }\n", &[]).unwrap_err(), @r"
         error: HOME/config.yaml:1:1: the remote has trusted keys, and accepts records without a signature
           |
         1 | remote: { url: /r, trust: unsigned, trusted_keys: [team] }

@@ -5,8 +5,8 @@ use std::path::{Path, PathBuf};
 /// The directory's name inside a project.
 const NAME: &str = ".runner";
 
-/// `RUNNER_HOME` if it is set (relative to `current`); otherwise `.runner/` of the nearest directory at or above `start` that has one or
-/// is the root of a repository; otherwise of `current`.
+/// `RUNNER_HOME` if it is set (relative to `current`); otherwise `.runner/` of the nearest directory at or
+/// above `start` that has one or is the root of a repository; otherwise of `current`.
 pub fn resolve(variable: Option<&str>, start: &Path, current: &Path) -> PathBuf {
     if let Some(home) = variable.filter(|home| !home.is_empty()) {
         return current.join(home);

@@ -9,17 +9,20 @@ use std::sync::atomic::AtomicBool;
 use std::thread::Builder;
 use std::time::Duration;
 
-/// The time from the first signal to the end of the process, whatever it waits for then: longer than the grace period of stages.
+/// The time from the first signal to the end of the process, whatever it waits for then: longer than the
+/// grace period of stages.
 const END: Duration = Duration::from_secs(60);
 
-/// The time from the second signal to the end of the process: enough to kill the stages and to close the event log.
+/// The time from the second signal to the end of the process: enough to kill the stages and to close the
+/// event log.
 const END_AT_ONCE: Duration = Duration::from_secs(2);
 
 fn failed(err: std::io::Error) -> Failure {
     Failure::caused("cannot handle signals", &err)
 }
 
-/// The signals that stop a command. SIGHUP stays ignored where it was: under `nohup`, a run outlives its terminal.
+/// The signals that stop a command. SIGHUP stays ignored where it was: under `nohup`, a run outlives its
+/// terminal.
 fn handled() -> Vec<i32> {
     let mut signals = vec![SIGINT, SIGTERM];
     if !is_ignored(SIGHUP) {
@@ -42,8 +45,8 @@ fn is_ignored(signal: i32) -> bool {
     ignored().is_some_and(|mask| (mask >> (signal - 1)) & 1 == 1)
 }
 
-/// The control of a run: the first signal asks running stages to stop, the second one kills them. The process ends in a bounded
-/// time after either, even if it is stuck in a system call.
+/// The control of a run: the first signal asks running stages to stop, the second one kills them. The process
+/// ends in a bounded time after either, even if it is stuck in a system call.
 pub(crate) fn control() -> Result<Control, Failure> {
     let mut signals = Signals::new(handled()).map_err(failed)?;
     let control = Control::default();
@@ -67,7 +70,8 @@ fn end_after(time: Duration) {
     let end = move || {
         std::thread::sleep(time);
         output::say(&format!(
-            "error: the run did not end within {} s of the signal; what was stored stays\n  hint: a file system may hang: look where the store lies",
+            "error: the run did not end within {} s of the signal; what was stored stays\n  hint: a file \
+            system may hang: look where the store lies",
             time.as_secs()
         ));
         signal_hook::low_level::exit(i32::from(exit::INTERRUPTED));

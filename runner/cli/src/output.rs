@@ -1,5 +1,5 @@
-//! Standard output and standard error. Control characters of foreign text are shown as escapes here, at the one place of printing. A
-//! closed pipe is not an error.
+//! Standard output and standard error. Control characters of foreign text are shown as escapes here, at the
+//! one place of printing. A closed pipe is not an error.
 
 use runner_engine::{Failure, text};
 use serde::Serialize;
@@ -39,13 +39,14 @@ fn write(text: &str) -> Result<bool, Failure> {
 
 /// The failure of a command whose standard output cannot be written.
 pub(crate) fn unwritable(err: &std::io::Error) -> Failure {
-    Failure::caused("cannot write to standard output", err).hint("free some disk space, or redirect it to another file")
+    Failure::caused("cannot write to standard output", err)
+        .hint("free some disk space, or redirect it to another file")
 }
 
 /// Writes a value as one JSON document.
 pub(crate) fn print_json(value: &impl Serialize) -> Result<(), Failure> {
-    let text =
-        serde_json::to_string_pretty(value).map_err(|err| Failure::caused("cannot write the result as JSON", &err))?;
+    let text = serde_json::to_string_pretty(value)
+        .map_err(|err| Failure::caused("cannot write the result as JSON", &err))?;
     print(&(text + "\n"))
 }
 

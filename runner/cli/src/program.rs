@@ -2,8 +2,8 @@
 
 use crate::args::{Arguments, Command, help};
 use crate::commands::{
-    bench, cache, check, compare, data, doctor, exec, export, logs, manual, plan, policy, runs, schedule, show, stages,
-    track, watch, why,
+    bench, cache, check, compare, data, doctor, exec, export, logs, manual, plan, policy, runs, schedule,
+    show, stages, track, watch, why,
 };
 use crate::complete;
 use crate::output;

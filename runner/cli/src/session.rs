@@ -71,8 +71,8 @@ impl Session {
 
     /// The context of no command: the working directory and the environment.
     pub fn bare() -> Result<Self, Failure> {
-        let current =
-            std::env::current_dir().map_err(|err| Failure::caused("cannot determine the working directory", &err))?;
+        let current = std::env::current_dir()
+            .map_err(|err| Failure::caused("cannot determine the working directory", &err))?;
         let env = std::env::vars_os()
             .filter_map(|(name, value)| Some((name.into_string().ok()?, value.into_string().ok()?)))
             .collect();
@@ -86,7 +86,8 @@ impl Session {
         })
     }
 
-    /// The directory of the store and the runs, for a pipeline in the directory `start` or for a command without one.
+    /// The directory of the store and the runs, for a pipeline in the directory `start` or for a command
+    /// without one.
     pub fn home(&self, start: Option<&Path>) -> PathBuf {
         let variable = self.env.get("RUNNER_HOME").map(String::as_str);
         home::resolve(variable, start.unwrap_or(&self.current), &self.current)
@@ -211,12 +212,15 @@ fn unscheduled() -> Failure {
 
 /// The dates of a night by its name.
 fn dates_of(scheduled: Option<&Scheduled>, night: &str) -> Result<NightDates, Failure> {
-    let scheduled = scheduled.ok_or_else(|| unscheduled().hint("`--night` is for pipelines with `schedule:`"))?;
+    let scheduled =
+        scheduled.ok_or_else(|| unscheduled().hint("`--night` is for pipelines with `schedule:`"))?;
     let date = night.get(..10).unwrap_or(night).parse::<Date>();
-    let date = date.map_err(|message| Failure::usage(message).hint("`runner schedule log` lists the nights"))?;
+    let date =
+        date.map_err(|message| Failure::usage(message).hint("`runner schedule log` lists the nights"))?;
     let due = DueTimes(&scheduled.schedule).of(date).into_iter().next();
     due.map(|due| due.dates).ok_or_else(|| {
-        Failure::usage(format!("there is no night on {date}")).hint("see `calendar` and `cron` of the schedule")
+        Failure::usage(format!("there is no night on {date}"))
+            .hint("see `calendar` and `cron` of the schedule")
     })
 }
 

@@ -1,4 +1,5 @@
-//! Requests to web servers that are told of runs: short ones, whose failures name no address, since that may be a secret.
+//! Requests to web servers that are told of runs: short ones, whose failures name no address, since that may
+//! be a secret.
 
 use reqwest::{Client, Method, StatusCode, redirect};
 use std::time::Duration;
@@ -87,7 +88,9 @@ impl Web {
         match status {
             status if status.is_success() => Ok(bytes),
             StatusCode::NOT_FOUND => Err(Trouble::Missing),
-            StatusCode::TOO_MANY_REQUESTS | StatusCode::REQUEST_TIMEOUT => Err(Trouble::Passing(answered(status))),
+            StatusCode::TOO_MANY_REQUESTS | StatusCode::REQUEST_TIMEOUT => {
+                Err(Trouble::Passing(answered(status)))
+            }
             status if status.is_server_error() => Err(Trouble::Passing(answered(status))),
             status => Err(Trouble::Final(answered(status))),
         }

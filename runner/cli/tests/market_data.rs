@@ -32,7 +32,8 @@ fn valid(data: &Path) {
             let mut options = LoadOptions::new(runner::registry::kinds());
             options.set = vec![format!("data={}/kb/{folder}", data.display())];
             options.profiles = profile.into_iter().map(str::to_owned).collect();
-            load(Path::new("../../pipelines/symbolic.yaml"), &options).unwrap_or_else(|errors| panic!("{errors}"));
+            load(Path::new("../../pipelines/symbolic.yaml"), &options)
+                .unwrap_or_else(|errors| panic!("{errors}"));
         }
     }
 }

@@ -1,5 +1,5 @@
-//! The expected cost of a stage before it runs: the duration of its last action, scaled by the work that its configuration asks
-//! for. A kind states the work per unit of dear settings; the history knows the seconds.
+//! The expected cost of a stage before it runs: the duration of its last action, scaled by the work that its
+//! configuration asks for. A kind states the work per unit of dear settings; the history knows the seconds.
 
 use crate::key::Recipe;
 use crate::text;
@@ -22,7 +22,8 @@ pub struct CostWarning {
     pub hint: String,
 }
 
-/// The ratio of a stage's work to that of an earlier action of it, as far as its kind tells; `None` for another kind.
+/// The ratio of a stage's work to that of an earlier action of it, as far as its kind tells; `None` for
+/// another kind.
 pub(crate) fn work_ratio(node: &Node, old: &Recipe) -> Option<f64> {
     let Work::Kind { kind, config } = &node.work else {
         return None;
@@ -40,10 +41,15 @@ pub(crate) fn work_ratio(node: &Node, old: &Recipe) -> Option<f64> {
     Some(units.unwrap_or(1.0) * per_unit)
 }
 
-/// The warning about a stage that is expected to cost at least [`DEAR`] times as much as usual: as its kind says of the
-/// configuration, or compared with its last action `old`, which took `took` seconds. `left` is the share of its work that is not
-/// cached.
-pub(crate) fn warning(node: &Node, old: Option<&Recipe>, took: Option<f64>, left: f64) -> Option<CostWarning> {
+/// The warning about a stage that is expected to cost at least [`DEAR`] times as much as usual: as its kind
+/// says of the configuration, or compared with its last action `old`, which took `took` seconds. `left` is
+/// the share of its work that is not cached.
+pub(crate) fn warning(
+    node: &Node,
+    old: Option<&Recipe>,
+    took: Option<f64>,
+    left: f64,
+) -> Option<CostWarning> {
     let Work::Kind { kind, config } = &node.work else {
         return None;
     };

@@ -1,4 +1,5 @@
-//! Events of the engine. It never prints: events go to reporters, which display or store them and which it does not know.
+//! Events of the engine. It never prints: events go to reporters, which display or store them and which it
+//! does not know.
 
 use cache::{ActionKey, BlobRef, Outputs, checksummed};
 use chrono::{DateTime, Datelike as _, Timelike as _, Utc};
@@ -187,7 +188,8 @@ pub enum Event {
         #[serde(flatten)]
         verdict: LookaheadVerdict,
     },
-    /// A policy decided after the run of a night, as `then:` of the schedule says. A later decision replaces it.
+    /// A policy decided after the run of a night, as `then:` of the schedule says. A later decision replaces
+    /// it.
     Decided {
         /// The run's id.
         run: String,
@@ -231,7 +233,8 @@ pub struct LookaheadVerdict {
     pub seconds: f64,
 }
 
-/// A decision after a run. It is an artifact, which the history shows as the output of a stage behind the run's own.
+/// A decision after a run. It is an artifact, which the history shows as the output of a stage behind the
+/// run's own.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct DecisionEvent {
     /// The name of that stage.
@@ -380,7 +383,8 @@ impl Stamped {
         line
     }
 
-    /// Parses a line; `None` if it is not an event of this version, is truncated or does not match its checksum.
+    /// Parses a line; `None` if it is not an event of this version, is truncated or does not match its
+    /// checksum.
     pub fn from_line(line: &str) -> Option<Self> {
         if !checksummed::matches_checksum(line.as_bytes()) {
             return None;
@@ -466,7 +470,9 @@ mod tests {
         })
         .to_line();
         assert!(line.ends_with(r#""value":null}"#), "{line}");
-        assert!(matches!(Stamped::from_line(&line).unwrap().event, Event::Metric { value, .. } if value.is_nan()));
+        assert!(
+            matches!(Stamped::from_line(&line).unwrap().event, Event::Metric { value, .. } if value.is_nan())
+        );
         assert_eq!(Stamped::from_line(&line[..line.len() - 3]), None);
     }
 }

@@ -6,7 +6,8 @@ pub const DONE: u8 = 0;
 pub const STAGE_FAILED: u8 = 1;
 /// The command line or the pipeline file is invalid.
 pub const WRONG_USAGE: u8 = 2;
-/// The store or the machine failed: disk full, permission denied, unrecoverable corruption; or standard output could not be written.
+/// The store or the machine failed: disk full, permission denied, unrecoverable corruption; or standard
+/// output could not be written.
 pub const MACHINE_FAILED: u8 = 3;
 /// A check could not change, run or compare something, and found nothing in the rest.
 pub const UNCHECKED: u8 = 4;

@@ -21,7 +21,8 @@ pub struct Nearest {
     pub parts: Vec<Parts>,
 }
 
-/// The parts in which an input differs from an earlier one: partitions of a data set, files of any other artifact.
+/// The parts in which an input differs from an earlier one: partitions of a data set, files of any other
+/// artifact.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Parts {
     /// The input: `needs.chain`.
@@ -35,7 +36,12 @@ pub struct Parts {
 }
 
 /// Finds the nearest among earlier actions, newest first; `None` if no action has a record left.
-pub fn nearest(store: &Store, past: &[(String, ActionKey)], prepared: &Prepared, fields: usize) -> Option<Nearest> {
+pub fn nearest(
+    store: &Store,
+    past: &[(String, ActionKey)],
+    prepared: &Prepared,
+    fields: usize,
+) -> Option<Nearest> {
     let candidates = past
         .iter()
         .filter(|(_, key)| *key != prepared.key)

@@ -65,7 +65,8 @@ pub fn no_thread(err: std::io::Error) -> Failure {
 }
 
 /// The hint where a thread cannot be started.
-pub(crate) const THREADS_LIMITED: &str = "memory or the number of processes may be limited here: see `ulimit -a`";
+pub(crate) const THREADS_LIMITED: &str =
+    "memory or the number of processes may be limited here: see `ulimit -a`";
 
 impl fmt::Display for Failure {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

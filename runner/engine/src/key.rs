@@ -15,8 +15,8 @@
 //! | threads, memory, retries, time limit, `secrets:`, `isolation:`, `log:` | no | they must not affect a result |
 //! | intervals of logs and checkpoints (a kind's `NOT_IN_KEY`) | no | likewise |
 //!
-//! The [`Recipe`] holds exactly the hashed fields. It is stored in the action record, so that a later run can explain
-//! differences; the key alone decides whether an action runs.
+//! The [`Recipe`] holds exactly the hashed fields. It is stored in the action record, so that a later run can
+//! explain differences; the key alone decides whether an action runs.
 
 use cache::{ActionKey, ArtifactDigest, BlobDigest, KeyHasher, canonical_json};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
@@ -146,7 +146,8 @@ impl Recipe {
         for source in &self.sources {
             hasher = hasher.field(&source.name).field(source.blob.as_bytes());
         }
-        // Absent tools add nothing, so that the keys of stage kinds are what they were before there were tools.
+        // Absent tools add nothing, so that the keys of stage kinds are what they were before there were
+        // tools.
         for tool in &self.tools {
             let version = tool.version.as_slice();
             hasher = hasher.field(&tool.name).field(count(version.len()));
@@ -229,14 +230,16 @@ impl Recipe {
                 after.get(name).cloned(),
             );
         }
-        let by_part =
-            |recipe: &Self| -> BTreeMap<String, String> { recipe.tools.iter().flat_map(ToolDigest::parts).collect() };
+        let by_part = |recipe: &Self| -> BTreeMap<String, String> {
+            recipe.tools.iter().flat_map(ToolDigest::parts).collect()
+        };
         let (before, after) = (by_part(old), by_part(self));
         let parts: BTreeSet<&String> = before.keys().chain(after.keys()).collect();
         for part in parts {
             add(part.clone(), before.get(part).cloned(), after.get(part).cloned());
         }
-        let names = |recipe: &Self| -> Vec<String> { recipe.tools.iter().map(|tool| tool.name.clone()).collect() };
+        let names =
+            |recipe: &Self| -> Vec<String> { recipe.tools.iter().map(|tool| tool.name.clone()).collect() };
         let (mut before, mut after) = (names(old), names(self));
         let (first, second) = (before.join(", "), after.join(", "));
         before.sort();
@@ -383,7 +386,10 @@ mod tests {
         with(&|r| {
             let env = tool("env", Some("3.11"), vec![file("uv.lock", 5)]);
             let system_packages = true;
-            r.tools = vec![ToolDigest { system_packages, ..env }];
+            r.tools = vec![ToolDigest {
+                system_packages,
+                ..env
+            }];
         });
         let (one, other) = (tool("a", None, vec![file("l", 1)]), tool("b", None, vec![file("l", 1)]));
         with(&|r| r.tools = vec![one.clone(), other.clone()]);

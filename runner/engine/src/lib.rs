@@ -1,12 +1,12 @@
 //! The engine: looks stages up, runs those that are not in the store, and emits events.
 //!
-//! One thread, the scheduler, owns all state and serialises all changes; each running action has a thread that communicates
-//! with its executor and sends messages to the scheduler. An action key depends on the digests of the inputs, so planning
-//! and execution interleave: a stage is looked up as soon as its inputs are known, and a stage that reran to the same bytes
-//! leaves all its dependents cached.
+//! One thread, the scheduler, owns all state and serialises all changes; each running action has a thread
+//! that communicates with its executor and sends messages to the scheduler. An action key depends on the
+//! digests of the inputs, so planning and execution interleave: a stage is looked up as soon as its inputs
+//! are known, and a stage that reran to the same bytes leaves all its dependents cached.
 //!
-//! If a stage fails, its dependents are skipped. With `keep_going` all other stages continue; otherwise no new stage starts,
-//! and running stages complete and keep their results.
+//! If a stage fails, its dependents are skipped. With `keep_going` all other stages continue; otherwise no
+//! new stage starts, and running stages complete and keep their results.
 
 mod action;
 mod cost;

@@ -28,7 +28,8 @@ pub struct Planned {
     pub reason: String,
     /// Its action key, if its inputs are known.
     pub key: Option<ActionKey>,
-    /// The share of the work that is already in the store (partitions, columns, steps), for a stage that runs.
+    /// The share of the work that is already in the store (partitions, columns, steps), for a stage that
+    /// runs.
     pub share: Option<Share>,
     /// The duration when it was last computed, in seconds.
     pub took_seconds: Option<f64>,
@@ -46,7 +47,8 @@ pub struct Planned {
     /// The warning that it is expected to cost much more than usual.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub warning: Option<CostWarning>,
-    /// The number of its source files that are hashed each time, since their file system has no reliable times.
+    /// The number of its source files that are hashed each time, since their file system has no reliable
+    /// times.
     pub always_hashed: usize,
 }
 
@@ -146,7 +148,8 @@ fn stage(
     let (prediction, reason) = if hit.is_some() {
         let found = store.recorded(prepared.key)?;
         let run = found.as_ref().and_then(|found| found.info.get("run")?.as_str());
-        let mut reason = run.map_or_else(|| "in the store".to_owned(), |run| format!("computed in run {run}"));
+        let mut reason =
+            run.map_or_else(|| "in the store".to_owned(), |run| format!("computed in run {run}"));
         if hit
             .as_ref()
             .is_some_and(|hit| !hit.blobs().all(|blob| store.has_here(blob)))
@@ -253,7 +256,11 @@ fn fetches(i: usize, node: &Node, to_fetch: &ToFetch, last: Option<&(String, Act
 }
 
 /// The share of a stage's work that is in the store, if its kind keeps parts.
-pub(crate) fn cached_share(node: &Node, prepared: &Prepared, store: &Store) -> Result<Option<Share>, StageError> {
+pub(crate) fn cached_share(
+    node: &Node,
+    prepared: &Prepared,
+    store: &Store,
+) -> Result<Option<Share>, StageError> {
     let Work::Kind { kind, config } = &node.work else {
         return Ok(None);
     };

@@ -29,7 +29,8 @@ pub struct Prepared {
 }
 
 impl Prepared {
-    /// The first file outside the store, those of tools included, whose digest is no longer that of the recipe.
+    /// The first file outside the store, those of tools included, whose digest is no longer that of the
+    /// recipe.
     pub(crate) fn changed(&self, store: &Store, reread: bool) -> Result<Option<&Source>, StageError> {
         // What was fetched is in the store, and checked where it is read.
         let local = |(source, _): &(&Source, &SourceDigest)| source.remote.is_none();
@@ -103,7 +104,8 @@ fn tool_digest(store: &Store, tool: &Tool, reread: bool) -> Result<ToolDigest, S
     })
 }
 
-/// The fields of a command that are part of its key, by name; those added later only if they are not the default.
+/// The fields of a command that are part of its key, by name; those added later only if they are not the
+/// default.
 #[derive(Serialize)]
 struct CommandConfig<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -168,8 +170,8 @@ fn command_config(command: &Command) -> Config {
     }
 }
 
-/// Computes the recipe of a node with these input digests. Fetches its sources on servers, and reads its source files, unless the store has their digests
-/// cached and `reread` is not set.
+/// Computes the recipe of a node with these input digests. Fetches its sources on servers, and reads its
+/// source files, unless the store has their digests cached and `reread` is not set.
 ///
 /// # Errors
 /// If a source file cannot be read or fetched.

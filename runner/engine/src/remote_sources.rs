@@ -21,9 +21,9 @@ pub(crate) struct ToFetch {
 }
 
 fn files(store: &Store) -> Result<&dyn FetchFiles, StageError> {
-    store
-        .files()
-        .ok_or_else(|| StageError::new("files on servers are not fetched here").hint("`runner exec` fetches them"))
+    store.files().ok_or_else(|| {
+        StageError::new("files on servers are not fetched here").hint("`runner exec` fetches them")
+    })
 }
 
 /// The sources that would be fetched; `None` if all are in the store. Fetches nothing.
@@ -43,7 +43,8 @@ pub(crate) fn to_fetch(sources: &[Source], store: &Store) -> Result<Option<ToFet
     Ok(found)
 }
 
-/// Fetches the sources on servers that the store does not have, and points them at their contents: links in the directory that is returned.
+/// Fetches the sources on servers that the store does not have, and points them at their contents: links in
+/// the directory that is returned.
 ///
 /// # Errors
 /// If one cannot be fetched, or the store cannot be written.

@@ -35,8 +35,8 @@ impl Pool {
         self.running >= self.jobs || (self.running > 0 && self.used.threads >= self.threads)
     }
 
-    /// Allocates a share for `node`, one of `waiting` stages that could start now; `None` if it has to wait. A stage that requests
-    /// more than the machine has runs alone.
+    /// Allocates a share for `node`, one of `waiting` stages that could start now; `None` if it has to wait.
+    /// A stage that requests more than the machine has runs alone.
     pub fn take(&mut self, node: &Node, waiting: usize) -> Option<Share> {
         if self.running >= self.jobs {
             return None;

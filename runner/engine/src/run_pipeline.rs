@@ -11,7 +11,8 @@ use std::sync::mpsc::{RecvTimeoutError, channel};
 use std::thread::{Builder, JoinHandle};
 use std::time::Duration;
 
-/// The share of a run's time that is spent on scrubbing the store, at least [`SCRUB_LEAST`] and at most a second.
+/// The share of a run's time that is spent on scrubbing the store, at least [`SCRUB_LEAST`] and at most a
+/// second.
 const SCRUB_SHARE: f64 = 0.01;
 
 /// The time that every run spends on scrubbing, concurrently with its work.
@@ -20,8 +21,8 @@ const SCRUB_LEAST: Duration = Duration::from_millis(1);
 /// The interval of [`Reporter::tick`].
 const TICK: Duration = Duration::from_secs(1);
 
-/// An open store: garbage collection waits until this is dropped, and a part of the store is scrubbed meanwhile. It can
-/// be opened while the pipeline is still being parsed.
+/// An open store: garbage collection waits until this is dropped, and a part of the store is scrubbed
+/// meanwhile. It can be opened while the pipeline is still being parsed.
 pub struct StoreSession {
     name: Vec<u8>,
     hit_cache: HitCache,
@@ -30,7 +31,8 @@ pub struct StoreSession {
 }
 
 impl StoreSession {
-    /// Opens the session. `name` identifies the kind of run, so that each kind finds the hits of its last run.
+    /// Opens the session. `name` identifies the kind of run, so that each kind finds the hits of its last
+    /// run.
     ///
     /// # Errors
     /// If the store cannot be read.
@@ -72,7 +74,8 @@ pub struct Outcome {
 /// flushed when no more events are pending.
 ///
 /// # Errors
-/// If the store cannot be written, or a reporter panics. A failed stage is not an error but part of the [`Summary`].
+/// If the store cannot be written, or a reporter panics. A failed stage is not an error but part of the
+/// [`Summary`].
 pub fn run_pipeline(
     run: &Run<'_>,
     session: &mut StoreSession,
@@ -89,7 +92,9 @@ pub fn run_pipeline(
                             reporter.flush();
                         }
                     }
-                    Err(RecvTimeoutError::Timeout) => reporters.iter_mut().for_each(|reporter| reporter.tick()),
+                    Err(RecvTimeoutError::Timeout) => {
+                        reporters.iter_mut().for_each(|reporter| reporter.tick())
+                    }
                     Err(RecvTimeoutError::Disconnected) => return,
                 }
             }
@@ -102,7 +107,8 @@ pub fn run_pipeline(
     })?;
     session.save_hits(run.store, &summary)?;
     // A long run scrubs more of the store, while the store is flushed.
-    let budget = Duration::from_secs_f64((summary.seconds * SCRUB_SHARE).min(1.0)).saturating_sub(SCRUB_LEAST);
+    let budget =
+        Duration::from_secs_f64((summary.seconds * SCRUB_SHARE).min(1.0)).saturating_sub(SCRUB_LEAST);
     let mut scrub = Scrub::start(run.store, budget);
     run.store.flush()?;
     let damaged = session.scrub.finish() + scrub.finish();

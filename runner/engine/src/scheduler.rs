@@ -339,7 +339,8 @@ impl Scheduler<'_, '_, '_> {
                 match self.slots[need.node].output(&need.output) {
                     Some(&digest) => inputs.entry(port.clone()).or_default().push(digest),
                     None => {
-                        let message = format!("`{}` produced no output `{}`", self.node(need.node).id, need.output);
+                        let message =
+                            format!("`{}` produced no output `{}`", self.node(need.node).id, need.output);
                         return self.fail(i, StageError::new(message));
                     }
                 }
@@ -407,10 +408,12 @@ impl Scheduler<'_, '_, '_> {
         }
     }
 
-    /// The lock of a ready stage's action; `None` if the stage has ended meanwhile, or the lock is held elsewhere.
+    /// The lock of a ready stage's action; `None` if the stage has ended meanwhile, or the lock is held
+    /// elsewhere.
     fn lock(&mut self, i: usize, prepared: &Prepared) -> Result<Option<ActionLock>, StageError> {
         let Some(lock) = self.store.try_lock(prepared.key)? else {
-            let is_same = |state: &State| matches!(state, State::Running(other, ..) if other.key == prepared.key);
+            let is_same =
+                |state: &State| matches!(state, State::Running(other, ..) if other.key == prepared.key);
             let ours = self.running.iter().any(|&other| is_same(&self.slots[other].state));
             self.delayed.insert(i);
             let slot = &mut self.slots[i];
@@ -467,7 +470,8 @@ impl Scheduler<'_, '_, '_> {
             ..self.limits.clone()
         };
         let of_thread = prepared.clone();
-        // A stage forced by name is computed from scratch; one that repairs another stage's input may use memos and checkpoints.
+        // A stage forced by name is computed from scratch; one that repairs another stage's input may use
+        // memos and checkpoints.
         let mode = if self.slots[i].check.is_some() {
             Mode::Check
         } else if self.slots[i].forced && options.force.contains(&i) {

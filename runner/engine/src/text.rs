@@ -74,7 +74,8 @@ fn cell(text: &str) -> Cow<'_, str> {
     }
 }
 
-/// A table with aligned columns; those in `right` are right-aligned. Lines have no trailing blanks. Cells may hold any text.
+/// A table with aligned columns; those in `right` are right-aligned. Lines have no trailing blanks. Cells may
+/// hold any text.
 pub fn table(header: &[&str], rows: &[Vec<String>], right: &[usize]) -> String {
     let header: Vec<Cow<'_, str>> = header.iter().map(|text| cell(text)).collect();
     let rows: Vec<Vec<Cow<'_, str>>> = rows
@@ -139,7 +140,8 @@ mod tests {
             .into();
         assert_eq!(
             durations.join(", "),
-            "0.00 s, 0.12 s, 9.99 s, 10.0 s, 119.9 s, 2 min 00 s, 4 min 05 s, 119 min 59 s, 2 h 00 min, 2 h 03 min"
+            "0.00 s, 0.12 s, 9.99 s, 10.0 s, 119.9 s, 2 min 00 s, 4 min 05 s, 119 min 59 s, 2 h 00 min, 2 h \
+            03 min"
         );
         assert_eq!(
             [0, 1023, 1024, 1 << 20, 5 << 29].map(size).join(", "),

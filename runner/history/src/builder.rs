@@ -108,7 +108,9 @@ fn apply(run: &mut Run, index: &HashMap<String, usize>, stamped: &Stamped) {
     let find = |run, name: &str| stage(run, *index.get(name)?);
     match &stamped.event {
         Event::RunStarted { .. } | Event::Decided { .. } => {}
-        Event::StageStarted { stage, key, reason, .. } => {
+        Event::StageStarted {
+            stage, key, reason, ..
+        } => {
             if let Some(stage) = find(run, stage) {
                 stage.key = Some(*key);
                 stage.started = true;

@@ -6,7 +6,8 @@ use std::fs::File;
 use std::io::{Read as _, Seek as _, SeekFrom, Write as _};
 use std::path::Path;
 
-/// The name of the stage that the decision is in the history: `RUN/then`. A pipeline with `then:` has no other stage of it.
+/// The name of the stage that the decision is in the history: `RUN/then`. A pipeline with `then:` has no
+/// other stage of it.
 pub const THEN: &str = "then";
 
 /// Adds the decision to the event log of a run that has ended.

@@ -24,9 +24,10 @@ fn failed(failure: Failure) -> NotFound {
     not_found(failure.message + &causes, hint)
 }
 
-/// Resolves a reference among the runs and the registered policies of `home`, whose artifacts are in the store that `open` opens; `None` if it is to the last run of a
-/// pipeline and no run of that has the output, or to a policy that is not registered. Aliases are as they were before the `night`, if the run is one: run again, it gives
-/// the same.
+/// Resolves a reference among the runs and the registered policies of `home`, whose artifacts are in the
+/// store that `open` opens; `None` if it is to the last run of a pipeline and no run of that has the output,
+/// or to a policy that is not registered. Aliases are as they were before the `night`, if the run is one: run
+/// again, it gives the same.
 ///
 /// # Errors
 /// When there is no such run, stage or output, or the artifact is no longer in the store.
@@ -41,7 +42,8 @@ pub fn find(
         RunRef::Named(run) => {
             let id = resolve(runs, run).map_err(failed)?;
             let run = reader::read(runs, &id, false).map_err(failed)?;
-            let run = run.ok_or_else(|| not_found(format!("run `{id}` has no events"), "name another run"))?;
+            let run =
+                run.ok_or_else(|| not_found(format!("run `{id}` has no events"), "name another run"))?;
             let found = artifact(&run, reference).map_err(|missing| match missing {
                 Missing::Here(err) | Missing::Anywhere(err) => err,
             })?;
@@ -61,7 +63,8 @@ pub fn find(
     found.map(|found| found.open(open)).transpose()
 }
 
-/// Counts the policies of a name that were registered before the night, if the run is one, and the one that is being tried.
+/// Counts the policies of a name that were registered before the night, if the run is one, and the one that
+/// is being tried.
 pub fn tried(home: &Path, night: Option<Date>) -> FindTried {
     let registry = Registry::new(home);
     Box::new(move |name| {
@@ -169,7 +172,8 @@ impl Found {
         let Self { name, stage, digest } = self;
         let lost = |what: String| {
             let hint = format!(
-                "run `{stage}` of that pipeline again; `runner cache gc --keep-run` keeps the results of a run"
+                "run `{stage}` of that pipeline again; `runner cache gc --keep-run` keeps the results of a \
+                run"
             );
             not_found(format!("`{name}` cannot be read: {what}"), hint)
         };

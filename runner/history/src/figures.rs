@@ -1,7 +1,8 @@
 //! The figures of a stage: final values and learning curves.
 //!
-//! They come from the `metrics` artifact, which every stage of the families `train` and `evaluate` has, cached or not; and from
-//! the event log of the run, which alone has times, and all metrics of a stage that is running or failed.
+//! They come from the `metrics` artifact, which every stage of the families `train` and `evaluate` has,
+//! cached or not; and from the event log of the run, which alone has times, and all metrics of a stage that
+//! is running or failed.
 
 use super::StageRun;
 use cache::{Artifact, Store};
@@ -55,11 +56,11 @@ pub fn summary(stage: &StageRun, store: &Store) -> Option<BTreeMap<String, f64>>
 /// The figures of a stage.
 #[derive(Clone, Debug, Default)]
 pub struct Figures {
-    /// The final value of each metric, if finite: from the summary, or else the last value of the curve; and `seconds`, the
-    /// duration of the stage when it was computed.
+    /// The final value of each metric, if finite: from the summary, or else the last value of the curve; and
+    /// `seconds`, the duration of the stage when it was computed.
     pub values: BTreeMap<String, f64>,
-    /// The metrics that characterise the stage: those of its summary without baselines; all but times if there is no
-    /// summary.
+    /// The metrics that characterise the stage: those of its summary without baselines; all but times if
+    /// there is no summary.
     pub headline: Vec<String>,
     /// The curves.
     pub curves: BTreeMap<String, Curve>,

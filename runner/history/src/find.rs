@@ -15,7 +15,8 @@ pub fn find_stage<'r>(run: &'r Run, name: &str) -> Result<&'r StageRun, Failure>
     }
     let missing = || Failure::usage(format!("run {} has no stage `{name}`", run.id));
     let form = "write `RUN/STAGE` or `RUN/STAGE[AXIS=VALUE]`";
-    let (stage, select, output) = parse_reference(name).map_err(|message| Failure::usage(message).hint(form))?;
+    let (stage, select, output) =
+        parse_reference(name).map_err(|message| Failure::usage(message).hint(form))?;
     let of_stage: Vec<&StageRun> = run.stages.iter().filter(|known| known.stage == stage).collect();
     if of_stage.is_empty() {
         let mut stages: Vec<&str> = run.stages.iter().map(|stage| stage.stage.as_str()).collect();

@@ -35,7 +35,8 @@ impl Follower {
     /// # Errors
     /// When the log cannot be read.
     pub fn events(&mut self) -> Result<Vec<Stamped>, Failure> {
-        let failed = |err: std::io::Error| Failure::caused(format!("cannot read `{}`", self.path.display()), &err);
+        let failed =
+            |err: std::io::Error| Failure::caused(format!("cannot read `{}`", self.path.display()), &err);
         self.file.read_to_end(&mut self.rest).map_err(failed)?;
         let whole = self.rest.iter().rposition(|&byte| byte == b'\n').map_or(0, |at| at + 1);
         let lines: Vec<u8> = self.rest.drain(..whole).collect();
@@ -45,7 +46,8 @@ impl Follower {
             .collect())
     }
 
-    /// [`RunStatus::Running`] while its process is alive, [`RunStatus::Killed`] otherwise: the status of a run that ended is in its last event.
+    /// [`RunStatus::Running`] while its process is alive, [`RunStatus::Killed`] otherwise: the status of a
+    /// run that ended is in its last event.
     pub fn status(&self) -> RunStatus {
         match self.file.try_lock_shared() {
             Err(TryLockError::WouldBlock) => RunStatus::Running,

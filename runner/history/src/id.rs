@@ -93,7 +93,8 @@ pub fn resolve(runs: &Path, name: &str) -> Result<String, Failure> {
             let names = marks.of.values().filter_map(|marks| marks.name.as_deref());
             let hint = suggest(name, "runs", ids.iter().map(String::as_str).chain(names));
             let near = hint.starts_with("did you mean").then_some(hint);
-            let hint = near.unwrap_or_else(|| "`runner runs` lists them; `latest` is the last one".to_owned());
+            let hint =
+                near.unwrap_or_else(|| "`runner runs` lists them; `latest` is the last one".to_owned());
             Err(Failure::usage(format!("there is no run `{name}` in `{}`", runs.display())).hint(hint))
         }
         several => {

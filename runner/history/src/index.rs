@@ -1,8 +1,9 @@
 //! The index over runs: one SQLite file for queries that would otherwise read every run directory.
 //!
-//! Everything in it is derived from the run directories. If it is missing, damaged, locked or of another version, the runs are read
-//! instead, and the index is rebuilt if possible. A row is valid only while `events.jsonl` has the size and the modification time
-//! that it had when it was read, and while the row's checksum matches. Damaged runs have no row.
+//! Everything in it is derived from the run directories. If it is missing, damaged, locked or of another
+//! version, the runs are read instead, and the index is rebuilt if possible. A row is valid only while
+//! `events.jsonl` has the size and the modification time that it had when it was read, and while the row's
+//! checksum matches. Damaged runs have no row.
 //!
 //! ```text
 //! HOME/index/runs.sqlite
@@ -16,7 +17,9 @@ use super::stored::{Head, StageOutcome, Template};
 use super::{LastMetrics, Run};
 use cache::{ActionKey, shared};
 use runner_engine::RunStatus;
-use rusqlite::{Connection, ErrorCode, OpenFlags, OptionalExtension as _, Transaction, TransactionBehavior, params};
+use rusqlite::{
+    Connection, ErrorCode, OpenFlags, OptionalExtension as _, Transaction, TransactionBehavior, params,
+};
 use serde::{Deserialize, Serialize};
 use std::collections::hash_map::Entry;
 use std::collections::{HashMap, HashSet};
@@ -124,8 +127,8 @@ impl Index {
         .unwrap_or_default()
     }
 
-    /// The pipeline and the number of the stage outcomes of the indexed runs among these, by id. Runs with the same
-    /// outcomes have the same number. `files` are sorted by id.
+    /// The pipeline and the number of the stage outcomes of the indexed runs among these, by id. Runs with
+    /// the same outcomes have the same number. `files` are sorted by id.
     pub fn outcome_numbers(&self, files: &[EventFile]) -> HashMap<String, (String, i64)> {
         self.answer(|db| {
             let rows = rows(db, files)?;
@@ -178,7 +181,8 @@ impl Index {
                 change.execute("DELETE FROM name WHERE run = ?1", [id])?;
             }
             stamp.map_or(Ok(()), |stamp| set_stamp(change, &stamp))?;
-            let unused = "DELETE FROM shared WHERE id NOT IN (SELECT resolved FROM run UNION SELECT ended FROM run)";
+            let unused =
+                "DELETE FROM shared WHERE id NOT IN (SELECT resolved FROM run UNION SELECT ended FROM run)";
             change.execute(unused, []).map(drop)
         });
     }
@@ -186,7 +190,8 @@ impl Index {
     /// The newest run that computed an action, and the last value of each of its metrics if known.
     pub fn computed(&self, key: ActionKey) -> Option<(String, Option<LastMetrics>)> {
         let found: Option<(String, Option<String>, bool)> = self.answer(|db| {
-            let sql = "SELECT run, metrics, stage, kind, seconds, checksum FROM action WHERE key = ?1 ORDER BY run DESC LIMIT 1";
+            let sql = "SELECT run, metrics, stage, kind, seconds, checksum FROM action WHERE key = ?1 ORDER \
+                BY run DESC LIMIT 1";
             db.query_row(sql, [key.as_bytes()], |row| {
                 let (run, metrics): (String, Option<String>) = (row.get(0)?, row.get(1)?);
                 let (stage, kind): (String, String) = (row.get(2)?, row.get(3)?);
@@ -207,8 +212,8 @@ impl Index {
     pub fn add_with_metrics(&mut self, file: &EventFile, run: &Run) {
         self.add([(file, run)]);
         self.change(|change| {
-            let mut update =
-                change.prepare("UPDATE action SET metrics = ?3, checksum = ?4 WHERE key = ?1 AND run = ?2")?;
+            let mut update = change
+                .prepare("UPDATE action SET metrics = ?3, checksum = ?4 WHERE key = ?1 AND run = ?2")?;
             for (key, stage) in run.computed() {
                 let metrics = json(&stage.last_metrics())?;
                 let sum = action_sum(key, &run.id, &stage.id, &stage.kind, stage.seconds, Some(&metrics));
@@ -259,7 +264,8 @@ impl Index {
         self.check(query(&self.db))
     }
 
-    /// Applies a change in one transaction. It is lost if another process holds the lock for long or the index is read-only.
+    /// Applies a change in one transaction. It is lost if another process holds the lock for long or the
+    /// index is read-only.
     fn change(&mut self, change: impl FnOnce(&Transaction<'_>) -> rusqlite::Result<()>) {
         let changed = self
             .db
@@ -287,7 +293,8 @@ pub(super) fn folder(runs: &Path) -> Option<PathBuf> {
 
 fn connect(path: &Path) -> rusqlite::Result<Connection> {
     // SQLite falls back to reading if the file is write-protected.
-    let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_CREATE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
+    let flags =
+        OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_CREATE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
     let mut db = Connection::open_with_flags(path, flags)?;
     db.busy_timeout(TIMEOUT)?;
     db.pragma_update(None, "synchronous", "NORMAL")?;
@@ -321,9 +328,14 @@ fn is_damage(err: &rusqlite::Error) -> bool {
         Error::SqliteFailure(failure, _) => matches!(
             failure.code,
             // `Unknown` includes missing tables and columns: the statements themselves are right.
-            ErrorCode::DatabaseCorrupt | ErrorCode::NotADatabase | ErrorCode::Unknown | ErrorCode::TypeMismatch
+            ErrorCode::DatabaseCorrupt
+                | ErrorCode::NotADatabase
+                | ErrorCode::Unknown
+                | ErrorCode::TypeMismatch
         ),
-        Error::FromSqlConversionFailure(..) | Error::IntegralValueOutOfRange(..) | Error::InvalidColumnType(..) => true,
+        Error::FromSqlConversionFailure(..)
+        | Error::IntegralValueOutOfRange(..)
+        | Error::InvalidColumnType(..) => true,
         _ => false,
     }
 }
@@ -367,7 +379,14 @@ fn names_sum(db: &Connection, stamp: &str) -> rusqlite::Result<i64> {
 }
 
 /// The checksum of a row of `action`.
-fn action_sum(key: ActionKey, run: &str, stage: &str, kind: &str, seconds: f64, metrics: Option<&str>) -> i64 {
+fn action_sum(
+    key: ActionKey,
+    run: &str,
+    stage: &str,
+    kind: &str,
+    seconds: f64,
+    metrics: Option<&str>,
+) -> i64 {
     let seconds = seconds.to_bits().to_le_bytes();
     let texts = [run, stage, kind].map(str::as_bytes);
     let has_metrics = [u8::from(metrics.is_some())];
@@ -525,7 +544,8 @@ fn rows(db: &Connection, files: &[EventFile]) -> rusqlite::Result<Vec<Row>> {
     })?;
     let is_current = |row: &Row| {
         let file = known.get(row.id.as_str());
-        file.is_some_and(|file| (file.bytes, file.modified) == (row.bytes, row.modified)) && row.sum() == row.checksum
+        file.is_some_and(|file| (file.bytes, file.modified) == (row.bytes, row.modified))
+            && row.sum() == row.checksum
     };
     rows.filter(|row| row.as_ref().map_or(true, is_current)).collect()
 }

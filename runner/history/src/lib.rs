@@ -1,4 +1,5 @@
-//! The history of runs: a directory for each run, whose event log `events.jsonl` is the single source of truth.
+//! The history of runs: a directory for each run, whose event log `events.jsonl` is the single source of
+//! truth.
 //!
 //! ```text
 //! HOME/runs/20261120T213045-k3f9/
@@ -14,8 +15,8 @@
 //! HOME/schedule/NAME.jsonl the nights of a scheduled pipeline: see [`schedule`]
 //! ```
 //!
-//! [`survey`], [`brief`] and [`load`] read it, [`Follower`] while it is running; [`Writer`] writes it; [`marks`] are set by people;
-//! [`figures`] are the metrics of its stages.
+//! [`survey`], [`brief`] and [`load`] read it, [`Follower`] while it is running; [`Writer`] writes it;
+//! [`marks`] are set by people; [`figures`] are the metrics of its stages.
 
 mod builder;
 pub mod compare;

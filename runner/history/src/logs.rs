@@ -1,4 +1,5 @@
-//! The logs of stages that are running: of programs the file that they are written to, of other stages the lines among the events.
+//! The logs of stages that are running: of programs the file that they are written to, of other stages the
+//! lines among the events.
 
 use super::follow::Follower;
 use cache::regular_file;
@@ -53,7 +54,8 @@ impl LogFollower {
         })
     }
 
-    /// The text that was written since the last call. Of a log beyond its limit, whose middle is left out, the end is in the file that the stage leaves alone.
+    /// The text that was written since the last call. Of a log beyond its limit, whose middle is left out,
+    /// the end is in the file that the stage leaves alone.
     ///
     /// # Errors
     /// When the log cannot be read.

@@ -1,4 +1,5 @@
-//! Marks that people set on a run: a name, tags, and `keep`. They are stored in `marks.json` in the run's directory.
+//! Marks that people set on a run: a name, tags, and `keep`. They are stored in `marks.json` in the run's
+//! directory.
 
 use super::index::{self, Index};
 use super::reader::{folders, has_events};
@@ -99,7 +100,8 @@ pub fn named(runs: &Path, name: &str) -> Result<Option<String>, Failure> {
     Ok(all.named(name).map(ToOwned::to_owned))
 }
 
-/// A text that changes with every rename of a run: the names in the index are current while the index has the same text.
+/// A text that changes with every rename of a run: the names in the index are current while the index has the
+/// same text.
 fn stamp(runs: &Path) -> String {
     let path = index::folder(runs).map(|folder| folder.join(STAMP));
     path.and_then(|path| String::from_utf8(regular_file::read(&path).ok()?).ok())
@@ -190,8 +192,11 @@ pub fn edit(runs: &Path, id: &str, change: impl FnOnce(&mut Marks)) -> Result<Ma
             }
             Ok(marks)
         }
-        Err(err) => Err(Failure::caused(format!("cannot write `{}`", path.display()), &err)
-            .hint("free some disk space, make the directory writable, or move away what has the file's place")),
+        Err(err) => Err(
+            Failure::caused(format!("cannot write `{}`", path.display()), &err).hint(
+                "free some disk space, make the directory writable, or move away what has the file's place",
+            ),
+        ),
     }
 }
 
@@ -234,9 +239,12 @@ pub fn check_name(runs: &Path, name: &str) -> Result<(), Failure> {
         && name.chars().all(|c| c.is_ascii_alphanumeric() || "_-.".contains(c))
         && name.len() <= LONGEST;
     if !plain || name == "latest" {
-        return Err(Failure::usage(format!("`{name}` cannot be the name of a run")).hint(format!(
-            "a name begins with a letter and has letters, digits, `_`, `-` and `.`, {LONGEST} at most; `latest` is reserved"
-        )));
+        return Err(
+            Failure::usage(format!("`{name}` cannot be the name of a run")).hint(format!(
+                "a name begins with a letter and has letters, digits, `_`, `-` and `.`, {LONGEST} at most; \
+            `latest` is reserved"
+            )),
+        );
     }
     match named(runs, name)? {
         Some(other) => Err(

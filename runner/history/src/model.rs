@@ -43,7 +43,8 @@ pub struct Run {
     /// The outcome of the check for look-ahead that followed it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub lookahead: Option<LookaheadVerdict>,
-    /// The number of lines of its event log that do not match their checksum and are left out, and its `pipeline.json` if that does not.
+    /// The number of lines of its event log that do not match their checksum and are left out, and its
+    /// `pipeline.json` if that does not.
     #[serde(skip_serializing_if = "is_zero")]
     pub damaged: u64,
 }
@@ -88,7 +89,8 @@ pub struct StageRun {
     pub memo: Option<(u64, u64)>,
     /// The message of its last progress event.
     pub doing: Option<String>,
-    /// The metrics that it reported in this run, by name, in order. Empty if it was cached: its `metrics` output has them.
+    /// The metrics that it reported in this run, by name, in order. Empty if it was cached: its `metrics`
+    /// output has them.
     pub metrics: BTreeMap<String, Vec<Metric>>,
 }
 

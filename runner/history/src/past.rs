@@ -77,10 +77,12 @@ impl PastRuns {
 }
 
 impl Past for PastRuns {
-    /// Reads backwards from the newest run to the first that had the stage. That is nearly always the last run, so the index is not used.
+    /// Reads backwards from the newest run to the first that had the stage. That is nearly always the last
+    /// run, so the index is not used.
     fn last(&self, stage: &str) -> Option<(String, ActionKey)> {
         let mut read = self.read();
-        // The first query decodes one line, since often a single stage runs; the second one decodes the whole log.
+        // The first query decodes one line, since often a single stage runs; the second one decodes the whole
+        // log.
         if !std::mem::replace(&mut read.queried, true)
             && let Some(file) = read.left.as_ref().and_then(|left| left.last())
             && let Some((_, key)) = finished(&self.events(&file.id), &self.pipeline, Some(stage)).pop()
@@ -107,7 +109,8 @@ impl Past for PastRuns {
             let mut seen = HashSet::new();
             for file in left.iter().rev() {
                 let known = numbers.get(&file.id);
-                if known.is_some_and(|(pipeline, number)| *pipeline != self.pipeline || !seen.insert(*number)) {
+                if known.is_some_and(|(pipeline, number)| *pipeline != self.pipeline || !seen.insert(*number))
+                {
                     continue;
                 }
                 let outcomes = index
@@ -144,7 +147,8 @@ struct Started<'a> {
     pipeline: Cow<'a, str>,
 }
 
-/// The successful actions of a run, of all stages or only of one, if it is a run of `pipeline`. Unreadable events are ignored.
+/// The successful actions of a run, of all stages or only of one, if it is a run of `pipeline`. Unreadable
+/// events are ignored.
 fn finished(events: &Path, pipeline: &str, only: Option<&str>) -> Vec<(String, ActionKey)> {
     let Ok(file) = regular_file::open(events) else {
         return Vec::new();
@@ -173,7 +177,8 @@ fn finished(events: &Path, pipeline: &str, only: Option<&str>) -> Vec<(String, A
         .collect()
 }
 
-/// The lines that contain `text`, once for each occurrence. Of the log of a thousand stages, a search line by line takes 18 million instructions.
+/// The lines that contain `text`, once for each occurrence. Of the log of a thousand stages, a search line by
+/// line takes 18 million instructions.
 fn lines_with<'b>(bytes: &'b [u8], text: &str) -> Vec<&'b [u8]> {
     let line = |at: usize| {
         let start = memrchr(b'\n', &bytes[..at]).map_or(0, |i| i + 1);

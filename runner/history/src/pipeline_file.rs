@@ -45,7 +45,8 @@ pub struct ResolvedStage {
     pub types: BTreeMap<String, String>,
     /// Its resource limits.
     pub resources: Resources,
-    /// The directory that its relative paths begin at, where that is not the pipeline file's: it comes from an included file.
+    /// The directory that its relative paths begin at, where that is not the pipeline file's: it comes from
+    /// an included file.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub base: Option<PathBuf>,
 }
@@ -135,7 +136,9 @@ mod shared {
         serializer.collect_seq(stages.iter().map(|stage| &**stage))
     }
 
-    pub fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<Arc<ResolvedStage>>, D::Error> {
+    pub fn deserialize<'de, D: Deserializer<'de>>(
+        deserializer: D,
+    ) -> Result<Vec<Arc<ResolvedStage>>, D::Error> {
         let stages = Vec::<ResolvedStage>::deserialize(deserializer)?;
         Ok(stages.into_iter().map(Arc::new).collect())
     }

@@ -23,7 +23,8 @@ pub(crate) fn text(pid: u32) -> String {
 /// The number of the process of a run, while it is running on this machine.
 pub fn process(runs: &Path, id: &str) -> Option<u32> {
     let bytes = regular_file::read(&runs.join(id).join(FILE)).ok()?;
-    let process: Process = checksummed::matches_checksum(&bytes).then(|| serde_json::from_slice(&bytes).ok())??;
+    let process: Process =
+        checksummed::matches_checksum(&bytes).then(|| serde_json::from_slice(&bytes).ok())??;
     // The lock on its events tells that the process is alive, so that its number is not another's by now.
     is_running(runs, id).then_some(process.pid)
 }

@@ -13,7 +13,8 @@ use std::path::Path;
 /// The number of runs that are read and added to the index at once.
 const CHUNK: usize = 1000;
 
-/// The names of the run directories, oldest first. The directories are not opened: one without an event log is not yet a run.
+/// The names of the run directories, oldest first. The directories are not opened: one without an event log
+/// is not yet a run.
 ///
 /// # Errors
 /// When `runs` cannot be read. It need not exist.

@@ -12,9 +12,14 @@ use std::path::Path;
 /// The prefix of a directory that is being removed and no longer counts as a run.
 const REMOVED: &str = ".removed-";
 
-/// The removable runs, oldest first: those that have ended, have no marks, are not excluded, and whose artifacts no remaining
-/// run uses. `runs` are all runs, oldest first; `is_excluded` receives a run and the number of runs after it.
-pub fn removable<'r>(runs: &'r [Run], marks: &AllMarks, is_excluded: impl Fn(&Run, usize) -> bool) -> Vec<&'r Run> {
+/// The removable runs, oldest first: those that have ended, have no marks, are not excluded, and whose
+/// artifacts no remaining run uses. `runs` are all runs, oldest first; `is_excluded` receives a run and the
+/// number of runs after it.
+pub fn removable<'r>(
+    runs: &'r [Run],
+    marks: &AllMarks,
+    is_excluded: impl Fn(&Run, usize) -> bool,
+) -> Vec<&'r Run> {
     let remains = |i: usize| {
         let run = &runs[i];
         run.status == RunStatus::Running
@@ -39,10 +44,13 @@ pub fn removable<'r>(runs: &'r [Run], marks: &AllMarks, is_excluded: impl Fn(&Ru
 /// When a run is running, or a directory cannot be removed.
 pub fn remove(runs: &Path, ids: &[String]) -> Result<(), Failure> {
     if let Some(id) = ids.iter().find(|id| is_running(runs, id)) {
-        return Err(Failure::usage(format!("run {id} is running")).hint("wait until it ends, or interrupt it"));
+        return Err(
+            Failure::usage(format!("run {id} is running")).hint("wait until it ends, or interrupt it")
+        );
     }
     let failed = |path: &Path, err: &std::io::Error| {
-        Failure::caused(format!("cannot remove `{}`", path.display()), err).hint("make the directory writable")
+        Failure::caused(format!("cannot remove `{}`", path.display()), err)
+            .hint("make the directory writable")
     };
     for id in ids {
         let folder = runs.join(id);

@@ -43,7 +43,13 @@ impl Head {
     }
 
     /// The whole run; `seconds` are the durations of its stages.
-    pub fn run(self, id: &str, dir: PathBuf, template: &Template, seconds: impl Iterator<Item = f64>) -> Option<Run> {
+    pub fn run(
+        self,
+        id: &str,
+        dir: PathBuf,
+        template: &Template,
+        seconds: impl Iterator<Item = f64>,
+    ) -> Option<Run> {
         let mut stages = template.0.clone();
         for (stage, seconds) in stages.iter_mut().zip(seconds) {
             stage.seconds = seconds;

@@ -18,8 +18,8 @@ const PROGRESS: Duration = Duration::from_secs(2);
 /// The outcome of a [`Resolving`]; `None` if no run was created.
 type Resolved = std::io::Result<Option<ResolvedPipeline>>;
 
-/// A pipeline that a thread resolves for the history of a run, while its store is opened: in a large one this takes longer than to find
-/// out that nothing is to be done.
+/// A pipeline that a thread resolves for the history of a run, while its store is opened: in a large one this
+/// takes longer than to find out that nothing is to be done.
 pub struct Resolving {
     thread: JoinHandle<Resolved>,
     path: Sender<PathBuf>,
@@ -46,8 +46,8 @@ impl Resolving {
     }
 }
 
-/// Writes the directory of one run. The event log stays locked until this is dropped, which distinguishes a running run from a
-/// killed one.
+/// Writes the directory of one run. The event log stays locked until this is dropped, which distinguishes a
+/// running run from a killed one.
 pub struct Writer {
     dir: PathBuf,
     events: File,
@@ -72,7 +72,8 @@ impl Writer {
         let failed = |path: &Path| {
             let message = format!("cannot write `{}`", path.display());
             move |err: std::io::Error| {
-                Failure::caused(message, &err).hint("set `RUNNER_HOME` to a writable directory with free disk space")
+                Failure::caused(message, &err)
+                    .hint("set `RUNNER_HOME` to a writable directory with free disk space")
             }
         };
         let logs = dir.join("logs");

@@ -1,4 +1,5 @@
-//! No byte of a run's directory or of the index is outside a checksum: one changed bit anywhere is detected, or reads as the same value.
+//! No byte of a run's directory or of the index is outside a checksum: one changed bit anywhere is detected,
+//! or reads as the same value.
 
 #![allow(clippy::unwrap_used, reason = "tests")]
 
@@ -110,7 +111,8 @@ fn a_damaged_run_is_not_indexed_and_says_so() {
     assert_eq!(load(&runs, ID).unwrap().damaged, 0);
 }
 
-/// The index answers as the runs do, or not at all. (Most of the file's bits belong to no row; a prime step visits all places of a byte.)
+/// The index answers as the runs do, or not at all. (Most of the file's bits belong to no row; a prime step
+/// visits all places of a byte.)
 #[test]
 fn every_bit_of_the_index_is_inside_a_checksum() {
     let (home, runs) = run();

@@ -179,7 +179,8 @@ fn damaged_and_foreign_indexes_are_rebuilt_silently() {
     let path = folder(&runs).join("runs.sqlite");
     list(&runs).unwrap();
     let sound = fs::read(&path).unwrap();
-    let mut damages: Vec<Vec<u8>> = vec![b"no database".to_vec(), Vec::new(), sound[..sound.len() / 2].to_vec()];
+    let mut damages: Vec<Vec<u8>> =
+        vec![b"no database".to_vec(), Vec::new(), sound[..sound.len() / 2].to_vec()];
     // A flipped bit anywhere.
     for i in 0..200 {
         let mut flipped = sound.clone();

@@ -7,7 +7,8 @@ use datasets::TimeZone;
 use datasets::calendar::CalendarName;
 use runner_engine::{Failure, RunStatus, exit};
 use runner_history::schedule::{
-    Awaited, Clock, Due, DueTimes, Night, NightLog, NightStatus, Ran, RunEnd, Scheduler, SimulatedClock, Work, names,
+    Awaited, Clock, Due, DueTimes, Night, NightLog, NightStatus, Ran, RunEnd, Scheduler, SimulatedClock,
+    Work, names,
 };
 use runner_pipeline::{CatchUp, Schedule, Scheduled, Then, WaitFor, When};
 use stages_core::CancelToken;
@@ -378,7 +379,8 @@ fn data_is_waited_for_until_it_is_late() {
         ("2026-03-05T12:00:00Z", "2026-03-04.csv"),
         ("2026-03-05T23:00:00Z", "2026-03-05.csv"),
     ];
-    let mut machine = Machine::new("2026-03-02T00:00:00Z", CatchUp::All).waiting("DATE.csv", 120, &deliveries);
+    let mut machine =
+        Machine::new("2026-03-02T00:00:00Z", CatchUp::All).waiting("DATE.csv", 120, &deliveries);
     assert_eq!(machine.at("2026-03-02T23:30:01Z"), "2026-03-02 done\n");
     assert!(
         machine.clock.now() < instant("2026-03-02T23:32:40Z"),

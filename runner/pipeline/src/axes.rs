@@ -58,7 +58,8 @@ enum Axis {
     Drawn(Draw),
 }
 
-const FORMS: &str = "write a list `[1, 2, 3]`, a range `{ from: 1, to: 9, step: 2 }` (or `count: 5`, `spacing: log`), or draws \
+const FORMS: &str = "write a list `[1, 2, 3]`, a range `{ from: 1, to: 9, step: 2 }` (or `count: 5`, \
+     `spacing: log`), or draws \
      `{ log_uniform: [1e-5, 1e-2], samples: 8, seed: 1 }` (or `uniform`, `integer`, `choice`)";
 
 /// Reads a matrix. `None` if it contains an error.
@@ -122,7 +123,12 @@ fn alone(name: &str, values: Vec<Json>, spot: Spot) -> Relation {
 }
 
 /// Draws distinct points, all axes jointly.
-fn together(drawn: &[(&Key, Draw)], samples: Samples, spot: Spot, problems: &mut Problems) -> Option<Relation> {
+fn together(
+    drawn: &[(&Key, Draw)],
+    samples: Samples,
+    spot: Spot,
+    problems: &mut Problems,
+) -> Option<Relation> {
     let mut streams: Vec<_> = drawn
         .iter()
         .map(|(key, draw)| (&key.name, Stream::new(draw, samples.seed, &key.name)))
@@ -195,7 +201,9 @@ fn keys(entries: &[(Key, Tree)], known: &[&str], problems: &mut Problems) -> Opt
 /// True if a value can be part of a point's name.
 fn names_a_point(value: &Json) -> bool {
     let text = spell(value);
-    text.is_some_and(|text| !text.is_empty() && !text.contains([',', '[', ']', '=', '\n', '*', '/']) && text != "..")
+    text.is_some_and(|text| {
+        !text.is_empty() && !text.contains([',', '[', ']', '=', '\n', '*', '/']) && text != ".."
+    })
 }
 
 const PLAIN: &str =
@@ -269,7 +277,8 @@ fn stretch(name: &str, tree: &Tree, problems: &mut Problems) -> Option<Vec<Json>
         let values = spaced(from, to, count, log);
         let texts: BTreeSet<Option<String>> = values.iter().map(spell).collect();
         if texts.len() < count {
-            let message = format!("{count} values from {from} to {to} are not distinct in six significant digits");
+            let message =
+                format!("{count} values from {from} to {to} are not distinct in six significant digits");
             return fail(tree.spot, message, "use fewer values or a wider range");
         }
         return Some(values);
@@ -410,8 +419,12 @@ fn draw(name: &str, way: &str, given: &Tree, problems: &mut Problems) -> Option<
                 (Some(from), Some(to)) if from < to => Some(Draw::Integer(from, to)),
                 _ => None,
             },
-            ("log_uniform", Some(from), Some(to)) if 0.0 < from && from < to => Some(Draw::LogUniform(from, to)),
-            ("uniform", Some(from), Some(to)) if from < to && (to - from).is_finite() => Some(Draw::Uniform(from, to)),
+            ("log_uniform", Some(from), Some(to)) if 0.0 < from && from < to => {
+                Some(Draw::LogUniform(from, to))
+            }
+            ("uniform", Some(from), Some(to)) if from < to && (to - from).is_finite() => {
+                Some(Draw::Uniform(from, to))
+            }
             _ => None,
         },
         _ => None,
@@ -475,8 +488,8 @@ fn points(tree: &Tree, spot: Spot, problems: &mut Problems) -> Option<Relation> 
 }
 
 fn excludes(tree: &Tree, problems: &mut Problems) -> Vec<Exclude> {
-    const HINT: &str =
-        "write `exclude: [{ seed: 1, lr: [1e-3, 1e-2] }]`: a point with one of the values at every axis is excluded";
+    const HINT: &str = "write `exclude: [{ seed: 1, lr: [1e-3, 1e-2] }]`: a point with one of the values at \
+        every axis is excluded";
     let items = match &tree.value {
         Value::List(items) => items.as_slice(),
         Value::Map(_) => std::slice::from_ref(tree),
@@ -525,13 +538,15 @@ impl Matrix {
                     .map(spell)
                     .collect();
                 if known.is_empty() {
-                    let axes: BTreeSet<&str> = points.iter().flat_map(Point::keys).map(String::as_str).collect();
+                    let axes: BTreeSet<&str> =
+                        points.iter().flat_map(Point::keys).map(String::as_str).collect();
                     let message = format!("`{stage}` has no axis `{}`", key.name);
                     problems.add(key.spot, message, suggest(&key.name, "axes", axes));
                     continue;
                 }
                 for value in values.iter().filter(|value| !known.contains(&spell(&value.to_json()))) {
-                    let message = format!("the axis `{}` has no value that is {}", key.name, value.describe());
+                    let message =
+                        format!("the axis `{}` has no value that is {}", key.name, value.describe());
                     let hint = format!("its values are {}", list(known.iter().flatten().map(String::as_str)));
                     problems.add(value.spot, message, hint);
                 }

@@ -14,7 +14,8 @@ pub const LOG_LIMIT: u64 = 64 << 20;
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Command {
-    /// The text for the shell, in which `${needs.X}` and `${outputs.X}` are not yet replaced and `$${` stands for `${`.
+    /// The text for the shell, in which `${needs.X}` and `${outputs.X}` are not yet replaced and `$${` stands
+    /// for `${`.
     pub command: String,
     /// Files of the pipeline's directory that it reads: relative names, globs expanded.
     pub files: Vec<Source>,
@@ -23,7 +24,8 @@ pub struct Command {
     /// The types of those outputs that are data sets; part of the key.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub types: BTreeMap<String, PortType>,
-    /// The directories of inputs that are collected from a matrix, by port, in the order of the inputs: `seed=1`. Part of the key.
+    /// The directories of inputs that are collected from a matrix, by port, in the order of the inputs:
+    /// `seed=1`. Part of the key.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub points: BTreeMap<String, Vec<String>>,
     /// Environment variables, part of the key.
@@ -148,8 +150,8 @@ impl Isolation {
         }
     }
 
-    /// The isolation of a stage that asks for `stage`, where `self` is the user's default: the stage decides, but what either of them
-    /// requires is required.
+    /// The isolation of a stage that asks for `stage`, where `self` is the user's default: the stage decides,
+    /// but what either of them requires is required.
     #[must_use]
     pub fn of(self, stage: Option<Self>) -> Self {
         match (self, stage) {
@@ -163,7 +165,8 @@ impl Isolation {
 /// A program that a `run:` stage declares.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Tool {
-    /// Its name in the key: as the pipeline names it, relative to the pipeline; of an absolute path the last part.
+    /// Its name in the key: as the pipeline names it, relative to the pipeline; of an absolute path the last
+    /// part.
     pub name: String,
     /// The canonical path of the executable, or the directory of the virtual environment.
     pub path: PathBuf,
@@ -171,20 +174,22 @@ pub struct Tool {
     pub visible: Vec<PathBuf>,
     /// The addition to PATH: the executable (under the last part of `name`), or the `bin` of the environment.
     pub bin: PathBuf,
-    /// The text that the first line of `TOOL --version` must contain, of `bin/python --version` for an environment. In the key: for an
-    /// executable instead of its content.
+    /// The text that the first line of `TOOL --version` must contain, of `bin/python --version` for an
+    /// environment. In the key: for an executable instead of its content.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub version: Option<String>,
     /// True for an environment that sees the packages of its interpreter's installation; in the key.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub system_packages: bool,
-    /// The files whose contents stand for it in the key: the executable (whose name is empty), or the environment's lock file.
+    /// The files whose contents stand for it in the key: the executable (whose name is empty), or the
+    /// environment's lock file.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub sources: Vec<Source>,
 }
 
 impl Tool {
-    /// True for a virtual environment, whose `bin` is a directory on PATH; false for a single executable, of which PATH gets a link.
+    /// True for a virtual environment, whose `bin` is a directory on PATH; false for a single executable, of
+    /// which PATH gets a link.
     pub fn is_environment(&self) -> bool {
         self.bin != self.path
     }

@@ -3,8 +3,8 @@
 //! The including file overrides the files that it includes, and a later file of the list an earlier one:
 //!
 //! - a parameter, or a value of a profile, replaces the one of the same name;
-//! - a stage with `uses:` or `run:` replaces the one of the same name; one without either is merged into it, map by map, so that
-//!   `train: { with: { learning_rate: 1e-4 } }` changes one value.
+//! - a stage with `uses:` or `run:` replaces the one of the same name; one without either is merged into it,
+//!   map by map, so that `train: { with: { learning_rate: 1e-4 } }` changes one value.
 //!
 //! Relative paths of a stage are relative to the file that has its `uses:` or `run:`.
 
@@ -258,7 +258,8 @@ fn merge_all(below: &mut Tree, above: Vec<(Key, Tree)>, depth: impl Fn(&Tree) ->
     let Value::Map(entries) = &mut below.value else {
         return;
     };
-    let mut places: HashMap<String, usize> = entries.iter().map(|(key, _)| key.name.clone()).zip(0..).collect();
+    let mut places: HashMap<String, usize> =
+        entries.iter().map(|(key, _)| key.name.clone()).zip(0..).collect();
     for (key, value) in above {
         match places.get(&key.name) {
             Some(&place) => {

@@ -1,4 +1,5 @@
-//! Parsing of other YAML files with the parser of pipeline files: values with positions, and errors that refer to them.
+//! Parsing of other YAML files with the parser of pipeline files: values with positions, and errors that
+//! refer to them.
 
 use super::PipelineErrors;
 pub use super::problems::Problems;

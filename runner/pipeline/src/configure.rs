@@ -1,4 +1,5 @@
-//! Configurations: `with:` to the stage kind's resolved configuration, and its errors back to positions in the file.
+//! Configurations: `with:` to the stage kind's resolved configuration, and its errors back to positions in
+//! the file.
 
 use super::problems::Problems;
 use super::source::Spot;
@@ -114,12 +115,13 @@ fn explain(message: &str, found: &Option<String>) -> Explained {
         && let Some((name, rest)) = rest.split_once('`')
     {
         let known = backticked(rest);
-        let hint = nearest(name, known.iter().map(String::as_str)).map(|near| format!("did you mean `{near}`?"));
+        let hint =
+            nearest(name, known.iter().map(String::as_str)).map(|near| format!("did you mean `{near}`?"));
         return Explained::Other {
             message: format!("unknown value `{name}`"),
-            hint: Some(
-                hint.unwrap_or_else(|| format!("the allowed values are {}", list(known.iter().map(String::as_str)))),
-            ),
+            hint: Some(hint.unwrap_or_else(|| {
+                format!("the allowed values are {}", list(known.iter().map(String::as_str)))
+            })),
         };
     }
     for prefix in ["invalid type: ", "invalid value: ", "invalid length "] {
@@ -178,7 +180,9 @@ fn type_hint(message: &str, found: &Tree) -> Option<String> {
             Some(float) if whole && float < 0.0 => "give 0 or more".to_owned(),
             _ if whole => "write an integer".to_owned(),
             _ if wanted.contains("string") => format!("put it in quotes: `\"{value}\"`"),
-            _ if wanted.contains("sequence") || wanted.contains("array") => format!("write a list: `[{value}]`"),
+            _ if wanted.contains("sequence") || wanted.contains("array") => {
+                format!("write a list: `[{value}]`")
+            }
             _ => return None,
         },
         Value::Scalar(Json::String(text)) => match text.to_lowercase().as_str() {
@@ -192,7 +196,9 @@ fn type_hint(message: &str, found: &Tree) -> Option<String> {
             _ => return None,
         },
         Value::Scalar(Json::Null) => "give a value, or remove the key for its default".to_owned(),
-        Value::Scalar(Json::Bool(value)) if wanted.contains("string") => format!("put it in quotes: `\"{value}\"`"),
+        Value::Scalar(Json::Bool(value)) if wanted.contains("string") => {
+            format!("put it in quotes: `\"{value}\"`")
+        }
         _ => return None,
     })
 }

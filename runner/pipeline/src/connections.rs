@@ -49,7 +49,8 @@ impl<'s> Connections<'s> {
         ports.map(|(port, (name, _))| (name.clone(), of(port))).collect()
     }
 
-    /// The directories of the inputs that a program collects at a point, by port: named by the axes in which the inputs differ.
+    /// The directories of the inputs that a program collects at a point, by port: named by the axes in which
+    /// the inputs differ.
     pub fn folders(&self, point: &Point) -> BTreeMap<String, Vec<String>> {
         let mut folders = BTreeMap::new();
         for (port, (name, references)) in self.needs.ports.iter().enumerate() {

@@ -160,8 +160,8 @@ fn resolve<'a>(schema: &'a Value, root: &'a Value) -> &'a Value {
     schema
 }
 
-/// The map among the forms that a field may have (a name or a map of settings, say), and the part of a path that leads to it: none, or a
-/// placeholder for the key of a map.
+/// The map among the forms that a field may have (a name or a map of settings, say), and the part of a path
+/// that leads to it: none, or a placeholder for the key of a map.
 fn map_of<'a>(field: &'a Value, root: &'a Value) -> Option<(&'a Value, &'static str)> {
     let target = resolve(field, root);
     if let Some(values @ Value::Object(_)) = target.get("additionalProperties") {

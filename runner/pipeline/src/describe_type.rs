@@ -32,7 +32,8 @@ fn is_required(of: &Requirements, column: &Column) -> bool {
     !column.nullable && alternative(of, column).is_none()
 }
 
-/// Describes what an output of a type must hold: form, columns, key and checks. Empty for a type that no program can write.
+/// Describes what an output of a type must hold: form, columns, key and checks. Empty for a type that no
+/// program can write.
 pub fn describe_type(ty: PortType) -> String {
     let Some(of) = typed_output::requirements(ty) else {
         return String::new();

@@ -328,7 +328,9 @@ fn stage(key: Key, tree: Tree, problems: &mut Problems) -> Stage {
     let mut python = python_stage::Written::default();
     for (key, value) in entries {
         let foreign = match key.name.as_str() {
-            known if is_python => known != "run" && OF_COMMAND.contains(&known) && !OF_PYTHON.contains(&known),
+            known if is_python => {
+                known != "run" && OF_COMMAND.contains(&known) && !OF_PYTHON.contains(&known)
+            }
             known if !is_kind && is_command && OF_PYTHON.contains(&known) => !OF_COMMAND.contains(&known),
             known if OF_KIND.contains(&known) => !is_kind && is_command,
             known if OF_COMMAND.contains(&known) => is_kind && !is_command,
@@ -386,10 +388,12 @@ fn stage(key: Key, tree: Tree, problems: &mut Problems) -> Stage {
             "path" if is_python => python.path = Some(value),
             "seed" if is_python => python.seed = Some(value),
             "outputs" if is_python => {
-                (program.outputs, program.types) = python_stage::outputs(named(value, "output", problems), problems);
+                (program.outputs, program.types) =
+                    python_stage::outputs(named(value, "output", problems), problems);
             }
             "outputs" => {
-                (program.outputs, program.types) = output_types::read(named(value, "output", problems), problems)
+                (program.outputs, program.types) =
+                    output_types::read(named(value, "output", problems), problems)
             }
             "env" => program.env = variables(value, problems),
             "secrets" => secrets = items(value, "names of environment variables", problems),

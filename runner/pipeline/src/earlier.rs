@@ -1,12 +1,14 @@
-//! References to artifacts of earlier runs: `RUN/STAGE.OUTPUT`, such as `latest/train` or `20261120T213045-k3f9/train[seed=1].policy`, and
-//! `{ pipeline: NAME, stage: STAGE.OUTPUT, or: none }`; and to registered policies: `NAME@ALIAS`, `NAME@VERSION`, `{ policy: NAME@ALIAS, or: none }` or with a stage of this
-//! pipeline in place of `none`.
+//! References to artifacts of earlier runs: `RUN/STAGE.OUTPUT`, such as `latest/train` or
+//! `20261120T213045-k3f9/train[seed=1].policy`, and `{ pipeline: NAME, stage: STAGE.OUTPUT, or: none }`; and
+//! to registered policies: `NAME@ALIAS`, `NAME@VERSION`, `{ policy: NAME@ALIAS, or: none }` or with a stage
+//! of this pipeline in place of `none`.
 //!
-//! `latest` is the last run of the pipeline that says it: of its name and its file, so that two books with pipelines of one name in one home
-//! never take each other's policy. A run that has no such output, because it failed or did not run the stage, is passed over.
+//! `latest` is the last run of the pipeline that says it: of its name and its file, so that two books with
+//! pipelines of one name in one home never take each other's policy. A run that has no such output, because
+//! it failed or did not run the stage, is passed over.
 //!
-//! A pipeline does not depend on the storage of runs: the caller passes a function that finds artifacts. References
-//! are resolved when the pipeline is loaded.
+//! A pipeline does not depend on the storage of runs: the caller passes a function that finds artifacts.
+//! References are resolved when the pipeline is loaded.
 
 use super::source::Spot;
 use super::suggest::suggest;
@@ -110,11 +112,13 @@ pub(crate) enum Or<'t> {
 }
 
 /// The forms of references, for hints.
-pub(crate) const FORMS: &str = "write `RUN/STAGE`, `RUN/STAGE.OUTPUT` or `\"RUN/STAGE[AXIS=VALUE]\"`, where RUN is an id or `latest`, or \
+pub(crate) const FORMS: &str = "write `RUN/STAGE`, `RUN/STAGE.OUTPUT` or `\"RUN/STAGE[AXIS=VALUE]\"`, where \
+                                RUN is an id or `latest`, or \
                                 `{ pipeline: NAME, stage: STAGE, or: none }`";
 
 /// The forms of references to policies, for hints.
-const POLICY_FORMS: &str = "write `NAME@ALIAS` or `NAME@VERSION`, such as `desk@champion`, or `{ policy: NAME@ALIAS, or: none }`, or with a stage in place of `none`";
+const POLICY_FORMS: &str = "write `NAME@ALIAS` or `NAME@VERSION`, such as `desk@champion`, or \
+    `{ policy: NAME@ALIAS, or: none }`, or with a stage in place of `none`";
 
 /// True if a need is an artifact of an earlier run.
 pub(crate) fn is_earlier(need: &Tree) -> bool {
@@ -256,7 +260,8 @@ fn registered<'t>(need: &'t Tree, entries: &'t [(Key, Tree)]) -> Result<Written<
     }
 }
 
-/// Splits a reference to an earlier run into the run and the rest; `None` for a reference to a stage of this pipeline.
+/// Splits a reference to an earlier run into the run and the rest; `None` for a reference to a stage of this
+/// pipeline.
 fn split(text: &str) -> Option<(&str, &str)> {
     let name = &text[..text.find('[').unwrap_or(text.len())];
     let at = name.find('/')?;

@@ -1,4 +1,5 @@
-//! Binary encoding of values: numbers, and length-prefixed texts and lists. The reader rejects truncated and malformed input.
+//! Binary encoding of values: numbers, and length-prefixed texts and lists. The reader rejects truncated and
+//! malformed input.
 
 use serde_json::{Number, Value as Json};
 use std::collections::BTreeMap;
@@ -158,8 +159,12 @@ impl<'b> Reader<'b> {
         (0..length).map(|_| item(self)).collect()
     }
 
-    /// A list of pairs as a map. Its few entries are inserted one by one, since `collect` would sort them in a list first.
-    pub fn map<K: Ord, V>(&mut self, mut entry: impl FnMut(&mut Self) -> Option<(K, V)>) -> Option<BTreeMap<K, V>> {
+    /// A list of pairs as a map. Its few entries are inserted one by one, since `collect` would sort them in
+    /// a list first.
+    pub fn map<K: Ord, V>(
+        &mut self,
+        mut entry: impl FnMut(&mut Self) -> Option<(K, V)>,
+    ) -> Option<BTreeMap<K, V>> {
         let mut map = BTreeMap::new();
         for _ in 0..self.index()? {
             let (key, value) = entry(self)?;
@@ -201,7 +206,9 @@ impl<'b> Reader<'b> {
             5 => Json::Number(Number::from_f64(f64::from_le_bytes(self.array()?))?),
             6 => Json::String(self.text()?),
             7 if depth < DEEPEST => Json::Array(self.list(|from| from.json_at(depth + 1))?),
-            8 if depth < DEEPEST => Json::Object(self.list(|from| Some((from.text()?, from.json_at(depth + 1)?)))?),
+            8 if depth < DEEPEST => {
+                Json::Object(self.list(|from| Some((from.text()?, from.json_at(depth + 1)?)))?)
+            }
             _ => return None,
         })
     }
@@ -224,7 +231,8 @@ mod tests {
         leaf.prop_recursive(4, 32, 4, |inner| {
             prop_oneof![
                 prop::collection::vec(inner.clone(), 0..4).prop_map(Json::from),
-                prop::collection::btree_map(any::<String>(), inner, 0..4).prop_map(|map| map.into_iter().collect()),
+                prop::collection::btree_map(any::<String>(), inner, 0..4)
+                    .prop_map(|map| map.into_iter().collect()),
             ]
         })
     }

@@ -36,16 +36,23 @@ impl Pattern {
         let text = |name: &str| tree.entry(name).and_then(|(_, value)| value.text());
         let digest = text("blake3").and_then(|hex| hex.parse().ok());
         match (&tree.value, text("url"), digest) {
-            (Value::Map(entries), Some(url), Some(digest)) if entries.len() == 2 && url.contains("://") => Some(Self {
-                text: url.to_owned(),
-                pinned: Some(digest),
-                spot: tree.spot,
-            }),
+            (Value::Map(entries), Some(url), Some(digest)) if entries.len() == 2 && url.contains("://") => {
+                Some(Self {
+                    text: url.to_owned(),
+                    pinned: Some(digest),
+                    spot: tree.spot,
+                })
+            }
             _ => {
                 problems.add(
                     tree.spot,
-                    format!("{} is not a file in the pipeline's directory, nor one on a server", tree.describe()),
-                    "name a file, a directory or a pattern (`scripts/*.py`), a URL, or `{ url: https://…, blake3: HEX }`",
+                    format!(
+                        "{} is not a file in the pipeline's directory, nor one on a \
+                        server",
+                        tree.describe()
+                    ),
+                    "name a file, a directory or a pattern (`scripts/*.py`), a URL, or \
+                    `{ url: https://…, blake3: HEX }`",
                 );
                 None
             }
@@ -53,7 +60,8 @@ impl Pattern {
     }
 }
 
-/// Expands globs and directories in `patterns` to files, sorted by name, without duplicates. A file on a server has the last name of its URL.
+/// Expands globs and directories in `patterns` to files, sorted by name, without duplicates. A file on a
+/// server has the last name of its URL.
 pub(crate) fn expand(patterns: &[Pattern], base: &Path, problems: &mut Problems) -> Vec<Source> {
     let mut found: BTreeMap<String, PathBuf> = BTreeMap::new();
     let mut remote: BTreeMap<String, Source> = BTreeMap::new();
@@ -88,7 +96,8 @@ pub(crate) fn expand(patterns: &[Pattern], base: &Path, problems: &mut Problems)
                     "the string \"{}\" is not a file in the pipeline's directory",
                     pattern.text
                 ),
-                "name a file, a directory or a pattern (`scripts/*.py`) relative to the pipeline file, without `..`",
+                "name a file, a directory or a pattern (`scripts/*.py`) relative to the pipeline file, \
+                without `..`",
             );
             continue;
         };

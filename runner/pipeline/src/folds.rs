@@ -1,4 +1,5 @@
-//! The folds of a walk-forward as an axis of a matrix: each value names the training dates and the test dates of a fold.
+//! The folds of a walk-forward as an axis of a matrix: each value names the training dates and the test dates
+//! of a fold.
 //!
 //! ```yaml
 //! matrix:
@@ -6,8 +7,8 @@
 //! with: { train: "${matrix.fold.train}", test: "${matrix.fold.test}" }
 //! ```
 //!
-//! A value is a text such as `2015-02-09..2018-02-08+2018-02-19..2019-02-18`: what a fold trains and tests on is its name, and a stage that fans out over
-//! it reads the same dates.
+//! A value is a text such as `2015-02-09..2018-02-08+2018-02-19..2019-02-18`: what a fold trains and tests on
+//! is its name, and a stage that fans out over it reads the same dates.
 
 use super::problems::Problems;
 use super::source::Spot;
@@ -22,7 +23,8 @@ pub(crate) const KEYS: [&str; 6] = ["from", "to", "train", "test", "mode", "emba
 /// The parts of a fold that interpolations read.
 pub(crate) const PARTS: [&str; 2] = ["train", "test"];
 
-const FORM: &str = "write `{ from: 2015-02-09, to: 2021-12-31, train: 3y, test: 1y }`, with `mode: rolling` or `expanding`, and `embargo: 10d`";
+const FORM: &str = "write `{ from: 2015-02-09, to: 2021-12-31, train: 3y, test: 1y }`, with `mode: rolling` \
+    or `expanding`, and `embargo: 10d`";
 
 /// A length of time: calendar years and months, or days.
 #[derive(Clone, Copy)]
@@ -63,8 +65,9 @@ impl Length {
     }
 }
 
-/// The folds that `axis` describes, first to last, as values of the axis `name`: test dates follow one another from the end of the first training
-/// dates to `to`, and the last may be shorter, but not by more than a half.
+/// The folds that `axis` describes, first to last, as values of the axis `name`: test dates follow one
+/// another from the end of the first training dates to `to`, and the last may be shorter, but not by more
+/// than a half.
 pub(crate) fn folds(name: &str, axis: &Tree, problems: &mut Problems) -> Option<Vec<Json>> {
     let part = |key: &str| axis.entry(key).map(|(_, value)| value);
     let mut wrong = |key: &str, wanted: &str| {
@@ -126,7 +129,14 @@ pub(crate) fn folds(name: &str, axis: &Tree, problems: &mut Problems) -> Option<
     Some(values)
 }
 
-fn all(from: Date, to: Date, train: Length, test: Length, embargo: Length, expanding: bool) -> Option<Vec<Json>> {
+fn all(
+    from: Date,
+    to: Date,
+    train: Length,
+    test: Length,
+    embargo: Length,
+    expanding: bool,
+) -> Option<Vec<Json>> {
     let mut tested = embargo.from(train.from(from, false)?, false)?;
     let mut values = Vec::new();
     while tested <= to {
@@ -234,7 +244,8 @@ mod tests {
         assert!(found("2016-01-31", "1y", "6mo", "0d", true).is_empty());
     }
 
-    /// Every date is tested once, and no fold trains on a date on or after its first test date, or within the embargo before it.
+    /// Every date is tested once, and no fold trains on a date on or after its first test date, or within the
+    /// embargo before it.
     #[test]
     fn no_fold_trains_on_what_it_tests() {
         for expanding in [false, true] {
@@ -259,6 +270,8 @@ mod tests {
         let leap = days("2020-02-29");
         assert_eq!(Length::Months(12).from(leap, false), Some(days("2021-02-28")));
         assert_eq!(Length::Months(3).from(days("2020-05-31"), true), Some(leap));
-        assert!(Length::parse("3").is_none() && Length::parse("y").is_none() && Length::parse("3h").is_none());
+        assert!(
+            Length::parse("3").is_none() && Length::parse("y").is_none() && Length::parse("3h").is_none()
+        );
     }
 }

@@ -1,4 +1,5 @@
-//! Interpolations: `${params.X}`, `${matrix.X}`, `${env.X}`, `${schedule.X}`, `${policies.NAME.tried}`, and inside `run:` also `${needs.X}` and `${outputs.X}`.
+//! Interpolations: `${params.X}`, `${matrix.X}`, `${env.X}`, `${schedule.X}`, `${policies.NAME.tried}`, and
+//! inside `run:` also `${needs.X}` and `${outputs.X}`.
 
 use super::earlier::{FindTried, NotFound};
 use super::folds;
@@ -25,8 +26,8 @@ pub(crate) struct Scope<'a> {
     pub night: Option<NightDates>,
     /// The variables that some stage lists in `secrets:`: interpolating them is an error.
     pub secrets: &'a BTreeSet<String>,
-    /// If set, interpolations that differ between points are kept, and those of parameters that are not in `params`, so that the result can be loaded
-    /// again.
+    /// If set, interpolations that differ between points are kept, and those of parameters that are not in
+    /// `params`, so that the result can be loaded again.
     pub verbatim: bool,
 }
 
@@ -116,7 +117,9 @@ const FORMS: &str = "write `${params.NAME}`, `${matrix.NAME}` or `${env.NAME}`; 
 /// A copy of `tree` with all interpolations in its texts replaced. Keys are unchanged.
 pub(crate) fn fill(tree: &Tree, scope: &Scope, problems: &mut Problems) -> Tree {
     match &tree.value {
-        Value::Scalar(Json::String(text)) if opening(text).is_some() => fill_text(text, tree.spot, scope, problems),
+        Value::Scalar(Json::String(text)) if opening(text).is_some() => {
+            fill_text(text, tree.spot, scope, problems)
+        }
         Value::Scalar(_) => tree.clone(),
         Value::List(items) => Tree {
             value: Value::List(items.iter().map(|item| fill(item, scope, problems)).collect()),
@@ -333,9 +336,11 @@ fn read(inner: &str, spot: Spot, scope: &Scope, problems: &mut Problems) -> Opti
             }
         },
         ("matrix", _, None) => {
-            problems.add(problems.texts.locate(spot, &whole),
+            problems.add(
+                problems.texts.locate(spot, &whole),
                 "the matrix cannot be read here",
-                "use `${matrix.X}` in `with:`, `run:`, `env:`, `files:`, `outputs:`, `resources:`, `retries:` or `timeout:`",
+                "use `${matrix.X}` in `with:`, `run:`, `env:`, `files:`, `outputs:`, `resources:`, \
+                `retries:` or `timeout:`",
             );
             None
         }
@@ -350,7 +355,9 @@ fn read(inner: &str, spot: Spot, scope: &Scope, problems: &mut Problems) -> Opti
         ("env", ..) if is_secret(name) => {
             problems.add(
                 problems.texts.locate(spot, &whole),
-                format!("`{name}` looks like a secret, and this would write its value into keys and histories"),
+                format!(
+                    "`{name}` looks like a secret, and this would write its value into keys and histories"
+                ),
                 format!("let a `run:` stage with `secrets: [{name}]` read it from its environment"),
             );
             None
@@ -425,7 +432,8 @@ fn read_schedule(
         problems.add(
             at(problems),
             format!("`{whole}` is known only in a night of the schedule"),
-            "name the night, such as `--night 2026-11-25`, or read a parameter here that `schedule: { params: … }` sets",
+            "name the night, such as `--night 2026-11-25`, or read a parameter here that `schedule: \
+            { params: … }` sets",
         );
         return None;
     };
@@ -472,8 +480,8 @@ fn read_policies(
     }
 }
 
-/// The text of a `run:` stage with parameters, axes and variables replaced. `${needs.X}` and `${outputs.X}` are checked and
-/// kept, as are `$${` and shell syntax.
+/// The text of a `run:` stage with parameters, axes and variables replaced. `${needs.X}` and `${outputs.X}`
+/// are checked and kept, as are `$${` and shell syntax.
 pub(crate) fn fill_command(
     tree: &Tree,
     text: &str,
@@ -551,9 +559,10 @@ pub(crate) fn is_secret(name: &str) -> bool {
         .any(|word| WORDS.iter().any(|known| word.eq_ignore_ascii_case(known)))
 }
 
-/// The text for the shell: `${needs.X}` and `${outputs.X}` of [`super::Command::command`] replaced by the result of `value` for
-/// (`needs`, `X`), and `$${` by `${`. The result is one plain path ([`plain`](super::plain)) or several with spaces between them;
-/// any other character in it is replaced by `_`, since none is safe in every kind of quotes.
+/// The text for the shell: `${needs.X}` and `${outputs.X}` of [`super::Command::command`] replaced by the
+/// result of `value` for (`needs`, `X`), and `$${` by `${`. The result is one plain path
+/// ([`plain`](super::plain)) or several with spaces between them; any other character in it is replaced by
+/// `_`, since none is safe in every kind of quotes.
 pub fn command_text(command: &str, value: impl Fn(&str, &str) -> Option<String>) -> String {
     let mut out = String::new();
     let mut rest = command;

@@ -1,10 +1,11 @@
 //! The pipeline file, from text to a resolved task graph. The caller passes the stage kinds.
 //!
-//! The steps in order: `source` (bytes to text), `yaml` (text to a `tree` of values with positions), `compose`
-//! (`include:`), `document` (keys and names checked), `overrides` (profiles and `--set`), `reference` (stages and their points), `needs` (ports, order),
-//! `axes` with `sample` (the syntax of a matrix) and `matrix` (its points), `interpolate` (`${…}`), `configure` (a stage
-//! kind's configuration) and `load`, which calls all of them. `schedule` reads the block of that name. `memo` caches the result for an unchanged pipeline; `resolved`
-//! writes a pipeline as one file; [`graph`] and [`svg`] draw it.
+//! The steps in order: `source` (bytes to text), `yaml` (text to a `tree` of values with positions),
+//! `compose` (`include:`), `document` (keys and names checked), `overrides` (profiles and `--set`),
+//! `reference` (stages and their points), `needs` (ports, order), `axes` with `sample` (the syntax of a
+//! matrix) and `matrix` (its points), `interpolate` (`${…}`), `configure` (a stage kind's configuration) and
+//! `load`, which calls all of them. `schedule` reads the block of that name. `memo` caches the result for an
+//! unchanged pipeline; `resolved` writes a pipeline as one file; [`graph`] and [`svg`] draw it.
 //!
 //! Time and memory grow linearly with the stages. Inputs beyond these limits are rejected:
 //!

@@ -49,7 +49,8 @@ pub struct LoadOptions {
     pub kinds: &'static [Box<dyn AnyStage>],
     /// Finds artifacts of earlier runs; if absent, references to them are errors.
     pub earlier: Option<FindEarlier>,
-    /// Counts the policies that were tried under a name, for `${policies.NAME.tried}`; if absent, it is an error.
+    /// Counts the policies that were tried under a name, for `${policies.NAME.tried}`; if absent, it is an
+    /// error.
     pub tried: Option<FindTried>,
 }
 
@@ -68,7 +69,8 @@ impl LoadOptions {
     }
 }
 
-/// Loads, resolves and checks a pipeline file. Outside it, only the names of the files of `run:` stages are read.
+/// Loads, resolves and checks a pipeline file. Outside it, only the names of the files of `run:` stages are
+/// read.
 ///
 /// # Errors
 /// All errors found, each with its position and a hint.
@@ -100,7 +102,10 @@ pub(crate) struct Recorded {
 }
 
 /// Like [`load_with_sources`], with a record of the inputs.
-pub(crate) fn load_recorded(file: &Path, options: &LoadOptions) -> Result<(Pipeline, Recorded), PipelineErrors> {
+pub(crate) fn load_recorded(
+    file: &Path,
+    options: &LoadOptions,
+) -> Result<(Pipeline, Recorded), PipelineErrors> {
     let bytes = source::read_bytes(file)?;
     let digest = BlobRef::of(&bytes).blob;
     let mut loader = Loader::new(file, source::decode(file, bytes)?, options, true);
@@ -330,7 +335,8 @@ impl<'a> Loader<'a> {
         document::read(composed.root, self.file, &mut self.problems)
     }
 
-    /// The document with its includes, profiles, settings and parameters; `None` if the errors prevent further checks.
+    /// The document with its includes, profiles, settings and parameters; `None` if the errors prevent
+    /// further checks.
     fn document(&mut self) -> Option<Document> {
         let mut document = self.written()?;
         let options = self.options;
@@ -355,7 +361,8 @@ impl<'a> Loader<'a> {
         self.track = self.track(&document);
         let stages = &document.stages;
         let faces = needs::faces(stages, self.options.kinds, &mut self.problems);
-        let indices: HashMap<&str, usize> = stages.iter().map(|stage| stage.key.name.as_str()).zip(0..).collect();
+        let indices: HashMap<&str, usize> =
+            stages.iter().map(|stage| stage.key.name.as_str()).zip(0..).collect();
         let needs: Vec<Needs> = (0..stages.len())
             .map(|index| {
                 needs::resolve(
@@ -403,7 +410,8 @@ impl<'a> Loader<'a> {
                 continue;
             };
             let stage = &plan.stage.key.name;
-            let Some(own) = matrix::points(stage, &own, plan.needs, &names, &points, &mut self.problems) else {
+            let Some(own) = matrix::points(stage, &own, plan.needs, &names, &points, &mut self.problems)
+            else {
                 continue;
             };
             if self.nodes.len() + own.len() > MOST_NODES {

@@ -154,8 +154,8 @@ struct Origin {
     keys: BTreeSet<String>,
 }
 
-/// The points of a stage: the product of its own axes and of those of all its needs, with axes of the same name joined.
-/// `None` if they are incompatible.
+/// The points of a stage: the product of its own axes and of those of all its needs, with axes of the same
+/// name joined. `None` if they are incompatible.
 pub(crate) fn points(
     stage: &str,
     own: &Matrix,
@@ -204,7 +204,8 @@ pub(crate) fn points(
                             quoted(&who)
                         ),
                         format!(
-                            "give the axis the same values in both (the other stands in {}), another name in one, or pick a point: `\"STAGE[{axis}=VALUE]\"`",
+                            "give the axis the same values in both (the other stands in {}), another name \
+                            in one, or pick a point: `\"STAGE[{axis}=VALUE]\"`",
                             problems.texts.line(origin.spot, spot.text)
                         ),
                     );

@@ -1,4 +1,5 @@
-//! The memo of a resolved pipeline: the result for its files and settings, so that an unchanged pipeline is not parsed again.
+//! The memo of a resolved pipeline: the result for its files and settings, so that an unchanged pipeline is
+//! not parsed again.
 //!
 //! | input of a pipeline | validation of the memo |
 //! | --- | --- |
@@ -35,8 +36,8 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
-/// The name of a pipeline's memo: all inputs of loading, except those whose digests are in the memo. `program` identifies the
-/// build of the program.
+/// The name of a pipeline's memo: all inputs of loading, except those whose digests are in the memo.
+/// `program` identifies the build of the program.
 pub fn memo_name(file: &Path, options: &LoadOptions, program: &str) -> Vec<u8> {
     let mut out = Writer::default();
     out.text("runner 2026-11 resolved pipeline v5");
@@ -50,11 +51,15 @@ pub fn memo_name(file: &Path, options: &LoadOptions, program: &str) -> Vec<u8> {
     out.finish()
 }
 
-/// Like [`super::load_with_sources`], with the memo of the result; `None` if the result depends on earlier runs or on modules of Python.
+/// Like [`super::load_with_sources`], with the memo of the result; `None` if the result depends on earlier
+/// runs or on modules of Python.
 ///
 /// # Errors
 /// All errors found.
-pub fn load_with_memo(file: &Path, options: &LoadOptions) -> Result<(Pipeline, Option<Vec<u8>>), PipelineErrors> {
+pub fn load_with_memo(
+    file: &Path,
+    options: &LoadOptions,
+) -> Result<(Pipeline, Option<Vec<u8>>), PipelineErrors> {
     let (pipeline, recorded) = load::load_recorded(file, options)?;
     let is_of_files = pipeline.promote.is_none()
         && pipeline.notify.is_empty()
@@ -200,8 +205,9 @@ fn texts(out: &mut Writer, map: &BTreeMap<String, String>) {
 pub fn load_memo(memo: &[u8], file: &Path, options: &LoadOptions) -> Option<Pipeline> {
     let mut from = Reader::new(memo);
     let files: Vec<(PathBuf, BlobDigest)> = from.list(|from| Some((from.path()?, digest(from)?)))?;
-    let is_same =
-        |(path, digest): &(PathBuf, BlobDigest)| source::bytes(path).is_ok_and(|bytes| digest_of(&bytes) == *digest);
+    let is_same = |(path, digest): &(PathBuf, BlobDigest)| {
+        source::bytes(path).is_ok_and(|bytes| digest_of(&bytes) == *digest)
+    };
     let variables: Vec<(String, BlobDigest)> = from.list(|from| Some((from.text()?, digest(from)?)))?;
     let is_set = |(name, digest): &(String, BlobDigest)| {
         options
@@ -255,7 +261,8 @@ fn small(from: &mut Reader) -> Option<u32> {
     u32::try_from(from.number()?).ok()
 }
 
-/// A node whose files are unchanged. `before` are the preceding nodes, which are the only ones that it can need.
+/// A node whose files are unchanged. `before` are the preceding nodes, which are the only ones that it can
+/// need.
 fn unpack_node(
     from: &mut Reader,
     base: Arc<Path>,
@@ -289,8 +296,9 @@ fn unpack_node(
             })?;
             let known: Vec<(String, PathBuf)> = from.list(|from| Some((from.text()?, from.path()?)))?;
             let files = expanded(&patterns, &base)?;
-            let are_same =
-                |(file, (name, path)): (&Source, &(String, PathBuf))| file.name == *name && file.path == *path;
+            let are_same = |(file, (name, path)): (&Source, &(String, PathBuf))| {
+                file.name == *name && file.path == *path
+            };
             if files.len() != known.len() || !files.iter().zip(&known).all(are_same) {
                 return None;
             }
@@ -391,8 +399,8 @@ fn expanded(patterns: &[Pattern], base: &Path) -> Option<Vec<Source>> {
     (!problems.any()).then_some(found)
 }
 
-/// True if the files that a stage kind reads exist, and its check gives the recorded result. A kind without files is a
-/// function of the memo's contents.
+/// True if the files that a stage kind reads exist, and its check gives the recorded result. A kind without
+/// files is a function of the memo's contents.
 fn checks_again(node: &Node, before: &[Node]) -> bool {
     let Work::Kind { kind, config } = &node.work else {
         return true;

@@ -67,7 +67,8 @@ pub struct Node {
     pub work: Work,
     /// Its inputs, by port.
     pub needs: BTreeMap<String, Vec<InputRef>>,
-    /// Its inputs from earlier runs, by port; they come after the inputs from this pipeline's stages at the same port.
+    /// Its inputs from earlier runs, by port; they come after the inputs from this pipeline's stages at the
+    /// same port.
     pub earlier: BTreeMap<String, Vec<Earlier>>,
     /// The contents of its outputs, as far as they are known.
     pub provides: BTreeMap<String, Provided>,
@@ -79,7 +80,8 @@ pub struct Node {
     pub timeout: Option<Duration>,
     /// The name under which its policy is registered at the end of a run. Not part of its key.
     pub register: Option<Register>,
-    /// The absolute directory of the file that has its `uses:` or `run:`: its relative paths are relative to it.
+    /// The absolute directory of the file that has its `uses:` or `run:`: its relative paths are relative to
+    /// it.
     pub base: Arc<Path>,
     /// Its position in the file.
     pub place: Place,
@@ -106,7 +108,8 @@ pub struct Register {
     pub max_age: Option<Duration>,
 }
 
-/// `promote: { policy: NAME, stage: STAGE, alias: ALIAS }`: the alias that a run points to the policy that it registered, by a verdict.
+/// `promote: { policy: NAME, stage: STAGE, alias: ALIAS }`: the alias that a run points to the policy that it
+/// registered, by a verdict.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Promote {
     /// The name of the policy.

@@ -104,7 +104,8 @@ pub(crate) struct Needs {
     pub sound: bool,
 }
 
-/// Resolves the needs of the stage at `index` of `this` pipeline. `names` maps names to the indices of all stages.
+/// Resolves the needs of the stage at `index` of `this` pipeline. `names` maps names to the indices of all
+/// stages.
 pub(crate) fn resolve(
     index: usize,
     stages: &[Stage],
@@ -178,7 +179,8 @@ pub(crate) fn resolve(
             ports.push((key.name.clone(), references));
         }
         if !past.is_empty() {
-            // Without an artifact too: the port is then in the key as empty, and the pipeline is read anew each time.
+            // Without an artifact too: the port is then in the key as empty, and the pipeline is read anew
+            // each time.
             let artifacts = found.into_iter().filter_map(|found| match found {
                 Found::Artifact(earlier) => Some(earlier),
                 Found::Nothing | Found::Instead(_) => None,
@@ -254,7 +256,9 @@ fn of_run<'t>(
     if let Some(Or::Nothing(spot)) = written.or {
         let refused = match port {
             None => Some("an input of a program cannot be none".to_owned()),
-            Some(port) if !port.optional => Some(format!("the input `{}` is required: it cannot be none", port.name)),
+            Some(port) if !port.optional => {
+                Some(format!("the input `{}` is required: it cannot be none", port.name))
+            }
             Some(_) => None,
         };
         if let Some(message) = refused {
@@ -295,7 +299,8 @@ fn of_run<'t>(
             tree.spot,
             format!("no policy is registered as `{text}`"),
             &format!(
-                "`runner policy list` lists them; `{{ policy: {text}, or: none }}`, or a stage in place of `none`, begins without one"
+                "`runner policy list` lists them; `{{ policy: {text}, or: none }}`, or a stage in place of \
+                `none`, begins without one"
             ),
         ),
         Ok(None) => {
@@ -306,7 +311,9 @@ fn of_run<'t>(
             let by_id = format!("`RUN/{stage}` takes that of any run by its id, see `runner runs`");
             let hint = match &reference.run {
                 RunRef::LastOf { pipeline, .. } if port.is_some_and(|port| port.optional) => {
-                    format!("`{{ pipeline: {pipeline}, stage: {stage}, or: none }}` begins without one; {by_id}")
+                    format!(
+                        "`{{ pipeline: {pipeline}, stage: {stage}, or: none }}` begins without one; {by_id}"
+                    )
                 }
                 _ => format!("run it first; {by_id}"),
             };
@@ -335,7 +342,8 @@ fn of_run<'t>(
 
 /// Parses `{ collect: STAGE, over: [AXIS] }`: the stage, and the axes; all axes if none are given.
 fn collect<'t>(tree: &'t Tree, problems: &mut Problems) -> Option<(&'t Tree, Option<Vec<String>>)> {
-    const FORM: &str = "write `{ collect: STAGE }`, `{ collect: STAGE, over: [AXIS] }` or `{ pipeline: NAME, stage: STAGE, or: none }`";
+    const FORM: &str = "write `{ collect: STAGE }`, `{ collect: STAGE, over: [AXIS] }` or \
+        `{ pipeline: NAME, stage: STAGE, or: none }`";
     let Value::Map(entries) = &tree.value else { return None };
     if let Some((key, _)) = entries
         .iter()
@@ -373,8 +381,8 @@ fn reference(
     faces: &[Face],
     problems: &mut Problems,
 ) -> Option<Reference> {
-    const FORMS: &str =
-        "write `STAGE`, `STAGE.OUTPUT`, `\"STAGE[AXIS=VALUE]\"`, `\"STAGE[*]\"` or `{ collect: STAGE, over: [AXIS] }`";
+    const FORMS: &str = "write `STAGE`, `STAGE.OUTPUT`, `\"STAGE[AXIS=VALUE]\"`, `\"STAGE[*]\"` or \
+        `{ collect: STAGE, over: [AXIS] }`";
     let (named, over) = match &tree.value {
         Value::Map(_) => collect(tree, problems)?,
         _ => (tree, None),

@@ -261,8 +261,9 @@ impl Reader<'_, '_> {
 
     /// An address, as text, as `{ url: … }`, or as `{ secret: VARIABLE }`.
     pub fn url(&mut self, tree: &Tree, what: &str) -> Option<Url> {
-        let hint =
-            format!("write `{what}: https://…`, or `{what}: {{ secret: VARIABLE }}` for an address that is a secret");
+        let hint = format!(
+            "write `{what}: https://…`, or `{what}: {{ secret: VARIABLE }}` for an address that is a secret"
+        );
         let plain = |reader: &mut Self, value: &Tree| {
             let text = reader.text(value, what, &hint)?;
             if text.starts_with("http://") || text.starts_with("https://") {
@@ -289,7 +290,8 @@ impl Reader<'_, '_> {
 
     fn email(&mut self, tree: &Tree) -> Option<Email> {
         const KEYS: [&str; 6] = ["to", "from", "server", "tls", "user", "password"];
-        const EMAIL: &str = "write `email: { to: a@example.org, from: b@example.org, server: smtp.example.org:587, user: b, password: SMTP_PASSWORD }`";
+        const EMAIL: &str = "write `email: \
+            { to: a@example.org, from: b@example.org, server: smtp.example.org:587, user: b, password: SMTP_PASSWORD }`";
         let entries = self.map(tree, "`email`", EMAIL)?;
         let (mut to, mut from, mut server, mut tls, mut user, mut password) =
             (Vec::new(), None, None, None, None, None);

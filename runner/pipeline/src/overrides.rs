@@ -50,8 +50,9 @@ pub(crate) struct OfNight {
     pub values: Vec<(Key, Tree)>,
 }
 
-/// Replaces parameters, and returns the settings of the stages' configurations. The selected profiles apply first, in the order
-/// of the arguments; those of a night override them, and `--set` all. Profiles that are not selected are checked too.
+/// Replaces parameters, and returns the settings of the stages' configurations. The selected profiles apply
+/// first, in the order of the arguments; those of a night override them, and `--set` all. Profiles that are
+/// not selected are checked too.
 pub(crate) fn apply(
     arguments: &[String],
     profiles: &[String],
@@ -63,8 +64,9 @@ pub(crate) fn apply(
     let known = std::mem::take(&mut document.profiles);
     for (_, entries) in known.iter().filter(|(key, _)| !profiles.contains(&key.name)) {
         for (key, value) in entries {
-            find(&key.name, key.spot, document, problems)
-                .and_then(|target| replacement(&target, &Given::Tree(value.clone()), value.spot, document, problems));
+            find(&key.name, key.spot, document, problems).and_then(|target| {
+                replacement(&target, &Given::Tree(value.clone()), value.spot, document, problems)
+            });
         }
     }
     for (i, name) in profiles.iter().enumerate() {
@@ -127,7 +129,8 @@ pub(crate) fn apply(
     settings
 }
 
-/// Removes from `schedule: { params: … }` what arguments of `--set` replace in every night, and sets what they change within its values.
+/// Removes from `schedule: { params: … }` what arguments of `--set` replace in every night, and sets what
+/// they change within its values.
 pub(crate) fn fix_schedule(arguments: &[String], settings: &[Setting], document: &mut Document) {
     let Some(Value::Map(schedule)) = document.schedule.as_mut().map(|tree| &mut tree.value) else {
         return;
@@ -285,7 +288,8 @@ fn find(name: &str, at: Spot, document: &Document, problems: &mut Problems) -> O
 }
 
 impl Setting {
-    /// Replaces interpolations, which profiles may contain, since they are part of a file. An argument is taken literally.
+    /// Replaces interpolations, which profiles may contain, since they are part of a file. An argument is
+    /// taken literally.
     pub fn filled(&self, scope: &Scope, problems: &mut Problems) -> Self {
         let value = match &self.value {
             Given::Text(text) if scope.verbatim => Given::Text(text.replace("${", "$${")),
@@ -397,7 +401,8 @@ impl Given {
     }
 }
 
-/// Parses the text of a value that replaces `old`: a YAML scalar of its type; a list or map in brackets or braces.
+/// Parses the text of a value that replaces `old`: a YAML scalar of its type; a list or map in brackets or
+/// braces.
 fn typed(text: &str, spot: Spot, old: &Value, strictness: Strictness) -> Result<Tree, (String, String)> {
     let structured = text.starts_with(['[', '{']);
     let quoted = text.len() >= 2 && (text.starts_with('"') || text.starts_with('\''));

@@ -1,9 +1,10 @@
 //! Paths that may stand anywhere in a shell command.
 //!
-//! The paths of `${needs.X}` and `${outputs.X}` are inserted into the text of a command, which may have them between single quotes,
-//! double quotes, in a here-document, inside `$(…)`, in a nested `sh -c '…'` or without any quotes. No quoting is right in all of
-//! these: what protects a name in one of them is a literal quote, or nothing at all, in another. So there is none: a path that is inserted
-//! consists of characters that every shell reads as themselves in each of them. An input file with another name has its
+//! The paths of `${needs.X}` and `${outputs.X}` are inserted into the text of a command, which may have them
+//! between single quotes, double quotes, in a here-document, inside `$(…)`, in a nested `sh -c '…'` or
+//! without any quotes. No quoting is right in all of these: what protects a name in one of them is a literal
+//! quote, or nothing at all, in another. So there is none: a path that is inserted consists of characters
+//! that every shell reads as themselves in each of them. An input file with another name has its
 //! [`plain_path`] in the stage's directory, and an output cannot be given another name.
 
 use std::borrow::Cow;
@@ -15,13 +16,14 @@ fn is_plain_char(c: char) -> bool {
     c.is_alphanumeric() || PUNCTUATION.contains(c)
 }
 
-/// True if every shell reads the path as itself wherever it stands in a command: it has letters, digits and `/._-+@,:=%^` alone.
+/// True if every shell reads the path as itself wherever it stands in a command: it has letters, digits and
+/// `/._-+@,:=%^` alone.
 pub fn is_plain_path(path: &str) -> bool {
     !path.is_empty() && !path.starts_with('-') && path.chars().all(is_plain_char)
 }
 
-/// The path with `_` in place of each character that [`is_plain_path`] refuses. Two paths may become one: several in one directory
-/// need a number each.
+/// The path with `_` in place of each character that [`is_plain_path`] refuses. Two paths may become one:
+/// several in one directory need a number each.
 pub fn plain_path(path: &str) -> Cow<'_, str> {
     if is_plain_path(path) {
         return Cow::Borrowed(path);

@@ -17,7 +17,8 @@ pub(crate) struct Interpreter {
     pub packages: BTreeMap<String, String>,
 }
 
-/// The interpreter that `request` names, relative to `base`: a program on PATH, the path of one, or the directory of an environment.
+/// The interpreter that `request` names, relative to `base`: a program on PATH, the path of one, or the
+/// directory of an environment.
 pub(crate) fn find(request: &Request, finder: &Finder<'_>, base: &Path) -> Result<Interpreter, Wrong> {
     let tool = finder.python(request, base)?;
     let program = match tool.is_environment() {
@@ -31,7 +32,8 @@ pub(crate) fn find(request: &Request, finder: &Finder<'_>, base: &Path) -> Resul
         let install = match tool.is_environment() {
             true => format!("{}/bin/python -m pip install pyarrow", tool.path.display()),
             false => format!(
-                "create an environment beside the pipeline and name it: `python3 -m venv env`, `env/bin/pip install pyarrow`, `python: ./env`; or `{} -m pip install pyarrow`",
+                "create an environment beside the pipeline and name it: `python3 -m venv env`, `env/bin/pip \
+                install pyarrow`, `python: ./env`; or `{} -m pip install pyarrow`",
                 tool.path.display()
             ),
         };
@@ -48,7 +50,8 @@ pub(crate) fn find(request: &Request, finder: &Finder<'_>, base: &Path) -> Resul
     })
 }
 
-/// The directories of an interpreter's packages: those of its environment, and of the installation where it sees them.
+/// The directories of an interpreter's packages: those of its environment, and of the installation where it
+/// sees them.
 fn sites(tool: &Tool) -> Vec<PathBuf> {
     let mut prefixes = Vec::new();
     if tool.is_environment() {

@@ -1,6 +1,7 @@
 //! `uses: python` stages: a function of the user's own modules, run by an interpreter in an isolated program.
 //!
-//! The stage is a [`Command`] whose text is the engine's: everything that holds for programs (isolation, limits, log, history) holds for it.
+//! The stage is a [`Command`] whose text is the engine's: everything that holds for programs (isolation,
+//! limits, log, history) holds for it.
 
 use super::command::{Command, PythonCall};
 use super::document::Stage;
@@ -32,8 +33,10 @@ pub fn describe_python() -> String {
          keys besides `needs`, `matrix`, `resources`, `retries` and `timeout`\n\
          \x20 call     MODULE:FUNCTION, called with a context and, by name, the inputs and `with`\n\
          \x20 with     arguments of the function\n\
-         \x20 outputs  NAME: TYPE of a table (`runner stages --type features`), or NAME: {{ path: FILE }} of bytes and text\n\
-         \x20 python   the interpreter: a program on PATH, or the directory of an environment with pyarrow  [{INTERPRETER}]\n\
+         \x20 outputs  NAME: TYPE of a table (`runner stages --type features`), or NAME: {{ path: FILE }} \
+         of bytes and text\n\
+         \x20 python   the interpreter: a program on PATH, or the directory of an environment with pyarrow  \
+         [{INTERPRETER}]\n\
          \x20 path     the directory of its modules, relative to the pipeline  [.]\n\
          \x20 lock     the lock file of the environment\n\
          \x20 seed     `ctx.seed`  [0]\n\
@@ -102,7 +105,8 @@ impl Written {
     }
 }
 
-/// The outputs: `NAME: TYPE` for a table, `NAME: { path: FILE }` for a file of bytes or text, or `{ path, type }` as a program has them. A table's file is the engine's.
+/// The outputs: `NAME: TYPE` for a table, `NAME: { path: FILE }` for a file of bytes or text, or
+/// `{ path, type }` as a program has them. A table's file is the engine's.
 pub(crate) fn outputs(
     entries: Vec<(Key, Tree)>,
     problems: &mut Problems,
@@ -143,7 +147,8 @@ pub(crate) fn outputs(
     (paths, types)
 }
 
-/// Resolves the call at a point of the matrix: adds the interpreter to the tools, and the modules to the files, of `command`. Without `finder`, neither is looked for.
+/// Resolves the call at a point of the matrix: adds the interpreter to the tools, and the modules to the
+/// files, of `command`. Without `finder`, neither is looked for.
 pub(crate) fn resolve(
     stage: &Stage,
     written: &Written,
@@ -166,7 +171,8 @@ pub(crate) fn resolve(
     let filled = fill(call, scope, problems);
     let text = filled.text().unwrap_or_default().to_owned();
     let named = text.split_once(':');
-    let Some((module, _)) = named.filter(|(module, function)| is_dotted(module) && is_dotted(function)) else {
+    let Some((module, _)) = named.filter(|(module, function)| is_dotted(module) && is_dotted(function))
+    else {
         if problems.count() == before {
             problems.add(
                 call.spot,
@@ -211,7 +217,8 @@ pub(crate) fn resolve(
         with,
         ..PythonCall::default()
     };
-    let value = |tree: &Option<Tree>, problems: &mut Problems| tree.as_ref().map(|tree| fill(tree, scope, problems));
+    let value =
+        |tree: &Option<Tree>, problems: &mut Problems| tree.as_ref().map(|tree| fill(tree, scope, problems));
     if let Some(seed) = value(&written.seed, problems) {
         match seed.to_json().as_u64() {
             Some(seed) => python.seed = seed,

@@ -47,7 +47,8 @@ impl Select {
 
     /// Returns whether the point is selected.
     pub fn has(&self, point: &BTreeMap<String, Json>) -> bool {
-        let is_picked = |(axis, wanted): &(String, Json)| point.get(axis).is_some_and(|value| same(value, wanted));
+        let is_picked =
+            |(axis, wanted): &(String, Json)| point.get(axis).is_some_and(|value| same(value, wanted));
         self.picks.iter().all(is_picked) && self.all_of.iter().all(|axis| point.contains_key(axis))
     }
 

@@ -1,4 +1,5 @@
-//! `register:`, the name under which a stage's policy is registered when its run has ended, and `promote:`, the alias that is moved to it by a verdict.
+//! `register:`, the name under which a stage's policy is registered when its run has ended, and `promote:`,
+//! the alias that is moved to it by a verdict.
 
 use super::document::Stage;
 use super::problems::Problems;
@@ -12,7 +13,8 @@ use std::time::Duration;
 
 const REGISTER: &str = "write `register: NAME`, or `register: { policy: NAME, alias: challenger }`";
 
-const PROMOTE: &str = "write `promote: { policy: NAME, stage: STAGE }`, with the name of `register:` and a stage `evaluate/compare` with `verdict:`";
+const PROMOTE: &str = "write `promote: { policy: NAME, stage: STAGE }`, with the name of `register:` and a \
+    stage `evaluate/compare` with `verdict:`";
 
 /// The alias that is moved where a pipeline says nothing else.
 pub(crate) const CHAMPION: &str = "champion";
@@ -55,7 +57,11 @@ fn register(tree: &Tree, node: &Node, problems: &mut Problems) -> Option<Registe
         );
         return None;
     }
-    Some(Register { policy, alias, max_age })
+    Some(Register {
+        policy,
+        alias,
+        max_age,
+    })
 }
 
 fn age(value: &Tree, problems: &mut Problems) -> Option<Duration> {
@@ -77,7 +83,8 @@ pub(crate) fn promote(tree: &Tree, nodes: &[Node], problems: &mut Problems) -> O
         false => CHAMPION.to_owned(),
     };
     let at = |key: &str| fields.get(key).map_or(tree.spot, |value| value.spot);
-    let is_of_policy = |node: &&Node| node.register.as_ref().is_some_and(|register| register.policy == policy);
+    let is_of_policy =
+        |node: &&Node| node.register.as_ref().is_some_and(|register| register.policy == policy);
     let registered: Vec<&Node> = nodes.iter().filter(is_of_policy).collect();
     let [registered] = registered.as_slice() else {
         let message = match registered.len() {
@@ -181,7 +188,13 @@ fn fields<'t>(
     Some(entries.iter().map(|(key, value)| (key.name.as_str(), value)).collect())
 }
 
-fn name(fields: &BTreeMap<&str, &Tree>, key: &str, tree: &Tree, form: &str, problems: &mut Problems) -> Option<String> {
+fn name(
+    fields: &BTreeMap<&str, &Tree>,
+    key: &str,
+    tree: &Tree,
+    form: &str,
+    problems: &mut Problems,
+) -> Option<String> {
     match fields.get(key).map(|value| (value, value.text())) {
         Some((_, Some(text))) if is_name(text) => Some(text.to_owned()),
         Some((value, _)) => {

@@ -1,5 +1,5 @@
-//! A pipeline as one file: includes, profiles, `--set`, parameters and the environment resolved, ranges and samples
-//! expanded. The file can be run, and its stages have the same keys.
+//! A pipeline as one file: includes, profiles, `--set`, parameters and the environment resolved, ranges and
+//! samples expanded. The file can be run, and its stages have the same keys.
 
 use super::axes::{self, Matrix};
 use super::document::{Document, Job, Stage};
@@ -96,8 +96,9 @@ impl Resolved<'_> {
                     let command = fill_command(&program.run, command, &self.scope, &needs, &names, problems);
                     entries.push(entry("run", text(&command)));
                 }
-                let lists =
-                    |of: &[Tree], problems: &mut Problems| list(of.iter().map(|item| filled(item, problems)).collect());
+                let lists = |of: &[Tree], problems: &mut Problems| {
+                    list(of.iter().map(|item| filled(item, problems)).collect())
+                };
                 entries.push(entry("files", lists(&program.files, problems)));
                 let outputs = program.outputs.iter().map(|(key, value)| {
                     let path = filled(value, problems);
@@ -294,13 +295,15 @@ mod tests {
             return Json::Null;
         };
         write_map(entries, 2, &mut out);
-        let read = yaml::parse(&format!("top:\n{out}"), 0).unwrap_or_else(|issue| panic!("{}\n{out}", issue.message));
+        let read = yaml::parse(&format!("top:\n{out}"), 0)
+            .unwrap_or_else(|issue| panic!("{}\n{out}", issue.message));
         read.to_json()["top"]["a"].clone()
     }
 
     proptest! {
         #[test]
-        fn what_is_written_is_read(texts in prop::collection::vec("(\\PC|[\n #:'\"\\[\\]{},&*!|>%@`-]){0,12}", 1..4), number: f64, whole: i64) {
+        fn what_is_written_is_read(texts in prop::collection::vec("(\\PC|[\n \
+            #:'\"\\[\\]{},&*!|>%@`-]){0,12}", 1..4), number: f64, whole: i64) {
             for text in &texts {
                 prop_assert_eq!(round(&Json::String(text.clone())), Json::String(text.clone()));
             }

@@ -1,5 +1,6 @@
-//! The blocks beside the stages of a resolved pipeline: `schedule:`, `promote:`, `notify:` and `track:` as written, with their defaults, and the
-//! parameters that they set or read. Interpolations are kept: an address may have a secret of the environment, and the dates are a night's.
+//! The blocks beside the stages of a resolved pipeline: `schedule:`, `promote:`, `notify:` and `track:` as
+//! written, with their defaults, and the parameters that they set or read. Interpolations are kept: an
+//! address may have a secret of the environment, and the dates are a night's.
 
 use super::document::Document;
 use super::notify::{Channel, Email, Notify, Shape};

@@ -112,7 +112,12 @@ pub(crate) fn in_order(mut tools: Vec<Tool>) -> Vec<Tool> {
 }
 
 /// The file of each output.
-fn outputs(written: &Program, scope: &Scope, files: &[Source], problems: &mut Problems) -> BTreeMap<String, String> {
+fn outputs(
+    written: &Program,
+    scope: &Scope,
+    files: &[Source],
+    problems: &mut Problems,
+) -> BTreeMap<String, String> {
     let mut places: BTreeMap<String, String> = BTreeMap::new();
     for (key, value) in &written.outputs {
         let before = problems.count();
@@ -256,9 +261,13 @@ fn settings(written: &Program, scope: &Scope, command: &mut Command, problems: &
                 Some(image) if is_image(&format!("{image}@sha256:{}", "0".repeat(64))) => {
                     problems.add(
                         tree.spot,
-                        format!("the image `{image}` has no digest, and a tag may name another image tomorrow"),
                         format!(
-                            "write `{image}@sha256:…`: `podman image inspect --format '{{{{.Digest}}}}' {image}` prints it, or \
+                            "the image `{image}` has no digest, and a tag may name another image \
+                            tomorrow"
+                        ),
+                        format!(
+                            "write `{image}@sha256:…`: `podman image inspect --format '{{{{.Digest}}}}' \
+                             {image}` prints it, or \
                              `docker image inspect --format '{{{{index .RepoDigests 0}}}}' {image}`"
                         ),
                     );

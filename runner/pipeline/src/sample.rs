@@ -1,8 +1,8 @@
 //! The values of an axis that is not a list: ranges, and samples that are reproducible on every machine.
 //!
-//! A range with a step is exact: its ends, its step and its values are decimals (`0.1`, `0.2`, `0.3`). Inexact values
-//! (evenly or logarithmically spaced values, samples) are rounded to six significant digits, so that the text in a point's
-//! name is the value itself.
+//! A range with a step is exact: its ends, its step and its values are decimals (`0.1`, `0.2`, `0.3`).
+//! Inexact values (evenly or logarithmically spaced values, samples) are rounded to six significant digits,
+//! so that the text in a point's name is the value itself.
 
 use super::tree::spell;
 use serde_json::{Number, Value as Json};
@@ -180,8 +180,9 @@ pub(crate) fn range(from: &Number, to: &Number, step: &Number, most: usize) -> R
     Ok((0..=steps).map(value).collect())
 }
 
-/// `count` values from `from` to `to`, both included, with even differences or even ratios. Integers if the ends are integers and
-/// all values are integral. The ends must differ, and be positive for `log`; `count` is at least 2.
+/// `count` values from `from` to `to`, both included, with even differences or even ratios. Integers if the
+/// ends are integers and all values are integral. The ends must differ, and be positive for `log`; `count` is
+/// at least 2.
 pub(crate) fn spaced(from: &Number, to: &Number, count: usize, log: bool) -> Vec<Json> {
     let (Some(low), Some(high)) = (from.as_f64(), to.as_f64()) else {
         return Vec::new();
@@ -204,7 +205,9 @@ pub(crate) fn spaced(from: &Number, to: &Number, count: usize, log: bool) -> Vec
     if let Some(end) = values.last_mut() {
         *end = high;
     }
-    let whole = !from.is_f64() && !to.is_f64() && values.iter().all(|value| value.fract() == 0.0 && value.abs() < 9e15);
+    let whole = !from.is_f64()
+        && !to.is_f64()
+        && values.iter().all(|value| value.fract() == 0.0 && value.abs() < 9e15);
     values
         .into_iter()
         .map(|value| if whole { Json::from(value as i64) } else { float(value) })
@@ -256,8 +259,9 @@ mod tests {
 
     #[test]
     fn spaced_values_have_short_texts() {
-        let texts =
-            |from: Json, to: Json, count, log| Json::Array(spaced(&number(from), &number(to), count, log)).to_string();
+        let texts = |from: Json, to: Json, count, log| {
+            Json::Array(spaced(&number(from), &number(to), count, log)).to_string()
+        };
         assert_eq!(texts(json!(1e-5), json!(1e-2), 4, true), "[0.00001,0.0001,0.001,0.01]");
         assert_eq!(texts(json!(16), json!(128), 4, true), "[16,32,64,128]");
         assert_eq!(texts(json!(1), json!(10), 4, false), "[1,4,7,10]");

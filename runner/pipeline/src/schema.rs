@@ -16,13 +16,15 @@ pub fn schema(kinds: &[Box<dyn AnyStage>]) -> Value {
     definitions.insert(
         "interpolation".to_owned(),
         json!({
-            "description": "`${params.X}`, `${matrix.X}`, `${env.X}`, `${schedule.X}` or `${policies.NAME.tried}`; keeps its type where it is the whole value",
+            "description": "`${params.X}`, `${matrix.X}`, `${env.X}`, `${schedule.X}` or \
+            `${policies.NAME.tried}`; keeps its type where it is the whole value",
             "type": "string",
             "pattern": "\\$\\{(params|matrix|env|schedule|policies)\\.[^}]+\\}",
         }),
     );
     let name = json!({
-        "description": "`STAGE`, `STAGE.OUTPUT`, `STAGE[AXIS=VALUE]` or `STAGE[*]`; `RUN/STAGE` of an earlier run; `latest` is the last run of this pipeline; `NAME@ALIAS` of a registered policy",
+        "description": "`STAGE`, `STAGE.OUTPUT`, `STAGE[AXIS=VALUE]` or `STAGE[*]`; `RUN/STAGE` of an \
+        earlier run; `latest` is the last run of this pipeline; `NAME@ALIAS` of a registered policy",
         "type": "string",
         "pattern": "^([^/\\[]+/|[A-Za-z][A-Za-z0-9_.-]*@)?[A-Za-z0-9_][A-Za-z0-9_-]*(\\[[^\\]]+\\])?(\\.[A-Za-z_][A-Za-z0-9_-]*)?$",
     });
@@ -40,13 +42,16 @@ pub fn schema(kinds: &[Box<dyn AnyStage>]) -> Value {
         "additionalProperties": false,
         "required": ["pipeline", "stage"],
         "properties": {
-            "pipeline": { "description": "The name of the pipeline, this one or another in the same home.", "type": "string" },
+            "pipeline": { "description": "The name of the pipeline, this one or another in the same \
+            home.", "type": "string" },
             "file": {
-                "description": "Its file, relative to this one; needed where several files have pipelines of that name.",
+                "description": "Its file, relative to this one; needed where several files have pipelines \
+                of that name.",
                 "type": "string",
             },
             "stage": { "description": "`STAGE`, `STAGE.OUTPUT` or `STAGE[AXIS=VALUE]`.", "type": "string" },
-            "or": { "description": "`none`: without a run that has the output, the input is not connected.", "const": "none" },
+            "or": { "description": "`none`: without a run that has the output, the input is not \
+            connected.", "const": "none" },
         },
     });
     let policy = json!({
@@ -55,8 +60,10 @@ pub fn schema(kinds: &[Box<dyn AnyStage>]) -> Value {
         "additionalProperties": false,
         "required": ["policy"],
         "properties": {
-            "policy": { "description": "`NAME@ALIAS` or `NAME@VERSION`.", "type": "string", "pattern": "^[A-Za-z][A-Za-z0-9_.-]*@[A-Za-z0-9_.-]+$" },
-            "or": { "description": "`none`, where the input is optional, or a stage: what is taken while there is none.", "type": "string" },
+            "policy": { "description": "`NAME@ALIAS` or \
+            `NAME@VERSION`.", "type": "string", "pattern": "^[A-Za-z][A-Za-z0-9_.-]*@[A-Za-z0-9_.-]+$" },
+            "or": { "description": "`none`, where the input is optional, or a stage: what is taken while \
+            there is none.", "type": "string" },
         },
     });
     definitions.insert("need".to_owned(), json!({ "anyOf": [name, collect, earlier, policy] }));
@@ -99,14 +106,18 @@ pub fn schema(kinds: &[Box<dyn AnyStage>]) -> Value {
             },
             "schedule": schedule(),
             "promote": {
-                "description": "The alias that a run points to the policy that it registered: where a verdict says that it is better, or where nothing has the alias yet.",
+                "description": "The alias that a run points to the policy that it registered: where a \
+                verdict says that it is better, or where nothing has the alias yet.",
                 "type": ["object", "null"],
                 "additionalProperties": false,
                 "required": ["policy", "stage"],
                 "properties": {
-                    "policy": { "description": "The name of `register:` of a training.", "type": "string", "pattern": NAME },
-                    "stage": { "description": "A stage `evaluate/compare` with `verdict:`, whose `agent` is the backtest of that training.", "type": "string", "pattern": NAME },
-                    "alias": { "description": "The alias; `champion` by default.", "type": "string", "pattern": NAME },
+                    "policy": { "description": "The name of `register:` of a \
+                    training.", "type": "string", "pattern": NAME },
+                    "stage": { "description": "A stage `evaluate/compare` with `verdict:`, whose `agent` is \
+                    the backtest of that training.", "type": "string", "pattern": NAME },
+                    "alias": { "description": "The alias; `champion` by \
+                    default.", "type": "string", "pattern": NAME },
                 },
             },
             "notify": notify(),
@@ -147,9 +158,11 @@ fn stage(names: &[&str], rules: Vec<Value>) -> Value {
         "additionalProperties": false,
         "oneOf": [{ "required": ["path"] }, { "required": ["name"] }],
         "properties": {
-            "path": { "description": "An executable, or the directory of a virtual environment.", "type": "string" },
+            "path": { "description": "An executable, or the directory of a virtual \
+            environment.", "type": "string" },
             "name": { "description": "A program on PATH.", "type": "string" },
-            "version": { "description": "What its `--version` prints: in the key instead of its content.", "type": "string" },
+            "version": { "description": "What its `--version` prints: in the key instead of its \
+            content.", "type": "string" },
             "lock": { "description": "The file that lists the environment's packages.", "type": "string" },
         },
     });
@@ -172,7 +185,8 @@ fn stage(names: &[&str], rules: Vec<Value>) -> Value {
         "properties": {
             "uses": { "description": "The stage kind.", "type": "string", "enum": names },
             "with": { "description": "The configuration of the stage kind.", "type": ["object", "null"] },
-            "run": { "description": "A command for the shell; reads `${needs.X}` and writes `${outputs.X}`.", "type": "string" },
+            "run": { "description": "A command for the shell; reads `${needs.X}` and writes \
+            `${outputs.X}`.", "type": "string" },
             "needs": {
                 "description": "The artifacts that the stage reads, by input.",
                 "type": ["object", "null"],
@@ -206,7 +220,8 @@ fn stage(names: &[&str], rules: Vec<Value>) -> Value {
                 or_interpolation(json!({ "type": "string", "pattern": "^([0-9]+[smhd])+$" })),
             ),
             "register": {
-                "description": "The name under which the policy is registered at the end of a run, and an alias that points to the newest.",
+                "description": "The name under which the policy is registered at the end of a run, and an \
+                alias that points to the newest.",
                 "anyOf": [
                     { "type": "string", "pattern": NAME },
                     {
@@ -218,7 +233,8 @@ fn stage(names: &[&str], rules: Vec<Value>) -> Value {
                 ],
             },
             "files": {
-                "description": "Files that the command reads, of the pipeline's directory or by URL: part of its key. Patterns and directories are expanded.",
+                "description": "Files that the command reads, of the pipeline's directory or by URL: part \
+                of its key. Patterns and directories are expanded.",
                 "type": ["array", "null"],
                 "items": { "anyOf": [
                     { "type": "string" },
@@ -235,9 +251,11 @@ fn stage(names: &[&str], rules: Vec<Value>) -> Value {
                 "type": ["object", "null"],
                 "propertyNames": { "pattern": NAME },
                 "additionalProperties": { "anyOf": [
-                    { "description": "A file; of a `uses: python` stage, the type of a data set.", "type": "string" },
+                    { "description": "A file; of a `uses: python` stage, the type of a data \
+                        set.", "type": "string" },
                     {
-                        "description": "A data set: a file of Parquet or CSV, or a directory of them, checked against the type.",
+                        "description": "A data set: a file of Parquet or CSV, or a directory of them, \
+                        checked against the type.",
                         "type": "object",
                         "required": ["path"],
                         "additionalProperties": false,
@@ -255,15 +273,18 @@ fn stage(names: &[&str], rules: Vec<Value>) -> Value {
                 "additionalProperties": { "type": ["string", "number", "boolean"] },
             },
             "secrets": {
-                "description": "Environment variables of `runner` that the command inherits: not part of its key.",
+                "description": "Environment variables of `runner` that the command inherits: not part of \
+                its key.",
                 "type": ["array", "null"],
                 "items": { "type": "string", "pattern": VARIABLE },
             },
             "tools": {
-                "description": "Programs that the command runs besides the system's utilities: part of its key.",
+                "description": "Programs that the command runs besides the system's utilities: part of its \
+                key.",
                 "type": ["array", "null"],
                 "items": { "anyOf": [
-                    { "description": "A program on PATH, or the path of an executable or of a virtual environment.", "type": "string" },
+                    { "description": "A program on PATH, or the path of an executable or of a virtual \
+                        environment.", "type": "string" },
                     tool,
                 ] },
             },
@@ -284,18 +305,22 @@ fn stage(names: &[&str], rules: Vec<Value>) -> Value {
                 or_interpolation(json!({ "type": "string", "pattern": SIZE })),
             ),
             "call": {
-                "description": "The function of a `uses: python` stage, `MODULE:FUNCTION`: called with a context, the inputs and `with` by name.",
+                "description": "The function of a `uses: python` stage, `MODULE:FUNCTION`: called with a \
+                context, the inputs and `with` by name.",
                 "type": "string",
             },
             "path": {
-                "description": "The directory of the function's modules, relative to the pipeline; the pipeline's own by default.",
+                "description": "The directory of the function's modules, relative to the pipeline; the \
+                pipeline's own by default.",
                 "type": "string",
             },
             "python": {
-                "description": "The interpreter: a program on PATH, the path of one, or the directory of an environment; `python3` by default. Part of the key, with its packages.",
+                "description": "The interpreter: a program on PATH, the path of one, or the directory of an \
+                environment; `python3` by default. Part of the key, with its packages.",
                 "type": "string",
             },
-            "lock": { "description": "The file that lists the environment's packages: part of the key.", "type": "string" },
+            "lock": { "description": "The file that lists the environment's packages: part of the \
+            key.", "type": "string" },
             "seed": described(
                 "The seed of the context: part of the key.",
                 or_interpolation(json!({ "type": "integer", "minimum": 0, "default": 0 })),
@@ -316,7 +341,8 @@ fn or_interpolation(schema: Value) -> Value {
 /// The schema of `schedule:`.
 fn notify() -> Value {
     let text = |description: &str| json!({ "description": description, "type": "string" });
-    let variable = |description: &str| json!({ "description": description, "type": "string", "pattern": VARIABLE });
+    let variable =
+        |description: &str| json!({ "description": description, "type": "string", "pattern": VARIABLE });
     let secret = || variable("The variable of the environment that holds the address.");
     let url = || or_interpolation(json!({ "type": "string", "pattern": "^https?://" }));
     let occasions: Vec<&str> = Occasion::ALL.iter().map(|occasion| occasion.name()).collect();
@@ -345,7 +371,8 @@ fn notify() -> Value {
                 },
                 "webhook": address(
                     "A POST request with a JSON document.",
-                    json!({ "shape": { "description": "The shape of the document; `json`, all fields, by default.", "enum": ["json", "slack", "teams", "discord"] } }),
+                    json!({ "shape": { "description": "The shape of the document; `json`, all fields, by \
+                        default.", "enum": ["json", "slack", "teams", "discord"] } }),
                 ),
                 "command": text("A shell command that reads the JSON document from standard input."),
                 "email": {
@@ -354,10 +381,13 @@ fn notify() -> Value {
                     "additionalProperties": false,
                     "required": ["to", "from", "server"],
                     "properties": {
-                        "to": { "description": "The addresses that it goes to.", "type": ["string", "array"], "items": { "type": "string" } },
+                        "to": { "description": "The addresses that it goes \
+                        to.", "type": ["string", "array"], "items": { "type": "string" } },
                         "from": text("The address that it comes from."),
                         "server": text("Host and port: `smtp.example.org:587`."),
-                        "tls": { "description": "The encryption: `always` (port 465), `starttls`, the default, or `never`, for a server on this machine.", "enum": ["always", "starttls", "never"] },
+                        "tls": { "description": "The encryption: `always` (port 465), `starttls`, the \
+                        default, or `never`, for a server on this \
+                        machine.", "enum": ["always", "starttls", "never"] },
                         "user": text("The user that logs in."),
                         "password": variable("The variable of the environment that holds the password."),
                     },
@@ -374,7 +404,8 @@ fn track() -> Value {
         let url = or_interpolation(json!({ "type": "string", "pattern": "^https?://" }));
         json!({ "description": description, "anyOf": [url, secret()] })
     };
-    let variable = |description: &str| json!({ "description": description, "type": "string", "pattern": VARIABLE });
+    let variable =
+        |description: &str| json!({ "description": description, "type": "string", "pattern": VARIABLE });
     json!({
         "description": "The servers that follow runs. Not part of any key.",
         "type": ["array", "null"],
@@ -391,7 +422,8 @@ fn track() -> Value {
                     "required": ["uri"],
                     "properties": {
                         "uri": address("Its address."),
-                        "experiment": { "description": "The experiment; the pipeline's name by default.", "type": "string" },
+                        "experiment": { "description": "The experiment; the pipeline's name by \
+                        default.", "type": "string" },
                         "token": variable("The variable of the environment that holds a bearer token."),
                     },
                 },
@@ -402,7 +434,8 @@ fn track() -> Value {
                     "required": ["endpoint"],
                     "properties": {
                         "endpoint": address("Its address, without `/v1/traces`."),
-                        "headers": variable("The variable of the environment that holds headers: `name=value,name=value`."),
+                        "headers": variable("The variable of the environment that holds headers: \
+                        `name=value,name=value`."),
                     },
                 },
             },
@@ -431,34 +464,44 @@ fn schedule() -> Value {
         "additionalProperties": false,
         "oneOf": [{ "required": ["at"] }, { "required": ["cron"] }, { "type": "null" }],
         "properties": {
-            "at": text("The local time, `18:30`, or a time after the exchange's close, which is earlier on a half day: `close + 2h30m`."),
-            "cron": text("Minute, hour, day of the month, month and day of the week: `30 18 * * 1-5`. Only on days of the calendar."),
+            "at": text("The local time, `18:30`, or a time after the exchange's close, which is earlier on \
+            a half day: `close + 2h30m`."),
+            "cron": text("Minute, hour, day of the month, month and day of the week: `30 18 * * 1-5`. Only \
+            on days of the calendar."),
             "timezone": text("The time zone, an IANA name; by default that of the exchange, or UTC."),
             "calendar": {
-                "description": "The days that have a night: the trading days of an exchange by its ISO 10383 code or its name here, or every day.",
+                "description": "The days that have a night: the trading days of an exchange by its ISO \
+                10383 code or its name here, or every day.",
                 "enum": calendars,
                 "default": "every_day",
             },
-            "from": text("The date of the first night; by default, the latest that is due when the schedule is first run."),
+            "from": text("The date of the first night; by default, the latest that is due when the schedule \
+            is first run."),
             "wait_for": {
                 "description": "The data that a night waits for.",
                 "type": "object",
                 "additionalProperties": false,
                 "required": ["until"],
                 "properties": {
-                    "sources": texts("Stages: each of them has a source file that was written on the night's date or later."),
-                    "files": texts("Paths of files, such as `quotes/${schedule.date}.csv`, relative to the pipeline."),
-                    "until": text("The local time after which the night is late; a time before the due time is one of the next day."),
-                    "stable_for": length("The time for which the size and the modification time of each file must have been unchanged."),
+                    "sources": texts("Stages: each of them has a source file that was written on the \
+                    night's date or later."),
+                    "files": texts("Paths of files, such as `quotes/${schedule.date}.csv`, relative to the \
+                    pipeline."),
+                    "until": text("The local time after which the night is late; a time before the due time \
+                    is one of the next day."),
+                    "stable_for": length("The time for which the size and the modification time of each \
+                    file must have been unchanged."),
                 },
             },
             "catch_up": {
-                "description": "What happens to missed nights: all are made up for in order, the latest is, or none.",
+                "description": "What happens to missed nights: all are made up for in order, the latest is, \
+                or none.",
                 "enum": CatchUp::ALL.map(|(name, _)| name),
                 "default": CatchUp::default().name(),
             },
             "params": {
-                "description": "Values set in a night, as by `--set`: parameters, or `STAGE.with.KEY`; `${schedule.date}` and `${schedule.previous}` are its dates.",
+                "description": "Values set in a night, as by `--set`: parameters, or `STAGE.with.KEY`; \
+                `${schedule.date}` and `${schedule.previous}` are its dates.",
                 "type": ["object", "null"],
             },
             "timeout": length("The longest time that the run of a night takes."),
@@ -467,18 +510,22 @@ fn schedule() -> Value {
                 "type": "object",
                 "additionalProperties": false,
                 "required": ["runs"],
-                "properties": { "runs": { "description": "The number of the schedule's latest runs.", "type": "integer", "minimum": 1 } },
+                "properties": { "runs": { "description": "The number of the schedule's latest \
+                runs.", "type": "integer", "minimum": 1 } },
             },
             "then": {
-                "description": "The decision of a registered policy once a night's run is done, as by `runner policy act`.",
+                "description": "The decision of a registered policy once a night's run is done, as by \
+                `runner policy act`.",
                 "type": "object",
                 "additionalProperties": false,
                 "required": ["act", "data"],
                 "properties": {
                     "act": text("The policy: `NAME@ALIAS`, such as `desk@champion`, or `NAME@VERSION`."),
                     "data": texts("The files of the night's data, as by `--data`, relative to the pipeline."),
-                    "replace": { "description": "Read the files in place of the stages' own ones.", "type": "boolean" },
-                    "positions": text("The positions that are held: a file, relative to the pipeline, `none` (default) or `played`."),
+                    "replace": { "description": "Read the files in place of the stages' own \
+                    ones.", "type": "boolean" },
+                    "positions": text("The positions that are held: a file, relative to the pipeline, \
+                    `none` (default) or `played`."),
                 },
             },
         },
@@ -501,7 +548,8 @@ fn matrix() -> Value {
     let length = or_interpolation(json!({ "type": "string", "pattern": "^[0-9]+(y|mo|w|d)$" }));
     let date = or_interpolation(json!({ "type": "string", "pattern": "^[0-9]{4}-[0-9]{2}-[0-9]{2}$" }));
     let folds = json!({
-        "description": "The folds of a walk-forward; `${matrix.NAME.train}` and `${matrix.NAME.test}` are the dates of each.",
+        "description": "The folds of a walk-forward; `${matrix.NAME.train}` and `${matrix.NAME.test}` are \
+        the dates of each.",
         "type": "object",
         "additionalProperties": false,
         "required": ["from", "to", "train", "test"],
@@ -512,7 +560,8 @@ fn matrix() -> Value {
     });
     let ends = json!({ "type": "array", "minItems": 2, "maxItems": 2, "items": number });
     let draws = json!({
-        "description": "Values drawn at random: an axis of `samples` values, or drawn with others where the matrix has `samples`.",
+        "description": "Values drawn at random: an axis of `samples` values, or drawn with others where the \
+        matrix has `samples`.",
         "type": "object",
         "additionalProperties": false,
         "properties": {
@@ -547,7 +596,8 @@ fn matrix() -> Value {
                 "description": "Points to leave out: those that have one of the values at every axis named.",
                 "anyOf": [exclude, { "type": "array", "items": exclude }],
             },
-            "samples": { "description": "The number of points drawn for the axes without their own `samples`.", "anyOf": [whole, samples] },
+            "samples": { "description": "The number of points drawn for the axes without their own \
+            `samples`.", "anyOf": [whole, samples] },
         },
         "additionalProperties": { "anyOf": [values, range, folds, draws, { "$ref": "#/definitions/interpolation" }] },
     })
@@ -600,7 +650,8 @@ fn pointer(kind: &str) -> String {
     format!("#/definitions/{}", kind.replace('~', "~0").replace('/', "~1"))
 }
 
-/// The schema of a kind's configuration, as a definition: references rebased, and an interpolation allowed for every value.
+/// The schema of a kind's configuration, as a definition: references rebased, and an interpolation allowed
+/// for every value.
 fn configuration(kind: &dyn AnyStage) -> Value {
     let mut schema = kind.schema();
     if let Value::Object(map) = &mut schema {

@@ -7,8 +7,8 @@ use super::source::{Spot, Texts};
 use super::suggest::{list, suggest};
 use std::path::PathBuf;
 
-/// The nodes selected by `names` and all that they need, in the pipeline's order; all nodes if `names` is empty. A name
-/// selects as [`named`] says.
+/// The nodes selected by `names` and all that they need, in the pipeline's order; all nodes if `names` is
+/// empty. A name selects as [`named`] says.
 ///
 /// # Errors
 /// If there is no such stage, or no such point.
@@ -23,8 +23,9 @@ pub fn select(pipeline: &Pipeline, names: &[String]) -> Result<Vec<usize>, Pipel
     Ok(pipeline.graph.upstream(found).into_iter().collect())
 }
 
-/// The nodes that a name stands for: a stage's for all points of its matrix, also written `train[*]`; that of one point
-/// (`train[lr=1e-4,seed=1]`); or one that leaves axes open, as in `needs:`, for all points that have the given values.
+/// The nodes that a name stands for: a stage's for all points of its matrix, also written `train[*]`; that of
+/// one point (`train[lr=1e-4,seed=1]`); or one that leaves axes open, as in `needs:`, for all points that
+/// have the given values.
 ///
 /// # Errors
 /// If there is no such stage, or no such point.

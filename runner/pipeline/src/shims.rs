@@ -1,11 +1,13 @@
-//! Shims: the small programs on PATH by which pyenv, rbenv, nodenv, asdf and mise start the chosen version of a program.
+//! Shims: the small programs on PATH by which pyenv, rbenv, nodenv, asdf and mise start the chosen version of
+//! a program.
 //!
 //! | manager | the version is chosen by |
 //! | --- | --- |
 //! | pyenv, rbenv, nodenv, … | `.python-version` (…) beside or above the pipeline, or else `version` in the manager's directory |
 //! | asdf, mise | `.tool-versions` beside or above the pipeline, or else in the home directory |
 //!
-//! A version that is chosen by an environment variable or in another file is not found; the newest that is installed is named instead.
+//! A version that is chosen by an environment variable or in another file is not found; the newest that is
+//! installed is named instead.
 
 use std::fs;
 use std::os::unix::fs::MetadataExt as _;
@@ -16,16 +18,20 @@ pub fn is_shim(path: &Path) -> bool {
     path.parent().is_some_and(|dir| dir.ends_with("shims"))
 }
 
-/// The program that a shim starts in the directory `base`, as far as the manager's files tell. `search_path` is PATH, `home` the home directory.
+/// The program that a shim starts in the directory `base`, as far as the manager's files tell. `search_path`
+/// is PATH, `home` the home directory.
 pub fn program_behind(shim: &Path, base: &Path, search_path: &str, home: Option<&Path>) -> Option<PathBuf> {
     let (root, name) = (shim.parent()?.parent()?, shim.file_name()?);
     let mut installed = installed(root, Path::new(name));
     let chosen = chosen(root, base, home);
     for version in &chosen {
         if version == "system" {
-            let dirs = std::env::split_paths(search_path).filter(|dir| dir.is_absolute() && !dir.ends_with("shims"));
+            let dirs =
+                std::env::split_paths(search_path).filter(|dir| dir.is_absolute() && !dir.ends_with("shims"));
             let mut programs = dirs.map(|dir| dir.join(name)).filter(|path| is_program(path));
-            if let Some(program) = programs.find(|path| !fs::canonicalize(path).is_ok_and(|real| is_shim(&real))) {
+            if let Some(program) =
+                programs.find(|path| !fs::canonicalize(path).is_ok_and(|real| is_shim(&real)))
+            {
                 return Some(program);
             }
         }
@@ -61,7 +67,8 @@ fn installed(root: &Path, name: &Path) -> Vec<(String, PathBuf)> {
     found
 }
 
-/// The numbers of a version: `3.9` comes before `3.10`, and anything without a number, such as `latest`, first.
+/// The numbers of a version: `3.9` comes before `3.10`, and anything without a number, such as `latest`,
+/// first.
 fn numbers(version: &str) -> Vec<u64> {
     let parts = version.split(|c: char| !c.is_ascii_digit());
     parts.filter_map(|part| part.parse().ok()).collect()
@@ -88,10 +95,12 @@ fn chosen(root: &Path, base: &Path, home: Option<&Path>) -> Vec<String> {
     if let Some(text) = read(root.join("version")) {
         return words(text);
     }
-    // Each line is a plugin and its versions. Which of them has the program is not known; versions of others are hardly ever installed under its name.
+    // Each line is a plugin and its versions. Which of them has the program is not known; versions of others
+    // are hardly ever installed under its name.
     let text = local.chain(home).find_map(|dir| read(dir.join(".tool-versions")));
     let lines = text.as_deref().unwrap_or_default().lines();
-    let versions = lines.flat_map(|line| line.split('#').next().unwrap_or_default().split_whitespace().skip(1));
+    let versions =
+        lines.flat_map(|line| line.split('#').next().unwrap_or_default().split_whitespace().skip(1));
     versions.map(str::to_owned).collect()
 }
 

@@ -204,7 +204,8 @@ pub(crate) fn bytes(file: &Path) -> Result<Vec<u8>, (String, String)> {
             format!("cannot read the pipeline file: {err}"),
             match (err.kind(), near(file)) {
                 (std::io::ErrorKind::NotFound, Some(near)) => format!("did you mean `{}`?", near.display()),
-                _ => "give the path of a YAML file, relative to the current directory, or `/dev/stdin`".to_owned(),
+                _ => "give the path of a YAML file, relative to the current directory, or `/dev/stdin`"
+                    .to_owned(),
             },
         )
     };
@@ -223,7 +224,8 @@ pub(crate) fn bytes(file: &Path) -> Result<Vec<u8>, (String, String)> {
     if bytes.len() as u64 > LONGEST {
         return Err((
             format!("the file is longer than {} MiB", LONGEST >> 20),
-            "a pipeline file names data, it does not hold them: move them to files that a stage reads".to_owned(),
+            "a pipeline file names data, it does not hold them: move them to files that a stage reads"
+                .to_owned(),
         ));
     }
     Ok(bytes)

@@ -9,7 +9,8 @@ pub(crate) fn nearest<'a>(name: &str, candidates: impl IntoIterator<Item = &'a s
         let distance = strsim::damerau_levenshtein(&wanted, &lower);
         let longest = wanted.chars().count().max(lower.chars().count());
         let close = strsim::jaro_winkler(&wanted, &lower);
-        let part = wanted.len() >= 3 && lower.len() >= 3 && (lower.contains(&wanted) || wanted.contains(&lower));
+        let part =
+            wanted.len() >= 3 && lower.len() >= 3 && (lower.contains(&wanted) || wanted.contains(&lower));
         let fits = distance <= (longest / 3).max(1) || close >= 0.86 || part;
         if fits && best.is_none_or(|(score, _)| close > score) {
             best = Some((close, candidate));
@@ -18,7 +19,8 @@ pub(crate) fn nearest<'a>(name: &str, candidates: impl IntoIterator<Item = &'a s
     best.map(|(_, candidate)| candidate)
 }
 
-/// A hint for an unknown name: the nearest valid one, or all valid names. `what` is their plural (`parameters`).
+/// A hint for an unknown name: the nearest valid one, or all valid names. `what` is their plural
+/// (`parameters`).
 pub fn suggest<'a>(name: &str, what: &str, candidates: impl IntoIterator<Item = &'a str>) -> String {
     let candidates: Vec<&str> = candidates.into_iter().collect();
     match nearest(name, candidates.iter().copied()) {

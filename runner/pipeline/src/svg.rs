@@ -47,8 +47,8 @@ pub fn draw(nodes: &[SvgNode], graph: &TaskGraph) -> Drawing {
             let (x0, y0) = (at[need].0 + BOX_WIDTH, at[need].1 + BOX_HEIGHT / 2.0);
             let y1 = y + BOX_HEIGHT / 2.0;
             let gap = COLUMN - BOX_WIDTH;
-            // A curve from a box to the next column, and back from the last column before its end; between them, along the space between two rows,
-            // where no box is.
+            // A curve from a box to the next column, and back from the last column before its end; between
+            // them, along the space between two rows, where no box is.
             let curve = |from: f64, y0: f64, to: f64, y1: f64| {
                 let middle = (from + to) / 2.0;
                 format!("C{middle} {y0} {middle} {y1} {to} {y1}")
@@ -74,7 +74,8 @@ pub fn draw(nodes: &[SvgNode], graph: &TaskGraph) -> Drawing {
         };
         let _ = write!(
             out,
-            "<g class=\"{}\"><title>{}</title><rect x=\"{x}\" y=\"{y}\" width=\"{BOX_WIDTH}\" height=\"{BOX_HEIGHT}\" rx=\"6\"/>\
+            "<g class=\"{}\"><title>{}</title><rect x=\"{x}\" y=\"{y}\" width=\"{BOX_WIDTH}\" \
+             height=\"{BOX_HEIGHT}\" rx=\"6\"/>\
              <text x=\"{}\" y=\"{}\">{}</text><text class=\"sub\" x=\"{}\" y=\"{}\">{}</text></g>",
             escape(&node.class),
             escape(&title),
@@ -96,7 +97,8 @@ pub fn draw(nodes: &[SvgNode], graph: &TaskGraph) -> Drawing {
 const STYLE: &str = "\
 text{font:12px system-ui,sans-serif;fill:#1c2024}.sub{font-size:10px;fill:#667}\
 rect{fill:#f6f7f9;stroke:#9aa3ad}path{fill:none;stroke:#9aa3ad;stroke-width:1.4}\
-@media (prefers-color-scheme:dark){text{fill:#e4e7ea}.sub{fill:#9aa3ad}rect{fill:#1d2126;stroke:#667}path{stroke:#667}}";
+@media \
+(prefers-color-scheme:dark){text{fill:#e4e7ea}.sub{fill:#9aa3ad}rect{fill:#1d2126;stroke:#667}path{stroke:#667}}";
 
 impl Drawing {
     /// The drawing as a self-contained SVG file.
@@ -107,7 +109,8 @@ impl Drawing {
             elements,
         } = self;
         format!(
-            "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"{width}\" height=\"{height}\" viewBox=\"0 0 {width} {height}\" \
+            "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"{width}\" height=\"{height}\" viewBox=\"0 0 \
+             {width} {height}\" \
              role=\"img\"><title>{}</title><style>{STYLE}</style>{elements}</svg>\n",
             escape(title)
         )

@@ -74,8 +74,8 @@ impl TaskGraph {
         found
     }
 
-    /// The topological order that is closest to the order of the indices: among ready stages, the lowest index
-    /// first. Stages in a cycle, and their dependents, are not in it.
+    /// The topological order that is closest to the order of the indices: among ready stages, the lowest
+    /// index first. Stages in a cycle, and their dependents, are not in it.
     pub fn order(&self) -> Vec<usize> {
         let mut missing: Vec<usize> = (0..self.len()).map(|stage| self.needs(stage).count()).collect();
         let mut ready: BTreeSet<usize> = (0..self.len()).filter(|&stage| missing[stage] == 0).collect();
@@ -107,7 +107,8 @@ impl TaskGraph {
         let mut from = BTreeMap::new();
         let mut queue = VecDeque::from([start]);
         while let Some(stage) = queue.pop_front() {
-            let needed: BTreeSet<usize> = self.needs(stage).filter(|needed| members.contains(needed)).collect();
+            let needed: BTreeSet<usize> =
+                self.needs(stage).filter(|needed| members.contains(needed)).collect();
             for needed in needed {
                 if needed == start {
                     let mut path = vec![start, stage];
@@ -156,7 +157,8 @@ mod tests {
 
     #[test]
     fn cycles_are_the_shortest() {
-        let cycles = |stages, needs: &[(usize, usize)]| TaskGraph::new(stages, needs.iter().copied()).cycles();
+        let cycles =
+            |stages, needs: &[(usize, usize)]| TaskGraph::new(stages, needs.iter().copied()).cycles();
         assert_eq!(cycles(1, &[(0, 0)]), [vec![0, 0]]);
         assert_eq!(cycles(3, &[(0, 1), (1, 2), (2, 0), (1, 0)]), [vec![0, 1, 0]]);
         assert_eq!(cycles(4, &[(1, 2), (2, 3), (3, 1)]), [vec![1, 2, 3, 1]]);

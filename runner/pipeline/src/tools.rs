@@ -1,4 +1,5 @@
-//! Resolution of `tools:`: the programs of a `run:` stage on this machine, and the files that stand for them in its key.
+//! Resolution of `tools:`: the programs of a `run:` stage on this machine, and the files that stand for them
+//! in its key.
 //!
 //! | entry | looked for | in the key |
 //! | --- | --- | --- |
@@ -169,8 +170,8 @@ impl<'e> Finder<'e> {
         found
     }
 
-    /// The interpreter of a `uses: python` stage. One of a virtual environment stands for the environment, which needs no lock file: the versions of its packages
-    /// are part of the key of such a stage.
+    /// The interpreter of a `uses: python` stage. One of a virtual environment stands for the environment,
+    /// which needs no lock file: the versions of its packages are part of the key of such a stage.
     pub fn python(&self, request: &Request, base: &Path) -> Result<Tool, Wrong> {
         let written = &request.name;
         let path = match written.contains('/') {
@@ -331,7 +332,8 @@ impl<'e> Finder<'e> {
         };
         let interpreter = value("home").map(Path::new).filter(|home| home.is_absolute());
         let interpreters = interpreter.into_iter().flat_map(|home| {
-            // The environment's `python` is a link to the interpreter by this path, which may have links itself.
+            // The environment's `python` is a link to the interpreter by this path, which may have links
+            // itself.
             let program = home.join("python3");
             let real = fs::canonicalize(&program).ok();
             let paths = [Some(program), real];
@@ -355,7 +357,8 @@ impl<'e> Finder<'e> {
         })
     }
 
-    /// The directory of an installation with this executable, or else the executable; nothing if it is the system's.
+    /// The directory of an installation with this executable, or else the executable; nothing if it is the
+    /// system's.
     fn visible(&self, program: &Path, base: &Path) -> Option<PathBuf> {
         if is_system(program) {
             return None;
@@ -365,7 +368,8 @@ impl<'e> Finder<'e> {
             .filter(|dir| dir.ends_with("bin"))
             .and_then(Path::parent);
         let own = prefix.filter(|prefix| {
-            // A hidden directory of a home, such as ~/.local or ~/.cargo, has personal files besides programs.
+            // A hidden directory of a home, such as ~/.local or ~/.cargo, has personal files besides
+            // programs.
             let hidden = prefix
                 .file_name()
                 .is_some_and(|name| name.as_encoded_bytes().starts_with(b"."));

@@ -23,7 +23,8 @@ pub enum Track {
     Otlp {
         /// Its address, without `/v1/traces`.
         endpoint: Url,
-        /// The variable of the environment that holds headers: `name=value,name=value`, as `OTEL_EXPORTER_OTLP_HEADERS` does.
+        /// The variable of the environment that holds headers: `name=value,name=value`, as
+        /// `OTEL_EXPORTER_OTLP_HEADERS` does.
         headers: Option<String>,
     },
 }

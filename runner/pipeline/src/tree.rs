@@ -201,7 +201,9 @@ pub(crate) fn follow<'a>(root: &'a Tree, path: &[Step]) -> Found<'a> {
     };
     for step in path {
         let next = match (step, &found.value.value) {
-            (Step::Key(name), Value::Map(_)) => found.value.entry(name).map(|(key, value)| (Some(key), value)),
+            (Step::Key(name), Value::Map(_)) => {
+                found.value.entry(name).map(|(key, value)| (Some(key), value))
+            }
             (Step::Index(index), Value::List(items)) => items.get(*index).map(|value| (None, value)),
             _ => None,
         };

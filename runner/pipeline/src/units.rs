@@ -60,7 +60,8 @@ pub(crate) fn is_variable(name: &str) -> bool {
     is_name(name) && !name.contains('-')
 }
 
-/// Normalises a relative file name that stays in its directory, with `/` between its parts and no `.` among them.
+/// Normalises a relative file name that stays in its directory, with `/` between its parts and no `.` among
+/// them.
 pub(crate) fn relative(name: &str) -> Option<String> {
     if name.is_empty() || name.starts_with('/') || name.contains(['\0', '\n', '\\']) {
         return None;

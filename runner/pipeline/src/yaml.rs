@@ -1,8 +1,9 @@
 //! YAML to [`Tree`]: the only module that depends on the YAML library.
 //!
-//! The library's events are read rather than its serde interface: they carry the position and the style of every key and scalar,
-//! and leave the interpretation of values to this module: YAML 1.2's core schema. `true` and `false` are the only booleans, dates are texts.
-//! Beyond it, duplicate keys are rejected, merge keys (`<<`) are merged, and numbers must be finite and fit 64 bits.
+//! The library's events are read rather than its serde interface: they carry the position and the style of
+//! every key and scalar, and leave the interpretation of values to this module: YAML 1.2's core schema.
+//! `true` and `false` are the only booleans, dates are texts. Beyond it, duplicate keys are rejected, merge
+//! keys (`<<`) are merged, and numbers must be finite and fit 64 bits.
 
 use super::Place;
 use super::source::Spot;
@@ -285,7 +286,8 @@ impl<'t> Builder<'t> {
                             "a map"
                         }
                     ),
-                    hint: "quote it; an interpolation between braces or brackets needs quotes: `\"${params.seed}\"`"
+                    hint: "quote it; an interpolation between braces or brackets needs quotes: \
+                        `\"${params.seed}\"`"
                         .to_owned(),
                 });
             }
@@ -336,13 +338,16 @@ impl<'t> Builder<'t> {
             .nth(spot.place.line.saturating_sub(1))
             .unwrap_or_default();
         let indent_tab = line.chars().take_while(|c| c.is_whitespace()).position(|c| c == '\t');
-        let quote = "quote values that hold `: `, ` #` or begin with one of `{ [ & * ! | > % @`, and keep the same indentation for the keys of a map";
+        let quote = "quote values that hold `: `, ` #` or begin with one of \
+            `{ [ & * ! | > % @`, and keep the same indentation for the keys of a map";
         let (message, hint) = match err.kind() {
             Kind::TabNotAllowed
             | Kind::TabInBlockIndentation
             | Kind::TabInIndentation
             | Kind::TabAtBlockScalarStart
-            | Kind::TabInPlainScalar => ("a tab where only spaces are allowed".to_owned(), "indent with spaces"),
+            | Kind::TabInPlainScalar => {
+                ("a tab where only spaces are allowed".to_owned(), "indent with spaces")
+            }
             _ if indent_tab.is_some() => {
                 spot.place.column = indent_tab.unwrap_or_default() + 1;
                 ("a tab in the indentation".to_owned(), "indent with spaces")

@@ -15,15 +15,17 @@ pub struct Buffer {
     writable: bool,
 }
 
-// SAFETY: Rust reads and writes the bytes only in `Buffer::values`, whose callers hold the environment exclusively. Python's views of what an
-// environment writes are read-only; that another thread reads them during a step is as wrong as with any array of NumPy's that a function
-// writes without the global lock, and yields old or new numbers.
+// SAFETY: Rust reads and writes the bytes only in `Buffer::values`, whose callers hold the environment
+// exclusively. Python's views of what an environment writes are read-only; that another thread reads them
+// during a step is as wrong as with any array of NumPy's that a function writes without the global lock, and
+// yields old or new numbers.
 unsafe impl Sync for Buffer {}
 
 /// A type of which every pattern of bits that a buffer can hold is a value.
 ///
 /// # Safety
-/// No larger alignment than 8, no padding, zero is a value; and all patterns are if the buffer is writable from Python.
+/// No larger alignment than 8, no padding, zero is a value; and all patterns are if the buffer is writable
+/// from Python.
 pub(crate) unsafe trait Plain: Copy {}
 // SAFETY: numbers.
 unsafe impl Plain for f32 {}
@@ -51,7 +53,8 @@ impl Buffer {
     #[expect(clippy::mut_from_ref, reason = "the bytes are in cells")]
     pub(crate) unsafe fn values<T: Plain + 'static>(&self) -> &mut [T] {
         assert!(!self.writable || std::any::TypeId::of::<T>() != std::any::TypeId::of::<bool>());
-        // SAFETY: cells have the layout of their values, `T` is smaller and less aligned than a word, and the bytes are values of `T`.
+        // SAFETY: cells have the layout of their values, `T` is smaller and less aligned than a word, and the
+        // bytes are values of `T`.
         unsafe { std::slice::from_raw_parts_mut(self.words.as_ptr() as *mut T, self.len / size_of::<T>()) }
     }
 }

@@ -9,7 +9,8 @@ use stages_env::{ActionSpace, Actions, BatchEnv, OpenOptions, Split, StepBuffers
 use std::path::PathBuf;
 use std::sync::Mutex;
 
-/// B environments that step together, with the buffers that a step writes. An episode that ends is followed by the next in the same step.
+/// B environments that step together, with the buffers that a step writes. An episode that ends is followed
+/// by the next in the same step.
 #[pyclass(module = "runner._native")]
 pub struct Env {
     store: Store,
@@ -52,7 +53,8 @@ impl Buffers {
     /// The slices that a step writes.
     #[expect(unsafe_code, reason = "slices of memory that Python views")]
     fn out(&mut self) -> StepBuffers<'_> {
-        // SAFETY: `self` is borrowed exclusively, each buffer is another one, and nothing else makes slices of them.
+        // SAFETY: `self` is borrowed exclusively, each buffer is another one, and nothing else makes slices
+        // of them.
         unsafe {
             StepBuffers {
                 obs: self.obs.get().values(),
@@ -80,7 +82,8 @@ fn split(name: &str) -> PyResult<Split> {
 
 #[pymethods]
 impl Env {
-    /// Opens the artifact `digest` of the store `home`. Observations are in the normalisation of `policy`, if it is given.
+    /// Opens the artifact `digest` of the store `home`. Observations are in the normalisation of `policy`, if
+    /// it is given.
     #[new]
     #[pyo3(signature = (home, digest, num_envs, seed, split, policy=None))]
     fn new(
@@ -197,7 +200,8 @@ impl Env {
             .into()
     }
 
-    /// Starts an episode in every environment; with `seed`, all that follows is that of newly opened environments of this seed.
+    /// Starts an episode in every environment; with `seed`, all that follows is that of newly opened
+    /// environments of this seed.
     #[pyo3(signature = (seed=None))]
     fn reset(&mut self, py: Python<'_>, seed: Option<u64>) -> PyResult<()> {
         let Self {

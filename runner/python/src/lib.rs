@@ -1,5 +1,6 @@
-//! The native module `runner._native` of the Python package: environments and policies, by the code that training and
-//! evaluation run. Everything else of the package is the program `runner`, which the wheel holds.
+//! The native module `runner._native` of the Python package: environments and policies, by the code that
+//! training and evaluation run. Everything else of the package is the program `runner`, which the wheel
+//! holds.
 
 mod buffer;
 mod env;

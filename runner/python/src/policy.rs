@@ -108,8 +108,9 @@ impl Policy {
         self.acting().random = Random::new(&[seed, STREAM]);
     }
 
-    /// Chooses an action for each of B observations `[B, D]`, with masks `[B, M]` (all allowed if `None`) and `episode_start` `[B]`. Reads and
-    /// replaces `state` `[B, S]` and writes `actions` `[B, K]`: numbers of choices or, where actions are continuous, reals.
+    /// Chooses an action for each of B observations `[B, D]`, with masks `[B, M]` (all allowed if `None`) and
+    /// `episode_start` `[B]`. Reads and replaces `state` `[B, S]` and writes `actions` `[B, K]`: numbers of
+    /// choices or, where actions are continuous, reals.
     #[pyo3(signature = (obs, masks, episode_start, state, actions, deterministic))]
     fn act(
         &mut self,
@@ -199,7 +200,8 @@ fn check_masks(space: &ActionSpace, mask: &[bool]) -> PyResult<()> {
         let mut at = 0;
         for (component, &n) in choices.iter().enumerate() {
             if !row[at..at + n].contains(&true) {
-                let message = format!("the action mask of environment {i} allows no choice of component {component}");
+                let message = format!("the action mask of environment {i} allows no choice of component \
+                    {component}");
                 return Err(raise(message, Some("at least one must be allowed")));
             }
             at += n;

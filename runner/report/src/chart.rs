@@ -83,7 +83,8 @@ pub fn lines(title: &str, series: &[Series], axis: Axis, height: f64) -> String 
     let sy = |y: f64| TOP + (y1 - y) / (y1 - y0) * (height - TOP - BOTTOM);
 
     let mut out = format!(
-        "<figure><figcaption>{}</figcaption><svg viewBox=\"0 0 {WIDTH} {height}\" role=\"img\" tabindex=\"0\" aria-label=\"{}\">",
+        "<figure><figcaption>{}</figcaption><svg viewBox=\"0 0 {WIDTH} {height}\" role=\"img\" \
+        tabindex=\"0\" aria-label=\"{}\">",
         escape(title),
         escape(&format!("{title}. {}", summary(series)))
     );
@@ -91,7 +92,8 @@ pub fn lines(title: &str, series: &[Series], axis: Axis, height: f64) -> String 
         let y = sy(tick);
         let _ = write!(
             out,
-            "<line class=\"grid\" x1=\"{LEFT}\" x2=\"{}\" y1=\"{y:.1}\" y2=\"{y:.1}\"/><text x=\"{}\" y=\"{:.1}\" text-anchor=\"end\">{}</text>",
+            "<line class=\"grid\" x1=\"{LEFT}\" x2=\"{}\" y1=\"{y:.1}\" y2=\"{y:.1}\"/><text x=\"{}\" \
+            y=\"{:.1}\" text-anchor=\"end\">{}</text>",
             WIDTH - RIGHT,
             LEFT - 6.0,
             y + 4.0,
@@ -182,7 +184,8 @@ pub(crate) fn split(title: &str, parts: &[(String, f64)]) -> String {
         let width = value / total * WIDTH;
         let _ = write!(
             out,
-            "<rect class=\"f{}\" x=\"{x:.1}\" y=\"2\" width=\"{width:.1}\" height=\"22\"><title>{} {:.1} s</title></rect>",
+            "<rect class=\"f{}\" x=\"{x:.1}\" y=\"2\" width=\"{width:.1}\" height=\"22\"><title>{} {:.1} \
+            s</title></rect>",
             i % 6,
             escape(name),
             value
@@ -215,7 +218,8 @@ pub(crate) fn strips(title: &str, names: &[String], at: &[(f64, usize)]) -> Stri
     let longest = names.iter().map(|name| name.chars().count()).max().unwrap_or(0);
     let left = ((longest + 8) as f64 * 8.5).clamp(150.0, 400.0);
     let mut out = format!(
-        "<figure><figcaption>{}</figcaption><svg viewBox=\"0 0 {WIDTH} {height}\" role=\"img\" aria-label=\"{}\">",
+        "<figure><figcaption>{}</figcaption><svg viewBox=\"0 0 {WIDTH} {height}\" role=\"img\" \
+        aria-label=\"{}\">",
         escape(title),
         escape(title)
     );
@@ -235,7 +239,8 @@ pub(crate) fn strips(title: &str, names: &[String], at: &[(f64, usize)]) -> Stri
         }
         let _ = write!(
             out,
-            "<text x=\"{}\" y=\"{:.1}\" text-anchor=\"end\">{} ({count})</text><path class=\"c{}\" d=\"{path}\"><title>{}: {count}</title></path>",
+            "<text x=\"{}\" y=\"{:.1}\" text-anchor=\"end\">{} ({count})</text><path class=\"c{}\" \
+            d=\"{path}\"><title>{}: {count}</title></path>",
             left - 8.0,
             y + 11.0,
             escape(&shorten(name)),
@@ -247,7 +252,8 @@ pub(crate) fn strips(title: &str, names: &[String], at: &[(f64, usize)]) -> Stri
     out
 }
 
-/// The points of a line that show their value when pointed at, and that its table has: evenly spaced, the last included.
+/// The points of a line that show their value when pointed at, and that its table has: evenly spaced, the
+/// last included.
 fn marks(points: &[(f64, f64)]) -> Vec<(f64, f64)> {
     let finite: Vec<_> = points
         .iter()

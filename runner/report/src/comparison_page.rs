@@ -1,4 +1,5 @@
-//! A comparison as one page: tables, and learning curves with their spread. Self-contained and without scripts.
+//! A comparison as one page: tables, and learning curves with their spread. Self-contained and without
+//! scripts.
 
 use super::comparison_table::{Sheet, cell, notes};
 use crate::chart::{Axis, Series, lines};
@@ -100,7 +101,8 @@ fn by_parameter(comparison: &Comparison) -> String {
     let mut head = vec!["parameter", "value", "points"];
     head.extend(metrics.iter().map(String::as_str));
     format!(
-        "<h2>By parameter</h2>\n<p class=\"dim\">Mean ± sample standard deviation over all points with that value, whatever their other parameters.</p>\n{}",
+        "<h2>By parameter</h2>\n<p class=\"dim\">Mean ± sample standard deviation over all points with that \
+        value, whatever their other parameters.</p>\n{}",
         html::table(&head, &rows)
     )
 }
@@ -172,7 +174,9 @@ fn charts(comparison: &Comparison) -> String {
     if out.is_empty() {
         return out;
     }
-    let mut about = "A line is the mean of a group where all its complete points have values, the band one sample standard deviation to each side. Incomplete points have a line of their own.".to_owned();
+    let mut about = "A line is the mean of a group where all its complete points have values, the band one \
+        sample standard deviation to each side. Incomplete points have a line of their own."
+        .to_owned();
     if comparison.groups.len() > MOST_LINES {
         about.push_str(&format!(
             " Of {} groups the first {MOST_LINES} are drawn.",

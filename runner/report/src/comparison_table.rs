@@ -9,7 +9,8 @@ const MOST_COLUMNS: usize = 5;
 /// The most metrics of a row.
 const MOST_METRICS: usize = 6;
 
-/// The statistics of a metric as text: `1.25 ± 0.31 (n=3)`, `*` for the best, `n=2 of 3` if values are missing.
+/// The statistics of a metric as text: `1.25 ± 0.31 (n=3)`, `*` for the best, `n=2 of 3` if values are
+/// missing.
 pub(super) fn cell(outcome: &Outcome, best: bool) -> String {
     let Some(spread) = outcome.spread else {
         return "-".to_owned();
@@ -253,7 +254,8 @@ pub fn markdown(comparison: &Comparison) -> String {
             .replace('|', "\\|")
             .replace(['\n', '\r'], " ")
     };
-    let line = |cells: &[String]| format!("| {} |\n", cells.iter().map(escaped).collect::<Vec<_>>().join(" | "));
+    let line =
+        |cells: &[String]| format!("| {} |\n", cells.iter().map(escaped).collect::<Vec<_>>().join(" | "));
     let sheet = Sheet::arranged(comparison, usize::MAX);
     let mut out = String::new();
     for (i, cells) in sheet.0.iter().enumerate() {
@@ -272,8 +274,8 @@ pub fn markdown(comparison: &Comparison) -> String {
     out
 }
 
-/// The comparison as CSV (RFC 4180), a row for each group, with mean, standard deviation and count of every metric in full precision;
-/// empty if there are no values.
+/// The comparison as CSV (RFC 4180), a row for each group, with mean, standard deviation and count of every
+/// metric in full precision; empty if there are no values.
 pub fn csv(comparison: &Comparison) -> String {
     let mut head: Vec<String> = ["group", "runs", "points", "status"].map(ToOwned::to_owned).into();
     head.extend(comparison.parameters.iter().cloned());

@@ -1,4 +1,5 @@
-//! A backtest against its baselines: the comparison first, then what the policy uses, its risk, its profits and its behaviour.
+//! A backtest against its baselines: the comparison first, then what the policy uses, its risk, its profits
+//! and its behaviour.
 
 use super::chart::number;
 use super::html::{escape, table};
@@ -156,15 +157,20 @@ fn names<'a>(values: &'a Values, prefix: &str) -> Vec<&'a str> {
 fn verdict(values: &Values) -> String {
     let of = |name: &str| values.get(name).copied().filter(|x| x.is_finite());
     let mut out = String::new();
-    if of("sharpe").is_none() && of("baseline/short_straddle/sharpe").is_none() && of("excess_return").is_none() {
+    if of("sharpe").is_none()
+        && of("baseline/short_straddle/sharpe").is_none()
+        && of("excess_return").is_none()
+    {
         let steps = of("steps").unwrap_or(0.0);
         out.push_str(&format!(
-            "<p class=\"verdict\"><strong>Too short to judge.</strong> {steps} steps: too few to annualise; 60 are needed.</p>\n"
+            "<p class=\"verdict\"><strong>Too short to judge.</strong> {steps} steps: too few to annualise; \
+            60 are needed.</p>\n"
         ));
     }
     if of("blind") == Some(1.0) {
         out.push_str(
-            "<p class=\"verdict\"><strong>Blind.</strong> With the market features of another world the policy loses nothing: the 95 % interval of the loss is not above zero.</p>\n",
+            "<p class=\"verdict\"><strong>Blind.</strong> With the market features of another world the \
+            policy loses nothing: the 95 % interval of the loss is not above zero.</p>\n",
         );
     }
     let beaten: Vec<&str> = names(values, "versus/")
@@ -187,8 +193,12 @@ fn verdict(values: &Values) -> String {
 /// The result of the blindness test of a policy that reasons.
 fn blindness(values: &Values) -> String {
     match values.get("blind") {
-        Some(1.0) => "<p class=\"verdict\"><strong>Blind.</strong> With relations exchanged the policy loses nothing: the 95 % interval of the loss is not above zero.</p>\n".to_owned(),
-        Some(_) => "<p>With relations exchanged the policy loses more than noise: it uses them.</p>\n".to_owned(),
+        Some(1.0) => "<p class=\"verdict\"><strong>Blind.</strong> With relations exchanged the policy \
+            loses nothing: the 95 % interval of the loss is not above zero.</p>\n"
+            .to_owned(),
+        Some(_) => "<p>With relations exchanged the policy loses more than noise: it uses \
+            them.</p>\n"
+            .to_owned(),
         None => String::new(),
     }
 }
@@ -269,7 +279,8 @@ fn comparison(values: &Values) -> String {
         "utility, difference",
     ];
     format!(
-        "<h3>Policy and baselines</h3>\n{}<p class=\"dim\">In brackets: 95 % intervals, of differences paired.</p>\n",
+        "<h3>Policy and baselines</h3>\n{}<p class=\"dim\">In brackets: 95 % intervals, of differences \
+        paired.</p>\n",
         table(&head, &rows)
     )
 }
@@ -415,7 +426,9 @@ mod tests {
             ("blind", 0.0),
         ]);
         let table = beside(&of);
-        assert!(table.contains("[0.8, 0.95]") && table.contains("shuffled relations") && table.contains(">0.7<"));
+        assert!(
+            table.contains("[0.8, 0.95]") && table.contains("shuffled relations") && table.contains(">0.7<")
+        );
         assert_eq!(table.matches("accuracy").count(), 1, "{table}");
         assert!(blindness(&of).contains("it uses them"));
         assert!(blindness(&values(&[("blind", 1.0)])).contains("Blind."));

@@ -2,7 +2,8 @@
 
 use runner_engine::text;
 
-/// Escapes text for HTML, attribute values included. Control characters and marks of direction are shown as escapes.
+/// Escapes text for HTML, attribute values included. Control characters and marks of direction are shown as
+/// escapes.
 pub fn escape(text: &str) -> String {
     escaped(text, |byte| matches!(byte, b'&' | b'<' | b'>' | b'"'))
 }
@@ -30,7 +31,8 @@ fn escaped(text: &str, is_special: impl Fn(u8) -> bool) -> String {
     out
 }
 
-/// The policy of a page: browsers load nothing for it and run no script in it, even if one got through the escaping.
+/// The policy of a page: browsers load nothing for it and run no script in it, even if one got through the
+/// escaping.
 const POLICY: &str = "default-src 'none'; style-src 'unsafe-inline'; base-uri 'none'; form-action 'none'";
 
 /// A self-contained page, in light and dark mode and for small screens.
@@ -53,7 +55,8 @@ pub fn document(title: &str, head: &str, body: &str) -> String {
     )
 }
 
-/// A table. The cells are HTML. On small screens each row of a table with many columns is a block of its own, whose cells are named by their column.
+/// A table. The cells are HTML. On small screens each row of a table with many columns is a block of its own,
+/// whose cells are named by their column.
 pub fn table(head: &[&str], rows: &[Vec<String>]) -> String {
     let is_many = head.len() > 3;
     let class = if is_many { " class=\"many\"" } else { "" };

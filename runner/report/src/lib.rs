@@ -1,4 +1,5 @@
-//! Reporters of events, the HTML report of a run, its metrics as files, and comparisons of runs as a page and as tables.
+//! Reporters of events, the HTML report of a run, its metrics as files, and comparisons of runs as a page and
+//! as tables.
 
 pub mod chart;
 mod comparison_page;

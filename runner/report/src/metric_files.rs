@@ -1,5 +1,5 @@
-//! The metrics of a run as plain files, in the layout of DVCLive, which DVC and `git diff` compare: `metrics.json` with the final values,
-//! `plots/STAGE/METRIC.tsv` with the curves.
+//! The metrics of a run as plain files, in the layout of DVCLive, which DVC and `git diff` compare:
+//! `metrics.json` with the final values, `plots/STAGE/METRIC.tsv` with the curves.
 
 use cache::Store;
 use runner_engine::{Failure, StageStatus, text};
@@ -19,9 +19,11 @@ pub struct MetricFiles {
     pub curves: usize,
 }
 
-/// Writes the metrics of the stages that succeeded to `dir`, over those of an earlier run; curves of that run which this one lacks are removed.
+/// Writes the metrics of the stages that succeeded to `dir`, over those of an earlier run; curves of that run
+/// which this one lacks are removed.
 ///
-/// Times and speeds are left out, and values that are not finite, so that a run with the same results has the same bytes. `run` was read with metrics.
+/// Times and speeds are left out, and values that are not finite, so that a run with the same results has the
+/// same bytes. `run` was read with metrics.
 ///
 /// # Errors
 /// If a file cannot be written.
@@ -43,7 +45,8 @@ pub fn write_metric_files(run: &Run, store: &Store, dir: &Path) -> Result<Metric
         }
     }
     remove_others(&plots, &written)?;
-    let json = serde_json::to_string_pretty(&values).map_err(|err| Failure::caused("metrics are not JSON", &err))?;
+    let json =
+        serde_json::to_string_pretty(&values).map_err(|err| Failure::caused("metrics are not JSON", &err))?;
     write(&dir.join("metrics.json"), &(json + "\n"))?;
     Ok(MetricFiles {
         values: values.values().map(BTreeMap::len).sum(),

@@ -1,4 +1,5 @@
-//! The accounts of a backtest step by step: charts, drawdowns and actions, of the first run of each strategy in the first world.
+//! The accounts of a backtest step by step: charts, drawdowns and actions, of the first run of each strategy
+//! in the first world.
 
 use super::chart::{Axis, Series, lines, number, strips};
 use super::html::{escape, table};
@@ -12,7 +13,8 @@ use std::collections::BTreeMap;
 /// Drawdowns that the table shows.
 const WORST: usize = 5;
 
-/// The columns of an account that are shown of the policy, where a trajectory has them, and the titles of their charts.
+/// The columns of an account that are shown of the policy, where a trajectory has them, and the titles of
+/// their charts.
 const OF_POLICY: [(&str, &str); 6] = [
     ("delta", "Delta of the policy's positions, units of the underlying"),
     (
@@ -28,7 +30,8 @@ const OF_POLICY: [(&str, &str); 6] = [
     ),
 ];
 
-/// The beginning of the names of columns of weights, and the number of weights that are shown: the largest on average.
+/// The beginning of the names of columns of weights, and the number of weights that are shown: the largest on
+/// average.
 const WEIGHT: &str = "weight.";
 const WEIGHTS: usize = 8;
 

@@ -60,8 +60,8 @@ const LEFT: f64 = 80.0;
 const WIDTH: f64 = 640.0;
 const ROW: f64 = 22.0;
 
-/// Rounds from left to right, a row for each member, and a line from the state that a member went on from. What was taken over from another is thick; the larger a
-/// point, the better the score in its round.
+/// Rounds from left to right, a row for each member, and a line from the state that a member went on from.
+/// What was taken over from another is thick; the larger a point, the better the score in its round.
 fn figure(lineage: &[Vec<Member>]) -> String {
     let members = lineage[0].len();
     let height = ROW * (members as f64 + 1.0);
@@ -71,7 +71,8 @@ fn figure(lineage: &[Vec<Member>]) -> String {
     let taken: usize = lineage.iter().map(|round| replaced(round).count()).sum();
     let title = "Lineage of the population";
     let mut out = format!(
-        "<figure><figcaption>{title}</figcaption><svg viewBox=\"0 0 {WIDTH} {height}\" role=\"img\" tabindex=\"0\" aria-label=\"{title}: {members} members, {} rounds, {taken} states taken over\">",
+        "<figure><figcaption>{title}</figcaption><svg viewBox=\"0 0 {WIDTH} {height}\" role=\"img\" \
+        tabindex=\"0\" aria-label=\"{title}: {members} members, {} rounds, {taken} states taken over\">",
         lineage.len(),
     );
     for member in 0..members {
@@ -111,7 +112,8 @@ fn figure(lineage: &[Vec<Member>]) -> String {
             });
             let _ = write!(
                 out,
-                "<circle class=\"dot\" cx=\"{:.1}\" cy=\"{:.1}\" r=\"{:.1}\"><title>round {}, member {member}: {score}; {}</title></circle>",
+                "<circle class=\"dot\" cx=\"{:.1}\" cy=\"{:.1}\" r=\"{:.1}\"><title>round {}, member \
+                {member}: {score}; {}</title></circle>",
                 x(round),
                 y(member),
                 2.0 + 4.0 * share,

@@ -6,7 +6,8 @@ use runner_engine::key::RUN;
 use runner_history::Run;
 use serde_json::Value;
 
-/// A table of the stages that ran a program; empty if there is none, and `None` when their records are not read in time.
+/// A table of the stages that ran a program; empty if there is none, and `None` when their records are not
+/// read in time.
 pub(super) fn section(run: &Run, store: &Store, in_time: &impl Fn() -> bool) -> Option<String> {
     let programs = run.stages.iter().filter(|stage| stage.kind == RUN);
     let rows: Option<Vec<Vec<String>>> = programs
@@ -85,6 +86,8 @@ mod tests {
                 .unwrap()
                 .is_none()
         );
-        assert!(write_within(&run, dir.path(), &store, Duration::from_secs(60)).is_ok_and(|page| page.is_some()));
+        assert!(
+            write_within(&run, dir.path(), &store, Duration::from_secs(60)).is_ok_and(|page| page.is_some())
+        );
     }
 }

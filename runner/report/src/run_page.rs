@@ -1,4 +1,5 @@
-//! The HTML report of a run: one self-contained file, rendered from the run's events and artifacts. Not a cached stage.
+//! The HTML report of a run: one self-contained file, rendered from the run's events and artifacts. Not a
+//! cached stage.
 
 use crate::html::{self, bytes, escape, escape_content, table};
 use crate::stage_graph::{counts, stage_graph, status_of};
@@ -11,8 +12,8 @@ use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-/// Writes `report.html` into the run's directory and returns its path. `runs` is the directory of all runs, which has the times of
-/// stages that were cached in this one.
+/// Writes `report.html` into the run's directory and returns its path. `runs` is the directory of all runs,
+/// which has the times of stages that were cached in this one.
 ///
 /// # Errors
 /// When the file cannot be written. A missing artifact is noted in the report.
@@ -24,7 +25,12 @@ pub fn write(run: &Run, runs: &Path, store: &Store) -> Result<PathBuf, Failure> 
 ///
 /// # Errors
 /// When the file cannot be written.
-pub fn write_within(run: &Run, runs: &Path, store: &Store, budget: Duration) -> Result<Option<PathBuf>, Failure> {
+pub fn write_within(
+    run: &Run,
+    runs: &Path,
+    store: &Store,
+    budget: Duration,
+) -> Result<Option<PathBuf>, Failure> {
     let body = sections(run, runs, store, Some(Instant::now() + budget));
     body.map(|body| put(run, &body)).transpose()
 }
@@ -88,7 +94,11 @@ fn by_name(run: &Run) -> Vec<(&str, Vec<&StageRun>)> {
 }
 
 /// A section for each stage that has one, of many points closed; `None` when they are not rendered in time.
-fn sections_of(run: &Run, in_time: &impl Fn() -> bool, section: impl Fn(&StageRun) -> String) -> Option<String> {
+fn sections_of(
+    run: &Run,
+    in_time: &impl Fn() -> bool,
+    section: impl Fn(&StageRun) -> String,
+) -> Option<String> {
     let mut out = String::new();
     for (name, stages) in by_name(run) {
         let mut sections = Vec::new();
@@ -105,7 +115,8 @@ fn sections_of(run: &Run, in_time: &impl Fn() -> bool, section: impl Fn(&StageRu
         if is_many {
             let _ = writeln!(
                 out,
-                "<h2>{}: {} points</h2><p class=\"dim\"><code>runner compare {} --html</code> puts them side by side.</p>",
+                "<h2>{}: {} points</h2><p class=\"dim\"><code>runner compare {} --html</code> puts them \
+                side by side.</p>",
                 escape(name),
                 sections.len(),
                 escape(&run.id)

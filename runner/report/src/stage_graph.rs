@@ -1,4 +1,5 @@
-//! The drawing of a run's task graph, coloured by status. Of many stages, the points of a matrix are one box; of still more, all stages of a kind.
+//! The drawing of a run's task graph, coloured by status. Of many stages, the points of a matrix are one box;
+//! of still more, all stages of a kind.
 
 use runner_history::{Run, StageRun};
 use runner_pipeline::TaskGraph;
@@ -27,7 +28,8 @@ pub fn stage_graph(run: &Run) -> String {
     }
     let drawing = svg::draw(&nodes.drawn(run), &nodes.graph(run));
     format!(
-        "<div class=\"wide\" tabindex=\"0\"><svg class=\"dag\" style=\"min-width:{}px\" viewBox=\"0 0 {} {}\" role=\"img\" aria-label=\"graph of stages\">{}</svg></div>\n",
+        "<div class=\"wide\" tabindex=\"0\"><svg class=\"dag\" style=\"min-width:{}px\" viewBox=\"0 0 {} \
+        {}\" role=\"img\" aria-label=\"graph of stages\">{}</svg></div>\n",
         drawing.width.min(620.0),
         drawing.width,
         drawing.height,
@@ -89,8 +91,10 @@ impl Boxes {
     }
 
     fn graph(&self, run: &Run) -> TaskGraph {
-        let places: HashMap<&str, usize> = run.stages.iter().map(|stage| stage.id.as_str()).zip(0..).collect();
-        // `stage.output`: a matrix point may contain dots, as in `train[learning_rate=0.1].policy`, an output may not.
+        let places: HashMap<&str, usize> =
+            run.stages.iter().map(|stage| stage.id.as_str()).zip(0..).collect();
+        // `stage.output`: a matrix point may contain dots, as in `train[learning_rate=0.1].policy`, an output
+        // may not.
         let place = |need: &String| places.get(need.rsplit_once('.')?.0).copied();
         let needs = |(i, stage): (usize, &StageRun)| {
             let needs = stage.needs.values().flatten().filter_map(place);

@@ -38,7 +38,8 @@ pub struct Context {
     pub sources: Vec<Source>,
     /// The number of threads it may use, which is that of rayon's current pool.
     pub threads: usize,
-    /// True to compute everything anew: cached memos and checkpoints are not used, though new ones are stored.
+    /// True to compute everything anew: cached memos and checkpoints are not used, though new ones are
+    /// stored.
     pub fresh: bool,
     /// The sink of its events.
     pub events: Arc<dyn EventSink>,
@@ -46,7 +47,8 @@ pub struct Context {
     pub cancel: CancelToken,
     /// The look-ups of memos.
     pub memos: MemoLog,
-    /// The numerics class of its results, where it is not the CPU's: set by stages that compute on another device.
+    /// The numerics class of its results, where it is not the CPU's: set by stages that compute on another
+    /// device.
     pub numerics_class: OnceLock<String>,
 }
 
@@ -117,7 +119,8 @@ impl Context {
         self.events.emit(StageEvent::Log { line: line.into() });
     }
 
-    /// Fails with [`StageError::interrupted`] when the stage should stop. Call it at least a few times a second.
+    /// Fails with [`StageError::interrupted`] when the stage should stop. Call it at least a few times a
+    /// second.
     ///
     /// # Errors
     /// When it should stop.
@@ -129,7 +132,8 @@ impl Context {
         }
     }
 
-    /// The result of a sub-computation, from the store if it is cached (and the context is not [`Context::fresh`]).
+    /// The result of a sub-computation, from the store if it is cached (and the context is not
+    /// [`Context::fresh`]).
     ///
     /// # Errors
     /// When it fails, or the store does.
@@ -144,8 +148,8 @@ impl Context {
         }
     }
 
-    /// The cached value of a memo as `accept` reads it; `None` where there is none, where `accept` refuses it because blobs that it names are gone,
-    /// and where the context is [`Context::fresh`].
+    /// The cached value of a memo as `accept` reads it; `None` where there is none, where `accept` refuses it
+    /// because blobs that it names are gone, and where the context is [`Context::fresh`].
     ///
     /// # Errors
     /// When `accept` fails, or the store does.

@@ -1,4 +1,5 @@
-//! The contracts of a chain: terms that rows state, and the facts of the classes as the metadata of its data set states them.
+//! The contracts of a chain: terms that rows state, and the facts of the classes as the metadata of its data
+//! set states them.
 
 use crate::error::StageError;
 use crate::table;
@@ -18,8 +19,9 @@ use std::str::FromStr;
 pub fn read(meta: &Value) -> Result<Contracts, StageError> {
     match meta.get("contracts") {
         None | Some(Value::Null) => Ok(Contracts::default()),
-        Some(stated) => serde_json::from_value(stated.clone())
-            .map_err(|err| StageError::new(format!("the contracts in the chain's metadata cannot be read: {err}"))),
+        Some(stated) => serde_json::from_value(stated.clone()).map_err(|err| {
+            StageError::new(format!("the contracts in the chain's metadata cannot be read: {err}"))
+        }),
     }
 }
 
@@ -37,7 +39,9 @@ pub fn describe(contracts: &Contracts) -> Value {
     let common = |term: fn(&Terms) -> Option<Value>| {
         let of_symbols: Vec<_> = symbols.iter().map(|symbol| contracts.common(symbol, term)).collect();
         match of_symbols.as_slice() {
-            [Ok(Some(first)), rest @ ..] if rest.iter().all(|other| other.as_ref() == Ok(&Some(first.clone()))) => {
+            [Ok(Some(first)), rest @ ..]
+                if rest.iter().all(|other| other.as_ref() == Ok(&Some(first.clone()))) =>
+            {
                 first.clone()
             }
             _ => Value::Null,

@@ -30,7 +30,8 @@ pub fn open(given: &Given<'_>, port: &str) -> Result<Vec<CorporateAction>, Stage
 /// When it is not one of corporate actions.
 pub fn read(batch: &RecordBatch) -> Result<Vec<CorporateAction>, StageError> {
     let text = |name| table::texts(batch, name);
-    let (symbols, kinds, new, origins) = (text("symbol")?, text("kind")?, text("new_symbol")?, text("origin")?);
+    let (symbols, kinds, new, origins) =
+        (text("symbol")?, text("kind")?, text("new_symbol")?, text("origin")?);
     let ratios = table::floats_or_nan(batch, "ratio")?;
     let amounts = table::floats_or_nan(batch, "amount")?;
     let dates = table::dates(batch, "date")?;
@@ -39,8 +40,9 @@ pub fn read(batch: &RecordBatch) -> Result<Vec<CorporateAction>, StageError> {
             Ok(CorporateAction {
                 symbol: symbols.value(i).to_owned(),
                 date: dates[i],
-                kind: Kind::parse(kinds.value(i))
-                    .ok_or_else(|| StageError::new(format!("`{}` is no kind of corporate action", kinds.value(i))))?,
+                kind: Kind::parse(kinds.value(i)).ok_or_else(|| {
+                    StageError::new(format!("`{}` is no kind of corporate action", kinds.value(i)))
+                })?,
                 ratio: ratios[i],
                 amount: amounts[i],
                 new_symbol: if new.is_null(i) {

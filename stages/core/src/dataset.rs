@@ -1,9 +1,10 @@
 //! Data sets: ordered lists of partitions, the only form that a table of market data, features or Greeks has.
 //!
-//! A partition holds the rows of one symbol, or of several neighbouring ones, over a range of dates, sorted by symbol and then date. Option chains
-//! and tables derived from them have one symbol in each, bars and their features as many as fit into [`PARTITION_ROWS`]. An entry's path is
-//! `SYMBOL/FROM_TO.parquet` or `FIRST..LAST/FROM_TO.parquet` with the partition's first and last possible date, so that partitions of two data sets
-//! made from one another have the same names and rows.
+//! A partition holds the rows of one symbol, or of several neighbouring ones, over a range of dates, sorted
+//! by symbol and then date. Option chains and tables derived from them have one symbol in each, bars and
+//! their features as many as fit into [`PARTITION_ROWS`]. An entry's path is `SYMBOL/FROM_TO.parquet` or
+//! `FIRST..LAST/FROM_TO.parquet` with the partition's first and last possible date, so that partitions of two
+//! data sets made from one another have the same names and rows.
 
 use crate::error::StageError;
 use crate::input::Input;
@@ -121,9 +122,9 @@ impl PartitionKey {
     }
 }
 
-/// A symbol as part of a path: letters and digits of ASCII and `-_^.` as they are, every other byte in hex, `%E4`, so that the paths of
-/// different symbols differ in any script. A dot at an end or after another is no plain one: `..` stands between symbols;
-/// nor is a `-` at the start.
+/// A symbol as part of a path: letters and digits of ASCII and `-_^.` as they are, every other byte in hex,
+/// `%E4`, so that the paths of different symbols differ in any script. A dot at an end or after another is no
+/// plain one: `..` stands between symbols; nor is a `-` at the start.
 fn encode(symbol: &str) -> String {
     let bytes = symbol.as_bytes();
     let is_plain = |i: usize| match bytes[i] {
@@ -176,7 +177,8 @@ pub enum Period {
 const DAY_ROWS: usize = 5000;
 
 impl Period {
-    /// The period of a table whose first day has `rows` rows: days where they are many, and otherwise `small`.
+    /// The period of a table whose first day has `rows` rows: days where they are many, and otherwise
+    /// `small`.
     pub fn of_rows(rows: usize, small: Self) -> Self {
         if rows > DAY_ROWS { Self::Day } else { small }
     }
@@ -277,8 +279,9 @@ impl DataSet {
             .entries
             .iter()
             .map(|entry| {
-                let key = PartitionKey::parse(&entry.path)
-                    .ok_or_else(|| StageError::new(format!("`{}` is not the name of a partition", entry.path)))?;
+                let key = PartitionKey::parse(&entry.path).ok_or_else(|| {
+                    StageError::new(format!("`{}` is not the name of a partition", entry.path))
+                })?;
                 Ok(Partition {
                     key,
                     blob: entry.blob_ref(),
@@ -380,7 +383,8 @@ pub fn write(
 /// Cuts a table sorted by (symbol, date) into partitions of one symbol and stores them, in parallel.
 ///
 /// # Errors
-/// When it has no `date` column or the store cannot be written. A table without a `symbol` column has the symbol `symbol`.
+/// When it has no `date` column or the store cannot be written. A table without a `symbol` column has the
+/// symbol `symbol`.
 pub fn partition(
     store: &Store,
     batch: &RecordBatch,
@@ -394,7 +398,8 @@ pub fn partition(
     partition_rows(store, batch.num_rows(), period, of, part)
 }
 
-/// As [`partition`], for rows that are not a table yet: `of` is the symbol and date of a row, `part` makes a table of some.
+/// As [`partition`], for rows that are not a table yet: `of` is the symbol and date of a row, `part` makes a
+/// table of some.
 ///
 /// # Errors
 /// When `part` fails or the store cannot be written.
@@ -411,12 +416,17 @@ pub fn partition_rows<'s>(
         .collect()
 }
 
-/// Cuts a table sorted by (symbol, date) into partitions of several symbols, of at most [`PARTITION_ROWS`] rows unless one symbol has more, and
-/// stores them by date, in parallel. How the rows of a period are cut depends on no other period.
+/// Cuts a table sorted by (symbol, date) into partitions of several symbols, of at most [`PARTITION_ROWS`]
+/// rows unless one symbol has more, and stores them by date, in parallel. How the rows of a period are cut
+/// depends on no other period.
 ///
 /// # Errors
 /// When it has no `symbol` or `date` column or the store cannot be written.
-pub fn partition_symbols(store: &Store, batch: &RecordBatch, period: Period) -> Result<Vec<Partition>, StageError> {
+pub fn partition_symbols(
+    store: &Store,
+    batch: &RecordBatch,
+    period: Period,
+) -> Result<Vec<Partition>, StageError> {
     let dates = table::dates(batch, "date")?;
     let symbols = table::texts(batch, "symbol")?;
     let mut periods: BTreeMap<Date, Vec<Vec<Cut<'_>>>> = BTreeMap::new();

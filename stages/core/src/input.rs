@@ -8,18 +8,21 @@ use std::path::PathBuf;
 /// A file outside the store that a stage reads.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Source {
-    /// Its name relative to the source's root, with `/` between its parts; part of the key. Empty where it means nothing.
+    /// Its name relative to the source's root, with `/` between its parts; part of the key. Empty where it
+    /// means nothing.
     pub name: String,
     /// Its path on this machine; not part of the key.
     pub path: PathBuf,
-    /// The digest of its bytes that is in the key; `None` before the key is made. The bytes that a stage reads must have it: a file may
-    /// change after the key was made, and change back.
+    /// The digest of its bytes that is in the key; `None` before the key is made. The bytes that a stage
+    /// reads must have it: a file may change after the key was made, and change back.
     #[serde(default)]
     pub digest: Option<BlobDigest>,
-    /// The file on a server that it is; `path` leads to its contents once they are fetched, and is its URL before.
+    /// The file on a server that it is; `path` leads to its contents once they are fetched, and is its URL
+    /// before.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub remote: Option<RemoteFile>,
-    /// True for a program that the stage runs, a module of it, and the record of a package that it imports: no data.
+    /// True for a program that the stage runs, a module of it, and the record of a package that it imports:
+    /// no data.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub is_program: bool,
 }

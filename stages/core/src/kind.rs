@@ -37,13 +37,13 @@ pub struct RelativeCost {
 
 /// A kind of stage: configuration, ports and code.
 ///
-/// Its result must be a function of its configuration (less [`StageKind::NOT_IN_KEY`]), its inputs and its sources: not of
-/// the clock, the machine or the number of threads. Raise [`StageKind::VERSION`] when its output for the same key could
-/// change; a golden test guards it.
+/// Its result must be a function of its configuration (less [`StageKind::NOT_IN_KEY`]), its inputs and its
+/// sources: not of the clock, the machine or the number of threads. Raise [`StageKind::VERSION`] when its
+/// output for the same key could change; a golden test guards it.
 pub trait StageKind: Send + Sync + 'static {
-    /// Its configuration. Use `#[serde(default, deny_unknown_fields)]`: the `Default` is the one place of defaults, the doc
-    /// comments are the reference, with units. A field that must be given is refused by [`StageKind::check`] when empty. A map
-    /// of the user's keys is empty by default.
+    /// Its configuration. Use `#[serde(default, deny_unknown_fields)]`: the `Default` is the one place of
+    /// defaults, the doc comments are the reference, with units. A field that must be given is refused by
+    /// [`StageKind::check`] when empty. A map of the user's keys is empty by default.
     type Config: Serialize + DeserializeOwned + JsonSchema + Default;
 
     /// Its name, family first: `greeks/analytic`.
@@ -56,25 +56,30 @@ pub trait StageKind: Send + Sync + 'static {
     const NOT_IN_KEY: &'static [&'static str] = &[];
     /// The reason why its result is not the same each time, for a kind that is not deterministic.
     const NONDETERMINISTIC: Option<&'static str> = None;
-    /// The top-level field of its configuration that its time is proportional to, a whole number such as the steps of a
-    /// training: a plan scales the last time by it.
+    /// The top-level field of its configuration that its time is proportional to, a whole number such as the
+    /// steps of a training: a plan scales the last time by it.
     const WORK_UNITS: Option<&'static str> = None;
     /// The input ports whose features may be by contract; others are refused such features.
     const FEATURES_BY_CONTRACT: &'static [&'static str] = &[];
     /// Its ports.
     const PORTS: Ports;
 
-    /// The cost of a configuration whose work per unit (row, step) is a multiple of the usual; `None` for all others. A plan scales
-    /// its expectation by it and warns from fifty times on.
+    /// The cost of a configuration whose work per unit (row, step) is a multiple of the usual; `None` for all
+    /// others. A plan scales its expectation by it and warns from fifty times on.
     fn relative_cost(&self, _config: &Self::Config) -> Option<RelativeCost> {
         None
     }
 
-    /// Checks a configuration before anything runs, and returns the contents of the outputs. The default promises nothing.
+    /// Checks a configuration before anything runs, and returns the contents of the outputs. The default
+    /// promises nothing.
     ///
     /// # Errors
     /// The first mistake found, with its field.
-    fn check(&self, _config: &Self::Config, _plan: &PlanContext) -> Result<BTreeMap<String, Provided>, ConfigProblem> {
+    fn check(
+        &self,
+        _config: &Self::Config,
+        _plan: &PlanContext,
+    ) -> Result<BTreeMap<String, Provided>, ConfigProblem> {
         Ok(Self::PORTS
             .outputs
             .iter()
@@ -82,8 +87,8 @@ pub trait StageKind: Send + Sync + 'static {
             .collect())
     }
 
-    /// The files outside the pipeline that it reads, sorted by name. Their digests are part of the key, and so are their
-    /// names; leave the name empty where it means nothing.
+    /// The files outside the pipeline that it reads, sorted by name. Their digests are part of the key, and
+    /// so are their names; leave the name empty where it means nothing.
     ///
     /// # Errors
     /// When they cannot be found.
@@ -97,8 +102,9 @@ pub trait StageKind: Send + Sync + 'static {
     /// When it cannot finish; nothing it stored is then reachable.
     fn run(&self, config: &Self::Config, context: &Context) -> Result<Outputs, StageError>;
 
-    /// The share of a run with these inputs and sources that is cached: memos, checkpoints. It makes their keys as
-    /// [`StageKind::run`] does, computes no value and writes nothing. `None` where the kind keeps no parts.
+    /// The share of a run with these inputs and sources that is cached: memos, checkpoints. It makes their
+    /// keys as [`StageKind::run`] does, computes no value and writes nothing. `None` where the kind keeps no
+    /// parts.
     ///
     /// # Errors
     /// When an input or source cannot be read.
@@ -137,7 +143,11 @@ pub trait AnyStage: Send + Sync {
     ///
     /// # Errors
     /// The first mistake found.
-    fn check(&self, resolved: &Value, plan: &PlanContext) -> Result<BTreeMap<String, Provided>, ConfigProblem>;
+    fn check(
+        &self,
+        resolved: &Value,
+        plan: &PlanContext,
+    ) -> Result<BTreeMap<String, Provided>, ConfigProblem>;
     /// [`StageKind::sources`].
     ///
     /// # Errors
@@ -182,8 +192,9 @@ fn typed<C: DeserializeOwned>(value: Value) -> Result<C, ConfigProblem> {
     })
 }
 
-/// Removes the values that equal their defaults, map by map. The maps are structs, which always have all their fields: a map of
-/// the user's keys must be empty by default, since one that lacks a default entry would look like the default.
+/// Removes the values that equal their defaults, map by map. The maps are structs, which always have all
+/// their fields: a map of the user's keys must be empty by default, since one that lacks a default entry
+/// would look like the default.
 fn prune(value: &Value, default: &Value) -> Option<Value> {
     if value == default {
         return None;
@@ -255,7 +266,11 @@ impl<S: StageKind> AnyStage for Erased<S> {
         pruned
     }
 
-    fn check(&self, resolved: &Value, plan: &PlanContext) -> Result<BTreeMap<String, Provided>, ConfigProblem> {
+    fn check(
+        &self,
+        resolved: &Value,
+        plan: &PlanContext,
+    ) -> Result<BTreeMap<String, Provided>, ConfigProblem> {
         features::check(S::PORTS, S::FEATURES_BY_CONTRACT, plan)?;
         self.0.check(&typed(resolved.clone())?, plan)
     }

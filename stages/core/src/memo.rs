@@ -1,7 +1,8 @@
 //! Memos: sub-computations of a stage, cached in the store under keys of their own.
 //!
 //! A stage makes each [`Memo`] by one function, which both [`StageKind::run`](crate::StageKind::run) and
-//! [`StageKind::cached_share`](crate::StageKind::cached_share) call, so that a plan and a run look up the same keys.
+//! [`StageKind::cached_share`](crate::StageKind::cached_share) call, so that a plan and a run look up the
+//! same keys.
 
 use crate::error::StageError;
 use crate::input::{Input, Source};
@@ -22,8 +23,8 @@ pub struct Memo {
 }
 
 impl Memo {
-    /// The memo of a computation: `name` is the computation and its version (`greeks/analytic v1`), `parts` all that it depends on, `label` its name
-    /// in logs.
+    /// The memo of a computation: `name` is the computation and its version (`greeks/analytic v1`), `parts`
+    /// all that it depends on, `label` its name in logs.
     pub fn new(name: &str, parts: &[&[u8]], label: impl Into<String>) -> Self {
         Self {
             key: memo_key(name, parts),
@@ -85,7 +86,8 @@ impl<'a> Given<'a> {
 /// The share of a stage's work that is cached.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Share {
-    /// The unit of work, in the plural: `files`, `partitions`, `columns` (one feature in one partition), `steps`.
+    /// The unit of work, in the plural: `files`, `partitions`, `columns` (one feature in one partition),
+    /// `steps`.
     pub unit: String,
     /// The number of cached units.
     pub cached: u64,

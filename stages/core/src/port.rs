@@ -21,7 +21,8 @@ pub enum PortType {
     Greeks,
     /// Data set, [`datasets::schema::FEATURES`] and a column for each feature.
     Features,
-    /// Data set, [`datasets::schema::TABLE`] and a column of numbers for each of the user's; with [`datasets::schema::SNAPSHOT`] where it has several rows a day.
+    /// Data set, [`datasets::schema::TABLE`] and a column of numbers for each of the user's; with
+    /// [`datasets::schema::SNAPSHOT`] where it has several rows a day.
     Table,
     /// A knowledge base: facts, rules and queries, and perhaps what follows from them.
     Knowledge,
@@ -33,7 +34,8 @@ pub enum PortType {
     Metrics,
     /// The steps of an evaluation.
     Trajectory,
-    /// A file or directory that a `run:` stage made. It fits no typed port; an input of this type takes a [`PortType::Table`] too.
+    /// A file or directory that a `run:` stage made. It fits no typed port; an input of this type takes a
+    /// [`PortType::Table`] too.
     File,
 }
 
@@ -98,7 +100,8 @@ pub struct Ports {
     pub outputs: &'static [OutputPort],
 }
 
-/// The contents of an output as far as they are known at plan time: enough to refuse a pipeline that cannot work.
+/// The contents of an output as far as they are known at plan time: enough to refuse a pipeline that cannot
+/// work.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Provided {
     /// Its type.

@@ -4,7 +4,8 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
 use std::fmt;
 
-/// A number: `3e-4`, or `{ linear: [3e-4, 0] }`, linear from the first value at the start of training to the second at its end.
+/// A number: `3e-4`, or `{ linear: [3e-4, 0] }`, linear from the first value at the start of training to the
+/// second at its end.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Schedule {
     /// A constant.

@@ -4,8 +4,8 @@ use crate::error::StageError;
 use arrow_array::cast::AsArray;
 use arrow_array::types::{Float64Type, TimestampMicrosecondType};
 use arrow_array::{
-    Array, ArrayRef, BooleanArray, Date32Array, Float64Array, RecordBatch, RecordBatchReader as _, StringArray,
-    TimestampMicrosecondArray,
+    Array, ArrayRef, BooleanArray, Date32Array, Float64Array, RecordBatch, RecordBatchReader as _,
+    StringArray, TimestampMicrosecondArray,
 };
 use arrow_schema::{DataType, Field, Schema, SchemaRef, TimeUnit};
 use bytes::Bytes;
@@ -198,7 +198,8 @@ pub fn snapshot_times(batch: &RecordBatch) -> Result<Vec<SnapshotTime>, StageErr
         .collect())
 }
 
-/// The columns of a table that key its rows, with their fields: `keys`, and after `date` the column [`SNAPSHOT`] where the table has it.
+/// The columns of a table that key its rows, with their fields: `keys`, and after `date` the column
+/// [`SNAPSHOT`] where the table has it.
 ///
 /// # Errors
 /// When the table has no such column.

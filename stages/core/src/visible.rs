@@ -1,5 +1,5 @@
-//! Text from outside for people: names, log lines and messages of programs, artifacts, remotes and data can hold escape codes, which
-//! a terminal would obey, and marks that reorder the text around them.
+//! Text from outside for people: names, log lines and messages of programs, artifacts, remotes and data can
+//! hold escape codes, which a terminal would obey, and marks that reorder the text around them.
 
 use std::borrow::Cow;
 use std::fmt::Write as _;
@@ -11,8 +11,8 @@ fn is_hidden(c: char) -> bool {
         || matches!(c, '\u{61c}' | '\u{200e}' | '\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
 }
 
-/// The text with its control characters and marks of direction written as escapes (`\u001b`), line feeds and tabs as they are. The
-/// escapes are those of JSON: a JSON document stays the same document.
+/// The text with its control characters and marks of direction written as escapes (`\u001b`), line feeds and
+/// tabs as they are. The escapes are those of JSON: a JSON document stays the same document.
 pub fn visible(text: &str) -> Cow<'_, str> {
     escaped(text, |c| is_hidden(c) && !matches!(c, '\n' | '\t'))
 }
@@ -60,7 +60,8 @@ mod tests {
 
     #[test]
     fn json_stays_the_same_document() {
-        let text = serde_json::to_string_pretty(&serde_json::json!({ "x": "\u{1b}\u{9b}\u{202e}\n\t" })).unwrap();
+        let text =
+            serde_json::to_string_pretty(&serde_json::json!({ "x": "\u{1b}\u{9b}\u{202e}\n\t" })).unwrap();
         let value = |text: &str| serde_json::from_str::<serde_json::Value>(text).unwrap();
         assert_eq!(value(&visible(&text)), value(&text));
     }

@@ -1,4 +1,5 @@
-//! One decision at a snapshot, for trading outside: what is held, why choices are masked, and the orders that an action means.
+//! One decision at a snapshot, for trading outside: what is held, why choices are masked, and the orders that
+//! an action means.
 
 use crate::actions::Actions;
 use crate::batch::{BatchEnv, StepBuffers};
@@ -81,10 +82,12 @@ pub struct Holding {
     pub right: Option<OptionRight>,
     /// Contracts, units, shares or a fraction; negative if short.
     pub quantity: f64,
-    /// The snapshot that it was opened at, as printed; without it the present one. `close: largest_loss` counts from it.
+    /// The snapshot that it was opened at, as printed; without it the present one. `close: largest_loss`
+    /// counts from it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub opened: Option<String>,
-    /// The number of the strategy that it was opened with, of contracts that are closed together; of continuous actions the number of the slot.
+    /// The number of the strategy that it was opened with, of contracts that are closed together; of
+    /// continuous actions the number of the slot.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub strategy: Option<u32>,
     /// The value of one unit; for display.
@@ -141,7 +144,8 @@ pub struct Holdings {
     /// Cash, in the currency of the prices; `env/table` has none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cash: Option<f64>,
-    /// The net asset value. Of `env/table` as a multiple of that at the start; elsewhere it follows from cash and positions, and is for display.
+    /// The net asset value. Of `env/table` as a multiple of that at the start; elsewhere it follows from cash
+    /// and positions, and is for display.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub nav: Option<f64>,
     /// The highest net asset value so far, by which the drawdown is observed; without it the present one.
@@ -205,7 +209,8 @@ pub struct ActingOrder {
     pub ask: Option<f64>,
     /// The mark: the middle of the quotes, or the close.
     pub mid: Option<f64>,
-    /// The price that the environment's rules of fills pay or receive: a limit for the order. Without impact, which grows with its size.
+    /// The price that the environment's rules of fills pay or receive: a limit for the order. Without impact,
+    /// which grows with its size.
     pub limit: Option<f64>,
     /// The expected cost of the order: spread against `mid`, and commission.
     pub cost: f64,
@@ -259,7 +264,8 @@ pub trait Acting: BatchEnv {
     /// Cash at the start of an episode; `None` where there is no cash.
     fn capital(&self) -> Option<f64>;
 
-    /// The names of the choices of each component, in the order of the action mask; empty for continuous actions.
+    /// The names of the choices of each component, in the order of the action mask; empty for continuous
+    /// actions.
     fn choices(&self) -> Vec<String>;
 
     /// The reason why each choice is masked, in the same order; `None` where it is allowed.

@@ -1,4 +1,5 @@
-//! Actions, from the environment's action space to a policy's choices: discrete, multi-discrete or continuous.
+//! Actions, from the environment's action space to a policy's choices: discrete, multi-discrete or
+//! continuous.
 
 use serde::{Deserialize, Serialize};
 use stages_core::StageError;
@@ -29,8 +30,9 @@ pub enum ActionSpace {
         /// The range of each component.
         bounds: Bounds,
     },
-    /// One of the candidates that a state has, which are observed as atoms of tokens ([`SymbolicBatch`](crate::symbolic::batch::SymbolicBatch)), as is the state; there is
-    /// no other observation, and no action mask.
+    /// One of the candidates that a state has, which are observed as atoms of tokens
+    /// ([`SymbolicBatch`](crate::symbolic::batch::SymbolicBatch)), as is the state; there is no other
+    /// observation, and no action mask.
     Candidates {
         /// The name of every token, in order.
         names: Vec<String>,
@@ -67,8 +69,8 @@ impl ActionSpace {
         }
     }
 
-    /// The number of outputs that a policy has for an action: a logit for each choice of each component, or a mean for each
-    /// continuous component. None for candidates, whose number changes.
+    /// The number of outputs that a policy has for an action: a logit for each choice of each component, or a
+    /// mean for each continuous component. None for candidates, whose number changes.
     pub fn num_outputs(&self) -> usize {
         match self {
             Self::Candidates { .. } => 0,
@@ -85,7 +87,8 @@ impl ActionSpace {
         }
     }
 
-    /// M, the length of an action mask: an element for each choice of each component, none where actions are continuous or candidates.
+    /// M, the length of an action mask: an element for each choice of each component, none where actions are
+    /// continuous or candidates.
     pub fn mask_len(&self) -> usize {
         match self {
             Self::Continuous { .. } => 0,
@@ -93,7 +96,8 @@ impl ActionSpace {
         }
     }
 
-    /// The action of environment `i` of a batch, as text: a choice by its name, components by name and value (of weights, those that are not near 0).
+    /// The action of environment `i` of a batch, as text: a choice by its name, components by name and value
+    /// (of weights, those that are not near 0).
     pub fn describe(&self, actions: Actions<'_>, i: usize) -> String {
         let (names, k) = (self.names(), self.num_components());
         let components = |text: &dyn Fn(usize) -> Option<String>| -> String {
@@ -101,7 +105,9 @@ impl ActionSpace {
             all.join(" ")
         };
         match actions {
-            Actions::Discrete(values) if matches!(self, Self::Candidates { .. }) => format!("candidate {}", values[i]),
+            Actions::Discrete(values) if matches!(self, Self::Candidates { .. }) => {
+                format!("candidate {}", values[i])
+            }
             Actions::Discrete(values) => match names.get(values[i] as usize) {
                 Some(name) => name.clone(),
                 None => values[i].to_string(),

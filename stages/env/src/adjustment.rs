@@ -1,6 +1,8 @@
-//! The adjustment of contracts and positions for corporate actions, as the Options Clearing Corporation makes it (OCC By-Laws, article VI, section 11A).
+//! The adjustment of contracts and positions for corporate actions, as the Options Clearing Corporation makes
+//! it (OCC By-Laws, article VI, section 11A).
 //!
-//! An action takes effect at the first snapshot on or after its ex-date, before that snapshot's quotes are looked at:
+//! An action takes effect at the first snapshot on or after its ex-date, before that snapshot's quotes are
+//! looked at:
 //!
 //! | action | contracts held | strike | units of the underlying |
 //! | --- | --- | --- | --- |
@@ -10,9 +12,10 @@
 //! | special cash dividend | as they are | less the amount for each share of a unit, to a cent | as with an ordinary one |
 //! | change of symbol | as they are | as it is | as they are |
 //!
-//! The multiplier stays. Strike and multiplier as they are, with r shares a unit, are worth the same as the terms of the clearing house for 3 for 2: a strike of
-//! K / 1.5 and 150 shares. Such a contract is no listed one: it has model marks, and is held to its settlement. What a unit delivers is part of what its
-//! contract *is*, so that entries are values of a unit, and a step takes an adjusted contract like any other.
+//! The multiplier stays. Strike and multiplier as they are, with r shares a unit, are worth the same as the
+//! terms of the clearing house for 3 for 2: a strike of K / 1.5 and 150 shares. Such a contract is no listed
+//! one: it has model marks, and is held to its settlement. What a unit delivers is part of what its contract
+//! *is*, so that entries are values of a unit, and a step takes an adjusted contract like any other.
 
 use datasets::Date;
 use datasets::corporate_action::{CorporateAction, Kind};
@@ -36,7 +39,8 @@ pub(crate) struct Adjustment {
 }
 
 impl Adjustment {
-    /// The strike after it, to a cent where it changes, and the shares that a unit delivers, of a contract with these.
+    /// The strike after it, to a cent where it changes, and the shares that a unit delivers, of a contract
+    /// with these.
     pub(crate) fn terms(&self, strike: f64, deliverable: f64) -> (f64, f64) {
         let deliverable = deliverable * self.ratio;
         if self.shares == 1 && self.strike_cash == 0.0 {
@@ -66,7 +70,8 @@ pub(crate) fn cents(strike: f64) -> i64 {
     (strike * 100.0).round() as i64
 }
 
-/// The adjustments for the actions of a symbol, by the dates of all snapshots, in order. Actions before the second snapshot or after the last change nothing.
+/// The adjustments for the actions of a symbol, by the dates of all snapshots, in order. Actions before the
+/// second snapshot or after the last change nothing.
 ///
 /// # Errors
 /// When a ratio is not a positive number.
@@ -75,7 +80,8 @@ pub(crate) fn adjustments(
     symbol: &str,
     dates: &[Date],
 ) -> Result<Vec<Adjustment>, StageError> {
-    let mut actions: Vec<&CorporateAction> = actions.iter().filter(|action| action.symbol == symbol).collect();
+    let mut actions: Vec<&CorporateAction> =
+        actions.iter().filter(|action| action.symbol == symbol).collect();
     actions.sort_by_key(|action| (action.date, action.kind));
     let mut out: Vec<Adjustment> = Vec::new();
     for action in actions {
@@ -102,7 +108,8 @@ pub(crate) fn adjustments(
                         action.date
                     ))
                     .hint(
-                        "a ratio is shares after for one before: 1.5 for a split of 3 for 2, 0.125 for one of 1 for 8",
+                        "a ratio is shares after for one before: 1.5 for a split of 3 for 2, 0.125 for one \
+                        of 1 for 8",
                     ));
                 }
                 if (1.0..=1000.0).contains(&whole) && (ratio - whole).abs() <= 1e-9 * whole {
@@ -178,7 +185,8 @@ mod tests {
             // A second one is of the shares that the first delivers.
             assert_eq!(found[0].terms(99.999, 1.5), (99.999, 1.5 * ratio));
         }
-        // A split of 2 for 1 of a contract on 1.5 shares: half the strike. A dividend of 2 a share: 3 less for 1.5 shares.
+        // A split of 2 for 1 of a contract on 1.5 shares: half the strike. A dividend of 2 a share: 3 less
+        // for 1.5 shares.
         let split = of(&[action(14, Kind::Split, 2.0, f64::NAN)]).unwrap();
         assert_eq!(split[0].terms(150.0, 1.5), (75.0, 1.5));
         let special = of(&[action(14, Kind::SpecialDividend, f64::NAN, 2.0)]).unwrap();

@@ -8,7 +8,8 @@ use stages_core::StageError;
 /// The buffers of a step of B environments; owned by the caller and reused.
 #[derive(Clone, Debug, Default)]
 pub struct Step {
-    /// Observations `[B, D]`, row-major. Where an episode has just ended, the first observation of the next one.
+    /// Observations `[B, D]`, row-major. Where an episode has just ended, the first observation of the next
+    /// one.
     pub obs: Vec<f32>,
     /// Rewards `[B]`.
     pub reward: Vec<f32>,
@@ -78,8 +79,8 @@ impl StepBuffers<'_> {
     }
 }
 
-/// B environments stepped together. Environment i depends on (seed, i) alone, never on the number of threads. An episode
-/// that ends is followed by the next in the same step.
+/// B environments stepped together. Environment i depends on (seed, i) alone, never on the number of threads.
+/// An episode that ends is followed by the next in the same step.
 pub trait BatchEnv: Send {
     /// The observations and actions.
     fn spec(&self) -> &EnvSpec;
@@ -90,12 +91,14 @@ pub trait BatchEnv: Send {
     /// Starts an episode in every environment: writes observations and action masks, clears the rest.
     fn reset(&mut self, out: StepBuffers<'_>);
 
-    /// Takes one action in each environment. A masked choice, or one beyond the space, counts as the first that is not masked, which is choice 0 but in
-    /// a user's program; a continuous component beyond its bounds counts as the nearer bound.
+    /// Takes one action in each environment. A masked choice, or one beyond the space, counts as the first
+    /// that is not masked, which is choice 0 but in a user's program; a continuous component beyond its
+    /// bounds counts as the nearer bound.
     ///
     /// # Errors
-    /// When `actions` are not of the action space's kind, or not one for each environment; then no environment is stepped. When the
-    /// reward is an expression of the user's whose value is not finite. When a user's program fails, in this step or in the [`BatchEnv::reset`] before.
+    /// When `actions` are not of the action space's kind, or not one for each environment; then no
+    /// environment is stepped. When the reward is an expression of the user's whose value is not finite. When
+    /// a user's program fails, in this step or in the [`BatchEnv::reset`] before.
     fn step(&mut self, actions: Actions<'_>, out: StepBuffers<'_>) -> Result<(), StageError>;
 
     /// Overwrites `batch` with the states and their candidates, where the action space is

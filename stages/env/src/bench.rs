@@ -15,7 +15,8 @@ use stages_core::StageError;
 use stages_numerics::random::Random;
 use std::time::{Duration, Instant};
 
-/// Calls `measure` in a pool of one thread, and of as many as rayon's current pool has, with the number of environments and of threads, for each batch that has an environment for each thread.
+/// Calls `measure` in a pool of one thread, and of as many as rayon's current pool has, with the number of
+/// environments and of threads, for each batch that has an environment for each thread.
 pub(crate) fn with_threads(
     batches: &[usize],
     mut measure: impl FnMut(usize, usize) -> Result<(), StageError> + Send,
@@ -62,10 +63,11 @@ const TURNS: usize = 5;
 /// Rows of random actions, drawn beforehand: it is the environment that is measured.
 const DRAWN: usize = 64;
 
-/// Steps 1 to 4,096 environments with random actions (a masked one counts as holding), with one thread and with all of
-/// rayon's current pool: the look-up task at its defaults, options on 652 simulated days, with 64 market features and a slate
-/// of 20 contracts, observed and not observed, and stocks, 30 of them on 2,520 simulated days with 8 indicators each, by target weights and by FinRL's rules;
-/// and a table of the look-up task's size, with a price.
+/// Steps 1 to 4,096 environments with random actions (a masked one counts as holding), with one thread and
+/// with all of rayon's current pool: the look-up task at its defaults, options on 652 simulated days, with 64
+/// market features and a slate of 20 contracts, observed and not observed, and stocks, 30 of them on 2,520
+/// simulated days with 8 indicators each, by target weights and by FinRL's rules; and a table of the look-up
+/// task's size, with a price.
 ///
 /// # Errors
 /// When an environment cannot be built.
@@ -251,7 +253,10 @@ fn measure(name: &str, mut env: Box<dyn BatchEnv>) -> Result<BenchRow, StageErro
 }
 
 /// Steps a second of `run`, which takes `DRAWN` x `num_envs` of them.
-pub(crate) fn rate(num_envs: usize, mut run: impl FnMut() -> Result<(), StageError>) -> Result<f64, StageError> {
+pub(crate) fn rate(
+    num_envs: usize,
+    mut run: impl FnMut() -> Result<(), StageError>,
+) -> Result<f64, StageError> {
     let mut best = 0.0_f64;
     for _ in 0..TURNS {
         let (mut runs, start) = (0, Instant::now());
@@ -277,7 +282,8 @@ impl View for Copies<'_> {
     }
 }
 
-/// Rows of `width` numbers copied a second from a table, one for each of `num_envs`, each the row after its last.
+/// Rows of `width` numbers copied a second from a table, one for each of `num_envs`, each the row after its
+/// last.
 fn copies(num_envs: usize, width: usize) -> Result<f64, StageError> {
     let rows = LookupConfig::default().rows;
     let table = vec![1.0_f32; rows * width];

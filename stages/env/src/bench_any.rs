@@ -34,7 +34,8 @@ const BATCHES: [usize; 3] = [1, 16, 256];
 const TURN: Duration = Duration::from_millis(400);
 const TURNS: usize = 5;
 
-/// Steps 1, 16 and 256 environments of an artifact over its training data, with one thread and with all of rayon's current pool.
+/// Steps 1, 16 and 256 environments of an artifact over its training data, with one thread and with all of
+/// rayon's current pool.
 ///
 /// # Errors
 /// When the environment cannot be opened, or a step fails.
@@ -82,8 +83,15 @@ fn measure(name: &str, mut env: Box<dyn BatchEnv>, threads: usize) -> Result<Any
     })
 }
 
-/// Draws an action for each environment, each of those that are allowed as likely. `mask` has an element for each choice of each component of each environment.
-fn draw(space: &ActionSpace, mask: &[bool], symbols: &SymbolicBatch, random: &mut Random, actions: &mut ActionBuffer) {
+/// Draws an action for each environment, each of those that are allowed as likely. `mask` has an element for
+/// each choice of each component of each environment.
+fn draw(
+    space: &ActionSpace,
+    mask: &[bool],
+    symbols: &SymbolicBatch,
+    random: &mut Random,
+    actions: &mut ActionBuffer,
+) {
     let mut among = |mask: &[bool]| {
         let allowed = mask.iter().filter(|&&is_allowed| is_allowed).count();
         let chosen = random.below(allowed.max(1) as u64) as usize;

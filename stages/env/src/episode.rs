@@ -34,14 +34,16 @@ impl<'de> Deserialize<'de> for EpisodeLength {
                 f.write_str("a number of steps or `[least, most]`")
             }
             fn visit_u64<E: serde::de::Error>(self, value: u64) -> Result<EpisodeLength, E> {
-                let steps = u32::try_from(value).map_err(|_| E::custom(format!("{value} steps are too many")))?;
+                let steps =
+                    u32::try_from(value).map_err(|_| E::custom(format!("{value} steps are too many")))?;
                 Ok(EpisodeLength {
                     least: steps,
                     most: steps,
                 })
             }
             fn visit_i64<E: serde::de::Error>(self, value: i64) -> Result<EpisodeLength, E> {
-                let value = u64::try_from(value).map_err(|_| E::custom(format!("{value} steps are too few")))?;
+                let value =
+                    u64::try_from(value).map_err(|_| E::custom(format!("{value} steps are too few")))?;
                 self.visit_u64(value)
             }
             fn visit_seq<A: serde::de::SeqAccess<'de>>(self, mut seq: A) -> Result<EpisodeLength, A::Error> {
@@ -84,7 +86,8 @@ impl EpisodeLength {
         Ok(())
     }
 
-    /// The first and the last snapshot of a training episode: a range drawn in proportion to its length, a number of steps, and a start.
+    /// The first and the last snapshot of a training episode: a range drawn in proportion to its length, a
+    /// number of steps, and a start.
     pub(crate) fn draw(self, ranges: &[SnapshotRange], random: &mut Random) -> (usize, usize) {
         let span = |range: &SnapshotRange| (range.last - range.first) as u64;
         let range = match ranges {

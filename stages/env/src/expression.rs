@@ -1,7 +1,9 @@
-//! Arithmetic over named quantities, compiled once into a postfix program that is evaluated without allocation.
+//! Arithmetic over named quantities, compiled once into a postfix program that is evaluated without
+//! allocation.
 //!
-//! From the loosest to the tightest: `or`, `and`, comparisons (`<`, `<=`, `>`, `>=`, `==`, `!=`), `+ -`, `* /`, unary `-`, and `^` (to the right, before a minus on
-//! its left: `-x^2` is `-(x^2)`). Comparisons make conditions, of which `and`, `or` and the first argument of `if` are made; all else are numbers. Both
+//! From the loosest to the tightest: `or`, `and`, comparisons (`<`, `<=`, `>`, `>=`, `==`, `!=`), `+ -`,
+//! `* /`, unary `-`, and `^` (to the right, before a minus on its left: `-x^2` is `-(x^2)`). Comparisons make
+//! conditions, of which `and`, `or` and the first argument of `if` are made; all else are numbers. Both
 //! branches of an `if` are evaluated, and one is taken.
 
 /// The most values of a program's stack.
@@ -429,7 +431,9 @@ fn hint<'a>(name: &str, known: impl Iterator<Item = &'a str>) -> String {
     let known: Vec<&str> = known.collect();
     let all = known.join(", ");
     match known.iter().min_by_key(|other| distance(name, other)) {
-        Some(near) if distance(name, near) <= 1 + name.len() / 3 => format!("did you mean `{near}`? There are {all}"),
+        Some(near) if distance(name, near) <= 1 + name.len() / 3 => {
+            format!("did you mean `{near}`? There are {all}")
+        }
         _ => format!("there are {all}"),
     }
 }
@@ -500,7 +504,8 @@ mod tests {
                 let values: Vec<f64> = (0..4).map(|_| random.normal()).collect();
                 let (found, expected) = (program.evaluate(&values), closure(&values));
                 assert!(
-                    (found - expected).abs() <= 1e-12 * (1.0 + expected.abs()) || found.is_nan() && expected.is_nan(),
+                    (found - expected).abs() <= 1e-12 * (1.0 + expected.abs())
+                        || found.is_nan() && expected.is_nan(),
                     "{text}: {found} {expected}"
                 );
             }

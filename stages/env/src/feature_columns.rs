@@ -11,13 +11,13 @@ pub(crate) const FEW_SNAPSHOTS: usize = 100;
 pub struct FeatureColumn {
     /// Its name.
     pub name: String,
-    /// Its values by time, ascending; NaN where it is null. Those of days stand, beside a chain with several snapshots a day, for the ends of the
-    /// days: a snapshot shows that of the day before.
+    /// Its values by time, ascending; NaN where it is null. Those of days stand, beside a chain with several
+    /// snapshots a day, for the ends of the days: a snapshot shows that of the day before.
     pub values: Vec<(SnapshotTime, f64)>,
 }
 
-/// The value of a feature at snapshot `t`: of the same instant, or the same day. Beside several snapshots a day, that of a day is known at its end,
-/// and shown on the next day that has snapshots.
+/// The value of a feature at snapshot `t`: of the same instant, or the same day. Beside several snapshots a
+/// day, that of a day is known at its end, and shown on the next day that has snapshots.
 fn value_at(column: &FeatureColumn, times: &[SnapshotTime], t: usize) -> Option<f64> {
     let time = times[t];
     let is_daily = column.values.first().is_some_and(|(of, _)| of.instant.is_none());
@@ -42,8 +42,8 @@ fn value_at(column: &FeatureColumn, times: &[SnapshotTime], t: usize) -> Option<
     (of.date >= day_before).then_some(*value)
 }
 
-/// Market features `[T, F]`, and the first snapshot at which every feature has had a value. Later gaps keep the last value; a feature with more than
-/// the share `most` of them is refused.
+/// Market features `[T, F]`, and the first snapshot at which every feature has had a value. Later gaps keep
+/// the last value; a feature with more than the share `most` of them is refused.
 pub(crate) fn market_features(
     columns: &[FeatureColumn],
     times: &[SnapshotTime],
@@ -55,7 +55,9 @@ pub(crate) fn market_features(
     let mut warm_up = 0;
     let mut stale: Vec<String> = Vec::new();
     for (j, column) in columns.iter().enumerate() {
-        if column.values.iter().any(|(of, _)| of.instant.is_some()) && times.iter().all(|time| time.instant.is_none()) {
+        if column.values.iter().any(|(of, _)| of.instant.is_some())
+            && times.iter().all(|time| time.instant.is_none())
+        {
             return Err(StageError::new(format!(
                 "the feature `{}` has several values a day, and the chain one snapshot",
                 column.name
@@ -81,20 +83,25 @@ pub(crate) fn market_features(
                 "the feature `{}` has no value at any snapshot of the chain",
                 column.name
             ))
-            .hint("its window may be longer than the data, or its dates may be others; leave it out or shorten it")
+            .hint(
+                "its window may be longer than the data, or its dates may be others; leave it out or \
+                shorten it",
+            )
         })?;
         warm_up = warm_up.max(first);
         let after = times.len() - first;
         let share = gaps as f64 / after as f64;
         if share > most && after >= FEW_SNAPSHOTS {
             return Err(StageError::new(format!(
-                "the feature `{}` has no value at {gaps} of {after} snapshots after its first ({:.1} %), more than {:.0} % of them: it would show an old one",
+                "the feature `{}` has no value at {gaps} of {after} snapshots after its first ({:.1} %), \
+                more than {:.0} % of them: it would show an old one",
                 column.name,
                 100.0 * share,
                 100.0 * most
             ))
             .hint(format!(
-                "its dates may be others than the chain's; `max_gaps: {}` accepts it, and leaving it out avoids it",
+                "its dates may be others than the chain's; `max_gaps: {}` accepts it, and leaving it out \
+                avoids it",
                 (100.0 * share).ceil() / 100.0
             )));
         }

@@ -1,7 +1,9 @@
 //! Arrow IPC files that are read in place: uncompressed, 64-byte aligned, read without a copy.
 
 use arrow_array::cast::AsArray;
-use arrow_array::{Array, ArrayRef, ArrowPrimitiveType, FixedSizeListArray, ListArray, PrimitiveArray, RecordBatch};
+use arrow_array::{
+    Array, ArrayRef, ArrowPrimitiveType, FixedSizeListArray, ListArray, PrimitiveArray, RecordBatch,
+};
 use arrow_buffer::{Buffer, OffsetBuffer, ScalarBuffer};
 use arrow_ipc::convert::try_fb_to_schema;
 use arrow_ipc::reader::{FileDecoder, read_footer_length};
@@ -27,10 +29,14 @@ pub(crate) fn write(columns: Vec<(&str, ArrayRef)>) -> Result<Vec<u8>, StageErro
 }
 
 /// A column of `width` numbers a row.
-pub(crate) fn matrix<T: ArrowPrimitiveType>(values: Vec<T::Native>, width: usize) -> Result<ArrayRef, StageError> {
+pub(crate) fn matrix<T: ArrowPrimitiveType>(
+    values: Vec<T::Native>,
+    width: usize,
+) -> Result<ArrayRef, StageError> {
     let values = PrimitiveArray::<T>::new(values.into(), None);
     let item = Arc::new(Field::new("item", T::DATA_TYPE, false));
-    let width = i32::try_from(width).map_err(|_| StageError::new(format!("a row of {width} numbers is too long")))?;
+    let width =
+        i32::try_from(width).map_err(|_| StageError::new(format!("a row of {width} numbers is too long")))?;
     Ok(Arc::new(FixedSizeListArray::try_new(
         item,
         width,
@@ -101,8 +107,8 @@ pub(crate) fn numbers<T: ArrowPrimitiveType>(
     Ok(array.values().clone())
 }
 
-/// The start of each row of a column made by [`lists`] of [`matrix`], with the end of the last (in items of `width` numbers),
-/// and the numbers, without a copy.
+/// The start of each row of a column made by [`lists`] of [`matrix`], with the end of the last (in items of
+/// `width` numbers), and the numbers, without a copy.
 pub(crate) fn list_numbers<T: ArrowPrimitiveType>(
     batch: &RecordBatch,
     name: &str,

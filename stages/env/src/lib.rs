@@ -1,7 +1,8 @@
 //! Environments: batched, deterministic, look-ups only (but for those that a user's Python steps).
 //!
-//! A stage of this family stores tables; [`open`] maps them and gives a [`BatchEnv`]. Each kind of environment has a directory with its
-//! configuration (`config.rs`), its stage (`stage.rs`) and its batch of environments (`env.rs`).
+//! A stage of this family stores tables; [`open`] maps them and gives a [`BatchEnv`]. Each kind of
+//! environment has a directory with its configuration (`config.rs`), its stage (`stage.rs`) and its batch of
+//! environments (`env.rs`).
 
 pub mod acting;
 mod actions;

@@ -3,9 +3,15 @@
 use super::split::SnapshotRange;
 use crate::spec::Normalisation;
 
-/// Mean and standard deviation of each column over training rows: of each world its raw rows (`[T, width]`, NaN where there is no value) and its training
-/// ranges. The other elements of an observation, `rest` of them, have fixed scales and are left as they are.
-pub(crate) fn fit(worlds: &[(&[f32], &[SnapshotRange])], width: usize, rest: usize, clip: f32) -> Normalisation {
+/// Mean and standard deviation of each column over training rows: of each world its raw rows (`[T, width]`,
+/// NaN where there is no value) and its training ranges. The other elements of an observation, `rest` of
+/// them, have fixed scales and are left as they are.
+pub(crate) fn fit(
+    worlds: &[(&[f32], &[SnapshotRange])],
+    width: usize,
+    rest: usize,
+    clip: f32,
+) -> Normalisation {
     let mut offset = vec![0.0; width + rest];
     let mut scale = vec![1.0; width + rest];
     for column in 0..width {

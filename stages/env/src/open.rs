@@ -16,8 +16,13 @@ struct Meta {
 /// Opens the environment that an `env` artifact holds, for a program that observes numbers.
 ///
 /// # Errors
-/// When the artifact is not an environment's, its blobs are missing or damaged, or the options do not fit it; when its states are symbolic.
-pub fn open(store: &Store, artifact: &Artifact, options: &OpenOptions) -> Result<Box<dyn BatchEnv>, StageError> {
+/// When the artifact is not an environment's, its blobs are missing or damaged, or the options do not fit it;
+/// when its states are symbolic.
+pub fn open(
+    store: &Store,
+    artifact: &Artifact,
+    options: &OpenOptions,
+) -> Result<Box<dyn BatchEnv>, StageError> {
     if family(artifact)? == symbolic::FAMILY {
         return Err(
             StageError::new("the environment's states are symbolic: they are atoms, not numbers")
@@ -31,9 +36,15 @@ pub fn open(store: &Store, artifact: &Artifact, options: &OpenOptions) -> Result
 ///
 /// # Errors
 /// Those of [`open`], but for symbolic states.
-pub fn open_any(store: &Store, artifact: &Artifact, options: &OpenOptions) -> Result<Box<dyn BatchEnv>, StageError> {
+pub fn open_any(
+    store: &Store,
+    artifact: &Artifact,
+    options: &OpenOptions,
+) -> Result<Box<dyn BatchEnv>, StageError> {
     if options.num_envs == 0 {
-        return Err(StageError::new("cannot open 0 environments").hint("set the number of environments to 1 or more"));
+        return Err(
+            StageError::new("cannot open 0 environments").hint("set the number of environments to 1 or more")
+        );
     }
     match family(artifact)?.as_str() {
         classic::FAMILY => classic::open(store, artifact, options),
@@ -49,13 +60,18 @@ pub fn open_any(store: &Store, artifact: &Artifact, options: &OpenOptions) -> Re
     }
 }
 
-/// The number of evaluation episodes of a split: one for each range of dates of each world. With [`Split::Validation`] and [`Split::Test`], environment i
-/// of a batch runs the i-th of them, and then again from the first on. `None` for environments without dates, which draw other episodes for each split;
+/// The number of evaluation episodes of a split: one for each range of dates of each world. With
+/// [`Split::Validation`] and [`Split::Test`], environment i of a batch runs the i-th of them, and then again
+/// from the first on. `None` for environments without dates, which draw other episodes for each split;
 /// `Some(0)` where nothing is held out for that split.
 ///
 /// # Errors
 /// When the artifact is not an environment's, or damaged.
-pub fn evaluation_episodes(store: &Store, artifact: &Artifact, split: Split) -> Result<Option<usize>, StageError> {
+pub fn evaluation_episodes(
+    store: &Store,
+    artifact: &Artifact,
+    split: Split,
+) -> Result<Option<usize>, StageError> {
     match family(artifact)?.as_str() {
         options_env::FAMILY => options_env::evaluation_episodes(store, artifact, split).map(Some),
         stocks::FAMILY => stocks::evaluation_episodes(store, artifact, split).map(Some),

@@ -10,8 +10,8 @@ use stages_core::StageError;
 pub enum Split {
     /// The training dates, with random starts and lengths of episodes.
     Train,
-    /// The data that training selects a policy by: environment i of a batch runs evaluation episode i of [`evaluation_episodes`](crate::evaluation_episodes),
-    /// in turn, whole, from first to last.
+    /// The data that training selects a policy by: environment i of a batch runs evaluation episode i of
+    /// [`evaluation_episodes`](crate::evaluation_episodes), in turn, whole, from first to last.
     Validation,
     /// The test data, likewise.
     Test,
@@ -40,7 +40,8 @@ impl Split {
         StageError::new(format!("this environment has {what}")).hint(hint)
     }
 
-    /// The number of its table where there is one of training and one of testing: validation has other episodes of that of training.
+    /// The number of its table where there is one of training and one of testing: validation has other
+    /// episodes of that of training.
     pub(crate) fn table(self) -> usize {
         usize::from(self == Self::Test)
     }
@@ -55,11 +56,11 @@ pub struct OpenOptions {
     pub seed: u64,
     /// The dates; environments without dates draw other random numbers for each.
     pub split: Split,
-    /// Shows observations in the normalisation of another environment with the same observation, as a policy trained
-    /// there expects; `None` for the environment's own. Environments that do not normalise ignore it.
+    /// Shows observations in the normalisation of another environment with the same observation, as a policy
+    /// trained there expects; `None` for the environment's own. Environments that do not normalise ignore it.
     pub normalise_as: Option<Normalisation>,
-    /// The number of processes that step the environments of a user's program; `None` for one for each thread of rayon's current pool. Environments
-    /// without a program have none.
+    /// The number of processes that step the environments of a user's program; `None` for one for each thread
+    /// of rayon's current pool. Environments without a program have none.
     pub processes: Option<usize>,
 }
 

@@ -1,7 +1,9 @@
-//! The parts of an environment's tables: the rows of all worlds cut by dates, so that a day more changes the last part alone.
+//! The parts of an environment's tables: the rows of all worlds cut by dates, so that a day more changes the
+//! last part alone.
 //!
-//! A part is a file, `TABLE/FROM_TO.arrow`, of the rows of a calendar month; of a day where days have many rows. Within it rows are in the order of worlds and then of
-//! dates. Where there are several worlds, the column `world` has the number of a row's world.
+//! A part is a file, `TABLE/FROM_TO.arrow`, of the rows of a calendar month; of a day where days have many
+//! rows. Within it rows are in the order of worlds and then of dates. Where there are several worlds, the
+//! column `world` has the number of a row's world.
 
 use crate::ipc;
 use arrow_array::types::UInt32Type;
@@ -56,7 +58,8 @@ pub(crate) fn file(table: &str, part: &str) -> String {
 }
 
 impl Part {
-    /// The values of a column in the part, with their number a row; `of` gives a world's values and its number of rows.
+    /// The values of a column in the part, with their number a row; `of` gives a world's values and its
+    /// number of rows.
     pub(crate) fn gather<'w, T: Copy + 'w>(&self, of: impl Fn(usize) -> (&'w [T], usize)) -> (Vec<T>, usize) {
         let (mut values, mut width) = (Vec::new(), 0);
         for (world, rows) in &self.rows {
@@ -136,7 +139,8 @@ impl<T: ArrowNativeType> Column<T> {
 }
 
 pub(crate) fn mismatch() -> StageError {
-    StageError::new("the environment's tables are inconsistent").hint("run the environment's stage again with --force")
+    StageError::new("the environment's tables are inconsistent")
+        .hint("run the environment's stage again with --force")
 }
 
 #[cfg(test)]

@@ -74,7 +74,10 @@ impl<'a> StepRows<'a> {
     pub(crate) fn new(out: StepBuffers<'a>, spec: &EnvSpec) -> Self {
         let width = spec.obs_dim();
         Self {
-            obs: Rows { values: out.obs, width },
+            obs: Rows {
+                values: out.obs,
+                width,
+            },
             reward: out.reward,
             terminated: out.terminated,
             truncated: out.truncated,
@@ -116,8 +119,8 @@ impl View for StepRows<'_> {
     }
 }
 
-/// Calls `f(first, len, view)` over contiguous ranges of at least `grain` environments, one for each thread of rayon's
-/// current pool where there are enough of them.
+/// Calls `f(first, len, view)` over contiguous ranges of at least `grain` environments, one for each thread
+/// of rayon's current pool where there are enough of them.
 pub(crate) fn for_ranges<V: View>(view: V, len: usize, grain: usize, f: &(impl Fn(usize, usize, V) + Sync)) {
     let threads = rayon::current_num_threads().max(1);
     recurse(view, 0, len, len.div_ceil(threads).max(grain), f);

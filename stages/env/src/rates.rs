@@ -54,10 +54,12 @@ pub(crate) fn check_age(rates: &[(Date, f64)], times: &[SnapshotTime], most: u32
         let age = date.0 - last.0;
         if age > i32::try_from(most).unwrap_or(i32::MAX) {
             return Err(StageError::new(format!(
-                "the rates end before the chain: cash would earn the rate of {last} on {date}, {age} days later"
+                "the rates end before the chain: cash would earn the rate of {last} on {date}, {age} days \
+                later"
             ))
             .hint(format!(
-                "give rates up to {date}, or `rate:` in place of `rates`; `max_rates_age_days: {age}` takes the old ones"
+                "give rates up to {date}, or `rate:` in place of `rates`; `max_rates_age_days: {age}` takes \
+                the old ones"
             )));
         }
     }

@@ -18,7 +18,8 @@ pub struct EnvSpec {
     pub normalisation: Option<Normalisation>,
 }
 
-/// An observation is (raw - offset) / scale, clipped to [-clip, clip], element by element; fitted on training dates alone.
+/// An observation is (raw - offset) / scale, clipped to [-clip, clip], element by element; fitted on training
+/// dates alone.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Normalisation {
     /// D offsets, in raw units.
@@ -35,7 +36,8 @@ impl EnvSpec {
         self.observation.len()
     }
 
-    /// The first difference in observation or actions that keeps a policy trained on `self` from acting in `other`.
+    /// The first difference in observation or actions that keeps a policy trained on `self` from acting in
+    /// `other`.
     pub fn difference(&self, other: &Self) -> Option<Difference> {
         let names = |what, trained: &[String], here: &[String]| {
             let at = trained.iter().zip(here).position(|(a, b)| a != b);
@@ -67,9 +69,10 @@ impl EnvSpec {
                 (ActionSpace::Continuous { bounds: a, .. }, ActionSpace::Continuous { bounds: b, .. }) => {
                     (a != b).then_some(Difference::Range)
                 }
-                (ActionSpace::MultiDiscrete { choices: a, .. }, ActionSpace::MultiDiscrete { choices: b, .. }) => {
-                    (a != b).then_some(Difference::Range)
-                }
+                (
+                    ActionSpace::MultiDiscrete { choices: a, .. },
+                    ActionSpace::MultiDiscrete { choices: b, .. },
+                ) => (a != b).then_some(Difference::Range),
                 (ActionSpace::Candidates { width: a, .. }, ActionSpace::Candidates { width: b, .. }) => {
                     (a != b).then_some(Difference::Range)
                 }
@@ -118,7 +121,8 @@ impl fmt::Display for Difference {
     }
 }
 
-/// The serialised form of [`EnvSpec`] in artifacts. Fields that a kind of action space does not have are left out.
+/// The serialised form of [`EnvSpec`] in artifacts. Fields that a kind of action space does not have are left
+/// out.
 #[derive(Serialize, Deserialize)]
 struct SpecFile {
     name: String,
@@ -143,7 +147,11 @@ impl From<EnvSpec> for SpecFile {
         };
         let (actions, masked, bounds, choices) = match spec.action_space {
             ActionSpace::Discrete { names, masked } => (names, masked, None, None),
-            ActionSpace::MultiDiscrete { names, choices, masked } => (names, masked, None, Some(choices)),
+            ActionSpace::MultiDiscrete {
+                names,
+                choices,
+                masked,
+            } => (names, masked, None, Some(choices)),
             ActionSpace::Continuous { names, bounds } => (names, false, Some(bounds), None),
             ActionSpace::Candidates { names, .. } => (names, false, None, None),
         };
@@ -170,7 +178,11 @@ impl TryFrom<SpecFile> for EnvSpec {
             (None, None, None) => ActionSpace::Discrete { names, masked },
             (None, None, Some(width)) if width > 0 && !masked => ActionSpace::Candidates { names, width },
             (None, Some(choices), None) if choices.len() == n && !choices.contains(&0) => {
-                ActionSpace::MultiDiscrete { names, choices, masked }
+                ActionSpace::MultiDiscrete {
+                    names,
+                    choices,
+                    masked,
+                }
             }
             (Some(bounds), None, None) if bounds.low.len() == n && bounds.high.len() == n && !masked => {
                 ActionSpace::Continuous { names, bounds }

@@ -6,7 +6,8 @@ use datasets::{Date, DateRange};
 use serde::{Deserialize, Serialize};
 use stages_core::{ConfigProblem, StageError};
 
-/// Snapshots from the first to the last, both included; an episode takes at least one step, so that they differ.
+/// Snapshots from the first to the last, both included; an episode takes at least one step, so that they
+/// differ.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct SnapshotRange {
     pub first: usize,
@@ -67,7 +68,8 @@ impl SplitRules<'_> {
                     ),
                 )
                 .hint(
-                    "a policy must be tested on dates that it was not trained or selected on; move one of the ranges",
+                    "a policy must be tested on dates that it was not trained or selected on; move one of \
+                    the ranges",
                 ));
             }
         }
@@ -104,13 +106,20 @@ impl Splits {
 
 /// Splits the snapshots of `dates` of a world, of which the first `warm_up` have features without a value.
 ///
-/// Worlds that `test` or `validation` names are held out whole, or on the dates beside the names; dates without names are held out of every world.
-/// Training dates keep a distance to the dates that are held out; another world needs none.
-pub(crate) fn split(dates: &[Date], warm_up: usize, rules: &SplitRules<'_>, role: Role) -> Result<Splits, StageError> {
+/// Worlds that `test` or `validation` names are held out whole, or on the dates beside the names; dates
+/// without names are held out of every world. Training dates keep a distance to the dates that are held out;
+/// another world needs none.
+pub(crate) fn split(
+    dates: &[Date],
+    warm_up: usize,
+    rules: &SplitRules<'_>,
+    role: Role,
+) -> Result<Splits, StageError> {
     let usable = dates.len().saturating_sub(warm_up);
     if usable < 2 {
         return Err(StageError::new(format!(
-            "of {} snapshots, the first {warm_up} have features without a value: fewer than 2 are left to trade",
+            "of {} snapshots, the first {warm_up} have features without a value: fewer than 2 are left to \
+            trade",
             dates.len()
         ))
         .hint("give more dates, or features with shorter windows"));
@@ -120,7 +129,8 @@ pub(crate) fn split(dates: &[Date], warm_up: usize, rules: &SplitRules<'_>, role
         let end = dates.partition_point(|&date| date <= range.to);
         (first + 1 < end).then(|| SnapshotRange { first, last: end - 1 })
     };
-    let found = |which: &str, range: DateRange| within(range).ok_or_else(|| too_few(which, range, dates, warm_up));
+    let found =
+        |which: &str, range: DateRange| within(range).ok_or_else(|| too_few(which, range, dates, warm_up));
     let everything = DateRange {
         from: dates[0],
         to: dates[dates.len() - 1],
@@ -218,7 +228,8 @@ fn days(days: u32) -> i32 {
 
 fn too_few(which: &str, range: DateRange, dates: &[Date], warm_up: usize) -> StageError {
     StageError::new(format!(
-        "fewer than two snapshots to {which} on: dates {} to {} (after purge and embargo) of data from {} to {}, whose first \
+        "fewer than two snapshots to {which} on: dates {} to {} (after purge and embargo) of data from {} \
+         to {}, whose first \
          {warm_up} snapshots have features without a value",
         range.from,
         range.to,
@@ -338,7 +349,9 @@ mod tests {
             embargo: 5,
             ..OptionsConfig::default()
         };
-        let of = |config: &OptionsConfig, role| super::split(&daily(100), 10, &config.split_rules(), role).unwrap();
+        let of = |config: &OptionsConfig, role| {
+            super::split(&daily(100), 10, &config.split_rules(), role).unwrap()
+        };
         let (tested, validated) = (
             Role {
                 is_test: true,

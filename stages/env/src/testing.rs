@@ -26,7 +26,8 @@ pub(crate) fn context(dir: &Path, inputs: BTreeMap<String, Vec<Input>>) -> Conte
     }
 }
 
-/// The bytes that a store grows by from the first artifact to the last: of each that follows, its description and the files that the one before did not have.
+/// The bytes that a store grows by from the first artifact to the last: of each that follows, its description
+/// and the files that the one before did not have.
 pub(crate) fn growth(mut artifacts: impl Iterator<Item = Artifact>) -> u64 {
     let mut before = artifacts.next().unwrap();
     let mut bytes = 0;
@@ -44,8 +45,8 @@ pub(crate) fn step_discrete(env: &mut dyn BatchEnv, actions: &[u32], out: &mut S
     env.step(Actions::Discrete(actions), out.buffers()).unwrap();
 }
 
-/// Steps `env` with random actions twice from each state, the second time after a restart from its saved state and with
-/// observations and action masks in buffers beside the others: all must be the same.
+/// Steps `env` with random actions twice from each state, the second time after a restart from its saved
+/// state and with observations and action masks in buffers beside the others: all must be the same.
 pub(crate) fn steps_again_after_a_restart(env: &mut dyn BatchEnv, steps: usize) {
     let n = env.num_envs();
     let mut out = Step::new(env.spec(), n);

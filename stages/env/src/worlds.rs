@@ -1,4 +1,5 @@
-//! The configuration of worlds: the underlyings that an environment holds, and the data that is held out of training.
+//! The configuration of worlds: the underlyings that an environment holds, and the data that is held out of
+//! training.
 
 use datasets::{Date, DateRange};
 use schemars::JsonSchema;
@@ -23,11 +24,13 @@ pub enum All {
     All,
 }
 
-/// Data that is held out of training: `{ from, to }` of every world, whole `worlds`, or these dates of these worlds.
+/// Data that is held out of training: `{ from, to }` of every world, whole `worlds`, or these dates of these
+/// worlds.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct HeldOut {
-    /// The worlds: a number of them, or their symbols. The last of the environment's worlds are those of `test`, and those before them of `validation`.
+    /// The worlds: a number of them, or their symbols. The last of the environment's worlds are those of
+    /// `test`, and those before them of `validation`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub worlds: Option<WorldSet>,
     /// The first date; without it, from the first on.
@@ -89,7 +92,8 @@ pub(crate) struct Role {
     pub is_validation: bool,
 }
 
-/// The roles of worlds: a world has a role where `test` or `validation` names it; one that names no worlds concerns each of them.
+/// The roles of worlds: a world has a role where `test` or `validation` names it; one that names no worlds
+/// concerns each of them.
 ///
 /// # Errors
 /// When there are fewer worlds than are asked for, or none of a name; or when one would be of both kinds.
@@ -103,7 +107,8 @@ pub(crate) fn roles(
         match set {
             WorldSet::Number(number) if *number > 0 && *number <= end => Ok((end - number..end).collect()),
             WorldSet::Number(number) => Err(StageError::new(format!(
-                "`{field}: {{ worlds: {number} }}` is not between 1 and {end}, the number of worlds that are left"
+                "`{field}: {{ worlds: {number} }}` is not between 1 and {end}, the number of worlds that \
+                are left"
             ))),
             WorldSet::Named(names) => names
                 .iter()

@@ -22,7 +22,8 @@ const FAMILY: &str = "family";
 /// # Errors
 /// When it has no family, its files do not fit its specification, or an observation is not finite.
 fn write(store: &Store, files: &[WrittenFile]) -> Result<ArtifactDigest, StageError> {
-    let hint = "write the files of an environment as `runner export RUN/STAGE.env DIR` does, and its family (`options`, `stocks`, `table`, …) into the file `family` beside them";
+    let hint = "write the files of an environment as `runner export RUN/STAGE.env DIR` does, and its family \
+        (`options`, `stocks`, `table`, …) into the file `family` beside them";
     let family = files
         .iter()
         .find(|file| file.name == FAMILY)
@@ -64,9 +65,8 @@ fn write(store: &Store, files: &[WrittenFile]) -> Result<ArtifactDigest, StageEr
         }
     }
     if !opened {
-        return Err(
-            StageError::new("it has no dates to train on, and none to evaluate on").hint("see `worlds` in `env.json`")
-        );
+        return Err(StageError::new("it has no dates to train on, and none to evaluate on")
+            .hint("see `worlds` in `env.json`"));
     }
     Ok(digest)
 }
@@ -114,8 +114,9 @@ mod tests {
     fn an_environment_is_opened_before_it_is_stored() {
         let whole = files();
         stored(&whole).unwrap();
-        let without =
-            |name: &str| -> Vec<WrittenFile> { whole.iter().filter(|file| file.name != name).cloned().collect() };
+        let without = |name: &str| -> Vec<WrittenFile> {
+            whole.iter().filter(|file| file.name != name).cloned().collect()
+        };
         assert_eq!(stored(&without("family")).unwrap_err(), "it has no file `family`");
         assert!(stored(&without("test.arrow")).unwrap_err().contains("`test.arrow`"));
         let with = |name: &str, bytes: &[u8]| -> Vec<WrittenFile> {

@@ -14,8 +14,8 @@ use cache::{ArtifactBuilder, Store};
 use datasets::Date;
 use datasets::corporate_action::{CorporateAction, Kind};
 use stages_env::options::{
-    Baseline, Day, Decision, InMemory, Instrument, MarketSource, OptionsConfig, Order, Orders, Quote, Settlements,
-    build, open,
+    Baseline, Day, Decision, InMemory, Instrument, MarketSource, OptionsConfig, Order, Orders, Quote,
+    Settlements, build, open,
 };
 use stages_env::stocks::{self, Bar, PanelSource, Prices, StocksConfig, SymbolBars};
 use stages_env::{BatchEnv, OpenOptions, Step};
@@ -93,7 +93,8 @@ fn days(store: &Store, bytes: &[u8]) -> Vec<Day> {
     days.into_values().collect()
 }
 
-/// Lean's daily quotes of AAPL options on 2014-06-06 and 2014-06-09, with Deltas of Black-Scholes at 25 % to choose contracts by.
+/// Lean's daily quotes of AAPL options on 2014-06-06 and 2014-06-09, with Deltas of Black-Scholes at 25 % to
+/// choose contracts by.
 fn lean(data: &Path) -> Vec<Day> {
     let open = |path: &str| zip::ZipArchive::new(std::fs::File::open(data.join(path)).unwrap()).unwrap();
     let mut text = String::new();
@@ -166,7 +167,8 @@ fn lean(data: &Path) -> Vec<Day> {
     days.into_values().collect()
 }
 
-/// A short straddle on AAPL over its split of 7 for 1 on 2014-06-09, by real quotes: with the action, the account follows the quotes.
+/// A short straddle on AAPL over its split of 7 for 1 on 2014-06-09, by real quotes: with the action, the
+/// account follows the quotes.
 fn aapl_2014_split(data: &Path) {
     let days = lean(data);
     let dir = tempfile::tempdir().unwrap();
@@ -217,7 +219,8 @@ fn aapl_2014_split(data: &Path) {
         env.step_decisions(&[Decision::Orders(Orders::new(&sell))], out.buffers());
         env.final_ledger(0).unwrap()
     };
-    // By hand: the straddle at the money that expires nearest to 30 days, sold at the bids, and marked at the mids of a seventh of its strike three days later.
+    // By hand: the straddle at the money that expires nearest to 30 days, sold at the bids, and marked at the
+    // mids of a seventh of its strike three days later.
     let quote = |day: usize, strike: f64, call: bool, expiry: Date| {
         let of = |quote: &&Quote| quote.strike == strike && quote.call == call && quote.expiry == expiry.0;
         *days[day].quotes.iter().find(of).unwrap()
@@ -253,7 +256,8 @@ fn aapl_2014_split(data: &Path) {
     assert!(unknown < -0.4 * 1e6, "{unknown}");
 }
 
-/// A plain chain, without forwards, vega or theta, with days missing: everything has a mark, and the books balance.
+/// A plain chain, without forwards, vega or theta, with days missing: everything has a mark, and the books
+/// balance.
 fn spx_2019(data: &Path) {
     let path = data.join("options/spx_2019_cboe_quotetable/spx_chain_20190425_20190628.parquet");
     let dir = tempfile::tempdir().unwrap();
@@ -304,7 +308,8 @@ fn spx_2019(data: &Path) {
     );
 }
 
-/// The 36 shares of the Dow, of which two are listed in between: equal weights, bought once, are worth what their adjusted closes say.
+/// The 36 shares of the Dow, of which two are listed in between: equal weights, bought once, are worth what
+/// their adjusted closes say.
 fn dow_36(data: &Path) {
     let dir = tempfile::tempdir().unwrap();
     let store = Store::open(dir.path()).unwrap();

@@ -1,4 +1,5 @@
-//! Random programs with the answers of SWI-Prolog (`tests/reference/symbolic`), by the engine of the environment and by its steps.
+//! Random programs with the answers of SWI-Prolog (`tests/reference/symbolic`), by the engine of the
+//! environment and by its steps.
 
 #![allow(clippy::unwrap_used, reason = "tests")]
 
@@ -16,7 +17,8 @@ use stages_knowledge::{Clause, KnowledgeBase, Split, SymbolsBuilder, print, text
 use std::process::ExitCode;
 use std::sync::Arc;
 
-/// The settings of plain SLD resolution with a bound on depth, for episodes as long as any proof that SWI-Prolog is given the time for.
+/// The settings of plain SLD resolution with a bound on depth, for episodes as long as any proof that
+/// SWI-Prolog is given the time for.
 fn config(depth: u32) -> ProofConfig {
     ProofConfig {
         preset: ProofPreset::Sld,
@@ -41,14 +43,16 @@ fn names(knowledge: &KnowledgeBase, variables: usize) -> SymbolsBuilder {
     names
 }
 
-/// An answer: the state at its end, the actions that lead there, and the clauses with the number of their conditions.
+/// An answer: the state at its end, the actions that lead there, and the clauses with the number of their
+/// conditions.
 struct Answer {
     state: Goals,
     actions: Vec<u32>,
     path: Vec<(u32, usize)>,
 }
 
-/// Depth-first search over the states of the engine, the first action first: answers, applications of clauses, counts.
+/// Depth-first search over the states of the engine, the first action first: answers, applications of
+/// clauses, counts.
 fn search(task: &ProofTask, most: usize) -> (Vec<Answer>, u64, ProofCounts) {
     let mut engine = Engine::new(task);
     let (mut answers, mut uses, mut counts) = (Vec::new(), 0, ProofCounts::default());

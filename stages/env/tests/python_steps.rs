@@ -1,4 +1,5 @@
-//! Environments of `env/python`, step by step: beside Gymnasium itself, over any number of processes, saved and restored, and where they fail.
+//! Environments of `env/python`, step by step: beside Gymnasium itself, over any number of processes, saved
+//! and restored, and where they fail.
 //!
 //! They need an interpreter with gymnasium and numpy: `RUNNER_TEST_PYTHON`.
 
@@ -158,8 +159,9 @@ def torque():
     return gym.make("Pendulum-v1")
 "#;
 
-/// Steps environments as the documentation says that `env/python` does, by Gymnasium alone: `(id or call, kwargs, seed, split, actions [T][B][K])` on standard
-/// input, observations, rewards and flags as text on standard output.
+/// Steps environments as the documentation says that `env/python` does, by Gymnasium alone:
+/// `(id or call, kwargs, seed, split, actions [T][B][K])` on standard input, observations, rewards and flags
+/// as text on standard output.
 const REFERENCE: &str = r#"
 import hashlib, json, struct, sys
 import gymnasium, numpy as np
@@ -239,7 +241,11 @@ impl World {
         }
     }
 
-    fn try_open(&self, config: &PythonConfig, options: &OpenOptions) -> Result<Box<dyn BatchEnv>, StageError> {
+    fn try_open(
+        &self,
+        config: &PythonConfig,
+        options: &OpenOptions,
+    ) -> Result<Box<dyn BatchEnv>, StageError> {
         let digest = build(config, &self.store, self.dir.path())?;
         stages_env::open(&self.store, &self.store.artifact(digest).unwrap(), options)
     }
@@ -264,7 +270,8 @@ fn draw(space: &ActionSpace, mask: &[bool], random: &mut Random, batch: usize) -
         (ActionBuffer::Continuous(values), ActionSpace::Continuous { bounds, .. }) => {
             let k = bounds.low.len();
             for (i, value) in values.iter_mut().enumerate() {
-                *value = bounds.low[i % k] + (bounds.high[i % k] - bounds.low[i % k]) * random.uniform() as f32;
+                *value =
+                    bounds.low[i % k] + (bounds.high[i % k] - bounds.low[i % k]) * random.uniform() as f32;
             }
         }
         (ActionBuffer::Discrete(values), _) => {
@@ -378,7 +385,8 @@ fn any_number_of_processes_gives_the_same_and_neighbours_do_not_matter(python: &
     let one = run(6, 1);
     assert_eq!(one, run(6, 2));
     assert_eq!(one, run(6, 5));
-    // The last environment of the batch draws other actions where there are more; the first observations do not depend on them.
+    // The last environment of the batch draws other actions where there are more; the first observations do
+    // not depend on them.
     let (first, ..) = run(8, 3);
     assert_eq!(one.0.as_array().unwrap()[..6], first.as_array().unwrap()[..6]);
 }
@@ -389,7 +397,8 @@ fn spaces_are_named_and_masks_read(python: &str) {
     let spec = env.spec();
     insta::assert_snapshot!(
         spec.observation.join(" "),
-        @"at=1 at=2 at=3 last[0]=0 last[0]=1 last[1]=0 last[1]=1 last[1]=2 seen.0[0,0] seen.0[0,1] seen.0[1,0] seen.0[1,1] seen.1[0] seen.1[1]"
+        @"at=1 at=2 at=3 last[0]=0 last[0]=1 last[1]=0 last[1]=1 last[1]=2 seen.0[0,0] seen.0[0,1] \
+            seen.0[1,0] seen.0[1,1] seen.1[0] seen.1[1]"
     );
     let ActionSpace::MultiDiscrete { choices, masked, .. } = &spec.action_space else {
         panic!("{:?}", spec.action_space)

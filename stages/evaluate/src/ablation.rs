@@ -6,9 +6,11 @@ use stages_numerics::random::Random;
 /// A change of what a policy sees; its account and the action mask stay its own.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Ablation {
-    /// Market features of another world at the same step, or, where there is one world, of the same one half of the test range later, wrapped around its end.
+    /// Market features of another world at the same step, or, where there is one world, of the same one half
+    /// of the test range later, wrapped around its end.
     OtherWorld,
-    /// The instruments (the slate's contracts, the stocks) of another snapshot of the test range, in another order, both drawn anew at each step.
+    /// The instruments (the slate's contracts, the stocks) of another snapshot of the test range, in another
+    /// order, both drawn anew at each step.
     Shuffled,
     /// A memory that is empty at each step.
     NoMemory,
@@ -25,7 +27,8 @@ impl Ablation {
 }
 
 impl Ablation {
-    /// Changes the observation of episode `i` at a step of it. The changes of a step depend on the seed, the episode and the step alone.
+    /// Changes the observation of episode `i` at a step of it. The changes of a step depend on the seed, the
+    /// episode and the step alone.
     pub(crate) fn change<E: MarketEnv>(
         self,
         layout: &Layout,

@@ -1,7 +1,8 @@
 //! One decision of a policy at the last snapshot of an environment, as a backtest would make it there.
 //!
-//! The policy plays its most likely actions from a start on, which builds up its memory and its account; at the last snapshot it decides once more, with that account
-//! or with another one. With the start of a backtest and its account the decision is the backtest's, to the bit.
+//! The policy plays its most likely actions from a start on, which builds up its memory and its account; at
+//! the last snapshot it decides once more, with that account or with another one. With the start of a
+//! backtest and its account the decision is the backtest's, to the bit.
 
 use cache::{Artifact, Store};
 use datasets::{Date, SnapshotTime};
@@ -73,7 +74,8 @@ pub struct Component {
     pub component: String,
     /// The most likely value, within the bounds of the environment.
     pub value: f32,
-    /// The mean and the standard deviation of the distribution that the policy draws from: before squashing, where it squashes.
+    /// The mean and the standard deviation of the distribution that the policy draws from: before squashing,
+    /// where it squashes.
     pub mean: f32,
     /// See `mean`; `None` where actions are not drawn.
     pub standard_deviation: Option<f32>,
@@ -130,7 +132,8 @@ fn open(store: &Store, artifact: &Artifact, options: &OpenOptions) -> Result<Box
     }
 }
 
-/// The first and the last date of a split of an environment, over all of its worlds; `None` where it has no such data.
+/// The first and the last date of a split of an environment, over all of its worlds; `None` where it has no
+/// such data.
 ///
 /// # Errors
 /// When the environment is not over data of dates, or damaged.
@@ -152,8 +155,14 @@ pub fn dates(store: &Store, artifact: &Artifact, split: Split) -> Result<Option<
 /// Decides at the last snapshot up to `options.until`.
 ///
 /// # Errors
-/// When the policy does not fit the environment, the environment has no such world or snapshot, it does not know a position, or the played account is ruined.
-pub fn act(store: &Store, artifact: &Artifact, policy: &Policy, options: &ActingOptions) -> Result<Acted, StageError> {
+/// When the policy does not fit the environment, the environment has no such world or snapshot, it does not
+/// know a position, or the played account is ruined.
+pub fn act(
+    store: &Store,
+    artifact: &Artifact,
+    policy: &Policy,
+    options: &ActingOptions,
+) -> Result<Acted, StageError> {
     let opened = OpenOptions {
         normalise_as: policy.spec().normalisation.clone(),
         ..OpenOptions::test(1, 0)
@@ -162,7 +171,8 @@ pub fn act(store: &Store, artifact: &Artifact, policy: &Policy, options: &Acting
     let env = env.as_mut();
     if let Some(difference) = policy.spec().difference(env.spec()) {
         return Err(StageError::new(format!(
-            "the files make another observation, or other actions, than the policy was trained with: {difference}"
+            "the files make another observation, or other actions, than the policy was trained with: \
+            {difference}"
         ))
         .hint("give files with the columns and symbols of those that it was trained on"));
     }
@@ -252,13 +262,18 @@ fn world(worlds: &[ActingWorld], wanted: Option<&str>) -> Result<ActingWorld, St
         ))
         .hint(format!("give `--world`, one of {}", names()))),
         (Some(name), _) => worlds.iter().find(|world| world.name == name).cloned().ok_or_else(|| {
-            StageError::new(format!("the environment has no world `{name}`")).hint(format!("it has {}", names()))
+            StageError::new(format!("the environment has no world `{name}`"))
+                .hint(format!("it has {}", names()))
         }),
     }
 }
 
 /// The first and the last snapshot that are played.
-fn played(env: &dyn Acting, world: &ActingWorld, options: &ActingOptions) -> Result<(usize, usize), StageError> {
+fn played(
+    env: &dyn Acting,
+    world: &ActingWorld,
+    options: &ActingOptions,
+) -> Result<(usize, usize), StageError> {
     let snapshots = world.first..=world.last;
     let is_known = |time: SnapshotTime| match options.until.instant {
         None => time.date <= options.until.date,
@@ -292,7 +307,9 @@ fn played(env: &dyn Acting, world: &ActingWorld, options: &ActingOptions) -> Res
 /// The action in words and numbers.
 fn chosen(space: &ActionSpace, actions: Actions<'_>) -> Chosen {
     let values = match actions {
-        Actions::Discrete(values) | Actions::MultiDiscrete(values) => values.iter().map(|&v| f64::from(v)).collect(),
+        Actions::Discrete(values) | Actions::MultiDiscrete(values) => {
+            values.iter().map(|&v| f64::from(v)).collect()
+        }
         Actions::Continuous(values) => values.iter().map(|&v| f64::from(v)).collect(),
     };
     Chosen {

@@ -7,8 +7,8 @@ use crate::{
     table_backtest,
 };
 use stages_core::{
-    ConfigProblem, Context, InputPort, OutputPort, Outputs, PlanContext, PortType, Ports, Provided, StageError,
-    StageKind,
+    ConfigProblem, Context, InputPort, OutputPort, Outputs, PlanContext, PortType, Ports, Provided,
+    StageError, StageKind,
 };
 use std::collections::BTreeMap;
 
@@ -52,7 +52,11 @@ impl StageKind for Backtest {
         ],
     };
 
-    fn check(&self, config: &BacktestConfig, _: &PlanContext) -> Result<BTreeMap<String, Provided>, ConfigProblem> {
+    fn check(
+        &self,
+        config: &BacktestConfig,
+        _: &PlanContext,
+    ) -> Result<BTreeMap<String, Provided>, ConfigProblem> {
         config.validate()?;
         Ok(BTreeMap::from([
             ("metrics".to_owned(), Provided::unknown(PortType::Metrics)),
@@ -72,7 +76,8 @@ impl StageKind for Backtest {
             _ => {
                 let mut env = stages_env::open(&context.store, env, &config.open(&policy))?;
                 check_fits(policy.spec(), env.spec())?;
-                let played = episodes::play(context, &policy, env.as_mut(), config.deterministic, config.seed)?;
+                let played =
+                    episodes::play(context, &policy, env.as_mut(), config.deterministic, config.seed)?;
                 let table = output::columns(&episodes::columns(&played))?;
                 output::store(
                     context,

@@ -3,9 +3,9 @@
 use crate::performance::quantile;
 use stages_numerics::random::Random;
 
-/// The stationary bootstrap of Politis and Romano (1994): blocks of geometric length with mean `mean_block`, wrapped
-/// around the end. Returns the 2.5 % and 97.5 % quantiles of `statistic` over `draws` resamples; NaN where the
-/// statistic is.
+/// The stationary bootstrap of Politis and Romano (1994): blocks of geometric length with mean `mean_block`,
+/// wrapped around the end. Returns the 2.5 % and 97.5 % quantiles of `statistic` over `draws` resamples; NaN
+/// where the statistic is.
 pub fn stationary(
     values: &[f64],
     mean_block: f64,
@@ -61,8 +61,8 @@ mod tests {
         assert!((high - (mean + half)).abs() < 0.2 * half, "{high} {}", mean + half);
     }
 
-    /// Of many samples, nearly 95 % have an interval of the mean that holds the true mean; with blocks this is so where returns are
-    /// correlated, too, and there resampling single returns covers far less.
+    /// Of many samples, nearly 95 % have an interval of the mean that holds the true mean; with blocks this
+    /// is so where returns are correlated, too, and there resampling single returns covers far less.
     #[test]
     fn covers_the_true_mean_as_often_as_it_says() {
         let samples = 400;

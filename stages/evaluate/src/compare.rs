@@ -1,4 +1,5 @@
-//! The stage kind `evaluate/compare`: the backtests of one agent, trained with several seeds, against those of another in the same worlds.
+//! The stage kind `evaluate/compare`: the backtests of one agent, trained with several seeds, against those
+//! of another in the same worlds.
 
 mod agent;
 mod difference;
@@ -12,8 +13,8 @@ use evidence::{equity, evidence};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use stages_core::{
-    ConfigProblem, Context, InputPort, OutputPort, Outputs, PlanContext, PortType, Ports, Provided, StageError,
-    StageKind,
+    ConfigProblem, Context, InputPort, OutputPort, Outputs, PlanContext, PortType, Ports, Provided,
+    StageError, StageKind,
 };
 use std::collections::BTreeMap;
 pub use verdict::VerdictConfig;
@@ -28,7 +29,8 @@ pub struct CompareConfig {
     pub bootstrap_draws: usize,
     /// The risk aversion of the mean-variance utility.
     pub risk_aversion: f64,
-    /// Judges whether the agent is better, worse, or no different beyond noise. A single world is enough then.
+    /// Judges whether the agent is better, worse, or no different beyond noise. A single world is enough
+    /// then.
     pub verdict: Option<VerdictConfig>,
 }
 
@@ -74,19 +76,27 @@ impl StageKind for Compare {
                 ty: PortType::Metrics,
                 optional: true,
                 list: true,
-                doc: "for a verdict: the metrics of the agent's backtests, whose ablations tell whether it is blind",
+                doc: "for a verdict: the metrics of the agent's backtests, whose ablations tell whether it \
+                    is blind",
             },
         ],
         outputs: &[OutputPort {
             name: "metrics",
             ty: PortType::Metrics,
-            doc: "the figures of both and their differences, with intervals over worlds, and over worlds and seeds",
+            doc: "the figures of both and their differences, with intervals over worlds, and over worlds \
+                and seeds",
         }],
     };
 
-    fn check(&self, config: &CompareConfig, plan: &PlanContext) -> Result<BTreeMap<String, Provided>, ConfigProblem> {
+    fn check(
+        &self,
+        config: &CompareConfig,
+        plan: &PlanContext,
+    ) -> Result<BTreeMap<String, Provided>, ConfigProblem> {
         if config.bootstrap_draws == 0 {
-            return Err(ConfigProblem::new("bootstrap_draws", "must be at least 1").hint("the default is 2000"));
+            return Err(
+                ConfigProblem::new("bootstrap_draws", "must be at least 1").hint("the default is 2000")
+            );
         }
         if !(0.0..=1e3).contains(&config.risk_aversion) {
             return Err(ConfigProblem::new("risk_aversion", "must be 0 or more").hint("the default is 10"));
@@ -94,10 +104,11 @@ impl StageKind for Compare {
         match &config.verdict {
             Some(verdict) => verdict.validate()?,
             None if plan.inputs.contains_key("metrics") => {
-                return Err(
-                    ConfigProblem::new("verdict", "is absent, and the input `metrics` is for it alone")
-                        .hint("write `verdict: {}`, or remove the input"),
-                );
+                return Err(ConfigProblem::new(
+                    "verdict",
+                    "is absent, and the input `metrics` is for it alone",
+                )
+                .hint("write `verdict: {}`, or remove the input"));
             }
             None => {}
         }

@@ -13,28 +13,35 @@ use stages_policy::Policy;
 pub struct BacktestConfig {
     /// If true, the policy takes its most likely action, otherwise it samples one.
     pub deterministic: bool,
-    /// Seed of sampled actions, of the bootstrap and, where there are no test dates, of the starts of episodes.
+    /// Seed of sampled actions, of the bootstrap and, where there are no test dates, of the starts of
+    /// episodes.
     pub seed: u64,
-    /// The number of episodes played where the environment has no test dates (`env/classic`, `env/lookup`, `env/hedging`).
+    /// The number of episodes played where the environment has no test dates (`env/classic`, `env/lookup`,
+    /// `env/hedging`).
     pub episodes: usize,
     /// The baselines that the policy is compared with over the test dates; each where the environment has it.
     pub baselines: Vec<BaselineName>,
     /// The number of runs of the random baseline, spread over the evaluation episodes, at least one each.
     pub random_paths: usize,
-    /// The number of runs of the policy with drawn actions beside its greedy run, spread over the evaluation episodes like those of the random baseline.
+    /// The number of runs of the policy with drawn actions beside its greedy run, spread over the evaluation
+    /// episodes like those of the random baseline.
     pub drawn_paths: usize,
-    /// If true, the policy runs again with market features of another world, with its slate shuffled and, if it remembers, with its memory reset at each step.
+    /// If true, the policy runs again with market features of another world, with its slate shuffled and, if
+    /// it remembers, with its memory reset at each step.
     pub ablations: bool,
-    /// If true, the policy is also compared with the best constant rule of the menu and, where the environment has hidden regimes, with the rules of an oracle and
-    /// of a filter, all chosen by simulation on the training data; on `env/table` with discrete actions, with each choice taken always.
+    /// If true, the policy is also compared with the best constant rule of the menu and, where the
+    /// environment has hidden regimes, with the rules of an oracle and of a filter, all chosen by simulation
+    /// on the training data; on `env/table` with discrete actions, with each choice taken always.
     pub rules: bool,
-    /// Strategies that were tried before this one was chosen, itself included; by it the Sharpe ratio is deflated.
+    /// Strategies that were tried before this one was chosen, itself included; by it the Sharpe ratio is
+    /// deflated.
     pub trials: usize,
     /// The risk aversion of the mean-variance utility.
     pub risk_aversion: f64,
     /// Resamples of the bootstrap.
     pub bootstrap_draws: usize,
-    /// Mean length of the bootstrap's blocks where there is one world, in steps; `auto`: as long as the policy holds a position on average.
+    /// Mean length of the bootstrap's blocks where there is one world, in steps; `auto`: as long as the
+    /// policy holds a position on average.
     pub bootstrap_block: Block,
 }
 
@@ -44,21 +51,27 @@ pub struct BacktestConfig {
 pub enum BaselineName {
     /// Never trades.
     Cash,
-    /// `env/options`: holds the underlying with all its capital, or, where that does not trade, its synthetic. `env/table` with one symbol an episode: a position of 1.
+    /// `env/options`: holds the underlying with all its capital, or, where that does not trade, its
+    /// synthetic. `env/table` with one symbol an episode: a position of 1.
     Underlying,
-    /// `env/options`: sells a straddle at the money at the slate's first maturity, holds it to expiry and then sells the next.
+    /// `env/options`: sells a straddle at the money at the slate's first maturity, holds it to expiry and
+    /// then sells the next.
     ShortStraddle,
     /// `env/options`: the same, hedged to zero delta at every snapshot; where the environment hedges.
     HedgedShortStraddle,
-    /// `env/stocks`, `env/table` with weights: buys the same value of every symbol on the first date, and holds.
+    /// `env/stocks`, `env/table` with weights: buys the same value of every symbol on the first date, and
+    /// holds.
     EqualWeightHeld,
     /// `env/stocks`, `env/table` with weights: has the same value of every symbol, anew on each date.
     EqualWeight,
-    /// `env/stocks`: the long-only weights of least variance, by a shrunk covariance of the last 252 dates, every 21 dates.
+    /// `env/stocks`: the long-only weights of least variance, by a shrunk covariance of the last 252 dates,
+    /// every 21 dates.
     MinimumVariance,
-    /// `env/stocks`: the same value of each symbol of the best third by its return over 252 dates but the last 21, every 21 dates.
+    /// `env/stocks`: the same value of each symbol of the best third by its return over 252 dates but the
+    /// last 21, every 21 dates.
     Momentum,
-    /// `env/stocks` with the input `hidden`: holds the symbols of the greatest expected return, each at `actions.largest`, and exchanges one where that pays.
+    /// `env/stocks` with the input `hidden`: holds the symbols of the greatest expected return, each at
+    /// `actions.largest`, and exchanges one where that pays.
     Oracle,
     /// Takes an allowed action, or weights, at random.
     Random,
@@ -178,15 +191,15 @@ impl BacktestConfig {
             ("trials", self.trials),
         ] {
             if value == 0 {
-                return Err(
-                    ConfigProblem::new(field, "must be at least 1").hint("the defaults are 20, 20, 1000, 4 and 1")
-                );
+                return Err(ConfigProblem::new(field, "must be at least 1")
+                    .hint("the defaults are 20, 20, 1000, 4 and 1"));
             }
         }
         if let Block::Steps(steps) = self.bootstrap_block
             && !(1.0..=1e9).contains(&steps)
         {
-            return Err(ConfigProblem::new("bootstrap_block", "must be at least 1 step").hint("the default is `auto`"));
+            return Err(ConfigProblem::new("bootstrap_block", "must be at least 1 step")
+                .hint("the default is `auto`"));
         }
         if !(0.0..=1e3).contains(&self.risk_aversion) {
             return Err(ConfigProblem::new("risk_aversion", "must be 0 or more").hint("the default is 10"));

@@ -8,8 +8,8 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 use stages_core::{
-    ConfigProblem, Context, InputPort, OutputPort, Outputs, PlanContext, PortType, Ports, Provided, StageError,
-    StageKind,
+    ConfigProblem, Context, InputPort, OutputPort, Outputs, PlanContext, PortType, Ports, Provided,
+    StageError, StageKind,
 };
 use stages_env::Split;
 use stages_env::acting::{ActingOrder, Holdings};
@@ -37,18 +37,21 @@ pub enum AccountKind {
 #[derive(Clone, Debug, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct DecideConfig {
-    /// The moment of the decision, `{ date: 2024-01-19 }`, with `instant` in microseconds since 1970 where days have several snapshots. Nothing later is looked at; by default the last test
-    /// date of the environment.
+    /// The moment of the decision, `{ date: 2024-01-19 }`, with `instant` in microseconds since 1970 where
+    /// days have several snapshots. Nothing later is looked at; by default the last test date of the
+    /// environment.
     #[schemars(with = "Option<serde_json::Value>")]
     pub at: Option<SnapshotTime>,
-    /// The first date that the policy plays, which builds up its memory and its account; by default the first test date.
+    /// The first date that the policy plays, which builds up its memory and its account; by default the first
+    /// test date.
     #[schemars(with = "Option<String>")]
     pub from: Option<Date>,
     /// The world to decide in; the only one there is if absent.
     pub world: Option<String>,
     /// The account of the decision.
     pub account: AccountKind,
-    /// Its `cash` and, of a given account, its `positions`, as the document of a decision has them; by default the capital of the environment.
+    /// Its `cash` and, of a given account, its `positions`, as the document of a decision has them; by
+    /// default the capital of the environment.
     #[schemars(with = "Option<serde_json::Value>")]
     pub holdings: Option<Holdings>,
     /// The seed of an action that is drawn beside the most likely one.
@@ -124,7 +127,8 @@ impl StageKind for Decide {
     type Config = DecideConfig;
     const NAME: &'static str = "policy/act";
     const VERSION: u32 = 1;
-    const ABOUT: &'static str = "the decision of a policy at the last snapshot of an environment, with its orders";
+    const ABOUT: &'static str =
+        "the decision of a policy at the last snapshot of an environment, with its orders";
     const PORTS: Ports = Ports {
         inputs: &[
             InputPort {
@@ -149,7 +153,11 @@ impl StageKind for Decide {
         }],
     };
 
-    fn check(&self, config: &DecideConfig, _: &PlanContext) -> Result<BTreeMap<String, Provided>, ConfigProblem> {
+    fn check(
+        &self,
+        config: &DecideConfig,
+        _: &PlanContext,
+    ) -> Result<BTreeMap<String, Provided>, ConfigProblem> {
         let has_positions = config
             .holdings
             .as_ref()
@@ -184,7 +192,8 @@ impl StageKind for Decide {
             None => {
                 let test = dates(store, &env.artifact, Split::Test)?;
                 let (_, last) = test.ok_or_else(|| {
-                    StageError::new("the environment has no test dates, and a decision is of one").hint("set `at`")
+                    StageError::new("the environment has no test dates, and a decision is of one")
+                        .hint("set `at`")
                 })?;
                 SnapshotTime::of_day(last)
             }
@@ -218,7 +227,8 @@ impl StageKind for Decide {
 /// The orders as a table.
 fn csv(orders: &[ActingOrder]) -> String {
     let mut out =
-        "instrument,symbol,expiry,strike,right,side,quantity,multiplier,bid,ask,mid,limit,cost,why\n".to_owned();
+        "instrument,symbol,expiry,strike,right,side,quantity,multiplier,bid,ask,mid,limit,cost,why\n"
+            .to_owned();
     let number = |value: Option<f64>| value.map(|value| value.to_string()).unwrap_or_default();
     for order in orders {
         let instrument = json!(order.instrument);

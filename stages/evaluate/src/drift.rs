@@ -11,10 +11,12 @@ use samples::{Pair, samples, split};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use stages_core::{
-    ConfigProblem, Context, InputPort, OutputPort, Outputs, PlanContext, PortType, Ports, Provided, StageError,
-    StageKind,
+    ConfigProblem, Context, InputPort, OutputPort, Outputs, PlanContext, PortType, Ports, Provided,
+    StageError, StageKind,
 };
-use statistics::{CHANCE, Distance, kolmogorov_smirnov, population_stability, probability, stability_of_share};
+use statistics::{
+    CHANCE, Distance, kolmogorov_smirnov, population_stability, probability, stability_of_share,
+};
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
@@ -125,7 +127,8 @@ impl StageKind for Drift {
                 ty: PortType::Bars,
                 optional: true,
                 list: false,
-                doc: "the bars that `bars` goes on from, the training's, say: the share of rows that break each rule of data quality is compared with theirs",
+                doc: "the bars that `bars` goes on from, the training's, say: the share of rows that break \
+                    each rule of data quality is compared with theirs",
             },
             InputPort {
                 name: "chain_before",
@@ -146,17 +149,23 @@ impl StageKind for Drift {
                 ty: PortType::Trajectory,
                 optional: true,
                 list: false,
-                doc: "a backtest of the policy: value traded a step as a fraction of the account's, and costs as a fraction of value traded",
+                doc: "a backtest of the policy: value traded a step as a fraction of the account's, and \
+                    costs as a fraction of value traded",
             },
         ],
         outputs: &[OutputPort {
             name: "metrics",
             ty: PortType::Metrics,
-            doc: "the number of samples that drifted, the distances of each, and both as the table `drift.csv`",
+            doc: "the number of samples that drifted, the distances of each, and both as the table \
+                `drift.csv`",
         }],
     };
 
-    fn check(&self, config: &DriftConfig, plan: &PlanContext) -> Result<BTreeMap<String, Provided>, ConfigProblem> {
+    fn check(
+        &self,
+        config: &DriftConfig,
+        plan: &PlanContext,
+    ) -> Result<BTreeMap<String, Provided>, ConfigProblem> {
         if config.recent == 0 {
             return Err(ConfigProblem::new("recent", "must be at least 1 date").hint("the default is 20"));
         }
@@ -299,7 +308,9 @@ impl Row {
         let psi = population_stability(&pair.reference, &pair.current);
         let ks = kolmogorov_smirnov(&pair.reference, &pair.current);
         let is_over = |limits: DriftLimits| {
-            let over = |distance: Distance, limit: f64| distance.value >= limit && distance.value > distance.by_chance;
+            let over = |distance: Distance, limit: f64| {
+                distance.value >= limit && distance.value > distance.by_chance
+            };
             over(psi, limits.psi) || over(ks, limits.ks)
         };
         Self {
@@ -317,7 +328,8 @@ impl Row {
         }
     }
 
-    /// The row of a rule of data quality. Of two samples that break it or do not, the distance of Kolmogorov and Smirnov is the difference of the shares.
+    /// The row of a rule of data quality. Of two samples that break it or do not, the distance of Kolmogorov
+    /// and Smirnov is the difference of the shares.
     fn of_rule(name: &str, broken: Broken, config: &DriftConfig) -> Self {
         let (before, now) = (broken.before, broken.now);
         let p = broken.probability();
@@ -356,15 +368,23 @@ impl Row {
             );
         }
         format!(
-            "{} has a stability index of {:.3} and a Kolmogorov-Smirnov distance of {:.3} (mean {:.4}, before {:.4}; {} values, before {})",
-            self.name, self.psi.value, self.ks.value, self.means.1, self.means.0, self.values.1, self.values.0
+            "{} has a stability index of {:.3} and a Kolmogorov-Smirnov distance of {:.3} (mean {:.4}, \
+            before {:.4}; {} values, before {})",
+            self.name,
+            self.psi.value,
+            self.ks.value,
+            self.means.1,
+            self.means.0,
+            self.values.1,
+            self.values.0
         )
     }
 }
 
 fn csv(rows: &[Row]) -> String {
-    let mut text =
-        String::from("sample,state,psi,psi_by_chance,ks,ks_by_chance,p,mean,mean_before,values,values_before\n");
+    let mut text = String::from(
+        "sample,state,psi,psi_by_chance,ks,ks_by_chance,p,mean,mean_before,values,values_before\n",
+    );
     for row in rows {
         let number = |x: f64| {
             if x.is_finite() {

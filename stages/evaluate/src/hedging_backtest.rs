@@ -1,5 +1,5 @@
-//! Evaluation on `env/hedging`: the policy's hedge ratios against the delta of Black and Scholes, and the residual risk of each,
-//! on the same paths.
+//! Evaluation on `env/hedging`: the policy's hedge ratios against the delta of Black and Scholes, and the
+//! residual risk of each, on the same paths.
 
 use crate::config::BacktestConfig;
 use crate::episodes::{self, Episode};

@@ -1,5 +1,5 @@
-//! Evaluation over market data: the policy, changes of what it sees, and baselines over every evaluation episode of the test data, each from its first date to
-//! its last.
+//! Evaluation over market data: the policy, changes of what it sees, and baselines over every evaluation
+//! episode of the test data, each from its first date to its last.
 
 use crate::ablation::Ablation;
 use crate::config::BacktestConfig;
@@ -79,7 +79,8 @@ impl<E: MarketEnv, O: Fn(&Artifact, &OpenOptions) -> Result<E, StageError>> Back
         self.envs(episodes * paths.div_ceil(episodes))
     }
 
-    /// One environment, which shows that the policy fits, the evaluation episodes, and the spacing of their dates.
+    /// One environment, which shows that the policy fits, the evaluation episodes, and the spacing of their
+    /// dates.
     pub(crate) fn start(&self) -> Result<(E, Vec<Span>, Periods), StageError> {
         let one = self.envs(1)?;
         check_fits(self.policy.spec(), one.spec())?;
@@ -131,7 +132,9 @@ fn warn_of_few(context: &Context, steps: usize) {
             if steps == 1 { "" } else { "s" },
         ),
         hint: Some(
-            "annual figures (returns, volatility, Sharpe ratio, utility, turnover) are left out; widen `test` or `test_fraction` of the environment".to_owned(),
+            "annual figures (returns, volatility, Sharpe ratio, utility, turnover) are left out; widen \
+            `test` or `test_fraction` of the environment"
+                .to_owned(),
         ),
     });
 }

@@ -1,5 +1,5 @@
-//! The view that an evaluation has of an environment over market data: accounts, dates, and the market's part of observations. `env/options` and
-//! `env/stocks` have it.
+//! The view that an evaluation has of an environment over market data: accounts, dates, and the market's part
+//! of observations. `env/options` and `env/stocks` have it.
 
 use crate::performance::{Returns, step_return};
 use datasets::Date;
@@ -40,7 +40,8 @@ pub(crate) trait MarketEnv: BatchEnv + Sized {
     /// The record of a step that is kept beside the accounts before and after it.
     type Note;
 
-    /// The causes of profit, which add up to the change of the net asset value. The last ones may be those of some environments alone.
+    /// The causes of profit, which add up to the change of the net asset value. The last ones may be those of
+    /// some environments alone.
     const PROFITS: &'static [&'static str];
     /// The name of the ablation that shuffles the instruments.
     const SHUFFLED: &'static str;
@@ -51,11 +52,13 @@ pub(crate) trait MarketEnv: BatchEnv + Sized {
     fn statement(&self, i: usize) -> Self::Statement;
     /// The account of environment `i` as its last finished episode left it.
     fn final_statement(&self, i: usize) -> Option<Self::Statement>;
-    /// The note of the step that environment `i` has taken, after the account `before`; `ended` if it ended the episode.
+    /// The note of the step that environment `i` has taken, after the account `before`; `ended` if it ended
+    /// the episode.
     fn note(&self, i: usize, before: &Self::Statement, ended: bool) -> Self::Note;
     /// The change of the net asset value of a step by its causes.
     fn profit(before: &Self::Statement, after: &Self::Statement, note: &Self::Note) -> Vec<f64>;
-    /// The size of what is held over a step, and of what was opened before it, in any one unit: their sums' quotient is the mean holding time.
+    /// The size of what is held over a step, and of what was opened before it, in any one unit: their sums'
+    /// quotient is the mean holding time.
     fn held(before: &Self::Statement, after: &Self::Statement, note: &Self::Note) -> (f64, f64);
     /// Measures of the policy's runs that other environments do not have.
     fn measures(runs: &[Run<Self>]) -> Vec<(String, f64)>;

@@ -21,7 +21,11 @@ pub(crate) struct Known {
 }
 
 /// All measures. The policy is the first strategy.
-pub(crate) fn measure<E: MarketEnv>(config: &BacktestConfig, strategies: &[Strategy<E>], known: &Known) -> Metrics {
+pub(crate) fn measure<E: MarketEnv>(
+    config: &BacktestConfig,
+    strategies: &[Strategy<E>],
+    known: &Known,
+) -> Metrics {
     let returns: Vec<Vec<Returns>> = strategies
         .iter()
         .map(|strategy| strategy.runs.iter().map(|run| run.returns(1.0)).collect())
@@ -78,7 +82,10 @@ pub(crate) fn measure<E: MarketEnv>(config: &BacktestConfig, strategies: &[Strat
 }
 
 /// The excess returns by episode, strategy and path.
-fn episodes<'a, E: MarketEnv>(strategies: &'a [Strategy<E>], returns: &'a [Vec<Returns>]) -> Vec<Episode<'a>> {
+fn episodes<'a, E: MarketEnv>(
+    strategies: &'a [Strategy<E>],
+    returns: &'a [Vec<Returns>],
+) -> Vec<Episode<'a>> {
     let policy = &strategies[0].runs;
     policy
         .iter()
@@ -98,7 +105,8 @@ fn episodes<'a, E: MarketEnv>(strategies: &'a [Strategy<E>], returns: &'a [Vec<R
         .collect()
 }
 
-/// The mean time that a position is held, in steps, at least 1: by Little's law what is held over what is opened.
+/// The mean time that a position is held, in steps, at least 1: by Little's law what is held over what is
+/// opened.
 fn holding_period<E: MarketEnv>(runs: &[Run<E>]) -> f64 {
     let steps = runs.iter().flat_map(Run::steps);
     let (held, opened) = steps.fold((0.0, 0.0), |sum, (before, after, note)| {
@@ -204,7 +212,8 @@ impl<E: MarketEnv> Measures<'_, E> {
         metrics.add(format!("baseline/{name}/leverage"), whole[at].leverage_to(&whole[0]));
     }
 
-    /// The excess return over equal weights as a share of the oracle's, paired; where both are among the baselines.
+    /// The excess return over equal weights as a share of the oracle's, paired; where both are among the
+    /// baselines.
     fn share_of_oracle(&self, metrics: &mut Metrics) {
         let at = |name: &str| {
             let of = |strategy: &Strategy<E>| strategy.role == Role::Baseline && strategy.name == name;
@@ -217,7 +226,8 @@ impl<E: MarketEnv> Measures<'_, E> {
         metrics.estimate("share_of_oracle", self.panel.estimate(|s| over(s, 0) / over(s, oracle)));
     }
 
-    /// The cost of not seeing something, paired. The policy is blind if other markets' features cost it nothing.
+    /// The cost of not seeing something, paired. The policy is blind if other markets' features cost it
+    /// nothing.
     fn loss(&self, at: usize, metrics: &mut Metrics) {
         let name = &self.strategies[at].name;
         let of = |of: &dyn Fn(&Sums) -> f64| self.panel.estimate(|s| of(&s[0]) - of(&s[at]));
@@ -241,7 +251,8 @@ impl<E: MarketEnv> Measures<'_, E> {
     /// The policy's trades, priced at other spreads.
     fn spreads(&self, metrics: &mut Metrics) {
         for (name, spread) in SPREADS {
-            let returns: Vec<Returns> = self.strategies[0].runs.iter().map(|run| run.returns(spread)).collect();
+            let returns: Vec<Returns> =
+                self.strategies[0].runs.iter().map(|run| run.returns(spread)).collect();
             let measured = Performance::of(&returns, self.known.periods);
             for (what, value) in [
                 ("total_return", measured.total_return),
@@ -292,7 +303,8 @@ impl<E: MarketEnv> Measures<'_, E> {
 /// Measures of an account beyond its returns.
 fn account<E: MarketEnv>(run: &Run<E>, annual: f64) -> [(&'static str, f64); 3] {
     let (first, last) = (run.first(), run.last());
-    let mean_nav = run.statements.iter().map(|account| account.nav()).sum::<f64>() / run.statements.len() as f64;
+    let mean_nav =
+        run.statements.iter().map(|account| account.nav()).sum::<f64>() / run.statements.len() as f64;
     [
         // Value traded a year, as a multiple of the mean net asset value.
         (

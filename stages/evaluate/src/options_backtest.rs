@@ -127,7 +127,8 @@ impl MarketEnv for OptionsEnv {
     type Note = OptionsNote;
 
     /// Carry is interest less the cost of borrowing.
-    const PROFITS: &'static [&'static str] = &["delta", "gamma", "vega", "theta", "carry", "costs", "unexplained"];
+    const PROFITS: &'static [&'static str] =
+        &["delta", "gamma", "vega", "theta", "carry", "costs", "unexplained"];
     const SHUFFLED: &'static str = "shuffled_slate";
 
     fn begin(&mut self) {

@@ -1,4 +1,5 @@
-//! Excess returns of several strategies over the same steps of the same worlds, and intervals of what is computed from them, paired.
+//! Excess returns of several strategies over the same steps of the same worlds, and intervals of what is
+//! computed from them, paired.
 
 use crate::bootstrap::blocks;
 use crate::performance::{quantile, ratio};
@@ -89,7 +90,8 @@ pub(crate) struct Panel {
 }
 
 impl Panel {
-    /// Resamples worlds where there are several, else blocks of the steps of each episode; all strategies by the same choice.
+    /// Resamples worlds where there are several, else blocks of the steps of each episode; all strategies by
+    /// the same choice.
     pub(crate) fn new(episodes: &[Episode], mean_block: f64, draws: usize, seed: u64) -> Self {
         let strategies = episodes.first().map_or(0, |episode| episode.strategies.len());
         let none = || vec![Sums::default(); strategies];
@@ -137,7 +139,8 @@ impl Panel {
         }
     }
 
-    /// A statistic of the strategies' sums, with the 2.5 % and 97.5 % quantiles of it over the resamples where it has a value.
+    /// A statistic of the strategies' sums, with the 2.5 % and 97.5 % quantiles of it over the resamples
+    /// where it has a value.
     pub(crate) fn estimate(&self, statistic: impl Fn(&[Sums]) -> f64) -> Estimate {
         let value = statistic(&self.whole);
         let drawn: Vec<f64> = self
@@ -153,8 +156,14 @@ impl Panel {
         Estimate { value, low, high }
     }
 
-    /// The mean over worlds of a statistic of each world, with its interval over worlds; an interval of NaN where there is one world.
-    pub(crate) fn mean_of_worlds(&self, draws: usize, seed: u64, statistic: impl Fn(&[Sums]) -> f64) -> Estimate {
+    /// The mean over worlds of a statistic of each world, with its interval over worlds; an interval of NaN
+    /// where there is one world.
+    pub(crate) fn mean_of_worlds(
+        &self,
+        draws: usize,
+        seed: u64,
+        statistic: impl Fn(&[Sums]) -> f64,
+    ) -> Estimate {
         let values: Vec<f64> = self.worlds.iter().map(|sums| statistic(sums)).collect();
         let n = values.len();
         let mean = |sum: f64| ratio(sum, n as f64);
@@ -211,7 +220,8 @@ mod tests {
         assert_eq!(Sums::of(&[0.0; 9]).sharpe(), 0.0);
     }
 
-    /// Two strategies that move together differ by little with certainty, although each by itself is uncertain.
+    /// Two strategies that move together differ by little with certainty, although each by itself is
+    /// uncertain.
     #[test]
     fn paired_differences_are_narrower_than_either() {
         let one = normals(2, 400, 0.0);
@@ -227,7 +237,8 @@ mod tests {
         assert!(paired.low > 0.0 && paired.high < 0.001, "{paired:?}");
     }
 
-    /// The interval over worlds is that of their means, not of as many independent steps: worlds with a drift of their own are what differs.
+    /// The interval over worlds is that of their means, not of as many independent steps: worlds with a drift
+    /// of their own are what differs.
     #[test]
     fn several_worlds_are_resampled_as_worlds() {
         let names: Vec<String> = (0..40).map(|i| format!("W{i}")).collect();

@@ -1,5 +1,6 @@
-//! Measures of performance over series of simple returns per period, in excess of the risk-free rate. Definitions are those that
-//! empyrical and the literature agree on; each gives its formula, and docs/evaluation.md its source.
+//! Measures of performance over series of simple returns per period, in excess of the risk-free rate.
+//! Definitions are those that empyrical and the literature agree on; each gives its formula, and
+//! docs/evaluation.md its source.
 
 use datasets::Date;
 
@@ -25,8 +26,9 @@ impl Periods {
         per_year: DAYS_PER_YEAR,
     };
 
-    /// Those between snapshots on these dates, in order: as many a day as there are snapshots a date, and a day of 252 a year for each weekday between
-    /// one date and the next (the median): 252 a year of daily snapshots, 50.4 of weekly ones, 630 where days have two and three in turn.
+    /// Those between snapshots on these dates, in order: as many a day as there are snapshots a date, and a
+    /// day of 252 a year for each weekday between one date and the next (the median): 252 a year of daily
+    /// snapshots, 50.4 of weekly ones, 630 where days have two and three in turn.
     pub fn between(dates: &[Date]) -> Self {
         let mut days = dates.to_vec();
         days.dedup();
@@ -41,7 +43,8 @@ impl Periods {
         }
     }
 
-    /// The factor that a sum over `count` periods is multiplied by for a year; NaN of fewer than [`LEAST_OBSERVATIONS`].
+    /// The factor that a sum over `count` periods is multiplied by for a year; NaN of fewer than
+    /// [`LEAST_OBSERVATIONS`].
     pub fn annual(self, count: usize) -> f64 {
         if count < LEAST_OBSERVATIONS {
             f64::NAN
@@ -78,7 +81,8 @@ pub fn step_return(before: f64, after: f64) -> f64 {
 }
 
 impl Returns {
-    /// Returns of an account that may have ended before the market's last period, in ruin: from there on it has neither returns nor excess returns.
+    /// Returns of an account that may have ended before the market's last period, in ruin: from there on it
+    /// has neither returns nor excess returns.
     pub fn of_account(mut account: Vec<f64>, risk_free: &[f64], underlying: &[f64]) -> Self {
         let ended = account.len();
         account.resize(risk_free.len(), 0.0);
@@ -106,7 +110,8 @@ impl Returns {
 pub struct Performance {
     /// prod(1 + r) - 1 of the account, interest included; the mean over runs.
     pub total_return: f64,
-    /// prod(1 + r)^(p / n) - 1 of the account, interest included, p being the periods in a year; -1 after ruin.
+    /// prod(1 + r)^(p / n) - 1 of the account, interest included, p being the periods in a year; -1 after
+    /// ruin.
     pub annual_return: f64,
     /// Mean excess return, times p.
     pub excess_return: f64,
@@ -116,7 +121,8 @@ pub struct Performance {
     pub sharpe: f64,
     /// Mean over sqrt(mean(min(e, 0)^2)) of excess returns, times sqrt(p).
     pub sortino: f64,
-    /// The deepest fall of the equity below its running peak, the start included: at most 0; the mean over runs.
+    /// The deepest fall of the equity below its running peak, the start included: at most 0; the mean over
+    /// runs.
     pub max_drawdown: f64,
     /// The share of periods that end below an earlier peak of the equity.
     pub time_under_water: f64,
@@ -141,8 +147,9 @@ pub struct Performance {
 }
 
 impl Performance {
-    /// Measures the runs of a strategy: their excess returns pooled, what follows from a path (total return, drawdowns) as the mean over runs. Ratios whose
-    /// denominator is 0 are NaN, and so are all annual figures of fewer than [`LEAST_OBSERVATIONS`] returns.
+    /// Measures the runs of a strategy: their excess returns pooled, what follows from a path (total return,
+    /// drawdowns) as the mean over runs. Ratios whose denominator is 0 are NaN, and so are all annual figures
+    /// of fewer than [`LEAST_OBSERVATIONS`] returns.
     pub fn of(runs: &[Returns], periods: Periods) -> Self {
         let pooled = |of: fn(&Returns) -> &Vec<f64>| runs.iter().flat_map(of).copied().collect::<Vec<f64>>();
         let (account, excess) = (pooled(|r| &r.account), pooled(|r| &r.excess));
@@ -213,7 +220,8 @@ impl Performance {
     }
 }
 
-/// Annualised Sharpe ratio of excess returns: mean over standard deviation (n - 1), times the square root of the periods in a year.
+/// Annualised Sharpe ratio of excess returns: mean over standard deviation (n - 1), times the square root of
+/// the periods in a year.
 pub fn sharpe(excess: &[f64], periods: Periods) -> f64 {
     let (mean, deviation) = mean_and_deviation(excess);
     ratio(mean, deviation) * periods.annual(excess.len()).sqrt()
@@ -389,8 +397,8 @@ pub(crate) mod tests {
         assert_eq!(quantile(&[3.0, 1.0, 2.0, 4.0], 0.5), 2.5);
     }
 
-    /// numpy 2, scipy 1.17 on `reference_in_excess`: `scipy.stats.skew`, `kurtosis`, and the formulas of empyrical's `sharpe_ratio`,
-    /// `sortino_ratio`, `omega_ratio` with the risk-free rate by day.
+    /// numpy 2, scipy 1.17 on `reference_in_excess`: `scipy.stats.skew`, `kurtosis`, and the formulas of
+    /// empyrical's `sharpe_ratio`, `sortino_ratio`, `omega_ratio` with the risk-free rate by day.
     #[test]
     fn in_excess_as_numpy_and_scipy_say() {
         let p = Performance::of(&[reference_in_excess()], Periods::DAILY);
@@ -467,7 +475,8 @@ pub(crate) mod tests {
         assert_eq!((p.total_return, p.annual_return, p.max_drawdown), (-1.0, -1.0, -1.0));
     }
 
-    /// Four returns of a day are, for a year, like one return a day of twice the deviation and four times the mean.
+    /// Four returns of a day are, for a year, like one return a day of twice the deviation and four times the
+    /// mean.
     #[test]
     fn several_returns_a_day_are_annualised_by_days() {
         let returns = [0.004, -0.002, 0.001, -0.001].repeat(25);

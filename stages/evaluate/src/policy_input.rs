@@ -14,13 +14,17 @@ pub(crate) fn load(context: &Context) -> Result<Policy, StageError> {
     Policy::load(&context.store.blob(entry.blob)?)
 }
 
-/// Refuses a policy that was trained on another environment's observations or actions, naming the first that differs.
+/// Refuses a policy that was trained on another environment's observations or actions, naming the first that
+/// differs.
 pub(crate) fn check_fits(policy: &EnvSpec, env: &EnvSpec) -> Result<(), StageError> {
     match policy.difference(env) {
         None => Ok(()),
         Some(difference) => Err(StageError::new(format!(
             "the policy was trained on another environment: {difference}"
         ))
-        .hint("evaluate it on an environment with the same features, slate and actions, or train it on this one")),
+        .hint(
+            "evaluate it on an environment with the same features, slate and actions, or train it on this \
+            one",
+        )),
     }
 }

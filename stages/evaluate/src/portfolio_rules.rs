@@ -1,4 +1,5 @@
-//! Baselines of `env/stocks` that look at the history of returns: minimum variance and cross-sectional momentum.
+//! Baselines of `env/stocks` that look at the history of returns: minimum variance and cross-sectional
+//! momentum.
 
 use stages_env::stocks::StocksEnv;
 use stages_numerics::covariance::shrunk_covariance;
@@ -6,7 +7,8 @@ use stages_numerics::covariance::shrunk_covariance;
 /// The dates of returns that they look at, and those that they need.
 const WINDOW: usize = 252;
 const LEAST: usize = 60;
-/// The dates between rebalances, which are also those that momentum leaves out (Jegadeesh and Titman 1993 skip a month).
+/// The dates between rebalances, which are also those that momentum leaves out (Jegadeesh and Titman 1993
+/// skip a month).
 const EVERY: usize = 21;
 /// One over the share of symbols that momentum holds.
 const BEST: usize = 3;
@@ -21,7 +23,8 @@ pub(crate) enum PortfolioRule {
 }
 
 impl PortfolioRule {
-    /// The weights `[N]` that environment `i` rebalances to after `step` steps; `None` between rebalances, and of too short a history.
+    /// The weights `[N]` that environment `i` rebalances to after `step` steps; `None` between rebalances,
+    /// and of too short a history.
     pub(crate) fn weights(self, env: &StocksEnv, i: usize, step: usize) -> Option<Vec<f64>> {
         if !step.is_multiple_of(EVERY) {
             return None;
@@ -72,7 +75,8 @@ fn momentum(returns: &[Vec<f64>]) -> Vec<f64> {
     weights
 }
 
-/// The weights of least variance that are not negative and sum to 1: those of min w'Cw / 2 - 1'w over w >= 0, scaled, by coordinate descent.
+/// The weights of least variance that are not negative and sum to 1: those of min w'Cw / 2 - 1'w over w >= 0,
+/// scaled, by coordinate descent.
 fn minimum_variance(covariance: &[Vec<f64>]) -> Vec<f64> {
     const SWEEPS: usize = 1000;
     let p = covariance.len();
@@ -105,7 +109,8 @@ mod tests {
     use super::*;
     use stages_numerics::random::Random;
 
-    /// Of uncorrelated returns weights are proportional to 1 / variance; what adds to the variance of others is left out.
+    /// Of uncorrelated returns weights are proportional to 1 / variance; what adds to the variance of others
+    /// is left out.
     #[test]
     fn least_variance() {
         let weights = minimum_variance(&[vec![1.0, 0.0, 0.0], vec![0.0, 2.0, 0.0], vec![0.0, 0.0, 4.0]]);

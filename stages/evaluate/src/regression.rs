@@ -1,4 +1,5 @@
-//! Beta and alpha against the underlying, with intervals that hold where residuals are correlated and of changing variance.
+//! Beta and alpha against the underlying, with intervals that hold where residuals are correlated and of
+//! changing variance.
 
 use crate::performance::Returns;
 
@@ -18,8 +19,9 @@ impl Estimate {
     }
 }
 
-/// Alpha per period and beta of excess returns on those of the underlying, over all runs, by least squares. Standard errors are those of Newey and West (1987)
-/// with the Bartlett kernel and floor(4 (n / 100)^(2/9)) lags, n being the length of the longest run; no lag reaches from one run to another. NaN where the
+/// Alpha per period and beta of excess returns on those of the underlying, over all runs, by least squares.
+/// Standard errors are those of Newey and West (1987) with the Bartlett kernel and floor(4 (n / 100)^(2/9))
+/// lags, n being the length of the longest run; no lag reaches from one run to another. NaN where the
 /// underlying does not move.
 pub fn regress(runs: &[Returns]) -> (Estimate, Estimate) {
     let pairs = || runs.iter().flat_map(|run| run.underlying.iter().zip(&run.excess));
@@ -32,7 +34,8 @@ pub fn regress(runs: &[Returns]) -> (Estimate, Estimate) {
     let longest = runs.iter().map(|run| run.excess.len()).max().unwrap_or(0) as f64;
     let lags = (4.0 * libm::pow(longest / 100.0, 2.0 / 9.0)).floor() as usize;
 
-    // The inverse of X'X applied to each x_t e_t gives the influence of period t on (alpha, beta); their long-run variance is that of the estimate.
+    // The inverse of X'X applied to each x_t e_t gives the influence of period t on (alpha, beta); their
+    // long-run variance is that of the estimate.
     let mut variance = [0.0; 2];
     for run in runs {
         let influence: Vec<[f64; 2]> = run
@@ -70,7 +73,9 @@ mod tests {
     use super::*;
     use crate::performance::tests::reference_in_excess;
 
-    /// statsmodels 0.15: `OLS(e, add_constant(u)).fit(cov_type='HAC', cov_kwds={'maxlags': 4, 'use_correction': False})`; alpha times 252.
+    /// statsmodels 0.15:
+    /// `OLS(e, add_constant(u)).fit(cov_type='HAC', cov_kwds={'maxlags': 4, 'use_correction': False})`; alpha
+    /// times 252.
     #[test]
     fn as_statsmodels_says() {
         let (alpha, beta) = regress(&[reference_in_excess()]);

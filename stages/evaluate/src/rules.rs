@@ -1,19 +1,24 @@
-//! Rules of the menu, chosen by simulation on training worlds: the best constant rule, and the rules of an oracle and of a filter, which bound what a
-//! policy can learn.
+//! Rules of the menu, chosen by simulation on training worlds: the best constant rule, and the rules of an
+//! oracle and of a filter, which bound what a policy can learn.
 //!
-//! A rule has a target for each *class* of states: a strategy of the menu, or none. It opens the target when nothing is held, closes all when what it holds is
-//! not the target or is older than `hold` steps, and otherwise holds. It acts as a policy does: one action of the menu a step, under the same masks, fills,
-//! margin and hedge; beside multi-discrete and continuous actions too, where the menu is that of the environment's strategies (the first 61). The classes are
+//! A rule has a target for each *class* of states: a strategy of the menu, or none. It opens the target when
+//! nothing is held, closes all when what it holds is not the target or is older than `hold` steps, and
+//! otherwise holds. It acts as a policy does: one action of the menu a step, under the same masks, fills,
+//! margin and hedge; beside multi-discrete and continuous actions too, where the menu is that of the
+//! environment's strategies (the first 61). The classes are
 //!
 //! - of the *constant* rule, one;
-//! - of the *oracle*, the regime of the snapshot (`hidden` features `regime_NAME`): it knows what no policy sees, and is the best that timing can do;
-//! - of the *filter*, the regime whose probability given all prices so far (`filtered_NAME`, Hamilton's filter) is at least a threshold, or else the one
-//!   it was in before: the Bayesian's choice by what a policy with memory could know.
+//! - of the *oracle*, the regime of the snapshot (`hidden` features `regime_NAME`): it knows what no policy
+//!   sees, and is the best that timing can do;
+//! - of the *filter*, the regime whose probability given all prices so far (`filtered_NAME`, Hamilton's
+//!   filter) is at least a threshold, or else the one it was in before: the Bayesian's choice by what a
+//!   policy with memory could know.
 //!
-//! Each is the best of its kind in the mean reward of the environment over episodes of the training worlds, the same for every candidate: all targets and
-//! holding times of the constant rule are tried; of the others, each class's target in turn until none can be improved (coordinate ascent), from the
-//! constant rule on, for each holding time and threshold. What they earn on test worlds is thus not fitted there. They bound policies of this form; one that
-//! trades finer could beat them.
+//! Each is the best of its kind in the mean reward of the environment over episodes of the training worlds,
+//! the same for every candidate: all targets and holding times of the constant rule are tried; of the others,
+//! each class's target in turn until none can be improved (coordinate ascent), from the constant rule on, for
+//! each holding time and threshold. What they earn on test worlds is thus not fitted there. They bound
+//! policies of this form; one that trades finer could beat them.
 
 use crate::market_env::Run;
 use crate::market_env::Span;
@@ -267,7 +272,13 @@ impl Search<'_> {
     }
 
     /// The best rule of these classes by coordinate ascent from the same target in each.
-    fn by_class(&mut self, name: &str, classes: &Classes, n: usize, constant: &Rule) -> Result<Rule, StageError> {
+    fn by_class(
+        &mut self,
+        name: &str,
+        classes: &Classes,
+        n: usize,
+        constant: &Rule,
+    ) -> Result<Rule, StageError> {
         let mut best = Rule {
             name: name.to_owned(),
             classes: classes.clone(),
@@ -301,7 +312,8 @@ impl Search<'_> {
     }
 }
 
-/// The best constant rule and, where the environment has hidden regimes, those of the oracle and of the filter. `env` is of training worlds.
+/// The best constant rule and, where the environment has hidden regimes, those of the oracle and of the
+/// filter. `env` is of training worlds.
 ///
 /// # Errors
 /// When an environment fails.

@@ -1,4 +1,5 @@
-//! Runs of a strategy over the evaluation episodes of an environment, each from the first snapshot to the last.
+//! Runs of a strategy over the evaluation episodes of an environment, each from the first snapshot to the
+//! last.
 
 use crate::ablation::Ablation;
 use crate::market_env::{MarketEnv, Run, Span, Statement as _};
@@ -18,8 +19,8 @@ pub(crate) fn spans(env: &impl MarketEnv) -> Vec<Span> {
         .collect()
 }
 
-/// Runs the policy once for each of `views`, `None` being what it sees by itself, all in one batch; the runs of each view in turn. `env` has as many
-/// environments as episodes times views.
+/// Runs the policy once for each of `views`, `None` being what it sees by itself, all in one batch; the runs
+/// of each view in turn. `env` has as many environments as episodes times views.
 pub(crate) fn run_policy<E: MarketEnv>(
     context: &Context,
     policy: &Policy,

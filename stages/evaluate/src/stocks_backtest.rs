@@ -124,8 +124,8 @@ fn hedge_lines(before: &Ledger, after: &Ledger) -> Option<[f64; 5]> {
     ])
 }
 
-/// The exposure to the instrument without and with the hedge, by the environment's estimate and by regression of the account's returns on the instrument's; nothing
-/// without a hedge.
+/// The exposure to the instrument without and with the hedge, by the environment's estimate and by regression
+/// of the account's returns on the instrument's; nothing without a hedge.
 fn hedge_measures(runs: &[Run<StocksEnv>]) -> Vec<(String, f64)> {
     let mut sums = [0.0; 3];
     let mut count = 0.0;
@@ -134,9 +134,9 @@ fn hedge_measures(runs: &[Run<StocksEnv>]) -> Vec<(String, f64)> {
             return Vec::new();
         };
         let nav = if ledger.nav > 0.0 { ledger.nav } else { f64::INFINITY };
-        for (sum, value) in sums
-            .iter_mut()
-            .zip([hedge.exposure, hedge.exposure + hedge.value, hedge.value.abs()])
+        for (sum, value) in
+            sums.iter_mut()
+                .zip([hedge.exposure, hedge.exposure + hedge.value, hedge.value.abs()])
         {
             *sum += value / nav;
         }
@@ -206,7 +206,8 @@ impl MarketEnv for StocksEnv {
     type Statement = Ledger;
     type Note = Held;
 
-    /// Prices are gains and losses of what is held; the others are lines of the account, the last ones of a hedge.
+    /// Prices are gains and losses of what is held; the others are lines of the account, the last ones of a
+    /// hedge.
     const PROFITS: &'static [&'static str] = &[
         "prices",
         "dividends",

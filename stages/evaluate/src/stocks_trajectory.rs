@@ -50,14 +50,20 @@ const OF_HEDGE: [HedgeColumn; 9] = [
     ("hedge_traded_value", |l| l.traded_value),
 ];
 
-/// The table of strategies: a row for each date of each run. Profits are those of the step that ends at the row's date.
-pub(crate) fn trajectory(strategies: &[Strategy<StocksEnv>], env: &StocksEnv) -> Result<RecordBatch, StageError> {
+/// The table of strategies: a row for each date of each run. Profits are those of the step that ends at the
+/// row's date.
+pub(crate) fn trajectory(
+    strategies: &[Strategy<StocksEnv>],
+    env: &StocksEnv,
+) -> Result<RecordBatch, StageError> {
     let runs = || {
         strategies
             .iter()
             .flat_map(|strategy| strategy.runs.iter().map(move |run| (strategy, run)))
     };
-    let rows = || runs().flat_map(|(strategy, run)| run.statements.iter().map(move |ledger| (strategy, run, ledger)));
+    let rows = || {
+        runs().flat_map(|(strategy, run)| run.statements.iter().map(move |ledger| (strategy, run, ledger)))
+    };
     let floats = |of: &dyn Fn(&Run<StocksEnv>, &Ledger) -> f64| -> ArrayRef {
         Arc::new(Float64Array::from_iter_values(
             rows().map(|(_, run, ledger)| of(run, ledger)),

@@ -35,7 +35,9 @@ pub(crate) fn backtest(
     artifact: &Artifact,
     policy: &Policy,
 ) -> Result<Outputs, StageError> {
-    let open = |artifact: &Artifact, options: &OpenOptions| stages_env::table::open(&context.store, artifact, options);
+    let open = |artifact: &Artifact, options: &OpenOptions| {
+        stages_env::table::open(&context.store, artifact, options)
+    };
     let all = Backtest {
         config,
         context,
@@ -74,14 +76,17 @@ pub(crate) fn backtest(
     output::store(context, metrics, &trajectory(&strategies, &one)?, about)
 }
 
-/// The table of the accounts of all strategies: a row for each row of each run, with the positions of the policy.
+/// The table of the accounts of all strategies: a row for each row of each run, with the positions of the
+/// policy.
 fn trajectory(strategies: &[Strategy<TableEnv>], env: &TableEnv) -> Result<RecordBatch, StageError> {
     let runs = || {
         strategies
             .iter()
             .flat_map(|strategy| strategy.runs.iter().map(move |run| (strategy, run)))
     };
-    let rows = || runs().flat_map(|(strategy, run)| run.statements.iter().map(move |ledger| (strategy, run, ledger)));
+    let rows = || {
+        runs().flat_map(|(strategy, run)| run.statements.iter().map(move |ledger| (strategy, run, ledger)))
+    };
     let floats = |of: &dyn Fn(&Run<TableEnv>, &Ledger) -> f64| -> ArrayRef {
         Arc::new(Float64Array::from_iter_values(
             rows().map(|(_, run, ledger)| of(run, ledger)),

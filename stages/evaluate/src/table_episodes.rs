@@ -1,5 +1,5 @@
-//! Evaluation on `env/table` with columns of rewards, where no account compounds: the sum of rewards over each evaluation episode, beside that of constant actions and
-//! random ones.
+//! Evaluation on `env/table` with columns of rewards, where no account compounds: the sum of rewards over
+//! each evaluation episode, beside that of constant actions and random ones.
 
 use crate::config::BacktestConfig;
 use crate::episodes::{self, Episode};
@@ -126,8 +126,9 @@ fn play(
 }
 
 fn trajectory(names: &[String], rows: &[Row]) -> Result<RecordBatch, StageError> {
-    let floats =
-        |of: &dyn Fn(&Row) -> f64| -> ArrayRef { Arc::new(Float64Array::from_iter_values(rows.iter().map(of))) };
+    let floats = |of: &dyn Fn(&Row) -> f64| -> ArrayRef {
+        Arc::new(Float64Array::from_iter_values(rows.iter().map(of)))
+    };
     let strategy = StringArray::from_iter_values(rows.iter().map(|row| &names[row.strategy]));
     let mut columns: Vec<(String, ArrayRef, bool)> = vec![("strategy".into(), Arc::new(strategy), false)];
     columns.extend(times(rows.iter().map(|row| row.time)));

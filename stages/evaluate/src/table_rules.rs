@@ -39,7 +39,8 @@ pub(crate) enum Rule {
 impl Rule {
     /// Those of an environment with a price.
     pub(crate) fn of_prices(config: &BacktestConfig, env: &TableEnv, choices: usize) -> Vec<Self> {
-        let is_panel = matches!(env.spec().action_space, ActionSpace::Continuous { .. }) && env.num_symbols() > 1;
+        let is_panel =
+            matches!(env.spec().action_space, ActionSpace::Continuous { .. }) && env.num_symbols() > 1;
         let of = |name: &BaselineName| match name {
             BaselineName::Cash => Some(Self::Cash),
             BaselineName::Underlying if !is_panel => Some(Self::Underlying),
@@ -104,7 +105,9 @@ fn random(seed: u64, steps: u64, space: &ActionSpace, num_envs: usize) -> Action
     for i in 0..num_envs {
         let mut random = Random::new(&[seed, RANDOM, i as u64, steps]);
         match (&mut actions, space) {
-            (ActionBuffer::Discrete(choices), _) => choices[i] = random.below(space.num_outputs() as u64) as u32,
+            (ActionBuffer::Discrete(choices), _) => {
+                choices[i] = random.below(space.num_outputs() as u64) as u32
+            }
             (ActionBuffer::Continuous(values), ActionSpace::Continuous { bounds, .. }) => {
                 let bounds = bounds.low.iter().zip(&bounds.high);
                 for (value, (low, high)) in values[i * width..(i + 1) * width].iter_mut().zip(bounds) {

@@ -14,14 +14,17 @@ type Run = RunOf<OptionsEnv>;
 /// A column of numbers by its name.
 type Column = (&'static str, fn(&Ledger) -> f64);
 
-/// The table of strategies: a row for each snapshot of each run. Profits are those of the step that ends at the row's snapshot.
+/// The table of strategies: a row for each snapshot of each run. Profits are those of the step that ends at
+/// the row's snapshot.
 pub(crate) fn trajectory(strategies: &[Strategy]) -> Result<RecordBatch, StageError> {
     let runs = || {
         strategies
             .iter()
             .flat_map(|strategy| strategy.runs.iter().map(move |run| (strategy, run)))
     };
-    let rows = || runs().flat_map(|(strategy, run)| run.statements.iter().map(move |ledger| (strategy, run, ledger)));
+    let rows = || {
+        runs().flat_map(|(strategy, run)| run.statements.iter().map(move |ledger| (strategy, run, ledger)))
+    };
     let float = |of: &dyn Fn(&Ledger) -> f64| -> ArrayRef {
         Arc::new(Float64Array::from_iter_values(rows().map(|(_, _, ledger)| of(ledger))))
     };

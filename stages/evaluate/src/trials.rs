@@ -1,4 +1,5 @@
-//! The probability that a Sharpe ratio is above chance, given the length and shape of its series and the number of strategies that were tried.
+//! The probability that a Sharpe ratio is above chance, given the length and shape of its series and the
+//! number of strategies that were tried.
 
 use crate::performance::{mean_and_deviation, skew_and_kurtosis};
 use stages_numerics::normal::cdf;
@@ -7,8 +8,9 @@ use std::f64::consts::E;
 /// The constant of Euler and Mascheroni.
 const EULER: f64 = 0.577_215_664_901_532_9;
 
-/// The probabilistic Sharpe ratio (Bailey and Lopez de Prado 2012): the probability that the true Sharpe ratio per period is above `benchmark`,
-/// Phi((s - benchmark) sqrt(n - 1) / sqrt(1 - skew s + (kurtosis + 2) s^2 / 4)), where the kurtosis is 0 for the normal distribution. NaN without a deviation.
+/// The probabilistic Sharpe ratio (Bailey and Lopez de Prado 2012): the probability that the true Sharpe
+/// ratio per period is above `benchmark`, Phi((s - benchmark) sqrt(n - 1) / sqrt(1 - skew s + (kurtosis + 2)
+/// s^2 / 4)), where the kurtosis is 0 for the normal distribution. NaN without a deviation.
 pub fn probabilistic_sharpe(excess: &[f64], benchmark: f64) -> f64 {
     let (mean, deviation) = mean_and_deviation(excess);
     let s = mean / deviation;
@@ -17,14 +19,16 @@ pub fn probabilistic_sharpe(excess: &[f64], benchmark: f64) -> f64 {
     cdf((s - benchmark) * (excess.len() as f64 - 1.0).sqrt() / variance.sqrt())
 }
 
-/// The deflated Sharpe ratio (Bailey and Lopez de Prado 2014): the probabilistic one above the maximum that is expected of `trials` strategies without skill.
-/// As the Sharpe ratios of the other trials are not known here, their variance is taken as that of the estimate without skill, 1 / (n - 1). Of one trial it is
-/// the probabilistic Sharpe ratio above 0.
+/// The deflated Sharpe ratio (Bailey and Lopez de Prado 2014): the probabilistic one above the maximum that
+/// is expected of `trials` strategies without skill. As the Sharpe ratios of the other trials are not known
+/// here, their variance is taken as that of the estimate without skill, 1 / (n - 1). Of one trial it is the
+/// probabilistic Sharpe ratio above 0.
 pub fn deflated_sharpe(excess: &[f64], trials: usize) -> f64 {
     probabilistic_sharpe(excess, expected_maximum(excess.len(), trials))
 }
 
-/// The Sharpe ratio per period that the best of `trials` strategies without skill has on average over `n` periods.
+/// The Sharpe ratio per period that the best of `trials` strategies without skill has on average over `n`
+/// periods.
 fn expected_maximum(n: usize, trials: usize) -> f64 {
     if trials < 2 {
         return 0.0;
@@ -70,7 +74,8 @@ mod tests {
     #[test]
     fn as_numpy_and_scipy_say() {
         let excess = reference_in_excess().excess;
-        let near = |ours: f64, theirs: f64| assert!((ours / theirs - 1.0).abs() < 1e-11, "{ours} against {theirs}");
+        let near =
+            |ours: f64, theirs: f64| assert!((ours / theirs - 1.0).abs() < 1e-11, "{ours} against {theirs}");
         near(probabilistic_sharpe(&excess, 0.0), 0.319_440_403_479_787_97);
         near(expected_maximum(excess.len(), 20), 0.134_737_614_280_225_38);
         near(deflated_sharpe(&excess, 20), 0.008_732_213_451_654_166);
@@ -78,8 +83,9 @@ mod tests {
         assert!(probabilistic_sharpe(&[0.0; 80], 0.0).is_nan());
     }
 
-    /// The numerical example of Bailey and Lopez de Prado (2014): an annual Sharpe ratio of 2.5 over 1250 days with skew -3 and kurtosis 10, the best of 100 trials
-    /// whose annual ratios have a variance of 0.5, has a deflated ratio of 0.90.
+    /// The numerical example of Bailey and Lopez de Prado (2014): an annual Sharpe ratio of 2.5 over 1250
+    /// days with skew -3 and kurtosis 10, the best of 100 trials whose annual ratios have a variance of 0.5,
+    /// has a deflated ratio of 0.90.
     #[test]
     fn the_example_of_the_paper() {
         let days = 250.0_f64;

@@ -1,4 +1,5 @@
-//! The stage kind `evaluate/walk_forward`: the backtests of folds, whose test dates follow one another, as one out of sample.
+//! The stage kind `evaluate/walk_forward`: the backtests of folds, whose test dates follow one another, as
+//! one out of sample.
 
 mod fold_runs;
 mod measure;
@@ -8,8 +9,8 @@ use fold_runs::{FoldRuns, joined};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use stages_core::{
-    ConfigProblem, Context, InputPort, OutputPort, Outputs, PlanContext, PortType, Ports, Provided, StageError,
-    StageKind,
+    ConfigProblem, Context, InputPort, OutputPort, Outputs, PlanContext, PortType, Ports, Provided,
+    StageError, StageKind,
 };
 use std::collections::BTreeMap;
 
@@ -42,7 +43,8 @@ impl StageKind for WalkForward {
     type Config = WalkForwardConfig;
     const NAME: &'static str = "evaluate/walk_forward";
     const VERSION: u32 = 2;
-    const ABOUT: &'static str = "the backtests of folds as one, out of sample from the first test date to the last";
+    const ABOUT: &'static str =
+        "the backtests of folds as one, out of sample from the first test date to the last";
     const PORTS: Ports = Ports {
         inputs: &[InputPort {
             name: "trajectory",
@@ -65,12 +67,20 @@ impl StageKind for WalkForward {
         ],
     };
 
-    fn check(&self, config: &WalkForwardConfig, _: &PlanContext) -> Result<BTreeMap<String, Provided>, ConfigProblem> {
+    fn check(
+        &self,
+        config: &WalkForwardConfig,
+        _: &PlanContext,
+    ) -> Result<BTreeMap<String, Provided>, ConfigProblem> {
         if config.bootstrap_draws == 0 {
-            return Err(ConfigProblem::new("bootstrap_draws", "must be at least 1").hint("the default is 1000"));
+            return Err(
+                ConfigProblem::new("bootstrap_draws", "must be at least 1").hint("the default is 1000")
+            );
         }
         if !(1.0..=1e9).contains(&config.bootstrap_block) {
-            return Err(ConfigProblem::new("bootstrap_block", "must be at least 1 step").hint("the default is 20"));
+            return Err(
+                ConfigProblem::new("bootstrap_block", "must be at least 1 step").hint("the default is 20")
+            );
         }
         Ok(BTreeMap::from([
             ("metrics".to_owned(), Provided::unknown(PortType::Metrics)),

@@ -1,4 +1,5 @@
-//! Baselines of path finding on Kinship and Countries, beside the figures of an independent program over dense matrices (numpy).
+//! Baselines of path finding on Kinship and Countries, beside the figures of an independent program over
+//! dense matrices (numpy).
 
 #![expect(clippy::unwrap_used, reason = "helpers of tests")]
 #![expect(clippy::print_stdout, reason = "the figures of the docs")]
@@ -70,7 +71,8 @@ fn kinship(data: &Path) {
 }
 
 fn countries(data: &Path) {
-    // The areas are those of that program with equal scores as one threshold; in the order in which it meets them, they are 0.232, 0.914, 0.170 and 0.872.
+    // The areas are those of that program with equal scores as one threshold; in the order in which it meets
+    // them, they are 0.232, 0.914, 0.170 and 0.872.
     let cases = [
         ("S1", [1.0, 0.469], [1.0, 0.2266]),
         ("S2", [0.979, 0.469], [0.9074, 0.2266]),

@@ -1,5 +1,5 @@
-//! Technical, volatility and option-surface features: the numerics ([`numerics`]), the stages that run them over data sets ([`stage`]), and their
-//! benchmark ([`mod@bench`]).
+//! Technical, volatility and option-surface features: the numerics ([`numerics`]), the stages that run them
+//! over data sets ([`stage`]), and their benchmark ([`mod@bench`]).
 
 pub mod bench;
 pub mod numerics;

@@ -1,4 +1,5 @@
-//! Features of a chain with several snapshots a day: a row for each snapshot, realised variance of the days before, nothing of later snapshots.
+//! Features of a chain with several snapshots a day: a row for each snapshot, realised variance of the days
+//! before, nothing of later snapshots.
 
 #![expect(clippy::unwrap_used, reason = "helpers of tests")]
 
@@ -51,8 +52,9 @@ fn features(snapshots: &[usize], with_instants: bool, spot: impl Fn(usize, usize
         }
     }
     let n = rows.len();
-    let numbers =
-        |of: &dyn Fn(usize) -> f64| -> ArrayRef { Arc::new(table::nullable(&(0..n).map(of).collect::<Vec<_>>())) };
+    let numbers = |of: &dyn Fn(usize) -> f64| -> ArrayRef {
+        Arc::new(table::nullable(&(0..n).map(of).collect::<Vec<_>>()))
+    };
     let volatility = |i: usize| 0.2 + 0.001 * rows[i].1 - 0.1 * libm::log(rows[i].3 / rows[i].1);
     let text = || -> ArrayRef { Arc::new(StringArray::from(vec!["TOY"; n])) };
     let mut key: Vec<(&str, ArrayRef)> = vec![("symbol", text())];

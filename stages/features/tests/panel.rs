@@ -1,4 +1,5 @@
-//! Features of many symbols together: against FinRL's numbers and pandas' definitions, and only what a change reaches is computed again.
+//! Features of many symbols together: against FinRL's numbers and pandas' definitions, and only what a change
+//! reaches is computed again.
 
 #![expect(clippy::unwrap_used, reason = "helpers of tests")]
 
@@ -47,9 +48,11 @@ fn closes(tickers: &BTreeMap<String, Vec<(Date, f64, f64)>>) -> RecordBatch {
         .flat_map(|(ticker, rows)| rows.iter().map(move |row| (ticker, row)));
     let symbols: Vec<&str> = rows.clone().map(|(ticker, _)| ticker.as_str()).collect();
     let dates: Vec<i32> = rows.clone().map(|(_, row)| row.0.0).collect();
-    let mut arrays: Vec<ArrayRef> = vec![Arc::new(StringArray::from(symbols)), Arc::new(Date32Array::from(dates))];
+    let mut arrays: Vec<ArrayRef> =
+        vec![Arc::new(StringArray::from(symbols)), Arc::new(Date32Array::from(dates))];
     for column in &BARS[2..] {
-        let value = |(_, row): (&String, &(Date, f64, f64))| if column.name == "close" { row.1 } else { f64::NAN };
+        let value =
+            |(_, row): (&String, &(Date, f64, f64))| if column.name == "close" { row.1 } else { f64::NAN };
         arrays.push(Arc::new(table::nullable(
             &rows.clone().map(value).collect::<Vec<f64>>(),
         )));
@@ -143,7 +146,8 @@ fn a_cross_section_is_of_the_symbols_that_have_a_bar() {
             .collect()
     };
     let raw: Vec<BTreeMap<Date, f64>> = SYMBOLS.iter().map(|(s, _)| values(features, s, "roc_5")).collect();
-    let ranks: Vec<BTreeMap<Date, f64>> = SYMBOLS.iter().map(|(s, _)| values(digest, s, "roc_5_rank")).collect();
+    let ranks: Vec<BTreeMap<Date, f64>> =
+        SYMBOLS.iter().map(|(s, _)| values(digest, s, "roc_5_rank")).collect();
     let scores: Vec<BTreeMap<Date, f64>> = SYMBOLS
         .iter()
         .map(|(s, _)| values(neutral, s, "roc_5_zscore"))
@@ -247,7 +251,8 @@ fn worlds_are_apart_and_mistakes_are_named() {
     assert!(index.message.contains("`SPY`"), "{index}");
 }
 
-/// A changed digest means changed bytes for the same key: raise the kind's VERSION (and the memo's), then pin the new digests.
+/// A changed digest means changed bytes for the same key: raise the kind's VERSION (and the memo's), then pin
+/// the new digests.
 #[test]
 fn golden() {
     let home = tempfile::tempdir().unwrap();

@@ -1,4 +1,5 @@
-//! Partitions of many symbols: the same values as with a partition for each symbol, and only what a change reaches is computed again.
+//! Partitions of many symbols: the same values as with a partition for each symbol, and only what a change
+//! reaches is computed again.
 
 mod common;
 
@@ -99,7 +100,8 @@ fn a_change_reaches_only_what_depends_on_it() {
     // A day more: the last partition alone.
     let [a, b, c] = SYMBOLS;
     assert_eq!(computed(&bars(&[(a.0, 0..101), (b.0, 70..101), c], same)), 5);
-    // A close of the first month: the contents, three features and the table there, and from there on the exponential average and the table.
+    // A close of the first month: the contents, three features and the table there, and from there on the
+    // exponential average and the table.
     let restated = |symbol: &'static str, day: i32, column: &'static str| {
         bars(
             &SYMBOLS,

@@ -1,4 +1,5 @@
-//! Indicators and realised volatilities against TA-Lib's, stockstats' and independent numbers, and the properties that every feature keeps.
+//! Indicators and realised volatilities against TA-Lib's, stockstats' and independent numbers, and the
+//! properties that every feature keeps.
 
 #![expect(clippy::unwrap_used, reason = "helpers of tests")]
 
@@ -49,7 +50,8 @@ fn realised(estimator: Estimator) -> Boxed {
     })
 }
 
-/// Compares a column with a reference's cells, of which `-` says nothing and an empty one that there is no value: within `tolerance` of its level.
+/// Compares a column with a reference's cells, of which `-` says nothing and an empty one that there is no
+/// value: within `tolerance` of its level.
 fn compare(name: &str, values: &[f64], cells: &[String], tolerance: f64) -> f64 {
     let numbers = cells.iter().filter_map(|cell| cell.parse::<f64>().ok());
     let level = numbers.map(f64::abs).fold(0.0, f64::max).max(f64::MIN_POSITIVE);
@@ -310,7 +312,8 @@ fn agrees_with_the_shared_reference() {
     }
 }
 
-/// FinRL's eight indicators, ticker by ticker. The first day's bands are another ticker's there (it fills missing values over the tickers), none here.
+/// FinRL's eight indicators, ticker by ticker. The first day's bands are another ticker's there (it fills
+/// missing values over the tickers), none here.
 #[test]
 fn agrees_with_finrl() {
     let table = columns(include_str!("../../../tests/reference/finrl_features.csv"));

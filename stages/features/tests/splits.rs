@@ -23,7 +23,8 @@ const SPLIT: i32 = 16_230;
 const BEFORE: usize = 40;
 const ROWS: usize = 70;
 
-/// Bars around the split; from that day on with prices over `ratio` and volumes times it. The closes next to it are AAPL's.
+/// Bars around the split; from that day on with prices over `ratio` and volumes times it. The closes next to
+/// it are AAPL's.
 fn bars(store: &Store, ratio: f64) -> ArtifactDigest {
     let mut random = Random::new(&[7]);
     let mut columns: [Vec<f64>; 6] = Default::default();
@@ -37,7 +38,8 @@ fn bars(store: &Store, ratio: f64) -> ArtifactDigest {
             _ => {}
         }
         let shares = if day >= BEFORE { ratio } else { 1.0 };
-        let values = [open, open.max(close) * 1.002, open.min(close) * 0.998, close].map(|price| price / shares);
+        let values =
+            [open, open.max(close) * 1.002, open.min(close) * 0.998, close].map(|price| price / shares);
         for (column, value) in columns.iter_mut().zip(values) {
             column.push(value);
         }

@@ -126,7 +126,8 @@ fn surface(store: &Store, days: i32, changed: i32, with: Value) -> (ArtifactDige
     )
 }
 
-/// A changed digest means changed bytes for the same key: raise the kind's VERSION (and the feature's key), then pin the new digest.
+/// A changed digest means changed bytes for the same key: raise the kind's VERSION (and the feature's key),
+/// then pin the new digest.
 #[test]
 fn golden() {
     let home = tempfile::tempdir().unwrap();
@@ -232,7 +233,8 @@ fn the_surface_says_what_the_smiles_are() {
         assert!((near[i] - 0.206).abs() < 0.05);
         assert_eq!(premium[i].is_nan(), i < 21);
     }
-    // Another maturity leaves the smiles and the other columns alone: one memo a partition for the column, one for the table.
+    // Another maturity leaves the smiles and the other columns alone: one memo a partition for the column,
+    // one for the table.
     let partitions = store.artifact(digest).unwrap().entries.len() as u64;
     assert_eq!(surface(&store, 30, 99, json!({ "skew": [45] })).1, 2 * partitions);
     let (chain, greeks) = chain(30, 99);
@@ -264,19 +266,29 @@ fn refusals_name_the_feature() {
         )
     };
     let closes = plan("bars", PortType::Bars, &["close"]);
-    assert!(refusal("features/technical", json!({}), &closes).starts_with("indicators[5]: `atr_14` needs `high`"));
     assert!(
-        refusal("features/volatility", json!({}), &closes).starts_with("estimators[1]: `parkinson_20` needs `high`")
+        refusal("features/technical", json!({}), &closes).starts_with("indicators[5]: `atr_14` needs `high`")
     );
-    assert!(refusal("features/technical", json!({ "price": "adjusted_close" }), &closes).contains("`adjusted_close`"));
+    assert!(
+        refusal("features/volatility", json!({}), &closes)
+            .starts_with("estimators[1]: `parkinson_20` needs `high`")
+    );
+    assert!(
+        refusal("features/technical", json!({ "price": "adjusted_close" }), &closes)
+            .contains("`adjusted_close`")
+    );
     let twice = json!({ "indicators": [{ "sma": 20 }, { "sma": 20 }] });
-    assert!(refusal("features/technical", twice, &closes).starts_with("indicators[1]: `sma_20` is there twice"));
+    assert!(
+        refusal("features/technical", twice, &closes).starts_with("indicators[1]: `sma_20` is there twice")
+    );
     let zero = json!({ "indicators": [{ "sma": 0 }] });
     assert!(refusal("features/technical", zero, &closes).starts_with("indicators[0]: sma takes a period"));
     let chain = plan("chain", PortType::OptionChain, &["underlying", "bid", "ask"]);
     assert!(refusal("features/options_surface", json!({}), &chain).contains("greeks/implied_volatility"));
     let greeks = plan("greeks", PortType::Greeks, &["gamma"]);
-    assert!(refusal("features/options_surface", json!({}), &greeks).contains("no `delta`; add it to `outputs`"));
+    assert!(
+        refusal("features/options_surface", json!({}), &greeks).contains("no `delta`; add it to `outputs`")
+    );
 
     // Columns without values are found when the bars are read.
     let home = tempfile::tempdir().unwrap();

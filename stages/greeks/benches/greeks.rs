@@ -1,5 +1,5 @@
-//! `cargo bench --workspace --bench greeks`: the cases of `runner bench greeks` on one thread, over a chain of the largest index. `cargo test --benches` runs
-//! each once.
+//! `cargo bench --workspace --bench greeks`: the cases of `runner bench greeks` on one thread, over a chain
+//! of the largest index. `cargo test --benches` runs each once.
 
 use criterion::{Criterion, Throughput, criterion_group, criterion_main};
 use stages_greeks::bench::{Book, cases};

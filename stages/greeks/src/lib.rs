@@ -1,5 +1,5 @@
-//! Implied volatility and Greeks: the numerics ([`numerics`]), the stages that run them over option chains ([`stage`]), and their speed
-//! ([`mod@bench`]).
+//! Implied volatility and Greeks: the numerics ([`numerics`]), the stages that run them over option chains
+//! ([`stage`]), and their speed ([`mod@bench`]).
 
 pub mod bench;
 pub mod numerics;

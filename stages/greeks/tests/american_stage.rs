@@ -1,4 +1,5 @@
-//! American quotes through the stages: volatilities and Greeks of the market that made them, golden digests, dividends, refusals.
+//! American quotes through the stages: volatilities and Greeks of the market that made them, golden digests,
+//! dividends, refusals.
 
 #![expect(clippy::unwrap_used, reason = "helpers of tests")]
 
@@ -69,7 +70,12 @@ fn chain(rows: &[Row], value: impl Fn(&Row) -> f64) -> RecordBatch {
 }
 
 /// Volatilities and Greeks of a chain.
-fn both(store: &Store, batch: &RecordBatch, volatility: Value, greeks: Value) -> (ArtifactDigest, ArtifactDigest) {
+fn both(
+    store: &Store,
+    batch: &RecordBatch,
+    volatility: Value,
+    greeks: Value,
+) -> (ArtifactDigest, ArtifactDigest) {
     let chain = store_table(store, PortType::OptionChain, batch);
     let rates = store_table(store, PortType::Rates, &flat_rates(FIRST.plus(-1), RATE));
     let inputs = [("chain", chain), ("rates", rates)];
@@ -82,7 +88,8 @@ fn by_rates() -> Value {
     json!({ "style": "american", "forward": "rates", "dividend_yield": YIELD, "time": { "calendar": "none" } })
 }
 
-/// The greatest distance of a row's Greeks from `exact`, where the volatility is found; and how many rows had one.
+/// The greatest distance of a row's Greeks from `exact`, where the volatility is found; and how many rows had
+/// one.
 fn check(
     store: &Store,
     rows: &[Row],
@@ -145,7 +152,8 @@ fn finds_the_market_that_made_the_prices() {
     assert_eq!(counts["extreme"], json!(0));
 }
 
-/// A changed digest means changed bytes for the same key: raise the kind's VERSION (and the memo's name), then pin the new digest.
+/// A changed digest means changed bytes for the same key: raise the kind's VERSION (and the memo's name),
+/// then pin the new digest.
 #[test]
 fn golden() {
     let home = tempfile::tempdir().unwrap();
@@ -244,7 +252,9 @@ fn refusals_name_the_remedy() {
     let bad = json!({ "dividends": [{ "ex_date": Date(18_050), "amount": 0.0 }] });
     assert!(refusal("greeks/american", bad.clone(), &whole).contains("2019-06-03"));
     assert!(refusal("greeks/implied_volatility", bad, &whole).starts_with("dividends"));
-    assert!(refusal("greeks/implied_volatility", json!({ "style": "american" }), &quotes).starts_with("style"));
+    assert!(
+        refusal("greeks/implied_volatility", json!({ "style": "american" }), &quotes).starts_with("style")
+    );
     assert!(
         stage("greeks/american")
             .resolve(json!({ "model": "black_76" }))

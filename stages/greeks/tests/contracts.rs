@@ -1,4 +1,5 @@
-//! The contracts that a chain states, through the stages: calendar, exercise style, carry, and the refusals of what contradicts them.
+//! The contracts that a chain states, through the stages: calendar, exercise style, carry, and the refusals
+//! of what contradicts them.
 
 #![expect(clippy::unwrap_used, reason = "helpers of tests")]
 
@@ -77,7 +78,8 @@ fn at_the_money(store: &Store, chain: ArtifactDigest, with: Value) -> f64 {
     table::floats_or_nan(&batch, "implied_volatility").unwrap()[4]
 }
 
-/// On 2019-12-24 the SSE's options of December have a day to go: Christmas, on which New York rests, is their day of expiry.
+/// On 2019-12-24 the SSE's options of December have a day to go: Christmas, on which New York rests, is their
+/// day of expiry.
 #[test]
 fn a_christmas_in_new_york_does_not_move_volatility_in_shanghai() {
     let home = tempfile::tempdir().unwrap();
@@ -91,7 +93,8 @@ fn a_christmas_in_new_york_does_not_move_volatility_in_shanghai() {
     let (date, expiries) = (day("2019-12-24"), [day("2019-12-25"), day("2020-01-22")]);
     let chain = chain_of(&store, date, &expiries, ("510050", "510050"), &sse);
     assert!((at_the_money(&store, chain, json!({})) - 0.128).abs() < 1e-9);
-    // By the calendar of the United States, which was the default for any chain, a quarter of an hour is left of it.
+    // By the calendar of the United States, which was the default for any chain, a quarter of an hour is left
+    // of it.
     let unstated = chain_of(&store, date, &expiries, ("510050", "510050"), &Value::Null);
     assert!(at_the_money(&store, unstated, json!({})) > 1.2);
     let err = try_run(
@@ -107,14 +110,16 @@ fn a_christmas_in_new_york_does_not_move_volatility_in_shanghai() {
     );
 }
 
-/// The style is the chain's; the European formula refuses American contracts, and the American model European ones.
+/// The style is the chain's; the European formula refuses American contracts, and the American model European
+/// ones.
 #[test]
 fn models_price_the_contracts_that_the_chain_has() {
     let home = tempfile::tempdir().unwrap();
     let store = Store::open(home.path()).unwrap();
     let (date, expiries) = (day("2019-06-03"), [day("2019-06-21"), day("2019-07-19")]);
     let of = |exercise: &str, origin: &str| {
-        let terms = json!({ "exercise": exercise, "expires": "pm", "settlement_time": "16:00", "calendar": "us" });
+        let terms =
+            json!({ "exercise": exercise, "expires": "pm", "settlement_time": "16:00", "calendar": "us" });
         chain_of(
             &store,
             date,
@@ -143,7 +148,8 @@ fn models_price_the_contracts_that_the_chain_has() {
             .unwrap()
             .contains("greeks/analytic")
     );
-    // A configured style that contradicts the chain is refused; one that replaces an assumption is the chain's from there on.
+    // A configured style that contradicts the chain is refused; one that replaces an assumption is the
+    // chain's from there on.
     let err = iv(of("american", "specification"), json!({ "style": "european" }))
         .err()
         .unwrap();
@@ -161,7 +167,8 @@ fn models_price_the_contracts_that_the_chain_has() {
 fn spot_is_not_carried_where_only_a_future_can_be() {
     let home = tempfile::tempdir().unwrap();
     let store = Store::open(home.path()).unwrap();
-    let terms = json!({ "exercise": "european", "expires": "am", "settlement_time": "09:30", "calendar": "us" });
+    let terms =
+        json!({ "exercise": "european", "expires": "am", "settlement_time": "09:30", "calendar": "us" });
     let contracts = facts("VIX", "VIX", terms, "specification");
     let (date, expiries) = (day("2019-06-03"), [day("2019-06-19"), day("2019-07-17")]);
     let chain = chain_of(&store, date, &expiries, ("VIX", "VIX"), &contracts);
@@ -199,7 +206,8 @@ fn spot_is_not_carried_where_only_a_future_can_be() {
 fn american_contracts_with_dividends_find_their_forward_in_rates() {
     let home = tempfile::tempdir().unwrap();
     let store = Store::open(home.path()).unwrap();
-    let terms = json!({ "exercise": "american", "expires": "pm", "settlement_time": "16:00", "calendar": "us" });
+    let terms =
+        json!({ "exercise": "american", "expires": "pm", "settlement_time": "16:00", "calendar": "us" });
     let contracts = facts("ACME", "ACME", terms, "file");
     let (date, expiries) = (FIRST, [day("2019-05-17"), day("2019-06-21")]);
     let chain = chain_of(&store, date, &expiries, ("ACME", "ACME"), &contracts);

@@ -1,5 +1,5 @@
-//! Chains with several snapshots a day: each snapshot has the volatilities, Greeks and surface that it has alone, as a chain of one snapshot a day
-//! at its hour.
+//! Chains with several snapshots a day: each snapshot has the volatilities, Greeks and surface that it has
+//! alone, as a chain of one snapshot a day at its hour.
 
 #![expect(clippy::unwrap_used, reason = "helpers of tests")]
 

@@ -59,11 +59,16 @@ fn spx_volatilities_agree_with_the_vendor_near_the_money(data: &Path) {
     let mut differences = Vec::new();
     let mut parity = Vec::new();
     for i in 0..found.num_rows() {
-        if years[i] > 7.0 / 365.0 && years[i] < 1.0 && (strike[i] / spot[i] - 1.0).abs() < 0.05 && vendor[i] > 0.02 {
+        if years[i] > 7.0 / 365.0
+            && years[i] < 1.0
+            && (strike[i] / spot[i] - 1.0).abs() < 0.05
+            && vendor[i] > 0.02
+        {
             assert!((forward[i] / spot[i] - 1.0).abs() < 0.03 && discount[i] > 0.95 && discount[i] <= 1.0);
             differences.push((ours[i] - vendor[i]).abs());
             // A call and a put of one strike have one volatility.
-            if i + 1 < found.num_rows() && calls.value(i) && !calls.value(i + 1) && strike[i] == strike[i + 1] {
+            if i + 1 < found.num_rows() && calls.value(i) && !calls.value(i + 1) && strike[i] == strike[i + 1]
+            {
                 parity.push((ours[i] - ours[i + 1]).abs());
             }
         }
@@ -75,7 +80,8 @@ fn spx_volatilities_agree_with_the_vendor_near_the_money(data: &Path) {
     let (half, most) = (quantile(differences.clone(), 0.5), quantile(differences.clone(), 0.95));
     let (call_put, far) = (quantile(parity.clone(), 0.5), quantile(parity, 0.95));
     eprintln!(
-        "{} near the money: from the vendor's {half:.4} (half), {most:.4} (95 %); call from put {call_put:.5}, {far:.5}",
+        "{} near the money: from the vendor's {half:.4} (half), {most:.4} (95 %); call from put \
+        {call_put:.5}, {far:.5}",
         differences.len()
     );
     assert!(half < 0.005 && most < 0.03);

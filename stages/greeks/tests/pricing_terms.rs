@@ -1,4 +1,5 @@
-//! Forward, discount factor, years, yield and rate of borrowing: those that a chain states, and yields that a configuration states by symbol and date.
+//! Forward, discount factor, years, yield and rate of borrowing: those that a chain states, and yields that a
+//! configuration states by symbol and date.
 
 #![expect(clippy::unwrap_used, reason = "helpers of tests")]
 
@@ -350,7 +351,8 @@ fn greeks_take_the_terms_of_the_chain() {
     }
 }
 
-/// Terms that a configuration states of all contracts of a chain are known in the plan, through the stages between.
+/// Terms that a configuration states of all contracts of a chain are known in the plan, through the stages
+/// between.
 #[test]
 fn a_plan_refuses_what_contradicts_the_configured_contracts() {
     let columns = ["bid", "ask", "underlying", "implied_volatility"];

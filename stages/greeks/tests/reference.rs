@@ -1,4 +1,5 @@
-//! Greeks and implied volatilities against independent numbers (mpmath with 60 digits; see `tests/reference/README.md`).
+//! Greeks and implied volatilities against independent numbers (mpmath with 60 digits; see
+//! `tests/reference/README.md`).
 
 #![expect(clippy::unwrap_used, reason = "helpers of tests")]
 
@@ -84,7 +85,8 @@ fn implied_volatilities() {
         let place = format!("row {} ({}): {volatility} {status:?}", row["id"], row["tag"]);
         match row["status"].as_str() {
             "ok" => {
-                let amplified = 1.0 + number(row, "price_over_sigma_vega") + number(row, "fwd_leg_over_sigma_vega");
+                let amplified =
+                    1.0 + number(row, "price_over_sigma_vega") + number(row, "fwd_leg_over_sigma_vega");
                 if f64::EPSILON * (amplified - 1.0) > 1e-3 {
                     continue;
                 }
@@ -95,7 +97,8 @@ fn implied_volatilities() {
                 assert!(error <= 64.0, "{place}: {error} of 64");
             }
             "at_intrinsic" => assert_eq!(status, Status::AtIntrinsic, "{place}"),
-            // A price may be below intrinsic by one unit of the last place, which the forward's rounding hides.
+            // A price may be below intrinsic by one unit of the last place, which the forward's rounding
+            // hides.
             "below_intrinsic" if !row["tag"].starts_with("inv_") => assert_ne!(status, Status::Ok, "{place}"),
             "below_intrinsic" => assert_eq!(status, Status::BelowIntrinsic, "{place}"),
             "zero_price" => assert_eq!(status, Status::ZeroPrice, "{place}"),

@@ -136,7 +136,8 @@ fn finds_the_market_that_made_the_prices() {
     }
 }
 
-/// A changed digest means changed bytes for the same key: raise the kind's VERSION (and the memo's name), then pin the new digest.
+/// A changed digest means changed bytes for the same key: raise the kind's VERSION (and the memo's name),
+/// then pin the new digest.
 #[test]
 fn golden() {
     let home = tempfile::tempdir().unwrap();
@@ -245,7 +246,8 @@ fn a_surface_marks_what_has_no_quote() {
         if years[i] * 365.0 < 2.0 {
             continue;
         }
-        // The market's smile is no SVI: three parameters come within a volatility point of it where there are quotes, and near it beyond.
+        // The market's smile is no SVI: three parameters come within a volatility point of it where there are
+        // quotes, and near it beyond.
         let near = if (strike[i] / spot[i] - 1.0).abs() < 0.16 {
             0.01
         } else {
@@ -483,9 +485,14 @@ fn refusals_name_the_remedy() {
     };
     let no_volatility = plan(&["bid", "ask", "underlying"], false);
     assert!(refusal("greeks/analytic", json!({}), &no_volatility).contains("greeks/implied_volatility"));
-    assert!(refusal("greeks/analytic", json!({}), &plan(&["implied_volatility"], false)).contains("underlying"));
+    assert!(
+        refusal("greeks/analytic", json!({}), &plan(&["implied_volatility"], false)).contains("underlying")
+    );
     assert!(refusal("greeks/implied_volatility", json!({}), &plan(&["underlying"], false)).contains("bid"));
-    assert!(refusal("greeks/implied_volatility", json!({"forward": "rates"}), &no_volatility).contains("connect it"));
+    assert!(
+        refusal("greeks/implied_volatility", json!({"forward": "rates"}), &no_volatility)
+            .contains("connect it")
+    );
     assert!(refusal("greeks/implied_volatility", json!({"band": -1.0}), &no_volatility).starts_with("band"));
     assert!(
         refusal(
@@ -496,10 +503,13 @@ fn refusals_name_the_remedy() {
         .starts_with("time.snapshot_hour")
     );
     let whole = plan(&["underlying", "implied_volatility"], false);
-    let outputs =
-        |list: Value, model: &str| refusal("greeks/analytic", json!({ "outputs": list, "model": model }), &whole);
+    let outputs = |list: Value, model: &str| {
+        refusal("greeks/analytic", json!({ "outputs": list, "model": model }), &whole)
+    };
     assert!(outputs(json!([]), "black_76").starts_with("outputs: no output"));
-    assert!(outputs(json!(["rho", "delta", "rho"]), "black_76").starts_with("outputs[2]: `rho` is listed twice"));
+    assert!(
+        outputs(json!(["rho", "delta", "rho"]), "black_76").starts_with("outputs[2]: `rho` is listed twice")
+    );
     assert!(outputs(json!(["phi"]), "black_76").contains("black_scholes_merton"));
     assert!(
         stage("greeks/analytic")

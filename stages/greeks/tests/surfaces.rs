@@ -1,4 +1,5 @@
-//! Surfaces of real and simulated chains: the share of quotes between bid and ask, and arbitrage on a dense grid. The table of docs/numerics.md is what this prints.
+//! Surfaces of real and simulated chains: the share of quotes between bid and ask, and arbitrage on a dense
+//! grid. The table of docs/numerics.md is what this prints.
 
 #![expect(clippy::unwrap_used, clippy::print_stderr, reason = "helpers of tests")]
 
@@ -36,7 +37,13 @@ fn main() -> std::process::ExitCode {
 }
 
 /// Measures the surfaces of a chain of `symbol` after `greeks/implied_volatility`.
-fn check(store: &Store, symbol: &str, chain: &RecordBatch, rates: Option<&RecordBatch>, with: Value) -> Quality {
+fn check(
+    store: &Store,
+    symbol: &str,
+    chain: &RecordBatch,
+    rates: Option<&RecordBatch>,
+    with: Value,
+) -> Quality {
     let mut inputs = vec![("chain", store_table(store, PortType::OptionChain, chain))];
     inputs.extend(rates.map(|rates| ("rates", store_table(store, PortType::Rates, rates))));
     let out = run(&context(store, &inputs), "greeks/implied_volatility", with);
@@ -71,7 +78,8 @@ fn sse(data: &Path) {
     assert!(quality.inside.median < 0.01 && quality.left_out.median < 0.015);
 }
 
-/// A market whose smiles no SVI has: a bump at the money ahead of an event, prices in ticks of a cent, and quotes off the middle.
+/// A market whose smiles no SVI has: a bump at the money ahead of an event, prices in ticks of a cent, and
+/// quotes off the middle.
 fn simulated() {
     const FIRST: Date = Date(18_012);
     let mut random = Random::new(&[11]);
@@ -83,8 +91,9 @@ fn simulated() {
             for strike in 60..=140 {
                 let strike = f64::from(strike);
                 let z = libm::log(strike / spot) / (0.2 * years.sqrt());
-                let volatility =
-                    0.2 - 0.012 * z + 0.004 * z * z + 0.01 * libm::exp(-2.0 * z * z) * libm::exp(-8.0 * years);
+                let volatility = 0.2 - 0.012 * z
+                    + 0.004 * z * z
+                    + 0.01 * libm::exp(-2.0 * z * z) * libm::exp(-8.0 * years);
                 for call in [true, false] {
                     let option = Contract {
                         spot,

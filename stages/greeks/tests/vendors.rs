@@ -1,4 +1,5 @@
-//! Volatilities and deltas of vendors beside ours, on the rows that have both. The table of docs/numerics.md is what this prints.
+//! Volatilities and deltas of vendors beside ours, on the rows that have both. The table of docs/numerics.md
+//! is what this prints.
 
 #![expect(clippy::unwrap_used, clippy::print_stderr, reason = "helpers of tests")]
 
@@ -17,7 +18,10 @@ use std::fmt;
 use std::path::Path;
 
 fn main() -> std::process::ExitCode {
-    requirements::run_with_market_data(&[("spx_is_beside_its_vendor", spx), ("vxx_is_beside_its_vendor", vxx)])
+    requirements::run_with_market_data(&[
+        ("spx_is_beside_its_vendor", spx),
+        ("vxx_is_beside_its_vendor", vxx),
+    ])
 }
 
 /// Median and 95 % of absolute differences.
@@ -52,8 +56,15 @@ struct Vendor {
     delta: Vec<f64>,
 }
 
-/// The differences in volatility and delta of quoted options, a week to a year from expiry, with a vendor's delta of 0.1 to 0.9.
-fn compare(symbol: &str, vendor: &Vendor, priced: &str, rates: Option<&RecordBatch>, with: Value) -> [Differences; 2] {
+/// The differences in volatility and delta of quoted options, a week to a year from expiry, with a vendor's
+/// delta of 0.1 to 0.9.
+fn compare(
+    symbol: &str,
+    vendor: &Vendor,
+    priced: &str,
+    rates: Option<&RecordBatch>,
+    with: Value,
+) -> [Differences; 2] {
     let home = tempfile::tempdir().unwrap();
     let store = Store::open(home.path()).unwrap();
     let mut inputs = vec![("chain", store_table(&store, PortType::OptionChain, &vendor.chain))];
@@ -73,8 +84,9 @@ fn compare(symbol: &str, vendor: &Vendor, priced: &str, rates: Option<&RecordBat
         .filter(|&i| (0.1..=0.9).contains(&vendor.delta[i].abs()) && vendor.volatility[i] > 0.02)
         .filter(|&i| !volatility[i].is_nan() && !delta[i].is_nan())
         .collect();
-    let differences =
-        |ours: &[f64], theirs: &[f64]| Differences::of(rows.iter().map(|&i| (ours[i] - theirs[i]).abs()).collect());
+    let differences = |ours: &[f64], theirs: &[f64]| {
+        Differences::of(rows.iter().map(|&i| (ours[i] - theirs[i]).abs()).collect())
+    };
     let found = [
         differences(&volatility, &vendor.volatility),
         differences(&delta, &vendor.delta),

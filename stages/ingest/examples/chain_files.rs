@@ -1,4 +1,5 @@
-//! Writes a synthetic option chain: `cargo run --release -p stages-ingest --example chain_files -- FOLDER DAYS ROWS_A_DAY DAYS_A_FILE [csv]`.
+//! Writes a synthetic option chain:
+//! `cargo run --release -p stages-ingest --example chain_files -- FOLDER DAYS ROWS_A_DAY DAYS_A_FILE [csv]`.
 
 use stages_ingest::SyntheticChain;
 use std::path::Path;

@@ -64,7 +64,8 @@ fn least(mut once: impl FnMut() -> Result<(), StageError>) -> Result<f64, StageE
     Ok(best)
 }
 
-/// Reads `rows` bars from memory: by polars with types of its own choosing, and by the stage, with all its checks, to a table of ours.
+/// Reads `rows` bars from memory: by polars with types of its own choosing, and by the stage, with all its
+/// checks, to a table of ours.
 ///
 /// # Errors
 /// When they cannot be read.

@@ -212,8 +212,8 @@ fn ingest(store: &Store, folder: &Path) -> Result<cache::ArtifactDigest, StageEr
         .ok_or_else(|| StageError::new("the stage has no output"))
 }
 
-/// Ingests a chain of about `rows` rows, 25,000 a day in a file of each day, in `folder`; then with a day more; then, for comparison, that with nothing
-/// cached, whose result must be the same.
+/// Ingests a chain of about `rows` rows, 25,000 a day in a file of each day, in `folder`; then with a day
+/// more; then, for comparison, that with nothing cached, whose result must be the same.
 ///
 /// # Errors
 /// When a stage fails, or the results differ.

@@ -23,7 +23,8 @@ const LEAST_EPOCH: f64 = 1e8;
 pub struct Clock {
     /// Microseconds after midnight: as the file has it or, of an epoch, in the zone of the layout.
     pub local: i64,
-    /// Microseconds since 1970-01-01 00:00 UTC, where the value is an instant by itself: an epoch, or a time with its offset.
+    /// Microseconds since 1970-01-01 00:00 UTC, where the value is an instant by itself: an epoch, or a time
+    /// with its offset.
     pub instant: Option<i64>,
 }
 
@@ -70,8 +71,8 @@ impl<'a> Clocks<'a> {
         })
     }
 
-    /// The time in a column of its own: a time of day, a date with one, hours after midnight (`15.75`) or an epoch. `scale` takes a number to
-    /// hours.
+    /// The time in a column of its own: a time of day, a date with one, hours after midnight (`15.75`) or an
+    /// epoch. `scale` takes a number to hours.
     ///
     /// # Errors
     /// A text that is none of them.
@@ -286,7 +287,8 @@ mod tests {
     #[test]
     fn instants_on_days_that_change_the_clock() {
         let zone = Tz::America__New_York;
-        let of = |date: &str, hour: i64| TimeZone::from(zone).at(date.parse().unwrap(), hour * HOUR + 30 * MINUTE);
+        let of =
+            |date: &str, hour: i64| TimeZone::from(zone).at(date.parse().unwrap(), hour * HOUR + 30 * MINUTE);
         assert_eq!(of("2024-03-10", 2), None);
         assert_eq!(of("2024-03-10", 3).unwrap() - of("2024-03-10", 1).unwrap(), HOUR);
         // The first of the two hours that are called one o'clock.

@@ -1,4 +1,5 @@
-//! A scan of the text of a CSV file before polars reads it: separator, fields, rows of another length, empty lines.
+//! A scan of the text of a CSV file before polars reads it: separator, fields, rows of another length, empty
+//! lines.
 
 use memchr::{memchr, memchr_iter};
 use rayon::prelude::*;
@@ -177,7 +178,8 @@ pub(crate) fn fields(line: &str, separator: u8) -> Vec<String> {
     out
 }
 
-/// Walks over the records of a text: where each begins (its line from 1) and how many fields it has, empty lines left out.
+/// Walks over the records of a text: where each begins (its line from 1) and how many fields it has, empty
+/// lines left out.
 fn records(text: &[u8], separator: u8, mut take: impl FnMut(usize, usize) -> bool) {
     let (mut line, mut start, mut fields, mut quoted, mut empty) = (1, 1, 1, false, true);
     for &b in text {

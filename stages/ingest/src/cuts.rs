@@ -1,7 +1,8 @@
 //! Rows of files in the store, cut by day: the tables that partitions are made of.
 //!
-//! The cuts of a file are tables of their own in one blob. A cut holds the rows of neighbouring days of one month (a year, of bars), of one day where that has many, so that a
-//! partition is made from the cuts that it overlaps; the digest of a cut says whether they have changed.
+//! The cuts of a file are tables of their own in one blob. A cut holds the rows of neighbouring days of one
+//! month (a year, of bars), of one day where that has many, so that a partition is made from the cuts that it
+//! overlaps; the digest of a cut says whether they have changed.
 
 use crate::file_memo::File;
 use arrow_array::{ArrayRef, RecordBatch, UInt32Array, new_null_array};
@@ -75,7 +76,8 @@ impl Cuts {
     }
 }
 
-/// The facts of a file whose rows are in the store, from its memo where it is cached and its cuts are there, and otherwise by `make`.
+/// The facts of a file whose rows are in the store, from its memo where it is cached and its cuts are there,
+/// and otherwise by `make`.
 ///
 /// # Errors
 /// When `make` fails, or the store does.

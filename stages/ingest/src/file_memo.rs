@@ -1,4 +1,5 @@
-//! The memos of a file, under the digest of its bytes: its layout, and its table. A file of which both are cached is not opened again.
+//! The memos of a file, under the digest of its bytes: its layout, and its table. A file of which both are
+//! cached is not opened again.
 
 use crate::files::{name_of, unreadable};
 use crate::form::Lookup;
@@ -161,7 +162,8 @@ fn content(context: &Given<'_>, path: &Path) -> Result<BlobDigest, StageError> {
 
 impl Reading<'_> {
     fn head_memo(&self, content: BlobDigest, source: &Source) -> Memo {
-        // The layout of a header depends on all known layouts; on one that is given, where it joins a second table.
+        // The layout of a header depends on all known layouts; on one that is given, where it joins a second
+        // table.
         let among = match self.chosen {
             Chosen::Auto => among(self.table).to_owned(),
             Chosen::Layout(layout) => canonical_json(&json!(layout.join)),
@@ -213,8 +215,8 @@ impl Reading<'_> {
         }
     }
 
-    /// Reads a file by `one`, its layout from a memo where it is cached. A file to which another is joined waits, unless `lookup` is given:
-    /// that table, or none where there is none.
+    /// Reads a file by `one`, its layout from a memo where it is cached. A file to which another is joined
+    /// waits, unless `lookup` is given: that table, or none where there is none.
     ///
     /// # Errors
     /// When it cannot be read.
@@ -278,7 +280,8 @@ impl Reading<'_> {
         Ok(Read::Table(Box::new(layout), head.why, read))
     }
 
-    /// Returns whether a file's table is cached; `None` for one to which another is joined, or that is joined.
+    /// Returns whether a file's table is cached; `None` for one to which another is joined, or that is
+    /// joined.
     fn is_cached(&self, given: &Given<'_>, source: &Source) -> Result<Option<bool>, StageError> {
         let content = content(given, &source.path)?;
         let Some(head) = given.known(&self.head_memo(content, source))? else {

@@ -9,7 +9,8 @@ use std::ffi::OsStr;
 use std::fmt;
 use std::path::{Path, PathBuf};
 
-/// One path or a list of them: files, directories (all tables below them), globs (`data/*.csv.gz`), or files on servers.
+/// One path or a list of them: files, directories (all tables below them), globs (`data/*.csv.gz`), or files
+/// on servers.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Paths(Vec<Location>);
 
@@ -41,8 +42,9 @@ impl Paths {
         }
     }
 
-    /// The files, sorted by name. A name is relative to the file's directory, the directory searched or the part of a glob before
-    /// its first wildcard, so that moving the data changes no key; with several paths it begins with the path's number.
+    /// The files, sorted by name. A name is relative to the file's directory, the directory searched or the
+    /// part of a glob before its first wildcard, so that moving the data changes no key; with several paths
+    /// it begins with the path's number.
     ///
     /// # Errors
     /// When a path leads to no file.
@@ -136,7 +138,8 @@ fn has_ending(path: &Path) -> bool {
         .is_some_and(|end| ENDINGS.iter().any(|known| end.eq_ignore_ascii_case(known)))
 }
 
-/// Returns whether the search of a directory takes the file at this path below it: one with the extension of a table, not hidden.
+/// Returns whether the search of a directory takes the file at this path below it: one with the extension of
+/// a table, not hidden.
 pub fn is_table(path: &str) -> bool {
     has_ending(Path::new(path)) && !path.split('/').any(|part| part.starts_with('.'))
 }
@@ -159,7 +162,8 @@ fn relative(root: &Path, paths: Vec<PathBuf>) -> Vec<(String, PathBuf)> {
         .collect()
 }
 
-/// A file name as text. Bytes that are not UTF-8 are written as `\xB1`, so that different names stay different.
+/// A file name as text. Bytes that are not UTF-8 are written as `\xB1`, so that different names stay
+/// different.
 pub fn name_of(name: &OsStr) -> String {
     let mut text = String::new();
     for chunk in name.as_encoded_bytes().utf8_chunks() {
@@ -285,7 +289,8 @@ mod tests {
 
     #[test]
     fn files_on_servers() {
-        let paths = |given: serde_json::Value| serde_json::from_value::<Paths>(given).map_err(|err| err.to_string());
+        let paths =
+            |given: serde_json::Value| serde_json::from_value::<Paths>(given).map_err(|err| err.to_string());
         let found = |given| paths(given).unwrap().find("path", Path::new("/nowhere"));
         let digest = "5".repeat(64);
         let one = found(serde_json::json!("https://host/SPX%20eod.csv?x=1")).unwrap();

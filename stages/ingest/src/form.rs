@@ -1,5 +1,5 @@
-//! The forms of vendors' files made one: JSON, lines before the header, files without a header, names that are repeated, and joined tables become
-//! plain text with a header.
+//! The forms of vendors' files made one: JSON, lines before the header, files without a header, names that
+//! are repeated, and joined tables become plain text with a header.
 
 use crate::csv_text::{fields, first_line, separator, text_of};
 use crate::frame;
@@ -97,7 +97,8 @@ impl<'p> Looked<'p> {
     }
 }
 
-/// The place of the header among the first lines, and how many lines stand before it: the line with the most fields of the first `skip` + 1.
+/// The place of the header among the first lines, and how many lines stand before it: the line with the most
+/// fields of the first `skip` + 1.
 fn header_line(text: &[u8], skip: usize) -> Option<(usize, usize)> {
     let mut best: Option<(usize, usize, usize)> = None;
     let mut at = 0;
@@ -163,10 +164,9 @@ impl Lookup {
                 packed.place
             )));
         }
-        let key = names
-            .iter()
-            .position(|name| *name == normal(&join.on))
-            .ok_or_else(|| StageError::new(format!("`{}` has no column `{}` to join on", packed.place, join.on)))?;
+        let key = names.iter().position(|name| *name == normal(&join.on)).ok_or_else(|| {
+            StageError::new(format!("`{}` has no column `{}` to join on", packed.place, join.on))
+        })?;
         let frame = frame::Frame::read(packed, |_| true)?;
         let mut columns: Vec<Vec<String>> = vec![Vec::with_capacity(frame.rows()); names.len()];
         for (column, name) in columns.iter_mut().zip(&names) {
@@ -193,7 +193,9 @@ impl Lookup {
         let key = header
             .iter()
             .position(|name| normal(name) == normal(&join.on))
-            .ok_or_else(|| StageError::new(format!("`{}` has no column `{}` to join on", packed.place, join.on)))?;
+            .ok_or_else(|| {
+                StageError::new(format!("`{}` has no column `{}` to join on", packed.place, join.on))
+            })?;
         let mut out = Vec::with_capacity(text.len() * 2);
         let mut found = 0_usize;
         for (number, line) in text.split(|b| *b == b'\n').enumerate() {

@@ -1,7 +1,8 @@
-//! A vendor's table as columns, CSV read by polars; every value that cannot be read is an error with file, row and column.
+//! A vendor's table as columns, CSV read by polars; every value that cannot be read is an error with file,
+//! row and column.
 //!
-//! Rows are counted as a text editor or spreadsheet does: the header of a CSV file is row 1. A Parquet file has no header
-//! row, so that its first row is 1.
+//! Rows are counted as a text editor or spreadsheet does: the header of a CSV file is row 1. A Parquet file
+//! has no header row, so that its first row is 1.
 
 use crate::csv_text::{Shape, fields, first_line, line_of, separator, shape, text_of, without_empty_lines};
 use crate::parquet_columns::{self, Stored};
@@ -12,7 +13,8 @@ use arrow_schema::DataType as ArrowType;
 use datasets::Date;
 use datasets::layout::{Condition, Mapping, Unit, normal};
 use polars_core::prelude::{
-    BooleanChunked, ChunkFilter, DataFrame, DataType, Field, Float64Chunked, NewChunkedArray, Schema, StringChunked,
+    BooleanChunked, ChunkFilter, DataFrame, DataType, Field, Float64Chunked, NewChunkedArray, Schema,
+    StringChunked,
 };
 use polars_io::SerReader;
 use polars_io::csv::read::{CsvParseOptions, CsvReadOptions};
@@ -126,7 +128,8 @@ impl<'a> Frame<'a> {
         Self::read_with_numbers(packed, wanted, |_| false)
     }
 
-    /// As [`Frame::read`], of columns that hold numbers in some places: these are read as numbers at once where each of their values is a plain one.
+    /// As [`Frame::read`], of columns that hold numbers in some places: these are read as numbers at once
+    /// where each of their values is a plain one.
     ///
     /// # Errors
     /// Likewise.
@@ -203,10 +206,13 @@ impl<'a> Frame<'a> {
             return Ok(());
         }
         let mask = BooleanChunked::from_slice("keep".into(), &keep);
-        let unusable = |err: String| StageError::new(format!("`{}`: the rows cannot be filtered: {err}", self.place));
+        let unusable =
+            |err: String| StageError::new(format!("`{}`: the rows cannot be filtered: {err}", self.place));
         for column in &mut self.columns {
             *column = match column {
-                Column::Text(texts) => Column::Text(texts.filter(&mask).map_err(|err| unusable(err.to_string()))?),
+                Column::Text(texts) => {
+                    Column::Text(texts.filter(&mask).map_err(|err| unusable(err.to_string()))?)
+                }
                 Column::Numbers(numbers) => {
                     Column::Numbers(numbers.filter(&mask).map_err(|err| unusable(err.to_string()))?)
                 }
@@ -339,12 +345,15 @@ impl<'a> Frame<'a> {
         let infinite = || values.iter().position(|value| value.is_infinite());
         let first = first.or_else(|| infinite().map(|row| (row, "the number is infinite".to_owned())));
         match first {
-            Some((row, what)) if !values.iter().any(|value| value.is_finite()) => Err(self.error(row, theirs, &what)),
+            Some((row, what)) if !values.iter().any(|value| value.is_finite()) => {
+                Err(self.error(row, theirs, &what))
+            }
             _ => Ok(values),
         }
     }
 
-    /// Dates; none may be missing. A stored date beyond the years that are supported is [`value::OUT_OF_RANGE`].
+    /// Dates; none may be missing. A stored date beyond the years that are supported is
+    /// [`value::OUT_OF_RANGE`].
     ///
     /// # Errors
     /// When a value is not a date in one of the formats.
@@ -376,7 +385,8 @@ impl<'a> Frame<'a> {
             .collect()
     }
 
-    /// The zone in which the instants of a column have their days: `zone`, or, where that is empty, the one that is stored with them.
+    /// The zone in which the instants of a column have their days: `zone`, or, where that is empty, the one
+    /// that is stored with them.
     pub fn zone<'z>(&'z self, theirs: &str, zone: &'z str) -> &'z str {
         match self.column(theirs) {
             Ok(Column::Stored(stored)) if zone.is_empty() => match stored.data_type() {
@@ -399,10 +409,9 @@ impl<'a> Frame<'a> {
         let mut trimmed = |row: usize, text: Option<&str>| take(row, text.unwrap_or_default().trim());
         match self.column(theirs)? {
             Column::Text(texts) => texts.iter().enumerate().try_for_each(|(row, text)| trimmed(row, text)),
-            Column::Numbers(numbers) => numbers
-                .iter()
-                .enumerate()
-                .try_for_each(|(row, number)| trimmed(row, number.map(|number| number.to_string()).as_deref())),
+            Column::Numbers(numbers) => numbers.iter().enumerate().try_for_each(|(row, number)| {
+                trimmed(row, number.map(|number| number.to_string()).as_deref())
+            }),
             Column::Stored(stored) => stored.texts(trimmed),
         }
     }
@@ -424,9 +433,13 @@ impl<'a> Frame<'a> {
 }
 
 /// Catches panics of a library on damaged bytes.
-pub(crate) fn guarded<T, E: fmt::Display>(place: &str, read: impl FnOnce() -> Result<T, E>) -> Result<T, StageError> {
+pub(crate) fn guarded<T, E: fmt::Display>(
+    place: &str,
+    read: impl FnOnce() -> Result<T, E>,
+) -> Result<T, StageError> {
     let damaged = |what: String| {
-        StageError::new(format!("cannot read `{place}`: {what}")).hint("the file may be damaged or incomplete")
+        StageError::new(format!("cannot read `{place}`: {what}"))
+            .hint("the file may be damaged or incomplete")
     };
     match catch_unwind(AssertUnwindSafe(read)) {
         Ok(result) => result.map_err(|err| damaged(err.to_string())),
@@ -557,8 +570,10 @@ fn not_text(packed: &Packed, row: usize) -> StageError {
         return StageError::new(format!("`{place}`: the text is UTF-16, and not UTF-8"))
             .hint("convert it: `iconv -f UTF-16 -t UTF-8`");
     }
-    StageError::new(format!("`{place}`, row {row}: the text is not UTF-8"))
-        .hint("CSV and JSON (UTF-8, perhaps gzip or zip) and Parquet files are read; `iconv -f LATIN1 -t UTF-8` converts others")
+    StageError::new(format!("`{place}`, row {row}: the text is not UTF-8")).hint(
+        "CSV and JSON (UTF-8, perhaps gzip or zip) and Parquet files are read; `iconv -f LATIN1 -t \
+            UTF-8` converts others",
+    )
 }
 
 #[cfg(test)]

@@ -65,8 +65,8 @@ pub(crate) fn filled(layout: &Layout, names: &Names<'_>) -> BTreeSet<String> {
     all
 }
 
-/// Refuses a file that lacks columns, naming all of them, each with the nearest name of the header: those without which the table cannot be
-/// made, and, of a layout that a user describes, every one that it names.
+/// Refuses a file that lacks columns, naming all of them, each with the nearest name of the header: those
+/// without which the table cannot be made, and, of a layout that a user describes, every one that it names.
 ///
 /// # Errors
 /// When it lacks one.
@@ -83,7 +83,8 @@ pub(crate) fn check(place: &str, layout: &Layout, names: &Names<'_>) -> Result<(
             lacking.push(names.lacks("`where`", &[&column.column]));
         }
     }
-    let sides: [(&str, &[Mapping]); 3] = [("", &layout.columns), ("call.", &layout.call), ("put.", &layout.put)];
+    let sides: [(&str, &[Mapping]); 3] =
+        [("", &layout.columns), ("call.", &layout.call), ("put.", &layout.put)];
     for (side, mappings) in sides {
         let mut seen = BTreeSet::new();
         for mapping in mappings {
@@ -110,7 +111,8 @@ pub(crate) fn check(place: &str, layout: &Layout, names: &Names<'_>) -> Result<(
                         && mapping.tenor_years.is_none();
                     let is_wanted = layout.is_described && of_this.iter().all(|mapping| !mapping.optional);
                     if is_required || is_wanted {
-                        let theirs: Vec<&str> = of_this.iter().map(|mapping| mapping.theirs.as_str()).collect();
+                        let theirs: Vec<&str> =
+                            of_this.iter().map(|mapping| mapping.theirs.as_str()).collect();
                         lacking.push(names.lacks(&ours, &theirs));
                     }
                 }

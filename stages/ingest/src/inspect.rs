@@ -1,4 +1,5 @@
-//! The layout that a file is taken for, and a proposal for one that no layout fits: for `runner data inspect`.
+//! The layout that a file is taken for, and a proposal for one that no layout fits: for
+//! `runner data inspect`.
 
 use crate::form::{Looked, prepare};
 use crate::frame::Frame;
@@ -49,7 +50,8 @@ impl Inspection {
 /// # Errors
 /// When it cannot be read.
 pub fn inspect(source: &Source) -> Result<Inspection, StageError> {
-    let bytes = cache::regular_file::read(&source.path).map_err(|err| crate::files::unreadable(&source.path, &err))?;
+    let bytes = cache::regular_file::read(&source.path)
+        .map_err(|err| crate::files::unreadable(&source.path, &err))?;
     let packed = unpack::first(&source.path, &bytes)?.named(&source.name);
     // Of a JSON document, all of it.
     let packed = match packed.format {

@@ -117,8 +117,10 @@ pub(crate) fn csv(packed: &Packed, form: &JsonRows) -> Result<Vec<u8>, StageErro
         } else {
             form.rows.as_str()
         };
-        StageError::new(format!("`{}`: `{place}` is no list of objects", packed.place))
-            .hint("`json: { rows: data.options }` of the layout says where the rows are; `key` names the keys of a map")
+        StageError::new(format!("`{}`: `{place}` is no list of objects", packed.place)).hint(
+            "`json: { rows: data.options }` of the layout says where the rows are; `key` names the \
+                keys of a map",
+        )
     })?;
     let mut names: Vec<String> = Vec::new();
     let mut places: HashMap<String, usize> = HashMap::new();

@@ -1,7 +1,8 @@
 //! Files that are too large to be held: their tables are read in parts.
 //!
-//! A text (plain or gzip) is cut between records, and every part has the header before it; of a Parquet file some rows are decoded at a time. Zip
-//! archives, JSON documents, and layouts that need all of a file at once (lines before the header, a joined table) are read whole.
+//! A text (plain or gzip) is cut between records, and every part has the header before it; of a Parquet file
+//! some rows are decoded at a time. Zip archives, JSON documents, and layouts that need all of a file at once
+//! (lines before the header, a joined table) are read whole.
 
 use crate::files::name_of;
 use crate::files::unreadable;
@@ -60,7 +61,8 @@ impl Sizes {
         open().map_err(|err: std::io::Error| unreadable(path, &err))
     }
 
-    /// The beginning of a large file, enough for its header; `None` of one that is not large, or is read whole.
+    /// The beginning of a large file, enough for its header; `None` of one that is not large, or is read
+    /// whole.
     ///
     /// # Errors
     /// When it cannot be read.
@@ -103,7 +105,8 @@ impl Sizes {
     /// When it cannot be read, or `take` fails.
     pub fn parts(self, source: &Source, layout: &Layout, take: &mut Take<'_>) -> Result<bool, StageError> {
         let form = &layout.form;
-        let is_plain = form.json.is_none() && form.header.is_empty() && form.skip_lines == 0 && !form.number_repeated;
+        let is_plain =
+            form.json.is_none() && form.header.is_empty() && form.skip_lines == 0 && !form.number_repeated;
         if !is_plain || layout.join.is_some() {
             return Ok(false);
         }
@@ -122,14 +125,21 @@ impl Sizes {
         }
     }
 
-    fn text(self, mut reader: impl Read, limit: u64, path: &Path, take: &mut Take<'_>) -> Result<bool, StageError> {
+    fn text(
+        self,
+        mut reader: impl Read,
+        limit: u64,
+        path: &Path,
+        take: &mut Take<'_>,
+    ) -> Result<bool, StageError> {
         let place = path.display().to_string();
         let name = name_of(path.file_name().unwrap_or_default());
         let mut read = 0;
         let mut fill = |buffer: &mut Vec<u8>, len: usize| -> Result<bool, StageError> {
             let wanted = len.saturating_sub(buffer.len()) as u64;
             let found = (&mut reader).take(wanted).read_to_end(buffer).map_err(|err| {
-                StageError::new(format!("cannot read `{place}`: {err}")).hint("the file may be damaged or incomplete")
+                StageError::new(format!("cannot read `{place}`: {err}"))
+                    .hint("the file may be damaged or incomplete")
             })?;
             read += found as u64;
             if read > limit {

@@ -14,7 +14,8 @@ use std::path::Path;
 /// The prefix of the name of a layout's file among the sources.
 const LAYOUT_FILE: &str = "layout:";
 
-/// The files' layout: `auto` (by their header and names), a name, the path of a layout file (`./my_vendor.yaml`), or the keys of one.
+/// The files' layout: `auto` (by their header and names), a name, the path of a layout file
+/// (`./my_vendor.yaml`), or the keys of one.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub enum LayoutChoice {
     /// Found by the header and the file's name.
@@ -71,8 +72,10 @@ impl LayoutChoice {
         }
         let found = Paths::one(path.as_str()).find("layout", base)?;
         match found.as_slice() {
-            [one] if one.remote.is_some() => Err(ConfigProblem::new("layout", "a layout on a server is not read")
-                .hint("save it beside the pipeline file, and give its path")),
+            [one] if one.remote.is_some() => {
+                Err(ConfigProblem::new("layout", "a layout on a server is not read")
+                    .hint("save it beside the pipeline file, and give its path"))
+            }
             [one] => Ok(Some(Source::new(format!("{LAYOUT_FILE}{}", one.name), &one.path))),
             _ => Err(ConfigProblem::new("layout", format!("`{path}` is not one file"))
                 .hint("give the path of one layout file, such as ./my_vendor.yaml")),
@@ -118,7 +121,8 @@ fn no_layout(table: Table, name: &str) -> ConfigProblem {
 /// Reads a layout file.
 fn read(source: &Source, table: Table, path: &str) -> Result<Layout, ConfigProblem> {
     let wrong = |message: String| ConfigProblem::new("layout", format!("`{path}`: {message}"));
-    let text = std::fs::read_to_string(&source.path).map_err(|err| wrong(format!("cannot read it: {err}")))?;
+    let text =
+        std::fs::read_to_string(&source.path).map_err(|err| wrong(format!("cannot read it: {err}")))?;
     if source
         .digest
         .is_some_and(|digest| cache::BlobRef::of(text.as_bytes()).blob != digest)
@@ -126,7 +130,8 @@ fn read(source: &Source, table: Table, path: &str) -> Result<Layout, ConfigProbl
         return Err(wrong("it changed while the stage was starting".to_owned()).hint("run it again"));
     }
     let file = LayoutFile::read(&text).map_err(|err| {
-        wrong(err).hint("`runner data layouts NAME` shows one that works; `runner stages` documents every key")
+        wrong(err)
+            .hint("`runner data layouts NAME` shows one that works; `runner stages` documents every key")
     })?;
     let mut layout = file
         .described(table)
@@ -158,7 +163,10 @@ impl Chosen {
                     false => "named in the configuration".to_owned(),
                 };
                 if layout.is_described && layout.facts.calendar_is_assumed {
-                    why.push_str("; it states no calendar: Monday to Friday is assumed, unless `calendar:` of the stage says otherwise");
+                    why.push_str(
+                        "; it states no calendar: Monday to Friday is assumed, unless `calendar:` \
+                        of the stage says otherwise",
+                    );
                 }
                 Ok(Role::Table(layout.clone(), why))
             }
@@ -245,7 +253,8 @@ impl JsonSchema for LayoutChoice {
     fn json_schema(generator: &mut SchemaGenerator) -> Schema {
         let file = generator.subschema_for::<LayoutFile>();
         schemars::json_schema!({
-            "description": "auto, the name of a layout, the path of a layout file, or the keys of one: { columns: { ours: theirs } }.",
+            "description": "auto, the name of a layout, the path of a layout file, or the keys of one: \
+            { columns: { ours: theirs } }.",
             "anyOf": [{ "type": "string" }, file]
         })
     }

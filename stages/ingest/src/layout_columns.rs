@@ -32,10 +32,12 @@ pub fn needed<'a>(
                 layout.name
             ))
         } else {
-            StageError::new(format!("`{place}` has no column {} for `{ours}`", theirs.join(" or "))).hint(format!(
-                "layout `{}` was used; `layout: {{ columns: … }}` describes another",
-                layout.name
-            ))
+            StageError::new(format!("`{place}` has no column {} for `{ours}`", theirs.join(" or "))).hint(
+                format!(
+                    "layout `{}` was used; `layout: {{ columns: … }}` describes another",
+                    layout.name
+                ),
+            )
         }
     })
 }

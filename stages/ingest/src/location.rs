@@ -55,7 +55,9 @@ impl Location {
                 field,
                 format!("`{}` is not the URL of a file on a server", self.text),
             )
-            .hint("write `url: https://…` beside `blake3:`; the contents of local files are in the key anyway")),
+            .hint(
+                "write `url: https://…` beside `blake3:`; the contents of local files are in the key anyway",
+            )),
             Ok(None) => Ok(None),
             Err((reason, hint)) => Err(ConfigProblem::new(field, reason).hint(hint)),
         }
@@ -105,7 +107,8 @@ impl JsonSchema for Location {
     fn json_schema(generator: &mut SchemaGenerator) -> Schema {
         let pinned = generator.subschema_for::<Pinned>();
         schemars::json_schema!({
-            "description": "A path, directory or glob, a URL (https, http, s3), or a URL with the digest of its bytes.",
+            "description": "A path, directory or glob, a URL (https, http, s3), or a URL with the digest of \
+            its bytes.",
             "anyOf": [{ "type": "string" }, pinned]
         })
     }

@@ -26,8 +26,8 @@ struct Run {
 }
 
 impl MissingDays {
-    /// Counts the missing days before the next day with data, and the longer runs of them. Where holidays are not known, only a run that is longer than
-    /// any season of holidays is counted.
+    /// Counts the missing days before the next day with data, and the longer runs of them. Where holidays are
+    /// not known, only a run that is longer than any season of holidays is counted.
     pub fn next(&mut self, symbol: &str, calendar: CalendarName, day: Date, tally: &mut Tally) {
         if calendar == CalendarName::None {
             return;
@@ -36,7 +36,9 @@ impl MissingDays {
         self.last = Some(day);
         for expected in (after.0..=day.0).map(Date) {
             // Special sessions of weekends are no days on which data is expected.
-            if !is_trading_day(calendar, expected) || expected.is_weekend() && calendar != CalendarName::Always {
+            if !is_trading_day(calendar, expected)
+                || expected.is_weekend() && calendar != CalendarName::Always
+            {
                 continue;
             }
             if expected == day {

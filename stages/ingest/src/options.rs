@@ -71,8 +71,9 @@ pub fn rows_until(batch: RecordBatch, until: Option<Date>) -> Result<RecordBatch
     }
 }
 
-/// The days on which data is expected: `auto` or a calendar's name. Auto is as the layout or the exchange's specification says; none where more than a
-/// twentieth of the days, and at least twenty, would be closed by it.
+/// The days on which data is expected: `auto` or a calendar's name. Auto is as the layout or the exchange's
+/// specification says; none where more than a twentieth of the days, and at least twenty, would be closed by
+/// it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct CalendarChoice(Option<CalendarName>);
 
@@ -92,7 +93,9 @@ impl<'de> Deserialize<'de> for CalendarChoice {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         match String::deserialize(deserializer)?.as_str() {
             AUTO => Ok(Self(None)),
-            name => CalendarName::deserialize(de::value::StrDeserializer::new(name)).map(|name| Self(Some(name))),
+            name => {
+                CalendarName::deserialize(de::value::StrDeserializer::new(name)).map(|name| Self(Some(name)))
+            }
         }
     }
 }

@@ -1,4 +1,5 @@
-//! The columns of a Parquet file, read in parallel, as they are stored; conversions to the types that layouts ask for.
+//! The columns of a Parquet file, read in parallel, as they are stored; conversions to the types that layouts
+//! ask for.
 
 use crate::unpack::Packed;
 use crate::value::in_range;
@@ -107,8 +108,8 @@ impl Stored {
         *self.data_type() == DataType::Float32
     }
 
-    /// The values as numbers, NaN where they are missing. Those of single precision are the shortest decimals that have that value in single
-    /// precision: 0.1, not 0.10000000149.
+    /// The values as numbers, NaN where they are missing. Those of single precision are the shortest decimals
+    /// that have that value in single precision: 0.1, not 0.10000000149.
     ///
     /// # Errors
     /// When the type has no conversion.

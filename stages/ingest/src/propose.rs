@@ -244,7 +244,8 @@ impl<'c> Column<'c> {
             name,
             plain: plain(name),
             values,
-            has_times: times.iter().all(Option::is_some) && times.iter().flatten().any(|clock| clock.local > 0),
+            has_times: times.iter().all(Option::is_some)
+                && times.iter().flatten().any(|clock| clock.local > 0),
             dates: FORMATS.iter().find_map(|format| {
                 let formats = [(*format).to_owned()];
                 let mut reader = Dates::new(&formats, "").ok()?;
@@ -305,7 +306,9 @@ pub fn propose(columns: &[(String, Vec<String>)], json: Option<&JsonRows>) -> Pr
         let given_by_symbol = symbol.is_some() && SymbolFormat::COLUMNS.contains(ours);
         let best = columns
             .iter()
-            .filter(|column| column.suits(ours) && !taken.values().any(|(other, _)| other.name == column.name))
+            .filter(|column| {
+                column.suits(ours) && !taken.values().any(|(other, _)| other.name == column.name)
+            })
             .filter_map(|column| Some((column.rank(ours)?, column)))
             .min_by_key(|(rank, _)| *rank);
         if let Some((_, column)) = best.filter(|_| !given_by_symbol) {
@@ -315,8 +318,9 @@ pub fn propose(columns: &[(String, Vec<String>)], json: Option<&JsonRows>) -> Pr
     by_value(&columns, table, symbol.is_some(), &mut taken);
     // Dates that are days alone may have their times in another column.
     let is_day = taken.get("date").is_some_and(|(column, _)| !column.has_times);
-    let free =
-        |column: &&Column<'_>| column.suits("time") && !taken.values().any(|(other, _)| other.name == column.name);
+    let free = |column: &&Column<'_>| {
+        column.suits("time") && !taken.values().any(|(other, _)| other.name == column.name)
+    };
     let time = columns
         .iter()
         .filter(free)
@@ -389,7 +393,8 @@ fn finish(
     let has_times = |ours: &str| taken.get(ours).is_some_and(|(column, _)| column.has_times);
     if table == Table::Chain && (has_times("date") || has_times("time")) {
         doubts.push(
-            "the rows have times of day: state their zone in the layout, such as `zone: America/New_York` (epochs are UTC; `zone` gives their day)"
+            "the rows have times of day: state their zone in the layout, such as `zone: America/New_York` \
+            (epochs are UTC; `zone` gives their day)"
                 .to_owned(),
         );
     }
@@ -419,7 +424,8 @@ fn finish(
         doubts.push("no column names the underlying: give it as `symbol:` of the stage".to_owned());
     }
     if table == Table::Chain {
-        doubts.push("currency, multiplier and exercise are assumptions: state them in `contract:`".to_owned());
+        doubts
+            .push("currency, multiplier and exercise are assumptions: state them in `contract:`".to_owned());
     }
     let columns = wanted
         .iter()
@@ -521,9 +527,8 @@ mod tests {
 
     #[test]
     fn names_and_values_make_a_mapping() {
-        let proposal = of(
-            "Tag;Verfall;Basispreis Strike;CP;Best_Bid;Best_Ask;IV %;n\n19.01.2024;16.02.2024;480;C;5.1;5.2;18.5;1\n22.01.2024;16.02.2024;480;P;5.1;5.2;19.5;2\n",
-        );
+        let proposal = of("Tag;Verfall;Basispreis Strike;CP;Best_Bid;Best_Ask;IV \
+            %;n\n19.01.2024;16.02.2024;480;C;5.1;5.2;18.5;1\n22.01.2024;16.02.2024;480;P;5.1;5.2;19.5;2\n");
         assert_eq!(proposal.table, Table::Chain);
         let pairs: Vec<_> = proposal
             .columns
@@ -588,8 +593,9 @@ mod tests {
 
     #[test]
     fn symbols_of_contracts_and_bars() {
-        let proposal =
-            of("contract;when;px\nSPY240216C00480000;1705676400000;5.1\nSPY240216P00480000;1705676400000;5.2\n");
+        let proposal = of(
+            "contract;when;px\nSPY240216C00480000;1705676400000;5.1\nSPY240216P00480000;1705676400000;5.2\n",
+        );
         assert_eq!(
             proposal.contract_symbol,
             Some(("contract".to_owned(), SymbolFormat::Occ))

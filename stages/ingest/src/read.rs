@@ -43,8 +43,8 @@ pub struct Reason {
 /// The table of a file, with its layout.
 pub type OfLayout = (Layout, RecordBatch);
 
-/// Reads files in parallel and gives their layouts and tables, in the order of `sources`, and the reasons for the layouts. Files whose rows are all after
-/// `until` are not there.
+/// Reads files in parallel and gives their layouts and tables, in the order of `sources`, and the reasons for
+/// the layouts. Files whose rows are all after `until` are not there.
 ///
 /// # Errors
 /// When one cannot be read.
@@ -69,8 +69,8 @@ pub fn tables(
     Ok((tables, reasons))
 }
 
-/// Reads files in parallel by `one`, and passes what it makes of each to `take`, in the order of `sources`. Files to which another is joined come
-/// last. `take` returns false for a file that does not count.
+/// Reads files in parallel by `one`, and passes what it makes of each to `take`, in the order of `sources`.
+/// Files to which another is joined come last. `take` returns false for a file that does not count.
 ///
 /// # Errors
 /// When one cannot be read, or `take` fails.
@@ -119,7 +119,8 @@ pub fn each<T: Send>(
     };
     let (mut joined, mut waiting): (Vec<(Source, Layout)>, Vec<Source>) = Default::default();
     for sources in sources.chunks(FILES_PER_THREAD * rayon::current_num_threads()) {
-        let tables: Vec<Result<_, StageError>> = sources.par_iter().map(|source| read(source, None)).collect();
+        let tables: Vec<Result<_, StageError>> =
+            sources.par_iter().map(|source| read(source, None)).collect();
         for (source, table) in sources.iter().zip(tables) {
             match table? {
                 Read::Table(layout, why, table) => taken(*layout, why, table)?,
@@ -179,7 +180,8 @@ fn read_head(path: &Path) -> Result<Vec<u8>, StageError> {
     read().map_err(|err: std::io::Error| unreadable(path, &err))
 }
 
-/// Refuses files whose layouts disagree on the table's metadata, which has one value for all rows, unless `set` does.
+/// Refuses files whose layouts disagree on the table's metadata, which has one value for all rows, unless
+/// `set` does.
 ///
 /// # Errors
 /// When they do.

@@ -1,18 +1,22 @@
-//! `ingest/simulated_families`: the built-in knowledge base, of the families of [`stages_simulate::families`].
+//! `ingest/simulated_families`: the built-in knowledge base, of the families of
+//! [`stages_simulate::families`].
 //!
-//! The graph has the facts of the family tree ([`facts`]) and rules ([`RULES`]). The queries are all facts of the relations in [`ASKED`], which follow from the graph
-//! and are not in it: whatever else one of these relations says of two people is false.
+//! The graph has the facts of the family tree ([`facts`]) and rules ([`RULES`]). The queries are all facts of
+//! the relations in [`ASKED`], which follow from the graph and are not in it: whatever else one of these
+//! relations says of two people is false.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use stages_core::{
-    ConfigProblem, Context, OutputPort, Outputs, PlanContext, PortType, Ports, Provided, StageError, StageKind,
+    ConfigProblem, Context, OutputPort, Outputs, PlanContext, PortType, Ports, Provided, StageError,
+    StageKind,
 };
 use stages_knowledge::datalog::{Model, Rules};
 use stages_knowledge::program::TooMany;
 use stages_knowledge::{
-    BuildError, Builder, ConstantKind, KnowledgeBase, Program, ProgramBuilder, Split, Word, artifact, text, word,
+    BuildError, Builder, ConstantKind, KnowledgeBase, Program, ProgramBuilder, Split, Word, artifact, text,
+    word,
 };
 use stages_numerics::random::Random;
 use stages_simulate::families::{FamilyParameters, Person, people};
@@ -73,11 +77,13 @@ pub struct SimulatedFamiliesConfig {
     pub children: [u32; 2],
     /// The probability that somebody does not marry.
     pub single: f64,
-    /// The fraction of pairs of people whose queries are those to choose settings by. All queries about two people, either way round, are in one split.
+    /// The fraction of pairs of people whose queries are those to choose settings by. All queries about two
+    /// people, either way round, are in one split.
     pub valid: f64,
     /// The fraction of pairs of people whose queries are those to test on.
     pub test: f64,
-    /// False queries beside each true one: with one of the two people exchanged, none of them twice. Environments that corrupt queries need none.
+    /// False queries beside each true one: with one of the two people exchanged, none of them twice.
+    /// Environments that corrupt queries need none.
     pub negatives: u32,
     /// True where the queries to train on are facts of the graph, too.
     pub train_in_graph: bool,
@@ -143,13 +149,15 @@ impl StageKind for SimulatedFamilies {
     type Config = SimulatedFamiliesConfig;
     const NAME: &'static str = "ingest/simulated_families";
     const VERSION: u32 = 1;
-    const ABOUT: &'static str = "a made knowledge base: families over generations, with rules for their relations";
+    const ABOUT: &'static str =
+        "a made knowledge base: families over generations, with rules for their relations";
     const PORTS: Ports = Ports {
         inputs: &[],
         outputs: &[OutputPort {
             name: "knowledge",
             ty: PortType::Knowledge,
-            doc: "family trees as facts (father, mother, married, brother, sister, male, female), rules, and queries for grandparents, uncles, cousins, …",
+            doc: "family trees as facts (father, mother, married, brother, sister, male, female), rules, \
+                and queries for grandparents, uncles, cousins, …",
         }],
     };
 
@@ -166,8 +174,8 @@ impl StageKind for SimulatedFamilies {
     }
 
     fn run(&self, config: &SimulatedFamiliesConfig, context: &Context) -> Result<Outputs, StageError> {
-        let people =
-            people(&config.families()).map_err(|invalid| StageError::new(invalid.to_string()).hint(invalid.hint))?;
+        let people = people(&config.families())
+            .map_err(|invalid| StageError::new(invalid.to_string()).hint(invalid.hint))?;
         let given = facts(&people).map_err(|_| too_large())?;
         let rules = text::prolog(RULES, false).map_err(|err| StageError::new(err.to_string()))?;
         let graph = || -> Result<Builder, BuildError> {
@@ -224,7 +232,8 @@ fn too_large() -> StageError {
         .hint("give fewer `couples`, `generations` or `children`")
 }
 
-/// The facts of the tree: `father` and `mother` of each child, `married` both ways, `brother` and `sister` of each sibling, `male` or `female` of everybody.
+/// The facts of the tree: `father` and `mother` of each child, `married` both ways, `brother` and `sister` of
+/// each sibling, `male` or `female` of everybody.
 fn facts(people: &[Person]) -> Result<Program, TooMany> {
     let mut builder = ProgramBuilder::default();
     let names: Vec<Word> = (0..people.len())
@@ -337,7 +346,8 @@ impl Splits {
                     let other = (0..DRAWS).map(|_| {
                         let mut other = *fact;
                         // The constants of people are the first ones, in order.
-                        other[1 + random.below(2) as usize] = word::constant(random.below(people.len() as u64) as u32);
+                        other[1 + random.below(2) as usize] =
+                            word::constant(random.below(people.len() as u64) as u32);
                         other
                     });
                     negative.extend(other.into_iter().find(|&other| taken.insert(other)));

@@ -61,12 +61,18 @@ impl StageKind for SimulatedMarket {
             OutputPort {
                 name: "hidden",
                 ty: PortType::Features,
-                doc: "what nobody sees at each close, for oracles and tests: `variance` (instantaneous, annual) and, of each of several regimes, `regime_NAME` (1 in it, else 0) and `filtered_NAME` (its probability by bars and variances up to then)",
+                doc: "what nobody sees at each close, for oracles and tests: `variance` (instantaneous, \
+                    annual) and, of each of several regimes, `regime_NAME` (1 in it, else 0) and \
+                    `filtered_NAME` (its probability by bars and variances up to then)",
             },
         ],
     };
 
-    fn check(&self, config: &Parameters, _: &PlanContext) -> Result<BTreeMap<String, Provided>, ConfigProblem> {
+    fn check(
+        &self,
+        config: &Parameters,
+        _: &PlanContext,
+    ) -> Result<BTreeMap<String, Provided>, ConfigProblem> {
         config
             .bounded()
             .and_then(|bounded| bounded.check())
@@ -209,8 +215,8 @@ fn contracts<'a>(symbol: &str, roots: impl Iterator<Item = &'a String>) -> Contr
     contracts
 }
 
-/// A partition of a chain to come. Its contents depend on the parameters and on nothing later, so that a longer market finds the
-/// partitions of a shorter one.
+/// A partition of a chain to come. Its contents depend on the parameters and on nothing later, so that a
+/// longer market finds the partitions of a shorter one.
 struct Part<'a> {
     /// The index of its first day.
     start: usize,
@@ -241,7 +247,12 @@ fn parts<'a>(config: &Parameters, days: &'a [Day]) -> Result<Vec<Part<'a>>, Stag
             let (from, length) = (key.range.from.to_string(), (days.len() as u64).to_le_bytes());
             let parts: [&[u8]; 3] = [spelled.as_bytes(), from.as_bytes(), &length];
             let memo = Memo::new("ingest/simulated_market chain v1", &parts, key.name());
-            Part { start, days, key, memo }
+            Part {
+                start,
+                days,
+                key,
+                memo,
+            }
         })
         .collect())
 }
@@ -253,7 +264,12 @@ fn chain_partitions(worlds: &[World], context: &Context) -> Result<Vec<Vec<Parti
     let total = total as u64;
     context.progress(0, Some(total), "pricing options");
     let partition = |World { config, market }: &World, part: Part<'_>| -> Result<Partition, StageError> {
-        let Part { start, days, key, memo } = part;
+        let Part {
+            start,
+            days,
+            key,
+            memo,
+        } = part;
         let mut priced = 0;
         let advance = |days: u64| {
             let done = done.fetch_add(days, Ordering::Relaxed) + days;
@@ -370,7 +386,8 @@ fn write_rates(days: &[Day], context: &Context) -> Result<cache::ArtifactDigest,
     dataset::write(&context.store, PortType::Rates, meta, partitions)
 }
 
-/// The names of the columns of `hidden` after its keys: the variance, then the regimes and their probabilities.
+/// The names of the columns of `hidden` after its keys: the variance, then the regimes and their
+/// probabilities.
 fn hidden_columns(config: &Parameters) -> Vec<String> {
     let of_regimes = |what: &'static str| {
         config

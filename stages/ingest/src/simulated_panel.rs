@@ -39,8 +39,8 @@ impl StageKind for SimulatedPanel {
     type Config = PanelParameters;
     const NAME: &'static str = "ingest/simulated_panel";
     const VERSION: u32 = 1;
-    const ABOUT: &'static str =
-        "a simulated panel of stocks (factors, jumps, splits, dividends, listings) with a planted, known edge";
+    const ABOUT: &'static str = "a simulated panel of stocks (factors, jumps, splits, dividends, listings) \
+        with a planted, known edge";
     const PORTS: Ports = Ports {
         inputs: &[],
         outputs: &[
@@ -67,17 +67,23 @@ impl StageKind for SimulatedPanel {
             OutputPort {
                 name: "hidden",
                 ty: PortType::Features,
-                doc: "what nobody sees at each close, for oracles and tests: `expected_return` (of the next day, above interest) and `true_signal`",
+                doc: "what nobody sees at each close, for oracles and tests: `expected_return` (of the next \
+                    day, above interest) and `true_signal`",
             },
         ],
     };
 
-    fn check(&self, config: &PanelParameters, _: &PlanContext) -> Result<BTreeMap<String, Provided>, ConfigProblem> {
+    fn check(
+        &self,
+        config: &PanelParameters,
+        _: &PlanContext,
+    ) -> Result<BTreeMap<String, Provided>, ConfigProblem> {
         config
             .check()
             .map_err(|invalid| ConfigProblem::new(invalid.field, invalid.message).hint(invalid.hint))?;
         let columns = |columns: &'static [schema::Column]| columns.iter().map(|column| column.name);
-        let of = |name: &str, ty, columns: Vec<&'static str>| (name.to_owned(), Provided::columns(ty, columns));
+        let of =
+            |name: &str, ty, columns: Vec<&'static str>| (name.to_owned(), Provided::columns(ty, columns));
         let features = |own: &[&'static str]| columns(schema::FEATURES).chain(own.iter().copied()).collect();
         let bars = columns(schema::BARS).filter(|name| *name != "adjusted_close").collect();
         Ok(BTreeMap::from([
@@ -156,7 +162,8 @@ struct World {
     panel: OnceLock<Result<Panel, Invalid>>,
 }
 
-/// A partition to come: a table of a world over a year. Its contents depend on the parameters and on no later day.
+/// A partition to come: a table of a world over a year. Its contents depend on the parameters and on no later
+/// day.
 struct Part {
     table: usize,
     key: PartitionKey,
@@ -197,7 +204,8 @@ impl World {
                     range: Period::Year.range(days[0]),
                 };
                 let (from, length) = (key.range.from.to_string(), (days.len() as u64).to_le_bytes());
-                let parts: [&[u8]; 4] = [TABLES[table].0.as_bytes(), spelled.as_bytes(), from.as_bytes(), &length];
+                let parts: [&[u8]; 4] =
+                    [TABLES[table].0.as_bytes(), spelled.as_bytes(), from.as_bytes(), &length];
                 let memo = Memo::new("ingest/simulated_panel v1", &parts, key.name());
                 Part { table, key, memo }
             })

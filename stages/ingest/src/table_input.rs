@@ -15,7 +15,8 @@ pub const TABLE: InputPort = InputPort {
     ty: PortType::File,
     optional: true,
     list: false,
-    doc: "the files, from an output of a program or the table of another stage, in place of `path`: a file, a directory with tables, or a data set",
+    doc: "the files, from an output of a program or the table of another stage, in place of `path`: a file, \
+        a directory with tables, or a data set",
 };
 
 /// Refuses a stage with neither `path` nor the input `table`, and one with both.
@@ -25,7 +26,8 @@ pub const TABLE: InputPort = InputPort {
 pub fn check_origin(path: &Paths, plan: &PlanContext) -> Result<(), ConfigProblem> {
     match (path.is_empty(), plan.inputs.contains_key(TABLE.name)) {
         (true, false) => Err(ConfigProblem::new("path", "no file is given").hint(
-            "write `path: data/file.csv` (directories, globs and lists are taken too), or connect what a program wrote: `needs: { table: STAGE.OUTPUT }`",
+            "write `path: data/file.csv` (directories, globs and lists are taken too), or connect what a \
+            program wrote: `needs: { table: STAGE.OUTPUT }`",
         )),
         (false, true) => Err(given_twice()),
         _ => Ok(()),
@@ -38,7 +40,8 @@ pub fn given_twice() -> ConfigProblem {
         .hint("leave one of the two out")
 }
 
-/// The columns of ours that the files have, from their headers. `None` if that is known only in a run: some are not there yet, or on a server.
+/// The columns of ours that the files have, from their headers. `None` if that is known only in a run: some
+/// are not there yet, or on a server.
 ///
 /// # Errors
 /// As [`read::peek`].
@@ -108,7 +111,8 @@ impl Files {
     }
 }
 
-/// The tables of an artifact: the file that it is, or the tables in the directory that it is, as a search of a directory finds them.
+/// The tables of an artifact: the file that it is, or the tables in the directory that it is, as a search of
+/// a directory finds them.
 fn tables(input: &Input) -> Result<Vec<(&str, BlobRef)>, StageError> {
     let artifact = &input.artifact;
     let is_directory = artifact.meta["folder"] == json!(true);

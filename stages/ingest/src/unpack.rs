@@ -12,8 +12,8 @@ use std::sync::Arc;
 /// The most that one file may unpack to, in bytes (4 GiB): a limit against decompression bombs.
 pub const UNPACKED_LIMIT: u64 = 4 << 30;
 
-/// The greatest ratio of unpacked to packed size. Market data in text packs to a fifth or a twentieth; a decompression
-/// bomb, to a thousandth.
+/// The greatest ratio of unpacked to packed size. Market data in text packs to a fifth or a twentieth; a
+/// decompression bomb, to a thousandth.
 pub const RATIO_LIMIT: u64 = 200;
 
 /// The unpacked size that any file may have, in bytes (64 MiB).
@@ -42,7 +42,8 @@ pub enum Format {
 /// The numbering of rows in messages.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Numbering {
-    /// Lines of a text, of which this many stand before the first line of [`Packed::bytes`]; -1 where its first line was added.
+    /// Lines of a text, of which this many stand before the first line of [`Packed::bytes`]; -1 where its
+    /// first line was added.
     Lines(isize),
     /// Rows from 1.
     Rows,
@@ -68,7 +69,8 @@ pub struct Packed {
     pub place: String,
     /// The name of the file or entry without directories and known endings: `BRK.A` for `data/BRK.A.csv.gz`.
     pub stem: String,
-    /// The path of the file relative to the source's root, and of the entry in it: its names may say what the table does not.
+    /// The path of the file relative to the source's root, and of the entry in it: its names may say what the
+    /// table does not.
     pub path: String,
     /// The bytes, unpacked; none where there is a part.
     pub bytes: Bytes,
@@ -100,7 +102,8 @@ pub(crate) fn kind(bytes: &[u8]) -> Kind {
     }
 }
 
-/// Returns whether a text begins as a JSON document. A bracket alone does not tell: names in a header may stand in brackets.
+/// Returns whether a text begins as a JSON document. A bracket alone does not tell: names in a header may
+/// stand in brackets.
 fn begins_json(bytes: &[u8]) -> bool {
     let text = bytes.strip_prefix(b"\xef\xbb\xbf").unwrap_or(bytes);
     let mut signs = text.iter().filter(|b| !b.is_ascii_whitespace());
@@ -119,8 +122,8 @@ pub fn is_plain_text(bytes: &[u8]) -> bool {
 /// The tables in a file.
 ///
 /// # Errors
-/// When it is damaged, unpacks to more than [`UNPACKED_LIMIT`] or, beyond [`UNPACKED_FREE`], to more than [`RATIO_LIMIT`]
-/// times its size, or is an archive without a table.
+/// When it is damaged, unpacks to more than [`UNPACKED_LIMIT`] or, beyond [`UNPACKED_FREE`], to more than
+/// [`RATIO_LIMIT`] times its size, or is an archive without a table.
 pub fn unpack(path: &Path, bytes: Vec<u8>) -> Result<Vec<Packed>, StageError> {
     let limit = limit(bytes.len() as u64);
     open(path, bytes, limit, false)
@@ -199,7 +202,8 @@ impl Packed {
     }
 }
 
-/// A file name without the endings of packed files and of tables, in any case. Any other dot belongs to the name.
+/// A file name without the endings of packed files and of tables, in any case. Any other dot belongs to the
+/// name.
 fn stem(name: &str) -> &str {
     fn without<'n>(name: &'n str, endings: &[&str]) -> Option<&'n str> {
         let (stem, ending) = name.rsplit_once('.')?;
@@ -211,9 +215,16 @@ fn stem(name: &str) -> &str {
 }
 
 /// Unpacks, up to `limit` bytes; with `head` a text stops after enough for its header.
-pub(crate) fn inflate(mut reader: impl Read, limit: u64, head: bool, place: &str) -> Result<Vec<u8>, StageError> {
-    let damaged =
-        |err| StageError::new(format!("cannot unpack `{place}`: {err}")).hint("the file may be damaged or incomplete");
+pub(crate) fn inflate(
+    mut reader: impl Read,
+    limit: u64,
+    head: bool,
+    place: &str,
+) -> Result<Vec<u8>, StageError> {
+    let damaged = |err| {
+        StageError::new(format!("cannot unpack `{place}`: {err}"))
+            .hint("the file may be damaged or incomplete")
+    };
     let mut bytes = Vec::new();
     if head {
         (&mut reader)
@@ -234,7 +245,8 @@ pub(crate) fn inflate(mut reader: impl Read, limit: u64, head: bool, place: &str
 
 fn unzip(place: &str, bytes: Vec<u8>, limit: u64, head: bool) -> Result<Vec<Packed>, StageError> {
     let damaged = |err: zip::result::ZipError| {
-        StageError::new(format!("cannot unpack `{place}`: {err}")).hint("the file may be damaged or incomplete")
+        StageError::new(format!("cannot unpack `{place}`: {err}"))
+            .hint("the file may be damaged or incomplete")
     };
     let mut archive = zip::ZipArchive::new(Cursor::new(bytes)).map_err(damaged)?;
     if archive.has_duplicate_names() {

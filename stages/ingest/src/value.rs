@@ -9,7 +9,8 @@ use std::ops::RangeInclusive;
 /// The years that a date may be in.
 const YEARS: RangeInclusive<i32> = 1800..=2199;
 
-/// The place of a stored date that is in none of these years. Rows that have it are dropped and counted under [`DATE_OUT_OF_RANGE`].
+/// The place of a stored date that is in none of these years. Rows that have it are dropped and counted under
+/// [`DATE_OUT_OF_RANGE`].
 ///
 /// [`DATE_OUT_OF_RANGE`]: datasets::quality::DATE_OUT_OF_RANGE
 pub const OUT_OF_RANGE: Date = Date(i32::MIN);
@@ -67,7 +68,8 @@ pub struct Dates<'a> {
 }
 
 impl<'a> Dates<'a> {
-    /// A reader of these `strftime` formats and [`EPOCHS`], with the zone in which an instant has its date: an IANA name, or empty for UTC.
+    /// A reader of these `strftime` formats and [`EPOCHS`], with the zone in which an instant has its date:
+    /// an IANA name, or empty for UTC.
     ///
     /// # Errors
     /// When there is no such zone.
@@ -112,7 +114,8 @@ impl<'a> Dates<'a> {
         Ok(date)
     }
 
-    /// The date of an instant with its offset (`2024-01-19T20:59:59Z`) in the zone; in UTC it is the text's own.
+    /// The date of an instant with its offset (`2024-01-19T20:59:59Z`) in the zone; in UTC it is the text's
+    /// own.
     fn instant(&self, text: &str) -> Option<Date> {
         let zone = self.zone?;
         let instant = DateTime::parse_from_rfc3339(text).ok()?;
@@ -158,7 +161,8 @@ fn epoch(text: &str, unit: &str, zone: Option<Tz>) -> Option<Date> {
 fn without_time(text: &str) -> &str {
     let bytes = text.as_bytes();
     let end = (1..bytes.len()).find(|&i| {
-        let between_digits = bytes[i - 1].is_ascii_digit() && bytes.get(i + 1).is_some_and(u8::is_ascii_digit);
+        let between_digits =
+            bytes[i - 1].is_ascii_digit() && bytes.get(i + 1).is_some_and(u8::is_ascii_digit);
         matches!(bytes[i], b' ' | b'T') && between_digits
     });
     end.map_or(text, |end| &text[..end])

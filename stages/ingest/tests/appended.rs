@@ -1,4 +1,5 @@
-//! The cost of an appended, changed or removed file, and the bytes of its result, which are those of a run from nothing.
+//! The cost of an appended, changed or removed file, and the bytes of its result, which are those of a run
+//! from nothing.
 
 #![allow(clippy::unwrap_used, reason = "tests")]
 
@@ -41,7 +42,8 @@ fn with(more: Value) -> Value {
         "symbol": "s", "date": "d", "expiry": "e", "strike": "k", "call": "cp", "bid": "b", "ask": "a", "underlying": "u",
         "multiplier": { "column": "m", "optional": true }, "last": { "column": "l", "optional": true }
     });
-    let mut with = json!({ "path": "d", "layout": { "columns": columns }, "partition": "day", "calendar": "us" });
+    let mut with =
+        json!({ "path": "d", "layout": { "columns": columns }, "partition": "day", "calendar": "us" });
     with.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
     with
 }
@@ -112,7 +114,8 @@ fn a_changed_day_costs_the_days_that_look_back_on_it() {
     assert_eq!(removed.computed(), 1);
 }
 
-/// The terms that the rows of the last file state make a class of their own, or change what is assumed of all.
+/// The terms that the rows of the last file state make a class of their own, or change what is assumed of
+/// all.
 #[test]
 fn an_appended_day_that_changes_the_terms() {
     let bench = Bench::new();
@@ -131,7 +134,8 @@ fn an_appended_day_that_changes_the_terms() {
     let adjusted = run_chain(&bench, &with);
     assert_eq!(adjusted.artifact.meta["contracts"]["ABC@150"]["multiplier"], 150.0);
     assert_eq!(adjusted.computed(), 3, "the earlier days have none of them");
-    // A class that settles in the morning, by the configuration: only days of its expiries break the rule, all are checked.
+    // A class that settles in the morning, by the configuration: only days of its expiries break the rule,
+    // all are checked.
     let morning = run_chain(
         &bench,
         &json!({ "path": "d", "layout": with["layout"], "partition": "day", "calendar": "us", "morning_settled": ["ABC"] }),
@@ -139,7 +143,8 @@ fn an_appended_day_that_changes_the_terms() {
     assert_eq!(morning.computed(), 5);
 }
 
-/// Prices from parity go on from the carries and the price of the days before; last prices from the trades before.
+/// Prices from parity go on from the carries and the price of the days before; last prices from the trades
+/// before.
 #[test]
 fn states_go_on_over_partitions() {
     let bench = Bench::new();
@@ -156,7 +161,8 @@ fn states_go_on_over_partitions() {
     for (i, date) in days.iter().enumerate() {
         bench.file(&format!("d/{date}.csv"), rows(date, i32::from(i == 2)));
     }
-    let columns = json!({ "date": "d", "expiry": "e", "strike": "k", "call": "cp", "last": "l", "volume": "v" });
+    let columns =
+        json!({ "date": "d", "expiry": "e", "strike": "k", "call": "cp", "last": "l", "volume": "v" });
     let with = |partition: &str| json!({ "path": "d", "symbol": "ABC", "layout": { "columns": columns }, "partition": partition, "calendar": "us" });
     let by_day = run_chain(&bench, &with("day"));
     let by_year = run_chain(&bench, &with("year"));
@@ -210,7 +216,8 @@ fn write_year(bench: &Bench, year: i32, last: Date, close: impl Fn(Date) -> f64)
     bench.file(&format!("b/{year}.csv"), rows);
 }
 
-/// A day appended to bars costs its file and its year; a bar at the end of a year reaches the next year by the rules that look back.
+/// A day appended to bars costs its file and its year; a bar at the end of a year reaches the next year by
+/// the rules that look back.
 #[test]
 fn bars_cost_the_years_that_change() {
     let end = |year| Date::from_ymd(year, 12, 31).unwrap();

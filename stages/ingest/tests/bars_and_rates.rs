@@ -192,8 +192,8 @@ fn files_and_threads() {
     assert!(err.message.contains("b.csv`: no layout is known"), "{err}");
 }
 
-/// Digests of outputs on small input. If a change of code or of a dependency moves one, raise the kind's `VERSION`, and
-/// then the digest here.
+/// Digests of outputs on small input. If a change of code or of a dependency moves one, raise the kind's
+/// `VERSION`, and then the digest here.
 #[test]
 fn golden() {
     let bench = Bench::new();

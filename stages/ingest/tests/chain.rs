@@ -89,8 +89,9 @@ fn the_same_rows_give_the_same_bytes() {
     );
     let err = split.run("ingest/option_chain", json!({ "path": "d" })).err().unwrap();
     assert!(
-        err.message
-            .contains("`cboe_quote_table` and `sse_50etf_close`, whose contracts differ: calendar is us and sse"),
+        err.message.contains(
+            "`cboe_quote_table` and `sse_50etf_close`, whose contracts differ: calendar is us and sse"
+        ),
         "{err}"
     );
 }
@@ -143,7 +144,8 @@ fn an_unforeseen_layout() {
     // The underlying is the parity forward: one expiry, one strike is too little, so that it is missing.
     assert_eq!(
         text(&bench.rows(&done)),
-        "ABC 2019-06-28 2019-07-19 ABC 10 call 1 1.2 - - - - 0.2\nABC 2019-06-28 2019-07-19 ABC 10 put 0.9 1.1 - - - - 0.25\n"
+        "ABC 2019-06-28 2019-07-19 ABC 10 call 1 1.2 - - - - 0.2\nABC 2019-06-28 2019-07-19 ABC 10 put 0.9 \
+        1.1 - - - - 0.25\n"
     );
     assert_eq!(done.finding("missing_underlying").0, 2);
     assert_eq!(done.artifact.meta["multiplier"], 50.0);
@@ -299,8 +301,8 @@ fn days_and_symbols() {
     assert!(none.err().unwrap().message.contains("no row is left"));
 }
 
-/// Digests of outputs on small input. If a change of code or of a dependency moves one, raise the kind's `VERSION`, and
-/// then the digest here.
+/// Digests of outputs on small input. If a change of code or of a dependency moves one, raise the kind's
+/// `VERSION`, and then the digest here.
 #[test]
 fn golden() {
     let bench = Bench::new();

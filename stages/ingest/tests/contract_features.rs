@@ -88,7 +88,8 @@ fn id(c: usize) -> String {
     format!("{root:<6}190621{}{:08}", if call { "C" } else { "P" }, strike * 1000)
 }
 
-/// Factors by the contracts' symbols, from a week before the chain on, with rows of contracts that it does not have.
+/// Factors by the contracts' symbols, from a week before the chain on, with rows of contracts that it does
+/// not have.
 fn by_id() -> String {
     let mut rows = "date,option_symbol,value\n".to_owned();
     for i in -7..14 {
@@ -122,7 +123,8 @@ fn by_terms(with_root: bool) -> String {
     rows
 }
 
-/// The value that is known of a contract on a day, by the definition: of its newest row that `lag` days of its symbol's chain are past, unless that is too old.
+/// The value that is known of a contract on a day, by the definition: of its newest row that `lag` days of
+/// its symbol's chain are past, unless that is too old.
 fn known(i: i32, c: usize, lag: usize, max_age: Option<i32>) -> Option<f64> {
     let symbol = CONTRACTS[c].0;
     let has_chain = |d: i32| (0..CONTRACTS.len()).any(|c| CONTRACTS[c].0 == symbol && is_quoted(d, c));
@@ -136,7 +138,8 @@ fn known(i: i32, c: usize, lag: usize, max_age: Option<i32>) -> Option<f64> {
 
 fn run(bench: &Bench, chain: &Artifact, with: Value) -> Result<(Artifact, Vec<String>), String> {
     let done = bench.run_with("ingest/features", with, &[("chain", chain)]);
-    let (mut outputs, warnings) = done.map_err(|err| format!("{} ({})", err.message, err.hint.unwrap_or_default()))?;
+    let (mut outputs, warnings) =
+        done.map_err(|err| format!("{} ({})", err.message, err.hint.unwrap_or_default()))?;
     Ok((outputs.remove("features").unwrap(), warnings))
 }
 
@@ -155,7 +158,8 @@ fn rows(bench: &Bench, artifact: &Artifact, name: &str) -> Vec<(i32, usize, Snap
     let calls = table::bools(&batch, "call").unwrap();
     let row = |row: usize| {
         let is_its = |c: &Terms| {
-            (c.0, c.1, f64::from(c.2), c.3) == (symbols.value(row), roots.value(row), strikes[row], calls.value(row))
+            (c.0, c.1, f64::from(c.2), c.3)
+                == (symbols.value(row), roots.value(row), strikes[row], calls.value(row))
         };
         let contract = CONTRACTS.iter().position(is_its).unwrap();
         (
@@ -184,8 +188,7 @@ fn rows_are_shown_as_the_definition_says() {
         (0, Some(0)),
         (1, Some(2)),
     ] {
-        let settings =
-            |path: &str, contract: Value| json!({ "path": path, "contract": contract, "lag": lag, "max_age": max_age });
+        let settings = |path: &str, contract: Value| json!({ "path": path, "contract": contract, "lag": lag, "max_age": max_age });
         let (by_id, warnings) = run(&bench, &chain, settings("id.csv", json!({}))).unwrap();
         assert!(warnings.is_empty(), "{warnings:?}");
         let found = rows(&bench, &by_id, "value");
@@ -280,7 +283,8 @@ fn rows_without_classes_are_of_each() {
     let err = run(&bench, &chain, json!({ "path": "f.csv", "contract": {} })).unwrap_err();
     assert_eq!(
         err,
-        "the files name neither symbols nor option classes, and the chain holds ABC, XYZ (name the column: `symbol: underlying`, or `contract: { root: … }`)"
+        "the files name neither symbols nor option classes, and the chain holds ABC, XYZ (name the column: \
+        `symbol: underlying`, or `contract: { root: … }`)"
     );
 }
 
@@ -353,7 +357,8 @@ fn unknown_and_unreadable_contracts_are_counted() {
             "date,contract,v\n2019-05-27,ABC190621C00011000,1\n2019-05-27,QQQ190621C00011000,1\n",
             usual()
         ),
-        "no contract of the files is in the chain: the files hold ABC 2019-06-21 11 call; QQQ 2019-06-21 11 call (contracts are compared by symbol, class, expiry, strike and right, as the chain has them)"
+        "no contract of the files is in the chain: the files hold ABC 2019-06-21 11 call; QQQ 2019-06-21 11 \
+        call (contracts are compared by symbol, class, expiry, strike and right, as the chain has them)"
     );
     let err_of = err(
         &format!("date,contract,v\n2019-05-27,{},1\n2019-05-27,{},2\n", id(0), id(0)),
@@ -365,7 +370,10 @@ fn unknown_and_unreadable_contracts_are_counted() {
     );
     let err_of = err("date,strike,v\n2019-05-27,10,1\n", usual());
     assert!(
-        err_of.contains("has no column of `contract.expiry` (expiry, expiration, exdate), `contract.right` (right, call, cp_flag, option_type, type)"),
+        err_of.contains(
+            "has no column of `contract.expiry` (expiry, expiration, exdate), `contract.right` \
+            (right, call, cp_flag, option_type, type)"
+        ),
         "{err_of}"
     );
 }
@@ -376,16 +384,17 @@ fn mistakes_are_found_before_anything_runs() {
     let bench = Bench::new();
     bench.file("f.csv", by_id());
     let kind = common::kind("ingest/features");
-    let check = |inputs: &[(&str, PortType)], with: Value| -> Result<BTreeMap<String, Provided>, ConfigProblem> {
-        let inputs = inputs
-            .iter()
-            .map(|(port, ty)| ((*port).to_owned(), vec![Provided::unknown(*ty)]));
-        let plan = PlanContext {
-            base: bench.base(),
-            inputs: inputs.collect(),
+    let check =
+        |inputs: &[(&str, PortType)], with: Value| -> Result<BTreeMap<String, Provided>, ConfigProblem> {
+            let inputs = inputs
+                .iter()
+                .map(|(port, ty)| ((*port).to_owned(), vec![Provided::unknown(*ty)]));
+            let plan = PlanContext {
+                base: bench.base(),
+                inputs: inputs.collect(),
+            };
+            kind.check(&kind.resolve(with)?, &plan)
         };
-        kind.check(&kind.resolve(with)?, &plan)
-    };
     let chain = [("chain", PortType::OptionChain)];
     let with = json!({ "path": "f.csv", "contract": {} });
     let provided = check(&chain, with.clone()).unwrap();
@@ -401,16 +410,21 @@ fn mistakes_are_found_before_anything_runs() {
     };
     assert_eq!(
         refused(check(&[("bars", PortType::Bars)], with.clone()).unwrap_err()),
-        "contract: factors by contract have a row for each row of a chain (connect `chain`, and neither `bars` nor `calendar`)"
+        "contract: factors by contract have a row for each row of a chain (connect `chain`, and neither \
+        `bars` nor `calendar`)"
     );
     let both = json!({ "path": "f.csv", "contract": { "id": "option_symbol", "strike": "k" } });
     assert!(
-        refused(check(&chain, both).unwrap_err()).starts_with("contract: both the contract's symbol and its terms")
+        refused(check(&chain, both).unwrap_err())
+            .starts_with("contract: both the contract's symbol and its terms")
     );
     let key = json!({ "path": "f.csv", "contract": {}, "columns": { "strike": "value" } });
     assert!(refused(check(&chain, key).unwrap_err()).contains("`strike` is the name of a key"));
     let lagged = json!({ "path": "f.csv", "undated": true, "lag": 2 });
-    assert!(refused(check(&chain, lagged).unwrap_err()).starts_with("lag: the rows have no dates: `undated` is set"));
+    assert!(
+        refused(check(&chain, lagged).unwrap_err())
+            .starts_with("lag: the rows have no dates: `undated` is set")
+    );
     // By symbol alone the name is free, and the settings are in no key.
     let by_symbol = kind.resolve(json!({ "path": "f.csv" })).unwrap();
     assert_eq!(kind.key_config(&by_symbol), json!({}));

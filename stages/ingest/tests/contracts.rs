@@ -1,4 +1,5 @@
-//! The contracts of a chain: facts by class with their origin, contradictions, assumptions, adjusted classes, strikes as written.
+//! The contracts of a chain: facts by class with their origin, contradictions, assumptions, adjusted classes,
+//! strikes as written.
 
 #![allow(clippy::unwrap_used, reason = "tests")]
 
@@ -69,7 +70,8 @@ fn an_assumption_is_a_warning_once() {
     assert_eq!(
         done.warnings,
         [
-            "nothing states these terms of the contracts of ACME, BOLT, they are assumed: underlying_kind: share, exercise: american, settlement: physical, multiplier: 100, currency: USD"
+            "nothing states these terms of the contracts of ACME, BOLT, they are assumed: underlying_kind: \
+            share, exercise: american, settlement: physical, multiplier: 100, currency: USD"
         ]
     );
     assert_eq!(
@@ -117,9 +119,11 @@ fn a_plan_knows_the_configured_contracts() {
     assert_eq!(planned(json!({})), (None, None));
     let short = json!({ "exercise": "american", "calendar": "sse" });
     assert_eq!(planned(short), (Some(Exercise::American), Some(CalendarName::Sse)));
-    let same = json!({ "contract": { "exercise": "american", "roots": { "SPXW": { "exercise": "american" } } } });
+    let same =
+        json!({ "contract": { "exercise": "american", "roots": { "SPXW": { "exercise": "american" } } } });
     assert_eq!(planned(same), (Some(Exercise::American), None));
-    let other = json!({ "contract": { "exercise": "american", "roots": { "SPXW": { "exercise": "european" } } } });
+    let other =
+        json!({ "contract": { "exercise": "american", "roots": { "SPXW": { "exercise": "european" } } } });
     assert_eq!(planned(other), (None, None));
 }
 
@@ -212,7 +216,8 @@ fn a_configuration_that_contradicts_the_file_is_refused_with_both_values() {
         .unwrap();
     assert_eq!(
         err.message,
-        "the files state `exercise: american` for the contracts of ACME, the configuration `exercise: european`"
+        "the files state `exercise: american` for the contracts of ACME, the configuration `exercise: \
+        european`"
     );
     let err = run(ADJUSTED, json!({ "layout": by_row(), "multiplier": 10 }))
         .err()
@@ -300,7 +305,8 @@ fn a_calendar_ends_where_its_table_does() {
 fn quotes_in_coin_become_quotes_in_currency() {
     let columns = json!({ "date": "d", "expiry": "e", "strike": "k", "call": "r", "bid": "b", "ask": "a", "symbol": "s", "underlying": "u" });
     let text = "d,e,k,r,b,a,s,u\n2024-05-31,2024-06-28,70000,c,0.05,0.06,BTC,68000\n";
-    let with = json!({ "layout": { "columns": columns }, "contract": { "calendar": "24/7", "quote_unit": "coin" } });
+    let with =
+        json!({ "layout": { "columns": columns }, "contract": { "calendar": "24/7", "quote_unit": "coin" } });
     let bench = Bench::new();
     bench.file("a.csv", text);
     let done = bench

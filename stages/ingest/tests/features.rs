@@ -231,7 +231,8 @@ fn columns_get_names() {
     assert_eq!(problem.field, "columns.date");
 }
 
-/// Cells that are no numbers, rows without a symbol and contradictions are counted, and dropped or refused as configured.
+/// Cells that are no numbers, rows without a symbol and contradictions are counted, and dropped or refused as
+/// configured.
 #[test]
 fn bad_rows_are_counted() {
     let bench = Bench::new();
@@ -289,7 +290,8 @@ fn bad_rows_are_counted() {
         found.contains("the rule `missing_symbol` drops 9 of 117 rows"),
         "{found}"
     );
-    let more = json!({ "path": "f.csv", "lag": 0, "on_bad_rows": { "contradiction": "drop" }, "max_dropped": 0.1 });
+    let more =
+        json!({ "path": "f.csv", "lag": 0, "on_bad_rows": { "contradiction": "drop" }, "max_dropped": 0.1 });
     features(&bench, more);
 }
 

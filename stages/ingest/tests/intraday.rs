@@ -1,4 +1,5 @@
-//! Chains by instant: every snapshot of a day is kept, whatever files it is in, and costs its file and its partition.
+//! Chains by instant: every snapshot of a day is kept, whatever files it is in, and costs its file and its
+//! partition.
 
 #![allow(clippy::unwrap_used, reason = "tests")]
 
@@ -191,7 +192,8 @@ fn an_appended_snapshot_costs_its_file_and_its_partition() {
     assert_eq!(whole.artifact.meta["snapshots_a_day"]["days_with_fewer"], 0);
 }
 
-/// Equal quotes of neighbouring snapshots are normal; a day whose first and last snapshot are those of the day before is a copy.
+/// Equal quotes of neighbouring snapshots are normal; a day whose first and last snapshot are those of the
+/// day before is a copy.
 #[test]
 fn rules_compare_days_and_not_minutes() {
     let bench = Bench::new();
@@ -454,7 +456,8 @@ fn an_assumed_zone_is_a_warning() {
 #[test]
 fn days_on_which_clocks_change() {
     let bench = Bench::new();
-    let around = |date: &str| ["00:30", "01:30", "03:30"].map(|time| snapshot(&format!("{date} {time}"), 100.0));
+    let around =
+        |date: &str| ["00:30", "01:30", "03:30"].map(|time| snapshot(&format!("{date} {time}"), 100.0));
     let with = |more: Value| {
         let mut with = with(more);
         with["calendar"] = json!("always");
@@ -511,7 +514,8 @@ fn chains_that_cannot_be_by_instant_are_refused() {
     let other_day = late.run(CHAIN, with(json!({ "zone": "" }))).err().unwrap();
     assert_eq!(
         other_day.message,
-        "the snapshot of 2024-04-12T00:30:00Z is on 2024-04-11 in America/New_York, and its rows are of 2024-04-12"
+        "the snapshot of 2024-04-12T00:30:00Z is on 2024-04-11 in America/New_York, and its rows are of \
+        2024-04-12"
     );
     let done = run_chain(&late, &with(json!({ "calendar": "none" })));
     assert_eq!(done.artifact.entries.len(), 2, "with a zone, each has its day there");

@@ -80,8 +80,8 @@ fn files_become_one_knowledge_base() {
         ("query_in_two_splits", 1, "kept", "valid: aunt(eve,ann)"),
         ("unknown_entity", 1, "kept", "test: aunt(eve,joe)"),
     ];
-    let expected =
-        expected.map(|(rule, rows, action, first)| (rule.to_owned(), rows, action.to_owned(), first.to_owned()));
+    let expected = expected
+        .map(|(rule, rows, action, first)| (rule.to_owned(), rows, action.to_owned(), first.to_owned()));
     assert_eq!(quality(meta), expected);
     assert_eq!(done.warnings.len(), 5);
 
@@ -137,7 +137,8 @@ fn what_cannot_be_read_is_refused() {
         "`a.pl`, line 2, column 15: the cut `!` is not supported (write rules that exclude one another)"
     );
     assert!(
-        error(json!({ "graph": "b.pl" })).starts_with("`graph/b.pl`: a fact that proofs may use is stated not to hold")
+        error(json!({ "graph": "b.pl" }))
+            .starts_with("`graph/b.pl`: a fact that proofs may use is stated not to hold")
     );
     assert!(
         error(json!({ "graph": "c.tsv" }))

@@ -1,4 +1,5 @@
-//! The known layouts on samples of vendors' files, and on damaged ones. `samples/generate.py` writes the samples, and what a reader should find.
+//! The known layouts on samples of vendors' files, and on damaged ones. `samples/generate.py` writes the
+//! samples, and what a reader should find.
 
 #![allow(clippy::unwrap_used, clippy::print_stderr, reason = "tests")]
 
@@ -148,7 +149,12 @@ struct Sample {
     number: &'static str,
 }
 
-const fn sample(name: &'static str, column: &'static str, date: &'static str, number: &'static str) -> Sample {
+const fn sample(
+    name: &'static str,
+    column: &'static str,
+    date: &'static str,
+    number: &'static str,
+) -> Sample {
     of_kind(CHAIN, [name, column, date, number])
 }
 
@@ -391,7 +397,8 @@ fn damaged_documents_are_refused() {
     }
 }
 
-/// Bars without a header: the archive names the symbol, so that another name of the entry is no damage, and another encoding is.
+/// Bars without a header: the archive names the symbol, so that another name of the entry is no damage, and
+/// another encoding is.
 #[test]
 fn damaged_bars_of_lean_are_refused() {
     let name = "lean_equity_daily";
@@ -432,7 +439,8 @@ fn damaged_archives_are_refused() {
         let entry_name = entry.name().unwrap().into_owned();
         let mut text = String::new();
         entry.read_to_string(&mut text).unwrap();
-        let with = |text: &str, entry: &str| damaged(CHAIN, name, &zip_of(&[(entry, text.as_bytes())]), false);
+        let with =
+            |text: &str, entry: &str| damaged(CHAIN, name, &zip_of(&[(entry, text.as_bytes())]), false);
 
         let fewer: Vec<String> = text
             .lines()
@@ -491,13 +499,16 @@ fn a_layout_file_of_ones_own() {
     bench
         .file(
             "data/spy.csv",
-            "Trade Day;Instrument;Last Day;K;CP;Bid Px;Ask Px\n19.01.2024;OPT;16.02.2024;480;call;51000;52000\n19.01.2024;FUT;;;;1;2\n",
+            "Trade Day;Instrument;Last Day;K;CP;Bid Px;Ask \
+            Px\n19.01.2024;OPT;16.02.2024;480;call;51000;52000\n19.01.2024;FUT;;;;1;2\n",
         )
         .file(
             "my_vendor.yaml",
-            "name: my_vendor\ntable: chain\ncolumns:\n  date: Trade Day\n  expiry: Last Day\n  strike: K\n  call: CP\n  \
+            "name: my_vendor\ntable: chain\ncolumns:\n  date: Trade Day\n  expiry: Last Day\n  strike: K\n  \
+             call: CP\n  \
              bid: { column: Bid Px, per: 10000 }\n  ask: { column: Ask Px, per: 10000 }\n\
-             date_format: \"%d.%m.%Y\"\nwhere: Instrument = OPT\npaths: [\"{symbol}.csv\"]\ncontract: { currency: EUR, multiplier: 10 }\n",
+             date_format: \"%d.%m.%Y\"\nwhere: Instrument = OPT\npaths: [\"{symbol}.csv\"]\ncontract: \
+             { currency: EUR, multiplier: 10 }\n",
         );
     let with = json!({ "path": "data", "layout": "./my_vendor.yaml" });
     bench.check(CHAIN, with.clone()).unwrap();

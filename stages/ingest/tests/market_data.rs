@@ -170,7 +170,8 @@ fn vxx_2016(data: &Path) {
     }
 }
 
-/// A layout that the pipeline file describes gives what the known one gives, from `.csv.gz`, `.zip` and a directory of both.
+/// A layout that the pipeline file describes gives what the known one gives, from `.csv.gz`, `.zip` and a
+/// directory of both.
 fn a_described_layout_on_the_vendors_file(data: &Path) {
     let dir = data.join("options/spx_2019_cboe_quotetable/raw");
     let bench = Bench::new();
@@ -239,7 +240,8 @@ fn sse_50etf(data: &Path) {
     assert_eq!(
         done.warnings,
         [
-            "2,896 of 208,422 rows dropped (1.4 %): duplicate_key 1,988, null_close 908; untradable: ask_below_intrinsic 1,683; repaired: underlying_beyond_limit 168"
+            "2,896 of 208,422 rows dropped (1.4 %): duplicate_key 1,988, null_close 908; untradable: \
+            ask_below_intrinsic 1,683; repaired: underlying_beyond_limit 168"
         ]
     );
     assert_eq!(done.finding("null_close"), (908, 221, "dropped".to_owned()));
@@ -366,7 +368,8 @@ fn treasury_and_fed_funds(data: &Path) {
     let done = bench.run("ingest/rates", json!({ "path": path })).unwrap();
     eprintln!("UST: {:?}", start.elapsed());
     assert_eq!(done.artifact.meta["rows_read"], 8_055 * 11);
-    // 1M to 2001-07-30, 20Y to 1993-09-30, 30Y from 2002-02-19 to 2006-02-08; the zeros of bills after 2008 are real.
+    // 1M to 2001-07-30, 20Y to 1993-09-30, 30Y from 2002-02-19 to 2006-02-08; the zeros of bills after 2008
+    // are real.
     let missing = (2_999 - 100) + 939 + 994;
     assert_eq!(done.finding("zero_for_missing").0, missing);
     assert_eq!(done.artifact.meta["rows"], 8_055 * 11 - missing);
@@ -385,7 +388,8 @@ fn treasury_and_fed_funds(data: &Path) {
     assert_eq!(fred.finding("implausible_rate").0, 0);
 }
 
-/// Lean's quotes of AAPL options on the days before and of its split of 7 for 1, as one table with its underlying.
+/// Lean's quotes of AAPL options on the days before and of its split of 7 for 1, as one table with its
+/// underlying.
 fn aapl(data: &Path) -> String {
     let open = |path: &str| zip::ZipArchive::new(std::fs::File::open(data.join(path)).unwrap()).unwrap();
     let mut bars = String::new();
@@ -424,7 +428,8 @@ fn aapl(data: &Path) -> String {
     out
 }
 
-/// The split changes every strike overnight. Unnamed it stops the stage; Lean's factor file names it, and the data themselves propose it.
+/// The split changes every strike overnight. Unnamed it stops the stage; Lean's factor file names it, and the
+/// data themselves propose it.
 fn aapl_2014_split(data: &Path) {
     let bench = Bench::new();
     bench.file("aapl.csv", aapl(data));
@@ -476,7 +481,8 @@ fn aapl_2014_split(data: &Path) {
     );
 }
 
-/// Quotes, trades and open interest of one directory are one chain; minutes are snapshots. The sums are those of the files, by another program.
+/// Quotes, trades and open interest of one directory are one chain; minutes are snapshots. The sums are those
+/// of the files, by another program.
 fn lean_options(data: &Path) {
     let bench = Bench::new();
     let chain = |path: &str| {
@@ -484,7 +490,8 @@ fn lean_options(data: &Path) {
         let done = bench.run(CHAIN, with).unwrap();
         let rows = bench.rows(&done);
         let sum = |name: &str| floats(&rows, name).iter().filter(|value| !value.is_nan()).sum::<f64>();
-        let sums = ["bid", "ask", "last", "volume", "open_interest"].map(|name| (sum(name) * 1e4).round() / 1e4);
+        let sums =
+            ["bid", "ask", "last", "volume", "open_interest"].map(|name| (sum(name) * 1e4).round() / 1e4);
         (done, rows, sums)
     };
     let (done, rows, sums) = chain("daily");
@@ -573,7 +580,8 @@ fn knowledge_bases(data: &Path) {
         (&countries["facts"], &countries["predicates"]),
         (&json!(1111), &json!(2))
     );
-    let [train, valid, test] = files(["train.txt", "valid.txt", "test.txt"], "countries_triples/countries_S3");
+    let [train, valid, test] =
+        files(["train.txt", "valid.txt", "test.txt"], "countries_triples/countries_S3");
     let countries = run(json!({ "train": train, "valid": valid, "test": test }));
     assert_eq!(countries["queries"]["test"], 24);
 }

@@ -5,8 +5,8 @@
 mod common;
 
 use arrow_array::{
-    ArrayRef, BooleanArray, Date32Array, Float32Array, Int64Array, LargeStringArray, RecordBatch, StringArray,
-    TimestampNanosecondArray,
+    ArrayRef, BooleanArray, Date32Array, Float32Array, Int64Array, LargeStringArray, RecordBatch,
+    StringArray, TimestampNanosecondArray,
 };
 use common::{Bench, gzip, text, zip_of};
 use proptest::prelude::*;
@@ -46,7 +46,8 @@ fn times_integers_and_single_precision() {
         assert_eq!(done.artifact.meta["layout"], json!(["cboe_panel"]));
         assert_eq!(
             text(&bench.rows(&done)),
-            "ABC 2019-05-31 2019-06-21 ABC 2.2 call 1 2 - - - 2.5 -\nABC 2019-05-31 2019-06-21 ABC 2.3 put 2 - - - - 2.5 -\n"
+            "ABC 2019-05-31 2019-06-21 ABC 2.2 call 1 2 - - - 2.5 -\nABC 2019-05-31 2019-06-21 ABC 2.3 put \
+            2 - - - - 2.5 -\n"
         );
     }
 }
@@ -120,7 +121,9 @@ fn wrong_types_and_damage() {
 /// Dates that no calendar has are bad rows, and not days of 1970.
 #[test]
 fn dates_beyond_their_range_are_counted() {
-    use arrow_array::{Date64Array, TimestampMicrosecondArray, TimestampMillisecondArray, TimestampSecondArray};
+    use arrow_array::{
+        Date64Array, TimestampMicrosecondArray, TimestampMillisecondArray, TimestampSecondArray,
+    };
     const SECOND: i64 = 86_400;
     let day = 18_047;
     let columns: [(&str, ArrayRef); 6] = [

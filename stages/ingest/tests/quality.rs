@@ -1,4 +1,5 @@
-//! The data-quality rules, their actions and the loss they may cause; each failed to be seen before there was a rule for it.
+//! The data-quality rules, their actions and the loss they may cause; each failed to be seen before there was
+//! a rule for it.
 
 #![allow(clippy::unwrap_used, clippy::print_stderr, reason = "tests")]
 
@@ -336,8 +337,9 @@ fn a_panel_that_loses_most_of_its_rows_fails() {
     let short = json!({ "date": "day", "close": "close", "volume": "volume" });
     let err = bench.run("ingest/bars", with(short.clone(), json!({}))).err().unwrap();
     assert!(
-        err.message
-            .starts_with("the rule `duplicate_key` drops 3,430 of 3,773 rows (90.9 %), more than 5 % of them"),
+        err.message.starts_with(
+            "the rule `duplicate_key` drops 3,430 of 3,773 rows (90.9 %), more than 5 % of them"
+        ),
         "{err}"
     );
     assert!(
@@ -363,7 +365,8 @@ fn copied_bars_are_counted() {
     let bench = Bench::new();
     bench.file(
         "ABC.csv",
-        "Date,Open,High,Low,Close,Adj Close,Volume\n2019-06-03,10,11,9,10.5,10.5,500\n2019-06-04,10,11,9,10.5,10.5,500\n2019-06-05,10,11,9,10.6,10.6,500\n",
+        "Date,Open,High,Low,Close,Adj \
+        Close,Volume\n2019-06-03,10,11,9,10.5,10.5,500\n2019-06-04,10,11,9,10.5,10.5,500\n2019-06-05,10,11,9,10.6,10.6,500\n",
     );
     let run = |bad: Value| {
         bench

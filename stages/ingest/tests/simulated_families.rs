@@ -1,4 +1,5 @@
-//! `ingest/simulated_families`: its relations beside their definitions over the tree, pair by pair; its splits; its bounds.
+//! `ingest/simulated_families`: its relations beside their definitions over the tree, pair by pair; its
+//! splits; its bounds.
 
 #![allow(clippy::unwrap_used, reason = "tests")]
 
@@ -131,12 +132,9 @@ fn relations_are_what_their_definitions_say() {
         let people = people(&parameters).unwrap();
         let base = made(with);
         let mut given = by_definition(&people, &GIVEN);
-        given.extend(
-            people
-                .iter()
-                .enumerate()
-                .map(|(number, person)| format!("{}(p{number})", if person.is_male { "male" } else { "female" })),
-        );
+        given.extend(people.iter().enumerate().map(|(number, person)| {
+            format!("{}(p{number})", if person.is_male { "male" } else { "female" })
+        }));
         assert_eq!(facts(&base), given);
         let mut found = BTreeSet::new();
         for (query, holds) in Split::ALL.into_iter().flat_map(|split| asked(&base, split)) {

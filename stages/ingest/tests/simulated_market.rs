@@ -1,5 +1,5 @@
-//! `ingest/simulated_market` as a stage: the same bytes on any number of threads, months that a longer market shares, rules
-//! kept, wrong parameters refused.
+//! `ingest/simulated_market` as a stage: the same bytes on any number of threads, months that a longer market
+//! shares, rules kept, wrong parameters refused.
 #![expect(clippy::unwrap_used, reason = "helpers of tests")]
 
 mod common;
@@ -192,7 +192,8 @@ fn the_rules_of_ingested_data_hold() {
     assert_eq!(market.blobs("bars")[0].0, "SIM/2018-01-01_2018-12-31.parquet");
     assert_eq!(market.blobs("rates")[0].0, "rates/2018-01-01_2018-12-31.parquet");
 
-    // By hand, beside the stage's own table: the key is sorted and unique, quotes are two-sided about what they may be.
+    // By hand, beside the stage's own table: the key is sorted and unique, quotes are two-sided about what
+    // they may be.
     let (dates, expiries) = (
         table::dates(&chain, "date").unwrap(),
         table::dates(&chain, "expiry").unwrap(),
@@ -308,8 +309,8 @@ fn it_stops_when_asked() {
     assert_eq!(stopped.cause, Cause::Interrupted);
 }
 
-/// Digests of a small market. If a change of code or of a dependency moves one, raise the kind's `VERSION` (and the version
-/// in the memo's name, for the chain), and then the digest here.
+/// Digests of a small market. If a change of code or of a dependency moves one, raise the kind's `VERSION`
+/// (and the version in the memo's name, for the chain), and then the digest here.
 #[test]
 fn golden() {
     let market = run(&Bench::new(), json!({ "days": 25 }), 2);
@@ -388,7 +389,8 @@ fn hidden_states_are_an_output_of_their_own() {
         assert!(first.iter().zip(&second).all(|(x, y)| (x + y - 1.0).abs() < 1e-12));
     }
     assert!(floats(&hidden, "regime_cheap").contains(&1.0) && floats(&hidden, "regime_dear").contains(&1.0));
-    // Without regimes there is the variance alone, and the rest of the market has no other bytes than one regime that changes nothing.
+    // Without regimes there is the variance alone, and the rest of the market has no other bytes than one
+    // regime that changes nothing.
     let plain = run(&bench, json!({ "days": 30 }), 2);
     assert_eq!(plain.rows(&bench, "hidden").num_columns(), 3);
     let one = run(&bench, json!({ "days": 30, "regimes": [{}] }), 2);
@@ -414,11 +416,13 @@ fn partitions_of_a_year_hold_the_rows_of_months() {
     }
 }
 
-/// A world among others is the market of its own parameters; a world more leaves the others as they are and costs itself alone.
+/// A world among others is the market of its own parameters; a world more leaves the others as they are and
+/// costs itself alone.
 #[test]
 fn worlds_are_markets_of_their_own() {
     let bench = Bench::new();
-    let with = |worlds: u32| json!({ "days": 45, "seed": 3, "worlds": worlds, "expiries": { "quarterly_days": 0 } });
+    let with =
+        |worlds: u32| json!({ "days": 45, "seed": 3, "worlds": worlds, "expiries": { "quarterly_days": 0 } });
     let (three, four) = (run(&bench, with(3), 2), run(&bench, with(4), 2));
     assert_eq!(
         three.artifacts["chain"].meta["symbols"],

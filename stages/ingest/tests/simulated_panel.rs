@@ -1,4 +1,5 @@
-//! `ingest/simulated_panel` as a stage: the same bytes on any number of threads, years that a longer panel shares, wrong parameters refused.
+//! `ingest/simulated_panel` as a stage: the same bytes on any number of threads, years that a longer panel
+//! shares, wrong parameters refused.
 #![expect(clippy::unwrap_used, reason = "helpers of tests")]
 
 mod common;
@@ -29,7 +30,8 @@ fn small() -> Value {
     json!({ "stocks": 6, "days": 400, "worlds": 2, "listing": { "at_start": 0.5, "hazard": 0.5 } })
 }
 
-/// A changed digest means changed bytes for the same key: raise the kind's VERSION (and the memo's), then pin the new digests.
+/// A changed digest means changed bytes for the same key: raise the kind's VERSION (and the memo's), then pin
+/// the new digests.
 #[test]
 fn golden_on_any_number_of_threads() {
     for threads in [1, 3] {
@@ -86,7 +88,8 @@ fn a_longer_panel_shares_its_years() {
     }
 }
 
-/// Each listing and delisting shows in the bars: symbols that begin late, and gaps of 20 trading days and more.
+/// Each listing and delisting shows in the bars: symbols that begin late, and gaps of 20 trading days and
+/// more.
 #[test]
 fn symbols_begin_and_end() {
     let home = tempfile::tempdir().unwrap();

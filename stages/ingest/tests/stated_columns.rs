@@ -1,4 +1,5 @@
-//! Columns that a chain has where a layout maps them: what prices a contract, the Greeks of vendors, and the sizes of quotes.
+//! Columns that a chain has where a layout maps them: what prices a contract, the Greeks of vendors, and the
+//! sizes of quotes.
 
 #![allow(clippy::unwrap_used, reason = "tests")]
 
@@ -82,7 +83,8 @@ fn greeks_of_vendors_are_kept_in_our_units() {
     }
 }
 
-/// The sizes of the quotes of each sample's first call: what `generate.py` writes; 15:45 has others than the close.
+/// The sizes of the quotes of each sample's first call: what `generate.py` writes; 15:45 has others than the
+/// close.
 #[test]
 fn sizes_of_quotes_are_kept() {
     let bench = Bench::new();
@@ -163,7 +165,9 @@ fn terms_of_pricing_are_a_fact_of_the_whole_data_set() {
     let with = json!({ "path": "a.csv", "layout": terms(&columns), "partition": "month" });
     let planned = bench.check(CHAIN, with.clone()).unwrap();
     assert!(planned["chain"].may_have("forward") && planned["chain"].may_have("years"));
-    assert!(!planned["chain"].may_have("vendor_delta") && !planned["chain"].may_have("vendor_implied_volatility"));
+    assert!(
+        !planned["chain"].may_have("vendor_delta") && !planned["chain"].may_have("vendor_implied_volatility")
+    );
     let done = bench.run(CHAIN, with.clone()).unwrap();
     assert_eq!(done.artifact.entries.len(), 2);
     let tables = done.artifact.entries.iter();

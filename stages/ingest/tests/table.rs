@@ -141,7 +141,8 @@ fn instants() {
     let found = refused(&bench, json!({ "path": "skipped.csv", "zone": "America/New_York" }));
     assert!(
         found.contains(
-            "skipped.csv`, row 2, column `timestamp`: `2024-03-10 02:30` is a time that America/New_York skips"
+            "skipped.csv`, row 2, column `timestamp`: `2024-03-10 02:30` is a time that America/New_York \
+            skips"
         ),
         "{found}"
     );
@@ -196,7 +197,8 @@ fn what_cannot_be_read_is_refused_with_its_place() {
     }
 }
 
-/// A day appended costs the file that has it and its partition; a file added likewise; a value restated, its partition.
+/// A day appended costs the file that has it and its partition; a file added likewise; a value restated, its
+/// partition.
 #[test]
 fn a_day_costs_its_partition() {
     let bench = Bench::new();
@@ -206,8 +208,9 @@ fn a_day_costs_its_partition() {
             .collect()
     };
     let header = "date,close,signal\n";
-    let months =
-        |last: usize| -> String { (1..=11).map(|month| days(month, 28)).collect::<String>() + &days(12, last) };
+    let months = |last: usize| -> String {
+        (1..=11).map(|month| days(month, 28)).collect::<String>() + &days(12, last)
+    };
     bench.file("rows.csv", format!("{header}{}", months(10)));
     let with = json!({ "path": "rows.csv", "partition": "month" });
     let first = bench.run(KIND, with.clone()).unwrap();

@@ -10,8 +10,8 @@ use serde_json::{Value, json};
 use stages_core::{ConfigProblem, Context, Given, Input, PlanContext, PortType, Provided};
 use std::collections::BTreeMap;
 
-const BARS: &str =
-    "Date,Open,High,Low,Close,Adj Close,Volume\n2024-01-02,10,11,9,10.5,10.5,100\n2024-01-03,10.5,12,10,11,11,200\n";
+const BARS: &str = "Date,Open,High,Low,Close,Adj \
+    Close,Volume\n2024-01-02,10,11,9,10.5,10.5,100\n2024-01-03,10.5,12,10,11,11,200\n";
 
 /// An output of a `run:` stage: a file or, of several, a directory.
 fn written(bench: &Bench, is_directory: bool, files: &[(&str, &str)]) -> Artifact {

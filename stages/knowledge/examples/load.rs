@@ -1,5 +1,6 @@
-//! Measures loading and Datalog: `load triples N FILE` writes N random triples; `load read FILE` reads, indexes and opens them; `load closure NODES EDGES`
-//! derives a transitive closure, changes one edge, and derives it again.
+//! Measures loading and Datalog: `load triples N FILE` writes N random triples; `load read FILE` reads,
+//! indexes and opens them; `load closure NODES EDGES` derives a transitive closure, changes one edge, and
+//! derives it again.
 
 #![allow(clippy::print_stdout, reason = "an example")]
 

@@ -70,7 +70,8 @@ pub fn put(
     Ok(writer.finish()?)
 }
 
-/// Stores an artifact of a knowledge base's file and, where there is one, that of its derived facts; `meta` is added to the metadata.
+/// Stores an artifact of a knowledge base's file and, where there is one, that of its derived facts; `meta`
+/// is added to the metadata.
 ///
 /// # Errors
 /// When the store cannot be written.

@@ -95,7 +95,10 @@ impl Builder {
     }
 
     fn rename(&mut self, symbols: &Symbols) -> Result<Renaming, BuildError> {
-        if self.symbols.constants.is_empty() && self.symbols.predicates.is_empty() && self.symbols.functors.is_empty() {
+        if self.symbols.constants.is_empty()
+            && self.symbols.predicates.is_empty()
+            && self.symbols.functors.is_empty()
+        {
             self.symbols = symbols.thaw();
             return Ok(Renaming {
                 constants: Vec::new(),
@@ -121,7 +124,8 @@ impl Builder {
         })
     }
 
-    /// Adds the clauses of a program to those that proofs may use; `source` is the name of its text, for messages.
+    /// Adds the clauses of a program to those that proofs may use; `source` is the name of its text, for
+    /// messages.
     ///
     /// # Errors
     /// When they are too many, or a head is negated.
@@ -181,7 +185,8 @@ impl Builder {
         Ok(())
     }
 
-    /// Adds a program's facts and goals to the queries of a split: all as such that do not hold where `negative`.
+    /// Adds a program's facts and goals to the queries of a split: all as such that do not hold where
+    /// `negative`.
     ///
     /// # Errors
     /// When they are too many.
@@ -197,7 +202,13 @@ impl Builder {
         self.asked(split, program, false, false)
     }
 
-    fn asked(&mut self, split: Split, program: &Program, facts: bool, negative: bool) -> Result<(), BuildError> {
+    fn asked(
+        &mut self,
+        split: Split,
+        program: &Program,
+        facts: bool,
+        negative: bool,
+    ) -> Result<(), BuildError> {
         let renaming = self.rename(&program.symbols)?;
         let (words, starts) = &mut self.queries[split as usize];
         let mut add = |query: &[Word]| {

@@ -33,11 +33,13 @@ impl FactRef {
     }
 }
 
-/// The derived facts, without those that are given, and a proof of each: of all its proofs one of least depth, among these one with the fewest steps over the
-/// proofs kept for its conditions, then the one with the first rule and the conditions that come first.
+/// The derived facts, without those that are given, and a proof of each: of all its proofs one of least
+/// depth, among these one with the fewest steps over the proofs kept for its conditions, then the one with
+/// the first rule and the conditions that come first.
 ///
-/// The depth of a given fact is 1, that of a derived one by a rule one more than the largest of its conditions; a rule without positive conditions gives depth 1.
-/// The steps of a proof are its applications of clauses, given facts among them: a condition that is used twice counts twice.
+/// The depth of a given fact is 1, that of a derived one by a rule one more than the largest of its
+/// conditions; a rule without positive conditions gives depth 1. The steps of a proof are its applications of
+/// clauses, given facts among them: a condition that is used twice counts twice.
 #[derive(Clone, Debug)]
 pub struct Derived {
     pub(crate) relations: Relations,
@@ -65,8 +67,8 @@ impl<'a> DerivedProof<'a> {
 }
 
 impl Derived {
-    /// The derived facts by predicate, numbered as in the knowledge base; each relation is sorted by its constants. The clause of a row is that of the rule in its
-    /// proof.
+    /// The derived facts by predicate, numbered as in the knowledge base; each relation is sorted by its
+    /// constants. The clause of a row is that of the rule in its proof.
     pub fn relations(&self) -> &Relations {
         &self.relations
     }

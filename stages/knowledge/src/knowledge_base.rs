@@ -29,7 +29,8 @@ impl Split {
     }
 }
 
-/// Interned terms, facts by predicate, rules by the predicate they conclude, and queries. Immutable; a copy shares the words.
+/// Interned terms, facts by predicate, rules by the predicate they conclude, and queries. Immutable; a copy
+/// shares the words.
 #[derive(Clone, Debug)]
 pub struct KnowledgeBase {
     pub(crate) symbols: Symbols,
@@ -45,7 +46,8 @@ pub struct KnowledgeBase {
     pub(crate) sources: Bytes,
 }
 
-/// The queries of a split: goal lists, most of them of one ground atom. A query whose atoms are negated is stated not to hold.
+/// The queries of a split: goal lists, most of them of one ground atom. A query whose atoms are negated is
+/// stated not to hold.
 #[derive(Clone, Debug)]
 pub struct Queries {
     pub(crate) words: Words,
@@ -98,7 +100,8 @@ impl KnowledgeBase {
         builder.finish()
     }
 
-    /// The knowledge base without the facts of these numbers, which are in order: those that [`Relations::repeated`] names, for example.
+    /// The knowledge base without the facts of these numbers, which are in order: those that
+    /// [`Relations::repeated`] names, for example.
     ///
     /// # Errors
     /// When it is too large for 32-bit offsets.
@@ -107,12 +110,16 @@ impl KnowledgeBase {
         Ok(Self { relations, ..self })
     }
 
-    /// The knowledge base with more rules, behind those that it has, in its own words; `source` is the name of their text, for messages. Their numbers of clauses and of the
-    /// text are set here.
+    /// The knowledge base with more rules, behind those that it has, in its own words; `source` is the name
+    /// of their text, for messages. Their numbers of clauses and of the text are set here.
     ///
     /// # Errors
     /// When they are too many for 32-bit offsets, or a head is negated.
-    pub fn with_rules<'a>(self, source: &str, added: impl IntoIterator<Item = Rule<'a>>) -> Result<Self, BuildError> {
+    pub fn with_rules<'a>(
+        self,
+        source: &str,
+        added: impl IntoIterator<Item = Rule<'a>>,
+    ) -> Result<Self, BuildError> {
         let last = (0..self.rules()).map(|rule| self.rules[self.rule_starts[rule] as usize]);
         let last = last.chain(self.relations.last_clause()).max();
         let mut clause = last.map_or(Some(0), |last| last.checked_add(1));
@@ -188,7 +195,8 @@ impl KnowledgeBase {
         &self.relations
     }
 
-    /// The facts of a predicate, by its number or word. A predicate that the knowledge base does not know has none.
+    /// The facts of a predicate, by its number or word. A predicate that the knowledge base does not know has
+    /// none.
     #[inline]
     pub fn relation(&self, predicate: Word) -> Relation<'_> {
         self.relations.get(word::number(predicate))
@@ -249,14 +257,16 @@ impl KnowledgeBase {
         self.knows(atom[0]) && self.relation(atom[0]).contains(&atom[1..])
     }
 
-    /// Returns whether the predicate is one of the knowledge base: goals may name others, which have no clause.
+    /// Returns whether the predicate is one of the knowledge base: goals may name others, which have no
+    /// clause.
     #[inline]
     pub fn knows(&self, predicate: Word) -> bool {
         (word::number(predicate) as usize) < self.predicates()
     }
 
-    /// The clauses whose heads may match an atom, in the order of the text: facts that share a constant with it, chosen by the argument with the shortest posting
-    /// list, and rules that conclude its predicate, chosen by the first argument where there are many. Not all of them need match.
+    /// The clauses whose heads may match an atom, in the order of the text: facts that share a constant with
+    /// it, chosen by the argument with the shortest posting list, and rules that conclude its predicate,
+    /// chosen by the first argument where there are many. Not all of them need match.
     #[inline]
     pub fn candidates(&self, atom: &[Word]) -> Candidates<'_> {
         if !self.knows(atom[0]) {
@@ -407,7 +417,8 @@ impl Iterator for ClauseIter<'_> {
     }
 }
 
-/// The words of `heads`: for each predicate the start of its rules and the end of the last's; then their numbers.
+/// The words of `heads`: for each predicate the start of its rules and the end of the last's; then their
+/// numbers.
 pub(crate) fn rule_heads(predicates: usize, rules: &[Word], rule_starts: &[u32]) -> Vec<Word> {
     let head = |start: u32| word::number(rules[start as usize + RULE_HEAD]) as usize;
     let (_, of_rules) = rule_starts.split_last().unwrap_or((&0, &[]));
@@ -432,8 +443,9 @@ pub(crate) fn rule_heads(predicates: usize, rules: &[Word], rule_starts: &[u32])
 /// The number of rules of a predicate from which on they are indexed by first argument.
 const INDEXED: usize = 16;
 
-/// The words of `rule_keys`: for each predicate the start of its entry and the end of the last; then the entries. An entry is empty, or holds the number of
-/// keys, the keys in order, the starts of their lists and the end of the last; the lists, the last of which has the rules with a variable there.
+/// The words of `rule_keys`: for each predicate the start of its entry and the end of the last; then the
+/// entries. An entry is empty, or holds the number of keys, the keys in order, the starts of their lists and
+/// the end of the last; the lists, the last of which has the rules with a variable there.
 pub(crate) fn rule_index(heads: &[u32], predicates: usize, rules: &[Word], rule_starts: &[u32]) -> Vec<Word> {
     let mut index: Vec<Word> = vec![0; predicates + 1];
     for predicate in 0..predicates {

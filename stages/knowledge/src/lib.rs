@@ -1,8 +1,9 @@
-//! Knowledge bases: interned terms, facts by predicate with posting lists in every direction, rules, queries; the resolution step that proofs are made of;
-//! Datalog; and rules mined from facts.
+//! Knowledge bases: interned terms, facts by predicate with posting lists in every direction, rules, queries;
+//! the resolution step that proofs are made of; Datalog; and rules mined from facts.
 //!
-//! Text becomes a [`Program`] ([`text`]), programs become a [`KnowledgeBase`] ([`build`]), which lies in one file and is read in place ([`artifact`]). A term is a slice of
-//! 32-bit words ([`word`]). [`Resolver`] makes one step of SLD resolution; [`mod@reference`] is the slow interpreter that it is tested against.
+//! Text becomes a [`Program`] ([`text`]), programs become a [`KnowledgeBase`] ([`build`]), which lies in one
+//! file and is read in place ([`artifact`]). A term is a slice of 32-bit words ([`word`]). [`Resolver`] makes
+//! one step of SLD resolution; [`mod@reference`] is the slow interpreter that it is tested against.
 
 pub mod artifact;
 pub mod build;

@@ -1,4 +1,5 @@
-//! Names with numbers: interned while a knowledge base is built, looked up in place in the file that holds it.
+//! Names with numbers: interned while a knowledge base is built, looked up in place in the file that holds
+//! it.
 
 use crate::sections::{Reader, SectionError, Words, Writer};
 use bytes::Bytes;
@@ -24,8 +25,8 @@ pub(crate) fn hash(text: &[u8], tag: u32) -> u32 {
     (state >> 32) as u32
 }
 
-/// A table of names, each with a tag (the kind of a constant, the arity of a predicate) that is part of its identity. Numbers are given in order of first
-/// appearance.
+/// A table of names, each with a tag (the kind of a constant, the arity of a predicate) that is part of its
+/// identity. Numbers are given in order of first appearance.
 #[derive(Clone, Debug, Default)]
 pub struct Interner {
     text: Vec<u8>,
@@ -44,7 +45,15 @@ pub struct Names {
     slots: Words,
 }
 
-fn find(text: &[u8], ends: &[u32], tags: &[u8], slots: &[u32], name: &[u8], tag: u8, hash: u32) -> Result<u32, usize> {
+fn find(
+    text: &[u8],
+    ends: &[u32],
+    tags: &[u8],
+    slots: &[u32],
+    name: &[u8],
+    tag: u8,
+    hash: u32,
+) -> Result<u32, usize> {
     let mask = slots.len() / 2 - 1;
     let mut slot = hash as usize & mask;
     loop {
@@ -99,15 +108,16 @@ impl Interner {
         }
     }
 
-    /// The numbers of several names, as [`Interner::intern`] gives them one after another; `None` as there. What is looked up in memory for one name does not wait for
-    /// the others.
+    /// The numbers of several names, as [`Interner::intern`] gives them one after another; `None` as there.
+    /// What is looked up in memory for one name does not wait for the others.
     pub fn intern_all(&mut self, names: &[&[u8]], tag: u8, numbers: &mut Vec<u32>) -> Option<()> {
         const AT_ONCE: usize = 64;
         if self.slots.is_empty() {
             self.grow();
         }
         for names in names.chunks(AT_ONCE) {
-            // What stands at the slot of each hash, read without a branch in between; and the text of the name there.
+            // What stands at the slot of each hash, read without a branch in between; and the text of the
+            // name there.
             let mut hashes = [0_u32; AT_ONCE];
             let mut slots = [[0_u32; 2]; AT_ONCE];
             let mut places = [(0_usize, 0_usize); AT_ONCE];
@@ -119,7 +129,8 @@ impl Interner {
                 let at = 2 * (*hashed as usize & mask);
                 *slot = [self.slots[at], self.slots[at + 1]];
             }
-            let found: [u32; AT_ONCE] = std::array::from_fn(|i| if slots[i][0] == hashes[i] { slots[i][1] } else { 0 });
+            let found: [u32; AT_ONCE] =
+                std::array::from_fn(|i| if slots[i][0] == hashes[i] { slots[i][1] } else { 0 });
             for (place, &found) in places.iter_mut().zip(&found).filter(|(_, found)| **found > 1) {
                 let number = found as usize - 1;
                 if self.tags[number] == tag {

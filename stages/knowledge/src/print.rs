@@ -1,5 +1,6 @@
-//! Terms as SWI-Prolog writes them (`writeq`): names in quotation marks where they need them, no blank after a comma, lists in brackets, variables as `A`, `B`, …
-//! by their numbers. Operators are written as any other functor: `-(a,b)`.
+//! Terms as SWI-Prolog writes them (`writeq`): names in quotation marks where they need them, no blank after
+//! a comma, lists in brackets, variables as `A`, `B`, … by their numbers. Operators are written as any other
+//! functor: `-(a,b)`.
 
 use crate::program::{ConstantKind, LIST, Symbols, SymbolsBuilder};
 use crate::text::continues_name;
@@ -64,7 +65,9 @@ pub fn quoted(name: &str, out: &mut String) {
     let is_bare = match chars.next() {
         Some(first) if first.is_alphabetic() && !first.is_uppercase() => chars.all(continues_name),
         Some(_) => {
-            name.bytes().all(|byte| b"+-*/\\^<>=~:.?@#&$".contains(&byte)) && name != "." && !name.starts_with("/*")
+            name.bytes().all(|byte| b"+-*/\\^<>=~:.?@#&$".contains(&byte))
+                && name != "."
+                && !name.starts_with("/*")
                 || matches!(name, "!" | ";" | "{}")
         }
         None => false,
@@ -91,7 +94,9 @@ fn escaped(text: &str, mark: char, out: &mut String) {
                 out.push('\\');
                 out.push(c);
             }
-            _ if c.is_control() || matches!(c, '\u{a0}' | '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}') => {
+            _ if c.is_control()
+                || matches!(c, '\u{a0}' | '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}') =>
+            {
                 let _ = write!(out, "\\u{:04X}", u32::from(c));
             }
             _ => out.push(c),
@@ -163,7 +168,10 @@ pub fn term(names: &impl Naming, words: &[Word], out: &mut String) -> usize {
                 Some(Todo::Tail) => out.push(']'),
                 Some(Todo::Head) => {
                     let tail = words[at];
-                    if word::is_functor(tail) && word::arity(tail) == 2 && names.functor(word::number(tail)) == LIST {
+                    if word::is_functor(tail)
+                        && word::arity(tail) == 2
+                        && names.functor(word::number(tail)) == LIST
+                    {
                         out.push(',');
                         at += 1;
                         todo.push(Todo::Head);

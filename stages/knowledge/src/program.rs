@@ -163,8 +163,8 @@ pub struct Program {
 
 /// A clause other than a plain fact.
 ///
-/// Its words: the clause's number in the text, the number of variables, the confidence as bits of an `f32`, the text's number, the line, the length of the head;
-/// the head; the body.
+/// Its words: the clause's number in the text, the number of variables, the confidence as bits of an `f32`,
+/// the text's number, the line, the length of the head; the head; the body.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Rule<'a> {
     /// The clause's number in the text, from 0.

@@ -1,5 +1,6 @@
-//! A slow, obvious interpreter, which the fast code is tested against: terms are trees, a substitution is a list that never changes, the search is a recursion.
-//! It recurses over terms and proofs: run it on a thread with a large stack.
+//! A slow, obvious interpreter, which the fast code is tested against: terms are trees, a substitution is a
+//! list that never changes, the search is a recursion. It recurses over terms and proofs: run it on a thread
+//! with a large stack.
 
 use crate::print;
 use crate::program::{LIST, Program, Symbols};
@@ -167,7 +168,8 @@ fn unify(a: &Rc<Term>, b: &Rc<Term>, substitution: &Substitution) -> Option<Subs
     }
 }
 
-/// Returns whether two terms unify without the occurs check, as terms that may contain themselves: pairs that are under way count as equal.
+/// Returns whether two terms unify without the occurs check, as terms that may contain themselves: pairs that
+/// are under way count as equal.
 fn unify_cyclic(
     a: &Rc<Term>,
     b: &Rc<Term>,
@@ -316,8 +318,16 @@ impl Interpreter {
         Self { clauses }
     }
 
-    /// Searches depth first, leftmost atom first, clauses in order, for `most` answers at most within a depth, and `most_uses` applications of clauses.
-    pub fn solve(&self, goals: &[Rc<Term>], variables: u64, depth: usize, most: usize, most_uses: u64) -> Found {
+    /// Searches depth first, leftmost atom first, clauses in order, for `most` answers at most within a
+    /// depth, and `most_uses` applications of clauses.
+    pub fn solve(
+        &self,
+        goals: &[Rc<Term>],
+        variables: u64,
+        depth: usize,
+        most: usize,
+        most_uses: u64,
+    ) -> Found {
         let mut search = Search {
             clauses: &self.clauses,
             found: Found::default(),

@@ -1,7 +1,9 @@
-//! Facts by predicate: columns of constants, posting lists for each argument, and a hash table of whole facts.
+//! Facts by predicate: columns of constants, posting lists for each argument, and a hash table of whole
+//! facts.
 //!
-//! A posting list holds the rows with a constant at a place, in order. Where a relation mentions a good part of all constants, the lists are found by the
-//! constant's number, otherwise by binary search among the constants that occur.
+//! A posting list holds the rows with a constant at a place, in order. Where a relation mentions a good part
+//! of all constants, the lists are found by the constant's number, otherwise by binary search among the
+//! constants that occur.
 
 use crate::sections::{Reader, SectionError, Words, Writer};
 use crate::word::{self, Word};
@@ -11,8 +13,9 @@ use crate::word::{self, Word};
 pub struct Relations {
     /// For each predicate the start of its entry in `directory`, and the end of the last.
     starts: Words,
-    /// For each predicate: its first row among all facts, the number of rows, the start of its columns, the start and length of its hash table; and for each
-    /// argument the start and number of its keys (0: by constant), of its lists' starts, and of its rows.
+    /// For each predicate: its first row among all facts, the number of rows, the start of its columns, the
+    /// start and length of its hash table; and for each argument the start and number of its keys (0: by
+    /// constant), of its lists' starts, and of its rows.
     directory: Words,
     columns: Words,
     postings: Words,
@@ -164,8 +167,9 @@ impl<'a> Relation<'a> {
         self.find(constants).next().is_some()
     }
 
-    /// The rows that can match an atom's arguments, of which the first `bound` words that are constants restrict them: the shortest posting list. Arguments are given
-    /// as words, anything but a constant standing for any value. The rows found need not match the other arguments.
+    /// The rows that can match an atom's arguments, of which the first `bound` words that are constants
+    /// restrict them: the shortest posting list. Arguments are given as words, anything but a constant
+    /// standing for any value. The rows found need not match the other arguments.
     #[inline]
     pub fn matching(&self, arguments: impl Iterator<Item = Word>) -> Rows<'a> {
         let mut best = Rows::All(self.rows);
@@ -248,7 +252,8 @@ impl Relations {
 
     /// The facts without those of these numbers, which are in order.
     pub(crate) fn without(&self, dropped: &[u32], constants: usize) -> Result<Self, TooManyFacts> {
-        let is_kept = |relation: &Relation<'_>, row: &u32| dropped.binary_search(&(relation.first + row)).is_err();
+        let is_kept =
+            |relation: &Relation<'_>, row: &u32| dropped.binary_search(&(relation.first + row)).is_err();
         let mut kept = Columns::default();
         for predicate in 0..self.predicates() as u32 {
             let relation = self.get(predicate);
@@ -292,7 +297,8 @@ impl Relations {
     }
 }
 
-/// Facts that are to be indexed: for each predicate its arity, its rows one after another, and the clause of each.
+/// Facts that are to be indexed: for each predicate its arity, its rows one after another, and the clause of
+/// each.
 #[derive(Debug, Default)]
 pub(crate) struct Columns {
     /// The arity of each predicate, and the number of its facts.

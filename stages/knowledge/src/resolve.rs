@@ -1,7 +1,9 @@
-//! SLD resolution, one step: an atom of a goal list is unified with a clause's head, with the occurs check, and replaced by its body.
+//! SLD resolution, one step: an atom of a goal list is unified with a clause's head, with the occurs check,
+//! and replaced by its body.
 //!
-//! Goal lists and clauses stay where they are. A step has two sides, the goals and the clause; the clause's variables are numbered after those of the goals, which
-//! is all the renaming there is. A binding is the word of a constant or variable, or the place of a compound term on its side.
+//! Goal lists and clauses stay where they are. A step has two sides, the goals and the clause; the clause's
+//! variables are numbered after those of the goals, which is all the renaming there is. A binding is the word
+//! of a constant or variable, or the place of a compound term on its side.
 
 use crate::knowledge_base::{Clause, KnowledgeBase};
 use crate::word::{self, Word};
@@ -108,7 +110,8 @@ impl Default for Resolver {
 }
 
 impl Resolver {
-    /// A resolver that refuses steps that handle more than `limit` words: terms that double with each step are stopped there.
+    /// A resolver that refuses steps that handle more than `limit` words: terms that double with each step
+    /// are stopped there.
     pub fn new(limit: usize) -> Self {
         Self {
             limit: limit.min(OFFSET as usize),
@@ -123,8 +126,9 @@ impl Resolver {
         }
     }
 
-    /// Resolves the atom of `goals` that begins at `selected` with a clause that may match it, and appends the resolvent to `out`: the clause's body, then the other
-    /// goals. `variables` is the number of variables in `goals`. Negated conditions are kept as they are.
+    /// Resolves the atom of `goals` that begins at `selected` with a clause that may match it, and appends
+    /// the resolvent to `out`: the clause's body, then the other goals. `variables` is the number of
+    /// variables in `goals`. Negated conditions are kept as they are.
     ///
     /// # Errors
     /// When the step handles more words than the limit; `out` is then as before.
@@ -279,7 +283,8 @@ impl Resolver {
         }
     }
 
-    /// Unifies a fact's row with the goal's arguments, and returns the end of the goal's atom as well. What is bound stays bound where they unify.
+    /// Unifies a fact's row with the goal's arguments, and returns the end of the goal's atom as well. What
+    /// is bound stays bound where they unify.
     #[inline]
     fn unify_fact(
         &mut self,
@@ -383,7 +388,13 @@ impl Resolver {
 
     /// Returns whether a variable occurs in the term that it is to be bound to.
     #[inline]
-    fn occurs(&mut self, sides: &Sides<'_>, variable: Word, value: Word, steps: &mut usize) -> Result<bool, TooLarge> {
+    fn occurs(
+        &mut self,
+        sides: &Sides<'_>,
+        variable: Word,
+        value: Word,
+        steps: &mut usize,
+    ) -> Result<bool, TooLarge> {
         if value & PLACE != PLACE {
             return Ok(false);
         }
@@ -429,7 +440,13 @@ impl Resolver {
 
     /// Writes the goals other than those from `selected` to `end`.
     #[inline]
-    fn rest(&mut self, sides: &Sides<'_>, selected: usize, end: usize, out: &mut Vec<Word>) -> Result<(), TooLarge> {
+    fn rest(
+        &mut self,
+        sides: &Sides<'_>,
+        selected: usize,
+        end: usize,
+        out: &mut Vec<Word>,
+    ) -> Result<(), TooLarge> {
         for part in [&sides.goals[..selected], &sides.goals[end..]] {
             for &word in part {
                 match word::is_variable(word) {
@@ -443,7 +460,12 @@ impl Resolver {
 
     /// Writes what a variable stands for.
     #[inline]
-    fn write_value(&mut self, sides: &Sides<'_>, variable: Word, out: &mut Vec<Word>) -> Result<(), TooLarge> {
+    fn write_value(
+        &mut self,
+        sides: &Sides<'_>,
+        variable: Word,
+        out: &mut Vec<Word>,
+    ) -> Result<(), TooLarge> {
         let value = self.follow(variable);
         if value & PLACE != PLACE {
             let word = if word::is_variable(value) {

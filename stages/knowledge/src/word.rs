@@ -1,7 +1,8 @@
 //! Words: the 32-bit codes that terms, atoms and clauses are written in.
 //!
-//! A term is written in prefix order: a constant or a variable is one word; a compound term is the word of its functor, then its arguments. An atom is the word of
-//! its predicate, then its arguments; a goal list or a body is one atom after another. A functor's and a predicate's word hold their arity, so that a slice of
+//! A term is written in prefix order: a constant or a variable is one word; a compound term is the word of
+//! its functor, then its arguments. An atom is the word of its predicate, then its arguments; a goal list or
+//! a body is one atom after another. A functor's and a predicate's word hold their arity, so that a slice of
 //! words can be walked without a table. A list is `'[|]'(Head, Tail)`, ended by the constant `[]`.
 //!
 //! | bits 31, 30 | word | the rest |
@@ -16,7 +17,8 @@ pub type Word = u32;
 
 /// The largest arity of a functor or predicate.
 pub const MAX_ARITY: usize = 255;
-/// The number of constants, of variables in a goal list or clause, of functors and of predicates that words can name.
+/// The number of constants, of variables in a goal list or clause, of functors and of predicates that words
+/// can name.
 pub const MAX_CONSTANTS: usize = 1 << 30;
 /// As [`MAX_CONSTANTS`], of variables.
 pub const MAX_VARIABLES: usize = 1 << 29;
@@ -146,7 +148,8 @@ pub fn parts(words: &[Word]) -> impl Iterator<Item = std::ops::Range<usize>> + '
     })
 }
 
-/// The number of distinct variables, where they are numbered from 0 without a gap: the largest number plus one.
+/// The number of distinct variables, where they are numbered from 0 without a gap: the largest number plus
+/// one.
 pub fn variables(words: &[Word]) -> usize {
     words
         .iter()

@@ -1,4 +1,5 @@
-//! Random Datalog programs with the models of clingo (`tests/reference/symbolic`): from nothing, and carried through changes of facts.
+//! Random Datalog programs with the models of clingo (`tests/reference/symbolic`): from nothing, and carried
+//! through changes of facts.
 
 #![allow(clippy::unwrap_used, reason = "tests")]
 
@@ -131,7 +132,13 @@ type Costs = BTreeMap<Vec<u32>, (u32, u32)>;
 type Found<'f> = dyn FnMut(&BTreeMap<u32, u32>, (u32, u32)) + 'f;
 
 /// All instances of the conditions from one on, by trying every fact for each.
-fn instances(body: &[Vec<u32>], known: &Costs, bindings: &BTreeMap<u32, u32>, cost: (u32, u32), found: &mut Found<'_>) {
+fn instances(
+    body: &[Vec<u32>],
+    known: &Costs,
+    bindings: &BTreeMap<u32, u32>,
+    cost: (u32, u32),
+    found: &mut Found<'_>,
+) {
     let Some((condition, rest)) = body.split_first() else {
         return found(bindings, cost);
     };
@@ -151,7 +158,8 @@ fn instances(body: &[Vec<u32>], known: &Costs, bindings: &BTreeMap<u32, u32>, co
     }
 }
 
-/// Depth and steps by their definition, for programs without negation: round by round, every instance of every rule.
+/// Depth and steps by their definition, for programs without negation: round by round, every instance of
+/// every rule.
 fn costs_by_definition(base: &KnowledgeBase) -> Costs {
     let mut known = Costs::new();
     for number in 0..base.relations().facts() as u32 {
@@ -249,7 +257,9 @@ fn kept_proofs_are_proofs_of_their_cost() {
                         let (predicate, row) = base.relations().locate(fact);
                         let relation = base.relations().get(predicate);
                         let mut words = vec![word::predicate(predicate, relation.arity())];
-                        words.extend((0..relation.arity()).map(|argument| relation.column(argument)[row as usize]));
+                        words.extend(
+                            (0..relation.arity()).map(|argument| relation.column(argument)[row as usize]),
+                        );
                         unify(&rule.body[range], &words);
                         depth = depth.max(1);
                         steps += 1;
@@ -275,7 +285,8 @@ fn unsafe_and_unstratified_programs_are_refused_with_their_place() {
     };
     assert_eq!(
         refused("e(a).\np(X, Y) :-\n  e(X)."),
-        "`the text`, line 2: variable 2 of the rule (B in order of appearance) is in the head and in no positive condition; a rule is safe if each of its variables is \
+        "`the text`, line 2: variable 2 of the rule (B in order of appearance) is in the head and in no \
+         positive condition; a rule is safe if each of its variables is \
          in a condition that is not negated"
     );
     assert!(
@@ -284,9 +295,12 @@ fn unsafe_and_unstratified_programs_are_refused_with_their_place() {
     );
     assert_eq!(
         refused("win(X) :- move(X, Y), \\+ win(Y)."),
-        "`the text`, line 1: `win/1` depends on the negation of `win/1`, which depends on it; a program is stratified if no predicate depends on its own negation"
+        "`the text`, line 1: `win/1` depends on the negation of `win/1`, which depends on it; a program is \
+        stratified if no predicate depends on its own negation"
     );
-    assert!(refused("p :- q.\nq :- \\+ r.\nr :- p.").contains("line 2: `q/0` depends on the negation of `r/0`"));
+    assert!(
+        refused("p :- q.\nq :- \\+ r.\nr :- p.").contains("line 2: `q/0` depends on the negation of `r/0`")
+    );
     assert!(refused("p(X) :- q(f(X)).").contains("line 1: Datalog has no compound terms"));
     assert!(refused("p(_).").contains("line 1: variable 1 of the rule"));
 }

@@ -1,4 +1,5 @@
-//! Bounded time and memory: terms that grow, contain themselves or are deep, large predicates, goals without solution.
+//! Bounded time and memory: terms that grow, contain themselves or are deep, large predicates, goals without
+//! solution.
 
 #![allow(clippy::unwrap_used, reason = "tests")]
 
@@ -12,7 +13,11 @@ fn goals(knowledge: &KnowledgeBase, text: &str) -> Vec<Word> {
     text::goal(text, &mut knowledge.symbols().thaw()).unwrap().0
 }
 
-fn step(resolver: &mut Resolver, knowledge: &KnowledgeBase, goals: &[Word]) -> Result<(Outcome, Vec<Word>), TooLarge> {
+fn step(
+    resolver: &mut Resolver,
+    knowledge: &KnowledgeBase,
+    goals: &[Word],
+) -> Result<(Outcome, Vec<Word>), TooLarge> {
     let mut out = Vec::new();
     let clause = knowledge
         .candidates(&goals[..word::end(goals, 0)])

@@ -1,4 +1,5 @@
-//! Mined rules beside their definition, tried on all pairs and paths of random small graphs; and `reason/rules` as a stage.
+//! Mined rules beside their definition, tried on all pairs and paths of random small graphs; and
+//! `reason/rules` as a stage.
 
 #![allow(clippy::unwrap_used, reason = "tests")]
 
@@ -53,7 +54,8 @@ fn condition((relation, is_inverse): Step<'_>, from: &str, to: &str) -> Fact {
     [a.to_owned(), relation.to_owned(), b.to_owned()]
 }
 
-/// Returns whether a body holds from the last of `passed` to Y, with constants for its variables that are none of these.
+/// Returns whether a body holds from the last of `passed` to Y, with constants for its variables that are
+/// none of these.
 fn holds<'a>(
     facts: &BTreeSet<Fact>,
     constants: &'a [String],
@@ -305,7 +307,8 @@ fn rules(store: &Store, output: &Artifact) -> Vec<String> {
     let rules = (0..base.rules() as u32).map(|rule| base.rule(rule));
     rules
         .map(|rule| {
-            let [head, body] = [rule.head, rule.body].map(|words| print::terms(base.symbols(), words).join(", "));
+            let [head, body] =
+                [rule.head, rule.body].map(|words| print::terms(base.symbols(), words).join(", "));
             format!("{:.2}::{head} :- {body}", rule.confidence)
         })
         .collect()
@@ -345,8 +348,7 @@ fn rules_stand_behind_the_facts() {
     assert_eq!(mined.relations().facts(), base.relations().facts());
     let mut expected = artifact::sizes(&base);
     expected["rules"] = 1.into();
-    expected["mined"] =
-        json!({ "rules": 1, "relations": { "grandparent": { "rules": 1, "support": 8, "confidence": 0.8 } } });
+    expected["mined"] = json!({ "rules": 1, "relations": { "grandparent": { "rules": 1, "support": 8, "confidence": 0.8 } } });
     assert_eq!(output.artifact.meta, expected);
     assert_eq!(
         output.digest.to_hex(),
@@ -509,7 +511,8 @@ fn a_hub_is_bounded() {
     let error = run(&store, &base, with(3)).unwrap_err();
     assert_eq!(
         error.to_string(),
-        "rules of 3 conditions follow more than 100000 edges, after 166 of 301 constants (`hub` alone has 300 of the 600)"
+        "rules of 3 conditions follow more than 100000 edges, after 166 of 301 constants (`hub` alone has \
+        300 of the 600)"
     );
     assert!(error.hint.unwrap().contains("`length`"));
     let cancel = CancelToken::default();

@@ -1,4 +1,5 @@
-//! Random programs with the answers of SWI-Prolog (`tests/reference/symbolic`): the slow interpreter and the fast resolution step give the same.
+//! Random programs with the answers of SWI-Prolog (`tests/reference/symbolic`): the slow interpreter and the
+//! fast resolution step give the same.
 
 #![allow(clippy::unwrap_used, reason = "tests")]
 
@@ -10,7 +11,9 @@ mod programs;
 
 use programs::{Case, Expected};
 use stages_knowledge::reference::{Found, Interpreter, Proof, atoms};
-use stages_knowledge::{Clause, KnowledgeBase, Outcome, Program, Resolver, SymbolsBuilder, Word, print, text, word};
+use stages_knowledge::{
+    Clause, KnowledgeBase, Outcome, Program, Resolver, SymbolsBuilder, Word, print, text, word,
+};
 use std::process::ExitCode;
 
 /// More applications of clauses than any search of the file needs.
@@ -79,7 +82,12 @@ struct State {
 }
 
 /// Depth-first search by the fast resolution step, without recursion.
-fn search(knowledge: &KnowledgeBase, goals: &[Word], depth: usize, most: usize) -> (Vec<State>, bool, bool, u64) {
+fn search(
+    knowledge: &KnowledgeBase,
+    goals: &[Word],
+    depth: usize,
+    most: usize,
+) -> (Vec<State>, bool, bool, u64) {
     let mut resolver = Resolver::default();
     let (mut answers, mut cut, mut occurs, mut uses) = (Vec::new(), false, false, 0);
     let start = State {

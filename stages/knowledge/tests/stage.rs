@@ -10,7 +10,8 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
 
 const RULES: &str = "path(X, Y) :- edge(X, Y).\npath(X, Z) :- edge(X, Y), path(Y, Z).\n\
-                     node(X) :- edge(X, _).\nnode(Y) :- edge(_, Y).\napart(X, Y) :- node(X), node(Y), \\+ path(X, Y).\n";
+                     node(X) :- edge(X, _).\nnode(Y) :- edge(_, Y).\napart(X, Y) :- node(X), node(Y), \\+ \
+                     path(X, Y).\n";
 
 #[derive(Default)]
 struct Log(Mutex<Vec<String>>);

@@ -38,7 +38,8 @@ fn refused(text: &str) -> String {
 fn clauses_are_read() {
     let text = "% a remark. with(a, dot).\nedge(a, 'New York'). /* two\n lines, p(q). */ edge('it''s', -3).\n\
                 path(X, Z) :-\n    edge(X, Y),   % end\n    path(Y, Z).\n\
-                l([], [a, b|T], [X, \"s\\n\", []], f(g(X, _), 007, _, T)).\nt. 0.25::p(X) :- q(X), \\+ r(X), not s(X).\n\
+                l([], [a, b|T], [X, \"s\\n\", []], f(g(X, _), 007, _, T)).\nt. 0.25::p(X) :- q(X), \\+ \
+                r(X), not s(X).\n\
                 'B c'('\\x41\\b', 0'a, 0x1F, 'naïve', naïve, 上证). 1.0::u.";
     assert_eq!(
         read(text),
@@ -78,7 +79,8 @@ fn names_with_hyphens() {
     assert_eq!(clauses(&program), ["locatedIn('timor-leste','south-eastern_asia')"]);
     assert_eq!(
         refused("a(b,c).\nlocatedIn(timor-leste,south-eastern_asia)."),
-        "line 2, column 16: the operator `-` is not supported here (write a name with a hyphen in quotation marks ('south-eastern'), or name the file .nl, where names may \
+        "line 2, column 16: the operator `-` is not supported here (write a name with a hyphen in quotation \
+         marks ('south-eastern'), or name the file .nl, where names may \
          hold hyphens)"
     );
 }

@@ -1,5 +1,6 @@
-//! Black-Scholes for one option, over `libm`: the value of a European option on a forward and its derivatives, and the implied volatility. Columns of options
-//! are the business of the Greeks' batch kernels, whose last bits differ.
+//! Black-Scholes for one option, over `libm`: the value of a European option on a forward and its
+//! derivatives, and the implied volatility. Columns of options are the business of the Greeks' batch kernels,
+//! whose last bits differ.
 
 use crate::normal::{cdf, pdf};
 
@@ -48,7 +49,8 @@ impl Greeks {
     /// The values in the order of the fields.
     pub const fn to_array(self) -> [f64; 9] {
         [
-            self.price, self.delta, self.gamma, self.vega, self.theta, self.rho, self.vanna, self.volga, self.charm,
+            self.price, self.delta, self.gamma, self.vega, self.theta, self.rho, self.vanna, self.volga,
+            self.charm,
         ]
     }
 }
@@ -62,8 +64,9 @@ pub fn intrinsic(underlying: f64, strike: f64, call: bool) -> f64 {
     }
 }
 
-/// Price and Greeks of a European option (F. Black and M. Scholes (1973) in Black's form). Those by the spot and by time have the carry
-/// `ln(forward / underlying) / years`. Without time or volatility the discounted intrinsic value and its delta.
+/// Price and Greeks of a European option (F. Black and M. Scholes (1973) in Black's form). Those by the spot
+/// and by time have the carry `ln(forward / underlying) / years`. Without time or volatility the discounted
+/// intrinsic value and its delta.
 pub fn greeks(
     underlying: f64,
     forward: f64,
@@ -108,11 +111,13 @@ pub fn greeks(
         volga: vega * d1 * d2 / volatility,
         charm: discount
             * growth
-            * (sign * (rate - carry) * n1 - density * (2.0 * carry * years - d2 * total) / (2.0 * years * total)),
+            * (sign * (rate - carry) * n1
+                - density * (2.0 * carry * years - d2 * total) / (2.0 * years * total)),
     }
 }
 
-/// The undiscounted price of an option on a forward (F. Black (1976)). `deviation` is volatility times the root of time.
+/// The undiscounted price of an option on a forward (F. Black (1976)). `deviation` is volatility times the
+/// root of time.
 pub fn undiscounted(forward: f64, strike: f64, deviation: f64, call: bool) -> f64 {
     let sign = if call { 1.0 } else { -1.0 };
     if deviation <= 0.0 {
@@ -123,11 +128,11 @@ pub fn undiscounted(forward: f64, strike: f64, deviation: f64, call: bool) -> f6
     (sign * (forward * cdf(sign * d1) - strike * cdf(sign * d2))).max(0.0)
 }
 
-/// The deviation (volatility times the root of time) at which [`undiscounted`] gives `price`; `None` when none does. `guess` is where
-/// the search begins, 0 for nowhere in particular.
+/// The deviation (volatility times the root of time) at which [`undiscounted`] gives `price`; `None` when
+/// none does. `guess` is where the search begins, 0 for nowhere in particular.
 ///
-/// It solves for the option that is out of the money, by parity, with Newton's method on the logarithm of the price, kept
-/// within a bracket. To about 1e-12, relative.
+/// It solves for the option that is out of the money, by parity, with Newton's method on the logarithm of the
+/// price, kept within a bracket. To about 1e-12, relative.
 pub fn implied_deviation(forward: f64, strike: f64, price: f64, call: bool, guess: f64) -> Option<f64> {
     /// 1 / sqrt(2 pi).
     const INV_SQRT_TAU: f64 = 0.398_942_280_401_432_7;
@@ -190,7 +195,8 @@ pub fn implied_deviation(forward: f64, strike: f64, price: f64, call: bool, gues
 mod tests {
     use super::*;
 
-    /// J. Hull, "Options, Futures, and Other Derivatives", example 15.6: S = 42, K = 40, r = 10 %, sigma = 20 %, half a year; with a yield.
+    /// J. Hull, "Options, Futures, and Other Derivatives", example 15.6: S = 42, K = 40, r = 10 %, sigma = 20
+    /// %, half a year; with a yield.
     fn hull(spot: f64, volatility: f64, years: f64, rate: f64, call: bool) -> Greeks {
         let dividend_yield = 0.02;
         let forward = spot * libm::exp((rate - dividend_yield) * years);
@@ -203,7 +209,9 @@ mod tests {
         let deviation = 0.2 * 0.5_f64.sqrt();
         for (call, price) in [(true, 4.759_422_392_871_535), (false, 0.808_599_372_900_096_5)] {
             assert!((undiscounted(42.0 * growth, 40.0, deviation, call) / growth - price).abs() < 1e-13);
-            assert!((greeks(42.0, 42.0 * growth, 1.0 / growth, 0.2, 0.5, 40.0, call).price - price).abs() < 1e-13);
+            assert!(
+                (greeks(42.0, 42.0 * growth, 1.0 / growth, 0.2, 0.5, 40.0, call).price - price).abs() < 1e-13
+            );
         }
         assert_eq!(greeks(42.0, 42.0, 1.0, 0.2, 0.0, 40.0, true).price, 2.0);
     }
@@ -237,7 +245,8 @@ mod tests {
                         continue;
                     }
                     for guess in [0.0, 0.3] {
-                        let found = implied_deviation(100.0, strike, price, call, guess).expect("a deviation");
+                        let found =
+                            implied_deviation(100.0, strike, price, call, guess).expect("a deviation");
                         assert!(
                             (found / deviation - 1.0).abs() < 1e-10,
                             "{deviation} {strike} {call}: {found}"

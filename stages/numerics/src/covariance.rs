@@ -1,7 +1,8 @@
 //! Covariances of many series.
 
-/// The covariance of P series of returns, shrunk towards a multiple of the identity, `[P][P]` (O. Ledoit and M. Wolf, "A well-conditioned estimator for
-/// large-dimensional covariance matrices", Journal of Multivariate Analysis 88, 2004).
+/// The covariance of P series of returns, shrunk towards a multiple of the identity, `[P][P]` (O. Ledoit and
+/// M. Wolf, "A well-conditioned estimator for large-dimensional covariance matrices", Journal of Multivariate
+/// Analysis 88, 2004).
 pub fn shrunk_covariance(returns: &[Vec<f64>]) -> Vec<Vec<f64>> {
     let (p, n) = (returns.len(), returns[0].len());
     let centred: Vec<Vec<f64>> = returns

@@ -1,19 +1,23 @@
-//! CPU dispatch: one source of a kernel, compiled for several instruction sets, of which one is chosen at run time.
+//! CPU dispatch: one source of a kernel, compiled for several instruction sets, of which one is chosen at run
+//! time.
 //!
-//! The tokens are pulp's ([`V3`], [`V4`]): zero-sized values that only their `try_new` makes, on a CPU that has the instructions. An
-//! [`InstructionSet`] holds one, so that its owner may call [`InstructionSet::run`] safely. A kernel whose arguments must stay distinct slices for
-//! the compiler (a struct hides that they do not alias) is declared with [`kernel!`](crate::kernel) instead, whose `unsafe` blocks rest on the
-//! same tokens. pulp's vector traits are used in [`crate::simd`] alone; most kernels here are plain loops that the compiler vectorises.
+//! The tokens are pulp's ([`V3`], [`V4`]): zero-sized values that only their `try_new` makes, on a CPU that
+//! has the instructions. An [`InstructionSet`] holds one, so that its owner may call [`InstructionSet::run`]
+//! safely. A kernel whose arguments must stay distinct slices for the compiler (a struct hides that they do
+//! not alias) is declared with [`kernel!`](crate::kernel) instead, whose `unsafe` blocks rest on the same
+//! tokens. pulp's vector traits are used in [`crate::simd`] alone; most kernels here are plain loops that the
+//! compiler vectorises.
 //!
-//! Every kernel gives the same bytes on every instruction set, or is generic over `FMA` and documents it: with and without fused multiply-add are
-//! different numerics classes (see [`crate::class`]).
+//! Every kernel gives the same bytes on every instruction set, or is generic over `FMA` and documents it:
+//! with and without fused multiply-add are different numerics classes (see [`crate::class`]).
 
 use std::fmt;
 
 #[cfg(target_arch = "x86_64")]
 pub use pulp::x86::{V3, V4};
 
-/// True if fused multiply-add is one instruction on the portable path. Elsewhere [`f64::mul_add`] is a slow call.
+/// True if fused multiply-add is one instruction on the portable path. Elsewhere [`f64::mul_add`] is a slow
+/// call.
 pub const PORTABLE_FMA: bool = cfg!(target_arch = "aarch64");
 
 /// An instruction set that this CPU has: a value is the proof.
@@ -25,11 +29,13 @@ pub enum InstructionSet {
     /// AVX2, FMA, BMI1 and BMI2.
     #[cfg(target_arch = "x86_64")]
     Avx2(V3),
-    /// The baseline of the architecture, which every CPU has: SSE2 on x86-64, NEON with fused multiply-add on aarch64.
+    /// The baseline of the architecture, which every CPU has: SSE2 on x86-64, NEON with fused multiply-add on
+    /// aarch64.
     Portable,
 }
 
-/// A computation that is compiled for each instruction set. [`Kernel::run`] must be `#[inline(always)]`, and so must all that it calls.
+/// A computation that is compiled for each instruction set. [`Kernel::run`] must be `#[inline(always)]`, and
+/// so must all that it calls.
 pub trait Kernel {
     /// The result.
     type Output;
@@ -73,7 +79,8 @@ impl InstructionSet {
         Self::Portable
     }
 
-    /// All that this CPU has, widest first. The last is always [`InstructionSet::Portable`], which tests force this way.
+    /// All that this CPU has, widest first. The last is always [`InstructionSet::Portable`], which tests
+    /// force this way.
     pub fn available() -> Vec<Self> {
         let mut all = Vec::new();
         #[cfg(target_arch = "x86_64")]
@@ -85,7 +92,8 @@ impl InstructionSet {
         all
     }
 
-    /// The same without 512-bit vectors: for kernels that they do not speed up, whose loops are short or recurrences.
+    /// The same without 512-bit vectors: for kernels that they do not speed up, whose loops are short or
+    /// recurrences.
     pub fn without_avx512(self) -> Self {
         match self {
             #[cfg(target_arch = "x86_64")]
@@ -138,8 +146,9 @@ impl fmt::Debug for InstructionSet {
     }
 }
 
-/// Declares a function that takes an [`InstructionSet`](crate::dispatch::InstructionSet) and then the arguments of `body::<FMA>`, which it compiles once
-/// for each instruction set. `body` must be `#[inline(always)]`, and so must all that it calls.
+/// Declares a function that takes an [`InstructionSet`](crate::dispatch::InstructionSet) and then the
+/// arguments of `body::<FMA>`, which it compiles once for each instruction set. `body` must be
+/// `#[inline(always)]`, and so must all that it calls.
 #[macro_export]
 macro_rules! kernel {
     ($(#[$meta:meta])* $vis:vis fn $name:ident($($arg:ident: $ty:ty),* $(,)?) = $body:ident) => {

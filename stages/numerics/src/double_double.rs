@@ -1,4 +1,5 @@
-//! Double-double arithmetic, some 31 digits: the oracle of tests, slow, plain, and independent of the kernels.
+//! Double-double arithmetic, some 31 digits: the oracle of tests, slow, plain, and independent of the
+//! kernels.
 //!
 //! T. J. Dekker, "A floating-point technique for extending the available precision", Numer. Math. 18 (1971).
 

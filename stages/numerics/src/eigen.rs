@@ -1,5 +1,6 @@
-//! Symmetric matrices by their eigenvectors: Householder's reduction to a tridiagonal matrix and the QL algorithm with implicit shifts (Bowdler, Martin, Reinsch
-//! and Wilkinson, 1968: EISPACK's `tred2` and `tql2`).
+//! Symmetric matrices by their eigenvectors: Householder's reduction to a tridiagonal matrix and the QL
+//! algorithm with implicit shifts (Bowdler, Martin, Reinsch and Wilkinson, 1968: EISPACK's `tred2` and
+//! `tql2`).
 
 /// The least eigenvalue of a covariance.
 const LEAST: f64 = 1e-8;
@@ -19,7 +20,8 @@ pub fn square_root(matrix: &[f64], n: usize) -> Vec<f64> {
     root
 }
 
-/// Eigenvalues `[n]` of a symmetric matrix `[n, n]`, in no order, and the eigenvectors as columns of `[n, n]`.
+/// Eigenvalues `[n]` of a symmetric matrix `[n, n]`, in no order, and the eigenvectors as columns of
+/// `[n, n]`.
 pub fn eigen(matrix: &[f64], n: usize) -> (Vec<f64>, Vec<f64>) {
     let mut v = matrix.to_vec();
     let (mut d, mut e) = (vec![0.0; n], vec![0.0; n]);
@@ -30,7 +32,8 @@ pub fn eigen(matrix: &[f64], n: usize) -> (Vec<f64>, Vec<f64>) {
     (d, v)
 }
 
-/// x' M+ x for the pseudo-inverse M+ of a symmetric matrix `[n, n]`: eigenvalues of at most 1e-15 of the largest count as zero, as in `numpy.linalg.pinv`.
+/// x' M+ x for the pseudo-inverse M+ of a symmetric matrix `[n, n]`: eigenvalues of at most 1e-15 of the
+/// largest count as zero, as in `numpy.linalg.pinv`.
 pub fn pseudo_inverse_form(matrix: &[f64], x: &[f64]) -> f64 {
     const RCOND: f64 = 1e-15;
     let n = x.len();
@@ -214,7 +217,8 @@ mod tests {
         }
     }
 
-    /// Where the matrix is regular the form is that of its inverse; where it is not, the part of x outside its range counts for nothing.
+    /// Where the matrix is regular the form is that of its inverse; where it is not, the part of x outside
+    /// its range counts for nothing.
     #[test]
     fn pseudo_inverses() {
         let regular = [2.0, 1.0, 1.0, 3.0];

@@ -8,7 +8,8 @@ use rand_xoshiro::Xoshiro256PlusPlus;
 pub struct Random(Xoshiro256PlusPlus);
 
 impl Random {
-    /// The stream named by `words`, such as `[seed, environment, episode]`. Streams of different words are independent.
+    /// The stream named by `words`, such as `[seed, environment, episode]`. Streams of different words are
+    /// independent.
     pub fn new(words: &[u64]) -> Self {
         // SplitMix64's finaliser over each word in turn.
         let mut state = 0x9e37_79b9_7f4a_7c15_u64 ^ words.len() as u64;

@@ -1,8 +1,10 @@
-//! Vectors of f64: eight numbers with AVX-512, four with AVX2, two on the portable path, and a single number as a vector of one.
+//! Vectors of f64: eight numbers with AVX-512, four with AVX2, two on the portable path, and a single number
+//! as a vector of one.
 //!
-//! All do the same IEEE operations in the same order, fused multiplication included, so that they give the same bytes. The lanes hold several
-//! problems, not several terms of one, so that a formula reads as it does for one number. A vector carries the token of its instruction set,
-//! and new vectors are made from one that is there ([`F64Vector::splat`]): that is why all of this is safe.
+//! All do the same IEEE operations in the same order, fused multiplication included, so that they give the
+//! same bytes. The lanes hold several problems, not several terms of one, so that a formula reads as it does
+//! for one number. A vector carries the token of its instruction set, and new vectors are made from one that
+//! is there ([`F64Vector::splat`]): that is why all of this is safe.
 
 use crate::dispatch::InstructionSet;
 use std::ops::{Add, Div, Mul, Neg, Sub};
@@ -10,7 +12,8 @@ use std::ops::{Add, Div, Mul, Neg, Sub};
 /// 1.5 * 2^52: adding it to a number below 2^51 rounds it to an integer, held in the low bits of the sum.
 pub const ROUND: f64 = 6_755_399_441_055_744.0;
 
-/// A vector of f64. Its operations are to be used in a kernel ([`crate::dispatch`]) that runs on [`F64Vector::instructions`].
+/// A vector of f64. Its operations are to be used in a kernel ([`crate::dispatch`]) that runs on
+/// [`F64Vector::instructions`].
 pub trait F64Vector:
     Copy
     + std::fmt::Debug
@@ -210,7 +213,8 @@ impl Neg for Portable {
 #[cfg(target_arch = "x86_64")]
 pub use x86::{Avx2, Avx512};
 
-/// Vectors in the CPU's registers. pulp's own vectors are aligned to 8 bytes, at which most loads of 64 bytes cross a cache line: these are not.
+/// Vectors in the CPU's registers. pulp's own vectors are aligned to 8 bytes, at which most loads of 64 bytes
+/// cross a cache line: these are not.
 #[cfg(target_arch = "x86_64")]
 mod x86 {
     use super::{Add, BIAS, Div, F64Vector, HALF_ROOT, MANTISSA, Mul, Neg, SHIFT, Sub, TWO_52};

@@ -51,8 +51,8 @@ fn is_one(layers: &usize) -> bool {
     *layers == 1
 }
 
-/// A network for actor and critic: observation, LSTM or transformer where there is one, hidden layers of each, outputs for actions, and
-/// value.
+/// A network for actor and critic: observation, LSTM or transformer where there is one, hidden layers of
+/// each, outputs for actions, and value.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(try_from = "ArchitectureFile", into = "ArchitectureFile")]
 pub struct Architecture {
@@ -64,7 +64,8 @@ pub struct Architecture {
     pub activation: Activation,
     /// The recurrent part; `None` for a network without.
     pub lstm: Option<Lstm>,
-    /// The transformer, which actor and critic share; `None` for a network without, and where there is an LSTM.
+    /// The transformer, which actor and critic share; `None` for a network without, and where there is an
+    /// LSTM.
     pub transformer: Option<Transformer>,
     /// The sizes of the actor's hidden layers.
     pub pi: Vec<usize>,
@@ -216,7 +217,8 @@ impl Layout {
     /// The first layer and those above it.
     fn lstm_stack(&mut self, name: &str, inputs: usize, lstm: &Lstm) -> (LstmAt, Vec<LstmAt>) {
         let first = self.lstm(name, inputs, lstm.hidden);
-        let above = (1..lstm.layers).map(|layer| self.lstm(&format!("{name}.{layer}"), lstm.hidden, lstm.hidden));
+        let above =
+            (1..lstm.layers).map(|layer| self.lstm(&format!("{name}.{layer}"), lstm.hidden, lstm.hidden));
         (first, above.collect())
     }
 
@@ -283,8 +285,9 @@ impl Architecture {
         self.lstm.is_some() || self.transformer.is_some()
     }
 
-    /// S, the number of floats that an environment's recurrent state takes: hidden and cell state of the actor's layers, first to last,
-    /// then those of a separate critic; for a transformer see [`crate::transformer::State`].
+    /// S, the number of floats that an environment's recurrent state takes: hidden and cell state of the
+    /// actor's layers, first to last, then those of a separate critic; for a transformer see
+    /// [`crate::transformer::State`].
     pub fn state_len(&self) -> usize {
         if let Some(transformer) = &self.transformer {
             return transformer.state(self.obs_dim).len();
@@ -306,9 +309,13 @@ impl Architecture {
             .chain(self.lstm.map(|lstm| lstm.hidden.min(lstm.layers)));
         let inputs = match &self.head {
             ActionHead::Candidates(symbols) => symbols.problem().or_else(|| {
-                let has_linear = self.lstm.is_some_and(|lstm| lstm.critic == Critic::Linear || lstm.layers > 1);
+                let has_linear = self
+                    .lstm
+                    .is_some_and(|lstm| lstm.critic == Critic::Linear || lstm.layers > 1);
                 (has_linear || self.transformer.is_some()).then(|| {
-                    "a network over symbolic states has a memory of one layer of LSTM, and a critic with one of its own or the actor's".to_owned()
+                    "a network over symbolic states has a memory of one layer of LSTM, and a critic with \
+                    one of its own or the actor's"
+                        .to_owned()
                 })
             }),
             head => zero("the length of an observation", self.obs_dim)

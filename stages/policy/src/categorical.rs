@@ -1,4 +1,5 @@
-//! The masked categorical distribution: masked actions have probability 0. A multi-discrete action has an independent one for each component.
+//! The masked categorical distribution: masked actions have probability 0. A multi-discrete action has an
+//! independent one for each component.
 
 use crate::kernels::math::{exp, ln};
 use stages_numerics::kernel;
@@ -25,8 +26,8 @@ pub struct Softmax {
 }
 
 impl Softmax {
-    /// Copies up to 16 rows `[_, A]` and the action mask of each; `choices` `[K]` are the numbers of choices of the components, A in all. Of rows
-    /// that are missing, choice 0 alone is allowed.
+    /// Copies up to 16 rows `[_, A]` and the action mask of each; `choices` `[K]` are the numbers of choices
+    /// of the components, A in all. Of rows that are missing, choice 0 alone is allowed.
     #[inline(always)]
     pub fn load<'a>(&mut self, logits: &[f32], masks: impl Iterator<Item = &'a [bool]>, choices: &[u32]) {
         self.components.clear();
@@ -102,7 +103,12 @@ pub fn store(columns: &[Lanes], rows: &mut [f32]) {
 }
 
 #[inline(always)]
-fn log_softmax_body<const FMA: bool>(logits: &mut [f32], mask: &[bool], choices: &[u32], softmax: &mut Softmax) {
+fn log_softmax_body<const FMA: bool>(
+    logits: &mut [f32],
+    mask: &[bool],
+    choices: &[u32],
+    softmax: &mut Softmax,
+) {
     let num_actions = num_outputs(choices);
     for (logits, mask) in logits.chunks_mut(16 * num_actions).zip(mask.chunks(16 * num_actions)) {
         softmax.load(logits, mask.chunks_exact(num_actions), choices);
@@ -168,7 +174,8 @@ fn sample_body<const FMA: bool>(
     }
 }
 kernel! {
-    /// For each row of logits `[B, A]` the choices that uniform numbers `[B, K]` in [0, 1) fall on, and the log-probability of them together `[B]`.
+    /// For each row of logits `[B, A]` the choices that uniform numbers `[B, K]` in [0, 1) fall on, and the
+    /// log-probability of them together `[B]`.
     pub(crate) fn sample_rows(logits: &[f32], mask: &[bool], choices: &[u32], uniform: &[f64], softmax: &mut Softmax, actions: &mut [u32], log_prob: &mut [f32]) = sample_body
 }
 
@@ -187,7 +194,8 @@ pub fn components(choices: &[u32]) -> impl Iterator<Item = Range<usize>> + '_ {
     })
 }
 
-/// Turns the logits of one component into log-probabilities, in place: a log-softmax over the allowed choices, minus infinity for the masked ones.
+/// Turns the logits of one component into log-probabilities, in place: a log-softmax over the allowed
+/// choices, minus infinity for the masked ones.
 pub fn log_softmax(logits: &mut [f32], mask: &[bool]) {
     let mut max = f32::NEG_INFINITY;
     for (logit, &allowed) in logits.iter_mut().zip(mask) {
@@ -234,9 +242,14 @@ pub fn best(log_prob: &[f32]) -> u32 {
     best as u32
 }
 
-/// Draws the choice of each component `[K]` from a row of log-probabilities `[A]`, by a number in [0, 1) for each; returns the log-probability of
-/// the action.
-pub fn sample_action(log_prob: &[f32], choices: &[u32], mut uniform: impl FnMut() -> f64, action: &mut [u32]) -> f32 {
+/// Draws the choice of each component `[K]` from a row of log-probabilities `[A]`, by a number in [0, 1) for
+/// each; returns the log-probability of the action.
+pub fn sample_action(
+    log_prob: &[f32],
+    choices: &[u32],
+    mut uniform: impl FnMut() -> f64,
+    action: &mut [u32],
+) -> f32 {
     let mut sum = 0.0;
     for (choice, columns) in action.iter_mut().zip(components(choices)) {
         let log_prob = &log_prob[columns];
@@ -253,10 +266,12 @@ pub fn best_action(log_prob: &[f32], choices: &[u32], action: &mut [u32]) {
     }
 }
 
-/// The largest logit of each component `[K]` whose choice is allowed, the first of equals; choice 0 where none is.
+/// The largest logit of each component `[K]` whose choice is allowed, the first of equals; choice 0 where
+/// none is.
 pub fn best_allowed(logits: &[f32], mask: &[bool], choices: &[u32], action: &mut [u32]) {
     for (choice, columns) in action.iter_mut().zip(components(choices)) {
-        // Without branches by logits, which those of few choices would mislead: compilers make one of the selection below, none of a maximum.
+        // Without branches by logits, which those of few choices would mislead: compilers make one of the
+        // selection below, none of a maximum.
         if mask[columns.clone()].iter().fold(true, |all, &allowed| all & allowed) {
             *choice = greatest(&logits[columns]);
             continue;
@@ -317,10 +332,13 @@ mod tests {
             &mut action,
         );
         assert_eq!(action, [1, 1]);
-        // All allowed or not, the choices are the same: beside one more choice, which is not, those of every order of logits.
+        // All allowed or not, the choices are the same: beside one more choice, which is not, those of every
+        // order of logits.
         for n in 1..=4_usize {
             for order in 0..5_usize.pow(n as u32) {
-                let digit = |i: usize| [1.0, f32::NAN, -0.0, 0.0, f32::NEG_INFINITY][order / 5_usize.pow(i as u32) % 5];
+                let digit = |i: usize| {
+                    [1.0, f32::NAN, -0.0, 0.0, f32::NEG_INFINITY][order / 5_usize.pow(i as u32) % 5]
+                };
                 let mut logits: Vec<f32> = (0..n).map(digit).collect();
                 let (mut open, mut masked) = ([9], [9]);
                 best_allowed(&logits, &vec![true; n], &[n as u32], &mut open);

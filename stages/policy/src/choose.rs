@@ -7,7 +7,13 @@ use stages_env::symbolic::batch::SymbolicBatch;
 use stages_numerics::random::Random;
 
 /// The choices `[K]` of row i: the likeliest, or drawn by `random`.
-pub fn discrete(head: &ActionHead, output: &Output, i: usize, random: Option<&mut Random>, action: &mut [u32]) {
+pub fn discrete(
+    head: &ActionHead,
+    output: &Output,
+    i: usize,
+    random: Option<&mut Random>,
+    action: &mut [u32],
+) {
     let a = head.num_outputs();
     let log_prob = &output.log_prob[i * a..(i + 1) * a];
     match random {
@@ -32,7 +38,8 @@ pub fn candidate(symbols: &SymbolicBatch, output: &Output, i: usize, random: Opt
     chosen as u32
 }
 
-/// The components `[A]` of row i: the distribution's mean, or drawn by `random`; those of a deterministic policy are never drawn.
+/// The components `[A]` of row i: the distribution's mean, or drawn by `random`; those of a deterministic
+/// policy are never drawn.
 pub fn continuous(
     head: &ActionHead,
     space: &ActionSpace,

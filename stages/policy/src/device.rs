@@ -43,8 +43,9 @@ impl Device {
         }
     }
 
-    /// The numerics class of training a network with this many layers of LSTM on it: within one, the same key gives the same bytes. Of a GPU it
-    /// names the library alone, since its driver may choose other kernels on each model.
+    /// The numerics class of training a network with this many layers of LSTM on it: within one, the same key
+    /// gives the same bytes. Of a GPU it names the library alone, since its driver may choose other kernels
+    /// on each model.
     pub fn class(self, lstm_layers: usize) -> String {
         match self {
             Self::Cpu if lstm_layers <= 1 => numerics_class(),
@@ -88,7 +89,9 @@ impl Device {
         }
         let device = self.open()?;
         match precision {
-            Precision::F32 if architecture.head.has_critic() => Ok(Box::new(CandleModel::on(device, architecture))),
+            Precision::F32 if architecture.head.has_critic() => {
+                Ok(Box::new(CandleModel::on(device, architecture)))
+            }
             Precision::F32 => Ok(Box::new(ActorModel::on(device, architecture))),
             Precision::Bf16 => Err("bf16 is only supported on the CPU".to_owned()),
         }

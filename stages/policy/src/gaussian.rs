@@ -1,13 +1,14 @@
-//! The distribution of continuous actions: independent normals, whose standard deviations are parameters and do not depend on the
-//! observation. Actions are drawn without bounds and clipped to their range by the environment (not squashed), as stable-baselines3 does:
-//! training learns from the action as it was drawn.
+//! The distribution of continuous actions: independent normals, whose standard deviations are parameters and
+//! do not depend on the observation. Actions are drawn without bounds and clipped to their range by the
+//! environment (not squashed), as stable-baselines3 does: training learns from the action as it was drawn.
 
 use crate::kernels::math::{exp, mul_add};
 
 /// ln(2 pi) / 2.
 const HALF_LN_TAU: f32 = 0.918_938_5;
 
-/// The log-density of an action `[A]`: the sum over its components of -((x - mean) / std)^2 / 2 - ln std - ln(2 pi) / 2.
+/// The log-density of an action `[A]`: the sum over its components of -((x - mean) / std)^2 / 2 - ln std -
+/// ln(2 pi) / 2.
 pub fn log_prob(action: &[f32], mean: &[f32], log_std: &[f32]) -> f32 {
     let mut sum = 0.0;
     for ((x, mean), log_std) in action.iter().zip(mean).zip(log_std) {
@@ -54,7 +55,8 @@ mod tests {
         };
         for action in [[0.3, -1.0], [1.3, 2.0], [-0.9, -7.0]] {
             let exact = libm::log(
-                density(f64::from(action[0]), f64::from(mean[0]), 0.5) * density(f64::from(action[1]), -1.0, 2.0),
+                density(f64::from(action[0]), f64::from(mean[0]), 0.5)
+                    * density(f64::from(action[1]), -1.0, 2.0),
             );
             assert!((f64::from(log_prob(&action, &mean, &log_std)) - exact).abs() < 1e-5);
         }

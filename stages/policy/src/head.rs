@@ -5,8 +5,8 @@ use crate::symbolic::{AtomEmbedding, Pooling, Symbols};
 use serde::{Deserialize, Serialize};
 use stages_env::ActionSpace;
 
-/// The actions that a network's outputs are for. The first three and the last have a critic beside them; the others are the actors, and the action values, of
-/// trainers that learn from a replay buffer.
+/// The actions that a network's outputs are for. The first three and the last have a critic beside them; the
+/// others are the actors, and the action values, of trainers that learn from a replay buffer.
 #[derive(Clone, Debug, PartialEq)]
 pub enum ActionHead {
     /// A logit for each of A choices.
@@ -15,8 +15,8 @@ pub enum ActionHead {
     MultiDiscrete(Vec<u32>),
     /// The mean of each of A components.
     Continuous(usize),
-    /// Mean and logarithm of the standard deviation of each of A components, of which the hyperbolic tangent is taken, scaled to the bounds
-    /// ([`crate::squashed`]).
+    /// Mean and logarithm of the standard deviation of each of A components, of which the hyperbolic tangent
+    /// is taken, scaled to the bounds ([`crate::squashed`]).
     SquashedGaussian(usize),
     /// Each of A components: its hyperbolic tangent, scaled to the bounds. Never drawn.
     Deterministic(usize),
@@ -78,7 +78,9 @@ impl ActionHead {
             (Self::SquashedGaussian(a) | Self::Deterministic(a), ActionSpace::Continuous { names, .. }) => {
                 *a == names.len()
             }
-            (Self::QValues { choices, .. }, ActionSpace::Discrete { names, .. }) => *choices as usize == names.len(),
+            (Self::QValues { choices, .. }, ActionSpace::Discrete { names, .. }) => {
+                *choices as usize == names.len()
+            }
             (Self::Candidates(symbols), ActionSpace::Candidates { names, width }) => {
                 symbols.tokens == names.len() && symbols.width == *width
             }
@@ -89,9 +91,9 @@ impl ActionHead {
     /// A, the number of choices in all or of continuous components; 0 for candidates, whose number changes.
     pub fn num_outputs(&self) -> usize {
         match self {
-            Self::Continuous(components) | Self::SquashedGaussian(components) | Self::Deterministic(components) => {
-                *components
-            }
+            Self::Continuous(components)
+            | Self::SquashedGaussian(components)
+            | Self::Deterministic(components) => *components,
             _ => categorical::num_outputs(self.choices()),
         }
     }
@@ -101,7 +103,9 @@ impl ActionHead {
         match self {
             Self::SquashedGaussian(components) => 2 * components,
             Self::QValues {
-                choices, dueling: true, ..
+                choices,
+                dueling: true,
+                ..
             } => *choices as usize + 1,
             Self::Candidates(symbols) => symbols.embedding,
             _ => self.num_outputs(),
@@ -122,7 +126,10 @@ impl ActionHead {
         match self {
             Self::Discrete(choices) | Self::QValues { choices, .. } => std::slice::from_ref(choices),
             Self::MultiDiscrete(choices) => choices,
-            Self::Continuous(_) | Self::SquashedGaussian(_) | Self::Deterministic(_) | Self::Candidates(_) => &[],
+            Self::Continuous(_)
+            | Self::SquashedGaussian(_)
+            | Self::Deterministic(_)
+            | Self::Candidates(_) => &[],
         }
     }
 

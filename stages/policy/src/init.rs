@@ -6,13 +6,16 @@ use stages_numerics::random::Random;
 
 /// Draws the first parameters of a network, tensor i from the stream `[seed, i]` and the purpose's word.
 ///
-/// With `orthogonal`: orthogonal weights of gain sqrt(2) in hidden layers, 0.01 in the action head, 1 in the value head and
-/// the LSTM, and biases 0 (Andrychowicz and others, "What matters in on-policy reinforcement learning", 2021; cleanrl). Without:
-/// PyTorch's defaults, uniform within 1/sqrt(inputs), in an LSTM within 1/sqrt(hidden).
+/// With `orthogonal`: orthogonal weights of gain sqrt(2) in hidden layers, 0.01 in the action head, 1 in the
+/// value head and the LSTM, and biases 0 (Andrychowicz and others, "What matters in on-policy reinforcement
+/// learning", 2021; cleanrl). Without: PyTorch's defaults, uniform within 1/sqrt(inputs), in an LSTM within
+/// 1/sqrt(hidden).
 ///
-/// Continuous actions have standard deviations of 1. Embeddings of tokens are drawn from a normal distribution of deviation 1/2, and the weights of an atom's places from one of
-/// deviation 1; their biases are 0. Either way a transformer has layer norms of scale 1 and offset 0, gates of bias 2, and vectors of
-/// position drawn from a normal distribution of deviation 1/2, so that a head tells near from far from the start; orthogonal weights have gain 1 but where a rectifier follows.
+/// Continuous actions have standard deviations of 1. Embeddings of tokens are drawn from a normal
+/// distribution of deviation 1/2, and the weights of an atom's places from one of deviation 1; their biases
+/// are 0. Either way a transformer has layer norms of scale 1 and offset 0, gates of bias 2, and vectors of
+/// position drawn from a normal distribution of deviation 1/2, so that a head tells near from far from the
+/// start; orthogonal weights have gain 1 but where a rectifier follows.
 pub fn initial(architecture: &Architecture, orthogonal: bool, seed: u64) -> Vec<f32> {
     let tensors = architecture.tensors();
     let mut params = vec![0.0; architecture.num_params()];
@@ -81,8 +84,9 @@ fn special(name: &str, out: &mut [f32], random: &mut Random) -> bool {
     true
 }
 
-/// Fills `[rows, columns]` with `gain` times a random matrix whose rows or columns, whichever are fewer, are orthonormal:
-/// the Q of a QR decomposition (Gram-Schmidt, each vector orthogonalised twice) of normal draws, R's diagonal positive.
+/// Fills `[rows, columns]` with `gain` times a random matrix whose rows or columns, whichever are fewer, are
+/// orthonormal: the Q of a QR decomposition (Gram-Schmidt, each vector orthogonalised twice) of normal draws,
+/// R's diagonal positive.
 fn orthogonal_into(out: &mut [f32], rows: usize, columns: usize, gain: f64, random: &mut Random) {
     let (count, len) = (rows.min(columns), rows.max(columns));
     let mut basis = vec![0.0_f64; count * len];

@@ -1,9 +1,11 @@
 //! Policies: networks, their fused kernels and their files.
 //!
-//! Algorithms see a network through [`Model`]: flat parameters and gradients, buffers that the caller owns, a forward pass, and a backward
-//! pass that is given an [`Objective`]. [`CandleModel`] is the plain implementation over candle's autodiff and the oracle of tests;
-//! [`FusedModel`], [`TransformerModel`] and, over symbolic states, [`SymbolicModel`] are the fast ones. Trainers that learn from a replay buffer compose their networks of [`Mlp`]s, through
-//! whose inputs gradients flow; [`ActorModel`] acts with them. [`Policy`] is the result of a training.
+//! Algorithms see a network through [`Model`]: flat parameters and gradients, buffers that the caller owns, a
+//! forward pass, and a backward pass that is given an [`Objective`]. [`CandleModel`] is the plain
+//! implementation over candle's autodiff and the oracle of tests; [`FusedModel`], [`TransformerModel`] and,
+//! over symbolic states, [`SymbolicModel`] are the fast ones. Trainers that learn from a replay buffer
+//! compose their networks of [`Mlp`]s, through whose inputs gradients flow; [`ActorModel`] acts with them.
+//! [`Policy`] is the result of a training.
 
 pub mod architecture;
 mod candle;

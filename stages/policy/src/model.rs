@@ -1,4 +1,5 @@
-//! The interface between algorithms and models: flat parameters and gradients, a forward and a backward pass, buffers that the caller owns.
+//! The interface between algorithms and models: flat parameters and gradients, a forward and a backward pass,
+//! buffers that the caller owns.
 
 use crate::mlp::{Mlp, MlpShape};
 use crate::objective::{Objective, Sums};
@@ -34,12 +35,14 @@ pub struct Observed<'a> {
 /// The outputs of a network for B observations.
 #[derive(Clone, Debug, Default)]
 pub struct Output {
-    /// Log-probabilities of the choices of discrete actions `[B, A]`, component by component; minus infinity where one is masked. Those of all candidates, environment by
-    /// environment, where actions are candidates. Empty for continuous ones.
+    /// Log-probabilities of the choices of discrete actions `[B, A]`, component by component; minus infinity
+    /// where one is masked. Those of all candidates, environment by environment, where actions are
+    /// candidates. Empty for continuous ones.
     pub log_prob: Vec<f32>,
     /// The means of continuous actions' normal distributions `[B, A]`.
     pub mean: Vec<f32>,
-    /// The logarithms of their standard deviations `[A]`, or `[B, A]` where they depend on the observation; empty where actions are not drawn.
+    /// The logarithms of their standard deviations `[A]`, or `[B, A]` where they depend on the observation;
+    /// empty where actions are not drawn.
     pub log_std: Vec<f32>,
     /// Values `[B]`.
     pub value: Vec<f32>,
@@ -56,8 +59,9 @@ pub struct Sampled<'a> {
     pub value: &'a mut [f32],
 }
 
-/// A minibatch of a rollout buffer of N steps of B columns: sequences of T steps, as a network reads them; N is a multiple of T. All arrays are
-/// time-major. An algorithm without memory sees its rollout as one step of N x B columns. Sample i is step i / B of column i % B.
+/// A minibatch of a rollout buffer of N steps of B columns: sequences of T steps, as a network reads them; N
+/// is a multiple of T. All arrays are time-major. An algorithm without memory sees its rollout as one step of
+/// N x B columns. Sample i is step i / B of column i % B.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Minibatch<'a> {
     /// T.
@@ -70,10 +74,11 @@ pub struct Minibatch<'a> {
     pub episode_start: &'a [bool],
     /// The recurrent states before the first step of each sequence, `[N / T, B, S]`.
     pub state: &'a [f32],
-    /// The states and candidates of each step of the rollout, where actions are candidates; without memory, too.
+    /// The states and candidates of each step of the rollout, where actions are candidates; without memory,
+    /// too.
     pub symbols: &'a [SymbolicBatch],
-    /// The index of the first sample of each sequence in the minibatch: those of [`Minibatch::sequences`], in any order. Where T = N, they are the
-    /// indices of columns.
+    /// The index of the first sample of each sequence in the minibatch: those of [`Minibatch::sequences`], in
+    /// any order. Where T = N, they are the indices of columns.
     pub indices: &'a [u32],
 }
 
@@ -117,14 +122,15 @@ pub trait Model: Send {
     /// Takes over `[P]` parameters.
     fn load(&mut self, params: &[f32]);
 
-    /// Computes again the part of the recurrent states `[B, S]` that depends on the parameters; called where a rollout begins. Models whose
-    /// state is their own past output leave it as it is.
+    /// Computes again the part of the recurrent states `[B, S]` that depends on the parameters; called where
+    /// a rollout begins. Models whose state is their own past output leave it as it is.
     fn refresh(&mut self, _state: &mut [f32]) {}
 
     /// A forward pass over one step: fills `out` and advances the recurrent states `[B, S]`.
     fn forward(&mut self, input: &Observed, state: &mut [f32], out: &mut Output);
 
-    /// A forward pass that draws discrete actions: those on which the numbers `uniform` `[B, K]` in [0, 1) fall. Advances the recurrent states.
+    /// A forward pass that draws discrete actions: those on which the numbers `uniform` `[B, K]` in [0, 1)
+    /// fall. Advances the recurrent states.
     fn act(&mut self, input: &Observed, uniform: &[f64], state: &mut [f32], out: Sampled) {
         let mut all = Output::default();
         self.forward(input, state, &mut all);
@@ -134,7 +140,9 @@ pub trait Model: Send {
             .log_prob
             .chunks_exact(head.num_outputs())
             .zip(uniform.chunks_exact(k));
-        for (((row, uniform), action), log_prob) in rows.zip(out.actions.chunks_exact_mut(k)).zip(out.log_prob) {
+        for (((row, uniform), action), log_prob) in
+            rows.zip(out.actions.chunks_exact_mut(k)).zip(out.log_prob)
+        {
             let mut uniform = uniform.iter().copied();
             let next = || uniform.next().unwrap_or_default();
             *log_prob = categorical::sample_action(row, head.choices(), next, action);
@@ -142,17 +150,18 @@ pub trait Model: Send {
         out.value.copy_from_slice(&all.value);
     }
 
-    /// A forward and a backward pass over a minibatch: `gradient` `[P]` becomes that of the objective, whose sums are returned. No gradient
-    /// flows into the recurrent state before the first step.
+    /// A forward and a backward pass over a minibatch: `gradient` `[P]` becomes that of the objective, whose
+    /// sums are returned. No gradient flows into the recurrent state before the first step.
     fn backward(&mut self, minibatch: &Minibatch, objective: &dyn Objective, gradient: &mut [f32]) -> Sums;
 
-    /// A perceptron that is computed where the model is, without parameters yet; `learns` if it has backward passes. Its failures are the model's.
+    /// A perceptron that is computed where the model is, without parameters yet; `learns` if it has backward
+    /// passes. Its failures are the model's.
     fn perceptron(&self, shape: &MlpShape, learns: bool) -> Mlp {
         Mlp::new(shape, learns)
     }
 
-    /// The first failure of the device on which the network is computed (it may run out of memory, or lack an operation). From then on no
-    /// output of the model counts. Models on the CPU do not fail.
+    /// The first failure of the device on which the network is computed (it may run out of memory, or lack an
+    /// operation). From then on no output of the model counts. Models on the CPU do not fail.
     fn fault(&self) -> Option<&str> {
         None
     }

@@ -1,5 +1,5 @@
-//! The interface between models and losses: a model passes the outputs of its network to an [`Objective`], block by block, and starts the
-//! backward pass from the derivatives that the objective writes over them.
+//! The interface between models and losses: a model passes the outputs of its network to an [`Objective`],
+//! block by block, and starts the backward pass from the derivatives that the objective writes over them.
 
 use crate::categorical::Softmax;
 use stages_numerics::dispatch::InstructionSet;
@@ -44,9 +44,9 @@ pub enum PolicyOutputs<'a> {
     },
 }
 
-/// A loss of a minibatch, a sum over its samples. Each method gets the outputs of one head for a block of samples while caches hold them,
-/// overwrites them with the derivative of the loss by each output, and adds to the statistics. Heads and blocks may come in any order and on
-/// several threads.
+/// A loss of a minibatch, a sum over its samples. Each method gets the outputs of one head for a block of
+/// samples while caches hold them, overwrites them with the derivative of the loss by each output, and adds
+/// to the statistics. Heads and blocks may come in any order and on several threads.
 pub trait Objective: Sync {
     /// Takes the policy head's outputs for `samples`, whose indices are those of the rollout buffer.
     fn policy(&self, instructions: InstructionSet, samples: &[u32], outputs: PolicyOutputs, sums: &mut Sums);

@@ -59,8 +59,8 @@ pub struct PolicyState {
 }
 
 impl PolicyState {
-    /// Log-probabilities `[B, A]` and values `[B]` of the last step. Values are in the units of training, where rewards may
-    /// have been normalised.
+    /// Log-probabilities `[B, A]` and values `[B]` of the last step. Values are in the units of training,
+    /// where rewards may have been normalised.
     pub fn output(&self) -> &Output {
         &self.output
     }
@@ -70,8 +70,8 @@ impl PolicyState {
         self.actions.as_actions()
     }
 
-    /// The memory of each environment `[B, S]`, S being [`Architecture::state_len`]; zeros at the start of an episode. All that the next action
-    /// depends on beside its arguments.
+    /// The memory of each environment `[B, S]`, S being [`Architecture::state_len`]; zeros at the start of an
+    /// episode. All that the next action depends on beside its arguments.
     pub fn recurrent(&self) -> &[f32] {
         &self.recurrent
     }
@@ -81,8 +81,9 @@ impl PolicyState {
         &mut self.recurrent
     }
 
-    /// Makes it the state of as many environments as `from` has, for [`Policy::act_on_symbols`]: each goes on from the memory of the environment that had this number, and has none
-    /// where no environment had it ([`u32::MAX`]). So a search can follow one memory into several states.
+    /// Makes it the state of as many environments as `from` has, for [`Policy::act_on_symbols`]: each goes on
+    /// from the memory of the environment that had this number, and has none where no environment had it
+    /// ([`u32::MAX`]). So a search can follow one memory into several states.
     pub fn branch(&mut self, from: &[u32]) {
         let s = self.model.architecture().state_len();
         let before = std::mem::take(&mut self.recurrent);
@@ -132,7 +133,8 @@ impl Policy {
             observation_normalisation,
             ..
         } = &self.about;
-        let wrong = |what: &str| Err(StageError::new(format!("the parts of the policy do not match: {what}")));
+        let wrong =
+            |what: &str| Err(StageError::new(format!("the parts of the policy do not match: {what}")));
         if let Some(problem) = architecture.problem() {
             return wrong(&problem);
         }
@@ -188,7 +190,8 @@ impl Policy {
         Ok(policy)
     }
 
-    /// The policy as safetensors, with one metadata entry: JSON with sorted keys. The same policy gives the same bytes.
+    /// The policy as safetensors, with one metadata entry: JSON with sorted keys. The same policy gives the
+    /// same bytes.
     ///
     /// # Errors
     /// When it cannot be written as such.
@@ -200,8 +203,8 @@ impl Policy {
         let mut views = Vec::new();
         for tensor in self.about.architecture.tensors() {
             let range = 4 * tensor.offset..4 * tensor.range().end;
-            let view =
-                TensorView::new(Dtype::F32, tensor.shape, &bytes[range]).map_err(|err| failed(err.to_string()))?;
+            let view = TensorView::new(Dtype::F32, tensor.shape, &bytes[range])
+                .map_err(|err| failed(err.to_string()))?;
             views.push((tensor.name, view));
         }
         safetensors::serialize(views, Some(metadata)).map_err(|err| failed(err.to_string()))
@@ -245,9 +248,9 @@ impl Policy {
         }
     }
 
-    /// Chooses an action for each environment of `state`: observations `[B, D]` and action masks `[B, M]` as the environment gives
-    /// them; `episode_start` `[B]` is true where the observation is the first of an episode. Continuous actions may lie beyond the
-    /// environment's bounds, to which it holds them.
+    /// Chooses an action for each environment of `state`: observations `[B, D]` and action masks `[B, M]` as
+    /// the environment gives them; `episode_start` `[B]` is true where the observation is the first of an
+    /// episode. Continuous actions may lie beyond the environment's bounds, to which it holds them.
     pub fn act<'s>(
         &self,
         obs: &[f32],
@@ -279,8 +282,8 @@ impl Policy {
         state.actions.as_actions()
     }
 
-    /// Chooses a candidate for each environment of `state`, where states are symbolic; `episode_start` as in [`Policy::act`]. The log-probabilities of all candidates are in
-    /// [`PolicyState::output`].
+    /// Chooses a candidate for each environment of `state`, where states are symbolic; `episode_start` as in
+    /// [`Policy::act`]. The log-probabilities of all candidates are in [`PolicyState::output`].
     pub fn act_on_symbols<'s>(
         &self,
         symbols: &SymbolicBatch,
@@ -329,7 +332,14 @@ impl Policy {
             None => obs,
             Some(n) => {
                 normalised.resize(obs.len(), 0.0);
-                elementwise::normalise(InstructionSet::detect(), obs, &n.offset, &n.scale, n.clip, normalised);
+                elementwise::normalise(
+                    InstructionSet::detect(),
+                    obs,
+                    &n.offset,
+                    &n.scale,
+                    n.clip,
+                    normalised,
+                );
                 normalised
             }
         };

@@ -1,7 +1,7 @@
 //! Action values: those of a duelling network, and the epsilon-greedy distribution of actions.
 
-/// Turns the outputs of duelling networks `[n, A + 1]`, advantages and then the value of the state, into action values `[n, A]`: value + advantage -
-/// mean advantage (Wang and others, 2016).
+/// Turns the outputs of duelling networks `[n, A + 1]`, advantages and then the value of the state, into
+/// action values `[n, A]`: value + advantage - mean advantage (Wang and others, 2016).
 pub fn combine(outputs: &[f32], q: &mut [f32]) {
     let a = q.len() / (outputs.len() - q.len()).max(1);
     for (row, q) in outputs.chunks_exact(a + 1).zip(q.chunks_exact_mut(a)) {
@@ -35,7 +35,8 @@ pub fn best(q: &[f32], mask: &[bool]) -> usize {
     best.map_or(0, |(i, _)| i)
 }
 
-/// Turns the values of a row into the log-probabilities of the epsilon-greedy policy, in place; returns the expected value.
+/// Turns the values of a row into the log-probabilities of the epsilon-greedy policy, in place; returns the
+/// expected value.
 pub fn epsilon_greedy(q: &mut [f32], mask: &[bool], epsilon: f32) -> f32 {
     let best = best(q, mask);
     let allowed = mask.iter().filter(|&&allowed| allowed).count().max(1) as f32;

@@ -1,5 +1,5 @@
-//! The squashed normal distribution of soft actor-critic (Haarnoja and others, 2018): a = tanh u for u normal, its mean and standard deviation given
-//! by the network; with stable-baselines3's bounds.
+//! The squashed normal distribution of soft actor-critic (Haarnoja and others, 2018): a = tanh u for u
+//! normal, its mean and standard deviation given by the network; with stable-baselines3's bounds.
 //!
 //! Networks see actions within -1 and 1, environments within their bounds.
 
@@ -16,7 +16,8 @@ const EPSILON: f32 = 1e-6;
 /// ln(2 pi) / 2.
 const HALF_LN_TAU: f32 = 0.918_938_5;
 
-/// Scales actions within -1 and 1, `[_, A]`, to the bounds of the space; those of other spaces stay as they are.
+/// Scales actions within -1 and 1, `[_, A]`, to the bounds of the space; those of other spaces stay as they
+/// are.
 pub fn scale(space: &ActionSpace, actions: &mut [f32]) {
     if let ActionSpace::Continuous { bounds, .. } = space {
         for row in actions.chunks_exact_mut(bounds.low.len()) {
@@ -42,8 +43,8 @@ fn sample_body<const FMA: bool>(outputs: &[f32], noise: &[f32], action: &mut [f3
     }
 }
 kernel! {
-    /// Actions `[n, A]` and their log-densities `[n]`, for outputs `[n, 2 A]` (means, then logarithms of standard deviations) and standard normal
-    /// numbers `[n, A]`.
+    /// Actions `[n, A]` and their log-densities `[n]`, for outputs `[n, 2 A]` (means, then logarithms of
+    /// standard deviations) and standard normal numbers `[n, A]`.
     pub fn sample(outputs: &[f32], noise: &[f32], action: &mut [f32], log_prob: &mut [f32]) = sample_body
 }
 
@@ -75,8 +76,8 @@ fn back_body<const FMA: bool>(
     }
 }
 kernel! {
-    /// Overwrites outputs `[n, 2 A]` by the derivative of a loss by them, given those by the actions `[n, A]` that [`sample`] made of them and by each
-    /// log-density.
+    /// Overwrites outputs `[n, 2 A]` by the derivative of a loss by them, given those by the actions `[n, A]`
+    /// that [`sample`] made of them and by each log-density.
     pub fn back(outputs: &mut [f32], a: usize, noise: &[f32], action: &[f32], d_action: &[f32], d_log_prob: f32) = back_body
 }
 
@@ -93,7 +94,8 @@ mod tests {
             for j in 0..a {
                 let (e, log_std) = (f64::from(noise[i * a + j]), row[a + j].clamp(-20.0, 2.0));
                 let x = libm::tanh(row[j] + libm::exp(log_std) * e);
-                let log_prob = -0.5 * e * e - log_std - f64::from(HALF_LN_TAU) - libm::log(1.0 - x * x + 1e-6);
+                let log_prob =
+                    -0.5 * e * e - log_std - f64::from(HALF_LN_TAU) - libm::log(1.0 - x * x + 1e-6);
                 sum += f64::from(c[i * a + j]) * x + d * log_prob;
             }
         }

@@ -5,8 +5,8 @@
 pub struct Tensor {
     /// Its name: `actor_lstm.weight_x`, `pi.0.weight`, `action.bias`.
     pub name: String,
-    /// `[inputs, outputs]` of a weight, row-major, or `[outputs]` of a bias. The gates of an LSTM are in the order
-    /// input, forget, cell, output.
+    /// `[inputs, outputs]` of a weight, row-major, or `[outputs]` of a bias. The gates of an LSTM are in the
+    /// order input, forget, cell, output.
     pub shape: Vec<usize>,
     /// Its offset in the flat vector.
     pub offset: usize,

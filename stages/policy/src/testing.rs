@@ -166,7 +166,8 @@ impl Objective for PolicyGradient<'_> {
                         all += log_prob[action];
                         for (j, x) in row.iter_mut().enumerate() {
                             let hit = if j == action { 1.0 } else { 0.0 };
-                            let slope = advantage * (p[j] - hit) + ENTROPY * p[j] * (plain(log_prob[j]) + entropy);
+                            let slope =
+                                advantage * (p[j] - hit) + ENTROPY * p[j] * (plain(log_prob[j]) + entropy);
                             *x = (self.weight * slope) as f32;
                         }
                     }
@@ -199,7 +200,8 @@ impl Objective for PolicyGradient<'_> {
                     let action = &data.continuous[i * a..(i + 1) * a];
                     let log_prob = gaussian::log_prob(action, mean, log_std);
                     let advantage = f64::from(data.advantage[i]);
-                    sums[0] -= advantage * f64::from(log_prob) + ENTROPY * f64::from(gaussian::entropy(log_std));
+                    sums[0] -=
+                        advantage * f64::from(log_prob) + ENTROPY * f64::from(gaussian::entropy(log_std));
                     sums[2] += f64::from((log_prob - data.old_log_prob[i]).abs());
                     for j in 0..a {
                         let by = libm::exp(-f64::from(log_std[j]));

@@ -3,8 +3,8 @@
 use crate::model::{Model, Observed, Output};
 use crate::testing::{Data, norm};
 use crate::{
-    ActionHead, Activation, Architecture, CandleModel, Critic, FusedModel, Lstm, Transformer, TransformerModel,
-    gaussian, initial,
+    ActionHead, Activation, Architecture, CandleModel, Critic, FusedModel, Lstm, Transformer,
+    TransformerModel, gaussian, initial,
 };
 use stages_numerics::dispatch::InstructionSet;
 use stages_numerics::random::Random;
@@ -116,7 +116,8 @@ fn continuous_actions_are_learned_from_as_candle_does_and_replayed_as_they_were_
     }
 }
 
-/// Two layers for each of actor and critic, against the definition in double precision, with a reset within the sequence; then replayed.
+/// Two layers for each of actor and critic, against the definition in double precision, with a reset within
+/// the sequence; then replayed.
 #[test]
 fn a_stack_of_lstms_is_what_its_definition_says() {
     let (d, hidden, a, steps) = (3, 4, 2, 6);

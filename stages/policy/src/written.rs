@@ -1,4 +1,5 @@
-//! Policies that programs write: the file that `runner policy export --format safetensors` writes, changed or not.
+//! Policies that programs write: the file that `runner policy export --format safetensors` writes, changed or
+//! not.
 
 use crate::policy::{ENTRY, Policy};
 use cache::{ArtifactBuilder, ArtifactDigest, Store};
@@ -17,7 +18,8 @@ pub const FILE_TYPE: FileType = FileType {
 /// Checks and stores a policy; the same tensors and description are the same bytes, whatever wrote them.
 ///
 /// # Errors
-/// When there is not one file, it is no policy's, it has tensors that its architecture has not, or a parameter is not finite.
+/// When there is not one file, it is no policy's, it has tensors that its architecture has not, or a
+/// parameter is not finite.
 fn write(store: &Store, files: &[WrittenFile]) -> Result<ArtifactDigest, StageError> {
     let [file] = files else {
         return Err(StageError::new(format!("it is {} files, and a policy is one", files.len())).hint(HINT));
@@ -30,15 +32,18 @@ fn write(store: &Store, files: &[WrittenFile]) -> Result<ArtifactDigest, StageEr
     let mut names: Vec<String> = written.names().into_iter().map(ToString::to_string).collect();
     names.sort();
     if let Some(other) = names.iter().find(|name| !known.contains(name.as_str())) {
-        return Err(StageError::new(format!("it has a tensor `{other}`, which its architecture has not")).hint(HINT));
+        return Err(
+            StageError::new(format!("it has a tensor `{other}`, which its architecture has not")).hint(HINT),
+        );
     }
     for tensor in &tensors {
         let values = &policy.params()[tensor.range()];
         if let Some(at) = values.iter().position(|value| !value.is_finite()) {
-            return Err(
-                StageError::new(format!("number {at} of the tensor `{}` is {}", tensor.name, values[at]))
-                    .hint("parameters are finite"),
-            );
+            return Err(StageError::new(format!(
+                "number {at} of the tensor `{}` is {}",
+                tensor.name, values[at]
+            ))
+            .hint("parameters are finite"));
         }
     }
     let meta = json!({
@@ -53,7 +58,8 @@ fn write(store: &Store, files: &[WrittenFile]) -> Result<ArtifactDigest, StageEr
     Ok(builder.finish()?)
 }
 
-const HINT: &str = "write one file as `runner policy export --format safetensors` does: tensors by name, and the description as the metadata entry `runner` (docs/reading-policies.md)";
+const HINT: &str = "write one file as `runner policy export --format safetensors` does: tensors by name, \
+    and the description as the metadata entry `runner` (docs/reading-policies.md)";
 
 #[cfg(test)]
 mod tests {
@@ -100,7 +106,9 @@ mod tests {
         change(&mut tensors);
         let views: Vec<(String, TensorView<'_>)> = tensors
             .iter()
-            .map(|(name, shape, data)| (name.clone(), TensorView::new(Dtype::F32, shape.clone(), data).unwrap()))
+            .map(|(name, shape, data)| {
+                (name.clone(), TensorView::new(Dtype::F32, shape.clone(), data).unwrap())
+            })
             .collect();
         let metadata: HashMap<String, String> = header.metadata().clone().unwrap();
         safetensors::serialize(views, Some(metadata)).unwrap()
@@ -131,7 +139,10 @@ mod tests {
         let refused = |change: &dyn Fn(&mut Vec<Raw>)| stored(changed(change)).unwrap_err();
         assert!(refused(&|tensors| drop(tensors.pop())).contains("cannot read the policy"));
         assert!(refused(&|tensors| tensors[0].1.push(1)).contains("has another type or shape"));
-        assert!(refused(&|tensors| tensors.push(("more".to_owned(), vec![1], vec![0; 4]))).contains("a tensor `more`"));
+        assert!(
+            refused(&|tensors| tensors.push(("more".to_owned(), vec![1], vec![0; 4])))
+                .contains("a tensor `more`")
+        );
         let nan = f32::NAN.to_le_bytes();
         let found = refused(&|tensors| {
             let tensor = tensors.iter_mut().find(|(name, ..)| *name == first).unwrap();

@@ -1,4 +1,5 @@
-//! European option prices in the model of Bates (1996): Heston's (1993) stochastic variance with lognormal jumps.
+//! European option prices in the model of Bates (1996): Heston's (1993) stochastic variance with lognormal
+//! jumps.
 //!
 //! Under the pricing measure, with X = ln(S_T / F):
 //!
@@ -7,17 +8,18 @@
 //! dX = -(v / 2 + lambda m) dt + sqrt(v) dW1 + J dN,   J ~ N(mu, delta^2),   m = E[e^J] - 1
 //! ```
 //!
-//! A price is Lewis's integral ("A simple option formula for general jump-diffusion and other exponential Lévy processes",
-//! 2001, equation 3.11) along Im u = -1/2, with the integrand of Black's formula of about the same variance taken away and
-//! its price added back:
+//! A price is Lewis's integral ("A simple option formula for general jump-diffusion and other exponential
+//! Lévy processes", 2001, equation 3.11) along Im u = -1/2, with the integrand of Black's formula of about
+//! the same variance taken away and its price added back:
 //!
 //! ```text
 //! V = Black(F, K, s) - sqrt(F K) / pi Int_0^inf Re[ e^{iuk} (phi(u - i/2) - phi_Black(u - i/2)) ] du / (u^2 + 1/4),   k = ln(F / K)
 //! ```
 //!
-//! The same correction holds for the call and the put, so the one out of the money is found without cancellation. The
-//! remaining integrand is analytic about the real axis, so that the plain trapezoidal rule converges exponentially
-//! (Trefethen and Weideman 2014). All strikes of an expiry share the values of the characteristic function.
+//! The same correction holds for the call and the put, so the one out of the money is found without
+//! cancellation. The remaining integrand is analytic about the real axis, so that the plain trapezoidal rule
+//! converges exponentially (Trefethen and Weideman 2014). All strikes of an expiry share the values of the
+//! characteristic function.
 
 use super::complex::Complex;
 use schemars::JsonSchema;
@@ -55,7 +57,8 @@ impl Bates {
         self.jump_intensity * (self.jump_mean * self.jump_mean + self.jump_deviation * self.jump_deviation)
     }
 
-    /// The expected variance of the logarithm of the price over `years` from an instantaneous variance `v` on, jumps included.
+    /// The expected variance of the logarithm of the price over `years` from an instantaneous variance `v`
+    /// on, jumps included.
     pub fn expected_variance(&self, v: f64, years: f64) -> f64 {
         let weight = if self.kappa > 0.0 {
             -libm::expm1(-self.kappa * years) / self.kappa
@@ -65,11 +68,12 @@ impl Bates {
         self.theta * (years - weight) + v * weight + self.jump_variance() * years
     }
 
-    /// ln E[e^(sX)] over `years` from an instantaneous variance `v` on; s = 1/2 + iu gives ln phi(u - i/2). For real s it must
-    /// exist, see [`Bates::explosion`].
+    /// ln E[e^(sX)] over `years` from an instantaneous variance `v` on; s = 1/2 + iu gives ln phi(u - i/2).
+    /// For real s it must exist, see [`Bates::explosion`].
     ///
-    /// Heston's formula in the form of Albrecher and others ("The little Heston trap", 2007), whose logarithm does not cross
-    /// its cut, written without differences of near numbers so that it holds for sigma down to 0.
+    /// Heston's formula in the form of Albrecher and others ("The little Heston trap", 2007), whose
+    /// logarithm does not cross its cut, written without differences of near numbers so that it holds
+    /// for sigma down to 0.
     fn log_moment(&self, v: f64, years: f64, s: Complex) -> Complex {
         let variance = self.sigma * self.sigma;
         let quadratic = s - s * s;
@@ -90,15 +94,17 @@ impl Bates {
         } else {
             ratio
         };
-        let diffusion = (slope.scale(years) - log.scale(2.0)).scale(self.kappa * self.theta) + on_variance.scale(v);
+        let diffusion =
+            (slope.scale(years) - log.scale(2.0)).scale(self.kappa * self.theta) + on_variance.scale(v);
         let spread = self.jump_deviation * self.jump_deviation;
-        let jump =
-            (s.scale(self.jump_mean) + (s * s).scale(0.5 * spread)).exp() - Complex::ONE - s.scale(self.mean_jump());
+        let jump = (s.scale(self.jump_mean) + (s * s).scale(0.5 * spread)).exp()
+            - Complex::ONE
+            - s.scale(self.mean_jump());
         diffusion + jump.scale(self.jump_intensity * years)
     }
 
-    /// The years after which E[e^(sX)] is infinite (Andersen and Piterbarg, "Moment explosions in stochastic volatility
-    /// models", 2007, proposition 3.1).
+    /// The years after which E[e^(sX)] is infinite (Andersen and Piterbarg, "Moment explosions in stochastic
+    /// volatility models", 2007, proposition 3.1).
     fn explosion(&self, s: f64) -> f64 {
         let above = s * s - s;
         let beta = self.rho * self.sigma * s - self.kappa;
@@ -113,8 +119,9 @@ impl Bates {
         }
     }
 
-    /// The distance from 0 beyond which the density of X, and with it the price of an option, is negligible: W such that E[e^((1/2 +- a) X)] e^(-a W)
-    /// is negligible for some a, on both sides. `variance` is that of the control.
+    /// The distance from 0 beyond which the density of X, and with it the price of an option, is negligible:
+    /// W such that E[e^((1/2 +- a) X)] e^(-a W) is negligible for some a, on both sides. `variance` is that
+    /// of the control.
     fn reach(&self, v: f64, years: f64, variance: f64) -> f64 {
         let side = |sign: f64| {
             let mut best = f64::INFINITY;
@@ -160,15 +167,16 @@ const MOST_NODES: usize = 1 << 15;
 const NEGLIGIBLE: f64 = 1e-18;
 
 impl Expiry {
-    /// Prepares the expiry `years` ahead (in the time of `model`), at the instantaneous variance `v`, for strikes whose
-    /// logarithm is within `reach` of that of the forward.
+    /// Prepares the expiry `years` ahead (in the time of `model`), at the instantaneous variance `v`, for
+    /// strikes whose logarithm is within `reach` of that of the forward.
     pub fn new(model: &Bates, v: f64, years: f64, forward: f64, reach: f64) -> Self {
         Self::with_step(model, v, years, forward, reach, 1.0)
     }
 
     fn with_step(model: &Bates, v: f64, years: f64, forward: f64, reach: f64, finer: f64) -> Self {
         let variance = model.expected_variance(v, years).max(1e-12);
-        // The trapezoidal rule adds the values at k +- 2 pi / step: they must be out of reach of the distribution.
+        // The trapezoidal rule adds the values at k +- 2 pi / step: they must be out of reach of the
+        // distribution.
         let width = reach + model.reach(v, years, variance);
         let step = 2.0 * std::f64::consts::PI / width / finer;
         let mut nodes = Vec::with_capacity(256);
@@ -198,7 +206,8 @@ impl Expiry {
         self.forward
     }
 
-    /// The undiscounted price of the option that is out of the money (a call where the strike is at the forward or above).
+    /// The undiscounted price of the option that is out of the money (a call where the strike is at the
+    /// forward or above).
     pub fn out_of_the_money(&self, strike: f64) -> f64 {
         let k = libm::log(self.forward / strike);
         // e^{iuk} node by node, by rotation; anew every 32 nodes, so that errors do not grow.

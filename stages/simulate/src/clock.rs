@@ -1,6 +1,6 @@
-//! Time as the market feels it. Variance and jumps come while the exchange is open; a closed day adds a little. Options are
-//! priced and paths simulated on the same clock, so that no day of the week is cheap. Interest and dividends go by the
-//! calendar.
+//! Time as the market feels it. Variance and jumps come while the exchange is open; a closed day adds a
+//! little. Options are priced and paths simulated on the same clock, so that no day of the week is cheap.
+//! Interest and dividends go by the calendar.
 
 use super::parameters::{Invalid, Parameters};
 use datasets::calendar::{is_trading_day, next_trading_day};
@@ -77,7 +77,8 @@ fn unit(closed_day: f64) -> f64 {
 }
 
 impl Parameters {
-    /// The parameters of the market up to `until`, which is in its number of days: the days before are the same.
+    /// The parameters of the market up to `until`, which is in its number of days: the days before are the
+    /// same.
     ///
     /// # Errors
     /// When it begins after `until`.

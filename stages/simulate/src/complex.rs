@@ -1,7 +1,7 @@
 //! Complex numbers over `libm`, as much as characteristic functions need.
 //!
-//! `num-complex` takes `exp` from the standard library, which differs between platforms, and divides by another formula:
-//! its prices would be other bytes.
+//! `num-complex` takes `exp` from the standard library, which differs between platforms, and divides by
+//! another formula: its prices would be other bytes.
 
 use std::ops::{Add, Div, Mul, Neg, Sub};
 

@@ -1,7 +1,9 @@
 //! Simulated families over generations, wholly determined by [`FamilyParameters`].
 //!
-//! The first generation are married couples. Each couple of a generation has children, and these marry among themselves: a man and a woman without a parent or grandparent in common, in random
-//! pairs, until no such pair is left; a fraction stays single. The last generation does not marry. Nobody marries twice, so that two people with one parent in common have both in common.
+//! The first generation are married couples. Each couple of a generation has children, and these marry among
+//! themselves: a man and a woman without a parent or grandparent in common, in random pairs, until no such
+//! pair is left; a fraction stays single. The last generation does not marry. Nobody marries twice, so that
+//! two people with one parent in common have both in common.
 //!
 //! A generation depends on no later one: more generations leave the earlier people as they were.
 
@@ -45,7 +47,8 @@ impl FamilyParameters {
     /// Checks every parameter.
     ///
     /// # Errors
-    /// The first one that is out of range; or the sizes together, where more than [`MOST_PEOPLE`] people may be born.
+    /// The first one that is out of range; or the sizes together, where more than [`MOST_PEOPLE`] people may
+    /// be born.
     pub fn check(&self) -> Result<(), Invalid> {
         whole("couples", self.couples, 1, 100_000)?;
         whole("generations", self.generations, 2, 12)?;

@@ -1,6 +1,7 @@
-//! The listed expiries and strikes: as index options are, weekly Fridays, the next monthly expiries, and the quarterly
-//! ones further out; strikes on a grid about the price that is wide and coarse for far expiries and fine near the money for
-//! near ones. When the price moves, strikes are added. A listed contract stays until it expires.
+//! The listed expiries and strikes: as index options are, weekly Fridays, the next monthly expiries, and the
+//! quarterly ones further out; strikes on a grid about the price that is wide and coarse for far expiries and
+//! fine near the money for near ones. When the price moves, strikes are added. A listed contract stays until
+//! it expires.
 
 use super::clock::EXCHANGE;
 use super::parameters::{Expiries, Invalid, Strikes};
@@ -15,19 +16,22 @@ pub struct Listed {
     pub expiry: Date,
     /// True for a monthly expiry, false for a weekly one.
     pub monthly: bool,
-    /// The strikes in order, in units of [`Strikes::step`], and since when each is listed, in trading days from the first.
+    /// The strikes in order, in units of [`Strikes::step`], and since when each is listed, in trading days
+    /// from the first.
     pub strikes: Vec<(i32, u32)>,
 }
 
 /// The highest price that strikes are listed for, in units of [`Strikes::step`].
 const HIGHEST: f64 = 200_000.0;
-/// The most strikes that a market may have, counted anew each day: some thirty times the number for two and a half years.
+/// The most strikes that a market may have, counted anew each day: some thirty times the number for two and a
+/// half years.
 const MOST: usize = 20_000_000;
 
 /// The contracts listed on each of some days, given the closes.
 ///
 /// # Errors
-/// When the price has risen so far above the step of the grid that there would be more strikes than a machine can hold.
+/// When the price has risen so far above the step of the grid that there would be more strikes than a machine
+/// can hold.
 pub(super) fn listings(
     expiries: &Expiries,
     strikes: &Strikes,
@@ -175,7 +179,8 @@ mod tests {
     #[test]
     fn what_is_listed_stays_until_it_expires() {
         let days = walk();
-        let listings = |days: &[(Date, f64)]| listings(&Expiries::default(), &Strikes::default(), days.iter().copied());
+        let listings =
+            |days: &[(Date, f64)]| listings(&Expiries::default(), &Strikes::default(), days.iter().copied());
         let (all, short) = (listings(&days).unwrap(), listings(&days[..30]).unwrap());
         assert_eq!(short, all[..30], "later days change nothing");
         for (i, pair) in all.windows(2).enumerate() {

@@ -96,10 +96,11 @@ impl Market {
         self.clock.years(DateRange { from, to })
     }
 
-    /// The probability of each regime at the close of each day, `[days][regimes]`, by what can be seen at that close: the bars up to then, and the
-    /// variances of the closes, which quotes show where no regime changes prices. Hamilton's filter ("A new approach to the economic analysis of
-    /// nonstationary time series and the business cycle", 1989): a day's return, given the regime, is normal with the expected variance of the day, or has a
-    /// jump beside it.
+    /// The probability of each regime at the close of each day, `[days][regimes]`, by what can be seen at
+    /// that close: the bars up to then, and the variances of the closes, which quotes show where no regime
+    /// changes prices. Hamilton's filter ("A new approach to the economic analysis of nonstationary time
+    /// series and the business cycle", 1989): a day's return, given the regime, is normal with the expected
+    /// variance of the day, or has a jump beside it.
     pub fn filter(&self) -> Vec<Vec<f64>> {
         let years: Vec<f64> = std::iter::once(self.clock.unit())
             .chain(self.days.windows(2).map(|pair| self.years(pair[0].date, pair[1].date)))
@@ -185,7 +186,11 @@ mod tests {
                 change(&mut parameters);
                 for pair in simulate_days(&parameters).unwrap().windows(2) {
                     let (before, day) = (&pair[0], &pair[1]);
-                    assert!(day.low <= day.open.min(day.close) && day.high >= day.open.max(day.close) && day.low > 0.0);
+                    assert!(
+                        day.low <= day.open.min(day.close)
+                            && day.high >= day.open.max(day.close)
+                            && day.low > 0.0
+                    );
                     assert!(day.volume > 0.0 && day.variance >= 0.0);
                     let (r, o) = (libm::log(day.close / before.close), libm::log(day.close / day.open));
                     let range = libm::log(day.high / day.low);
@@ -203,7 +208,8 @@ mod tests {
         assert!((found / expected - 1.0).abs() < 0.08, "{found} {expected}");
         let (found, expected) = (drift / n * 252.0, 0.0541 + 0.02 - 0.018 - 0.5 * expected);
         assert!((found - expected).abs() < 0.06, "{found} {expected}");
-        // The path's extremes are its own and not those of its steps: without jumps, Parkinson's estimate is right.
+        // The path's extremes are its own and not those of its steps: without jumps, Parkinson's estimate is
+        // right.
         let [_, inner, ranges, ..] = measure(|p| {
             p.physical.jump_intensity = 0.0;
             p.time.steps = 4;

@@ -1,10 +1,11 @@
 //! The parameters of a simulated market.
 //!
-//! The origin of the defaults: the market under the real-world measure is that of Broadie, Chernov and Johannes,
-//! "Understanding index option returns" (Review of Financial Studies 22, 2009, table 2): S&P 500 futures from 1987 to 2005,
-//! annual. Their volatility of variance, estimated from returns alone, is known to be too low for option prices; that and the
-//! correlation are those of Bakshi, Cao and Chen, "Empirical performance of alternative option pricing models" (Journal of
-//! Finance 52, 1997, table III, all options, stochastic volatility with jumps).
+//! The origin of the defaults: the market under the real-world measure is that of Broadie, Chernov and
+//! Johannes, "Understanding index option returns" (Review of Financial Studies 22, 2009, table 2): S&P 500
+//! futures from 1987 to 2005, annual. Their volatility of variance, estimated from returns alone, is known to
+//! be too low for option prices; that and the correlation are those of Bakshi, Cao and Chen, "Empirical
+//! performance of alternative option pricing models" (Journal of Finance 52, 1997, table III, all options,
+//! stochastic volatility with jumps).
 //!
 //! | parameter | value | source |
 //! | --- | --- | --- |
@@ -24,8 +25,9 @@
 //! | `expiries.*`, `strikes.*` | | fewer than the Cboe lists for the S&P 500 (Fridays alone), on a grid of the same kind |
 //! | `spot`, `bar_volume`, `open_interest` | 3000, 3.5e9, 4000 | round numbers of the S&P 500's size in 2018 and 2019; nothing but scale |
 //!
-//! Quotes and carry were compared with the Cboe's quotes of SPX and SPXW options of 2019-05-31 and 2019-06-03. The median of
-//! spread over mid, of options within a quarter of a standard deviation of the money (at 16 % a year):
+//! Quotes and carry were compared with the Cboe's quotes of SPX and SPXW options of 2019-05-31 and
+//! 2019-06-03. The median of spread over mid, of options within a quarter of a standard deviation of the
+//! money (at 16 % a year):
 //!
 //! | days to expiry | 2019-05-31 | 2019-06-03 | `spread`'s defaults |
 //! | --- | --- | --- | --- |
@@ -35,13 +37,15 @@
 //! | 46 to 120 | 1.0 % | 1.1 % | 1.0 % (80) |
 //! | 121 and more | 1.0 % | 1.2 % | 0.9 % (200) |
 //!
-//! Contracts deep in the money were quoted 0.7 to 1.6 % of their intrinsic value wide beyond two weeks from expiry, against
-//! 0.4 % here. Parity over 60 to 400 days gave rates of 2.2 to 2.8 % and dividend yields of 1.7 to 2.3 %.
+//! Contracts deep in the money were quoted 0.7 to 1.6 % of their intrinsic value wide beyond two weeks from
+//! expiry, against 0.4 % here. Parity over 60 to 400 days gave rates of 2.2 to 2.8 % and dividend yields of
+//! 1.7 to 2.3 %.
 //!
-//! Between the measures: kappa theta, sigma and rho are the same under both (Girsanov, with a price of variance risk in
-//! proportion to volatility, as Heston has it), so the mean variance under the pricing measure is kappa theta / kappa_Q. An
-//! investor with power utility and relative risk aversion g sees jumps of intensity lambda exp(-g mu + g^2 delta^2 / 2), mean
-//! mu - g delta^2 and the same deviation (Bates 1988; Naik and Lee 1990).
+//! Between the measures: kappa theta, sigma and rho are the same under both (Girsanov, with a price of
+//! variance risk in proportion to volatility, as Heston has it), so the mean variance under the pricing
+//! measure is kappa theta / kappa_Q. An investor with power utility and relative risk aversion g sees jumps
+//! of intensity lambda exp(-g mu + g^2 delta^2 / 2), mean mu - g delta^2 and the same deviation (Bates 1988;
+//! Naik and Lee 1990).
 //!
 //! The resulting premium is measured by `tests/variance_premium.rs` of this crate.
 
@@ -53,8 +57,9 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use stages_numerics::random::Random;
 
-/// A simulated market: a stock index with stochastic variance and jumps (Bates 1996), its options, quoted with spreads, and
-/// interest rates. Prices are in US dollars; rates and volatilities are annual and decimal (0.2 is 20 %).
+/// A simulated market: a stock index with stochastic variance and jumps (Bates 1996), its options, quoted
+/// with spreads, and interest rates. Prices are in US dollars; rates and volatilities are annual and decimal
+/// (0.2 is 20 %).
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct Parameters {
@@ -69,17 +74,19 @@ pub struct Parameters {
     pub until: Option<Date>,
     /// The seed of the random numbers.
     pub seed: u64,
-    /// The number of worlds: markets of these parameters that share nothing but calendar and interest rates, as SIM001, SIM002, … A larger number does not
-    /// change the earlier ones. 1, the default, is the market itself.
+    /// The number of worlds: markets of these parameters that share nothing but calendar and interest rates,
+    /// as SIM001, SIM002, … A larger number does not change the earlier ones. 1, the default, is the market
+    /// itself.
     #[serde(skip_serializing_if = "is_one")]
     pub worlds: u32,
-    /// The period of a partition of the chain. An appended day costs its partition, and a partition costs some milliseconds in every stage: take `year` where
-    /// few contracts are listed.
+    /// The period of a partition of the chain. An appended day costs its partition, and a partition costs
+    /// some milliseconds in every stage: take `year` where few contracts are listed.
     #[serde(skip_serializing_if = "ChainPartition::is_month")]
     pub partition: ChainPartition,
     /// The price before the first day.
     pub spot: f64,
-    /// The instantaneous variance before the first day, per year; drawn from its long-run distribution if omitted.
+    /// The instantaneous variance before the first day, per year; drawn from its long-run distribution if
+    /// omitted.
     pub initial_variance: Option<f64>,
     /// The dividend yield of the index, continuous.
     pub dividend_yield: f64,
@@ -89,7 +96,8 @@ pub struct Parameters {
     pub physical: Physical,
     /// Their dynamics under the pricing measure: the premiums for risk.
     pub risk_neutral: RiskNeutral,
-    /// Regimes, between which a hidden Markov chain moves; none, the default, for a market that stays as it is.
+    /// Regimes, between which a hidden Markov chain moves; none, the default, for a market that stays as it
+    /// is.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub regimes: Vec<Regime>,
     /// Time within a day and over closed days.
@@ -157,7 +165,8 @@ impl Default for Parameters {
     }
 }
 
-/// Prices in the real world: dv = kappa (theta - v) dt + sigma sqrt(v) dW for the variance, and lognormal jumps of the price.
+/// Prices in the real world: dv = kappa (theta - v) dt + sigma sqrt(v) dW for the variance, and lognormal
+/// jumps of the price.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct Physical {
@@ -209,12 +218,13 @@ impl Physical {
     }
 }
 
-/// Prices in the world in which options are priced. What is not here is as in the real world; the mean variance is
-/// kappa theta of the real world over this kappa.
+/// Prices in the world in which options are priced. What is not here is as in the real world; the mean
+/// variance is kappa theta of the real world over this kappa.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct RiskNeutral {
-    /// Speed of mean reversion of the variance, per year. If it is below that of the real world, buyers of options pay a variance risk premium.
+    /// Speed of mean reversion of the variance, per year. If it is below that of the real world, buyers of
+    /// options pay a variance risk premium.
     pub kappa: f64,
     /// Jumps per year.
     pub jump_intensity: f64,
@@ -241,8 +251,9 @@ impl Default for RiskNeutral {
 pub struct Regime {
     /// Its name.
     pub name: String,
-    /// Its mean length in trading days. Lengths are geometric; from one regime the chain goes to each of the others with equal
-    /// probability, so that the share of days in a regime is that of its mean length in their sum.
+    /// Its mean length in trading days. Lengths are geometric; from one regime the chain goes to each of the
+    /// others with equal probability, so that the share of days in a regime is that of its mean length in
+    /// their sum.
     pub mean_days: f64,
     /// Factor of the variance to which the variance reverts, `physical.theta`.
     pub mean_variance: f64,
@@ -250,9 +261,11 @@ pub struct Regime {
     pub realised_variance: f64,
     /// Factor of `physical.jump_intensity`. Quotes do not show it.
     pub realised_jumps: f64,
-    /// Factor of the variance, instantaneous and mean, by which options are priced. The price does not follow it.
+    /// Factor of the variance, instantaneous and mean, by which options are priced. The price does not follow
+    /// it.
     pub implied_variance: f64,
-    /// The pricing measure in this regime, in place of the market's: its jumps are skew, its kappa is the slope of the term structure.
+    /// The pricing measure in this regime, in place of the market's: its jumps are skew, its kappa is the
+    /// slope of the term structure.
     pub risk_neutral: Option<RiskNeutral>,
 }
 
@@ -276,12 +289,13 @@ impl Default for Regime {
 pub struct Time {
     /// Steps in which the open hours of a day are simulated.
     pub steps: u32,
-    /// The share of a trading day's variance that comes overnight, before the open. An hour of trading has at least 13 times
-    /// the variance of one without (French and Roll), which makes it about a sixth; in SPY it was between 23 and 47 % in the
-    /// years from 2009 to 2019, since futures trade through the night.
+    /// The share of a trading day's variance that comes overnight, before the open. An hour of trading has at
+    /// least 13 times the variance of one without (French and Roll), which makes it about a sixth; in SPY it
+    /// was between 23 and 47 % in the years from 2009 to 2019, since futures trade through the night.
     pub overnight: f64,
-    /// The variance of a closed day (weekend, holiday) as a share of a trading day's. That from Friday's close to Monday's is
-    /// 10.7 % above that of other days (French and Roll, "Stock return variances", 1986), for two closed days.
+    /// The variance of a closed day (weekend, holiday) as a share of a trading day's. That from Friday's
+    /// close to Monday's is 10.7 % above that of other days (French and Roll, "Stock return variances",
+    /// 1986), for two closed days.
     pub closed_day: f64,
 }
 
@@ -317,9 +331,9 @@ impl Default for Expiries {
     }
 }
 
-/// The listed strikes: multiples of `step` (1, 2 and 5 times it near expiry, by distance; 5 to 20 times it further out)
-/// from `price (1 - 0.05 - below sqrt(years))` to `price (1 + 0.04 + above sqrt(years))`, for every price since the expiry was
-/// listed.
+/// The listed strikes: multiples of `step` (1, 2 and 5 times it near expiry, by distance; 5 to 20 times it
+/// further out) from `price (1 - 0.05 - below sqrt(years))` to `price (1 + 0.04 + above sqrt(years))`, for
+/// every price since the expiry was listed.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct Strikes {
@@ -341,8 +355,8 @@ impl Default for Strikes {
     }
 }
 
-/// The width of quotes. About the model's price p of a contract, x standard deviations out of (or in) the money, d calendar
-/// days from expiry, of which `i` is intrinsic:
+/// The width of quotes. About the model's price p of a contract, x standard deviations out of (or in) the
+/// money, d calendar days from expiry, of which `i` is intrinsic:
 ///
 /// ```text
 /// width = minimum + relative (p - i) (1 + moneyness min(|x|, 4)) (1 + expiry exp(-d / expiry_days)) + intrinsic i
@@ -585,7 +599,10 @@ mod tests {
         // Jumps as an investor of relative risk aversion 10 sees them.
         let (g, d2) = (10.0, p.jump_deviation * p.jump_deviation);
         assert!((q.jump_mean - (p.jump_mean - g * d2)).abs() < 1e-12);
-        assert!((q.jump_intensity - p.jump_intensity * libm::exp(-g * p.jump_mean + 0.5 * g * g * d2)).abs() < 0.01);
+        assert!(
+            (q.jump_intensity - p.jump_intensity * libm::exp(-g * p.jump_mean + 0.5 * g * g * d2)).abs()
+                < 0.01
+        );
         let model = parameters.pricing_model();
         assert!((model.kappa * model.theta - p.kappa * p.theta).abs() < 1e-15);
         // The variance stays above 0 under both measures (Feller).

@@ -1,5 +1,5 @@
-//! The path of the market under the real-world measure: a day at a time, each day from its own stream of random numbers and
-//! the state at the close before, so that simulating later days changes nothing earlier.
+//! The path of the market under the real-world measure: a day at a time, each day from its own stream of
+//! random numbers and the state at the close before, so that simulating later days changes nothing earlier.
 
 use super::bates::Bates;
 use super::clock::Clock;
@@ -10,8 +10,9 @@ use super::stream;
 use datasets::Date;
 use stages_numerics::random::Random;
 
-/// One step of given length: Andersen's quadratic-exponential scheme with martingale correction ("Simple and efficient
-/// simulation of the Heston stochastic volatility model", 2008, sections 3.2.4 and 4.3), and jumps at the end of the step.
+/// One step of given length: Andersen's quadratic-exponential scheme with martingale correction ("Simple and
+/// efficient simulation of the Heston stochastic volatility model", 2008, sections 3.2.4 and 4.3), and jumps
+/// at the end of the step.
 #[derive(Clone, Debug)]
 pub(super) struct Step {
     model: Bates,
@@ -45,7 +46,8 @@ impl Moved {
     }
 }
 
-/// Above this ratio of variance to squared mean, the next variance is drawn from a mass at 0 and an exponential.
+/// Above this ratio of variance to squared mean, the next variance is drawn from a mass at 0 and an
+/// exponential.
 const PSI: f64 = 1.5;
 
 impl Step {
@@ -53,7 +55,8 @@ impl Step {
         Self::realising(model, years, 1.0)
     }
 
-    /// The same where the diffusion of the price has `realised` times the variance: dX = sqrt(realised v) dW1.
+    /// The same where the diffusion of the price has `realised` times the variance: dX = sqrt(realised v)
+    /// dW1.
     pub fn realising(model: &Bates, years: f64, realised: f64) -> Self {
         let Bates { kappa, sigma, rho, .. } = *model;
         let skew = realised.sqrt() * rho / sigma;
@@ -78,8 +81,8 @@ impl Step {
         let v = *variance;
         let gone = 1.0 - self.decay;
         let mean = theta + (v - theta) * self.decay;
-        let square =
-            v * sigma * sigma * self.decay * gone / kappa + theta * sigma * sigma * gone * gone / (2.0 * kappa);
+        let square = v * sigma * sigma * self.decay * gone / kappa
+            + theta * sigma * sigma * gone * gone / (2.0 * kappa);
         let psi = square / (mean * mean);
         let [k2, k3, k4] = self.k;
         let a_of_k = k2 + 0.5 * k4;
@@ -157,7 +160,9 @@ pub(super) fn days(parameters: &Parameters, clock: &Clock) -> Vec<Day> {
     let steps = f64::from(time.steps);
     let inner: Vec<Step> = models
         .iter()
-        .map(|(model, realised)| Step::realising(model, clock.unit() * (1.0 - time.overnight) / steps, *realised))
+        .map(|(model, realised)| {
+            Step::realising(model, clock.unit() * (1.0 - time.overnight) / steps, *realised)
+        })
         .collect();
     let chain = regimes::chain(parameters, clock.days());
     let mut out = Vec::with_capacity(parameters.days as usize);

@@ -32,7 +32,8 @@ pub struct Quote {
     pub volume: f64,
     /// Contracts open.
     pub open_interest: f64,
-    /// Of the middle of bid and ask, by Black and Scholes's formula with calendar days over 365; NaN when there is none.
+    /// Of the middle of bid and ask, by Black and Scholes's formula with calendar days over 365; NaN when
+    /// there is none.
     pub implied_volatility: f64,
 }
 
@@ -50,8 +51,8 @@ struct Terms<'a> {
     deviation: f64,
 }
 
-/// The quotes of one expiry at the close of `day`, by strike, calls before puts. `variance` is that by which `model` prices, `years` is the time to expiry on the
-/// market's clock, `index` the day's number.
+/// The quotes of one expiry at the close of `day`, by strike, calls before puts. `variance` is that by which
+/// `model` prices, `years` is the time to expiry on the market's clock, `index` the day's number.
 pub(super) fn quotes(
     parameters: &Parameters,
     model: &Bates,
@@ -125,7 +126,8 @@ impl Terms<'_> {
         ]);
         // Interest gathers over weeks, near the money and a little below it, in puts, at round strikes.
         let out_of_the_money = if call { x } else { -x };
-        let near = libm::exp(-0.5 * (x + 0.4) * (x + 0.4) / 2.6) * if out_of_the_money < -0.5 { 0.4 } else { 1.0 };
+        let near =
+            libm::exp(-0.5 * (x + 0.4) * (x + 0.4) / 2.6) * if out_of_the_money < -0.5 { 0.4 } else { 1.0 };
         let class = if self.listed.monthly { 1.0 } else { 0.35 };
         let round = if units % 20 == 0 {
             2.5
@@ -139,8 +141,9 @@ impl Terms<'_> {
         let gathered = 1.0 - libm::exp(-f64::from(age) / 15.0);
         let open_interest = libm::round(self.parameters.open_interest * popular * gathered);
         let busy = 0.05 + 0.4 * libm::exp(-self.days / 20.0);
-        let volume =
-            libm::round(self.parameters.open_interest * popular * busy * libm::exp(0.8 * of_day.normal() - 0.32));
+        let volume = libm::round(
+            self.parameters.open_interest * popular * busy * libm::exp(0.8 * of_day.normal() - 0.32),
+        );
         let last = if volume > 0.0 {
             let (tick_up, tick) = (of_day.uniform(), tick(ask));
             (bid.max(tick) + libm::floor((ask - bid.max(tick)) / tick * tick_up + 0.5) * tick).min(ask)
@@ -169,8 +172,9 @@ impl Spread {
         let time_value = (price - intrinsic).max(0.0);
         let near_expiry = 1.0 + self.expiry * libm::exp(-days / self.expiry_days);
         let from_the_money = 1.0 + self.moneyness * x.abs().min(4.0);
-        let width =
-            self.minimum + self.relative * time_value * from_the_money * near_expiry + self.intrinsic * intrinsic;
+        let width = self.minimum
+            + self.relative * time_value * from_the_money * near_expiry
+            + self.intrinsic * intrinsic;
         let low = (price - 0.5 * width).max(0.0);
         let high = price + 0.5 * width;
         // A hair, so that a price that is a tick but for rounding stays one.

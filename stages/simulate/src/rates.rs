@@ -1,13 +1,14 @@
-//! The short rate of Cox, Ingersoll and Ross ("A theory of the term structure of interest rates", 1985), without a premium
-//! for its risk, and the zero rates that follow from it.
+//! The short rate of Cox, Ingersoll and Ross ("A theory of the term structure of interest rates", 1985),
+//! without a premium for its risk, and the zero rates that follow from it.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// The short rate r: dr = speed (mean - r) dt + volatility sqrt(r) dW. Rates are continuously compounded, annual, decimal.
+/// The short rate r: dr = speed (mean - r) dt + volatility sqrt(r) dW. Rates are continuously compounded,
+/// annual, decimal.
 ///
-/// The defaults are a calm market: estimates of the square-root process from Treasury bills give speeds of 0.1 to 0.4 and
-/// volatilities of 0.05 to 0.1 (Aït-Sahalia 1999; Chan, Karolyi, Longstaff and Sanders 1992).
+/// The defaults are a calm market: estimates of the square-root process from Treasury bills give speeds of
+/// 0.1 to 0.4 and volatilities of 0.05 to 0.1 (Aït-Sahalia 1999; Chan, Karolyi, Longstaff and Sanders 1992).
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct Rates {
@@ -19,7 +20,8 @@ pub struct Rates {
     pub speed: f64,
     /// Its volatility; 0 for none.
     pub volatility: f64,
-    /// The seed of its path; without it, it moves with the random numbers of the market. The worlds of a market share one.
+    /// The seed of its path; without it, it moves with the random numbers of the market. The worlds of a
+    /// market share one.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub seed: Option<u64>,
 }
@@ -61,7 +63,8 @@ impl Curve {
 impl Rates {
     /// The short rate after `years`, a few days, moved by the standard normal number `z`.
     pub(super) fn next(&self, r: f64, years: f64, z: f64) -> f64 {
-        (r + self.speed * (self.mean - r) * years + self.volatility * (r.max(0.0) * years).sqrt() * z).max(0.0)
+        (r + self.speed * (self.mean - r) * years + self.volatility * (r.max(0.0) * years).sqrt() * z)
+            .max(0.0)
     }
 
     /// The zero rates when the short rate is `r`, to a thousandth of a basis point.
@@ -91,8 +94,8 @@ impl Rates {
         let growth = libm::expm1(h * years);
         let below = (h + speed) * growth + 2.0 * h;
         let b = 2.0 * growth / below;
-        let log_a =
-            2.0 * speed * mean / (volatility * volatility) * (libm::log(2.0 * h / below) + 0.5 * (speed + h) * years);
+        let log_a = 2.0 * speed * mean / (volatility * volatility)
+            * (libm::log(2.0 * h / below) + 0.5 * (speed + h) * years);
         (b * r - log_a) / years
     }
 }

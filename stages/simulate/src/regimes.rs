@@ -1,13 +1,16 @@
-//! Regimes: a hidden Markov chain that moves variance, the premium on it, jumps, skew and term structure, from one trading day to the next.
+//! Regimes: a hidden Markov chain that moves variance, the premium on it, jumps, skew and term structure,
+//! from one trading day to the next.
 //!
-//! Within a regime the market is as in [`super::path`] and [`super::quotes`], with the parameters of the regime. Option prices are those of the pricing model
-//! of the day's regime, as if it stayed: each day's quotes are free of arbitrage, and a change of regime moves them as a recalibration of a
-//! desk's model does. So the expected profit of a position is known by regime: a seller of variance earns the price of variance less what
-//! the regime realises.
+//! Within a regime the market is as in [`super::path`] and [`super::quotes`], with the parameters of the
+//! regime. Option prices are those of the pricing model of the day's regime, as if it stayed: each day's
+//! quotes are free of arbitrage, and a change of regime moves them as a recalibration of a desk's model does.
+//! So the expected profit of a position is known by regime: a seller of variance earns the price of variance
+//! less what the regime realises.
 //!
-//! Prices show something else than what is realised. A regime that changes [`Regime::realised_variance`] alone cannot be seen in
-//! any quote, and has to be inferred from the history of realised against implied variance, by [`filter`] at best; one that changes
-//! [`Regime::implied_variance`] or [`Regime::risk_neutral`] shows in the surface of the day.
+//! Prices show something else than what is realised. A regime that changes [`Regime::realised_variance`]
+//! alone cannot be seen in any quote, and has to be inferred from the history of realised against implied
+//! variance, by [`filter`] at best; one that changes [`Regime::implied_variance`] or [`Regime::risk_neutral`]
+//! shows in the surface of the day.
 
 use super::bates::Bates;
 use super::day::Day;
@@ -17,7 +20,8 @@ use datasets::Date;
 use stages_numerics::random::Random;
 
 impl Regime {
-    /// The model under the real-world measure. The variance of the price's diffusion is [`Regime::realised_variance`] times its variance.
+    /// The model under the real-world measure. The variance of the price's diffusion is
+    /// [`Regime::realised_variance`] times its variance.
     pub(super) fn physical(&self, market: &Parameters) -> Bates {
         let model = market.physical.model();
         Bates {
@@ -37,7 +41,8 @@ impl Regime {
         .pricing_model();
         Bates {
             theta: model.theta * self.implied_variance,
-            // So that the variance and its factor follow one equation: d(cv) = kappa (c theta - cv) dt + sqrt(c) sigma sqrt(cv) dW.
+            // So that the variance and its factor follow one equation: d(cv) = kappa (c theta - cv) dt +
+            // sqrt(c) sigma sqrt(cv) dW.
             sigma: model.sigma * self.implied_variance.sqrt(),
             ..model
         }

@@ -15,7 +15,8 @@ fn simulated(p: &PanelParameters) -> Panel {
     Panel::new(p).expect("valid parameters")
 }
 
-/// Total returns: the index of the bar before, and the simple return to the next, of bars on neighbouring dates of one company.
+/// Total returns: the index of the bar before, and the simple return to the next, of bars on neighbouring
+/// dates of one company.
 fn returns<'a>(panel: &'a Panel, stock: &'a PanelStock) -> impl Iterator<Item = (usize, f64)> + 'a {
     let place = |date| panel.dates.binary_search(&date).expect("a trading day");
     (0..stock.bars.len().saturating_sub(1)).filter_map(move |i| {
@@ -34,7 +35,8 @@ fn returns<'a>(panel: &'a Panel, stock: &'a PanelStock) -> impl Iterator<Item = 
     })
 }
 
-/// Correlation of the signal with the return of the next day less the mean of all stocks, and the number of pairs.
+/// Correlation of the signal with the return of the next day less the mean of all stocks, and the number of
+/// pairs.
 fn coefficient(panel: &Panel, seen: bool) -> (f64, f64) {
     let mut by_date = vec![Vec::new(); panel.dates.len()];
     for stock in &panel.stocks {
@@ -112,14 +114,18 @@ fn moments() {
     let specific = p.specific;
     let jumps = specific.jumps * specific.jump_deviation * specific.jump_deviation;
     let market = p.market.volatility * p.market.volatility * (1.0 + p.beta_deviation * p.beta_deviation);
-    let stated = market + p.sector_volatility * p.sector_volatility + specific.volatility * specific.volatility + jumps;
+    let stated = market
+        + p.sector_volatility * p.sector_volatility
+        + specific.volatility * specific.volatility
+        + jumps;
     let measured = 252.0 * squares / n;
     assert!((measured / stated - 1.0).abs() < 0.1, "{measured} for {stated}");
     // The premium and interest, within the market's own luck of ten years.
     assert!((252.0 * sum / n - p.market.premium - 0.022).abs() < 0.15);
 }
 
-/// Holding the best by the true signal earns the stated tilt above equal weights; the band of exchanges is better than none when trades cost.
+/// Holding the best by the true signal earns the stated tilt above equal weights; the band of exchanges is
+/// better than none when trades cost.
 #[test]
 fn the_best_tilt_is_as_stated() {
     let p = PanelParameters {
@@ -247,7 +253,9 @@ fn worlds_days_and_stocks_are_independent() {
                 .collect()
         };
         let (a, b) = (of(a), of(b));
-        let dot = |x: &dyn Fn(f64, f64) -> f64| a.iter().filter_map(|(d, r)| b.get(d).map(|s| x(*r, *s))).sum::<f64>();
+        let dot = |x: &dyn Fn(f64, f64) -> f64| {
+            a.iter().filter_map(|(d, r)| b.get(d).map(|s| x(*r, *s))).sum::<f64>()
+        };
         dot(&|r, s| r * s) / (dot(&|r, _| r * r) * dot(&|_, s| s * s)).sqrt()
     };
     assert!(correlation(&worlds[0].stocks[1], &worlds[1].stocks[1]).abs() < 0.2);

@@ -12,8 +12,8 @@ struct Seen {
     implied: Vec<f64>,
     /// Realised variance over the life of the same options.
     realised: Vec<f64>,
-    /// Profit of selling a straddle at the bid about 30 days before each monthly expiry and holding it, as a fraction of the
-    /// underlying, and the same marked at mid every day.
+    /// Profit of selling a straddle at the bid about 30 days before each monthly expiry and holding it, as a
+    /// fraction of the underlying, and the same marked at mid every day.
     monthly: Vec<f64>,
     daily: Vec<f64>,
     /// As `monthly`, with the straddle's delta held in the underlying, adjusted at every close.
@@ -80,7 +80,8 @@ fn look(seed: u64, days: u32) -> Seen {
         if let Some(short) = &mut held {
             let before = &all[i - 1];
             let years = f64::from(day.date.0 - before.date.0) / 365.0;
-            let carry = before.close * libm::expm1((before.curve.rate(years) - parameters.dividend_yield) * years);
+            let carry =
+                before.close * libm::expm1((before.curve.rate(years) - parameters.dividend_yield) * years);
             short.hedge += short.delta * (day.close - before.close - carry);
             let base = all[short.since].close;
             if short.expiry == day.date {
@@ -198,7 +199,8 @@ fn what_selling_straddles_earns() {
             let each: Vec<f64> = seen[..seeds].iter().map(|s| mean(of(s))).collect();
             let months: Vec<f64> = seen[..seeds].iter().flat_map(of).copied().collect();
             println!(
-                "{seeds} seeds, {name}: {:.5} of the underlying a month ({:.1} % of the premium), t over seeds {:.2}; \
+                "{seeds} seeds, {name}: {:.5} of the underlying a month ({:.1} % of the premium), t over \
+                 seeds {:.2}; \
                  Sharpe {:.2}, worst month {:.3}, paths that lose {:.0} %",
                 mean(&each),
                 100.0 * mean(&each) / sold,

@@ -1,8 +1,8 @@
 //! Checkpoints: the whole train state, from which training resumes to the same bytes, as safetensors.
 //!
-//! A file is written beside its name, flushed and renamed, so that a kill at any instant leaves the old one or the new one.
-//! Its header holds a checksum of the whole file, header included: a file with any changed byte is no checkpoint, since one bit
-//! of a counter would lead to another policy.
+//! A file is written beside its name, flushed and renamed, so that a kill at any instant leaves the old one
+//! or the new one. Its header holds a checksum of the whole file, header included: a file with any changed
+//! byte is no checkpoint, since one bit of a counter would lead to another policy.
 
 use crate::running_mean_std::RunningMeanStd;
 use crate::selection::{Best, Selection};
@@ -49,7 +49,8 @@ struct About {
     checksum: String,
 }
 
-/// The best policy in validation: its step, its value and the bound of its observations as the bits of floats.
+/// The best policy in validation: its step, its value and the bound of its observations as the bits of
+/// floats.
 #[derive(Serialize, Deserialize)]
 struct AboutBest {
     step: u64,
@@ -167,7 +168,8 @@ pub(crate) fn encode(train_state: &TrainState) -> Result<Vec<u8>, StageError> {
         ));
     }
     let mut bytes = safetensors::serialize(views, Some(metadata)).map_err(|err| failed(err.to_string()))?;
-    let (at, sum) = checksum(&bytes, &NO_CHECKSUM).ok_or_else(|| failed("its header has no checksum".to_owned()))?;
+    let (at, sum) =
+        checksum(&bytes, &NO_CHECKSUM).ok_or_else(|| failed("its header has no checksum".to_owned()))?;
     bytes[at..at + sum.len()].copy_from_slice(sum.as_bytes());
     Ok(bytes)
 }

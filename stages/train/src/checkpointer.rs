@@ -1,5 +1,5 @@
-//! The choice of the states that become checkpoints: the one at the start of an update, at most once in an interval, and after a divergence the
-//! last good one.
+//! The choice of the states that become checkpoints: the one at the start of an update, at most once in an
+//! interval, and after a divergence the last good one.
 
 use crate::checkpoint::Writer;
 use crate::train_state::TrainState;
@@ -17,8 +17,8 @@ pub(crate) struct Checkpointer {
     /// The state as it was when the running update began, or one shortly before.
     snapshot: Arc<TrainState>,
     snapshot_at: Instant,
-    /// The last snapshot whose parameters have given a finite loss and gradient: the one before may have ended in a step of Adam
-    /// that spoiled them.
+    /// The last snapshot whose parameters have given a finite loss and gradient: the one before may have
+    /// ended in a step of Adam that spoiled them.
     good: Option<Arc<TrainState>>,
     /// A snapshot that is not needed any more, whose memory is used again.
     spare: Option<Arc<TrainState>>,
@@ -92,7 +92,8 @@ impl Checkpointer {
         }
     }
 
-    /// Writes the checkpoint of a training that failed: the state at the start of the update, or after a divergence the last good one.
+    /// Writes the checkpoint of a training that failed: the state at the start of the update, or after a
+    /// divergence the last good one.
     pub fn finish_failed(&mut self) -> Result<(), StageError> {
         let state = if self.diverged {
             self.good.clone()

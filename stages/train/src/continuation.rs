@@ -1,5 +1,5 @@
-//! Trainings that go on where another ended (`resume: continue`): from its whole train state, which its policy's artifact holds if it was asked to
-//! (`save_train_state`).
+//! Trainings that go on where another ended (`resume: continue`): from its whole train state, which its
+//! policy's artifact holds if it was asked to (`save_train_state`).
 
 use crate::checkpoint;
 use crate::selection::Selection;
@@ -56,7 +56,12 @@ pub(crate) struct Continuation {
 ///
 /// # Errors
 /// When the artifact holds none, or it is of another stage kind or damaged.
-pub(crate) fn read(given: &Given<'_>, kind: &str, init: &Policy, here: &Origin) -> Result<Continuation, StageError> {
+pub(crate) fn read(
+    given: &Given<'_>,
+    kind: &str,
+    init: &Policy,
+    here: &Origin,
+) -> Result<Continuation, StageError> {
     if init.kind() != kind {
         return Err(StageError::new(format!(
             "the policy at `{PORT}` was trained by `{}`, whose train state `{kind}` cannot continue",
@@ -118,7 +123,8 @@ impl Continuation {
         let mut state = self.state;
         if state.step >= total_timesteps {
             return Err(StageError::new(format!(
-                "the policy at `{PORT}` has been trained for {} steps already, and total_timesteps is {total_timesteps}",
+                "the policy at `{PORT}` has been trained for {} steps already, and total_timesteps is \
+                {total_timesteps}",
                 state.step
             ))
             .hint("with `resume: continue`, total_timesteps counts from the start of the first training"));

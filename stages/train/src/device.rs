@@ -12,8 +12,9 @@ use stages_policy::{Architecture, Device, Model};
 /// The most minibatches that a trial learns from.
 const TRIAL: usize = 2;
 
-/// Opens the device that the settings ask for: of several, the one whose checkpoint is `begun`, else the one on which a rollout of
-/// these sizes and the updates from it take the least time. Devices that fail are reported and skipped. `make` makes the algorithm.
+/// Opens the device that the settings ask for: of several, the one whose checkpoint is `begun`, else the one
+/// on which a rollout of these sizes and the updates from it take the least time. Devices that fail are
+/// reported and skipped. `make` makes the algorithm.
 ///
 /// # Errors
 /// When none is left.
@@ -93,7 +94,8 @@ pub(crate) fn fastest<A: Algorithm>(
     Ok((device, model))
 }
 
-/// Seconds for one update, from a rollout and a few minibatches of the real one; the first update is not counted.
+/// Seconds for one update, from a rollout and a few minibatches of the real one; the first update is not
+/// counted.
 ///
 /// # Errors
 /// The failure of the model's device.
@@ -115,7 +117,8 @@ fn seconds_per_update(
     }
     let spent = |phase| learner.timer.spent(phase);
     let learning = spent(Phase::Backward) + spent(Phase::Optimiser);
-    let seconds = spent(Phase::Environment) + spent(Phase::Forward) + learning * all / learner.samples.max(1) as f64;
+    let seconds =
+        spent(Phase::Environment) + spent(Phase::Forward) + learning * all / learner.samples.max(1) as f64;
     Ok((seconds, learner.model))
 }
 

@@ -1,4 +1,5 @@
-//! The evaluation of populations: each policy plays some episodes, greedily, all from the same starts, whose transitions may be kept.
+//! The evaluation of populations: each policy plays some episodes, greedily, all from the same starts, whose
+//! transitions may be kept.
 
 use stages_core::StageError;
 use stages_env::{ActionBuffer, ActionSpace, BatchEnv, EnvSpec, Normalisation, Step};
@@ -96,7 +97,8 @@ impl EpisodeLoop {
         }
     }
 
-    /// Leaves the episodes that have begun, and begins the next. A reset alone stays at an episode of which no step was taken.
+    /// Leaves the episodes that have begun, and begins the next. A reset alone stays at an episode of which
+    /// no step was taken.
     ///
     /// # Errors
     /// When the environment fails.
@@ -213,8 +215,10 @@ impl Actor for Member {
     fn act(&mut self, obs: &[f32], live: &[usize], mask: &[bool], actions: &mut ActionBuffer) {
         let stride = self.network.stride();
         let outputs = self.network.forward(InstructionSet::detect(), obs);
-        if let (ActionHead::SquashedGaussian(a) | ActionHead::Deterministic(a), ActionBuffer::Continuous(actions)) =
-            (&self.head, &mut *actions)
+        if let (
+            ActionHead::SquashedGaussian(a) | ActionHead::Deterministic(a),
+            ActionBuffer::Continuous(actions),
+        ) = (&self.head, &mut *actions)
         {
             self.taken.clear();
             for row in outputs.chunks_exact(stride).take(live.len()) {
@@ -288,14 +292,16 @@ fn observed<'a>(
         let raw = &all[e * d..(e + 1) * d];
         match normalisation {
             None => row.copy_from_slice(raw),
-            Some(n) => elementwise::normalise(InstructionSet::detect(), raw, &n.offset, &n.scale, n.clip, row),
+            Some(n) => {
+                elementwise::normalise(InstructionSet::detect(), raw, &n.offset, &n.scale, n.clip, row)
+            }
         }
     }
     buffer
 }
 
-/// The greedy action of each live episode: the largest logit of each component whose choice is allowed, or the head's mean, which the environment clips to its
-/// bounds.
+/// The greedy action of each live episode: the largest logit of each component whose choice is allowed, or
+/// the head's mean, which the environment clips to its bounds.
 fn choose(
     head: &ActionHead,
     outputs: &[f32],

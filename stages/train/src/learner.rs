@@ -1,4 +1,5 @@
-//! The means of every algorithm: environments, a network, the train state, and the steps of an update that no algorithm differs in.
+//! The means of every algorithm: environments, a network, the train state, and the steps of an update that no
+//! algorithm differs in.
 
 use crate::checkpointer::Checkpointer;
 use crate::metrics::Metric;
@@ -46,8 +47,8 @@ pub(crate) trait Algorithm {
         common.rollout() as f64 * common.n_epochs as f64
     }
 
-    /// The statistics at the start of training on environments with observations of `obs_dim` elements, from those of the policy that it
-    /// begins with, if there is one.
+    /// The statistics at the start of training on environments with observations of `obs_dim` elements, from
+    /// those of the policy that it begins with, if there is one.
     ///
     /// # Errors
     /// When `init` was trained with another normalisation.
@@ -61,8 +62,9 @@ pub(crate) trait Algorithm {
         Ok(())
     }
 
-    /// Takes over the data of training that the train state does not hold: that of the checkpoint in `folder`, if `state` is of it, else a copy from
-    /// another training, if one is given. Returns `false` if the checkpoint's is missing or damaged.
+    /// Takes over the data of training that the train state does not hold: that of the checkpoint in
+    /// `folder`, if `state` is of it, else a copy from another training, if one is given. Returns `false` if
+    /// the checkpoint's is missing or damaged.
     ///
     /// # Errors
     /// When files cannot be read or written, or another training holds them.
@@ -76,7 +78,8 @@ pub(crate) trait Algorithm {
         Ok(true)
     }
 
-    /// Writes the data that was added since the last call, before a checkpoint that depends on it; the one on disk is of the step `durable`.
+    /// Writes the data that was added since the last call, before a checkpoint that depends on it; the one on
+    /// disk is of the step `durable`.
     ///
     /// # Errors
     /// When it cannot be written.
@@ -214,7 +217,12 @@ impl<'a> Learner<'a> {
     ///
     /// # Errors
     /// That training diverged, with the last good checkpoint.
-    pub fn check_finite(&mut self, loss: f64, epoch: usize, losses: impl FnOnce() -> String) -> Result<(), StageError> {
+    pub fn check_finite(
+        &mut self,
+        loss: f64,
+        epoch: usize,
+        losses: impl FnOnce() -> String,
+    ) -> Result<(), StageError> {
         if loss.is_finite() && self.norm.is_finite() {
             if let Some(checkpointer) = &mut self.checkpointer {
                 checkpointer.mark_good();
@@ -253,7 +261,8 @@ impl<'a> Learner<'a> {
         self.model.load(&state.params);
     }
 
-    /// A step of RMSprop along the last gradient, whose norm is clipped; `alpha` is the decay of its mean square.
+    /// A step of RMSprop along the last gradient, whose norm is clipped; `alpha` is the decay of its mean
+    /// square.
     pub fn rms_prop_step(&mut self, learning_rate: f64, (alpha, epsilon): (f64, f64), max_grad_norm: f64) {
         let (instructions, state) = (InstructionSet::detect(), &mut self.state);
         state.adam_steps += 1;

@@ -1,11 +1,13 @@
 //! Training algorithms.
 //!
-//! Each is one file that reads from top to bottom: [`ppo`] (`ppo/algorithm.rs`), with and without memory, [`a2c`], [`imitate`], [`sac`], [`td3`] and
-//! [`dqn`], which learn from a replay buffer (`replay`), and [`es`], which learns from whole episodes of a population; [`erl`] has both, and [`pbt`] trains populations of any
-//! of them. They share the loop around an algorithm (`trainer.rs`) with its validation (`validation.rs`), the learner (`learner.rs`), the rollout buffer,
-//! the train state and its checkpoints, the optimiser, metrics, timing and devices. The network is a [`stages_policy::Model`].
-//! A training is a function of settings, seed and environment: the same bytes for any number of threads, and after any number of kills and
-//! resumptions.
+//! Each is one file that reads from top to bottom: [`ppo`] (`ppo/algorithm.rs`), with and without memory,
+//! [`a2c`], [`imitate`], [`sac`], [`td3`] and [`dqn`], which learn from a replay buffer (`replay`), and
+//! [`es`], which learns from whole episodes of a population; [`erl`] has both, and [`pbt`] trains populations
+//! of any of them. They share the loop around an algorithm (`trainer.rs`) with its validation
+//! (`validation.rs`), the learner (`learner.rs`), the rollout buffer, the train state and its checkpoints,
+//! the optimiser, metrics, timing and devices. The network is a [`stages_policy::Model`]. A training is a
+//! function of settings, seed and environment: the same bytes for any number of threads, and after any number
+//! of kills and resumptions.
 
 pub mod a2c;
 mod bench;

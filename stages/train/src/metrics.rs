@@ -39,8 +39,8 @@ pub(crate) fn explained_variance(value: &[f32], target: &[f32]) -> Option<f64> {
     (total > 0.0).then(|| 1.0 - rest / total)
 }
 
-/// Adds the metrics of an update to those that are stored, and reports them to the listener, if there is one. No times: those differ from run
-/// to run.
+/// Adds the metrics of an update to those that are stored, and reports them to the listener, if there is one.
+/// No times: those differ from run to run.
 pub(crate) fn record(state: &mut TrainState, metrics: &[Metric], listener: Option<&Context>) {
     let recent = state.recent_mean();
     let episodes = [

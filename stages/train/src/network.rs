@@ -4,7 +4,9 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use stages_core::{ConfigProblem, StageError};
 use stages_env::{ActionSpace, EnvSpec};
-use stages_policy::{ActionHead, Activation, Architecture, AtomEmbedding, Critic, Lstm, Pooling, Symbols, Transformer};
+use stages_policy::{
+    ActionHead, Activation, Architecture, AtomEmbedding, Critic, Lstm, Pooling, Symbols, Transformer,
+};
 
 /// A network, before the environment's sizes are set.
 #[derive(Clone, Debug)]
@@ -103,7 +105,9 @@ impl Network {
         }
         let head = self.head.of(&env.action_space, &self.symbols);
         let bounded = match &env.action_space {
-            ActionSpace::Continuous { bounds, .. } => bounds.low.iter().chain(&bounds.high).all(|x| x.is_finite()),
+            ActionSpace::Continuous { bounds, .. } => {
+                bounds.low.iter().chain(&bounds.high).all(|x| x.is_finite())
+            }
             _ => true,
         };
         if !head.fits(&env.action_space) || !(bounded || head.has_critic()) {
@@ -117,7 +121,10 @@ impl Network {
                 env.name,
                 env.action_space.kind()
             ))
-            .hint("use `train/sac` or `train/td3` for continuous actions, `train/dqn` for discrete ones, and `train/ppo` for any"));
+            .hint(
+                "use `train/sac` or `train/td3` for continuous actions, `train/dqn` for discrete ones, \
+                and `train/ppo` for any",
+            ));
         }
         let architecture = Architecture {
             obs_dim: env.obs_dim(),
@@ -246,12 +253,14 @@ pub struct MlpLstmPolicy {
     pub ortho_init: bool,
     /// The size of the LSTM's hidden state.
     pub lstm_hidden_size: usize,
-    /// The number of layers of LSTM, each of which reads the one below. Several are trained by candle's operations, several times slower than
-    /// one by fused kernels.
+    /// The number of layers of LSTM, each of which reads the one below. Several are trained by candle's
+    /// operations, several times slower than one by fused kernels.
     pub n_lstm_layers: usize,
-    /// If true, the critic reads the actor's LSTM; the gradient of the value loss stops there. Set `enable_critic_lstm: false` with it.
+    /// If true, the critic reads the actor's LSTM; the gradient of the value loss stops there. Set
+    /// `enable_critic_lstm: false` with it.
     pub shared_lstm: bool,
-    /// If true, the critic has an LSTM of its own. If neither this nor `shared_lstm`, a linear layer of its size takes its place.
+    /// If true, the critic has an LSTM of its own. If neither this nor `shared_lstm`, a linear layer of its
+    /// size takes its place.
     pub enable_critic_lstm: bool,
     /// Where states are symbolic: their embedding, which the LSTM reads.
     #[serde(skip_serializing_if = "SymbolsPolicy::is_default")]
@@ -273,7 +282,8 @@ impl Default for MlpLstmPolicy {
     }
 }
 
-/// The network of `train/transformer_ppo`: a gated transformer (GTrXL) that actor and critic share, then hidden layers.
+/// The network of `train/transformer_ppo`: a gated transformer (GTrXL) that actor and critic share, then
+/// hidden layers.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct TransformerPolicy {
@@ -281,10 +291,11 @@ pub struct TransformerPolicy {
     pub net_arch: NetArch,
     /// The activation function of hidden layers.
     pub activation_fn: Activation,
-    /// If true, orthogonal initial weights, also of the transformer, and zero biases; otherwise PyTorch's defaults.
+    /// If true, orthogonal initial weights, also of the transformer, and zero biases; otherwise PyTorch's
+    /// defaults.
     pub ortho_init: bool,
-    /// Steps that each block attends to, with the present one. The policy's outputs depend on the last `n_layers` x (`window` - 1) + 1
-    /// observations of the episode.
+    /// Steps that each block attends to, with the present one. The policy's outputs depend on the last
+    /// `n_layers` x (`window` - 1) + 1 observations of the episode.
     pub window: usize,
     /// The features of a step between blocks; a multiple of `n_heads`.
     pub d_model: usize,

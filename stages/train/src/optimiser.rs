@@ -28,7 +28,8 @@ pub fn norm(gradient: &[f32]) -> f64 {
     sums.iter().sum::<f64>().sqrt()
 }
 
-/// Updates the parameters by Adam's step number `step` (from 1), with the gradient of norm `norm` scaled down to `max_norm`.
+/// Updates the parameters by Adam's step number `step` (from 1), with the gradient of norm `norm` scaled down
+/// to `max_norm`.
 pub fn update(
     step: u64,
     learning_rate: f64,

@@ -24,7 +24,8 @@ impl Sequences {
     }
 }
 
-/// Buffers, all time-major and used again: after the first rollout, collecting allocates nothing. Environments write where learning reads.
+/// Buffers, all time-major and used again: after the first rollout, collecting allocates nothing.
+/// Environments write where learning reads.
 #[derive(Default)]
 pub(crate) struct Rollout {
     /// `[N + 1, B, D]`, as are action masks `[N + 1, B, A]`; the last row is after the last step.
@@ -32,9 +33,11 @@ pub(crate) struct Rollout {
     pub mask: Vec<bool>,
     /// `[N + 1, B]`: the episode begins with that step; the one before ended with the step before.
     pub episode_start: Vec<bool>,
-    /// The states and candidates of each step, and after the last one `[N + 1]`, where actions are candidates.
+    /// The states and candidates of each step, and after the last one `[N + 1]`, where actions are
+    /// candidates.
     pub symbols: Vec<SymbolicBatch>,
-    /// The recurrent states before the burn-in of each sequence, or before the sequence if there is no burn-in `[N / length, B, S]`.
+    /// The recurrent states before the burn-in of each sequence, or before the sequence if there is no
+    /// burn-in `[N / length, B, S]`.
     pub state: Vec<f32>,
     /// The last step of the environments.
     pub step: Step,
@@ -82,7 +85,8 @@ impl Rollout {
     pub fn keep_state(&mut self, t: usize, states: &[f32]) {
         // Networks without a memory have none.
         let rows = self.state.chunks_exact_mut(states.len().max(1)).enumerate();
-        for (_, kept) in rows.filter(|(i, _)| self.sequences.map_or(0, |sequences| sequences.begin(*i)) == t) {
+        for (_, kept) in rows.filter(|(i, _)| self.sequences.map_or(0, |sequences| sequences.begin(*i)) == t)
+        {
             kept.copy_from_slice(states);
         }
     }
@@ -147,7 +151,8 @@ impl Rollout {
         (self.obs.len() / rows, self.mask.len() / rows)
     }
 
-    /// The rollout as a minibatch, without sequences chosen yet: single steps where the network has no memory.
+    /// The rollout as a minibatch, without sequences chosen yet: single steps where the network has no
+    /// memory.
     pub fn minibatch(&self, common: &Common) -> Minibatch<'_> {
         let n = self.n_steps * self.n_envs;
         let (steps, columns) = if common.network.is_recurrent() {

@@ -72,7 +72,8 @@ impl RunningMeanStd {
             for i in 0..lanes {
                 let to = from + i;
                 let delta = mean[i] - self.mean[to];
-                let squares = self.variance[to] * self.count + variance[i] + delta * delta * self.count * batch / total;
+                let squares =
+                    self.variance[to] * self.count + variance[i] + delta * delta * self.count * batch / total;
                 self.mean[to] += delta * batch / total;
                 self.variance[to] = squares / total;
             }

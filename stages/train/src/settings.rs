@@ -1,5 +1,5 @@
-//! The settings that every algorithm has, and how the configuration of a stage kind is made of them and the algorithm's own: each is
-//! written once, with its default and its documentation.
+//! The settings that every algorithm has, and how the configuration of a stage kind is made of them and the
+//! algorithm's own: each is written once, with its default and its documentation.
 
 use crate::network::Network;
 use crate::validation_config::ValidationConfig;
@@ -39,17 +39,19 @@ impl DeviceChoice {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Resume {
-    /// The parameters of its policy and the normalisation of observations. The optimiser, the statistics of rewards and all random numbers begin
-    /// anew, and steps count from 0.
+    /// The parameters of its policy and the normalisation of observations. The optimiser, the statistics of
+    /// rewards and all random numbers begin anew, and steps count from 0.
     #[default]
     Fresh,
-    /// Its whole train state: the optimiser's moments, the statistics of observations and rewards, the count of steps, which schedules and
-    /// `total_timesteps` go on from, and in the same environment with the same seed its episodes, too. The other training needs
-    /// `save_train_state: true`. Without a policy at `init`, training begins from the start.
+    /// Its whole train state: the optimiser's moments, the statistics of observations and rewards, the count
+    /// of steps, which schedules and `total_timesteps` go on from, and in the same environment with the same
+    /// seed its episodes, too. The other training needs `save_train_state: true`. Without a policy at `init`,
+    /// training begins from the start.
     Continue,
 }
 
-/// Passes the settings that every algorithm has to a macro, after its other arguments. `Self` is the configuration.
+/// Passes the settings that every algorithm has to a macro, after its other arguments. `Self` is the
+/// configuration.
 macro_rules! with_shared_settings {
     ($macro:ident! $($arguments:tt)*) => {
         $macro! { $($arguments)* {
@@ -61,20 +63,23 @@ macro_rules! with_shared_settings {
             n_envs: usize = 1,
             /// The optimiser's learning rate.
             learning_rate: Schedule = Schedule::Constant(Self::LEARNING_RATE),
-            /// Validation during training, and the choice of the policy that is handed on: the best in validation, where there is validation, else the
-            /// last.
+            /// Validation during training, and the choice of the policy that is handed on: the best in
+            /// validation, where there is validation, else the last.
             validation: ValidationConfig = ValidationConfig::default(),
             /// The state that a training takes over from the policy at `init`.
             resume: Resume = Resume::Fresh,
-            /// If true, the artifact of the policy holds the train state as well, so that another training can go on from it with
-            /// `resume: continue`. It takes three times the space of the policy, and more.
+            /// If true, the artifact of the policy holds the train state as well, so that another training
+            /// can go on from it with `resume: continue`. It takes three times the space of the policy, and
+            /// more.
             save_train_state: bool = false,
-            /// The device on which the network is trained: `auto` times an update of these sizes on each device that this program was built
-            /// for and the machine has. Not part of the key: the result of another device is as valid, but has other bytes.
+            /// The device on which the network is trained: `auto` times an update of these sizes on each
+            /// device that this program was built for and the machine has. Not part of the key: the result of
+            /// another device is as valid, but has other bytes.
             device: DeviceChoice = DeviceChoice::Auto,
             /// Seconds between checkpoints. Does not change the result.
             checkpoint_interval: f64 = 20.0,
-            /// Rollouts between reports of metrics; the metrics that are stored hold every rollout. Does not change the result.
+            /// Rollouts between reports of metrics; the metrics that are stored hold every rollout. Does not
+            /// change the result.
             log_interval: u64 = 1,
         } }
     };
@@ -87,15 +92,16 @@ macro_rules! with_minibatch_settings {
         $macro! { $($arguments)* {
             /// Steps of each environment in a rollout, of `n_envs` x `n_steps` samples.
             n_steps: usize = Self::N_STEPS,
-            /// Samples in a minibatch, at most `n_envs` x `n_steps`. For a network with a memory a multiple of the sequences' length (`n_steps`,
-            /// unless there is a `sequence_length`): its minibatches are made of whole sequences, each of one environment.
+            /// Samples in a minibatch, at most `n_envs` x `n_steps`. For a network with a memory a multiple
+            /// of the sequences' length (`n_steps`, unless there is a `sequence_length`): its minibatches are
+            /// made of whole sequences, each of one environment.
             batch_size: usize = Self::BATCH_SIZE,
             /// Epochs: passes over each rollout.
             n_epochs: usize = 10,
             /// Bound of the gradient's Euclidean norm.
             max_grad_norm: f64 = 0.5,
-            /// The type of numbers that an LSTM's matrix products take: `bf16` is several times as fast on CPUs with AMX. Parameters and sums
-            /// stay in `f32`.
+            /// The type of numbers that an LSTM's matrix products take: `bf16` is several times as fast on
+            /// CPUs with AMX. Parameters and sums stay in `f32`.
             precision: Precision = Precision::F32,
         } }
     };
@@ -115,8 +121,8 @@ pub(crate) const NOT_IN_KEY: &[&str] = &["checkpoint_interval", "device", "log_i
 
 macro_rules! common {
     ({ $($(#[$meta:meta])* $field:ident: $ty:ty = $default:expr,)* } { $($(#[$shared_meta:meta])* $shared:ident: $shared_ty:ty = $shared_default:expr,)* }) => {
-        /// The settings of every training: those that every algorithm has, and those of rollouts and minibatches, which an algorithm without sets by
-        /// itself.
+        /// The settings of every training: those that every algorithm has, and those of rollouts and
+        /// minibatches, which an algorithm without sets by itself.
         #[derive(Clone, Debug)]
         pub struct Common {
             $($(#[$meta])* pub $field: $ty,)*
@@ -142,8 +148,9 @@ macro_rules! settings {
 }
 pub(crate) use settings;
 
-/// Declares the configuration of a stage kind: the network's settings, the algorithm's own and the common ones, in one flat map. In parentheses
-/// are the algorithm's settings that the kind does not have, and their values.
+/// Declares the configuration of a stage kind: the network's settings, the algorithm's own and the common
+/// ones, in one flat map. In parentheses are the algorithm's settings that the kind does not have, and their
+/// values.
 macro_rules! config {
     (
         $doc:literal $config:ident($policy:ty, n_steps: $n_steps:literal, batch_size: $batch_size:literal)
@@ -209,7 +216,8 @@ macro_rules! config_struct {
 }
 pub(crate) use config_struct;
 
-/// The common settings of a configuration that has the shared ones, and has others for rollouts and minibatches.
+/// The common settings of a configuration that has the shared ones, and has others for rollouts and
+/// minibatches.
 macro_rules! common_of {
     ($config:ident, $network:expr, $n_steps:expr, $batch_size:expr, $max_grad_norm:expr; { $($(#[$meta:meta])* $field:ident: $ty:ty = $default:expr,)* }) => {
         $crate::settings::Common {
@@ -271,7 +279,8 @@ impl Common {
         device.class(self.network.lstm_layers())
     }
 
-    /// Refuses minibatches of broken sequences, for a network with a memory: `length` steps each, as the setting `of` says.
+    /// Refuses minibatches of broken sequences, for a network with a memory: `length` steps each, as the
+    /// setting `of` says.
     ///
     /// # Errors
     /// The mistake.

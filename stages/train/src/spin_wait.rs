@@ -7,8 +7,9 @@ use std::time::{Duration, Instant};
 /// A thread spins at most this long without finding a task: nothing waits for it longer.
 const SPIN_LIMIT: Duration = Duration::from_millis(1);
 
-/// Runs `work`, during which idle threads of the current pool spin. The tasks of a small minibatch take some hundred microseconds, and waking a
-/// sleeping thread takes a good part of that: PPO at small sizes is a quarter faster with it.
+/// Runs `work`, during which idle threads of the current pool spin. The tasks of a small minibatch take some
+/// hundred microseconds, and waking a sleeping thread takes a good part of that: PPO at small sizes is a
+/// quarter faster with it.
 pub(crate) fn spinning<R>(work: impl FnOnce() -> R) -> R {
     if rayon::current_num_threads() == 1 {
         return work();

@@ -46,7 +46,8 @@ pub(crate) const OUTPUTS: &[OutputPort] = &[
     },
 ];
 
-/// The reason why a training may give other bytes when it is run again, in a program that was built for several devices.
+/// The reason why a training may give other bytes when it is run again, in a program that was built for
+/// several devices.
 pub(crate) const MANY_DEVICES: Option<&str> = if Device::Cuda.is_built_in() || Device::Metal.is_built_in() {
     Some("`device: auto` may choose another device, which gives other bytes")
 } else {
@@ -67,8 +68,8 @@ pub(crate) struct Training<'a, S: StageKind> {
 }
 
 impl<S: StageKind> Training<'_, S> {
-    /// The key of the checkpoint: that of the action, less the length of training where no schedule depends on it, so that a longer training
-    /// resumes from a shorter one.
+    /// The key of the checkpoint: that of the action, less the length of training where no schedule depends
+    /// on it, so that a longer training resumes from a shorter one.
     fn scratch_key(&self, given: &Given<'_>, device: Device) -> Result<MemoKey, StageError> {
         let mut recipe = serde_json::to_value(self.config).map_err(|err| StageError::new(err.to_string()))?;
         if let Value::Object(fields) = &mut recipe {
@@ -109,7 +110,8 @@ impl<S: StageKind> Training<'_, S> {
         Ok(Some(Share::new("steps", done.min(total), total)))
     }
 
-    /// Trains with the algorithm that `make` makes, in environments whose observations are normalised as `normalise_as` if it is given.
+    /// Trains with the algorithm that `make` makes, in environments whose observations are normalised as
+    /// `normalise_as` if it is given.
     pub fn run<A: Algorithm>(
         &self,
         context: &Context,
@@ -137,7 +139,8 @@ impl<S: StageKind> Training<'_, S> {
         let validation = Validation::open(&context.store, env_artifact, common, normalise_as.as_ref())?;
         if validation.is_none() && common.validation.every.is_some_and(|every| every > 0) {
             context.events.emit(StageEvent::Warning {
-                message: "the environment holds no data out for validation: the last policy is handed on".to_owned(),
+                message: "the environment holds no data out for validation: the last policy is handed on"
+                    .to_owned(),
                 hint: Some("give the environment `validation:`, or leave `validation` out here".to_owned()),
             });
         }

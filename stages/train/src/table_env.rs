@@ -1,4 +1,5 @@
-//! A synthetic environment of negligible cost, for trials: `device: auto` and `runner bench` time updates on it.
+//! A synthetic environment of negligible cost, for trials: `device: auto` and `runner bench` time updates on
+//! it.
 
 use stages_core::StageError;
 use stages_env::{ActionSpace, Actions, BatchEnv, EnvSpec, StepBuffers};

@@ -23,13 +23,15 @@ pub(crate) struct TrainState {
     pub adam_steps: u64,
     /// Episodes ended.
     pub episodes: u64,
-    /// `[P]`, those of the policy first, then those of critics that it is not acted with; and the optimiser state: Adam's moments.
+    /// `[P]`, those of the policy first, then those of critics that it is not acted with; and the optimiser
+    /// state: Adam's moments.
     pub params: Vec<f32>,
     pub adam_m: Vec<f32>,
     pub adam_v: Vec<f32>,
     /// The environments, as they save themselves; up to date at the start of an update alone.
     pub env: Vec<u8>,
-    /// The next observations of the policy `[B, D]`, normalised, their action masks `[B, A]`, `[B]`, and the recurrent states `[B, S]`.
+    /// The next observations of the policy `[B, D]`, normalised, their action masks `[B, A]`, `[B]`, and the
+    /// recurrent states `[B, S]`.
     pub obs: Vec<f32>,
     pub mask: Vec<bool>,
     pub episode_start: Vec<bool>,
@@ -66,7 +68,13 @@ pub(crate) struct Statistics {
 
 impl TrainState {
     /// The start of training: `first` is the first step of the environments.
-    pub fn new(spec: &EnvSpec, params: Vec<f32>, statistics: Statistics, state_len: usize, first: &Step) -> Self {
+    pub fn new(
+        spec: &EnvSpec,
+        params: Vec<f32>,
+        statistics: Statistics,
+        state_len: usize,
+        first: &Step,
+    ) -> Self {
         let b = first.reward.len();
         let mut train_state = Self {
             step: 0,
@@ -243,7 +251,8 @@ impl TrainState {
     /// True if a saved state has the sizes of a fresh one.
     pub fn fits(&self, fresh: &Self) -> bool {
         let sizes = |state: &Self| {
-            let rms = |rms: &Option<RunningMeanStd>| rms.as_ref().map(|rms| rms.mean.len() + rms.variance.len());
+            let rms =
+                |rms: &Option<RunningMeanStd>| rms.as_ref().map(|rms| rms.mean.len() + rms.variance.len());
             [
                 state.params.len(),
                 state.adam_m.len(),

@@ -55,7 +55,8 @@ pub(crate) struct Job<'a> {
 /// Trains a policy.
 ///
 /// # Errors
-/// When `init` does not fit, when it is cancelled (with a checkpoint written), when it diverges, or when the checkpoint cannot be written.
+/// When `init` does not fit, when it is cancelled (with a checkpoint written), when it diverges, or when the
+/// checkpoint cannot be written.
 pub(crate) fn train<A: Algorithm>(mut algorithm: A, mut job: Job) -> Result<Trained, StageError> {
     let (kind, context) = (job.kind, job.context);
     let mut validation = job.validation.take();
@@ -67,7 +68,9 @@ pub(crate) fn train<A: Algorithm>(mut algorithm: A, mut job: Job) -> Result<Trai
         let updated = spinning(|| {
             update(&mut algorithm, &mut learner, context)?;
             match &mut validation {
-                Some(validation) if validation.is_due(learner.state.step, algorithm.last_rollout(&learner.state)) => {
+                Some(validation)
+                    if validation.is_due(learner.state.step, algorithm.last_rollout(&learner.state)) =>
+                {
                     validate(validation, &algorithm, &mut learner, context)
                 }
                 _ => Ok(()),
@@ -92,7 +95,8 @@ pub(crate) fn train<A: Algorithm>(mut algorithm: A, mut job: Job) -> Result<Trai
         false => (None, None),
     };
     learner.timer.stop();
-    // The last policy is validated after the last checkpoint, from which a longer training goes on as if it had never ended here.
+    // The last policy is validated after the last checkpoint, from which a longer training goes on as if it
+    // had never ended here.
     if let Some(validation) = &mut validation
         && !validation.is_due(learner.state.step, algorithm.last_rollout(&learner.state))
     {
@@ -184,8 +188,9 @@ fn start<'a>(algorithm: &mut impl Algorithm, job: Job<'a>) -> Result<Learner<'a>
         let Begun { state, go_on, data } = continuation.begin(fresh, common.total_timesteps)?;
         copy = data;
         if go_on {
-            env.restore(&state.env)
-                .map_err(|err| StageError::new(format!("the train state's environments do not fit: {err}")))?;
+            env.restore(&state.env).map_err(|err| {
+                StageError::new(format!("the train state's environments do not fit: {err}"))
+            })?;
         }
         context.log(format!("continuing the training of `init` at step {}", state.step));
         fresh = state;
@@ -197,7 +202,8 @@ fn start<'a>(algorithm: &mut impl Algorithm, job: Job<'a>) -> Result<Learner<'a>
     };
     if let Saved::Damaged(path) = &saved {
         context.log(format!(
-            "warning: the checkpoint `{}` is damaged or of another version; training starts from the beginning",
+            "warning: the checkpoint `{}` is damaged or of another version; training starts from the \
+            beginning",
             path.display()
         ));
     }
@@ -239,7 +245,11 @@ fn start<'a>(algorithm: &mut impl Algorithm, job: Job<'a>) -> Result<Learner<'a>
 }
 
 /// One rollout, and the updates from it.
-fn update(algorithm: &mut impl Algorithm, learner: &mut Learner, context: &Context) -> Result<(), StageError> {
+fn update(
+    algorithm: &mut impl Algorithm,
+    learner: &mut Learner,
+    context: &Context,
+) -> Result<(), StageError> {
     if let Some(checkpointer) = &mut learner.checkpointer
         && checkpointer.is_due()
     {

@@ -1,4 +1,5 @@
-//! Validation during training: every so many steps, the policy plays the episodes that are held out for it, greedily and drawn.
+//! Validation during training: every so many steps, the policy plays the episodes that are held out for it,
+//! greedily and drawn.
 
 use crate::learner::Learner;
 use crate::metrics::Metric;
@@ -22,7 +23,8 @@ const EPISODES: usize = 16;
 /// The name of the stream of random numbers of drawn actions.
 const DRAW: u64 = u64::from_le_bytes(*b"validate");
 
-/// The validation of a training: environments of its own, so that it changes nothing that training depends on.
+/// The validation of a training: environments of its own, so that it changes nothing that training depends
+/// on.
 pub(crate) struct Validation {
     pub config: ValidationConfig,
     every: u64,
@@ -42,8 +44,8 @@ struct Episode {
 }
 
 impl Validation {
-    /// The validation of a training with these settings; `None` where they or the environment have none. Observations are normalised as in
-    /// training.
+    /// The validation of a training with these settings; `None` where they or the environment have none.
+    /// Observations are normalised as in training.
     ///
     /// # Errors
     /// When the environment cannot be opened.
@@ -89,7 +91,8 @@ impl Validation {
         self.config.patience > 0 && since >= self.config.patience
     }
 
-    /// Plays every episode under the learner's policy and under the `others` `[_, P]`, and selects; returns the metrics of the learner's.
+    /// Plays every episode under the learner's policy and under the `others` `[_, P]`, and selects; returns
+    /// the metrics of the learner's.
     ///
     /// # Errors
     /// When training is cancelled, or the device fails.
@@ -106,7 +109,11 @@ impl Validation {
     }
 
     /// The metrics of the learner's policy, and every policy with its value.
-    fn judge(&mut self, learner: &mut Learner, others: &[f32]) -> Result<(Vec<Metric>, Vec<Judged>), StageError> {
+    fn judge(
+        &mut self,
+        learner: &mut Learner,
+        others: &[f32],
+    ) -> Result<(Vec<Metric>, Vec<Judged>), StageError> {
         let len = learner.model.architecture().num_params();
         let metrics = metrics(&self.play(learner)?);
         let mut judged = vec![Judged {
@@ -131,7 +138,8 @@ impl Validation {
         found.and_then(|(_, value)| *value).unwrap_or(f64::NAN)
     }
 
-    /// The episodes that are played greedily, then those with drawn actions: one forward pass a step is of both.
+    /// The episodes that are played greedily, then those with drawn actions: one forward pass a step is of
+    /// both.
     fn play(&mut self, learner: &mut Learner) -> Result<Vec<Episode>, StageError> {
         let each = self.envs[0].num_envs();
         let (n, spec) = (2 * each, self.envs[0].spec());
@@ -140,8 +148,9 @@ impl Validation {
         let (a, k) = (head.num_outputs(), head.num_components());
         let mut step = Step::new(spec, n);
         for (env, out) in self.envs.iter_mut().zip(halves(&mut step, each, d, m)) {
-            env.restore(&self.first)
-                .map_err(|err| StageError::new(format!("the validation's environments do not start again: {err}")))?;
+            env.restore(&self.first).map_err(|err| {
+                StageError::new(format!("the validation's environments do not start again: {err}"))
+            })?;
             env.reset(out);
         }
         let mut state = vec![0.0; n * learner.model.architecture().state_len()];
@@ -190,7 +199,9 @@ impl Validation {
             let actions = choices.chunks_exact(each * k).zip(continuous.chunks_exact(each * k));
             for ((env, out), (choices, continuous)) in self.envs.iter_mut().zip(parts).zip(actions) {
                 let actions = match env.spec().action_space {
-                    ActionSpace::Discrete { .. } | ActionSpace::Candidates { .. } => Actions::Discrete(choices),
+                    ActionSpace::Discrete { .. } | ActionSpace::Candidates { .. } => {
+                        Actions::Discrete(choices)
+                    }
                     ActionSpace::MultiDiscrete { .. } => Actions::MultiDiscrete(choices),
                     ActionSpace::Continuous { .. } => Actions::Continuous(continuous),
                 };
@@ -225,7 +236,8 @@ fn metrics(played: &[Episode]) -> Vec<Metric> {
     metrics
 }
 
-/// The buffers of the first `each` environments, and of the others: observations of `d` elements, masks of `m`.
+/// The buffers of the first `each` environments, and of the others: observations of `d` elements, masks of
+/// `m`.
 fn halves(step: &mut Step, each: usize, d: usize, m: usize) -> [StepBuffers<'_>; 2] {
     let all = step.buffers();
     let (obs, reward) = (all.obs.split_at_mut(each * d), all.reward.split_at_mut(each));

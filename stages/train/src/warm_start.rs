@@ -1,5 +1,5 @@
-//! A training that begins with the policy of another: its parameters and the statistics that its observations are normalised
-//! by. The optimiser, the statistics of rewards and all random numbers begin anew.
+//! A training that begins with the policy of another: its parameters and the statistics that its observations
+//! are normalised by. The optimiser, the statistics of rewards and all random numbers begin anew.
 
 use stages_core::{Given, StageError};
 use stages_env::EnvSpec;
@@ -8,7 +8,8 @@ use stages_policy::{Architecture, Policy, policy};
 /// The port.
 pub(crate) const PORT: &str = "init";
 
-/// The weight of the statistics of observations that a training begins with, in rollouts. (A policy does not tell from how many they are.)
+/// The weight of the statistics of observations that a training begins with, in rollouts. (A policy does not
+/// tell from how many they are.)
 pub(crate) const WEIGHT: f64 = 100.0;
 
 /// The policy at a port, if one is connected.
@@ -35,7 +36,8 @@ pub(crate) fn check(init: &Policy, env: &EnvSpec, architecture: &Architecture) -
     }
     if init.architecture() != architecture {
         let text = |architecture: &Architecture| {
-            serde_json::to_value(architecture).map_or_else(|err| err.to_string(), |json| cache::canonical_json(&json))
+            serde_json::to_value(architecture)
+                .map_or_else(|err| err.to_string(), |json| cache::canonical_json(&json))
         };
         return Err(StageError::new(format!(
             "the policy at `{PORT}` has another network: {}; here it is {}",

@@ -1,4 +1,5 @@
-//! Files in S3 buckets. Credentials, region and endpoint come from the environment, as the tools of AWS expect them.
+//! Files in S3 buckets. Credentials, region and endpoint come from the environment, as the tools of AWS
+//! expect them.
 
 use super::Timing;
 use super::request::{Ask, Body, Failure, Reply};
@@ -7,11 +8,13 @@ use crate::connector::Connector;
 use futures_util::{StreamExt as _, TryStreamExt as _};
 use object_store::aws::{AmazonS3, AmazonS3Builder, AmazonS3ConfigKey};
 use object_store::path::Path;
-use object_store::{BackoffConfig, ClientConfigKey, Error, GetOptions, GetRange, ObjectStore as _, RetryConfig};
+use object_store::{
+    BackoffConfig, ClientConfigKey, Error, GetOptions, GetRange, ObjectStore as _, RetryConfig,
+};
 use std::time::Duration;
 
-/// The retries of a request within object_store: none. It would go on with a broken body by a request whose answer it takes for the rest, whatever range
-/// that is of; the download retries, and checks it.
+/// The retries of a request within object_store: none. It would go on with a broken body by a request whose
+/// answer it takes for the rest, whatever range that is of; the download retries, and checks it.
 const RETRIES: usize = 0;
 
 /// An object in a bucket.
@@ -93,7 +96,8 @@ impl Bucket {
 }
 
 fn refused(err: &Error) -> Failure {
-    let credentials = "check the credentials in the environment (AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY, AWS_REGION); a public \
+    let credentials = "check the credentials in the environment (AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY, \
+                       AWS_REGION); a public \
                        bucket needs AWS_SKIP_SIGNATURE=true";
     match err {
         Error::NotFound { .. } => Failure::permanent(

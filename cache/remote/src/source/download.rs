@@ -162,7 +162,8 @@ impl Download<'_> {
             Err(failure) => return Err(failure),
         };
         let version = body.strong_etag().map(str::to_owned);
-        let is_same = |partial: &Partial| self.file.pinned.is_some() || version.is_some() && partial.version == version;
+        let is_same =
+            |partial: &Partial| self.file.pinned.is_some() || version.is_some() && partial.version == version;
         match partial.take() {
             Some(mut found) if is_same(&found) => {
                 if body.offset != found.blob.len() {
@@ -182,7 +183,8 @@ impl Download<'_> {
                 let is_behind = found.blob.len() != body.offset;
                 *partial = Some(found);
                 if is_behind {
-                    // An earlier process left bytes of this version, or the body is the end of another version.
+                    // An earlier process left bytes of this version, or the body is the end of another
+                    // version.
                     return Ok(None);
                 }
             }
@@ -201,7 +203,9 @@ impl Download<'_> {
         loop {
             let len = partial.blob.len();
             if looked.is_none_or(|at| len >= at + ROOM) {
-                if let Err(failure) = self.check_room(body.total.map_or(ROOM, |total| total.saturating_sub(len))) {
+                if let Err(failure) =
+                    self.check_room(body.total.map_or(ROOM, |total| total.saturating_sub(len)))
+                {
                     // A full disk has no room for half a file.
                     partial.restart()?;
                     return Err(failure);
@@ -246,7 +250,8 @@ impl Download<'_> {
         }
     }
 
-    /// Makes the bytes a blob. `None` where those that an earlier process left were wrong: `partial` is then empty.
+    /// Makes the bytes a blob. `None` where those that an earlier process left were wrong: `partial` is then
+    /// empty.
     fn finish(
         &self,
         mut found: Partial,
@@ -268,7 +273,8 @@ impl Download<'_> {
                     "its {len} bytes have the BLAKE3 digest {}, not {pinned}",
                     digest.to_hex()
                 ),
-                "the file on the server is another one than was pinned: look at it, and pin its digest, or get the right one",
+                "the file on the server is another one than was pinned: look at it, and pin its digest, or \
+                get the right one",
             ));
         }
         let (size, digest) = (found.blob.len(), found.blob.digest());

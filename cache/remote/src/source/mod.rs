@@ -6,8 +6,9 @@
 //! | in the store already | no request | one request in a process |
 //! | resumed after a break | by the digest, also in a later process | by a strong `ETag` (`If-Range`), also in a later process; without one from the start |
 //!
-//! A file named by a URL is streamed to a partial file of the store, hashed meanwhile, and renamed to its blob when it is complete. What was fetched from
-//! a URL last is noted in a derived file of the store: without it, the file is fetched again.
+//! A file named by a URL is streamed to a partial file of the store, hashed meanwhile, and renamed to its
+//! blob when it is complete. What was fetched from a URL last is noted in a derived file of the store:
+//! without it, the file is fetched again.
 
 mod bucket;
 mod download;
@@ -49,7 +50,8 @@ impl Default for Timing {
 /// The contents of a URL in this process, once they are known. Its lock is held while they are asked for.
 type Slot = Arc<Mutex<Option<FetchedFile>>>;
 
-/// Fetches files of web servers and S3 buckets. It sends no request, and starts no thread, before the first file.
+/// Fetches files of web servers and S3 buckets. It sends no request, and starts no thread, before the first
+/// file.
 #[derive(Default)]
 pub struct SourceFiles {
     is_offline: bool,
@@ -93,8 +95,13 @@ fn local_size(store: &Store, blob: BlobDigest) -> Option<u64> {
 }
 
 impl SourceFiles {
-    /// With `is_offline`, no server is asked: what was fetched before is used. Credentials, region and endpoint of S3 are variables of `env`.
-    pub fn new<'e>(is_offline: bool, timing: Timing, env: impl IntoIterator<Item = (&'e String, &'e String)>) -> Self {
+    /// With `is_offline`, no server is asked: what was fetched before is used. Credentials, region and
+    /// endpoint of S3 are variables of `env`.
+    pub fn new<'e>(
+        is_offline: bool,
+        timing: Timing,
+        env: impl IntoIterator<Item = (&'e String, &'e String)>,
+    ) -> Self {
         let of_s3 = env.into_iter().filter(|(name, _)| name.starts_with("AWS_"));
         Self {
             is_offline,
@@ -127,8 +134,14 @@ impl SourceFiles {
         })
     }
 
-    /// The contents that are fetched without a server: pinned ones in the store or its upstream, and those of this process.
-    fn at_hand(&self, store: &Store, file: &RemoteFile, slot: &Option<FetchedFile>) -> Result<Option<FetchedFile>> {
+    /// The contents that are fetched without a server: pinned ones in the store or its upstream, and those of
+    /// this process.
+    fn at_hand(
+        &self,
+        store: &Store,
+        file: &RemoteFile,
+        slot: &Option<FetchedFile>,
+    ) -> Result<Option<FetchedFile>> {
         if let Some(known) = slot.as_ref().filter(|known| store.has_here(known.blob())) {
             return Ok(Some(known.clone()));
         }
@@ -155,7 +168,8 @@ impl SourceFiles {
         if file.pinned.is_some() {
             return None;
         }
-        let known: FetchedFile = serde_json::from_slice(&store.load_derived(&memory_name(&file.url))?).ok()?;
+        let known: FetchedFile =
+            serde_json::from_slice(&store.load_derived(&memory_name(&file.url))?).ok()?;
         (known.url == file.url && store.has_here(known.blob())).then_some(known)
     }
 
@@ -189,11 +203,15 @@ impl SourceFiles {
     fn error(&self, file: &RemoteFile, failure: Failure) -> Error {
         match failure {
             Failure::Store(err) => err,
-            Failure::Interrupted => Error::Interrupted { path: file.url.clone().into() },
+            Failure::Interrupted => Error::Interrupted {
+                path: file.url.clone().into(),
+            },
             Failure::Transient { message, .. } => Error::File {
                 url: file.url.clone(),
                 reason: self.redactor.get_or_init(Redactor::new).clean(&message),
-                hint: "check the network, and try again: what has arrived is kept; `--offline` uses what was fetched before".to_owned(),
+                hint: "check the network, and try again: what has arrived is kept; `--offline` uses what \
+                    was fetched before"
+                    .to_owned(),
             },
             Failure::Permanent { message, hint } => Error::File {
                 url: file.url.clone(),

@@ -54,7 +54,12 @@ pub(super) fn next(
 }
 
 /// Waits for a request, at most for `limit`, and not longer than the store's work goes on.
-fn wait<T>(runtime: &Runtime, store: &Store, limit: Duration, request: impl Future<Output = T>) -> Result<T, Failure> {
+fn wait<T>(
+    runtime: &Runtime,
+    store: &Store,
+    limit: Duration,
+    request: impl Future<Output = T>,
+) -> Result<T, Failure> {
     let began = Instant::now();
     runtime.block_on(async {
         let mut request = pin!(request);

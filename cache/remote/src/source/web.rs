@@ -5,8 +5,8 @@ use super::request::{Ask, Body, Failure, Reply};
 use futures_util::StreamExt as _;
 use futures_util::stream;
 use reqwest::header::{
-    CONTENT_RANGE, ETAG, HeaderMap, HeaderName, IF_MODIFIED_SINCE, IF_NONE_MATCH, IF_RANGE, LAST_MODIFIED, RANGE,
-    RETRY_AFTER,
+    CONTENT_RANGE, ETAG, HeaderMap, HeaderName, IF_MODIFIED_SINCE, IF_NONE_MATCH, IF_RANGE, LAST_MODIFIED,
+    RANGE, RETRY_AFTER,
 };
 use reqwest::redirect::{Action, Attempt, Policy};
 use reqwest::{Response, StatusCode};
@@ -87,7 +87,8 @@ fn follow(attempt: Attempt<'_>) -> Action {
     }
 }
 
-/// Refuses a redirect from `https` to another scheme: what was asked for by an encrypted connection stays encrypted.
+/// Refuses a redirect from `https` to another scheme: what was asked for by an encrypted connection stays
+/// encrypted.
 fn check_redirect(previous: &[Url], to: &Url) -> Result<(), &'static str> {
     let is_secure = previous.iter().any(|from| from.scheme() == "https");
     if is_secure && to.scheme() != "https" {
@@ -127,7 +128,8 @@ fn body(offset: u64, total: Option<u64>, answer: Response) -> Reply<'static> {
     })
 }
 
-/// The failure of a request without an answer. Its URL may be one of a redirect, with credentials in its query.
+/// The failure of a request without an answer. Its URL may be one of a redirect, with credentials in its
+/// query.
 fn failure(err: reqwest::Error) -> Failure {
     let is_redirect = err.is_redirect();
     let message = innermost(&err.without_url());
@@ -171,9 +173,12 @@ fn refused(status: StatusCode, headers: &HeaderMap) -> Failure {
     }
     let hint = match status {
         StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN | StatusCode::PROXY_AUTHENTICATION_REQUIRED => {
-            "it asks for credentials: fetch the file in a `run:` stage with `network: true` and `secrets:`, whose output is the input `table`"
+            "it asks for credentials: fetch the file in a `run:` stage with `network: true` and `secrets:`, \
+            whose output is the input `table`"
         }
-        StatusCode::NOT_FOUND | StatusCode::GONE => "check the URL; `--offline` uses what was fetched from it before",
+        StatusCode::NOT_FOUND | StatusCode::GONE => {
+            "check the URL; `--offline` uses what was fetched from it before"
+        }
         _ => "open the URL in a browser to see what the server says",
     };
     Failure::permanent(message, hint)

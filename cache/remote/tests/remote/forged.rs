@@ -1,5 +1,5 @@
-//! Objects that somebody changed, who can write to the remote but holds no trusted key; and, where records need no signature, artifacts
-//! that no program stores.
+//! Objects that somebody changed, who can write to the remote but holds no trusted key; and, where records
+//! need no signature, artifacts that no program stores.
 
 use crate::home::{Home, action_key, memo_key};
 use crate::signed::{keys, reader, signed};
@@ -283,7 +283,8 @@ fn an_artifact_of_no_program_is_refused_when_it_is_read() {
     .into_iter()
     .map(manifest)
     .collect();
-    // Bytes that are no text, a field of another version, sizes without end, and more text than any program writes.
+    // Bytes that are no text, a field of another version, sizes without end, and more text than any program
+    // writes.
     texts.push(manifest(&["x"]).replace("\"x\"", "\"\\ud800\""));
     texts.push(manifest(&["x"]).replace("\"size\":10", "\"link\":\"/etc/passwd\",\"size\":10"));
     texts.push(manifest(&["x", "y"]).replace("\"size\":10", "\"size\":18446744073709551615"));

@@ -1,4 +1,5 @@
-//! A web server that answers anything but what it should: a miss within a bounded time, and nothing wrong in the store.
+//! A web server that answers anything but what it should: a miss within a bounded time, and nothing wrong in
+//! the store.
 
 use crate::home::{Home, action_key, data};
 use crate::server::{Answer, Server};
@@ -114,7 +115,8 @@ fn a_redirect_stays_on_its_host() {
 #[test]
 fn encodings_and_lengths_of_answers_are_not_believed() {
     let site = Site::new();
-    // The bytes are taken as they are sent: they are right, whatever their encoding is called, and nothing is unpacked.
+    // The bytes are taken as they are sent: they are right, whatever their encoding is called, and nothing is
+    // unpacked.
     site.server.answers(&[], Answer::Gzip);
     assert!(site.read().0);
     site.server.answers(&[], Answer::Length(1 << 40));

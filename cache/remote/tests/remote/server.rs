@@ -165,7 +165,8 @@ fn serve(stream: &TcpStream, root: &Path, state: &Mutex<State>) -> bool {
         _ => format!("Content-Length: {}\r\n", body.len()),
     };
     let head = format!(
-        "HTTP/1.1 {status}\r\n{length}{range}Last-Modified: Sat, 21 Nov 2026 08:00:00 GMT\r\nETag: \"1\"\r\n\r\n"
+        "HTTP/1.1 {status}\r\n{length}{range}Last-Modified: Sat, 21 Nov 2026 08:00:00 \
+        GMT\r\nETag: \"1\"\r\n\r\n"
     );
     if out.write_all(head.as_bytes()).is_err() || method == "HEAD" {
         return method == "HEAD";

@@ -56,7 +56,8 @@ fn what_is_refused_is_said_without_credentials() {
     let server = Server::start(|_, request| match request.path.as_str() {
         "/bucket/none.csv" => Answer::status(404),
         _ => Answer {
-            body: format!("<Error><Code>AccessDenied</Code><StringToSign>{SECRET}</StringToSign></Error>").into_bytes(),
+            body: format!("<Error><Code>AccessDenied</Code><StringToSign>{SECRET}</StringToSign></Error>")
+                .into_bytes(),
             ..Answer::status(403)
         },
     });

@@ -25,10 +25,10 @@ pub fn account(positions: &str, cash: Option<f64>, current: &Path) -> Result<Act
     match positions {
         "none" => Ok(ActingAccount::Flat(cash)),
         "played" if cash.is_none() => Ok(ActingAccount::Played),
-        "played" => Err(
-            Failure::usage("`--positions played` has the cash of the account that the policy would have")
-                .hint("leave `--cash` out"),
-        ),
+        "played" => Err(Failure::usage(
+            "`--positions played` has the cash of the account that the policy would have",
+        )
+        .hint("leave `--cash` out")),
         file => {
             let bytes = std::fs::read(current.join(file)).map_err(|err| Failure {
                 causes: vec![err.to_string()],
@@ -36,8 +36,10 @@ pub fn account(positions: &str, cash: Option<f64>, current: &Path) -> Result<Act
                     .hint("give a file, `none`, or `played`")
             })?;
             let wrong = |why: String| {
-                Failure::usage(format!("`{file}` holds no positions: {why}"))
-                    .hint("docs/acting.md shows a table and a JSON document of positions; `runner policy act --json` prints one as `account`")
+                Failure::usage(format!("`{file}` holds no positions: {why}")).hint(
+                    "docs/acting.md shows a table and a JSON document of positions; `runner policy \
+                        act --json` prints one as `account`",
+                )
             };
             let mut holdings = read(&bytes).map_err(wrong)?;
             holdings.cash = cash.or(holdings.cash);
@@ -108,7 +110,8 @@ mod tests {
 
     #[test]
     fn tables_and_documents_hold_the_same() {
-        let table = b"symbol,expiry,strike,right,quantity\nSPX,2024-02-16,4800,P,-2\nSPX,,,,150\ncash,,,,99000.25\n";
+        let table =
+            b"symbol,expiry,strike,right,quantity\nSPX,2024-02-16,4800,P,-2\nSPX,,,,150\ncash,,,,99000.25\n";
         let document = br#"{"account":{"cash":99000.25,"positions":[
             {"symbol":"SPX","expiry":"2024-02-16","strike":4800,"right":"put","quantity":-2},{"symbol":"SPX","quantity":150}]}}"#;
         let read = read(table).unwrap();

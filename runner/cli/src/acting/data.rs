@@ -117,7 +117,10 @@ fn existing(given: &Given, file: &str) -> Result<PathBuf, Failure> {
     let path = given.current.join(file);
     match path.exists() || file.contains(['*', '?']) {
         true => Ok(path),
-        false => Err(Failure::usage(format!("there is no file `{file}`")).hint("`--data` takes STAGE=FILE or FILE")),
+        false => {
+            Err(Failure::usage(format!("there is no file `{file}`"))
+                .hint("`--data` takes STAGE=FILE or FILE"))
+        }
     }
 }
 
@@ -130,34 +133,35 @@ fn named<'g>(pipeline: &Pipeline, given: &'g Given) -> Result<Option<(usize, Str
         return Ok(None);
     }
     let is_named = |i: usize, name: &str| pipeline.nodes[i].id == name || pipeline.nodes[i].stage == name;
-    let of_name = |name: &str| -> Vec<usize> { (0..pipeline.nodes.len()).filter(|&i| is_named(i, name)).collect() };
+    let of_name =
+        |name: &str| -> Vec<usize> { (0..pipeline.nodes.len()).filter(|&i| is_named(i, name)).collect() };
     let (found, field) = match (of_name(name), name.rsplit_once('.')) {
         (found, _) if !found.is_empty() => (found, PATH),
         (_, Some((stage, field))) => (of_name(stage), field),
         (none, None) => (none, PATH),
     };
-    let node =
-        match found.as_slice() {
-            [one] => *one,
-            [] => {
-                let readers = pipeline.nodes.iter().filter(|node| reads_files(node));
-                let known = readers.map(|node| node.id.as_str());
-                return Err(
-                    Failure::usage(format!("no stage before the policy's environment is called `{name}`"))
-                        .hint(suggest(name, "stages that read files", known)),
-                );
-            }
-            several => {
-                let ids: Vec<&str> = several.iter().map(|&i| pipeline.nodes[i].id.as_str()).collect();
-                return Err(Failure::usage(format!("`{name}` is {} stages", several.len()))
-                    .hint(format!("name one of {}", ids.join(", "))));
-            }
-        };
+    let node = match found.as_slice() {
+        [one] => *one,
+        [] => {
+            let readers = pipeline.nodes.iter().filter(|node| reads_files(node));
+            let known = readers.map(|node| node.id.as_str());
+            return Err(Failure::usage(format!(
+                "no stage before the policy's environment is called `{name}`"
+            ))
+            .hint(suggest(name, "stages that read files", known)));
+        }
+        several => {
+            let ids: Vec<&str> = several.iter().map(|&i| pipeline.nodes[i].id.as_str()).collect();
+            return Err(Failure::usage(format!("`{name}` is {} stages", several.len()))
+                .hint(format!("name one of {}", ids.join(", "))));
+        }
+    };
     let has_setting = config(&pipeline.nodes[node]).is_some_and(|config| config.get(field).is_some());
     match has_setting && reads_files(&pipeline.nodes[node]) {
         true => Ok(Some((node, field.to_owned(), file))),
-        false => Err(Failure::usage(format!("`{name}` reads no files of `{field}`"))
-            .hint("files are given to stages with a `path`; a program reads the files that its `files:` names")),
+        false => Err(Failure::usage(format!("`{name}` reads no files of `{field}`")).hint(
+            "files are given to stages with a `path`; a program reads the files that its `files:` names",
+        )),
     }
 }
 
@@ -263,7 +267,8 @@ fn last_moment(store: &Store, (_, outputs): &Made) -> Result<Option<SnapshotTime
     Ok(last)
 }
 
-/// The pipeline with the files, whose environment is open for a decision at `until`: every snapshot is one of its test dates.
+/// The pipeline with the files, whose environment is open for a decision at `until`: every snapshot is one of
+/// its test dates.
 pub(super) fn with_data(
     pipeline: &Pipeline,
     data: &Data,
@@ -283,7 +288,8 @@ pub(super) fn with_data(
             _ => Vec::new(),
         };
         if field == PATH && !replace {
-            // A file that the stage reads already is not read twice. Where its own files are gone, running it says so.
+            // A file that the stage reads already is not read twice. Where its own files are gone, running it
+            // says so.
             let read = kind.sources(config, &node.base).unwrap_or_default();
             let mut alone = config.clone();
             alone[field] = paths(files);

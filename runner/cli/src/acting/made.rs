@@ -61,9 +61,11 @@ pub(super) fn add_act(
     trained: &Trained,
     options: &ActingOptions,
 ) -> Result<usize, Failure> {
-    let failed = |why: String| Failure::machine(format!("the settings of the decision cannot be written: {why}"));
+    let failed =
+        |why: String| Failure::machine(format!("the settings of the decision cannot be written: {why}"));
     let config = serde_json::to_value(DecideConfig::new(options)).map_err(|err| failed(err.to_string()))?;
-    let kind = registry::find(Decide::NAME).ok_or_else(|| failed(format!("there is no `{}`", Decide::NAME)))?;
+    let kind =
+        registry::find(Decide::NAME).ok_or_else(|| failed(format!("there is no `{}`", Decide::NAME)))?;
     let outputs = trained.stage.outputs.iter();
     let output = outputs.filter(|(_, digest)| **digest == trained.digest);
     let output = output.map(|(name, _)| name.as_str()).next().unwrap_or(POLICY);

@@ -1,5 +1,6 @@
-//! Today's decision of a policy from today's files: the stages between the files and the policy's environment run again with them, and the policy decides at the last
-//! snapshot of the result. `docs/acting.md` describes it.
+//! Today's decision of a policy from today's files: the stages between the files and the policy's environment
+//! run again with them, and the policy decides at the last snapshot of the result. `docs/acting.md` describes
+//! it.
 
 mod account;
 mod data;
@@ -114,12 +115,15 @@ pub fn decide(
     control: &Control,
     progress: &mut Progress<'_>,
 ) -> Result<Decision, Failure> {
-    let Trained { run, stage, policy, .. } = trained;
+    let Trained {
+        run, stage, policy, ..
+    } = trained;
     let recorded = Recorded::new(session, archive, run, stage)?;
     let trained_env = recorded.env_artifact()?;
     let trained_env = archive.store.artifact(trained_env)?;
     let trained_until = dates(&archive.store, &trained_env, Split::Train)?.map(|(_, last)| last);
-    let logs = tempfile::tempdir().map_err(|err| Failure::caused("cannot create a temporary directory", &err))?;
+    let logs =
+        tempfile::tempdir().map_err(|err| Failure::caused("cannot create a temporary directory", &err))?;
     let runs = Stages {
         session,
         archive,
@@ -141,7 +145,8 @@ pub fn decide(
         && i64::from(age) * 86_400 > most.age.as_secs() as i64
     {
         return Err(refused(format!(
-            "the policy is too old: it was trained on dates until {}, {age} days before {until}, and {} is {} days",
+            "the policy is too old: it was trained on dates until {}, {age} days before {until}, and {} is \
+            {} days",
             until.date.plus(-age),
             most.named,
             most.age.as_secs() / 86_400
@@ -161,13 +166,18 @@ pub fn decide(
     };
     let act = add_act(&mut pipeline, recorded.env, trained, &options)?;
     let made = runs.decision(&pipeline, act, progress)?;
-    let Decided { environment, acted, .. } = Decided::read(&archive.store, &archive.store.artifact(made.decision)?)?;
+    let Decided {
+        environment, acted, ..
+    } = Decided::read(&archive.store, &archive.store.artifact(made.decision)?)?;
     if acted.date != until.date && settings.at.is_none() {
         return Err(refused(format!(
             "the files go to {until}, and the last snapshot that can be traded on is of {}",
             acted.time
         ))
-        .hint("the market may be closed on that day, its underlying or a price may have no quote, or another source may end before it; `--at DATE` decides on an earlier one"));
+        .hint(
+            "the market may be closed on that day, its underlying or a price may have no quote, or \
+            another source may end before it; `--at DATE` decides on an earlier one",
+        ));
     }
     Ok(Decision {
         policy: Decider {
@@ -202,7 +212,12 @@ struct Stages<'a> {
 
 impl Stages<'_> {
     /// Runs nodes of a pipeline. What fails is told in the result.
-    fn run(&self, pipeline: &Pipeline, nodes: Vec<usize>, progress: &mut Progress<'_>) -> Result<Made, Failure> {
+    fn run(
+        &self,
+        pipeline: &Pipeline,
+        nodes: Vec<usize>,
+        progress: &mut Progress<'_>,
+    ) -> Result<Made, Failure> {
         let project = Project {
             isolation: crate::config::isolation(self.archive.runs.parent().unwrap_or(&self.archive.runs))?,
             store: self.archive.store.clone(),
@@ -226,7 +241,12 @@ impl Stages<'_> {
     }
 
     /// Runs all of a pipeline for the decision that the node `act` makes.
-    fn decision(&self, pipeline: &Pipeline, act: usize, progress: &mut Progress<'_>) -> Result<MadeDecision, Failure> {
+    fn decision(
+        &self,
+        pipeline: &Pipeline,
+        act: usize,
+        progress: &mut Progress<'_>,
+    ) -> Result<MadeDecision, Failure> {
         let mut run = self.run(pipeline, (0..pipeline.nodes.len()).collect(), progress)?;
         if let Some((node, error)) = run.failed.first() {
             let message = match *node == act {

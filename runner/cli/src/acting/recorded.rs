@@ -71,7 +71,8 @@ impl Recorded {
                     })?;
                     if kind.version() != stage.version {
                         notes.push(format!(
-                            "`{}` was made by version {} of `{name}`, and this program has version {}: the policy may see other values than it was trained on",
+                            "`{}` was made by version {} of `{name}`, and this program has version {}: the \
+                            policy may see other values than it was trained on",
                             stage.id,
                             stage.version,
                             kind.version()
@@ -172,7 +173,8 @@ fn inputs(
         for name in names {
             if let Some((of, rest)) = split_earlier(name) {
                 let found = history::load(&archive.runs, &history::resolve(&archive.runs, of)?)?;
-                let digest = find(&found, rest).and_then(|(i, output)| found.stages[i].outputs.get(output).copied());
+                let digest =
+                    find(&found, rest).and_then(|(i, output)| found.stages[i].outputs.get(output).copied());
                 let digest = digest.ok_or_else(|| {
                     Failure::usage(format!("`{}` needs `{name}`, which is there no longer", stage.id))
                 })?;
@@ -195,11 +197,18 @@ fn inputs(
     Ok((needs, earlier))
 }
 
-/// The program of a recorded stage, whose files the record does not have: it is taken from the pipeline file, where that still says the same.
-fn program(session: &Session, run: &Run, stage: &ResolvedStage, file: &mut Option<Pipeline>) -> Result<Work, Failure> {
+/// The program of a recorded stage, whose files the record does not have: it is taken from the pipeline file,
+/// where that still says the same.
+fn program(
+    session: &Session,
+    run: &Run,
+    stage: &ResolvedStage,
+    file: &mut Option<Pipeline>,
+) -> Result<Work, Failure> {
     let changed = |why: &str| {
         Failure::usage(format!("`{}` is a program, and the pipeline {why}", stage.id)).hint(format!(
-            "the record of a run does not hold programs: bring `{}` back to what it was in run {}, or run it again",
+            "the record of a run does not hold programs: bring `{}` back to what it was in run {}, or run \
+            it again",
             run.file.display(),
             run.id
         ))
@@ -212,7 +221,8 @@ fn program(session: &Session, run: &Run, stage: &ResolvedStage, file: &mut Optio
         .and_then(|pipeline| pipeline.nodes.iter().find(|node| node.id == stage.id));
     match node.map(|node| &node.work) {
         Some(Work::Command(command)) => {
-            let now = serde_json::to_value(history::Settings::Program(Arc::clone(command))).unwrap_or_default();
+            let now =
+                serde_json::to_value(history::Settings::Program(Arc::clone(command))).unwrap_or_default();
             match now == *stage.config.value() {
                 true => Ok(Work::Command(Arc::clone(command))),
                 false => Err(changed("gives it other text, files or tools now")),

@@ -87,7 +87,8 @@ pub(crate) struct ConvertArgs {
 
 #[derive(Args, Clone, Debug)]
 pub(crate) struct InitArgs {
-    /// Files, directories or globs of option chains, daily bars or interest rates, a path for each table [default: a simulated market].
+    /// Files, directories or globs of option chains, daily bars or interest rates, a path for each table
+    /// [default: a simulated market].
     #[arg(value_name = "PATH")]
     pub paths: Vec<String>,
     /// The pipeline file to write. It must not exist.

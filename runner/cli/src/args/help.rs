@@ -48,7 +48,8 @@ pub(crate) fn command() -> Command {
         groups.push('\n');
     }
     command.help_template(format!(
-        "{{about-with-newline}}\n{{usage-heading}} {{usage}}\n\n{groups}{header}Global options:{header:#}\n{{options}}{{after-help}}"
+        "{{about-with-newline}}\n{{usage-heading}} {{usage}}\n\n{groups}{header}Global \
+        options:{header:#}\n{{options}}{{after-help}}"
     ))
 }
 
@@ -70,7 +71,8 @@ mod tests {
         assert_eq!(listed, all);
     }
 
-    /// The lines that are too long for the list of commands or for an example, and prose that is broken by hand.
+    /// The lines that are too long for the list of commands or for an example, and prose that is broken by
+    /// hand.
     fn wrong(command: &Command, path: &str, found: &mut Vec<String>) {
         let names = command.get_subcommands().map(|sub| sub.get_name().len());
         // Two spaces, the longest name, two spaces.

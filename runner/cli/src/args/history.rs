@@ -17,7 +17,8 @@ pub(crate) struct ShowArgs {
 
 #[derive(Args, Clone, Debug)]
 pub(crate) struct LogsArgs {
-    /// RUN/STAGE, where STAGE selects one point of a matrix. RUN is an id, a unique prefix or suffix of one, a name, or `latest`.
+    /// RUN/STAGE, where STAGE selects one point of a matrix. RUN is an id, a unique prefix or suffix of one,
+    /// a name, or `latest`.
     pub what: String,
     /// Wait for more until the stage ends.
     #[arg(short, long)]
@@ -51,9 +52,11 @@ pub(crate) struct ReportArgs {
 
 #[derive(Args, Clone, Debug)]
 pub(crate) struct ExportArgs {
-    /// RUN/STAGE.OUTPUT, RUN/STAGE if the stage has one output, or the digest of an artifact; or RUN, for its metrics.
+    /// RUN/STAGE.OUTPUT, RUN/STAGE if the stage has one output, or the digest of an artifact; or RUN, for its
+    /// metrics.
     pub what: String,
-    /// The directory to write to. For an artifact it must be empty or not exist; the metrics of another run are replaced.
+    /// The directory to write to. For an artifact it must be empty or not exist; the metrics of another run
+    /// are replaced.
     pub dest: PathBuf,
 }
 
@@ -70,14 +73,15 @@ values are not counted in n; a computation that occurs in several runs is counte
 
 #[derive(Args, Clone, Debug)]
 pub(crate) struct CompareArgs {
-    /// RUN, `RUN[seed=1]`, RUN/STAGE or `RUN/STAGE[seed=1]`. RUN is an id, a unique prefix or suffix of one, a
-    /// name, or `latest`. A matrix stage stands for all of its points.
+    /// RUN, `RUN[seed=1]`, RUN/STAGE or `RUN/STAGE[seed=1]`. RUN is an id, a unique prefix or suffix of one,
+    /// a name, or `latest`. A matrix stage stands for all of its points.
     #[arg(value_name = "RUN", required_unless_present = "filter")]
     pub runs: Vec<String>,
     /// Also compare all runs that match this expression; see `runner runs --help` for its syntax.
     #[arg(long = "where", value_name = "EXPRESSION")]
     pub filter: Option<String>,
-    /// Show only this metric (repeatable); the first one is the sort key [default: the summary metrics of evaluations and trainings].
+    /// Show only this metric (repeatable); the first one is the sort key [default: the summary metrics of
+    /// evaluations and trainings].
     #[arg(long, value_name = "METRIC")]
     pub metric: Vec<String>,
     /// The direction in which the first metric improves [default: by its name].
@@ -204,7 +208,8 @@ Examples:
 
 On a terminal the display is updated until the run ends; otherwise it is printed every ten seconds.
 With --json, one line per second is printed: the status of the run and the state of each running stage.
-The directory of the run has its metrics as JSON lines (`metrics/`) and for `tensorboard --logdir` (`tensorboard/`).";
+The directory of the run has its metrics as JSON lines (`metrics/`) and for `tensorboard --logdir` \
+(`tensorboard/`).";
 
 #[derive(Args, Clone, Debug)]
 pub(crate) struct WatchArgs {
@@ -233,7 +238,9 @@ pub(crate) enum LabelCommand {
         run: String,
     },
     /// Tag a run.
-    #[command(after_help = "Example:\n  runner runs tag latest sweep lr\n  runner runs --where 'tag = sweep'")]
+    #[command(
+        after_help = "Example:\n  runner runs tag latest sweep lr\n  runner runs --where 'tag = sweep'"
+    )]
     Tag {
         /// The run.
         run: String,

@@ -1,4 +1,5 @@
-//! The arguments of every command: those that read a pipeline, those about runs so far, and those about the store.
+//! The arguments of every command: those that read a pipeline, those about runs so far, and those about the
+//! store.
 
 mod data;
 pub(crate) mod help;
@@ -12,18 +13,20 @@ mod values;
 
 pub(crate) use data::{ConvertArgs, DataCommand, InitArgs, LayoutsArgs, ReadArgs};
 pub(crate) use history::{
-    Better, CompareArgs, ExportArgs, LabelCommand, LogsArgs, PruneArgs, ReportArgs, RmArgs, RunsArgs, RunsCommand,
-    ShowArgs, TrackArgs, WatchArgs,
+    Better, CompareArgs, ExportArgs, LabelCommand, LogsArgs, PruneArgs, ReportArgs, RmArgs, RunsArgs,
+    RunsCommand, ShowArgs, TrackArgs, WatchArgs,
 };
 pub(crate) use pipeline::{
-    CheckCommand, ExecArgs, GraphArgs, GraphFormat, LookaheadArgs, PipelineArgs, PlanArgs, RunCheck, Selection,
-    Settings, StagesArgs, WhyArgs,
+    CheckCommand, ExecArgs, GraphArgs, GraphFormat, LookaheadArgs, PipelineArgs, PlanArgs, RunCheck,
+    Selection, Settings, StagesArgs, WhyArgs,
 };
 pub(crate) use policy::{
     PolicyActArgs, PolicyCommand, PolicyDiffArgs, PolicyExportArgs, PolicyFormat, PolicyPromoteArgs,
     PolicyRegisterArgs, PolicyRollbackArgs,
 };
-pub(crate) use schedule::{Installer, NextArgs, NightsArgs, RunDueArgs, ScheduleCommand, ScheduledArgs, TimerArgs};
+pub(crate) use schedule::{
+    Installer, NextArgs, NightsArgs, RunDueArgs, ScheduleCommand, ScheduledArgs, TimerArgs,
+};
 pub(crate) use serve::ServeArgs;
 pub(crate) use store::{CacheCommand, PullArgs, PushArgs};
 
@@ -32,12 +35,16 @@ use history::{COMPARE_EXAMPLES, RUNS_EXAMPLES, WATCH_EXAMPLES};
 use std::path::PathBuf;
 
 const EXIT_CODES: &str = "\
-Exit codes: 0 done; 1 a stage failed; 2 the command line or the pipeline file is wrong; 3 the store or the machine failed, \
-or standard output cannot be written; 4 a check could not check something; 130 interrupted (Ctrl-C, SIGTERM, SIGHUP; a second \
+Exit codes: 0 done; 1 a stage failed; 2 the command line or the pipeline file is wrong; 3 the store or the \
+machine failed, \
+or standard output cannot be written; 4 a check could not check something; 130 interrupted (Ctrl-C, \
+SIGTERM, SIGHUP; a second \
 signal ends the program at once).
 
-Environment variables: RUNNER_HOME is the directory of the store and the run history (default: `.runner/` in the nearest \
-directory above the pipeline that has one or is a repository root); RUNNER_REMOTE is the URL of the remote store and overrides \
+Environment variables: RUNNER_HOME is the directory of the store and the run history (default: `.runner/` \
+in the nearest \
+directory above the pipeline that has one or is a repository root); RUNNER_REMOTE is the URL of the remote \
+store and overrides \
 `remote: url:` in `config.yaml` of that directory; NO_COLOR disables colours.";
 
 /// A declarative experiment runner for reinforcement learning on markets.
@@ -283,7 +290,8 @@ pub(crate) enum BenchTarget {
     Device,
     /// Overhead of runs that are cached, partly cached and not cached, and of the store.
     Cache,
-    /// Cost of `track:`: a training without a server, with one that answers at once, one that answers 200 ms late, and one that is away, by turns.
+    /// Cost of `track:`: a training without a server, with one that answers at once, one that answers 200 ms
+    /// late, and one that is away, by turns.
     Track,
 }
 
@@ -292,18 +300,20 @@ pub(crate) struct BenchArgs {
     /// The benchmark.
     #[arg(value_enum)]
     pub what: BenchTarget,
-    /// With `train`: also vary the environments from 1 to 4096, the threads from 1 to all, and the LSTM size from 64 to 1024; with `ingest`: also
-    /// chains of 7 and 30 million rows. Takes some minutes.
+    /// With `train`: also vary the environments from 1 to 4096, the threads from 1 to all, and the LSTM size
+    /// from 64 to 1024; with `ingest`: also chains of 7 and 30 million rows. Takes some minutes.
     #[arg(long)]
     pub sweep: bool,
-    /// With `env`: an interpreter with gymnasium, or the directory of an environment; CartPole by `env/python` is measured, beside the native one and
-    /// Gymnasium's own batches.
+    /// With `env`: an interpreter with gymnasium, or the directory of an environment; CartPole by
+    /// `env/python` is measured, beside the native one and Gymnasium's own batches.
     #[arg(long, value_name = "PYTHON")]
     pub python: Option<String>,
-    /// With `env`: environments of runs, RUN/STAGE or RUN/STAGE.OUTPUT, of any kind; these are measured, 1, 16 and 256 of each, with random actions among those that are allowed.
+    /// With `env`: environments of runs, RUN/STAGE or RUN/STAGE.OUTPUT, of any kind; these are measured, 1,
+    /// 16 and 256 of each, with random actions among those that are allowed.
     #[arg(long, value_name = "NAME", num_args = 1.., conflicts_with = "python")]
     pub of: Vec<String>,
-    /// With `symbolic`: files of facts, each line with head, relation and tail or `relation(head,tail).`, instead of families drawn at random.
+    /// With `symbolic`: files of facts, each line with head, relation and tail or `relation(head,tail).`,
+    /// instead of families drawn at random.
     #[arg(long, value_name = "FILE", num_args = 1..)]
     pub triples: Vec<PathBuf>,
     /// With `track`: the address of a server of MLflow that is measured, too.

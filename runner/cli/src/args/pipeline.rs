@@ -17,8 +17,8 @@ pub(crate) struct PipelineArgs {
 /// The selected stages of a pipeline, and its settings.
 #[derive(Args, Clone, Debug, Default, Deserialize, Serialize)]
 pub(crate) struct Selection {
-    /// Stages to run, with the stages they need [default: all]. Of a matrix, `train[lr=1e-4]` selects the points
-    /// with this value, as in `needs:`, and `train` or `train[*]` all of them.
+    /// Stages to run, with the stages they need [default: all]. Of a matrix, `train[lr=1e-4]` selects the
+    /// points with this value, as in `needs:`, and `train` or `train[*]` all of them.
     #[arg(value_name = "STAGE")]
     pub stages: Vec<String>,
     #[command(flatten)]
@@ -32,13 +32,16 @@ pub(crate) struct Selection {
 /// The settings that a pipeline is read with.
 #[derive(Args, Clone, Debug, Default, Deserialize, Serialize)]
 pub(crate) struct Settings {
-    /// Override a parameter (`seed=3`) or a field of a stage's configuration (`train.with.learning_rate=1e-4`) (repeatable).
+    /// Override a parameter (`seed=3`) or a field of a stage's configuration
+    /// (`train.with.learning_rate=1e-4`) (repeatable).
     #[arg(long, value_name = "NAME=VALUE")]
     pub set: Vec<String>,
-    /// Apply a profile of the pipeline (repeatable): a later profile overrides an earlier one, `--set` overrides all.
+    /// Apply a profile of the pipeline (repeatable): a later profile overrides an earlier one, `--set`
+    /// overrides all.
     #[arg(long, value_name = "NAME")]
     pub profile: Vec<String>,
-    /// Read the pipeline as in that night of its schedule: `${schedule.date}` is DATE, and the parameters are those of the night.
+    /// Read the pipeline as in that night of its schedule: `${schedule.date}` is DATE, and the parameters are
+    /// those of the night.
     #[arg(long, value_name = "DATE")]
     pub night: Option<String>,
 }
@@ -65,15 +68,15 @@ pub(crate) struct ExecArgs {
     /// Hash every source file again, even if its size and modification time are unchanged.
     #[arg(long)]
     pub verify_inputs: bool,
-    /// Compute a random share of the cached stages again (at least one), without memos and checkpoints; a stage whose result
-    /// differs fails.
+    /// Compute a random share of the cached stages again (at least one), without memos and checkpoints; a
+    /// stage whose result differs fails.
     #[arg(long, value_name = "N%", value_parser = percentage)]
     pub check_determinism: Option<f64>,
     /// Check the results after a run that succeeded; the exit code is then that of `runner check lookahead`.
     #[arg(long, value_enum, value_name = "CHECK")]
     pub check: Option<RunCheck>,
-    /// The isolation of `run:` stages that do not ask for one [default: that of `config.yaml`, or `auto`]. What a stage or this requires is
-    /// required.
+    /// The isolation of `run:` stages that do not ask for one [default: that of `config.yaml`, or `auto`].
+    /// What a stage or this requires is required.
     #[arg(long, value_name = "HOW", value_parser = isolation())]
     pub isolation: Option<Isolation>,
     /// Refuse pipelines with stages that run external programs (`run:`).
@@ -82,11 +85,12 @@ pub(crate) struct ExecArgs {
     /// Ignore the configured remote store.
     #[arg(long)]
     pub no_remote: bool,
-    /// Ask no server: sources at URLs are what was fetched before, and the configured remote store is ignored.
+    /// Ask no server: sources at URLs are what was fetched before, and the configured remote store is
+    /// ignored.
     #[arg(long)]
     pub offline: bool,
-    /// Always write the HTML report. Without this option it is written if a stage ran and it takes less than 5 % of the run;
-    /// `runner report RUN` writes it later.
+    /// Always write the HTML report. Without this option it is written if a stage ran and it takes less than
+    /// 5 % of the run; `runner report RUN` writes it later.
     #[arg(long)]
     pub report: bool,
     /// Name the run; the name can be used wherever a run is expected.
@@ -104,14 +108,16 @@ pub(crate) struct PlanArgs {
     /// Save the plan to FILE, for `exec --plan FILE`.
     #[arg(long, value_name = "FILE")]
     pub save: Option<PathBuf>,
-    /// Print the resolved pipeline as one file that can be run: includes, profiles, `--set`, parameters and environment variables
-    /// substituted, ranges and draws expanded. With --json, every stage and point with its whole configuration.
+    /// Print the resolved pipeline as one file that can be run: includes, profiles, `--set`, parameters and
+    /// environment variables substituted, ranges and draws expanded. With --json, every stage and point with
+    /// its whole configuration.
     #[arg(long, conflicts_with = "save")]
     pub resolved: bool,
     /// Ignore the configured remote store.
     #[arg(long)]
     pub no_remote: bool,
-    /// Ask no server: sources at URLs are what was fetched before, and the configured remote store is ignored.
+    /// Ask no server: sources at URLs are what was fetched before, and the configured remote store is
+    /// ignored.
     #[arg(long)]
     pub offline: bool,
 }
@@ -153,7 +159,8 @@ pub(crate) enum GraphFormat {
 pub(crate) struct StagesArgs {
     /// A stage kind, such as `greeks/analytic`.
     pub kind: Option<String>,
-    /// Print the requirements of a program's output of this type, such as `features` or `table`: columns, key and checks.
+    /// Print the requirements of a program's output of this type, such as `features` or `table`: columns, key
+    /// and checks.
     #[arg(long = "type", value_name = "TYPE", conflicts_with = "kind")]
     pub of_type: Option<String>,
 }
@@ -164,12 +171,13 @@ pub(crate) enum CheckCommand {
     ///
     /// Changes the data after some dates, and compares the results up to them.
     ///
-    /// The pipeline runs unchanged first. Then, at dates that are spread over the data, notable or drawn, its sources (files with dates, outputs of
-    /// stages that read nothing, artifacts of earlier runs) are truncated, and perturbed, after the date; the stages that depend on them run again
-    /// in a temporary store, and every row up to the date must be the same. A training is done once.
+    /// The pipeline runs unchanged first. Then, at dates that are spread over the data, notable or drawn, its
+    /// sources (files with dates, outputs of stages that read nothing, artifacts of earlier runs) are
+    /// truncated, and perturbed, after the date; the stages that depend on them run again in a temporary
+    /// store, and every row up to the date must be the same. A training is done once.
     ///
-    /// Exit codes: 0 if everything was compared and nothing changed, 1 if a value changed, 4 if something could not be changed, run or compared,
-    /// which is named. Method, confidence and cost: docs/lookahead.md.
+    /// Exit codes: 0 if everything was compared and nothing changed, 1 if a value changed, 4 if something
+    /// could not be changed, run or compared, which is named. Method, confidence and cost: docs/lookahead.md.
     #[command(after_help = "\
 Examples:
   runner check lookahead pipelines/rppo_options.yaml
@@ -194,7 +202,8 @@ pub(crate) struct LookaheadArgs {
     /// The seed of the drawn dates.
     #[arg(long, value_name = "N", default_value_t = 0)]
     pub seed: u64,
-    /// Do not compare this stage, or this output of a stage (`stage.output`), such as figures over the whole range (repeatable).
+    /// Do not compare this stage, or this output of a stage (`stage.output`), such as figures over the whole
+    /// range (repeatable).
     #[arg(long, value_name = "OUTPUT")]
     pub except: Vec<String>,
 }

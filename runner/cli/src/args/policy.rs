@@ -11,9 +11,10 @@ pub(crate) enum PolicyCommand {
     ///
     /// Also the orders that it means. Nothing is placed.
     ///
-    /// The stages between the files and the policy's environment run again with the files, from the cache but for what is new. The policy
-    /// plays from the first test date on, as a backtest does, and decides at the files' last moment; nothing after it is looked at.
-    /// Observations are normalised as in training. docs/acting.md has the rules and the forms of files.
+    /// The stages between the files and the policy's environment run again with the files, from the cache but
+    /// for what is new. The policy plays from the first test date on, as a backtest does, and decides at the
+    /// files' last moment; nothing after it is looked at. Observations are normalised as in training.
+    /// docs/acting.md has the rules and the forms of files.
     #[command(after_help = "\
 Examples:
   runner policy act latest/train --data today.csv
@@ -21,7 +22,8 @@ Examples:
   runner policy act 'latest/train[seed=1]' --data prices.csv --replace --positions played --json
   runner policy act latest/train --data today.csv --max-age 30d --sample 7
 
-Exit codes: 1 where the files or the age of the policy do not allow a decision; 2 where an argument is wrong.")]
+Exit codes: 1 where the files or the age of the policy do not allow a decision; 2 where an argument is \
+wrong.")]
     Act(PolicyActArgs),
     /// Write a trained policy as one file that other programs read.
     ///
@@ -54,7 +56,8 @@ Examples:
     },
     /// Register the policy of a run under a name, as a new version.
     ///
-    /// In a pipeline, `register: NAME` of a stage does it at the end of each run. A policy that is a version already stays that version.
+    /// In a pipeline, `register: NAME` of a stage does it at the end of each run. A policy that is a version
+    /// already stays that version.
     #[command(after_help = "\
 Examples:
   runner policy register latest/train desk
@@ -87,7 +90,8 @@ pub(crate) struct PolicyRegisterArgs {
     /// Also point this alias to it.
     #[arg(long)]
     pub alias: Option<String>,
-    /// The age from which on it may not act: the time from the last date that it was trained on to a decision. `30d`.
+    /// The age from which on it may not act: the time from the last date that it was trained on to a
+    /// decision. `30d`.
     #[arg(long, value_name = "AGE", value_parser = age)]
     pub max_age: Option<Duration>,
 }
@@ -131,7 +135,8 @@ pub(crate) enum PolicyFormat {
 
 #[derive(Args, Clone, Debug)]
 pub(crate) struct PolicyExportArgs {
-    /// RUN/STAGE of a training, RUN/STAGE.OUTPUT, NAME@ALIAS of a registered policy, or the digest of a policy.
+    /// RUN/STAGE of a training, RUN/STAGE.OUTPUT, NAME@ALIAS of a registered policy, or the digest of a
+    /// policy.
     pub what: String,
     /// The format of the file.
     #[arg(long, value_enum)]
@@ -144,24 +149,28 @@ pub(crate) struct PolicyExportArgs {
 pub(crate) struct PolicyActArgs {
     /// RUN/STAGE of a training, RUN/STAGE.OUTPUT, or NAME@ALIAS of a registered policy.
     pub what: String,
-    /// A file of today's data, or a directory or glob of them, for the stage that reads such files; repeatable. STAGE.SETTING=FILE for
-    /// another setting than `path`. A file without a stage goes to the only one that can read it.
+    /// A file of today's data, or a directory or glob of them, for the stage that reads such files;
+    /// repeatable. STAGE.SETTING=FILE for another setting than `path`. A file without a stage goes to the
+    /// only one that can read it.
     #[arg(long, value_name = "[STAGE=]FILE", required = true)]
     pub data: Vec<String>,
-    /// Read the files in place of the stages' own ones, not after them: for files that hold everything so far.
+    /// Read the files in place of the stages' own ones, not after them: for files that hold everything so
+    /// far.
     #[arg(long)]
     pub replace: bool,
-    /// The positions that are held: a file (CSV or JSON), `none`, or `played` for those that the policy would have, had it traded from
-    /// the start on.
+    /// The positions that are held: a file (CSV or JSON), `none`, or `played` for those that the policy would
+    /// have, had it traded from the start on.
     #[arg(long, value_name = "FILE|none|played", default_value = "none")]
     pub positions: String,
     /// The cash that is held; by default that of the file, or the capital of the environment.
     #[arg(long, allow_negative_numbers = true)]
     pub cash: Option<f64>,
-    /// The moment of the decision, `2024-01-19` or `2024-01-19T15:45:00Z`; by default the last one of the files.
+    /// The moment of the decision, `2024-01-19` or `2024-01-19T15:45:00Z`; by default the last one of the
+    /// files.
     #[arg(long, value_name = "DATE")]
     pub at: Option<String>,
-    /// The date from which on the policy plays, which builds up its memory and its account; by default its first test date.
+    /// The date from which on the policy plays, which builds up its memory and its account; by default its
+    /// first test date.
     #[arg(long, value_name = "DATE")]
     pub from: Option<String>,
     /// The world (symbol) to decide in, where the environment has several.
@@ -170,7 +179,8 @@ pub(crate) struct PolicyActArgs {
     /// Also draw an action with this seed; its orders are shown in place of those of the likeliest one.
     #[arg(long, value_name = "SEED")]
     pub sample: Option<u64>,
-    /// Refuse a policy whose training ended longer before the decision: `30d`. By default the age that it was registered with.
+    /// Refuse a policy whose training ended longer before the decision: `30d`. By default the age that it was
+    /// registered with.
     #[arg(long, value_name = "AGE", value_parser = age)]
     pub max_age: Option<Duration>,
 }

@@ -24,8 +24,9 @@ Examples:
     List(ScheduledArgs),
     /// Run the nights that are due and not done, in order, and exit.
     ///
-    /// A night that is done is not run again; missed nights are made up for as `catch_up` says; nights that failed, or whose data was late, are run
-    /// again. Where another process runs the nights of a pipeline, it says so and exits. Exit codes: 0 if nothing is left to do, 1 if a night failed or its data is late.
+    /// A night that is done is not run again; missed nights are made up for as `catch_up` says; nights that
+    /// failed, or whose data was late, are run again. Where another process runs the nights of a pipeline, it
+    /// says so and exits. Exit codes: 0 if nothing is left to do, 1 if a night failed or its data is late.
     #[command(after_help = "\
 Examples:
   runner schedule run-due nightly.yaml
@@ -85,7 +86,8 @@ pub(crate) struct NightsArgs {
 pub(crate) struct RunDueArgs {
     #[command(flatten)]
     pub scheduled: ScheduledArgs,
-    /// Run a night that failed or was late again only this long after it ended: for timers that call this every few minutes.
+    /// Run a night that failed or was late again only this long after it ended: for timers that call this
+    /// every few minutes.
     #[arg(long, value_name = "TIME", default_value = "0s", value_parser = age)]
     pub retry_after: Duration,
 }
@@ -108,7 +110,8 @@ pub(crate) struct TimerArgs {
 pub(crate) enum Installer {
     /// User timers of systemd, persistent and in the schedule's time zone.
     Systemd,
-    /// A line of the user's crontab, every five minutes: cron knows no other time zones, and forgets what it missed.
+    /// A line of the user's crontab, every five minutes: cron knows no other time zones, and forgets what it
+    /// missed.
     Cron,
     /// An agent of launchd, every five minutes.
     Launchd,

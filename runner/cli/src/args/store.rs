@@ -76,7 +76,8 @@ pub(crate) struct GcArgs {
     /// Keep the results of this run (repeatable): an id, or a unique prefix or suffix of one.
     #[arg(long, value_name = "RUN")]
     pub keep_run: Vec<String>,
-    /// Keep objects written or used within this time, and the results of runs started within it: `90s`, `2h`, `5d`.
+    /// Keep objects written or used within this time, and the results of runs started within it: `90s`, `2h`,
+    /// `5d`.
     #[arg(long, value_name = "AGE", default_value = "7d", value_parser = age)]
     pub keep_younger_than: std::time::Duration,
     /// Dry run: show what would be removed.

@@ -33,7 +33,8 @@ pub(super) fn age(text: &str) -> Result<std::time::Duration, String> {
     if text.trim_end_matches(['s', 'm', 'h', 'd']) == "0" {
         return Ok(std::time::Duration::ZERO);
     }
-    runner_pipeline::duration(text).ok_or_else(|| "expected a duration, such as `90s`, `15m`, `2h` or `5d`".to_owned())
+    runner_pipeline::duration(text)
+        .ok_or_else(|| "expected a duration, such as `90s`, `15m`, `2h` or `5d`".to_owned())
 }
 
 #[cfg(test)]

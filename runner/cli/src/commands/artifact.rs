@@ -31,7 +31,8 @@ pub(crate) fn find(archive: &Archive, name: &str) -> Result<Named, Failure> {
         Err(err) => match by_digest(archive, name)? {
             Some(named) => Ok(named),
             None => Err(err.hint(
-                "give a run (`runner runs` lists them, `latest` is the last), RUN/STAGE.OUTPUT, or the digest of an artifact",
+                "give a run (`runner runs` lists them, `latest` is the last), RUN/STAGE.OUTPUT, or the \
+                digest of an artifact",
             )),
         },
     }
@@ -73,8 +74,9 @@ fn of_run(run: Run, name: &str) -> Result<Named, Failure> {
 }
 
 fn by_digest(archive: &Archive, name: &str) -> Result<Option<Named>, Failure> {
-    let is_hex =
-        name.len() >= 4 && name.len() <= 64 && name.chars().all(|c| c.is_ascii_digit() || matches!(c, 'a'..='f'));
+    let is_hex = name.len() >= 4
+        && name.len() <= 64
+        && name.chars().all(|c| c.is_ascii_digit() || matches!(c, 'a'..='f'));
     if !is_hex {
         return Ok(None);
     }
@@ -129,7 +131,8 @@ pub(crate) fn as_artifact(named: Named, name: &str) -> Result<ArtifactDigest, Fa
                     stage.id
                 ))),
                 several => {
-                    let names: Vec<String> = several.iter().map(|(output, _)| format!("{name}.{output}")).collect();
+                    let names: Vec<String> =
+                        several.iter().map(|(output, _)| format!("{name}.{output}")).collect();
                     Err(
                         Failure::usage(format!("stage `{}` has {} outputs", stage.id, several.len()))
                             .hint(format!("give one: {}", names.join(", "))),

@@ -17,8 +17,8 @@ pub(crate) fn bench(session: &Session, args: &BenchArgs) -> Result<(), Failure> 
         BenchTarget::Env if !args.of.is_empty() => value(&environments(session, &args.of)?),
         BenchTarget::Env => match &args.python {
             Some(python) => {
-                let dir =
-                    tempfile::tempdir().map_err(|err| Failure::caused("cannot make a temporary directory", &err))?;
+                let dir = tempfile::tempdir()
+                    .map_err(|err| Failure::caused("cannot make a temporary directory", &err))?;
                 value(&stages_env::python::bench(
                     python,
                     Path::new("."),
@@ -30,7 +30,8 @@ pub(crate) fn bench(session: &Session, args: &BenchArgs) -> Result<(), Failure> 
         BenchTarget::Symbolic => value(&symbolic(&args.triples)?),
         BenchTarget::Train => value(&stages_train::bench(args.sweep)?),
         BenchTarget::Trainers => {
-            let dir = tempfile::tempdir().map_err(|err| Failure::caused("cannot make a temporary directory", &err))?;
+            let dir = tempfile::tempdir()
+                .map_err(|err| Failure::caused("cannot make a temporary directory", &err))?;
             value(&stages_train::bench_trainers(&Store::open(dir.path())?)?)
         }
         BenchTarget::Device => value(&stages_train::bench_devices()?),
@@ -53,7 +54,8 @@ fn ingest(sweep: bool) -> Result<Vec<stages_ingest::BenchRow>, Failure> {
     let mut rows = stages_ingest::bench(500_000)?;
     let sizes: &[usize] = if sweep { &[1, 7, 30] } else { &[1] };
     for millions in sizes {
-        let dir = tempfile::tempdir().map_err(|err| Failure::caused("cannot make a temporary directory", &err))?;
+        let dir =
+            tempfile::tempdir().map_err(|err| Failure::caused("cannot make a temporary directory", &err))?;
         rows.extend(stages_ingest::bench_chain(dir.path(), millions * 1_000_000)?);
     }
     Ok(rows)
@@ -88,7 +90,8 @@ fn symbolic(triples: &[PathBuf]) -> Result<Vec<stages_env::symbolic::SymbolicRow
 fn features() -> Result<Vec<stages_features::bench::BenchRow>, Failure> {
     let mut rows = stages_features::bench(30, 20_000).rows;
     rows.extend(stages_features::bench::bench_finrl());
-    let dir = tempfile::tempdir().map_err(|err| Failure::caused("cannot make a temporary directory", &err))?;
+    let dir =
+        tempfile::tempdir().map_err(|err| Failure::caused("cannot make a temporary directory", &err))?;
     rows.extend(stages_features::bench::bench_stage(&Store::open(dir.path())?, 100)?);
     Ok(rows)
 }

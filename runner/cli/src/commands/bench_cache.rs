@@ -1,5 +1,5 @@
-//! `runner bench cache`: the cost of runs with no, little and much work, and the cost of the store, each beside its floor,
-//! measured on the same machine within the same minute.
+//! `runner bench cache`: the cost of runs with no, little and much work, and the cost of the store, each
+//! beside its floor, measured on the same machine within the same minute.
 
 mod history;
 mod planning;
@@ -37,9 +37,10 @@ struct Bench {
 }
 
 pub(super) fn measure() -> Result<Vec<Row>, Failure> {
-    let dir = tempfile::tempdir().map_err(|err| Failure::caused("cannot create a temporary directory", &err))?;
-    let program =
-        std::env::current_exe().map_err(|err| Failure::caused("cannot determine the path of this program", &err))?;
+    let dir =
+        tempfile::tempdir().map_err(|err| Failure::caused("cannot create a temporary directory", &err))?;
+    let program = std::env::current_exe()
+        .map_err(|err| Failure::caused("cannot determine the path of this program", &err))?;
     let mut bench = Bench {
         dir,
         program,
@@ -166,7 +167,8 @@ impl Bench {
         Ok(())
     }
 
-    /// Uses the store of the thousand stages above. The changed stage is the last of its chain, so that one stage runs.
+    /// Uses the store of the thousand stages above. The changed stage is the last of its chain, so that one
+    /// stage runs.
     fn one_of_a_thousand(&mut self) -> Result<(), Failure> {
         let home = self.home("1000");
         let file = self.dir.path().join("changed.yaml");
@@ -196,7 +198,8 @@ impl Bench {
     }
 
     fn shell(&self, i: usize) -> Result<(), Failure> {
-        let command = command("stage", i).replace("${outputs.x}", &format!("{}/x{i}", self.dir.path().display()));
+        let command =
+            command("stage", i).replace("${outputs.x}", &format!("{}/x{i}", self.dir.path().display()));
         let mut shell = Command::new("bash");
         let status = shell
             .args(["-euo", "pipefail", "-c"])
@@ -231,7 +234,8 @@ impl Bench {
         let this = &*self;
         let all = || {
             std::thread::scope(|scope| {
-                let thread = |t: usize| scope.spawn(move || (t..100).step_by(cores).try_for_each(|i| this.shell(i)));
+                let thread =
+                    |t: usize| scope.spawn(move || (t..100).step_by(cores).try_for_each(|i| this.shell(i)));
                 let threads: Vec<_> = (0..cores).map(thread).collect();
                 threads
                     .into_iter()
@@ -282,7 +286,8 @@ impl Bench {
         )?;
         let store = Store::open(&self.home("file"))?;
         let new = best(3, || Ok(()), || Ok(store.rehash_file(&path).map(|_| ())?))?;
-        // The modification time of a file changed within the last seconds does not reliably show the next change.
+        // The modification time of a file changed within the last seconds does not reliably show the next
+        // change.
         std::thread::sleep(std::time::Duration::from_secs(3));
         store.rehash_file(&path)?;
         let again = best(20, || Ok(()), || Ok(store.hash_file(&path).map(|_| ())?))?;

@@ -1,5 +1,6 @@
-//! `runner bench track`: the cost of telling a tracking server of a run while it trains. The same training runs by turns without a server, with one that answers
-//! at once, one that answers late, and one that is away.
+//! `runner bench track`: the cost of telling a tracking server of a run while it trains. The same training
+//! runs by turns without a server, with one that answers at once, one that answers late, and one that is
+//! away.
 
 mod sink;
 
@@ -18,7 +19,8 @@ const LATE: Duration = Duration::from_millis(200);
 /// The interval at which the thread that tells the server is looked at.
 const LOOK: Duration = Duration::from_millis(20);
 
-/// The means over the runs with one server. Costs are the means of `run / run without a server - 1` over the rounds, in percent.
+/// The means over the runs with one server. Costs are the means of `run / run without a server - 1` over the
+/// rounds, in percent.
 #[derive(Serialize)]
 pub(super) struct Row {
     server: String,
@@ -57,7 +59,8 @@ struct Server {
     sink: Option<Sink>,
 }
 
-/// Trains for `steps` steps, `rounds` times with each server. `uri` is a real server of MLflow, measured beside the others.
+/// Trains for `steps` steps, `rounds` times with each server. `uri` is a real server of MLflow, measured
+/// beside the others.
 pub(super) fn measure(uri: Option<&str>, rounds: usize, steps: u64) -> Result<Vec<Row>, Failure> {
     let dir = tempfile::tempdir().map_err(failed)?;
     let servers = servers(uri)?;
@@ -71,10 +74,11 @@ pub(super) fn measure(uri: Option<&str>, rounds: usize, steps: u64) -> Result<Ve
     }
     for (server, runs) in servers.iter().zip(&measured) {
         if server.sink.is_some() && runs.iter().any(|run| run.metrics == 0) {
-            return Err(
-                Failure::usage(format!("the server that {} was sent no metric of a run", server.name))
-                    .hint("raise `--steps`: the training reports its first metrics after 1,024"),
-            );
+            return Err(Failure::usage(format!(
+                "the server that {} was sent no metric of a run",
+                server.name
+            ))
+            .hint("raise `--steps`: the training reports its first metrics after 1,024"));
         }
     }
     Ok(servers
@@ -114,8 +118,10 @@ fn pipeline(uri: Option<&str>, steps: u64) -> String {
         format!("track: [{{ mlflow: {{ uri: {uri}, experiment: bench }} }}]\n")
     });
     format!(
-        "version: 1\nname: bench_track\n{}stages:\n  env: {{ uses: env/classic, with: {{ id: CartPole-v1 }} }}\n  \
-         train: {{ uses: train/ppo, needs: {{ env: env }}, with: {{ total_timesteps: {steps}, n_envs: 8, n_steps: 128 }} }}\n",
+        "version: 1\nname: bench_track\n{}stages:\n  env: \
+         {{ uses: env/classic, with: {{ id: CartPole-v1 }} }}\n  \
+         train: \
+         {{ uses: train/ppo, needs: {{ env: env }}, with: {{ total_timesteps: {steps}, n_envs: 8, n_steps: 128 }} }}\n",
         track.unwrap_or_default()
     )
 }
@@ -191,7 +197,8 @@ fn on_cpu(task: &Path) -> Option<f64> {
     Some(text.split(' ').next()?.parse::<f64>().ok()? / 1e9)
 }
 
-/// The CPU seconds of the children of this process that have ended, and of theirs: `proc_pid_stat(5)`, fields 16 and 17, in hundredths.
+/// The CPU seconds of the children of this process that have ended, and of theirs: `proc_pid_stat(5)`, fields
+/// 16 and 17, in hundredths.
 fn children_cpu() -> Option<f64> {
     let text = fs::read_to_string("/proc/self/stat").ok()?;
     let (_, fields) = text.rsplit_once(") ")?;

@@ -1,4 +1,5 @@
-//! `runner cache status|verify|gc`: the contents of the store, its integrity, and the removal of objects that no kept run needs.
+//! `runner cache status|verify|gc`: the contents of the store, its integrity, and the removal of objects that
+//! no kept run needs.
 //!
 //! Each function returns the text for standard output, plain or as one JSON document.
 
@@ -105,8 +106,8 @@ fn status_text(status: &Status) -> String {
     out
 }
 
-/// Rehashes a share of the blobs, all of them at 1. Also returns true if everything is intact; damaged objects are removed, and
-/// recomputed on demand. `on_progress` is called from several threads.
+/// Rehashes a share of the blobs, all of them at 1. Also returns true if everything is intact; damaged
+/// objects are removed, and recomputed on demand. `on_progress` is called from several threads.
 ///
 /// # Errors
 /// When the store cannot be read.
@@ -154,11 +155,13 @@ fn verify_text(report: &VerifyReport) -> String {
     out
 }
 
-/// Removes objects that are not recent and that no kept run needs, and then from the directory `history` the runs that are neither kept
-/// nor marked. `runs` are all runs, oldest first, as [`runner_history::list`] returns them.
+/// Removes objects that are not recent and that no kept run needs, and then from the directory `history` the
+/// runs that are neither kept nor marked. `runs` are all runs, oldest first, as [`runner_history::list`]
+/// returns them.
 ///
 /// # Errors
-/// When a run to keep does not exist, a run uses the store, or the store or the history cannot be read or written.
+/// When a run to keep does not exist, a run uses the store, or the store or the history cannot be read or
+/// written.
 pub fn gc(
     store: &Store,
     history: &Path,
@@ -245,7 +248,8 @@ fn row(what: &str, count: Count) -> Vec<String> {
 
 /// `value` with additional fields, as one line.
 fn document<const N: usize>(value: &impl Serialize, facts: [(&str, Value); N]) -> Result<String, Failure> {
-    let mut value = serde_json::to_value(value).map_err(|err| Failure::caused("cannot write the result", &err))?;
+    let mut value =
+        serde_json::to_value(value).map_err(|err| Failure::caused("cannot write the result", &err))?;
     for (name, fact) in facts {
         value[name] = fact;
     }

@@ -78,7 +78,8 @@ fn run(
     control: &Control,
 ) -> Result<Verdict, Failure> {
     // Neither a run on changed data nor its log is kept.
-    let logs = tempfile::tempdir().map_err(|err| Failure::caused("cannot create a temporary directory", &err))?;
+    let logs =
+        tempfile::tempdir().map_err(|err| Failure::caused("cannot create a temporary directory", &err))?;
     let options = Options {
         logs: logs.path().to_owned(),
         ..options.clone()
@@ -109,7 +110,9 @@ fn check_names(project: &Project, except: &[String]) -> Result<(), Failure> {
     for name in except {
         let known = project.pipeline.nodes.iter().any(|node| {
             let outputs = match &node.work {
-                runner_pipeline::Work::Command(command) => command.outputs.keys().cloned().collect::<Vec<_>>(),
+                runner_pipeline::Work::Command(command) => {
+                    command.outputs.keys().cloned().collect::<Vec<_>>()
+                }
                 runner_pipeline::Work::Kind { kind, .. } => {
                     kind.ports().outputs.iter().map(|port| port.name.to_owned()).collect()
                 }

@@ -20,7 +20,9 @@ pub(crate) fn compare(session: &Session, args: &CompareArgs) -> Result<(), Failu
         let library = Library::read(&archive.runs, None)?;
         let chosen = library.choose(&question, Some(&archive.store))?;
         if chosen.is_empty() && names.is_empty() {
-            return Err(Failure::usage(format!("no run matches `{filter}`")).hint("`runner runs` lists the runs"));
+            return Err(
+                Failure::usage(format!("no run matches `{filter}`")).hint("`runner runs` lists the runs")
+            );
         }
         names.extend(chosen.iter().map(|chosen| chosen.run.id.clone()));
     }
@@ -60,8 +62,9 @@ pub(crate) fn compare(session: &Session, args: &CompareArgs) -> Result<(), Failu
 
 /// Rejects a value of `--html` that is not an HTML file, such as a run.
 fn check_page(page: &Path) -> Result<(), Failure> {
-    let is_page =
-        |extension: &std::ffi::OsStr| extension.eq_ignore_ascii_case("html") || extension.eq_ignore_ascii_case("htm");
+    let is_page = |extension: &std::ffi::OsStr| {
+        extension.eq_ignore_ascii_case("html") || extension.eq_ignore_ascii_case("htm")
+    };
     match page.extension() {
         Some(extension) if is_page(extension) => Ok(()),
         _ => Err(
@@ -74,7 +77,8 @@ fn check_page(page: &Path) -> Result<(), Failure> {
 /// Writes the page atomically.
 fn write(path: &Path, page: &str) -> Result<(), Failure> {
     let failed = |err: &dyn std::error::Error| {
-        Failure::caused(format!("cannot write `{}`", path.display()), err).hint("give another file: `--html FILE`")
+        Failure::caused(format!("cannot write `{}`", path.display()), err)
+            .hint("give another file: `--html FILE`")
     };
     let new = path.with_extension("html.new");
     let written = std::fs::write(&new, page).and_then(|()| std::fs::rename(&new, path));

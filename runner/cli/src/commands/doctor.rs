@@ -30,9 +30,11 @@ pub(crate) fn doctor(session: &Session) -> Result<u8, Failure> {
     };
     add("program", PROGRAM.to_owned(), None, false);
     let system = rustix::system::uname();
-    let system = [system.sysname(), system.release(), system.machine()].map(|part| part.to_string_lossy().into_owned());
+    let system = [system.sysname(), system.release(), system.machine()]
+        .map(|part| part.to_string_lossy().into_owned());
     add("system", system.join(" "), None, false);
-    let debug = cfg!(debug_assertions).then(|| "a debug build is many times slower: build with `--release`".to_owned());
+    let debug = cfg!(debug_assertions)
+        .then(|| "a debug build is many times slower: build with `--release`".to_owned());
     add(
         "build",
         if cfg!(debug_assertions) { "debug" } else { "release" }.to_owned(),
@@ -115,7 +117,8 @@ pub(crate) fn doctor(session: &Session) -> Result<u8, Failure> {
     match free(existing) {
         Some(bytes) => {
             let low = (bytes < 5 << 30).then(|| {
-                "less than 5 GiB: free some (`runner cache gc`), or set RUNNER_HOME to another disk".to_owned()
+                "less than 5 GiB: free some (`runner cache gc`), or set RUNNER_HOME to another disk"
+                    .to_owned()
             });
             add("free disk", text::size(bytes), low, false);
         }
@@ -133,7 +136,9 @@ pub(crate) fn doctor(session: &Session) -> Result<u8, Failure> {
     if session.json {
         let all: Vec<_> = findings
             .iter()
-            .map(|finding| json!({ "what": finding.what, "value": finding.value, "problem": finding.problem }))
+            .map(
+                |finding| json!({ "what": finding.what, "value": finding.value, "problem": finding.problem }),
+            )
             .collect();
         output::print_json(
             &json!({ "findings": all, "ok": findings.iter().all(|finding| finding.problem.is_none()) }),

@@ -29,7 +29,8 @@ use tempfile::TempDir;
 /// The prefix of the engine's peak memory, printed at the end with `-v`.
 pub(crate) const PEAK_MEMORY: &str = "peak memory of the engine in bytes: ";
 
-/// The size limit, in bytes, of artifacts that are fetched from a remote store for display at the end of a run.
+/// The size limit, in bytes, of artifacts that are fetched from a remote store for display at the end of a
+/// run.
 const SHOWN: u64 = 1 << 20;
 
 /// The maximum share of a run's time that its report may take if it was not requested.
@@ -44,7 +45,8 @@ pub(crate) fn exec(session: &Session, args: &ExecArgs) -> Result<u8, Failure> {
     };
     let executed = run(session, args, caller)?;
     let code = executed.code;
-    // The process ends now. Freeing a thousand cached stages first takes 5 of the 51 million instructions of a run.
+    // The process ends now. Freeing a thousand cached stages first takes 5 of the 51 million instructions of
+    // a run.
     std::mem::forget(executed);
     Ok(code)
 }
@@ -224,7 +226,8 @@ pub(crate) fn run(session: &Session, args: &ExecArgs, caller: Caller<'_>) -> Res
     }
     if outcome.damaged > 0 {
         output::say(&format!(
-            "warning: {} of the store were damaged and are computed again when needed\n   hint: `runner cache verify` checks the whole store; the disk or the memory may be failing",
+            "warning: {} of the store were damaged and are computed again when needed\n   hint: `runner \
+            cache verify` checks the whole store; the disk or the memory may be failing",
             text::count(outcome.damaged, "file")
         ));
     }
@@ -300,20 +303,22 @@ fn tell(project: &Project, run: &Run, judged: Option<&(&Promote, Judged)>, store
     }
 }
 
-/// A temporary directory for the files of a run that cannot be recorded, with a note. A user who may only read the store can run what is
-/// cached in it.
+/// A temporary directory for the files of a run that cannot be recorded, with a note. A user who may only
+/// read the store can run what is cached in it.
 fn unrecorded(session: &Session, project: &Project) -> Result<Option<TempDir>, Failure> {
     if is_writable(&project.runs) {
         return Ok(None);
     }
     if session.verbosity > Verbosity::Quiet {
         output::say(&format!(
-            "note: the run is not recorded: `{}` cannot be written\n   hint: set `RUNNER_HOME` to a directory of your own, and share results \
+            "note: the run is not recorded: `{}` cannot be written\n   hint: set `RUNNER_HOME` to a \
+             directory of your own, and share results \
              by a remote store (`remote:` in its configuration)",
             project.runs.display()
         ));
     }
-    let dir = tempfile::tempdir().map_err(|err| Failure::caused("cannot create a temporary directory", &err))?;
+    let dir =
+        tempfile::tempdir().map_err(|err| Failure::caused("cannot create a temporary directory", &err))?;
     Ok(Some(dir))
 }
 
@@ -381,7 +386,8 @@ fn hit_cache_name(session: &Session, args: &PipelineArgs) -> Vec<u8> {
     format!("{:?} {:?} {:?} {:?}", file, stages, settings.set, settings.profile).into_bytes()
 }
 
-/// Opens the store of a pipeline that is still being read, and a session on it. `None` if there is no store yet.
+/// Opens the store of a pipeline that is still being read, and a session on it. `None` if there is no store
+/// yet.
 fn early_session(session: &Session, args: &PipelineArgs, name: &[u8]) -> Option<(Store, StoreSession)> {
     let file = session.current.join(&args.pipeline);
     let home = session.home(file.parent());

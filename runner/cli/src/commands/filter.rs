@@ -127,7 +127,11 @@ impl Library {
     }
 
     /// The matching runs in the requested order, by default oldest first.
-    pub fn choose<'l>(&'l self, question: &Question, store: Option<&Store>) -> Result<Vec<Chosen<'l>>, Failure> {
+    pub fn choose<'l>(
+        &'l self,
+        question: &Question,
+        store: Option<&Store>,
+    ) -> Result<Vec<Chosen<'l>>, Failure> {
         let now = SystemTime::now().into();
         let summaries = store.map(Summaries::new);
         let subjects: Vec<Subject<'_>> = self
@@ -136,7 +140,10 @@ impl Library {
             .map(|run| Subject::new(run, self.marks_of(run), &self.runs, summaries.as_ref(), now))
             .collect();
         for key in question.keys() {
-            if !subjects.is_empty() && !key.is_fixed() && !subjects.iter().any(|subject| query::has(key, subject)) {
+            if !subjects.is_empty()
+                && !key.is_fixed()
+                && !subjects.iter().any(|subject| query::has(key, subject))
+            {
                 return Err(query::unknown(key, &subjects));
             }
         }
@@ -157,7 +164,8 @@ impl Library {
             .collect();
         found.sort_by(|(left, ..), (right, ..)| {
             let orders = question.sort.iter().zip(left.iter().zip(right));
-            let mut orders = orders.map(|((_, descending), (left, right))| query::order(left, right, *descending));
+            let mut orders =
+                orders.map(|((_, descending), (left, right))| query::order(left, right, *descending));
             orders.find(|order| order.is_ne()).unwrap_or(Ordering::Equal)
         });
         let shown = question.shown();

@@ -98,7 +98,8 @@ fn failed_with(runs: &Path, name: &str) -> Result<Option<String>, Failure> {
     Ok((has_failed && !is_kept).then_some(id))
 }
 
-/// Marks a new run. If another run has taken the name in the meantime, the directory of the new run is removed.
+/// Marks a new run. If another run has taken the name in the meantime, the directory of the new run is
+/// removed.
 pub(crate) fn begin(runs: &Path, id: &str, name: Option<&str>, tags: &[String]) -> Result<(), Failure> {
     if name.is_none() && tags.is_empty() {
         return Ok(());

@@ -9,7 +9,8 @@ use serde_json::json;
 
 pub(crate) fn man(session: &Session, args: &ManArgs) -> Result<(), Failure> {
     let dest = session.current.join(&args.dest);
-    let failed = |err: std::io::Error| Failure::caused(format!("cannot write to `{}`", args.dest.display()), &err);
+    let failed =
+        |err: std::io::Error| Failure::caused(format!("cannot write to `{}`", args.dest.display()), &err);
     std::fs::create_dir_all(&dest).map_err(failed)?;
     generate_to(help::plain(), &dest).map_err(failed)?;
     if session.json {

@@ -104,7 +104,8 @@ pub(crate) fn plan(session: &Session, args: &PlanArgs) -> Result<(), Failure> {
     let always_hashed: usize = planned.iter().map(|stage| stage.always_hashed).sum();
     if always_hashed > 0 {
         out.push_str(&format!(
-            "\nnote: {always_hashed} source files are hashed in each run: the times of their file system do not record every write"
+            "\nnote: {always_hashed} source files are hashed in each run: the times of their file system do \
+            not record every write"
         ));
     }
     out.push('\n');

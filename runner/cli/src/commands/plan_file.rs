@@ -51,7 +51,8 @@ struct SavedStage {
 
 impl SavedPlan {
     pub fn write(file: &Path, document: &Value) -> Result<(), Failure> {
-        let failed = |err: std::io::Error| Failure::caused(format!("cannot write `{}`", file.display()), &err);
+        let failed =
+            |err: std::io::Error| Failure::caused(format!("cannot write `{}`", file.display()), &err);
         let mut text = serde_json::to_string_pretty(document)
             .map_err(std::io::Error::from)
             .map_err(failed)?;
@@ -75,7 +76,8 @@ impl SavedPlan {
         serde_json::from_str(&text).map_err(|err| wrong(err.to_string()))
     }
 
-    /// Plans again and rejects a different outcome. Returns the keys of the nodes whose keys are known already.
+    /// Plans again and rejects a different outcome. Returns the keys of the nodes whose keys are known
+    /// already.
     pub fn check(&self, project: &Project, options: &Options) -> Result<BTreeMap<usize, ActionKey>, Failure> {
         let now = engine::plan(&project.pipeline, &project.chosen, &project.store, options)?;
         let changes = self.changes(&now);

@@ -229,7 +229,8 @@ impl Preview {
                     .map(|(name, ty, nulls)| vec![name.clone(), ty.clone(), nulls.to_string()])
                     .collect();
                 let cell = |cell: &Option<String>| cell.clone().map_or_else(|| "null".to_owned(), shorten);
-                let first: Vec<Vec<String>> = first.iter().map(|row| row.iter().map(cell).collect()).collect();
+                let first: Vec<Vec<String>> =
+                    first.iter().map(|row| row.iter().map(cell).collect()).collect();
                 let names: Vec<&str> = columns.iter().map(|(name, ..)| name.as_str()).collect();
                 let right: Vec<usize> = (0..columns.len()).filter(|&i| !is_text(&columns[i].1)).collect();
                 format!(

@@ -14,13 +14,18 @@ use std::time::SystemTime;
 /// Removes the named runs.
 pub(crate) fn rm(session: &Session, args: &RmArgs) -> Result<(), Failure> {
     let folder = session.home(None).join("runs");
-    let ids: Result<BTreeSet<String>, Failure> = args.runs.iter().map(|name| history::resolve(&folder, name)).collect();
+    let ids: Result<BTreeSet<String>, Failure> =
+        args.runs.iter().map(|name| history::resolve(&folder, name)).collect();
     let ids = ids?;
     let registered = Registry::new(&session.home(None)).kept()?;
     for id in &ids {
         if registered.runs.contains(id) {
-            return Err(Failure::usage(format!("run {id} made a registered policy that an alias points to"))
-                .hint("nothing was removed; `runner policy list` shows it, and `runner policy promote` points the alias elsewhere"));
+            return Err(
+                Failure::usage(format!("run {id} made a registered policy that an alias points to")).hint(
+                    "nothing was removed; `runner policy list` shows it, and `runner policy promote` \
+                    points the alias elsewhere",
+                ),
+            );
         }
         if marks::read(&folder, id)?.kept {
             return Err(Failure::usage(format!("run {id} is kept")).hint(format!(
@@ -63,7 +68,13 @@ pub(crate) fn prune(session: &Session, args: &PruneArgs) -> Result<(), Failure> 
     finish(session, &folder, &ids, &removed, args.dry_run)
 }
 
-fn finish(session: &Session, folder: &Path, ids: &[String], runs: &[&Run], dry_run: bool) -> Result<(), Failure> {
+fn finish(
+    session: &Session,
+    folder: &Path,
+    ids: &[String],
+    runs: &[&Run],
+    dry_run: bool,
+) -> Result<(), Failure> {
     let bytes: u64 = ids.iter().map(|id| history::size(&folder.join(id))).sum();
     if !dry_run {
         history::remove(folder, ids)?;

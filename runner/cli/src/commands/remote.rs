@@ -1,4 +1,5 @@
-//! The remote store at the command line: `cache push`, `cache pull`, and the wait for uploads at the end of a run.
+//! The remote store at the command line: `cache push`, `cache pull`, and the wait for uploads at the end of a
+//! run.
 
 use crate::args::{PipelineArgs, PullArgs, PushArgs, Selection, Settings};
 use crate::session::Session;
@@ -55,7 +56,12 @@ impl ProgressLine {
 }
 
 /// Waits at the end of a run for the upload queue, and reports warnings and transfers.
-pub(crate) fn finish_uploads(session: &Session, store: &Store, run: &str, control: &Control) -> Result<(), Failure> {
+pub(crate) fn finish_uploads(
+    session: &Session,
+    store: &Store,
+    run: &str,
+    control: &Control,
+) -> Result<(), Failure> {
     let Some(remote) = store.upstream() else { return Ok(()) };
     let line = ProgressLine::new(session);
     let drained = remote.drain(&|| control.cancel.is_cancelled(), &mut |progress| {
@@ -70,7 +76,8 @@ pub(crate) fn finish_uploads(session: &Session, store: &Store, run: &str, contro
     warn(remote);
     if drained.out_of_time {
         output::say(&format!(
-            "warning: {} not uploaded to the remote {} in time\n   hint: `runner cache push {run}` uploads them; `upload_time:` in the configuration extends the time limit",
+            "warning: {} not uploaded to the remote {} in time\n   hint: `runner cache push {run}` uploads \
+            them; `upload_time:` in the configuration extends the time limit",
             text::count(usize::try_from(drained.left).unwrap_or(usize::MAX), "record"),
             remote.name()
         ));
@@ -103,7 +110,8 @@ pub(crate) fn warn(remote: &dyn Upstream) {
 fn with_long_timeout(session: &Session, store: Store) -> Result<(Store, Remote), Failure> {
     let Some(settings) = session.remote_settings(store.root())? else {
         return Err(Failure::usage("no remote store is configured").hint(format!(
-            "write `remote: {{ url: s3://bucket/prefix, sign_key_file: sign.key }}` to `{}`, or set {}; a directory will do: `url: /shared/runner`",
+            "write `remote: {{ url: s3://bucket/prefix, sign_key_file: sign.key }}` to `{}`, or set {}; a \
+            directory will do: `url: /shared/runner`",
             store.root().join(config::FILE).display(),
             config::VARIABLE
         )));
@@ -294,7 +302,11 @@ pub(crate) fn pull(session: &Session, args: &PullArgs) -> Result<u8, Failure> {
 }
 
 /// The records of a push, and those of the registered policies that are here.
-fn with_policies(mut records: Vec<RecordId>, registry: &Registry, store: &Store) -> Result<Vec<RecordId>, Failure> {
+fn with_policies(
+    mut records: Vec<RecordId>,
+    registry: &Registry,
+    store: &Store,
+) -> Result<Vec<RecordId>, Failure> {
     for key in registry.kept()?.actions {
         if store.action(key)?.is_some() {
             records.push(RecordId::Action(key));
@@ -305,7 +317,8 @@ fn with_policies(mut records: Vec<RecordId>, registry: &Registry, store: &Store)
     Ok(records)
 }
 
-/// Uploads the registry: each name whose versions and moves go on where the remote's end. Returns what became of each name that is not the same.
+/// Uploads the registry: each name whose versions and moves go on where the remote's end. Returns what became
+/// of each name that is not the same.
 fn push_policies(registry: &Registry, remote: &Remote) -> Result<BTreeMap<String, &'static str>, Failure> {
     let mut outcomes = BTreeMap::new();
     for name in registry.names()? {
@@ -334,8 +347,9 @@ fn put(remote: &Remote, name: &str, policy: &NamedPolicy) -> Result<&'static str
     })
 }
 
-/// Fetches the registry: each name whose versions and moves go on where those here end, with the records of the policies that aliases point to. Of a remote that cannot list its objects,
-/// the names that are known here.
+/// Fetches the registry: each name whose versions and moves go on where those here end, with the records of
+/// the policies that aliases point to. Of a remote that cannot list its objects, the names that are known
+/// here.
 fn pull_policies(
     registry: &Registry,
     remote: &Remote,
@@ -387,7 +401,11 @@ fn policies_text(outcomes: &BTreeMap<String, &'static str>) -> String {
 }
 
 /// The cached actions of a pipeline, in the local store or the remote.
-fn of_pipeline(session: &Session, file: &Path, settings: &Settings) -> Result<(Store, Remote, Vec<RecordId>), Failure> {
+fn of_pipeline(
+    session: &Session,
+    file: &Path,
+    settings: &Settings,
+) -> Result<(Store, Remote, Vec<RecordId>), Failure> {
     let mut project = session.project(&PipelineArgs {
         pipeline: file.to_owned(),
         selection: Selection {

@@ -111,7 +111,8 @@ fn of_run(run: &Run, marks: &Marks) -> String {
     }
     if run.damaged > 0 {
         out.push_str(&format!(
-            "\n{} parts of this history are damaged and left out; the results in the store are checked on their own\n",
+            "\n{} parts of this history are damaged and left out; the results in the store are checked on \
+            their own\n",
             run.damaged
         ));
     }

@@ -7,8 +7,8 @@ use crate::session::Session;
 use runner_engine::Failure;
 use runner_history::ResolvedPipeline;
 use runner_pipeline::{
-    describe_kind, describe_kinds, describe_python, describe_type, graph as draw, kind_json, kinds_json, python_json,
-    type_json, types,
+    describe_kind, describe_kinds, describe_python, describe_type, graph as draw, kind_json, kinds_json,
+    python_json, type_json, types,
 };
 
 /// The name of `uses:` for functions, beside those of the stage kinds.
@@ -22,8 +22,9 @@ pub(crate) fn stages(session: &Session, args: &StagesArgs) -> Result<(), Failure
         return if session.json {
             output::print_json(&kinds_json(registry::kinds()))
         } else {
-            let other =
-                format!("besides them `uses: {PYTHON}` calls a function of your own: `runner stages {PYTHON}`\n");
+            let other = format!(
+                "besides them `uses: {PYTHON}` calls a function of your own: `runner stages {PYTHON}`\n"
+            );
             output::print(&(ended(describe_kinds(registry::kinds())) + &other))
         };
     };
@@ -57,9 +58,8 @@ pub(crate) fn stages(session: &Session, args: &StagesArgs) -> Result<(), Failure
 fn of_type(session: &Session, name: &str) -> Result<(), Failure> {
     let Some(ty) = types().into_iter().find(|ty| ty.name() == name) else {
         let known = types().map(|ty| format!("`{}`", ty.name())).join(", ");
-        return Err(
-            Failure::usage(format!("no program can write the type `{name}`")).hint(format!("the types are {known}"))
-        );
+        return Err(Failure::usage(format!("no program can write the type `{name}`"))
+            .hint(format!("the types are {known}")));
     };
     if session.json {
         output::print_json(&type_json(ty))

@@ -15,7 +15,9 @@ pub(crate) fn track(session: &Session, args: &TrackArgs) -> Result<u8, Failure> 
     let mut servers = Vec::new();
     for uri in args.mlflow.iter().chain(&args.otlp) {
         if !uri.starts_with("http://") && !uri.starts_with("https://") {
-            return Err(Failure::usage(format!("`{uri}` is no address of HTTP")).hint("write `http://HOST:PORT`"));
+            return Err(
+                Failure::usage(format!("`{uri}` is no address of HTTP")).hint("write `http://HOST:PORT`")
+            );
         }
     }
     servers.extend(args.mlflow.as_ref().map(|uri| Track::Mlflow {

@@ -1,4 +1,5 @@
-//! The completion of Bash, which splits words at `=` and `:`: `train[seed=1]` and `--set seed=1` are joined again here.
+//! The completion of Bash, which splits words at `=` and `:`: `train[seed=1]` and `--set seed=1` are joined
+//! again here.
 
 use clap::Command;
 use clap_complete::engine::complete;
@@ -53,7 +54,14 @@ impl EnvCompleter for Bash {
         name == self.name()
     }
 
-    fn write_registration(&self, var: &str, _: &str, bin: &str, _: &str, out: &mut dyn Write) -> Result<(), Error> {
+    fn write_registration(
+        &self,
+        var: &str,
+        _: &str,
+        bin: &str,
+        _: &str,
+        out: &mut dyn Write,
+    ) -> Result<(), Error> {
         out.write_all(SCRIPT.replace("VARIABLE", var).replace("NAME", bin).as_bytes())
     }
 

@@ -15,7 +15,10 @@ use std::path::{Path, PathBuf};
 const RUNS: usize = 30;
 
 /// The candidates that begin with the word, in their order.
-fn beginning<'a>(current: &str, all: impl IntoIterator<Item = (&'a str, Option<&'a str>)>) -> Vec<CompletionCandidate> {
+fn beginning<'a>(
+    current: &str,
+    all: impl IntoIterator<Item = (&'a str, Option<&'a str>)>,
+) -> Vec<CompletionCandidate> {
     let fitting = all.into_iter().filter(|(value, _)| value.starts_with(current));
     fitting
         .enumerate()

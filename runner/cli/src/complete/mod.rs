@@ -1,4 +1,5 @@
-//! Completion in shells: commands and options, and from the pipeline, the history and the stage kinds what can be an argument.
+//! Completion in shells: commands and options, and from the pipeline, the history and the stage kinds what
+//! can be an argument.
 //!
 //! A shell calls this program with the line so far, and RUNNER_COMPLETE as the name of the shell.
 
@@ -7,7 +8,9 @@ mod candidates;
 
 use crate::args::help;
 use crate::output;
-use candidates::{kinds, layouts, pipelines, policies, profiles, runs, settings, stages, stages_of_runs, types};
+use candidates::{
+    kinds, layouts, pipelines, policies, profiles, runs, settings, stages, stages_of_runs, types,
+};
 use clap::{Arg, Command};
 use clap_complete::Shell;
 use clap_complete::engine::{ArgValueCompleter, CompletionCandidate};

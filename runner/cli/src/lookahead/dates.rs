@@ -1,4 +1,5 @@
-//! The dates of the check: spread over the range, notable ones, and drawn ones, until a leak is found with a stated probability.
+//! The dates of the check: spread over the range, notable ones, and drawn ones, until a leak is found with a
+//! stated probability.
 
 use super::moment::{self, Stamp};
 use super::sources::Source;
@@ -40,8 +41,8 @@ pub struct Wanted {
     pub seed: u64,
 }
 
-/// The probability that a draw of `drawn` of `dates` dates without replacement has one of the share that leaks:
-/// 1 - C(N - m, n) / C(N, n), with m the share of N, rounded up.
+/// The probability that a draw of `drawn` of `dates` dates without replacement has one of the share that
+/// leaks: 1 - C(N - m, n) / C(N, n), with m the share of N, rounded up.
 pub fn probability(dates: usize, share: f64, drawn: usize) -> f64 {
     let leaking = ((share * dates as f64).ceil() as usize).clamp(1, dates.max(1));
     let missed: f64 = (0..drawn.min(dates))
@@ -253,7 +254,8 @@ mod tests {
         for (dates, expected) in [(10, 10), (60, 38), (2500, 58)] {
             let drawn = draws(dates, wanted);
             assert!(
-                probability(dates, 0.05, drawn) >= 0.95 && (drawn == 0 || probability(dates, 0.05, drawn - 1) < 0.95)
+                probability(dates, 0.05, drawn) >= 0.95
+                    && (drawn == 0 || probability(dates, 0.05, drawn - 1) < 0.95)
             );
             assert!(drawn.abs_diff(expected) <= 2, "{dates}: {drawn}");
         }

@@ -1,4 +1,5 @@
-//! A pipeline whose sources on servers are files of this machine: what is changed, and what runs in stores of its own, reads no server.
+//! A pipeline whose sources on servers are files of this machine: what is changed, and what runs in stores of
+//! its own, reads no server.
 
 use super::replace::with_files;
 use super::sources::files;

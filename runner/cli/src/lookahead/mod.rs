@@ -1,9 +1,10 @@
 //! Checks that no value of a pipeline for a date depends on data of later dates.
 //!
-//! The pipeline runs on the original data. Then, at each of several dates ([`dates`]), its sources are truncated after the date and, in another run,
-//! perturbed after it ([`change`], [`perturb`]); all stages downstream run again in a temporary store, and every row that was known by the date
-//! must be the same ([`compare`]). What could not be changed, run or compared is named, and the check has then not passed. `docs/lookahead.md`
-//! describes the method and its confidence.
+//! The pipeline runs on the original data. Then, at each of several dates ([`dates`]), its sources are
+//! truncated after the date and, in another run, perturbed after it ([`change`], [`perturb`]); all stages
+//! downstream run again in a temporary store, and every row that was known by the date must be the same
+//! ([`compare`]). What could not be changed, run or compared is named, and the check has then not passed.
+//! `docs/lookahead.md` describes the method and its confidence.
 
 mod change;
 mod column;
@@ -44,7 +45,8 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread::Builder;
 use std::time::Instant;
 
-/// The runs after which it is decided whether more are needed. Not a function of the machine, so that the outcome is none.
+/// The runs after which it is decided whether more are needed. Not a function of the machine, so that the
+/// outcome is none.
 const ROUND: usize = 8;
 
 /// The runs that go on at once.
@@ -63,7 +65,8 @@ pub struct Settings {
 /// Checks the chosen stages. `options` configures the runs of stages, `progress` receives progress messages.
 ///
 /// # Errors
-/// When the pipeline fails on the original data, when a date is outside of the data, or when the store or the machine fails.
+/// When the pipeline fails on the original data, when a date is outside of the data, or when the store or the
+/// machine fails.
 pub fn check(
     pipeline: &Pipeline,
     chosen: &[usize],

@@ -67,8 +67,8 @@ impl Reader {
         Ok(tables)
     }
 
-    /// The tables of an artifact of a version: files that are the same as in `was` are not read, nor are those whose rows are all later than
-    /// the moment.
+    /// The tables of an artifact of a version: files that are the same as in `was` are not read, nor are
+    /// those whose rows are all later than the moment.
     pub fn version(
         &self,
         store: &Store,

@@ -1,7 +1,8 @@
 //! Temporary stores over a base store: their runs leave no trace in the base.
 //!
-//! The runs on changed data share blobs and memos with one another, and none with the base: a partition that two versions have in common is
-//! computed once, and what the first run has cached cannot hide that it depends on later data.
+//! The runs on changed data share blobs and memos with one another, and none with the base: a partition that
+//! two versions have in common is computed once, and what the first run has cached cannot hide that it
+//! depends on later data.
 
 use cache::{ActionKey, ArtifactDigest, BlobDigest, BlobRef, RecordId, Store};
 use runner_engine::Failure;
@@ -85,7 +86,8 @@ impl<'a> Overlay<'a> {
     pub fn new(pool: &Pool<'a>) -> Result<Self, Failure> {
         let dir = tempfile::Builder::new().tempdir_in(pool.dir.path()).map_err(failed)?;
         for folder in ["blobs", "memos"] {
-            std::os::unix::fs::symlink(pool.dir.path().join(folder), dir.path().join(folder)).map_err(failed)?;
+            std::os::unix::fs::symlink(pool.dir.path().join(folder), dir.path().join(folder))
+                .map_err(failed)?;
         }
         Ok(Self {
             store: Store::open(dir.path())?,

@@ -61,7 +61,8 @@ pub fn evaluates(pipeline: &Pipeline, node: usize) -> bool {
     family(pipeline, node) == Some("evaluate")
 }
 
-/// True for environments that a program steps: what they show is computed while they are stepped, and is no table.
+/// True for environments that a program steps: what they show is computed while they are stepped, and is no
+/// table.
 pub fn is_stepped_by_program(pipeline: &Pipeline, node: usize) -> bool {
     matches!(&pipeline.nodes[node].work, Work::Kind { kind, .. } if kind.name() == "env/python")
 }
@@ -103,7 +104,8 @@ impl<'a> Plan<'a> {
             let reads = |source: &sources::Source| source.node == i && source.is_input();
             let mut needs = pipeline.nodes[i].needs.values().flatten();
             let reached = needs.any(|need| {
-                affected.contains(&need.node) || found.sources.iter().any(|source| source.is(need.node, &need.output))
+                affected.contains(&need.node)
+                    || found.sources.iter().any(|source| source.is(need.node, &need.output))
             });
             if !trains(pipeline, i) && (reached || found.sources.iter().any(reads)) {
                 affected.insert(i);
@@ -132,7 +134,8 @@ impl<'a> Plan<'a> {
                 ranges.insert(i, found);
             }
         }
-        let named: BTreeMap<usize, BTreeSet<Date>> = chosen.iter().map(|&i| (i, named(pipeline, i))).collect();
+        let named: BTreeMap<usize, BTreeSet<Date>> =
+            chosen.iter().map(|&i| (i, named(pipeline, i))).collect();
         let all_named = named.values().flatten().copied().collect();
         let (cuts, confidence) = match settings.at.as_slice() {
             [] => dates::choose(&found.sources, &all_named, &also, settings.wanted),
@@ -218,7 +221,8 @@ impl<'a> Plan<'a> {
         Ok(all.into_iter().collect())
     }
 
-    /// The versions of the data to test, in order: at each date, truncated, and perturbed in one of two manners, or in both where dates are given.
+    /// The versions of the data to test, in order: at each date, truncated, and perturbed in one of two
+    /// manners, or in both where dates are given.
     pub fn versions(&self) -> Vec<Version> {
         let few = self.cuts.len() <= 2;
         let mut versions = Vec::new();
@@ -246,9 +250,9 @@ impl<'a> Plan<'a> {
     /// True if an output is not compared by request.
     pub fn is_excepted(&self, node: usize, output: &str) -> bool {
         let node = &self.pipeline.nodes[node];
-        self.except
-            .iter()
-            .any(|except| *except == node.id || *except == node.stage || *except == format!("{}.{output}", node.stage))
+        self.except.iter().any(|except| {
+            *except == node.id || *except == node.stage || *except == format!("{}.{output}", node.stage)
+        })
     }
 
     /// The seconds that the checked stages took when they were computed.
@@ -270,7 +274,9 @@ fn given_cuts(found: &Found, given: &[Date]) -> Result<(Vec<Cut>, Confidence), F
             Failure::usage(format!("no source has values both up to {date} and after it")).hint(
                 match dates::span(&found.sources) {
                     Some((first, last)) => {
-                        format!("the sources have dates from {first} to {last}: choose one between with `--at`")
+                        format!(
+                            "the sources have dates from {first} to {last}: choose one between with `--at`"
+                        )
                     }
                     None => "the sources have no dates".to_owned(),
                 },
@@ -305,7 +311,8 @@ fn named(pipeline: &Pipeline, node: usize) -> BTreeSet<Date> {
                 .files
                 .iter()
                 .filter(|file| document::is_program(&file.path.to_string_lossy()));
-            let small = programs.filter(|file| std::fs::metadata(&file.path).is_ok_and(|meta| meta.len() <= SEARCHED));
+            let small = programs
+                .filter(|file| std::fs::metadata(&file.path).is_ok_and(|meta| meta.len() <= SEARCHED));
             texts.extend(small.filter_map(|file| std::fs::read_to_string(&file.path).ok()));
         }
     }

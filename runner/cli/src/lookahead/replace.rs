@@ -61,7 +61,11 @@ impl AnyStage for WithFiles {
         self.kind.key_config(resolved)
     }
 
-    fn check(&self, resolved: &Value, plan: &PlanContext) -> Result<BTreeMap<String, Provided>, ConfigProblem> {
+    fn check(
+        &self,
+        resolved: &Value,
+        plan: &PlanContext,
+    ) -> Result<BTreeMap<String, Provided>, ConfigProblem> {
         self.kind.check(resolved, plan)
     }
 
@@ -78,7 +82,8 @@ impl AnyStage for WithFiles {
     }
 }
 
-/// A stage kind that reads these files. Stage kinds live as long as the program; a check makes a few hundred of these small ones.
+/// A stage kind that reads these files. Stage kinds live as long as the program; a check makes a few hundred
+/// of these small ones.
 pub fn with_files(kind: &'static dyn AnyStage, files: Vec<File>) -> &'static dyn AnyStage {
     Box::leak(Box::new(WithFiles { kind, files }))
 }
@@ -105,7 +110,9 @@ impl Replaced {
             match version {
                 Version::Output { .. } => {}
                 Version::Earlier { port, place, digest } => {
-                    if let Some(earlier) = node.earlier.get_mut(port).and_then(|earlier| earlier.get_mut(*place)) {
+                    if let Some(earlier) =
+                        node.earlier.get_mut(port).and_then(|earlier| earlier.get_mut(*place))
+                    {
                         earlier.digest = *digest;
                     }
                 }

@@ -39,7 +39,8 @@ impl Run {
             keep_going: true,
             ..options.clone()
         };
-        let nodes: BTreeMap<&str, usize> = chosen.iter().map(|&i| (pipeline.nodes[i].id.as_str(), i)).collect();
+        let nodes: BTreeMap<&str, usize> =
+            chosen.iter().map(|&i| (pipeline.nodes[i].id.as_str(), i)).collect();
         let mut run = Self {
             made: BTreeMap::new(),
             ended: BTreeMap::new(),
@@ -77,7 +78,10 @@ impl Run {
                                         node,
                                         (
                                             key,
-                                            outputs.iter().map(|(name, digest)| (name.clone(), *digest)).collect(),
+                                            outputs
+                                                .iter()
+                                                .map(|(name, digest)| (name.clone(), *digest))
+                                                .collect(),
                                         ),
                                     );
                                 }
@@ -103,7 +107,8 @@ impl Run {
         Ok(run)
     }
 
-    /// Records in `overlay` the outputs of nodes that the change does not reach, so that they are hits, and the versions of sources that are outputs.
+    /// Records in `overlay` the outputs of nodes that the change does not reach, so that they are hits, and
+    /// the versions of sources that are outputs.
     pub fn lend(
         &self,
         nodes: &BTreeSet<usize>,

@@ -61,7 +61,8 @@ pub fn test(
         return Ok(tested);
     }
     let pipeline = plan.replaced.pipeline(plan.pipeline, &plan.base.made, &versions);
-    // A policy's decisions depend on the account, which a truncated range would settle early: they are compared on perturbed data alone.
+    // A policy's decisions depend on the account, which a truncated range would settle early: they are
+    // compared on perturbed data alone.
     let mut left_out = BTreeSet::new();
     let mut nodes = Vec::new();
     for node in plan.lent.union(&plan.affected).copied() {

@@ -62,7 +62,8 @@ fn names<S: serde::Serializer>(occasions: &[Occasion], serializer: S) -> Result<
 }
 
 impl Message {
-    /// The message on a run, whose small artifacts are read from `store`; `promotion` is the alias that it moved.
+    /// The message on a run, whose small artifacts are read from `store`; `promotion` is the alias that it
+    /// moved.
     pub fn of_run(run: &Run, promotion: Option<String>, store: &cache::Store) -> Self {
         let drift = run.stages.iter().filter(|stage| stage.of.kind == DRIFT);
         let drift: Vec<String> = drift
@@ -74,7 +75,8 @@ impl Message {
                     }
                     _ => *figures::summary(stage, store)?.get("drifted")?,
                 };
-                (drifted > 0.0).then(|| format!("{}: {}", stage.of.id, text::count(drifted as usize, "column")))
+                (drifted > 0.0)
+                    .then(|| format!("{}: {}", stage.of.id, text::count(drifted as usize, "column")))
             })
             .collect();
         let failed = run
@@ -172,7 +174,8 @@ impl Message {
             Shape::Json => json!(self),
             // https://docs.slack.dev/messaging/formatting-message-text
             Shape::Slack => {
-                let escaped = |text: &str| text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;");
+                let escaped =
+                    |text: &str| text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;");
                 json!({ "text": format!("*{}*\n{}", escaped(&self.title), escaped(&self.text)) })
             }
             // https://learn.microsoft.com/connectors/teams: "When a Teams webhook request is received".

@@ -46,7 +46,8 @@ impl Sending {
     }
 }
 
-/// Sends a message to those that its occasions concern, side by side. Returns a line for each that did not get it.
+/// Sends a message to those that its occasions concern, side by side. Returns a line for each that did not
+/// get it.
 pub(crate) fn send(all: &[Notify], message: &Message) -> Vec<String> {
     let sending = Sending {
         timeout: TIMEOUT,
@@ -123,7 +124,8 @@ fn request(url: &Url, document: Option<Value>, sending: &Sending) -> Result<(), 
     answer.map(drop)
 }
 
-/// Runs a command, which reads the document from standard input, once: it may have done its work before it failed.
+/// Runs a command, which reads the document from standard input, once: it may have done its work before it
+/// failed.
 fn run(command: &str, message: &Message, sending: &Sending) -> Result<(), Trouble> {
     let failed = |what: &str| Trouble::Final(what.to_owned());
     let mut child = Command::new("sh")
@@ -134,7 +136,8 @@ fn run(command: &str, message: &Message, sending: &Sending) -> Result<(), Troubl
         .spawn()
         .map_err(|err| failed(&err.to_string()))?;
     if let Some(mut input) = child.stdin.take() {
-        // A few kilobytes, which a pipe holds: a command that does not read them does not block this. It may end before, too.
+        // A few kilobytes, which a pipe holds: a command that does not read them does not block this. It may
+        // end before, too.
         let _ = input.write_all(message.document(runner_pipeline::Shape::Json).to_string().as_bytes());
     }
     let began = Instant::now();

@@ -189,7 +189,8 @@ fn a_command_reads_the_document_and_is_bounded() {
     );
 }
 
-/// A mail server for some sessions: the lines that clients sent. Recipients at `busy.example` are put off once.
+/// A mail server for some sessions: the lines that clients sent. Recipients at `busy.example` are put off
+/// once.
 fn smtp(sessions: usize) -> (u16, Receiver<String>, JoinHandle<()>) {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let port = listener.local_addr().unwrap().port();

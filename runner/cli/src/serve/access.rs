@@ -1,8 +1,9 @@
 //! Who may connect.
 //!
-//! On the loopback interface, requests must name it as their host, so that a page of another site whose name resolves to it (DNS rebinding) reads nothing. On
-//! other interfaces every request needs the token. Requests that change something must come from a page of this server: they name it as their
-//! origin, and hold a secret that only its pages have.
+//! On the loopback interface, requests must name it as their host, so that a page of another site whose name
+//! resolves to it (DNS rebinding) reads nothing. On other interfaces every request needs the token. Requests
+//! that change something must come from a page of this server: they name it as their origin, and hold a
+//! secret that only its pages have.
 
 use axum::http::header::{AUTHORIZATION, COOKIE, HOST, ORIGIN};
 use axum::http::{HeaderMap, Uri};
@@ -37,12 +38,16 @@ impl Refused {
     pub fn message(self) -> &'static str {
         match self {
             Self::Host => {
-                "This server answers to `localhost` and the addresses of the loopback interface only. Open it by one of them, or start it with `--bind` and a token."
+                "This server answers to `localhost` and the addresses of the loopback interface only. Open \
+                it by one of them, or start it with `--bind` and a token."
             }
             Self::Token => {
-                "A token is needed: open the address that `runner serve` printed, or send the header `Authorization: Bearer TOKEN`."
+                "A token is needed: open the address that `runner serve` printed, or send the header \
+                `Authorization: Bearer TOKEN`."
             }
-            Self::Origin => "The request did not come from a page of this server. Reload the page and try again.",
+            Self::Origin => {
+                "The request did not come from a page of this server. Reload the page and try again."
+            }
         }
     }
 }
@@ -133,7 +138,8 @@ fn names_loopback(headers: &HeaderMap) -> bool {
         Some(rest) => rest.split(']').next().unwrap_or_default(),
         None => host.split(':').next().unwrap_or_default(),
     };
-    name.eq_ignore_ascii_case("localhost") || name.parse::<IpAddr>().is_ok_and(|address| address.is_loopback())
+    name.eq_ignore_ascii_case("localhost")
+        || name.parse::<IpAddr>().is_ok_and(|address| address.is_loopback())
 }
 
 #[cfg(test)]

@@ -27,7 +27,9 @@ pub(super) fn process(runs: &Path, id: &str) -> Option<Pid> {
 /// If it is not running, or belongs to another user or machine.
 pub(super) fn cancel(runs: &Path, id: &str) -> Result<(), Failure> {
     let Some(process) = process(runs, id) else {
-        return Err(Failure::usage(format!("run {id} is not running on this machine")).hint("reload its page"));
+        return Err(
+            Failure::usage(format!("run {id} is not running on this machine")).hint("reload its page")
+        );
     };
     kill_process(process, Signal::INT).map_err(|err| {
         Failure::caused(
@@ -42,9 +44,14 @@ pub(super) fn cancel(runs: &Path, id: &str) -> Result<(), Failure> {
 ///
 /// # Errors
 /// If the run does not begin: the pipeline is wrong, say.
-pub(super) fn start(home: &Path, directory: &Path, pipeline: &Path, set: &[String]) -> Result<String, Failure> {
-    let program =
-        std::env::current_exe().map_err(|err| Failure::caused("cannot determine the path of this program", &err))?;
+pub(super) fn start(
+    home: &Path,
+    directory: &Path,
+    pipeline: &Path,
+    set: &[String],
+) -> Result<String, Failure> {
+    let program = std::env::current_exe()
+        .map_err(|err| Failure::caused("cannot determine the path of this program", &err))?;
     let mut command = Command::new(program);
     command.arg("exec").arg(pipeline).args(["--json", "--quiet"]);
     for setting in set {

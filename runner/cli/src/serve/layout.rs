@@ -74,10 +74,13 @@ impl Page {
             .map(|address| format!(" data-live=\"{}\"", escape(address)));
         html::document(
             &format!("{} · runner", self.title),
-            "<link rel=\"icon\" href=\"data:,\"><link rel=\"stylesheet\" href=\"/style.css\"><script src=\"/live.js\" defer></script>",
+            "<link rel=\"icon\" href=\"data:,\"><link rel=\"stylesheet\" href=\"/style.css\"><script \
+            src=\"/live.js\" defer></script>",
             &format!(
-                "<body{}><a class=\"skip\" href=\"#content\">To the content</a><header><strong>runner</strong><nav aria-label=\"pages\">{}</nav>\
-                 <span id=\"connection\" role=\"status\"></span></header>\n<main id=\"content\">\n{}</main></body>",
+                "<body{}><a class=\"skip\" href=\"#content\">To the \
+                 content</a><header><strong>runner</strong><nav aria-label=\"pages\">{}</nav>\
+                 <span id=\"connection\" role=\"status\"></span></header>\n<main \
+                 id=\"content\">\n{}</main></body>",
                 live.unwrap_or_default(),
                 links.join(" "),
                 self.body

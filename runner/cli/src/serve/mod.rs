@@ -1,8 +1,10 @@
 //! `runner serve`: the history of runs, running runs as they go, and the store, as pages for a browser.
 //!
-//! Pages are HTML from the server, rendered from the event logs and the store by the code of the reports; there is nothing to build and nothing is fetched from
-//! elsewhere. What changes on a page (a fragment, an element with an id) is rendered again on the server and sent as a server-sent event: once for all
-//! watchers of the page, and only while there are any. Reading is all that a page does, unless the server was started with `--allow-run`.
+//! Pages are HTML from the server, rendered from the event logs and the store by the code of the reports;
+//! there is nothing to build and nothing is fetched from elsewhere. What changes on a page (a fragment, an
+//! element with an id) is rendered again on the server and sent as a server-sent event: once for all watchers
+//! of the page, and only while there are any. Reading is all that a page does, unless the server was started
+//! with `--allow-run`.
 //!
 //! ```text
 //! server.rs      the listener, its routes, and their errors

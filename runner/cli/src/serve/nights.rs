@@ -26,7 +26,12 @@ impl Nights {
     ///
     /// # Errors
     /// If the program's path is not known, or no thread can be started.
-    pub fn start(home: &Path, directory: &Path, pipelines: &[PathBuf], stop: Arc<AtomicBool>) -> Result<Self, Failure> {
+    pub fn start(
+        home: &Path,
+        directory: &Path,
+        pipelines: &[PathBuf],
+        stop: Arc<AtomicBool>,
+    ) -> Result<Self, Failure> {
         let program = std::env::current_exe()
             .map_err(|err| Failure::caused("cannot determine the path of this program", &err))?;
         let mut command = Command::new(program);

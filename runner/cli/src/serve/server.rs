@@ -28,8 +28,10 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 use tokio::net::TcpListener;
 
-/// The content security policy of pages, which may load their own style sheet, script and events alone. Styles in elements are those of drawings.
-const POLICY: &str = "default-src 'none'; style-src 'self' 'unsafe-inline'; script-src 'self'; connect-src 'self'; img-src 'self' data:; \
+/// The content security policy of pages, which may load their own style sheet, script and events alone.
+/// Styles in elements are those of drawings.
+const POLICY: &str = "default-src 'none'; style-src 'self' 'unsafe-inline'; script-src 'self'; connect-src \
+                      'self'; img-src 'self' data:; \
                       form-action 'self'; base-uri 'none'; frame-ancestors 'none'";
 
 /// The interval in which a signal to stop is noticed.
@@ -62,7 +64,8 @@ impl Site {
     pub fn store(&self) -> Result<Store, Failure> {
         if !self.home.join("format").is_file() {
             return Err(
-                Failure::usage(format!("there is no store in `{}`", self.home.display())).hint("run a pipeline first"),
+                Failure::usage(format!("there is no store in `{}`", self.home.display()))
+                    .hint("run a pipeline first"),
             );
         }
         self.session.store(&self.home)
@@ -143,7 +146,8 @@ fn token(session: &Session, args: &ServeArgs) -> Result<Option<String>, Failure>
         let token = text.trim().to_owned();
         if token.len() < 16 || !token.chars().all(|c| c.is_ascii_alphanumeric() || "-_.~".contains(c)) {
             return Err(Failure::usage(format!("`{}` has no token", path.display())).hint(
-                "a token is one line of 16 or more letters, digits and `-_.~`, such as `openssl rand -hex 32` prints",
+                "a token is one line of 16 or more letters, digits and `-_.~`, such as `openssl rand -hex \
+                32` prints",
             ));
         }
         return Ok(Some(token));
@@ -280,7 +284,11 @@ struct RunQuery {
     stages: String,
 }
 
-async fn run(State(site): State<Site>, InPath(name): InPath<String>, Query(query): Query<RunQuery>) -> Response {
+async fn run(
+    State(site): State<Site>,
+    InPath(name): InPath<String>,
+    Query(query): Query<RunQuery>,
+) -> Response {
     rendered(move || pages::run(&site, &site.run(&name)?, query.stages == "all")).await
 }
 
@@ -304,7 +312,8 @@ async fn run_report(State(site): State<Site>, InPath(name): InPath<String>) -> R
         if !(is_over && path.is_file()) {
             report::write(&run, &site.runs, &site.store()?)?;
         }
-        std::fs::read_to_string(&path).map_err(|err| Failure::caused(format!("cannot read `{}`", path.display()), &err))
+        std::fs::read_to_string(&path)
+            .map_err(|err| Failure::caused(format!("cannot read `{}`", path.display()), &err))
     };
     document(read).await
 }
@@ -356,9 +365,8 @@ async fn pipelines(State(site): State<Site>) -> Response {
 fn may_run(site: &Site) -> Result<(), Failure> {
     match site.allow_run {
         true => Ok(()),
-        false => {
-            Err(Failure::usage("this server only shows").hint("start it with `--allow-run` to start and cancel runs"))
-        }
+        false => Err(Failure::usage("this server only shows")
+            .hint("start it with `--allow-run` to start and cancel runs")),
     }
 }
 

@@ -1,4 +1,5 @@
-//! MLflow's REST API (https://mlflow.org/docs/latest/api_reference/rest-api.html): a run of ours is one of its runs, found again by the tag `runner.run`.
+//! MLflow's REST API (https://mlflow.org/docs/latest/api_reference/rest-api.html): a run of ours is one of
+//! its runs, found again by the tag `runner.run`.
 
 use super::{Server, TIMEOUT};
 use crate::web::{Body, Trouble, Web};
@@ -261,7 +262,8 @@ impl Server for Mlflow {
         let id = self.known()?;
         while !self.metrics.is_empty() || !self.params.is_empty() {
             let (metrics, params) = (self.metrics.len().min(METRICS), self.params.len().min(PARAMS));
-            let body = json!({ "run_id": id, "metrics": self.metrics[..metrics], "params": self.params[..params] });
+            let body =
+                json!({ "run_id": id, "metrics": self.metrics[..metrics], "params": self.params[..params] });
             self.post("runs/log-batch", &body)?;
             self.metrics.drain(..metrics);
             self.params.drain(..params);

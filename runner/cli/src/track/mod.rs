@@ -1,5 +1,6 @@
-//! `track:` and `runner track`: servers that follow runs. They read the event log of a run as it is written, from a thread of their own: a run waits for
-//! them at its end alone, for a bounded time, and cannot fail by them. What a server missed, `runner track` writes later.
+//! `track:` and `runner track`: servers that follow runs. They read the event log of a run as it is written,
+//! from a thread of their own: a run waits for them at its end alone, for a bounded time, and cannot fail by
+//! them. What a server missed, `runner track` writes later.
 
 mod mlflow;
 mod otlp;
@@ -137,7 +138,11 @@ fn open(all: &[Track], warn: &mut dyn FnMut(&str)) -> Servers {
     let mut servers: Servers = Vec::new();
     for track in all {
         let opened: Result<Box<dyn Server>, String> = match track {
-            Track::Mlflow { uri, experiment, token } => (|| {
+            Track::Mlflow {
+                uri,
+                experiment,
+                token,
+            } => (|| {
                 let token = token.as_deref().map(variable).transpose()?;
                 let mlflow = Mlflow::new(&address(uri)?, experiment.clone(), token)?;
                 Ok(Box::new(mlflow) as Box<dyn Server>)

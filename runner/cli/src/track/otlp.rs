@@ -1,5 +1,6 @@
-//! OpenTelemetry traces by OTLP over HTTP with JSON (https://opentelemetry.io/docs/specs/otlp/): a run is a trace, its stages are spans. They are written
-//! when the run has ended; identifiers follow from the run's, so that writing again gives the same trace. One request in JSON needs no library of its own:
+//! OpenTelemetry traces by OTLP over HTTP with JSON (https://opentelemetry.io/docs/specs/otlp/): a run is a
+//! trace, its stages are spans. They are written when the run has ended; identifiers follow from the run's,
+//! so that writing again gives the same trace. One request in JSON needs no library of its own:
 //! `opentelemetry-otlp` would bring a protocol compiler's runtime and an exporter's for it.
 
 use super::{Server, TIMEOUT};
@@ -87,7 +88,9 @@ impl Otlp {
             ];
             attributes.extend(stage.key.map(|key| text("runner.key", &key.to_string())));
             if let Some(memory) = stage.peak_memory {
-                attributes.push(json!({ "key": "runner.peak_memory", "value": { "intValue": memory.to_string() } }));
+                attributes.push(
+                    json!({ "key": "runner.peak_memory", "value": { "intValue": memory.to_string() } }),
+                );
             }
             spans.push(json!({
                 "traceId": trace,

@@ -49,8 +49,8 @@ fn all(threads: usize) -> BTreeMap<String, String> {
     })
 }
 
-/// If a change of code or of a dependency moves a digest, raise the `VERSION` of the first kind that moved, and then pin the
-/// new ones here.
+/// If a change of code or of a dependency moves a digest, raise the `VERSION` of the first kind that moved,
+/// and then pin the new ones here.
 #[test]
 fn the_same_bytes_for_any_number_of_threads_and_for_ever() {
     let digests = all(1);

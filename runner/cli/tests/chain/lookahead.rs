@@ -1,5 +1,6 @@
-//! No look-ahead, through the whole chain of stages: when all market data after a date are others, every implied volatility,
-//! Greek, feature, slate, observation and reward up to that date is the same, bit for bit, and so is what a policy does.
+//! No look-ahead, through the whole chain of stages: when all market data after a date are others, every
+//! implied volatility, Greek, feature, slate, observation and reward up to that date is the same, bit for
+//! bit, and so is what a policy does.
 
 use super::*;
 use arrow_array::{Array, ArrayRef, Float64Array, RecordBatch};
@@ -23,7 +24,8 @@ fn part(batch: &RecordBatch, date: Date, after: bool) -> RecordBatch {
     }
 }
 
-/// A data set in which every number after `date` is another, and with `holes`, a fifth of the rows after it are gone.
+/// A data set in which every number after `date` is another, and with `holes`, a fifth of the rows after it
+/// are gone.
 fn perturbed(store: &Store, digest: ArtifactDigest, ty: PortType, date: Date, holes: bool) -> ArtifactDigest {
     let set = DataSet::open(&input(store, digest)).unwrap();
     let mut random = Random::new(&[5]);
@@ -61,7 +63,8 @@ fn perturbed(store: &Store, digest: ArtifactDigest, ty: PortType, date: Date, ho
             let after = RecordBatch::try_new(after.schema(), columns).unwrap();
             let after = arrow_select::filter::filter_record_batch(&after, &keep).unwrap();
             let whole =
-                arrow_select::concat::concat_batches(&batch.schema(), &[part(&batch, date, false), after]).unwrap();
+                arrow_select::concat::concat_batches(&batch.schema(), &[part(&batch, date, false), after])
+                    .unwrap();
             Partition {
                 key: partition.key.clone(),
                 blob: store.put(&table::to_parquet(&whole).unwrap()).unwrap(),

@@ -57,7 +57,13 @@ fn run(
 }
 
 /// All that follows from a market.
-fn derive(store: &Store, bars: ArtifactDigest, chain: ArtifactDigest, rates: ArtifactDigest, env: &Value) -> Artifacts {
+fn derive(
+    store: &Store,
+    bars: ArtifactDigest,
+    chain: ArtifactDigest,
+    rates: ArtifactDigest,
+    env: &Value,
+) -> Artifacts {
     let volatility = run(
         store,
         "greeks/implied_volatility",

@@ -33,7 +33,8 @@ fn a_name_stands_for_its_run_everywhere() {
     assert!(project.ok("report base", &[]).contains(&first));
     project.write(
         "after.yaml",
-        "version: 1\nname: after\nstages:\n  copy: { run: 'cat ${needs.m} > ${outputs.x}', needs: { m: best/only.metrics }, outputs: { x: x.txt } }\n",
+        "version: 1\nname: after\nstages:\n  copy: \
+        { run: 'cat ${needs.m} > ${outputs.x}', needs: { m: best/only.metrics }, outputs: { x: x.txt } }\n",
     );
     project.exec("after.yaml");
     // A part of an id stands for it as before, and a name goes when it is taken away.
@@ -56,7 +57,8 @@ fn names_that_are_taken_are_refused_and_nothing_runs() {
     let refused = project.refused(&format!("runs name {second} best"), &[]);
     assert_eq!(
         refused,
-        "error: run RUN has the name `best` already\n  hint: choose another, or remove it first: `runner runs unname best`\n"
+        "error: run RUN has the name `best` already\n  hint: choose another, or remove it first: `runner \
+        runs unname best`\n"
     );
     assert!(
         project

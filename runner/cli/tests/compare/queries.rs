@@ -16,7 +16,8 @@ stages:
     ));
     project.write(
         "q.yaml",
-        "version: 1\nname: second\nparams: { word: hello }\nstages:\n  fails: { run: 'exit 1', outputs: { x: x } }\n",
+        "version: 1\nname: second\nparams: { word: hello }\nstages:\n  fails: \
+        { run: 'exit 1', outputs: { x: x } }\n",
     );
     project.exec("p.yaml --set value=3 --name three --tag odd");
     project.exec("p.yaml --set value=1 --name one --tag odd --tag small");

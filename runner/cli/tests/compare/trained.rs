@@ -12,7 +12,8 @@ stages:
     uses: train/ppo
     needs: { env: env }
     matrix: { seed: [1, 2, 3], lr: [1e-3, 1e-2] }
-    with: { seed: '${matrix.seed}', learning_rate: '${matrix.lr}', total_timesteps: 512, n_envs: 4, n_steps: 32, batch_size: 128, n_epochs: 1 }
+    with: \
+{ seed: '${matrix.seed}', learning_rate: '${matrix.lr}', total_timesteps: 512, n_envs: 4, n_steps: 32, batch_size: 128, n_epochs: 1 }
   evaluate: { uses: evaluate/backtest, needs: { env: env, policy: train } }
 ";
 

@@ -294,7 +294,8 @@ fn output_that_cannot_be_written_is_an_error() {
 fn a_closed_pipe_is_no_error() {
     let project = Project::new(TWO);
     project.exec(&[]);
-    let slow = "version: 1\nname: s\nstages: { a: { run: 'sleep 1; echo > ${outputs.x}', outputs: { x: x } } }\n";
+    let slow =
+        "version: 1\nname: s\nstages: { a: { run: 'sleep 1; echo > ${outputs.x}', outputs: { x: x } } }\n";
     project.write("slow.yaml", slow);
     for args in [
         &["exec", "slow.yaml", "--json"][..],
@@ -402,8 +403,9 @@ stages:
 
 #[test]
 fn a_cell_of_66_000_characters_is_data() {
-    let project =
-        Project::new("version: 1\nname: p\nstages: { prices: { uses: ingest/bars, with: { path: x.csv } } }\n");
+    let project = Project::new(
+        "version: 1\nname: p\nstages: { prices: { uses: ingest/bars, with: { path: x.csv } } }\n",
+    );
     let long = "y".repeat(66_000);
     for text in [
         format!("date,open,high,low,close,volume\n{long},1,1,1,1,1\n"),

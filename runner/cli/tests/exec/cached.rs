@@ -183,7 +183,8 @@ fn an_edited_source_is_noticed() {
 
 #[test]
 fn the_memo_of_a_pipeline_is_kept_and_a_damaged_one_ignored() {
-    let text = "version: 1\nname: memo\nstages:\n  a: { run: 'echo 1 > ${outputs.x}', outputs: { x: x.txt } }\n";
+    let text =
+        "version: 1\nname: memo\nstages:\n  a: { run: 'echo 1 > ${outputs.x}', outputs: { x: x.txt } }\n";
     let project = Project::new(text);
     insta::assert_snapshot!(project.exec(&[]).log(), @"ran a");
     insta::assert_snapshot!(project.exec(&[]).log(), @"cached a");

@@ -26,7 +26,8 @@ fn stable(text: &str) -> String {
             .split(' ')
             .map(|word| {
                 let bare = word.trim_matches(|c: char| !c.is_ascii_alphanumeric());
-                let is_run = bare.len() == 20 && bare.as_bytes().get(8) == Some(&b'T') && bare.as_bytes()[15] == b'-';
+                let is_run =
+                    bare.len() == 20 && bare.as_bytes().get(8) == Some(&b'T') && bare.as_bytes()[15] == b'-';
                 if is_run {
                     word.replace(bare, "RUN")
                 } else {

@@ -66,7 +66,8 @@ impl Podman {
         for name in ["cat", "echo", "env", "ls", "sh", "sleep", "touch"] {
             symlink("busybox", bin.join(name)).unwrap();
         }
-        // Limits that a container inside another one may set; crun refuses some old hierarchies of control groups.
+        // Limits that a container inside another one may set; crun refuses some old hierarchies of control
+        // groups.
         let runtime = find("runc").map_or(String::new(), |_| "[engine]\nruntime = \"runc\"\n".to_owned());
         let limits = "[containers]\ndefault_ulimits = [\"nofile=1024:1024\", \"nproc=1000:1000\"]\n";
         std::fs::write(dir.path().join("containers.conf"), limits.to_owned() + &runtime).unwrap();

@@ -72,7 +72,8 @@ fn snapshots_of_a_day_are_inspected_and_converted() {
         let text = ok(&project, &["data", "inspect", path]);
         for part in [
             "80 rows read, 80 kept",
-            "2 snapshots a day (2 to 2; 0 of 2 days have fewer), 10:00 to 15:45 America/New_York; the files' times are in ",
+            "2 snapshots a day (2 to 2; 0 of 2 days have fewer), 10:00 to 15:45 America/New_York; the \
+            files' times are in ",
             "2024-01-18T15:00:00Z to 2024-01-19T20:45:00Z",
             "smile of SPY on 2024-01-19 20:45:00 UTC",
         ] {
@@ -94,7 +95,8 @@ fn from_an_unknown_table_to_a_running_stage() {
     let project = Project::new(NOTHING);
     project.write(
         "unknown.csv",
-        "Tag;Name;Verfall;Basis Strike;CP;Best Bid;Best Ask\n18.01.2024;SPY;16.02.2024;480;C;5.1;5.2\n18.01.2024;SPY;16.02.2024;480;P;8.1;8.2\n\
+        "Tag;Name;Verfall;Basis Strike;CP;Best Bid;Best \
+         Ask\n18.01.2024;SPY;16.02.2024;480;C;5.1;5.2\n18.01.2024;SPY;16.02.2024;480;P;8.1;8.2\n\
          19.01.2024;SPY;16.02.2024;480;C;5.3;5.4\n19.01.2024;SPY;16.02.2024;480;P;8.0;8.3\n",
     );
     let text = ok(&project, &["data", "inspect", "unknown.csv"]);
@@ -168,7 +170,8 @@ fn a_first_pipeline_for_bars_runs() {
 fn a_first_pipeline_for_a_chain_runs() {
     let project = Project::new(
         "version: 1\nname: small\nstages:\n  market:\n    uses: ingest/simulated_market\n    \
-         with: { days: 40, seed: 1, expiries: { weekly: 0, monthly: 2, quarterly_days: 0 }, strikes: { step: 50 } }\n",
+         with: \
+         { days: 40, seed: 1, expiries: { weekly: 0, monthly: 2, quarterly_days: 0 }, strikes: { step: 50 } }\n",
     );
     assert_eq!(project.exec(&[]).code, 0);
     for output in ["chain", "bars"] {

@@ -14,7 +14,8 @@ stages:
 /// [`A`], and a stage that copies what `need` names.
 fn with_b(need: &str) -> String {
     format!(
-        "{A}  b: {{ run: \"cat ${{needs.x}} > ${{outputs.z}}\", needs: {{ x: {need} }}, outputs: {{ z: z.txt }} }}\n"
+        "{A}  b: \
+        {{ run: \"cat ${{needs.x}} > ${{outputs.z}}\", needs: {{ x: {need} }}, outputs: {{ z: z.txt }} }}\n"
     )
 }
 
@@ -50,7 +51,8 @@ fn the_last_run_is_one_of_this_pipeline() {
     project.write("mine/p.yaml", &with_b("latest/a"));
     ok(&exec(&project, "mine/p.yaml", &["b", "--set", "value=4"]));
     assert_eq!(project.output("b.z"), "1\n");
-    // A run in which the stage did not run is passed over, and one of a pipeline that was renamed is of another.
+    // A run in which the stage did not run is passed over, and one of a pipeline that was renamed is of
+    // another.
     ok(&exec(&project, "mine/p.yaml", &["a", "--set", "value=5"]));
     ok(&exec(&project, "mine/p.yaml", &["b", "--set", "value=6"]));
     assert_eq!(project.output("b.z"), "5\n");
@@ -112,7 +114,8 @@ name: nightly
 params: { seed: 1 }
 stages:
   env: { uses: env/classic, with: { id: CartPole-v1 } }
-  train: { uses: train/ppo, needs: { env: env, init: { pipeline: nightly, stage: train, or: none } }, with: { seed: \"${params.seed}\", total_timesteps: 256, n_envs: 4, n_steps: 32, batch_size: 128, n_epochs: 1 } }
+  train: \
+{ uses: train/ppo, needs: { env: env, init: { pipeline: nightly, stage: train, or: none } }, with: { seed: \"${params.seed}\", total_timesteps: 256, n_envs: 4, n_steps: 32, batch_size: 128, n_epochs: 1 } }
 ";
 
 /// The policy of a run, and the artifacts at `init` in its key.
@@ -156,7 +159,8 @@ fn a_first_night_begins_without_a_policy() {
 
 #[test]
 fn a_first_night_without_or_none_is_told_how_to_begin() {
-    let project = Project::new(&NIGHTLY.replace("{ pipeline: nightly, stage: train, or: none }", "latest/train"));
+    let project =
+        Project::new(&NIGHTLY.replace("{ pipeline: nightly, stage: train, or: none }", "latest/train"));
     let ended = project.exec(&[]);
     let text = refused(&ended);
     assert!(
@@ -211,7 +215,8 @@ fn wrong_needs_have_a_place_and_a_hint() {
         let text = refused(&ended);
         assert!(text.contains(message) && text.contains(hint), "{need}: {text}");
     }
-    let project = Project::new(&NIGHTLY.replace("env: env", "env: { pipeline: nightly, stage: env, or: none }"));
+    let project =
+        Project::new(&NIGHTLY.replace("env: env", "env: { pipeline: nightly, stage: env, or: none }"));
     let ended = project.exec(&[]);
     assert!(
         refused(&ended).contains("the input `env` is required"),

@@ -3,7 +3,8 @@
 use crate::{Ended, Project};
 use std::io::Write as _;
 
-/// A title for the terminal's window, markup, an override of direction, and a control sequence of one character.
+/// A title for the terminal's window, markup, an override of direction, and a control sequence of one
+/// character.
 const EVIL: &str = "\u{1b}]0;evil\u{7}<script>alert(1)</script>\u{202e}gpj\u{9b}31m";
 
 fn is_clean(ended: &Ended, what: &str) {
@@ -21,7 +22,8 @@ version: 1
 name: evil
 stages:
   good: { run: 'cat evil.txt; cp evil.txt ${outputs.x}', files: [evil.txt], outputs: { x: x.txt } }
-  bad: { run: 'cat evil.txt ${needs.x} >&2; exit 1', files: [evil.txt], needs: { x: good.x }, outputs: { y: y.txt } }
+  bad: \
+{ run: 'cat evil.txt ${needs.x} >&2; exit 1', files: [evil.txt], needs: { x: good.x }, outputs: { y: y.txt } }
 ",
     );
     project.write("evil.txt", &format!("{EVIL}\n"));

@@ -61,11 +61,13 @@ fn other_branches_go_on_with_keep_going() {
 
 #[test]
 fn a_missing_output() {
-    let project =
-        Project::new("version: 1\nname: missing\nstages:\n  a: { run: 'echo hi > x.tx', outputs: { x: x.txt } }\n");
+    let project = Project::new(
+        "version: 1\nname: missing\nstages:\n  a: { run: 'echo hi > x.tx', outputs: { x: x.txt } }\n",
+    );
     let ended = project.exec(&[]);
     assert_eq!(ended.code, 1);
-    insta::assert_snapshot!(ended.error("a"), @"the command succeeded, but its output `x` (`x.txt`) is missing");
+    insta::assert_snapshot!(ended.error("a"), @"the command succeeded, but its output `x` (`x.txt`) is \
+        missing");
 }
 
 #[test]
@@ -121,7 +123,8 @@ stages:
       until [ -n \"${found:-}\" ]; do
         for process in /proc/[0-9]*; do
           name=$(head -c 13 $process/cmdline 2> /dev/null | tr '\\0' ' ' || true)
-          if [ \"$name\" = 'runner worker' ] && grep -qs \"$OWN\" $process/environ; then kill -9 ${process#/proc/}; found=1; fi
+          if [ \"$name\" = 'runner worker' ] && grep -qs \"$OWN\" $process/environ; then kill -9 \
+${process#/proc/}; found=1; fi
         done
       done
       echo 1 > ${outputs.x}

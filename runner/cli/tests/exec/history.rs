@@ -55,7 +55,8 @@ fn add_sealed_runs(runs: &Path, count: usize) {
     }
 }
 
-/// The number of system calls of a no-op run that name a path in the directory of runs; `None` without strace.
+/// The number of system calls of a no-op run that name a path in the directory of runs; `None` without
+/// strace.
 fn looks_at_runs(project: &Project, trace: &str) -> Option<usize> {
     let exec = project.command(&["exec", "p.yaml", "--name", trace]);
     let trace = project.path(trace);
@@ -98,7 +99,8 @@ fn a_run_with_nothing_to_do_does_not_look_at_earlier_runs() {
 #[test]
 fn reports_are_written_when_they_are_asked_for_or_cheap() {
     let project = Project::new(
-        "version: 1\nname: slow\nstages: { a: { run: 'sleep 1; echo 1 > ${outputs.x}', outputs: { x: x.txt } } }\n",
+        "version: 1\nname: slow\nstages: \
+        { a: { run: 'sleep 1; echo 1 > ${outputs.x}', outputs: { x: x.txt } } }\n",
     );
     let report = |ended: &Ended| {
         assert_eq!(ended.code, 0, "{}", ended.stderr);
@@ -135,7 +137,9 @@ fn reports_are_written_when_they_are_asked_for_or_cheap() {
 fn the_report_of_a_cached_training_has_the_times_of_the_run_that_computed_it() {
     let project = Project::new(TRAINING);
     run_of(&project.exec(&[]));
-    let page = |run: &str| std::fs::read_to_string(project.home().join("runs").join(run).join("report.html")).unwrap();
+    let page = |run: &str| {
+        std::fs::read_to_string(project.home().join("runs").join(run).join("report.html")).unwrap()
+    };
     let speed = |page: &str| {
         let line = page.lines().find(|line| line.contains("steps per second"));
         line.unwrap_or_else(|| panic!("{page}")).to_owned()
@@ -197,7 +201,8 @@ fn pruned_runs_are_gone_and_gc_frees_what_only_they_needed() {
     // The name may be given again.
     assert_eq!(project.run(&["runs", "name", &runs[2], "best"]).code, 0);
 
-    // gc frees the results of the four that are gone, and removes the runs that are neither kept nor labelled.
+    // gc frees the results of the four that are gone, and removes the runs that are neither kept nor
+    // labelled.
     let gc = ["cache", "gc", "--keep-last", "1", "--keep-younger-than", "0s"];
     let blobs = || files(&project.home().join("blobs")).len();
     let before = blobs();
@@ -220,7 +225,8 @@ fn pruned_runs_are_gone_and_gc_frees_what_only_they_needed() {
 #[test]
 fn a_running_run_is_never_removed() {
     let project = Project::new(
-        "version: 1\nname: going_on\nstages: { a: { run: 'while [ ! -e \"$STOP\" ]; do sleep 0.02; done; echo 1 > ${outputs.x}', env: { STOP: STOPFILE }, outputs: { x: x.txt } } }\n",
+        "version: 1\nname: going_on\nstages: \
+        { a: { run: 'while [ ! -e \"$STOP\" ]; do sleep 0.02; done; echo 1 > ${outputs.x}', env: { STOP: STOPFILE }, outputs: { x: x.txt } } }\n",
     );
     let stop = project.path("stop");
     let text = std::fs::read_to_string(project.path("p.yaml")).unwrap();
@@ -261,7 +267,8 @@ fn a_run_whose_artifacts_another_uses_is_not_removed() {
     let first = run_of(&project.exec(&["--name", "base"]));
     project.write(
         "after.yaml",
-        "version: 1\nname: after\nstages: { b: { run: 'cat ${needs.x} > ${outputs.x}', needs: { x: base/a.x }, outputs: { x: x.txt } } }\n",
+        "version: 1\nname: after\nstages: \
+        { b: { run: 'cat ${needs.x} > ${outputs.x}', needs: { x: base/a.x }, outputs: { x: x.txt } } }\n",
     );
     let second = run_of(&project.run(&["exec", "after.yaml", "--json"]));
     project.run(&["runs", "unname", "base"]);

@@ -13,7 +13,8 @@ stages:
   train:
     uses: train/ppo
     needs: { env: env, init: sb3 }
-    with: { total_timesteps: 256, n_envs: 4, n_steps: 32, batch_size: 64, policy_kwargs: { net_arch: { pi: [8, 6], vf: [7] } } }
+    with: \
+{ total_timesteps: 256, n_envs: 4, n_steps: 32, batch_size: 64, policy_kwargs: { net_arch: { pi: [8, 6], vf: [7] } } }
 ";
 
 #[test]

@@ -1,4 +1,5 @@
-//! Incremental to the row: what is computed again when days are appended, a value is corrected, or a training goes on longer.
+//! Incremental to the row: what is computed again when days are appended, a value is corrected, or a training
+//! goes on longer.
 
 use crate::{Ended, Project};
 use arrow_cast::display::array_value_to_string;
@@ -13,7 +14,8 @@ const DAILY: &str = "\
 version: 1
 name: daily
 stages:
-  quotes: { uses: ingest/option_chain, with: { path: chain, contract: { underlying_kind: index, calendar: us } } }
+  quotes: \
+{ uses: ingest/option_chain, with: { path: chain, contract: { underlying_kind: index, calendar: us } } }
   bars: { uses: ingest/bars, with: { path: bars, partition: month } }
   chain: { uses: greeks/implied_volatility, needs: { chain: quotes } }
   greeks: { uses: greeks/analytic, needs: { chain: chain } }
@@ -183,7 +185,8 @@ fn an_appended_day_costs_one_day() {
     surface: ran, 16 of 24 parts found
     technical: ran, 10 of 15 parts found
     ");
-    insta::assert_snapshot!(said(&second, "chain").join("\n"), @"computed 2 of 6 parts: SIM/2018-03-01_2018-03-31, SIM/2018-03-01_2018-03-31 (counts)");
+    insta::assert_snapshot!(said(&second, "chain").join("\n"), @"computed 2 of 6 parts: \
+        SIM/2018-03-01_2018-03-31, SIM/2018-03-01_2018-03-31 (counts)");
     the_same_from_nothing(&project, &second);
     insta::assert_snapshot!(log(&project.exec(&[])), @r"
     bars: cached
@@ -298,7 +301,10 @@ fn a_restated_bar_is_carried_no_further_than_it_matters() {
     bars: ran, 6 of 9 parts found
     technical: ran, 7 of 15 parts found
     ");
-    insta::assert_snapshot!(said(&second, "technical").join("\n"), @"computed 8 of 15 parts: SIM/2018-02-01_2018-02-28 contents, SIM/2018-02-01_2018-02-28 ema_8, SIM/2018-02-01_2018-02-28 log_return_1, SIM/2018-02-01_2018-02-28 rsi_5, SIM/2018-02-01_2018-02-28 table, SIM/2018-03-01_2018-03-31 ema_8, SIM/2018-03-01_2018-03-31 rsi_5, SIM/2018-03-01_2018-03-31 table");
+    insta::assert_snapshot!(said(&second, "technical").join("\n"), @"computed 8 of 15 parts: \
+        SIM/2018-02-01_2018-02-28 contents, SIM/2018-02-01_2018-02-28 ema_8, SIM/2018-02-01_2018-02-28 \
+        log_return_1, SIM/2018-02-01_2018-02-28 rsi_5, SIM/2018-02-01_2018-02-28 table, \
+        SIM/2018-03-01_2018-03-31 ema_8, SIM/2018-03-01_2018-03-31 rsi_5, SIM/2018-03-01_2018-03-31 table");
 }
 
 const TRAINING: &str = "\
@@ -380,7 +386,8 @@ fn a_training_begins_with_the_policy_of_an_earlier_run() {
     env: cached
     train: ran
     ");
-    // What it began with is part of the key: another policy is another action, the same one by another name is not.
+    // What it began with is part of the key: another policy is another action, the same one by another name
+    // is not.
     project.write(
         "p.yaml",
         &warm.replace(&format!("{run}/train "), &format!("{run}/train.policy ")),

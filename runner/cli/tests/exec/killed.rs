@@ -52,7 +52,8 @@ fn killed_at_any_moment_and_run_again() {
     }
 }
 
-/// Populations that go on from memos and checkpoints: of members that learn from replay buffers, and of actors beside a learner.
+/// Populations that go on from memos and checkpoints: of members that learn from replay buffers, and of
+/// actors beside a learner.
 const POPULATIONS: &str = "\
 version: 1
 name: populations

@@ -3,7 +3,8 @@
 use runner_testkit::Project;
 use serde_json::{Value, json};
 
-const STAGES: &str = "stages:\n  a: { uses: env/lookup, with: { rows: 64, episode_length: 16 } }\n  b: { run: 'exit ${params.code} > ${outputs.x}', outputs: { x: x } }\n";
+const STAGES: &str = "stages:\n  a: { uses: env/lookup, with: { rows: 64, episode_length: 16 } }\n  b: \
+    { run: 'exit ${params.code} > ${outputs.x}', outputs: { x: x } }\n";
 
 fn project(notify: &str) -> Project {
     Project::new(&format!(
@@ -43,14 +44,15 @@ fn a_failure_is_told_and_a_success_where_it_is_asked_for() {
 
 #[test]
 fn a_message_that_is_not_sent_fails_no_run() {
-    let project =
-        project("[{ command: 'exit 7', on: [success] }, { webhook: { secret: HOOK, shape: slack }, on: [success] }]");
+    let project = project(
+        "[{ command: 'exit 7', on: [success] }, { webhook: { secret: HOOK, shape: slack }, on: [success] }]",
+    );
     let ended = project.exec(&[]);
     assert_eq!(ended.code, 0);
     assert!(
-        ended
-            .stderr
-            .contains("warning: the message by `command` was not sent: the command ended with exit status: 7"),
+        ended.stderr.contains(
+            "warning: the message by `command` was not sent: the command ended with exit status: 7"
+        ),
         "{}",
         ended.stderr
     );

@@ -1,5 +1,5 @@
-//! Symbolic links, pipes, sockets and devices where files are expected: nothing outside a stage's directory is read, nothing
-//! outside the destination of an export is written, and nothing blocks for ever.
+//! Symbolic links, pipes, sockets and devices where files are expected: nothing outside a stage's directory
+//! is read, nothing outside the destination of an export is written, and nothing blocks for ever.
 
 use crate::Project;
 use cache::{Artifact, BlobRef, Entry, Store};
@@ -111,13 +111,15 @@ fn a_device_is_no_file() {
 #[test]
 fn links_within_the_folder_are_followed() {
     let project = project(
-        "mkdir ${outputs.x}; echo model > ${outputs.x}/model-3; ln -s model-3 ${outputs.x}/latest; echo b > b; ln -s ../b ${outputs.x}/b",
+        "mkdir ${outputs.x}; echo model > ${outputs.x}/model-3; ln -s model-3 ${outputs.x}/latest; echo b > \
+        b; ln -s ../b ${outputs.x}/b",
     );
     assert_eq!(project.exec(&[]).code, 0);
     assert_eq!(project.output("a.x"), "b\nmodel\nmodel\n");
 }
 
-/// Another name of a file elsewhere gives its bytes as they were; what happens to the file later is its own affair.
+/// Another name of a file elsewhere gives its bytes as they were; what happens to the file later is its own
+/// affair.
 #[test]
 fn another_name_of_a_file_is_copied() {
     let project = project("ln FILE ${outputs.x} 2>/dev/null || cp FILE ${outputs.x}");

@@ -25,10 +25,12 @@ stages:
     uses: env/stocks
     needs: { bars: market.bars, features: [factors, ranks] }
     with: { test_fraction: 0.3, episode_length: 20 }
-  policy: { uses: train/ppo, needs: { env: env }, with: { total_timesteps: 256, n_steps: 32, n_envs: 4, batch_size: 64 } }
+  policy: \
+{ uses: train/ppo, needs: { env: env }, with: { total_timesteps: 256, n_steps: 32, n_envs: 4, batch_size: 64 } }
 ";
 
-/// A factor of four stocks at five dates; the values of the last, known from the first bar of 2011 on, times `last`.
+/// A factor of four stocks at five dates; the values of the last, known from the first bar of 2011 on, times
+/// `last`.
 fn factors(last: f64) -> String {
     let mut rows = "date,symbol,value\n".to_owned();
     for (i, date) in ["2010-01-05", "2010-03-02", "2010-06-01", "2010-09-01", "2010-12-31"]
@@ -99,7 +101,8 @@ const BY_CONTRACT: &str = "\
 version: 1
 name: scores
 stages:
-  quotes: { uses: ingest/option_chain, with: { path: chain, contract: { underlying_kind: index, calendar: us } } }
+  quotes: \
+{ uses: ingest/option_chain, with: { path: chain, contract: { underlying_kind: index, calendar: us } } }
   bars: { uses: ingest/bars, with: { path: bars, partition: month } }
   chain: { uses: greeks/implied_volatility, needs: { chain: quotes } }
   greeks: { uses: greeks/analytic, needs: { chain: chain } }
@@ -112,7 +115,8 @@ stages:
     uses: env/options
     needs: { chain: chain, greeks: greeks, features: [technical, scores] }
     with: { test_fraction: 0.3, purge: 1, embargo: 0, episode_length: [5, 10], rate: 0.02, capital: 1e6 }
-  policy: { uses: train/ppo, needs: { env: env }, with: { total_timesteps: 256, n_steps: 32, n_envs: 4, batch_size: 64 } }
+  policy: \
+{ uses: train/ppo, needs: { env: env }, with: { total_timesteps: 256, n_steps: 32, n_envs: 4, batch_size: 64 } }
   evaluate: { uses: evaluate/backtest, needs: { env: env, policy: policy } }
 ";
 
@@ -137,8 +141,8 @@ fn write_scores(project: &Project, market: &Market, days: usize) {
     }
 }
 
-/// Runs a pipeline of factors by contract: they are observed slot by slot, without look-ahead, and a new day leaves the files of earlier months as they were.
-/// Returns the digest of the environment.
+/// Runs a pipeline of factors by contract: they are observed slot by slot, without look-ahead, and a new day
+/// leaves the files of earlier months as they were. Returns the digest of the environment.
 fn check_by_contract(pipeline: &str, market: &Market) -> String {
     let project = Project::new(pipeline);
     let exec = |days: usize| {
@@ -184,7 +188,8 @@ fn factors_by_contract_reach_training() {
     check_by_contract(BY_CONTRACT, &market());
 }
 
-/// A program's features by contract make the environment that the same rows make by `ingest/features`, each on its own date alone.
+/// A program's features by contract make the environment that the same rows make by `ingest/features`, each
+/// on its own date alone.
 #[test]
 fn features_by_contract_of_a_program_reach_training() {
     let market = market();
@@ -211,7 +216,9 @@ fn features_by_contract_fit_their_chain() {
     let day = market.chain.keys().next().unwrap();
     for (rows, wanted) in [
         (
-            format!("symbol,date,snapshot,expiry,strike,call,score\nSIM,{day},{day}T20:00:00Z,2030-01-18,100,true,1\n"),
+            format!(
+                "symbol,date,snapshot,expiry,strike,call,score\nSIM,{day},{day}T20:00:00Z,2030-01-18,100,true,1\n"
+            ),
             "the features by contract `score` have snapshots, and the chain has days",
         ),
         (
@@ -225,7 +232,8 @@ fn features_by_contract_fit_their_chain() {
     ] {
         let (before, rest) = BY_CONTRACT.split_once("  scores:\n").unwrap();
         let (_, after) = rest.split_once("  env:\n").unwrap();
-        let scores = "  scores: { run: 'cat rows.txt > ${outputs.rows}', files: [rows.txt], outputs: { rows: { path: rows.csv, type: features } } }\n  env:\n";
+        let scores = "  scores: \
+            { run: 'cat rows.txt > ${outputs.rows}', files: [rows.txt], outputs: { rows: { path: rows.csv, type: features } } }\n  env:\n";
         let project = Project::new(&format!("{before}{scores}{after}"));
         market.write(&project, 50);
         project.write("rows.txt", &rows);
@@ -241,7 +249,8 @@ fn factors_by_contract_are_kept_from_what_takes_symbols() {
     let market = market();
     for (stage, code) in [
         (
-            "ranks: { uses: features/cross_section, needs: { bars: bars, features: scores }, with: { columns: [score], transforms: [rank] } }",
+            "ranks: \
+            { uses: features/cross_section, needs: { bars: bars, features: scores }, with: { columns: [score], transforms: [rank] } }",
             2,
         ),
         (
@@ -263,7 +272,8 @@ fn factors_by_contract_are_kept_from_what_takes_symbols() {
         ),
     ] {
         // The plan does not know the columns of files that a program writes.
-        let written = "  files: { run: 'cat scores/MONTH.csv > ${outputs.rows}', files: [scores/MONTH.csv], outputs: { rows: rows.csv } }\n  written: { uses: ingest/features, needs: { chain: quotes, table: files.rows }, with: { contract: {} } }\n  of_program: { run: 'cat scores/MONTH.csv > ${outputs.rows}', files: [scores/MONTH.csv], outputs: { rows: { path: rows.csv, type: features } } }\n";
+        let written = "  files: \
+            { run: 'cat scores/MONTH.csv > ${outputs.rows}', files: [scores/MONTH.csv], outputs: { rows: rows.csv } }\n  written: { uses: ingest/features, needs: { chain: quotes, table: files.rows }, with: { contract: {} } }\n  of_program: { run: 'cat scores/MONTH.csv > ${outputs.rows}', files: [scores/MONTH.csv], outputs: { rows: { path: rows.csv, type: features } } }\n";
         let written = written.replace("MONTH", &market.chain.keys().next().unwrap()[..7]);
         let project = Project::new(&format!("{BY_CONTRACT}{written}  {stage}\n"));
         market.write(&project, 50);

@@ -13,7 +13,8 @@ fn show(project: &Project, what: &str) -> Value {
     serde_json::from_slice(&output.stdout).unwrap()
 }
 
-/// The example of the documentation: in seconds PPO earns what no constant position does, and without the edge it does not.
+/// The example of the documentation: in seconds PPO earns what no constant position does, and without the
+/// edge it does not.
 #[test]
 fn a_policy_beats_every_constant_position_where_there_is_an_edge() {
     let project = Project::new(&shipped());
@@ -48,7 +49,8 @@ stages:
     needs: { table: rows }
     with: { price: close, test_fraction: 0.3, episode_length: 20, purge: 0, embargo: 0, ACTIONS }
   policy: { uses: TRAINER }
-  evaluate: { uses: evaluate/backtest, needs: { env: env, policy: policy }, with: { random_paths: 2, bootstrap_draws: 10 } }
+  evaluate: \
+{ uses: evaluate/backtest, needs: { env: env, policy: policy }, with: { random_paths: 2, bootstrap_draws: 10 } }
 ";
 
 const PPO: &str =
@@ -177,7 +179,8 @@ fn reward_columns() {
             ["always_close", "always_signal"],
         ),
     ] {
-        let project = Project::new(&pipeline("costs: { basis_points: 1 }", PPO).replace("price: close", instead));
+        let project =
+            Project::new(&pipeline("costs: { basis_points: 1 }", PPO).replace("price: close", instead));
         project.write("rows.csv", &rows(200));
         let ended = project.exec(&[]);
         assert_eq!(ended.code, 0, "{}", ended.text());
@@ -241,7 +244,8 @@ fn mistakes_are_found_before_anything_runs() {
 fn a_program_writes_a_table() {
     let text = pipeline("actions: { kind: discrete }", PPO).replace(
         "{ uses: ingest/table, with: { path: rows.csv, partition: month } }",
-        "\n    run: cp rows.csv ${outputs.rows}\n    files: [rows.csv]\n    outputs: { rows: { path: out.csv, type: table } }",
+        "\n    run: cp rows.csv ${outputs.rows}\n    files: [rows.csv]\n    outputs: \
+        { rows: { path: out.csv, type: table } }",
     );
     let project = Project::new(&text);
     let mut rows = "snapshot,close,signal\n".to_owned();
@@ -262,7 +266,10 @@ fn a_program_writes_a_table() {
     let failed = project.exec(&[]);
     let error = failed.error("rows");
     assert!(
-        error.starts_with("the output `rows` is no data set of the type `table`: `out.csv`, row 14, column `close`: `high` is not a number"),
+        error.starts_with(
+            "the output `rows` is no data set of the type `table`: `out.csv`, row 14, column \
+            `close`: `high` is not a number"
+        ),
         "{error}"
     );
     let described = project.run(&["stages", "--type", "table"]);
@@ -277,7 +284,8 @@ fn a_program_writes_a_table() {
     assert_eq!(refused.code, 2, "{}", refused.text());
 }
 
-/// The honest pipeline passes; a column that averages with the next row is found where it enters, and in the environment.
+/// The honest pipeline passes; a column that averages with the next row is found where it enters, and in the
+/// environment.
 #[test]
 fn look_ahead_is_checked() {
     let text = pipeline("actions: { kind: discrete }", PPO);

@@ -20,7 +20,8 @@ fn desk(seeds: &[u32]) -> Project {
     for seed in seeds {
         let trained = project.exec(&["--set", &format!("seed={seed}")]);
         assert_eq!(trained.code, 0, "{}", trained.text());
-        let registered = project.run(&["policy", "register", "latest/train", "desk", "--alias", "challenger"]);
+        let registered =
+            project.run(&["policy", "register", "latest/train", "desk", "--alias", "challenger"]);
         assert_eq!(registered.code, 0, "{}", registered.text());
     }
     project
@@ -102,7 +103,8 @@ fn what_is_registered_survives_garbage_collection() {
     assert_eq!(project.run(&["cache", "verify"]).code, 0);
 }
 
-/// Trains from the champion, or from nothing while there is none; tests it beside the champion, or beside itself.
+/// Trains from the champion, or from nothing while there is none; tests it beside the champion, or beside
+/// itself.
 const NIGHTLY: &str = "\
 version: 1
 name: nightly
@@ -194,7 +196,8 @@ fn mistakes_in_references_to_policies_have_a_place() {
        |               ^
        = hint: write `register: NAME`, or `register: { policy: NAME, alias: challenger }`
     "#);
-    insta::assert_snapshot!(wrong("register: { policy: desk, alias: challenger }", "register: { name: desk }"), @r#"
+    insta::assert_snapshot!(wrong("register: \
+        { policy: desk, alias: challenger }", "register: { name: desk }"), @r#"
     error: p.yaml:10:17: unknown key `name`
        |
     10 |     register: { name: desk }

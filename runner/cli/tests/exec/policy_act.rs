@@ -1,4 +1,5 @@
-//! `runner policy act`: the decision of each test date from files cut off there is the backtest's, bit by bit, and refusals.
+//! `runner policy act`: the decision of each test date from files cut off there is the backtest's, bit by
+//! bit, and refusals.
 
 use crate::incremental::{Market, market};
 use crate::{Ended, Project};
@@ -20,21 +21,27 @@ const OPTIONS: &str = "\
 version: 1
 name: daily
 stages:
-  quotes: { uses: ingest/option_chain, with: { path: chain, contract: { underlying_kind: index, calendar: us } } }
+  quotes: \
+{ uses: ingest/option_chain, with: { path: chain, contract: { underlying_kind: index, calendar: us } } }
   bars: { uses: ingest/bars, with: { path: bars, partition: month } }
   chain: { uses: greeks/implied_volatility, needs: { chain: quotes } }
   greeks: { uses: greeks/analytic, needs: { chain: chain } }
-  technical: { uses: features/technical, needs: { bars: bars }, with: { indicators: [{ log_return: 1 }, { rsi: 5 }] } }
-  surface: { uses: features/options_surface, needs: { chain: chain, greeks: greeks }, with: { realised_window: 5 } }
+  technical: \
+{ uses: features/technical, needs: { bars: bars }, with: { indicators: [{ log_return: 1 }, { rsi: 5 }] } }
+  surface: \
+{ uses: features/options_surface, needs: { chain: chain, greeks: greeks }, with: { realised_window: 5 } }
   env:
     uses: env/options
     needs: { chain: chain, greeks: greeks, features: [technical, surface] }
-    with: { test_fraction: 0.3, purge: 1, embargo: 0, episode_length: [5, 10], rate: 0.02, capital: 1e6, ACTIONS }
+    with: \
+{ test_fraction: 0.3, purge: 1, embargo: 0, episode_length: [5, 10], rate: 0.02, capital: 1e6, ACTIONS }
   train:
     uses: train/recurrent_ppo
     needs: { env: env }
-    with: { total_timesteps: 512, n_steps: 32, n_envs: 4, batch_size: 64, policy_kwargs: { lstm_hidden_size: 8, net_arch: { pi: [8], vf: [8] } } }
-  evaluate: { uses: evaluate/backtest, needs: { env: env, policy: train }, with: { random_paths: 2, drawn_paths: 1, bootstrap_draws: 10, rules: false, ablations: false } }
+    with: \
+{ total_timesteps: 512, n_steps: 32, n_envs: 4, batch_size: 64, policy_kwargs: { lstm_hidden_size: 8, net_arch: { pi: [8], vf: [8] } } }
+  evaluate: \
+{ uses: evaluate/backtest, needs: { env: env, policy: train }, with: { random_paths: 2, drawn_paths: 1, bootstrap_draws: 10, rules: false, ablations: false } }
 ";
 
 const STOCKS: &str = "\
@@ -42,13 +49,16 @@ version: 1
 name: panel
 stages:
   bars: { uses: ingest/bars, with: { path: bars.csv, calendar: none, partition: month } }
-  technical: { uses: features/technical, needs: { bars: bars }, with: { indicators: [{ log_return: 1 }, { rsi: 5 }] } }
+  technical: \
+{ uses: features/technical, needs: { bars: bars }, with: { indicators: [{ log_return: 1 }, { rsi: 5 }] } }
   env:
     uses: env/stocks
     needs: { bars: bars, features: technical }
     with: { test_fraction: 0.3, purge: 0, embargo: 0, ACTIONS }
-  train: { uses: train/ppo, needs: { env: env }, with: { total_timesteps: 256, n_steps: 32, n_envs: 4, batch_size: 64, normalize_obs: true } }
-  evaluate: { uses: evaluate/backtest, needs: { env: env, policy: train }, with: { random_paths: 2, bootstrap_draws: 10 } }
+  train: \
+{ uses: train/ppo, needs: { env: env }, with: { total_timesteps: 256, n_steps: 32, n_envs: 4, batch_size: 64, normalize_obs: true } }
+  evaluate: \
+{ uses: evaluate/backtest, needs: { env: env, policy: train }, with: { random_paths: 2, bootstrap_draws: 10 } }
 ";
 
 const TABLE: &str = "\
@@ -59,9 +69,11 @@ stages:
   env:
     uses: env/table
     needs: { table: rows }
-    with: { symbols: [AAA], observe: [signal], price: close, test_fraction: 0.3, episode_length: 20, purge: 0, embargo: 0, actions: { kind: discrete, positions: [0, 1] } }
+    with: \
+{ symbols: [AAA], observe: [signal], price: close, test_fraction: 0.3, episode_length: 20, purge: 0, embargo: 0, actions: { kind: discrete, positions: [0, 1] } }
   train: TRAIN
-  evaluate: { uses: evaluate/backtest, needs: { env: env, policy: train }, with: { random_paths: 2, bootstrap_draws: 10 } }
+  evaluate: \
+{ uses: evaluate/backtest, needs: { env: env, policy: train }, with: { random_paths: 2, bootstrap_draws: 10 } }
 ";
 
 /// A decision of a backtest: the action, and the bits of log-probabilities or means.
@@ -87,7 +99,8 @@ fn artifact(project: &Project, ended: &Ended, name: &str) -> (Store, Artifact) {
 /// An account: the costs so far, the number of liquidations, and the units of the costs of orders.
 struct Spent(f64, u32, f64);
 
-/// Every decision of a policy over the test dates, by its date. The orders that each means cost what its step does.
+/// Every decision of a policy over the test dates, by its date. The orders that each means cost what its step
+/// does.
 fn decisions<E: Acting>(
     project: &Project,
     ended: &Ended,
@@ -171,7 +184,12 @@ fn decision(mut document: Value) -> Value {
 }
 
 /// Writes the rows of days up to a date as one file.
-fn write_until(project: &Project, name: &str, (header, days): (&str, &BTreeMap<String, Vec<String>>), date: Date) {
+fn write_until(
+    project: &Project,
+    name: &str,
+    (header, days): (&str, &BTreeMap<String, Vec<String>>),
+    date: Date,
+) {
     let last = date.to_string();
     let lines = days.range(..=last).flat_map(|(_, lines)| lines);
     let text: String = std::iter::once(header)
@@ -197,7 +215,8 @@ const CUT: [&str; 5] = [
 /// The actions of the policy in the trajectory of the backtest, by date.
 fn trajectory(project: &Project, ended: &Ended) -> BTreeMap<Date, String> {
     let (store, made) = artifact(project, ended, "evaluate.trajectory");
-    let rows = table::from_parquet(store.blob(made.entry("trajectory.parquet").unwrap().blob).unwrap()).unwrap();
+    let rows =
+        table::from_parquet(store.blob(made.entry("trajectory.parquet").unwrap().blob).unwrap()).unwrap();
     let strategy = rows.column_by_name("strategy").unwrap().as_string::<i32>();
     let action = rows.column_by_name("action").unwrap().as_string::<i32>();
     let dates = rows.column_by_name("date").unwrap().as_primitive::<Date32Type>();
@@ -516,8 +535,10 @@ stages:
   bars: { uses: ingest/bars, with: { path: bars.csv } }
   factors: { uses: ingest/features, needs: { bars: bars }, with: { path: factors.csv, lag: 0 } }
   returns: { uses: features/technical, needs: { bars: bars }, with: { indicators: [{ log_return: 1 }] } }
-  env: { uses: env/table, needs: { features: [factors, returns] }, with: { observe: [value, log_return_1], reward_column: log_return_1, gaps: drop } }
-  train: { uses: train/ppo, needs: { env: env }, with: { total_timesteps: 256, n_steps: 32, n_envs: 4, batch_size: 64 } }
+  env: \
+{ uses: env/table, needs: { features: [factors, returns] }, with: { observe: [value, log_return_1], reward_column: log_return_1, gaps: drop } }
+  train: \
+{ uses: train/ppo, needs: { env: env }, with: { total_timesteps: 256, n_steps: 32, n_envs: 4, batch_size: 64 } }
 ";
 
 /// Files of bars and of a factor over some of the days of 2019; the factor of the last day is `last`.

@@ -12,9 +12,12 @@ version: 1
 name: exported
 stages:
   env: { uses: env/classic, with: { id: CartPole-v1 } }
-  ppo: { uses: train/ppo, needs: { env: env }, with: { total_timesteps: 256, n_envs: 4, n_steps: 32, batch_size: 64 } }
-  rppo: { uses: train/recurrent_ppo, needs: { env: env }, with: { total_timesteps: 256, n_envs: 4, n_steps: 32, batch_size: 64 } }
-  tppo: { uses: train/transformer_ppo, needs: { env: env }, with: { total_timesteps: 256, n_envs: 4, n_steps: 32, batch_size: 64 } }
+  ppo: \
+{ uses: train/ppo, needs: { env: env }, with: { total_timesteps: 256, n_envs: 4, n_steps: 32, batch_size: 64 } }
+  rppo: \
+{ uses: train/recurrent_ppo, needs: { env: env }, with: { total_timesteps: 256, n_envs: 4, n_steps: 32, batch_size: 64 } }
+  tppo: \
+{ uses: train/transformer_ppo, needs: { env: env }, with: { total_timesteps: 256, n_envs: 4, n_steps: 32, batch_size: 64 } }
 ";
 
 const STEPS: usize = 60;
@@ -308,7 +311,8 @@ fn the_reader_computes_every_architecture() {
                 clip: 1.5,
             };
             let seed = (10 * i + j) as u64;
-            // Biases, gains and the outputs' weights are drawn, too: their initial values would hide mistakes.
+            // Biases, gains and the outputs' weights are drawn, too: their initial values would hide
+            // mistakes.
             let random = &mut Random::new(&[seed]);
             let mut params = initial(&architecture, false, seed);
             params.iter_mut().for_each(|x| *x += 0.3 * random.normal() as f32);
@@ -327,7 +331,8 @@ fn the_reader_computes_every_architecture() {
     read_by_onnxruntime(&project, &models);
 }
 
-/// Networks of the trainers that learn from a replay buffer: action values, and actions that are squashed and scaled to uneven bounds.
+/// Networks of the trainers that learn from a replay buffer: action values, and actions that are squashed and
+/// scaled to uneven bounds.
 #[test]
 fn networks_without_a_critic_are_models_too() {
     let project = Project::new(PIPELINE);

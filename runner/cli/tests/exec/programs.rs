@@ -10,7 +10,8 @@ version: 1
 name: env
 stages:
   a:
-    run: env | cut -d= -f1 | grep -v -e '^_$' -e PWD -e SHLVL -e OLDPWD | sort > ${outputs.x}; echo $GREETING $TOKEN >> ${outputs.x}; ls -A >> ${outputs.x}
+    run: env | cut -d= -f1 | grep -v -e '^_$' -e PWD -e SHLVL -e OLDPWD | sort > ${outputs.x}; echo \
+$GREETING $TOKEN >> ${outputs.x}; ls -A >> ${outputs.x}
     env: { GREETING: hello }
     secrets: [TOKEN]
     outputs: { x: x.txt }
@@ -87,7 +88,8 @@ version: 1
 name: directories
 stages:
   a:
-    run: mkdir -p ${outputs.tree}/deep && echo 1 > ${outputs.tree}/one.txt && echo 2 > ${outputs.tree}/deep/two.txt && echo 3 > three.txt
+    run: mkdir -p ${outputs.tree}/deep && echo 1 > ${outputs.tree}/one.txt && echo 2 > \
+${outputs.tree}/deep/two.txt && echo 3 > three.txt
     outputs: { tree: tree, file: three.txt }
   b:
     run: sh scripts/list.sh ${needs.tree} > ${outputs.x} && cat ${needs.file} >> ${outputs.x}
@@ -155,15 +157,19 @@ stages:
     );
 }
 
-/// Directories are used again: by a program that finds nothing in them, whatever an earlier one left or left running.
+/// Directories are used again: by a program that finds nothing in them, whatever an earlier one left or left
+/// running.
 #[test]
 fn each_program_finds_an_empty_directory() {
-    let mut pipeline = "version: 1\nname: directories\nstages:\n  s0:\n    run: |\n      mkdir -p deep/er && touch .hidden deep/er/x ../beside && chmod 555 deep\n      \
-                        ! command -v setsid || setsid sh -c 'sleep 0.2; echo late > late.txt' &\n      sleep 0.1; echo 0 > ${outputs.x}\n    outputs: { x: x.txt }\n"
+    let mut pipeline = "version: 1\nname: directories\nstages:\n  s0:\n    run: |\n      mkdir -p deep/er \
+                        && touch .hidden deep/er/x ../beside && chmod 555 deep\n      \
+                        ! command -v setsid || setsid sh -c 'sleep 0.2; echo late > late.txt' &\n      \
+                        sleep 0.1; echo 0 > ${outputs.x}\n    outputs: { x: x.txt }\n"
         .to_owned();
     for i in 1..6 {
         pipeline.push_str(&format!(
-            "  s{i}: {{ run: 'sleep 0.1; found=$(find .. -mindepth 1 | sort); echo \"$found {i}\" > ${{outputs.x}}', needs: {{ a: s{} }}, outputs: {{ x: x.txt }} }}\n",
+            "  s{i}: \
+            {{ run: 'sleep 0.1; found=$(find .. -mindepth 1 | sort); echo \"$found {i}\" > ${{outputs.x}}', needs: {{ a: s{} }}, outputs: {{ x: x.txt }} }}\n",
             i - 1
         ));
     }

@@ -18,7 +18,8 @@ stages:
   train:
     uses: train/ppo
     needs: { env: env }
-    with: { total_timesteps: STEPS, n_envs: 8, n_steps: 64, batch_size: 128, n_epochs: 4, learning_rate: 1e-3, gamma: 0.98, seed: 1, checkpoint_interval: 0.01 }
+    with: \
+{ total_timesteps: STEPS, n_envs: 8, n_steps: 64, batch_size: 128, n_epochs: 4, learning_rate: 1e-3, gamma: 0.98, seed: 1, checkpoint_interval: 0.01 }
     resources: { threads: THREADS }
   evaluate:
     uses: evaluate/backtest
@@ -196,7 +197,8 @@ fn hanging() -> String {
         .replace("self.steps += 1\n", "self.steps += 1\n        wait(self.np_random)\n")
         .replace(
             "\n\ndef make",
-            "\n\ndone = 0\n\ndef wait(random):\n    global done\n    done += 1\n    while done > 200:\n        pass\n\n\ndef make",
+            "\n\ndone = 0\n\ndef wait(random):\n    global done\n    done += 1\n    while done > \
+            200:\n        pass\n\n\ndef make",
         )
 }
 
@@ -292,12 +294,13 @@ def make():
     return Priced()
 ";
 
-/// The check of look-ahead changes data, and no interpreters, records of packages or modules; what it does not compare has not passed.
+/// The check of look-ahead changes data, and no interpreters, records of packages or modules; what it does
+/// not compare has not passed.
 #[test]
 fn look_ahead_is_checked_beside_environments_in_python() {
     let Some(python) = python() else { return };
-    let beside =
-        "  prices: { run: 'cat prices.csv > ${outputs.prices}', files: [prices.csv], outputs: { prices: copy.csv } }\n";
+    let beside = "  prices: \
+        { run: 'cat prices.csv > ${outputs.prices}', files: [prices.csv], outputs: { prices: copy.csv } }\n";
     let check = |what: &str| {
         let project = project(&format!("{}{beside}", pipeline(what, &python, 1_024, 2)));
         project.write("priced.py", PRICED);

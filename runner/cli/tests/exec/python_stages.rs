@@ -161,7 +161,8 @@ fn a_function_is_a_stage_whose_modules_are_in_its_key() {
 /// Modules that fail, and what is said of each.
 const FAULTS: [(&str, &str); 11] = [
     (
-        "def make(ctx, bars, window):\n    return {'factors': helper(bars)}\n\ndef helper(bars):\n    raise KeyError('no such column')\n",
+        "def make(ctx, bars, window):\n    return {'factors': helper(bars)}\n\ndef helper(bars):\n    raise \
+        KeyError('no such column')\n",
         "`my_stages:make` raised KeyError: 'no such column'",
     ),
     (
@@ -198,7 +199,8 @@ const FAULTS: [(&str, &str); 11] = [
         "cannot be imported: RuntimeError: at import",
     ),
     (
-        "import threading\nfrom runner import stage\n\n@stage(by='partition', state=True)\ndef make(ctx, bars, window):\n    ctx.state = \
+        "import threading\nfrom runner import stage\n\n@stage(by='partition', state=True)\ndef make(ctx, \
+         bars, window):\n    ctx.state = \
          threading.Lock()\n    return {'factors': bars.select(['symbol', 'date', 'close'])}\n",
         "cannot be stored: cannot pickle '_thread.lock' object",
     ),
@@ -343,7 +345,8 @@ from runner import stage
 def make(ctx, bars, window):
     totals = ctx.state or {}
     frame = bars.to_pandas()
-    frame['total'] = frame.groupby('symbol', observed=True)['close'].cumsum() + frame['symbol'].map(totals).fillna(0.0).astype(float)
+    frame['total'] = frame.groupby('symbol', observed=True)['close'].cumsum() + \
+frame['symbol'].map(totals).fillna(0.0).astype(float)
     ctx.state = {**totals, **frame.groupby('symbol', observed=True)['total'].last().to_dict()}
     return frame[['symbol', 'date', 'total']]
 ";
@@ -403,7 +406,8 @@ fn bytes_and_text_are_files() {
     let Some(python) = python() else { return };
     let project = project(
         &python,
-        "def make(ctx, bars, window):\n    ctx.outputs['blob'].write_bytes(bytes(3))\n    return {'note': f'{bars.num_rows} rows'}\n",
+        "def make(ctx, bars, window):\n    ctx.outputs['blob'].write_bytes(bytes(3))\n    return \
+        {'note': f'{bars.num_rows} rows'}\n",
     );
     let pipeline = PIPELINE.replace("PYTHON", &python).replace(
         "{ factors: features }",
@@ -439,7 +443,10 @@ fn greeks_of_a_function_make_the_environment_of_the_built_in_ones() {
     for by in ["", "(by='partition')"] {
         project.write(
             "my_stages.py",
-            &format!("from runner import stage\n@stage{by}\ndef make(ctx, greeks):\n    return greeks.take(list(reversed(range(len(greeks)))))\n"),
+            &format!(
+                "from runner import stage\n@stage{by}\ndef make(ctx, greeks):\n    return \
+                greeks.take(list(reversed(range(len(greeks)))))\n"
+            ),
         );
         let ended = project.exec(&[]);
         ok(&ended);
@@ -476,13 +483,15 @@ def make(ctx, chain):
     return frame[['symbol', 'date', 'score', *COLUMNS]]
 ";
 
-/// Features by contract of a function, called once or by partition, are observed slot by slot; a new day computes one partition.
+/// Features by contract of a function, called once or by partition, are observed slot by slot; a new day
+/// computes one partition.
 #[test]
 fn features_by_contract_of_a_function_are_observed() {
     let Some(python) = python() else { return };
     let project = Project::new(&BY_CONTRACT.replace("PYTHON", &python));
     let mut digests = Vec::new();
-    let symbols = "frame['contract'] = [f\"{r}{e:%y%m%d}{'C' if c else 'P'}{round(1000 * k):08d}\" for r, e, c, k in zip(frame['root'], frame['expiry'], frame['call'], frame['strike'])]\n    return";
+    let symbols = "frame['contract'] = [f\"{r}{e:%y%m%d}{'C' if c else 'P'}{round(1000 * k):08d}\" for r, \
+        e, c, k in zip(frame['root'], frame['expiry'], frame['call'], frame['strike'])]\n    return";
     for (by, symbol) in [
         ("", false),
         ("@stage(by='partition')", false),
@@ -527,7 +536,10 @@ stages:
     for by in ["", "(by='partition')"] {
         project.write(
             "my_stages.py",
-            &format!("from runner import stage\n@stage{by}\ndef make(ctx, chain):\n    frame = chain.to_pandas()\n    return frame[frame['bid'] > 0.05]\n"),
+            &format!(
+                "from runner import stage\n@stage{by}\ndef make(ctx, chain):\n    frame = \
+                chain.to_pandas()\n    return frame[frame['bid'] > 0.05]\n"
+            ),
         );
         ok(&project.exec(&[]));
         let meta = |what: &str| {
@@ -539,7 +551,8 @@ stages:
         // The unit of quotes, which the simulated market does not state, is assumed.
         for class in ["SIM", "SIMW"] {
             let (given, made) = (&given["contracts"][class], &made["contracts"][class]);
-            let is_kept = |term: &(&String, &serde_json::Value)| term.0 == "origin" || made[term.0] == *term.1;
+            let is_kept =
+                |term: &(&String, &serde_json::Value)| term.0 == "origin" || made[term.0] == *term.1;
             assert!(
                 given.as_object().unwrap().iter().all(|term| is_kept(&term)),
                 "{by} {made} {given}"
@@ -641,8 +654,10 @@ import datetime, pyarrow as pa
 
 def make(ctx, bars, window):
     day = datetime.date(2024, 1, 2)
-    rows = {'symbol': ['XYZ'] * 2, 'date': [day] * 2, 'expiry': [datetime.date(2024, 3, 15)] * 2, 'strike': [100, 100]}
-    chain = pa.table({**rows, 'call': [True, False], 'bid': [5.0, 4.5], 'ask': [5.1, 4.6], 'forward': [100.5, 100.5]})
+    rows = \
+{'symbol': ['XYZ'] * 2, 'date': [day] * 2, 'expiry': [datetime.date(2024, 3, 15)] * 2, 'strike': [100, 100]}
+    chain = \
+pa.table({**rows, 'call': [True, False], 'bid': [5.0, 4.5], 'ask': [5.1, 4.6], 'forward': [100.5, 100.5]})
     return {'chain': chain, 'metrics': {'rows': len(bars), 'ratio': None}}
 ",
     );

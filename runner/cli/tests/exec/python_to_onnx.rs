@@ -18,7 +18,8 @@ stages:
   env:
     uses: env/table
     needs: { table: factors }
-    with: { price: close, actions: { kind: discrete }, test_fraction: 0.3, episode_length: 20, purge: 0, embargo: 0 }
+    with: \
+{ price: close, actions: { kind: discrete }, test_fraction: 0.3, episode_length: 20, purge: 0, embargo: 0 }
   train:
     uses: train/ppo
     needs: { env: env }

@@ -3,8 +3,9 @@
 use crate::Project;
 use serde_json::Value;
 
-/// Families of three generations, and edges that lead nowhere. Every relation has as many edges, so that only its name tells it from the others. A grandparent follows from the first
-/// of three rules, the others prove nothing.
+/// Families of three generations, and edges that lead nowhere. Every relation has as many edges, so that only
+/// its name tells it from the others. A grandparent follows from the first of three rules, the others prove
+/// nothing.
 fn facts() -> String {
     let mut text = String::new();
     for i in 0..N {
@@ -23,7 +24,8 @@ grand(X, Y) :- parent(X, Z), parent(Z, Y).
 "
 }
 
-/// Families: enough that constants cannot be learned by heart in these trainings, which would prove nothing about those of the test.
+/// Families: enough that constants cannot be learned by heart in these trainings, which would prove nothing
+/// about those of the test.
 const N: usize = 100;
 
 fn grandparents(of: std::ops::Range<usize>) -> String {
@@ -131,7 +133,9 @@ fn verdicts_beat_random_actions_and_a_blind_copy() {
     // Every proof is of rule and facts, and as short as can be.
     assert_eq!((found.of("shortest_fraction"), found.of("length_ratio")), (1.0, 1.0));
     assert_eq!(found.of("false_proofs"), 0.0);
-    assert!(found.of("accuracy_low") <= found.of("accuracy") && found.of("accuracy") <= found.of("accuracy_high"));
+    assert!(
+        found.of("accuracy_low") <= found.of("accuracy") && found.of("accuracy") <= found.of("accuracy_high")
+    );
     assert!(found.of("baseline/search/accuracy") >= found.of("baseline/random/accuracy"));
     assert!((0.0..=0.5).contains(&found.of("calibration_error")) && found.of("auc_pr") > 0.9);
     assert!(!found.has("policies") && !found.has("mrr"));
@@ -202,7 +206,8 @@ fn ranks_beat_random_walks_with_intervals_over_seeds() {
         found.0
     );
     assert!(!found.has("baseline/embedding/mrr"));
-    let mean = |name: &str| (found.of(&format!("policy/1/{name}")) + found.of(&format!("policy/2/{name}"))) / 2.0;
+    let mean =
+        |name: &str| (found.of(&format!("policy/1/{name}")) + found.of(&format!("policy/2/{name}"))) / 2.0;
     for name in ["mrr", "hits_1", "hits_10", "tails_mrr", "heads_mrr", "auc_pr"] {
         assert!((found.of(name) - mean(name)).abs() < 1e-12, "{name}: {}", found.0);
     }
@@ -220,7 +225,9 @@ fn ranks_beat_random_walks_with_intervals_over_seeds() {
         let replaced = text.replace("bootstrap_draws: 300", settings);
         project.write("p.yaml", &replaced);
     };
-    with("bootstrap_draws: 30, queries: 4, candidates: [c90, c91, c92], ablations: false, baselines: [random]");
+    with(
+        "bootstrap_draws: 30, queries: 4, candidates: [c90, c91, c92], ablations: false, baselines: [random]",
+    );
     let (few, _) = run(&project);
     assert_eq!(few.of("queries"), 8.0);
     assert!(few.has("baseline/random/mrr") && !few.has("baseline/rules/mrr") && !few.has("blind"));

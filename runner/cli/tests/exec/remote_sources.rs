@@ -7,8 +7,8 @@ use std::io::{BufRead as _, BufReader, Write as _};
 use std::net::{TcpListener, TcpStream};
 use std::sync::{Arc, Mutex};
 
-const BARS: &str =
-    "Date,Open,High,Low,Close,Adj Close,Volume\n2024-01-02,10,11,9,10.5,10.5,100\n2024-01-03,10.5,12,10,11,11,200\n";
+const BARS: &str = "Date,Open,High,Low,Close,Adj \
+    Close,Volume\n2024-01-02,10,11,9,10.5,10.5,100\n2024-01-03,10.5,12,10,11,11,200\n";
 
 /// A server of one file at every path, under an ETag of its contents.
 struct Server {
@@ -70,8 +70,10 @@ fn answer(mut stream: &TcpStream, text: &str) -> Option<u16> {
 
 fn pipeline(path: &str) -> String {
     format!(
-        "version: 1\nname: p\nstages:\n  bars: {{ uses: ingest/bars, with: {{ path: {path}, calendar: weekends }} }}\n  \
-         features: {{ uses: features/technical, needs: {{ bars: bars }}, with: {{ indicators: [{{ sma: 2 }}] }} }}\n"
+        "version: 1\nname: p\nstages:\n  bars: \
+         {{ uses: ingest/bars, with: {{ path: {path}, calendar: weekends }} }}\n  \
+         features: \
+         {{ uses: features/technical, needs: {{ bars: bars }}, with: {{ indicators: [{{ sma: 2 }}] }} }}\n"
     )
 }
 
@@ -230,7 +232,8 @@ fn a_program_finds_the_file_of_a_server_without_a_network() {
     let server = Server::start();
     let pipeline = |file: &str| {
         format!(
-            "version: 1\nname: p\nstages:\n  count:\n    run: wc -l < SPY.csv | tr -d ' ' > ${{outputs.lines}}\n    files: [{file}]\n    \
+            "version: 1\nname: p\nstages:\n  count:\n    run: wc -l < SPY.csv | tr -d ' ' > \
+             ${{outputs.lines}}\n    files: [{file}]\n    \
              outputs: {{ lines: lines.txt }}\n"
         )
     };

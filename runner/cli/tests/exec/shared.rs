@@ -9,7 +9,8 @@ fn two_processes_compute_each_action_once() {
     let counter = project.path("counter");
     let stage = |name: &str, needs: &str| {
         format!(
-            "  {name}:\n    run: echo {name} >> $COUNTER; sleep 0.3; echo {name} > ${{outputs.x}}\n    env: {{ COUNTER: {} }}\n    outputs: {{ x: x.txt }}\n{needs}",
+            "  {name}:\n    run: echo {name} >> $COUNTER; sleep 0.3; echo {name} > ${{outputs.x}}\n    env: \
+            {{ COUNTER: {} }}\n    outputs: {{ x: x.txt }}\n{needs}",
             counter.display()
         )
     };

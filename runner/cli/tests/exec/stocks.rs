@@ -34,7 +34,8 @@ fn closes() -> Vec<(String, [Option<f64>; 3])> {
 
 const SYMBOLS: [&str; 3] = ["AAA", "BBB", "CCC"];
 
-/// The same bars as FinRL writes them and as a folder of Yahoo's files are the same environment; so are closes in a wide and in a long table.
+/// The same bars as FinRL writes them and as a folder of Yahoo's files are the same environment; so are
+/// closes in a wide and in a long table.
 #[test]
 fn layouts_of_a_panel_make_one_environment() {
     let mut digests = Vec::new();

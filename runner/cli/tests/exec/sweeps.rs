@@ -251,7 +251,8 @@ name: secrets
 stages:
   a:
     run: |
-      printf 'the key is %s' \"$TOKEN\" | head -c 22; sleep 0.1; printf %s \"$TOKEN\" | tail -c +12; echo; echo \"$TOKEN\" >&2
+      printf 'the key is %s' \"$TOKEN\" | head -c 22; sleep 0.1; printf %s \"$TOKEN\" | tail -c +12; echo; \
+echo \"$TOKEN\" >&2
       printf %s \"$TOKEN\" | wc -c > ${outputs.n}
       test -z \"$FAIL\"
     outputs: { n: n.txt }

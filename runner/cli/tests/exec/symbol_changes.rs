@@ -8,7 +8,8 @@ const PIPELINE: &str = "\
 version: 1
 name: changed
 stages:
-  quotes: { uses: ingest/option_chain, with: { path: chain, contract: { underlying_kind: index, calendar: us } } }
+  quotes: \
+{ uses: ingest/option_chain, with: { path: chain, contract: { underlying_kind: index, calendar: us } } }
   bars: { uses: ingest/bars, with: { path: bars, partition: month } }
   chain: { uses: greeks/implied_volatility, needs: { chain: quotes } }
   greeks: { uses: greeks/analytic, needs: { chain: chain } }
@@ -23,7 +24,8 @@ stages:
     uses: env/options
     needs: { chain: chain, greeks: greeks, features: technical, actions: actions.actions }
     with: { test_fraction: 0.3, purge: 1, embargo: 0, episode_length: [5, 10], rate: 0.02, capital: 1e6 }
-  policy: { uses: train/ppo, needs: { env: env }, with: { total_timesteps: 256, n_steps: 32, n_envs: 4, batch_size: 64 } }
+  policy: \
+{ uses: train/ppo, needs: { env: env }, with: { total_timesteps: 256, n_steps: 32, n_envs: 4, batch_size: 64 } }
   test: { uses: evaluate/backtest, needs: { env: env, policy: policy.policy } }
 ";
 
@@ -101,7 +103,8 @@ fn a_symbol_change_leaves_positions_as_they_are() {
     changed(&market, "2018-03-01", false).write(&named, 50);
     assert_eq!(named.exec(&["env"]).code, 0);
     assert_eq!(tables(&named), tables(&plain));
-    // In the midst of a month, histories go on from one partition to the next: what is learned and tested is the same. The test holds the last 15 days.
+    // In the midst of a month, histories go on from one partition to the next: what is learned and tested is
+    // the same. The test holds the last 15 days.
     for date in ["2018-02-12", "2018-03-07"] {
         let project = run(&changed(&market, date, false), date);
         assert_eq!(
@@ -119,7 +122,8 @@ fn rows_of_other_companies_are_left_out() {
     let day = market.chain.keys().nth(30).unwrap().clone();
     let mut both = changed(&market, &day, false);
     let before = run(&both, &day);
-    // Another company had the new symbol until a week before, and one takes the old symbol on the day of the change.
+    // Another company had the new symbol until a week before, and one takes the old symbol on the day of the
+    // change.
     let all: Vec<(String, Vec<String>)> = both
         .chain
         .iter()
@@ -143,7 +147,8 @@ fn rows_of_other_companies_are_left_out() {
 #[test]
 fn a_change_that_cannot_be_followed_is_refused() {
     let market = changed(&market(), "2018-02-12", false);
-    let project = Project::new(&PIPELINE.replace("symbol: OLD, date: DATE, kind: symbol_change, new_symbol: NEW", "symbol: OLD, date: 2018-02-12, kind: symbol_change, new_symbol: NEW }, { symbol: NEW, date: 2018-03-07, kind: symbol_change, new_symbol: OLD"));
+    let project = Project::new(&PIPELINE.replace("symbol: OLD, date: DATE, kind: symbol_change, new_symbol: \
+        NEW", "symbol: OLD, date: 2018-02-12, kind: symbol_change, new_symbol: NEW }, { symbol: NEW, date: 2018-03-07, kind: symbol_change, new_symbol: OLD"));
     market.write(&project, 50);
     let ended = project.exec(&[]);
     assert_ne!(ended.code, 0);

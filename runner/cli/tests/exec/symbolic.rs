@@ -1,4 +1,5 @@
-//! `pipelines/symbolic.yaml`: proofs about families that it makes; paths in a folder's knowledge base, and proofs with rules that are mined from it.
+//! `pipelines/symbolic.yaml`: proofs about families that it makes; paths in a folder's knowledge base, and
+//! proofs with rules that are mined from it.
 
 use crate::Project;
 use runner_testkit::Ended;
@@ -70,8 +71,9 @@ fn rules_are_mined_where_a_folder_has_none() {
     let parents: String = (0..60)
         .map(|i| format!("a{i}\tparent\tb{i}\nb{i}\tparent\tc{i}\n"))
         .collect();
-    let asked =
-        |chains: std::ops::Range<usize>| -> String { chains.map(|i| format!("a{i}\tgrandparent\tc{i}\n")).collect() };
+    let asked = |chains: std::ops::Range<usize>| -> String {
+        chains.map(|i| format!("a{i}\tgrandparent\tc{i}\n")).collect()
+    };
     project.write("chains/facts.txt", &parents);
     project.write("chains/train.txt", &asked(0..40));
     project.write("chains/valid.txt", &asked(40..50));

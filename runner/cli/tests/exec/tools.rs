@@ -15,7 +15,8 @@ fn project(settings: &str, command: &str) -> Project {
 
 fn text(settings: &str, command: &str) -> String {
     format!(
-        "version: 1\nname: tools\nstages:\n  a:\n    run: {command} > ${{outputs.x}}\n    outputs: {{ x: x.txt }}\n    {settings}\n"
+        "version: 1\nname: tools\nstages:\n  a:\n    run: {command} > ${{outputs.x}}\n    outputs: \
+        {{ x: x.txt }}\n    {settings}\n"
     )
 }
 

@@ -1,4 +1,5 @@
-//! `track:` and `runner track`, against a real server of MLflow (from PyPI: `RUNNER_TEST_MLFLOW` names a Python that has it) and a listener that reads OTLP.
+//! `track:` and `runner track`, against a real server of MLflow (from PyPI: `RUNNER_TEST_MLFLOW` names a
+//! Python that has it) and a listener that reads OTLP.
 
 use runner_testkit::Project;
 use serde_json::{Value, json};
@@ -8,7 +9,9 @@ use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
-const PIPELINE: &str = "version: 1\nname: followed\nparams: { steps: 4096, code: 0 }\nTRACK\nstages:\n  env: { uses: env/classic, with: { id: CartPole-v1 } }\n  train: { uses: train/ppo, needs: { env: env }, with: { total_timesteps: '${params.steps}', n_steps: 256, learning_rate: 0.001 } }\n  last: { run: 'exit ${params.code} > ${outputs.x}', outputs: { x: x } }\n";
+const PIPELINE: &str = "version: 1\nname: followed\nparams: { steps: 4096, code: 0 }\nTRACK\nstages:\n  \
+    env: { uses: env/classic, with: { id: CartPole-v1 } }\n  train: \
+    { uses: train/ppo, needs: { env: env }, with: { total_timesteps: '${params.steps}', n_steps: 256, learning_rate: 0.001 } }\n  last: { run: 'exit ${params.code} > ${outputs.x}', outputs: { x: x } }\n";
 
 fn project(track: &str) -> Project {
     Project::new(&PIPELINE.replace("TRACK", track))
@@ -25,7 +28,8 @@ fn request(port: u16, method: &str, path: &str, body: &Value) -> Option<(String,
     };
     write!(
         stream,
-        "{method} {path} HTTP/1.0\r\nHost: 127.0.0.1:{port}\r\nContent-Type: application/json\r\nContent-Length: {}\r\n\r\n{body}",
+        "{method} {path} HTTP/1.0\r\nHost: 127.0.0.1:{port}\r\nContent-Type: \
+        application/json\r\nContent-Length: {}\r\n\r\n{body}",
         body.len()
     )
     .ok()?;
@@ -73,7 +77,8 @@ impl Server {
             .unwrap();
         let server = Self { process, port };
         let began = Instant::now();
-        while request(port, "GET", "/health", &Value::Null).is_none_or(|(status, _)| !status.contains("200")) {
+        while request(port, "GET", "/health", &Value::Null).is_none_or(|(status, _)| !status.contains("200"))
+        {
             assert!(began.elapsed() < Duration::from_secs(120), "MLflow does not answer");
             std::thread::sleep(Duration::from_millis(200));
         }

@@ -61,8 +61,8 @@ stages:
     assert_eq!(project.exec(&["env", "--no-run-stages"]).code, 0);
 }
 
-/// A tool that writes into a file and sets its times back fools the stamp only where the change time is not kept; what is
-/// tested here is that the file is read, by a stamp that is believed.
+/// A tool that writes into a file and sets its times back fools the stamp only where the change time is not
+/// kept; what is tested here is that the file is read, by a stamp that is believed.
 #[test]
 fn inputs_are_read_again_on_demand() {
     let project = Project::new(

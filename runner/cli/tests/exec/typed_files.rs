@@ -36,8 +36,9 @@ stages:
     with: { test_fraction: 0.3, episode_length: 5, purge: 0, embargo: 0 }
 ";
 
-/// A chain that a program passes on unchanged has the same bytes, and reaches an environment; a new month computes one partition downstream. Terms of contracts that no column states are
-/// those of the chain that it was given.
+/// A chain that a program passes on unchanged has the same bytes, and reaches an environment; a new month
+/// computes one partition downstream. Terms of contracts that no column states are those of the chain that it
+/// was given.
 #[test]
 fn a_chain_of_a_program_is_one_of_the_built_in_stages() {
     let project = Project::new(CHAIN);
@@ -58,7 +59,8 @@ fn a_chain_of_a_program_is_one_of_the_built_in_stages() {
     let shorter = CHAIN.replace(
         "cp -r ${needs.chain} ${outputs.chain}",
         &format!(
-            "cp -r ${{needs.chain}} ${{outputs.chain}}; chmod -R u+w ${{outputs.chain}}; rm ${{outputs.chain}}/{last}"
+            "cp -r ${{needs.chain}} ${{outputs.chain}}; chmod -R u+w ${{outputs.chain}}; rm \
+            ${{outputs.chain}}/{last}"
         ),
     );
     project.write("p.yaml", &shorter);
@@ -89,7 +91,8 @@ stages:
   volatility: { uses: greeks/implied_volatility, needs: { chain: chain } }
 ",
     );
-    let mut rows = "symbol,date,expiry,strike,call,bid,ask,forward,discount_factor,exercise,multiplier\n".to_owned();
+    let mut rows =
+        "symbol,date,expiry,strike,call,bid,ask,forward,discount_factor,exercise,multiplier\n".to_owned();
     for (strike, call, bid) in [
         (100, true, 5.0),
         (100, false, 4.5),
@@ -120,7 +123,8 @@ stages:
     let refused = project.exec(&[]);
     assert_eq!(
         refused.error("chain"),
-        "the output `chain` is no data set of the type `option_chain`: `out.csv`, row 4, column `bid`: the bid 2.5 is above the ask 1.6"
+        "the output `chain` is no data set of the type `option_chain`: `out.csv`, row 4, column `bid`: the \
+        bid 2.5 is above the ask 1.6"
     );
 }
 
@@ -148,7 +152,9 @@ name: leak
 stages:
   chain:
     run: |
-      awk -F, 'FNR == 1 {{ pass++ }} pass == 1 {{ last = $8; next }} FNR == 1 {{ print $0 \",forward,multiplier,exercise\"; next }} {{ print $0 \",\" {forward} \",100,european\" }}' quotes.csv quotes.csv > ${{outputs.chain}}
+      awk -F, 'FNR == 1 {{ pass++ }} pass == 1 {{ last = $8; next }} FNR == 1 \
+{{ print $0 \",forward,multiplier,exercise\"; next }} {{ print $0 \",\" {forward} \",100,european\" }}' \
+quotes.csv quotes.csv > ${{outputs.chain}}
     files: [quotes.csv]
     outputs: {{ chain: {{ path: out.csv, type: option_chain }} }}
 "
@@ -175,7 +181,8 @@ stages:
 fn metrics_of_a_program_are_figures_of_its_stage() {
     let pipeline = |figures: &str| {
         format!(
-            "version: 1\nname: figures\nstages:\n  score:\n    run: |\n      printf '%s' '{figures}' > ${{outputs.metrics}}\n    outputs: {{ metrics: {{ path: metrics.json, type: metrics }} }}\n"
+            "version: 1\nname: figures\nstages:\n  score:\n    run: |\n      printf '%s' '{figures}' > \
+            ${{outputs.metrics}}\n    outputs: {{ metrics: {{ path: metrics.json, type: metrics }} }}\n"
         )
     };
     let project = Project::new(&pipeline(r#"{"sharpe": 1.25, "trades": 7}"#));
@@ -201,7 +208,8 @@ fn metrics_of_a_program_are_figures_of_its_stage() {
     let refused = project.exec(&[]);
     assert_eq!(
         refused.error("score"),
-        "the output `metrics` is not of the type `metrics`: `metrics.json`, `sharpe`: the value \"high\" is not a number"
+        "the output `metrics` is not of the type `metrics`: `metrics.json`, `sharpe`: the value \"high\" is \
+        not a number"
     );
     assert_eq!(project.exec(&[]).stages("failed"), ["score"], "nothing is cached");
 }
@@ -230,7 +238,8 @@ stages:
     with: { total_timesteps: 256, n_steps: 32, n_envs: 4, batch_size: 64 }
 ";
 
-/// A policy that a program writes is evaluated and trained on from; one that is damaged is refused at the stage that wrote it.
+/// A policy that a program writes is evaluated and trained on from; one that is damaged is refused at the
+/// stage that wrote it.
 #[test]
 fn a_policy_of_a_program_acts() {
     let pipeline = |copy: &str| POLICY.replace("COPY", copy);

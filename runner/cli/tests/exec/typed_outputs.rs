@@ -13,7 +13,8 @@ stages:
     files: [bars.csv, rates.csv]
     outputs: { bars: { path: out/bars.csv, type: bars }, rates: { path: out/rates.csv, type: rates } }
   factors:
-    run: mkdir ${outputs.factors}; cp factors.csv ${outputs.factors}/part-0.csv; touch ${outputs.factors}/_SUCCESS
+    run: mkdir ${outputs.factors}; cp factors.csv ${outputs.factors}/part-0.csv; touch \
+${outputs.factors}/_SUCCESS
     files: [factors.csv]
     outputs: { factors: { path: factors, type: features } }
   ranks:
@@ -119,7 +120,8 @@ fn what_programs_write_reaches_training() {
     assert_ne!(before[1], after[1]);
 }
 
-/// Each is an error of the stage with place and remedy, and is not cached: the next run runs the program again.
+/// Each is an error of the stage with place and remedy, and is not cached: the next run runs the program
+/// again.
 #[test]
 fn what_does_not_fit_is_refused_and_not_cached() {
     let project = project(PIPELINE);
@@ -212,7 +214,8 @@ fn the_form_of_an_output_is_part_of_the_key() {
     assert!(resolved.text().contains("type: rates"), "{}", resolved.text());
 }
 
-/// A chain that a program passes on has the contracts of the chain that it was given; what its columns state goes before.
+/// A chain that a program passes on has the contracts of the chain that it was given; what its columns state
+/// goes before.
 #[test]
 fn contracts_of_a_chain_go_through_programs() {
     let columns: Vec<&str> = datasets::schema::OPTION_CHAIN
@@ -248,7 +251,8 @@ name: through
 stages:
   quotes:
     uses: ingest/option_chain
-    with: { path: chain.csv, contract: { exercise: european, multiplier: 25, settlement: cash, currency: CHF } }
+    with: \
+{ path: chain.csv, contract: { exercise: european, multiplier: 25, settlement: cash, currency: CHF } }
   same:
     run: cp -r ${needs.chain} ${outputs.chain}
     needs: { chain: quotes }
@@ -268,7 +272,8 @@ stages:
     project.write("stated.csv", &stated);
     let ended = project.exec(&[]);
     assert_eq!(ended.code, 0, "{}", ended.text());
-    let contracts = |stage: &str| show(&project, &format!("latest/{stage}.chain"))["meta"]["contracts"]["ACME"].clone();
+    let contracts =
+        |stage: &str| show(&project, &format!("latest/{stage}.chain"))["meta"]["contracts"]["ACME"].clone();
     let quotes = contracts("quotes");
     assert_eq!(quotes["origin"]["multiplier"], "config", "{quotes}");
     assert_eq!(contracts("same"), quotes);

@@ -79,7 +79,8 @@ version: 1
 name: learn
 stages:
   env: { uses: env/classic }
-  train: { uses: train/ppo, needs: { env: env }, with: { total_timesteps: 512, n_envs: 2, n_steps: 64, n_epochs: 1 } }
+  train: \
+{ uses: train/ppo, needs: { env: env }, with: { total_timesteps: 512, n_envs: 2, n_steps: 64, n_epochs: 1 } }
 ",
     );
     assert_eq!(project.exec(&[]).code, 0);
@@ -97,7 +98,8 @@ stages:
     let has = |text: &str| events.windows(text.len()).any(|window| window == text.as_bytes());
     assert!(has("_hparams_/session_start_info") && has("_hparams_/session_end_info"));
     assert!(has("with.n_steps") && has("with.learning_rate"));
-    // Length, checksum, data, checksum: as many records as metrics, the header, and the session's start and end.
+    // Length, checksum, data, checksum: as many records as metrics, the header, and the session's start and
+    // end.
     let (mut at, mut records) = (0, 0);
     while at < events.len() {
         at += 16 + u64::from_le_bytes(events[at..at + 8].try_into().unwrap()) as usize;
@@ -118,7 +120,8 @@ stages:
 #[test]
 fn a_log_is_followed_to_its_end() {
     let project = Project::new(
-        "version: 1\nname: waiting\nstages:\n  a: { run: 'echo begun; while [ ! -e DIR/go ]; do sleep 0.05; done; echo gone on; echo 1 > ${outputs.x}', isolation: none, outputs: { x: x.txt } }\n",
+        "version: 1\nname: waiting\nstages:\n  a: \
+        { run: 'echo begun; while [ ! -e DIR/go ]; do sleep 0.05; done; echo gone on; echo 1 > ${outputs.x}', isolation: none, outputs: { x: x.txt } }\n",
     );
     let dir = project.path(".").canonicalize().unwrap();
     let text = std::fs::read_to_string(project.path("p.yaml")).unwrap();
@@ -175,7 +178,8 @@ fn the_metrics_of_a_run_are_files() {
     };
     let first = export();
     let metrics: Value =
-        serde_json::from_str(&std::fs::read_to_string(project.path("results/metrics.json")).unwrap()).unwrap();
+        serde_json::from_str(&std::fs::read_to_string(project.path("results/metrics.json")).unwrap())
+            .unwrap();
     let curve = std::fs::read_to_string(project.path("results/plots/train/losses/value_loss.tsv")).unwrap();
     let lines: Vec<Vec<&str>> = curve.lines().map(|line| line.split('\t').collect()).collect();
     assert_eq!(lines[0], ["step", "value_loss"]);
@@ -185,7 +189,8 @@ fn the_metrics_of_a_run_are_files() {
     );
     assert_eq!(metrics["train"]["losses/value_loss"].as_f64(), lines[4][1].parse().ok());
     assert!(metrics["train"].get("seconds").is_none() && metrics["train"].get("charts/SPS").is_none());
-    // Of a run with the same results they have the same bytes, though everything is cached; files of others stay.
+    // Of a run with the same results they have the same bytes, though everything is cached; files of others
+    // stay.
     std::fs::write(project.path("results/plots/old.tsv"), "step\told\n").unwrap();
     std::fs::write(project.path("results/dvc.yaml"), "metrics: [metrics.json]\n").unwrap();
     assert_eq!(project.exec(&[]).log(), "cached env\ncached train");

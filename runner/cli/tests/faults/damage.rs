@@ -138,7 +138,8 @@ fn one(kept: &Kept, kind: (&str, &str), damage: Damage, chance: &mut Chance) -> 
     let victim = chance.pick(&candidates).clone();
     damage.inflict(&victim, chance);
     let what = format!("{damage:?} of {}", victim.display());
-    // What needs nothing of the damaged file need not look at it: some stages are computed again from their inputs.
+    // What needs nothing of the damaged file need not look at it: some stages are computed again from their
+    // inputs.
     let mut args = Vec::new();
     for stage in STAGES {
         if chance.below(3) == 0 {

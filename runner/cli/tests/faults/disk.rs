@@ -47,8 +47,9 @@ fn script(lab: &Lab, text: &str, variable: (&str, &str)) {
 
 /// The result of the n-th command of a script.
 fn step(lab: &Lab, n: usize) -> Ended {
-    let read =
-        |what: &str| String::from_utf8_lossy(&std::fs::read(lab.path(&format!("{n}.{what}"))).unwrap()).into_owned();
+    let read = |what: &str| {
+        String::from_utf8_lossy(&std::fs::read(lab.path(&format!("{n}.{what}"))).unwrap()).into_owned()
+    };
     Ended {
         code: read("code").trim().parse().unwrap_or(-1),
         stdout: read("out"),

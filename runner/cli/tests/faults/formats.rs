@@ -1,4 +1,5 @@
-//! Damage to a few bytes of a file of ours, most of all to its header: detected, made again, or of no effect, but never another result.
+//! Damage to a few bytes of a file of ours, most of all to its header: detected, made again, or of no effect,
+//! but never another result.
 
 use crate::lab::{Chance, Digests, LONGEST, Lab, QUICK, copy, files};
 use crate::tally::Tally;

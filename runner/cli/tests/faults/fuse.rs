@@ -1,5 +1,5 @@
-//! A file system with one file, `disk`, whose requests are answered here (FUSE, protocol 7.31): its writes and flushes are recorded in
-//! their order, and its answers can be held back.
+//! A file system with one file, `disk`, whose requests are answered here (FUSE, protocol 7.31): its writes
+//! and flushes are recorded in their order, and its answers can be held back.
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use std::fs::File;
@@ -102,7 +102,8 @@ fn u64_at(bytes: &[u8], at: usize) -> u64 {
 fn serve(device: &mut File, state: &(Mutex<State>, Condvar)) {
     let mut request = vec![0; 1 << 21];
     loop {
-        // A request that nobody has taken ends with the process that made it; of one that was taken, the kernel awaits the answer.
+        // A request that nobody has taken ends with the process that made it; of one that was taken, the
+        // kernel awaits the answer.
         if state.0.lock().unwrap().held {
             let mut polled = [PollFd::new(&*device, PollFlags::IN)];
             let now = Timespec { tv_sec: 0, tv_nsec: 0 };
@@ -181,7 +182,8 @@ fn answer(opcode: u32, node: u64, body: &[u8], state: &mut State) -> (i32, Vec<u
             out.extend(attributes(node, state.bytes.len()));
             (0, out)
         }
-        // OPEN, without a FLUSH at each close (FOPEN_NOFLUSH): a process that is killed would wait for its answer.
+        // OPEN, without a FLUSH at each close (FOPEN_NOFLUSH): a process that is killed would wait for its
+        // answer.
         14 => (0, numbers(&[0, 0, 1 << 5, 0])),
         // OPENDIR
         27 => (0, vec![0; 16]),

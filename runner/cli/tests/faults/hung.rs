@@ -110,7 +110,8 @@ fn clear(path: &Path) {
     }
 }
 
-/// Commands that look at the place, the last of them a run. Each ends, with a result, or with an error that says what is in the way.
+/// Commands that look at the place, the last of them a run. Each ends, with a result, or with an error that
+/// says what is in the way.
 fn one(kept: &Kept, place: &str, (name, make): Obstacle, chance: &mut Chance) -> &'static str {
     let lab = &kept.lab;
     let victim = lab.path(place);
@@ -149,7 +150,8 @@ fn one(kept: &Kept, place: &str, (name, make): Obstacle, chance: &mut Chance) ->
             return "healed, or not needed: the same digests";
         }
         let text = ended.text();
-        let is_named = text.contains("hint") || text.contains("regular file") || text.contains("No such file");
+        let is_named =
+            text.contains("hint") || text.contains("regular file") || text.contains("No such file");
         assert!(is_named, "{what}: {text}");
     }
     "reported, exit 1 to 3; then the same digests"

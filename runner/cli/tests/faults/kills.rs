@@ -36,7 +36,12 @@ fn arguments(chance: &mut Chance) -> Vec<&'static str> {
 }
 
 /// Calls `kill` a given number of times, some before an undisturbed run, and empties the store now and then.
-fn rounds(fault: &str, times: usize, seed: u64, mut kill: impl FnMut(&Lab, &mut Chance) -> Option<String>) -> Tally {
+fn rounds(
+    fault: &str,
+    times: usize,
+    seed: u64,
+    mut kill: impl FnMut(&Lab, &mut Chance) -> Option<String>,
+) -> Tally {
     let lab = Lab::new(QUICK);
     let reference = lab.reference();
     let mut tally = Tally::new(fault);
@@ -166,7 +171,8 @@ pub fn in_system_calls(times: usize) -> Tally {
     rounds(fault, times, 3, |lab, chance| {
         next = (next + 1) % CALLS.len();
         let (call, n) = (CALLS[next], 1 + chance.below(most[next]));
-        let mut command: Command = strace(&[&format!("trace={call}"), &format!("inject={call}:signal=KILL:when={n}")]);
+        let mut command: Command =
+            strace(&[&format!("trace={call}"), &format!("inject={call}:signal=KILL:when={n}")]);
         lab.at_home(&mut command).arg(runner()).args(arguments(chance));
         let output = command.output().unwrap();
         let engine = output.status.signal() == Some(9);

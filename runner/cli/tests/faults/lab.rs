@@ -8,8 +8,8 @@ use std::path::Path;
 use std::process::Command;
 use std::time::{Duration, Instant};
 
-/// Quick stages of every sort: a market and what follows from it, a training with checkpoints, external programs with
-/// files, directories, a source file, a matrix and logs.
+/// Quick stages of every sort: a market and what follows from it, a training with checkpoints, external
+/// programs with files, directories, a source file, a matrix and logs.
 pub const QUICK: &str = "\
 version: 1
 name: faults
@@ -33,7 +33,8 @@ stages:
   seed: { run: 'cat seed.txt > ${outputs.x}; echo read it', files: [seed.txt], outputs: { x: x.txt } }
   part:
     matrix: { n: [1, 2] }
-    run: 'mkdir ${outputs.x}; head -n ${matrix.n} ${needs.x} > ${outputs.x}/a; wc < ${needs.x} > ${outputs.x}/b'
+    run: 'mkdir ${outputs.x}; head -n ${matrix.n} ${needs.x} > ${outputs.x}/a; wc < ${needs.x} > \
+${outputs.x}/b'
     needs: { x: seed.x }
     outputs: { x: d }
   all: { run: 'cat ${needs.x}/* > ${outputs.x}', needs: { x: 'part[n=2].x' }, outputs: { x: x.txt } }
@@ -193,7 +194,8 @@ impl Lab {
         self.sign_remote_with(home, "one", "remote");
     }
 
-    /// Gives a home a directory as its remote, whose records it signs with the key `one`, which is trusted, or `two`.
+    /// Gives a home a directory as its remote, whose records it signs with the key `one`, which is trusted,
+    /// or `two`.
     pub fn sign_remote_with(&self, home: &str, key: &str, folder: &str) {
         let text = match key {
             "one" => include_str!("../../../../cache/remote/tests/keys/one"),

@@ -22,7 +22,8 @@ pub fn none(times: usize) -> Tally {
     for _ in 0..times {
         lab.wipe();
         for _ in 0..2 {
-            let mut command = strace(&[&["trace=link,linkat,renameat2,copy_file_range"], &NO_LINKS[..]].concat());
+            let mut command =
+                strace(&[&["trace=link,linkat,renameat2,copy_file_range"], &NO_LINKS[..]].concat());
             lab.at_home(&mut command)
                 .arg(runner())
                 .args(["exec", "p.yaml", "--json"]);

@@ -6,12 +6,13 @@
 //! cargo test --release --workspace --test faults -- --ignored --nocapture
 //! ```
 //!
-//! which prints the table of faults. Each time the test asserts: the next run ends in the digests of an undisturbed run,
-//! or names what is wrong and exits 3; every record that can be seen is whole, and none that was there before a kill is
-//! gone after it; what was complete is not computed again; nothing temporary remains after `runner cache gc`.
+//! which prints the table of faults. Each time the test asserts: the next run ends in the digests of an
+//! undisturbed run, or names what is wrong and exits 3; every record that can be seen is whole, and none that
+//! was there before a kill is gone after it; what was complete is not computed again; nothing temporary
+//! remains after `runner cache gc`.
 //!
-//! Kills inside system calls, and file systems without hard links or locks, need `strace`; full and read-only disks need
-//! a mount in a namespace (`unshare`). Where they are missing, those tests are listed as ignored.
+//! Kills inside system calls, and file systems without hard links or locks, need `strace`; full and read-only
+//! disks need a mount in a namespace (`unshare`). Where they are missing, those tests are listed as ignored.
 
 #![allow(clippy::unwrap_used, clippy::print_stderr, clippy::print_stdout, reason = "tests")]
 

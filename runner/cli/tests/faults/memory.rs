@@ -1,5 +1,5 @@
-//! Memory that does not suffice: a control group whose out-of-memory killer ends the engine, a worker or a program, and a limit of
-//! address space, at which allocations fail.
+//! Memory that does not suffice: a control group whose out-of-memory killer ends the engine, a worker or a
+//! program, and a limit of address space, at which allocations fail.
 
 use crate::lab::{Chance, Digests, Ended, LONGEST, Lab, QUICK, runner};
 use crate::tally::Tally;
@@ -34,7 +34,9 @@ impl Group {
             limit: path.join(limit),
             path,
         };
-        let works = group.limit.exists() && group.set(1 << 30) && group.runs_in().arg("true").status().ok()?.success();
+        let works = group.limit.exists()
+            && group.set(1 << 30)
+            && group.runs_in().arg("true").status().ok()?.success();
         works.then_some(group)
     }
 
@@ -63,7 +65,8 @@ impl Drop for Group {
     }
 }
 
-/// The outcome of the run; afterwards, with memory, it ends as if nothing had happened, and computes nothing again.
+/// The outcome of the run; afterwards, with memory, it ends as if nothing had happened, and computes nothing
+/// again.
 fn judge(lab: &Lab, reference: &Digests, short: &Ended) -> &'static str {
     let outcome = match short.code {
         0 => {

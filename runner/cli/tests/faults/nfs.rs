@@ -1,7 +1,8 @@
-//! File systems of a network: no hard links, calls that fail now and then, answers that are repeated, reads and writes that come in pieces.
+//! File systems of a network: no hard links, calls that fail now and then, answers that are repeated, reads
+//! and writes that come in pieces.
 //!
-//! Without such a file system at hand they are imitated: by errors that `strace` injects into system calls, and by a library between the
-//! program and the C library.
+//! Without such a file system at hand they are imitated: by errors that `strace` injects into system calls,
+//! and by a library between the program and the C library.
 
 use crate::lab::{Chance, Digests, Ended, LONGEST, Lab, QUICK, runner};
 use crate::tally::Tally;
@@ -113,8 +114,8 @@ pub fn errors(times: usize) -> Tally {
     tally
 }
 
-/// Reads and writes in pieces and interrupted; renames and removals that are done and answered as if they were not, as a repeated
-/// request is; removed files that keep a name (`.nfs…`); flushes that fail.
+/// Reads and writes in pieces and interrupted; renames and removals that are done and answered as if they
+/// were not, as a repeated request is; removed files that keep a name (`.nfs…`); flushes that fail.
 const SHIM: &str = r#"
 #define _GNU_SOURCE
 #include <dlfcn.h>
@@ -235,7 +236,8 @@ pub fn pieces(times: usize) -> Tally {
                 std::fs::remove_file(path).unwrap();
             }
         }
-        let outcome = judge(&lab, &reference, &ended, &manners.join(",")).expect("the loader is not affected");
+        let outcome =
+            judge(&lab, &reference, &ended, &manners.join(",")).expect("the loader is not affected");
         tally.count(outcome);
     }
     tally

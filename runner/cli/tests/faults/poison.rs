@@ -1,4 +1,5 @@
-//! Programs that write to their inputs, or to those of a sibling that is reading them, and put the times back.
+//! Programs that write to their inputs, or to those of a sibling that is reading them, and put the times
+//! back.
 
 use crate::lab::{Chance, Digests, Ended, Lab};
 use crate::tally::Tally;
@@ -12,7 +13,8 @@ const MANNERS: [(&str, &str); 5] = [
     ),
     (
         "cp -p over it",
-        "cp -p $f copy; chmod u+w copy; printf 'evil\\n' > copy; touch -r $f copy; chmod u+w $f; cp -p copy $f; chmod 444 $f",
+        "cp -p $f copy; chmod u+w copy; printf 'evil\\n' > copy; touch -r $f copy; chmod u+w $f; cp -p copy \
+        $f; chmod 444 $f",
     ),
     (
         "another file with its times renamed over it, as rsync -t",
@@ -20,7 +22,8 @@ const MANNERS: [(&str, &str); 5] = [
     ),
     (
         "truncate and append, with the time restored",
-        "t=$(date -r $f +%s.%N); chmod u+w $f; truncate -s 0 $f; printf 'evil\\n' >> $f; touch -d @$t $f; chmod 444 $f",
+        "t=$(date -r $f +%s.%N); chmod u+w $f; truncate -s 0 $f; printf 'evil\\n' >> $f; touch -d @$t $f; \
+        chmod 444 $f",
     ),
     (
         "a write through mmap",
@@ -54,8 +57,10 @@ stages:
       echo done > ${{outputs.o}}
     needs: {{ x: a }}
     outputs: {{ o: o.txt }}
-  c: {{ run: 'sleep 0.0{read:02}; cat ${{needs.x}} > ${{outputs.o}}; sleep 0.01', needs: {{ x: a }}, outputs: {{ o: o.txt }} }}
-  d: {{ run: 'cat ${{needs.x}} > ${{outputs.o}}; cat ${{needs.order}} > /dev/null', needs: {{ x: a, order: b }}, outputs: {{ o: o.txt }} }}
+  c: \
+{{ run: 'sleep 0.0{read:02}; cat ${{needs.x}} > ${{outputs.o}}; sleep 0.01', needs: {{ x: a }}, outputs: {{ o: o.txt }} }}
+  d: \
+{{ run: 'cat ${{needs.x}} > ${{outputs.o}}; cat ${{needs.order}} > /dev/null', needs: {{ x: a, order: b }}, outputs: {{ o: o.txt }} }}
 "
     )
 }

@@ -1,8 +1,10 @@
-//! A machine that loses its power: what was written to the disk and not flushed is lost, or partly, or in another order.
+//! A machine that loses its power: what was written to the disk and not flushed is lost, or partly, or in
+//! another order.
 //!
-//! The store lies on an ext4 on a disk whose writes and flushes are recorded in their order ([`crate::fuse`], through a loop device). From
-//! a record of some runs, the disk is put together as a power failure at a random instant would have left it: all that was written
-//! before the last flush, and of the later sectors some. It is mounted again, under another boot id, and the next run must end as an undisturbed one.
+//! The store lies on an ext4 on a disk whose writes and flushes are recorded in their order ([`crate::fuse`],
+//! through a loop device). From a record of some runs, the disk is put together as a power failure at a
+//! random instant would have left it: all that was written before the last flush, and of the later sectors
+//! some. It is mounted again, under another boot id, and the next run must end as an undisturbed one.
 
 use crate::fuse::{Fuse, OPTIONS, Op};
 use crate::lab::{Chance, Digests, Ended, Lab, QUICK, STAGES, runner};
@@ -146,7 +148,8 @@ fn record(lab: &Lab, chance: &mut Chance) -> Record {
 /// The bytes that a disk writes as a whole.
 const SECTOR: usize = 4096;
 
-/// The disk after a power failure at that operation. Of what was not flushed each sector is written with a probability of `kept` per cent.
+/// The disk after a power failure at that operation. Of what was not flushed each sector is written with a
+/// probability of `kept` per cent.
 fn disk(record: &Record, at: usize, kept: usize, chance: &mut Chance) -> Vec<u8> {
     let mut bytes = record.empty.clone();
     let flushed = record.log[..at]

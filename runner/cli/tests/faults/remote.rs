@@ -17,7 +17,8 @@ stages:
   technical: { uses: features/technical, needs: { bars: market.bars }, with: { indicators: [{ rsi: 14 }] } }
   iv: { uses: greeks/implied_volatility, needs: { chain: market.chain, rates: market.rates } }
   seed: { run: 'echo one > ${outputs.x}; echo made', outputs: { x: x.txt } }
-  part: { run: 'mkdir ${outputs.x}; cat ${needs.x} > ${outputs.x}/a; wc < ${needs.x} > ${outputs.x}/b', needs: { x: seed.x }, outputs: { x: d } }
+  part: \
+{ run: 'mkdir ${outputs.x}; cat ${needs.x} > ${outputs.x}/a; wc < ${needs.x} > ${outputs.x}/b', needs: { x: seed.x }, outputs: { x: d } }
   all: { run: 'cat ${needs.x}/* > ${outputs.x}', needs: { x: part.x }, outputs: { x: x.txt } }
 ";
 
@@ -392,7 +393,8 @@ pub fn directories(times: usize) -> Vec<Tally> {
         }
         tallies.push(tally);
     }
-    let mut tally = Tally::new("hostile remote: what stands in the place of its directories and its format file");
+    let mut tally =
+        Tally::new("hostile remote: what stands in the place of its directories and its format file");
     for _ in 0..times * PLACES.len() {
         site.restore();
         let what = change_place(&site, &mut chance);

@@ -14,7 +14,8 @@ version: 1
 name: source
 stages:
   copy: { run: 'cat data.txt > ${outputs.x}', files: [data.txt], outputs: { x: x.txt } }
-  slow: { run: 'for i in 1 2 3; do cat data.txt >> ${outputs.x}; done', files: [data.txt], outputs: { x: x.txt } }
+  slow: \
+{ run: 'for i in 1 2 3; do cat data.txt >> ${outputs.x}; done', files: [data.txt], outputs: { x: x.txt } }
 ";
 
 const LEN: usize = 300_000;

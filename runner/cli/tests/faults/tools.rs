@@ -60,8 +60,9 @@ pub static HUNG: LazyLock<bool> = LazyLock::new(|| {
 });
 
 /// True if a disk of the test's own can be mounted, with an ext4 on it.
-pub static POWER: LazyLock<bool> =
-    LazyLock::new(|| *HUNG && works("mkfs.ext4", &["-V"]) && std::path::Path::new("/dev/loop-control").exists());
+pub static POWER: LazyLock<bool> = LazyLock::new(|| {
+    *HUNG && works("mkfs.ext4", &["-V"]) && std::path::Path::new("/dev/loop-control").exists()
+});
 
 pub const NO_USERS: &str = "not root, or no `setpriv`";
 pub const NO_HUNG: &str = "not root, or no `/dev/fuse`";

@@ -41,8 +41,9 @@ ls "$RUNNER_HOME/tmp" > 5.out 2> 5.err; echo $? > 5.code
 "#;
 
 fn step(lab: &Lab, n: usize) -> Ended {
-    let read =
-        |what: &str| String::from_utf8_lossy(&std::fs::read(lab.path(&format!("{n}.{what}"))).unwrap()).into_owned();
+    let read = |what: &str| {
+        String::from_utf8_lossy(&std::fs::read(lab.path(&format!("{n}.{what}"))).unwrap()).into_owned()
+    };
     Ended {
         code: read("code").trim().parse().unwrap_or(-1),
         stdout: read("out"),
@@ -80,7 +81,9 @@ fn one(lab: &Lab, reference: &Digests, micros: usize) -> &'static str {
     let began = std::fs::read_to_string(lab.path("scratch")).unwrap();
     match first.code {
         0 => "it was over, or what it needed was written: the same digests",
-        _ if began.contains("train") || began.lines().count() > 2 => "reported, exit 3; resumed, the same digests",
+        _ if began.contains("train") || began.lines().count() > 2 => {
+            "reported, exit 3; resumed, the same digests"
+        }
         _ => "reported, exit 3; then the same digests",
     }
 }

@@ -1,4 +1,5 @@
-//! Users with the umask 022 in one store of a group, and another who may only read it: they run, kill each other's runs, damage and collect.
+//! Users with the umask 022 in one store of a group, and another who may only read it: they run, kill each
+//! other's runs, damage and collect.
 
 use crate::lab::{Chance, Digests, Ended, LONGEST, Lab, files, runner};
 use crate::tally::Tally;
@@ -28,7 +29,8 @@ stages:
       checkpoint_interval: 0.000001
       policy_kwargs: { net_arch: { pi: [8], vf: [8] } }
   a: { run: 'cat seed.txt > ${outputs.x}; echo made', files: [seed.txt], outputs: { x: x.txt } }
-  b: { run: 'cat ${needs.x} > ${outputs.x}; echo ${params.word} >> ${outputs.x}', needs: { x: a }, outputs: { x: y.txt } }
+  b: \
+{ run: 'cat ${needs.x} > ${outputs.x}; echo ${params.word} >> ${outputs.x}', needs: { x: a }, outputs: { x: y.txt } }
 ";
 
 const STAGES: [&str; 4] = ["env", "train", "a", "b"];

@@ -81,7 +81,9 @@ fn filled_maps(root: &Value, schema: &Value, default: &Value, path: &str) -> Vec
         return found;
     };
     let is_map = match &schema["additionalProperties"] {
-        Value::Null => *schema == json!(true) || *schema == json!({}) || schema["patternProperties"].is_object(),
+        Value::Null => {
+            *schema == json!(true) || *schema == json!({}) || schema["patternProperties"].is_object()
+        }
         keys => *keys != json!(false),
     };
     if is_map {
@@ -96,8 +98,8 @@ fn filled_maps(root: &Value, schema: &Value, default: &Value, path: &str) -> Vec
     found
 }
 
-/// Keys leave out what equals the default, entry by entry: with a map `{ a: 1 }` as a default, that map and an empty one would have
-/// the same key.
+/// Keys leave out what equals the default, entry by entry: with a map `{ a: 1 }` as a default, that map and
+/// an empty one would have the same key.
 #[test]
 fn no_kind_has_a_map_with_entries_as_a_default() {
     for kind in runner::registry::kinds() {

@@ -4,7 +4,8 @@ use crate::{Mode, exec};
 use runner_testkit::{Project, marked, wait_for};
 use std::process::{Child, Command, Stdio};
 
-/// Leaves a process in its own session, one whose parent has exited, one that ignores signals, and one that does all of it.
+/// Leaves a process in its own session, one whose parent has exited, one that ignores signals, and one that
+/// does all of it.
 const ESCAPES: &str = "\
       setsid sleep 1000 &
       (setsid sh -c 'sleep 1001 & exit' &)

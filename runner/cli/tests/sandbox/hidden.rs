@@ -20,7 +20,8 @@ fn output(run: &str, more: &str) -> String {
 
 pub(crate) fn the_environment_is_clean(mode: Mode) {
     let project = stage(
-        "env | cut -d= -f1 | grep -v -e '^_$' -e PWD -e SHLVL | sort > ${outputs.x}\necho $LANG $TZ $GREETING $TOKEN >> ${outputs.x}\nls -A $HOME $TMPDIR | wc -w >> ${outputs.x}",
+        "env | cut -d= -f1 | grep -v -e '^_$' -e PWD -e SHLVL | sort > ${outputs.x}\necho $LANG $TZ \
+        $GREETING $TOKEN >> ${outputs.x}\nls -A $HOME $TMPDIR | wc -w >> ${outputs.x}",
         "    env: { GREETING: hello }\n    secrets: [TOKEN]\n",
     );
     let ended = project
@@ -57,7 +58,8 @@ pub(crate) fn files_of_the_host_are_invisible() {
     let path = secret.path().join("key").display().to_string();
     let text = output(
         &format!(
-            "! cat {path} 2> /dev/null\n! ls /root /home /work 2> /dev/null\npwd > ${{outputs.x}}\nls / | tr '\\n' ' ' >> ${{outputs.x}}"
+            "! cat {path} 2> /dev/null\n! ls /root /home /work 2> /dev/null\npwd > ${{outputs.x}}\nls / | \
+            tr '\\n' ' ' >> ${{outputs.x}}"
         ),
         "",
     );
@@ -65,7 +67,8 @@ pub(crate) fn files_of_the_host_are_invisible() {
     assert_eq!(lines.next(), Some("/stage/work"));
     let root: Vec<&str> = lines.next().unwrap().split_whitespace().collect();
     let known = [
-        "bin", "dev", "etc", "gnu", "lib", "lib32", "lib64", "libx32", "nix", "proc", "sbin", "stage", "tmp", "usr",
+        "bin", "dev", "etc", "gnu", "lib", "lib32", "lib64", "libx32", "nix", "proc", "sbin", "stage", "tmp",
+        "usr",
     ];
     assert!(root.iter().all(|name| known.contains(name)), "{root:?}");
 }
@@ -83,7 +86,8 @@ stages:
     outputs: { x: x.txt }
     run: |
       ls -d /stage/needs/z /stage/tools/perl > ${outputs.x}
-      for path in /x /usr/x /etc/x /stage/needs/x /stage/needs/z/z.txt /stage/tools/x /proc/sys/kernel/hostname /dev/x; do
+      for path in /x /usr/x /etc/x /stage/needs/x /stage/needs/z/z.txt /stage/tools/x \
+/proc/sys/kernel/hostname /dev/x; do
         if (echo 1 > $path) 2> /dev/null; then echo $path >> ${outputs.x}; fi
       done
       for path in /tmp/x /stage/home/x /dev/shm/x /dev/null; do
@@ -123,7 +127,8 @@ pub(crate) fn nothing_is_left_for_the_next_program() {
 ";
     let stage = |name: &str, run: &str, more: &str| {
         format!(
-            "  {name}:\n    run: |\n{run}      echo {name} >> ${{outputs.x}}\n    tools: [perl]\n    outputs: {{ x: x.txt }}\n{more}"
+            "  {name}:\n    run: |\n{run}      echo {name} >> ${{outputs.x}}\n    tools: [perl]\n    \
+            outputs: {{ x: x.txt }}\n{more}"
         )
     };
     let text = format!(
@@ -158,7 +163,8 @@ pub(crate) fn there_is_no_network() {
     let server = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
     let port = server.local_addr().unwrap().port();
     let run = format!(
-        "if (exec 3<> /dev/tcp/127.0.0.1/{port}) 2> /dev/null; then echo reached > ${{outputs.x}}; else echo refused > ${{outputs.x}}; fi\ntail -n +3 /proc/net/dev | cut -d: -f1 >> ${{outputs.x}}"
+        "if (exec 3<> /dev/tcp/127.0.0.1/{port}) 2> /dev/null; then echo reached > ${{outputs.x}}; else \
+        echo refused > ${{outputs.x}}; fi\ntail -n +3 /proc/net/dev | cut -d: -f1 >> ${{outputs.x}}"
     );
     assert_eq!(output(&run, "").replace(' ', ""), "refused\nlo\n");
     assert!(output(&run, "    network: true\n").starts_with("reached\n"));
@@ -166,7 +172,8 @@ pub(crate) fn there_is_no_network() {
 
 pub(crate) fn processes_of_the_host_are_invisible() {
     let text = output(
-        "echo $$ $PPID > ${outputs.x}\nkill -0 2 2> /dev/null || true\nls /proc | grep -c '^[0-9]' >> ${outputs.x}\nhostname >> ${outputs.x} || uname -n >> ${outputs.x}",
+        "echo $$ $PPID > ${outputs.x}\nkill -0 2 2> /dev/null || true\nls /proc | grep -c '^[0-9]' >> \
+        ${outputs.x}\nhostname >> ${outputs.x} || uname -n >> ${outputs.x}",
         "",
     );
     let lines: Vec<&str> = text.lines().collect();

@@ -6,7 +6,9 @@ use runner_testkit::Project;
 fn text(run: &str, more: &str) -> String {
     let lines: String = run.lines().map(|line| format!("      {line}\n")).collect();
     format!(
-        "version: 1\nname: landlock\nstages:\n  z: {{ run: 'echo 1 > ${{outputs.z}}', outputs: {{ z: z.txt }} }}\n  a:\n    run: |\n{lines}    needs: {{ z: z }}\n    outputs: {{ x: x.txt }}\n{more}"
+        "version: 1\nname: landlock\nstages:\n  z: \
+        {{ run: 'echo 1 > ${{outputs.z}}', outputs: {{ z: z.txt }} }}\n  a:\n    run: |\n{lines}    needs: \
+        {{ z: z }}\n    outputs: {{ x: x.txt }}\n{more}"
     )
 }
 
@@ -54,7 +56,8 @@ pub(crate) fn tcp_is_refused(mode: Mode) {
     let server = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
     let port = server.local_addr().unwrap().port();
     let run = format!(
-        "if (exec 3<> /dev/tcp/127.0.0.1/{port}) 2> /dev/null; then echo reached > ${{outputs.x}}; else echo refused > ${{outputs.x}}; fi"
+        "if (exec 3<> /dev/tcp/127.0.0.1/{port}) 2> /dev/null; then echo reached > ${{outputs.x}}; else \
+        echo refused > ${{outputs.x}}; fi"
     );
     let project = Project::new(&text(&run, ""));
     let ended = exec(&project, mode, &[]);
@@ -75,8 +78,9 @@ pub(crate) fn tcp_is_refused(mode: Mode) {
 }
 
 pub(crate) fn the_isolation_is_named(mode: Mode) {
-    let project =
-        Project::new("version: 1\nname: n\nstages:\n  a: { run: 'echo 1 > ${outputs.x}', outputs: { x: x.txt } }\n");
+    let project = Project::new(
+        "version: 1\nname: n\nstages:\n  a: { run: 'echo 1 > ${outputs.x}', outputs: { x: x.txt } }\n",
+    );
     let ended = exec(&project, mode, &[]);
     let events = ended.events();
     let event = events.iter().find(|event| event["event"] == "isolation").unwrap();

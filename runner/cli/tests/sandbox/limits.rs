@@ -16,7 +16,8 @@ pub(crate) fn a_big_log_is_bounded(mode: Mode) {
 version: 1
 name: log
 stages:
-  a: { run: 'echo first; head -c 1500000000 /dev/zero; echo; echo last; echo 1 > ${outputs.x}', outputs: { x: x.txt } }
+  a: \
+{ run: 'echo first; head -c 1500000000 /dev/zero; echo; echo last; echo 1 > ${outputs.x}', outputs: { x: x.txt } }
 ",
     );
     let mut command = project.command(&["exec", "p.yaml", "-v", "--isolation", mode.argument()]);
@@ -79,7 +80,8 @@ stages:
     assert_eq!(child.wait_with_output().unwrap().status.code(), Some(130));
 }
 
-/// A program that exceeds the limit of its memory ends with its family, and nothing of it is stored, even if its shell would not mind.
+/// A program that exceeds the limit of its memory ends with its family, and nothing of it is stored, even if
+/// its shell would not mind.
 pub(crate) fn memory_is_limited(mode: Mode) {
     let text = |limit: &str| {
         format!(

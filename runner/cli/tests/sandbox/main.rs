@@ -1,4 +1,5 @@
-//! External programs and the host: what they see, what they cannot reach, and how they end, with and without isolation.
+//! External programs and the host: what they see, what they cannot reach, and how they end, with and without
+//! isolation.
 //!
 //! Tests that need namespaces are listed as ignored where the system has none.
 
@@ -65,8 +66,9 @@ fn exec(project: &Project, mode: Mode, args: &[&str]) -> runner_testkit::Ended {
 
 /// True if the system has Landlock: a stage without namespaces then has it.
 fn has_landlock() -> bool {
-    let project =
-        Project::new("version: 1\nname: l\nstages:\n  a: { run: 'echo 1 > ${outputs.x}', outputs: { x: x.txt } }\n");
+    let project = Project::new(
+        "version: 1\nname: l\nstages:\n  a: { run: 'echo 1 > ${outputs.x}', outputs: { x: x.txt } }\n",
+    );
     let ended = exec(&project, Mode::Landlock, &[]);
     ended.stdout.contains(r#""isolation":"landlock""#)
 }

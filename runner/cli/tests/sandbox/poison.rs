@@ -11,11 +11,13 @@ const MANNERS: [(&str, &str); 7] = [
     ),
     (
         "cp -p",
-        "cp -p $f copy; chmod u+w copy; printf 'evil\\n' > copy; touch -r $f copy; chmod u+w $f; cp -p copy $f; chmod 444 $f",
+        "cp -p $f copy; chmod u+w copy; printf 'evil\\n' > copy; touch -r $f copy; chmod u+w $f; cp -p copy \
+        $f; chmod 444 $f",
     ),
     (
         "utimensat",
-        "t=$(date -r $f +%s.%N); chmod u+w $f; printf 'evil\\n' | dd of=$f conv=notrunc 2> /dev/null; touch -d @$t $f; chmod 444 $f",
+        "t=$(date -r $f +%s.%N); chmod u+w $f; printf 'evil\\n' | dd of=$f conv=notrunc 2> /dev/null; touch \
+        -d @$t $f; chmod 444 $f",
     ),
     (
         "rename",
@@ -58,7 +60,8 @@ stages:
     )
 }
 
-/// `c` holds what its key says, or `b` fails and nothing of it is cached; the store is sound, and the next run of an honest reader as well.
+/// `c` holds what its key says, or `b` fails and nothing of it is cached; the store is sound, and the next
+/// run of an honest reader as well.
 pub(crate) fn inputs_are_not_poisoned(mode: Mode) {
     for (name, manner) in MANNERS {
         let project = Project::new(&pipeline(manner));
@@ -102,7 +105,8 @@ stages:
       set +e
       chmod u+w $f
       printf 'evil\\n' > $f
-      for g in ../../../*/stage/needs/x/x.txt ../../../*/needs/x/x.txt; do chmod u+w $g; printf 'evil\\n' > $g; done
+      for g in ../../../*/stage/needs/x/x.txt ../../../*/needs/x/x.txt; do chmod u+w $g; printf 'evil\\n' > \
+$g; done
       sleep 0.4; echo done > ${outputs.o}
     needs: { x: a }
     outputs: { o: o.txt }
@@ -161,8 +165,10 @@ version: 1
 name: poison
 stages:
   a: { run: 'echo good > ${outputs.x}', outputs: { x: x.txt } }
-  b: { run: 'f=${needs.x}; touch -r $f ts; chmod u+w $f; printf \"evil\\n\" > $f; chmod 444 $f; touch -r ts $f; echo done > ${outputs.o}', needs: { x: a }, outputs: { o: o.txt } }
-  c: { run: 'cat ${needs.x} > ${outputs.o}; cat ${needs.order} > /dev/null', needs: { x: a, order: b }, outputs: { o: o.txt } }
+  b: \
+{ run: 'f=${needs.x}; touch -r $f ts; chmod u+w $f; printf \"evil\\n\" > $f; chmod 444 $f; touch -r ts $f; echo done > ${outputs.o}', needs: { x: a }, outputs: { o: o.txt } }
+  c: \
+{ run: 'cat ${needs.x} > ${outputs.o}; cat ${needs.order} > /dev/null', needs: { x: a, order: b }, outputs: { o: o.txt } }
 ",
     );
     let ended = exec(&touch, mode, &[]);
@@ -173,7 +179,8 @@ version: 1
 name: race
 stages:
   a: { run: 'echo good > ${outputs.x}', outputs: { x: x.txt } }
-  b: { run: 'sleep 0.5; f=${needs.x}; chmod u+w $f; printf \"evil\\n\" > $f; sleep 1; echo done > ${outputs.o}', needs: { x: a }, outputs: { o: o.txt } }
+  b: \
+{ run: 'sleep 0.5; f=${needs.x}; chmod u+w $f; printf \"evil\\n\" > $f; sleep 1; echo done > ${outputs.o}', needs: { x: a }, outputs: { o: o.txt } }
   c: { run: 'sleep 1; cat ${needs.x} > ${outputs.o}; sleep 2', needs: { x: a }, outputs: { o: o.txt } }
 ",
     );

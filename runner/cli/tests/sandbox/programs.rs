@@ -42,7 +42,8 @@ pub(crate) fn info(project: &Project) -> serde_json::Value {
 
 pub(crate) fn executed_programs_are_recorded() {
     let project = stage(
-        "printf '#!/usr/bin/perl\\nprint 1;' > script; chmod +x script; ./script > ${outputs.x}; cat ${outputs.x}; setsid true; no-such-program || true",
+        "printf '#!/usr/bin/perl\\nprint 1;' > script; chmod +x script; ./script > ${outputs.x}; cat \
+        ${outputs.x}; setsid true; no-such-program || true",
         "",
     );
     let ended = exec(&project, Mode::Namespaces, &[]);

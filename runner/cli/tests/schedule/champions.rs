@@ -84,7 +84,8 @@ fn nights_judge_their_challengers_and_an_old_night_stays_as_it_was() {
     project.write("p.yaml", &DESK.replace("{ log_return: 1 }", "{ rsi: 14 }"));
     let changed = project.run(&["exec", "p.yaml", "train", "--night", "2024-01-08"]);
     assert_eq!(changed.code, 1, "{}", changed.text());
-    let refusal = "the policy at `init` was trained on `stocks` and this is `stocks`: its observation 0 is `SIM.log_return_1`, here it is `SIM.rsi_14`";
+    let refusal = "the policy at `init` was trained on `stocks` and this is `stocks`: its observation 0 is \
+        `SIM.log_return_1`, here it is `SIM.rsi_14`";
     assert!(changed.stderr.contains(refusal), "{}", changed.stderr);
     assert_eq!(policy(&project), before);
 }
@@ -231,7 +232,8 @@ fn decisions_are_artifacts_that_are_kept_pushed_and_the_same_again() {
     );
     assert_eq!(other.run(&due).code, 0);
     assert_eq!(digests(&decisions(&other)), digests(&first));
-    // A night whose process was killed before it had decided, as its log says, is run again, and decides the same.
+    // A night whose process was killed before it had decided, as its log says, is run again, and decides the
+    // same.
     let log = project.home().join("schedule/morning.jsonl");
     let lines = std::fs::read_to_string(&log).unwrap();
     let (kept, _) = lines.trim_end().rsplit_once('\n').unwrap();
@@ -343,7 +345,8 @@ stages:
     with: { recent: 10 }
 "#;
 
-/// Bars of 30 symbols on the weekdays until 2024-04-01, a file each. One of 151 rows has no volume, and on 2024-03-29 twelve more.
+/// Bars of 30 symbols on the weekdays until 2024-04-01, a file each. One of 151 rows has no volume, and on
+/// 2024-03-29 twelve more.
 fn write_bars(project: &Project) {
     let first = datasets::Date::from_ymd(2024, 1, 2).unwrap();
     for (k, day) in (0..91).filter(|day| !matches!((day + 1) % 7, 5 | 6)).enumerate() {

@@ -56,7 +56,8 @@ fn nights_are_run_once_and_listed() {
         let ended = project.run(&["schedule", "run-due", "p.yaml", "--now", now, "--json"]);
         let json: serde_json::Value = serde_json::from_str(&ended.stdout).unwrap();
         let nights = json[0]["nights"].as_array().unwrap().clone();
-        let line = |night: &serde_json::Value| format!("{} {}", night["night"], night["status"]).replace('"', "");
+        let line =
+            |night: &serde_json::Value| format!("{} {}", night["night"], night["status"]).replace('"', "");
         (ended.code, nights.iter().map(line).collect::<Vec<_>>().join(", "))
     };
     assert_eq!(due("2018-03-08T23:00:00Z"), (0, String::new()));

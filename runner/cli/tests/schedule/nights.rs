@@ -102,7 +102,8 @@ fn sources_and_files_are_waited_for() {
     // The next day's file, and the source of the day before.
     project.write("in/2026-03-03.csv", "1\n");
     written(&project, "in/2026-03-03.csv", "2026-03-03T18:00:00Z");
-    insta::assert_snapshot!(states(&due(&project, "2026-03-03T18:30:00Z").1), @"2026-03-03 late: copy: no file was written on that day or later");
+    insta::assert_snapshot!(states(&due(&project, "2026-03-03T18:30:00Z").1), @"2026-03-03 late: copy: no \
+        file was written on that day or later");
 }
 
 /// Starts `run-due` by a real clock, in which the first night of the schedule is long over.

@@ -1,4 +1,5 @@
-//! Timers, held against the services themselves: `systemd-analyze`, and `crontab` with a spool of its own. Where they are missing, the tests say so.
+//! Timers, held against the services themselves: `systemd-analyze`, and `crontab` with a spool of its own.
+//! Where they are missing, the tests say so.
 
 use crate::{Ended, Project, runner};
 use std::os::unix::fs::PermissionsExt as _;
@@ -7,7 +8,8 @@ use std::process::Command;
 
 fn nightly(schedule: &str) -> Project {
     let text = format!(
-        "version: 1\nname: nightly\nschedule: {schedule}\nstages: {{ m: {{ uses: ingest/simulated_market, with: {{ days: 5 }} }} }}\n"
+        "version: 1\nname: nightly\nschedule: {schedule}\nstages: \
+        {{ m: {{ uses: ingest/simulated_market, with: {{ days: 5 }} }} }}\n"
     );
     Project::new(&text)
 }
@@ -218,7 +220,8 @@ fn systemd_and_we_mean_the_same_times() {
 
 /// Runs a script with an empty spool of crontabs.
 fn with_spool(project: &Project, script: &str) -> Ended {
-    let spool = "mount -t tmpfs -o mode=1730,gid=$(stat -c %g /var/spool/cron/crontabs) none /var/spool/cron/crontabs || exit 99\n";
+    let spool = "mount -t tmpfs -o mode=1730,gid=$(stat -c %g /var/spool/cron/crontabs) none \
+        /var/spool/cron/crontabs || exit 99\n";
     let mut command = Command::new("unshare");
     project
         .at_home(&mut command)
@@ -280,12 +283,14 @@ crontab -l > after
     assert_eq!(log[0]["status"], "done", "{log}");
 }
 
-/// Runs a script with an instance of systemd of its own, as a user has one: in namespaces of processes and mounts.
+/// Runs a script with an instance of systemd of its own, as a user has one: in namespaces of processes and
+/// mounts.
 fn with_systemd(project: &Project, script: &str) -> Ended {
     let start = "\
         mount -t tmpfs none /run; mkdir -p /run/systemd/system; mkdir -m 700 -p \"$XDG_RUNTIME_DIR\"\n\
         /lib/systemd/systemd --user --unit=basic.target > /dev/null 2>&1 &\n\
-        for i in $(seq 100); do systemctl --user is-system-running > /dev/null 2>&1 && break; sleep 0.1; done\n\
+        for i in $(seq 100); do systemctl --user is-system-running > /dev/null 2>&1 && break; sleep 0.1; \
+        done\n\
         systemctl --user is-system-running > /dev/null || exit 99\n";
     let mut command = Command::new("unshare");
     project
@@ -310,7 +315,9 @@ fn with_systemd(project: &Project, script: &str) -> Ended {
 #[test]
 fn systemd_makes_up_for_a_night() {
     let project = nightly("{ at: \"18:30\", timezone: UTC, calendar: every_day, catch_up: latest }");
-    if !is_there("unshare", &["-m", "-p", "-f", "--mount-proc", "true"]) || with_systemd(&project, "true").code != 0 {
+    if !is_there("unshare", &["-m", "-p", "-f", "--mount-proc", "true"])
+        || with_systemd(&project, "true").code != 0
+    {
         eprintln!("skipped: systemd cannot be run in namespaces here");
         return;
     }
@@ -320,7 +327,8 @@ fn systemd_makes_up_for_a_night() {
         "mkdir -p \"$XDG_DATA_HOME/systemd/timers\"\n\
          touch -d '2 days ago' \"$XDG_DATA_HOME/systemd/timers/stamp-runner-nightly.timer\"\n\
          \"$RUNNER\" schedule install p.yaml --with systemd --yes > /dev/null\n\
-         for i in $(seq 300); do \"$RUNNER\" schedule log p.yaml --json | grep -q '\"done\"' && break; sleep 0.1; done\n\
+         for i in $(seq 300); do \"$RUNNER\" schedule log p.yaml --json | grep -q '\"done\"' && break; \
+         sleep 0.1; done\n\
          sleep 0.5\n\
          systemctl --user show runner-nightly.service -p Result\n\
          systemctl --user show runner-nightly.timer -p ActiveState\n\

@@ -1,4 +1,5 @@
-//! A year of nights in fast-forward: a vendor's files grow day by day, and one night after another is run, whatever happens to data and machine.
+//! A year of nights in fast-forward: a vendor's files grow day by day, and one night after another is run,
+//! whatever happens to data and machine.
 
 use crate::{Ended, Project, runner};
 use datasets::Date;
@@ -396,7 +397,8 @@ fn check_costs(desk: &Desk, days: &[Date], special: &BTreeSet<Date>) {
         (0.8..1.2).contains(&(last as f64 / second as f64)),
         "the store grew by {second} bytes on the second night, and by {last} on the last"
     );
-    // The partition of the month, its file, and the facts of both; the month's features, by indicator. Night 2 and night 252 alike.
+    // The partition of the month, its file, and the facts of both; the month's features, by indicator. Night
+    // 2 and night 252 alike.
     assert_eq!(costs.len(), 1, "{costs:?}");
     insta::assert_snapshot!(costs.keys().next().unwrap(), @r#"{"bars": 3, "technical": 5}"#);
 }

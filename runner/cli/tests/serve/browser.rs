@@ -88,7 +88,8 @@ impl Browser {
         };
         write!(
             stream,
-            "{method} {path} HTTP/1.1\r\nHost: 127.0.0.1:{}\r\nConnection: close\r\nContent-Type: application/json\r\nContent-Length: {}\r\n\r\n{body}",
+            "{method} {path} HTTP/1.1\r\nHost: 127.0.0.1:{}\r\nConnection: close\r\nContent-Type: \
+            application/json\r\nContent-Length: {}\r\n\r\n{body}",
             self.port,
             body.len()
         )
@@ -224,7 +225,8 @@ impl Browser {
 
     /// Sets whether the network can be reached.
     pub fn set_offline(&self, is_offline: bool) {
-        let conditions = json!({ "network_conditions": { "offline": is_offline, "latency": 0, "throughput": -1 } });
+        let conditions =
+            json!({ "network_conditions": { "offline": is_offline, "latency": 0, "throughput": -1 } });
         self.on_session("POST", "/chromium/network_conditions", &conditions);
     }
 

@@ -25,8 +25,10 @@ fn waiting(text: &str) -> Project {
     project.write(
         "p.yaml",
         &format!(
-            "version: 1\nname: waiting\nstages:\n  a: {{ run: 'printf \"{text}\\n\"; while [ ! -e {0}/go ]; do sleep 0.05; done; echo gone on; echo 1 > ${{outputs.x}}', \
-             isolation: none, outputs: {{ x: x.txt }} }}\n  b: {{ run: 'cat ${{needs.x}} > ${{outputs.y}}', isolation: none, needs: {{ x: a.x }}, outputs: {{ y: y.txt }} }}\n",
+            "version: 1\nname: waiting\nstages:\n  a: \
+             {{ run: 'printf \"{text}\\n\"; while [ ! -e {0}/go ]; do sleep 0.05; done; echo gone on; echo 1 > ${{outputs.x}}', \
+             isolation: none, outputs: {{ x: x.txt }} }}\n  b: {{ run: 'cat ${{needs.x}} > ${{outputs.y}}', \
+             isolation: none, needs: {{ x: a.x }}, outputs: {{ y: y.txt }} }}\n",
             dir.display()
         ),
     );
@@ -154,8 +156,8 @@ fn pages_fit_phones_and_dark_rooms() {
     for path in ["/", "/runs/latest", "/runs/latest/stages/a", "/data", "/cache"] {
         browser.open(&server.at(path));
         // Wide tables scroll within themselves, not the page.
-        let overflow =
-            browser.script("return document.documentElement.scrollWidth - document.documentElement.clientWidth");
+        let overflow = browser
+            .script("return document.documentElement.scrollWidth - document.documentElement.clientWidth");
         assert_eq!(overflow, json!(0), "{path}");
         // Every control has a name, and there is one heading of the first level.
         let unnamed = browser.script(
@@ -179,7 +181,8 @@ fn pages_fit_phones_and_dark_rooms() {
 
 fn runs_are_compared_by_keyboard() {
     let project = Project::new(
-        "version: 1\nname: small\nparams: { n: 1 }\nstages:\n  a: { uses: env/lookup, with: { seed: '${params.n}', rows: 64, episode_length: 16 } }\n",
+        "version: 1\nname: small\nparams: { n: 1 }\nstages:\n  a: \
+        { uses: env/lookup, with: { seed: '${params.n}', rows: 64, episode_length: 16 } }\n",
     );
     assert_eq!(project.exec(&[]).code, 0);
     assert_eq!(project.exec(&["--set", "n=2"]).code, 0);
@@ -204,16 +207,19 @@ fn runs_are_compared_by_keyboard() {
 
 fn a_tick_survives_a_new_list() {
     let project = Project::new(
-        "version: 1\nname: small\nparams: { n: 1 }\nstages:\n  a: { uses: env/lookup, with: { seed: '${params.n}', rows: 64, episode_length: 16 } }\n",
+        "version: 1\nname: small\nparams: { n: 1 }\nstages:\n  a: \
+        { uses: env/lookup, with: { seed: '${params.n}', rows: 64, episode_length: 16 } }\n",
     );
     assert_eq!(project.exec(&[]).code, 0);
     let server = Server::new(&project, &[]);
     let browser = Browser::new(1200, 900);
     // Counts the replacements of the list by the same list.
     browser.prelude(
-        "addEventListener('DOMContentLoaded', () => { const runs = document.getElementById('runs'); let before = runs.innerHTML; \
+        "addEventListener('DOMContentLoaded', () => \
+         { const runs = document.getElementById('runs'); let before = runs.innerHTML; \
          window.needless = 0; window.replaced = 0; new MutationObserver(() => { window.replaced += 1; \
-         window.needless += before === runs.innerHTML; before = runs.innerHTML; }).observe(runs, { childList: true }); })",
+         window.needless += before === runs.innerHTML; before = runs.innerHTML; }).observe(runs, { \
+         childList: true }); })",
     );
     browser.open(&server.at("/"));
     let ticks = "return [...document.querySelectorAll('#runs input')].map((input) => input.checked)";

@@ -1,4 +1,5 @@
-//! Large pages in a real browser: a history of 10,000 runs, a run of 1,000 stages, a comparison of 200 points.
+//! Large pages in a real browser: a history of 10,000 runs, a run of 1,000 stages, a comparison of 200
+//! points.
 
 use crate::Test;
 use crate::browser::Browser;
@@ -27,12 +28,14 @@ const TAB: &str = "\u{e004}";
 /// The most elements of a page that a browser draws at once; its time follows from them.
 const MOST_ELEMENTS: u64 = 4_000;
 
-/// Asserts that a page is readable in a wide window and on a phone: as wide as the window, one heading, texts of the graph no smaller than 8 pixels, not too large to draw.
+/// Asserts that a page is readable in a wide window and on a phone: as wide as the window, one heading, texts
+/// of the graph no smaller than 8 pixels, not too large to draw.
 fn assert_readable(browser: &Browser) {
     for (width, height) in [(1200, 900), (500, 800)] {
         browser.resize(width, height);
         let seen = browser.script(
-            "const texts = [...document.querySelectorAll('.dag text')].map((text) => text.getBoundingClientRect().height); \
+            "const texts = [...document.querySelectorAll('.dag text')].map((text) => \
+             text.getBoundingClientRect().height); \
              return { beyond: document.documentElement.scrollWidth - document.documentElement.clientWidth, \
              headings: document.querySelectorAll('h1').length, smallest: Math.min(99, ...texts) }",
         );
@@ -56,7 +59,8 @@ fn assert_readable(browser: &Browser) {
 
 /// The ids of the runs that the list shows.
 fn listed(browser: &Browser) -> Vec<String> {
-    let ids = browser.script("return [...document.querySelectorAll('#runs input')].map((input) => input.value)");
+    let ids =
+        browser.script("return [...document.querySelectorAll('#runs input')].map((input) => input.value)");
     serde_json::from_value(ids).unwrap()
 }
 
@@ -113,7 +117,12 @@ fn all_runs_are_read(server: &Server, browser: &Browser, ids: &[String]) {
 }
 
 /// Another run leaves the page then, and what is ticked stays so.
-fn a_new_run_comes_onto_the_first_page(project: &Project, server: &Server, browser: &Browser, ids: &[String]) {
+fn a_new_run_comes_onto_the_first_page(
+    project: &Project,
+    server: &Server,
+    browser: &Browser,
+    ids: &[String],
+) {
     browser.open(&server.at("/"));
     browser.wait(
         "the connection",
@@ -126,8 +135,8 @@ fn a_new_run_comes_onto_the_first_page(project: &Project, server: &Server, brows
         &format!("return document.querySelector('#runs input').value !== '{}'", ids[0]),
     );
     assert_eq!(listed(browser)[1..], ids[..99]);
-    let ticked =
-        browser.script("return [...document.querySelectorAll('#runs input:checked')].map((input) => input.value)");
+    let ticked = browser
+        .script("return [...document.querySelectorAll('#runs input:checked')].map((input) => input.value)");
     assert_eq!(ticked, json!([ids[1]]));
     assert_readable(browser);
 }
@@ -178,13 +187,15 @@ fn a_thousand_stages(test: &str) -> String {
     let seeds = "matrix: { seed: [0, 1, 2, 3, 4, 5, 6, 7, 8, 9] }";
     for i in 0..70 {
         text += &format!(
-            "  env{i}: {{ uses: env/lookup, {seeds}, with: {{ seed: '${{matrix.seed}}', rows: {}, episode_length: 16 }} }}\n",
+            "  env{i}: \
+            {{ uses: env/lookup, {seeds}, with: {{ seed: '${{matrix.seed}}', rows: {}, episode_length: 16 }} }}\n",
             64 + i
         );
     }
     for i in 0..30 {
         text += &format!(
-            "  sum{i}: {{ run: '{test}; ls ${{needs.env}} > ${{outputs.x}}', {seeds}, needs: {{ env: env{i} }}, isolation: none, outputs: {{ x: x.txt }} }}\n",
+            "  sum{i}: \
+            {{ run: '{test}; ls ${{needs.env}} > ${{outputs.x}}', {seeds}, needs: {{ env: env{i} }}, isolation: none, outputs: {{ x: x.txt }} }}\n",
             test = test.replace("POINT", &format!("${{matrix.seed}}.{i}"))
         );
     }
@@ -193,7 +204,9 @@ fn a_thousand_stages(test: &str) -> String {
 
 /// The names of the boxes of the graph, with the number of their stages.
 fn boxes(browser: &Browser) -> Value {
-    browser.script("return [...document.querySelectorAll('.dag g text:not(.sub)')].map((text) => text.textContent)")
+    browser.script(
+        "return [...document.querySelectorAll('.dag g text:not(.sub)')].map((text) => text.textContent)",
+    )
 }
 
 fn a_thousand_stages_are_reached_by_keyboard() {
@@ -214,7 +227,8 @@ fn a_thousand_stages_are_reached_by_keyboard() {
         browser.script("return document.querySelectorAll('.dag .failed, .dag path').length"),
         json!(2)
     );
-    let rows = "return [...document.querySelectorAll('#stages tbody tr')].map((row) => row.firstChild.textContent)";
+    let rows =
+        "return [...document.querySelectorAll('#stages tbody tr')].map((row) => row.firstChild.textContent)";
     let shown: Vec<String> = serde_json::from_value(browser.script(rows)).unwrap();
     assert_eq!((shown.len(), shown[0].as_str()), (200, "sum3[seed=7]"));
     assert_readable(&browser);
@@ -297,7 +311,8 @@ fn a_thousand_stages_are_followed() {
     // Where the keyboard is, it stays, though the table is another one.
     let link = "#stages a[href$='/stages/env2%5Bseed%3D5%5D']";
     browser.script(&format!(
-        "window.same = true; window.table = document.querySelector('#stages table'); document.querySelector({}).focus()",
+        "window.same = true; window.table = document.querySelector('#stages table'); \
+        document.querySelector({}).focus()",
         json!(link)
     ));
     std::fs::write(&go, "").unwrap();
@@ -308,7 +323,8 @@ fn a_thousand_stages_are_followed() {
     assert!(run.wait().unwrap().success());
     assert!(browser.text().contains("1000 ran"), "{}", browser.text());
     let kept = browser.script(&format!(
-        "return [window.same, document.querySelector('#stages table') !== window.table, document.activeElement.matches({})]",
+        "return [window.same, document.querySelector('#stages table') !== window.table, \
+        document.activeElement.matches({})]",
         json!(link)
     ));
     assert_eq!(kept, json!([true, true, true]));
@@ -325,8 +341,10 @@ fn a_thousand_stages_are_followed() {
 fn two_hundred_points_are_compared() {
     let seeds: Vec<String> = (0..20).map(|i| i.to_string()).collect();
     let project = Project::new(&format!(
-        "version: 1\nname: study\nstages:\n  m: {{ run: 'echo \"{{\\\"name\\\":\\\"score\\\",\\\"step\\\":0,\\\"value\\\":${{matrix.size}}}}\" > ${{outputs.metrics}}', \
-         matrix: {{ size: [1, 2, 3, 4, 5, 6, 7, 8, 9, 10], seed: [{}] }}, isolation: none, outputs: {{ metrics: {{ path: m.jsonl, type: metrics }} }} }}\n",
+        "version: 1\nname: study\nstages:\n  m: \
+         {{ run: 'echo \"{{\\\"name\\\":\\\"score\\\",\\\"step\\\":0,\\\"value\\\":${{matrix.size}}}}\" > ${{outputs.metrics}}', \
+         matrix: {{ size: [1, 2, 3, 4, 5, 6, 7, 8, 9, 10], seed: [{}] }}, isolation: none, outputs: \
+         {{ metrics: {{ path: m.jsonl, type: metrics }} }} }}\n",
         seeds.join(", ")
     ));
     let ended = project.exec(&[]);
@@ -337,8 +355,10 @@ fn two_hundred_points_are_compared() {
     assert_eq!(boxes(&browser), json!(["m ×200"]));
     follow(&browser, "Compare its points");
     assert_readable(&browser);
-    let heights =
-        || browser.script("return [document.body.scrollHeight, document.querySelectorAll('details[open]').length]");
+    let heights = || {
+        browser
+            .script("return [document.body.scrollHeight, document.querySelectorAll('details[open]').length]")
+    };
     let closed = heights();
     assert_eq!(closed[1], json!(0));
     // The points are opened by keyboard.

@@ -22,7 +22,8 @@ const WAITING: &str = "\
 version: 1
 name: waiting
 stages:
-  a: { run: 'echo begun; while [ ! -e DIR/go ]; do sleep 0.05; done; echo \"<b>gone on\"; echo 1 > ${outputs.x}', isolation: none, outputs: { x: x.txt } }
+  a: \
+{ run: 'echo begun; while [ ! -e DIR/go ]; do sleep 0.05; done; echo \"<b>gone on\"; echo 1 > ${outputs.x}', isolation: none, outputs: { x: x.txt } }
   b: { run: 'cat ${needs.x} > ${outputs.y}', isolation: none, needs: { x: a.x }, outputs: { y: y.txt } }
 ";
 

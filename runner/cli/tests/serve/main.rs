@@ -1,4 +1,5 @@
-//! `runner serve`, by the real program: over plain HTTP, and in a browser (Chromium by ChromeDriver, `RUNNER_TEST_CHROMEDRIVER`), where there is one.
+//! `runner serve`, by the real program: over plain HTTP, and in a browser (Chromium by ChromeDriver,
+//! `RUNNER_TEST_CHROMEDRIVER`), where there is one.
 
 #![allow(clippy::unwrap_used, reason = "tests")]
 

@@ -16,10 +16,12 @@ pub const RUNS: usize = 10_000;
 /// Of the runs of [`history`], every so many-th failed.
 pub const FAILED: usize = 40;
 
-/// A project of one run, whose parameter `n` is -1, and its id; and [`RUNS`] hourly runs before it, whose parameter `n` counts from 0, with their ids.
+/// A project of one run, whose parameter `n` is -1, and its id; and [`RUNS`] hourly runs before it, whose
+/// parameter `n` counts from 0, with their ids.
 pub fn history() -> (Project, String, Vec<String>) {
     let project = Project::new(
-        "version: 1\nname: small\nparams: { n: -1 }\nstages:\n  a: { run: 'echo ${params.n} > ${outputs.x}', outputs: { x: x.txt } }\n",
+        "version: 1\nname: small\nparams: { n: -1 }\nstages:\n  a: \
+        { run: 'echo ${params.n} > ${outputs.x}', outputs: { x: x.txt } }\n",
     );
     let ran = project.exec(&[]);
     assert_eq!(ran.code, 0, "{}", ran.stderr);

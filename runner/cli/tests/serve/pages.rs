@@ -24,7 +24,8 @@ stages:
     uses: train/ppo
     needs: { env: env }
     matrix: { seed: [1, 2] }
-    with: { total_timesteps: '${params.steps}', n_envs: 2, n_steps: 64, batch_size: 32, seed: '${matrix.seed}' }
+    with: \
+{ total_timesteps: '${params.steps}', n_envs: 2, n_steps: 64, batch_size: 32, seed: '${matrix.seed}' }
   test: { uses: evaluate/backtest, needs: { env: env, policy: train }, with: { episodes: 2 } }
 ";
 
@@ -111,7 +112,8 @@ stages:
 fn a_large_run_is_drawn_by_stage() {
     let points: Vec<String> = (0..500).map(|i| i.to_string()).collect();
     let project = Project::new(&format!(
-        "version: 1\nname: many\nstages:\n  a: {{ uses: env/lookup, matrix: {{ seed: [{}] }}, with: {{ seed: '${{matrix.seed}}', rows: 64, episode_length: 16 }} }}\n",
+        "version: 1\nname: many\nstages:\n  a: \
+        {{ uses: env/lookup, matrix: {{ seed: [{}] }}, with: {{ seed: '${{matrix.seed}}', rows: 64, episode_length: 16 }} }}\n",
         points.join(", ")
     ));
     let ran = project.exec(&[]);
@@ -159,7 +161,8 @@ fn nights_and_policies_are_shown() {
         "{policies}"
     );
     assert!(
-        policies.contains("<td class=\"t\" data-name=\"night\">2024-01-01</td>") || policies.contains("2024-01-01"),
+        policies.contains("<td class=\"t\" data-name=\"night\">2024-01-01</td>")
+            || policies.contains("2024-01-01"),
         "{policies}"
     );
 }
@@ -171,7 +174,8 @@ name: judged
 params: { seed: 1 }
 promote: { policy: desk, stage: verdict }
 stages:
-  market: { uses: ingest/simulated_market, with: { days: 250, expiries: { weekly: 1, monthly: 1, quarterly_days: 0 } } }
+  market: \
+{ uses: ingest/simulated_market, with: { days: 250, expiries: { weekly: 1, monthly: 1, quarterly_days: 0 } } }
   env:
     uses: env/stocks
     needs: { bars: market.bars, rates: market.rates }
@@ -181,7 +185,8 @@ stages:
     needs: { env: env }
     with: { total_timesteps: 128, n_envs: 2, n_steps: 32, batch_size: 32, seed: '${params.seed}' }
     register: desk
-  challenger: { uses: evaluate/backtest, needs: { env: env, policy: train }, with: { bootstrap_draws: 10, rules: false } }
+  challenger: \
+{ uses: evaluate/backtest, needs: { env: env, policy: train }, with: { bootstrap_draws: 10, rules: false } }
   champion:
     uses: evaluate/backtest
     needs: { env: env, policy: { policy: desk@champion, or: train } }

@@ -17,7 +17,8 @@ params: { size: 64, speed: 1 }
 profiles: { quick: { size: 16 } }
 stages:
   env: { uses: env/lookup, with: { rows: '${params.size}', episode_length: 16 } }
-  words: { run: 'echo ${matrix.lr} ${matrix.seed} > ${outputs.text}', matrix: { lr: [1e-4, 1e-3], seed: [1, 2] }, outputs: { text: t.txt } }
+  words: \
+{ run: 'echo ${matrix.lr} ${matrix.seed} > ${outputs.text}', matrix: { lr: [1e-4, 1e-3], seed: [1, 2] }, outputs: { text: t.txt } }
 ";
 
 fn main() -> ExitCode {

@@ -1,6 +1,7 @@
 //! One store and several users: a group that shares it, and a user who may only read it.
 //!
-//! The commands run as users of their own (`setpriv`), which only root can arrange; elsewhere these tests are listed as ignored.
+//! The commands run as users of their own (`setpriv`), which only root can arrange; elsewhere these tests are
+//! listed as ignored.
 
 #![allow(clippy::unwrap_used, reason = "tests")]
 
@@ -20,7 +21,8 @@ name: shared
 params: { word: one }
 stages:
   a: { run: 'cat in.txt > ${outputs.x}; echo made', files: [in.txt], outputs: { x: x.txt } }
-  b: { run: 'cat ${needs.x} > ${outputs.x}; echo ${params.word} >> ${outputs.x}', needs: { x: a }, outputs: { x: y.txt } }
+  b: \
+{ run: 'cat ${needs.x} > ${outputs.x}; echo ${params.word} >> ${outputs.x}', needs: { x: a }, outputs: { x: y.txt } }
 ";
 
 /// The group of the store, and users in it and outside.

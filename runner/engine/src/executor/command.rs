@@ -1,4 +1,5 @@
-//! `run:` stages: an external program in an empty directory, with a clean environment, isolated from the host where that is possible.
+//! `run:` stages: an external program in an empty directory, with a clean environment, isolated from the host
+//! where that is possible.
 
 use super::command_run::Run;
 use super::container;
@@ -144,8 +145,14 @@ impl Run<'_> {
         }
     }
 
-    /// The control group in which the one of the program is created. Without namespaces it needs one for a limit of its memory only.
-    fn group(&self, isolated: Isolated, sandbox: &Sandbox, store: &Store) -> Result<Option<PathBuf>, StageError> {
+    /// The control group in which the one of the program is created. Without namespaces it needs one for a
+    /// limit of its memory only.
+    fn group(
+        &self,
+        isolated: Isolated,
+        sandbox: &Sandbox,
+        store: &Store,
+    ) -> Result<Option<PathBuf>, StageError> {
         match (isolated, self.memory) {
             (Isolated::Container, _) | (Isolated::None | Isolated::Landlock, None) => Ok(None),
             _ => sandbox.group(store),
@@ -260,15 +267,16 @@ impl Run<'_> {
         isolated: Isolated,
         events: &dyn EventSink,
     ) -> Result<BTreeMap<String, ArtifactDigest>, StageError> {
-        let mut outputs = match calling {
-            Some(calling) => calling
-                .take_in(self, dir, store, stop, events)
-                .map_err(|err| match err.cause {
+        let mut outputs =
+            match calling {
+                Some(calling) => calling.take_in(self, dir, store, stop, events).map_err(|err| match err
+                    .cause
+                {
                     Cause::Failed => self.with_log(err, isolated),
                     _ => err,
                 })?,
-            None => BTreeMap::new(),
-        };
+                None => BTreeMap::new(),
+            };
         for (name, file) in self.outputs {
             if outputs.contains_key(name) {
                 continue;
@@ -310,7 +318,11 @@ impl Run<'_> {
 }
 
 /// Fetches blobs that are not in the local store from the remote store.
-fn fetch(inputs: &BTreeMap<String, Vec<Input>>, store: &Store, events: &dyn EventSink) -> Result<(), StageError> {
+fn fetch(
+    inputs: &BTreeMap<String, Vec<Input>>,
+    store: &Store,
+    events: &dyn EventSink,
+) -> Result<(), StageError> {
     let entries = inputs.values().flatten().flat_map(|input| &input.artifact.entries);
     let absent: Vec<_> = entries
         .map(cache::Entry::blob_ref)

@@ -1,8 +1,9 @@
 //! The container of a `run:` stage: the command line of podman or docker, and the end of what it started.
 //!
-//! The container sees the stage's directory where an isolated program does: `/stage/work` and `/stage/home` writable, `/stage/needs` read-only, a
-//! private `/tmp`. Its processes belong to conmon or to docker's daemon, so that ending the client is not enough: a [`Watchdog`] removes the
-//! container, also when the engine is killed.
+//! The container sees the stage's directory where an isolated program does: `/stage/work` and `/stage/home`
+//! writable, `/stage/needs` read-only, a private `/tmp`. Its processes belong to conmon or to docker's
+//! daemon, so that ending the client is not enough: a [`Watchdog`] removes the container, also when the
+//! engine is killed.
 
 use runner_pipeline::Shell;
 use rustix::process::{getgid, getuid};
@@ -22,9 +23,10 @@ const CLIENTS: [&str; 2] = ["podman", "docker"];
 /// The time that the removal of a container may take.
 const REMOVAL: Duration = Duration::from_secs(20);
 
-/// Waits for the end of its input, and removes the container whose id is in the file `$2`. Removal alone would wait for a program that ignores
-/// SIGTERM.
-const REMOVE: &str = r#"cat; [ -s "$2" ] || exit 0; id=$(cat "$2"); "$1" kill "$id"; exec "$1" rm --force "$id""#;
+/// Waits for the end of its input, and removes the container whose id is in the file `$2`. Removal alone
+/// would wait for a program that ignores SIGTERM.
+const REMOVE: &str =
+    r#"cat; [ -s "$2" ] || exit 0; id=$(cat "$2"); "$1" kill "$id"; exec "$1" rm --force "$id""#;
 
 /// A container to start.
 pub(super) struct Container<'a> {
@@ -36,7 +38,8 @@ pub(super) struct Container<'a> {
     pub text: &'a str,
     /// Its environment.
     pub env: &'a BTreeMap<String, String>,
-    /// The variables of `env` that the client has in its own environment, so that their values are on no command line.
+    /// The variables of `env` that the client has in its own environment, so that their values are on no
+    /// command line.
     pub secrets: &'a [String],
     /// True if it reaches the network.
     pub network: bool,
@@ -53,7 +56,8 @@ pub(super) struct Container<'a> {
 /// # Errors
 /// If there is neither.
 pub(super) fn client(path: &str) -> Result<PathBuf, StageError> {
-    let is_program = |path: &PathBuf| fs::metadata(path).is_ok_and(|meta| meta.is_file() && meta.mode() & 0o111 != 0);
+    let is_program =
+        |path: &PathBuf| fs::metadata(path).is_ok_and(|meta| meta.is_file() && meta.mode() & 0o111 != 0);
     let find = |name: &str| {
         let dirs = std::env::split_paths(path).filter(|dir| dir.is_absolute());
         dirs.map(|dir| dir.join(name)).find(is_program)
@@ -185,7 +189,11 @@ mod tests {
     use super::*;
     use std::os::unix::fs::PermissionsExt as _;
 
-    fn container<'a>(env: &'a BTreeMap<String, String>, secrets: &'a [String], stage: &'a Path) -> Container<'a> {
+    fn container<'a>(
+        env: &'a BTreeMap<String, String>,
+        secrets: &'a [String],
+        stage: &'a Path,
+    ) -> Container<'a> {
         Container {
             image: "example.org/i@sha256:0",
             shell: Shell::Bash,
@@ -241,7 +249,8 @@ mod tests {
             ..container
         };
         let arguments = open.arguments(Path::new("/usr/bin/docker")).unwrap();
-        let limits = |argument: &String| argument.starts_with("--network") || argument.starts_with("--memory");
+        let limits =
+            |argument: &String| argument.starts_with("--network") || argument.starts_with("--memory");
         assert!(!arguments.iter().any(limits), "{arguments:?}");
         let comma = Container {
             stage: Path::new("/a,b"),

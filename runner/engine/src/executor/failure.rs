@@ -11,7 +11,8 @@ use std::os::unix::process::ExitStatusExt as _;
 use std::path::Path;
 use std::process::ExitStatus;
 
-/// The number of last lines of a failed program's output that are shown, and the bytes in which they are looked for.
+/// The number of last lines of a failed program's output that are shown, and the bytes in which they are
+/// looked for.
 const LAST_LINES: usize = 10;
 const LAST_BYTES: u64 = 16 << 10;
 

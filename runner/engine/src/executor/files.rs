@@ -1,4 +1,5 @@
-//! Files of external programs, and the errors of accessing them. Work on a large one asks between pieces whether it has to stop.
+//! Files of external programs, and the errors of accessing them. Work on a large one asks between pieces
+//! whether it has to stop.
 
 use cache::shared;
 use stages_core::StageError;
@@ -42,7 +43,8 @@ pub(super) fn read_pieces(
 ) -> Result<(), StageError> {
     let length = file.metadata().map_or(0, |meta| meta.len());
     // One byte more than a small file has, so that its end is found without another piece.
-    let mut piece = vec![0; usize::try_from(length).map_or(PIECE, |length| length.saturating_add(1).min(PIECE))];
+    let mut piece =
+        vec![0; usize::try_from(length).map_or(PIECE, |length| length.saturating_add(1).min(PIECE))];
     loop {
         stop()?;
         match file.read(&mut piece) {

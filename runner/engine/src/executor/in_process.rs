@@ -1,4 +1,5 @@
-//! An executor that runs actions in this process: for tests, and for programs that use this crate as a library.
+//! An executor that runs actions in this process: for tests, and for programs that use this crate as a
+//! library.
 
 use super::job::{Done, Executor, Job};
 use super::limits::{Limits, timed_out};
@@ -24,7 +25,8 @@ pub struct InProcess {
 }
 
 impl InProcess {
-    /// An executor with these stage kinds, and these types of files. External programs run in processes of their own, started by the binary `program` of this project.
+    /// An executor with these stage kinds, and these types of files. External programs run in processes of
+    /// their own, started by the binary `program` of this project.
     pub fn new(
         kinds: &'static [Box<dyn AnyStage>],
         file_types: &'static [FileType],
@@ -74,8 +76,8 @@ impl Executor for InProcess {
             };
             let watch = Builder::new().spawn_scoped(scope, watch);
             let watch = watch.map_err(|err| StageError::new(format!("cannot start a thread: {err}")))?;
-            let result =
-                pool.install(|| run_job(job, &store, self.kinds, self.file_types, events, &inner, &self.sandbox));
+            let result = pool
+                .install(|| run_job(job, &store, self.kinds, self.file_types, events, &inner, &self.sandbox));
             let result = result.map(|done| Done {
                 upstream: store.upstream().map(Upstream::worker_report).unwrap_or_default(),
                 ..done

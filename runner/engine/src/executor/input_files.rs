@@ -5,8 +5,9 @@
 //! | namespaces, container | a reflink, or else a hard link, or else a copy | mounted read-only |
 //! | Landlock, none | a reflink, or else a copy | it shares no inode with the store |
 //!
-//! A program without isolation, of this run or another, can write to any file of its user, the inputs of isolated programs among them: whatever the
-//! isolation, the files and the store's blobs are hashed again before anything is recorded.
+//! A program without isolation, of this run or another, can write to any file of its user, the inputs of
+//! isolated programs among them: whatever the isolation, the files and the store's blobs are hashed again
+//! before anything is recorded.
 
 use super::files::{Stop, copy_file, create_parent, failed, reflink};
 use cache::{Artifact, BlobDigest, BlobRef, Error, Store, shared};
@@ -38,8 +39,8 @@ impl InputFiles {
         }
     }
 
-    /// Writes an artifact's files below `base`, read-only, and returns its path: the file if the artifact is a single file,
-    /// the directory otherwise.
+    /// Writes an artifact's files below `base`, read-only, and returns its path: the file if the artifact is
+    /// a single file, the directory otherwise.
     ///
     /// # Errors
     /// If `stop` says so, or a file cannot be written.
@@ -120,7 +121,10 @@ impl InputFiles {
                     ("the command modified one of its inputs", "let it work on a copy")
                 };
                 return Err(StageError::new(message).hint(if damaged {
-                    format!("{remedy}; the damaged file of the store was removed and is computed again when needed")
+                    format!(
+                        "{remedy}; the damaged file of the store was removed and is computed again when \
+                        needed"
+                    )
                 } else {
                     remedy.to_owned()
                 }));

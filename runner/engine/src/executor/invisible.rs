@@ -26,7 +26,10 @@ pub(super) fn hints(lines: &str, host: &Host<'_>) -> Vec<String> {
     for line in lines.lines() {
         let named = missing_command(line).and_then(|name| of_command(name, host));
         let module = missing_module(line).map(|name| {
-            format!("the module `{name}` is in no environment that the stage sees: add a virtual environment, `tools: [./env]`")
+            format!(
+                "the module `{name}` is in no environment that the stage sees: add a virtual \
+                environment, `tools: [./env]`"
+            )
         });
         let files = line.split(delimiter).filter_map(|word| of_path(word, host));
         hints.extend(named.into_iter().chain(module).chain(files));
@@ -91,7 +94,11 @@ fn of_path(word: &str, host: &Host<'_>) -> Option<String> {
         });
     }
     // A word of one component is hardly ever a file.
-    if !path.is_absolute() || path.components().count() < 3 || is_visible(path, host.visible) || !path.exists() {
+    if !path.is_absolute()
+        || path.components().count() < 3
+        || is_visible(path, host.visible)
+        || !path.exists()
+    {
         return None;
     }
     Some(format!(
@@ -138,7 +145,8 @@ mod tests {
                 .join("\n")
                 .replace(&dir.path().display().to_string(), "DIR")
         };
-        let tool = "`tool` is `DIR/bin/tool` on this machine, which the stage does not see: add `tools: [tool]`";
+        let tool =
+            "`tool` is `DIR/bin/tool` on this machine, which the stage does not see: add `tools: [tool]`";
         assert_eq!(found("bash: line 1: tool: command not found"), tool);
         assert_eq!(
             found("sh: 1: tool: not found\nenv: ‘tool’: No such file or directory"),
@@ -157,12 +165,14 @@ mod tests {
         let line = format!("cat: {}: No such file or directory", at("data.csv").display());
         assert_eq!(
             found(&line),
-            "`DIR/data.csv` exists, but the stage does not see it: add it to `files:`, or to `tools:` if it is a program"
+            "`DIR/data.csv` exists, but the stage does not see it: add it to `files:`, or to `tools:` if it \
+            is a program"
         );
         assert!(hints(&line, &host(&visible)).is_empty(), "it was visible");
         assert_eq!(
             found("ModuleNotFoundError: No module named 'numpy'"),
-            "the module `numpy` is in no environment that the stage sees: add a virtual environment, `tools: [./env]`"
+            "the module `numpy` is in no environment that the stage sees: add a virtual environment, \
+            `tools: [./env]`"
         );
     }
 }

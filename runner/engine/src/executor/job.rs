@@ -107,7 +107,8 @@ pub enum JobWork {
         container: Option<String>,
         /// The limit of its memory in bytes.
         memory: Option<u64>,
-        /// The variables of the engine's environment by which it finds programs and containers; no program is given them.
+        /// The variables of the engine's environment by which it finds programs and containers; no program is
+        /// given them.
         host_env: BTreeMap<String, String>,
         /// The directory of the pipeline, for hints.
         base: PathBuf,

@@ -1,7 +1,8 @@
 //! The log of an external program: what it writes to standard output and error, masked and bounded.
 //!
-//! The first half of the limit is written to the file as it comes; after it the second half of the file is a ring, in which the newest bytes replace the
-//! oldest. So neither memory nor disk grows with the output, and head and tail are kept.
+//! The first half of the limit is written to the file as it comes; after it the second half of the file is a
+//! ring, in which the newest bytes replace the oldest. So neither memory nor disk grows with the output, and
+//! head and tail are kept.
 
 use super::secrets::Masker;
 use cache::shared;
@@ -18,7 +19,8 @@ use std::time::{Duration, Instant};
 /// The size of a read.
 const PIECE: usize = 64 << 10;
 
-/// The longest time that output is read after the program has ended: a process that escaped may keep its pipe open.
+/// The longest time that output is read after the program has ended: a process that escaped may keep its pipe
+/// open.
 const LATE: Duration = Duration::from_secs(2);
 
 /// The longest line that is shown as progress, in characters.
@@ -289,7 +291,8 @@ mod tests {
                 text.clone()
             } else {
                 let omitted = text.len() - 2 * half;
-                [&text[..half], format!("\n[{omitted} bytes omitted]\n").as_bytes(), &text[text.len() - half..]].concat()
+                [&text[..half], format!("\n[{omitted} bytes \
+                    omitted]\n").as_bytes(), &text[text.len() - half..]].concat()
             };
             prop_assert_eq!(logged(limit, &pieces), expected);
         }

@@ -51,8 +51,8 @@ fn tree(pid: u32) -> Vec<u32> {
     found
 }
 
-/// The CPU time of a process, including that of its reaped children, in seconds: `proc_pid_stat(5)`, fields 14 to 17, in
-/// ticks of a hundredth of a second.
+/// The CPU time of a process, including that of its reaped children, in seconds: `proc_pid_stat(5)`, fields
+/// 14 to 17, in ticks of a hundredth of a second.
 fn cpu_seconds(pid: u32) -> Option<f64> {
     let stat = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
     // The second field is the program's name in parentheses, and may contain any character.
@@ -68,7 +68,8 @@ fn status_field(pid: &str, name: &str) -> Option<u64> {
     Some(kilobytes * 1024)
 }
 
-/// The memory available to this process in bytes: that of the machine, or of its control group if that is less.
+/// The memory available to this process in bytes: that of the machine, or of its control group if that is
+/// less.
 pub fn machine_memory() -> Option<u64> {
     let info = fs::read_to_string("/proc/meminfo").ok()?;
     let line = info.lines().find_map(|line| line.strip_prefix("MemTotal:"))?;

@@ -16,12 +16,13 @@ use std::os::unix::fs::{FileTypeExt as _, OpenOptionsExt as _};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Path, PathBuf};
 
-/// Stores the file or directory at `path`, which the program wrote as its output `output`. Links must resolve to files in the
-/// stage's directory; the store keeps a copy, even if the file has other hard links.
+/// Stores the file or directory at `path`, which the program wrote as its output `output`. Links must resolve
+/// to files in the stage's directory; the store keeps a copy, even if the file has other hard links.
 ///
 /// # Errors
-/// If `stop` says so, which is asked at every directory entry and at every MiB; if the path does not exist, is neither a file nor a directory, is a link
-/// that leads elsewhere, or has a name that an artifact cannot have; or if the store cannot be written.
+/// If `stop` says so, which is asked at every directory entry and at every MiB; if the path does not exist,
+/// is neither a file nor a directory, is a link that leads elsewhere, or has a name that an artifact cannot
+/// have; or if the store cannot be written.
 pub(super) fn take_in(
     store: &Store,
     output: &str,
@@ -53,8 +54,8 @@ impl<'a> TypedFiles<'a> {
         Self { output, files }
     }
 
-    /// Reads the file or directory at `path`, the output of that name. Links are those of [`take_in`]; in a directory, names that begin with `_` or `.` are left
-    /// out.
+    /// Reads the file or directory at `path`, the output of that name. Links are those of [`take_in`]; in a
+    /// directory, names that begin with `_` or `.` are left out.
     ///
     /// # Errors
     /// As [`take_in`].
@@ -79,7 +80,10 @@ impl<'a> TypedFiles<'a> {
                 bytes: bytes.into(),
             });
         }
-        Ok(Self { output, files: written })
+        Ok(Self {
+            output,
+            files: written,
+        })
     }
 
     /// The bytes of the file of this name.
@@ -163,7 +167,8 @@ impl<'a> Found<'a> {
         })
     }
 
-    /// True if a directory is at `path`, and its files, or the one file there, with their names in the artifact, sorted.
+    /// True if a directory is at `path`, and its files, or the one file there, with their names in the
+    /// artifact, sorted.
     fn files(&self, path: &Path) -> Result<(bool, Vec<(String, PathBuf)>), StageError> {
         let real = self.real(path)?;
         let mut files = Vec::new();
@@ -205,7 +210,8 @@ impl<'a> Found<'a> {
         Err(self.error(path, &what).hint("copy the file into the output"))
     }
 
-    /// Opens a regular file; `real` is its resolved path. Opening any other type could block for ever or have side effects.
+    /// Opens a regular file; `real` is its resolved path. Opening any other type could block for ever or have
+    /// side effects.
     fn open(&self, path: &Path, real: &Path) -> Result<File, StageError> {
         let kind = |kind: FileType| -> Result<(), StageError> {
             if kind.is_file() {

@@ -202,7 +202,13 @@ pub(super) struct Running<'a> {
 
 impl Running<'_> {
     /// Starts a program with a log at `path`, and waits until its family is gone.
-    fn wait(&self, spec: &Spec, path: &Path, limit: u64, masker: Option<Masker>) -> Result<Ended, StageError> {
+    fn wait(
+        &self,
+        spec: &Spec,
+        path: &Path,
+        limit: u64,
+        masker: Option<Masker>,
+    ) -> Result<Ended, StageError> {
         let (log, output) = LogWriter::start(path, limit, masker).map_err(failed("write", path))?;
         self.limits.stopped(self.started)?;
         let mut running = self.sandbox.run(spec, self.store, &output.into())?;

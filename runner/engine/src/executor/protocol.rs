@@ -1,7 +1,7 @@
 //! The protocol between the engine and a worker: JSON lines over the worker's standard input and output.
 //!
-//! The engine writes the [`Job`](super::Job), optionally followed by [`STOP`]. End of file on the worker's standard input
-//! means that its parent has exited, and the worker exits too.
+//! The engine writes the [`Job`](super::Job), optionally followed by [`STOP`]. End of file on the worker's
+//! standard input means that its parent has exited, and the worker exits too.
 
 use super::job::Done;
 use cache::WorkerReport;

@@ -6,8 +6,9 @@
 //! stage/work/outputs/X/    the tables of the output X: `table.parquet`, or `000012.parquet` of the 13th partition
 //! ```
 //!
-//! A function by partition has a memo for each partition, output and state. Its key has everything that the key of the stage has, with that one partition in place of
-//! the input, and the state that the call begins with. The driver is started once, whatever the number of partitions.
+//! A function by partition has a memo for each partition, output and state. Its key has everything that the
+//! key of the stage has, with that one partition in place of the input, and the state that the call begins
+//! with. The driver is started once, whatever the number of partitions.
 
 use super::command_run::Run;
 use super::files::{Stop, failed};
@@ -74,7 +75,8 @@ pub(super) struct Calling<'a> {
 }
 
 impl<'a> Calling<'a> {
-    /// Looks for cached partitions, and writes the driver and its request. `paths` are those of the inputs on the host.
+    /// Looks for cached partitions, and writes the driver and its request. `paths` are those of the inputs on
+    /// the host.
     pub fn new(
         run: &Run<'a>,
         work: &'a PythonWork,
@@ -177,7 +179,8 @@ impl<'a> Calling<'a> {
         })
     }
 
-    /// Stores the data sets that the function returned; those of partitions together with what is cached, whose memos are written once all are in order.
+    /// Stores the data sets that the function returned; those of partitions together with what is cached,
+    /// whose memos are written once all are in order.
     pub fn take_in(
         &self,
         run: &Run<'_>,

@@ -46,8 +46,8 @@ impl EventSink for Tap {
     }
 }
 
-/// Runs a job in this process. A stage kind is subject to `limits.cancel` only, an external program to all limits.
-/// External programs run in `sandbox`; `file_types` check what they write.
+/// Runs a job in this process. A stage kind is subject to `limits.cancel` only, an external program to all
+/// limits. External programs run in `sandbox`; `file_types` check what they write.
 pub(super) fn run_job(
     job: &Job,
     store: &Store,

@@ -1,4 +1,5 @@
-//! Masking of the values of `secrets:` in logs: occurrences in a program's output are replaced by `***` before they reach a file.
+//! Masking of the values of `secrets:` in logs: occurrences in a program's output are replaced by `***`
+//! before they reach a file.
 
 const MASK: &[u8] = b"***";
 

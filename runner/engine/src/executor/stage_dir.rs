@@ -10,7 +10,8 @@
 //!     └── tmp/         TMPDIR; `/tmp` of an isolated program
 //! ```
 //!
-//! In a store of a group these directories are writable for the group, so that what a killed run left is removed by anybody's `gc`.
+//! In a store of a group these directories are writable for the group, so that what a killed run left is
+//! removed by anybody's `gc`.
 
 use super::files::failed;
 use super::sandbox::Isolated;

@@ -1,11 +1,12 @@
-//! The check of declared programs that are known by their version: their `--version` has to print what is in the key.
+//! The check of declared programs that are known by their version: their `--version` has to print what is in
+//! the key.
 
 use runner_pipeline::Tool;
 use stages_core::StageError;
 use std::path::{Path, PathBuf};
 
-/// Checks the tools that have a version. `first_line` runs a program, which it is also given the name of, with `--version` where the stage
-/// runs, and returns the first line of its output.
+/// Checks the tools that have a version. `first_line` runs a program, which it is also given the name of,
+/// with `--version` where the stage runs, and returns the first line of its output.
 ///
 /// # Errors
 /// If a program prints another version, or does not start.
@@ -28,7 +29,8 @@ pub(super) fn check_versions(
         let shown: String = line.chars().filter(|c| !c.is_control()).take(80).collect();
         return Err(match tool.is_environment() {
             true => StageError::new(format!(
-                "the virtual environment `{}` is of Python {version}, and its `python --version` prints `{shown}`",
+                "the virtual environment `{}` is of Python {version}, and its `python --version` prints \
+                `{shown}`",
                 tool.name
             ))
             .hint(format!(

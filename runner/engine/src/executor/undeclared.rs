@@ -1,7 +1,8 @@
 //! The programs that a stage executed and that are not in its key.
 //!
-//! The key has the command's text, its files and its tools. The utilities that POSIX specifies, coreutils and the shells belong to every system and
-//! behave alike; any other program of the system is named, so that its user can declare it.
+//! The key has the command's text, its files and its tools. The utilities that POSIX specifies, coreutils and
+//! the shells belong to every system and behave alike; any other program of the system is named, so that its
+//! user can declare it.
 
 use runner_pipeline::Tool;
 use std::collections::{BTreeMap, BTreeSet};
@@ -187,7 +188,8 @@ pub(super) fn undeclared(executed: &BTreeSet<PathBuf>, tools: &[Tool]) -> Vec<Pa
     found.into_values().cloned().collect()
 }
 
-/// The warning about undeclared programs, and its hint, a line that works: `search_path` is where names in `tools:` are looked for.
+/// The warning about undeclared programs, and its hint, a line that works: `search_path` is where names in
+/// `tools:` are looked for.
 pub(super) fn warning(undeclared: &[PathBuf], search_path: &str) -> Option<(String, String)> {
     /// The number of programs that are named.
     const NAMED: usize = 5;
@@ -212,7 +214,8 @@ pub(super) fn warning(undeclared: &[PathBuf], search_path: &str) -> Option<(Stri
     })
 }
 
-/// The entry of `tools:` that stands for a program: its name, or its path if the name means another program, such as a shim of pyenv.
+/// The entry of `tools:` that stands for a program: its name, or its path if the name means another program,
+/// such as a shim of pyenv.
 fn entry(program: &Path, search_path: &str) -> String {
     let named = program.file_name().and_then(|name| {
         let candidates = std::env::split_paths(search_path).map(|dir| dir.join(name));

@@ -28,7 +28,8 @@ pub(super) struct Ended {
     pub over_time: Option<Duration>,
 }
 
-/// Waits until the family of a program is gone; passes on its progress, by `pass_on` too, and ends it at its limits.
+/// Waits until the family of a program is gone; passes on its progress, by `pass_on` too, and ends it at its
+/// limits.
 pub(super) fn watch(
     running: &mut Running,
     log: &LogWriter,

@@ -42,8 +42,13 @@ fn stop_reads(store: Option<&Store>) {
     }
 }
 
-/// Reads a job from standard input, runs it, and writes its events and result to standard output. Exits when its parent does.
-pub fn worker(kinds: &'static [Box<dyn AnyStage>], file_types: &'static [FileType], open_upstream: OpenUpstream) -> u8 {
+/// Reads a job from standard input, runs it, and writes its events and result to standard output. Exits when
+/// its parent does.
+pub fn worker(
+    kinds: &'static [Box<dyn AnyStage>],
+    file_types: &'static [FileType],
+    open_upstream: OpenUpstream,
+) -> u8 {
     let mut line = String::new();
     if stdin().read_line(&mut line).is_err() {
         return 2;
@@ -90,9 +95,11 @@ pub fn worker(kinds: &'static [Box<dyn AnyStage>], file_types: &'static [FileTyp
     let events: Arc<dyn EventSink> = Arc::new(Lines);
     let result = match pool {
         Ok(()) => job.store(open_upstream).map_err(StageError::from).and_then(|store| {
-            let program = this_program().map_err(|err| StageError::new(format!("cannot find this program: {err}")))?;
+            let program =
+                this_program().map_err(|err| StageError::new(format!("cannot find this program: {err}")))?;
             let sandbox = Sandbox::new(program);
-            // The engine holds a guard against garbage collection, but may be killed shortly before this process is.
+            // The engine holds a guard against garbage collection, but may be killed shortly before this
+            // process is.
             let _guard = store.guard()?;
             if let Some(upstream) = store.upstream() {
                 upstream.watch(Box::new(fetched(events.clone())));

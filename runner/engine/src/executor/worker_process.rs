@@ -20,8 +20,9 @@ use std::sync::mpsc::{RecvTimeoutError, channel};
 use std::thread::Builder;
 use std::time::{Duration, Instant};
 
-/// Runs each action in its own process: a stage kind in this program, as `runner worker`, an external program in the sandbox. A
-/// crash, an out-of-memory kill or a timeout affects no other action, and all processes exit when this one does.
+/// Runs each action in its own process: a stage kind in this program, as `runner worker`, an external program
+/// in the sandbox. A crash, an out-of-memory kill or a timeout affects no other action, and all processes
+/// exit when this one does.
 pub struct WorkerProcess {
     /// The path of this program.
     program: PathBuf,
@@ -40,7 +41,8 @@ pub(super) fn this_program() -> std::io::Result<PathBuf> {
 }
 
 impl WorkerProcess {
-    /// Workers run this same program, even if its file is replaced meanwhile; `file_types` check what external programs write.
+    /// Workers run this same program, even if its file is replaced meanwhile; `file_types` check what
+    /// external programs write.
     ///
     /// # Errors
     /// If the system does not report the path of this program.
@@ -92,8 +94,9 @@ impl Executor for WorkerProcess {
         if matches!(job.work, JobWork::Command { .. }) {
             return run_job(job, &self.store, &[], self.file_types, events, limits, &self.sandbox);
         }
-        let failed =
-            |what: &str, err: std::io::Error| StageError::new(format!("cannot {what} a worker process: {err}"));
+        let failed = |what: &str, err: std::io::Error| {
+            StageError::new(format!("cannot {what} a worker process: {err}"))
+        };
         // This thread lives as long as the worker: the worker's parent-death signal depends on it.
         let child = Command::new(&self.program)
             .arg0("runner")
@@ -207,8 +210,10 @@ impl Executor for WorkerProcess {
 /// The error of a worker that exited without a result.
 fn died(status: ExitStatus, stderr: &str) -> StageError {
     let mut error = match (status.signal(), status.code()) {
-        (Some(9), _) => StageError::new(format!("its worker was killed by {}", signal_name(9)))
-            .hint("the system kills processes that use too much memory: `resources: { memory: … }` keeps large stages from running in parallel"),
+        (Some(9), _) => StageError::new(format!("its worker was killed by {}", signal_name(9))).hint(
+            "the system kills processes that use too much memory: `resources: { memory: … }` keeps \
+                large stages from running in parallel",
+        ),
         (Some(signal), _) => StageError::new(format!("its worker was killed by {}", signal_name(signal)))
             .hint("this is a bug in the program or one of its libraries"),
         (None, code) => StageError::new(format!(

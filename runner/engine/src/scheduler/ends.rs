@@ -10,7 +10,8 @@ use std::collections::BTreeSet;
 
 impl Scheduler<'_, '_, '_> {
     pub(super) fn ended(&mut self, i: usize, outcome: Outcome) {
-        let State::Running(prepared, share, lock) = std::mem::replace(&mut self.slots[i].state, State::Preparing)
+        let State::Running(prepared, share, lock) =
+            std::mem::replace(&mut self.slots[i].state, State::Preparing)
         else {
             return;
         };
@@ -36,7 +37,8 @@ impl Scheduler<'_, '_, '_> {
             // A blob that was being fetched.
             Outcome::Damaged(..) if self.limits.is_cancelled() => self.fail(i, StageError::interrupted()),
             Outcome::Damaged(err, damaged) => {
-                // Each remote blob is rejected once: a stage that finds another rejected blob has made progress.
+                // Each remote blob is rejected once: a stage that finds another rejected blob has made
+                // progress.
                 let refusals = self.store.upstream().map_or(0, cache::Upstream::rejected_blobs);
                 let further = refusals > std::mem::replace(&mut self.slots[i].refusals, refusals);
                 if (self.slots[i].healed && !further) || self.stopping {
@@ -44,7 +46,8 @@ impl Scheduler<'_, '_, '_> {
                         cause: Cause::Store,
                         ..err
                     };
-                    let hint = "`runner cache verify` looks for damage; the disk or its memory may be failing";
+                    let hint =
+                        "`runner cache verify` looks for damage; the disk or its memory may be failing";
                     return self.fail(i, err.hint(hint));
                 }
                 self.heal(i, err, &damaged);

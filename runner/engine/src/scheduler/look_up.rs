@@ -153,7 +153,10 @@ impl Scheduler<'_, '_, '_> {
         let err = StageError::new(format!("the result is not deterministic: {}", different.join(", ")));
         self.fail(
             i,
-            err.hint("check for clocks, unseeded random numbers, and the order of threads or files; the cached result is kept"),
+            err.hint(
+                "check for clocks, unseeded random numbers, and the order of threads or files; the \
+                cached result is kept",
+            ),
         );
     }
 }

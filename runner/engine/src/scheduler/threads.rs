@@ -1,5 +1,5 @@
-//! The threads of a scheduler. Each sends a message in any case: a stage whose thread cannot be started, or panics, fails, and is not
-//! waited for.
+//! The threads of a scheduler. Each sends a message in any case: a stage whose thread cannot be started, or
+//! panics, fails, and is not waited for.
 
 use super::{Message, Scheduler};
 use crate::failure::THREADS_LIMITED;
@@ -28,7 +28,8 @@ fn in_thread<'scope>(
 ) {
     let (of_thread, of_panic) = (sender.clone(), lost.clone());
     let started = Builder::new().spawn_scoped(scope, move || {
-        let message = catch_unwind(AssertUnwindSafe(work)).unwrap_or_else(|panic| of_panic(panicked(&*panic)));
+        let message =
+            catch_unwind(AssertUnwindSafe(work)).unwrap_or_else(|panic| of_panic(panicked(&*panic)));
         let _ = of_thread.send(message);
     });
     if let Err(err) = started {

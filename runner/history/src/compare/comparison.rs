@@ -221,7 +221,8 @@ impl Comparison {
         let mut found: Vec<(&Point, &Measured)> = Vec::new();
         for point in self.members(group) {
             for stage in &point.stages {
-                // A stage's name may begin another's: `train.` does not, as it ends in a dot; no prefix at all is of one stage.
+                // A stage's name may begin another's: `train.` does not, as it ends in a dot; no prefix at
+                // all is of one stage.
                 let fits = metric.starts_with(&stage.prefix);
                 if fits
                     && !found
@@ -295,8 +296,8 @@ impl Comparison {
     }
 }
 
-/// The groups in the order of the points. Two points with the same parameters and seed share a group only if they are the same
-/// computation.
+/// The groups in the order of the points. Two points with the same parameters and seed share a group only if
+/// they are the same computation.
 fn groups(points: &[Point], repeats: &Repeats) -> Vec<Group> {
     let mut groups: Vec<Group> = Vec::new();
     for (i, point) in points.iter().enumerate() {

@@ -12,8 +12,8 @@ pub struct MeanCurve {
     pub band: Vec<(f64, f64, f64)>,
 }
 
-/// The mean of curves at each step of any curve at which all of them have values. A curve is interpolated linearly between its
-/// steps and undefined outside them.
+/// The mean of curves at each step of any curve at which all of them have values. A curve is interpolated
+/// linearly between its steps and undefined outside them.
 pub fn mean(curves: &[&Curve]) -> MeanCurve {
     let curves: Vec<Curve> = curves.iter().map(|curve| tidy(curve)).collect();
     let mut steps: Vec<f64> = curves.iter().flatten().map(|point| point.0).collect();
@@ -27,7 +27,10 @@ pub fn mean(curves: &[&Curve]) -> MeanCurve {
         // NaN breaks the line.
         let spread = Spread::of(&values).filter(|spread| spread.n == values.len());
         all.mean.push((step, spread.map_or(f64::NAN, |spread| spread.mean)));
-        if let Some(Spread { mean, sd: Some(sd), .. }) = spread {
+        if let Some(Spread {
+            mean, sd: Some(sd), ..
+        }) = spread
+        {
             all.band.push((step, mean - sd, mean + sd));
         }
     }

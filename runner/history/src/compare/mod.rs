@@ -1,8 +1,9 @@
-//! Runs and points of matrices side by side: parameters that differ, metrics with mean and spread, learning curves.
+//! Runs and points of matrices side by side: parameters that differ, metrics with mean and spread, learning
+//! curves.
 //!
-//! `select` resolves the named points, `point` is one of them with its figures and parameters, `parameters` finds those that
-//! differ, `comparison` groups repetitions (points that differ only in a seed), `spread` and `curves` aggregate them. [`json`] is
-//! the comparison as a document.
+//! `select` resolves the named points, `point` is one of them with its figures and parameters, `parameters`
+//! finds those that differ, `comparison` groups repetitions (points that differ only in a seed), `spread` and
+//! `curves` aggregate them. [`json`] is the comparison as a document.
 
 mod comparison;
 mod curves;

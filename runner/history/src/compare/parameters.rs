@@ -56,8 +56,8 @@ pub fn rank(name: &str) -> usize {
     }
 }
 
-/// True if a parameter is equal at two points, or is configuration that differs only where a parameter that is `by` does, and
-/// in the same manner.
+/// True if a parameter is equal at two points, or is configuration that differs only where a parameter that
+/// is `by` does, and in the same manner.
 fn follows(a: &Point, b: &Point, name: &str, by: impl Fn(&str) -> bool) -> bool {
     match (a.parameters.get(name), b.parameters.get(name)) {
         (Some(left), Some(right)) if left == right => true,
@@ -65,9 +65,9 @@ fn follows(a: &Point, b: &Point, name: &str, by: impl Fn(&str) -> bool) -> bool 
             let (left, right) = (spell(left), spell(right));
             let explained = |left: &str, right: &str| {
                 let is = |value: Option<&_>, word: &str| value.is_some_and(|value| spell(value) == word);
-                a.parameters
-                    .iter()
-                    .any(|(name, value)| by(name) && is(Some(value), left) && is(b.parameters.get(name), right))
+                a.parameters.iter().any(|(name, value)| {
+                    by(name) && is(Some(value), left) && is(b.parameters.get(name), right)
+                })
             };
             // Whole numbers and paths first; `seed_1.json` is more than one word.
             alike(&left, &right, "_.+-/", &|left, right| {
@@ -86,8 +86,9 @@ fn alike(left: &str, right: &str, inside: &str, explained: &dyn Fn(&str, &str) -
     left.len() == right.len() && pairs.all(|(left, right)| left == right || explained(left, right))
 }
 
-/// The words of a text into which values may have been interpolated, such as the command of an external program: splits between letters,
-/// digits and the characters `inside` a word on one side, and all others on the other.
+/// The words of a text into which values may have been interpolated, such as the command of an external
+/// program: splits between letters, digits and the characters `inside` a word on one side, and all others on
+/// the other.
 fn words<'t>(text: &'t str, inside: &str) -> Vec<&'t str> {
     let is_word = |c: char| c.is_alphanumeric() || inside.contains(c);
     let mut words = Vec::new();
@@ -168,7 +169,8 @@ mod tests {
         let seeds = Repeats::new(&[], false);
         let a = point(
             "a",
-            json!({ "params.seed": 1, "params.lr": 0.1, "x.with.command": "go --seed 1 --lr 0.1 > out_1.txt" }),
+            json!({ "params.seed": 1, "params.lr": 0.1, "x.with.command": "go --seed 1 --lr 0.1 > \
+                out_1.txt" }),
         );
         let unite = |seeds: &Repeats, parameters| seeds.unite(&a, &point("b", parameters));
         let like = |seed: u32, lr: f64, command: &str| json!({ "params.seed": seed, "params.lr": lr, "x.with.command": command });

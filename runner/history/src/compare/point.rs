@@ -18,7 +18,8 @@ pub struct Point {
     pub place: String,
     /// The stages whose figures are compared.
     pub stages: Vec<Measured>,
-    /// All parameters, by name: `matrix.X`, `params.X`, `STAGE.with.KEY`, `STAGE.version`, `STAGE.needs.PORT`.
+    /// All parameters, by name: `matrix.X`, `params.X`, `STAGE.with.KEY`, `STAGE.version`,
+    /// `STAGE.needs.PORT`.
     pub parameters: BTreeMap<String, Value>,
     /// The state of its stages: `done`, or the state of the first that is not.
     pub status: &'static str,

@@ -60,8 +60,9 @@ impl<'n> Wanted<'n> {
             None => (front, None),
         };
         let wrong = || {
-            Failure::usage(format!("`{name}` is neither a run nor a point of a run"))
-                .hint("write RUN, RUN/STAGE, `RUN[seed=1]` or `RUN/STAGE[seed=1]`; `runner runs` lists the runs")
+            Failure::usage(format!("`{name}` is neither a run nor a point of a run")).hint(
+                "write RUN, RUN/STAGE, `RUN[seed=1]` or `RUN/STAGE[seed=1]`; `runner runs` lists the runs",
+            )
         };
         let points = match point.map(|point| point.strip_suffix(']')) {
             None => Select::default(),
@@ -78,8 +79,9 @@ impl<'n> Wanted<'n> {
             let all = reader.all();
             let known: Vec<String> = all.iter().map(|point| format!("{}{}", self.run, point.place)).collect();
             let axes = |point: &Point| -> BTreeMap<String, Value> {
-                let axis =
-                    |(name, value): (&String, &Value)| Some((name.strip_prefix("matrix.")?.to_owned(), value.clone()));
+                let axis = |(name, value): (&String, &Value)| {
+                    Some((name.strip_prefix("matrix.")?.to_owned(), value.clone()))
+                };
                 point.parameters.iter().filter_map(axis).collect()
             };
             let found: Vec<Point> = all.into_iter().filter(|point| self.points.has(&axes(point))).collect();
@@ -90,10 +92,10 @@ impl<'n> Wanted<'n> {
         };
         let of_name: Vec<&'r StageRun> = run.stages.iter().filter(|stage| stage.stage == name).collect();
         if of_name.is_empty() {
-            let known: std::collections::BTreeSet<&str> = run.stages.iter().map(|stage| stage.stage.as_str()).collect();
-            return Err(
-                Failure::usage(format!("run {} has no stage `{name}`", run.id)).hint(suggest(name, "stages", known))
-            );
+            let known: std::collections::BTreeSet<&str> =
+                run.stages.iter().map(|stage| stage.stage.as_str()).collect();
+            return Err(Failure::usage(format!("run {} has no stage `{name}`", run.id))
+                .hint(suggest(name, "stages", known)));
         }
         let found: Vec<&'r StageRun> = of_name
             .iter()

@@ -62,7 +62,8 @@ impl Registry {
             Err(err) if err.kind() == ErrorKind::NotFound => return Ok(Vec::new()),
             Err(err) => return Err(Failure::caused(format!("cannot read `{}`", self.dir.display()), &err)),
         };
-        let name = |entry: std::fs::DirEntry| Some(entry.file_name().to_str()?.strip_suffix(".json")?.to_owned());
+        let name =
+            |entry: std::fs::DirEntry| Some(entry.file_name().to_str()?.strip_suffix(".json")?.to_owned());
         let mut names: Vec<String> = entries.flatten().filter_map(name).collect();
         names.retain(|name| check_policy_name(name).is_ok());
         names.sort();
@@ -89,7 +90,8 @@ impl Registry {
         }
     }
 
-    /// The version of a reference, as of before a scheduled date if one is given; `None` if there is no such version.
+    /// The version of a reference, as of before a scheduled date if one is given; `None` if there is no such
+    /// version.
     ///
     /// # Errors
     /// If the registry cannot be read, or has no policy of that name.
@@ -160,7 +162,8 @@ impl Registry {
         Ok(kept)
     }
 
-    /// Registers an artifact under a name, and points `alias` to it if one is given. An artifact that is a version already stays that version.
+    /// Registers an artifact under a name, and points `alias` to it if one is given. An artifact that is a
+    /// version already stays that version.
     ///
     /// # Errors
     /// If the name or the alias is invalid, or the registry cannot be written.
@@ -226,8 +229,9 @@ impl Registry {
         })
     }
 
-    /// Records a verdict, and points the alias to the version if that is better, or if nothing has the alias. A night that is run again moves nothing: neither one whose verdict is
-    /// known, nor one before the alias' last move.
+    /// Records a verdict, and points the alias to the version if that is better, or if nothing has the alias.
+    /// A night that is run again moves nothing: neither one whose verdict is known, nor one before the alias'
+    /// last move.
     ///
     /// # Errors
     /// If the registry cannot be written.
@@ -305,7 +309,11 @@ impl Registry {
     }
 
     /// Changes the policies of a name under the registry's lock.
-    fn change<T>(&self, name: &str, change: impl FnOnce(&mut NamedPolicy) -> Result<T, Failure>) -> Result<T, Failure> {
+    fn change<T>(
+        &self,
+        name: &str,
+        change: impl FnOnce(&mut NamedPolicy) -> Result<T, Failure>,
+    ) -> Result<T, Failure> {
         let path = self.path(name);
         let failed = |err: std::io::Error| {
             Failure::caused(format!("cannot write `{}`", path.display()), &err)
@@ -485,7 +493,8 @@ mod tests {
     fn registries_meet_where_one_goes_on_from_the_other() {
         let dirs = [tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap()];
         let [ours, theirs] = dirs.each_ref().map(|dir| Registry::new(dir.path()));
-        let meet = |from: &Registry, to: &Registry| to.take("desk", &from.read("desk").unwrap().unwrap()).unwrap();
+        let meet =
+            |from: &Registry, to: &Registry| to.take("desk", &from.read("desk").unwrap().unwrap()).unwrap();
         theirs
             .register("desk", digest(1), on("2024-01-02"), Some("champion"), now())
             .unwrap();

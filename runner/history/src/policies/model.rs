@@ -46,7 +46,8 @@ pub struct Registration {
     /// The scheduled date of the run, if it had one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub as_of: Option<Date>,
-    /// The age, in seconds, from which on it may not act: the time from the last date that it was trained on to a decision.
+    /// The age, in seconds, from which on it may not act: the time from the last date that it was trained on
+    /// to a decision.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub max_age: Option<u64>,
 }
@@ -72,7 +73,8 @@ pub struct Move {
 /// The reason of a move.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Reason {
-    /// The command that moved it: `register`, `promote`, `rollback`; of `promote:` in a pipeline `better`, the verdict, or `first`, where nothing had the alias.
+    /// The command that moved it: `register`, `promote`, `rollback`; of `promote:` in a pipeline `better`,
+    /// the verdict, or `first`, where nothing had the alias.
     pub by: String,
     /// The run that moved it, if one did.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -156,9 +158,11 @@ impl NamedPolicy {
         self.versions.iter().find(|version| version.digest == digest)
     }
 
-    /// The version that an alias points to; with `before`, the one that it pointed to before anything of that scheduled date or a later one was known.
+    /// The version that an alias points to; with `before`, the one that it pointed to before anything of that
+    /// scheduled date or a later one was known.
     pub fn alias(&self, alias: &str, before: Option<Date>) -> Option<&Version> {
-        let is_known = |as_of: Option<Date>| before.is_none_or(|before| as_of.is_none_or(|date| date < before));
+        let is_known =
+            |as_of: Option<Date>| before.is_none_or(|before| as_of.is_none_or(|date| date < before));
         let mut moves = self.moves.iter().rev();
         let last = moves.find(|moved| moved.alias == alias && is_known(moved.reason.as_of))?;
         self.version(last.version)
@@ -181,8 +185,9 @@ impl NamedPolicy {
 
     /// The number of versions that were registered before a scheduled date; all of them without one.
     pub fn tried(&self, before: Option<Date>) -> usize {
-        let is_before =
-            |version: &&Version| before.is_none_or(|before| version.from.as_of.is_none_or(|date| date < before));
+        let is_before = |version: &&Version| {
+            before.is_none_or(|before| version.from.as_of.is_none_or(|date| date < before))
+        };
         self.versions.iter().filter(is_before).count()
     }
 
@@ -198,7 +203,8 @@ impl NamedPolicy {
         moves.any(|moved| as_of.is_some() && moved.reason.as_of > as_of)
     }
 
-    /// The version that an alias pointed to before the one that it points to, not counting what was rolled back.
+    /// The version that an alias pointed to before the one that it points to, not counting what was rolled
+    /// back.
     pub fn previous(&self, alias: &str) -> Option<u32> {
         let mut path: Vec<u32> = Vec::new();
         for moved in self.moves.iter().filter(|moved| moved.alias == alias) {

@@ -82,7 +82,8 @@ const KEPT: [&str; 11] = [
     "agent/blind",
 ];
 
-/// Records the verdict of a run on the policy that it registered, and moves the alias by it; `None` if the run failed, or has no verdict, because the stage was not run.
+/// Records the verdict of a run on the policy that it registered, and moves the alias by it; `None` if the
+/// run failed, or has no verdict, because the stage was not run.
 ///
 /// # Errors
 /// If the stage's metrics have no verdict, or the registry cannot be read or written.

@@ -30,8 +30,9 @@ impl PolicyRef {
     /// If it is neither.
     pub fn parse(text: &str) -> Result<Self, Failure> {
         let Some((name, pick)) = text.split_once('@') else {
-            return Err(Failure::usage(format!("`{text}` names no version of a policy"))
-                .hint("write `NAME@champion`, with any alias, or `NAME@3`; `runner policy list` lists them"));
+            return Err(Failure::usage(format!("`{text}` names no version of a policy")).hint(
+                "write `NAME@champion`, with any alias, or `NAME@3`; `runner policy list` lists them",
+            ));
         };
         check_policy_name(name)?;
         let pick = match pick.parse() {
@@ -77,7 +78,8 @@ pub fn check_alias(alias: &str) -> Result<(), Failure> {
     match is_plain(alias) {
         true => Ok(()),
         false => Err(Failure::usage(format!("`{alias}` cannot be an alias")).hint(format!(
-            "an alias such as `champion` begins with a letter and has letters, digits, `_`, `-` and `.`, {LONGEST} at most"
+            "an alias such as `champion` begins with a letter and has letters, digits, `_`, `-` and `.`, \
+            {LONGEST} at most"
         ))),
     }
 }

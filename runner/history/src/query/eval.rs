@@ -169,7 +169,8 @@ impl Cell {
     }
 }
 
-/// The order of two cells: numbers before times, Booleans and texts; several numbers count as their mean; missing values last.
+/// The order of two cells: numbers before times, Booleans and texts; several numbers count as their mean;
+/// missing values last.
 pub fn order(left: &Cell, right: &Cell, descending: bool) -> Ordering {
     let rank = |cell: &Cell| match (cell.spread(), cell.0.first()) {
         (Some(_), _) => 0,
@@ -214,8 +215,9 @@ pub fn unknown(key: &Key, subjects: &[Subject<'_>]) -> Failure {
     }
     let known: BTreeSet<String> = asked().flat_map(|subject| subject.names(stage)).collect();
     if known.contains(&wanted) {
-        return Failure::usage(format!("no run has `{}`", key.text))
-            .hint("the stage has it, but not at this point of its matrix; `runner show RUN` lists the points");
+        return Failure::usage(format!("no run has `{}`", key.text)).hint(
+            "the stage has it, but not at this point of its matrix; `runner show RUN` lists the points",
+        );
     }
     failure(format!("no run has `{}`", key.text), &wanted, known, "names")
 }

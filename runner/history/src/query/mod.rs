@@ -10,12 +10,13 @@
 //!             | STAGE.METRIC | STAGE.with.KEY | STAGE.status | STAGE.seconds
 //! ```
 //!
-//! `STAGE` denotes all points of a matrix, `STAGE[seed=1]` some of them. A comparison holds if it holds for any of them; `!=`
-//! is the negation of `==`. A run without the value satisfies no comparison (without a name or tags it satisfies `!=`). A key alone
-//! holds if the run has it. `~` searches for a substring, ignoring case. A date denotes its whole day (in UTC), a duration its
-//! seconds.
+//! `STAGE` denotes all points of a matrix, `STAGE[seed=1]` some of them. A comparison holds if it holds for
+//! any of them; `!=` is the negation of `==`. A run without the value satisfies no comparison (without a name
+//! or tags it satisfies `!=`). A key alone holds if the run has it. `~` searches for a substring, ignoring
+//! case. A date denotes its whole day (in UTC), a duration its seconds.
 //!
-//! `token` and `parse` produce an `expr`, `subject` returns the values of a run by name, `eval` combines the two.
+//! `token` and `parse` produce an `expr`, `subject` returns the values of a run by name, `eval` combines the
+//! two.
 
 mod eval;
 mod expr;

@@ -98,7 +98,9 @@ impl<'t> Parser<'t> {
     fn end(&self) -> Result<(), ParseError> {
         match self.peek() {
             None => Ok(()),
-            Some(Token::Close) => self.wrong("this parenthesis was never opened", "remove it, or add a `(` before it"),
+            Some(Token::Close) => {
+                self.wrong("this parenthesis was never opened", "remove it, or add a `(` before it")
+            }
             Some(_) => self.wrong(
                 "the expression ended before this",
                 "join two with `and` or `or`; quote strings that contain spaces",
@@ -219,7 +221,9 @@ impl<'t> Parser<'t> {
         let at = self.at();
         let (text, quoted) = match self.peek() {
             Some(Token::Quoted(text)) => (text.clone(), true),
-            Some(Token::Word(word)) if !matches!(word.as_str(), "and" | "or" | "not") => (word.clone(), false),
+            Some(Token::Word(word)) if !matches!(word.as_str(), "and" | "or" | "not") => {
+                (word.clone(), false)
+            }
             _ => {
                 return self.wrong(
                     "expected a value",
@@ -232,7 +236,8 @@ impl<'t> Parser<'t> {
             meaning: if quoted { Meaning::Text } else { meaning(&text) },
             text,
         };
-        let dotted = literal.text.contains('.') && literal.text.starts_with(|c: char| c.is_alphabetic() || c == '_');
+        let dotted =
+            literal.text.contains('.') && literal.text.starts_with(|c: char| c.is_alphabetic() || c == '_');
         if !quoted && op != Op::Contains && literal.meaning == Meaning::Text && (called || dotted) {
             return self.key().map(Operand::Key);
         }
@@ -332,8 +337,10 @@ fn name(word: &str) -> Result<Name, (String, String)> {
         };
         return Err((format!("there is no `{word}`"), hint));
     }
-    let forms =
-        || "write `STAGE.METRIC`, `STAGE.with.KEY` or `params.NAME`; a point is `STAGE[seed=1].METRIC`".to_owned();
+    let forms = || {
+        "write `STAGE.METRIC`, `STAGE.with.KEY` or `params.NAME`; a point is `STAGE[seed=1].METRIC`"
+            .to_owned()
+    };
     let none = || (format!("`{word}` is not a name"), forms());
     let (inside, rest) = match rest.strip_prefix('[') {
         Some(tail) => tail.split_once(']').ok_or_else(none)?,
@@ -382,7 +389,9 @@ mod tests {
             Expr::Compare(key, op, Operand::Key(right)) => format!("{} {op:?} {}", key.text, right.text),
             Expr::Compare(key, op, Operand::Literal(right)) => match &right.meaning {
                 Meaning::Number(number) => format!("{} {op:?} {number}", key.text),
-                Meaning::Time(from, until) => format!("{} {op:?} {}s", key.text, (*until - *from).num_seconds()),
+                Meaning::Time(from, until) => {
+                    format!("{} {op:?} {}s", key.text, (*until - *from).num_seconds())
+                }
                 Meaning::Text => format!("{} {op:?} {:?}", key.text, right.text),
             },
         }
@@ -562,7 +571,8 @@ mod tests {
 
     #[test]
     fn lists_of_keys() {
-        let texts = |text: &str| -> Vec<String> { keys(text).unwrap().into_iter().map(|key| key.text).collect() };
+        let texts =
+            |text: &str| -> Vec<String> { keys(text).unwrap().into_iter().map(|key| key.text).collect() };
         assert_eq!(
             texts("evaluate.sharpe, mean(train[a=1,b=2].x),params.seed"),
             ["evaluate.sharpe", "mean(train[a=1,b=2].x)", "params.seed"]

@@ -164,7 +164,8 @@ impl<'a> Subject<'a> {
                 let found = summary.and_then(|summary| summary.get(name).copied());
                 // A stage without outputs and events has no metrics.
                 let silent = !stage.started && stage.outputs.get("metrics").is_none();
-                let found = found.or_else(|| (!silent).then(|| self.figures().get(i)?.values.get(name).copied())?);
+                let found =
+                    found.or_else(|| (!silent).then(|| self.figures().get(i)?.values.get(name).copied())?);
                 found.map(Value::Number)
             }
         }
@@ -217,8 +218,9 @@ impl<'a> Subject<'a> {
 impl StageName {
     fn is(&self, stage: &StageRun) -> bool {
         let spelled = |value: &Json| value.as_str().map_or_else(|| value.to_string(), ToOwned::to_owned);
-        let has =
-            |(axis, wanted): &(String, String)| stage.point.get(axis).is_some_and(|found| spelled(found) == *wanted);
+        let has = |(axis, wanted): &(String, String)| {
+            stage.point.get(axis).is_some_and(|found| spelled(found) == *wanted)
+        };
         stage.stage == self.stage && self.point.iter().all(has)
     }
 }

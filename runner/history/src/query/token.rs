@@ -38,7 +38,12 @@ pub(super) enum Token {
     Comma,
 }
 
-pub(super) fn error(text: &str, at: usize, message: impl Into<String>, hint: impl Into<String>) -> ParseError {
+pub(super) fn error(
+    text: &str,
+    at: usize,
+    message: impl Into<String>,
+    hint: impl Into<String>,
+) -> ParseError {
     ParseError {
         text: text.to_owned(),
         at,
@@ -139,8 +144,8 @@ pub(super) fn tokens(text: &str) -> Result<Vec<(usize, Token)>, ParseError> {
                 Token::Word(chars[at..i].iter().collect())
             }
             other => {
-                let hint =
-                    "allowed are names, numbers, strings in quotes, comparisons, `and`, `or`, `not` and parentheses";
+                let hint = "allowed are names, numbers, strings in quotes, comparisons, `and`, `or`, `not` \
+                    and parentheses";
                 return Err(error(text, at, format!("`{other}` means nothing here"), hint));
             }
         };

@@ -1,7 +1,7 @@
 //! The times at which a schedule is due.
 //!
-//! Times are local. Of an hour that a time zone has twice, when clocks go back, the first counts; a time that it skips, when they go forward, is due when
-//! the skipped hour is over. Times of one instant are one.
+//! Times are local. Of an hour that a time zone has twice, when clocks go back, the first counts; a time that
+//! it skips, when they go forward, is due when the skipped hour is over. Times of one instant are one.
 
 use chrono::{DateTime, Utc};
 use datasets::calendar::{is_trading_day, local_hour};
@@ -19,7 +19,8 @@ const DAY: u32 = 24 * 60;
 /// A night and the time at which it is due.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Due {
-    /// Its name: its date, `2026-11-25`, with the time, `2026-11-25T18:30`, where a day has several. Names sort by time.
+    /// Its name: its date, `2026-11-25`, with the time, `2026-11-25T18:30`, where a day has several. Names
+    /// sort by time.
     pub night: String,
     /// The instant.
     pub at: DateTime<Utc>,
@@ -165,7 +166,8 @@ fn minutes_of(time: TimeOfDay) -> u32 {
 /// The instant of a local time, or the first after those that the zone skips.
 fn at(zone: TimeZone, date: Date, minutes: u32) -> DateTime<Utc> {
     let instant = (minutes..=minutes + DAY).find_map(|minutes| zone.at(date, i64::from(minutes) * MINUTE));
-    let micros = instant.unwrap_or_else(|| (i64::from(date.0) * i64::from(DAY) + i64::from(minutes)) * MINUTE);
+    let micros =
+        instant.unwrap_or_else(|| (i64::from(date.0) * i64::from(DAY) + i64::from(minutes)) * MINUTE);
     DateTime::from_timestamp_micros(micros).unwrap_or_default()
 }
 

@@ -71,7 +71,8 @@ pub struct Night {
     /// The decision of `then:` after its run.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub decision: Option<String>,
-    /// True if its state is that of its run, because the log has no end of it: what comes after the run may not have been done.
+    /// True if its state is that of its run, because the log has no end of it: what comes after the run may
+    /// not have been done.
     #[serde(skip)]
     pub is_of_run: bool,
 }
@@ -80,7 +81,10 @@ fn as_timestamp<S: Serializer>(time: &DateTime<Utc>, serializer: S) -> Result<S:
     serializer.serialize_str(&timestamp(*time))
 }
 
-fn as_optional_timestamp<S: Serializer>(time: &Option<DateTime<Utc>>, serializer: S) -> Result<S::Ok, S::Error> {
+fn as_optional_timestamp<S: Serializer>(
+    time: &Option<DateTime<Utc>>,
+    serializer: S,
+) -> Result<S::Ok, S::Error> {
     match time {
         Some(time) => as_timestamp(time, serializer),
         None => serializer.serialize_none(),

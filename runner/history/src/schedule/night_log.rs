@@ -1,7 +1,8 @@
-//! The log of a schedule's nights: `HOME/schedule/NAME.jsonl`, a line for each change of a night, with its checksum.
+//! The log of a schedule's nights: `HOME/schedule/NAME.jsonl`, a line for each change of a night, with its
+//! checksum.
 //!
-//! The outcome of a run is in its own events. The log repeats it for nights whose runs are removed from the history, and where it is lost it is made
-//! again from the runs.
+//! The outcome of a run is in its own events. The log repeats it for nights whose runs are removed from the
+//! history, and where it is lost it is made again from the runs.
 
 use super::due::Due;
 use super::night::{Night, NightStatus};
@@ -138,7 +139,8 @@ fn unwritable(path: &Path, err: &std::io::Error) -> Failure {
 }
 
 impl NightLog {
-    /// Reads the nights of a schedule. Those whose run ended without a line in the log have the state of their run.
+    /// Reads the nights of a schedule. Those whose run ended without a line in the log have the state of
+    /// their run.
     ///
     /// # Errors
     /// When the log or the history cannot be read.
@@ -187,7 +189,8 @@ impl NightLog {
                 let known = self.nights.get(&night);
                 // A night that is done stays so.
                 if known.is_some_and(|night| {
-                    load(runs, night.run.as_deref().unwrap_or_default()).is_ok_and(|run| run.status == RunStatus::Done)
+                    load(runs, night.run.as_deref().unwrap_or_default())
+                        .is_ok_and(|run| run.status == RunStatus::Done)
                 }) {
                     continue;
                 }
@@ -429,6 +432,8 @@ fn settle(night: &mut Night, runs: &Path) {
         RunStatus::Done => (NightStatus::Done, None),
         RunStatus::Failed => (NightStatus::Failed, run.first_error()),
         RunStatus::Interrupted => (NightStatus::Killed, Some("its run was interrupted".to_owned())),
-        RunStatus::Running | RunStatus::Killed => (NightStatus::Killed, Some("its run was killed".to_owned())),
+        RunStatus::Running | RunStatus::Killed => {
+            (NightStatus::Killed, Some("its run was killed".to_owned()))
+        }
     };
 }

@@ -63,7 +63,8 @@ impl Watched {
             }
         }
         let required = TimeDelta::from_std(stable_for).unwrap_or(TimeDelta::MAX);
-        // A file with a time in the future was written before the clock was set back: it must be seen unchanged.
+        // A file with a time in the future was written before the clock was set back: it must be seen
+        // unchanged.
         let is_stable = |seen: &Option<(u64, SystemTime)>| {
             seen.is_some_and(|(_, modified)| now - DateTime::<Utc>::from(modified) >= required)
         };

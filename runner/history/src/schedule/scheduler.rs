@@ -39,7 +39,8 @@ pub trait Work {
         started: &mut dyn FnMut(&str) -> Result<(), Failure>,
     ) -> Result<RunEnd, Failure>;
 
-    /// Decides, after the run of a night that is done, as `then:` of the schedule says; returns the decision in a few words.
+    /// Decides, after the run of a night that is done, as `then:` of the schedule says; returns the decision
+    /// in a few words.
     ///
     /// # Errors
     /// When the policy may not act, or the data is not there.
@@ -97,7 +98,8 @@ pub struct Scheduler<'a> {
 }
 
 impl Scheduler<'_> {
-    /// Runs the nights that are due and not done, in order, each once. Nights that failed before are run again.
+    /// Runs the nights that are due and not done, in order, each once. Nights that failed before are run
+    /// again.
     ///
     /// # Errors
     /// When the store, the history or the machine fails; what was done so far is recorded.
@@ -154,15 +156,16 @@ impl Scheduler<'_> {
         since.is_none_or(|since| since >= required)
     }
 
-    /// Runs nights whenever they are due, until cancelled. `load` reads the schedule, which may change meanwhile; its failures and those of nights go to
-    /// `failed`.
+    /// Runs nights whenever they are due, until cancelled. `load` reads the schedule, which may change
+    /// meanwhile; its failures and those of nights go to `failed`.
     pub fn run_until_cancelled(
         &self,
         load: &mut dyn FnMut() -> Result<Scheduled, Failure>,
         work: &mut dyn Work,
         failed: &mut dyn FnMut(&Failure),
     ) {
-        // The first night after the last look: a night that failed is not run again before the next one is due.
+        // The first night after the last look: a night that failed is not run again before the next one is
+        // due.
         let mut next: Option<DateTime<Utc>> = None;
         while !self.cancel.is_cancelled() {
             let now = self.clock.now();
@@ -200,8 +203,8 @@ struct Step {
     skipped: Option<String>,
 }
 
-/// The nights that have something left to do, in order: those that are known and not settled, and those after the last that is known. Earlier ones stay
-/// as they were, whatever the schedule has become.
+/// The nights that have something left to do, in order: those that are known and not settled, and those after
+/// the last that is known. Earlier ones stay as they were, whatever the schedule has become.
 fn plan(scheduled: &Scheduled, log: &NightLog, now: DateTime<Utc>) -> Vec<Step> {
     let times = DueTimes(&scheduled.schedule);
     let Some(latest) = times.latest(now) else {
@@ -316,7 +319,8 @@ impl Nights<'_> {
                         Ok(decision) => ended.decision = Some(decision),
                         Err(failure) => {
                             status = NightStatus::Failed;
-                            ended.why = Some(format!("its run is done, and `then` failed: {}", told(&failure)));
+                            ended.why =
+                                Some(format!("its run is done, and `then` failed: {}", told(&failure)));
                         }
                     }
                 }
@@ -362,7 +366,9 @@ impl Nights<'_> {
                 return Ok(false);
             }
             let known = self.log.get(&due.night);
-            if !known.is_some_and(|night| night.status == NightStatus::Waiting && night.why.as_ref() == Some(&why)) {
+            if !known
+                .is_some_and(|night| night.status == NightStatus::Waiting && night.why.as_ref() == Some(&why))
+            {
                 self.log.waiting(now, due, &why)?;
                 self.log
                     .get(&due.night)

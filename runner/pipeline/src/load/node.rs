@@ -132,7 +132,15 @@ impl Loader<'_> {
     }
 
     /// Calls the kind's check of its configuration against the expected contents of its inputs.
-    fn check(&mut self, kind: &dyn AnyStage, stage: &Stage, with: &Tree, uses: Spot, config: &Json, node: &mut Node) {
+    fn check(
+        &mut self,
+        kind: &dyn AnyStage,
+        stage: &Stage,
+        with: &Tree,
+        uses: Spot,
+        config: &Json,
+        node: &mut Node,
+    ) {
         let mut inputs = provided(&node.needs, &self.nodes);
         for port in kind.ports().inputs {
             let earlier = node.earlier.get(port.name).map_or(0, Vec::len);
@@ -157,7 +165,14 @@ impl Loader<'_> {
         }
     }
 
-    fn report(&mut self, kind: &dyn AnyStage, stage: &Stage, with: &Tree, uses: Spot, problem: &ConfigProblem) {
+    fn report(
+        &mut self,
+        kind: &dyn AnyStage,
+        stage: &Stage,
+        with: &Tree,
+        uses: Spot,
+        problem: &ConfigProblem,
+    ) {
         configure::report(kind, &stage.key.name, with, uses, problem, &mut self.problems);
     }
 
@@ -233,7 +248,10 @@ pub(crate) fn promised(kind: &dyn AnyStage) -> BTreeMap<String, Provided> {
 }
 
 /// The expected contents of the inputs, by port.
-pub(crate) fn provided(needs: &BTreeMap<String, Vec<InputRef>>, nodes: &[Node]) -> BTreeMap<String, Vec<Provided>> {
+pub(crate) fn provided(
+    needs: &BTreeMap<String, Vec<InputRef>>,
+    nodes: &[Node],
+) -> BTreeMap<String, Vec<Provided>> {
     let provided = |input: &InputRef| nodes[input.node].provides.get(&input.output).cloned();
     needs
         .iter()

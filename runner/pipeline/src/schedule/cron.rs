@@ -2,8 +2,9 @@
 
 /// The due times of a cron expression: sets of minutes, hours, days, months and days of the week.
 ///
-/// As in POSIX `crontab`: lists `1,15`, ranges `1-5`, steps `*/15` and `8-18/2`, names of months and days (`jan`, `mon`); Sunday is 0 or 7. Where
-/// both the day of the month and the day of the week are restricted, a day matches by either.
+/// As in POSIX `crontab`: lists `1,15`, ranges `1-5`, steps `*/15` and `8-18/2`, names of months and days
+/// (`jan`, `mon`); Sunday is 0 or 7. Where both the day of the month and the day of the week are restricted,
+/// a day matches by either.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Cron {
     minutes: u64,
@@ -125,8 +126,9 @@ impl Cron {
             any_day: day.starts_with('*'),
             any_weekday: weekday.starts_with('*'),
         };
-        let exists =
-            |month: u32| cron.has_month(month) && (1..=LENGTHS[month as usize - 1]).any(|day| cron.has(days, day));
+        let exists = |month: u32| {
+            cron.has_month(month) && (1..=LENGTHS[month as usize - 1]).any(|day| cron.has(days, day))
+        };
         if cron.any_weekday && !(1..=12).any(exists) {
             return Err(format!("`{text}` is on no day of any year"));
         }

@@ -32,8 +32,8 @@ pub(crate) fn params(tree: &Tree) -> &[(Key, Tree)] {
     }
 }
 
-/// Reads the block; `None` if it has errors. `stages` are the names of the pipeline's stages. The parameters that it sets are checked where they are
-/// applied.
+/// Reads the block; `None` if it has errors. `stages` are the names of the pipeline's stages. The parameters
+/// that it sets are checked where they are applied.
 pub(crate) fn read(tree: &Tree, stages: &[&str], scope: &Scope, problems: &mut Problems) -> Option<Schedule> {
     let before = problems.count();
     let Value::Map(entries) = &tree.value else {
@@ -54,7 +54,8 @@ pub(crate) fn read(tree: &Tree, stages: &[&str], scope: &Scope, problems: &mut P
             "at" | "cron" if at_spot.is_some() => reader.problems.add(
                 key.spot,
                 "a schedule has both `at` and `cron`",
-                "keep one of them: `at: \"18:30\"` is every day of the calendar, `cron` any minutes of any days",
+                "keep one of them: `at: \"18:30\"` is every day of the calendar, `cron` any minutes of any \
+                days",
             ),
             "at" => {
                 at_spot = Some(value.spot);
@@ -112,7 +113,8 @@ pub(crate) fn read(tree: &Tree, stages: &[&str], scope: &Scope, problems: &mut P
             "name the exchange, such as `calendar: XNYS`, or write the time: `at: \"18:30\"`",
         );
     }
-    let zone = zone.or_else(|| TimeZone::named(calendar.session().map_or("UTC", |session| session.time_zone)));
+    let zone =
+        zone.or_else(|| TimeZone::named(calendar.session().map_or("UTC", |session| session.time_zone)));
     if problems.count() > before {
         return None;
     }
@@ -160,7 +162,8 @@ impl Reader<'_, '_> {
     }
 
     fn at(&mut self, tree: &Tree) -> Option<When> {
-        let hint = "write a time of day, `at: \"18:30\"`, or one after the exchange's close: `at: close + 2h30m`";
+        let hint =
+            "write a time of day, `at: \"18:30\"`, or one after the exchange's close: `at: close + 2h30m`";
         self.parsed(tree, "at", hint, |text| {
             if let Some(after) = text.trim().strip_prefix("close") {
                 let after = match after.trim_start().strip_prefix('+') {
@@ -175,7 +178,8 @@ impl Reader<'_, '_> {
     }
 
     fn cron(&mut self, tree: &Tree) -> Option<When> {
-        let hint = "write minute, hour, day of the month, month and day of the week: `cron: \"30 18 * * 1-5\"`";
+        let hint =
+            "write minute, hour, day of the month, month and day of the week: `cron: \"30 18 * * 1-5\"`";
         let mut wrong = None;
         let cron = self.parsed(tree, "cron", hint, |text| {
             Some(Cron::parse(text).map_err(|message| wrong = Some(message)).ok())
@@ -248,12 +252,15 @@ impl Reader<'_, '_> {
             return None;
         };
         let before = self.problems.count();
-        let (mut sources, mut files, mut until, mut stable_for) = (Vec::new(), Vec::new(), None, Duration::ZERO);
+        let (mut sources, mut files, mut until, mut stable_for) =
+            (Vec::new(), Vec::new(), None, Duration::ZERO);
         let mut has_until = false;
         for (key, value) in entries {
             match key.name.as_str() {
                 "sources" => sources = self.texts(value, "sources", "write the names of stages: `[quotes]`"),
-                "files" => files = self.texts(value, "files", "write paths: `[\"quotes/${schedule.date}.csv\"]`"),
+                "files" => {
+                    files = self.texts(value, "files", "write paths: `[\"quotes/${schedule.date}.csv\"]`")
+                }
                 "until" => {
                     has_until = true;
                     let hint = "write the time of day after which the data is late: `until: \"23:00\"`";
@@ -311,7 +318,8 @@ impl Reader<'_, '_> {
         if stages.contains(&key.name.as_str()) {
             self.problems.add(
                 key.spot,
-                "a stage is called `then`, which is the name of the schedule's decision in the history of runs",
+                "a stage is called `then`, which is the name of the schedule's decision in the history of \
+                runs",
                 "give the stage another name",
             );
         }
@@ -319,13 +327,16 @@ impl Reader<'_, '_> {
         for (key, value) in entries {
             match key.name.as_str() {
                 "act" => {
-                    let hint = "write `NAME@ALIAS` or `NAME@VERSION` of a registered policy, such as `desk@champion`";
+                    let hint = "write `NAME@ALIAS` or `NAME@VERSION` of a registered policy, such as \
+                        `desk@champion`";
                     act = self.parsed(value, "act", hint, |text| {
                         let (name, version) = text.split_once('@')?;
                         (is_name(name) && !version.is_empty()).then(|| text.to_owned())
                     });
                 }
-                "data" => data = self.texts(value, "data", "write paths: `[\"quotes/${schedule.date}.csv\"]`"),
+                "data" => {
+                    data = self.texts(value, "data", "write paths: `[\"quotes/${schedule.date}.csv\"]`")
+                }
                 "replace" => {
                     let value = fill(value, self.scope, self.problems);
                     match value.to_json().as_bool() {

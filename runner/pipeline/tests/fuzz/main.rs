@@ -1,5 +1,5 @@
-//! Untrusted input: the bodies of the fuzz targets (`runner/fuzz`), called with arbitrary bytes and with mutated valid
-//! ones. `PROPTEST_CASES=20000` tries more; a long run without a nightly compiler is
+//! Untrusted input: the bodies of the fuzz targets (`runner/fuzz`), called with arbitrary bytes and with
+//! mutated valid ones. `PROPTEST_CASES=20000` tries more; a long run without a nightly compiler is
 //!
 //! ```text
 //! FUZZ_SECONDS=600 cargo test --release --workspace --test fuzz -- --ignored --nocapture
@@ -47,7 +47,8 @@ fn yaml(folder: &str) -> Vec<Vec<u8>> {
 }
 
 /// Those that ship, and those with every known mistake.
-static PIPELINES: LazyLock<Vec<Vec<u8>>> = LazyLock::new(|| [yaml("../../pipelines"), yaml("tests/bad")].concat());
+static PIPELINES: LazyLock<Vec<Vec<u8>>> =
+    LazyLock::new(|| [yaml("../../pipelines"), yaml("tests/bad")].concat());
 
 static MANIFESTS: LazyLock<Vec<Vec<u8>>> = LazyLock::new(|| files("blobs"));
 

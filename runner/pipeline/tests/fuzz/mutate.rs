@@ -67,7 +67,8 @@ const PIECES: [&[u8]; 48] = [
     b"{ log_uniform: [1e-5, 1], samples: 1000000000 }",
 ];
 
-/// One of the examples with some changes: bits, pieces, parts moved, repeated, removed, or taken from another example.
+/// One of the examples with some changes: bits, pieces, parts moved, repeated, removed, or taken from another
+/// example.
 pub fn mutated(examples: &[Vec<u8>], chance: &mut Chance) -> Vec<u8> {
     let mut bytes = examples[chance.below(examples.len())].clone();
     for _ in 0..=chance.below(6) {

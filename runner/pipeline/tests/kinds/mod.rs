@@ -3,8 +3,8 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use stages_core::{
-    AnyStage, ConfigProblem, Context, InputPort, OutputPort, Outputs, PlanContext, PortType, Ports, Provided, Schedule,
-    Source, StageError, StageKind, erase,
+    AnyStage, ConfigProblem, Context, InputPort, OutputPort, Outputs, PlanContext, PortType, Ports, Provided,
+    Schedule, Source, StageError, StageKind, erase,
 };
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -101,7 +101,11 @@ kind!(
         output("chain", PortType::OptionChain),
         output("rates", PortType::Rates)
     ],
-    fn check(&self, config: &MarketConfig, _: &PlanContext) -> Result<BTreeMap<String, Provided>, ConfigProblem> {
+    fn check(
+        &self,
+        config: &MarketConfig,
+        _: &PlanContext,
+    ) -> Result<BTreeMap<String, Provided>, ConfigProblem> {
         if config.days == 0 {
             return Err(ConfigProblem::new("days", "must be at least 1").hint("write `days: 652`"));
         }
@@ -219,7 +223,11 @@ kind!(
     "features/technical",
     [input("bars", PortType::Bars)],
     [output("features", PortType::Features)],
-    fn check(&self, config: &TechnicalConfig, _: &PlanContext) -> Result<BTreeMap<String, Provided>, ConfigProblem> {
+    fn check(
+        &self,
+        config: &TechnicalConfig,
+        _: &PlanContext,
+    ) -> Result<BTreeMap<String, Provided>, ConfigProblem> {
         match config.periods.iter().position(|period| *period < 2) {
             Some(at) => Err(ConfigProblem::new(format!("periods[{at}]"), "must be at least 2")),
             None => Ok(BTreeMap::new()),
@@ -237,7 +245,8 @@ kind!(
         if plan.inputs["bars"].iter().all(|bars| bars.may_have("high")) {
             Ok(BTreeMap::new())
         } else {
-            Err(ConfigProblem::new("", "the bars have no column `high`").hint("use a source with highs and lows"))
+            Err(ConfigProblem::new("", "the bars have no column `high`")
+                .hint("use a source with highs and lows"))
         }
     }
 );
@@ -311,7 +320,11 @@ kind!(
         }
     ],
     [output("env", PortType::Env)],
-    fn check(&self, config: &EnvConfig, _: &PlanContext) -> Result<BTreeMap<String, Provided>, ConfigProblem> {
+    fn check(
+        &self,
+        config: &EnvConfig,
+        _: &PlanContext,
+    ) -> Result<BTreeMap<String, Provided>, ConfigProblem> {
         match config
             .slate
             .deltas
@@ -367,7 +380,11 @@ kind!(
     "train/ppo",
     [input("env", PortType::Env)],
     [output("policy", PortType::Policy), output("metrics", PortType::Metrics)],
-    fn check(&self, config: &PpoConfig, _: &PlanContext) -> Result<BTreeMap<String, Provided>, ConfigProblem> {
+    fn check(
+        &self,
+        config: &PpoConfig,
+        _: &PlanContext,
+    ) -> Result<BTreeMap<String, Provided>, ConfigProblem> {
         if config.timesteps == 0 {
             return Err(ConfigProblem::new("timesteps", "must be at least 1"));
         }

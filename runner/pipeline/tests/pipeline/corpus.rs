@@ -1,4 +1,5 @@
-//! Malformed files: `tests/bad/*.yaml`, whose first line says what is expected, and files generated from a good one.
+//! Malformed files: `tests/bad/*.yaml`, whose first line says what is expected, and files generated from a
+//! good one.
 
 use crate::{GOOD, options, read};
 use runner_pipeline::{PipelineErrors, load};

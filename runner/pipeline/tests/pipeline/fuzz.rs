@@ -98,7 +98,8 @@ proptest! {
     fn pieces_in_any_order(text in soup()) {
         survives(&text, &[]);
         survives(&format!("version: 1\nname: a\nstages:\n  x: {text}"), &[]);
-        survives(&format!("version: 1\nname: a\nstages:\n  x:\n    uses: train/ppo\n    with: {{ a: {text}"), &[]);
+        survives(&format!("version: 1\nname: a\nstages:\n  x:\n    uses: train/ppo\n    with: \
+            {{ a: {text}"), &[]);
     }
 
     #[test]

@@ -29,7 +29,8 @@ fn a_matrix_of_thirty_thousand_points() {
 version: 1
 name: a
 stages:
-  a: { run: 'echo ${matrix.x} ${matrix.y} > ${outputs.o}', outputs: { o: o }, matrix: { x: { from: 1, to: 100 }, y: { from: 1, to: 100 } } }
+  a: \
+{ run: 'echo ${matrix.x} ${matrix.y} > ${outputs.o}', outputs: { o: o }, matrix: { x: { from: 1, to: 100 }, y: { from: 1, to: 100 } } }
   b: { run: 'cp ${needs.a} ${outputs.o}', outputs: { o: o }, needs: { a: a } }
   c: { run: 'cat ${needs.a} ${needs.b} > ${outputs.o}', outputs: { o: o }, needs: { a: a, b: b } }
   by_x: { run: 'true', needs: { all: { collect: c, over: [y] } } }
@@ -49,6 +50,7 @@ stages:
 
 #[test]
 fn more_stages_than_anyone_means_are_refused() {
-    let text = "version: 1\nname: a\nstages:\n  a: { run: 'true', matrix: { x: { from: 1, to: 1000 }, y: { from: 1, to: 1000 } } }\n";
+    let text = "version: 1\nname: a\nstages:\n  a: \
+        { run: 'true', matrix: { x: { from: 1, to: 1000 }, y: { from: 1, to: 1000 } } }\n";
     assert!(bad(text, &[]).contains("`a` has more than 100000 points"));
 }

@@ -53,7 +53,8 @@ impl Project {
 
     /// The memo that is made now, which must say what the files do.
     fn memo(&self, options: &LoadOptions) -> Vec<u8> {
-        let (pipeline, memo) = load_with_memo(&self.file, options).unwrap_or_else(|errors| panic!("{errors}"));
+        let (pipeline, memo) =
+            load_with_memo(&self.file, options).unwrap_or_else(|errors| panic!("{errors}"));
         let memo = memo.unwrap();
         let again = load_memo(&memo, &self.file, options).unwrap();
         assert_eq!(shown(&again), shown(&pipeline));
@@ -120,7 +121,8 @@ fn another_file_has_no_memo() {
 
 #[test]
 fn another_environment_has_no_memo() {
-    let text = "version: 1\nname: a\nparams: { n: \"${env.COUNT}\" }\nstages:\n  x: { run: 'echo ${env.HOME} ${params.n} $TOKEN', secrets: [TOKEN] }\n";
+    let text = "version: 1\nname: a\nparams: { n: \"${env.COUNT}\" }\nstages:\n  x: \
+        { run: 'echo ${env.HOME} ${params.n} $TOKEN', secrets: [TOKEN] }\n";
     let project = Project::new(text);
     let mut options = options(&[]);
     let memo = project.memo(&options);
@@ -209,7 +211,8 @@ fn what_the_registry_says_is_asked_each_time() {
         ..options(&[])
     };
     for tried in [3, 4] {
-        let (pipeline, memo) = load_with_memo(&project.file, &of(tried)).unwrap_or_else(|errors| panic!("{errors}"));
+        let (pipeline, memo) =
+            load_with_memo(&project.file, &of(tried)).unwrap_or_else(|errors| panic!("{errors}"));
         assert!(memo.is_none());
         assert!(
             shown(&pipeline).contains(&format!("\"timesteps\":{tried}")),

@@ -1,7 +1,9 @@
 //! `uses: python` stages: what they resolve to, and what is said where they cannot.
 
 use crate::options;
-use runner_pipeline::{Command, LoadOptions, Pipeline, Work, load, load_with_memo, load_with_sources, resolved};
+use runner_pipeline::{
+    Command, LoadOptions, Pipeline, Work, load, load_with_memo, load_with_sources, resolved,
+};
 use serde_json::json;
 use stages_core::PortType;
 use std::fs;
@@ -125,8 +127,8 @@ fn settings_are_set_from_outside_and_survive_resolution() {
     let text = resolved(&machine.path("p.yaml"), &machine.options(&["x.with.window=5"])).unwrap();
     assert!(text.contains("uses: python"), "{text}");
     machine.file("q.yaml", &text);
-    let again =
-        load(&machine.path("q.yaml"), &machine.options(&[])).unwrap_or_else(|errors| panic!("{errors}\n{text}"));
+    let again = load(&machine.path("q.yaml"), &machine.options(&[]))
+        .unwrap_or_else(|errors| panic!("{errors}\n{text}"));
     assert_eq!(json!(command(&again).python.as_ref().unwrap().with["window"]), json!(5));
 }
 

@@ -99,7 +99,8 @@ fn parameters_and_configurations_can_be_set() {
 
 #[test]
 fn the_environment_is_read() {
-    let text = "version: 1\nname: a\nparams: { n: '${env.COUNT}' }\nstages:\n  m:\n    uses: ingest/simulated_market\n    with: { days: '${params.n}', symbol: 'x${env.HOME}' }\n";
+    let text = "version: 1\nname: a\nparams: { n: '${env.COUNT}' }\nstages:\n  m:\n    uses: \
+        ingest/simulated_market\n    with: { days: '${params.n}', symbol: 'x${env.HOME}' }\n";
     let pipeline = good(text, &[]);
     assert_eq!(config(&pipeline, "m")["days"], json!(12));
     assert_eq!(config(&pipeline, "m")["symbol"], json!("x/home/x"));

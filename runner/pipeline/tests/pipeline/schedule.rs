@@ -90,7 +90,8 @@ fn all_keys() {
 fn defaults() {
     let minimal = |schedule: &str| {
         let text = format!(
-            "version: 1\nname: a\nschedule: {schedule}\nstages: {{ m: {{ uses: ingest/simulated_market }} }}\n"
+            "version: 1\nname: a\nschedule: {schedule}\nstages: \
+            {{ m: {{ uses: ingest/simulated_market }} }}\n"
         );
         read_schedule(&text, &options(&[]))
     };
@@ -122,7 +123,8 @@ fn defaults() {
 #[test]
 fn a_night_sets_parameters_and_settings() {
     let load = |options: &LoadOptions| {
-        load_text(Path::new("p.yaml"), NIGHTLY.as_bytes(), options).unwrap_or_else(|errors| panic!("{errors}"))
+        load_text(Path::new("p.yaml"), NIGHTLY.as_bytes(), options)
+            .unwrap_or_else(|errors| panic!("{errors}"))
     };
     let of_night = load(&night("2026-03-06", "2026-03-05"));
     assert_eq!(of_night.params["as_of"], json!("2026-03-06"));
@@ -286,7 +288,8 @@ fn what_the_command_line_sets_stays_set_in_the_nights_of_the_resolved_pipeline()
     let text = NIGHTLY.replace("echo ${schedule.previous}", "echo").replace(
         "market.with.days: 9",
         "market.with.days: 9, env.with.slate: { count: 5, deltas: [0.2] }",
-    ) + "  iv: { uses: greeks/implied_volatility, needs: { chain: market.chain, rates: market.rates } }
+    )
+        + "  iv: { uses: greeks/implied_volatility, needs: { chain: market.chain, rates: market.rates } }
   greeks: { uses: greeks/analytic, needs: { chain: iv } }
   technical: { uses: features/technical, needs: { bars: market.bars } }
   env: { uses: env/options, needs: { chain: iv, greeks: greeks, features: [technical] } }

@@ -8,7 +8,8 @@ use serde_json::Value;
 
 #[test]
 fn graphs() {
-    let text = "version: 1\nname: a\nstages:\n  m: { uses: ingest/simulated_market }\n  x: { run: 'wc \"${needs.c}\" > ${outputs.n}', needs: { c: m.chain }, outputs: { n: n } }\n";
+    let text = "version: 1\nname: a\nstages:\n  m: { uses: ingest/simulated_market }\n  x: \
+        { run: 'wc \"${needs.c}\" > ${outputs.n}', needs: { c: m.chain }, outputs: { n: n } }\n";
     let pipeline = good(text, &[]);
     insta::assert_snapshot!(graph::mermaid(&pipeline), @r#"
     flowchart TD

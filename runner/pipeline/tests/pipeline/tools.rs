@@ -1,9 +1,10 @@
-//! `tools:` and the other settings of `run:` stages: what they resolve to, and what is said where they cannot.
+//! `tools:` and the other settings of `run:` stages: what they resolve to, and what is said where they
+//! cannot.
 
 use crate::options;
 use runner_pipeline::{
-    Command, Isolation, LOG_LIMIT, LoadOptions, Shell, Tool, Work, load, load_memo, load_with_memo, load_with_sources,
-    resolved,
+    Command, Isolation, LOG_LIMIT, LoadOptions, Shell, Tool, Work, load, load_memo, load_with_memo,
+    load_with_sources, resolved,
 };
 use std::fs;
 use std::os::unix::fs::{PermissionsExt as _, symlink};
@@ -51,7 +52,8 @@ impl Machine {
 
     fn options(&self) -> LoadOptions {
         let mut options = options(&[]);
-        let mut set = |name: &str, value: PathBuf| options.env.insert(name.to_owned(), value.display().to_string());
+        let mut set =
+            |name: &str, value: PathBuf| options.env.insert(name.to_owned(), value.display().to_string());
         set("PATH", self.path("bin"));
         set("HOME", self.path("home/me"));
         options
@@ -101,7 +103,8 @@ fn sources(tool: &Tool) -> Vec<(&str, &Path)> {
 fn settings_have_defaults_and_may_be_interpolated() {
     let machine = Machine::new();
     let of = |lines: &str| {
-        let pipeline = load(&machine.pipeline(lines), &machine.options()).unwrap_or_else(|errors| panic!("{errors}"));
+        let pipeline =
+            load(&machine.pipeline(lines), &machine.options()).unwrap_or_else(|errors| panic!("{errors}"));
         command(&pipeline.nodes[0].work).clone()
     };
     let default = of("outputs: {}");
@@ -112,7 +115,8 @@ fn settings_have_defaults_and_may_be_interpolated() {
     assert_eq!((default.log_limit, &default.container), (LOG_LIMIT, &None));
     let image = format!("example.org:5000/a/b@sha256:{}", "0a".repeat(32));
     let set = of(&format!(
-        "matrix: {{ net: [true] }}\n    shell: sh\n    isolation: none\n    network: ${{matrix.net}}\n    log: 2MiB\n    container: {image}"
+        "matrix: {{ net: [true] }}\n    shell: sh\n    isolation: none\n    network: ${{matrix.net}}\n    \
+        log: 2MiB\n    container: {image}"
     ));
     assert_eq!(
         (set.shell, set.isolation, set.network),
@@ -308,7 +312,10 @@ fn tools_are_looked_for_again_when_a_memo_is_read() {
     let first = machine.program("bin/a");
     machine.environment("env", Path::new("/usr/bin"));
     machine.file("home/me/project/uv.lock", "");
-    let file = machine.pipeline("tools: [{ name: a, version: \"1\" }, ./env]\n    isolation: required\n    shell: sh\n    network: true\n    log: 1MiB");
+    let file = machine.pipeline(
+        "tools: [{ name: a, version: \"1\" }, ./env]\n    isolation: required\n    \
+        shell: sh\n    network: true\n    log: 1MiB",
+    );
     let mut options = machine.options();
     let (pipeline, memo) = load_with_memo(&file, &options).unwrap();
     let memo = memo.unwrap();
@@ -331,9 +338,11 @@ fn tools_are_looked_for_again_when_a_memo_is_read() {
 fn the_resolved_pipeline_has_the_settings() {
     let machine = Machine::new();
     machine.program("bin/a");
-    let lines = "tools: [{ name: a, version: \"3.10\" }, ./../project/own]\n    isolation: none\n    shell: sh\n    network: true\n    log: 1MiB";
+    let lines = "tools: [{ name: a, version: \"3.10\" }, ./../project/own]\n    isolation: none\n    shell: \
+        sh\n    network: true\n    log: 1MiB";
     machine.program("home/me/project/own");
-    let text = resolved(&machine.pipeline(lines), &machine.options()).unwrap_or_else(|errors| panic!("{errors}"));
+    let text =
+        resolved(&machine.pipeline(lines), &machine.options()).unwrap_or_else(|errors| panic!("{errors}"));
     let settings: Vec<&str> = text.lines().skip_while(|line| !line.contains("tools:")).collect();
     insta::assert_snapshot!(settings.join("\n"), @r#"
     tools: [{ name: a, version: "3.10" }, "./../project/own"]

@@ -18,7 +18,8 @@ pub struct Metrics<'a> {
     stages: HashMap<String, Files>,
 }
 
-/// The files of one stage and the bytes that are not yet written. After a write error a file is abandoned: nothing depends on it.
+/// The files of one stage and the bytes that are not yet written. After a write error a file is abandoned:
+/// nothing depends on it.
 #[derive(Default)]
 struct Files {
     lines: Option<File>,
@@ -39,7 +40,8 @@ impl<'a> Metrics<'a> {
     }
 }
 
-/// The settings of a stage, named as in comparisons: `params.X`, `matrix.X` and `with.KEY`. Those without a value are left out.
+/// The settings of a stage, named as in comparisons: `params.X`, `matrix.X` and `with.KEY`. Those without a
+/// value are left out.
 fn hparams(params: &BTreeMap<String, Value>, nodes: &[Node], stage: &str) -> BTreeMap<String, Value> {
     let mut found = BTreeMap::new();
     for (name, value) in params {

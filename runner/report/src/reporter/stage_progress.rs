@@ -1,4 +1,5 @@
-//! Progress, speed and resource use of a running stage, from its events: for the progress line and `runner watch`.
+//! Progress, speed and resource use of a running stage, from its events: for the progress line and
+//! `runner watch`.
 
 use chrono::{DateTime, Utc};
 use runner_engine::{Event, Stamped, text};

@@ -1,7 +1,9 @@
-//! TensorBoard event files with scalars and hyperparameters: records of [TFRecord] around an `Event` of TensorFlow's
-//! `event.proto`. Existing crates for them bring an image decoder and a protocol compiler, which these few bytes do not need.
+//! TensorBoard event files with scalars and hyperparameters: records of [TFRecord] around an `Event` of
+//! TensorFlow's `event.proto`. Existing crates for them bring an image decoder and a protocol compiler, which
+//! these few bytes do not need.
 //!
-//! Hyperparameters are in the format of TensorBoard's plugin [HParams]: a session begins with them and ends with a status.
+//! Hyperparameters are in the format of TensorBoard's plugin [HParams]: a session begins with them and ends
+//! with a status.
 //!
 //! [TFRecord]: https://www.tensorflow.org/tutorials/load_data/tfrecord
 //! [HParams]: https://github.com/tensorflow/tensorboard/blob/master/tensorboard/plugins/hparams/plugin_data.proto
@@ -33,7 +35,8 @@ pub(super) fn scalar(wall_time: f64, step: u64, tag: &str, value: f32) -> Vec<u8
     record(&event)
 }
 
-/// The start of a session with its hyperparameters. Numbers, texts and switches keep their types; others are texts of JSON.
+/// The start of a session with its hyperparameters. Numbers, texts and switches keep their types; others are
+/// texts of JSON.
 pub(super) fn session_start(wall_time: f64, hparams: &BTreeMap<String, Value>) -> Vec<u8> {
     let mut info = Vec::new();
     for (name, value) in hparams {
@@ -61,7 +64,8 @@ pub(super) fn session_end(wall_time: f64, is_done: bool) -> Vec<u8> {
     hparams_event(wall_time, "_hparams_/session_end_info", 4, &info)
 }
 
-/// A summary whose metadata is `data`, field `field` of `HParamsPluginData`, and whose tensor is an empty vector of type `DT_FLOAT`.
+/// A summary whose metadata is `data`, field `field` of `HParamsPluginData`, and whose tensor is an empty
+/// vector of type `DT_FLOAT`.
 fn hparams_event(wall_time: f64, tag: &str, field: u8, data: &[u8]) -> Vec<u8> {
     let mut content = Vec::new();
     bytes(&mut content, field, data);

@@ -1,6 +1,6 @@
-//! Events on standard error: on a terminal a progress line for each running stage, elsewhere a plain line for each stage that has
-//! ended, and every half minute one about those that run. Names and messages come from outside: their control characters are shown
-//! as escapes.
+//! Events on standard error: on a terminal a progress line for each running stage, elsewhere a plain line for
+//! each stage that has ended, and every half minute one about those that run. Names and messages come from
+//! outside: their control characters are shown as escapes.
 
 use super::StageProgress;
 use chrono::{DateTime, Utc};
@@ -153,7 +153,8 @@ impl Terminal {
         bar.set_message(text::visible_line(&parts.join("  ")).into_owned());
     }
 
-    /// A line about the stages that run: of the first [`MOST_NAMED`] the time, the share done and the time left.
+    /// A line about the stages that run: of the first [`MOST_NAMED`] the time, the share done and the time
+    /// left.
     fn progress_line(&self, now: DateTime<Utc>) -> String {
         let about = |(stage, line): (&String, &Line)| {
             let seconds = (now - line.progress.began()).num_milliseconds().max(0) as f64 / 1e3;
@@ -176,7 +177,14 @@ impl Terminal {
         format!("{} of {stages} over; {}", self.over, running.join("; "))
     }
 
-    fn finished(&mut self, stage: &str, status: StageStatus, seconds: f64, error: Option<&str>, hint: Option<&str>) {
+    fn finished(
+        &mut self,
+        stage: &str,
+        status: StageStatus,
+        seconds: f64,
+        error: Option<&str>,
+        hint: Option<&str>,
+    ) {
         self.over += 1;
         if let Some(line) = self.running.remove(stage) {
             line.clear();
@@ -270,7 +278,8 @@ impl Reporter for Terminal {
             Event::StageHealing { stage, found_by } => {
                 // The stage counts as over until now.
                 self.over = self.over.saturating_sub(1);
-                let rest = format!("{stage}  running again: `{found_by}` found its result missing or damaged");
+                let rest =
+                    format!("{stage}  running again: `{found_by}` found its result missing or damaged");
                 self.print("heals", None, &rest);
             }
             Event::DeterminismChecked {
@@ -316,8 +325,10 @@ impl Reporter for Terminal {
                 ..
             } => self.finished(stage, *status, *seconds, error.as_deref(), hint.as_deref()),
             // The command prints the outcome of its check itself.
-            Event::Memo { .. } | Event::LookaheadChecked { .. } | Event::Decided { .. } | Event::RunFinished { .. } => {
-            }
+            Event::Memo { .. }
+            | Event::LookaheadChecked { .. }
+            | Event::Decided { .. }
+            | Event::RunFinished { .. } => {}
         }
         self.tick();
     }
@@ -331,7 +342,8 @@ impl Reporter for Terminal {
 
     /// Elsewhere than on a terminal, prints a line about the running stages every [`INTERVAL`].
     fn tick(&mut self) {
-        let is_due = self.live.is_none() && self.verbosity > Verbosity::Quiet && self.last.elapsed() >= INTERVAL;
+        let is_due =
+            self.live.is_none() && self.verbosity > Verbosity::Quiet && self.last.elapsed() >= INTERVAL;
         if is_due && !self.running.is_empty() {
             self.last = Instant::now();
             self.print("runs", None, &self.progress_line(Utc::now()));
@@ -379,7 +391,8 @@ mod tests {
         }
         insta::assert_snapshot!(
             terminal.progress_line(DateTime::from_timestamp(30, 0).unwrap()),
-            @"1 of 6 stages over; greeks 30.0 s, 60.0 s left; other 30.0 s; train 30.0 s, 30 %, 70.0 s left; 1 more"
+            @"1 of 6 stages over; greeks 30.0 s, 60.0 s left; other 30.0 s; train 30.0 s, 30 %, 70.0 s \
+                left; 1 more"
         );
     }
 }

@@ -1,7 +1,8 @@
 //! The modules of a project that a Python module imports, found in their text.
 //!
-//! The text is read line by line, so that an import in a function counts, and so does a line of a docstring that looks like one: a module more in the key costs a
-//! recomputation at most. A module that is imported by a computed name is not found; as the program sees no other files of the project, its import fails.
+//! The text is read line by line, so that an import in a function counts, and so does a line of a docstring
+//! that looks like one: a module more in the key costs a recomputation at most. A module that is imported by
+//! a computed name is not found; as the program sees no other files of the project, its import fails.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::fs;
@@ -11,7 +12,8 @@ use std::path::{Path, PathBuf};
 /// The maximum number of modules of a program.
 const MOST: usize = 2_000;
 
-/// The files of `module` and of everything in `root` that it imports: path relative to `root`, absolute path. `None` if `module` is not in `root`.
+/// The files of `module` and of everything in `root` that it imports: path relative to `root`, absolute path.
+/// `None` if `module` is not in `root`.
 ///
 /// # Errors
 /// If a file cannot be read, or there are too many.
@@ -53,7 +55,8 @@ pub fn imported(root: &Path, module: &str) -> io::Result<Option<BTreeMap<String,
     Ok(is_found.then_some(files))
 }
 
-/// The file of a module below `root`, and whether it is a package; the directory of a package without `__init__.py`.
+/// The file of a module below `root`, and whether it is a package; the directory of a package without
+/// `__init__.py`.
 fn find(root: &Path, name: &str) -> Option<(PathBuf, bool)> {
     let base: PathBuf = name.split('.').collect();
     let file = base.with_extension("py");
@@ -67,7 +70,8 @@ fn find(root: &Path, name: &str) -> Option<(PathBuf, bool)> {
     }
 }
 
-/// The absolute names of modules that a text imports, and of what may be modules: in `from a import b`, `b` may be one.
+/// The absolute names of modules that a text imports, and of what may be modules: in `from a import b`, `b`
+/// may be one.
 fn imports(text: &str, package: &str) -> Vec<String> {
     let mut found = Vec::new();
     for statement in statements(text) {

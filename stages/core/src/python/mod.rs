@@ -1,4 +1,5 @@
-//! The dependencies of a user's Python, found without starting an interpreter: the modules that it imports from its project, and the installed packages.
+//! The dependencies of a user's Python, found without starting an interpreter: the modules that it imports
+//! from its project, and the installed packages.
 
 mod imports;
 mod packages;

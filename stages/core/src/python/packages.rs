@@ -1,10 +1,12 @@
-//! The installed packages of an interpreter, known by the records that installers write: `NAME-VERSION.dist-info`, `NAME-VERSION.egg-info`.
+//! The installed packages of an interpreter, known by the records that installers write:
+//! `NAME-VERSION.dist-info`, `NAME-VERSION.egg-info`.
 
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-/// The directories of packages below the prefixes of an interpreter, such as that of a virtual environment or `/usr`.
+/// The directories of packages below the prefixes of an interpreter, such as that of a virtual environment or
+/// `/usr`.
 pub fn site_directories(prefixes: &[PathBuf]) -> Vec<PathBuf> {
     let mut found = Vec::new();
     for lib in prefixes.iter().map(|prefix| prefix.join("lib")) {
@@ -46,7 +48,8 @@ pub fn installed_packages(sites: &[PathBuf]) -> BTreeMap<String, String> {
     records(sites).map(|(package, version, _)| (package, version)).collect()
 }
 
-/// A file that names version and dependencies of each package in these directories, by the name of its record (`numpy-2.4.6.dist-info`), in order.
+/// A file that names version and dependencies of each package in these directories, by the name of its record
+/// (`numpy-2.4.6.dist-info`), in order.
 pub fn package_records(sites: &[PathBuf]) -> BTreeMap<String, PathBuf> {
     let file = |record: PathBuf| {
         let inner = ["METADATA", "PKG-INFO"].map(|name| record.join(name));

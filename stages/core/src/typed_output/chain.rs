@@ -1,4 +1,5 @@
-//! Option chains that programs write: their columns, the checks of their rows, and the contracts that they are of.
+//! Option chains that programs write: their columns, the checks of their rows, and the contracts that they
+//! are of.
 
 use super::columns::Table;
 use super::inherited::Inherited;
@@ -14,7 +15,9 @@ use arrow_schema::Schema;
 use datasets::Date;
 use datasets::calendar::{CalendarName, fits};
 use datasets::contract::{Assumption, ContractTerms, Contracts, Origin, Sources, Terms, resolve};
-use datasets::schema::{CONTRACT_TERMS, Column, IMPLIED_VOLATILITY, OPTION_CHAIN, SNAPSHOT, TRADABLE, stated};
+use datasets::schema::{
+    CONTRACT_TERMS, Column, IMPLIED_VOLATILITY, OPTION_CHAIN, SNAPSHOT, TRADABLE, stated,
+};
 use serde_json::{Value, json};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -22,15 +25,19 @@ use std::sync::Arc;
 /// The column that says why a contract has no implied volatility.
 const STATUS: &str = "iv_status";
 
-/// The columns that a chain may have beside those of [`OPTION_CHAIN`], but for the terms of contracts: in this order.
+/// The columns that a chain may have beside those of [`OPTION_CHAIN`], but for the terms of contracts: in
+/// this order.
 pub(super) fn optional() -> impl Iterator<Item = &'static Column> {
     let status = IMPLIED_VOLATILITY.iter().filter(|column| column.name == STATUS);
     stated().chain([&TRADABLE]).chain(status)
 }
 
-/// The columns of a chain: those of [`OPTION_CHAIN`], with [`SNAPSHOT`] after the date where the file has it, then the others that it has, the terms of
-/// contracts last. All files of an output have the same.
-pub(super) fn columns(table: &Table, first: Option<(&Table, &RecordBatch)>) -> Result<RecordBatch, StageError> {
+/// The columns of a chain: those of [`OPTION_CHAIN`], with [`SNAPSHOT`] after the date where the file has it,
+/// then the others that it has, the terms of contracts last. All files of an output have the same.
+pub(super) fn columns(
+    table: &Table,
+    first: Option<(&Table, &RecordBatch)>,
+) -> Result<RecordBatch, StageError> {
     let names = table.names()?;
     check_required(table, PortType::OptionChain, &names, OPTION_CHAIN)?;
     let known = OPTION_CHAIN.iter().chain([&SNAPSHOT]);
@@ -128,8 +135,8 @@ pub(super) struct Known {
     pub warnings: Vec<String>,
 }
 
-/// The contracts of a chain: for each class the terms that its rows state, or else those of the chains that the program was given, or else those of the
-/// exchange's specification, or else assumptions.
+/// The contracts of a chain: for each class the terms that its rows state, or else those of the chains that
+/// the program was given, or else those of the exchange's specification, or else assumptions.
 ///
 /// # Errors
 /// When the rows of a class contradict each other: both places are named.
@@ -165,7 +172,10 @@ pub(super) fn contracts(tables: &[(Table, RecordBatch)], inherited: &Inherited) 
                             first.place(*at)
                         ),
                     )
-                    .hint("contracts of other terms are a class of their own: give them another `root`, such as `XYZ@150`"));
+                    .hint(
+                        "contracts of other terms are a class of their own: give them another `root`, \
+                        such as `XYZ@150`",
+                    ));
             }
             *known = known.or(&stated);
         }
@@ -194,7 +204,8 @@ pub(super) fn contracts(tables: &[(Table, RecordBatch)], inherited: &Inherited) 
             continue;
         };
         warnings.push(format!(
-            "the days of the chain are not those of the calendar `{calendar}` of {root}: every day is taken for a trading day"
+            "the days of the chain are not those of the calendar `{calendar}` of {root}: every day is taken \
+            for a trading day"
         ));
         facts.terms.calendar = Some(CalendarName::None);
         facts.origin.insert("calendar".to_owned(), Origin::Assumed);

@@ -69,12 +69,15 @@ pub(super) fn corporate_actions(table: &Table, batch: &RecordBatch) -> Result<()
     for row in 0..batch.num_rows() {
         let (kind, column, is_met, what) = match kinds.value(row) {
             kind @ ("split" | "stock_dividend") => (kind, "ratio", ratios[row] > 0.0, "a ratio above 0"),
-            kind @ ("cash_dividend" | "special_dividend") => (kind, "amount", amounts[row] > 0.0, "an amount above 0"),
+            kind @ ("cash_dividend" | "special_dividend") => {
+                (kind, "amount", amounts[row] > 0.0, "an amount above 0")
+            }
             kind @ "symbol_change" => (kind, "new_symbol", new_symbols.is_valid(row), "a new symbol"),
             other => {
                 let what = format!("`{}` is not a kind of corporate action", visible_line(other));
                 return Err(table.error(row, "kind", &what).hint(
-                    "the kinds are `split`, `cash_dividend`, `special_dividend`, `stock_dividend` and `symbol_change`",
+                    "the kinds are `split`, `cash_dividend`, `special_dividend`, `stock_dividend` and \
+                    `symbol_change`",
                 ));
             }
         };

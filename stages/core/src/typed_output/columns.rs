@@ -64,10 +64,12 @@ impl Table {
                     .hint("leave it out: pandas writes its index so, unless told `index=False`"));
             }
             if !seen.insert(*name) {
-                return Err(
-                    StageError::new(format!("`{}` has two columns `{}`", self.name, visible_line(name)))
-                        .hint("rename one"),
-                );
+                return Err(StageError::new(format!(
+                    "`{}` has two columns `{}`",
+                    self.name,
+                    visible_line(name)
+                ))
+                .hint("rename one"));
             }
         }
         Ok(names)
@@ -84,7 +86,8 @@ impl Table {
     /// As [`Table::column`], of a column that no schema names.
     pub fn column_of(&self, name: &str, ty: Type, nullable: bool) -> Result<ArrayRef, StageError> {
         let rows = self.batch.num_rows();
-        // A column without rows often has lost its type: pandas does not know that of an empty column of objects.
+        // A column without rows often has lost its type: pandas does not know that of an empty column of
+        // objects.
         let Some(array) = self.batch.column_by_name(name).filter(|_| rows > 0) else {
             return Ok(arrow_array::new_null_array(&table::data_type(ty), rows));
         };
@@ -146,7 +149,8 @@ impl Table {
                 _ => "the number is infinite",
             };
             return Err(self.error(row, name, what).hint(
-                "a missing value is null in Parquet (polars: `fill_nan(None)`; pandas writes its NaN so) and an empty field in CSV",
+                "a missing value is null in Parquet (polars: `fill_nan(None)`; pandas writes its NaN so) \
+                and an empty field in CSV",
             ));
         }
         Ok(Arc::new(numbers))
@@ -204,7 +208,9 @@ impl Table {
             _ => return Err(self.wrong(name, array, "text")),
         };
         let values: &StringArray = texts.as_string();
-        if let Some(row) = (0..values.len()).find(|&row| values.is_valid(row) && values.value(row).trim().is_empty()) {
+        if let Some(row) =
+            (0..values.len()).find(|&row| values.is_valid(row) && values.value(row).trim().is_empty())
+        {
             return Err(self
                 .error(row, name, "the text is empty")
                 .hint("every row needs one: leave the row out"));
@@ -293,7 +299,8 @@ impl Table {
         };
         let day = |micros: i64| micros.div_euclid(86_400_000_000);
         let [first, last] = Self::day_range().map(i64::from);
-        let is_wrong = |row: &usize| micros.is_valid(*row) && !(first..=last).contains(&day(micros.value(*row)));
+        let is_wrong =
+            |row: &usize| micros.is_valid(*row) && !(first..=last).contains(&day(micros.value(*row)));
         match (0..micros.len()).find(is_wrong) {
             Some(row) => Err(self
                 .error(

@@ -1,4 +1,5 @@
-//! CSV as columns of text: commas, fields in double quotes where they hold commas, quotes or line feeds, an empty field for a missing value.
+//! CSV as columns of text: commas, fields in double quotes where they hold commas, quotes or line feeds, an
+//! empty field for a missing value.
 
 use crate::error::StageError;
 use crate::visible::visible_line;

@@ -23,12 +23,14 @@ use datasets::schema::{BARS, CORPORATE_ACTIONS, Column, GREEKS, RATES, SNAPSHOT}
 use serde_json::{Value, json};
 use std::collections::{BTreeMap, BTreeSet};
 
-/// Stores the data set of type `ty` that is in these files, and warns of what is assumed about it. A chain's contracts have the terms of those at `inputs`. `stop` is asked between files, and before the data set is
+/// Stores the data set of type `ty` that is in these files, and warns of what is assumed about it. A chain's
+/// contracts have the terms of those at `inputs`. `stop` is asked between files, and before the data set is
 /// stored.
 ///
 /// # Errors
-/// When `stop` says so; when a file is no table, its columns or one of its values do not fit the type, or two rows have one key; when there is no row; or when
-/// the store cannot be written. The error names file, row and column, and a remedy.
+/// When `stop` says so; when a file is no table, its columns or one of its values do not fit the type, or two
+/// rows have one key; when there is no row; or when the store cannot be written. The error names file, row
+/// and column, and a remedy.
 pub(super) fn write(
     store: &Store,
     ty: PortType,
@@ -76,7 +78,8 @@ pub(super) fn write(
         PortType::OptionChain => {
             let known = chain::contracts(&tables, &Inherited::of(inputs)?)?;
             for message in known.warnings {
-                let hint = Some("state them in columns of those names, or by `root`: docs/contracts.md".to_owned());
+                let hint =
+                    Some("state them in columns of those names, or by `root`: docs/contracts.md".to_owned());
                 events.emit(StageEvent::Warning { message, hint });
             }
             for (_, batch) in &mut tables {
@@ -109,7 +112,8 @@ pub(super) fn write(
     dataset::write(store, ty, meta, partitions)
 }
 
-/// The rows of the first symbol on its first day, by which the period of a chain's partitions is chosen, as in `ingest/option_chain`.
+/// The rows of the first symbol on its first day, by which the period of a chain's partitions is chosen, as
+/// in `ingest/option_chain`.
 fn rows_of_first_day(sorted: &RecordBatch) -> Result<usize, StageError> {
     let (symbols, dates) = (table::texts(sorted, "symbol")?, table::dates(sorted, "date")?);
     let is_first = |row: &usize| symbols.value(*row) == symbols.value(0) && dates[*row] == dates[0];
@@ -125,8 +129,13 @@ fn is_beside_chain(ty: PortType, batch: &RecordBatch) -> bool {
     }
 }
 
-/// The partitions of rows of contracts whose files are named as partitions of a chain: they are those, so that the two can be read side by side.
-fn named(store: &Store, ty: PortType, tables: &[(Table, RecordBatch)]) -> Result<Option<Vec<Partition>>, StageError> {
+/// The partitions of rows of contracts whose files are named as partitions of a chain: they are those, so
+/// that the two can be read side by side.
+fn named(
+    store: &Store,
+    ty: PortType,
+    tables: &[(Table, RecordBatch)],
+) -> Result<Option<Vec<Partition>>, StageError> {
     // Those of several symbols are no partitions of a chain.
     let key = |table: &Table| PartitionKey::parse(&table.name).filter(|key| key.symbol().is_ok());
     let is_named = |(table, batch): &(Table, RecordBatch)| is_beside_chain(ty, batch) && key(table).is_some();
@@ -147,7 +156,10 @@ fn named(store: &Store, ty: PortType, tables: &[(Table, RecordBatch)]) -> Result
                 dates[row],
                 key.name()
             ))
-            .hint("write the rows of a partition of the chain into the file of its name, or all into one file of another name"));
+            .hint(
+                "write the rows of a partition of the chain into the file of its name, or all into one \
+                file of another name",
+            ));
         }
         // Greeks have the partitions of their chain, all of them.
         if ty != PortType::Greeks && batch.num_rows() == 0 {

@@ -25,10 +25,12 @@ pub struct WrittenFile {
 pub(super) fn read(file: &WrittenFile) -> Result<Table, StageError> {
     let name = visible_line(&file.name).into_owned();
     let unreadable = |err: &dyn std::fmt::Display| {
-        StageError::new(format!("`{name}` cannot be read: {err}")).hint("see whether the program wrote it to its end")
+        StageError::new(format!("`{name}` cannot be read: {err}"))
+            .hint("see whether the program wrote it to its end")
     };
     if file.bytes.starts_with(b"PAR1") {
-        let builder = ParquetRecordBatchReaderBuilder::try_new(file.bytes.clone()).map_err(|err| unreadable(&err))?;
+        let builder =
+            ParquetRecordBatchReaderBuilder::try_new(file.bytes.clone()).map_err(|err| unreadable(&err))?;
         let schema = builder.schema().clone();
         let reader = builder
             .with_batch_size(1 << 16)

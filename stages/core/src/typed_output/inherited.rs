@@ -39,7 +39,8 @@ impl Inherited {
         })
     }
 
-    /// The terms of a class. A class of adjusted contracts that no chain has takes those of its unadjusted root, but for multiplier and deliverable.
+    /// The terms of a class. A class of adjusted contracts that no chain has takes those of its unadjusted
+    /// root, but for multiplier and deliverable.
     pub fn of_class(&self, symbol: &str, root: &str) -> OfClass {
         let mut of_class = OfClass::default();
         let mut stated: Option<&str> = None;
@@ -77,7 +78,10 @@ impl OfClass {
         let root = visible_line(root);
         disputed
             .map(|(term, words)| {
-                format!("the chains at the inputs disagree on `{term}` of the contracts of {root}: {words}; it is taken from neither")
+                format!(
+                    "the chains at the inputs disagree on `{term}` of the contracts of {root}: {words}; \
+                    it is taken from neither"
+                )
             })
             .collect()
     }

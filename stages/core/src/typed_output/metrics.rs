@@ -12,11 +12,12 @@ use std::collections::BTreeMap;
 /// The name of the entry of an artifact of metrics.
 const ENTRY: &str = "metrics.jsonl";
 
-/// Stores and reports the metrics in these files: lines of `{"name": …, "step": …, "value": …}`, sorted by name and step, with the last value of each name
-/// as the summary.
+/// Stores and reports the metrics in these files: lines of `{"name": …, "step": …, "value": …}`, sorted by
+/// name and step, with the last value of each name as the summary.
 ///
 /// # Errors
-/// When a file is no JSON of either form, a value is no number, or a name has two values at one step; or the store cannot be written.
+/// When a file is no JSON of either form, a value is no number, or a name has two values at one step; or the
+/// store cannot be written.
 pub(super) fn write(
     store: &Store,
     files: &[WrittenFile],
@@ -69,7 +70,8 @@ pub(super) fn write(
     Ok(digest)
 }
 
-const FORM: &str = "write an object of figures, `{\"sharpe\": 1.2}`, or a line for each value, `{\"name\": \"sharpe\", \"step\": 0, \"value\": 1.2}`";
+const FORM: &str = "write an object of figures, `{\"sharpe\": 1.2}`, or a line for each value, \
+    `{\"name\": \"sharpe\", \"step\": 0, \"value\": 1.2}`";
 
 /// A value of a metric.
 struct Point {
@@ -79,7 +81,8 @@ struct Point {
     place: String,
 }
 
-/// The values in a file: of an object of figures, of a list of objects with a name and a value, or of such objects line by line.
+/// The values in a file: of an object of figures, of a list of objects with a name and a value, or of such
+/// objects line by line.
 fn points(file: &WrittenFile) -> Result<Vec<Point>, StageError> {
     let shown = visible_line(&file.name).into_owned();
     let text = std::str::from_utf8(&file.bytes)
@@ -166,7 +169,10 @@ fn number(value: &Value, place: &str) -> Result<Option<f64>, StageError> {
         Value::Number(number) => Ok(number.as_f64()),
         other => {
             let shown: String = other.to_string().chars().take(40).collect();
-            Err(StageError::new(format!("{place}: the value {} is not a number", visible_line(&shown))).hint(FORM))
+            Err(
+                StageError::new(format!("{place}: the value {} is not a number", visible_line(&shown)))
+                    .hint(FORM),
+            )
         }
     }
 }

@@ -1,7 +1,7 @@
 //! Typed outputs of programs.
 //!
-//! Data sets: one Parquet or CSV file, or a directory of them, checked row by row against the schema of a port type, sorted, cut as the built-in stages cut
-//! it, and stored as a data set of that type.
+//! Data sets: one Parquet or CSV file, or a directory of them, checked row by row against the schema of a
+//! port type, sorted, cut as the built-in stages cut it, and stored as a data set of that type.
 //!
 //! | type | columns | key | checks |
 //! | --- | --- | --- | --- |
@@ -13,10 +13,11 @@
 //! | `rates` | `date`, `tenor_years`, `rate` | date, tenor | and rates are plausible |
 //! | `corporate_actions` | those of [`datasets::schema::CORPORATE_ACTIONS`] | symbol, date, kind | each has what its kind needs |
 //!
-//! Nothing is repaired: what a file of data may hold, `ingest/…` treats by rules; a program can be mended. The same rows give the same bytes, in any order and
-//! in any number of files.
+//! Nothing is repaired: what a file of data may hold, `ingest/…` treats by rules; a program can be mended.
+//! The same rows give the same bytes, in any order and in any number of files.
 //!
-//! Others: `metrics` are JSON ([`metrics`]); policies and environments are files that the crates which read them check ([`FileType`]).
+//! Others: `metrics` are JSON ([`metrics`]); policies and environments are files that the crates which read
+//! them check ([`FileType`]).
 
 mod chain;
 mod checks;
@@ -56,8 +57,8 @@ pub const TYPES: [PortType; 10] = [
     PortType::Metrics,
 ];
 
-/// The version of the checks and the form of a type, part of the key of a stage that writes it: it rises whenever the same files would give another data set. `None`
-/// for a type that no program can write.
+/// The version of the checks and the form of a type, part of the key of a stage that writes it: it rises
+/// whenever the same files would give another data set. `None` for a type that no program can write.
 pub fn version(ty: PortType) -> Option<u32> {
     TYPES.contains(&ty).then_some(match ty {
         // 2: Greeks of big chains are cut by day.
@@ -86,15 +87,17 @@ pub fn is_data_set(ty: PortType) -> bool {
 pub struct FileType {
     /// The type.
     pub ty: PortType,
-    /// Checks the files of an output, and stores them as an artifact of the type. The error names file and remedy.
+    /// Checks the files of an output, and stores them as an artifact of the type. The error names file and
+    /// remedy.
     pub write: fn(&Store, &[WrittenFile]) -> Result<ArtifactDigest, StageError>,
 }
 
-/// Stores the artifact of type `ty` that is in these files; `inputs` are those of the program, `others` the types that this crate does not know. `stop` is asked
-/// between files.
+/// Stores the artifact of type `ty` that is in these files; `inputs` are those of the program, `others` the
+/// types that this crate does not know. `stop` is asked between files.
 ///
 /// # Errors
-/// When `stop` says so; when the files do not fit the type; or when the store cannot be written. The error names file and row, and a remedy.
+/// When `stop` says so; when the files do not fit the type; or when the store cannot be written. The error
+/// names file and row, and a remedy.
 pub fn write(
     store: &Store,
     ty: PortType,

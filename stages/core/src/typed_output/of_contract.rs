@@ -73,7 +73,10 @@ pub(super) fn columns(table: &Table, names: &[&str]) -> Result<Vec<ArrayRef>, St
         formats.iter().find_map(|format| format.parse(text)).ok_or_else(|| {
             table
                 .error(row, SYMBOL, &format!("`{}` is no symbol of a contract", shown(text)))
-                .hint("write it as SPY240419P00500000 or BTC-28MAR25-90000-C, or the columns `expiry`, `strike` and `call`")
+                .hint(
+                    "write it as SPY240419P00500000 or BTC-28MAR25-90000-C, or the columns `expiry`, \
+                    `strike` and `call`",
+                )
         })
     };
     let contracts: Vec<Contract<'_>> = (0..symbols.len()).map(contract).collect::<Result<_, _>>()?;

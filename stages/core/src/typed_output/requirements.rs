@@ -3,7 +3,8 @@
 use super::chain;
 use crate::port::PortType;
 use datasets::schema::{
-    BARS, CONTRACT, CONTRACT_TERMS, CORPORATE_ACTIONS, Column, FEATURES, GREEKS, OPTION_CHAIN, RATES, SNAPSHOT, TABLE,
+    BARS, CONTRACT, CONTRACT_TERMS, CORPORATE_ACTIONS, Column, FEATURES, GREEKS, OPTION_CHAIN, RATES,
+    SNAPSHOT, TABLE,
 };
 
 /// The requirements of a type that programs can write.
@@ -11,7 +12,8 @@ use datasets::schema::{
 pub struct Requirements {
     /// The form of the files: tables, JSON, safetensors.
     pub form: &'static str,
-    /// The named columns, of a data set; one that is not nullable is required, but for those in `alternatives`.
+    /// The named columns, of a data set; one that is not nullable is required, but for those in
+    /// `alternatives`.
     pub columns: Vec<Column>,
     /// Columns that may be left out although they are not nullable, each with its contents.
     pub alternatives: &'static [(&'static str, &'static str)],
@@ -31,7 +33,9 @@ const INSTANT: (&str, &str) = (
     "instant of the row where a day has several, UTC; `date` is its day in the time zone of the exchange",
 );
 const CLASS: (&str, &str) = ("root", "option class; the symbol where it is left out");
-const PARTITIONS: &str = "files that are all named as partitions of a chain are those partitions (`@stage(by=\"partition\")` names them so); otherwise they are cut by month, or by day where the first day has more than 5,000 rows";
+const PARTITIONS: &str = "files that are all named as partitions of a chain are those partitions \
+    (`@stage(by=\"partition\")` names them so); otherwise they are cut by month, or by day where the first \
+    day has more than 5,000 rows";
 
 /// The requirements of a type; `None` for one that no program can write.
 pub fn requirements(ty: PortType) -> Option<Requirements> {
@@ -49,7 +53,8 @@ pub fn requirements(ty: PortType) -> Option<Requirements> {
             alternatives: &[
                 (
                     "snapshot",
-                    "(by contract) instant of the row where a day has several, UTC; `date` is its day in the time zone of the exchange",
+                    "(by contract) instant of the row where a day has several, UTC; `date` is its day in \
+                    the time zone of the exchange",
                 ),
                 ("expiry", "(by contract) as in the chain"),
                 ("root", "(by contract) as in the chain; the symbol where it is left out"),
@@ -62,9 +67,13 @@ pub fn requirements(ty: PortType) -> Option<Requirements> {
                 FINITE,
                 UNIQUE,
                 "a feature is shown on its own date, or at its own instant: no lag is added",
-                "features are by contract where all of `expiry`, `strike` and `call` are there, or in their place `contract`, the contract's symbol (SPY240419P00500000, BTC-28MAR25-90000-C): `env/options` shows them by slot of the slate",
-                "by contract, the strike is above 0 and the expiry not before the date; a contract without a row has no value",
-                "by contract, partitions are those that the files are named as, or months, or days where the first day has more than 5,000 rows, as those of chains",
+                "features are by contract where all of `expiry`, `strike` and `call` are there, or in their \
+                place `contract`, the contract's symbol (SPY240419P00500000, BTC-28MAR25-90000-C): \
+                `env/options` shows them by slot of the slate",
+                "by contract, the strike is above 0 and the expiry not before the date; a contract without \
+                a row has no value",
+                "by contract, partitions are those that the files are named as, or months, or days where \
+                the first day has more than 5,000 rows, as those of chains",
             ],
             ..of_type
         },
@@ -121,10 +130,14 @@ pub fn requirements(ty: PortType) -> Option<Requirements> {
             checks: &[
                 FINITE,
                 UNIQUE,
-                "strike, underlying, implied_volatility, forward and discount_factor are above 0; prices, sizes and counts not below it",
+                "strike, underlying, implied_volatility, forward and discount_factor are above 0; prices, \
+                sizes and counts not below it",
                 "the bid is not above the ask, the expiry not before the date",
-                "prices are in currency, forwards and rates continuous: `greeks/implied_volatility` takes the forwards that a chain states (with iv_status: `forward: column`)",
-                "terms of contracts that no row states are those of the chains among the program's inputs, or of the exchange's specification of the class, or assumed with a warning; the rows of a class agree on theirs",
+                "prices are in currency, forwards and rates continuous: `greeks/implied_volatility` takes \
+                the forwards that a chain states (with iv_status: `forward: column`)",
+                "terms of contracts that no row states are those of the chains among the program's inputs, \
+                or of the exchange's specification of the class, or assumed with a warning; the rows of a \
+                class agree on theirs",
                 PARTITIONS,
             ],
             ..of_type
@@ -146,7 +159,8 @@ pub fn requirements(ty: PortType) -> Option<Requirements> {
             checks: &[
                 FINITE,
                 UNIQUE,
-                "a split and a stock dividend have a ratio above 0, a dividend of cash an amount above 0, a change of symbol the new one",
+                "a split and a stock dividend have a ratio above 0, a dividend of cash an amount above 0, a \
+                change of symbol the new one",
             ],
             ..of_type
         },
@@ -163,32 +177,40 @@ pub fn requirements(ty: PortType) -> Option<Requirements> {
             ..of_type
         },
         PortType::Env => Requirements {
-            form: "a directory with the files that `runner export RUN/STAGE.env DIR` writes, or that a program finds at its input of the type, changed or not; and a file `family`",
+            form: "a directory with the files that `runner export RUN/STAGE.env DIR` writes, or that a \
+                program finds at its input of the type, changed or not; and a file `family`",
             checks: &[
                 "`family` holds one word: classic, hedging, lookup, options, stocks or table",
                 "`env.json`, the specification, has all that its family writes",
-                "tables are Arrow IPC, not compressed, with the columns and rows that the specification states",
+                "tables are Arrow IPC, not compressed, with the columns and rows that the specification \
+                states",
                 "each split opens, and its first observation is finite and as long as the specification says",
-                "`check lookahead` compares the tables of `options`, `stocks` and `table` as it does those of the built-in stages",
+                "`check lookahead` compares the tables of `options`, `stocks` and `table` as it does those \
+                of the built-in stages",
             ],
             ..of_type
         },
         PortType::Policy => Requirements {
             form: "a file of safetensors, as `runner policy export --format safetensors` writes it",
             checks: &[
-                "the metadata entry `runner` is JSON: format, kind, architecture, env and observation_normalisation (docs/reading-policies.md)",
-                "the tensors are those of the architecture, with their names and shapes, as 32-bit floats, and no others",
+                "the metadata entry `runner` is JSON: format, kind, architecture, env and \
+                observation_normalisation (docs/reading-policies.md)",
+                "the tensors are those of the architecture, with their names and shapes, as 32-bit floats, \
+                and no others",
                 "numbers are finite",
                 "observations and actions fit the environment where it is evaluated or trained on",
             ],
             ..of_type
         },
         PortType::Metrics => Requirements {
-            form: "a file of JSON, or a directory of them: an object of figures, `{\"sharpe\": 1.2}`, or a line for each value, `{\"name\": \"sharpe\", \"step\": 0, \"value\": 1.2}`",
+            form: "a file of JSON, or a directory of them: an object of figures, `{\"sharpe\": 1.2}`, or a \
+                line for each value, `{\"name\": \"sharpe\", \"step\": 0, \"value\": 1.2}`",
             checks: &[
-                "a value is a number, or null where there is none; a step is a whole number, 0 where it is left out",
+                "a value is a number, or null where there is none; a step is a whole number, 0 where it is \
+                left out",
                 "a name has one value at a step; the last is its final value",
-                "the output has the name `metrics`: `compare`, `show` and `runs --where` read that one of a stage",
+                "the output has the name `metrics`: `compare`, `show` and `runs --where` read that one of a \
+                stage",
             ],
             ..of_type
         },

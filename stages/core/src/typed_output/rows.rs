@@ -52,7 +52,11 @@ fn is_filled(name: &str) -> bool {
 }
 
 /// A column in the type of the schema, or what stands for it where the table has none.
-pub(super) fn column_or_filled(table: &Table, names: &[&str], column: &Column) -> Result<ArrayRef, StageError> {
+pub(super) fn column_or_filled(
+    table: &Table,
+    names: &[&str],
+    column: &Column,
+) -> Result<ArrayRef, StageError> {
     match column.name {
         _ if names.contains(&column.name) => table.column(column),
         ORIGIN => {
@@ -67,7 +71,12 @@ pub(super) fn column_or_filled(table: &Table, names: &[&str], column: &Column) -
 }
 
 /// Refuses a table without columns that the schema requires.
-pub(super) fn check_required(table: &Table, ty: PortType, names: &[&str], schema: &[Column]) -> Result<(), StageError> {
+pub(super) fn check_required(
+    table: &Table,
+    ty: PortType,
+    names: &[&str],
+    schema: &[Column],
+) -> Result<(), StageError> {
     let missing: Vec<&str> = schema
         .iter()
         .filter(|column| !column.nullable && !is_filled(column.name) && !names.contains(&column.name))
@@ -86,7 +95,12 @@ pub(super) fn check_required(table: &Table, ty: PortType, names: &[&str], schema
 }
 
 /// Refuses a table with a column that its type does not have.
-pub(super) fn check_unknown(table: &Table, ty: PortType, names: &[&str], known: &[&Column]) -> Result<(), StageError> {
+pub(super) fn check_unknown(
+    table: &Table,
+    ty: PortType,
+    names: &[&str],
+    known: &[&Column],
+) -> Result<(), StageError> {
     let unknown = names
         .iter()
         .find(|name| known.iter().all(|column| column.name != **name));
@@ -112,7 +126,8 @@ pub(super) fn check_same<'a>(
     here: impl IntoIterator<Item = &'a str>,
     there: impl IntoIterator<Item = &'a str>,
 ) -> Result<(), StageError> {
-    let (here, there): (BTreeSet<&str>, BTreeSet<&str>) = (here.into_iter().collect(), there.into_iter().collect());
+    let (here, there): (BTreeSet<&str>, BTreeSet<&str>) =
+        (here.into_iter().collect(), there.into_iter().collect());
     let Some(name) = here.symmetric_difference(&there).next() else {
         return Ok(());
     };
@@ -148,13 +163,22 @@ pub(super) fn of_schema(table: &Table, ty: PortType, schema: &[Column]) -> Resul
     Ok(RecordBatch::try_new(Arc::new(Schema::new(fields)), columns)?)
 }
 
-/// The keys and the features of a table, in the order of the first file. A table whose columns name contracts is by contract: its keys are those of the chain.
-pub(super) fn features(table: &Table, first: Option<(&Table, &RecordBatch)>) -> Result<RecordBatch, StageError> {
+/// The keys and the features of a table, in the order of the first file. A table whose columns name contracts
+/// is by contract: its keys are those of the chain.
+pub(super) fn features(
+    table: &Table,
+    first: Option<(&Table, &RecordBatch)>,
+) -> Result<RecordBatch, StageError> {
     let names = table.names()?;
     let by_contract = names_contracts(table, &names);
-    check_required(table, PortType::Features, &names, FEATURES).map_err(|err| match by_contract && !names.contains(&"date") {
-        true => err.hint("a row is shown on its own date; rows of contracts that have none are read by `ingest/features` with `undated: true`"),
-        false => err,
+    check_required(table, PortType::Features, &names, FEATURES).map_err(|err| {
+        match by_contract && !names.contains(&"date") {
+            true => err.hint(
+                "a row is shown on its own date; rows of contracts that have none are read by \
+            `ingest/features` with `undated: true`",
+            ),
+            false => err,
+        }
     })?;
     if let Some((other, batch)) = first
         && is_by_contract(batch) != by_contract
@@ -171,7 +195,10 @@ pub(super) fn features(table: &Table, first: Option<(&Table, &RecordBatch)>) -> 
             "`{}`, column `{}`: features of several times a day are not read",
             table.name, SNAPSHOT.name
         ))
-        .hint("write one row for a symbol and day, or another name if it is a feature; features by contract (`expiry`, `strike`, `call`) may have instants"));
+        .hint(
+            "write one row for a symbol and day, or another name if it is a feature; features by contract \
+            (`expiry`, `strike`, `call`) may have instants",
+        ));
     }
     let own = own_columns(table, &names, first, "feature", by_contract)?;
     let mut keys: Vec<ArrayRef> = FEATURES
@@ -187,11 +214,14 @@ pub(super) fn features(table: &Table, first: Option<(&Table, &RecordBatch)>) -> 
         fields.extend(table::schema(CONTRACT).fields().iter().cloned());
         keys.extend(of_contract::columns(table, &names)?);
     }
-    let batch = with_own(table, fields, keys, &own).map_err(|err| match names_some_terms(&names) && !by_contract {
-        true => err.hint(
-            "features by contract have the columns `expiry`, `strike` and `call`, or `contract`, the contract's symbol",
-        ),
-        false => err,
+    let batch = with_own(table, fields, keys, &own).map_err(|err| {
+        match names_some_terms(&names) && !by_contract {
+            true => err.hint(
+                "features by contract have the columns `expiry`, `strike` and `call`, or `contract`, the \
+            contract's symbol",
+            ),
+            false => err,
+        }
     })?;
     if by_contract {
         of_contract::check(table, &batch)?;
@@ -199,8 +229,12 @@ pub(super) fn features(table: &Table, first: Option<(&Table, &RecordBatch)>) -> 
     Ok(batch)
 }
 
-/// The keys and the columns of a table of one's own, in the order of the first file: `symbol` where it has one, `date` or [`SNAPSHOT`] or both.
-pub(super) fn own_table(table: &Table, first: Option<(&Table, &RecordBatch)>) -> Result<RecordBatch, StageError> {
+/// The keys and the columns of a table of one's own, in the order of the first file: `symbol` where it has
+/// one, `date` or [`SNAPSHOT`] or both.
+pub(super) fn own_table(
+    table: &Table,
+    first: Option<(&Table, &RecordBatch)>,
+) -> Result<RecordBatch, StageError> {
     let names = table.names()?;
     let (has_date, has_instant) = (names.contains(&"date"), names.contains(&SNAPSHOT.name));
     if !has_date && !has_instant {

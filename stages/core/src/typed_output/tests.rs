@@ -17,7 +17,8 @@ use cache::{Artifact, ArtifactDigest, Store};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-const FEATURES: &str = "symbol,date,value,quality\nABC,2019-05-28,1.5,\nABC,2020-01-02,2.5,7\nXYZ,2019-05-28,-1,0\n";
+const FEATURES: &str =
+    "symbol,date,value,quality\nABC,2019-05-28,1.5,\nABC,2020-01-02,2.5,7\nXYZ,2019-05-28,-1,0\n";
 const BARS: &str = "date,symbol,close,high,low,volume\n2019-05-28,ABC,10,11,9,5\n2019-05-29,ABC,10.5,,,\n";
 const RATES: &str = "date,tenor_years,rate\n2019-05-28,0,0.02\n2019-05-28,1,0.025\n";
 
@@ -96,7 +97,8 @@ fn bars_and_rates() {
 /// A table has days or instants, with symbols or without.
 #[test]
 fn tables_of_ones_own() {
-    let (artifact, tables) = of_text(PortType::Table, "date,close,x\n2019-05-29,2,\n2019-05-28,1,7\n").unwrap();
+    let (artifact, tables) =
+        of_text(PortType::Table, "date,close,x\n2019-05-29,2,\n2019-05-28,1,7\n").unwrap();
     assert_eq!(artifact.kind, "table");
     assert_eq!(artifact.entries[0].path, "table/2019-01-01_2019-12-31.parquet");
     assert_eq!(
@@ -113,11 +115,13 @@ fn tables_of_ones_own() {
         "2019-05-28 2019-05-28 23:30:00 UTC",
         "2019-05-29 2019-05-29 09:30:00 UTC",
     ];
-    let text = "symbol,snapshot,x\nB,2019-05-28T23:30:00Z,2\nA,2019-05-29 09:30:00,1\nA,2019-05-28 05:30:00-0400,1\n";
+    let text = "symbol,snapshot,x\nB,2019-05-28T23:30:00Z,2\nA,2019-05-29 09:30:00,1\nA,2019-05-28 \
+        05:30:00-0400,1\n";
     let (_, tables) = of_text(PortType::Table, text).unwrap();
     assert_eq!(times(&tables[0]), [expected[0], expected[2], expected[1]]);
     // The day may be that of another zone.
-    let (_, tables) = of_text(PortType::Table, "date,snapshot,x\n2019-05-29,2019-05-28T23:30:00Z,2\n").unwrap();
+    let (_, tables) =
+        of_text(PortType::Table, "date,snapshot,x\n2019-05-29,2019-05-28T23:30:00Z,2\n").unwrap();
     assert_eq!(times(&tables[0]), ["2019-05-29 2019-05-28 23:30:00 UTC"]);
     let instants = TimestampNanosecondArray::from(vec![1_559_035_800_000_000_000, 1_559_035_800_500_000_000]);
     let batch = RecordBatch::try_from_iter([
@@ -230,7 +234,8 @@ fn what_does_not_fit_is_named() {
         (
             Features,
             "symbol,date,expiry,strike,call,v\nA,2019-05-28,2019-06-21,10,true,1\nA,2019-05-28,2019-06-21,10,true,2\n",
-            "`f.csv`, row 3: a second row of A (A, expiry 2019-06-21, strike 10, call) on 2019-05-28; the first is `f.csv`, row 2",
+            "`f.csv`, row 3: a second row of A (A, expiry 2019-06-21, strike 10, call) on 2019-05-28; the \
+            first is `f.csv`, row 2",
         ),
         (
             Features,
@@ -384,8 +389,8 @@ fn what_does_not_fit_is_named() {
         let found = of_text(ty, text).unwrap_err();
         assert!(found.starts_with(wanted), "{text}\n{found}\n{wanted}");
     }
-    let parts =
-        [("a", "v"), ("b", "w")].map(|(name, column)| file(name, format!("symbol,date,{column}\nA,2019-05-28,1\n")));
+    let parts = [("a", "v"), ("b", "w")]
+        .map(|(name, column)| file(name, format!("symbol,date,{column}\nA,2019-05-28,1\n")));
     assert_eq!(
         of(Features, &parts).unwrap_err(),
         "`a` has the column `v`, and `b` has not"
@@ -406,13 +411,15 @@ fn what_does_not_fit_is_named() {
         ),
         (day, flags, "`f.parquet`, column `v`: holds true and false, not numbers"),
     ] {
-        let batch = RecordBatch::try_from_iter([("symbol", a.clone()), ("date", date), ("v", value)]).unwrap();
+        let batch =
+            RecordBatch::try_from_iter([("symbol", a.clone()), ("date", date), ("v", value)]).unwrap();
         let bytes = table::to_parquet(&batch).unwrap();
         assert_eq!(of(Features, &[file("f.parquet", bytes)]).unwrap_err(), wanted);
     }
 }
 
-/// If a change of code or of a dependency moves one, raise the [`super::version`] of the type, and then the digest here.
+/// If a change of code or of a dependency moves one, raise the [`super::version`] of the type, and then the
+/// digest here.
 #[test]
 fn golden() {
     let digests: Vec<String> = [

@@ -1,4 +1,5 @@
-//! The promises that every stage kind rests on: what is in a key, what a port, a memo and a table are, and where an error points.
+//! The promises that every stage kind rests on: what is in a key, what a port, a memo and a table are, and
+//! where an error points.
 
 #![allow(clippy::unwrap_used, reason = "tests")]
 

@@ -4,8 +4,8 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 use stages_core::{
-    AnyStage, Context, InputPort, OutputPort, Outputs, PlanContext, PortType, Ports, Provided, StageError, StageKind,
-    erase,
+    AnyStage, Context, InputPort, OutputPort, Outputs, PlanContext, PortType, Ports, Provided, StageError,
+    StageKind, erase,
 };
 use std::collections::BTreeMap;
 use std::path::Path;

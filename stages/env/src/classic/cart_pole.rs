@@ -1,7 +1,8 @@
 //! The pole on a cart, with the dynamics and limits of Gymnasium's `CartPole-v1`.
 //!
-//! Source of the dynamics: Barto, Sutton and Anderson (1983), as corrected by Florian (2007) and coded in Gymnasium's
-//! `classic_control/cartpole.py` (Euler integration, 0.02 s a step). The state is kept in f64 and shown in f32, as there.
+//! Source of the dynamics: Barto, Sutton and Anderson (1983), as corrected by Florian (2007) and coded in
+//! Gymnasium's `classic_control/cartpole.py` (Euler integration, 0.02 s a step). The state is kept in f64 and
+//! shown in f32, as there.
 
 use crate::actions::{ActionSpace, Actions};
 use crate::batch::{BatchEnv, StepBuffers};
@@ -29,7 +30,8 @@ const RESET: f64 = 0.05;
 /// With fewer environments per thread than this, scheduling the task costs more than stepping them.
 const GRAIN: usize = 1024;
 
-/// B poles. Reward 1 for each step, the last one too; terminated beyond 2.4 or 12 degrees, truncated after 500 steps.
+/// B poles. Reward 1 for each step, the last one too; terminated beyond 2.4 or 12 degrees, truncated after
+/// 500 steps.
 pub struct CartPole {
     spec: EnvSpec,
     stream: [u64; 2],
@@ -88,7 +90,8 @@ fn advance([x, v, angle, w]: [f64; 4], right: bool) -> [f64; 4] {
     let force = if right { FORCE } else { -FORCE };
     let (sin, cos) = (libm::sin(angle), libm::cos(angle));
     let temp = (force + POLE_MASS_LENGTH * (w * w) * sin) / TOTAL_MASS;
-    let angular = (GRAVITY * sin - cos * temp) / (LENGTH * (4.0 / 3.0 - MASS_POLE * (cos * cos) / TOTAL_MASS));
+    let angular =
+        (GRAVITY * sin - cos * temp) / (LENGTH * (4.0 / 3.0 - MASS_POLE * (cos * cos) / TOTAL_MASS));
     let linear = temp - POLE_MASS_LENGTH * angular * cos / TOTAL_MASS;
     [x + TAU * v, v + TAU * linear, angle + TAU * w, w + TAU * angular]
 }
@@ -226,11 +229,13 @@ mod tests {
     use crate::batch::Step;
     use crate::testing::step_discrete;
 
-    /// Gymnasium 1.x, `CartPole-v1` from the state (0.01, -0.02, 0.03, 0.04), worked by hand with its formulas.
+    /// Gymnasium 1.x, `CartPole-v1` from the state (0.01, -0.02, 0.03, 0.04), worked by hand with its
+    /// formulas.
     #[test]
     fn one_push_by_hand() {
         let next = advance([0.01, -0.02, 0.03, 0.04], true);
-        // temp = (10 + 0.05 * 0.0016 * sin 0.03) / 1.1 = 9.0909112727; angular = -14.0872...; see the formulas above.
+        // temp = (10 + 0.05 * 0.0016 * sin 0.03) / 1.1 = 9.0909112727; angular = -14.0872...; see the
+        // formulas above.
         let (s, c) = (0.029_995_500_202_495_66, 0.999_550_033_748_987_5);
         let temp = (10.0 + 0.05 * 0.0016 * s) / 1.1;
         let angular = (9.8 * s - c * temp) / (0.5 * (4.0 / 3.0 - 0.1 * c * c / 1.1));

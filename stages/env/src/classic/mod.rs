@@ -1,5 +1,5 @@
-//! Small environments for proving that learning works: CartPole-v1, CartPole with its velocities hidden, a game of memory, and
-//! Pendulum-v1 and MountainCarContinuous-v0, whose actions are numbers.
+//! Small environments for proving that learning works: CartPole-v1, CartPole with its velocities hidden, a
+//! game of memory, and Pendulum-v1 and MountainCarContinuous-v0, whose actions are numbers.
 
 mod cart_pole;
 mod control;

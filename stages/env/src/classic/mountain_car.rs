@@ -1,7 +1,9 @@
-//! The car in a valley whose motor is too weak for the hill, with the dynamics of Gymnasium's `MountainCarContinuous-v0`.
+//! The car in a valley whose motor is too weak for the hill, with the dynamics of Gymnasium's
+//! `MountainCarContinuous-v0`.
 //!
-//! As coded in Gymnasium's `classic_control/continuous_mountain_car.py`; position and velocity are f32 from the first step on, as there. Every push costs,
-//! and only the hilltop earns: a learner that follows the reward it finds near itself stands still.
+//! As coded in Gymnasium's `classic_control/continuous_mountain_car.py`; position and velocity are f32 from
+//! the first step on, as there. Every push costs, and only the hilltop earns: a learner that follows the
+//! reward it finds near itself stands still.
 
 use super::control::{Outcome, Task};
 use stages_numerics::random::Random;
@@ -13,8 +15,8 @@ const MIN_POSITION: f64 = -1.2;
 const MAX_POSITION: f64 = 0.6;
 const GOAL: f64 = 0.45;
 
-/// Its state is position and velocity. An episode ends on the hilltop, and is cut off after 999 steps. Gymnasium charges for the square of a push beyond the
-/// bounds, which here counts as the bound.
+/// Its state is position and velocity. An episode ends on the hilltop, and is cut off after 999 steps.
+/// Gymnasium charges for the square of a push beyond the bounds, which here counts as the bound.
 pub struct MountainCar;
 
 impl Task for MountainCar {

@@ -1,7 +1,8 @@
-//! The pendulum that is to be swung up, with the dynamics of Gymnasium's `Pendulum-v1`: actions are continuous.
+//! The pendulum that is to be swung up, with the dynamics of Gymnasium's `Pendulum-v1`: actions are
+//! continuous.
 //!
-//! As coded in Gymnasium's `classic_control/pendulum.py` (0.05 s a step, g = 10, mass and length 1). The state is kept in f64; torque and
-//! observations are f32, as there.
+//! As coded in Gymnasium's `classic_control/pendulum.py` (0.05 s a step, g = 10, mass and length 1). The
+//! state is kept in f64; torque and observations are f32, as there.
 
 use super::control::{Outcome, Task};
 use stages_numerics::random::Random;
@@ -11,7 +12,8 @@ const GRAVITY: f64 = 10.0;
 const DT: f64 = 0.05;
 const MAX_SPEED: f64 = 8.0;
 
-/// Its state is the angle from upright and the angular velocity. An episode is cut off after 200 steps and never ends by itself.
+/// Its state is the angle from upright and the angular velocity. An episode is cut off after 200 steps and
+/// never ends by itself.
 pub struct Pendulum;
 
 impl Task for Pendulum {

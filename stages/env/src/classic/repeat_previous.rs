@@ -1,14 +1,17 @@
 //! Repeat the suit of the card shown k - 1 steps ago: the task `RepeatPrevious` of POPGym.
 //!
-//! Source: Morad, Kortvelesy, Bettini, Liwicki and Prorok, "POPGym: Benchmarking Partially Observable Reinforcement Learning"
-//! (ICLR 2023), and its code. Decks of 52 cards are shuffled together and dealt one card a step; the suit of the last one is seen, as
-//! four numbers of which one is 1. Once k cards are out, the action names the suit of the k-th last one: with N cards in all, the
-//! right suit earns 1 / (N - k), a wrong one costs as much. All but the last card are decided on, so that an episode has N - 1
-//! steps and a return between -1 and 1. Then it terminates, as no reward is left (POPGym truncates, which would have
-//! a learner add the value of a state that has none). Easy has one deck and k = 4, medium two and 32, hard three and 64.
+//! Source: Morad, Kortvelesy, Bettini, Liwicki and Prorok, "POPGym: Benchmarking Partially Observable
+//! Reinforcement Learning" (ICLR 2023), and its code. Decks of 52 cards are shuffled together and dealt one
+//! card a step; the suit of the last one is seen, as four numbers of which one is 1. Once k cards are out,
+//! the action names the suit of the k-th last one: with N cards in all, the right suit earns 1 / (N - k), a
+//! wrong one costs as much. All but the last card are decided on, so that an episode has N - 1 steps and a
+//! return between -1 and 1. Then it terminates, as no reward is left (POPGym truncates, which would have a
+//! learner add the value of a state that has none). Easy has one deck and k = 4, medium two and 32, hard
+//! three and 64.
 //!
-//! The best return is known: with memory 1. Without, the best is to name a suit that is not the one shown, of which a little
-//! more is left: it is right 13 n / (52 n - 1) of the time with n decks, a return of 26 n / (52 n - 1) - 1, just above -1/2.
+//! The best return is known: with memory 1. Without, the best is to name a suit that is not the one shown, of
+//! which a little more is left: it is right 13 n / (52 n - 1) of the time with n decks, a return of 26 n /
+//! (52 n - 1) - 1, just above -1/2.
 
 use crate::actions::{ActionSpace, Actions};
 use crate::batch::{BatchEnv, StepBuffers};
@@ -233,7 +236,8 @@ mod tests {
 
     #[test]
     fn memory_earns_one_and_none_what_is_said() {
-        let perfect = |k: usize| move |suits: &[u32]| suits.len().checked_sub(k).map_or(0, |back| suits[back]);
+        let perfect =
+            |k: usize| move |suits: &[u32]| suits.len().checked_sub(k).map_or(0, |back| suits[back]);
         for (decks, k) in [(1, 4), (2, 32), (3, 64)] {
             for total in play(decks, k, 3, perfect(k)) {
                 assert!((total - 1.0).abs() < 1e-5, "{total}");

@@ -32,12 +32,12 @@ pub enum Id {
     RepeatPreviousMedium,
     /// The same with three decks, 63 steps ago.
     RepeatPreviousHard,
-    /// A pendulum to swing up: cosine and sine of its angle, angular velocity; the action is a continuous torque within -2 and 2;
-    /// 200 steps.
+    /// A pendulum to swing up: cosine and sine of its angle, angular velocity; the action is a continuous
+    /// torque within -2 and 2; 200 steps.
     #[serde(rename = "Pendulum-v1")]
     Pendulum,
-    /// A car to drive out of a valley by swinging: position and velocity; the action is a continuous force within -1 and 1, which costs; the hilltop earns
-    /// 100; 999 steps at most.
+    /// A car to drive out of a valley by swinging: position and velocity; the action is a continuous force
+    /// within -1 and 1, which costs; the hilltop earns 100; 999 steps at most.
     #[serde(rename = "MountainCarContinuous-v0")]
     MountainCar,
 }
@@ -57,7 +57,8 @@ impl StageKind for Classic {
     type Config = ClassicConfig;
     const NAME: &'static str = "env/classic";
     const VERSION: u32 = 1;
-    const ABOUT: &'static str = "small control tasks: CartPole, with and without its velocities, Pendulum, MountainCarContinuous, and a memory game";
+    const ABOUT: &'static str = "small control tasks: CartPole, with and without its velocities, Pendulum, \
+        MountainCarContinuous, and a memory game";
     const PORTS: Ports = Ports {
         inputs: &[],
         outputs: &[OutputPort {
@@ -77,7 +78,11 @@ impl StageKind for Classic {
 }
 
 /// Opens the artifact of the stage.
-pub(crate) fn open(store: &Store, artifact: &Artifact, options: &OpenOptions) -> Result<Box<dyn BatchEnv>, StageError> {
+pub(crate) fn open(
+    store: &Store,
+    artifact: &Artifact,
+    options: &OpenOptions,
+) -> Result<Box<dyn BatchEnv>, StageError> {
     let entry = artifact
         .entry(FILE)
         .ok_or_else(|| StageError::new(format!("the environment has no `{FILE}`")))?;

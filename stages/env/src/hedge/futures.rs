@@ -1,9 +1,11 @@
 //! The prices of a future that hedges, from daily bars of its contracts.
 //!
-//! At each snapshot one contract is held: at first the one with the largest volume, later another as soon as its volume on the day is larger than that of the
-//! contract held, or the contract held has no bar on a day on which another has one. A contract that was left is not taken again. A position is settled from day
-//! to day by the prices of the contract that it is in, and a roll trades the whole of it twice, at that day's prices of both: no profit comes from the
-//! difference of two contracts. A day without any bar keeps the last price. What is done on a day depends on bars up to that day alone.
+//! At each snapshot one contract is held: at first the one with the largest volume, later another as soon as
+//! its volume on the day is larger than that of the contract held, or the contract held has no bar on a day
+//! on which another has one. A contract that was left is not taken again. A position is settled from day to
+//! day by the prices of the contract that it is in, and a roll trades the whole of it twice, at that day's
+//! prices of both: no profit comes from the difference of two contracts. A day without any bar keeps the last
+//! price. What is done on a day depends on bars up to that day alone.
 
 use datasets::{Date, SnapshotTime};
 use stages_core::dataset::DataSet;
@@ -37,7 +39,8 @@ pub(crate) struct FuturePrice {
     pub before: f64,
     /// True if they are different contracts.
     pub is_roll: bool,
-    /// The open of the contract that was held up to it; NaN where it has no bar. The tables of `env/options` do not hold it.
+    /// The open of the contract that was held up to it; NaN where it has no bar. The tables of `env/options`
+    /// do not hold it.
     pub open: f64,
     /// True if a contract has a bar on the day.
     pub is_quoted: bool,
@@ -96,7 +99,8 @@ pub(crate) fn read(given: &Given<'_>) -> Result<Vec<FutureBar>, StageError> {
 /// The prices at each snapshot.
 ///
 /// # Errors
-/// When snapshots are instants within a day, no contract has a price at the first snapshot, or prices are missing for more than ten days.
+/// When snapshots are instants within a day, no contract has a price at the first snapshot, or prices are
+/// missing for more than ten days.
 pub(crate) fn prices(bars: &[FutureBar], times: &[SnapshotTime]) -> Result<Vec<FuturePrice>, StageError> {
     let mut by_day: BTreeMap<Date, Vec<&FutureBar>> = BTreeMap::new();
     for bar in bars.iter().filter(|bar| bar.close.is_finite() && bar.close > 0.0) {
@@ -108,10 +112,10 @@ pub(crate) fn prices(bars: &[FutureBar], times: &[SnapshotTime]) -> Result<Vec<F
     let mut out = Vec::with_capacity(times.len());
     for time in times {
         if time.instant.is_some() {
-            return Err(
-                StageError::new("the bars at `future` are of days, and there are several snapshots a day")
-                    .hint("leave `future` out: the future is then at its fair price by the chain's forwards"),
-            );
+            return Err(StageError::new(
+                "the bars at `future` are of days, and there are several snapshots a day",
+            )
+            .hint("leave `future` out: the future is then at its fair price by the chain's forwards"));
         }
         let none = Vec::new();
         let today = by_day.get(&time.date).unwrap_or(&none);

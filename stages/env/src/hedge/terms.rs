@@ -95,7 +95,8 @@ impl HedgeTerms {
         }
     }
 
-    /// The units that an order trades, in whole lots, of an account with this exposure in units and this net asset value; 0 where nothing is traded.
+    /// The units that an order trades, in whole lots, of an account with this exposure in units and this net
+    /// asset value; 0 where nothing is traded.
     pub(crate) fn units(&self, order: HedgeOrder, exposure: f64, price: f64, nav: f64) -> f64 {
         let target = match order {
             HedgeOrder::Leave => return 0.0,
@@ -108,9 +109,15 @@ impl HedgeTerms {
         ((target - exposure) / self.lot).round() * self.lot
     }
 
-    /// The units, in whole lots, that bring what is `held` of the instrument to this share of the rest of the exposure, against it; 0 where the change is within the
-    /// band.
-    pub(crate) fn units_to_ratio(&self, ratio: f64, (exposure, held): (f64, f64), price: f64, nav: f64) -> f64 {
+    /// The units, in whole lots, that bring what is `held` of the instrument to this share of the rest of the
+    /// exposure, against it; 0 where the change is within the band.
+    pub(crate) fn units_to_ratio(
+        &self,
+        ratio: f64,
+        (exposure, held): (f64, f64),
+        price: f64,
+        nav: f64,
+    ) -> f64 {
         let ratio = if ratio.is_nan() { 0.0 } else { ratio.clamp(0.0, 1.0) };
         let change = -ratio * (exposure - held) - held;
         let lots = (change / self.lot).round();

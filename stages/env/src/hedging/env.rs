@@ -81,7 +81,9 @@ impl HedgingEnv {
         let spec = EnvSpec {
             name: "hedging".to_owned(),
             observation: ["moneyness", "time_left", "hedge"].map(str::to_owned).into(),
-            action_space: ActionSpace::discrete((0..config.ratios).map(|a| format!("hedge {:.4}", config.ratio(a)))),
+            action_space: ActionSpace::discrete(
+                (0..config.ratios).map(|a| format!("hedge {:.4}", config.ratio(a))),
+            ),
             normalisation: None,
         };
         let shared = Shared {
@@ -112,8 +114,8 @@ impl HedgingEnv {
         (underlying, delta)
     }
 
-    /// The profit of the last finished episode of environment `i`: the hedged position from sale to expiry, in per cent of the
-    /// first price.
+    /// The profit of the last finished episode of environment `i`: the hedged position from sale to expiry,
+    /// in per cent of the first price.
     pub fn final_profit(&self, i: usize) -> f64 {
         self.finals[i]
     }

@@ -8,7 +8,8 @@ use arrow_array::types::Float64Type;
 use bytes::Bytes;
 use cache::{Artifact, ArtifactBuilder, Store};
 use stages_core::{
-    ConfigProblem, Context, OutputPort, Outputs, PlanContext, PortType, Ports, Provided, StageError, StageKind,
+    ConfigProblem, Context, OutputPort, Outputs, PlanContext, PortType, Ports, Provided, StageError,
+    StageKind,
 };
 use stages_numerics::black_scholes::greeks;
 use stages_numerics::random::Random;
@@ -60,7 +61,11 @@ impl StageKind for Hedging {
         }],
     };
 
-    fn check(&self, config: &HedgingConfig, _: &PlanContext) -> Result<BTreeMap<String, Provided>, ConfigProblem> {
+    fn check(
+        &self,
+        config: &HedgingConfig,
+        _: &PlanContext,
+    ) -> Result<BTreeMap<String, Provided>, ConfigProblem> {
         config.validate()?;
         Ok(BTreeMap::from([("env".to_owned(), Provided::unknown(PortType::Env))]))
     }
@@ -69,8 +74,8 @@ impl StageKind for Hedging {
         config.validate()?;
         let meta = serde_json::json!({ "family": FAMILY, "format": 1 });
         let mut builder = ArtifactBuilder::new(&context.store, PortType::Env.name(), meta);
-        let json =
-            serde_json::to_value(config).map_err(|err| StageError::new(format!("cannot write `{SPEC}`: {err}")))?;
+        let json = serde_json::to_value(config)
+            .map_err(|err| StageError::new(format!("cannot write `{SPEC}`: {err}")))?;
         builder.bytes(SPEC, cache::canonical_json(&json).as_bytes())?;
         for (stream, name) in (0..).zip(TABLES) {
             context.check_cancelled()?;

@@ -49,7 +49,8 @@ fn steps_again_after_a_restart() {
     crate::testing::steps_again_after_a_restart(&mut env, 80);
 }
 
-/// Hedges one episode on each of many paths; returns the profit of the hedged positions, and the squared error a step.
+/// Hedges one episode on each of many paths; returns the profit of the hedged positions, and the squared
+/// error a step.
 fn hedge(env: &mut HedgingEnv, ratio: impl Fn(f64) -> f64) -> (Vec<f64>, f64) {
     let n = env.num_envs();
     let mut out = Step::new(env.spec(), n);
@@ -86,8 +87,9 @@ fn delta_is_the_best_hedge() {
     let n = profit.len() as f64;
     let mean = profit.iter().sum::<f64>() / n;
     let deviation = (profit.iter().map(|p| (p - mean).powi(2)).sum::<f64>() / n).sqrt();
-    // Hedged at N moments, the profit has a standard deviation of about sqrt(pi / 4) vega sigma / sqrt(N) (Derman and Kamal, "When you cannot
-    // hedge continuously", 1999): vega is 11.4 for a volatility of 1, so 0.37.
+    // Hedged at N moments, the profit has a standard deviation of about sqrt(pi / 4) vega sigma / sqrt(N)
+    // (Derman and Kamal, "When you cannot hedge continuously", 1999): vega is 11.4 for a volatility of 1, so
+    // 0.37.
     assert!(mean.abs() < 0.05, "{mean}");
     assert!((deviation - 0.37).abs() < 0.05, "{deviation}");
 }

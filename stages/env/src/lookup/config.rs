@@ -23,7 +23,8 @@ pub struct LookupConfig {
     pub signal: f64,
     /// The cost of a unit of change of the position, as a fraction.
     pub cost: f64,
-    /// If true, the first training episode of each environment begins at a random step, so that episodes do not end all at once.
+    /// If true, the first training episode of each environment begins at a random step, so that episodes do
+    /// not end all at once.
     pub stagger: bool,
     /// Seed of the tables.
     pub seed: u64,
@@ -47,7 +48,9 @@ impl Default for LookupConfig {
 impl LookupConfig {
     pub(crate) fn validate(&self) -> Result<(), ConfigProblem> {
         if self.features == 0 || self.features > 1 << 16 {
-            return Err(ConfigProblem::new("features", "a row has 1 to 65536 features").hint("the default is 64"));
+            return Err(
+                ConfigProblem::new("features", "a row has 1 to 65536 features").hint("the default is 64")
+            );
         }
         if self.rows > 1 << 24 || self.rows.saturating_mul(self.features) > 1 << 28 {
             return Err(ConfigProblem::new("rows", "the tables would not fit into memory")

@@ -112,8 +112,8 @@ impl LookupEnv {
         &self.shared.config
     }
 
-    /// The state that environment `i` decides on: steps left in the episode, its position as an index of [`POSITIONS`], and the feature
-    /// that predicts.
+    /// The state that environment `i` decides on: steps left in the episode, its position as an index of
+    /// [`POSITIONS`], and the feature that predicts.
     pub fn decision(&self, i: usize) -> (usize, usize, f32) {
         let (state, config) = (&self.states[i], &self.shared.config);
         let position = POSITIONS.iter().position(|&p| p == state.position).unwrap_or(2);

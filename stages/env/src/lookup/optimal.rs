@@ -1,9 +1,10 @@
 //! The best policy, by dynamic programming over the process that the tables are drawn from.
 //!
 //! With k steps left, in position p, seeing the feature f, going to position a earns in expectation
-//! `100 (volatility signal a f - cost |a - p|)` and then the value of k - 1 steps from a: a linear function of f for each a. Features are
-//! independent of the past, so that `V_k(p) = E[max_a (slope_a f + offset_a)]` over a standard normal f, which is exact: the
-//! maximum is piecewise linear, and the mean of each piece follows from the normal distribution and density at its ends.
+//! `100 (volatility signal a f - cost |a - p|)` and then the value of k - 1 steps from a: a linear function
+//! of f for each a. Features are independent of the past, so that `V_k(p) = E[max_a (slope_a f + offset_a)]`
+//! over a standard normal f, which is exact: the maximum is piecewise linear, and the mean of each piece
+//! follows from the normal distribution and density at its ends.
 
 use super::config::{LookupConfig, POSITIONS};
 use stages_numerics::normal::{cdf, pdf};

@@ -9,7 +9,8 @@ use arrow_array::{ArrayRef, Float32Array};
 use bytes::Bytes;
 use cache::{Artifact, ArtifactBuilder, Store};
 use stages_core::{
-    ConfigProblem, Context, OutputPort, Outputs, PlanContext, PortType, Ports, Provided, StageError, StageKind,
+    ConfigProblem, Context, OutputPort, Outputs, PlanContext, PortType, Ports, Provided, StageError,
+    StageKind,
 };
 use stages_numerics::random::Random;
 use std::collections::BTreeMap;
@@ -59,7 +60,11 @@ impl StageKind for Lookup {
         }],
     };
 
-    fn check(&self, config: &LookupConfig, _: &PlanContext) -> Result<BTreeMap<String, Provided>, ConfigProblem> {
+    fn check(
+        &self,
+        config: &LookupConfig,
+        _: &PlanContext,
+    ) -> Result<BTreeMap<String, Provided>, ConfigProblem> {
         config.validate()?;
         Ok(BTreeMap::from([("env".to_owned(), Provided::unknown(PortType::Env))]))
     }
@@ -68,8 +73,8 @@ impl StageKind for Lookup {
         config.validate()?;
         let meta = serde_json::json!({ "family": FAMILY, "format": 1 });
         let mut builder = ArtifactBuilder::new(&context.store, PortType::Env.name(), meta);
-        let json =
-            serde_json::to_value(config).map_err(|err| StageError::new(format!("cannot write `{SPEC}`: {err}")))?;
+        let json = serde_json::to_value(config)
+            .map_err(|err| StageError::new(format!("cannot write `{SPEC}`: {err}")))?;
         builder.bytes(SPEC, cache::canonical_json(&json).as_bytes())?;
         for (name, stream) in TABLES {
             context.check_cancelled()?;
@@ -86,7 +91,11 @@ pub(crate) fn table_file(config: &LookupConfig, split: Split) -> Result<Bytes, S
 }
 
 /// Opens one of the tables.
-pub(crate) fn from_table(config: LookupConfig, bytes: Bytes, options: &OpenOptions) -> Result<LookupEnv, StageError> {
+pub(crate) fn from_table(
+    config: LookupConfig,
+    bytes: Bytes,
+    options: &OpenOptions,
+) -> Result<LookupEnv, StageError> {
     let (name, _) = TABLES[options.split.table()];
     let batch = ipc::read(name, bytes)?;
     let table = Table {

@@ -31,7 +31,8 @@ pub enum StrategySet {
     /// Those of `strategies`, or else eight common ones at the first maturity.
     #[default]
     Listed,
-    /// Those of `listed`, and what trades every slot: the common strategies and ratio spreads at each maturity, calendars, and each slot alone, long and short.
+    /// Those of `listed`, and what trades every slot: the common strategies and ratio spreads at each
+    /// maturity, calendars, and each slot alone, long and short.
     All,
 }
 
@@ -43,7 +44,8 @@ impl StrategySet {
     }
 }
 
-/// Limits of the portfolio, as fractions of the net asset value. An opening that would exceed one, and not reduce what exceeds it, is masked.
+/// Limits of the portfolio, as fractions of the net asset value. An opening that would exceed one, and not
+/// reduce what exceeds it, is masked.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct Limits {

@@ -1,4 +1,5 @@
-//! The configuration of actions: a flat menu, several choices at once, or weights; and the limits that mask them.
+//! The configuration of actions: a flat menu, several choices at once, or weights; and the limits that mask
+//! them.
 //!
 //! | `actions` | an action is |
 //! | --- | --- |
@@ -6,16 +7,22 @@
 //! | `multi_discrete` | a choice for each of the components `strategy`, `size`, (`hedge`) and `close` |
 //! | `continuous` | a weight in \[-1, 1\] for each slot, and (where actions hedge) a hedge ratio in \[0, 1\] |
 //!
-//! *Multi-discrete.* Choice 0 of `strategy` opens nothing; choice i opens the i-th strategy. `size` is an index of `sizes`, multiples of `sizing`. `close` is none,
-//! the strategy opened first, the one with the nearest expiry, the one that has lost most since it was opened (by its marks), or all with the hedge. `hedge` (where
-//! `hedge: { rule: action }`) is leave, to zero, or to the band. They are done in the order close, open, hedge. Each component has its own mask: a strategy is
-//! allowed if it could be opened at some size, beside what is held or after everything is closed; a size, if some strategy could be opened at it. A
-//! strategy that cannot be opened in the combination that was chosen is counted as refused, with its reason, and the rest is done.
+//! *Multi-discrete.* Choice 0 of `strategy` opens nothing; choice i opens the i-th strategy. `size` is an
+//! index of `sizes`, multiples of `sizing`. `close` is none, the strategy opened first, the one with the
+//! nearest expiry, the one that has lost most since it was opened (by its marks), or all with the hedge.
+//! `hedge` (where `hedge: { rule: action }`) is leave, to zero, or to the band. They are done in the order
+//! close, open, hedge. Each component has its own mask: a strategy is allowed if it could be opened at some
+//! size, beside what is held or after everything is closed; a size, if some strategy could be opened at it. A
+//! strategy that cannot be opened in the combination that was chosen is counted as refused, with its reason,
+//! and the rest is done.
 //!
-//! *Continuous.* The weight w of a slot aims at round(w n) contracts, where n is what `sizing` gives without rounding. Contracts count for the slot that they
-//! were opened through, whatever slot shows them now. A weight below `no_trade` in absolute value is 0, and closes; another change of fewer than `no_trade` n
-//! contracts is not traded. First all reductions are traded, the oldest lines first, then all increases, slot by slot, each under the rules of every other
-//! opening. With fills at the next snapshot the contracts aimed at, and the slot's contract, are those of the decision. The hedge ratio h aims at -h times the options' delta in the hedge; a change within the `band` is not traded.
+//! *Continuous.* The weight w of a slot aims at round(w n) contracts, where n is what `sizing` gives without
+//! rounding. Contracts count for the slot that they were opened through, whatever slot shows them now. A
+//! weight below `no_trade` in absolute value is 0, and closes; another change of fewer than `no_trade` n
+//! contracts is not traded. First all reductions are traded, the oldest lines first, then all increases, slot
+//! by slot, each under the rules of every other opening. With fills at the next snapshot the contracts aimed
+//! at, and the slot's contract, are those of the decision. The hedge ratio h aims at -h times the options'
+//! delta in the hedge; a change within the `band` is not traded.
 
 use super::action_config::{ActionKind, Limits};
 use super::config::OptionsConfig;
@@ -75,7 +82,8 @@ impl OptionsConfig {
     /// Checks the settings of actions and limits.
     pub(crate) fn check_actions(&self) -> Result<(), ConfigProblem> {
         let ascends = self.sizes.windows(2).all(|pair| pair[0] < pair[1]);
-        if self.sizes.is_empty() || !ascends || !self.sizes.iter().all(|size| *size > 0.0 && size.is_finite()) {
+        if self.sizes.is_empty() || !ascends || !self.sizes.iter().all(|size| *size > 0.0 && size.is_finite())
+        {
             return Err(
                 ConfigProblem::new("sizes", "expected one or more positive multiples, ascending")
                     .hint("sizes: [0.5, 1, 2] are multiples of `sizing`"),

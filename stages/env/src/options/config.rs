@@ -19,7 +19,8 @@ use stages_core::ConfigProblem;
 pub(crate) const MAX_LINES: usize = 32;
 /// The maximum number of legs of a strategy.
 pub(crate) const MAX_LEGS: usize = 8;
-/// The maximum number of actions of a menu, special ones included: an action mask is stored as the bits of one word.
+/// The maximum number of actions of a menu, special ones included: an action mask is stored as the bits of
+/// one word.
 pub(crate) const MAX_ACTIONS: usize = 64;
 /// The maximum number of strategies where actions are no menu.
 pub(crate) const MAX_STRATEGIES: usize = 200;
@@ -30,18 +31,21 @@ pub(crate) const MAX_STRATEGIES: usize = 200;
 pub struct OptionsConfig {
     /// The underlying; empty for the only one in the chain.
     pub symbol: String,
-    /// Several underlyings, each a world of its own, in place of `symbol`: `all`, or a list. An episode draws a world, and a start in it.
+    /// Several underlyings, each a world of its own, in place of `symbol`: `all`, or a list. An episode draws
+    /// a world, and a start in it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub symbols: Option<Symbols>,
-    /// The contract multiplier: units of the underlying in a contract; 0 takes that of the chain's contracts, or 100 if the chain states none. One that
-    /// contradicts the chain is an error. Adjusted contracts, whose multiplier is another, are not traded.
+    /// The contract multiplier: units of the underlying in a contract; 0 takes that of the chain's contracts,
+    /// or 100 if the chain states none. One that contradicts the chain is an error. Adjusted contracts, whose
+    /// multiplier is another, are not traded.
     pub multiplier: f64,
     /// The contracts that can be traded.
     pub slate: SlateConfig,
-    /// The strategies that can be opened, after `hold`, `close_all` and `close_oldest`; empty for the default strategies: long and
-    /// short straddle (delta 0.5), long and short strangle (0.2), a short put vertical (0.3 over 0.1) and a long one (0.4
-    /// over 0.2), an iron condor (0.2, wings 0.1), and a covered call (0.3) where the underlying trades; all at the first
-    /// maturity, each leg at the nearest delta of the slate.
+    /// The strategies that can be opened, after `hold`, `close_all` and `close_oldest`; empty for the default
+    /// strategies: long and short straddle (delta 0.5), long and short strangle (0.2), a short put vertical
+    /// (0.3 over 0.1) and a long one (0.4 over 0.2), an iron condor (0.2, wings 0.1), and a covered call
+    /// (0.3) where the underlying trades; all at the first maturity, each leg at the nearest delta of the
+    /// slate.
     pub strategies: Vec<Strategy>,
     /// The set that the strategies come from.
     #[serde(skip_serializing_if = "StrategySet::is_listed")]
@@ -52,7 +56,8 @@ pub struct OptionsConfig {
     /// The sizes to choose from with `actions: multi_discrete`, as multiples of `sizing`, ascending.
     #[serde(skip_serializing_if = "action_config::are_default_sizes")]
     pub sizes: Vec<f64>,
-    /// With `actions: continuous`: a weight below this counts as 0, and a smaller change is not traded; as a fraction of `sizing`.
+    /// With `actions: continuous`: a weight below this counts as 0, and a smaller change is not traded; as a
+    /// fraction of `sizing`.
     #[serde(skip_serializing_if = "action_config::is_default_no_trade")]
     pub no_trade: f64,
     /// Limits of the portfolio, which mask actions; none by default.
@@ -85,27 +90,31 @@ pub struct OptionsConfig {
     pub reward: RewardConfig,
     /// The training dates; without them, all that `test`, `purge` and `embargo` leave before the test dates.
     pub train: Option<DateRange>,
-    /// The test data: `{ from, to }`, `{ worlds: 8 }` (the last ones, or a list of symbols), or both. Without it, the dates later than `train` by more than
-    /// `purge` days, or, without `train` either, the last `test_fraction` of the snapshots.
+    /// The test data: `{ from, to }`, `{ worlds: 8 }` (the last ones, or a list of symbols), or both. Without
+    /// it, the dates later than `train` by more than `purge` days, or, without `train` either, the last
+    /// `test_fraction` of the snapshots.
     pub test: Option<HeldOut>,
-    /// The validation data, by which training selects the policy that it hands on: written as `test` is; none by default.
+    /// The validation data, by which training selects the policy that it hands on: written as `test` is; none
+    /// by default.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub validation: Option<HeldOut>,
-    /// The fraction of snapshots (after the features' warm-up) in the test set, if no dates are given. 1 leaves no training
-    /// dates: a market for evaluation alone.
+    /// The fraction of snapshots (after the features' warm-up) in the test set, if no dates are given. 1
+    /// leaves no training dates: a market for evaluation alone.
     pub test_fraction: f64,
     /// Training snapshots within this many calendar days before the first test or validation day are dropped.
     pub purge: u32,
     /// Training snapshots within this many calendar days after the last test or validation day are dropped.
     pub embargo: u32,
-    /// Steps, from snapshot to snapshot, in a training episode: a number, or `[least, most]` to draw from; never more than the training dates have.
+    /// Steps, from snapshot to snapshot, in a training episode: a number, or `[least, most]` to draw from;
+    /// never more than the training dates have.
     pub episode_length: EpisodeLength,
-    /// Observations are clipped at this many standard deviations (market and slate) or units (positions and account).
+    /// Observations are clipped at this many standard deviations (market and slate) or units (positions and
+    /// account).
     pub clip: f32,
     /// The age in days that a rate of `rates` may have on the day it is used for; an older one is an error.
     pub max_rates_age_days: u32,
-    /// The share of the snapshots that may lack a price of the underlying, and are left out, or a market feature after its first value, and show the last
-    /// one known; more is an error.
+    /// The share of the snapshots that may lack a price of the underlying, and are left out, or a market
+    /// feature after its first value, and show the last one known; more is an error.
     pub max_gaps: f64,
 }
 
@@ -147,18 +156,18 @@ impl Default for OptionsConfig {
     }
 }
 
-/// The slate, the contracts that can be traded at each snapshot: for each maturity and delta a call and a put, K = 2 x maturities x deltas
-/// slots, chosen by that snapshot's quotes alone.
+/// The slate, the contracts that can be traded at each snapshot: for each maturity and delta a call and a
+/// put, K = 2 x maturities x deltas slots, chosen by that snapshot's quotes alone.
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct SlateConfig {
     /// Target maturities in calendar days; for each, the listed expiry nearest to it.
     pub maturities: Vec<u32>,
-    /// Target absolute deltas, in (0, 1); for each, the quoted contract nearest to it. 0.5 stands for at the money: its call
-    /// and its put share the strike.
+    /// Target absolute deltas, in (0, 1); for each, the quoted contract nearest to it. 0.5 stands for at the
+    /// money: its call and its put share the strike.
     pub deltas: Vec<f64>,
-    /// Contracts nearer to expiry than this are not selected, in calendar days; at least 1. In a chain with several snapshots a day also 0:
-    /// contracts that expire on the day, until they settle (0DTE).
+    /// Contracts nearer to expiry than this are not selected, in calendar days; at least 1. In a chain with
+    /// several snapshots a day also 0: contracts that expire on the day, until they settle (0DTE).
     pub min_days: u32,
     /// The features of each slot in the observation; if empty, the slots are traded, but not observed.
     pub features: Vec<SlateFeature>,
@@ -237,9 +246,11 @@ pub struct Leg {
     pub maturity: Option<u32>,
     /// A delta of the slate.
     pub delta: Option<f64>,
-    /// The number of the slot, instead of right, maturity and delta, from 0, in the order maturity, delta, call before put.
+    /// The number of the slot, instead of right, maturity and delta, from 0, in the order maturity, delta,
+    /// call before put.
     pub slot: Option<usize>,
-    /// Contracts for each unit of size: positive to buy, negative to sell. For the underlying: multiplier units each.
+    /// Contracts for each unit of size: positive to buy, negative to sell. For the underlying: multiplier
+    /// units each.
     pub quantity: i32,
 }
 
@@ -261,7 +272,8 @@ pub enum Right {
 pub struct Sizing {
     /// A fixed number; 0 to size by `notional`.
     pub contracts: u32,
-    /// The number that brings contracts x multiplier x underlying nearest to this fraction of the net asset value, at least 1.
+    /// The number that brings contracts x multiplier x underlying nearest to this fraction of the net asset
+    /// value, at least 1.
     pub notional: f64,
 }
 
@@ -280,7 +292,8 @@ impl Default for Sizing {
 pub struct Fills {
     /// The source of quotes.
     pub quotes: QuoteKind,
-    /// The slippage, as a fraction of mid by which a fill is worse than the quote; with `quotes: last`, than the last price.
+    /// The slippage, as a fraction of mid by which a fill is worse than the quote; with `quotes: last`, than
+    /// the last price.
     pub slippage: f64,
     /// The minimum slippage of a fill in currency, with `quotes: last`.
     pub min_half_spread: f64,
@@ -294,7 +307,8 @@ pub struct Fills {
     pub impact: Impact,
     /// Limits of the size of a trade.
     pub liquidity: Liquidity,
-    /// If true, an opening beyond the limits is filled up to them, all its legs in proportion, and the rest is dropped; if false, it is refused.
+    /// If true, an opening beyond the limits is filled up to them, all its legs in proportion, and the rest
+    /// is dropped; if false, it is refused.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub partial: bool,
 }
@@ -331,7 +345,8 @@ pub enum QuoteKind {
 pub struct MarginConfig {
     /// The rule.
     pub kind: MarginKind,
-    /// A naked short option requires this fraction of the underlying, less the amount by which it is out of the money, ...
+    /// A naked short option requires this fraction of the underlying, less the amount by which it is out of
+    /// the money, ...
     pub rate: f64,
     /// ... but at least this fraction of the underlying (calls) or of the strike (puts), plus its mark.
     pub minimum: f64,
@@ -360,7 +375,8 @@ impl Default for MarginConfig {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum MarginKind {
-    /// By strategy, in the manner of Regulation T: `rate` and `minimum`, against cash and half the underlying held.
+    /// By strategy, in the manner of Regulation T: `rate` and `minimum`, against cash and half the underlying
+    /// held.
     Strategy,
     /// By the worst loss of the portfolio in the scenarios of `risk_array`, against the net asset value.
     Portfolio,
@@ -428,7 +444,9 @@ impl OptionsConfig {
             return problem("clip", "it must be a positive number");
         }
         if self.symbols.is_some() && !self.symbol.is_empty() {
-            return Err(ConfigProblem::new("symbols", "there is `symbol` already").hint("remove one of the two"));
+            return Err(
+                ConfigProblem::new("symbols", "there is `symbol` already").hint("remove one of the two")
+            );
         }
         self.split_rules().validate()
     }
@@ -456,7 +474,8 @@ impl SlateConfig {
     }
 
     fn validate(&self) -> Result<(), ConfigProblem> {
-        let distinct = |n: usize, same: &dyn Fn(usize, usize) -> bool| (0..n).all(|i| (0..i).all(|j| !same(i, j)));
+        let distinct =
+            |n: usize, same: &dyn Fn(usize, usize) -> bool| (0..n).all(|i| (0..i).all(|j| !same(i, j)));
         if self.maturities.is_empty()
             || !distinct(self.maturities.len(), &|i, j| self.maturities[i] == self.maturities[j])
         {

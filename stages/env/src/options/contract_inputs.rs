@@ -1,4 +1,5 @@
-//! Features by contract at the input `features`: those of `ingest/features` beside the partitions of the chain, those of programs in partitions of their own.
+//! Features by contract at the input `features`: those of `ingest/features` beside the partitions of the
+//! chain, those of programs in partitions of their own.
 
 use super::build::{ContractColumns, ContractFeatures};
 use super::config::SlateConfig;
@@ -45,8 +46,9 @@ impl ContractSets {
             .filter(|input| is_by_contract(&input.artifact));
         let open = |input| {
             let set = DataSet::open(input)?;
-            let names = serde_json::from_value(set.meta["features"].clone())
-                .map_err(|err| StageError::new(format!("the names of features by contract cannot be read: {err}")))?;
+            let names = serde_json::from_value(set.meta["features"].clone()).map_err(|err| {
+                StageError::new(format!("the names of features by contract cannot be read: {err}"))
+            })?;
             let is_intraday = set.is_intraday(&context.store)?;
             let mut by_symbol: BTreeMap<String, Vec<Partition>> = BTreeMap::new();
             for partition in set.partitions {
@@ -68,8 +70,9 @@ impl ContractSets {
     /// Those of a world, of each set that has any rows of its partitions; `None` where there are none.
     ///
     /// # Errors
-    /// When no set has any; when a set beside a chain lacks one of the chain's partitions; when one has days and the other instants; or when two features have one
-    /// name, or a feature that of one of the slate's own.
+    /// When no set has any; when a set beside a chain lacks one of the chain's partitions; when one has days
+    /// and the other instants; or when two features have one name, or a feature that of one of the slate's
+    /// own.
     pub fn of<'a>(
         &'a self,
         context: &'a Context,
@@ -94,8 +97,12 @@ impl ContractSets {
         let names: Vec<String> = sets.iter().flat_map(|(set, _)| set.names.clone()).collect();
         let mut seen: BTreeSet<&str> = slate.features.iter().map(|feature| feature.name()).collect();
         if let Some(twice) = names.iter().find(|name| !seen.insert(name)) {
-            return Err(StageError::new(format!("two features of a slot have the name `{twice}`"))
-                .hint(format!("rename it where it is read: `columns: {{ my_{twice}: {twice} }}`, or leave it out of `slate.features`")));
+            return Err(
+                StageError::new(format!("two features of a slot have the name `{twice}`")).hint(format!(
+                    "rename it where it is read: `columns: {{ my_{twice}: {twice} }}`, or leave \
+                    it out of `slate.features`"
+                )),
+            );
         }
         let keys = (0..world.parts.len()).map(|part| key(&sets, &names, part)).collect();
         let read = move |part: usize| -> Result<Vec<ContractColumns>, StageError> {
@@ -111,9 +118,11 @@ impl ContractSets {
                         Some(name) => renamed(root, &name.symbol, &world.symbol),
                         None => root.to_owned(),
                     };
-                    read(context, partition, range, &set.names, &last, &mut all).map_err(|err| StageError {
-                        message: format!("{}: {}", partition.key.path(), err.message),
-                        ..err
+                    read(context, partition, range, &set.names, &last, &mut all).map_err(|err| {
+                        StageError {
+                            message: format!("{}: {}", partition.key.path(), err.message),
+                            ..err
+                        }
                     })?;
                 }
                 Ok::<_, StageError>(all)
@@ -145,7 +154,8 @@ fn check(
                 true => (
                     "days",
                     "several snapshots a day",
-                    "write the snapshot of each row (column `snapshot`): what is known of a day at its end is not known at its first snapshot",
+                    "write the snapshot of each row (column `snapshot`): what is known of a day at its end \
+                    is not known at its first snapshot",
                 ),
                 false => (
                     "snapshots",

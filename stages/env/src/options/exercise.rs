@@ -4,13 +4,16 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use stages_core::ConfigProblem;
 
-/// Early exercise of American options: assignment of shorts by a model, and own exercise by the action `exercise`; docs/options-environment.md has the rules.
+/// Early exercise of American options: assignment of shorts by a model, and own exercise by the action
+/// `exercise`; docs/options-environment.md has the rules.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct ExerciseConfig {
-    /// If true, short options in the money can be assigned before expiry, and long ones exercised. The chain's contracts must be American.
+    /// If true, short options in the money can be assigned before expiry, and long ones exercised. The
+    /// chain's contracts must be American.
     pub early: bool,
-    /// A short option in the money is assigned when its time value is at most this fraction of the underlying.
+    /// A short option in the money is assigned when its time value is at most this fraction of the
+    /// underlying.
     pub time_value: f64,
     /// The delivery on exercise, early or at expiry.
     pub delivery: Delivery,
@@ -57,9 +60,17 @@ impl ExerciseConfig {
         Ok(())
     }
 
-    /// Returns whether holders of an option in the money exercise it: its time value is small, or, of a call, less than the dividend of which they would be
-    /// left without. All per unit; `dividend` is what the next snapshot pays.
-    pub(crate) fn is_assigned(&self, call: bool, intrinsic: f64, mark: f64, delivered: f64, dividend: f64) -> bool {
+    /// Returns whether holders of an option in the money exercise it: its time value is small, or, of a call,
+    /// less than the dividend of which they would be left without. All per unit; `dividend` is what the next
+    /// snapshot pays.
+    pub(crate) fn is_assigned(
+        &self,
+        call: bool,
+        intrinsic: f64,
+        mark: f64,
+        delivered: f64,
+        dividend: f64,
+    ) -> bool {
         let time_value = mark - intrinsic;
         intrinsic > 0.0
             && (time_value <= self.time_value * delivered || call && dividend > 0.0 && time_value < dividend)
@@ -80,7 +91,11 @@ mod tests {
         assert!(assigned(false, 30.0, 30.02, 0.0));
         assert!(!assigned(false, 30.0, 30.10, 0.0));
         // A call of 5 intrinsic and 0.30 time value: before a dividend of 0.50, and not of 0.20.
-        assert!(assigned(true, 5.0, 5.30, 0.50) && !assigned(true, 5.0, 5.30, 0.20) && !assigned(true, 5.0, 5.30, 0.0));
+        assert!(
+            assigned(true, 5.0, 5.30, 0.50)
+                && !assigned(true, 5.0, 5.30, 0.20)
+                && !assigned(true, 5.0, 5.30, 0.0)
+        );
         // A dividend makes nobody exercise a put, and nothing an option out of the money.
         assert!(!assigned(false, 5.0, 5.30, 0.50) && !assigned(true, 0.0, 0.0, 0.50));
     }

@@ -1,4 +1,5 @@
-//! Fills beyond a trade across the spread: prices within it, at the next snapshot, with impact by size, and limits of size.
+//! Fills beyond a trade across the spread: prices within it, at the next snapshot, with impact by size, and
+//! limits of size.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -10,14 +11,17 @@ use stages_core::ConfigProblem;
 pub enum FillPrice {
     /// The ask to buy, the bid to sell, of the snapshot that the decision is made at.
     Cross,
-    /// Mid plus, to buy, or less, to sell, this share of half the spread: 0 is mid, 1 is `cross`, 2 pays a spread twice as wide.
+    /// Mid plus, to buy, or less, to sell, this share of half the spread: 0 is mid, 1 is `cross`, 2 pays a
+    /// spread twice as wide.
     ShareOfSpread(f64),
-    /// The ask or the bid of the next snapshot: what is decided at one snapshot trades at the quotes of the next one.
+    /// The ask or the bid of the next snapshot: what is decided at one snapshot trades at the quotes of the
+    /// next one.
     NextSnapshot,
 }
 
-/// The market impact of a trade of options: its price is worse by `coefficient x half the spread x f(contracts / Q)`, where Q is what is traded or open in the
-/// contract at the snapshot, at least 1.
+/// The market impact of a trade of options: its price is worse by
+/// `coefficient x half the spread x f(contracts / Q)`, where Q is what is traded or open in the contract at
+/// the snapshot, at least 1.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct Impact {
@@ -61,8 +65,8 @@ pub enum Depth {
     OpenInterest,
 }
 
-/// Limits of a trade that opens a position, as shares of what the chain shows of each contract; without a value, or with one of 0, nothing is opened. Closing is
-/// not limited.
+/// Limits of a trade that opens a position, as shares of what the chain shows of each contract; without a
+/// value, or with one of 0, nothing is opened. Closing is not limited.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct Liquidity {
@@ -108,7 +112,8 @@ impl FillRule {
             impact: impact.kind,
             coefficient: impact.coefficient,
             of: impact.of as usize,
-            caps: [liquidity.volume, liquidity.open_interest, liquidity.quoted].map(|cap| cap.unwrap_or(f64::INFINITY)),
+            caps: [liquidity.volume, liquidity.open_interest, liquidity.quoted]
+                .map(|cap| cap.unwrap_or(f64::INFINITY)),
             partial,
             next_snapshot: price == FillPrice::NextSnapshot,
             is_plain: share == 1.0 && impact.kind == ImpactKind::None,
@@ -177,17 +182,19 @@ pub(crate) fn validate(
     partial: bool,
 ) -> Result<(), ConfigProblem> {
     if partial && *liquidity == Liquidity::default() {
-        return Err(
-            ConfigProblem::new("fills.partial", "trades are filled up to limits, and there are none")
-                .hint("fills: { liquidity: { quoted: 1 }, partial: true } fills up to the size of the quote"),
-        );
+        return Err(ConfigProblem::new(
+            "fills.partial",
+            "trades are filled up to limits, and there are none",
+        )
+        .hint("fills: { liquidity: { quoted: 1 }, partial: true } fills up to the size of the quote"));
     }
     if let FillPrice::ShareOfSpread(share) = price
         && !(0.0..=10.0).contains(&share)
     {
         return Err(
-            ConfigProblem::new("fills.price", format!("{share} is not between 0 and 10"))
-                .hint("it is the share of half the spread that a trade pays: 0 trades at mid, 1 across the spread"),
+            ConfigProblem::new("fills.price", format!("{share} is not between 0 and 10")).hint(
+                "it is the share of half the spread that a trade pays: 0 trades at mid, 1 across the spread",
+            ),
         );
     }
     if !(impact.coefficient.is_finite() && impact.coefficient >= 0.0) {
@@ -235,7 +242,8 @@ mod tests {
     #[test]
     fn by_hand() {
         use FillPrice::{Cross, ShareOfSpread};
-        let close = |found: f64, expected: f64| assert!((found - expected).abs() < 1e-12, "{found} {expected}");
+        let close =
+            |found: f64, expected: f64| assert!((found - expected).abs() < 1e-12, "{found} {expected}");
         let depths = [400.0, 9000.0, 10.0, 20.0];
         let buy = |rule: FillRule, contracts: f64| rule.price(5.1, 5.0, contracts, depths);
         close(buy(rule(Cross, ImpactKind::None, None), 100.0), 5.10);
@@ -250,7 +258,9 @@ mod tests {
         assert!(sold.price(f64::NAN, 0.05, -1.0, depths).is_nan());
         let capped = rule(Cross, ImpactKind::None, Some(0.1));
         assert!(
-            capped.allows(-40.0, depths) && !capped.allows(41.0, depths) && !capped.allows(1.0, [0.0, 1e6, 1e6, 1e6])
+            capped.allows(-40.0, depths)
+                && !capped.allows(41.0, depths)
+                && !capped.allows(1.0, [0.0, 1e6, 1e6, 1e6])
         );
         assert!(rule(Cross, ImpactKind::None, None).allows(1e9, [0.0; 4]));
         let liquidity = Liquidity {

@@ -1,16 +1,22 @@
 //! The configuration of hedging.
 //!
-//! [`crate::hedge`] has the formulas of orders and costs. The exposure is the account's delta (options, underlying and futures); the price is the underlying's. With S
-//! the underlying at snapshot t, S' at t + 1, d the days between them:
+//! [`crate::hedge`] has the formulas of orders and costs. The exposure is the account's delta (options,
+//! underlying and futures); the price is the underlying's. With S the underlying at snapshot t, S' at t + 1,
+//! d the days between them:
 //!
-//! - A hedge comes after the step's other trades, at S, and is never refused: it takes risk off. Its costs count in the account's costs.
-//! - *The underlying* is bought and sold short for cash. Units held short pay for borrowing, and the dividends of corporate actions.
-//! - *The future* costs nothing to hold. It is settled in cash daily: u units gain u (S' - S exp(c d / 365)), which is what a future at its fair price
-//!   S exp(c T) gains for each unit of delta. The carry c is that of the chain's forwards at t, ln(F / S) / T of the nearest expiry that the slate may select,
-//!   and where t has none, the short rate.
-//! - *The future from bars* (input `future`) is settled by the closes of the contract that is held instead, and rolled by volume. A hedge trades at its close, and a
-//!   roll pays for two trades. One unit counts as one of delta, and S stands for its price in margin and liquidation value.
-//! - *Margin.* Of all that is held of the instrument; the underlying then counts in full (a short, as the debt that it is) in the collateral, instead of half.
+//! - A hedge comes after the step's other trades, at S, and is never refused: it takes risk off. Its costs
+//!   count in the account's costs.
+//! - *The underlying* is bought and sold short for cash. Units held short pay for borrowing, and the
+//!   dividends of corporate actions.
+//! - *The future* costs nothing to hold. It is settled in cash daily: u units gain u (S' - S exp(c d / 365)),
+//!   which is what a future at its fair price S exp(c T) gains for each unit of delta. The carry c is that of
+//!   the chain's forwards at t, ln(F / S) / T of the nearest expiry that the slate may select, and where t
+//!   has none, the short rate.
+//! - *The future from bars* (input `future`) is settled by the closes of the contract that is held instead,
+//!   and rolled by volume. A hedge trades at its close, and a roll pays for two trades. One unit counts as
+//!   one of delta, and S stands for its price in margin and liquidation value.
+//! - *Margin.* Of all that is held of the instrument; the underlying then counts in full (a short, as the
+//!   debt that it is) in the collateral, instead of half.
 
 use crate::hedge::{HedgeRule, HedgeTerms};
 use schemars::JsonSchema;

@@ -24,14 +24,16 @@ pub(super) fn is_key(column: &str) -> bool {
     matches!(column, "symbol" | "date" | "snapshot") || CONTRACT.iter().any(|key| key.name == column)
 }
 
-/// The worlds that the configuration names, in the order of the chains and of the symbols in them. Symbols that became others by `actions` are one world with them.
+/// The worlds that the configuration names, in the order of the chains and of the symbols in them. Symbols
+/// that became others by `actions` are one world with them.
 pub(super) fn worlds(
     config: &OptionsConfig,
     given: &Given<'_>,
     actions: &[CorporateAction],
 ) -> Result<Vec<WorldInput>, StageError> {
-    let open =
-        |port: &str| -> Result<Vec<DataSet>, StageError> { given.list(port).iter().map(DataSet::open).collect() };
+    let open = |port: &str| -> Result<Vec<DataSet>, StageError> {
+        given.list(port).iter().map(DataSet::open).collect()
+    };
     let (chains, greeks) = (open("chain")?, open("greeks")?);
     let greeks: BTreeMap<String, &Partition> = greeks
         .iter()
@@ -188,7 +190,8 @@ pub(super) fn days(chain: &RecordBatch, greeks: &RecordBatch) -> Result<Vec<Day>
         };
         day.quotes.push(Quote {
             expiry: expiries[i].0,
-            root: u16::try_from(root).map_err(|_| StageError::new("more than 65,536 option classes on one day"))?,
+            root: u16::try_from(root)
+                .map_err(|_| StageError::new("more than 65,536 option classes on one day"))?,
             call: calls.value(i),
             strike: strikes[i],
             bid: bid[i],
@@ -233,7 +236,8 @@ impl Features {
         })
     }
 
-    /// The columns for a world: its own, under each symbol that it had, or those of an input with one symbol that is none of `symbols`, those of all worlds.
+    /// The columns for a world: its own, under each symbol that it had, or those of an input with one symbol
+    /// that is none of `symbols`, those of all worlds.
     pub(super) fn of(
         &self,
         context: &Context,
@@ -269,10 +273,11 @@ impl Features {
             }
             for column in found {
                 if columns.iter().any(|other| other.name == column.name) {
-                    return Err(
-                        StageError::new(format!("the feature `{}` comes from two inputs", column.name))
-                            .hint("leave it out of one of the feature stages"),
-                    );
+                    return Err(StageError::new(format!(
+                        "the feature `{}` comes from two inputs",
+                        column.name
+                    ))
+                    .hint("leave it out of one of the feature stages"));
                 }
                 columns.push(column);
             }

@@ -43,10 +43,11 @@ pub(super) fn find(config: &OptionsConfig, leg: &config::Leg, field: &str) -> Re
         )),
         (None, Some(Right::Underlying)) => {
             if !config.trade_underlying {
-                return Err(
-                    ConfigProblem::new(format!("{field}.right"), "the underlying is not traded here")
-                        .hint("set trade_underlying: true where it is a stock or a fund, not an index"),
-                );
+                return Err(ConfigProblem::new(
+                    format!("{field}.right"),
+                    "the underlying is not traded here",
+                )
+                .hint("set trade_underlying: true where it is a stock or a fund, not an index"));
             }
             if leg.quantity < 0 {
                 return Err(ConfigProblem::new(
@@ -65,9 +66,9 @@ pub(super) fn find(config: &OptionsConfig, leg: &config::Leg, field: &str) -> Re
                 )
                 .hint(format!("the slate has {:?}", slate.maturities))
             })?;
-            let delta = leg
-                .delta
-                .ok_or_else(|| ConfigProblem::new(format!("{field}.delta"), "a leg needs the delta of a slot"))?;
+            let delta = leg.delta.ok_or_else(|| {
+                ConfigProblem::new(format!("{field}.delta"), "a leg needs the delta of a slot")
+            })?;
             let index = slate.deltas.iter().position(|&d| d == delta).ok_or_else(|| {
                 ConfigProblem::new(format!("{field}.delta"), format!("{delta} is not a delta of the slate"))
                     .hint(format!("the slate has {:?}", slate.deltas))

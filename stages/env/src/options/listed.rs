@@ -52,7 +52,8 @@ impl Listed {
                 let of_meta = meta["multiplier"].as_f64().filter(|multiplier| *multiplier > 0.0);
                 if of_meta.is_none() {
                     warnings.push(format!(
-                        "neither the chain nor `multiplier` states the multiplier of the contracts of {symbol}: {MULTIPLIER} is assumed"
+                        "neither the chain nor `multiplier` states the multiplier of the contracts of \
+                        {symbol}: {MULTIPLIER} is assumed"
                     ));
                 }
                 of_meta.unwrap_or(MULTIPLIER)
@@ -62,7 +63,8 @@ impl Listed {
                     "`multiplier: {set}` contradicts the chain: that of the contracts of {symbol} is {stated}"
                 ))
                 .hint(format!(
-                    "leave `multiplier` out; if the chain is wrong, state `contract: {{ multiplier: {set} }}` in the stage that reads it"
+                    "leave `multiplier` out; if the chain is wrong, state `contract: \
+                    {{ multiplier: {set} }}` in the stage that reads it"
                 )));
             }
             (set, _) => set,
@@ -89,12 +91,13 @@ impl Listed {
             .iter()
             .find(|(_, facts)| facts.terms.exercise == Some(Exercise::European));
         if let Some((root, _)) = european.filter(|_| config.exercise.early) {
-            return Err(
-                StageError::new(format!("the contracts of {root} are European: none is exercised early"))
-                    .hint("leave `exercise: { early: true }` out"),
-            );
+            return Err(StageError::new(format!(
+                "the contracts of {root} are European: none is exercised early"
+            ))
+            .hint("leave `exercise: { early: true }` out"));
         }
-        let simulated = config.exercise.early && (config.exercise.delivery == Delivery::Physical || !delivered);
+        let simulated =
+            config.exercise.early && (config.exercise.delivery == Delivery::Physical || !delivered);
         if (american || delivered) && !simulated {
             let exercised = if american && config.exercise.early {
                 "are American"

@@ -1,21 +1,25 @@
 //! Margin in the manner of Regulation T and the Cboe Margin Manual, by strategy.
 //!
-//! With S the underlying, K a strike, per unit of the underlying (the whole is times contracts times multiplier):
+//! With S the underlying, K a strike, per unit of the underlying (the whole is times contracts times
+//! multiplier):
 //!
 //! - A *long option* is paid in full: it needs cash of 0 or more, and lends none.
 //! - A *short call* against the multiplier's units of the underlying is covered and needs nothing.
-//! - A *spread*: a short option against a long one of the same right that expires no sooner needs its greatest loss, a call
-//!   `max(0, K_long - K_short)`, a put `max(0, K_short - K_long)`. Shorts are taken in the order of the lines, each against
-//!   the long with the least loss, and only where that is less than the requirement of a naked short.
-//! - A *naked short option* needs its mark and a charge: a call `max(rate S - max(0, K - S), minimum S)`, a put
-//!   `max(rate S - max(0, S - K), minimum K)`; by default rate is 20 % and minimum 10 %.
-//! - *Both sides* (straddle, strangle, iron condor): the underlying cannot go up and down at once, so that of the charges and
-//!   spread losses of all calls and of all puts only the larger sum counts. Marks of naked shorts count on both.
+//! - A *spread*: a short option against a long one of the same right that expires no sooner needs its
+//!   greatest loss, a call `max(0, K_long - K_short)`, a put `max(0, K_short - K_long)`. Shorts are taken in
+//!   the order of the lines, each against the long with the least loss, and only where that is less than the
+//!   requirement of a naked short.
+//! - A *naked short option* needs its mark and a charge: a call `max(rate S - max(0, K - S), minimum S)`, a
+//!   put `max(rate S - max(0, S - K), minimum K)`; by default rate is 20 % and minimum 10 %.
+//! - *Both sides* (straddle, strangle, iron condor): the underlying cannot go up and down at once, so that of
+//!   the charges and spread losses of all calls and of all puts only the larger sum counts. Marks of naked
+//!   shorts count on both.
 //!
-//! The requirement is held against cash, in which the premiums received lie, plus half the value of the underlying held.
-//! One departure from the manual: both sides need not share an expiry.
+//! The requirement is held against cash, in which the premiums received lie, plus half the value of the
+//! underlying held. One departure from the manual: both sides need not share an expiry.
 //!
-//! Of an adjusted contract, whose unit delivers r shares, S is r times the underlying; only options that deliver the same form a spread.
+//! Of an adjusted contract, whose unit delivers r shares, S is r times the underlying; only options that
+//! deliver the same form a spread.
 
 use super::config::{MAX_LEGS, MAX_LINES, MarginConfig};
 
@@ -39,8 +43,8 @@ pub struct MarginLeg {
     pub mark: f64,
 }
 
-/// The pairing of a short with longs. As long as the positions stay the same, so does this, until a mark or the underlying turns
-/// one of the comparisons that led to it.
+/// The pairing of a short with longs. As long as the positions stay the same, so does this, until a mark or
+/// the underlying turns one of the comparisons that led to it.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct Pairing {
     /// The contracts of each pair times its loss, in the order of pairing.
@@ -49,8 +53,9 @@ pub(crate) struct Pairing {
     pub worst: f64,
     /// The contracts left naked.
     pub left: f64,
-    /// The loss against the long that was not taken for them, if there was one; no less than the requirement of a naked short. Minus
-    /// infinity where there were more pairs than [`Pairing::costs`] holds, so that no comparison confirms the pairing.
+    /// The loss against the long that was not taken for them, if there was one; no less than the requirement
+    /// of a naked short. Minus infinity where there were more pairs than [`Pairing::costs`] holds, so that no
+    /// comparison confirms the pairing.
     pub next: f64,
 }
 
@@ -66,8 +71,15 @@ impl Pairing {
     };
 }
 
-/// The margin requirement of the positions, in currency. `legs` has at most [`MAX_POSITIONS`] positions; `units` of the underlying are held.
-pub fn requirement(legs: &[MarginLeg], units: f64, underlying: f64, multiplier: f64, rule: &MarginConfig) -> f64 {
+/// The margin requirement of the positions, in currency. `legs` has at most [`MAX_POSITIONS`] positions;
+/// `units` of the underlying are held.
+pub fn requirement(
+    legs: &[MarginLeg],
+    units: f64,
+    underlying: f64,
+    multiplier: f64,
+    rule: &MarginConfig,
+) -> f64 {
     requirement_and_pairs(legs, units, underlying, multiplier, rule, |_, _| {})
 }
 
@@ -199,11 +211,13 @@ mod tests {
     fn by_hand() {
         // Long options are paid in full.
         close(need(&[leg(true, 130.0, 3, 4.0)], 0.0), 0.0);
-        // Short put 120 at 8: 20 % is 25.70, less 8.50 out of the money is 17.20, above 10 % of the strike, 12; and 8.
+        // Short put 120 at 8: 20 % is 25.70, less 8.50 out of the money is 17.20, above 10 % of the strike,
+        // 12; and 8.
         close(need(&[leg(false, 120.0, -1, 8.0)], 0.0), 2520.0);
         // Short call 160 at 1: 25.70 less 31.50 is below 10 % of the underlying, 12.85; and 1; twice.
         close(need(&[leg(true, 160.0, -2, 1.0)], 0.0), 2.0 * 1385.0);
-        // Short straddle 130: call 25.70 - 1.50 = 24.20; put in the money 25.70: the larger, and both marks, 5 and 6.
+        // Short straddle 130: call 25.70 - 1.50 = 24.20; put in the money 25.70: the larger, and both marks,
+        // 5 and 6.
         let straddle = [leg(true, 130.0, -1, 5.0), leg(false, 130.0, -1, 6.0)];
         close(need(&straddle, 0.0), 2570.0 + 1100.0);
         // Short put vertical 120/115: 5. Long put vertical: nothing.

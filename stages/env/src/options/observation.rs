@@ -1,4 +1,5 @@
-//! The layout of an observation: market and slate as in the tables, then positions and account in fixed units.
+//! The layout of an observation: market and slate as in the tables, then positions and account in fixed
+//! units.
 //!
 //! With S the underlying, q contracts, m the multiplier, N the net asset value:
 //!
@@ -21,7 +22,8 @@
 //! | `account.margin_use` | requirement / (cash + half the underlying held; all of it where it hedges) |
 //! | `account.drawdown` | 10 (1 - N / its peak in the episode) |
 //!
-//! Of a contract whose unit delivers r shares, adjusted for a corporate action, S is r times the underlying in `moneyness` and `quantity`.
+//! Of a contract whose unit delivers r shares, adjusted for a corporate action, S is r times the underlying
+//! in `moneyness` and `quantity`.
 //!
 //! Lines are in the order of their opening; empty ones are 0. Every element is clipped to [-`clip`, `clip`].
 

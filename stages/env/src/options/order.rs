@@ -12,8 +12,8 @@ pub enum Instrument {
     Underlying,
 }
 
-/// An order outside the action space: contracts (or units of the underlying) to buy, or to sell if negative. Each order of a
-/// contract opens a position line.
+/// An order outside the action space: contracts (or units of the underlying) to buy, or to sell if negative.
+/// Each order of a contract opens a position line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Order {
     /// The instrument.

@@ -1,16 +1,20 @@
-//! Portfolio margin by a risk array, in the manner of SPAN (CME Group, SPAN Risk Manager) and of the portfolio margin of FINRA Rule 4210(g).
+//! Portfolio margin by a risk array, in the manner of SPAN (CME Group, SPAN Risk Manager) and of the
+//! portfolio margin of FINRA Rule 4210(g).
 //!
-//! Every position is revalued in 16 scenarios, from its last implied volatility and its forward, by Black-Scholes:
+//! Every position is revalued in 16 scenarios, from its last implied volatility and its forward, by
+//! Black-Scholes:
 //!
 //! | scenarios | move of the underlying | volatility | share of the loss that counts |
 //! | --- | --- | --- | --- |
 //! | 1 to 14 | 0, ± 1/3, ± 2/3, ± 1 times `range` | times 1 + `volatility`, and times 1 - `volatility` | all |
 //! | 15, 16 | ± `extreme` times `range` | as it is | `cover` |
 //!
-//! The requirement is the greatest loss of the whole portfolio, the underlying included, in any of them; at least `short_minimum` times the underlying for each unit of the
-//! underlying in a short option. It is held against the net asset value, options at their marks.
+//! The requirement is the greatest loss of the whole portfolio, the underlying included, in any of them; at
+//! least `short_minimum` times the underlying for each unit of the underlying in a short option. It is held
+//! against the net asset value, options at their marks.
 //!
-//! American contracts are revalued as European ones. The values of the scenarios are computed with the tables; a step adds them up.
+//! American contracts are revalued as European ones. The values of the scenarios are computed with the
+//! tables; a step adds them up.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -27,7 +31,8 @@ pub(crate) type RiskRow = [f32; SCENARIOS];
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct RiskArray {
-    /// The move of the underlying that is scanned, as a fraction of it: 0.15 for shares, 0.08 for a broad index.
+    /// The move of the underlying that is scanned, as a fraction of it: 0.15 for shares, 0.08 for a broad
+    /// index.
     pub range: f64,
     /// The change of implied volatility, as a fraction of it.
     pub volatility: f64,
@@ -35,7 +40,8 @@ pub struct RiskArray {
     pub extreme: f64,
     /// The share of the loss at the extreme move that counts.
     pub cover: f64,
-    /// The least requirement of a short option, as a fraction of the underlying: 0.00375 is 37.50 for a contract on 100 shares at 100.
+    /// The least requirement of a short option, as a fraction of the underlying: 0.00375 is 37.50 for a
+    /// contract on 100 shares at 100.
     pub short_minimum: f64,
 }
 
@@ -51,7 +57,8 @@ impl Default for RiskArray {
     }
 }
 
-/// A scenario: the move of the underlying and the change of volatility, as fractions, and the share of its loss that counts.
+/// A scenario: the move of the underlying and the change of volatility, as fractions, and the share of its
+/// loss that counts.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct Scenario {
     pub spot: f64,
@@ -189,8 +196,9 @@ impl Scan {
 mod tests {
     use super::*;
 
-    /// The worked example of docs/options-environment.md. Contracts at their expiry, so that their values are intrinsic and can be computed by hand: the
-    /// underlying at 100, a range of 15 %, and the extreme move of 30 %, of which 35 % counts.
+    /// The worked example of docs/options-environment.md. Contracts at their expiry, so that their values are
+    /// intrinsic and can be computed by hand: the underlying at 100, a range of 15 %, and the extreme move of
+    /// 30 %, of which 35 % counts.
     #[test]
     fn by_hand() {
         let rule = RiskArray::default();
@@ -212,7 +220,8 @@ mod tests {
             }
             scan.requirement(&rule)
         };
-        let close = |found: f64, expected: f64| assert!((found - expected).abs() < 1e-3, "{found} {expected}");
+        let close =
+            |found: f64, expected: f64| assert!((found - expected).abs() < 1e-3, "{found} {expected}");
         // 100 shares lose 15 at the whole range, and 35 % of 30 = 10.50 at the extreme.
         close(need(100.0, &[]), 1500.0);
         // A short straddle loses 15 either way.
@@ -225,7 +234,8 @@ mod tests {
         close(need(100.0, &[(100.0, true, -1.0)]), 1500.0);
         // Shares with a put 95 lose 5.
         close(need(100.0, &[(95.0, false, 1.0)]), 500.0);
-        // A short call 150 loses nothing in any scenario: the least requirement, 0.00375 of 10,000 a contract.
+        // A short call 150 loses nothing in any scenario: the least requirement, 0.00375 of 10,000 a
+        // contract.
         close(need(0.0, &[(150.0, true, -2.0)]), 75.0);
         // A long straddle at its expiry can only gain.
         close(need(0.0, &[(100.0, true, 1.0), (100.0, false, 1.0)]), 0.0);

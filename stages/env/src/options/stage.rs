@@ -19,8 +19,8 @@ use datasets::schema::SNAPSHOT;
 use stages_core::corporate_actions;
 use stages_core::dataset::Partition;
 use stages_core::{
-    ConfigProblem, Context, Given, InputPort, Memo, OutputPort, Outputs, PlanContext, PortType, Ports, Provided, Share,
-    StageError, StageEvent, StageKind,
+    ConfigProblem, Context, Given, InputPort, Memo, OutputPort, Outputs, PlanContext, PortType, Ports,
+    Provided, Share, StageError, StageEvent, StageKind,
 };
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -55,7 +55,8 @@ impl StageKind for Options {
                 PortType::OptionChain,
                 false,
                 true,
-                "quotes, best with implied volatility and forwards; one chain or several, of different underlyings",
+                "quotes, best with implied volatility and forwards; one chain or several, of different \
+                underlyings",
             ),
             input(
                 "greeks",
@@ -69,7 +70,8 @@ impl StageKind for Options {
                 PortType::Features,
                 true,
                 true,
-                "market features; of the underlyings, or of one symbol alone; and features by contract, of the very chain or of a program, for each slot of the slate",
+                "market features; of the underlyings, or of one symbol alone; and features by contract, of \
+                the very chain or of a program, for each slot of the slate",
             ),
             input(
                 "hidden",
@@ -97,7 +99,8 @@ impl StageKind for Options {
                 PortType::Bars,
                 true,
                 false,
-                "daily bars of the contracts of a future, with volume, by which `hedge` hedges; without it, the future is at its fair price",
+                "daily bars of the contracts of a future, with volume, by which `hedge` hedges; without it, \
+                the future is at its fair price",
             ),
         ],
         outputs: &[OutputPort {
@@ -107,7 +110,11 @@ impl StageKind for Options {
         }],
     };
 
-    fn check(&self, config: &OptionsConfig, plan: &PlanContext) -> Result<BTreeMap<String, Provided>, ConfigProblem> {
+    fn check(
+        &self,
+        config: &OptionsConfig,
+        plan: &PlanContext,
+    ) -> Result<BTreeMap<String, Provided>, ConfigProblem> {
         config.validate()?;
         let needed: &[&str] = match config.fills.quotes {
             QuoteKind::BidAsk => &["bid", "ask", "underlying"],
@@ -126,9 +133,12 @@ impl StageKind for Options {
                 }
             }
             if let Some(column) = needed.iter().find(|column| !chain.may_have(column)) {
-                let problem = ConfigProblem::new("fills.quotes", format!("the chain has no column `{column}`"));
+                let problem =
+                    ConfigProblem::new("fills.quotes", format!("the chain has no column `{column}`"));
                 return Err(match *column {
-                    "bid" | "ask" => problem.hint("set fills: { quotes: last, slippage: … } for data without quotes"),
+                    "bid" | "ask" => {
+                        problem.hint("set fills: { quotes: last, slippage: … } for data without quotes")
+                    }
                     _ => problem,
                 });
             }
@@ -156,10 +166,11 @@ impl StageKind for Options {
         for features in plan.inputs.get("features").into_iter().flatten() {
             for column in features.columns.iter().flatten().filter(|name| !is_key(name)) {
                 if !seen.insert(column) && one_chain {
-                    return Err(
-                        ConfigProblem::new("", format!("the feature `{column}` comes from two inputs"))
-                            .hint("leave it out of one of the feature stages"),
-                    );
+                    return Err(ConfigProblem::new(
+                        "",
+                        format!("the feature `{column}` comes from two inputs"),
+                    )
+                    .hint("leave it out of one of the feature stages"));
                 }
             }
         }
@@ -178,10 +189,11 @@ impl StageKind for Options {
         let rates = rates::read(&given)?;
         let future = hedge::read(&given)?;
         if !future.is_empty() && worlds.len() > 1 {
-            return Err(
-                StageError::new(format!("`future` is of one underlying, and there are {}", worlds.len()))
-                    .hint("set `symbol` to the one that it is of, or leave `future` out"),
-            );
+            return Err(StageError::new(format!(
+                "`future` is of one underlying, and there are {}",
+                worlds.len()
+            ))
+            .hint("set `symbol` to the one that it is of, or leave `future` out"));
         }
         let all: usize = worlds.iter().map(|world| world.parts.len()).sum();
         let read = AtomicU64::new(0);
@@ -199,26 +211,27 @@ impl StageKind for Options {
         let mut sources = Vec::with_capacity(worlds.len());
         for (world, listed) in worlds.iter().zip(&listings) {
             let read = &read;
-            let read_part = move |part: usize| -> Result<Vec<Day>, StageError> {
-                context.check_cancelled()?;
-                let (chain, greeks) = &world.parts[part];
-                context.progress(
-                    read.fetch_add(1, Ordering::Relaxed).min(all as u64),
-                    Some(all as u64),
-                    format!("reading {} {}", world.symbol, chain.key.range.from),
-                );
-                let mut days =
-                    days(&chain.read(&context.store)?, &greeks.read(&context.store)?).map_err(|err| StageError {
-                        message: format!("{}: {}", chain.key.path(), err.message),
-                        ..err
-                    })?;
-                let symbol = chain.key.symbol()?;
-                for name in world.names.iter().filter(|name| name.symbol == symbol) {
-                    name.keep(&mut days, &world.symbol);
-                }
-                listed.keep(&mut days);
-                Ok(days)
-            };
+            let read_part =
+                move |part: usize| -> Result<Vec<Day>, StageError> {
+                    context.check_cancelled()?;
+                    let (chain, greeks) = &world.parts[part];
+                    context.progress(
+                        read.fetch_add(1, Ordering::Relaxed).min(all as u64),
+                        Some(all as u64),
+                        format!("reading {} {}", world.symbol, chain.key.range.from),
+                    );
+                    let mut days = days(&chain.read(&context.store)?, &greeks.read(&context.store)?)
+                        .map_err(|err| StageError {
+                            message: format!("{}: {}", chain.key.path(), err.message),
+                            ..err
+                        })?;
+                    let symbol = chain.key.symbol()?;
+                    for name in world.names.iter().filter(|name| name.symbol == symbol) {
+                        name.keep(&mut days, &world.symbol);
+                    }
+                    listed.keep(&mut days);
+                    Ok(days)
+                };
             sources.push(MarketSource {
                 settlements: settlements(world, &context.store, listed)?,
                 features: features.of(context, world, &had)?,

@@ -25,7 +25,8 @@ fn nearest(config: &OptionsConfig, target: f64) -> f64 {
     nearest.unwrap_or(target)
 }
 
-/// Adds a strategy, unless the slate has not all of its legs, or they collapse into one another or into another strategy.
+/// Adds a strategy, unless the slate has not all of its legs, or they collapse into one another or into
+/// another strategy.
 fn add(config: &OptionsConfig, strategies: &mut Vec<Strategy>, name: String, legs: Vec<config::Leg>) {
     let traded: Vec<_> = legs.iter().filter_map(|leg| find(config, leg, "").ok()).collect();
     let options = traded.iter().filter(|&&t| t != Traded::Underlying).count();
@@ -69,8 +70,9 @@ fn common(config: &OptionsConfig, maturity: Option<u32>) -> Vec<Strategy> {
     strategies
 }
 
-/// The strategies that trade every slot: the common ones and ratio spreads (one at 0.5 for two at 0.2) at each maturity, calendars at the money (short the
-/// nearer maturity, long the next), and each slot alone, long and short.
+/// The strategies that trade every slot: the common ones and ratio spreads (one at 0.5 for two at 0.2) at
+/// each maturity, calendars at the money (short the nearer maturity, long the next), and each slot alone,
+/// long and short.
 fn all(config: &OptionsConfig) -> Vec<Strategy> {
     let leg = |right: Right, maturity: u32, delta: f64, quantity: i32| config::Leg {
         right: Some(right),

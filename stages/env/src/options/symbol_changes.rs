@@ -35,14 +35,16 @@ impl Name {
     }
 }
 
-/// A world's part of the chain: its symbol, its partitions of chain and Greeks, and the symbols that it had, in order; its own is the last.
+/// A world's part of the chain: its symbol, its partitions of chain and Greeks, and the symbols that it had,
+/// in order; its own is the last.
 pub(super) struct WorldInput {
     pub symbol: String,
     pub parts: Vec<(Partition, Partition)>,
     pub names: Vec<Name>,
 }
 
-/// The class of `root` once the symbol `old` is `new`: classes named after the symbol, adjusted ones (`OLD@150`) too, are named after the new one.
+/// The class of `root` once the symbol `old` is `new`: classes named after the symbol, adjusted ones
+/// (`OLD@150`) too, are named after the new one.
 pub(super) fn renamed(root: &str, old: &str, new: &str) -> String {
     match root.strip_prefix(old) {
         Some(rest) if rest.is_empty() || rest.starts_with('@') => format!("{new}{rest}"),
@@ -50,12 +52,16 @@ pub(super) fn renamed(root: &str, old: &str, new: &str) -> String {
     }
 }
 
-/// The worlds with those joined whose symbol became another's, where the chain has rows of the old symbol before the change. Rows of the old symbol from that day
-/// on, and of the new one before it, are of other companies, and left out.
+/// The worlds with those joined whose symbol became another's, where the chain has rows of the old symbol
+/// before the change. Rows of the old symbol from that day on, and of the new one before it, are of other
+/// companies, and left out.
 ///
 /// # Errors
 /// When two symbols become one, or a symbol comes back.
-pub(super) fn joined(mut worlds: Vec<WorldInput>, actions: &[CorporateAction]) -> Result<Vec<WorldInput>, StageError> {
+pub(super) fn joined(
+    mut worlds: Vec<WorldInput>,
+    actions: &[CorporateAction],
+) -> Result<Vec<WorldInput>, StageError> {
     let mut changes: Vec<&CorporateAction> = actions
         .iter()
         .filter(|action| action.kind == Kind::SymbolChange && action.symbol != action.new_symbol)
@@ -110,7 +116,8 @@ pub(super) fn joined(mut worlds: Vec<WorldInput>, actions: &[CorporateAction]) -
 }
 
 impl WorldInput {
-    /// The actions with those of its earlier symbols under its last; those of other companies that had one of its symbols are left out.
+    /// The actions with those of its earlier symbols under its last; those of other companies that had one of
+    /// its symbols are left out.
     pub(super) fn actions(&self, actions: &[CorporateAction]) -> Vec<CorporateAction> {
         if self.names.len() == 1 {
             return actions.to_vec();
@@ -135,7 +142,10 @@ impl WorldInput {
     ///
     /// # Errors
     /// When contracts under two symbols have different multipliers.
-    pub(super) fn listed(&self, listed: impl Fn(&Name) -> Result<Listed, StageError>) -> Result<Listed, StageError> {
+    pub(super) fn listed(
+        &self,
+        listed: impl Fn(&Name) -> Result<Listed, StageError>,
+    ) -> Result<Listed, StageError> {
         let [earlier @ .., last] = self.names.as_slice() else {
             return Err(StageError::new(format!("the world {} has no symbol", self.symbol)));
         };

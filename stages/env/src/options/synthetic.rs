@@ -1,5 +1,5 @@
-//! A small synthetic market, for measuring and testing the environment: prices by Black-Scholes on a random walk. For data to
-//! learn from, use `ingest/simulated_market`.
+//! A small synthetic market, for measuring and testing the environment: prices by Black-Scholes on a random
+//! walk. For data to learn from, use `ingest/simulated_market`.
 
 use super::build::{Day, MarketSource, Quote, Settlements};
 use crate::feature_columns::FeatureColumn;
@@ -25,13 +25,14 @@ pub struct SyntheticMarket {
 
 const CARRY: f64 = 0.01;
 
-/// A market of `days` snapshots, wholly determined by `seed`: an underlying near 100, expiries on Fridays up to 75 days ahead,
-/// strikes every 2.5 within a quarter of the underlying, with occasional missing quotes.
+/// A market of `days` snapshots, wholly determined by `seed`: an underlying near 100, expiries on Fridays up
+/// to 75 days ahead, strikes every 2.5 within a quarter of the underlying, with occasional missing quotes.
 pub fn market(days: usize, seed: u64) -> SyntheticMarket {
     generate(days, &[None], Settlements::default(), seed)
 }
 
-/// As [`market`], with snapshots at these hours of each day in New York. The first feature has one value a day.
+/// As [`market`], with snapshots at these hours of each day in New York. The first feature has one value a
+/// day.
 ///
 /// # Errors
 /// None that is known: contracts without terms settle at 16:00 in New York.
@@ -137,7 +138,8 @@ fn generate(days: usize, hours: &[Option<f64>], settlements: Settlements, seed: 
         }
 
         let (z, w) = (random.normal(), random.normal());
-        underlying *= libm::exp(volatility * 0.063 * share.sqrt() * z - 0.5 * volatility * volatility / 252.0 * share);
+        underlying *=
+            libm::exp(volatility * 0.063 * share.sqrt() * z - 0.5 * volatility * volatility / 252.0 * share);
         volatility = (volatility + 0.05 * (0.2 - volatility) + 0.006 * w - 0.006 * z).clamp(0.08, 0.6);
         if is_last {
             date = date.plus(if date.weekday() == 4 { 3 } else { 1 });

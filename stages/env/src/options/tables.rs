@@ -1,15 +1,16 @@
 //! The format of an environment's tables: Arrow IPC files, which are mapped and looked up in place.
 //!
-//! `env.json` holds configuration, observation and actions by name, normalisation, and of each world the ranges of its splits and the names of its
-//! parts. A part is a stretch of snapshots of a world, as long as a partition of the chain, and has a directory of two files:
+//! `env.json` holds configuration, observation and actions by name, normalisation, and of each world the
+//! ranges of its splits and the names of its parts. A part is a stretch of snapshots of a world, as long as a
+//! partition of the chain, and has a directory of two files:
 //!
 //! | file | holds |
 //! | --- | --- |
 //! | `snapshots.arrow` | a row for each snapshot: date (and instant, where there are several a day), underlying, rate, raw market features `[F]`, contracts on the slate `[K]` (indices of the part's list, -1 for an empty slot), call and put at the money by maturity, raw slate features `[K, G]` (with features by contract, `[K, G + C]`), and the features that are not observed `[H]` |
 //! | `paths.arrow` | a row for each contract of the part: its terms (and instant of settlement, likewise), its first snapshot there, its quote history (an entry of 8 values, [`Entry`], is one cache line), where the configuration needs them its volume and open interest, the sizes of its quotes, and its gains in the scenarios of portfolio margin, and its last volatility and time value for the next part |
 //!
-//! So a day more changes the files of its own part and `env.json`. [`build`](super::build) writes them, [`step`](super::step) reads
-//! them.
+//! So a day more changes the files of its own part and `env.json`. [`build`](super::build) writes them,
+//! [`step`](super::step) reads them.
 
 use super::config::OptionsConfig;
 use super::portfolio_margin::RiskRow;
@@ -132,8 +133,8 @@ pub(crate) struct World {
 
 impl Spec {
     pub(crate) fn encode(&self) -> Result<Vec<u8>, StageError> {
-        let json =
-            serde_json::to_value(self).map_err(|err| StageError::new(format!("cannot write `{SPEC}`: {err}")))?;
+        let json = serde_json::to_value(self)
+            .map_err(|err| StageError::new(format!("cannot write `{SPEC}`: {err}")))?;
         Ok(cache::canonical_json(&json).into_bytes())
     }
 

@@ -55,8 +55,9 @@ impl Versions {
             .keys()
             .chain(now.keys())
             .find(|name| then.get(*name) != now.get(*name))?;
-        let version =
-            |packages: &BTreeMap<String, String>| packages.get(name).map_or("none", String::as_str).to_owned();
+        let version = |packages: &BTreeMap<String, String>| {
+            packages.get(name).map_or("none", String::as_str).to_owned()
+        };
         Some(format!("{name} {} then, {} now", version(then), version(now)))
     }
 }

@@ -1,4 +1,5 @@
-//! The price of an environment in Python: CartPole by `env/python`, beside the native one and Gymnasium's own batches.
+//! The price of an environment in Python: CartPole by `env/python`, beside the native one and Gymnasium's own
+//! batches.
 
 use super::config::PythonConfig;
 use super::stage::build;
@@ -60,8 +61,9 @@ if __name__ == "__main__":
     print(json.dumps(rows))
 "#;
 
-/// Steps 16 and 256 poles with random actions: natively on one thread, by `env/python` in one process and in two, and by Gymnasium's `SyncVectorEnv` and
-/// `AsyncVectorEnv`. `python` is the interpreter, as in a configuration, relative to `base`.
+/// Steps 16 and 256 poles with random actions: natively on one thread, by `env/python` in one process and in
+/// two, and by Gymnasium's `SyncVectorEnv` and `AsyncVectorEnv`. `python` is the interpreter, as in a
+/// configuration, relative to `base`.
 ///
 /// # Errors
 /// When an environment cannot be made, or the interpreter fails.
@@ -117,8 +119,8 @@ fn measure(env: &mut dyn BatchEnv) -> Result<f64, StageError> {
 struct Theirs(String, usize, usize, f64);
 
 fn of_gymnasium(config: &PythonConfig, base: &Path) -> Result<Vec<Theirs>, StageError> {
-    let program =
-        super::interpreter::program(&config.python, base).map_err(|problem| StageError::new(problem.message))?;
+    let program = super::interpreter::program(&config.python, base)
+        .map_err(|problem| StageError::new(problem.message))?;
     let run = Command::new(&program)
         .args(["-B", "-c", OF_GYMNASIUM])
         .args(BATCHES.map(|n| n.to_string()))

@@ -17,14 +17,15 @@ pub struct PythonConfig {
     pub call: Option<String>,
     /// Arguments of the environment, or of the function, by name.
     pub kwargs: BTreeMap<String, Value>,
-    /// The interpreter, with the packages gymnasium (1.0 or later) and numpy: a program on PATH, the path of one, or the directory of an environment, relative
-    /// to the pipeline.
+    /// The interpreter, with the packages gymnasium (1.0 or later) and numpy: a program on PATH, the path of
+    /// one, or the directory of an environment, relative to the pipeline.
     pub python: String,
     /// The directory of its modules, relative to the pipeline.
     pub path: String,
     /// Files that it reads, and modules that no import names, relative to `path`; they are in the key.
     pub files: Vec<String>,
-    /// Seconds that a step, or the beginning of episodes, of the environments of a process may take. The start of an interpreter has a minute at least.
+    /// Seconds that a step, or the beginning of episodes, of the environments of a process may take. The
+    /// start of an interpreter has a minute at least.
     pub time_limit: f64,
 }
 
@@ -64,7 +65,9 @@ impl PythonConfig {
                     .hint("write `id: CartPole-v1`, or `call: my_envs:make_env`"));
             }
             (Some(_), Some(_)) => {
-                return Err(ConfigProblem::new("call", "both `id` and `call` are given").hint("keep one of them"));
+                return Err(
+                    ConfigProblem::new("call", "both `id` and `call` are given").hint("keep one of them")
+                );
             }
             _ => {}
         }
@@ -105,9 +108,8 @@ impl PythonConfig {
             }
         }
         if !(0.1..=1e6).contains(&self.time_limit) {
-            return Err(
-                ConfigProblem::new("time_limit", "must be from 0.1 to 1000000 seconds").hint("the default is 60")
-            );
+            return Err(ConfigProblem::new("time_limit", "must be from 0.1 to 1000000 seconds")
+                .hint("the default is 60"));
         }
         Ok(())
     }

@@ -53,7 +53,11 @@ struct Ready {
 }
 
 /// Starts the processes of the artifact's environments.
-pub(crate) fn open(store: &Store, artifact: &Artifact, options: &OpenOptions) -> Result<Environments, StageError> {
+pub(crate) fn open(
+    store: &Store,
+    artifact: &Artifact,
+    options: &OpenOptions,
+) -> Result<Environments, StageError> {
     let made = Made::read(store, artifact)?;
     let program = recall(store, &made.versions, &made.name)?;
     let project = project(store, artifact)?;
@@ -194,10 +198,19 @@ impl Environments {
             && let Some(at) = obs.iter().zip(&self.state.obs).position(differs)
         {
             return Err(StageError::new(format!(
-                "environment {} of `{}` does not come back to its state by the seed and the actions of its episode: `{}` is {} instead of {}",
-                at / d, self.name, self.spec.observation[at % d], obs[at], self.state.obs[at]
+                "environment {} of `{}` does not come back to its state by the seed and the actions of its \
+                episode: `{}` is {} instead of {}",
+                at / d,
+                self.name,
+                self.spec.observation[at % d],
+                obs[at],
+                self.state.obs[at]
             ))
-            .hint("to go on from a checkpoint, its state must depend on `reset(seed=…)` and the actions since alone: draw from `self.np_random` and keep nothing from episode to episode; `--force` trains from the beginning"));
+            .hint(
+                "to go on from a checkpoint, its state must depend on `reset(seed=…)` and the actions \
+                since alone: draw from `self.np_random` and keep nothing from episode to episode; `--force` \
+                trains from the beginning",
+            ));
         }
         self.state.started = true;
         self.state.obs = obs;
@@ -298,7 +311,8 @@ fn is_masked(space: &ActionSpace) -> bool {
     }
 }
 
-/// Writes choices of which each is within its component and allowed: one that is not counts as the first that is.
+/// Writes choices of which each is within its component and allowed: one that is not counts as the first that
+/// is.
 fn allowed(out: &mut [u32], values: &[u32], choices: &[u32], mask: &[bool]) {
     let mut at = 0;
     for ((out, &value), &n) in out.iter_mut().zip(values).zip(choices.iter().cycle()) {

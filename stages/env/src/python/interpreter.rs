@@ -1,7 +1,8 @@
-//! The interpreter of an environment: found while the pipeline is planned, without starting it, and again where the artifact is opened.
+//! The interpreter of an environment: found while the pipeline is planned, without starting it, and again
+//! where the artifact is opened.
 //!
-//! An artifact names versions, not places. The store therefore keeps, beside its artifacts and for this machine alone, the path of the interpreter that had these versions
-//! when the stage ran.
+//! An artifact names versions, not places. The store therefore keeps, beside its artifacts and for this
+//! machine alone, the path of the interpreter that had these versions when the stage ran.
 
 use super::artifact::{PROJECT, Versions};
 use super::config::PythonConfig;
@@ -16,7 +17,8 @@ pub(super) const INTERPRETER: &str = "python";
 /// The directory of the packages' records in the names of sources.
 const PACKAGES: &str = "site-packages";
 
-/// The interpreter, the records of its packages, the project's modules that are imported, and the files that are listed.
+/// The interpreter, the records of its packages, the project's modules that are imported, and the files that
+/// are listed.
 ///
 /// # Errors
 /// When one of them is not there, or a package is missing.
@@ -48,14 +50,14 @@ pub(super) fn sources(config: &PythonConfig, base: &Path) -> Result<Vec<Source>,
         })?;
         // The module of an id may be an installed package.
         if modules.is_none() && config.call.is_some() {
-            return Err(
-                ConfigProblem::new("call", format!("there is no module `{module}` in {}", root.display())).hint(
-                    format!(
-                        "write `{}.py` there, or name its directory by `path:`",
-                        module.replace('.', "/")
-                    ),
-                ),
-            );
+            return Err(ConfigProblem::new(
+                "call",
+                format!("there is no module `{module}` in {}", root.display()),
+            )
+            .hint(format!(
+                "write `{}.py` there, or name its directory by `path:`",
+                module.replace('.', "/")
+            )));
         }
         let modules = modules.into_iter().flatten();
         found.extend(modules.map(|(name, path)| Source::program(format!("{PROJECT}/{name}"), path)));
@@ -63,10 +65,11 @@ pub(super) fn sources(config: &PythonConfig, base: &Path) -> Result<Vec<Source>,
     for (i, file) in config.files.iter().enumerate() {
         let path = root.join(file);
         if !path.is_file() {
-            return Err(
-                ConfigProblem::new(format!("files[{i}]"), format!("there is no file `{}`", path.display()))
-                    .hint("files are named relative to `path`, the directory of the modules"),
-            );
+            return Err(ConfigProblem::new(
+                format!("files[{i}]"),
+                format!("there is no file `{}`", path.display()),
+            )
+            .hint("files are named relative to `path`, the directory of the modules"));
         }
         let name = format!("{PROJECT}/{file}");
         if !found.iter().any(|source| source.name == name) {
@@ -77,11 +80,12 @@ pub(super) fn sources(config: &PythonConfig, base: &Path) -> Result<Vec<Source>,
     Ok(found)
 }
 
-/// The executable that `written` names: a program on PATH, the path of one, or the directory of an environment.
+/// The executable that `written` names: a program on PATH, the path of one, or the directory of an
+/// environment.
 pub(super) fn program(written: &str, base: &Path) -> Result<PathBuf, ConfigProblem> {
     let problem = |message: String, hint: &str| Err(ConfigProblem::new("python", message).hint(hint));
-    let other =
-        "name the directory of an environment: `python3 -m venv env`, `env/bin/pip install gymnasium`, `python: ./env`";
+    let other = "name the directory of an environment: `python3 -m venv env`, `env/bin/pip install \
+        gymnasium`, `python: ./env`";
     let mut path = if written.contains('/') {
         base.join(written)
     } else {
@@ -109,7 +113,8 @@ pub(super) fn program(written: &str, base: &Path) -> Result<PathBuf, ConfigProbl
     Ok(path)
 }
 
-/// The directories that the interpreter's packages are below: the environment's, and the installation's where it sees them.
+/// The directories that the interpreter's packages are below: the environment's, and the installation's where
+/// it sees them.
 fn prefixes(program: &Path) -> Vec<PathBuf> {
     let above = |path: &Path| path.parent().and_then(Path::parent).map(Path::to_owned);
     let environment = above(program).filter(|dir| dir.join("pyvenv.cfg").is_file());
@@ -155,6 +160,9 @@ pub(super) fn recall(store: &Store, versions: &Versions, name: &str) -> Result<P
             "no interpreter on this machine is known to have the packages that `{name}` was made with ({})",
             versions.python
         ))
-        .hint("run the stage of the environment again here, which notes where it is: `runner exec PIPELINE --force STAGE`")
+        .hint(
+            "run the stage of the environment again here, which notes where it is: `runner exec PIPELINE \
+            --force STAGE`",
+        )
     })
 }

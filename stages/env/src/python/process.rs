@@ -15,7 +15,8 @@ use std::process::{Child, ChildStderr, Command, ExitStatus, Stdio};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-/// The environment variables of every worker: results do not depend on the user's, and a worker is one thread of its engine.
+/// The environment variables of every worker: results do not depend on the user's, and a worker is one thread
+/// of its engine.
 const VARIABLES: [(&str, &str); 10] = [
     ("PATH", "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"),
     ("LANG", "C.UTF-8"),
@@ -56,7 +57,8 @@ struct Reported {
 }
 
 impl Process {
-    /// Starts a worker in `dir`, its home and the place of its modules, with a request; `shared` has the arrays of a batch, `limit` is that of a step.
+    /// Starts a worker in `dir`, its home and the place of its modules, with a request; `shared` has the
+    /// arrays of a batch, `limit` is that of a step.
     ///
     /// # Errors
     /// When it cannot be started.
@@ -134,7 +136,9 @@ impl Process {
         match read.and_then(|()| self.socket.read_exact(&mut answer)) {
             Ok(()) if answer == *b"k" => Ok(()),
             Ok(()) => Err(self.reported()),
-            Err(err) if matches!(err.kind(), ErrorKind::WouldBlock | ErrorKind::TimedOut) => Err(self.too_long()),
+            Err(err) if matches!(err.kind(), ErrorKind::WouldBlock | ErrorKind::TimedOut) => {
+                Err(self.too_long())
+            }
             Err(_) => Err(self.failure()),
         }
     }
@@ -189,8 +193,11 @@ impl Process {
         let (status, printed) = self.end();
         let mut error = match status.map(|status| (status.signal(), status.code())) {
             Some((Some(SIGALRM), _)) => self.too_long(),
-            Some((Some(signal), _)) => StageError::new(format!("a worker process was killed by {}", name(signal)))
-                .hint("the environment, or a library that it uses, crashed; or the machine ran out of memory"),
+            Some((Some(signal), _)) => {
+                StageError::new(format!("a worker process was killed by {}", name(signal))).hint(
+                    "the environment, or a library that it uses, crashed; or the machine ran out of memory",
+                )
+            }
             Some((None, Some(code))) => {
                 StageError::new(format!("an environment ended its process, with status {code}"))
                     .hint("raise an exception where something is wrong: no `sys.exit`")
@@ -253,7 +260,8 @@ fn tail(mut stderr: ChildStderr) -> String {
 
 /// Appends the last lines of a text to a message, without the frames of the worker's own program.
 fn push_lines(message: &mut String, text: &str) {
-    let is_shown = |line: &&str| !(line.trim().is_empty() || line.trim_start().starts_with("File \"<string>\""));
+    let is_shown =
+        |line: &&str| !(line.trim().is_empty() || line.trim_start().starts_with("File \"<string>\""));
     let lines: Vec<&str> = text.lines().filter(is_shown).collect();
     for line in &lines[lines.len().saturating_sub(LINES)..] {
         message.push_str("\n    | ");

@@ -1,4 +1,5 @@
-//! The arrays that the engine and the worker processes share: a file in memory, which workers map and the engine reads and writes by system calls.
+//! The arrays that the engine and the worker processes share: a file in memory, which workers map and the
+//! engine reads and writes by system calls.
 
 use crate::spec::EnvSpec;
 use serde_json::{Value, json};
@@ -110,7 +111,8 @@ fn memory() -> std::io::Result<File> {
 /// A file whose name is removed at once.
 #[cfg(not(target_os = "linux"))]
 fn memory() -> std::io::Result<File> {
-    let path = std::env::temp_dir().join(format!("runner-{}-{:?}", std::process::id(), std::time::Instant::now()));
+    let path =
+        std::env::temp_dir().join(format!("runner-{}-{:?}", std::process::id(), std::time::Instant::now()));
     let file = File::options().read(true).write(true).create_new(true).open(&path)?;
     std::fs::remove_file(&path)?;
     Ok(file)

@@ -8,8 +8,8 @@ use cache::{ArtifactBuilder, ArtifactDigest, BlobRef, Store};
 use serde::Deserialize;
 use serde_json::json;
 use stages_core::{
-    ConfigProblem, Context, EventSink, OutputPort, Outputs, PlanContext, PortType, Ports, Provided, Source, StageError,
-    StageEvent, StageKind,
+    ConfigProblem, Context, EventSink, OutputPort, Outputs, PlanContext, PortType, Ports, Provided, Source,
+    StageError, StageEvent, StageKind,
 };
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -31,7 +31,8 @@ impl StageKind for Python {
     type Config = PythonConfig;
     const NAME: &'static str = "env/python";
     const VERSION: u32 = 1;
-    const ABOUT: &'static str = "a Gymnasium id, or an environment of one's own in Python, stepped by worker processes";
+    const ABOUT: &'static str =
+        "a Gymnasium id, or an environment of one's own in Python, stepped by worker processes";
     const PORTS: Ports = Ports {
         inputs: &[],
         outputs: &[OutputPort {
@@ -41,7 +42,11 @@ impl StageKind for Python {
         }],
     };
 
-    fn check(&self, config: &PythonConfig, _: &PlanContext) -> Result<BTreeMap<String, Provided>, ConfigProblem> {
+    fn check(
+        &self,
+        config: &PythonConfig,
+        _: &PlanContext,
+    ) -> Result<BTreeMap<String, Provided>, ConfigProblem> {
         config.validate()?;
         Ok(BTreeMap::from([("env".to_owned(), Provided::unknown(PortType::Env))]))
     }

@@ -5,7 +5,8 @@ use schemars::{JsonSchema, Schema, SchemaGenerator};
 use serde::{Deserialize, Deserializer, Serialize};
 use stages_core::ConfigProblem;
 
-/// The reward: an expression over quantities of the step, or the settings of one; docs/options-environment.md has the formulas.
+/// The reward: an expression over quantities of the step, or the settings of one; docs/options-environment.md
+/// has the formulas.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct RewardConfig {
@@ -19,11 +20,13 @@ pub struct RewardConfig {
     pub risk_aversion: f64,
     /// The adaptation rate of the moments of `differential_sharpe`: 0.01 averages over about a hundred steps.
     pub eta: f64,
-    /// The standard deviation of a step's excess return that `differential_sharpe` assumes when an episode begins.
+    /// The standard deviation of a step's excess return that `differential_sharpe` assumes when an episode
+    /// begins.
     pub volatility: f64,
     /// Penalty for each unit of traded value (prices paid and received) as a fraction of net asset value.
     pub turnover: f64,
-    /// Penalty for each unit of costs of trades (spread and commission) as a fraction of net asset value; net asset value itself has paid them already.
+    /// Penalty for each unit of costs of trades (spread and commission) as a fraction of net asset value; net
+    /// asset value itself has paid them already.
     pub costs: f64,
     /// Penalty for each unit by which the drawdown (as a fraction of the peak) grows.
     pub drawdown: f64,
@@ -78,7 +81,8 @@ impl RewardKind {
     ];
 }
 
-/// A penalty for losses of a step beyond a threshold: `weight x max(-excess return - threshold, 0) / (1 - confidence)`.
+/// A penalty for losses of a step beyond a threshold:
+/// `weight x max(-excess return - threshold, 0) / (1 - confidence)`.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct CvarPenalty {

@@ -5,8 +5,8 @@ use crate::expression::Program;
 use bytemuck::{Pod, Zeroable};
 use stages_core::ConfigProblem;
 
-/// The moving averages of a step's excess return and of its square, for the differential Sharpe ratio. Saved states hold these bytes where a reward
-/// depends on them.
+/// The moving averages of a step's excess return and of its square, for the differential Sharpe ratio. Saved
+/// states hold these bytes where a reward depends on them.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Pod, Zeroable)]
 #[repr(C)]
 pub(crate) struct Moments {
@@ -56,8 +56,8 @@ impl Reward {
         }
     }
 
-    /// The reward of a step; `quantities` gives the values of an expression's names for the factor that makes money a fraction of the net asset value before the
-    /// step.
+    /// The reward of a step; `quantities` gives the values of an expression's names for the factor that makes
+    /// money a fraction of the net asset value before the step.
     pub(crate) fn of<Q: AsRef<[f64]>>(
         &self,
         change: &Change,
@@ -92,7 +92,8 @@ impl Reward {
             + config.drawdown * deeper
             + config.delta * (change.exposure * scale).abs()
             + config.costs * change.costs * scale
-            + config.cvar.weight * (-excess - config.cvar.threshold).max(0.0) / (1.0 - config.cvar.confidence);
+            + config.cvar.weight * (-excess - config.cvar.threshold).max(0.0)
+                / (1.0 - config.cvar.confidence);
         config.scale * (measure - penalty)
     }
 }

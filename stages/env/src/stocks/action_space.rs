@@ -7,7 +7,8 @@ use crate::hedge::HEDGE_CHOICES;
 /// The choice that holds.
 pub(crate) const HOLD: u32 = 0;
 
-/// The space of actions on these symbols, and on the hedge where actions hedge: a ratio from 0 to 1, or the choices leave, to zero and to the band.
+/// The space of actions on these symbols, and on the hedge where actions hedge: a ratio from 0 to 1, or the
+/// choices leave, to zero and to the band.
 pub(crate) fn action_space(config: &StocksConfig, symbols: &[String]) -> ActionSpace {
     let hedge = config.hedge.is_by_action();
     let names = |of_hedge: &str| {

@@ -22,8 +22,8 @@ pub struct StocksConfig {
     pub rules: Rules,
     /// The symbols that can be traded; empty for all that the bars have.
     pub symbols: Vec<String>,
-    /// Where symbols are written `MARKET:SYMBOL`, the text between the two, such as `:`: each market is then a world of its own. Empty: all symbols are one
-    /// market.
+    /// Where symbols are written `MARKET:SYMBOL`, the text between the two, such as `:`: each market is then
+    /// a world of its own. Empty: all symbols are one market.
     pub world_separator: String,
     /// The prices of trades and marks.
     pub prices: Prices,
@@ -52,25 +52,30 @@ pub struct StocksConfig {
     pub reward: RewardConfig,
     /// The training dates; without them, all that `test`, `purge` and `embargo` leave before the test dates.
     pub train: Option<DateRange>,
-    /// The test data: `{ from, to }`, `{ worlds: 8 }` (the last ones, or a list of names), or both. Without it, the dates later than `train` by more than
-    /// `purge` days, or, without `train` either, the last `test_fraction` of the dates.
+    /// The test data: `{ from, to }`, `{ worlds: 8 }` (the last ones, or a list of names), or both. Without
+    /// it, the dates later than `train` by more than `purge` days, or, without `train` either, the last
+    /// `test_fraction` of the dates.
     pub test: Option<HeldOut>,
-    /// The validation data, by which training selects the policy that it hands on: written as `test` is; none by default.
+    /// The validation data, by which training selects the policy that it hands on: written as `test` is; none
+    /// by default.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub validation: Option<HeldOut>,
-    /// The fraction of dates (after the features' warm-up) in the test set, if no dates are given. 1 leaves no training dates: a market for evaluation alone.
+    /// The fraction of dates (after the features' warm-up) in the test set, if no dates are given. 1 leaves
+    /// no training dates: a market for evaluation alone.
     pub test_fraction: f64,
     /// Training dates within this many calendar days before the first test or validation day are dropped.
     pub purge: u32,
     /// Training dates within this many calendar days after the last test or validation day are dropped.
     pub embargo: u32,
-    /// Steps, from date to date, in a training episode: a number, or `[least, most]` to draw from; never more than the training dates have.
+    /// Steps, from date to date, in a training episode: a number, or `[least, most]` to draw from; never more
+    /// than the training dates have.
     pub episode_length: EpisodeLength,
     /// Observations are clipped at this many standard deviations (features) or units (positions and account).
     pub clip: f32,
     /// The age in days that a rate of `rates` may have on the day it is used for; an older one is an error.
     pub max_rates_age_days: u32,
-    /// The share of a feature's values that may be missing after its first, where the last one known is shown; more is an error.
+    /// The share of a feature's values that may be missing after its first, where the last one known is
+    /// shown; more is an error.
     pub max_gaps: f64,
 }
 
@@ -111,7 +116,8 @@ impl Default for StocksConfig {
 pub enum Rules {
     /// Those of docs/stocks.md.
     Market,
-    /// Those of FinRL's StockTradingEnv (commit 220f9e49), to the number; for comparison with published results only.
+    /// Those of FinRL's StockTradingEnv (commit 220f9e49), to the number; for comparison with published
+    /// results only.
     Finrl,
 }
 
@@ -131,7 +137,8 @@ pub enum Prices {
 pub struct StockActions {
     /// The kind.
     pub kind: StockActionKind,
-    /// If true, positions may be short, and the account is one of margin: weights are from -1 to 1. If false, cash never falls below 0.
+    /// If true, positions may be short, and the account is one of margin: weights are from -1 to 1. If false,
+    /// cash never falls below 0.
     pub short: bool,
     /// With `weights`: the limit of the sum of absolute weights.
     pub gross: f64,
@@ -186,8 +193,9 @@ pub struct StockFills {
     pub per_share: f64,
     /// Half the spread and other costs in proportion to value, in basis points of the value traded.
     pub basis_points: f64,
-    /// The coefficient of square-root market impact: a trade of Q shares costs `impact x volatility x sqrt(Q / V)` of its value, with the daily volatility and the
-    /// mean daily volume V over `window`.
+    /// The coefficient of square-root market impact: a trade of Q shares costs
+    /// `impact x volatility x sqrt(Q / V)` of its value, with the daily volatility and the mean daily volume
+    /// V over `window`.
     pub impact: f64,
     /// The most of the mean daily volume that a step trades of a symbol; without it, no limit.
     pub participation: Option<f64>,
@@ -230,7 +238,8 @@ pub enum FillAt {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct StockMargin {
-    /// A trade that increases positions must leave a net asset value of at least this fraction of the gross exposure.
+    /// A trade that increases positions must leave a net asset value of at least this fraction of the gross
+    /// exposure.
     pub initial: f64,
     /// Below this fraction, all positions that trade are closed.
     pub maintenance: f64,
@@ -255,10 +264,11 @@ impl Default for StockMargin {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct Delisting {
-    /// A symbol without a bar on this many dates in a row counts as delisted; until then its positions are frozen at the last price.
+    /// A symbol without a bar on this many dates in a row counts as delisted; until then its positions are
+    /// frozen at the last price.
     pub after: u32,
-    /// The fraction of the last price that a holder loses at settlement, long or short. The default is the mean return of delistings for poor performance by
-    /// Shumway (1997), The Delisting Bias in CRSP Data.
+    /// The fraction of the last price that a holder loses at settlement, long or short. The default is the
+    /// mean return of delistings for poor performance by Shumway (1997), The Delisting Bias in CRSP Data.
     pub haircut: f64,
 }
 
@@ -283,7 +293,8 @@ pub struct Finrl {
     pub sell_cost_pct: f64,
     /// The factor of the reward.
     pub reward_scaling: f64,
-    /// All positions are sold, and none bought, while the risk indicator is at or above this; without it, never.
+    /// All positions are sold, and none bought, while the risk indicator is at or above this; without it,
+    /// never.
     pub turbulence_threshold: Option<f64>,
     /// The feature that is the risk indicator; it is not observed.
     pub risk_indicator_col: String,
@@ -348,8 +359,9 @@ impl StocksConfig {
         positive("capital", self.capital)?;
         let actions = &self.actions;
         positive("actions.gross", actions.gross)?;
-        within("actions.net", actions.net, 0.0, actions.gross)
-            .map_err(|problem| problem.hint("the net exposure is never above the gross one, `actions.gross`"))?;
+        within("actions.net", actions.net, 0.0, actions.gross).map_err(|problem| {
+            problem.hint("the net exposure is never above the gross one, `actions.gross`")
+        })?;
         positive("actions.largest", actions.largest)?;
         within("actions.no_trade", actions.no_trade, 0.0, 1.0)?;
         if !actions.short && actions.gross > 1.0 {
@@ -425,8 +437,9 @@ impl StocksConfig {
     fn validate_rules(&self) -> Result<(), ConfigProblem> {
         let default = Self::default();
         let unused = |field: &str| {
-            ConfigProblem::new(field, "it has no meaning under these rules")
-                .hint("`rules: finrl` reads `finrl:` and the dates; leave the settings of `rules: market` out")
+            ConfigProblem::new(field, "it has no meaning under these rules").hint(
+                "`rules: finrl` reads `finrl:` and the dates; leave the settings of `rules: market` out",
+            )
         };
         match self.rules {
             Rules::Market if self.finrl != default.finrl => Err(ConfigProblem::new(

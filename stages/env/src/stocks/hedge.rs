@@ -1,25 +1,30 @@
 //! The configuration of hedging a portfolio.
 //!
-//! [`crate::hedge`] has the formulas of orders and costs. The exposure of a portfolio with q_i shares of symbol i at the prices p_i, and u units of the instrument at
-//! the price S, is
+//! [`crate::hedge`] has the formulas of orders and costs. The exposure of a portfolio with q_i shares of
+//! symbol i at the prices p_i, and u units of the instrument at the price S, is
 //!
 //! `D = (sum of b_i q_i p_i) / S + u`
 //!
-//! in units of the instrument, with b_i = 1 for `neutral: dollar`, and for `neutral: beta` the slope of a regression of the symbol's returns on the instrument's,
+//! in units of the instrument, with b_i = 1 for `neutral: dollar`, and for `neutral: beta` the slope of a
+//! regression of the symbol's returns on the instrument's,
 //!
 //! `b_i = sum (x - mean x)(y - mean y) / sum (x - mean x)^2`
 //!
-//! over the last `window` dates up to the decision on which both have a return (dividends included, x the instrument's, y the symbol's, since the symbol was last
-//! listed). With fewer than 20 of them, or an instrument that did not move, b_i is 1. It is estimated once, when the tables are built.
+//! over the last `window` dates up to the decision on which both have a return (dividends included, x the
+//! instrument's, y the symbol's, since the symbol was last listed). With fewer than 20 of them, or an
+//! instrument that did not move, b_i is 1. It is estimated once, when the tables are built.
 //!
-//! - *When.* After the other trades of a step, with what they have left: at the closes of t, or, with `fills.at: next_open`, at the opens of t + 1, by the b_i and the net asset
-//!   value of t. An instrument without a price there is not traded.
-//! - *A symbol* is bought and sold short for cash. Units held short pay for borrowing, dividends are received or paid, splits multiply them; it can be halted and
-//!   delisted as any other.
-//! - *A future* (input `future`) costs nothing to hold. It is settled in cash at the closes of the contract that is held, and rolled by volume; a roll pays for two trades. A
-//!   trade at the open is in the contract held up to then.
-//! - *Margin.* An account that hedges is one of margin, if only for the hedge: it is liquidated where the net asset value is below `margin.maintenance` of the portfolio's gross
-//!   exposure and `hedge.margin` of the hedge's value together. Cash from an instrument sold short buys no stocks.
+//! - *When.* After the other trades of a step, with what they have left: at the closes of t, or, with
+//!   `fills.at: next_open`, at the opens of t + 1, by the b_i and the net asset value of t. An instrument
+//!   without a price there is not traded.
+//! - *A symbol* is bought and sold short for cash. Units held short pay for borrowing, dividends are received
+//!   or paid, splits multiply them; it can be halted and delisted as any other.
+//! - *A future* (input `future`) costs nothing to hold. It is settled in cash at the closes of the contract
+//!   that is held, and rolled by volume; a roll pays for two trades. A trade at the open is in the contract
+//!   held up to then.
+//! - *Margin.* An account that hedges is one of margin, if only for the hedge: it is liquidated where the net
+//!   asset value is below `margin.maintenance` of the portfolio's gross exposure and `hedge.margin` of the
+//!   hedge's value together. Cash from an instrument sold short buys no stocks.
 
 use crate::hedge::{HedgeRule, HedgeTerms};
 use schemars::JsonSchema;
@@ -37,8 +42,9 @@ pub(crate) const LEAST_RETURNS: usize = 20;
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct StocksHedge {
-    /// The instrument: `none`, `future` (of the input `future`), or a symbol of the bars, which is then none of the portfolio's. Of several worlds, a symbol of all (`SPY`),
-    /// or the part after the separator of one of each.
+    /// The instrument: `none`, `future` (of the input `future`), or a symbol of the bars, which is then none
+    /// of the portfolio's. Of several worlds, a symbol of all (`SPY`), or the part after the separator of one
+    /// of each.
     pub instrument: String,
     /// The exposure that is hedged.
     pub neutral: Neutral,
@@ -142,9 +148,8 @@ impl StocksHedge {
                 .hint("name a symbol of the bars, such as an index fund, or `future`"));
         }
         if self.instrument.is_empty() {
-            return Err(
-                ConfigProblem::new("hedge.instrument", "the instrument has no name").hint("`none` hedges nothing")
-            );
+            return Err(ConfigProblem::new("hedge.instrument", "the instrument has no name")
+                .hint("`none` hedges nothing"));
         }
         if symbols.contains(&self.instrument) {
             return Err(ConfigProblem::new(

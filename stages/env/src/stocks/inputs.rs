@@ -22,7 +22,8 @@ pub(super) fn is_key(column: &str) -> bool {
 /// The worlds that the inputs hold, in the order of their names.
 ///
 /// # Errors
-/// When an input cannot be read, a symbol of the configuration is missing, or a feature is of neither the panel nor one symbol beside it.
+/// When an input cannot be read, a symbol of the configuration is missing, or a feature is of neither the
+/// panel nor one symbol beside it.
 pub(super) fn panels(config: &StocksConfig, context: &Context) -> Result<Vec<PanelSource>, StageError> {
     let given = context.given();
     let mut found = all_bars(context)?;
@@ -77,8 +78,9 @@ fn of_panel(name: &str, of_column: &BySymbol, bars: &[SymbolBars]) -> SymbolFeat
     }
 }
 
-/// Gives worlds of different numbers of symbols those that they lack, without a bar: as if they were never listed there. Data that ends before a listing is like that. Where less than
-/// half of a world's names occur in another one too, all are left as they are, since they are of different markets.
+/// Gives worlds of different numbers of symbols those that they lack, without a bar: as if they were never
+/// listed there. Data that ends before a listing is like that. Where less than half of a world's names occur
+/// in another one too, all are left as they are, since they are of different markets.
 fn align(config: &StocksConfig, worlds: &mut [PanelSource]) {
     let separator = config.world_separator.as_str();
     let sizes: BTreeSet<usize> = worlds.iter().map(|world| world.bars.len()).collect();
@@ -117,8 +119,10 @@ fn world_of<'a>(config: &StocksConfig, symbol: &'a str) -> Result<&'a str, Stage
     match config.world_separator.as_str() {
         "" => Ok(ONLY),
         separator => symbol.split_once(separator).map(|(world, _)| world).ok_or_else(|| {
-            StageError::new(format!("the symbol `{symbol}` has no `{separator}`, world_separator"))
-                .hint("symbols of several markets are written MARKET:SYMBOL; leave world_separator out for one market")
+            StageError::new(format!("the symbol `{symbol}` has no `{separator}`, world_separator")).hint(
+                "symbols of several markets are written MARKET:SYMBOL; leave world_separator out for \
+                    one market",
+            )
         }),
     }
 }
@@ -144,7 +148,8 @@ impl Hedges {
         let of_worlds = match of_all.is_none() && !name.is_empty() && !separator.is_empty() {
             false => BTreeMap::new(),
             true => {
-                let is_its = |symbol: &&String| symbol.split_once(separator).is_some_and(|(_, rest)| rest == name);
+                let is_its =
+                    |symbol: &&String| symbol.split_once(separator).is_some_and(|(_, rest)| rest == name);
                 let symbols: Vec<String> = found.keys().filter(is_its).cloned().collect();
                 let of_world = |symbol: String| {
                     let world = symbol.split_once(separator)?.0.to_owned();
@@ -203,7 +208,10 @@ fn all_bars(context: &Context) -> Result<BTreeMap<String, Vec<Bar>>, StageError>
 }
 
 /// The bars of the configured symbols: in the order of the configuration, or else of their names.
-fn chosen(config: &StocksConfig, mut found: BTreeMap<String, Vec<Bar>>) -> Result<Vec<SymbolBars>, StageError> {
+fn chosen(
+    config: &StocksConfig,
+    mut found: BTreeMap<String, Vec<Bar>>,
+) -> Result<Vec<SymbolBars>, StageError> {
     if config.symbols.is_empty() {
         return Ok(found
             .into_iter()
@@ -234,9 +242,8 @@ fn columns(batches: &[RecordBatch]) -> Result<Vec<(String, BySymbol)>, StageErro
     for batch in batches {
         let (rows, dates) = (dataset::symbol_rows(batch)?, table::dates(batch, "date")?);
         if table::snapshots(batch)?.is_some() {
-            return Err(
-                StageError::new("the features have several values a day, and bars one").hint("make them of daily bars")
-            );
+            return Err(StageError::new("the features have several values a day, and bars one")
+                .hint("make them of daily bars"));
         }
         for field in batch.schema().fields() {
             if is_key(field.name()) || *field.data_type() != DataType::Float64 {
@@ -268,9 +275,14 @@ fn columns(batches: &[RecordBatch]) -> Result<Vec<(String, BySymbol)>, StageErro
     Ok(columns)
 }
 
-/// Adds a data set of features to each world: by symbol where it holds symbols of the panel, else by date, of the world's only other symbol (one that begins with
-/// its name and the separator, or is its name) or of the only symbol that there is.
-fn add_features(config: &StocksConfig, worlds: &mut [PanelSource], batches: &[RecordBatch]) -> Result<(), StageError> {
+/// Adds a data set of features to each world: by symbol where it holds symbols of the panel, else by date, of
+/// the world's only other symbol (one that begins with its name and the separator, or is its name) or of the
+/// only symbol that there is.
+fn add_features(
+    config: &StocksConfig,
+    worlds: &mut [PanelSource],
+    batches: &[RecordBatch],
+) -> Result<(), StageError> {
     let columns = columns(batches)?;
     let held: BTreeSet<&String> = columns.iter().flat_map(|(_, of_column)| of_column.keys()).collect();
     for world in worlds.iter_mut() {
@@ -296,7 +308,9 @@ fn add_features(config: &StocksConfig, worlds: &mut [PanelSource], batches: &[Re
                     all.join(", "),
                     world.name
                 ))
-                .hint("give features of the bars' symbols, or by date under one symbol alone, such as an index"));
+                .hint(
+                    "give features of the bars' symbols, or by date under one symbol alone, such as an index",
+                ));
             }
         };
         for (name, of_column) in &columns {

@@ -1,7 +1,7 @@
 //! The layout of an observation.
 //!
-//! Under the rules of a market: features by date, features of each symbol, then for each symbol whether it trades, the position in it, and the account, in fixed units.
-//! With N the net asset value:
+//! Under the rules of a market: features by date, features of each symbol, then for each symbol whether it
+//! trades, the position in it, and the account, in fixed units. With N the net asset value:
 //!
 //! | element | is |
 //! | --- | --- |
@@ -17,7 +17,8 @@
 //!
 //! Every element is clipped to [-`clip`, `clip`]. Of several worlds, symbol i is named `stock[i]`.
 //!
-//! Under FinRL's rules it is FinRL's state, raw: cash, the close of each symbol, the shares held of each, and each indicator of each symbol.
+//! Under FinRL's rules it is FinRL's state, raw: cash, the close of each symbol, the shares held of each, and
+//! each indicator of each symbol.
 
 use super::config::{Rules, StocksConfig};
 

@@ -1,6 +1,7 @@
 //! The quantities of a step that an expression for the reward may name.
 
-/// The quantities, each with what it is. Fractions are of the net asset value before the step; what the account holds is as after it.
+/// The quantities, each with what it is. Fractions are of the net asset value before the step; what the
+/// account holds is as after it.
 pub const QUANTITIES: [(&str, &str); 23] = [
     ("return", "the return of the step, N' / N - 1"),
     ("excess", "the return less the interest of cash over the step"),

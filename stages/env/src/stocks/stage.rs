@@ -5,8 +5,8 @@ use super::config::{FillAt, Prices, Rules, StocksConfig};
 use super::inputs::{is_key, panels};
 use cache::ArtifactBuilder;
 use stages_core::{
-    ConfigProblem, Context, InputPort, OutputPort, Outputs, PlanContext, PortType, Ports, Provided, StageError,
-    StageEvent, StageKind,
+    ConfigProblem, Context, InputPort, OutputPort, Outputs, PlanContext, PortType, Ports, Provided,
+    StageError, StageEvent, StageKind,
 };
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -47,7 +47,8 @@ impl StageKind for Stocks {
                 PortType::Features,
                 true,
                 false,
-                "what no observation shows, by symbol and date, for the baseline `oracle`: `expected_return` of the next day, above interest",
+                "what no observation shows, by symbol and date, for the baseline `oracle`: \
+                `expected_return` of the next day, above interest",
             ),
             input(
                 "rates",
@@ -78,7 +79,11 @@ impl StageKind for Stocks {
         }],
     };
 
-    fn check(&self, config: &StocksConfig, plan: &PlanContext) -> Result<BTreeMap<String, Provided>, ConfigProblem> {
+    fn check(
+        &self,
+        config: &StocksConfig,
+        plan: &PlanContext,
+    ) -> Result<BTreeMap<String, Provided>, ConfigProblem> {
         config.validate()?;
         let needed = [
             (config.fills.at == FillAt::NextOpen, "fills.at", "open"),
@@ -95,7 +100,9 @@ impl StageKind for Stocks {
                 }
             }
         }
-        if config.prices == Prices::AdjustedClose && plan.inputs.get("actions").is_some_and(|given| !given.is_empty()) {
+        if config.prices == Prices::AdjustedClose
+            && plan.inputs.get("actions").is_some_and(|given| !given.is_empty())
+        {
             return Err(ConfigProblem::new(
                 "prices",
                 "adjusted closes count corporate actions already, and `actions` is connected",
@@ -128,10 +135,11 @@ impl StageKind for Stocks {
         for features in plan.inputs.get("features").into_iter().flatten() {
             for column in features.columns.iter().flatten().filter(|name| !is_key(name)) {
                 if !seen.insert(column) {
-                    return Err(
-                        ConfigProblem::new("", format!("the feature `{column}` comes from two inputs"))
-                            .hint("leave it out of one of the feature stages"),
-                    );
+                    return Err(ConfigProblem::new(
+                        "",
+                        format!("the feature `{column}` comes from two inputs"),
+                    )
+                    .hint("leave it out of one of the feature stages"));
                 }
             }
         }

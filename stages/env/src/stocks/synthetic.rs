@@ -1,4 +1,5 @@
-//! A small synthetic panel, for measuring and testing the environment. For data to learn from, use the simulated panel of `ingest`.
+//! A small synthetic panel, for measuring and testing the environment. For data to learn from, use the
+//! simulated panel of `ingest`.
 
 use super::build::{Bar, HedgeBars, PanelSource, SymbolBars, SymbolFeature};
 use crate::feature_columns::FeatureColumn;
@@ -9,9 +10,10 @@ use stages_numerics::random::Random;
 /// The symbol of the fund to hedge with.
 pub const FUND: &str = "FUND";
 
-/// A panel of `days` weekdays from 2018-01-01 of `symbols` symbols, wholly determined by `seed`: random walks with opens and volumes, `indicators` features of each
-/// symbol, and one by date; and an index fund to hedge with, which has nothing to do with them. Nothing is listed late, halted or delisted, and there are no corporate
-/// actions.
+/// A panel of `days` weekdays from 2018-01-01 of `symbols` symbols, wholly determined by `seed`: random walks
+/// with opens and volumes, `indicators` features of each symbol, and one by date; and an index fund to hedge
+/// with, which has nothing to do with them. Nothing is listed late, halted or delisted, and there are no
+/// corporate actions.
 pub fn panel(days: usize, symbols: usize, indicators: usize, seed: u64) -> PanelSource {
     let mut dates = Vec::with_capacity(days);
     let mut date = Date(17_532);
@@ -77,8 +79,9 @@ fn walk(random: &mut Random, dates: &[Date], volatility: f64) -> Vec<Bar> {
     bars.collect()
 }
 
-/// As [`panel`], with what happens to shares: S01 is listed late, S02 is halted for three days and later delisted, S03 is split 2 for 1 and later 3 for 2, S04 and S00
-/// pay dividends. The fund is halted for a while, split 2 for 1, and pays a dividend.
+/// As [`panel`], with what happens to shares: S01 is listed late, S02 is halted for three days and later
+/// delisted, S03 is split 2 for 1 and later 3 for 2, S04 and S00 pay dividends. The fund is halted for a
+/// while, split 2 for 1, and pays a dividend.
 pub fn eventful(days: usize, symbols: usize, indicators: usize, seed: u64) -> PanelSource {
     let mut source = panel(days, symbols, indicators, seed);
     let date = |share: f64| source.bars[0].bars[(days as f64 * share) as usize].date;
@@ -125,7 +128,8 @@ pub fn eventful(days: usize, symbols: usize, indicators: usize, seed: u64) -> Pa
                     } else {
                         1.0
                     };
-                    (bar.open, bar.close, bar.volume) = (bar.open / ratio, bar.close / ratio, bar.volume * ratio);
+                    (bar.open, bar.close, bar.volume) =
+                        (bar.open / ratio, bar.close / ratio, bar.volume * ratio);
                 }
             }
             _ => {}

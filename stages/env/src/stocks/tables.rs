@@ -1,13 +1,14 @@
 //! The format of an environment's tables: Arrow IPC files, read once when it is opened.
 //!
-//! `env.json` holds configuration, observation and actions by name, normalisation, the names of the parts, and of each world its symbols and the ranges of its splits. A
-//! [part](crate::parts), a month, is a file:
+//! `env.json` holds configuration, observation and actions by name, normalisation, the names of the parts,
+//! and of each world its symbols and the ranges of its splits. A [part](crate::parts), a month, is a file:
 //!
 //! | file | holds |
 //! | --- | --- |
 //! | `panel/FROM_TO.arrow` | a row for each date of each world: date, world (where there are several), rate, raw features by date `[F]`, and for each of N symbols mark, price of the open (where fills need it), status, mean volume and volatility (where fills need them), raw features `[N, G]` and hidden values `[N, H]`; under FinRL's rules its risk indicator; where the portfolio is hedged the instrument's quote and the betas `[N]`; and a list of the corporate actions that change holdings `[3]`: the number of the symbol, the ratio of shares, the cash for each share |
 //!
-//! So a day more changes the file of its own month and `env.json`. [`build`](super::build) writes them, [`step`](super::step) reads them.
+//! So a day more changes the file of its own month and `env.json`. [`build`](super::build) writes them,
+//! [`step`](super::step) reads them.
 
 use super::config::StocksConfig;
 use crate::ipc;
@@ -69,8 +70,8 @@ pub(crate) struct World {
 
 impl Spec {
     pub(crate) fn encode(&self) -> Result<Vec<u8>, StageError> {
-        let json =
-            serde_json::to_value(self).map_err(|err| StageError::new(format!("cannot write `{SPEC}`: {err}")))?;
+        let json = serde_json::to_value(self)
+            .map_err(|err| StageError::new(format!("cannot write `{SPEC}`: {err}")))?;
         Ok(cache::canonical_json(&json).into_bytes())
     }
 
@@ -177,7 +178,8 @@ impl Panel {
     pub(crate) fn append(&mut self, file: &PanelFile, rows: &Range<usize>) {
         let start = self.dates.len();
         for t in rows.clone() {
-            let of_date = &file.events[Event::WIDTH * file.event_starts[t]..Event::WIDTH * file.event_starts[t + 1]];
+            let of_date =
+                &file.events[Event::WIDTH * file.event_starts[t]..Event::WIDTH * file.event_starts[t + 1]];
             let t = (start + t - rows.start) as u32;
             let of_date = of_date.chunks_exact(Event::WIDTH);
             self.events
@@ -265,7 +267,8 @@ pub(crate) struct Widths {
 /// The instrument that hedges on a date.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub(crate) struct HedgeQuote {
-    /// The close; without a bar the last one, as corporate actions leave it; 0 before the first. Of a future that of the contract that is held from this date on.
+    /// The close; without a bar the last one, as corporate actions leave it; 0 before the first. Of a future
+    /// that of the contract that is held from this date on.
     pub price: f64,
     /// Of a future the close of the contract that was held up to this date; else the price.
     pub before: f64,
@@ -273,7 +276,8 @@ pub(crate) struct HedgeQuote {
     pub open: f64,
     /// Bits of [`status`].
     pub status: u8,
-    /// The units that one becomes by a corporate action from the date before to this one, and the cash that is paid for each unit before it.
+    /// The units that one becomes by a corporate action from the date before to this one, and the cash that
+    /// is paid for each unit before it.
     pub ratio: f64,
     pub cash: f64,
 }
@@ -301,14 +305,16 @@ impl HedgeQuote {
         })
     }
 
-    /// The return, dividends included, of a unit that was held since the quote of the date before, where both dates have a bar.
+    /// The return, dividends included, of a unit that was held since the quote of the date before, where both
+    /// dates have a bar.
     pub(crate) fn total_return(&self, last: &Self) -> Option<f64> {
         let trades = last.status & self.status & status::TRADES != 0;
         trades.then(|| (self.before * self.ratio + self.cash) / last.price - 1.0)
     }
 }
 
-/// A corporate action that changes holdings of a symbol from the date before to this one: each share becomes `ratio` shares and `cash`.
+/// A corporate action that changes holdings of a symbol from the date before to this one: each share becomes
+/// `ratio` shares and `cash`.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct Event {
     pub t: u32,

@@ -1,6 +1,7 @@
 //! The one form of symbolic states and actions: bags of atoms in tokens, without padding.
 
-/// States of a batch and the candidate actions of each, as bags of atoms: compressed sparse rows over environments, candidates and atoms.
+/// States of a batch and the candidate actions of each, as bags of atoms: compressed sparse rows over
+/// environments, candidates and atoms.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct SymbolicBatch {
     /// Tokens of an atom: its predicate, then its arguments; unused places hold 0.
@@ -13,7 +14,8 @@ pub struct SymbolicBatch {
     pub candidate_atoms: Vec<u32>,
     /// The first atom of each candidate, and the end of the last: `[candidates + 1]`.
     pub candidate_starts: Vec<u32>,
-    /// The first candidate of each environment, and the end of the last: `[envs + 1]`. Each environment has one at least.
+    /// The first candidate of each environment, and the end of the last: `[envs + 1]`. Each environment has
+    /// one at least.
     pub env_candidates: Vec<u32>,
 }
 
@@ -96,8 +98,8 @@ impl SymbolicBatch {
     }
 }
 
-/// The sizes of the ranges of tokens: 0 is padding; then come predicates, constants (entities and functors), variables numbered in each state and candidate by first
-/// occurrence, and [marks](mark).
+/// The sizes of the ranges of tokens: 0 is padding; then come predicates, constants (entities and functors),
+/// variables numbered in each state and candidate by first occurrence, and [marks](mark).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Vocabulary {
     /// Predicates.
@@ -162,8 +164,9 @@ pub mod mark {
     pub const COUNT: u32 = 5;
 }
 
-/// Environments of a contiguous range of a batch, stepped together on one thread. They begin the next episode by themselves. Random numbers depend on (seed, environment,
-/// episode), so that the division into ranges changes no result.
+/// Environments of a contiguous range of a batch, stepped together on one thread. They begin the next episode
+/// by themselves. Random numbers depend on (seed, environment, episode), so that the division into ranges
+/// changes no result.
 pub trait SymbolicEnvs: Send {
     /// The number of environments.
     fn len(&self) -> usize;
@@ -176,8 +179,8 @@ pub trait SymbolicEnvs: Send {
     /// Overwrites `batch` with the states and candidates.
     fn observe(&mut self, batch: &mut SymbolicBatch);
 
-    /// Takes an action in each environment: the index of one of its candidates, the last one standing for larger indices. A terminated or truncated environment is at the
-    /// start of its next episode.
+    /// Takes an action in each environment: the index of one of its candidates, the last one standing for
+    /// larger indices. A terminated or truncated environment is at the start of its next episode.
     fn step(&mut self, actions: &[u32], rewards: &mut [f32], terminated: &mut [u8], truncated: &mut [u8]);
 
     /// Counts since they were opened, under the names of metrics: among them those of what caps cut.

@@ -24,7 +24,8 @@ struct Part {
     reward: Vec<f32>,
 }
 
-/// B symbolic environments. Their limit of steps is part of the task: an episode that it cuts off has terminated, with what is then its reward.
+/// B symbolic environments. Their limit of steps is part of the task: an episode that it cuts off has
+/// terminated, with what is then its reward.
 pub struct SymbolicBatchEnv {
     spec: EnvSpec,
     parts: Vec<Part>,
@@ -183,7 +184,11 @@ impl SymbolicBatchEnv {
 ///
 /// # Errors
 /// Those of [`SymbolicTask::open`].
-pub(crate) fn open(store: &Store, artifact: &Artifact, options: &OpenOptions) -> Result<SymbolicBatchEnv, StageError> {
+pub(crate) fn open(
+    store: &Store,
+    artifact: &Artifact,
+    options: &OpenOptions,
+) -> Result<SymbolicBatchEnv, StageError> {
     let mut task = SymbolicTask::open(store, artifact, split(options.split))?;
     if options.split == Split::Train {
         task = task.with_shaping(store, artifact)?;
@@ -193,7 +198,8 @@ pub(crate) fn open(store: &Store, artifact: &Artifact, options: &OpenOptions) ->
     }))
 }
 
-/// The number of evaluation episodes of a split: 0 where it has nothing to ask; else `None`, since episodes are drawn.
+/// The number of evaluation episodes of a split: 0 where it has nothing to ask; else `None`, since episodes
+/// are drawn.
 pub(crate) fn evaluation_episodes(artifact: &Artifact, of: Split) -> Option<usize> {
     let sizes = ["queries", "problems"].map(|name| &artifact.meta[name][split(of).name()]);
     sizes.contains(&&serde_json::json!(0)).then_some(0)

@@ -17,7 +17,8 @@ use std::time::{Duration, Instant};
 /// A measurement.
 #[derive(Clone, Debug, Serialize)]
 pub struct SymbolicRow {
-    /// The environment, and the form of its observations: bags of atoms; of proofs also padded to the 64-bit numbers of 21 states of 10 atoms and a mask.
+    /// The environment, and the form of its observations: bags of atoms; of proofs also padded to the 64-bit
+    /// numbers of 21 states of 10 atoms and a mask.
     pub environment: String,
     /// Environments in the batch.
     pub num_envs: usize,
@@ -42,9 +43,10 @@ const TURNS: usize = 5;
 /// Steps between two looks at the clock.
 const STEPS: usize = 16;
 
-/// Proof search in the preset `deepprooflog` and path finding in three steps, with random actions, observed after each step, with one thread and with all of rayon's current
-/// pool. The queries are the facts of `triples` (head, relation and tail on a line, or `relation(head,tail).`), or of families drawn at random; the rules of two conditions
-/// are mined from them.
+/// Proof search in the preset `deepprooflog` and path finding in three steps, with random actions, observed
+/// after each step, with one thread and with all of rayon's current pool. The queries are the facts of
+/// `triples` (head, relation and tail on a line, or `relation(head,tail).`), or of families drawn at random;
+/// the rules of two conditions are mined from them.
 ///
 /// # Errors
 /// When a line has no three words.
@@ -236,8 +238,8 @@ fn measure<E: Counted>(
         }
         best = best.max((runs * STEPS * num_envs) as f64 / start.elapsed().as_secs_f64());
     }
-    let [steps, episodes, right] =
-        [0, 1, 2].map(|count: usize| ranges.iter().map(|range| range.envs.counted()[count]).sum::<u64>() as f64);
+    let [steps, episodes, right] = [0, 1, 2]
+        .map(|count: usize| ranges.iter().map(|range| range.envs.counted()[count]).sum::<u64>() as f64);
     let sum = |of: fn(&Range<E>) -> u64| ranges.iter().map(of).sum::<u64>() as f64 / steps;
     SymbolicRow {
         environment: environment.to_owned(),
@@ -282,14 +284,15 @@ fn families(count: usize) -> Vec<Fact> {
         let mut parents: BTreeMap<usize, [usize; 2]> = BTreeMap::new();
         let mut couples = vec![[0, 1], [2, 3]];
         let mut is_male = vec![true, false, true, false];
-        let mut grow = |couple: [usize; 2], is_male: &mut Vec<bool>, parents: &mut BTreeMap<usize, [usize; 2]>| {
-            let first = is_male.len();
-            for _ in 0..1 + random.below(3) {
-                parents.insert(is_male.len(), couple);
-                is_male.push(random.below(2) == 0);
-            }
-            first..is_male.len()
-        };
+        let mut grow =
+            |couple: [usize; 2], is_male: &mut Vec<bool>, parents: &mut BTreeMap<usize, [usize; 2]>| {
+                let first = is_male.len();
+                for _ in 0..1 + random.below(3) {
+                    parents.insert(is_male.len(), couple);
+                    is_male.push(random.below(2) == 0);
+                }
+                first..is_male.len()
+            };
         let left = grow(couples[0], &mut is_male, &mut parents);
         let right = grow(couples[1], &mut is_male, &mut parents);
         let (a, b) = (left.start, right.start);
@@ -306,7 +309,8 @@ fn families(count: usize) -> Vec<Fact> {
             add(*wife, "", "wife", *husband);
         }
         let siblings = |of: usize| -> Vec<usize> {
-            let same = |&(&other, couple): &(&usize, &[usize; 2])| other != of && parents.get(&of) == Some(couple);
+            let same =
+                |&(&other, couple): &(&usize, &[usize; 2])| other != of && parents.get(&of) == Some(couple);
             parents.iter().filter(same).map(|(&other, _)| other).collect()
         };
         for (&child, couple) in &parents {
@@ -326,7 +330,8 @@ fn families(count: usize) -> Vec<Fact> {
     facts
 }
 
-/// The facts with rules that are mined from them: of each relation the best four of up to two conditions, with a support of 20.
+/// The facts with rules that are mined from them: of each relation the best four of up to two conditions,
+/// with a support of 20.
 fn knowledge(facts: &[Fact]) -> Result<KnowledgeBase, StageError> {
     let too_large = || StageError::new("there are too many names");
     let mut builder = ProgramBuilder::default();

@@ -1,7 +1,8 @@
 //! The configuration of `env/symbolic`: a task, and the settings of that task beside it.
 //!
-//! Each task has a configuration of its own, whose fields stand beside `task:`. Fields and their types are checked as they are read; a field of another task is
-//! kept until the stage's check, which says what it belongs to.
+//! Each task has a configuration of its own, whose fields stand beside `task:`. Fields and their types are
+//! checked as they are read; a field of another task is kept until the stage's check, which says what it
+//! belongs to.
 
 use super::embedding::EmbeddingConfig;
 use super::paths::PathConfig;
@@ -90,7 +91,8 @@ fn differing<C: Default + Serialize + DeserializeOwned>(
 pub struct SymbolicConfig {
     /// The task.
     pub task: TaskName,
-    /// Its settings that differ from their defaults. Where one belongs to another task, all as they are given.
+    /// Its settings that differ from their defaults. Where one belongs to another task, all as they are
+    /// given.
     settings: Map<String, Value>,
 }
 
@@ -138,12 +140,14 @@ impl SymbolicConfig {
                 .filter(|task| task.fields().contains(name))
                 .map(TaskName::name)
                 .collect();
-            return Err(
-                ConfigProblem::new(name, format!("it is no setting of `task: {}`", self.task.name())).hint(format!(
-                    "remove it, or write `task: {}`, which has it",
-                    others.join("` or `task: ")
-                )),
-            );
+            return Err(ConfigProblem::new(
+                name,
+                format!("it is no setting of `task: {}`", self.task.name()),
+            )
+            .hint(format!(
+                "remove it, or write `task: {}`, which has it",
+                others.join("` or `task: ")
+            )));
         }
         let task = match self.task {
             TaskName::Proofs => TaskConfig::Proofs(self.typed()?),
@@ -211,7 +215,8 @@ impl<'de> Deserialize<'de> for SymbolicConfig {
                         .filter(|(_, own)| own.contains(&name));
                     let tasks: Vec<TaskName> = of.map(|(task, _)| task).collect();
                     if tasks.is_empty() {
-                        let known: Vec<String> = fields.iter().flatten().map(|name| format!("`{name}`")).collect();
+                        let known: Vec<String> =
+                            fields.iter().flatten().map(|name| format!("`{name}`")).collect();
                         return Err(de::Error::custom(format!(
                             "unknown field `{name}`, expected one of `task`, {}",
                             known.join(", ")

@@ -29,7 +29,8 @@ pub(super) const PROBLEMS: &str = "problems.json";
 pub(super) const EMBEDDING: &str = "embedding.bin";
 
 /// The names of the marks, in order.
-const MARKS: [&str; super::batch::mark::COUNT as usize] = ["<query>", "<current>", "<give_up>", "<no_op>", "<proved>"];
+const MARKS: [&str; super::batch::mark::COUNT as usize] =
+    ["<query>", "<current>", "<give_up>", "<no_op>", "<proved>"];
 
 /// A task over the queries or problems of a split. Immutable, and shared by all environments.
 #[derive(Clone, Debug)]
@@ -43,7 +44,8 @@ pub enum SymbolicTask {
 }
 
 fn file<T: DeserializeOwned>(store: &Store, artifact: &Artifact, name: &str) -> Result<T, StageError> {
-    serde_json::from_slice(&store.blob(blob(artifact, name)?)?).map_err(|err| unreadable(name, &err.to_string()))
+    serde_json::from_slice(&store.blob(blob(artifact, name)?)?)
+        .map_err(|err| unreadable(name, &err.to_string()))
 }
 
 fn blob(artifact: &Artifact, name: &str) -> Result<BlobDigest, StageError> {
@@ -76,7 +78,8 @@ pub fn is_symbolic(artifact: &Artifact) -> bool {
 }
 
 impl SymbolicTask {
-    /// Opens the artifact of env/symbolic, with the queries or problems of a split and the rewards of the task.
+    /// Opens the artifact of env/symbolic, with the queries or problems of a split and the rewards of the
+    /// task.
     ///
     /// # Errors
     /// When it is of another family or damaged, or has nothing to ask in the split.
@@ -141,20 +144,33 @@ impl SymbolicTask {
     }
 
     /// The task of a knowledge base.
-    pub(super) fn of_knowledge(task: &TaskConfig, base: KnowledgeBase, split: Split) -> Result<Self, StageError> {
+    pub(super) fn of_knowledge(
+        task: &TaskConfig,
+        base: KnowledgeBase,
+        split: Split,
+    ) -> Result<Self, StageError> {
         match task {
-            TaskConfig::Proofs(config) => ProofTask::new(base, config, split).map(|task| Self::Proofs(Arc::new(task))),
-            TaskConfig::Paths(config) => PathTask::new(base, config, split).map(|task| Self::Paths(Arc::new(task))),
+            TaskConfig::Proofs(config) => {
+                ProofTask::new(base, config, split).map(|task| Self::Proofs(Arc::new(task)))
+            }
+            TaskConfig::Paths(config) => {
+                PathTask::new(base, config, split).map(|task| Self::Paths(Arc::new(task)))
+            }
             TaskConfig::Rules(_) => Err(StageError::new("rule worlds use no knowledge base")),
         }
     }
 
     /// The task of rule worlds.
-    pub(super) fn of_texts(config: &RulesConfig, texts: &RuleTexts, split: Split) -> Result<Self, StageError> {
+    pub(super) fn of_texts(
+        config: &RulesConfig,
+        texts: &RuleTexts,
+        split: Split,
+    ) -> Result<Self, StageError> {
         RuleTask::new(texts, config, split).map(|task| Self::Rules(Arc::new(task)))
     }
 
-    /// Environments `first` to `first + len` of a batch, each at the start of its first episode. What they are asked is drawn by (seed, environment, episode).
+    /// Environments `first` to `first + len` of a batch, each at the start of its first episode. What they
+    /// are asked is drawn by (seed, environment, episode).
     pub fn envs(&self, first: usize, len: usize, seed: u64) -> Box<dyn SymbolicEnvs> {
         match self {
             Self::Proofs(task) => Box::new(ProofEnvs::new(task.clone(), first, len, seed, Order::Random)),
@@ -163,7 +179,8 @@ impl SymbolicTask {
         }
     }
 
-    /// The same over at most so many queries (facts, where both sides of each are asked) or problems, spread evenly over those of the split.
+    /// The same over at most so many queries (facts, where both sides of each are asked) or problems, spread
+    /// evenly over those of the split.
     pub fn thinned(self, most: usize) -> Self {
         match self {
             Self::Proofs(task) => Self::Proofs(Arc::new(Arc::unwrap_or_clone(task).thinned(most))),
@@ -208,7 +225,8 @@ impl SymbolicTask {
         }
     }
 
-    /// The specification, with the names of all tokens in order, so that a policy of another vocabulary is refused.
+    /// The specification, with the names of all tokens in order, so that a policy of another vocabulary is
+    /// refused.
     pub fn spec(&self) -> EnvSpec {
         let (predicates, constants) = match self {
             Self::Proofs(task) => names(task.knowledge()),

@@ -1,4 +1,5 @@
-//! Saved states of environments whose episodes are played again from their actions: counts, then the number of each episode and its actions so far.
+//! Saved states of environments whose episodes are played again from their actions: counts, then the number
+//! of each episode and its actions so far.
 
 use crate::saved_state::{StateReader, StateWriter};
 
@@ -28,7 +29,11 @@ pub(super) fn write<'a>(
 ///
 /// # Errors
 /// When it is of another kind or size, or cut off.
-pub(super) fn read<const COUNTS: usize>(state: &[u8], tag: &str, len: usize) -> Result<SavedEpisodes<COUNTS>, String> {
+pub(super) fn read<const COUNTS: usize>(
+    state: &[u8],
+    tag: &str,
+    len: usize,
+) -> Result<SavedEpisodes<COUNTS>, String> {
     let size = state.len().saturating_sub(8 + tag.len());
     let mut reader = StateReader::new(state, tag, size)?;
     let fixed = 8 * (COUNTS + 2 * len);

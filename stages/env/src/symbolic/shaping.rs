@@ -1,9 +1,13 @@
-//! Potential-based shaping of rewards by an embedding of the graph (Ng, Harada and Russell, "Policy invariance under reward transformations", 1999).
+//! Potential-based shaping of rewards by an embedding of the graph (Ng, Harada and Russell, "Policy
+//! invariance under reward transformations", 1999).
 //!
-//! A step from state s to s' earns `weight` (gamma P(s') - P(s)) beside the reward of the task; P is 0 where an episode has ended, the limit of steps among its ends. Whatever P is, the policies that are
-//! best with these rewards are those that are best without: of an episode's discounted rewards the shaping's sum is -`weight` P(s0), whatever was done.
+//! A step from state s to s' earns `weight` (gamma P(s') - P(s)) beside the reward of the task; P is 0 where
+//! an episode has ended, the limit of steps among its ends. Whatever P is, the policies that are best with
+//! these rewards are those that are best without: of an episode's discounted rewards the shaping's sum is
+//! -`weight` P(s0), whatever was done.
 //!
-//! P(s) is the least probability of the goals that the embedding scores, those of two constants whose predicate has facts of the graph; 0.5 where there is none.
+//! P(s) is the least probability of the goals that the embedding scores, those of two constants whose
+//! predicate has facts of the graph; 0.5 where there is none.
 
 #[cfg(test)]
 mod tests;
@@ -43,7 +47,8 @@ impl ShapingConfig {
     /// # Errors
     /// Names the field.
     pub fn validate(&self) -> Result<(), ConfigProblem> {
-        let problem = |field: &str, message: String| Err(ConfigProblem::new(format!("shaping.{field}"), message));
+        let problem =
+            |field: &str, message: String| Err(ConfigProblem::new(format!("shaping.{field}"), message));
         if !(0.0..=100.0).contains(&self.weight) {
             return problem("weight", format!("{} is not from 0 to 100", self.weight));
         }

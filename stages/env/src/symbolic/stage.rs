@@ -8,8 +8,8 @@ use super::rules::{RuleTexts, RulesConfig};
 use cache::{Artifact, ArtifactBuilder, BlobRef};
 use serde_json::{Value, json};
 use stages_core::{
-    ConfigProblem, Context, Given, InputPort, Memo, OutputPort, Outputs, PlanContext, PortType, Ports, Provided, Share,
-    Source, StageError, StageEvent, StageKind,
+    ConfigProblem, Context, Given, InputPort, Memo, OutputPort, Outputs, PlanContext, PortType, Ports,
+    Provided, Share, Source, StageError, StageEvent, StageKind,
 };
 use stages_knowledge::{KnowledgeBase, Split, artifact, word};
 use std::collections::BTreeMap;
@@ -27,7 +27,8 @@ impl StageKind for Symbolic {
     type Config = SymbolicConfig;
     const NAME: &'static str = "env/symbolic";
     const VERSION: u32 = 1;
-    const ABOUT: &'static str = "rules as an environment: proof search over a knowledge base, and worlds of actions with preconditions and effects";
+    const ABOUT: &'static str = "rules as an environment: proof search over a knowledge base, and worlds of \
+        actions with preconditions and effects";
     const NOT_IN_KEY: &'static [&'static str] = &["domain", "train", "valid", "test"];
     const PORTS: Ports = Ports {
         inputs: &[InputPort {
@@ -44,14 +45,19 @@ impl StageKind for Symbolic {
         }],
     };
 
-    fn check(&self, config: &SymbolicConfig, plan: &PlanContext) -> Result<BTreeMap<String, Provided>, ConfigProblem> {
+    fn check(
+        &self,
+        config: &SymbolicConfig,
+        plan: &PlanContext,
+    ) -> Result<BTreeMap<String, Provided>, ConfigProblem> {
         let is_connected = plan.inputs.get("knowledge").is_some_and(|inputs| !inputs.is_empty());
         match (config.of_task()?, is_connected) {
             (TaskConfig::Rules(_), true) => {
-                return Err(
-                    ConfigProblem::new("task", "rule worlds use no knowledge base, and one is connected")
-                        .hint("remove `needs: { knowledge: … }`, or write another `task:`"),
-                );
+                return Err(ConfigProblem::new(
+                    "task",
+                    "rule worlds use no knowledge base, and one is connected",
+                )
+                .hint("remove `needs: { knowledge: … }`, or write another `task:`"));
             }
             (TaskConfig::Proofs(_) | TaskConfig::Paths(_), false) => {
                 return Err(ConfigProblem::new("", "no knowledge base is connected")
@@ -95,7 +101,8 @@ impl StageKind for Symbolic {
             TaskConfig::Proofs(_) | TaskConfig::Paths(_) => {
                 let knowledge = &context.input("knowledge")?.artifact;
                 let base = artifact::open(&context.store, knowledge)?.base;
-                let splits = splits(|split| !base.queries(split).is_empty() || has_facts(&task, &base, split));
+                let splits =
+                    splits(|split| !base.queries(split).is_empty() || has_facts(&task, &base, split));
                 check(&splits, &mut |split| {
                     SymbolicTask::of_knowledge(&task, base.clone(), split).map(|task| task.size())
                 })?
@@ -112,9 +119,14 @@ impl StageKind for Symbolic {
                     {
                         context.events.emit(StageEvent::Warning {
                             message:
-                                "no relation that training asks for has facts in the graph: `soft_reward` gives nothing"
+                                "no relation that training asks for has facts in the graph: `soft_reward` \
+                                gives nothing"
                                     .to_owned(),
-                            hint: Some("remove it, or set `train_in_graph: true` of ingest/knowledge_base".to_owned()),
+                            hint: Some(
+                                "remove it, or set `train_in_graph: true` of \
+                                ingest/knowledge_base"
+                                    .to_owned(),
+                            ),
                         });
                     }
                     files.push((EMBEDDING, embedding(context, knowledge, &base, config)?));
@@ -128,9 +140,12 @@ impl StageKind for Symbolic {
                 let repeated = texts.repeated(Split::Valid) + texts.repeated(Split::Test);
                 if repeated > 0 {
                     context.events.emit(StageEvent::Warning {
-                        message: format!("{repeated} problems of valid and test are those of an earlier split"),
+                        message: format!(
+                            "{repeated} problems of valid and test are those of an earlier split"
+                        ),
                         hint: Some(
-                            "a larger `size`, or fewer `problems`, leaves some that training has not seen".to_owned(),
+                            "a larger `size`, or fewer `problems`, leaves some that training has not seen"
+                                .to_owned(),
                         ),
                     });
                 }
@@ -145,7 +160,8 @@ impl StageKind for Symbolic {
                 files.push((PROBLEMS, blob));
             }
         }
-        let settings = serde_json::to_value(settings(config)).map_err(|err| StageError::new(err.to_string()))?;
+        let settings =
+            serde_json::to_value(settings(config)).map_err(|err| StageError::new(err.to_string()))?;
         let mut builder = ArtifactBuilder::new(&context.store, PortType::Env.name(), meta);
         builder.bytes(CONFIG, cache::canonical_json(&settings).as_bytes())?;
         for (name, blob) in files {
@@ -164,12 +180,15 @@ impl StageKind for Symbolic {
     }
 }
 
-/// Returns whether a query of training is one positive atom of a predicate of two arguments with facts in the graph.
+/// Returns whether a query of training is one positive atom of a predicate of two arguments with facts in the
+/// graph.
 fn asks_of_the_graph(base: &KnowledgeBase) -> bool {
     let (queries, relations) = (base.queries(Split::Train), base.relations());
     (0..queries.len()).any(|query| match *queries.get(query) {
         [predicate, _, _] => {
-            queries.is_positive(query) && word::arity(predicate) == 2 && relations.get(word::number(predicate)).rows > 0
+            queries.is_positive(query)
+                && word::arity(predicate) == 2
+                && relations.get(word::number(predicate)).rows > 0
         }
         _ => false,
     })
@@ -233,7 +252,9 @@ impl Sizes {
             .collect();
         if self.0.iter().all(|(split, _)| *split != Split::Train) {
             context.events.emit(StageEvent::Warning {
-                message: format!("there are no {name} of `train`: the environment can be evaluated, not trained in"),
+                message: format!(
+                    "there are no {name} of `train`: the environment can be evaluated, not trained in"
+                ),
                 hint: None,
             });
         }
@@ -241,8 +262,12 @@ impl Sizes {
     }
 }
 
-/// Opens each split, so that what cannot be used is refused here. Without any, the error of `train` says what is missing.
-fn check(splits: &[Split], open: &mut dyn FnMut(Split) -> Result<usize, StageError>) -> Result<Sizes, StageError> {
+/// Opens each split, so that what cannot be used is refused here. Without any, the error of `train` says what
+/// is missing.
+fn check(
+    splits: &[Split],
+    open: &mut dyn FnMut(Split) -> Result<usize, StageError>,
+) -> Result<Sizes, StageError> {
     if splits.is_empty() {
         open(Split::Train)?;
     }
@@ -251,7 +276,8 @@ fn check(splits: &[Split], open: &mut dyn FnMut(Split) -> Result<usize, StageErr
 }
 
 fn missing(field: String, file: &str) -> ConfigProblem {
-    ConfigProblem::new(field, format!("there is no file `{file}`")).hint("paths are relative to the pipeline file")
+    ConfigProblem::new(field, format!("there is no file `{file}`"))
+        .hint("paths are relative to the pipeline file")
 }
 
 /// A file, or the files of a directory, by name.
@@ -303,7 +329,8 @@ fn read(context: &Context, rules: &RulesConfig) -> Result<RuleTexts, StageError>
             .into_owned()
     };
     let domain = context.sources.iter().find(|source| source.name == DOMAIN);
-    let domain = domain.ok_or_else(|| StageError::new(format!("the domain `{}` is not there", rules.domain)))?;
+    let domain =
+        domain.ok_or_else(|| StageError::new(format!("the domain `{}` is not there", rules.domain)))?;
     let problems = |split: Split| -> Result<Vec<(String, String)>, StageError> {
         let of_split = |source: &&Source| {
             let rest = source.name.strip_prefix(split.name());

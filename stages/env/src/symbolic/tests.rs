@@ -56,7 +56,8 @@ pub(super) fn run(with: Value, context: &Context) -> Result<Artifact, StageError
     Ok(context.store.artifact(digest).unwrap())
 }
 
-/// Checks that the same actions have other rewards in two environments in training, and the same in validation and test.
+/// Checks that the same actions have other rewards in two environments in training, and the same in
+/// validation and test.
 pub(super) fn assert_differ_in_training_alone(context: &Context, a: &Artifact, b: &Artifact) {
     let rewards = |artifact, options: &OpenOptions| {
         let mut env = crate::open_any(&context.store, artifact, options).unwrap();
@@ -100,7 +101,8 @@ fn settings_of_a_task_stand_beside_it() {
         config(json!({ "task": "rules", "size": 4, "world": "gripper", "step_reward": 0 })),
         json!({ "task": "rules", "world": "gripper" })
     );
-    let with = json!({ "task": "proofs", "depth": 8, "preset": "deepprooflog", "goal": "leftmost", "steps": 9 });
+    let with =
+        json!({ "task": "proofs", "depth": 8, "preset": "deepprooflog", "goal": "leftmost", "steps": 9 });
     let typed: SymbolicConfig = serde_json::from_value(with).unwrap();
     let TaskConfig::Proofs(proofs) = typed.of_task().unwrap() else {
         panic!("another task");
@@ -122,7 +124,9 @@ fn settings_of_a_task_stand_beside_it() {
             .unwrap_or_default()
             .to_owned()
     };
-    assert!(about("steps").starts_with("`proofs`: ") && about("steps").contains("`rules`: Steps in an episode."));
+    assert!(
+        about("steps").starts_with("`proofs`: ") && about("steps").contains("`rules`: Steps in an episode.")
+    );
     assert_eq!(
         about("world"),
         "`rules`: The world whose problems are drawn, where no files are given."
@@ -279,9 +283,11 @@ fn knowledge_bases_that_cannot_be_used_are_refused_when_the_environment_is_made(
         format!("{err} ({})", err.hint.as_deref().unwrap_or_default())
     };
     let negated = knowledge("p(a). q(X) :- p(X), \\+ r(X). r(b).", &[(Split::Train, "q(a).")]);
-    insta::assert_snapshot!(refused(&negated, json!({})), @"proof search cannot use a rule with a negated condition (`graph`, line 1) (leave the rule out, or derive its facts by reason/datalog)");
+    insta::assert_snapshot!(refused(&negated, json!({})), @"proof search cannot use a rule with a negated \
+        condition (`graph`, line 1) (leave the rule out, or derive its facts by reason/datalog)");
     let unasked = knowledge(FAMILY, &[]);
-    insta::assert_snapshot!(refused(&unasked, json!({})), @"the knowledge base has no queries of `train` (give ingest/knowledge_base files of them, or set `queries: facts` for training)");
+    insta::assert_snapshot!(refused(&unasked, json!({})), @"the knowledge base has no queries of `train` \
+        (give ingest/knowledge_base files of them, or set `queries: facts` for training)");
     // Facts may be asked in their place.
     let context = with_knowledge(dir.path(), &unasked);
     let artifact = run(json!({ "queries": "facts" }), &context).unwrap();
@@ -313,8 +319,7 @@ fn rule_worlds_are_drawn_or_read() {
     }
     write("test.pddl", &texts.problems(Split::Test)[0].1);
     let stage = erase(super::Symbolic);
-    let with =
-        json!({ "task": "rules", "domain": "domain.pddl", "train": ["train"], "test": ["test.pddl"], "steps": 9 });
+    let with = json!({ "task": "rules", "domain": "domain.pddl", "train": ["train"], "test": ["test.pddl"], "steps": 9 });
     let config = stage.resolve(with).unwrap();
     let mut context = context(dir.path(), BTreeMap::new());
     context.sources = stage.sources(&config, base.path()).unwrap();
@@ -354,8 +359,9 @@ fn rule_worlds_are_drawn_or_read() {
 fn golden() {
     let dir = tempfile::tempdir().unwrap();
     let stage = erase(super::Symbolic);
-    let digest =
-        |with: Value, context: &Context| stage.run(&stage.resolve(with).unwrap(), context).unwrap()["env"].to_hex();
+    let digest = |with: Value, context: &Context| {
+        stage.run(&stage.resolve(with).unwrap(), context).unwrap()["env"].to_hex()
+    };
     let proofs = digest(json!({ "depth": 4 }), &with_knowledge(dir.path(), &family()));
     let rules = digest(
         json!({ "task": "rules", "problems": 5, "size": 3, "steps": 9 }),

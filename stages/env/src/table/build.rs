@@ -28,7 +28,8 @@ pub struct Built {
     pub warnings: Vec<String>,
 }
 
-/// A world before it is split: its symbols, the instants of its rows, and the first that every observed column has had a value at.
+/// A world before it is split: its symbols, the instants of its rows, and the first that every observed
+/// column has had a value at.
 struct Unsplit {
     name: String,
     symbols: Vec<String>,
@@ -47,8 +48,8 @@ struct Places {
 /// Builds the tables.
 ///
 /// # Errors
-/// When the table cannot make an environment: a column is missing, an instant has two rows of a symbol, a value is not finite, a price is missing where `gaps` refuses it, or there are too few
-/// rows.
+/// When the table cannot make an environment: a column is missing, an instant has two rows of a symbol, a
+/// value is not finite, a price is missing where `gaps` refuses it, or there are too few rows.
 pub fn build(source: &TableSource, config: &TableConfig) -> Result<Built, StageError> {
     config.validate()?;
     let columns = || source.columns.iter().map(String::as_str);
@@ -130,7 +131,11 @@ pub fn build(source: &TableSource, config: &TableConfig) -> Result<Built, StageE
         .collect::<Result<_, StageError>>()?;
     let mut files = vec![(SPEC.to_owned(), spec.encode()?)];
     files.extend(of_parts);
-    Ok(Built { files, notes, warnings })
+    Ok(Built {
+        files,
+        notes,
+        warnings,
+    })
 }
 
 /// The rows of the symbols that are used, in their order.
@@ -169,7 +174,8 @@ fn check(rows: &SymbolRows, source: &TableSource, places: &Places, form: Form) -
                 .hint("an instant has one row of a symbol: keep one of them"),
         );
     }
-    let wrong = |column: usize, is_wrong: &dyn Fn(f64) -> bool, what: &str, hint: &str| match rows.values[column]
+    let wrong = |column: usize, is_wrong: &dyn Fn(f64) -> bool, what: &str, hint: &str| match rows.values
+        [column]
         .iter()
         .position(|&value| is_wrong(value))
     {
@@ -194,7 +200,8 @@ fn check(rows: &SymbolRows, source: &TableSource, places: &Places, form: Form) -
                 column,
                 &|price| price <= 0.0,
                 "and a price that is traded is above 0",
-                "for spreads and the like, whose changes are paid, put the change into a column and name it at `reward_column`",
+                "for spreads and the like, whose changes are paid, put the change into a column and name it \
+                at `reward_column`",
             )?;
         }
     }
@@ -321,7 +328,8 @@ impl Unsplit {
     }
 }
 
-/// Splits the worlds by the same dates: a fraction is of the instants of all of them, so that nobody trains on a symbol over dates that another is tested on.
+/// Splits the worlds by the same dates: a fraction is of the instants of all of them, so that nobody trains
+/// on a symbol over dates that another is tested on.
 fn worlds(unsplit: &[Unsplit], config: &TableConfig) -> Result<Vec<World>, StageError> {
     let mut rules = config.split_rules();
     let by_fraction = config.train.is_none() && config.test.is_none();
@@ -371,7 +379,11 @@ fn fraction(unsplit: &[Unsplit], fraction: f64) -> Option<HeldOut> {
 }
 
 /// Splits one world; one that has no two rows in test dates common to all is trained on alone.
-fn split_one(unsplit: &Unsplit, rules: &SplitRules<'_>, role: Role) -> Result<crate::split::Splits, StageError> {
+fn split_one(
+    unsplit: &Unsplit,
+    rules: &SplitRules<'_>,
+    role: Role,
+) -> Result<crate::split::Splits, StageError> {
     let dates = unsplit.dates();
     let mut without: Option<HeldOut> = None;
     if let Some(test) = rules.test

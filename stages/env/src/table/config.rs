@@ -23,14 +23,16 @@ const MAX_POSITION: f64 = 100.0;
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct TableConfig {
-    /// The columns that a decision sees, of its own row; empty for all but `price`, `reward_column` and `action_rewards`.
+    /// The columns that a decision sees, of its own row; empty for all but `price`, `reward_column` and
+    /// `action_rewards`.
     pub observe: Vec<String>,
-    /// The column of a price that is traded: the position chosen at a row earns the change of the price to the next row. One of `price`, `reward_column` and
-    /// `action_rewards` is given.
+    /// The column of a price that is traded: the position chosen at a row earns the change of the price to
+    /// the next row. One of `price`, `reward_column` and `action_rewards` is given.
     pub price: String,
     /// The column of what 1 of position is paid: the value of the next row, in any unit.
     pub reward_column: String,
-    /// The columns of what each choice of a discrete action is paid: the value of the next row, in any unit. The choices are named as the columns.
+    /// The columns of what each choice of a discrete action is paid: the value of the next row, in any unit.
+    /// The choices are named as the columns.
     pub action_rewards: Vec<String>,
     /// The symbols to use, in this order; empty for all.
     pub symbols: Vec<String>,
@@ -38,34 +40,43 @@ pub struct TableConfig {
     pub actions: TableActions,
     /// The costs of a change of position.
     pub costs: TableCosts,
-    /// The reward: an expression over quantities of the step and columns of the row that it leads to, or, with `price`, settings. Without it: with `price` the default
-    /// settings, else what the step paid less its costs.
+    /// The reward: an expression over quantities of the step and columns of the row that it leads to, or,
+    /// with `price`, settings. Without it: with `price` the default settings, else what the step paid less
+    /// its costs.
     #[serde(deserialize_with = "reward::deserialize")]
     #[schemars(schema_with = "reward::schema")]
     pub reward: RewardConfig,
-    /// An episode terminates after a step for which this condition holds, over what `reward` may name: `drawdown > 0.3`; empty for none.
+    /// An episode terminates after a step for which this condition holds, over what `reward` may name:
+    /// `drawdown > 0.3`; empty for none.
     pub terminate: String,
-    /// With `price`: an episode terminates when the net asset value falls to this fraction of that at its start.
+    /// With `price`: an episode terminates when the net asset value falls to this fraction of that at its
+    /// start.
     pub ruin: f64,
-    /// Rows without a price or a value of a reward column, and with `actions.kind: weights` instants at which a symbol has no row.
+    /// Rows without a price or a value of a reward column, and with `actions.kind: weights` instants at which
+    /// a symbol has no row.
     pub gaps: Gaps,
-    /// The share of an observed column's values that may be missing after its first, where the last one known is shown; more is an error.
+    /// The share of an observed column's values that may be missing after its first, where the last one known
+    /// is shown; more is an error.
     pub max_gaps: f64,
     /// The training dates; without them, all that `test`, `purge` and `embargo` leave before the test dates.
     pub train: Option<DateRange>,
-    /// The test data: `{ from, to }`, and of one symbol an episode also `{ worlds: [SYMBOL, …] }` or a number of symbols, or both. Without it, the dates later than `train`
-    /// by more than `purge` days, or, without `train` either, the last `test_fraction` of the instants of all symbols.
+    /// The test data: `{ from, to }`, and of one symbol an episode also `{ worlds: [SYMBOL, …] }` or a number
+    /// of symbols, or both. Without it, the dates later than `train` by more than `purge` days, or, without
+    /// `train` either, the last `test_fraction` of the instants of all symbols.
     pub test: Option<HeldOut>,
-    /// The validation data, by which training selects the policy that it hands on: written as `test` is; none by default.
+    /// The validation data, by which training selects the policy that it hands on: written as `test` is; none
+    /// by default.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub validation: Option<HeldOut>,
-    /// The fraction of instants in the test set, if no dates are given. 1 leaves no training dates: an environment for evaluation alone.
+    /// The fraction of instants in the test set, if no dates are given. 1 leaves no training dates: an
+    /// environment for evaluation alone.
     pub test_fraction: f64,
     /// Training dates within this many calendar days before the first test or validation day are dropped.
     pub purge: u32,
     /// Training dates within this many calendar days after the last test or validation day are dropped.
     pub embargo: u32,
-    /// Steps, from row to row, in a training episode: a number, or `[least, most]` to draw from; never more than the training dates have.
+    /// Steps, from row to row, in a training episode: a number, or `[least, most]` to draw from; never more
+    /// than the training dates have.
     pub episode_length: EpisodeLength,
     /// Observations are clipped at this many standard deviations (columns) or units (positions and account).
     pub clip: f32,
@@ -126,7 +137,8 @@ impl Default for TableActions {
     }
 }
 
-/// The kind of actions. A position is a fraction of the net asset value where a price is traded, and else the factor of the reward column.
+/// The kind of actions. A position is a fraction of the net asset value where a price is traded, and else the
+/// factor of the reward column.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum TableActionKind {
@@ -142,8 +154,8 @@ pub enum TableActionKind {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct TableCosts {
-    /// Basis points of the turnover: of the value traded where a price is traded, else of the change of position in units of the reward column; with `action_rewards`,
-    /// of 1 for each change of the choice.
+    /// Basis points of the turnover: of the value traded where a price is traded, else of the change of
+    /// position in units of the reward column; with `action_rewards`, of 1 for each change of the choice.
     pub basis_points: f64,
 }
 
@@ -252,16 +264,19 @@ impl TableConfig {
                 true => "more than one of `price`, `reward_column` and `action_rewards` is given",
                 false => "nothing says what a step pays",
             };
-            return Err(ConfigProblem::new("price", message)
-                .hint("give `price: close` (a price that is traded), `reward_column: pnl` (paid for 1 of position), or `action_rewards: [a, b]` (paid for each choice)"));
+            return Err(ConfigProblem::new("price", message).hint(
+                "give `price: close` (a price that is traded), `reward_column: pnl` (paid for 1 of \
+                    position), or `action_rewards: [a, b]` (paid for each choice)",
+            ));
         }
         let unique = |field: &str, names: &[String]| {
             let twice = (1..names.len()).find(|&i| names[..i].contains(&names[i]));
             match twice {
-                Some(i) => Err(
-                    ConfigProblem::new(format!("{field}[{i}]"), format!("`{}` is named twice", names[i]))
-                        .hint("leave one out"),
-                ),
+                Some(i) => Err(ConfigProblem::new(
+                    format!("{field}[{i}]"),
+                    format!("`{}` is named twice", names[i]),
+                )
+                .hint("leave one out")),
                 None => Ok(()),
             }
         };
@@ -295,7 +310,9 @@ impl TableConfig {
                 scale: self.reward.scale,
                 ..RewardConfig::default()
             };
-            if self.reward != alone || (self.reward.expression.is_empty() && self.reward != RewardConfig::default()) {
+            if self.reward != alone
+                || (self.reward.expression.is_empty() && self.reward != RewardConfig::default())
+            {
                 return Err(ConfigProblem::new(
                     "reward",
                     "its settings measure an account, and without `price` there is none",
@@ -311,19 +328,25 @@ impl TableConfig {
         let default = TableActions::default();
         if self.form() == Form::PerAction {
             if self.action_rewards.len() < 2 {
-                return Err(ConfigProblem::new("action_rewards", "an action has at least 2 choices")
-                    .hint("name a column for each choice; for one column of what a position is paid write `reward_column`"));
+                return Err(
+                    ConfigProblem::new("action_rewards", "an action has at least 2 choices").hint(
+                        "name a column for each choice; for one column of what a position is paid write \
+                        `reward_column`",
+                    ),
+                );
             }
             if *actions != default {
-                return Err(
-                    ConfigProblem::new("actions", "with `action_rewards` the choices are these columns")
-                        .hint("leave `actions` out"),
-                );
+                return Err(ConfigProblem::new(
+                    "actions",
+                    "with `action_rewards` the choices are these columns",
+                )
+                .hint("leave `actions` out"));
             }
             return Ok(());
         }
         let unused = |field: &str, kinds: &str| {
-            ConfigProblem::new(field, format!("it has a meaning with `kind: {kinds}` alone")).hint("leave it out")
+            ConfigProblem::new(field, format!("it has a meaning with `kind: {kinds}` alone"))
+                .hint("leave it out")
         };
         let is_discrete = actions.kind == TableActionKind::Discrete;
         if !is_discrete && actions.positions != default.positions {
@@ -350,7 +373,9 @@ impl TableConfig {
                 ));
             }
             if actions.positions[..i].contains(position) {
-                return Err(ConfigProblem::new(field, format!("{position} is given twice")).hint("leave one out"));
+                return Err(
+                    ConfigProblem::new(field, format!("{position} is given twice")).hint("leave one out")
+                );
             }
         }
         if !(actions.low < actions.high && actions.low >= -MAX_POSITION && actions.high <= MAX_POSITION) {
@@ -371,11 +396,15 @@ impl TableConfig {
         Ok(())
     }
 
-    /// Checks what depends on the columns of the table: each that is named is there, and the expressions name nothing else.
+    /// Checks what depends on the columns of the table: each that is named is there, and the expressions name
+    /// nothing else.
     ///
     /// # Errors
     /// The first mistake, with its field.
-    pub(crate) fn validate_columns<'c>(&self, columns: impl IntoIterator<Item = &'c str>) -> Result<(), ConfigProblem> {
+    pub(crate) fn validate_columns<'c>(
+        &self,
+        columns: impl IntoIterator<Item = &'c str>,
+    ) -> Result<(), ConfigProblem> {
         let columns: Vec<&str> = columns.into_iter().collect();
         let check = |field: String, name: &str| match columns.contains(&name) {
             true => Ok(()),
@@ -399,10 +428,11 @@ impl TableConfig {
             }
         }
         if self.observed(columns.iter().copied()).is_empty() {
-            return Err(
-                ConfigProblem::new("observe", "the table has no column beside those that steps are paid by")
-                    .hint("name the columns that a decision sees; what a step is paid by may be among them"),
-            );
+            return Err(ConfigProblem::new(
+                "observe",
+                "the table has no column beside those that steps are paid by",
+            )
+            .hint("name the columns that a decision sees; what a step is paid by may be among them"));
         }
         let terms = self.terms(columns.iter().copied());
         if self.is_panel() && !terms.is_empty() {

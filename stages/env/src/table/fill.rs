@@ -69,7 +69,8 @@ pub(super) fn fill(
             if gaps as f64 > most * after as f64 && after >= FEW_SNAPSHOTS {
                 let share = 100.0 * gaps as f64 / after as f64;
                 return Err(StageError::new(format!(
-                    "`{}` of `{}` has no value in {gaps} of {after} rows after its first ({share:.1} %), more than {:.0} % of them: it would show an old one",
+                    "`{}` of `{}` has no value in {gaps} of {after} rows after its first ({share:.1} %), \
+                    more than {:.0} % of them: it would show an old one",
                     names[column],
                     rows.symbol,
                     100.0 * most

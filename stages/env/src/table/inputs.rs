@@ -16,7 +16,8 @@ pub(super) fn is_key(column: &str) -> bool {
     matches!(column, "symbol" | "date" | "snapshot")
 }
 
-/// Reads the inputs, and joins their columns by symbol and instant to the rows of the first. A further input of one symbol that the first does not hold is of every symbol.
+/// Reads the inputs, and joins their columns by symbol and instant to the rows of the first. A further input
+/// of one symbol that the first does not hold is of every symbol.
 ///
 /// # Errors
 /// When an input cannot be read, a column comes from two of them, or two have no symbol in common.
@@ -40,7 +41,10 @@ fn by_symbol(batches: &[RecordBatch]) -> Result<TableSource, StageError> {
     let mut columns: Vec<String> = Vec::new();
     for batch in batches {
         for field in batch.schema().fields() {
-            if !is_key(field.name()) && *field.data_type() == DataType::Float64 && !columns.contains(field.name()) {
+            if !is_key(field.name())
+                && *field.data_type() == DataType::Float64
+                && !columns.contains(field.name())
+            {
                 columns.push(field.name().clone());
             }
         }
@@ -90,11 +94,11 @@ fn join(first: &mut TableSource, other: TableSource) -> Result<(), StageError> {
     }
     let is_intraday = |source: &TableSource| source.symbols.iter().any(|rows| has_instants(&rows.times));
     if is_intraday(first) != is_intraday(&other) {
-        return Err(
-            StageError::new("one input has a row a day, and another has instants").hint("make them of the same rows")
-        );
+        return Err(StageError::new("one input has a row a day, and another has instants")
+            .hint("make them of the same rows"));
     }
-    let holds = |source: &TableSource, symbol: &str| source.symbols.iter().position(|rows| rows.symbol == symbol);
+    let holds =
+        |source: &TableSource, symbol: &str| source.symbols.iter().position(|rows| rows.symbol == symbol);
     let of_all = match other.symbols.as_slice() {
         [only] if holds(first, &only.symbol).is_none() => Some(0),
         _ => None,

@@ -1,4 +1,5 @@
-//! The quantities of a step that the expressions `reward` and `terminate` may name, before the columns of the table.
+//! The quantities of a step that the expressions `reward` and `terminate` may name, before the columns of the
+//! table.
 
 /// The source of what a step pays.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -11,7 +12,8 @@ pub(crate) enum Form {
     PerAction,
 }
 
-/// Those of every environment, each with what it is. With a price, amounts are fractions of the net asset value before the step.
+/// Those of every environment, each with what it is. With a price, amounts are fractions of the net asset
+/// value before the step.
 pub const QUANTITIES: [(&str, &str); 8] = [
     ("paid", "what the step paid, less its costs"),
     ("earned", "what the step paid, before costs"),
@@ -33,7 +35,8 @@ pub const QUANTITIES: [(&str, &str); 8] = [
 ];
 
 /// Those of an environment without a price alone.
-pub const OF_REWARDS: [(&str, &str); 1] = [("total", "the sum of `paid` in the episode so far, this step included")];
+pub const OF_REWARDS: [(&str, &str); 1] =
+    [("total", "the sum of `paid` in the episode so far, this step included")];
 
 /// Those of an environment with a price alone.
 pub const OF_PRICES: [(&str, &str); 6] = [

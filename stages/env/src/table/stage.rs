@@ -5,8 +5,8 @@ use super::config::TableConfig;
 use super::inputs::{INPUTS, is_key, read};
 use cache::ArtifactBuilder;
 use stages_core::{
-    ConfigProblem, Context, InputPort, OutputPort, Outputs, PlanContext, PortType, Ports, Provided, StageError,
-    StageEvent, StageKind,
+    ConfigProblem, Context, InputPort, OutputPort, Outputs, PlanContext, PortType, Ports, Provided,
+    StageError, StageEvent, StageKind,
 };
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -36,7 +36,8 @@ impl StageKind for FromTable {
                 ty: PortType::Features,
                 optional: true,
                 list: true,
-                doc: "further columns by symbol and date, or by date under one symbol that the table does not have; without `table`, the rows",
+                doc: "further columns by symbol and date, or by date under one symbol that the table does \
+                    not have; without `table`, the rows",
             },
         ],
         outputs: &[OutputPort {
@@ -46,15 +47,20 @@ impl StageKind for FromTable {
         }],
     };
 
-    fn check(&self, config: &TableConfig, plan: &PlanContext) -> Result<BTreeMap<String, Provided>, ConfigProblem> {
+    fn check(
+        &self,
+        config: &TableConfig,
+        plan: &PlanContext,
+    ) -> Result<BTreeMap<String, Provided>, ConfigProblem> {
         config.validate()?;
         let inputs: Vec<&Provided> = INPUTS
             .iter()
             .flat_map(|port| plan.inputs.get(*port).into_iter().flatten())
             .collect();
         if inputs.is_empty() {
-            return Err(ConfigProblem::new("", "no table is connected")
-                .hint("write `needs: { table: STAGE }` for a table, or `needs: { features: STAGE }` for features"));
+            return Err(ConfigProblem::new("", "no table is connected").hint(
+                "write `needs: { table: STAGE }` for a table, or `needs: { features: STAGE }` for features",
+            ));
         }
         let mut seen = BTreeSet::new();
         for column in inputs.iter().flat_map(|input| input.columns.iter().flatten()) {
@@ -65,7 +71,8 @@ impl StageKind for FromTable {
                 );
             }
         }
-        let known: Option<Vec<&BTreeSet<String>>> = inputs.iter().map(|input| input.columns.as_ref()).collect();
+        let known: Option<Vec<&BTreeSet<String>>> =
+            inputs.iter().map(|input| input.columns.as_ref()).collect();
         if let Some(known) = known {
             let columns = known.into_iter().flatten().map(String::as_str);
             config.validate_columns(columns.filter(|name| !is_key(name)))?;

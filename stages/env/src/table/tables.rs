@@ -1,14 +1,14 @@
 //! The format of an environment's tables: Arrow IPC files, read once when it is opened.
 //!
-//! `env.json` holds configuration, observation and actions by name, normalisation, the names of the parts, and of each world its symbols and the ranges of its splits. A
-//! [part](crate::parts), a month, is a file:
+//! `env.json` holds configuration, observation and actions by name, normalisation, the names of the parts,
+//! and of each world its symbols and the ranges of its splits. A [part](crate::parts), a month, is a file:
 //!
 //! | file | holds |
 //! | --- | --- |
 //! | `table/FROM_TO.arrow` | a row for each instant of each world: date, world (where there are several), instant (of several rows a day), and for each of N symbols the raw values of F observed columns `[N, F]`; the price or the reward column of each symbol `[N]`, or the reward column of each choice `[K]`; and the columns `[E]` that expressions name |
 //!
-//! So a day more changes the file of its own month and `env.json`. [`build`](super::build) writes them, [`step`](super::step) reads them. What stands in a row is known at
-//! its instant.
+//! So a day more changes the file of its own month and `env.json`. [`build`](super::build) writes them,
+//! [`step`](super::step) reads them. What stands in a row is known at its instant.
 
 use super::config::TableConfig;
 use crate::ipc;
@@ -57,8 +57,8 @@ pub(crate) struct World {
 
 impl Spec {
     pub(crate) fn encode(&self) -> Result<Vec<u8>, StageError> {
-        let json =
-            serde_json::to_value(self).map_err(|err| StageError::new(format!("cannot write `{SPEC}`: {err}")))?;
+        let json = serde_json::to_value(self)
+            .map_err(|err| StageError::new(format!("cannot write `{SPEC}`: {err}")))?;
         Ok(cache::canonical_json(&json).into_bytes())
     }
 

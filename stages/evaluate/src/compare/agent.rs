@@ -41,7 +41,8 @@ pub(super) struct Step {
     pub excess: f64,
     /// The return of cash.
     pub cash: f64,
-    /// The costs of trades as a fraction of the account's value at the start; NaN where the backtest does not tell them.
+    /// The costs of trades as a fraction of the account's value at the start; NaN where the backtest does not
+    /// tell them.
     pub costs: f64,
 }
 
@@ -76,7 +77,8 @@ impl Agent {
         };
         let runs = table::runs(0..strategies.len(), same);
         let of = |name: &str| -> Vec<Range<usize>> {
-            let first = |run: &&Range<usize>| strategies.value(run.start) == name && paths.value(run.start) == 0.0;
+            let first =
+                |run: &&Range<usize>| strategies.value(run.start) == name && paths.value(run.start) == 0.0;
             runs.iter().filter(first).cloned().collect()
         };
         let returns = |run: &Range<usize>| -> Vec<f64> {
@@ -91,10 +93,10 @@ impl Agent {
         for run in &policy {
             let episode = episodes.value(run.start);
             let Some(cash) = cash.iter().find(|cash| episodes.value(cash.start) == episode) else {
-                return Err(
-                    StageError::new("a backtest has no baseline `cash`, whose returns are the risk-free ones")
-                        .hint("backtest with the default `baselines`"),
-                );
+                return Err(StageError::new(
+                    "a backtest has no baseline `cash`, whose returns are the risk-free ones",
+                )
+                .hint("backtest with the default `baselines`"));
             };
             if agent.episodes.is_empty() {
                 let dates: Vec<_> = times[cash.clone()].iter().map(|time| time.date).collect();
@@ -213,11 +215,13 @@ impl Common {
     /// When there is a single world.
     pub fn check_worlds(&self) -> Result<(), StageError> {
         match self.worlds {
-            0 | 1 => Err(
-                StageError::new("the backtests are of a single world, over which there is no interval").hint(
-                    "`verdict: {}` compares in one world; the intervals of one world are also `versus/…` of `evaluate/backtest`; or hold more worlds out for testing",
-                ),
-            ),
+            0 | 1 => Err(StageError::new(
+                "the backtests are of a single world, over which there is no interval",
+            )
+            .hint(
+                "`verdict: {}` compares in one world; the intervals of one world are also `versus/…` of \
+                    `evaluate/backtest`; or hold more worlds out for testing",
+            )),
             _ => Ok(()),
         }
     }

@@ -1,4 +1,5 @@
-//! The difference of two agents over worlds that both are tested in and seeds that each is trained with, and its intervals.
+//! The difference of two agents over worlds that both are tested in and seeds that each is trained with, and
+//! its intervals.
 
 use crate::panel::{Estimate, Sums};
 use crate::performance::quantile;
@@ -7,10 +8,12 @@ use stages_numerics::random::Random;
 
 /// Resamples of worlds, the same for both agents, and of the seeds of each.
 ///
-/// Worlds and seeds are crossed: every trained policy plays every world. Drawing both by themselves is the pigeonhole bootstrap (Owen, "The pigeonhole
-/// bootstrap", Annals of Applied Statistics 1, 2007), whose variance is not below that of the mean of a crossed design (McCullagh, "Resampling and
-/// exchangeable arrays", Bernoulli 6, 2000: no resampling has exactly it). Of n units n - 1 are drawn, which makes the variance of a mean of few units
-/// unbiased (Rao and Wu, "Resampling inference with complex survey data", JASA 83, 1988).
+/// Worlds and seeds are crossed: every trained policy plays every world. Drawing both by themselves is the
+/// pigeonhole bootstrap (Owen, "The pigeonhole bootstrap", Annals of Applied Statistics 1, 2007), whose
+/// variance is not below that of the mean of a crossed design (McCullagh, "Resampling and exchangeable
+/// arrays", Bernoulli 6, 2000: no resampling has exactly it). Of n units n - 1 are drawn, which makes the
+/// variance of a mean of few units unbiased (Rao and Wu, "Resampling inference with complex survey data",
+/// JASA 83, 1988).
 pub(super) struct Resampling {
     draws: Vec<Draw>,
 }
@@ -54,8 +57,8 @@ impl Resampling {
         }
     }
 
-    /// Compares a figure, given the sums of each seed's excess returns by world, `[seed][world]`. A seed's figure is that of all its worlds' returns, an
-    /// agent's the mean of its seeds'.
+    /// Compares a figure, given the sums of each seed's excess returns by world, `[seed][world]`. A seed's
+    /// figure is that of all its worlds' returns, an agent's the mean of its seeds'.
     pub fn compare(
         &self,
         agent: &[Vec<Sums>],
@@ -64,8 +67,9 @@ impl Resampling {
     ) -> Comparison {
         let all = |n: usize| (0..n).collect::<Vec<_>>();
         let (worlds, seeds, others) = (all(agent[0].len()), all(agent.len()), all(against.len()));
-        let difference =
-            |worlds: &[usize], a: &[usize], b: &[usize]| figure(agent, a, worlds, of) - figure(against, b, worlds, of);
+        let difference = |worlds: &[usize], a: &[usize], b: &[usize]| {
+            figure(agent, a, worlds, of) - figure(against, b, worlds, of)
+        };
         let value = difference(&worlds, &seeds, &others);
         let estimate = |of: &(dyn Fn(&Draw) -> f64 + Sync)| {
             let drawn: Vec<f64> = self.draws.par_iter().map(of).filter(|x| x.is_finite()).collect();
@@ -101,7 +105,8 @@ fn figure(agent: &[Vec<Sums>], seeds: &[usize], worlds: &[usize], of: &(dyn Fn(&
 mod tests {
     use super::*;
 
-    /// Agents of `seeds` policies in `worlds` worlds whose mean is the world's, plus the policy's, plus the pair's own; `step` returns in each world.
+    /// Agents of `seeds` policies in `worlds` worlds whose mean is the world's, plus the policy's, plus the
+    /// pair's own; `step` returns in each world.
     fn agent(random: &mut Random, worlds: &[f64], seeds: usize, deviations: (f64, f64)) -> Vec<Vec<Sums>> {
         let (of_seed, of_pair) = deviations;
         (0..seeds)
@@ -129,7 +134,8 @@ mod tests {
         assert!(found.over_both.low < -0.75 && found.over_both.high > -0.25, "{found:?}");
     }
 
-    /// Differences from world to world are common to both agents, and widen no interval; those from seed to seed widen that for other seeds.
+    /// Differences from world to world are common to both agents, and widen no interval; those from seed to
+    /// seed widen that for other seeds.
     #[test]
     fn worlds_are_paired_and_seeds_are_not() {
         let random = &mut Random::new(&[2]);
@@ -151,8 +157,8 @@ mod tests {
         assert!(width(found.over_both) > 5.0 * width(found.over_worlds), "{found:?}");
     }
 
-    /// Of many studies in which two agents are equally good, nearly 95 % have an interval that holds 0, although seeds are few; that over worlds alone
-    /// holds it far less often.
+    /// Of many studies in which two agents are equally good, nearly 95 % have an interval that holds 0,
+    /// although seeds are few; that over worlds alone holds it far less often.
     #[test]
     fn the_interval_for_other_seeds_covers_as_often_as_it_says() {
         let random = &mut Random::new(&[4]);

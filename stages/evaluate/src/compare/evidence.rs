@@ -54,7 +54,8 @@ pub(super) fn evidence(
             let mut pairs = first.steps.iter().zip(&other[episode].steps);
             if let Some((a, b)) = pairs.find(|(a, b)| (a.cash - b.cash).abs() > SAME_CASH) {
                 return Err(StageError::new(format!(
-                    "the backtests are not of the same market: in the step to {} in {} cash earns {} in one and {} in another",
+                    "the backtests are not of the same market: in the step to {} in {} cash earns {} in one \
+                    and {} in another",
                     a.end, first.world, a.cash, b.cash
                 ))
                 .hint("backtest both in one environment: `needs: { env: env, policy: … }`"));
@@ -85,7 +86,8 @@ pub(super) fn evidence(
     Ok(evidence)
 }
 
-/// The equity of both sides from 1 on, the mean of the seeds' log returns, as CSV: `world,time,agent,against`.
+/// The equity of both sides from 1 on, the mean of the seeds' log returns, as CSV:
+/// `world,time,agent,against`.
 pub(super) fn equity(common: &Common, agents: &[Agent], others: &[Agent]) -> String {
     let (ours, theirs) = (common_steps(common, agents), common_steps(common, others));
     let mut text = String::from("world,time,agent,against\n");

@@ -14,8 +14,8 @@ use stages_numerics::random::Random;
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct VerdictConfig {
-    /// Policies that were tried so far, this one included: `${policies.NAME.tried}`, as the registry knows, or a number. The more there were, the more the best of
-    /// them owes to chance.
+    /// Policies that were tried so far, this one included: `${policies.NAME.tried}`, as the registry knows,
+    /// or a number. The more there were, the more the best of them owes to chance.
     pub trials: usize,
     /// Mean length of the bootstrap's blocks, in steps.
     pub block: f64,
@@ -50,7 +50,9 @@ impl VerdictConfig {
                 .hint("the policy itself is one: `${policies.NAME.tried}` counts it"));
         }
         if !(1.0..=1e9).contains(&self.block) {
-            return Err(ConfigProblem::new("verdict.block", "must be at least 1 step").hint("the default is 10"));
+            return Err(
+                ConfigProblem::new("verdict.block", "must be at least 1 step").hint("the default is 10")
+            );
         }
         if !(0.0..1.0).contains(&self.deflated_sharpe) {
             return Err(
@@ -63,7 +65,9 @@ impl VerdictConfig {
             ("verdict.max_costs", self.max_costs),
         ] {
             if limit.is_some_and(|limit| !(0.0..=1e3).contains(&limit)) {
-                return Err(ConfigProblem::new(name, "must be 0 or more").hint("0.2 is a fifth of the account"));
+                return Err(
+                    ConfigProblem::new(name, "must be 0 or more").hint("0.2 is a fifth of the account")
+                );
             }
         }
         Ok(())
@@ -133,9 +137,11 @@ pub(super) struct Judgement {
 
 /// Judges an agent.
 ///
-/// It is better if the mean difference of log returns is above 0 with 97.5 % confidence, its Sharpe ratio stands out among so many trials, and it keeps the limits; worse if
-/// the mean difference is below 0 with 97.5 % confidence. The interval is that of the stationary bootstrap over the steps, and where there are several worlds, the wider of that
-/// and the interval over worlds at each end: of two worlds the latter alone would exclude 0 in half of all cases without a difference.
+/// It is better if the mean difference of log returns is above 0 with 97.5 % confidence, its Sharpe ratio
+/// stands out among so many trials, and it keeps the limits; worse if the mean difference is below 0 with
+/// 97.5 % confidence. The interval is that of the stationary bootstrap over the steps, and where there are
+/// several worlds, the wider of that and the interval over worlds at each end: of two worlds the latter alone
+/// would exclude 0 in half of all cases without a difference.
 pub(super) fn judge(config: &VerdictConfig, evidence: &Evidence, draws: usize, seed: u64) -> Judgement {
     let all: Vec<f64> = evidence.differences.concat();
     let mean = |values: &[f64]| mean_and_deviation(values).0;
@@ -212,7 +218,8 @@ pub(super) fn judge(config: &VerdictConfig, evidence: &Evidence, draws: usize, s
     }
 }
 
-/// The 95 % interval of the mean difference over other worlds. Of n worlds n - 1 are drawn, which makes the variance of a mean of few units unbiased (Rao and Wu 1988).
+/// The 95 % interval of the mean difference over other worlds. Of n worlds n - 1 are drawn, which makes the
+/// variance of a mean of few units unbiased (Rao and Wu 1988).
 fn over_worlds(differences: &[Vec<f64>], draws: usize, seed: u64) -> (f64, f64) {
     let sums: Vec<(f64, f64)> = differences
         .iter()
@@ -335,8 +342,9 @@ mod tests {
         assert_eq!(of(&config, &worlds(&[0.3, 0.3, 0.3], random)), Verdict::Better);
     }
 
-    /// A season of nights: each night a challenger is judged against the champion on the last 250 steps, and takes its place if it is better.
-    /// `edge` is what each challenger from night `from` on earns more a step, in standard deviations of its difference to the first champion.
+    /// A season of nights: each night a challenger is judged against the champion on the last 250 steps, and
+    /// takes its place if it is better. `edge` is what each challenger from night `from` on earns more a
+    /// step, in standard deviations of its difference to the first champion.
     fn season(seed: u64, nights: usize, (from, edge): (usize, f64)) -> Vec<usize> {
         let random = &mut Random::new(&[seed, 0x7365_6173]);
         let config = |trials| VerdictConfig {

@@ -39,7 +39,8 @@ pub(super) struct Broken {
 }
 
 impl Broken {
-    /// The probability of counts at least as far apart, were the share the same: twice the smaller tail of the hypergeometric distribution, of Fisher's exact test.
+    /// The probability of counts at least as far apart, were the share the same: twice the smaller tail of
+    /// the hypergeometric distribution, of Fisher's exact test.
     pub fn probability(self) -> f64 {
         let Self { before, now } = self;
         exact_probability((before.broken, before.rows), (now.broken, now.rows))
@@ -58,8 +59,10 @@ impl Table {
     fn read(context: &Context, port: &str, input: &Input) -> Result<Self, StageError> {
         let meta = &input.artifact.meta;
         let missing = |what: &str| {
-            StageError::new(format!("the data at `{port}` has no {what}"))
-                .hint("give the output of `ingest/bars`, `ingest/option_chain` or `ingest/rates`, which counts what breaks the rules of docs/quality.md")
+            StageError::new(format!("the data at `{port}` has no {what}")).hint(
+                "give the output of `ingest/bars`, `ingest/option_chain` or `ingest/rates`, which \
+                    counts what breaks the rules of docs/quality.md",
+            )
         };
         let findings: Vec<Finding> =
             serde_json::from_value(meta["quality"].clone()).map_err(|_| missing("table of data quality"))?;
@@ -75,7 +78,8 @@ impl Table {
         })
     }
 
-    /// The rows that this table has more than another, of the same source up to an earlier date; `None` if it does not go on from it.
+    /// The rows that this table has more than another, of the same source up to an earlier date; `None` if it
+    /// does not go on from it.
     fn less(&self, before: &Self) -> Option<Self> {
         let broken = self.broken.iter().map(|(rule, rows)| {
             let more = rows.checked_sub(before.broken.get(rule).copied().unwrap_or_default());
@@ -138,7 +142,8 @@ pub(super) fn broken(context: &Context) -> Result<BTreeMap<String, Broken>, Stag
                 before.last
             ))
             .hint(format!(
-                "give `{port_before}` the same files until an earlier date (`until:`), or `{port}` files of later dates alone"
+                "give `{port_before}` the same files until an earlier date (`until:`), or `{port}` files of \
+                later dates alone"
             ))
         })?;
         if now.rows == 0 || before.rows == 0 {

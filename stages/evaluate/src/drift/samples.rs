@@ -75,8 +75,14 @@ fn features(context: &Context, input: &Input, all: &mut BTreeMap<String, Dated>)
     Ok(())
 }
 
-/// The rows of each date, the share of missing values of each of their columns, and the relative spread of quotes.
-fn quality(context: &Context, port: &str, input: &Input, all: &mut BTreeMap<String, Dated>) -> Result<(), StageError> {
+/// The rows of each date, the share of missing values of each of their columns, and the relative spread of
+/// quotes.
+fn quality(
+    context: &Context,
+    port: &str,
+    input: &Input,
+    all: &mut BTreeMap<String, Dated>,
+) -> Result<(), StageError> {
     let mut rows: BTreeMap<Date, f64> = BTreeMap::new();
     let mut missing: BTreeMap<(String, Date), f64> = BTreeMap::new();
     let mut spreads: BTreeMap<Date, (f64, f64)> = BTreeMap::new();
@@ -120,7 +126,8 @@ fn quality(context: &Context, port: &str, input: &Input, all: &mut BTreeMap<Stri
     Ok(())
 }
 
-/// The fills of a backtest's policy by step: what it trades of its value, and what a trade costs of what it trades.
+/// The fills of a backtest's policy by step: what it trades of its value, and what a trade costs of what it
+/// trades.
 fn fills(context: &Context, input: &Input, all: &mut BTreeMap<String, Dated>) -> Result<(), StageError> {
     let missing = |what: &str| {
         StageError::new(format!("the trajectory has no {what}"))
@@ -142,7 +149,11 @@ fn fills(context: &Context, input: &Input, all: &mut BTreeMap<String, Dated>) ->
     let (nav, costs, traded) = (floats("nav")?, floats("costs")?, floats("traded_value")?);
     for i in 1..dates.len() {
         let same = |column: &Float64Array| column.value(i) == column.value(i - 1);
-        if strategies.value(i) != "policy" || strategies.value(i - 1) != "policy" || !same(paths) || !same(episodes) {
+        if strategies.value(i) != "policy"
+            || strategies.value(i - 1) != "policy"
+            || !same(paths)
+            || !same(episodes)
+        {
             continue;
         }
         let step = traded.value(i) - traded.value(i - 1);
@@ -163,7 +174,10 @@ fn fills(context: &Context, input: &Input, all: &mut BTreeMap<String, Dated>) ->
 ///
 /// # Errors
 /// When no input has a date, or none is left for the reference.
-pub(super) fn split(config: &DriftConfig, all: BTreeMap<String, Dated>) -> Result<BTreeMap<String, Pair>, StageError> {
+pub(super) fn split(
+    config: &DriftConfig,
+    all: BTreeMap<String, Dated>,
+) -> Result<BTreeMap<String, Pair>, StageError> {
     let dates: BTreeSet<Date> = all.values().flatten().map(|(date, _)| *date).collect();
     let Some(&first) = dates
         .iter()
@@ -182,7 +196,9 @@ pub(super) fn split(config: &DriftConfig, all: BTreeMap<String, Dated>) -> Resul
         date < first && config.from.is_none_or(|from| date >= from) && config.to.is_none_or(|to| date <= to)
     };
     let pairs = all.into_iter().map(|(name, sample)| {
-        let of = |keep: &dyn Fn(Date) -> bool| sample.iter().filter(|(date, _)| keep(*date)).map(|(_, x)| *x).collect();
+        let of = |keep: &dyn Fn(Date) -> bool| {
+            sample.iter().filter(|(date, _)| keep(*date)).map(|(_, x)| *x).collect()
+        };
         let pair = Pair {
             reference: of(&reference),
             current: of(&|date| date >= first),

@@ -40,9 +40,10 @@ fn shares(values: &[f64], edges: &[f64]) -> Vec<f64> {
         .collect()
 }
 
-/// The population stability index, sum of (q - p) ln(q / p) over the deciles of the reference, p its shares and q those of the current sample. Two samples of n and m values of one
-/// distribution have (1/n + 1/m) times a chi-squared variable with bins - 1 degrees of freedom (Yurdakul and Naranjo, "Statistical properties of the population stability index", Journal of
-/// Risk Model Validation 14, 2020).
+/// The population stability index, sum of (q - p) ln(q / p) over the deciles of the reference, p its shares
+/// and q those of the current sample. Two samples of n and m values of one distribution have (1/n + 1/m)
+/// times a chi-squared variable with bins - 1 degrees of freedom (Yurdakul and Naranjo, "Statistical
+/// properties of the population stability index", Journal of Risk Model Validation 14, 2020).
 pub(super) fn population_stability(reference: &[f64], current: &[f64]) -> Distance {
     let edges = edges(reference);
     let pairs = shares(reference, &edges).into_iter().zip(shares(current, &edges));
@@ -54,8 +55,9 @@ pub(super) fn population_stability(reference: &[f64], current: &[f64]) -> Distan
     }
 }
 
-/// The population stability index of samples of which so many of so many values have a property: over two bins, by chance as above with one degree of freedom, whose quantile of 0.999 is the
-/// square of the normal one of 0.9995.
+/// The population stability index of samples of which so many of so many values have a property: over two
+/// bins, by chance as above with one degree of freedom, whose quantile of 0.999 is the square of the normal
+/// one of 0.9995.
 pub(super) fn stability_of_share(reference: (u64, u64), current: (u64, u64)) -> Distance {
     let bins = |(count, all): (u64, u64)| {
         let share = count as f64 / all as f64;
@@ -68,8 +70,9 @@ pub(super) fn stability_of_share(reference: (u64, u64), current: (u64, u64)) -> 
     }
 }
 
-/// The probability that samples of one distribution are as far apart in the count of a property, or farther: twice the smaller tail of the hypergeometric distribution (Fisher's exact test),
-/// at most 1. Each sample is a count among all of its values.
+/// The probability that samples of one distribution are as far apart in the count of a property, or farther:
+/// twice the smaller tail of the hypergeometric distribution (Fisher's exact test), at most 1. Each sample is
+/// a count among all of its values.
 pub(super) fn exact_probability((count_a, all_a): (u64, u64), (count_b, all_b): (u64, u64)) -> f64 {
     // Of all values, `marked` have the property, and `count_b` of them are in the second sample.
     let (marked, all) = (count_a + count_b, all_a + all_b);
@@ -78,8 +81,9 @@ pub(super) fn exact_probability((count_a, all_a): (u64, u64), (count_b, all_b): 
         let factorial = |n: u64| libm::lgamma(n as f64 + 1.0);
         factorial(n) - factorial(k) - factorial(n - k)
     };
-    let at =
-        libm::exp(log_choose(marked, count_b) + log_choose(all - marked, all_b - count_b) - log_choose(all, all_b));
+    let at = libm::exp(
+        log_choose(marked, count_b) + log_choose(all - marked, all_b - count_b) - log_choose(all, all_b),
+    );
     let expected = marked as f64 * all_b as f64 / all as f64;
     // The terms of a tail away from the middle fall at least as a geometric series.
     let (mut term, mut tail, mut k) = (at, at, count_b);
@@ -113,7 +117,8 @@ fn chi_squared_quantile(degrees: f64) -> f64 {
     degrees * (1.0 - of + Z * of.sqrt()).powi(3)
 }
 
-/// The two-sample statistic of Kolmogorov and Smirnov, the largest distance of the two distribution functions.
+/// The two-sample statistic of Kolmogorov and Smirnov, the largest distance of the two distribution
+/// functions.
 pub(super) fn kolmogorov_smirnov(reference: &[f64], current: &[f64]) -> Distance {
     let sorted = |values: &[f64]| {
         let mut sorted = values.to_vec();
@@ -169,12 +174,14 @@ mod tests {
         [(a, b), ties]
     }
 
-    /// scipy 1.17 `ks_2samp(a, b).statistic` and `scipy.special.kolmogorov(D * sqrt(n m / (n + m)))`; numpy 2.4 for the index, by
-    /// `np.quantile(a, k / 10)`, `np.searchsorted(edges, x, side="left")` and shares of at least 1e-4.
+    /// scipy 1.17 `ks_2samp(a, b).statistic` and `scipy.special.kolmogorov(D * sqrt(n m / (n + m)))`; numpy
+    /// 2.4 for the index, by `np.quantile(a, k / 10)`, `np.searchsorted(edges, x, side="left")` and shares of
+    /// at least 1e-4.
     #[test]
     fn as_scipy_and_numpy_say() {
-        let near =
-            |ours: f64, theirs: f64| assert!((ours - theirs).abs() < 1e-12 * (1.0 + theirs.abs()), "{ours} {theirs}");
+        let near = |ours: f64, theirs: f64| {
+            assert!((ours - theirs).abs() < 1e-12 * (1.0 + theirs.abs()), "{ours} {theirs}")
+        };
         for ((a, b), [statistic, p, index]) in samples().iter().zip(REFERENCE) {
             let found = kolmogorov_smirnov(a, b);
             near(found.value, statistic);
@@ -192,7 +199,9 @@ mod tests {
         }
     }
 
-    /// Fisher's exact test in exact fractions: Python 3 `Fraction(comb(K, k) * comb(N - K, n - k), comb(N, n))` summed from the count outwards, twice, at most 1; the index by its definition.
+    /// Fisher's exact test in exact fractions: Python 3
+    /// `Fraction(comb(K, k) * comb(N - K, n - k), comb(N, n))` summed from the count outwards, twice, at most
+    /// 1; the index by its definition.
     #[test]
     fn shares_as_exact_fractions_say() {
         for (reference, current, probability, index) in SHARES {
@@ -230,7 +239,8 @@ mod tests {
         }
     }
 
-    /// Samples of one distribution seldom exceed what chance gives, and those half a deviation apart mostly do.
+    /// Samples of one distribution seldom exceed what chance gives, and those half a deviation apart mostly
+    /// do.
     #[test]
     fn chance_is_exceeded_as_seldom_as_it_says() {
         let random = &mut Random::new(&[11]);

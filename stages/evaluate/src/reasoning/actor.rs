@@ -26,7 +26,8 @@ pub(super) fn policies(context: &Context, env: &EnvSpec) -> Result<Vec<Policy>, 
         if let Some(difference) = policy.spec().difference(env) {
             return Err(
                 StageError::new(format!("{which} was trained on another environment: {difference}")).hint(
-                    "a policy fits environments with the same tokens in the same order: evaluate it on one of the knowledge base that it was trained on, or train it on this one",
+                    "a policy fits environments with the same tokens in the same order: evaluate it on one \
+                    of the knowledge base that it was trained on, or train it on this one",
                 ),
             );
         }
@@ -58,7 +59,12 @@ impl<'a> Actor<'a> {
     ///
     /// # Errors
     /// When the stage should stop.
-    pub fn score(&mut self, batch: &SymbolicBatch, from: &[u32], logits: &mut Vec<f32>) -> Result<(), StageError> {
+    pub fn score(
+        &mut self,
+        batch: &SymbolicBatch,
+        from: &[u32],
+        logits: &mut Vec<f32>,
+    ) -> Result<(), StageError> {
         self.context.check_cancelled()?;
         let seen = match &mut self.exchange {
             None => batch,
@@ -72,8 +78,8 @@ impl<'a> Actor<'a> {
     }
 }
 
-/// The exchange of relations (predicates, their inverses and the actions of rule worlds among them) by others: all in one cycle in random order, drawn anew for each
-/// batch, so that each stands for another one.
+/// The exchange of relations (predicates, their inverses and the actions of rule worlds among them) by
+/// others: all in one cycle in random order, drawn anew for each batch, so that each stands for another one.
 struct Exchange {
     random: Random,
     /// The token that takes the place of each token of a predicate, from token 1 on.

@@ -1,4 +1,5 @@
-//! Baselines of path finding: random walks, the frequency of tails, rules mined by counting, breadth-first search in the same budget, and an embedding.
+//! Baselines of path finding: random walks, the frequency of tails, rules mined by counting, breadth-first
+//! search in the same budget, and an embedding.
 
 use super::ranking::{Ranker, RankingOptions, Rankings};
 use stages_env::symbolic::embedding::Embedding;
@@ -31,7 +32,8 @@ pub fn random_walk(task: &PathTask, options: &RankingOptions) -> Rankings {
     ranked(task, options, |query, scores| {
         let mut start = PathState::default();
         start.start(task, *query, &mut counts);
-        // What comes next depends on the entity and on the number of steps only: one state of each entity stands for all.
+        // What comes next depends on the entity and on the number of steps only: one state of each entity
+        // stands for all.
         let mut here = BTreeMap::from([(query.source, (start, 1.0))]);
         for _ in 0..task.hops() {
             let mut next: BTreeMap<u32, (PathState, f64)> = BTreeMap::new();
@@ -52,7 +54,8 @@ pub fn random_walk(task: &PathTask, options: &RankingOptions) -> Rankings {
     })
 }
 
-/// Ranks by the number of facts in which an entity is the tail of the relation (the head of it, where the head is asked for).
+/// Ranks by the number of facts in which an entity is the tail of the relation (the head of it, where the
+/// head is asked for).
 pub fn tail_frequency(task: &PathTask, options: &RankingOptions) -> Rankings {
     let graph = Graph::new(task);
     ranked(task, options, |query, scores| {
@@ -64,8 +67,9 @@ pub fn tail_frequency(task: &PathTask, options: &RankingOptions) -> Rankings {
     })
 }
 
-/// Ranks by the distance from the source, found by breadth-first search that looks at the edges of as many entities as the beam does of states. The query's edge and its
-/// inverse are hidden; the source itself is no answer.
+/// Ranks by the distance from the source, found by breadth-first search that looks at the edges of as many
+/// entities as the beam does of states. The query's edge and its inverse are hidden; the source itself is no
+/// answer.
 pub fn breadth_first(task: &PathTask, options: &RankingOptions) -> Rankings {
     let budget = 1 + (task.hops() - 1) * options.beam;
     ranked(task, options, |query, scores| {
@@ -130,9 +134,11 @@ const FEW_RELATIONS: u32 = 4;
 /// The largest confidence of a vote.
 const MOST_CONFIDENT: f64 = 0.999;
 
-/// Ranks by rules without learning: for each relation, bodies of one and two steps over relations and inverses (of three where there are at most four relations) are
-/// counted over the graph; the confidence of `r(X, Y) :- p(X, Z), q(Z, Y)` is the fraction of its pairs (X, Y), X not Y, that are facts of `r`. A body that holds for the very facts
-/// of the relation says nothing of a hidden one, and is left out. Equal scores are told apart by the frequency of tails.
+/// Ranks by rules without learning: for each relation, bodies of one and two steps over relations and
+/// inverses (of three where there are at most four relations) are counted over the graph; the confidence of
+/// `r(X, Y) :- p(X, Z), q(Z, Y)` is the fraction of its pairs (X, Y), X not Y, that are facts of `r`. A body
+/// that holds for the very facts of the relation says nothing of a hidden one, and is left out. Equal scores
+/// are told apart by the frequency of tails.
 pub fn rules(task: &PathTask, options: &RankingOptions, rules: &RuleOptions) -> Rankings {
     let graph = Graph::new(task);
     let mined = graph.mine(rules);
@@ -198,7 +204,8 @@ impl Graph {
         body.iter().fold(BTreeSet::from([source]), step)
     }
 
-    /// The best rules of each relation: bodies with their confidence, the highest first, of equals the shorter one.
+    /// The best rules of each relation: bodies with their confidence, the highest first, of equals the
+    /// shorter one.
     fn mine(&self, options: &RuleOptions) -> BTreeMap<u32, Vec<(Vec<u32>, f64)>> {
         let longest = match self.edges.predicates() <= FEW_RELATIONS {
             true => 3,
@@ -253,7 +260,8 @@ mod tests {
     #[test]
     fn near_entities_rank_first() {
         let task = family();
-        // From ben: ann, eve at a distance of 1 (joe and kim are filtered), then lea. From lea: eve; then ann, ben, joe, kim.
+        // From ben: ann, eve at a distance of 1 (joe and kim are filtered), then lea. From lea: eve; then
+        // ann, ben, joe, kim.
         let result = breadth_first(&task, &RankingOptions::default());
         assert_eq!(result.ranks, [3.0, 3.5]);
         // In a budget of two entities, lea is not reached: places 3 and 4 are left.
@@ -273,8 +281,8 @@ mod tests {
         };
         let fitted = Embedding::fit(task.knowledge(), &config, &mut |_| Ok(())).unwrap();
         let result = embedding(&task, &RankingOptions::default(), &fitted);
-        let [ben, lea, joe, kim] =
-            ["ben", "lea", "joe", "kim"].map(|name| task.knowledge().symbols().constants.find(name, 0).unwrap());
+        let [ben, lea, joe, kim] = ["ben", "lea", "joe", "kim"]
+            .map(|name| task.knowledge().symbols().constants.find(name, 0).unwrap());
         let uncle = task.knowledge().symbols().predicates.find("uncle", 2).unwrap();
         // Ben's other nephews are filtered, and no other uncle is known.
         let rank = |of: &dyn Fn(u32) -> f32, answer: u32, filtered: &[u32]| {

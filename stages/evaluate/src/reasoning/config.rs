@@ -13,7 +13,8 @@ use stages_knowledge::Split;
 pub struct ReasoningConfig {
     /// The queries or problems.
     pub split: ReasoningSplit,
-    /// The most queries or problems, spread evenly over the split; 0 for all. Where both sides of facts are asked, facts are counted.
+    /// The most queries or problems, spread evenly over the split; 0 for all. Where both sides of facts are
+    /// asked, facts are counted.
     pub queries: usize,
     /// Seed of corrupted queries, of sampled actions, of the exchange of relations and of the bootstrap.
     pub seed: u64,
@@ -23,11 +24,14 @@ pub struct ReasoningConfig {
     pub beam: usize,
     /// `paths`: the score of an entity that several paths reach.
     pub pooling: PathPooling,
-    /// `paths`: the entities whose scores `auc_pr` is about, by name; all if empty. For Countries they are the five regions.
+    /// `paths`: the entities whose scores `auc_pr` is about, by name; all if empty. For Countries they are
+    /// the five regions.
     pub candidates: Vec<String>,
-    /// `proofs`, `rules`: states that breadth-first search expands for a query or problem; 0 for as many as an episode has steps. Of `paths` it has the budget of the beam.
+    /// `proofs`, `rules`: states that breadth-first search expands for a query or problem; 0 for as many as
+    /// an episode has steps. Of `paths` it has the budget of the beam.
     pub budget: u64,
-    /// `proofs`, `rules`: states that are expanded in search of the shortest proof or plan, with whose length the policy's are compared.
+    /// `proofs`, `rules`: states that are expanded in search of the shortest proof or plan, with whose length
+    /// the policy's are compared.
     pub search_budget: u64,
     /// The baselines of the policy; each where the task has it.
     pub baselines: Vec<ReasoningBaseline>,
@@ -133,7 +137,9 @@ impl ReasoningConfig {
             ("bootstrap_draws", self.bootstrap_draws as u64, 1000),
         ] {
             if value == 0 {
-                return Err(ConfigProblem::new(field, "must be at least 1").hint(format!("the default is {default}")));
+                return Err(
+                    ConfigProblem::new(field, "must be at least 1").hint(format!("the default is {default}"))
+                );
             }
         }
         Ok(())

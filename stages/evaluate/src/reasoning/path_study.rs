@@ -106,7 +106,8 @@ const NAMES: [[&str; 6]; 3] = [
     ],
 ];
 
-/// The figures of ranks. The area of all queries has an interval where `with_area`; it takes the scores of all candidates of all queries.
+/// The figures of ranks. The area of all queries has an interval where `with_area`; it takes the scores of
+/// all candidates of all queries.
 fn sheet(task: &PathTask, found: &Rankings, with_area: bool) -> Sheet {
     let per_unit = per_unit(task);
     let mut sheet = Sheet::default();
@@ -132,7 +133,8 @@ fn sheet(task: &PathTask, found: &Rankings, with_area: bool) -> Sheet {
         for (name, number) in names.iter().zip(numbers) {
             // The query for a fact's head follows the one for its tail.
             let is_of = |at: usize| side == 0 || at % per_unit == side - 1;
-            let figure = Figure::mean(&found.ranks, per_unit, |at, rank| is_of(at).then(|| number(at, *rank)));
+            let figure =
+                Figure::mean(&found.ranks, per_unit, |at, rank| is_of(at).then(|| number(at, *rank)));
             sheet.add(name, figure);
         }
     }

@@ -40,7 +40,8 @@ pub fn plans(
     Ok(outcomes.collect())
 }
 
-/// The actions of the shortest plan of each problem, where breadth-first search finds it, and the states that it expands; at most `budget` for a problem.
+/// The actions of the shortest plan of each problem, where breadth-first search finds it, and the states that
+/// it expands; at most `budget` for a problem.
 pub fn plan_searches(task: &RuleTask, budget: u64) -> Vec<(Option<usize>, u64)> {
     let search = |problem: usize| {
         let found = shortest_plan(task, problem, budget);

@@ -1,4 +1,5 @@
-//! Episodes of symbolic environments, one for each query or problem, with actions by scores of the candidates.
+//! Episodes of symbolic environments, one for each query or problem, with actions by scores of the
+//! candidates.
 
 use stages_core::StageError;
 use stages_env::symbolic::batch::{SymbolicBatch, SymbolicEnvs};
@@ -6,8 +7,9 @@ use stages_env::symbolic::proofs::{FinishedProof, ProofEnvs};
 use stages_env::symbolic::rules::{FinishedPlan, RuleEnvs};
 use stages_numerics::random::Random;
 
-/// A function that scores candidates: it writes a logit for each candidate of the batch, in order. The numbers are those of the environments of the batch before that those of this one go on
-/// from, [`START`] at the start of an episode, which is what a memory needs.
+/// A function that scores candidates: it writes a logit for each candidate of the batch, in order. The
+/// numbers are those of the environments of the batch before that those of this one go on from, [`START`] at
+/// the start of an episode, which is what a memory needs.
 pub type Score<'a> = dyn FnMut(&SymbolicBatch, &[u32], &mut Vec<f32>) -> Result<(), StageError> + 'a;
 
 /// No environment: an episode starts.
@@ -53,7 +55,8 @@ impl InTurn for RuleEnvs {
     }
 }
 
-/// The ends of episodes 0 to `turns`, in order, each with the probability of the actions that were taken in it. What is sampled depends on the seed, the environment and the step.
+/// The ends of episodes 0 to `turns`, in order, each with the probability of the actions that were taken in
+/// it. What is sampled depends on the seed, the environment and the step.
 ///
 /// # Errors
 /// Those of the policy.

@@ -1,7 +1,9 @@
-//! Ranks of answers in path finding: beam search over the steps of a path, and the places that the right answers take among all entities.
+//! Ranks of answers in path finding: beam search over the steps of a path, and the places that the right
+//! answers take among all entities.
 //!
 //! - A query's candidates are all entities but its other known answers (the rank is *filtered*).
-//! - Entities that no path reaches share the places behind those that are reached, and equal scores share theirs: each has the mean of the places (*ties at mean rank*).
+//! - Entities that no path reaches share the places behind those that are reached, and equal scores share
+//!   theirs: each has the mean of the places (*ties at mean rank*).
 
 use super::play::{START, Score};
 use stages_core::StageError;
@@ -28,7 +30,8 @@ pub struct RankingOptions {
     pub pooling: Pooling,
     /// Queries that are searched together.
     pub queries: usize,
-    /// The entities whose scores the area under precision and recall is about: for Countries the five regions. Empty for all entities.
+    /// The entities whose scores the area under precision and recall is about: for Countries the five
+    /// regions. Empty for all entities.
     pub candidates: Vec<u32>,
     /// Paths that are given as text.
     pub paths: usize,
@@ -59,7 +62,8 @@ pub struct Ranks {
     pub mean_rank: f64,
     /// The fraction of answers that are reached.
     pub reached: f64,
-    /// The area under the curve of precision by recall over the candidates of all queries together, by average precision; a query's other known answers are left out.
+    /// The area under the curve of precision by recall over the candidates of all queries together, by
+    /// average precision; a query's other known answers are left out.
     pub auc_pr: f64,
 }
 
@@ -84,12 +88,17 @@ pub struct Rankings {
     pub paths: Vec<String>,
 }
 
-/// Ranks the answers of a task's queries by paths that a policy finds. Of all continuations of a query's paths the `beam` most likely ones are kept at each step; of equals
-/// the first ones. Candidates are those of the environment: at the last step, other known answers are masked.
+/// Ranks the answers of a task's queries by paths that a policy finds. Of all continuations of a query's
+/// paths the `beam` most likely ones are kept at each step; of equals the first ones. Candidates are those of
+/// the environment: at the last step, other known answers are masked.
 ///
 /// # Errors
 /// Those of the policy.
-pub fn ranking(task: &PathTask, options: &RankingOptions, policy: &mut Score) -> Result<Rankings, StageError> {
+pub fn ranking(
+    task: &PathTask,
+    options: &RankingOptions,
+    policy: &mut Score,
+) -> Result<Rankings, StageError> {
     let mut ranker = Ranker::new(task, options);
     let mut counts = PathCounts::default();
     let mut paths = Vec::new();
@@ -177,7 +186,10 @@ impl Search {
                 for &(log_probability, at, action) in &self.continuations {
                     let mut state = self.paths[at].state.clone();
                     state.walk(task, action, counts);
-                    self.next.push(Path { state, log_probability });
+                    self.next.push(Path {
+                        state,
+                        log_probability,
+                    });
                     self.from.push(at as u32);
                 }
                 from = to;
@@ -270,7 +282,8 @@ impl<'a> Ranker<'a> {
         }
     }
 
-    /// Adds the next query, with the entities that are reached and their scores, in order of the entities, and returns its answer's rank.
+    /// Adds the next query, with the entities that are reached and their scores, in order of the entities,
+    /// and returns its answer's rank.
     pub fn add(&mut self, query: &PathQuery, reached: &[(u32, f64)]) -> f64 {
         let known = self.task.answers(query);
         let is_candidate = |entity: u32| entity == query.answer || known.binary_search(&entity).is_err();
@@ -296,7 +309,8 @@ impl<'a> Ranker<'a> {
         self.ranks.push(rank);
         self.is_tail.push((query.relation as usize) < self.task.relations() / 2);
         self.is_reached.push(of_answer.is_some());
-        let is_in_area = |entity: u32| self.candidates.is_empty() || self.candidates.binary_search(&entity).is_ok();
+        let is_in_area =
+            |entity: u32| self.candidates.is_empty() || self.candidates.binary_search(&entity).is_ok();
         let scores: Vec<(f64, bool)> = reached
             .iter()
             .filter(|&&(entity, _)| is_candidate(entity) && is_in_area(entity))
@@ -356,7 +370,8 @@ impl<'a> Ranker<'a> {
 }
 
 impl Labelled {
-    /// The sum over thresholds of the precision there times the recall that it adds. Equal scores are one threshold; what is not reached is the last one.
+    /// The sum over thresholds of the precision there times the recall that it adds. Equal scores are one
+    /// threshold; what is not reached is the last one.
     pub fn average_precision(mut self) -> f64 {
         self.reached.sort_unstable_by(|a, b| b.0.total_cmp(&a.0));
         let (mut found, mut seen, mut sum) = (0, 0, 0.0);
@@ -390,7 +405,8 @@ pub(super) mod tests {
     /// A family in which `uncle(ben, lea)` is to be found, and the head of it, in two steps.
     pub fn family() -> PathTask {
         let program = |text: &str| text::prolog(text, false).unwrap();
-        let graph = "mother(ann, ben). mother(ann, eve). mother(eve, joe). mother(eve, kim). mother(eve, lea).
+        let graph =
+            "mother(ann, ben). mother(ann, eve). mother(eve, joe). mother(eve, kim). mother(eve, lea).
             brother(ben, eve). uncle(ben, joe). uncle(ben, kim).";
         let mut builder = Builder::new();
         builder.graph("the graph", &program(graph)).unwrap();
@@ -417,13 +433,15 @@ pub(super) mod tests {
         }
     }
 
-    // Equal logits. From ben: stay, ann, eve, joe, kim, 1/5 each. Other answers (joe, kim) are masked at the last step: at ben there remain ben, ann, eve; at ann ann, ben, eve; at
-    // eve eve, ann, ben, lea; at joe and at kim ben, eve. From lea: stay, eve; then lea, eve; eve, ann, ben, joe, kim, lea.
+    // Equal logits. From ben: stay, ann, eve, joe, kim, 1/5 each. Other answers (joe, kim) are masked at the
+    // last step: at ben there remain ben, ann, eve; at ann ann, ben, eve; at eve eve, ann, ben, lea; at joe
+    // and at kim ben, eve. From lea: stay, eve; then lea, eve; eve, ann, ben, joe, kim, lea.
 
     #[test]
     fn ranks_are_those_computed_by_hand() {
         let task = family();
-        // The most likely paths: ben 1/10, eve 1/10, ann 1/15, lea 1/20; and lea 1/4, eve 1/4, ann, ben, joe, kim 1/12.
+        // The most likely paths: ben 1/10, eve 1/10, ann 1/15, lea 1/20; and lea 1/4, eve 1/4, ann, ben, joe,
+        // kim 1/12.
         let result = ranking(&task, &options(1000, Pooling::Max), &mut indifferent).unwrap();
         assert_eq!(result.ranks, [4.0, 4.5]);
         assert_eq!((result.tails.queries, result.heads.queries), (1, 1));
@@ -456,10 +474,14 @@ pub(super) mod tests {
     #[test]
     fn answers_that_are_not_reached_share_the_places_behind() {
         let task = family();
-        // The first path of equals stays twice: only the source is reached. Of 4 candidates for the tail places 2 to 4 are left, of 6 for the head 2 to 6.
+        // The first path of equals stays twice: only the source is reached. Of 4 candidates for the tail
+        // places 2 to 4 are left, of 6 for the head 2 to 6.
         let result = ranking(&task, &options(1, Pooling::Max), &mut indifferent).unwrap();
         assert_eq!((result.ranks, result.all.reached), (vec![3.0, 4.0], 0.0));
-        assert!((result.tails.auc_pr - 1.0 / 4.0).abs() < 1e-12 && (result.heads.auc_pr - 1.0 / 6.0).abs() < 1e-12);
+        assert!(
+            (result.tails.auc_pr - 1.0 / 4.0).abs() < 1e-12
+                && (result.heads.auc_pr - 1.0 / 6.0).abs() < 1e-12
+        );
     }
 
     #[test]
@@ -480,7 +502,10 @@ pub(super) mod tests {
         let mut policy = |batch: &SymbolicBatch, from: &[u32], logits: &mut Vec<f32>| {
             batches += 1;
             let is_start = |from: &u32| *from == START;
-            assert!(from.len() == batch.len() && (from.iter().all(is_start) || from.iter().all(|&from| from < before)));
+            assert!(
+                from.len() == batch.len()
+                    && (from.iter().all(is_start) || from.iter().all(|&from| from < before))
+            );
             before = batch.len() as u32;
             for env in 0..batch.env_candidates.len() - 1 {
                 let state = &batch.state_atoms[3 * batch.state_starts[env] as usize..];

@@ -66,7 +66,8 @@ fn sheet(outcomes: &[PlanOutcome], found: &[(Option<usize>, u64)]) -> Sheet {
     };
     let length = |at: usize, end: &PlanOutcome| lengths(at, end).map(|both| both.0);
     let shortest = |at: usize, end: &PlanOutcome| lengths(at, end).map(|both| both.1);
-    let is_shortest = |at: usize, end: &PlanOutcome| lengths(at, end).map(|(a, b)| f64::from(u8::from(a == b)));
+    let is_shortest =
+        |at: usize, end: &PlanOutcome| lengths(at, end).map(|(a, b)| f64::from(u8::from(a == b)));
     sheet.add("plan_length", Figure::mean(outcomes, 1, length));
     sheet.add("shortest_length", Figure::mean(outcomes, 1, shortest));
     sheet.add("length_ratio", Figure::ratio(outcomes, 1, lengths));
@@ -75,7 +76,12 @@ fn sheet(outcomes: &[PlanOutcome], found: &[(Option<usize>, u64)]) -> Sheet {
 }
 
 /// The plans of the first problems that are solved.
-fn texts(task: &RuleTask, outcomes: &[PlanOutcome], found: &[(Option<usize>, u64)], most: usize) -> Vec<String> {
+fn texts(
+    task: &RuleTask,
+    outcomes: &[PlanOutcome],
+    found: &[(Option<usize>, u64)],
+    most: usize,
+) -> Vec<String> {
     let solved = outcomes.iter().enumerate().filter(|(_, end)| end.is_solved);
     let text = |(problem, end): (usize, &PlanOutcome)| {
         let mut text = format!(

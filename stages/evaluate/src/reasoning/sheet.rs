@@ -1,6 +1,8 @@
-//! The figures of one strategy over queries, so that they can be computed anew for any resample of the queries.
+//! The figures of one strategy over queries, so that they can be computed anew for any resample of the
+//! queries.
 //!
-//! The *units* of a resample are what is independent: a true query with its corrupted twin, a fact with the queries for both of its sides, a problem.
+//! The *units* of a resample are what is independent: a true query with its corrupted twin, a fact with the
+//! queries for both of its sides, a problem.
 
 use super::ranking::Labelled;
 use super::verdicts::Outcome;
@@ -21,12 +23,14 @@ pub(super) enum Figure {
     Ratio(Vec<(f64, f64)>),
     /// The area under precision and recall.
     Area(Area),
-    /// The mean absolute difference between confidence and the fraction of right verdicts, over ten ranges: unit, range, confidence, whether it is right.
+    /// The mean absolute difference between confidence and the fraction of right verdicts, over ten ranges:
+    /// unit, range, confidence, whether it is right.
     Calibration(Vec<(u32, usize, f64, bool)>),
 }
 
 impl Figure {
-    /// The ratio of the sums of numbers of queries; query i is of unit i / `per_unit`. A query without a number counts in neither sum.
+    /// The ratio of the sums of numbers of queries; query i is of unit i / `per_unit`. A query without a
+    /// number counts in neither sum.
     pub fn ratio<T>(queries: &[T], per_unit: usize, of: impl Fn(usize, &T) -> Option<(f64, f64)>) -> Self {
         let mut sums = vec![(0.0, 0.0); queries.len().div_ceil(per_unit)];
         for (at, query) in queries.iter().enumerate() {
@@ -186,13 +190,15 @@ mod tests {
             .collect();
         let times = [2.0, 0.0, 1.0, 3.0, 0.0, 1.0];
         let copies: Vec<usize> = (0..6).flat_map(|unit| vec![unit; times[unit] as usize]).collect();
-        let twins =
-            |units: &[usize]| -> Vec<usize> { units.iter().flat_map(|unit| [2 * unit, 2 * unit + 1]).collect() };
+        let twins = |units: &[usize]| -> Vec<usize> {
+            units.iter().flat_map(|unit| [2 * unit, 2 * unit + 1]).collect()
+        };
         let copied: Vec<Labelled> = twins(&copies).into_iter().map(|at| queries[at].clone()).collect();
         let ends: Vec<Outcome> = twins(&copies).into_iter().map(|at| outcomes[at]).collect();
         let area = |of: &[Labelled]| Figure::Area(Area::new(of.iter(), 2));
-        let success =
-            |of: &[Outcome]| Figure::mean(of, 2, |_, end| end.label.then(|| f64::from(u8::from(end.is_proved))));
+        let success = |of: &[Outcome]| {
+            Figure::mean(of, 2, |_, end| end.label.then(|| f64::from(u8::from(end.is_proved))))
+        };
         let ones = vec![1.0; copies.len()];
         for (figure, copy) in [
             (area(&queries), area(&copied)),

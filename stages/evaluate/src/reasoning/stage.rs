@@ -6,15 +6,16 @@ use super::{path_study, proof_study, rule_study};
 use crate::output::{self, Metrics};
 use rayon::prelude::*;
 use stages_core::{
-    ConfigProblem, Context, InputPort, OutputPort, Outputs, PlanContext, PortType, Ports, Provided, StageError,
-    StageKind,
+    ConfigProblem, Context, InputPort, OutputPort, Outputs, PlanContext, PortType, Ports, Provided,
+    StageError, StageKind,
 };
 use stages_env::symbolic::SymbolicTask;
 use stages_env::symbolic::embedding::Embedding;
 use stages_policy::Policy;
 use std::collections::BTreeMap;
 
-/// Environments that are played together: the same number whatever the machine, as sampled actions depend on it.
+/// Environments that are played together: the same number whatever the machine, as sampled actions depend on
+/// it.
 pub(super) const ENVS: usize = 64;
 
 /// The stage kind `evaluate/reasoning`.
@@ -24,7 +25,8 @@ impl StageKind for Reasoning {
     type Config = ReasoningConfig;
     const NAME: &'static str = "evaluate/reasoning";
     const VERSION: u32 = 1;
-    const ABOUT: &'static str = "verdicts, ranks or plans of policies over the queries of a split, against baselines";
+    const ABOUT: &'static str =
+        "verdicts, ranks or plans of policies over the queries of a split, against baselines";
     const PORTS: Ports = Ports {
         inputs: &[
             InputPort {
@@ -45,11 +47,16 @@ impl StageKind for Reasoning {
         outputs: &[OutputPort {
             name: "metrics",
             ty: PortType::Metrics,
-            doc: "the figures with intervals, beside those of each baseline and of the policy with relations exchanged; proofs, paths or plans as `proofs.txt`",
+            doc: "the figures with intervals, beside those of each baseline and of the policy with \
+                relations exchanged; proofs, paths or plans as `proofs.txt`",
         }],
     };
 
-    fn check(&self, config: &ReasoningConfig, _: &PlanContext) -> Result<BTreeMap<String, Provided>, ConfigProblem> {
+    fn check(
+        &self,
+        config: &ReasoningConfig,
+        _: &PlanContext,
+    ) -> Result<BTreeMap<String, Provided>, ConfigProblem> {
         config.validate()?;
         Ok(BTreeMap::from([(
             "metrics".to_owned(),
@@ -119,7 +126,8 @@ impl Runs<'_> {
         self.task.vocabulary().predicates > 1
     }
 
-    /// The results of `run` for each policy as it is, and for each with relations exchanged, where that is tested.
+    /// The results of `run` for each policy as it is, and for each with relations exchanged, where that is
+    /// tested.
     pub fn all<T: Send>(
         &self,
         run: impl Fn(&mut Actor) -> Result<T, StageError> + Sync,

@@ -1,4 +1,5 @@
-//! Policies beside baselines and their blind copies over the same queries: figures, paired differences, and intervals.
+//! Policies beside baselines and their blind copies over the same queries: figures, paired differences, and
+//! intervals.
 
 use super::sheet::Sheet;
 use crate::output::Metrics;
@@ -55,7 +56,8 @@ impl Study {
             for _ in 0..self.units {
                 times[random.below(self.units as u64) as usize] += 1.0;
             }
-            // Of n policies n - 1 are drawn, which makes the variance of a mean of few unbiased (Rao and Wu 1988).
+            // Of n policies n - 1 are drawn, which makes the variance of a mean of few unbiased (Rao and Wu
+            // 1988).
             let drawn = policies.saturating_sub(1).max(1);
             Drawn {
                 policies: (0..drawn).map(|_| random.below(policies as u64) as usize).collect(),
@@ -115,7 +117,8 @@ impl Study {
             }
             for name in self.compared {
                 if let (Some(ours), Some(theirs)) = (all.at(name), sheet.at(name)) {
-                    let difference = resampled.estimate(|drawn| mean(drawn, ours) - drawn.values[at_sheet][theirs]);
+                    let difference =
+                        resampled.estimate(|drawn| mean(drawn, ours) - drawn.values[at_sheet][theirs]);
                     metrics.estimate(&format!("versus/{baseline}/{name}"), difference);
                     if *name == main {
                         let value = resampled.whole.values[at_sheet][theirs];
@@ -179,8 +182,11 @@ fn said(difference: Estimate) -> String {
     format!("{what} ({value:+.3}, {low:+.3} to {high:+.3})")
 }
 
-/// The counts of caps that cut, and of queries that could not be corrupted. The other counts of an environment are about whole batches, in which episodes are played that no query asks for.
-pub(super) fn env_counts(counts: impl IntoIterator<Item = (&'static str, u64)>) -> impl Iterator<Item = (String, f64)> {
+/// The counts of caps that cut, and of queries that could not be corrupted. The other counts of an
+/// environment are about whole batches, in which episodes are played that no query asks for.
+pub(super) fn env_counts(
+    counts: impl IntoIterator<Item = (&'static str, u64)>,
+) -> impl Iterator<Item = (String, f64)> {
     let is_told = |name: &str| name.contains("cut") || name == "uncorrupted";
     counts
         .into_iter()
@@ -253,7 +259,8 @@ mod tests {
         let width = of["accuracy_high"] - of["accuracy_low"];
         assert!((width / (2.0 * half) - 1.0).abs() < 0.1, "{width} {half}");
         assert!((of["versus/random/accuracy"] - 0.03).abs() < 1e-12);
-        // 12 of 400 differ, all in one direction: the difference is certain, though each side's interval is wider than it.
+        // 12 of 400 differ, all in one direction: the difference is certain, though each side's interval is
+        // wider than it.
         assert!(of["versus/random/accuracy_low"] > 0.01 && of["versus/random/accuracy_high"] < 0.05);
         assert_eq!(
             (of["ablation/shuffled_relations/loss_accuracy"], of["blind"]),

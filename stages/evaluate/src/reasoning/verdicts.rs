@@ -1,10 +1,13 @@
-//! Verdicts of proof search: every query asked once, and once corrupted, beside random actions and breadth-first search in the same budget.
+//! Verdicts of proof search: every query asked once, and once corrupted, beside random actions and
+//! breadth-first search in the same budget.
 
 use super::play::{Choice, Score, indifferent, play};
 use super::ranking::Labelled;
 use rayon::prelude::*;
 use stages_core::StageError;
-use stages_env::symbolic::proofs::{FinishedProof, Order, ProofCounts, ProofEnvs, ProofTask, ProofTree, shortest};
+use stages_env::symbolic::proofs::{
+    FinishedProof, Order, ProofCounts, ProofEnvs, ProofTask, ProofTree, shortest,
+};
 use std::sync::Arc;
 
 /// The options of an evaluation.
@@ -43,11 +46,14 @@ pub struct Verdicts {
     pub shortest_length: f64,
     /// The fraction of these proofs that are as short.
     pub shortest_fraction: f64,
-    /// The area under the curve of precision by recall, by average precision; see [`score`]. Chance is `true_fraction`.
+    /// The area under the curve of precision by recall, by average precision; see [`score`]. Chance is
+    /// `true_fraction`.
     pub auc_pr: f64,
-    /// The mean absolute difference between the confidence of verdicts and the fraction of right ones, over `calibration`.
+    /// The mean absolute difference between the confidence of verdicts and the fraction of right ones, over
+    /// `calibration`.
     pub calibration_error: f64,
-    /// Verdicts by confidence in ten equal ranges from 0.5 to 1: mean confidence, fraction of right ones, and their number.
+    /// Verdicts by confidence in ten equal ranges from 0.5 to 1: mean confidence, fraction of right ones, and
+    /// their number.
     pub calibration: Vec<(f64, f64, usize)>,
     /// The counts of the episodes, caps that cut among them.
     pub counts: ProofCounts,
@@ -85,7 +91,8 @@ impl Outcome {
     }
 }
 
-/// The score of a query by a verdict and the probability of the actions that led to it: 0.5 plus half of the probability for a proof, 0.5 minus half of it otherwise.
+/// The score of a query by a verdict and the probability of the actions that led to it: 0.5 plus half of the
+/// probability for a proof, 0.5 minus half of it otherwise.
 pub fn score(is_proved: bool, probability: f64) -> f64 {
     0.5 + 0.5 * if is_proved { probability } else { -probability }
 }
@@ -94,7 +101,11 @@ pub fn score(is_proved: bool, probability: f64) -> f64 {
 ///
 /// # Errors
 /// Those of the policy.
-pub fn verdicts(task: &Arc<ProofTask>, options: &VerdictOptions, policy: &mut Score) -> Result<Verdicts, StageError> {
+pub fn verdicts(
+    task: &Arc<ProofTask>,
+    options: &VerdictOptions,
+    policy: &mut Score,
+) -> Result<Verdicts, StageError> {
     let turns = task.turns();
     let all = options.envs.clamp(1, turns);
     let mut envs = ProofEnvs::new(task.clone(), 0, all, options.seed, Order::InTurn { all });
@@ -208,7 +219,8 @@ impl Searched {
     }
 }
 
-/// Searches for the shortest proof of each query in turn, true and false ones (as [`verdicts`] asks them with that seed) in the given budgets of states.
+/// Searches for the shortest proof of each query in turn, true and false ones (as [`verdicts`] asks them with
+/// that seed) in the given budgets of states.
 pub fn searches(task: &ProofTask, seed: u64, [of_true, of_false]: [u64; 2]) -> Vec<Searched> {
     let search = |turn: usize| {
         let query = task.turn(turn, seed);
@@ -222,7 +234,8 @@ pub fn searches(task: &ProofTask, seed: u64, [of_true, of_false]: [u64; 2]) -> V
     (0..task.turns()).into_par_iter().map(search).collect()
 }
 
-/// The average precision of scores with labels: the sum over thresholds of the precision there times the recall that it adds; equal scores are one threshold.
+/// The average precision of scores with labels: the sum over thresholds of the precision there times the
+/// recall that it adds; equal scores are one threshold.
 pub fn average_precision(scores: &[(f64, bool)]) -> f64 {
     let scores = Labelled {
         reached: scores.to_vec(),
@@ -255,7 +268,8 @@ mod tests {
         Arc::new(ProofTask::new(knowledge, &config, Split::Train).unwrap())
     }
 
-    /// A grid with ways to the right and up: all facts of `path` follow from the edges, by ways that may also miss the end.
+    /// A grid with ways to the right and up: all facts of `path` follow from the edges, by ways that may also
+    /// miss the end.
     fn grid() -> String {
         let mut program = String::new();
         for (x, y) in (0..6).flat_map(|x| (0..6).map(move |y| (x, y))) {
@@ -300,7 +314,9 @@ mod tests {
             (result.success, result.steps, result.counts.out_of_steps),
             (0.0, 1.0, 0)
         );
-        assert!((result.accuracy - 0.5 * (1.0 - result.false_proofs)).abs() < 1e-12 && result.false_proofs < 0.1);
+        assert!(
+            (result.accuracy - 0.5 * (1.0 - result.false_proofs)).abs() < 1e-12 && result.false_proofs < 0.1
+        );
     }
 
     #[test]
@@ -311,7 +327,8 @@ mod tests {
         let eager = verdicts(&task, &OPTIONS, &mut |batch, _, logits| {
             logits.extend(batch.candidate_starts.windows(2).map(|pair| (pair[1] - pair[0]) as f32));
             for &end in &batch.env_candidates[1..] {
-                let atom = &batch.candidate_atoms[batch.candidate_starts[end as usize - 1] as usize * batch.width..];
+                let atom =
+                    &batch.candidate_atoms[batch.candidate_starts[end as usize - 1] as usize * batch.width..];
                 // A mark: giving up, or the proof, which stands alone.
                 if atom[0] == task.vocabulary().mark(stages_env::symbolic::batch::mark::GIVE_UP) {
                     logits[end as usize - 1] = -50.0;

@@ -1,4 +1,5 @@
-//! Accounting identities of a backtest: its metrics follow from its trajectory, and the trajectory from the market.
+//! Accounting identities of a backtest: its metrics follow from its trajectory, and the trajectory from the
+//! market.
 
 use super::*;
 use crate::performance::{Performance, Periods, Returns, mean_and_deviation};
@@ -87,7 +88,8 @@ fn metrics_follow_from_the_trajectory() {
         for run in &runs {
             let nav = run.column("nav");
             assert_eq!((nav.len(), nav[0]), (steps + 1, 1e6), "{strategy}");
-            // Nothing is left of what is not there: NAV is at least the value at the quotes, and costs only grow.
+            // Nothing is left of what is not there: NAV is at least the value at the quotes, and costs only
+            // grow.
             let liquidation = run.column("liquidation_value");
             assert!(nav.iter().zip(&liquidation).all(|(nav, value)| value <= &(nav + 1e-6)));
             assert!(run.column("costs").is_sorted() && run.column("traded_value").is_sorted());

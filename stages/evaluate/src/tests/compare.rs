@@ -56,7 +56,8 @@ fn a_verdict_in_one_world_has_its_numbers_and_the_equity_of_both() {
     };
     let found = compare_by(&config, &mut workplace, &[&one], &[&other]).unwrap();
     let summary = &found.meta["summary"];
-    let value = |metrics: &Value, name: &str| metrics[name].as_f64().unwrap_or_else(|| panic!("{name}: {metrics}"));
+    let value =
+        |metrics: &Value, name: &str| metrics[name].as_f64().unwrap_or_else(|| panic!("{name}: {metrics}"));
     let entry = found.entry("equity.csv").unwrap();
     let equity = workplace.context.store.blob(entry.blob).unwrap();
     let equity = std::str::from_utf8(&equity).unwrap();
@@ -104,7 +105,8 @@ fn figures_are_those_of_the_backtests() {
     let (two, also_ours) = backtest(&mut workplace, 2);
     let (other, theirs) = backtest(&mut workplace, 3);
     let found = compare(&mut workplace, &[&one, &two], &[&other]).unwrap();
-    let value = |metrics: &Value, name: &str| metrics[name].as_f64().unwrap_or_else(|| panic!("{name}: {metrics}"));
+    let value =
+        |metrics: &Value, name: &str| metrics[name].as_f64().unwrap_or_else(|| panic!("{name}: {metrics}"));
     for name in ["utility", "excess_return", "sharpe"] {
         let mean = (value(&ours, name) + value(&also_ours, name)) / 2.0;
         let wanted = [

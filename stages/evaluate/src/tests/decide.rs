@@ -9,7 +9,10 @@ use stages_env::acting::{Holding, Holdings};
 use stages_numerics::class::numerics_class;
 use std::path::Path;
 
-fn decided(workplace: &Workplace, config: &DecideConfig) -> Result<(ArtifactDigest, Decided, String), StageError> {
+fn decided(
+    workplace: &Workplace,
+    config: &DecideConfig,
+) -> Result<(ArtifactDigest, Decided, String), StageError> {
     let digest = Decide.run(config, &workplace.context)?["decision"];
     let store = &workplace.context.store;
     let artifact = store.artifact(digest).unwrap();

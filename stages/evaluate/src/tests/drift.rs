@@ -9,7 +9,8 @@ use stages_core::dataset::{Period, partition, write};
 use stages_core::table;
 use stages_numerics::random::Random;
 
-/// A feature of 400 days that moves by `shift` deviations in the last 40, and of which every `hole`-th value is missing there.
+/// A feature of 400 days that moves by `shift` deviations in the last 40, and of which every `hole`-th value
+/// is missing there.
 fn features(workplace: &mut Workplace, shift: f64, hole: usize) {
     let random = &mut Random::new(&[7]);
     let first = Date::from_ymd(2020, 1, 1).unwrap();
@@ -211,7 +212,8 @@ fn rules_that_more_rows_break_than_before_are_told() {
     let failed = compare((0, 301), 30_100, &night, &strict).unwrap_err();
     assert!(
         failed.message.starts_with(
-            "the data has drifted: quality/bars/rule/zero_volume is broken by 12.000 % of 100 rows, before by 0.333 % of 30000"
+            "the data has drifted: quality/bars/rule/zero_volume is broken by 12.000 % of 100 rows, before \
+            by 0.333 % of 30000"
         ),
         "{failed}"
     );

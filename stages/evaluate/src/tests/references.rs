@@ -4,8 +4,8 @@ use super::*;
 use stages_env::hedging::Hedging;
 use stages_env::lookup::Lookup;
 
-/// The summary of an untrained policy's evaluation on the environment that a stage makes with its defaults, and the number of
-/// rows of its trajectory.
+/// The summary of an untrained policy's evaluation on the environment that a stage makes with its defaults,
+/// and the number of rows of its trajectory.
 fn evaluated<S: StageKind>(stage: S, episodes: usize) -> (Value, usize) {
     let mut workplace = Workplace::new();
     workplace.connect_env(stage, &S::Config::default());

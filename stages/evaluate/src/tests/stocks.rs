@@ -1,4 +1,5 @@
-//! Backtests on `env/stocks`: profits that add up, weights that are those of the account, and its own baselines.
+//! Backtests on `env/stocks`: profits that add up, weights that are those of the account, and its own
+//! baselines.
 
 use super::*;
 use arrow_array::cast::AsArray;
@@ -30,7 +31,8 @@ fn of_policy(table: &RecordBatch, name: &str) -> Vec<f64> {
         .collect()
 }
 
-/// Splits, dividends, late listings and delistings: each cause is a line of its own, and all add up to the return.
+/// Splits, dividends, late listings and delistings: each cause is a line of its own, and all add up to the
+/// return.
 #[test]
 fn profits_add_up() {
     let config = StocksConfig {
@@ -65,7 +67,8 @@ fn profits_add_up() {
     }
 }
 
-/// A hedged portfolio has the hedge among the causes of profit, which still add up, and its exposure and beta without and with it.
+/// A hedged portfolio has the hedge among the causes of profit, which still add up, and its exposure and beta
+/// without and with it.
 #[test]
 fn a_hedge_is_a_cause_of_profit() {
     let mut config = StocksConfig {
@@ -106,7 +109,9 @@ fn a_hedge_is_a_cause_of_profit() {
     assert!(before > 0.0 && of("hedge/exposure_after").abs() < 0.2 * before);
     assert!(of("hedge/beta_after").abs() < 0.5 * of("hedge/beta_before").abs());
     let (units, value) = (of_policy(&table, "hedge_units"), of_policy(&table, "hedge_value"));
-    assert!(units.iter().zip(&value).all(|(units, value)| units * value >= 0.0) && units.iter().any(|u| *u < 0.0));
+    assert!(
+        units.iter().zip(&value).all(|(units, value)| units * value >= 0.0) && units.iter().any(|u| *u < 0.0)
+    );
     assert!(table.column_by_name("profit_hedge_prices").is_some());
 }
 
@@ -127,18 +132,27 @@ fn baselines_are_those_of_stocks() {
         assert!(of(&format!("versus/{name}/utility")).is_some(), "{name}");
     }
     assert!(of("baseline/short_straddle/total_return").is_none());
-    // The market is the mean of the symbols: rebalanced to equal weights an account follows it, but for its costs.
+    // The market is the mean of the symbols: rebalanced to equal weights an account follows it, but for its
+    // costs.
     assert!((of("baseline/equal_weight/beta").unwrap() - 1.0).abs() < 0.02);
     assert!(of("baseline/cash/volatility").unwrap() < 1e-12);
-    assert!(of("baseline/minimum_variance/volatility").unwrap() < of("baseline/momentum/volatility").unwrap());
-    assert!(of("baseline/equal_weight/turnover").unwrap() > of("baseline/equal_weight_held/turnover").unwrap());
+    assert!(
+        of("baseline/minimum_variance/volatility").unwrap() < of("baseline/momentum/volatility").unwrap()
+    );
+    assert!(
+        of("baseline/equal_weight/turnover").unwrap() > of("baseline/equal_weight_held/turnover").unwrap()
+    );
     // Of a policy that has learned nothing, other markets' features cost nothing that counts.
-    assert!(of("ablation/other_world/loss_utility").is_some() && of("ablation/shuffled_stocks/loss_utility").is_some());
+    assert!(
+        of("ablation/other_world/loss_utility").is_some()
+            && of("ablation/shuffled_stocks/loss_utility").is_some()
+    );
     let again = workplace.results(&BacktestConfig::default());
     assert_eq!((summary, table), again);
 }
 
-/// FinRL's rules have no ablations, whose observations are prices and account in one; baselines act under its rules.
+/// FinRL's rules have no ablations, whose observations are prices and account in one; baselines act under its
+/// rules.
 #[test]
 fn finrl_rules() {
     let config = StocksConfig {

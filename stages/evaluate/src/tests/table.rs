@@ -1,4 +1,5 @@
-//! Backtests on `env/table`: accounts that add up, baselines with known results, and episodes of reward columns.
+//! Backtests on `env/table`: accounts that add up, baselines with known results, and episodes of reward
+//! columns.
 
 use super::*;
 use arrow_array::cast::AsArray;
@@ -7,7 +8,8 @@ use datasets::{Date, SnapshotTime};
 use stages_env::table::{SymbolRows, TableActionKind, TableActions, TableConfig, TableCosts, TableSource};
 use stages_numerics::random::Random;
 
-/// Two symbols of 300 days: prices that rise by 1 % and fall by 1 % a day, noise, and the payoffs of two choices, 1 and -2.
+/// Two symbols of 300 days: prices that rise by 1 % and fall by 1 % a day, noise, and the payoffs of two
+/// choices, 1 and -2.
 fn source() -> TableSource {
     let first: Date = "2020-01-01".parse().unwrap();
     let mut random = Random::new(&[1]);
@@ -77,7 +79,8 @@ fn constant_positions_earn_what_prices_do() {
         assert_eq!(of(&format!("baseline/{name}/total_return")), 0.0);
     }
     assert!(
-        of("baseline/random/total_return").is_finite() && of("baseline/always_position_-1/total_return").is_finite()
+        of("baseline/random/total_return").is_finite()
+            && of("baseline/always_position_-1/total_return").is_finite()
     );
     assert!(summary["baseline/equal_weight/total_return"].is_null());
     assert!((of("profit/prices") + of("profit/costs") - of("total_return")).abs() < 1e-9);

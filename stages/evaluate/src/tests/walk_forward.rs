@@ -8,7 +8,8 @@ use datasets::{Date, SnapshotTime};
 use stages_core::table;
 use std::sync::Arc;
 
-/// A backtest of 100 days from `first` on: the policy, cash and a strategy of two paths, with returns of the day.
+/// A backtest of 100 days from `first` on: the policy, cash and a strategy of two paths, with returns of the
+/// day.
 fn fold(workplace: &Workplace, first: i32, baselines: &[(&str, f64)]) -> Input {
     let mut columns: [Vec<f64>; 4] = Default::default();
     let (mut strategies, mut actions, mut times) = (Vec::new(), Vec::new(), Vec::new());
@@ -80,11 +81,13 @@ fn folds_are_one_backtest_in_order_of_time() {
     );
     let (metrics, rows) = walk(&mut workplace, vec![late.clone(), early.clone()]).unwrap();
     let value = |name: &str| metrics[name].as_f64().unwrap_or_else(|| panic!("{name}: {metrics}"));
-    let near =
-        |name: &str, wanted: f64| assert!((value(name) - wanted).abs() < 1e-9, "{name}: {} {wanted}", value(name));
+    let near = |name: &str, wanted: f64| {
+        assert!((value(name) - wanted).abs() < 1e-9, "{name}: {} {wanted}", value(name))
+    };
 
     let days: Vec<i32> = (17_000..17_100).chain(17_200..17_300).collect();
-    let returns = |strategy: &str, path: f64| days.iter().map(|&day| growth(strategy, path, day)).collect::<Vec<_>>();
+    let returns =
+        |strategy: &str, path: f64| days.iter().map(|&day| growth(strategy, path, day)).collect::<Vec<_>>();
     let total = |returns: &[f64]| returns.iter().fold(1.0, |nav, r| nav * (1.0 + r)) - 1.0;
     let (policy, cash) = (returns("policy", 0.0), returns("cash", 0.0));
     near("total_return", total(&policy));
@@ -118,7 +121,8 @@ fn folds_are_one_backtest_in_order_of_time() {
     assert!((nav.value(201) / 1e6 - 1.0 - total(&policy)).abs() < 1e-12);
 }
 
-/// Backtests of portfolios join as those of options do: the market is their underlying, and what they hold are weights.
+/// Backtests of portfolios join as those of options do: the market is their underlying, and what they hold
+/// are weights.
 #[test]
 fn portfolios_walk_forward() {
     let source = stages_env::stocks::synthetic::panel(500, 4, 1, 6);
@@ -150,7 +154,8 @@ fn portfolios_walk_forward() {
     }
     let mut workplace = Workplace::new();
     let inputs = folds.into_iter().map(|bytes| {
-        let mut builder = ArtifactBuilder::new(&workplace.context.store, PortType::Trajectory.name(), json!({}));
+        let mut builder =
+            ArtifactBuilder::new(&workplace.context.store, PortType::Trajectory.name(), json!({}));
         builder.bytes("trajectory.parquet", &bytes).unwrap();
         let digest = builder.finish().unwrap();
         let artifact = workplace.context.store.artifact(digest).unwrap();

@@ -142,7 +142,8 @@ fn rules_stand_beside_every_kind_of_actions() {
     assert_eq!(rules(ActionKind::Continuous), menu);
 }
 
-/// A policy whose choice does not depend on the market is blind; so says the summary, with losses of exactly 0.
+/// A policy whose choice does not depend on the market is blind; so says the summary, with losses of
+/// exactly 0.
 #[test]
 fn a_policy_that_does_not_look_is_blind() {
     let mut workplace = worlds_workplace(false);
@@ -181,7 +182,8 @@ fn ablations_change_what_is_seen() {
     assert!(summary.get("blind").is_none());
 }
 
-/// Profits by cause add up to the change of the net asset value at every step, and Greeks explain most of a straddle's.
+/// Profits by cause add up to the change of the net asset value at every step, and Greeks explain most of a
+/// straddle's.
 #[test]
 fn profits_add_up_to_the_change_of_value() {
     let (summary, table) = worlds_workplace(false).results(&config());

@@ -66,10 +66,13 @@ impl FoldRuns {
             .ok_or_else(|| StageError::new("a trajectory has no file `trajectory.parquet`"))?;
         let rows = table::from_parquet(store.blob(entry.blob)?)?;
         if rows.column_by_name("nav").is_none() {
-            return Err(
-                StageError::new("a backtest has no net asset values: it is of episodes, not of dates")
-                    .hint("a walk-forward joins backtests over test dates: of `env/options`, `env/stocks`, or `env/table` with a price"),
-            );
+            return Err(StageError::new(
+                "a backtest has no net asset values: it is of episodes, not of dates",
+            )
+            .hint(
+                "a walk-forward joins backtests over test dates: of `env/options`, `env/stocks`, \
+                        or `env/table` with a price",
+            ));
         }
         let (strategies, path) = (table::texts(&rows, "strategy")?, table::floats(&rows, "path")?);
         let worlds = match rows.column_by_name("world") {
@@ -89,7 +92,8 @@ impl FoldRuns {
         };
         let times = table::snapshot_times(&rows)?;
         let (nav, underlying) = (table::floats(&rows, "nav")?, table::floats(&rows, "underlying")?);
-        let same = |a: usize, b: usize| strategies.value(a) == strategies.value(b) && path.value(a) == path.value(b);
+        let same =
+            |a: usize, b: usize| strategies.value(a) == strategies.value(b) && path.value(a) == path.value(b);
         let runs: Vec<Run> = table::runs(0..rows.num_rows(), same)
             .into_iter()
             .map(|range| Run {
@@ -133,7 +137,8 @@ pub(super) fn joined(mut folds: Vec<FoldRuns>) -> Result<(Vec<Fold>, Vec<Strateg
             pair[1].ends().0.date
         ))
         .hint(
-            "give the folds test dates that follow one another, as `matrix: { fold: { from, to, train, test } }` does",
+            "give the folds test dates that follow one another, as `matrix: \
+            { fold: { from, to, train, test } }` does",
         ));
     }
     let dates: Vec<Fold> = folds

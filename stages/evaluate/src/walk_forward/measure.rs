@@ -1,4 +1,5 @@
-//! The measures of a walk-forward: over all test dates with intervals, against each baseline, and of each fold.
+//! The measures of a walk-forward: over all test dates with intervals, against each baseline, and of each
+//! fold.
 
 use super::WalkForwardConfig;
 use super::fold_runs::{Fold, Run, Strategy};
@@ -22,8 +23,8 @@ fn returns(runs: &[Run], cash: &[Run]) -> Returns {
     all
 }
 
-/// The policy's measures by their plain name, those of a baseline below `baseline/NAME/`, the policy's excess over one as `versus/NAME/excess_return`, and of
-/// each fold below `fold/DATE/`.
+/// The policy's measures by their plain name, those of a baseline below `baseline/NAME/`, the policy's excess
+/// over one as `versus/NAME/excess_return`, and of each fold below `fold/DATE/`.
 ///
 /// # Errors
 /// When there is no policy, or no baseline of cash.
@@ -69,7 +70,8 @@ pub(super) fn measure(
         let theirs = whole(baseline);
         let steps = ours[0].account.len();
         // Of several paths, the mean at each step.
-        let mean = |t: usize| theirs.iter().map(|series| series.account[t]).sum::<f64>() / theirs.len() as f64;
+        let mean =
+            |t: usize| theirs.iter().map(|series| series.account[t]).sum::<f64>() / theirs.len() as f64;
         let differences: Vec<f64> = (0..steps).map(|t| ours[0].account[t] - mean(t)).collect();
         let annual = |values: &[f64]| mean_and_deviation(values).0 * periods.annual(values.len());
         let (low, high) = interval(config, &differences, &annual);

@@ -84,7 +84,8 @@ const ESTIMATORS: [Estimator; 6] = [
 /// A feature with its name.
 pub type Named = (String, Box<dyn Feature<Bars>>);
 
-/// The features to measure: every indicator with its usual settings by TA-Lib's definitions, and every estimator of volatility over 20 bars.
+/// The features to measure: every indicator with its usual settings by TA-Lib's definitions, and every
+/// estimator of volatility over 20 bars.
 pub fn cases() -> Vec<Named> {
     let mut features: Vec<Named> = indicators()
         .into_iter()
@@ -106,7 +107,8 @@ pub fn cases() -> Vec<Named> {
     features
 }
 
-/// FinRL's eight indicators, by the definitions of stockstats; MACD with its signal and histogram, Bollinger's bands with their middle.
+/// FinRL's eight indicators, by the definitions of stockstats; MACD with its signal and histogram,
+/// Bollinger's bands with their middle.
 fn finrl() -> Vec<Named> {
     let settings = json!([{ "macd": [12, 26, 9] }, { "bollinger": { "period": 20 } }, { "rsi": 30 }, { "cci": 30 }, { "dx": 30 }, { "sma": 30 }, { "sma": 60 }]);
     let indicators: Vec<Indicator> = serde_json::from_value(settings).unwrap_or_default();
@@ -193,8 +195,9 @@ impl Panel {
     }
 }
 
-/// Measures every indicator and estimator over `symbols` symbols of `bars` bars: each with one thread, and all together with one thread and with all
-/// of rayon's current pool, parallel over symbols and features as the stages are.
+/// Measures every indicator and estimator over `symbols` symbols of `bars` bars: each with one thread, and
+/// all together with one thread and with all of rayon's current pool, parallel over symbols and features as
+/// the stages are.
 pub fn bench(symbols: usize, bars: usize) -> Bench {
     let panel = Panel::new(symbols, bars);
     let features = cases();

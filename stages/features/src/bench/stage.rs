@@ -17,7 +17,8 @@ use std::time::Instant;
 /// Fifteen years.
 const DAYS: usize = 15 * 252;
 
-/// Measures `features/technical` with its defaults over the bars of symbols in an empty store: with partitions of one symbol each, and of many.
+/// Measures `features/technical` with its defaults over the bars of symbols in an empty store: with
+/// partitions of one symbol each, and of many.
 ///
 /// # Errors
 /// When the store cannot be written.

@@ -1,8 +1,9 @@
 //! Aggregates of rolling windows: sums, means and deviations, lines of least squares, extremes.
 //!
-//! The aggregate of `2 k` values is joined from those of its halves, that of `2 k + 1` with one value more: the windows of `n` values of all rows take
-//! `log2 n` vectorised passes. Nothing is subtracted, so that no rounding errors accumulate, and a window's aggregate depends on its values alone,
-//! wherever the rows were cut.
+//! The aggregate of `2 k` values is joined from those of its halves, that of `2 k + 1` with one value more:
+//! the windows of `n` values of all rows take `log2 n` vectorised passes. Nothing is subtracted, so that no
+//! rounding errors accumulate, and a window's aggregate depends on its values alone, wherever the rows were
+//! cut.
 
 use super::lookback::Lookback;
 use super::state::StateVisitor;
@@ -12,7 +13,8 @@ use std::marker::PhantomData;
 pub trait Aggregate<const V: usize, const T: usize> {
     /// Sets `total` to the aggregate of one row.
     fn of(values: &[f64; V], total: &mut [f64; T]);
-    /// Joins to `total`, of `n` rows, the aggregate `later` of the next `m` rows. In place: a loop that returns a small array is not vectorised.
+    /// Joins to `total`, of `n` rows, the aggregate `later` of the next `m` rows. In place: a loop that
+    /// returns a small array is not vectorised.
     fn join(total: &mut [f64; T], n: f64, later: &[f64; T], m: f64);
 }
 
@@ -90,7 +92,8 @@ impl<K: Aggregate<V, T>, const V: usize, const T: usize> RollingAggregate<K, V, 
     }
 }
 
-/// The aggregates of `2 have` rows, or of one more, from those of `have`; in the first pass from the rows themselves.
+/// The aggregates of `2 have` rows, or of one more, from those of `have`; in the first pass from the rows
+/// themselves.
 #[inline(always)]
 fn pass<K: Aggregate<V, T>, const V: usize, const T: usize, const FIRST: bool, const MORE: bool>(
     values: [&[f64]; V],
@@ -147,8 +150,8 @@ impl<const V: usize> Aggregate<V, V> for Sum {
     }
 }
 
-/// The mean and the sum of squared deviations from it, without cancellation where the deviations are small beside the mean (T. F. Chan, G. H. Golub,
-/// R. J. LeVeque, 1979).
+/// The mean and the sum of squared deviations from it, without cancellation where the deviations are small
+/// beside the mean (T. F. Chan, G. H. Golub, R. J. LeVeque, 1979).
 #[derive(Clone, Debug)]
 pub struct Deviations;
 
@@ -167,7 +170,8 @@ impl Aggregate<1, 2> for Deviations {
     }
 }
 
-/// The means of two series, the sums of squared deviations from them, and the sum of the products of the deviations.
+/// The means of two series, the sums of squared deviations from them, and the sum of the products of the
+/// deviations.
 #[derive(Clone, Debug)]
 pub struct CoDeviations;
 

@@ -3,8 +3,8 @@
 use super::panel::Prices;
 use std::collections::BTreeMap;
 
-/// The ranks of a date's values as shares of their number, within (0, 1]: equal values have the mean of their ranks, NaN stays NaN (pandas'
-/// `rank(pct=True)`).
+/// The ranks of a date's values as shares of their number, within (0, 1]: equal values have the mean of their
+/// ranks, NaN stays NaN (pandas' `rank(pct=True)`).
 pub(crate) fn rank(values: &mut [f64]) {
     let mut order: Vec<usize> = (0..values.len()).filter(|&i| !values[i].is_nan()).collect();
     order.sort_by(|&a, &b| values[a].total_cmp(&values[b]));
@@ -20,7 +20,8 @@ pub(crate) fn rank(values: &mut [f64]) {
     values.copy_from_slice(&ranks);
 }
 
-/// The values of a date less their mean, by their sample standard deviation, within `clip` of 0; NaN where fewer than two differ.
+/// The values of a date less their mean, by their sample standard deviation, within `clip` of 0; NaN where
+/// fewer than two differ.
 pub(crate) fn zscore(values: &mut [f64], clip: f64) {
     let known: Vec<f64> = values.iter().copied().filter(|x| !x.is_nan()).collect();
     let n = known.len() as f64;
@@ -64,7 +65,8 @@ pub(crate) fn index_changes(prices: &Prices, symbol: Option<usize>) -> Vec<f64> 
     (0..prices.dates()).map(of).collect()
 }
 
-/// Beta and correlation of a symbol's last `window` returns, up to a date, with those of an index; NaN where one is missing.
+/// Beta and correlation of a symbol's last `window` returns, up to a date, with those of an index; NaN where
+/// one is missing.
 pub(crate) fn beta_and_correlation(
     prices: &Prices,
     index: &[f64],

@@ -19,8 +19,9 @@ pub trait Feature<R>: Send + Sync {
     /// The state before the first row.
     fn start(&self) -> State;
 
-    /// Its values over rows, column by column, from `state` on, which becomes the state after them; NaN in the warm-up. A row that lacks an input
-    /// gives NaN and leaves the state as it is. Any cut of the rows gives the same bits.
+    /// Its values over rows, column by column, from `state` on, which becomes the state after them; NaN in
+    /// the warm-up. A row that lacks an input gives NaN and leaves the state as it is. Any cut of the rows
+    /// gives the same bits.
     fn over(&self, state: &mut State, rows: &R) -> Vec<Vec<f64>>;
 }
 
@@ -37,7 +38,8 @@ pub struct Bars {
     pub close: Vec<f64>,
     /// Volumes.
     pub volume: Vec<f64>,
-    /// Shares now for one before all splits, by which prices are multiplied and volumes divided; empty where prices are as they are.
+    /// Shares now for one before all splits, by which prices are multiplied and volumes divided; empty where
+    /// prices are as they are.
     pub shares: Vec<f64>,
 }
 

@@ -1,4 +1,5 @@
-//! Incremental kernels: they take one block of rows after the other and carry their state from block to block.
+//! Incremental kernels: they take one block of rows after the other and carry their state from block to
+//! block.
 
 use super::state::{State, StateVisitor};
 use stages_numerics::dispatch::{self, InstructionSet};
@@ -8,8 +9,8 @@ pub const BLOCK: usize = 512;
 
 /// An incremental computation of `N` columns from `K`, block by block.
 pub trait Kernel<const K: usize, const N: usize> {
-    /// Computes the next rows, at most [`BLOCK`] of them, and writes their values. Returns how many of the first rows have none: their output is
-    /// unspecified. Any split of the rows gives the same bits.
+    /// Computes the next rows, at most [`BLOCK`] of them, and writes their values. Returns how many of the
+    /// first rows have none: their output is unspecified. Any split of the rows gives the same bits.
     fn rows(&mut self, inputs: [&[f64]; K], outputs: [&mut [f64]; N]) -> usize;
 
     /// Passes every number of its state to `visitor`, always in the same order.
@@ -21,7 +22,8 @@ pub trait Recurrence<const K: usize, const N: usize>: Clone {
     /// Takes the next row. Returns its values, or `None` during the warm-up.
     fn next(&mut self, row: [f64; K]) -> Option<[f64; N]>;
 
-    /// Returns whether the warm-up is over: every further row has values, and [`step`](Self::step) may be called.
+    /// Returns whether the warm-up is over: every further row has values, and [`step`](Self::step) may be
+    /// called.
     fn is_warm(&self) -> bool {
         true
     }
@@ -123,7 +125,9 @@ struct Rows<'a, M, F, const K: usize, const N: usize> {
     invalid: F,
 }
 
-impl<M: Kernel<K, N>, F: Fn(f64) -> u64, const K: usize, const N: usize> dispatch::Kernel for Rows<'_, M, F, K, N> {
+impl<M: Kernel<K, N>, F: Fn(f64) -> u64, const K: usize, const N: usize> dispatch::Kernel
+    for Rows<'_, M, F, K, N>
+{
     type Output = Option<usize>;
 
     #[inline(always)]
@@ -146,8 +150,8 @@ pub fn not_finite(value: f64) -> u64 {
     (value - value).to_bits()
 }
 
-/// Runs a kernel over rows from `state` on, and leaves the state after them. A row with a value for which `invalid` is not 0 gives NaN and leaves
-/// the state as it is.
+/// Runs a kernel over rows from `state` on, and leaves the state after them. A row with a value for which
+/// `invalid` is not 0 gives NaN and leaves the state as it is.
 pub fn run_kernel<const K: usize, const N: usize>(
     mut kernel: impl Kernel<K, N>,
     state: &mut State,

@@ -2,7 +2,8 @@
 
 use super::state::StateVisitor;
 
-/// A block of values after the last `length` values before it, contiguous, so that windows over both are slices.
+/// A block of values after the last `length` values before it, contiguous, so that windows over both are
+/// slices.
 #[derive(Clone, Debug)]
 pub struct Lookback {
     values: Vec<f64>,
@@ -17,7 +18,8 @@ impl Lookback {
         }
     }
 
-    /// Takes the next block. Returns the values before it, fewer than `length` at the beginning, and the block.
+    /// Takes the next block. Returns the values before it, fewer than `length` at the beginning, and the
+    /// block.
     #[inline(always)]
     pub fn take(&mut self, block: &[f64]) -> &[f64] {
         let dropped = self.values.len().saturating_sub(self.length);
@@ -53,8 +55,9 @@ impl Lag {
         self.values.extend_from_slice(new);
     }
 
-    /// The number of the block's first rows without a lagged value, and the lagged values of the others in two pieces, from before the block and from
-    /// the block itself, each with the index of its first row in the block.
+    /// The number of the block's first rows without a lagged value, and the lagged values of the others in
+    /// two pieces, from before the block and from the block itself, each with the index of its first row in
+    /// the block.
     #[inline(always)]
     pub fn pieces<'a>(&'a self, block: &'a [f64]) -> (usize, [(usize, &'a [f64]); 2]) {
         let total = (self.values.len() + block.len()).saturating_sub(self.n);

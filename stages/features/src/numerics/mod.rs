@@ -1,5 +1,5 @@
-//! Features as incremental computations: each reads one row after the other and computes its values from the rows so far, so that it can't look ahead;
-//! and those of many symbols together, from a panel of prices.
+//! Features as incremental computations: each reads one row after the other and computes its values from the
+//! rows so far, so that it can't look ahead; and those of many symbols together, from a panel of prices.
 //! Nothing here depends on stages or the cache.
 
 mod aggregate;

@@ -1,7 +1,8 @@
 //! Features over bars that are not adjusted for splits.
 //!
-//! Prices after a split are read times its ratio and volumes over it, so that no change is that of the split; a level is then divided again, so that it is in
-//! the prices of its own day, as if the prices before had been adjusted backwards. A value depends on the splits up to its day alone.
+//! Prices after a split are read times its ratio and volumes over it, so that no change is that of the split;
+//! a level is then divided again, so that it is in the prices of its own day, as if the prices before had
+//! been adjusted backwards. A value depends on the splits up to its day alone.
 
 use super::{Bars, Feature, State};
 
@@ -11,7 +12,8 @@ pub const SHARES: &str = "shares";
 /// The change of a value where all prices are multiplied by a number, and volumes divided by it.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Scale {
-    /// It is multiplied by this power of the number: 0 for ratios, 1 for prices, 2 for their variance, -1 for volumes.
+    /// It is multiplied by this power of the number: 0 for ratios, 1 for prices, 2 for their variance, -1 for
+    /// volumes.
     Power(i32),
     /// It is the angle, in degrees, of a slope that is multiplied by the number.
     Angle,

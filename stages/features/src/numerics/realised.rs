@@ -1,7 +1,7 @@
 //! Realised volatility of daily bars, annual and decimal.
 //!
-//! With u, d, c the logarithms of high, low and close over the open, o that of the open over the close before, and r that of the close over the
-//! close before; means over the window:
+//! With u, d, c the logarithms of high, low and close over the open, o that of the open over the close
+//! before, and r that of the close over the close before; means over the window:
 //!
 //! | estimator | variance a day | source |
 //! | --- | --- | --- |
@@ -95,17 +95,25 @@ impl Feature<Bars> for Realised {
         let flaw = |value: f64| u64::from(!(value > 0.0 && value.is_finite()));
         let best = InstructionSet::detect().without_avx512();
         let Bars {
-            open, high, low, close, ..
+            open,
+            high,
+            low,
+            close,
+            ..
         } = bars;
         match self.estimator {
             Estimator::CloseClose => run_kernel(Deviation::new(self), state, [close], flaw, best),
             Estimator::CloseCloseZeroMean => run_kernel(ZeroMean::new(self), state, [close], flaw, best),
             Estimator::Parkinson => run_kernel(Parkinson::new(self), state, [high, low], flaw, best),
-            Estimator::GarmanKlass => run_kernel(GarmanKlass::new(self), state, [open, high, low, close], flaw, best),
+            Estimator::GarmanKlass => {
+                run_kernel(GarmanKlass::new(self), state, [open, high, low, close], flaw, best)
+            }
             Estimator::RogersSatchell => {
                 run_kernel(RogersSatchell::new(self), state, [open, high, low, close], flaw, best)
             }
-            Estimator::YangZhang => run_kernel(YangZhang::new(self), state, [open, high, low, close], flaw, best),
+            Estimator::YangZhang => {
+                run_kernel(YangZhang::new(self), state, [open, high, low, close], flaw, best)
+            }
         }
     }
 }
@@ -288,7 +296,8 @@ impl Kernel<4, 1> for YangZhang {
         let missing = out.len() - days.len();
         let n = self.realised.window as f64;
         let k = 0.34 / (1.34 + (n + 1.0) / (n - 1.0));
-        for (out, ((overnight, within), days)) in out[missing..].iter_mut().zip(overnight.iter().zip(within).zip(days))
+        for (out, ((overnight, within), days)) in
+            out[missing..].iter_mut().zip(overnight.iter().zip(within).zip(days))
         {
             *out = self
                 .realised

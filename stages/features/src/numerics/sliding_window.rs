@@ -1,4 +1,5 @@
-//! Sliding windows that are used before they are full, as stockstats does: the last values, their sums, their extremes.
+//! Sliding windows that are used before they are full, as stockstats does: the last values, their sums, their
+//! extremes.
 
 use super::state::StateVisitor;
 
@@ -61,8 +62,8 @@ pub trait Monoid: Copy {
     fn and(self, later: Self) -> Self;
 }
 
-/// The aggregate of the last `n` values without subtraction, so that no rounding errors accumulate: values come in blocks of `n`, and each window is
-/// a suffix of one block and a prefix of the next.
+/// The aggregate of the last `n` values without subtraction, so that no rounding errors accumulate: values
+/// come in blocks of `n`, and each window is a suffix of one block and a prefix of the next.
 #[derive(Clone, Debug)]
 pub struct SlidingWindow<T: Monoid> {
     values: Vec<T::Value>,
@@ -101,7 +102,8 @@ impl<T: Monoid> SlidingWindow<T> {
         total
     }
 
-    /// The state is the values alone: before `at` those of this block, from there on those of the block before that are still in the window.
+    /// The state is the values alone: before `at` those of this block, from there on those of the block
+    /// before that are still in the window.
     pub fn visit(&mut self, visitor: &mut StateVisitor<'_>) {
         for value in &mut self.values {
             visitor.numbers(value.as_mut());
@@ -141,7 +143,10 @@ impl Monoid for Sum {
 
     #[inline(always)]
     fn of([value]: [f64; 1]) -> Self {
-        Self { count: 1.0, sum: value }
+        Self {
+            count: 1.0,
+            sum: value,
+        }
     }
 
     #[inline(always)]
@@ -161,8 +166,8 @@ impl Sum {
     }
 }
 
-/// The mean and the sum of squared deviations, without cancellation where the deviations are small beside the mean (T. F. Chan, G. H. Golub,
-/// R. J. LeVeque, 1979).
+/// The mean and the sum of squared deviations, without cancellation where the deviations are small beside the
+/// mean (T. F. Chan, G. H. Golub, R. J. LeVeque, 1979).
 #[derive(Clone, Copy, Debug)]
 pub struct Deviations {
     pub count: f64,

@@ -22,7 +22,8 @@ pub struct Smile {
     pub years: f64,
     /// Implied volatility at the forward.
     pub at_the_money: f64,
-    /// Implied volatility of the put less that of the call at a given absolute delta; NaN where one is not quoted.
+    /// Implied volatility of the put less that of the call at a given absolute delta; NaN where one is not
+    /// quoted.
     pub skew: f64,
 }
 
@@ -37,7 +38,8 @@ pub struct Day {
     pub smiles: Vec<Smile>,
 }
 
-/// Linear interpolation of y at `x` between the two neighbours around it; NaN outside. `points` is sorted by x.
+/// Linear interpolation of y at `x` between the two neighbours around it; NaN outside. `points` is sorted by
+/// x.
 fn between(points: &[(f64, f64)], x: f64) -> f64 {
     let after = points.partition_point(|&(at, _)| at < x);
     match (after.checked_sub(1).and_then(|i| points.get(i)), points.get(after)) {
@@ -47,8 +49,9 @@ fn between(points: &[(f64, f64)], x: f64) -> f64 {
     }
 }
 
-/// The smile of one expiry from its options out of the money. Volatility is linear in the logarithm of the strike between the two strikes around
-/// the forward, and linear in delta between the two deltas around `delta` (such as 0.25); it is not extrapolated.
+/// The smile of one expiry from its options out of the money. Volatility is linear in the logarithm of the
+/// strike between the two strikes around the forward, and linear in delta between the two deltas around
+/// `delta` (such as 0.25); it is not extrapolated.
 pub fn smile(points: &[Point], forward: f64, years: f64, delta: f64) -> Smile {
     let mut by_strike = Vec::new();
     let (mut puts, mut calls) = (Vec::new(), Vec::new());
@@ -72,7 +75,8 @@ pub fn smile(points: &[Point], forward: f64, years: f64, delta: f64) -> Smile {
 }
 
 impl Day {
-    /// Implied volatility at the money for a maturity: total variance is linear in time between the two expiries around it.
+    /// Implied volatility at the money for a maturity: total variance is linear in time between the two
+    /// expiries around it.
     pub fn at_the_money(&self, years: f64) -> f64 {
         let total = self.at(
             years,
@@ -87,8 +91,9 @@ impl Day {
         self.at(years, |smile| smile.skew, false)
     }
 
-    /// A value for a maturity. Before the first and after the last expiry it is constant (a total: a volatility is constant) as far as half or
-    /// twice their time, and NaN beyond. Expiries at the same time are averaged.
+    /// A value for a maturity. Before the first and after the last expiry it is constant (a total: a
+    /// volatility is constant) as far as half or twice their time, and NaN beyond. Expiries at the same time
+    /// are averaged.
     fn at(&self, years: f64, value: impl Fn(&Smile) -> f64, total: bool) -> f64 {
         let mut points: Vec<(f64, f64, f64)> = Vec::new();
         for smile in &self.smiles {

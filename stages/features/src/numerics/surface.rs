@@ -24,9 +24,10 @@ pub enum Surface {
         /// The long maturity in days.
         long: u32,
     },
-    /// Implied variance at the money less the realised variance of the underlying over the trading days before (annual; mean square of daily
-    /// log returns times the trading days a year): `variance_risk_premium_30`. Of several snapshots a day the last gives the price of the day, and
-    /// a row has the returns of the days before its own.
+    /// Implied variance at the money less the realised variance of the underlying over the trading days
+    /// before (annual; mean square of daily log returns times the trading days a year):
+    /// `variance_risk_premium_30`. Of several snapshots a day the last gives the price of the day, and a row
+    /// has the returns of the days before its own.
     VarianceRiskPremium {
         /// Maturity in days.
         days: u32,
@@ -91,7 +92,8 @@ impl Surface {
                 let closes = 1 + size(window);
                 let close = match day.date {
                     None => Some(day.underlying),
-                    // After the window: the day of the last snapshot, and its price, which is the day's once another day begins.
+                    // After the window: the day of the last snapshot, and its price, which is the day's once
+                    // another day begins.
                     Some(date) => {
                         state.resize(closes + 2, f64::NAN);
                         let today = f64::from(date.0);

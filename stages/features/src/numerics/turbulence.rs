@@ -1,5 +1,6 @@
-//! Turbulence: the squared Mahalanobis distance of a date's returns from those of a window before it (M. Kritzman and Y. Li, "Skulls, financial turbulence, and
-//! risk management", Financial Analysts Journal 66, 2010).
+//! Turbulence: the squared Mahalanobis distance of a date's returns from those of a window before it (M.
+//! Kritzman and Y. Li, "Skulls, financial turbulence, and risk management", Financial Analysts Journal 66,
+//! 2010).
 
 use super::panel::Prices;
 use stages_numerics::covariance::{inverse_form, shrunk_covariance};
@@ -8,8 +9,8 @@ use stages_numerics::eigen::pseudo_inverse_form;
 /// The first dates whose distance FinRL replaces by 0.
 const SUPPRESSED: usize = 2;
 
-/// FinRL's distance of a date, of the symbols whose returns of the window are complete, by the pseudo-inverse of the sample covariance: 0 for the first
-/// `window` dates of the panel and where it is not positive.
+/// FinRL's distance of a date, of the symbols whose returns of the window are complete, by the pseudo-inverse
+/// of the sample covariance: 0 for the first `window` dates of the panel and where it is not positive.
 ///
 /// FinRL leaves out as many of the window's first dates as the most complete symbol lacks returns.
 pub(crate) fn finrl_distance(prices: &Prices, date: usize, window: usize) -> f64 {
@@ -64,8 +65,9 @@ pub(crate) fn finrl_shown_from(prices: &Prices, window: usize) -> usize {
     positive.nth(SUPPRESSED).unwrap_or(prices.dates())
 }
 
-/// The distance of a date per symbol, of the symbols that have a return on the date and lack at most the share `max_missing` of those of the window (which
-/// count as their mean), by the covariance shrunk towards a multiple of the identity. NaN where the panel has no such window, or no symbol does.
+/// The distance of a date per symbol, of the symbols that have a return on the date and lack at most the
+/// share `max_missing` of those of the window (which count as their mean), by the covariance shrunk towards a
+/// multiple of the identity. NaN where the panel has no such window, or no symbol does.
 ///
 /// Returns like those of the window have a distance of 1 on average, however many symbols there are.
 pub(crate) fn shrunk_distance(prices: &Prices, date: usize, window: usize, max_missing: f64) -> f64 {

@@ -96,7 +96,9 @@ pub(super) fn run_over_bars(
     let partitions: Vec<SourcePartition<Bars>> = bars
         .iter()
         .zip(read)
-        .map(|(partition, (contents, rows))| SourcePartition::new(partition.key.clone(), contents.digests(), rows))
+        .map(|(partition, (contents, rows))| {
+            SourcePartition::new(partition.key.clone(), contents.digests(), rows)
+        })
         .collect();
     let names: Vec<String> = features.iter().flat_map(|named| named.feature.columns()).collect();
     let digest = engine::run(context, features, &partitions, engine::meta(&names), |i| load(&bars[i]))?;
@@ -113,8 +115,9 @@ fn over_splits<'a>(features: &[Named<'_, Bars>], over: &'a [OverSplits<'_>]) -> 
     .collect()
 }
 
-/// Refuses a feature one of whose inputs has no value in any partition of a symbol: the plan may not have known. How the bars are partitioned
-/// decides nothing: a month without volume is a warm-up or a gap, as it is within a year.
+/// Refuses a feature one of whose inputs has no value in any partition of a symbol: the plan may not have
+/// known. How the bars are partitioned decides nothing: a month without volume is a warm-up or a gap, as it
+/// is within a year.
 fn check_values<'s>(
     features: &[Named<'_, Bars>],
     price: Price,
@@ -219,8 +222,8 @@ impl BarContents {
                 empty: empty.map(|(field, _)| field.name().clone()).collect(),
             });
         }
-        let columns =
-            READ.map(|column| digest(series.iter().map(|series| column.of(&series.rows)), |v| v.to_le_bytes()));
+        let columns = READ
+            .map(|column| digest(series.iter().map(|series| column.of(&series.rows)), |v| v.to_le_bytes()));
         Ok(Self {
             symbols,
             dates: digest(series.iter().map(|series| &*series.times), |time| {
@@ -291,7 +294,8 @@ pub(super) fn read_bars(
             if price == Price::AdjustedClose {
                 let adjusted = column("adjusted_close")?;
                 for prices in [&mut bars.open, &mut bars.high, &mut bars.low] {
-                    for (price, (adjusted, close)) in prices.iter_mut().zip(adjusted.iter().zip(&bars.close)) {
+                    for (price, (adjusted, close)) in prices.iter_mut().zip(adjusted.iter().zip(&bars.close))
+                    {
                         *price *= adjusted / close;
                     }
                 }

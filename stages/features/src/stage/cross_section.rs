@@ -10,8 +10,8 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use stages_core::dataset::{self, Partition};
 use stages_core::{
-    ConfigProblem, Context, InputPort, Memo, OutputPort, Outputs, PlanContext, PortType, Ports, Provided, StageError,
-    StageKind,
+    ConfigProblem, Context, InputPort, Memo, OutputPort, Outputs, PlanContext, PortType, Ports, Provided,
+    StageError, StageKind,
 };
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -44,7 +44,8 @@ pub struct CrossSectionConfig {
     pub transforms: Vec<Transform>,
     /// The bound of scores.
     pub clip: f64,
-    /// The sector of each symbol: the mean of its sector is taken from a value before it is compared. A symbol without a sector then has no value.
+    /// The sector of each symbol: the mean of its sector is taken from a value before it is compared. A
+    /// symbol without a sector then has no value.
     pub sectors: BTreeMap<String, String>,
     /// The same by a column of the connected features, such as an industry's code.
     pub sector_column: Option<String>,
@@ -54,7 +55,8 @@ pub struct CrossSectionConfig {
     pub correlation: Vec<usize>,
     /// The symbol of the bars that is the index; by default the mean return of all symbols that have one.
     pub index: Option<String>,
-    /// The character between the name of a world and a symbol in it: symbols are compared within their world. Empty, as by default, for one market.
+    /// The character between the name of a world and a symbol in it: symbols are compared within their world.
+    /// Empty, as by default, for one market.
     pub world_separator: String,
     /// The price used as the close.
     pub price: Price,
@@ -122,21 +124,28 @@ impl StageKind for CrossSection {
     type Config = CrossSectionConfig;
     const NAME: &'static str = "features/cross_section";
     const VERSION: u32 = 1;
-    const ABOUT: &'static str = "ranks and scores of features among the symbols of a date, sector-neutral if asked; rolling beta and correlation";
+    const ABOUT: &'static str = "ranks and scores of features among the symbols of a date, sector-neutral \
+        if asked; rolling beta and correlation";
     const PORTS: Ports = Ports {
         inputs: &[BARS_IN, ACTIONS_IN, FEATURES_IN],
         outputs: &[OutputPort {
             name: "features",
             ty: PortType::Features,
-            doc: "a row for each bar: columns such as `rsi_14_rank`, `rsi_14_zscore`, `beta_60` and `correlation_60`",
+            doc: "a row for each bar: columns such as `rsi_14_rank`, `rsi_14_zscore`, `beta_60` and \
+                `correlation_60`",
         }],
     };
 
-    fn check(&self, config: &Self::Config, plan: &PlanContext) -> Result<BTreeMap<String, Provided>, ConfigProblem> {
+    fn check(
+        &self,
+        config: &Self::Config,
+        plan: &PlanContext,
+    ) -> Result<BTreeMap<String, Provided>, ConfigProblem> {
         let names = config.names()?;
         if names.is_empty() {
             return Err(ConfigProblem::new("columns", "nothing is computed").hint(
-                "name columns of the connected features, as in `columns: [rsi_14]`, or windows, as in `beta: [60]`",
+                "name columns of the connected features, as in `columns: [rsi_14]`, or windows, as in \
+                `beta: [60]`",
             ));
         }
         for (field, windows) in [("beta", &config.beta), ("correlation", &config.correlation)] {
@@ -157,10 +166,11 @@ impl StageKind for CrossSection {
         let connected: &[Provided] = plan.inputs.get(FEATURES_IN.name).map_or(&[], |list| list);
         for (i, column) in config.columns.iter().enumerate() {
             if !connected.iter().any(|provided| provided.may_have(column)) {
-                return Err(
-                    ConfigProblem::new(format!("columns[{i}]"), format!("no connected feature is `{column}`"))
-                        .hint("connect the stage that computes it at `features`"),
-                );
+                return Err(ConfigProblem::new(
+                    format!("columns[{i}]"),
+                    format!("no connected feature is `{column}`"),
+                )
+                .hint("connect the stage that computes it at `features`"));
             }
         }
         Ok(BTreeMap::from([("features".to_owned(), engine::provided(&names))]))
@@ -207,7 +217,8 @@ impl StageKind for CrossSection {
             }
             Ok(partitions)
         };
-        let partitions: Vec<Vec<Partition>> = panels.periods.par_iter().map(of_periods).collect::<Result<_, _>>()?;
+        let partitions: Vec<Vec<Partition>> =
+            panels.periods.par_iter().map(of_periods).collect::<Result<_, _>>()?;
         let partitions = partitions.into_iter().flatten();
         let digest = dataset::write(&context.store, PortType::Features, engine::meta(&names), partitions)?;
         Ok(Outputs::from([("features".to_owned(), digest)]))

@@ -1,4 +1,5 @@
-//! Runs features over partitions, memoised by (feature, partition, states before it), in parallel over features, partitions and symbols.
+//! Runs features over partitions, memoised by (feature, partition, states before it), in parallel over
+//! features, partitions and symbols.
 
 use super::values::{self, Values};
 use crate::numerics::{Feature, State};
@@ -25,7 +26,8 @@ pub struct Series<R> {
     pub rows: R,
 }
 
-/// The digests of a partition's contents, column by column, so that a value that no feature reads changes no key.
+/// The digests of a partition's contents, column by column, so that a value that no feature reads changes no
+/// key.
 #[derive(Clone, Debug, Default)]
 pub struct Contents {
     /// Its symbols, in order.
@@ -68,7 +70,8 @@ impl<R> Default for OnceRows<R> {
 }
 
 impl<R> OnceRows<R> {
-    /// Returns the rows, which `load` reads. It must not run tasks of the thread pool: one that waits for these rows would never end.
+    /// Returns the rows, which `load` reads. It must not run tasks of the thread pool: one that waits for
+    /// these rows would never end.
     pub fn get(
         &self,
         load: impl FnOnce() -> Result<Vec<Series<R>>, StageError>,
@@ -96,7 +99,8 @@ pub struct Named<'a, R> {
 }
 
 impl<R> Named<'_, R> {
-    /// The memo of its values in a partition and its states after it, from the states of the partition's symbols before it.
+    /// The memo of its values in a partition and its states after it, from the states of the partition's
+    /// symbols before it.
     fn memo(&self, partition: &SourcePartition<R>, states: &[State]) -> Memo {
         let states: Vec<u8> = states.iter().flatten().flat_map(|value| value.to_le_bytes()).collect();
         let parts: [&[u8]; 3] = [self.key.as_bytes(), &partition.contents.read_by(self.feature), &states];
@@ -125,8 +129,8 @@ fn by_date<'k>(keys: impl Iterator<Item = &'k PartitionKey>) -> Vec<Vec<usize>> 
     dates.into_values().collect()
 }
 
-/// The share of the features that is cached: columns by partition, those of a symbol for as long as the states before them are cached. `None` stands
-/// for a partition whose contents are not.
+/// The share of the features that is cached: columns by partition, those of a symbol for as long as the
+/// states before them are cached. `None` stands for a partition whose contents are not.
 pub fn share<R>(
     given: &Given<'_>,
     features: &[Named<'_, R>],
@@ -206,7 +210,11 @@ pub fn run<R: Send + Sync>(
                         let (blob, after) = advance(context, named, partition, before, rows)?;
                         let done = done.fetch_add(1, Ordering::Relaxed) + 1;
                         if done % 64 == 0 || done == total {
-                            context.progress(done, Some(total), format!("features {}", partition.key.symbols));
+                            context.progress(
+                                done,
+                                Some(total),
+                                format!("features {}", partition.key.symbols),
+                            );
                         }
                         Ok((i, blob, after))
                     })
@@ -237,7 +245,8 @@ pub fn run<R: Send + Sync>(
     dataset::write(&context.store, PortType::Features, meta, tables)
 }
 
-/// Runs a feature over a partition, from the states of its symbols before it. Returns the blob of its values, and the states after it.
+/// Runs a feature over a partition, from the states of its symbols before it. Returns the blob of its values,
+/// and the states after it.
 fn advance<R: Send + Sync>(
     context: &Context,
     named: &Named<'_, R>,
@@ -303,7 +312,10 @@ pub fn key(version: &str, settings: &impl serde::Serialize) -> Result<String, St
 }
 
 /// Refuses two features with one name.
-pub fn check_names(field: &str, names: impl IntoIterator<Item = Vec<String>>) -> Result<Vec<String>, ConfigProblem> {
+pub fn check_names(
+    field: &str,
+    names: impl IntoIterator<Item = Vec<String>>,
+) -> Result<Vec<String>, ConfigProblem> {
     let mut seen = BTreeSet::new();
     let mut all = Vec::new();
     for (i, names) in names.into_iter().enumerate() {

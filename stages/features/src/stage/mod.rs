@@ -1,4 +1,5 @@
-//! The stages: they run features over the partitions of a data set, each partition going on from the state at the end of the one before.
+//! The stages: they run features over the partitions of a data set, each partition going on from the state at
+//! the end of the one before.
 
 mod bars;
 mod cross_section;

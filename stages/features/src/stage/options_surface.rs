@@ -12,8 +12,8 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use stages_core::dataset::{DataSet, Partition};
 use stages_core::{
-    ConfigProblem, Context, Given, InputPort, Memo, OutputPort, Outputs, PlanContext, PortType, Ports, Provided, Share,
-    StageError, StageKind, table,
+    ConfigProblem, Context, Given, InputPort, Memo, OutputPort, Outputs, PlanContext, PortType, Ports,
+    Provided, Share, StageError, StageKind, table,
 };
 use std::collections::BTreeMap;
 
@@ -27,13 +27,14 @@ pub struct OptionsSurfaceConfig {
     pub skew: Vec<u32>,
     /// The absolute delta at which the skew is taken.
     pub skew_delta: f64,
-    /// Pairs of a short and a long maturity: `term_slope_30_90` is the long one's implied volatility at the money less the short one's.
+    /// Pairs of a short and a long maturity: `term_slope_30_90` is the long one's implied volatility at the
+    /// money less the short one's.
     pub term_slope: Vec<[u32; 2]>,
-    /// Maturities of the variance risk premium, implied variance at the money less trailing realised variance of the underlying:
-    /// `variance_risk_premium_30`.
+    /// Maturities of the variance risk premium, implied variance at the money less trailing realised variance
+    /// of the underlying: `variance_risk_premium_30`.
     pub variance_risk_premium: Vec<u32>,
-    /// Trading days of the realised variance. Of several snapshots a day, the last one gives the day's price, and the days before that of a row
-    /// count: whether more snapshots follow on a day is not known on it.
+    /// Trading days of the realised variance. Of several snapshots a day, the last one gives the day's price,
+    /// and the days before that of a row count: whether more snapshots follow on a day is not known on it.
     pub realised_window: usize,
     /// Trading days a year, by which realised variance is annualised.
     pub days_a_year: f64,
@@ -79,7 +80,8 @@ impl OptionsSurfaceConfig {
     }
 }
 
-/// Features of the implied volatility surface of each underlying, one row a snapshot of the chain; null where its quotes do not determine it.
+/// Features of the implied volatility surface of each underlying, one row a snapshot of the chain; null where
+/// its quotes do not determine it.
 pub struct OptionsSurface;
 
 impl StageKind for OptionsSurface {
@@ -112,7 +114,11 @@ impl StageKind for OptionsSurface {
         }],
     };
 
-    fn check(&self, config: &Self::Config, plan: &PlanContext) -> Result<BTreeMap<String, Provided>, ConfigProblem> {
+    fn check(
+        &self,
+        config: &Self::Config,
+        plan: &PlanContext,
+    ) -> Result<BTreeMap<String, Provided>, ConfigProblem> {
         let maturity = |field: String, days: u32| {
             if (1..=3650).contains(&days) {
                 Ok(())
@@ -142,7 +148,9 @@ impl StageKind for OptionsSurface {
         }
         if !(config.skew_delta > 0.0 && config.skew_delta < 0.5) {
             let message = format!("{} is not an absolute delta out of the money", config.skew_delta);
-            return Err(ConfigProblem::new("skew_delta", message).hint("give one between 0 and 0.5, such as 0.25"));
+            return Err(
+                ConfigProblem::new("skew_delta", message).hint("give one between 0 and 0.5, such as 0.25")
+            );
         }
         if !(1..=10_000).contains(&config.realised_window) {
             let message = format!("a window has from 1 to 10000 days, not {}", config.realised_window);
@@ -156,11 +164,12 @@ impl StageKind for OptionsSurface {
         if features.is_empty() {
             return Err(ConfigProblem::new("", "no feature is named").hint("write `atm_iv: [30]`"));
         }
-        let names =
-            engine::check_names("", features.iter().map(Feature::columns)).map_err(|problem| ConfigProblem {
+        let names = engine::check_names("", features.iter().map(Feature::columns)).map_err(|problem| {
+            ConfigProblem {
                 field: String::new(),
                 ..problem
-            })?;
+            }
+        })?;
         if let Some(chain) = plan.inputs.get("chain").and_then(|list| list.first()) {
             for feature in &features {
                 for input in feature.inputs() {
@@ -171,9 +180,13 @@ impl StageKind for OptionsSurface {
                         );
                         return Err(ConfigProblem::new("", message).hint(match input {
                             "implied_volatility" => {
-                                "put a stage with `uses: greeks/implied_volatility` before this one and connect its chain"
+                                "put a stage with `uses: greeks/implied_volatility` before this one and \
+                                connect its chain"
                             }
-                            _ => "map `underlying` in the stage that reads the chain, or set `variance_risk_premium: []`",
+                            _ => {
+                                "map `underlying` in the stage that reads the chain, or set \
+                                `variance_risk_premium: []`"
+                            }
                         }));
                     }
                 }
@@ -181,9 +194,13 @@ impl StageKind for OptionsSurface {
             if !chain.may_have("underlying") && !chain.may_have("forward") {
                 return Err(ConfigProblem::new(
                     "",
-                    "the chain at `chain` has neither forward nor underlying: the forward of its contracts is unknown",
+                    "the chain at `chain` has neither forward nor underlying: the forward of its contracts \
+                    is unknown",
                 )
-                .hint("put a stage with `uses: greeks/implied_volatility` before this one and connect its chain"));
+                .hint(
+                    "put a stage with `uses: greeks/implied_volatility` before this one and connect its \
+                    chain",
+                ));
             }
         }
         if let Some(greeks) = plan.inputs.get("greeks").and_then(|list| list.first())
@@ -220,8 +237,10 @@ impl StageKind for OptionsSurface {
             .collect::<Result<_, StageError>>()?;
         let load = |i: usize| {
             let key = &partitions[i].key;
-            let (times, rows) = decode(&context.store.blob(memos[i].blob)?, is_intraday)
-                .ok_or_else(|| StageError::new(format!("the memo of the smiles of `{}` is damaged", key.path())))?;
+            let (times, rows) =
+                decode(&context.store.blob(memos[i].blob)?, is_intraday).ok_or_else(|| {
+                    StageError::new(format!("the memo of the smiles of `{}` is damaged", key.path()))
+                })?;
             Ok(vec![Series {
                 symbol: key.symbol()?.to_owned(),
                 times,
@@ -258,7 +277,11 @@ fn pairs(given: &Given<'_>) -> Result<Vec<(Partition, Partition)>, StageError> {
 }
 
 /// The smiles of a partition are a memo of their own: no maturity is in their key.
-fn smiles_memo(chain: &Partition, greeks: &Partition, config: &OptionsSurfaceConfig) -> Result<Memo, StageError> {
+fn smiles_memo(
+    chain: &Partition,
+    greeks: &Partition,
+    config: &OptionsSurfaceConfig,
+) -> Result<Memo, StageError> {
     let settings = engine::key("smiles v1", &(config.skew_delta, config.least_days))?;
     let parts: [&[u8]; 3] = [
         chain.blob.blob.as_bytes(),
@@ -299,8 +322,10 @@ fn named(features: &[Surface]) -> Result<Vec<Named<'_, Vec<Day>>>, StageError> {
 }
 
 fn unlike() -> StageError {
-    StageError::new("the Greeks at `greeks` are not those of the chain at `chain`: their partitions or rows differ")
-        .hint("connect to `greeks` the output of a stage that takes this very chain")
+    StageError::new(
+        "the Greeks at `greeks` are not those of the chain at `chain`: their partitions or rows differ",
+    )
+    .hint("connect to `greeks` the output of a stage that takes this very chain")
 }
 
 fn smiles(
@@ -373,8 +398,8 @@ fn smiles(
     Ok((days, rows))
 }
 
-/// Snapshots as bytes: for each its date (and instant, where there are several a day), the number of smiles, the underlying, and the three numbers
-/// of each smile.
+/// Snapshots as bytes: for each its date (and instant, where there are several a day), the number of smiles,
+/// the underlying, and the three numbers of each smile.
 fn encode((times, days): &(Vec<SnapshotTime>, Vec<Day>)) -> Vec<u8> {
     let mut bytes = Vec::new();
     for (time, day) in times.iter().zip(days) {

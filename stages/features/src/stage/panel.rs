@@ -117,7 +117,11 @@ pub(super) fn read_features(context: &Context, inputs: &[Input]) -> Result<Vec<R
 ///
 /// # Errors
 /// When there is none of a name, or a table is none of features.
-pub(super) fn columns_of(panel: &Panel, batches: &[RecordBatch], names: &[String]) -> Result<Columns, StageError> {
+pub(super) fn columns_of(
+    panel: &Panel,
+    batches: &[RecordBatch],
+    names: &[String],
+) -> Result<Columns, StageError> {
     let mut columns = Columns::new();
     let width = panel.symbols.len();
     for batch in batches {
@@ -146,8 +150,9 @@ pub(super) fn columns_of(panel: &Panel, batches: &[RecordBatch], names: &[String
     }
     match names.iter().find(|name| !columns.contains_key(*name)) {
         Some(name) => Err(
-            StageError::new(format!("there is no feature `{name}` of the bars' symbols"))
-                .hint("name a column of the features that are connected, or connect the stage that computes it"),
+            StageError::new(format!("there is no feature `{name}` of the bars' symbols")).hint(
+                "name a column of the features that are connected, or connect the stage that computes it",
+            ),
         ),
         None => Ok(columns),
     }

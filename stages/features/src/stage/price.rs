@@ -11,7 +11,8 @@ pub enum Price {
     /// The last price.
     #[default]
     Close,
-    /// The last price adjusted for splits and dividends; open, high and low are scaled alike, the volume is not.
+    /// The last price adjusted for splits and dividends; open, high and low are scaled alike, the volume is
+    /// not.
     AdjustedClose,
 }
 

@@ -8,8 +8,8 @@ use crate::numerics::{Bars, Feature};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use stages_core::{
-    ConfigProblem, Context, Given, OutputPort, Outputs, PlanContext, PortType, Ports, Provided, Share, StageError,
-    StageKind,
+    ConfigProblem, Context, Given, OutputPort, Outputs, PlanContext, PortType, Ports, Provided, Share,
+    StageError, StageKind,
 };
 use std::collections::BTreeMap;
 
@@ -21,8 +21,9 @@ pub struct TechnicalConfig {
     pub indicators: Vec<Indicator>,
     /// The price used as the close.
     pub price: Price,
-    /// The convention of the definitions: `talib` (0.8, unstable period 0), or `stockstats` (0.6), which FinRL uses and which has only `sma`, `ema`, `macd`,
-    /// `rsi`, `bollinger`, `atr`, `di`, `dx`, `adx`, `cci`, `willr`, `mfi` and `kdj`.
+    /// The convention of the definitions: `talib` (0.8, unstable period 0), or `stockstats` (0.6), which
+    /// FinRL uses and which has only `sma`, `ema`, `macd`, `rsi`, `bollinger`, `atr`, `di`, `dx`, `adx`,
+    /// `cci`, `willr`, `mfi` and `kdj`.
     pub convention: Convention,
 }
 
@@ -65,7 +66,8 @@ impl StageKind for Technical {
     type Config = TechnicalConfig;
     const NAME: &'static str = "features/technical";
     const VERSION: u32 = 3;
-    const ABOUT: &'static str = "technical indicators of bars, as TA-Lib or stockstats define them: averages, oscillators, bands, ranges, volume";
+    const ABOUT: &'static str = "technical indicators of bars, as TA-Lib or stockstats define them: \
+        averages, oscillators, bands, ranges, volume";
     const PORTS: Ports = Ports {
         inputs: &[BARS_IN, ACTIONS_IN],
         outputs: &[OutputPort {
@@ -75,7 +77,11 @@ impl StageKind for Technical {
         }],
     };
 
-    fn check(&self, config: &Self::Config, plan: &PlanContext) -> Result<BTreeMap<String, Provided>, ConfigProblem> {
+    fn check(
+        &self,
+        config: &Self::Config,
+        plan: &PlanContext,
+    ) -> Result<BTreeMap<String, Provided>, ConfigProblem> {
         if config.indicators.is_empty() {
             return Err(ConfigProblem::new("indicators", "no indicator is named")
                 .hint("name one, as in `indicators: [{ sma: 20 }]`"));

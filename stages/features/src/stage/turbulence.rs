@@ -10,7 +10,8 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use stages_core::dataset::{self, Partition};
 use stages_core::{
-    ConfigProblem, Context, Memo, OutputPort, Outputs, PlanContext, PortType, Ports, Provided, StageError, StageKind,
+    ConfigProblem, Context, Memo, OutputPort, Outputs, PlanContext, PortType, Ports, Provided, StageError,
+    StageKind,
 };
 use std::collections::BTreeMap;
 
@@ -18,11 +19,13 @@ use std::collections::BTreeMap;
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Method {
-    /// The sample covariance shrunk towards a multiple of the identity (Ledoit and Wolf, 2004), of the symbols that have (nearly) a whole window; the distance
-    /// divided by their number. Null until there is a window.
+    /// The sample covariance shrunk towards a multiple of the identity (Ledoit and Wolf, 2004), of the
+    /// symbols that have (nearly) a whole window; the distance divided by their number. Null until there is a
+    /// window.
     #[default]
     Shrunk,
-    /// FinRL's: the pseudo-inverse of the sample covariance of the symbols with a whole window; 0 in the first window, and instead of its first two values.
+    /// FinRL's: the pseudo-inverse of the sample covariance of the symbols with a whole window; 0 in the
+    /// first window, and instead of its first two values.
     Finrl,
 }
 
@@ -38,7 +41,8 @@ pub struct TurbulenceConfig {
     pub max_missing: f64,
     /// The symbol of the result, which is by date alone; none of the bars.
     pub symbol: String,
-    /// The character between the name of a world and a symbol in it: a world has a result of its own, under its name. Empty, as by default, for one market.
+    /// The character between the name of a world and a symbol in it: a world has a result of its own, under
+    /// its name. Empty, as by default, for one market.
     pub world_separator: String,
     /// The price used as the close.
     pub price: Price,
@@ -64,8 +68,8 @@ impl StageKind for Turbulence {
     type Config = TurbulenceConfig;
     const NAME: &'static str = "features/turbulence";
     const VERSION: u32 = 1;
-    const ABOUT: &'static str =
-        "turbulence of a market: how unusual a date's returns of all symbols together are, of a window before it";
+    const ABOUT: &'static str = "turbulence of a market: how unusual a date's returns of all symbols \
+        together are, of a window before it";
     const PORTS: Ports = Ports {
         inputs: &[BARS_IN, ACTIONS_IN],
         outputs: &[OutputPort {
@@ -75,7 +79,11 @@ impl StageKind for Turbulence {
         }],
     };
 
-    fn check(&self, config: &Self::Config, _: &PlanContext) -> Result<BTreeMap<String, Provided>, ConfigProblem> {
+    fn check(
+        &self,
+        config: &Self::Config,
+        _: &PlanContext,
+    ) -> Result<BTreeMap<String, Provided>, ConfigProblem> {
         if !(2..=10_000).contains(&config.window) {
             let message = format!("a window has from 2 to 10000 dates, not {}", config.window);
             return Err(ConfigProblem::new("window", message));
@@ -84,7 +92,9 @@ impl StageKind for Turbulence {
             return Err(ConfigProblem::new("max_missing", "must be at least 0 and less than 1"));
         }
         if config.symbol.is_empty() {
-            return Err(ConfigProblem::new("symbol", "the result needs a symbol").hint("write `symbol: MARKET`"));
+            return Err(
+                ConfigProblem::new("symbol", "the result needs a symbol").hint("write `symbol: MARKET`")
+            );
         }
         Ok(BTreeMap::from([("features".to_owned(), engine::provided(&names()))]))
     }
@@ -119,7 +129,8 @@ impl StageKind for Turbulence {
                 }
                 let shown = shown.clamp(slice.rows.start, slice.rows.end) - slice.rows.start;
                 let bytes = panel.bytes(&slice);
-                let parts: [&[u8]; 4] = [key.as_bytes(), symbol.as_bytes(), &bytes, &(shown as u64).to_le_bytes()];
+                let parts: [&[u8]; 4] =
+                    [key.as_bytes(), symbol.as_bytes(), &bytes, &(shown as u64).to_le_bytes()];
                 let label = format!("{symbol} {} turbulence", period.from);
                 let memo = Memo::new("features turbulence v1", &parts, label);
                 let compute = || {

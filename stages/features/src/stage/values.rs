@@ -1,4 +1,5 @@
-//! The values of a feature in a partition as bytes: for each symbol its state after the partition, and its columns.
+//! The values of a feature in a partition as bytes: for each symbol its state after the partition, and its
+//! columns.
 
 use crate::numerics::{Feature, State};
 use stages_core::StageError;
@@ -26,7 +27,8 @@ impl<'a> Values<'a> {
     }
 }
 
-/// The states and columns of each symbol as bytes: the length of the state, the number of rows, the state, and the columns one after the other.
+/// The states and columns of each symbol as bytes: the length of the state, the number of rows, the state,
+/// and the columns one after the other.
 pub fn encode(states: &[State], columns: &[Vec<Vec<f64>>]) -> Vec<u8> {
     let mut bytes = Vec::new();
     for (state, columns) in states.iter().zip(columns) {

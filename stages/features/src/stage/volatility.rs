@@ -8,8 +8,8 @@ use crate::numerics::{Bars, Feature};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use stages_core::{
-    ConfigProblem, Context, Given, OutputPort, Outputs, PlanContext, PortType, Ports, Provided, Share, StageError,
-    StageKind,
+    ConfigProblem, Context, Given, OutputPort, Outputs, PlanContext, PortType, Ports, Provided, Share,
+    StageError, StageKind,
 };
 use std::collections::BTreeMap;
 
@@ -17,7 +17,8 @@ use std::collections::BTreeMap;
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct VolatilityConfig {
-    /// The estimators: `close_close`, `close_close_zero_mean`, `parkinson`, `garman_klass`, `rogers_satchell`, `yang_zhang`.
+    /// The estimators: `close_close`, `close_close_zero_mean`, `parkinson`, `garman_klass`,
+    /// `rogers_satchell`, `yang_zhang`.
     pub estimators: Vec<Estimator>,
     /// The windows, in bars; each estimator is computed over each.
     pub windows: Vec<usize>,
@@ -75,11 +76,14 @@ impl StageKind for Volatility {
         }],
     };
 
-    fn check(&self, config: &Self::Config, plan: &PlanContext) -> Result<BTreeMap<String, Provided>, ConfigProblem> {
+    fn check(
+        &self,
+        config: &Self::Config,
+        plan: &PlanContext,
+    ) -> Result<BTreeMap<String, Provided>, ConfigProblem> {
         if config.estimators.is_empty() {
-            return Err(
-                ConfigProblem::new("estimators", "no estimator is named").hint("write `estimators: [close_close]`")
-            );
+            return Err(ConfigProblem::new("estimators", "no estimator is named")
+                .hint("write `estimators: [close_close]`"));
         }
         if config.windows.is_empty() {
             return Err(ConfigProblem::new("windows", "no window is named").hint("write `windows: [20]`"));

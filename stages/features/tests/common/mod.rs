@@ -45,7 +45,12 @@ pub fn try_run(context: &Context, name: &str, with: Value) -> Result<ArtifactDig
 }
 
 /// The features, and how many memos were computed.
-pub fn run(store: &Store, inputs: &[(&str, ArtifactDigest)], name: &str, with: Value) -> (ArtifactDigest, u64) {
+pub fn run(
+    store: &Store,
+    inputs: &[(&str, ArtifactDigest)],
+    name: &str,
+    with: Value,
+) -> (ArtifactDigest, u64) {
     let context = context(store, inputs);
     let digest = try_run(&context, name, with).unwrap();
     let (hits, asked) = context.memos.counts();
@@ -91,7 +96,8 @@ pub fn bars(symbols: &[(&str, Range<i32>)], change: impl Fn(&str, i32, &str) -> 
             }
         }
     }
-    let mut arrays: Vec<ArrayRef> = vec![Arc::new(StringArray::from(names)), Arc::new(Date32Array::from(dates))];
+    let mut arrays: Vec<ArrayRef> =
+        vec![Arc::new(StringArray::from(names)), Arc::new(Date32Array::from(dates))];
     for values in &columns {
         arrays.push(Arc::new(table::nullable(values)));
     }

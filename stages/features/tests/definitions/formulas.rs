@@ -255,7 +255,9 @@ pub fn kama(values: &[f64], n: usize) -> Column {
 
 pub fn aroon(bars: &Bars, n: usize) -> Vec<Column> {
     // The bars since the latest extreme.
-    let age = |window: &[f64], extreme: f64| window.iter().rev().position(|value| *value == extreme).unwrap() as f64;
+    let age = |window: &[f64], extreme: f64| {
+        window.iter().rev().position(|value| *value == extreme).unwrap() as f64
+    };
     let percent = |age: f64| 100.0 * (n as f64 - age) / n as f64;
     let up = window(&bars.high, n + 1, |window| percent(age(window, max(window))));
     let down = window(&bars.low, n + 1, |window| percent(age(window, min(window))));

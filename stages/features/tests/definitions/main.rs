@@ -1,4 +1,5 @@
-//! Every indicator and estimator against its definition, written down directly: each value from its whole window or from the recursion's first row.
+//! Every indicator and estimator against its definition, written down directly: each value from its whole
+//! window or from the recursion's first row.
 
 #![expect(clippy::unwrap_used, reason = "helpers of tests")]
 

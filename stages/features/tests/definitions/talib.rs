@@ -39,7 +39,8 @@ pub fn talib() -> Vec<(Value, Definition)> {
                 let e = ema(&values, 4);
                 values = zip(&e, &ema(&e, 4), |e, ee| 1.6 * e - 0.6 * ee);
             }
-            // Its six averages each have a seed of their own in TA-Lib; the influence of seeds is gone after some hundred bars.
+            // Its six averages each have a seed of their own in TA-Lib; the influence of seeds is gone after
+            // some hundred bars.
             values[..500].fill(f64::INFINITY);
             vec![values]
         }),
@@ -118,7 +119,8 @@ pub fn talib() -> Vec<(Value, Definition)> {
             vec![window2(&x, &y, 6, |x, y| comoment(x, y) / comoment(x, x))]
         }),
         (json!({ "correl": { "period": 6, "x": "close", "y": "volume" } }), |b| {
-            let correlation = |x: &[f64], y: &[f64]| comoment(x, y) / (comoment(x, x) * comoment(y, y)).sqrt();
+            let correlation =
+                |x: &[f64], y: &[f64]| comoment(x, y) / (comoment(x, x) * comoment(y, y)).sqrt();
             vec![window2(&b.close, &b.volume, 6, correlation)]
         }),
         (json!({ "max": 6 }), |b| vec![window(&b.close, 6, max)]),

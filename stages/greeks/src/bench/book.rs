@@ -41,7 +41,8 @@ impl Book {
 
     /// The first `n` of them.
     pub(super) fn first(&self, n: usize) -> Columns<'_> {
-        let [spot, strike, years, rate, dividend_yield, volatility] = self.columns.each_ref().map(|c| &c[..n]);
+        let [spot, strike, years, rate, dividend_yield, volatility] =
+            self.columns.each_ref().map(|c| &c[..n]);
         Columns {
             spot,
             strike,

@@ -28,7 +28,12 @@ impl<'a> Case<'a> {
     }
 
     /// A kernel's case, named after its instruction set.
-    pub(super) fn kernel(what: &str, on: InstructionSet, options: usize, run: impl Fn(usize) + Sync + 'a) -> Self {
+    pub(super) fn kernel(
+        what: &str,
+        on: InstructionSet,
+        options: usize,
+        run: impl Fn(usize) + Sync + 'a,
+    ) -> Self {
         Self::new(format!("{what}, {}", format!("{on:?}").to_lowercase()), options, run)
     }
 

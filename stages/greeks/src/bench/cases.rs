@@ -16,7 +16,8 @@ use std::sync::{Mutex, PoisonError};
 
 /// Options that fit into the caches with their results, for each thread.
 const IN_CACHE: usize = 4_096;
-/// Options that are computed one by one, and by the portable kernels, to which fused multiplication is a call on x86-64.
+/// Options that are computed one by one, and by the portable kernels, to which fused multiplication is a call
+/// on x86-64.
 const SCALAR: usize = 200_000;
 /// Options for the spectral method; for its portable kernel an eighth.
 const SPECTRAL: usize = 4_096;
@@ -104,7 +105,8 @@ fn copy(book: &Book) -> Case<'_> {
     Case::new("copy of six columns, from and to memory", book.list.len(), run).bytes(2.0 * 6.0 * 8.0)
 }
 
-/// Implied volatility by bisection of the price to the last bit: no guess and no derivative, the baseline implementation.
+/// Implied volatility by bisection of the price to the last bit: no guess and no derivative, the baseline
+/// implementation.
 fn bisection(price: f64, option: &Contract) -> f64 {
     let (mut low, mut high) = (1e-6, 50.0);
     while high - low > 1e-15 * high {
@@ -178,8 +180,8 @@ fn implied(book: &Book) -> Vec<Case<'_>> {
     cases
 }
 
-/// Price, Greeks and implied volatility by the spectral method at [`Scheme::STANDARD`], and as a reference the price by lattices of 501 and 1503
-/// steps, extrapolated, which is as good (a few 1e-6).
+/// Price, Greeks and implied volatility by the spectral method at [`Scheme::STANDARD`], and as a reference
+/// the price by lattices of 501 and 1503 steps, extrapolated, which is as good (a few 1e-6).
 fn american(book: &Book) -> Vec<Case<'_>> {
     let all = SPECTRAL.min(book.list.len());
     let run = |n: usize| {

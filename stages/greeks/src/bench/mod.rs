@@ -1,4 +1,5 @@
-//! The speed of Greeks and implied volatilities on this machine: `runner bench greeks`, and `cargo bench` over the same [`cases`].
+//! The speed of Greeks and implied volatilities on this machine: `runner bench greeks`, and `cargo bench`
+//! over the same [`cases`].
 
 mod book;
 mod case;
@@ -24,8 +25,8 @@ pub struct BenchRow {
     pub threads: usize,
     /// Options a second.
     pub per_second: f64,
-    /// Options a second if nothing but the kernel's arithmetic took time: the operations of an option over the measured peak of one thread, times
-    /// the threads.
+    /// Options a second if nothing but the kernel's arithmetic took time: the operations of an option over
+    /// the measured peak of one thread, times the threads.
     pub arithmetic_limit: Option<f64>,
     /// The share of that which was reached, in percent.
     pub percent_of_limit: Option<f64>,
@@ -61,8 +62,9 @@ fn arithmetic_limit(case: &Case<'_>) -> Option<f64> {
     fused.then(|| Peak::measure(on).limit(cost))
 }
 
-/// Measures Greeks (price and eight sensitivities) of `options` options, streaming from and to main memory, and of as many as fit into the caches, and
-/// implied volatilities, and the fit of surfaces, with one thread and with all of rayon's current pool, beside the textbook formula over `libm` and the limit of the
+/// Measures Greeks (price and eight sensitivities) of `options` options, streaming from and to main memory,
+/// and of as many as fit into the caches, and implied volatilities, and the fit of surfaces, with one thread
+/// and with all of rayon's current pool, beside the textbook formula over `libm` and the limit of the
 /// arithmetic alone, in the same run.
 pub fn bench(options: usize) -> Bench {
     let book = Book::new(options);

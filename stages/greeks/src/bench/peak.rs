@@ -23,8 +23,8 @@ pub(super) const IMPLIED_VOLATILITY: Cost = Cost {
     divisions: 39.0,
 };
 
-/// For American options counted by running the source over vectors that count (a test does): the mean over the options of the bench, with the steps
-/// that Newton's method takes for them.
+/// For American options counted by running the source over vectors that count (a test does): the mean over
+/// the options of the bench, with the steps that Newton's method takes for them.
 pub(super) const AMERICAN_PRICE: Cost = Cost {
     operations: 220_100.0,
     divisions: 2_584.0,

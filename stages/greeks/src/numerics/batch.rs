@@ -1,6 +1,8 @@
-//! The batch kernel of price and Greeks: the formula over blocks of 64 options, vectorised by the compiler for the present CPU, tasks of blocks in parallel.
+//! The batch kernel of price and Greeks: the formula over blocks of 64 options, vectorised by the compiler
+//! for the present CPU, tasks of blocks in parallel.
 //!
-//! Every instruction set does the same operations in the same order, so that all give the same bytes (a test compares them).
+//! Every instruction set does the same operations in the same order, so that all give the same bytes (a test
+//! compares them).
 
 use super::formula::{Contract, Greeks, Model, assemble, is_regular, limit, position, weights};
 use super::non_temporal::{PartialLine, fence};
@@ -11,7 +13,8 @@ use stages_numerics::dispatch::{InstructionSet, Kernel};
 const BLOCK: usize = 64;
 /// Options that one task takes.
 const TASK: usize = 4096;
-/// From this many options on, results are stored by non-temporal stores: they would not fit into the caches (72 bytes each).
+/// From this many options on, results are stored by non-temporal stores: they would not fit into the caches
+/// (72 bytes each).
 const NON_TEMPORAL: usize = 1 << 18;
 
 /// Columns of options, all of one length.
@@ -75,7 +78,12 @@ pub fn greeks(columns: &Columns<'_>, model: Model) -> GreekColumns {
 ///
 /// # Panics
 /// When the columns differ in length.
-pub fn greeks_into(columns: &Columns<'_>, model: Model, instructions: InstructionSet, out: &mut GreekColumns) {
+pub fn greeks_into(
+    columns: &Columns<'_>,
+    model: Model,
+    instructions: InstructionSet,
+    out: &mut GreekColumns,
+) {
     let n = columns.len();
     let lengths = [
         columns.strike.len(),
@@ -117,7 +125,8 @@ struct Task<'a> {
 /// The inputs of a block: spot, strike, years, rate, yield, volatility.
 type Inputs<'a> = [&'a [f64; BLOCK]; 6];
 
-/// The intermediate values and results of a block: from block to block the same memory, which stays in the L1 cache.
+/// The intermediate values and results of a block: from block to block the same memory, which stays in the L1
+/// cache.
 struct Workspace {
     sign: [f64; BLOCK],
     place: [[f64; BLOCK]; 4],
@@ -137,7 +146,8 @@ impl Kernel for Task<'_> {
         } else {
             c.dividend_yield
         };
-        let inputs = [c.spot, c.strike, c.years, c.rate, yields, c.volatility].map(|column| &column[range.clone()]);
+        let inputs =
+            [c.spot, c.strike, c.years, c.rate, yields, c.volatility].map(|column| &column[range.clone()]);
         let calls = &c.call[range];
         let mut work = Workspace {
             sign: [1.0; BLOCK],

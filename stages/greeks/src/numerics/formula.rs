@@ -1,7 +1,8 @@
 //! Black-Scholes-Merton with a continuous yield, and Black-76: price and Greeks of one European option.
 //!
-//! With `d1 = (ln(S/K) + (r - q + sigma^2/2) T) / (sigma sqrt T)`, `d2 = d1 - sigma sqrt T`, and w = 1 for a call, -1 for a put
-//! (E. G. Haug, "The Complete Guide to Contract Pricing Formulas", 2nd ed., chapters 1 and 2). Everything is for one unit of the underlying.
+//! With `d1 = (ln(S/K) + (r - q + sigma^2/2) T) / (sigma sqrt T)`, `d2 = d1 - sigma sqrt T`, and w = 1 for a
+//! call, -1 for a put (E. G. Haug, "The Complete Guide to Contract Pricing Formulas", 2nd ed., chapters 1 and
+//! 2). Everything is for one unit of the underlying.
 
 use stages_numerics::special::INV_SQRT_TAU;
 use stages_numerics::special::fused::{exp, fma, gauss, log_ratio, mills_pair};
@@ -28,7 +29,9 @@ pub struct Contract {
 }
 
 /// A pricing model.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Default, serde::Serialize, serde::Deserialize, schemars::JsonSchema)]
+#[derive(
+    Clone, Copy, Debug, PartialEq, Eq, Default, serde::Serialize, serde::Deserialize, schemars::JsonSchema,
+)]
 #[serde(rename_all = "snake_case")]
 pub enum Model {
     /// On the underlying's price with a continuous yield; sensitivities to the underlying.
@@ -39,9 +42,10 @@ pub enum Model {
     Black76,
 }
 
-/// Black-Scholes-Merton. Where time, volatility, spot or strike is 0, the limit there: the discounted intrinsic value and its derivatives. On the
-/// kink (at the money without time or volatility) delta and rho are the mean of both sides, and gamma, vanna, volga and charm, and theta at expiry,
-/// are NaN: they have none. NaN too where an input is NaN or below 0.
+/// Black-Scholes-Merton. Where time, volatility, spot or strike is 0, the limit there: the discounted
+/// intrinsic value and its derivatives. On the kink (at the money without time or volatility) delta and rho
+/// are the mean of both sides, and gamma, vanna, volga and charm, and theta at expiry, are NaN: they have
+/// none. NaN too where an input is NaN or below 0.
 pub fn black_scholes_merton(option: &Contract) -> Greeks {
     if is_regular(option.spot, option.strike, option.years, option.volatility) {
         let w = if option.call { 1.0 } else { -1.0 };
@@ -89,8 +93,9 @@ pub(super) fn is_regular(spot: f64, strike: f64, years: f64, volatility: f64) ->
     spot > 0.0 && strike > 0.0 && years > 0.0 && volatility > 0.0
 }
 
-// The formula in three parts, each without branches, so that a kernel runs one after the other over a block: a loop over all at once is so long
-// that the CPU finds no second option to work on while it waits for the first.
+// The formula in three parts, each without branches, so that a kernel runs one after the other over a block:
+// a loop over all at once is so long that the CPU finds no second option to work on while it waits for the
+// first.
 
 /// The moneyness in standard deviations: `d1`, `d2`, then `1 / (sigma sqrt T)` and `sqrt T`.
 #[inline(always)]
@@ -102,16 +107,17 @@ pub(super) fn position(s: f64, k: f64, t: f64, r: f64, q: f64, sigma: f64) -> [f
     [fma(0.5, sd, m), fma(-0.5, sd, m), by_sd, sqrt_t]
 }
 
-/// `e^(-qT)`, `e^(-rT)`, the density at d1, and the tails beyond |d1| and |d2| of the distribution, both in units of the density at d1 (that of
-/// d2 for the leg of the strike, since `K e^(-rT) pdf(d2) = S e^(-qT) pdf(d1)`).
+/// `e^(-qT)`, `e^(-rT)`, the density at d1, and the tails beyond |d1| and |d2| of the distribution, both in
+/// units of the density at d1 (that of d2 for the leg of the strike, since
+/// `K e^(-rT) pdf(d2) = S e^(-qT) pdf(d1)`).
 #[inline(always)]
 pub(super) fn weights(t: f64, r: f64, q: f64, d1: f64, d2: f64) -> [f64; 5] {
     let (m1, m2) = mills_pair(d1.abs(), d2.abs());
     [exp(-q * t), exp(-r * t), gauss(d1) * INV_SQRT_TAU, m1, m2]
 }
 
-/// Price and Greeks. `w` is 1 for a call and -1 for a put; `on_forward` is 1 to hold the forward fixed in rho (Black-76 is
-/// Black-Scholes-Merton with q = r but for rho).
+/// Price and Greeks. `w` is 1 for a call and -1 for a put; `on_forward` is 1 to hold the forward fixed in rho
+/// (Black-76 is Black-Scholes-Merton with q = r but for rho).
 #[inline(always)]
 pub(super) fn assemble(
     [s, k, t, r, q, sigma, w]: [f64; 7],
@@ -209,8 +215,9 @@ pub fn further(option: &Contract) -> Further {
     }
 }
 
-/// The limit at expiry, without volatility, or with a spot or strike of 0: the discounted intrinsic value and its derivatives. On the kink itself
-/// gamma, vanna, volga and charm have no limit and are NaN, as is theta at expiry; delta and rho are the mean of both sides.
+/// The limit at expiry, without volatility, or with a spot or strike of 0: the discounted intrinsic value and
+/// its derivatives. On the kink itself gamma, vanna, volga and charm have no limit and are NaN, as is theta
+/// at expiry; delta and rho are the mean of both sides.
 pub(super) fn limit(option: &Contract, model: Model) -> Greeks {
     let Contract {
         spot: s,
@@ -307,7 +314,11 @@ mod tests {
                     volatility: 0.0,
                     ..option()
                 };
-                let near = black_scholes_merton(&Contract { volatility: 1e-4, ..at }).to_array();
+                let near = black_scholes_merton(&Contract {
+                    volatility: 1e-4,
+                    ..at
+                })
+                .to_array();
                 for (near, at) in near.into_iter().zip(black_scholes_merton(&at).to_array()) {
                     assert!((near - at).abs() < 1e-9, "{near} {at}");
                 }
@@ -358,15 +369,21 @@ mod tests {
         });
         assert!((put.price - 100.0 * libm::exp(-0.015)).abs() < 1e-12 && put.gamma == 0.0);
         assert!(
-            black_scholes_merton(&Contract { spot: -1.0, ..option() })
-                .price
-                .is_nan()
+            black_scholes_merton(&Contract {
+                spot: -1.0,
+                ..option()
+            })
+            .price
+            .is_nan()
         );
     }
 
     #[test]
     fn at_the_kink_and_beyond() {
-        let at = black_scholes_merton(&Contract { years: 0.0, ..option() });
+        let at = black_scholes_merton(&Contract {
+            years: 0.0,
+            ..option()
+        });
         assert_eq!((at.price, at.delta), (0.0, 0.5));
         assert!(at.gamma.is_nan());
         assert!(

@@ -1,5 +1,5 @@
-//! Identities of prices and Greeks, over the whole domain: an hour to ten years, volatility 0.1 % to 300 %, far in and out of the money, rates of
-//! either sign. Also published reference values.
+//! Identities of prices and Greeks, over the whole domain: an hour to ten years, volatility 0.1 % to 300 %,
+//! far in and out of the money, rates of either sign. Also published reference values.
 
 use super::exact;
 use super::formula::{Contract, Greeks, black_76, black_scholes_merton};
@@ -98,7 +98,8 @@ proptest! {
         let greeks = black_scholes_merton(&o).to_array();
         for (i, ((value, exact), scale)) in greeks.into_iter().zip(by_differences(&o)).zip(scales(&o)).enumerate() {
             let error = (value - exact).abs();
-            prop_assert!(error <= 1e-13 * scale + 1e-12 * exact.abs(), "{i}: {value:e} {exact:e} {error:e} {scale}");
+            prop_assert!(error <= 1e-13 * scale + 1e-12 * exact.abs(), "{i}: {value:e} {exact:e} {error:e} \
+                {scale}");
         }
     }
 }
@@ -121,7 +122,8 @@ proptest! {
         };
         let both = call.to_array().into_iter().zip(put.to_array());
         for (i, ((both, exact), scale)) in both.zip(exact.to_array()).zip(scales(&o)).enumerate() {
-            prop_assert!((both.0 - both.1 - exact).abs() <= 1e-14 * scale * 10.0, "{i}: {both:?} {exact} {scale}");
+            prop_assert!((both.0 - both.1 - exact).abs() <= 1e-14 * scale * 10.0, "{i}: {both:?} {exact} \
+                {scale}");
         }
     }
 
@@ -189,8 +191,8 @@ proptest! {
     }
 }
 
-/// E. G. Haug, "Contract pricing formulas" (McGraw-Hill 1998): pages 2 to 8 (the models' examples), 11 to 16 (Greeks), 24 and 27 (a table of
-/// Black-76 and an example), as printed.
+/// E. G. Haug, "Contract pricing formulas" (McGraw-Hill 1998): pages 2 to 8 (the models' examples), 11 to 16
+/// (Greeks), 24 and 27 (a table of Black-76 and an example), as printed.
 #[test]
 fn haug() {
     let option = |call, strike, spot, dividend_yield, rate, years, volatility| Contract {

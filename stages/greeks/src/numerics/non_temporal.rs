@@ -1,13 +1,13 @@
-//! Non-temporal stores: results too large for any cache go to main memory in whole cache lines, without first reading the lines and without
-//! evicting anything.
+//! Non-temporal stores: results too large for any cache go to main memory in whole cache lines, without first
+//! reading the lines and without evicting anything.
 
 use stages_numerics::dispatch::InstructionSet;
 
 /// Values in a cache line.
 const LINE: usize = 8;
 
-/// The last values of a column, fewer than a cache line, buffered until the line is full: writing a part of a line takes as long as several
-/// whole ones.
+/// The last values of a column, fewer than a cache line, buffered until the line is full: writing a part of a
+/// line takes as long as several whole ones.
 #[derive(Clone, Copy, Default)]
 pub(super) struct PartialLine {
     values: [f64; LINE],
@@ -62,7 +62,8 @@ pub(super) fn fence() {
     }
 }
 
-/// Stores a cache line: in one instruction of AVX-512 where it is aligned to 64 bytes, in four of SSE2 where to 16.
+/// Stores a cache line: in one instruction of AVX-512 where it is aligned to 64 bytes, in four of SSE2 where
+/// to 16.
 #[inline(always)]
 fn store_line(line: &mut [f64; LINE], values: &[f64; LINE], instructions: InstructionSet) {
     #[cfg(target_arch = "x86_64")]

@@ -1,8 +1,9 @@
 //! Forward and discount factor of an expiry from put-call parity, `C - P = D (F - K)`.
 //!
-//! The discount factor is the slope of a robust line through the parity values of the strikes near the money, each weighted by the inverse
-//! square of its spread. It is accepted only where the rate it implies is within bounds and its standard error small; otherwise the rate of the
-//! nearest expiry with an accepted one is used. The forward is the robust weighted mean of `K + (C - P)/D` over the strikes nearest the money.
+//! The discount factor is the slope of a robust line through the parity values of the strikes near the money,
+//! each weighted by the inverse square of its spread. It is accepted only where the rate it implies is within
+//! bounds and its standard error small; otherwise the rate of the nearest expiry with an accepted one is
+//! used. The forward is the robust weighted mean of `K + (C - P)/D` over the strikes nearest the money.
 
 use stages_numerics::special::{exp, log, log_ratio};
 use stages_numerics::statistics::{huber_weights, median};
@@ -21,7 +22,8 @@ pub struct Pair {
 /// The limits of the fit.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Limits {
-    /// Strikes up to this `|ln(K/K0)|` take part, K0 being the strike where call and put are nearest in price.
+    /// Strikes up to this `|ln(K/K0)|` take part, K0 being the strike where call and put are nearest in
+    /// price.
     pub band: f64,
     /// The forward is taken from at most this many strikes, the nearest to the money.
     pub strikes: usize,
@@ -53,8 +55,8 @@ pub struct Carry {
     pub discount: f64,
 }
 
-/// Forward and discount factor of each of a date's expiries. `spot` (NaN if unknown) carries the forward of an expiry without pairs, from the
-/// carry of the nearest expiry that has them.
+/// Forward and discount factor of each of a date's expiries. `spot` (NaN if unknown) carries the forward of
+/// an expiry without pairs, from the carry of the nearest expiry that has them.
 pub fn carries(expiries: &[Expiry], spot: f64, limits: &Limits) -> Vec<Carry> {
     let fitted: Vec<Option<f64>> = expiries
         .iter()
@@ -82,7 +84,8 @@ pub fn carries(expiries: &[Expiry], spot: f64, limits: &Limits) -> Vec<Carry> {
                 .map(|f| log_ratio(f, spot) / expiry.years)
         })
         .collect();
-    // Divided by a few days, the noise of a forward is no carry: such an expiry is no source for others while a longer one is available.
+    // Divided by a few days, the noise of a forward is no carry: such an expiry is no source for others while
+    // a longer one is available.
     let long: Vec<Option<f64>> = expiries
         .iter()
         .zip(&carry)
@@ -137,8 +140,8 @@ fn near_the_money(pairs: &[Pair], band: f64) -> Option<(f64, Vec<&Pair>)> {
     Some((centre, near))
 }
 
-/// The weight of a pair before its residual is computed: the inverse square of its spread, but no spread counts as less than a tenth of the
-/// median one, nor as less than 1e-6 of the strike.
+/// The weight of a pair before its residual is computed: the inverse square of its spread, but no spread
+/// counts as less than a tenth of the median one, nor as less than 1e-6 of the strike.
 fn weights(pairs: &[&Pair], centre: f64) -> Vec<f64> {
     let mut spreads: Vec<f64> = pairs.iter().map(|pair| pair.spread).collect();
     let floor = (0.1 * median(&mut spreads).unwrap_or(0.0)).max(1e-6 * centre);
@@ -199,7 +202,8 @@ fn fitted_rate(expiry: &Expiry, limits: &Limits) -> Option<f64> {
     }
     let rate = -log(discount) / expiry.years;
     let rate_error = error / (discount * expiry.years);
-    let believed = rate >= limits.least_rate && rate <= limits.greatest_rate && rate_error <= limits.rate_error;
+    let believed =
+        rate >= limits.least_rate && rate <= limits.greatest_rate && rate_error <= limits.rate_error;
     believed.then_some(rate)
 }
 
@@ -251,7 +255,8 @@ mod tests {
                 let spread = 0.05 + 0.01 * (strike - 100.0).abs();
                 Pair {
                     strike,
-                    difference: libm::exp(-rate * years) * (forward - strike) + noise * spread * random.normal(),
+                    difference: libm::exp(-rate * years) * (forward - strike)
+                        + noise * spread * random.normal(),
                     spread,
                 }
             })

@@ -1,6 +1,7 @@
 //! Zero rates by tenor.
 
-/// The zero rate at `years`, interpolated linearly between tenors and constant beyond them; NaN without any. `curve` is sorted by tenor.
+/// The zero rate at `years`, interpolated linearly between tenors and constant beyond them; NaN without any.
+/// `curve` is sorted by tenor.
 pub fn zero_rate(curve: &[(f64, f64)], years: f64) -> f64 {
     let after = curve.partition_point(|&(tenor, _)| tenor < years);
     match (after.checked_sub(1).and_then(|i| curve.get(i)), curve.get(after)) {

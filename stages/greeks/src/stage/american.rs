@@ -21,8 +21,8 @@ use serde::{Deserialize, Serialize};
 use serde_json::json;
 use stages_core::dataset::{self, DataSet, Partition};
 use stages_core::{
-    ConfigProblem, Context, Given, Memo, Outputs, PlanContext, PortType, Ports, Provided, Share, StageError, StageKind,
-    contracts, table,
+    ConfigProblem, Context, Given, Memo, Outputs, PlanContext, PortType, Ports, Provided, Share, StageError,
+    StageKind, contracts, table,
 };
 use stages_numerics::dispatch::InstructionSet;
 use stages_numerics::special::log_ratio;
@@ -33,18 +33,20 @@ use std::sync::atomic::{AtomicU64, Ordering};
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct AmericanConfig {
-    /// Interest rate, continuously compounded, annual, decimal: used where the chain has no discount factor and `rates` is not connected or
-    /// has no rate for the date.
+    /// Interest rate, continuously compounded, annual, decimal: used where the chain has no discount factor
+    /// and `rates` is not connected or has no rate for the date.
     pub rate: f64,
-    /// Continuous yield of the underlying, annual, decimal: used where the chain has neither a forward nor a yield. With a forward the yield is
-    /// `r - ln(F/S)/T`. A number, or by symbol a number or `{ DATE: VALUE, … }`, each value from its date on. One that contradicts a yield of the chain
-    /// is an error.
+    /// Continuous yield of the underlying, annual, decimal: used where the chain has neither a forward nor a
+    /// yield. With a forward the yield is `r - ln(F/S)/T`. A number, or by symbol a number or
+    /// `{ DATE: VALUE, … }`, each value from its date on. One that contradicts a yield of the chain is an
+    /// error.
     pub dividend_yield: Yield,
     /// Continuous rate of borrowing the underlying, stated as `dividend_yield` is, to which it adds.
     #[serde(skip_serializing_if = "Yield::is_unset")]
     pub borrow_rate: Yield,
-    /// Cash dividends of the underlying. A contract that lives to see one is priced by integrals or on a grid, its spot falling by the amount on the
-    /// ex-date (see [`crate::numerics::american::grid`]), and its yield is that of the chain or `dividend_yield`: a forward holds the cash already.
+    /// Cash dividends of the underlying. A contract that lives to see one is priced by integrals or on a
+    /// grid, its spot falling by the amount on the ex-date (see [`crate::numerics::american::grid`]), and its
+    /// yield is that of the chain or `dividend_yield`: a forward holds the cash already.
     pub dividends: Vec<CashDividend>,
     /// The day count of the time to maturity where the chain has no `years`.
     pub time: TimeConfig,
@@ -52,8 +54,9 @@ pub struct AmericanConfig {
     pub max_rates_age_days: MaxAge,
 }
 
-/// Price and Greeks of every American contract of an option chain that has an implied volatility, row by row beside it; null where it has none
-/// and where the model refuses it (see [`crate::numerics::american::Reason`]; the counts are in the artifact's metadata).
+/// Price and Greeks of every American contract of an option chain that has an implied volatility, row by row
+/// beside it; null where it has none and where the model refuses it (see
+/// [`crate::numerics::american::Reason`]; the counts are in the artifact's metadata).
 pub struct American;
 
 impl StageKind for American {
@@ -63,7 +66,11 @@ impl StageKind for American {
     const ABOUT: &'static str = "price and Greeks of American options by spectral collocation";
     const PORTS: Ports = ports::PORTS;
 
-    fn check(&self, config: &Self::Config, plan: &PlanContext) -> Result<BTreeMap<String, Provided>, ConfigProblem> {
+    fn check(
+        &self,
+        config: &Self::Config,
+        plan: &PlanContext,
+    ) -> Result<BTreeMap<String, Provided>, ConfigProblem> {
         config.time.check()?;
         config.time.check_chain(plan)?;
         check_exercise(Exercise::American, plan, Self::NAME)?;
@@ -72,13 +79,15 @@ impl StageKind for American {
         if let Some(chain) = plan.inputs.get("chain").and_then(|list| list.first()) {
             if !chain.may_have("implied_volatility") {
                 return Err(ConfigProblem::new("", "the chain at `chain` has no implied volatility").hint(
-                    "put a stage with `uses: greeks/implied_volatility` and `style: american` before this one and connect its chain",
+                    "put a stage with `uses: greeks/implied_volatility` and `style: american` before this \
+                    one and connect its chain",
                 ));
             }
             if !chain.may_have("underlying") {
                 return Err(
-                    ConfigProblem::new("", "the chain at `chain` has no price of the underlying")
-                        .hint("map `underlying` in the stage that reads the chain: early exercise is decided by it"),
+                    ConfigProblem::new("", "the chain at `chain` has no price of the underlying").hint(
+                        "map `underlying` in the stage that reads the chain: early exercise is decided by it",
+                    ),
                 );
             }
         }
@@ -161,7 +170,11 @@ impl StageKind for American {
 }
 
 /// The configuration with the day count of the chain's contracts.
-fn of_chain(config: &AmericanConfig, contracts: &Contracts, is_intraday: bool) -> Result<AmericanConfig, StageError> {
+fn of_chain(
+    config: &AmericanConfig,
+    contracts: &Contracts,
+    is_intraday: bool,
+) -> Result<AmericanConfig, StageError> {
     Ok(AmericanConfig {
         time: config.time.of_chain(contracts, is_intraday)?,
         ..config.clone()

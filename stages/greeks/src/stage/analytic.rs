@@ -18,8 +18,8 @@ use serde::{Deserialize, Serialize};
 use serde_json::json;
 use stages_core::dataset::{self, DataSet, Partition};
 use stages_core::{
-    ConfigProblem, Context, Given, Memo, Outputs, PlanContext, PortType, Ports, Provided, Share, StageError, StageKind,
-    contracts, table,
+    ConfigProblem, Context, Given, Memo, Outputs, PlanContext, PortType, Ports, Provided, Share, StageError,
+    StageKind, contracts, table,
 };
 use stages_numerics::special::{exp, log_ratio};
 use std::collections::BTreeMap;
@@ -31,18 +31,20 @@ use std::sync::atomic::{AtomicU64, Ordering};
 pub struct AnalyticConfig {
     /// The pricing model: `black_scholes_merton` or `black_76`.
     pub model: Model,
-    /// Interest rate, continuously compounded, annual, decimal: used where the chain has no discount factor and `rates` is not connected or
-    /// has no rate for the date.
+    /// Interest rate, continuously compounded, annual, decimal: used where the chain has no discount factor
+    /// and `rates` is not connected or has no rate for the date.
     pub rate: f64,
-    /// Continuous yield of the underlying, annual, decimal: used where the chain has neither a forward nor a yield. With a forward the yield is
-    /// `r - ln(F/S)/T`. A number, or by symbol a number or `{ DATE: VALUE, … }`, each value from its date on. One that contradicts a yield of the chain
-    /// is an error.
+    /// Continuous yield of the underlying, annual, decimal: used where the chain has neither a forward nor a
+    /// yield. With a forward the yield is `r - ln(F/S)/T`. A number, or by symbol a number or
+    /// `{ DATE: VALUE, … }`, each value from its date on. One that contradicts a yield of the chain is an
+    /// error.
     pub dividend_yield: Yield,
     /// Continuous rate of borrowing the underlying, stated as `dividend_yield` is, to which it adds.
     #[serde(skip_serializing_if = "Yield::is_unset")]
     pub borrow_rate: Yield,
-    /// The columns of the table of Greeks, in this order. Of the 17 there are, `price`, `delta`, `gamma`, `vega`, `theta`, `rho`, `vanna`, `volga` and
-    /// `charm` are the default; `phi`, `veta`, `speed`, `zomma`, `color`, `ultima`, `dual_delta` and `dual_gamma` cost more.
+    /// The columns of the table of Greeks, in this order. Of the 17 there are, `price`, `delta`, `gamma`,
+    /// `vega`, `theta`, `rho`, `vanna`, `volga` and `charm` are the default; `phi`, `veta`, `speed`, `zomma`,
+    /// `color`, `ultima`, `dual_delta` and `dual_gamma` cost more.
     pub outputs: Vec<Output>,
     /// The day count of the time to maturity where the chain has no `years`.
     pub time: TimeConfig,
@@ -72,10 +74,11 @@ impl AnalyticConfig {
     }
 }
 
-/// Greeks of every contract of an option chain that has an implied volatility, row by row beside it; null where it has none.
+/// Greeks of every contract of an option chain that has an implied volatility, row by row beside it; null
+/// where it has none.
 ///
-/// Black-Scholes-Merton takes the underlying's price, Black-76 the forward (from the chain, or `S e^((r - q) T)`), to which its delta,
-/// gamma, vanna and charm then refer.
+/// Black-Scholes-Merton takes the underlying's price, Black-76 the forward (from the chain, or
+/// `S e^((r - q) T)`), to which its delta, gamma, vanna and charm then refer.
 pub struct Analytic;
 
 impl StageKind for Analytic {
@@ -85,7 +88,11 @@ impl StageKind for Analytic {
     const ABOUT: &'static str = "price and Greeks by Black-Scholes-Merton or Black-76";
     const PORTS: Ports = ports::PORTS;
 
-    fn check(&self, config: &Self::Config, plan: &PlanContext) -> Result<BTreeMap<String, Provided>, ConfigProblem> {
+    fn check(
+        &self,
+        config: &Self::Config,
+        plan: &PlanContext,
+    ) -> Result<BTreeMap<String, Provided>, ConfigProblem> {
         config.time.check()?;
         config.time.check_chain(plan)?;
         check_exercise(Exercise::European, plan, Self::NAME)?;
@@ -93,14 +100,21 @@ impl StageKind for Analytic {
         outputs::check(&config.outputs, config.model)?;
         if let Some(chain) = plan.inputs.get("chain").and_then(|list| list.first()) {
             if !chain.may_have("implied_volatility") {
-                return Err(ConfigProblem::new("", "the chain at `chain` has no implied volatility")
-                    .hint("put a stage with `uses: greeks/implied_volatility` before this one and connect its chain"));
+                return Err(
+                    ConfigProblem::new("", "the chain at `chain` has no implied volatility").hint(
+                        "put a stage with `uses: greeks/implied_volatility` before this one and connect \
+                        its chain",
+                    ),
+                );
             }
             let forward_will_do = config.model == Model::Black76 && chain.may_have("forward");
             if !chain.may_have("underlying") && !forward_will_do {
-                return Err(ConfigProblem::new("", "the chain at `chain` has no price of the underlying").hint(
-                    "map `underlying` in the stage that reads the chain, or use `model: black_76` after `greeks/implied_volatility`",
-                ));
+                return Err(
+                    ConfigProblem::new("", "the chain at `chain` has no price of the underlying").hint(
+                        "map `underlying` in the stage that reads the chain, or use `model: black_76` after \
+                    `greeks/implied_volatility`",
+                    ),
+                );
             }
         }
         let provided = ports::greeks(plan, &config.columns());
@@ -161,7 +175,11 @@ impl StageKind for Analytic {
 }
 
 /// The configuration with the day count of the chain's contracts.
-fn of_chain(config: &AnalyticConfig, contracts: &Contracts, is_intraday: bool) -> Result<AnalyticConfig, StageError> {
+fn of_chain(
+    config: &AnalyticConfig,
+    contracts: &Contracts,
+    is_intraday: bool,
+) -> Result<AnalyticConfig, StageError> {
     Ok(AnalyticConfig {
         time: config.time.of_chain(contracts, is_intraday)?,
         ..config.clone()

@@ -28,7 +28,11 @@ pub(super) fn only(exercise: Exercise, contracts: &Contracts, kind: &str) -> Res
 }
 
 /// Refuses in the plan a chain that is configured with contracts of another style than a model's.
-pub(super) fn check_exercise(exercise: Exercise, plan: &PlanContext, kind: &str) -> Result<(), ConfigProblem> {
+pub(super) fn check_exercise(
+    exercise: Exercise,
+    plan: &PlanContext,
+    kind: &str,
+) -> Result<(), ConfigProblem> {
     let chain = plan.inputs.get("chain").and_then(|list| list.first());
     match chain.and_then(|chain| chain.exercise) {
         Some(is) if is != exercise => Err(ConfigProblem::new(
@@ -52,7 +56,8 @@ fn way_out(exercise: Exercise) -> String {
         Exercise::American => "use `greeks/analytic`",
     };
     format!(
-        "{other}; if the chain is wrong, or the price of the other style is near enough, state `contract: {{ exercise: {exercise} }}` in the stage \
+        "{other}; if the chain is wrong, or the price of the other style is near enough, state `contract: \
+         {{ exercise: {exercise} }}` in the stage \
          that reads it"
     )
 }
@@ -65,7 +70,8 @@ pub(super) fn only_carried(contracts: &Contracts, what: &str, way_out: &str) -> 
     match contracts.iter().find(|(_, facts)| !can_be_carried(&facts.symbol)) {
         None => Ok(()),
         Some((root, facts)) => Err(StageError::new(format!(
-            "{what} takes the forward of the contracts of {root} from the price of {}, which nobody can buy and hold: its options are carried by \
+            "{what} takes the forward of the contracts of {root} from the price of {}, which nobody can buy \
+             and hold: its options are carried by \
              its futures",
             facts.symbol
         ))
@@ -77,9 +83,14 @@ pub(super) fn only_carried(contracts: &Contracts, what: &str, way_out: &str) -> 
 ///
 /// # Errors
 /// The first such class.
-pub(super) fn with_forward(batch: RecordBatch, contracts: &Contracts, kind: &str) -> Result<RecordBatch, StageError> {
+pub(super) fn with_forward(
+    batch: RecordBatch,
+    contracts: &Contracts,
+    kind: &str,
+) -> Result<RecordBatch, StageError> {
     if batch.column_by_name("forward").is_none() {
-        let way_out = "put `greeks/implied_volatility` before this stage: it takes the forward from calls and puts";
+        let way_out =
+            "put `greeks/implied_volatility` before this stage: it takes the forward from calls and puts";
         only_carried(contracts, &format!("`{kind}`, without a column `forward`,"), way_out)?;
     }
     Ok(batch)

@@ -19,12 +19,13 @@ impl Default for MaxAge {
     }
 }
 
-/// The curves of a rates data set, by date. A day without one has the last curve before it, never a later one; several snapshots of a day have
-/// that of the days before.
+/// The curves of a rates data set, by date. A day without one has the last curve before it, never a later
+/// one; several snapshots of a day have that of the days before.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Curves {
     curves: Vec<(Date, Vec<(f64, f64)>)>,
-    /// True for a chain with several snapshots a day, which know the curves of the days before: that of a day is made at its end.
+    /// True for a chain with several snapshots a day, which know the curves of the days before: that of a day
+    /// is made at its end.
     is_intraday: bool,
 }
 
@@ -87,7 +88,8 @@ impl Curves {
         match self.stale(table::dates(chain, "date")?, most.0) {
             None => Ok(()),
             Some((date, last)) => Err(StageError::new(format!(
-                "the rates end before the chain: {date} would be discounted by the curve of {last}, {} days before",
+                "the rates end before the chain: {date} would be discounted by the curve of {last}, {} days \
+                before",
                 date.0 - last.0
             ))
             .hint(format!(

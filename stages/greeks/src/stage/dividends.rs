@@ -32,7 +32,8 @@ pub(super) fn check(dividends: &[CashDividend]) -> Result<(), ConfigProblem> {
     }
 }
 
-/// The dividends between `date` and `expiry`: their days over 365 from then. One with its ex-date on the day of expiry counts just before expiry.
+/// The dividends between `date` and `expiry`: their days over 365 from then. One with its ex-date on the day
+/// of expiry counts just before expiry.
 pub(super) fn ahead(dividends: &[CashDividend], date: Date, expiry: Date, years: f64) -> Vec<Dividend> {
     dividends
         .iter()

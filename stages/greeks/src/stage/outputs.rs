@@ -11,7 +11,8 @@ use serde::{Deserialize, Serialize};
 use stages_core::{ConfigProblem, StageError, table};
 use std::sync::Arc;
 
-/// A column of Greeks. The first nine come from the batch kernel; the others follow from them row by row, and are null where time or volatility is 0.
+/// A column of Greeks. The first nine come from the batch kernel; the others follow from them row by row, and
+/// are null where time or volatility is 0.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Output {
@@ -130,27 +131,36 @@ pub(super) fn beside<'a>(
 /// Refuses an empty list, a repeated output, and a derivative by the yield in a model without one.
 pub(super) fn check(outputs: &[Output], model: Model) -> Result<(), ConfigProblem> {
     if outputs.is_empty() {
-        return Err(ConfigProblem::new("outputs", "no output is listed")
-            .hint("name at least one, such as [price, delta], or leave `outputs` out for the nine usual ones"));
+        return Err(ConfigProblem::new("outputs", "no output is listed").hint(
+            "name at least one, such as [price, delta], or leave `outputs` out for the nine usual ones",
+        ));
     }
     for (i, output) in outputs.iter().enumerate() {
         let place = format!("outputs[{i}]");
         let name = output.column().name;
         if outputs[..i].contains(output) {
-            return Err(ConfigProblem::new(place, format!("`{name}` is listed twice")).hint("remove one of them"));
+            return Err(
+                ConfigProblem::new(place, format!("`{name}` is listed twice")).hint("remove one of them")
+            );
         }
         if *output == Output::Phi && model == Model::Black76 {
-            return Err(
-                ConfigProblem::new(place, "`phi` is the derivative by the yield, and Black-76 has none")
-                    .hint("remove `phi`, or use `model: black_scholes_merton`"),
-            );
+            return Err(ConfigProblem::new(
+                place,
+                "`phi` is the derivative by the yield, and Black-76 has none",
+            )
+            .hint("remove `phi`, or use `model: black_scholes_merton`"));
         }
     }
     Ok(())
 }
 
 /// The columns of outputs after the nine of `standard`, in the order of `outputs`.
-pub(super) fn select(outputs: &[Output], columns: &Columns<'_>, standard: GreekColumns, model: Model) -> Vec<Vec<f64>> {
+pub(super) fn select(
+    outputs: &[Output],
+    columns: &Columns<'_>,
+    standard: GreekColumns,
+    model: Model,
+) -> Vec<Vec<f64>> {
     let wants_more = outputs.iter().any(|output| *output as usize >= STANDARD);
     let more: Vec<[f64; 8]> = if wants_more {
         (0..columns.len())
@@ -171,7 +181,8 @@ pub(super) fn select(outputs: &[Output], columns: &Columns<'_>, standard: GreekC
 }
 
 fn further_of(option: &Contract, model: Model) -> [f64; 8] {
-    // Black-76 is Black-Scholes-Merton on the forward with the rate as its yield, but for rho, which none of these is.
+    // Black-76 is Black-Scholes-Merton on the forward with the rate as its yield, but for rho, which none of
+    // these is.
     let option = match model {
         Model::BlackScholesMerton => *option,
         Model::Black76 => Contract {

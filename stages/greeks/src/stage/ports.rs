@@ -37,7 +37,11 @@ pub(super) fn greeks(plan: &PlanContext, columns: &[Column]) -> Provided {
 }
 
 /// Refuses a number that is not an annual rate.
-pub(super) fn check_rates(rate: f64, dividend_yield: &Yield, borrow_rate: &Yield) -> Result<(), ConfigProblem> {
+pub(super) fn check_rates(
+    rate: f64,
+    dividend_yield: &Yield,
+    borrow_rate: &Yield,
+) -> Result<(), ConfigProblem> {
     Yield::All(rate).check("rate")?;
     dividend_yield.check("dividend_yield")?;
     borrow_rate.check("borrow_rate")

@@ -1,4 +1,5 @@
-//! Pricing terms that the rows of a chain state beside their quotes, the columns of [`datasets::schema::PRICING_TERMS`].
+//! Pricing terms that the rows of a chain state beside their quotes, the columns of
+//! [`datasets::schema::PRICING_TERMS`].
 
 use super::curves::Curves;
 use super::time::TimeConfig;
@@ -9,8 +10,8 @@ use stages_core::{StageError, table};
 use stages_numerics::special::log;
 use std::ops::Range;
 
-/// Forward, discount factor and time in years by row; NaN where the chain states none. What some rows of an expiry state, and no other row of it at
-/// that snapshot contradicts, holds for all its rows.
+/// Forward, discount factor and time in years by row; NaN where the chain states none. What some rows of an
+/// expiry state, and no other row of it at that snapshot contradicts, holds for all its rows.
 pub(super) struct Stated {
     pub forward: Vec<f64>,
     pub discount: Vec<f64>,
@@ -43,11 +44,16 @@ impl Stated {
     }
 }
 
-/// The yield of each row, with its rate of borrowing: those of the chain where it states them, and of the configuration otherwise.
+/// The yield of each row, with its rate of borrowing: those of the chain where it states them, and of the
+/// configuration otherwise.
 ///
 /// # Errors
 /// A setting that contradicts the chain, and one without a rate for a row.
-pub(super) fn yields(chain: &RecordBatch, dividend_yield: &Yield, borrow_rate: &Yield) -> Result<Vec<f64>, StageError> {
+pub(super) fn yields(
+    chain: &RecordBatch,
+    dividend_yield: &Yield,
+    borrow_rate: &Yield,
+) -> Result<Vec<f64>, StageError> {
     let of = |name: &str, set: &Yield| -> Result<Vec<f64>, StageError> {
         let mut rows = set.of_rows(name, chain)?;
         if chain.column_by_name(name).is_none() {
@@ -62,10 +68,12 @@ pub(super) fn yields(chain: &RecordBatch, dividend_yield: &Yield, borrow_rate: &
                 let symbol = table::texts(chain, "symbol")?.value(i);
                 let (date, expiry) = (table::dates(chain, "date")?[i], table::dates(chain, "expiry")?[i]);
                 return Err(StageError::new(format!(
-                    "`{name}: {row}` contradicts the chain, which states {stated} for {symbol} on {date}, expiry {expiry}"
+                    "`{name}: {row}` contradicts the chain, which states {stated} for {symbol} on {date}, \
+                    expiry {expiry}"
                 ))
                 .hint(format!(
-                    "leave `{name}` out; if the chain is wrong, do not map `{name}` in the stage that reads it"
+                    "leave `{name}` out; if the chain is wrong, do not map `{name}` in the stage that reads \
+                    it"
                 )));
             }
             *row = stated;
@@ -79,7 +87,8 @@ pub(super) fn yields(chain: &RecordBatch, dividend_yield: &Yield, borrow_rate: &
     Ok(yields)
 }
 
-/// The terms by which a model prices the rows of a chain, beside strike and volatility: those that the chain states, or else those of the settings.
+/// The terms by which a model prices the rows of a chain, beside strike and volatility: those that the chain
+/// states, or else those of the settings.
 pub(super) struct PricingTerms {
     pub times: Vec<SnapshotTime>,
     pub expiries: Vec<Date>,
@@ -93,7 +102,8 @@ pub(super) struct PricingTerms {
 }
 
 impl PricingTerms {
-    /// `rate` holds where neither the chain nor a curve has one; `dividend_yield` and `borrow_rate` are the settings.
+    /// `rate` holds where neither the chain nor a curve has one; `dividend_yield` and `borrow_rate` are the
+    /// settings.
     ///
     /// # Errors
     /// A missing column, or as [`yields`].

@@ -8,34 +8,41 @@ use serde::{Deserialize, Serialize};
 use stages_core::{ConfigProblem, PlanContext, StageError};
 use std::fmt::Display;
 
-/// The day count of the time to maturity: calendar days over 365 (day count actual/365 fixed). On the day of expiry itself the hours left count, so that a
-/// contract settled after the snapshot still has a little time, and one settled before it has none. A contract whose expiry is no trading day
-/// (monthly options were listed to the Saturday until 2015) settles on the trading day before (in Shanghai after); on days when the exchange closes
-/// three hours early, the afternoon's times are three hours earlier.
+/// The day count of the time to maturity: calendar days over 365 (day count actual/365 fixed). On the day of
+/// expiry itself the hours left count, so that a contract settled after the snapshot still has a little time,
+/// and one settled before it has none. A contract whose expiry is no trading day (monthly options were listed
+/// to the Saturday until 2015) settles on the trading day before (in Shanghai after); on days when the
+/// exchange closes three hours early, the afternoon's times are three hours earlier.
 ///
-/// Calendar, settlement times and AM-settled classes are those of the chain's contracts. A key that is set and contradicts them is an error; where
-/// the chain states none, or only assumes them, the keys hold, and by default the calendar `us`, 16:00, and 9:30 for SPX.
+/// Calendar, settlement times and AM-settled classes are those of the chain's contracts. A key that is set
+/// and contradicts them is an error; where the chain states none, or only assumes them, the keys hold, and by
+/// default the calendar `us`, 16:00, and 9:30 for SPX.
 ///
-/// In a chain with several snapshots a day, the hours count on every day, as with `hours`, from the snapshot's own local time in the time zone of
-/// the contracts (or of their calendar); `snapshot_hour` is an error there.
+/// In a chain with several snapshots a day, the hours count on every day, as with `hours`, from the
+/// snapshot's own local time in the time zone of the contracts (or of their calendar); `snapshot_hour` is an
+/// error there.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct TimeConfig {
-    /// Count the hours between the time of the snapshot and the time of settlement on every day, not on the day of expiry alone.
+    /// Count the hours between the time of the snapshot and the time of settlement on every day, not on the
+    /// day of expiry alone.
     pub hours: bool,
-    /// The time of the snapshot, in hours after midnight, local time of the exchange; null for a quarter of an hour before the settlement of
-    /// PM-settled contracts.
+    /// The time of the snapshot, in hours after midnight, local time of the exchange; null for a quarter of
+    /// an hour before the settlement of PM-settled contracts.
     pub snapshot_hour: Option<f64>,
-    /// The time of settlement on the day of expiry, in hours after midnight; null for that of the chain's contracts.
+    /// The time of settlement on the day of expiry, in hours after midnight; null for that of the chain's
+    /// contracts.
     pub settlement_hour: Option<f64>,
-    /// The time of settlement of AM-settled contracts, in hours after midnight; null for that of the chain's contracts.
+    /// The time of settlement of AM-settled contracts, in hours after midnight; null for that of the chain's
+    /// contracts.
     pub morning_settlement_hour: Option<f64>,
     /// The option roots that are AM-settled; null for those of the chain's contracts.
     pub morning_roots: Option<Vec<String>>,
-    /// The exchange's calendar: `us`, `cboe`, `cme`, `eurex`, `sse`, `nse`, `hkex`, `always`, `weekends` or `none`; null for that of the chain's
-    /// contracts.
+    /// The exchange's calendar: `us`, `cboe`, `cme`, `eurex`, `sse`, `nse`, `hkex`, `always`, `weekends` or
+    /// `none`; null for that of the chain's contracts.
     pub calendar: Option<CalendarName>,
-    /// The time zone in which snapshots have their hours, of a chain with several a day; no key of the configuration.
+    /// The time zone in which snapshots have their hours, of a chain with several a day; no key of the
+    /// configuration.
     #[serde(skip_deserializing, skip_serializing_if = "Option::is_none")]
     #[schemars(skip)]
     pub(super) zone: Option<TimeZone>,
@@ -58,10 +65,12 @@ fn contradiction(
     origin: Origin,
 ) -> StageError {
     StageError::new(format!(
-        "`time: {{ {key}: {set} }}` contradicts the chain: of the contracts of {class}, {term} is {stated} ({origin})"
+        "`time: {{ {key}: {set} }}` contradicts the chain: of the contracts of {class}, {term} is {stated} \
+        ({origin})"
     ))
     .hint(format!(
-        "leave `{key}` out; if the chain is wrong, state `contract: {{ {term}: … }}` in the stage that reads it"
+        "leave `{key}` out; if the chain is wrong, state `contract: {{ {term}: … }}` in the stage that \
+        reads it"
     ))
 }
 
@@ -82,10 +91,11 @@ impl TimeConfig {
             if let Some(hour) = hour
                 && !(0.0..=24.0).contains(&hour)
             {
-                return Err(
-                    ConfigProblem::new(format!("time.{name}"), format!("{hour} is not an hour of the day"))
-                        .hint("give hours after midnight from 0 to 24, such as 15.75 for 15:45"),
-                );
+                return Err(ConfigProblem::new(
+                    format!("time.{name}"),
+                    format!("{hour} is not an hour of the day"),
+                )
+                .hint("give hours after midnight from 0 to 24, such as 15.75 for 15:45"));
             }
         }
         Ok(())
@@ -98,7 +108,8 @@ impl TimeConfig {
             (Some(set), Some(calendar)) if !same_days(set, calendar) => Err(ConfigProblem::new(
                 "time.calendar",
                 format!(
-                    "`time: {{ calendar: {set} }}` contradicts the chain, whose contracts have the calendar {calendar} ({})",
+                    "`time: {{ calendar: {set} }}` contradicts the chain, whose contracts have the calendar \
+                    {calendar} ({})",
                     Origin::Config
                 ),
             )
@@ -107,11 +118,13 @@ impl TimeConfig {
         }
     }
 
-    /// The day count of the contracts of a chain, which may have several snapshots a day: what is not set is theirs.
+    /// The day count of the contracts of a chain, which may have several snapshots a day: what is not set is
+    /// theirs.
     ///
     /// # Errors
-    /// A key that contradicts the contracts, and contracts of several calendars or settlement times; with several snapshots a day, an hour of the
-    /// snapshot, and contracts of several time zones or of none that is known.
+    /// A key that contradicts the contracts, and contracts of several calendars or settlement times; with
+    /// several snapshots a day, an hour of the snapshot, and contracts of several time zones or of none that
+    /// is known.
     pub(super) fn of_chain(&self, contracts: &Contracts, is_intraday: bool) -> Result<Self, StageError> {
         let mut time = self.clone();
         let mut morning = Vec::new();
@@ -177,7 +190,8 @@ impl TimeConfig {
                 }
                 (None, Some(other)) if other != at.hours() => {
                     return Err(StageError::new(format!(
-                        "the chain's contracts settle at several times of a day: {other} and {} hours after midnight",
+                        "the chain's contracts settle at several times of a day: {other} and {} hours after \
+                        midnight",
                         at.hours()
                     ))
                     .hint("read them in two stages"));
@@ -199,7 +213,8 @@ impl TimeConfig {
     fn zone_of(&self, contracts: &Contracts, calendar: Option<CalendarName>) -> Result<TimeZone, StageError> {
         if let Some(hour) = self.snapshot_hour {
             return Err(StageError::new(format!(
-                "`time: {{ snapshot_hour: {hour} }}` contradicts the chain, which has several snapshots a day, each with its own time"
+                "`time: {{ snapshot_hour: {hour} }}` contradicts the chain, which has several snapshots a \
+                day, each with its own time"
             ))
             .hint("leave `snapshot_hour` out"));
         }
@@ -210,13 +225,14 @@ impl TimeConfig {
         let mut zones = contracts.iter().map(|(_, facts)| facts.terms.or(&of_calendar).zone());
         let first = zones.next().unwrap_or_else(|| of_calendar.zone());
         if zones.any(|zone| zone != first) {
-            return Err(
-                StageError::new("the chain's contracts have several time zones").hint("read them in two stages")
-            );
+            return Err(StageError::new("the chain's contracts have several time zones")
+                .hint("read them in two stages"));
         }
         first.ok_or_else(|| {
-            StageError::new("the chain has several snapshots a day, and the time zone of its contracts is not known")
-                .hint("state `contract: { time_zone: America/New_York }`, or its own, in the stage that reads it")
+            StageError::new(
+                "the chain has several snapshots a day, and the time zone of its contracts is not known",
+            )
+            .hint("state `contract: { time_zone: America/New_York }`, or its own, in the stage that reads it")
         })
     }
 
@@ -422,7 +438,8 @@ mod tests {
         };
         assert_eq!(
             us.of_chain(&sse, false).unwrap_err().message,
-            "`time: { calendar: us }` contradicts the chain: of the contracts of 510050, calendar is sse (specification)"
+            "`time: { calendar: us }` contradicts the chain: of the contracts of 510050, calendar is sse \
+            (specification)"
         );
         let spx = chain_of("SPX", &["SPX", "SPXW"], CalendarName::Us);
         let none = TimeConfig {

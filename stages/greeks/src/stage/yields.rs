@@ -8,12 +8,14 @@ use stages_core::dataset::PartitionKey;
 use stages_core::{ConfigProblem, StageError, table};
 use std::collections::BTreeMap;
 
-/// A continuous annual rate of an underlying, decimal: one number for all, or by symbol a number, or the values with the days from which they hold:
+/// A continuous annual rate of an underlying, decimal: one number for all, or by symbol a number, or the
+/// values with the days from which they hold:
 /// `{ SPX: { 2020-01-01: 0.018, 2021-01-01: 0.014 }, NDX: 0.007 }`.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(
     untagged,
-    expecting = "expected an annual rate such as 0.018, or by symbol a rate or rates by date, such as { SPX: { 2020-01-01: 0.018 } }"
+    expecting = "expected an annual rate such as 0.018, or by symbol a rate or rates by date, such as \
+        { SPX: { 2020-01-01: 0.018 } }"
 )]
 pub enum Yield {
     /// Of all underlyings.
@@ -61,7 +63,8 @@ impl Yield {
         }
     }
 
-    /// The part that a partition can read, as the simplest that says it: the key of its memo then holds nothing else.
+    /// The part that a partition can read, as the simplest that says it: the key of its memo then holds
+    /// nothing else.
     pub(super) fn of_partition(&self, key: &PartitionKey) -> Self {
         let (Self::BySymbol(symbols), Ok(symbol)) = (self, key.symbol()) else {
             return self.clone();
@@ -108,7 +111,8 @@ impl Yield {
             let value = own.and_then(|own| own.on(date)).ok_or_else(|| {
                 let since = own.map(|_| format!(" on {date}")).unwrap_or_default();
                 StageError::new(format!("`{name}` has no rate of {symbol}{since}")).hint(format!(
-                    "give one, such as `{name}: {{ {symbol}: {{ {date}: 0.018 }} }}`; one without a yield has 0"
+                    "give one, such as `{name}: {{ {symbol}: {{ {date}: 0.018 }} }}`; one without a yield \
+                    has 0"
                 ))
             })?;
             rows.resize(rows.len() + run.len(), value);

@@ -35,7 +35,8 @@ pub(super) fn with_cash(n: usize, seed: u64) -> Vec<(Contract, Vec<Dividend>)> {
         .collect()
 }
 
-/// Calls without a yield: between ex-dates they are European, and the price is a chain of integrals, here by Simpson's rule on 40,000 points.
+/// Calls without a yield: between ex-dates they are European, and the price is a chain of integrals, here by
+/// Simpson's rule on 40,000 points.
 #[test]
 fn calls_with_cash_dividends_are_exact() {
     const POINTS: usize = 20_000;
@@ -100,14 +101,16 @@ fn calls_with_cash_dividends_are_exact() {
     }
 }
 
-/// Limits in which the spectral method knows the price: nearly no dividend, one at once, one that leaves nothing.
+/// Limits in which the spectral method knows the price: nearly no dividend, one at once, one that leaves
+/// nothing.
 #[test]
 fn cash_dividends_have_their_limits() {
     let spectral = |option: &Contract| american(option).0.price;
     for (mut option, _) in with_cash(30, 26) {
         option.rate += 0.005;
         option.dividend_yield += 1e-9;
-        let price = |years: f64, amount: f64| price_on_grid(&option, &[Dividend { years, amount }], Grid::STANDARD);
+        let price =
+            |years: f64, amount: f64| price_on_grid(&option, &[Dividend { years, amount }], Grid::STANDARD);
         let without = price(0.4 * option.years, 1e-9);
         assert!((without - spectral(&option)).abs() < 1e-5, "{option:?} {without}");
         let at_once = price(1e-9, 3.0);
@@ -219,7 +222,8 @@ fn dividends_agree_with_the_lattice() {
             }
         }
     }
-    // A call is exercised before a large dividend and never pays it; outside the life of the option a dividend is nothing.
+    // A call is exercised before a large dividend and never pays it; outside the life of the option a
+    // dividend is nothing.
     let call = Contract {
         call: true,
         dividend_yield: 0.0,

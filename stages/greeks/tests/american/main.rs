@@ -1,4 +1,5 @@
-//! American options against independent numbers: QuantLib's (see `tests/reference/README.md`), published ones, and the lattice.
+//! American options against independent numbers: QuantLib's (see `tests/reference/README.md`), published
+//! ones, and the lattice.
 
 #![expect(clippy::unwrap_used, reason = "helpers of tests")]
 
@@ -148,8 +149,9 @@ fn reference() {
     eprintln!("greatest differences of price, delta, gamma, vega, rho: {worst:?}");
 }
 
-/// R. Geske and H. E. Johnson, "The American put option valued analytically", Journal of Finance 39 (1984), table 1 (binomial column), as corrected to
-/// 10,000 steps by J. Huang, M. Subrahmanyam and G. Yu, "Pricing and hedging American options", Review of Financial Studies 9 (1996), table 1.
+/// R. Geske and H. E. Johnson, "The American put option valued analytically", Journal of Finance 39 (1984),
+/// table 1 (binomial column), as corrected to 10,000 steps by J. Huang, M. Subrahmanyam and G. Yu, "Pricing
+/// and hedging American options", Review of Financial Studies 9 (1996), table 1.
 #[test]
 fn published_puts() {
     let table = [
@@ -180,7 +182,8 @@ fn published_puts() {
     }
 }
 
-/// The benchmark of Andersen, Lake and Offengenden (2016), section 6: the premium of early exercise at S = K = 100, r = q = 5 %, sigma = 25 %, T = 1.
+/// The benchmark of Andersen, Lake and Offengenden (2016), section 6: the premium of early exercise at S = K
+/// = 100, r = q = 5 %, sigma = 25 %, T = 1.
 #[test]
 fn published_premium() {
     let premium = american(&option()).0.price - black_scholes_merton(&option()).price;
@@ -214,7 +217,10 @@ fn agrees_with_the_lattice() {
         dividend_yield: -0.02,
         ..option()
     });
-    options.push(Contract { rate: 1e-7, ..option() });
+    options.push(Contract {
+        rate: 1e-7,
+        ..option()
+    });
     options.push(Contract {
         rate: -0.02,
         dividend_yield: 0.01,
@@ -241,7 +247,8 @@ fn every_version_gives_the_same_bytes_whatever_the_neighbours() {
         ..o
     }));
     let first = all(&options, Scheme::STANDARD);
-    let bits = |values: &AmericanColumns, i: usize| values.greeks.each_ref().map(|column| column[i].to_bits());
+    let bits =
+        |values: &AmericanColumns, i: usize| values.greeks.each_ref().map(|column| column[i].to_bits());
     for instructions in InstructionSet::available() {
         let n = if instructions == InstructionSet::Portable {
             30

@@ -44,7 +44,8 @@ impl Line {
         self.years * 365.0 >= 2.0 && self.volatility > 0.0 && self.call == (self.strike >= self.forward)
     }
 
-    /// Tests whether a volatility's price lies between bid and ask; of an American quote, its European equivalents.
+    /// Tests whether a volatility's price lies between bid and ask; of an American quote, its European
+    /// equivalents.
     pub fn has_inside(&self, volatility: f64) -> bool {
         (self.price(volatility) - self.price(self.volatility)).abs() <= self.half_spread() * (1.0 + 1e-9)
     }
@@ -107,9 +108,11 @@ pub fn chain(lines: &[Line]) -> (RecordBatch, Vec<usize>) {
     });
     let n = lines.len();
     let rows = || order.iter().map(|&i| &lines[i]);
-    let float = |f: fn(&Line) -> f64| -> ArrayRef { Arc::new(table::nullable(&rows().map(f).collect::<Vec<_>>())) };
-    let plain =
-        |f: fn(&Line) -> f64| -> ArrayRef { Arc::new(rows().map(|line| Some(f(line))).collect::<Float64Array>()) };
+    let float =
+        |f: fn(&Line) -> f64| -> ArrayRef { Arc::new(table::nullable(&rows().map(f).collect::<Vec<_>>())) };
+    let plain = |f: fn(&Line) -> f64| -> ArrayRef {
+        Arc::new(rows().map(|line| Some(f(line))).collect::<Float64Array>())
+    };
     let nothing = || -> ArrayRef { Arc::new(table::nullable(&vec![f64::NAN; n])) };
     let mut fields: Vec<_> = OPTION_CHAIN.iter().map(table::field).collect();
     let mut columns: Vec<ArrayRef> = vec![

@@ -1,5 +1,6 @@
-//! The quality of surfaces: the share of quotes between whose bid and ask the fitted price lies, and arbitrage on a dense grid. Everything is read from the
-//! stage's output, which also gives volatilities for contracts without a quote.
+//! The quality of surfaces: the share of quotes between whose bid and ask the fitted price lies, and
+//! arbitrage on a dense grid. Everything is read from the stage's output, which also gives volatilities for
+//! contracts without a quote.
 
 use super::lines::{Line, chain, price};
 use super::{context, read_symbol, run, store_table, svi};
@@ -30,7 +31,8 @@ fn fitted(lines: &[Line]) -> (Vec<f64>, f64) {
     (fitted, seconds)
 }
 
-/// The distance of a fit from quotes: the share between bid and ask, by maturity, and the median error of volatility.
+/// The distance of a fit from quotes: the share between bid and ask, by maturity, and the median error of
+/// volatility.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Share {
     /// Half of the quotes are nearer in volatility.

@@ -1,4 +1,5 @@
-//! A raw SVI of five parameters for one expiry, without conditions against arbitrage: the yardstick of surfaces.
+//! A raw SVI of five parameters for one expiry, without conditions against arbitrage: the yardstick of
+//! surfaces.
 
 /// A quote.
 pub struct Point {
@@ -32,7 +33,8 @@ fn basis(k: f64, m: f64, s: f64) -> [f64; 3] {
     [1.0, k - m, (k - m).hypot(s)]
 }
 
-/// The linear parameters for given m and s, and the weighted sum of squares (Zeliade Systems, "Quasi-explicit calibration of Gatheral's SVI model" (2009)).
+/// The linear parameters for given m and s, and the weighted sum of squares (Zeliade Systems, "Quasi-explicit
+/// calibration of Gatheral's SVI model" (2009)).
 fn linear(points: &[Point], weights: &[f64], m: f64, s: f64) -> Option<(Svi, f64)> {
     let mut matrix = [[0.0; 4]; 3];
     for (point, weight) in points.iter().zip(weights) {
@@ -66,7 +68,8 @@ fn linear(points: &[Point], weights: &[f64], m: f64, s: f64) -> Option<(Svi, f64
     squares.is_finite().then_some((svi, squares))
 }
 
-/// The SVI of least squares in units of the errors, each counting by its size beyond two of them (Huber); none of fewer than six points.
+/// The SVI of least squares in units of the errors, each counting by its size beyond two of them (Huber);
+/// none of fewer than six points.
 pub fn fit(points: &[Point]) -> Option<Svi> {
     if points.len() < 6 {
         return None;

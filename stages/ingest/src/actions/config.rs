@@ -27,17 +27,18 @@ pub(super) const COLUMNS: [(&str, &[&str]); 6] = [
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct CorporateActionsConfig {
-    /// The files: a path, a directory, a glob, a URL, or a list of them; empty for none. CSV or Parquet, plain, `.gz` or `.zip`; with named columns, Yahoo's history,
-    /// or Lean's factor and map files.
+    /// The files: a path, a directory, a glob, a URL, or a list of them; empty for none. CSV or Parquet,
+    /// plain, `.gz` or `.zip`; with named columns, Yahoo's history, or Lean's factor and map files.
     pub path: Paths,
     /// The form of the files: `auto` (by their first line), `columns` (one's own and Yahoo's) or `lean`.
     pub format: ActionFormat,
-    /// Our columns and their names in the files' header, for names that are not known: `symbol`, `date` (the ex-date), `kind`, `ratio`, `amount`,
-    /// `new_symbol`.
+    /// Our columns and their names in the files' header, for names that are not known: `symbol`, `date` (the
+    /// ex-date), `kind`, `ratio`, `amount`, `new_symbol`.
     pub columns: BTreeMap<String, String>,
     /// The format of dates, in `strftime` codes (`%m/%d/%Y`); empty for `%Y-%m-%d`.
     pub date_format: String,
-    /// The symbol of rows that name none; empty to take the file's name without its endings, in capitals (`AAPL` of `aapl.csv`).
+    /// The symbol of rows that name none; empty to take the file's name without its endings, in capitals
+    /// (`AAPL` of `aapl.csv`).
     pub symbol: String,
     /// Keep only these symbols; empty for all.
     pub symbols: Vec<String>,
@@ -68,7 +69,8 @@ pub struct GivenAction {
     pub symbol: String,
     /// The ex-date. Required.
     pub date: Option<Date>,
-    /// Its kind: `split`, `cash_dividend`, `special_dividend`, `stock_dividend` or `symbol_change`; empty for what the other fields make it.
+    /// Its kind: `split`, `cash_dividend`, `special_dividend`, `stock_dividend` or `symbol_change`; empty for
+    /// what the other fields make it.
     pub kind: String,
     /// Shares after it for one before: `7`, `"7:1"`, `0.125`; empty for none.
     pub ratio: String,
@@ -81,7 +83,8 @@ pub struct GivenAction {
 impl GivenAction {
     /// The action.
     fn action(&self, at: usize) -> Result<CorporateAction, ConfigProblem> {
-        let problem = |field: &str, message: String| ConfigProblem::new(format!("actions[{at}].{field}"), message);
+        let problem =
+            |field: &str, message: String| ConfigProblem::new(format!("actions[{at}].{field}"), message);
         if self.symbol.is_empty() {
             return Err(problem("symbol", "the symbol is missing".to_owned()));
         }
@@ -93,7 +96,11 @@ impl GivenAction {
             ("", false, None) => Kind::Split,
             ("", true, Some(_)) => Kind::CashDividend,
             ("", true, None) if !self.new_symbol.is_empty() => Kind::SymbolChange,
-            ("", ..) => return Err(problem("kind", "the kind is missing".to_owned()).hint("write `kind: split`, say")),
+            ("", ..) => {
+                return Err(
+                    problem("kind", "the kind is missing".to_owned()).hint("write `kind: split`, say")
+                );
+            }
             (name, ..) => Kind::parse(name).ok_or_else(|| {
                 let known: Vec<_> = Kind::ALL.iter().map(|kind| kind.name()).collect();
                 problem("kind", format!("`{name}` is no kind of corporate action"))
@@ -136,10 +143,11 @@ impl CorporateActionsConfig {
     pub fn check(&self) -> Result<(), ConfigProblem> {
         let known: Vec<&str> = COLUMNS.iter().map(|(ours, _)| *ours).collect();
         if let Some(name) = self.columns.keys().find(|name| !known.contains(&name.as_str())) {
-            return Err(
-                ConfigProblem::new(format!("columns.{name}"), format!("there is no column `{name}`"))
-                    .hint(suggestion(name, known.iter().copied())),
-            );
+            return Err(ConfigProblem::new(
+                format!("columns.{name}"),
+                format!("there is no column `{name}`"),
+            )
+            .hint(suggestion(name, known.iter().copied())));
         }
         self.given().map(drop)
     }

@@ -24,7 +24,8 @@ fn split(symbol: &str, date: Date, ratio: SplitRatio) -> CorporateAction {
     }
 }
 
-/// The splits that closes of bars show: from one to the next they move by at least 1.4, within 5 % of a common ratio.
+/// The splits that closes of bars show: from one to the next they move by at least 1.4, within 5 % of a
+/// common ratio.
 pub(super) fn in_bars(context: &Context, bars: &DataSet) -> Result<Vec<CorporateAction>, StageError> {
     let mut found = Vec::new();
     for symbol in bars.symbols(&context.store)? {

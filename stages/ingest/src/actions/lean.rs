@@ -1,9 +1,10 @@
 //! QuantConnect Lean's factor and map files, which have no header.
 //!
-//! A row of a factor file, `date,price factor,split factor,close`, holds up to its date: the prices of these days times both factors are adjusted
-//! prices. So between two rows there is an action, on the trading day after the first row's date: a split by the second split factor over the first, and a
-//! dividend of `close (1 - first price factor / second price factor)`, in the currency of that day. A row of a map file, `date,ticker[,exchange]`, says
-//! under which ticker the share traded up to its date.
+//! A row of a factor file, `date,price factor,split factor,close`, holds up to its date: the prices of these
+//! days times both factors are adjusted prices. So between two rows there is an action, on the trading day
+//! after the first row's date: a split by the second split factor over the first, and a dividend of
+//! `close (1 - first price factor / second price factor)`, in the currency of that day. A row of a map file,
+//! `date,ticker[,exchange]`, says under which ticker the share traded up to its date.
 
 use crate::unpack::Packed;
 use datasets::Date;
@@ -36,13 +37,14 @@ fn date(text: &str) -> Option<Date> {
 
 /// The corporate actions of a factor or map file, whose share trades under `symbol` in the end.
 pub(super) fn parse(packed: &Packed, symbol: &str) -> Result<Vec<CorporateAction>, StageError> {
-    let text =
-        std::str::from_utf8(&packed.bytes).map_err(|_| StageError::new(format!("`{}` is not text", packed.place)))?;
+    let text = std::str::from_utf8(&packed.bytes)
+        .map_err(|_| StageError::new(format!("`{}` is not text", packed.place)))?;
     let mut factors: Vec<(Date, [f64; 3])> = Vec::new();
     let mut tickers: Vec<(Date, String)> = Vec::new();
     for (line, fields) in rows(text) {
         let wrong = |what: &str| StageError::new(format!("`{}`, row {line}: {what}", packed.place));
-        let day = date(fields[0]).ok_or_else(|| wrong(&format!("`{}` is not a date such as 20140606", fields[0])))?;
+        let day = date(fields[0])
+            .ok_or_else(|| wrong(&format!("`{}` is not a date such as 20140606", fields[0])))?;
         match fields.as_slice() {
             [_, price, split, rest @ ..] if price.parse::<f64>().is_ok() => {
                 let number = |text: &str| {

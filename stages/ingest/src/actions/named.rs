@@ -11,8 +11,9 @@ use datasets::layout::normal;
 use stages_core::StageError;
 use std::collections::BTreeMap;
 
-/// The corporate actions of a table. A row without a kind is a split where it has a ratio and a cash dividend where it has an amount, both where it has both;
-/// 0, 1 and nothing in a column of ratios are none. Rows that name no symbol are of `symbol`.
+/// The corporate actions of a table. A row without a kind is a split where it has a ratio and a cash dividend
+/// where it has an amount, both where it has both; 0, 1 and nothing in a column of ratios are none. Rows that
+/// name no symbol are of `symbol`.
 pub(super) fn parse(
     packed: &Packed,
     config: &CorporateActionsConfig,
@@ -67,8 +68,9 @@ pub(super) fn parse(
         }
         Ok(texts)
     };
-    let wrong =
-        |row: usize, ours: &str, what: &str| frame.error(row, theirs.get(ours).map_or(ours, String::as_str), what);
+    let wrong = |row: usize, ours: &str, what: &str| {
+        frame.error(row, theirs.get(ours).map_or(ours, String::as_str), what)
+    };
     let (symbols, kinds, new_symbols) = (texts("symbol")?, texts("kind")?, texts("new_symbol")?);
     let (ratios, amounts) = (texts("ratio")?, texts("amount")?);
     let mut actions = Vec::new();
@@ -84,9 +86,12 @@ pub(super) fn parse(
             return Err(wrong(row, "date", "the date is not in the years 1800 to 2199"));
         }
         let ratio = match ratios[row].as_str() {
-            text if number(text).is_ok_and(|value| value.is_nan() || value == 0.0 || value == 1.0) => f64::NAN,
-            text => ratio::parse(text)
-                .ok_or_else(|| wrong(row, "ratio", &format!("`{text}` is not a ratio such as 7:1 or 0.125")))?,
+            text if number(text).is_ok_and(|value| value.is_nan() || value == 0.0 || value == 1.0) => {
+                f64::NAN
+            }
+            text => ratio::parse(text).ok_or_else(|| {
+                wrong(row, "ratio", &format!("`{text}` is not a ratio such as 7:1 or 0.125"))
+            })?,
         };
         let amount = number(&amounts[row]).map_err(|what| wrong(row, "amount", &what))?;
         if amount < 0.0 {

@@ -13,8 +13,8 @@ use stages_core::corporate_actions::batch;
 use stages_core::dataset::{self, DataSet, Period};
 use stages_core::event::StageEvent;
 use stages_core::{
-    ConfigProblem, Context, InputPort, OutputPort, Outputs, PlanContext, PortType, Ports, Provided, Source, StageError,
-    StageKind,
+    ConfigProblem, Context, InputPort, OutputPort, Outputs, PlanContext, PortType, Ports, Provided, Source,
+    StageError, StageKind,
 };
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
@@ -36,8 +36,8 @@ impl StageKind for CorporateActions {
     type Config = CorporateActionsConfig;
     const NAME: &'static str = "ingest/corporate_actions";
     const VERSION: u32 = 1;
-    const ABOUT: &'static str =
-        "splits, dividends and changes of symbol, from files, from the configuration, or proposed from prices";
+    const ABOUT: &'static str = "splits, dividends and changes of symbol, from files, from the \
+        configuration, or proposed from prices";
     const NOT_IN_KEY: &'static [&'static str] = &["path"];
     const PORTS: Ports = Ports {
         inputs: &[
@@ -54,7 +54,8 @@ impl StageKind for CorporateActions {
             OutputPort {
                 name: "proposed",
                 ty: PortType::CorporateActions,
-                doc: "splits found in `bars` and `chain` that are not among `actions`: to be looked at, and connected where they are true",
+                doc: "splits found in `bars` and `chain` that are not among `actions`: to be looked at, and \
+                    connected where they are true",
             },
         ],
     };
@@ -75,7 +76,8 @@ impl StageKind for CorporateActions {
                 "neither files nor actions are given, nor prices to look for them in",
             )
             .hint(
-                "write `path: data/splits.csv`, or `actions: [{ symbol: AAPL, date: 2014-06-09, ratio: \"7:1\" }]`",
+                "write `path: data/splits.csv`, or `actions: \
+                [{ symbol: AAPL, date: 2014-06-09, ratio: \"7:1\" }]`",
             ));
         }
         let columns = || schema::CORPORATE_ACTIONS.iter().map(|column| column.name);

@@ -8,8 +8,9 @@ use stages_core::ConfigProblem;
 use std::collections::BTreeMap;
 use std::fmt;
 
-/// The share of a table's rows that each rule may drop before the stage fails: a number for all rules, or by rule,
-/// `{ default: 0.05, no_quote: 0.9 }`. Without one, 0.05, and 0.5 for rules whose rows are no data (`no_quote`, `null_close`, …).
+/// The share of a table's rows that each rule may drop before the stage fails: a number for all rules, or by
+/// rule, `{ default: 0.05, no_quote: 0.9 }`. Without one, 0.05, and 0.5 for rules whose rows are no data
+/// (`no_quote`, `null_close`, …).
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct MaxDropped {
     /// For rules that are not named; `None` for each rule's own.
@@ -37,7 +38,8 @@ impl MaxDropped {
             .rules
             .iter()
             .map(|(name, share)| (format!("max_dropped.{name}"), share));
-        for (field, share) in shares.chain(self.default.iter().map(|share| ("max_dropped".to_owned(), share))) {
+        for (field, share) in shares.chain(self.default.iter().map(|share| ("max_dropped".to_owned(), share)))
+        {
             if !(0.0..=1.0).contains(share) {
                 return Err(ConfigProblem::new(field, format!("{share} is no share"))
                     .hint("write a number between 0 (none may be dropped) and 1 (all may)"));
@@ -100,7 +102,8 @@ impl JsonSchema for MaxDropped {
     fn json_schema(_: &mut SchemaGenerator) -> Schema {
         let share = serde_json::json!({ "type": "number", "minimum": 0, "maximum": 1 });
         schemars::json_schema!({
-            "description": format!("A share of the rows, {MOST_DROPPED} unless the rule has its own; or by rule: {{ default: 0.05, no_quote: 0.9 }}."),
+            "description": format!("A share of the rows, {MOST_DROPPED} unless the rule has its own; or by \
+            rule: {{ default: 0.05, no_quote: 0.9 }}."),
             "anyOf": [{ "const": BY_RULE }, share.clone(), { "type": "object", "additionalProperties": share }]
         })
     }

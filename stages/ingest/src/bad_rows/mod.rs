@@ -1,4 +1,5 @@
-//! The treatment of rows that break the rules of [`datasets::quality`]: actions by rule, the loss that is allowed, and its report.
+//! The treatment of rows that break the rules of [`datasets::quality`]: actions by rule, the loss that is
+//! allowed, and its report.
 
 mod by_rule;
 mod max_dropped;

@@ -9,7 +9,8 @@ use stages_core::{ConfigProblem, StageError};
 use std::collections::BTreeMap;
 use std::fmt;
 
-/// The action for rows that break a rule: `drop`, `keep`, `untradable` or `fail`; or by rule, `{ default: drop, crossed_quote: keep }`.
+/// The action for rows that break a rule: `drop`, `keep`, `untradable` or `fail`; or by rule,
+/// `{ default: drop, crossed_quote: keep }`.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct OnBadRows {
     /// For rules that are not named, in place of their own; `None` for each rule's own.
@@ -27,8 +28,8 @@ impl OnBadRows {
         }
     }
 
-    /// The action for a rule. A default for all rules makes none stricter that only counts by itself, and drops nothing where there is
-    /// no row to drop.
+    /// The action for a rule. A default for all rules makes none stricter that only counts by itself, and
+    /// drops nothing where there is no row to drop.
     pub fn action(&self, rule: &Rule) -> Action {
         if let Some(action) = self.rules.get(rule.name) {
             return *action;
@@ -64,15 +65,14 @@ impl OnBadRows {
                         .hint("`keep` counts it, `fail` stops the stage"));
                 }
                 (Action::Untradable, Remedy::Value) => {
-                    return Err(
-                        problem(format!("`{name}` is about a value, not about what the row trades at"))
-                            .hint("`drop` removes the value, `keep` keeps it"),
-                    );
+                    return Err(problem(format!(
+                        "`{name}` is about a value, not about what the row trades at"
+                    ))
+                    .hint("`drop` removes the value, `keep` keeps it"));
                 }
                 (Action::Untradable, _) if !can_be_marks => {
-                    return Err(
-                        problem("only rows of option chains can be untradable".to_owned()).hint("`drop` drops them")
-                    );
+                    return Err(problem("only rows of option chains can be untradable".to_owned())
+                        .hint("`drop` drops them"));
                 }
                 _ => {}
             }
@@ -104,10 +104,15 @@ impl OnBadRows {
             ));
             return Err(match rule.name {
                 "strike_jump" | "price_jump" => error.hint(format!(
-                    "name the split: `needs: {{ actions: STAGE }}` of a stage `ingest/corporate_actions`; `on_bad_rows: {{ {}: keep }}` takes the data as they are",
+                    "name the split: `needs: {{ actions: STAGE }}` of a stage `ingest/corporate_actions`; \
+                    `on_bad_rows: {{ {}: keep }}` takes the data as they are",
                     rule.name
                 )),
-                _ if rule.remedy == Remedy::Note => error.hint(format!("`on_bad_rows: {{ {}: keep }}` lets them pass", rule.name)),
+                _ if rule.remedy == Remedy::Note => error.hint(format!(
+                    "`on_bad_rows: {{ {}: keep }}` lets \
+                    them pass",
+                    rule.name
+                )),
                 _ => error.hint(format!("`on_bad_rows: {{ {}: drop }}` lets them pass", rule.name)),
             });
         }
@@ -159,7 +164,8 @@ impl JsonSchema for OnBadRows {
     fn json_schema(generator: &mut SchemaGenerator) -> Schema {
         let action = generator.subschema_for::<Action>();
         schemars::json_schema!({
-            "description": "by_rule, drop, keep, untradable or fail; or by rule: { default: drop, crossed_quote: keep }.",
+            "description": "by_rule, drop, keep, untradable or fail; or by rule: \
+            { default: drop, crossed_quote: keep }.",
             "anyOf": [{ "const": BY_RULE }, action.clone(), { "type": "object", "additionalProperties": action }]
         })
     }

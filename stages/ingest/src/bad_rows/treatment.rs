@@ -6,7 +6,8 @@ use stages_core::event::StageEvent;
 use stages_core::{Context, StageError};
 use std::collections::BTreeMap;
 
-/// A table of fewer rows may lose any share of them: a share of a few rows says little. Its loss is reported all the same.
+/// A table of fewer rows may lose any share of them: a share of a few rows says little. Its loss is reported
+/// all the same.
 const FEW_ROWS: u64 = 100;
 
 /// The treatment of a table's rows, as a stage is configured.
@@ -18,11 +19,12 @@ pub struct Treatment<'a> {
 }
 
 impl Treatment<'_> {
-    /// Fails where a rule says so or drops too much, and reports what is dropped or repaired as one line. `read` and `left` are the numbers of rows
-    /// before and after.
+    /// Fails where a rule says so or drops too much, and reports what is dropped or repaired as one line.
+    /// `read` and `left` are the numbers of rows before and after.
     ///
     /// # Errors
-    /// As [`OnBadRows::enforce`]; and when a rule drops more than its share, with the table of all broken rules.
+    /// As [`OnBadRows::enforce`]; and when a rule drops more than its share, with the table of all broken
+    /// rules.
     pub fn apply(&self, context: &Context, tally: &Tally, read: u64, left: u64) -> Result<(), StageError> {
         self.bad.enforce(tally)?;
         self.limit(tally, read)?;
@@ -65,7 +67,8 @@ impl Treatment<'_> {
         );
         Err(error.hint(match (rule.name, rule.remedy) {
             ("duplicate_key", _) => format!(
-                "several rows have one key: is the column of the symbol (or, of options, the class) named in `layout: {{ columns: … }}`? {accept}"
+                "several rows have one key: is the column of the symbol (or, of options, the class) named \
+                in `layout: {{ columns: … }}`? {accept}"
             ),
             (_, Remedy::Always) => accept,
             ("non_trading_day", _) => format!("is it the right `calendar:`? {accept}"),
@@ -189,8 +192,9 @@ mod tests {
         assert!(limit("\"by_rule\"", "duplicate_key", 50, 1000).is_ok());
         let err = limit("\"by_rule\"", "duplicate_key", 3369, 3712).unwrap_err();
         assert!(
-            err.message
-                .starts_with("the rule `duplicate_key` drops 3,369 of 3,712 rows (90.8 %), more than 5 % of them"),
+            err.message.starts_with(
+                "the rule `duplicate_key` drops 3,369 of 3,712 rows (90.8 %), more than 5 % of them"
+            ),
             "{err}"
         );
         assert!(
@@ -227,10 +231,14 @@ mod tests {
         tally.add("zero_bid", Date(0), 36_566);
         let bad = OnBadRows::default();
         let most = MaxDropped::default();
-        let treatment = Treatment { bad: &bad, most: &most };
+        let treatment = Treatment {
+            bad: &bad,
+            most: &most,
+        };
         assert_eq!(
             treatment.line(&tally, 582_508, 581_946).unwrap(),
-            "562 of 582,508 rows dropped (0.10 %): settled_in_the_morning 562, no_quote 562; untradable: ask_below_intrinsic 12"
+            "562 of 582,508 rows dropped (0.10 %): settled_in_the_morning 562, no_quote 562; untradable: \
+            ask_below_intrinsic 12"
         );
         assert_eq!(treatment.line(&Tally::new(CHAIN), 5, 5), None);
         assert_eq!(percent(0.00001), "<0.01 %");

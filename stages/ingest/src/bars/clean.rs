@@ -57,9 +57,16 @@ impl Bar {
     }
 }
 
-/// Sorts bars, makes their key unique, and applies the rules to each. `states` are those before, and become those after them: bars that come in
-/// parts, by date, are cleaned as if they were one table. A bar without a close can't be kept: the schema needs one.
-pub fn clean(bars: &mut Vec<Bar>, bad: &OnBadRows, calendar: CalendarName, states: &mut States, tally: &mut Tally) {
+/// Sorts bars, makes their key unique, and applies the rules to each. `states` are those before, and become
+/// those after them: bars that come in parts, by date, are cleaned as if they were one table. A bar without a
+/// close can't be kept: the schema needs one.
+pub fn clean(
+    bars: &mut Vec<Bar>,
+    bad: &OnBadRows,
+    calendar: CalendarName,
+    states: &mut States,
+    tally: &mut Tally,
+) {
     bars.par_sort_by(compare);
     bars.dedup_by(|later, first| {
         let same = later.symbol == first.symbol && later.date == first.date;
@@ -136,7 +143,8 @@ mod tests {
     use datasets::Date;
     use std::sync::Arc;
 
-    /// Bars of three symbols over three years: copied bars, jumps, holes, duplicates and negative counts, at the turns of years, too.
+    /// Bars of three symbols over three years: copied bars, jumps, holes, duplicates and negative counts, at
+    /// the turns of years, too.
     fn bars() -> Vec<Bar> {
         let mut random = 1_u64;
         let mut draw = |n: u64| {

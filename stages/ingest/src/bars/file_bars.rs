@@ -1,4 +1,5 @@
-//! The bars of a file in the store: each file is parsed once, and its rows are read again partition by partition.
+//! The bars of a file in the store: each file is parsed once, and its rows are read again partition by
+//! partition.
 
 use super::rows::{Bar, collect};
 use crate::cuts::{self, CutWriter, Cuts, decode, encode};
@@ -131,7 +132,8 @@ impl FileBars {
         wanted: &Wanted<'_>,
     ) -> Result<Vec<Bar>, StageError> {
         let mut bars = Vec::new();
-        let is_wanted = |symbol: &str, date| wanted.has_symbol(symbol) && range.contains(date) && wanted.has_date(date);
+        let is_wanted =
+            |symbol: &str, date| wanted.has_symbol(symbol) && range.contains(date) && wanted.has_date(date);
         self.cuts
             .read(&context.store, cuts, |batch| collect(&batch, is_wanted, &mut bars))?;
         Ok(bars)

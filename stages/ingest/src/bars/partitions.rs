@@ -1,5 +1,6 @@
-//! The partitions of bars, made one period after another: each goes on from the state of the rules at the end of the one before, and one whose rows
-//! and state before it are those of an earlier run is not made again. No more than one period is held.
+//! The partitions of bars, made one period after another: each goes on from the state of the rules at the end
+//! of the one before, and one whose rows and state before it are those of an earlier run is not made again.
+//! No more than one period is held.
 
 use super::clean::{States, clean};
 use super::config::BarsConfig;
@@ -74,7 +75,8 @@ impl Done {
     }
 }
 
-/// The periods in which files have rows, in order. Daily partitions are made a month at a time, so that few states are stored.
+/// The periods in which files have rows, in order. Daily partitions are made a month at a time, so that few
+/// states are stored.
 fn units(files: &[FileBars], period: Period) -> Vec<Unit<'_>> {
     let period = match period {
         Period::Day => Period::Month,
@@ -174,7 +176,13 @@ impl Facts<'_> {
         )
     }
 
-    fn make(&self, context: &Context, unit: &Unit<'_>, memo: &Memo, states: &mut States) -> Result<Done, StageError> {
+    fn make(
+        &self,
+        context: &Context,
+        unit: &Unit<'_>,
+        memo: &Memo,
+        states: &mut States,
+    ) -> Result<Done, StageError> {
         let of = |(file, cuts): &(&FileBars, Vec<usize>)| file.bars(context, cuts, unit.range, &self.wanted);
         let parts: Vec<Result<Vec<Bar>, StageError>> = unit.cuts.par_iter().map(of).collect();
         let mut bars: Vec<Bar> = Vec::new();

@@ -50,8 +50,9 @@ pub fn parse(packed: &Packed, layout: &Layout, around: &Around<'_>) -> Result<Re
     };
     let wanted = wanted(layout);
     let numeric = numeric(layout);
-    let mut frame = Frame::read_with_numbers(packed, |name| wanted.contains(name), |name| numeric.contains(name))?
-        .with_missing(&layout.missing);
+    let mut frame =
+        Frame::read_with_numbers(packed, |name| wanted.contains(name), |name| numeric.contains(name))?
+            .with_missing(&layout.missing);
     if let Some(condition) = &layout.condition {
         frame.keep(condition)?;
     }
@@ -86,7 +87,12 @@ pub fn parse(packed: &Packed, layout: &Layout, around: &Around<'_>) -> Result<Re
 }
 
 /// Reads a table with a column of closes for each symbol. A symbol has no bar where its cell is empty.
-fn by_symbol(packed: &Packed, layout: &Layout, closes: &Mapping, header: &[String]) -> Result<RecordBatch, StageError> {
+fn by_symbol(
+    packed: &Packed,
+    layout: &Layout,
+    closes: &Mapping,
+    header: &[String],
+) -> Result<RecordBatch, StageError> {
     let named = wanted(layout);
     let is_symbol = |name: &str| !named.contains(&normal(name));
     let mut frame = Frame::read_with_numbers(packed, |_| true, is_symbol)?.with_missing(&layout.missing);
@@ -124,7 +130,12 @@ fn by_symbol(packed: &Packed, layout: &Layout, closes: &Mapping, header: &[Strin
 }
 
 /// The symbols of the rows, each with how many rows it has in a row.
-fn symbols(packed: &Packed, layout: &Layout, given: &str, frame: &Frame) -> Result<Vec<(String, usize)>, StageError> {
+fn symbols(
+    packed: &Packed,
+    layout: &Layout,
+    given: &str,
+    frame: &Frame,
+) -> Result<Vec<(String, usize)>, StageError> {
     let mut symbols: Vec<(String, usize)> = Vec::new();
     if let Some(mapping) = source_of(layout, frame, "symbol") {
         frame.texts(&mapping.theirs, |row, text| {
@@ -145,9 +156,8 @@ fn symbols(packed: &Packed, layout: &Layout, given: &str, frame: &Frame) -> Resu
         (given, _) => given,
     };
     if name.is_empty() {
-        return Err(
-            StageError::new(format!("`{}` does not name the symbol", packed.place)).hint("give it as `symbol: SPY`")
-        );
+        return Err(StageError::new(format!("`{}` does not name the symbol", packed.place))
+            .hint("give it as `symbol: SPY`"));
     }
     Ok(vec![(name.to_owned(), frame.rows())])
 }

@@ -15,8 +15,8 @@ use datasets::quality::{BARS, Tally};
 use serde_json::json;
 use stages_core::dataset::{self, Period};
 use stages_core::{
-    ConfigProblem, Context, Given, OutputPort, Outputs, PlanContext, PortType, Ports, Provided, Share, Source,
-    StageError, StageKind,
+    ConfigProblem, Context, Given, OutputPort, Outputs, PlanContext, PortType, Ports, Provided, Share,
+    Source, StageError, StageKind,
 };
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
@@ -39,14 +39,20 @@ impl StageKind for Bars {
         }],
     };
 
-    fn check(&self, config: &BarsConfig, plan: &PlanContext) -> Result<BTreeMap<String, Provided>, ConfigProblem> {
+    fn check(
+        &self,
+        config: &BarsConfig,
+        plan: &PlanContext,
+    ) -> Result<BTreeMap<String, Provided>, ConfigProblem> {
         config.on_bad_rows.check(BARS)?;
         config.max_dropped.check(BARS)?;
         check_dates(config.dates, config.until)?;
         check_origin(&config.path, plan)?;
         let (chosen, sources) = config.layout.open(Table::Bars, &self.sources(config, plan.base)?)?;
         let provided = match columns("path", &sources, Table::Bars, &chosen)? {
-            Some(present) => Provided::columns(PortType::Bars, present.into_iter().chain(["symbol".to_owned()])),
+            Some(present) => {
+                Provided::columns(PortType::Bars, present.into_iter().chain(["symbol".to_owned()]))
+            }
             None => Provided::unknown(PortType::Bars),
         };
         Ok(BTreeMap::from([("bars".to_owned(), provided)]))

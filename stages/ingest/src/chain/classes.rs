@@ -40,7 +40,8 @@ pub fn terms_of_all(layouts: &[Layout], config: &ContractTerms) -> Result<Contra
             .find(|(term, ..)| !set.iter().any(|(name, _)| name == term))
         {
             return Err(StageError::new(format!(
-                "the files are of layouts `{}` and `{}`, whose contracts differ: {term} is {here} and {there}",
+                "the files are of layouts `{}` and `{}`, whose contracts differ: {term} is {here} and \
+                {there}",
                 first.name, other.name
             ))
             .hint(format!(
@@ -51,11 +52,13 @@ pub fn terms_of_all(layouts: &[Layout], config: &ContractTerms) -> Result<Contra
     Ok(terms)
 }
 
-/// The classes of kinds of contracts: by symbol and root in the files, the terms that rows state and the class of these rows.
+/// The classes of kinds of contracts: by symbol and root in the files, the terms that rows state and the
+/// class of these rows.
 pub type ClassOf = BTreeMap<(String, String), Vec<(Terms, String)>>;
 
-/// Finds the class of every kind of contracts (by symbol and root, the terms that rows state): the root of the file or, where the terms that rows of one
-/// root state contradict each other, one root for each kind (see [`adjusted_root`]). Returns also the terms that the files state, by symbol and class.
+/// Finds the class of every kind of contracts (by symbol and root, the terms that rows state): the root of
+/// the file or, where the terms that rows of one root state contradict each other, one root for each kind
+/// (see [`adjusted_root`]). Returns also the terms that the files state, by symbol and class.
 pub fn settle(
     kinds: BTreeMap<(String, String), Vec<Terms>>,
     config: &ContractTerms,
@@ -154,7 +157,8 @@ pub fn facts(
         };
         let (facts, assumed) = resolve(&sources).map_err(|contradiction| {
             StageError::new(contradiction.to_string()).hint(format!(
-                "the file is right about its own contracts: leave `{}` out, or read the column with a layout that does not map it",
+                "the file is right about its own contracts: leave `{}` out, or read the column with a \
+                layout that does not map it",
                 contradiction.term
             ))
         })?;
@@ -162,7 +166,8 @@ pub fn facts(
         for (term, here, there) in facts.terms.contradictions(&specified) {
             if facts.origin.get(term) == Some(&Origin::Config) && !matches!(term, "calendar" | "time_zone") {
                 warnings.push(format!(
-                    "`{term}: {here}` is configured for the contracts of {root}; the exchange's specification has {there}"
+                    "`{term}: {here}` is configured for the contracts of {root}; the exchange's \
+                    specification has {there}"
                 ));
             }
         }
@@ -188,7 +193,8 @@ pub fn facts(
     };
     if config.calendar.name().is_none() && terms.calendar.is_none() && !fits(calendar, days) {
         warnings.push(format!(
-            "the days of the chain are not those of the calendar `{calendar}`: every day is taken for a trading day"
+            "the days of the chain are not those of the calendar `{calendar}`: every day is taken for a \
+            trading day"
         ));
         calendar = CalendarName::None;
         for facts in contracts.classes.values_mut() {
@@ -210,11 +216,15 @@ pub fn beyond_calendar(calendar: CalendarName, days: &BTreeSet<Date>) -> Option<
     let beyond = days.iter().filter(|day| !calendar.covers(**day)).count();
     let (first, last) = calendar.range()?;
     (beyond > 0).then(|| {
-        format!("the calendar `{calendar}` covers {first} to {last}; the holidays of {beyond} days of the data are not known")
+        format!(
+            "the calendar `{calendar}` covers {first} to {last}; the holidays of {beyond} days of the \
+            data are not known"
+        )
     })
 }
 
-/// Quotes in units of the underlying become quotes in currency: times the price of the underlying in the same row.
+/// Quotes in units of the underlying become quotes in currency: times the price of the underlying in the same
+/// row.
 pub fn convert_coin_quotes(chain: &mut Chain, contracts: &Contracts) {
     use super::columns::{ASK, BID, LAST, UNDERLYING};
     let mut in_coin: BTreeMap<(u32, u32), bool> = BTreeMap::new();

@@ -121,13 +121,14 @@ pub struct Chain {
     pub values: [Vec<f64>; 7],
     /// The columns [`schema::stated`]; `None` where no file has them.
     pub stated: [Option<Vec<f64>>; STATED],
-    /// The terms that rows state, each kind once; the root of a row that states some is [`Chain::variant_name`] until
-    /// [`super::classes::assign`] gives it its class.
+    /// The terms that rows state, each kind once; the root of a row that states some is
+    /// [`Chain::variant_name`] until [`super::classes::assign`] gives it its class.
     pub variants: Vec<Terms>,
-    /// Microseconds after midnight at which rows are quoted, local time, -1 where that is not known; empty where no file says.
+    /// Microseconds after midnight at which rows are quoted, local time, -1 where that is not known; empty
+    /// where no file says.
     pub time: Vec<i64>,
-    /// The instants of rows, microseconds UTC. Of rows as they are read, [`NO_INSTANT`] where the file has a local time alone; of a chain by
-    /// instant, the instant of each row's snapshot; empty otherwise.
+    /// The instants of rows, microseconds UTC. Of rows as they are read, [`NO_INSTANT`] where the file has a
+    /// local time alone; of a chain by instant, the instant of each row's snapshot; empty otherwise.
     pub instant: Vec<i64>,
     /// False where a row is a mark at which nothing can be traded. Empty before the rules are applied.
     pub tradable: Vec<bool>,
@@ -231,19 +232,20 @@ impl Chain {
         self.expiry
             .extend(table::dates(batch, "expiry")?.iter().map(|date| date.0));
         let rows = self.date.len();
-        let extend = |column: &mut Vec<i64>, values: Option<&[i64]>, valid: &dyn Fn(usize) -> bool, none: i64| {
-            if let Some(values) = values {
-                column.resize(rows - batch.num_rows(), none);
-                column.extend(
-                    values
-                        .iter()
-                        .enumerate()
-                        .map(|(i, value)| if valid(i) { *value } else { none }),
-                );
-            } else if !column.is_empty() {
-                column.resize(rows, none);
-            }
-        };
+        let extend =
+            |column: &mut Vec<i64>, values: Option<&[i64]>, valid: &dyn Fn(usize) -> bool, none: i64| {
+                if let Some(values) = values {
+                    column.resize(rows - batch.num_rows(), none);
+                    column.extend(
+                        values
+                            .iter()
+                            .enumerate()
+                            .map(|(i, value)| if valid(i) { *value } else { none }),
+                    );
+                } else if !column.is_empty() {
+                    column.resize(rows, none);
+                }
+            };
         let times = file_terms::times(batch).filter(|_| with_times);
         extend(
             &mut self.time,
@@ -251,8 +253,8 @@ impl Chain {
             &|i| times.is_some_and(|times| times.is_valid(i)),
             UNKNOWN_TIME,
         );
-        let instants =
-            file_terms::instants(batch).filter(|instants| with_times && instants.null_count() < instants.len());
+        let instants = file_terms::instants(batch)
+            .filter(|instants| with_times && instants.null_count() < instants.len());
         match table::snapshots(batch)? {
             Some(snapshots) => extend(&mut self.instant, Some(snapshots.values()), &|_| true, NO_INSTANT),
             None => extend(
@@ -460,8 +462,9 @@ impl Chain {
         self.select(&rows);
     }
 
-    /// Sorts by the key of the schema, and rows of one key by which of them should stay: most open interest, most volume,
-    /// the narrowest spread, the lowest prices. So the order of files and of rows in them does not matter.
+    /// Sorts by the key of the schema, and rows of one key by which of them should stay: most open interest,
+    /// most volume, the narrowest spread, the lowest prices. So the order of files and of rows in them does
+    /// not matter.
     pub fn sort(&mut self) {
         let ranks = self.names.ranks();
         let order = |a: &u32, b: &u32| {
@@ -536,7 +539,9 @@ impl Chain {
 
     /// Returns whether two rows are of one symbol and snapshot.
     fn same_snapshot(&self, i: usize, j: usize) -> bool {
-        self.symbol[i] == self.symbol[j] && self.date[i] == self.date[j] && self.snapshot(i) == self.snapshot(j)
+        self.symbol[i] == self.symbol[j]
+            && self.date[i] == self.date[j]
+            && self.snapshot(i) == self.snapshot(j)
     }
 
     /// Returns whether two rows are of one contract and snapshot.
@@ -567,7 +572,8 @@ impl Chain {
             let row = run.start;
             match days.last_mut() {
                 Some(day)
-                    if self.date[day[0].start] == self.date[row] && self.symbol[day[0].start] == self.symbol[row] =>
+                    if self.date[day[0].start] == self.date[row]
+                        && self.symbol[day[0].start] == self.symbol[row] =>
                 {
                     day.push(run)
                 }

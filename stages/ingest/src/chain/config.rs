@@ -16,11 +16,13 @@ use stages_core::{ConfigProblem, Provided};
 #[derive(Clone, Debug, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct ChainConfig {
-    /// The files: a path, a directory, a glob, a URL (`https://…`, `http://…`, `s3://bucket/key`, or `{ url: …, blake3: … }`), or a list of them; CSV, JSON
-    /// or Parquet, plain, `.gz` or `.zip`. Required, unless the input `table` is connected.
+    /// The files: a path, a directory, a glob, a URL (`https://…`, `http://…`, `s3://bucket/key`, or
+    /// `{ url: …, blake3: … }`), or a list of them; CSV, JSON or Parquet, plain, `.gz` or `.zip`. Required,
+    /// unless the input `table` is connected.
     pub path: Paths,
-    /// The layout of the files: `auto` (found by header and name), a layout's name (`runner data layouts` lists them), the path of a layout
-    /// file (`./my_vendor.yaml`), or its keys: `{ columns: { ours: theirs, … } }`.
+    /// The layout of the files: `auto` (found by header and name), a layout's name (`runner data layouts`
+    /// lists them), the path of a layout file (`./my_vendor.yaml`), or its keys:
+    /// `{ columns: { ours: theirs, … } }`.
     pub layout: LayoutChoice,
     /// The underlying's symbol, for files that do not name it.
     pub symbol: String,
@@ -28,24 +30,28 @@ pub struct ChainConfig {
     pub symbols: Vec<String>,
     /// Keep only these dates, both ends included.
     pub dates: Option<DateRange>,
-    /// Take no rows after this date: files, those of the underlying too, are as they were on that day, whatever was appended since. Rows without a date are not counted then.
+    /// Take no rows after this date: files, those of the underlying too, are as they were on that day,
+    /// whatever was appended since. Rows without a date are not counted then.
     pub until: Option<Date>,
-    /// The snapshots that are read where files have several of a day: `all`, `first` or `last` (of each contract), or a time of day such as "15:45" (of
-    /// each contract the first of that minute). With `all` the chain has a column `snapshot`, the instant in UTC, and a row for each contract and
-    /// snapshot; without a choice, too, where a contract occurs at several times of a day. Times are in the `zone` of the layout or, with a warning,
-    /// in that of the exchange; epochs and times with an offset are instants.
+    /// The snapshots that are read where files have several of a day: `all`, `first` or `last` (of each
+    /// contract), or a time of day such as "15:45" (of each contract the first of that minute). With `all`
+    /// the chain has a column `snapshot`, the instant in UTC, and a row for each contract and snapshot;
+    /// without a choice, too, where a contract occurs at several times of a day. Times are in the `zone` of
+    /// the layout or, with a warning, in that of the exchange; epochs and times with an offset are instants.
     pub snapshot: Option<Snapshot>,
-    /// The action for rows that break a rule: `by_rule` (each rule's own), `drop`, `keep`, `untradable` (marks, no fills) or `fail`; or by rule,
-    /// `{ default: drop, crossed_quote: keep }`. Every violation is counted in the data-quality table, whatever the action.
+    /// The action for rows that break a rule: `by_rule` (each rule's own), `drop`, `keep`, `untradable`
+    /// (marks, no fills) or `fail`; or by rule, `{ default: drop, crossed_quote: keep }`. Every violation is
+    /// counted in the data-quality table, whatever the action.
     pub on_bad_rows: OnBadRows,
-    /// The share of the rows that each rule may drop before the stage fails: `by_rule` (0.05, or 0.5 for rules whose rows are no data), a number, or
-    /// by rule, `{ default: 0.05, no_quote: 0.9 }`.
+    /// The share of the rows that each rule may drop before the stage fails: `by_rule` (0.05, or 0.5 for
+    /// rules whose rows are no data), a number, or by rule, `{ default: 0.05, no_quote: 0.9 }`.
     pub max_dropped: MaxDropped,
     /// The smallest step of prices, in currency; null for the currency's (0.01 USD, 0.0001 CNY), 0 for none.
     pub tick: Option<f64>,
-    /// The terms of the contracts, for all classes and, under `roots`, by class: underlying_kind, exercise, settlement, expires, multiplier,
-    /// currency, calendar, … . What the files state must not be contradicted; what nothing states follows from the layout, from the
-    /// exchange's specification of the class, or, with a warning, from what is usual there.
+    /// The terms of the contracts, for all classes and, under `roots`, by class: underlying_kind, exercise,
+    /// settlement, expires, multiplier, currency, calendar, … . What the files state must not be
+    /// contradicted; what nothing states follows from the layout, from the exchange's specification of the
+    /// class, or, with a warning, from what is usual there.
     pub contract: ContractTerms,
     /// Short for `contract: { currency: … }`; empty for none.
     pub currency: String,
@@ -53,20 +59,24 @@ pub struct ChainConfig {
     pub multiplier: Option<f64>,
     /// Short for `contract: { exercise: … }`.
     pub exercise: Option<Exercise>,
-    /// Option classes that are AM-settled, on the opening prices of their expiry, all others being PM-settled; null for the known ones
-    /// (SPX, NDX, …). Short for `contract: { roots: { SPX: { expires: am } } }`.
+    /// Option classes that are AM-settled, on the opening prices of their expiry, all others being
+    /// PM-settled; null for the known ones (SPX, NDX, …). Short for
+    /// `contract: { roots: { SPX: { expires: am } } }`.
     pub morning_settled: Option<Vec<String>>,
-    /// The days on which the exchange is open: `auto` (the contracts'), `us`, `cboe`, `cme`, `eurex`, `sse`, `nse`, `hkex`, `always`, `weekends` or
-    /// `none`. Short for `contract: { calendar: … }`.
+    /// The days on which the exchange is open: `auto` (the contracts'), `us`, `cboe`, `cme`, `eurex`, `sse`,
+    /// `nse`, `hkex`, `always`, `weekends` or `none`. Short for `contract: { calendar: … }`.
     pub calendar: CalendarChoice,
-    /// The period of partitions: `auto`, `day`, `month` or `year`. Auto is a day where the first day has more than 5,000 rows,
-    /// otherwise a month. Snapshots of a day are in one partition: one-minute data are best partitioned by `day`.
+    /// The period of partitions: `auto`, `day`, `month` or `year`. Auto is a day where the first day has more
+    /// than 5,000 rows, otherwise a month. Snapshots of a day are in one partition: one-minute data are best
+    /// partitioned by `day`.
     pub partition: PartitionChoice,
     /// The origin of the price of the underlying: `auto`, `quoted` (the chain's files), `file` or `parity`.
     pub underlying: UnderlyingChoice,
-    /// Files of daily bars whose closes are the underlying's price; refused for chains with several snapshots a day.
+    /// Files of daily bars whose closes are the underlying's price; refused for chains with several snapshots
+    /// a day.
     pub underlying_path: Paths,
-    /// The origin of quotes: `as_given`, or `{ from_last: { half_spread: 0.01 } }` for files that have closes alone.
+    /// The origin of quotes: `as_given`, or `{ from_last: { half_spread: 0.01 } }` for files that have closes
+    /// alone.
     pub quotes: Quotes,
 }
 

@@ -1,4 +1,5 @@
-//! The state of an underlying at the end of a partition, as bytes: what the next partition is checked against.
+//! The state of an underlying at the end of a partition, as bytes: what the next partition is checked
+//! against.
 
 use super::ladder::{Contract, Ladder};
 use super::seen::SeenOf;

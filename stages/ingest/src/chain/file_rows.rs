@@ -1,4 +1,5 @@
-//! The rows of a file in the store, with what is known of them without reading them again: each file is parsed once.
+//! The rows of a file in the store, with what is known of them without reading them again: each file is
+//! parsed once.
 
 use super::columns::{self, Columns, UNKNOWN_TIME};
 use super::file_terms::{self, INSTANT, SINGLE_PRECISION, TIME};

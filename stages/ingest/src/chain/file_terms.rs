@@ -68,7 +68,8 @@ pub fn attach(
                 texts.push(match text {
                     "" => None,
                     text => Some(
-                        canonical(term.name, text).map_err(|problem| frame.error(row, &mapping.theirs, &problem))?,
+                        canonical(term.name, text)
+                            .map_err(|problem| frame.error(row, &mapping.theirs, &problem))?,
                     ),
                 });
                 Ok(())
@@ -105,8 +106,8 @@ pub fn attach(
     Ok(RecordBatch::try_new(Arc::new(Schema::new(fields)), columns)?)
 }
 
-/// Where a layout states the exchange's zone beside that of its times, takes instants to their time of day there, and returns their days. Times that are
-/// all midnight are days, and stay.
+/// Where a layout states the exchange's zone beside that of its times, takes instants to their time of day
+/// there, and returns their days. Times that are all midnight are days, and stay.
 fn move_to_exchange(
     clocks: &mut [Option<Clock>],
     mut days: Vec<Date>,
@@ -135,7 +136,8 @@ fn move_to_exchange(
         };
         let instant = clock.instant.or_else(of_local);
         if let Some(instant) = instant
-            && let (Some(date), Some(local)) = (clock::day(exchange, instant), clock::time_of_day(exchange, instant))
+            && let (Some(date), Some(local)) =
+                (clock::day(exchange, instant), clock::time_of_day(exchange, instant))
         {
             *day = date;
             *clock = Clock {
@@ -149,7 +151,8 @@ fn move_to_exchange(
 
 /// The times of a file's rows; `None` where its first date has no time.
 fn clocks(frame: &Frame<'_>, layout: &Layout) -> Result<Option<Vec<Option<Clock>>>, StageError> {
-    let reader = |theirs: &str| Clocks::new(&layout.dates, frame.zone(theirs, &layout.zone)).map_err(StageError::new);
+    let reader =
+        |theirs: &str| Clocks::new(&layout.dates, frame.zone(theirs, &layout.zone)).map_err(StageError::new);
     let mut times = Vec::with_capacity(frame.rows());
     if let Some(mapping) = source_of(layout, frame, TIME_OF_DAY.name) {
         let mut clocks = reader(&mapping.theirs)?;

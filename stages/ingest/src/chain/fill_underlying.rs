@@ -7,7 +7,8 @@ use datasets::Date;
 use datasets::quality::Tally;
 use stages_numerics::statistics::median;
 
-/// Fills the column of the underlying. `limit` is the most it may move in a day (0.1 is 10 %), 0 for no limit.
+/// Fills the column of the underlying. `limit` is the most it may move in a day (0.1 is 10 %), 0 for no
+/// limit.
 pub fn fill_underlying(chain: &mut Chain, limit: f64, bound: bool, seen: &mut Seen, tally: &mut Tally) {
     for run in chain.snapshots() {
         let forwards = forwards(chain, run.clone());

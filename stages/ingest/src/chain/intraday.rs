@@ -46,7 +46,10 @@ impl FromStr for Snapshot {
             "first" => Ok(Self::First),
             "last" => Ok(Self::Last),
             time => time.parse().map(Self::At).map_err(|_| {
-                format!("`{text}` is not a snapshot; write `all`, `first`, `last` or a time of day such as \"15:45\"")
+                format!(
+                    "`{text}` is not a snapshot; write `all`, `first`, `last` or a time of day such \
+                    as \"15:45\""
+                )
             }),
         }
     }
@@ -88,7 +91,8 @@ pub fn none_at(time: TimeOfDay, found: impl Iterator<Item = i32>) -> StageError 
     ))
 }
 
-/// Keeps one snapshot of each day, where one is chosen and the rows have times, and returns the number of rows left out.
+/// Keeps one snapshot of each day, where one is chosen and the rows have times, and returns the number of
+/// rows left out.
 pub fn choose(chain: &mut Chain, snapshot: Option<Snapshot>) -> u64 {
     let before = chain.len();
     let is_first = match snapshot {
@@ -136,7 +140,8 @@ pub fn localise(
             continue;
         }
         let (zone, date) = (zone(chain, row), chain.date[row]);
-        // A row without a time has the day's beginning; the stage refuses such rows where others of a day have times.
+        // A row without a time has the day's beginning; the stage refuses such rows where others of a day
+        // have times.
         let time = match chain.time.get(row) {
             Some(time) if *time != UNKNOWN_TIME => *time,
             _ => 0,
@@ -158,8 +163,14 @@ pub fn localise(
 }
 
 fn skipped(zone: Tz, date: Date, time: i64) -> StageError {
-    StageError::new(format!("{date} {} does not exist in {zone}: clocks skip it", clock::time_text(time)))
-        .hint("the times of the files are those of another zone: state it with `zone: UTC` (or its IANA name) in `layout: { like: …, zone: … }`")
+    StageError::new(format!(
+        "{date} {} does not exist in {zone}: clocks skip it",
+        clock::time_text(time)
+    ))
+    .hint(
+        "the times of the files are those of another zone: state it with `zone: UTC` (or its IANA \
+            name) in `layout: { like: …, zone: … }`",
+    )
 }
 
 /// The zones of a chain's exchanges, by symbol and class as numbers.
@@ -168,7 +179,8 @@ pub struct Zones(HashMap<(u32, u32), Tz>);
 impl Zones {
     /// The zones of the contracts of a chain; UTC where none is known.
     pub fn of(chain: &Chain, contracts: &Contracts) -> Self {
-        let pairs: BTreeSet<(u32, u32)> = chain.symbol.iter().copied().zip(chain.root.iter().copied()).collect();
+        let pairs: BTreeSet<(u32, u32)> =
+            chain.symbol.iter().copied().zip(chain.root.iter().copied()).collect();
         let zone = |(symbol, root): (u32, u32)| {
             let facts = contracts.of(chain.name(symbol), chain.name(root))?;
             facts.terms.time_zone.as_deref()?.parse().ok()
@@ -205,7 +217,10 @@ impl Zones {
                     "the snapshot of {} is on {day} in {zone}, and its rows are of {date}",
                     clock::instant_text(instant)
                 ))
-                .hint("state the zone of the files' times and that of the exchange: `layout: { like: …, zone: UTC, contract: { time_zone: America/New_York } }`"));
+                .hint(
+                    "state the zone of the files' times and that of the exchange: `layout: \
+                    { like: …, zone: UTC, contract: { time_zone: America/New_York } }`",
+                ));
             }
         }
         Ok(())
@@ -217,7 +232,9 @@ pub fn has_several(chain: &Chain) -> bool {
     chain.days().into_iter().filter(|day| day.len() > 1).any(|day| {
         let mut contracts = HashSet::new();
         let mut rows = day.into_iter().flatten();
-        rows.any(|i| !contracts.insert((chain.expiry[i], chain.root[i], chain.strike[i].to_bits(), chain.call[i])))
+        rows.any(|i| {
+            !contracts.insert((chain.expiry[i], chain.root[i], chain.strike[i].to_bits(), chain.call[i]))
+        })
     })
 }
 

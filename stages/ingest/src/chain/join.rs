@@ -1,10 +1,12 @@
-//! Rows of files that have some of a contract's values each (quotes, trades, open interest), joined into one row of the contract and instant.
+//! Rows of files that have some of a contract's values each (quotes, trades, open interest), joined into one
+//! row of the contract and instant.
 
 use super::columns::Chain;
 use std::cmp::Ordering;
 
-/// Joins rows of one contract and instant among those that are `partial`, where no value is in both: the first takes the values of the others. Returns
-/// true for each row whose values another took. Rows that have a value in common stay for the rule `duplicate_key`.
+/// Joins rows of one contract and instant among those that are `partial`, where no value is in both: the
+/// first takes the values of the others. Returns true for each row whose values another took. Rows that have
+/// a value in common stay for the rule `duplicate_key`.
 pub fn partial_rows(chain: &mut Chain, partial: &[bool]) -> Vec<bool> {
     let mut is_joined = vec![false; chain.len()];
     let mut rows: Vec<usize> = (0..chain.len()).filter(|row| partial[*row]).collect();
@@ -17,7 +19,9 @@ pub fn partial_rows(chain: &mut Chain, partial: &[bool]) -> Vec<bool> {
                 continue;
             }
             for from in &of_key[place + 1..] {
-                if !is_joined[*from] && columns(chain).all(|column| column[*into].is_nan() || column[*from].is_nan()) {
+                if !is_joined[*from]
+                    && columns(chain).all(|column| column[*into].is_nan() || column[*from].is_nan())
+                {
                     for column in columns_mut(chain) {
                         if column[*into].is_nan() {
                             column[*into] = column[*from];

@@ -1,11 +1,15 @@
-//! Splits that no corporate action explains: overnight, strikes or the underlying's price change by a common ratio of splits.
+//! Splits that no corporate action explains: overnight, strikes or the underlying's price change by a common
+//! ratio of splits.
 //!
-//! Between the last snapshot of a day and the first of the next, with `S` the underlying before and `S'` after, and `r = S / S'`:
+//! Between the last snapshot of a day and the first of the next, with `S` the underlying before and `S'`
+//! after, and `r = S / S'`:
 //!
-//! - `strike_jump`: fewer than half of the unexpired contracts before are listed after, and a common ratio ([`SplitRatio::COMMON`]) within 25 % of `r`
-//!   takes half of their strikes, to a cent, to strikes that are listed after. Without a price of the underlying it has to take four fifths.
-//! - `price_jump`: a common ratio is within 5 % of `r`, which is at least 1.4 or at most 1 / 1.4, and the options do not follow: the forward that
-//!   put-call parity gives at the nearest expiry is 20 % or more off `S'`, or fewer than half of the contracts are left.
+//! - `strike_jump`: fewer than half of the unexpired contracts before are listed after, and a common ratio
+//!   ([`SplitRatio::COMMON`]) within 25 % of `r` takes half of their strikes, to a cent, to strikes that are
+//!   listed after. Without a price of the underlying it has to take four fifths.
+//! - `price_jump`: a common ratio is within 5 % of `r`, which is at least 1.4 or at most 1 / 1.4, and the
+//!   options do not follow: the forward that put-call parity gives at the nearest expiry is 20 % or more off
+//!   `S'`, or fewer than half of the contracts are left.
 //!
 //! A move that the options follow with their strikes unchanged is news, and no jump.
 
@@ -32,7 +36,8 @@ struct Jump {
 }
 
 impl Ladder {
-    /// Returns whether the snapshot lists the contract that a split of `ratio` makes of another, to a cent of the smaller strike of the two.
+    /// Returns whether the snapshot lists the contract that a split of `ratio` makes of another, to a cent of
+    /// the smaller strike of the two.
     fn has_split(&self, &(expiry, strike, call): &Contract, ratio: f64) -> bool {
         let strike = f64::from_bits(strike) / ratio;
         let slack = (0.0051 * (1.0 / ratio).max(1.0)).min(0.01 * strike);
@@ -79,7 +84,8 @@ impl Ladder {
                 });
             }
         }
-        let ratio = SplitRatio::near(move_, 0.05).filter(|_| !(1.0 / LEAST_MOVE..LEAST_MOVE).contains(&move_))?;
+        let ratio =
+            SplitRatio::near(move_, 0.05).filter(|_| !(1.0 / LEAST_MOVE..LEAST_MOVE).contains(&move_))?;
         let gap = forward().map(|forward| (forward / self.underlying - 1.0).abs());
         let unfollowed = gap.is_some_and(|gap| gap >= FORWARD_GAP);
         (unfollowed || replaced).then(|| Jump {
@@ -106,8 +112,14 @@ fn shown(ratio: SplitRatio) -> String {
 }
 
 impl Rules<'_> {
-    /// Counts the splits of a part of a chain that no corporate action explains, and returns them: symbol, day, ratio.
-    pub fn jumps(&self, chain: &Chain, seen: &mut Seen, tally: &mut Tally) -> Vec<(String, Date, SplitRatio)> {
+    /// Counts the splits of a part of a chain that no corporate action explains, and returns them: symbol,
+    /// day, ratio.
+    pub fn jumps(
+        &self,
+        chain: &Chain,
+        seen: &mut Seen,
+        tally: &mut Tally,
+    ) -> Vec<(String, Date, SplitRatio)> {
         let mut found = Vec::new();
         for run in chain.snapshots() {
             let symbol = chain.name(chain.symbol[run.start]);

@@ -1,8 +1,8 @@
 //! `ingest/option_chain`: option quotes from files.
 //!
-//! Files become cuts of neighbouring days in the store, each with a summary (`file_rows`). The facts of the whole chain follow from the summaries
-//! (`whole`, `classes`). A partition is made of its cuts (`partition`), one after another, going on from the state at the end of the one before
-//! (`partitions`, `edge`).
+//! Files become cuts of neighbouring days in the store, each with a summary (`file_rows`). The facts of the
+//! whole chain follow from the summaries (`whole`, `classes`). A partition is made of its cuts (`partition`),
+//! one after another, going on from the state at the end of the one before (`partitions`, `edge`).
 
 mod classes;
 mod columns;

@@ -1,19 +1,21 @@
 //! The price of the underlying from put-call parity, for chains without it.
 //!
-//! On a day, for every expiry at `T` years, calls and puts of one strike `K` satisfy `C - P = D (F - K)`. Closes of the two
-//! are not of the same moment and some are stale, so that every step is a median, which a minority of bad pairs cannot move:
+//! On a day, for every expiry at `T` years, calls and puts of one strike `K` satisfy `C - P = D (F - K)`.
+//! Closes of the two are not of the same moment and some are stale, so that every step is a median, which a
+//! minority of bad pairs cannot move:
 //!
-//! 1. Of the pairs of an expiry, the [`PAIRS`] nearest to the money (smallest `|C - P|`) count: there the discount factor
-//!    hardly matters and both options trade.
-//! 2. `D` is the Theil-Sen slope (median of the slopes of all couples of pairs), held between the discount factors of
-//!    [`RATES`]; `F` is the median of `K + (C - P) / D`.
-//! 3. Over the expiries, `ln F = ln S + b T`: the carry `b` is the Theil-Sen slope, held within [`CARRY`], and then the median
-//!    of the day's and those of the [`MEMORY`] - 1 days before; `ln S` is the median of `ln F - b T`, weighted by
-//!    `1 / (T + `[`FLOOR`]`)`, because an error in `b` counts for less the nearer the expiry.
+//! 1. Of the pairs of an expiry, the [`PAIRS`] nearest to the money (smallest `|C - P|`) count: there the
+//!    discount factor hardly matters and both options trade.
+//! 2. `D` is the Theil-Sen slope (median of the slopes of all couples of pairs), held between the discount
+//!    factors of [`RATES`]; `F` is the median of `K + (C - P) / D`.
+//! 3. Over the expiries, `ln F = ln S + b T`: the carry `b` is the Theil-Sen slope, held within [`CARRY`],
+//!    and then the median of the day's and those of the [`MEMORY`] - 1 days before; `ln S` is the median of
+//!    `ln F - b T`, weighted by `1 / (T + `[`FLOOR`]`)`, because an error in `b` counts for less the nearer
+//!    the expiry.
 //! 4. Where the exchange limits a day's move, `S` is held within it of the day before.
 //!
-//! Of several snapshots of a day, each has its own price; the carry of a day before is that of its last snapshot, and the limit holds against the last
-//! price of the day before.
+//! Of several snapshots of a day, each has its own price; the carry of a day before is that of its last
+//! snapshot, and the limit holds against the last price of the day before.
 //!
 //! A day's price depends on that day and on days before it alone. Dividends before an expiry are part of `b`.
 //! Sources: Theil (1950), Sen (1968); put-call parity, Stoll (1969).
@@ -120,14 +122,16 @@ pub fn forwards(chain: &Chain, snapshot: std::ops::Range<usize>) -> Vec<Forward>
     out
 }
 
-/// The state from which the price of an underlying goes on: the carries of the last [`MEMORY`] days, and the last price.
+/// The state from which the price of an underlying goes on: the carries of the last [`MEMORY`] days, and the
+/// last price.
 #[derive(Default)]
 pub struct State {
     /// The carries, the oldest first.
     pub carries: VecDeque<f64>,
     /// The last price.
     pub last: Option<f64>,
-    /// The day of the last snapshot, where it is of the same part of the chain, and the last price before that day.
+    /// The day of the last snapshot, where it is of the same part of the chain, and the last price before
+    /// that day.
     pub(super) day: Option<(i32, Option<f64>)>,
     /// True where the last carry is one of that day.
     pub(super) has_carry_of_day: bool,

@@ -18,8 +18,9 @@ use datasets::schema;
 use stages_core::StageError;
 use std::collections::BTreeMap;
 
-/// Reads a table as it is. Rows that name no underlying have the symbol given, or else the layout's, the one in the file's name, or the index or
-/// stock that their option class belongs to. A row with a call and a put becomes two; a side without any value is none.
+/// Reads a table as it is. Rows that name no underlying have the symbol given, or else the layout's, the one
+/// in the file's name, or the index or stock that their option class belongs to. A row with a call and a put
+/// becomes two; a side without any value is none.
 ///
 /// # Errors
 /// When a value cannot be read, or columns are missing.
@@ -29,8 +30,9 @@ pub fn parse(packed: &Packed, layout: &Layout, around: &Around<'_>) -> Result<Re
     header::check(&packed.place, layout, &Names::new(&frame::header(packed)?, false))?;
     let wanted = wanted(layout);
     let numeric = numeric(layout);
-    let mut frame = Frame::read_with_numbers(packed, |name| wanted.contains(name), |name| numeric.contains(name))?
-        .with_missing(&layout.missing);
+    let mut frame =
+        Frame::read_with_numbers(packed, |name| wanted.contains(name), |name| numeric.contains(name))?
+            .with_missing(&layout.missing);
     if let Some(condition) = &layout.condition {
         frame.keep(condition)?;
     }
@@ -44,8 +46,9 @@ pub fn parse(packed: &Packed, layout: &Layout, around: &Around<'_>) -> Result<Re
     let is_single_precision = layout
         .sources("strike")
         .any(|mapping| frame.is_single_precision(&mapping.theirs));
-    let complete =
-        |chain: &Chain| file_terms::attach(chain.to_batch(0..chain.len())?, &frame, layout, is_single_precision);
+    let complete = |chain: &Chain| {
+        file_terms::attach(chain.to_batch(0..chain.len())?, &frame, layout, is_single_precision)
+    };
     if !layout.is_wide() {
         return complete(&rows.chain(&[], None)?.0);
     }
@@ -198,7 +201,12 @@ impl Rows<'_> {
         Ok(Some(symbols))
     }
 
-    fn roots(&self, chain: &mut Chain, side: &[Mapping], symbols: Option<&[Symbol]>) -> Result<(), StageError> {
+    fn roots(
+        &self,
+        chain: &mut Chain,
+        side: &[Mapping],
+        symbols: Option<&[Symbol]>,
+    ) -> Result<(), StageError> {
         if let Some(mapping) = self.find(side, "root") {
             return self.frame.texts(&mapping.theirs, |row, text| {
                 let root = class_of(text);
@@ -246,8 +254,9 @@ impl Rows<'_> {
             }
         } else if !chain.is_empty() {
             return Err(
-                StageError::new(format!("`{}` does not name the underlying", self.packed.place))
-                    .hint("give it as `symbol: SPX`, or name its column in `layout: { columns: { symbol: … } }`"),
+                StageError::new(format!("`{}` does not name the underlying", self.packed.place)).hint(
+                    "give it as `symbol: SPX`, or name its column in `layout: { columns: { symbol: … } }`",
+                ),
             );
         }
         if chain.root.is_empty() {
@@ -274,10 +283,12 @@ impl Rows<'_> {
                 "call" => "call",
                 _ => "100",
             };
-            StageError::new(format!("`{}` does not say the `{ours}` of its rows", self.packed.place)).hint(format!(
-                "{hint}give it: `layout: {{ like: {}, columns: {{ {ours}: {{ value: {example} }} }} }}`",
-                self.layout.name
-            ))
+            StageError::new(format!("`{}` does not say the `{ours}` of its rows", self.packed.place)).hint(
+                format!(
+                    "{hint}give it: `layout: {{ like: {}, columns: {{ {ours}: {{ value: {example} }} }} }}`",
+                    self.layout.name
+                ),
+            )
         })
     }
 
@@ -350,7 +361,8 @@ fn class_of(text: &str) -> &str {
         return text;
     };
     let suffix = &bytes[at..];
-    let is_occ = suffix[..6].iter().chain(&suffix[7..]).all(u8::is_ascii_digit) && matches!(suffix[6], b'C' | b'P');
+    let is_occ =
+        suffix[..6].iter().chain(&suffix[7..]).all(u8::is_ascii_digit) && matches!(suffix[6], b'C' | b'P');
     if is_occ { text[..at].trim_end() } else { text }
 }
 

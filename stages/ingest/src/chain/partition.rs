@@ -130,7 +130,8 @@ impl Made {
 }
 
 impl Facts<'_> {
-    /// The memo of a partition: its rows, and all facts that its result depends on. `states` are the digests of the states before it.
+    /// The memo of a partition: its rows, and all facts that its result depends on. `states` are the digests
+    /// of the states before it.
     pub fn memo<'f>(&self, unit: &Unit<'f>, states: &[(&str, Option<BlobDigest>)]) -> Memo {
         let config = self.config;
         // The order of files and of rows in them does not matter.
@@ -277,7 +278,9 @@ impl Facts<'_> {
                 let before = chain.len();
                 chain.append_with(&batch, file.has_times)?;
                 match zone {
-                    Some(zone) if self.found.intraday => intraday::localise(&mut chain, before.., |_, _| zone),
+                    Some(zone) if self.found.intraday => {
+                        intraday::localise(&mut chain, before.., |_, _| zone)
+                    }
                     _ => Ok(()),
                 }
             })?;
@@ -366,7 +369,8 @@ impl Facts<'_> {
             true => snapshots_a_day::count(&chain, &Zones::of(&chain, self.contracts)),
             false => Default::default(),
         };
-        let pairs: BTreeSet<(u32, u32)> = chain.symbol.iter().copied().zip(chain.root.iter().copied()).collect();
+        let pairs: BTreeSet<(u32, u32)> =
+            chain.symbol.iter().copied().zip(chain.root.iter().copied()).collect();
         let open = seen.end_partition(unit.range.to);
         let states: BTreeMap<String, Vec<u8>> = seen
             .symbols
@@ -382,7 +386,8 @@ impl Facts<'_> {
             first_day: chain
                 .days()
                 .first()
-                .map_or(0, |day| day.iter().map(ExactSizeIterator::len).sum::<usize>()) as u64,
+                .map_or(0, |day| day.iter().map(ExactSizeIterator::len).sum::<usize>())
+                as u64,
             untradable: (0..chain.len()).filter(|row| !chain.is_tradable(*row)).count() as u64,
             snapshots: snapshots.len() as u64,
             other_snapshots,

@@ -1,5 +1,6 @@
-//! The partitions of a chain, made one after another: each goes on from the state at the end of the one before, and one whose rows, facts and state
-//! before it are those of an earlier run is not made again. Reading and writing of a few partitions run side by side; no more than these are held.
+//! The partitions of a chain, made one after another: each goes on from the state at the end of the one
+//! before, and one whose rows, facts and state before it are those of an earlier run is not made again.
+//! Reading and writing of a few partitions run side by side; no more than these are held.
 
 use super::edge;
 use super::partition::{Facts, Made, Prepared, Unit};
@@ -95,7 +96,8 @@ impl Facts<'_> {
     ) -> Result<Vec<Done>, StageError> {
         let total = units.len() as u64;
         let mut all: Vec<Done> = Vec::with_capacity(units.len());
-        // Partitions that are made and not stored yet, and those after them that are prepared: the three go on side by side.
+        // Partitions that are made and not stored yet, and those after them that are prepared: the three go
+        // on side by side.
         let mut made: Vec<(Memo, Made)> = Vec::new();
         let mut prepared: Vec<Result<Prepared, StageError>> = Vec::new();
         // After a partition that changed, the next has probably changed, too.

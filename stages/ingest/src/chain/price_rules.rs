@@ -1,12 +1,13 @@
 //! The rules of [`datasets::quality::CHAIN`] that need the price of the underlying, applied once it is known.
 //!
-//! With `T` years of 365 days to expiry, `K` the strike, `S` the underlying, `w` 1 for calls and -1 for puts, and `c` =
-//! [`PLAUSIBLE_CARRY`], the value of exercise is
+//! With `T` years of 365 days to expiry, `K` the strike, `S` the underlying, `w` 1 for calls and -1 for puts,
+//! and `c` = [`PLAUSIBLE_CARRY`], the value of exercise is
 //!
 //! - American contracts: `max(w (S - K), 0)`, what exercise pays at once;
-//! - European contracts: `e^(-c T) max(w (F - K), 0)` with the forward `F` that put-call parity gives at the expiry (the median over the strikes nearest to
-//!   the money, see [`parity`]), and without one with `S e^(-c T)` for calls and `S e^(c T)` for puts in its place. No rate up to `c` takes the
-//!   value of the contract below it.
+//! - European contracts: `e^(-c T) max(w (F - K), 0)` with the forward `F` that put-call parity gives at the
+//!   expiry (the median over the strikes nearest to the money, see [`parity`]), and without one with
+//!   `S e^(-c T)` for calls and `S e^(c T)` for puts in its place. No rate up to `c` takes the value of the
+//!   contract below it.
 
 use super::columns::{ASK, BID, Chain, LAST, UNDERLYING, VOLATILITY};
 use super::parity;
@@ -22,7 +23,8 @@ const MISPRICED_TICKS: f64 = 5.0;
 const LEAST_DAYS: i32 = 2;
 
 impl Rules<'_> {
-    /// Applies the rules that need the price of the underlying to a part of the chain that [`Rules::clean`] has cleaned.
+    /// Applies the rules that need the price of the underlying to a part of the chain that [`Rules::clean`]
+    /// has cleaned.
     pub fn check_prices(&self, chain: &mut Chain, seen: &mut Seen, tally: &mut Tally) {
         let mut applied = Applied::new(self, chain);
         for run in chain.snapshots() {
@@ -74,7 +76,12 @@ impl Rules<'_> {
         let Some(forward) = forward else { return };
         let out_of_the_money = if call { strike >= forward } else { strike <= forward };
         let days = chain.expiry[i] - chain.date[i];
-        if volatility > PLACEHOLDER_VOLATILITY && ask > 0.0 && days >= LEAST_DAYS && out_of_the_money && strike > 0.0 {
+        if volatility > PLACEHOLDER_VOLATILITY
+            && ask > 0.0
+            && days >= LEAST_DAYS
+            && out_of_the_money
+            && strike > 0.0
+        {
             let value = greeks(forward, forward, 1.0, volatility, years, strike, call).price;
             let slack = MISPRICED_TICKS * self.tick;
             if value * low > MISPRICED * ask + slack || value < bid / MISPRICED - slack {

@@ -12,12 +12,13 @@ pub enum Quotes {
     /// From the files; null where they have none.
     #[default]
     AsGiven,
-    /// Constructed around the last price. An assumption, not data, which the metadata of the artifact records.
+    /// Constructed around the last price. An assumption, not data, which the metadata of the artifact
+    /// records.
     FromLast(FromLast),
 }
 
-/// Quotes around the last price: `last - h` and `last + h` with `h = max(half_spread * last, min_half_spread)`, rounded
-/// outwards to the tick, the bid not below 0.
+/// Quotes around the last price: `last - h` and `last + h` with
+/// `h = max(half_spread * last, min_half_spread)`, rounded outwards to the tick, the bid not below 0.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct FromLast {
@@ -72,7 +73,8 @@ impl FromLast {
         if self.tick <= 0.0 {
             return (bid, ask);
         }
-        // A tick such as 0.0001 is 1/10000: dividing by the whole number gives the nearest number to the decimal.
+        // A tick such as 0.0001 is 1/10000: dividing by the whole number gives the nearest number to the
+        // decimal.
         let per_unit = 1.0 / self.tick;
         let whole = per_unit.round();
         let price = |ticks: f64| {
@@ -94,7 +96,10 @@ impl FromLast {
     pub fn fill(&self, chain: &mut Chain) {
         for i in 0..chain.len() {
             let last = chain.values[LAST][i];
-            if chain.is_tradable(i) && !last.is_nan() && chain.values[BID][i].is_nan() && chain.values[ASK][i].is_nan()
+            if chain.is_tradable(i)
+                && !last.is_nan()
+                && chain.values[BID][i].is_nan()
+                && chain.values[ASK][i].is_nan()
             {
                 (chain.values[BID][i], chain.values[ASK][i]) = self.around(last);
             }

@@ -10,8 +10,8 @@ use stages_core::dataset::{Partition, PartitionKey};
 use stages_core::{Context, Memo, StageError};
 use std::collections::{BTreeMap, BTreeSet};
 
-/// The facts of rows that are known for sure only when all partitions are made: they are first taken from the files, and the partitions are made
-/// again where that was wrong.
+/// The facts of rows that are known for sure only when all partitions are made: they are first taken from the
+/// files, and the partitions are made again where that was wrong.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Found {
     /// True where there are quotes; otherwise there are last prices alone.
@@ -77,9 +77,11 @@ pub struct Done {
     pub timeless: u64,
     /// Of a chain by instant, the number of snapshots of days, by symbol.
     pub snapshots_of_days: SnapshotsOfDays,
-    /// Of a chain by instant, the first and the last time of day of a snapshot, microseconds after midnight in the zone of the exchange.
+    /// Of a chain by instant, the first and the last time of day of a snapshot, microseconds after midnight
+    /// in the zone of the exchange.
     pub times: Option<(i64, i64)>,
-    /// The columns that have values in the rows of the files that count, after rows were dropped, and in the end.
+    /// The columns that have values in the rows of the files that count, after rows were dropped, and in the
+    /// end.
     pub columns: [Columns; 3],
     /// The symbols that had rows once some were dropped.
     pub symbols: Vec<String>,

@@ -1,5 +1,5 @@
-//! The rules of [`datasets::quality::CHAIN`] that need no price of the underlying, applied. Those that need one are in
-//! [`price_rules`](super::price_rules) and [`jumps`](super::jumps).
+//! The rules of [`datasets::quality::CHAIN`] that need no price of the underlying, applied. Those that need
+//! one are in [`price_rules`](super::price_rules) and [`jumps`](super::jumps).
 
 use super::columns::{ASK, BID, Chain, LAST, OPEN_INTEREST, UNDERLYING, VOLATILITY, VOLUME};
 use super::seen::Seen;
@@ -79,7 +79,8 @@ impl Rules<'_> {
         self.action(rule) != Action::Keep
     }
 
-    /// Sorts the chain, or the next part of it, makes its key unique, and applies the rules that need no price of the underlying to every row.
+    /// Sorts the chain, or the next part of it, makes its key unique, and applies the rules that need no
+    /// price of the underlying to every row.
     pub fn clean(&self, chain: &mut Chain, seen: &mut Seen, tally: &mut Tally) {
         self.prepare(chain, tally);
         self.check_rows(chain, seen, tally);
@@ -121,8 +122,8 @@ impl Rules<'_> {
         }
     }
 
-    /// Applies the rules of whole snapshots and days. A day of several snapshots repeats the one before if its first and its last snapshot do: from one
-    /// minute to the next, prices often stay.
+    /// Applies the rules of whole snapshots and days. A day of several snapshots repeats the one before if
+    /// its first and its last snapshot do: from one minute to the next, prices often stay.
     fn days(&self, chain: &mut Chain, seen: &mut Seen, tally: &mut Tally, applied: &mut Applied<'_>) {
         for day in chain.days() {
             let (Some(first), Some(last)) = (day.first().cloned(), day.last().cloned()) else {
@@ -135,8 +136,8 @@ impl Rules<'_> {
                 seen.open.insert(date);
             }
             let [opening, underlying] = [&first, &last].map(|run| chain.values[UNDERLYING][run.start]);
-            let is_repeated =
-                seen.underlying == Some(underlying) && seen.opening.as_ref().is_none_or(|before| before.0 == opening);
+            let is_repeated = seen.underlying == Some(underlying)
+                && seen.opening.as_ref().is_none_or(|before| before.0 == opening);
             let prices = Prices::new(chain, last);
             let opening = chain
                 .snapshot(first.start)

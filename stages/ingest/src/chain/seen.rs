@@ -8,7 +8,8 @@ use datasets::Date;
 use stages_core::StageError;
 use std::collections::{BTreeMap, BTreeSet, HashSet};
 
-/// The state of the snapshots so far that later ones are checked against: a chain may come in parts, each later than the one before.
+/// The state of the snapshots so far that later ones are checked against: a chain may come in parts, each
+/// later than the one before.
 #[derive(Default)]
 pub struct Seen {
     pub(super) symbols: BTreeMap<String, SeenOf>,
@@ -23,7 +24,8 @@ pub(super) struct SeenOf {
     pub underlying: Option<f64>,
     /// The prices of the last snapshot.
     pub prices: Option<Prices>,
-    /// Of a chain by instant, the price of the underlying and the prices of the first snapshot of the last day.
+    /// Of a chain by instant, the price of the underlying and the prices of the first snapshot of the last
+    /// day.
     pub opening: Option<(f64, Prices)>,
     /// The contracts that traded, or were open, so far.
     pub traded: HashSet<(i32, u64, bool)>,
@@ -34,8 +36,9 @@ pub(super) struct SeenOf {
 }
 
 impl Seen {
-    /// Ends a partition with `last` for its last possible date: forgets the contracts that cannot be in a later one, and returns the trading days that had a snapshot, by
-    /// symbol, which the state of later ones does not have.
+    /// Ends a partition with `last` for its last possible date: forgets the contracts that cannot be in a
+    /// later one, and returns the trading days that had a snapshot, by symbol, which the state of later ones
+    /// does not have.
     pub fn end_partition(&mut self, last: Date) -> BTreeMap<String, BTreeSet<Date>> {
         let of_symbol = |(symbol, seen): (&String, &mut SeenOf)| {
             seen.traded.retain(|contract| contract.0 > last.0);

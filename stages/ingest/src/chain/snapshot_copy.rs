@@ -31,7 +31,8 @@ impl Row {
 }
 
 impl Prices {
-    /// The prices of the rows of a snapshot of a sorted chain that have some: bid and ask, or, where there is neither, the last price.
+    /// The prices of the rows of a snapshot of a sorted chain that have some: bid and ask, or, where there is
+    /// neither, the last price.
     pub(super) fn new(chain: &Chain, rows: Range<usize>) -> Self {
         let mut ids: Vec<u32> = Vec::new();
         let mut out = Vec::with_capacity(rows.len());
@@ -63,8 +64,8 @@ impl Prices {
         }
     }
 
-    /// Returns whether these are a copy of the prices `before`: of at least [`FEW_CONTRACTS`] contracts that both have, nine in ten of these prices,
-    /// every one is the same.
+    /// Returns whether these are a copy of the prices `before`: of at least [`FEW_CONTRACTS`] contracts that
+    /// both have, nine in ten of these prices, every one is the same.
     pub(super) fn copies(&self, before: &Self) -> bool {
         let (mut shared, mut at) = (0, 0);
         for row in &self.rows {

@@ -1,4 +1,5 @@
-//! The snapshots of the days of a chain by instant: their number and times, for its metadata, and the zone that they are in.
+//! The snapshots of the days of a chain by instant: their number and times, for its metadata, and the zone
+//! that they are in.
 
 use super::columns::Chain;
 use super::file_rows::FileRows;
@@ -11,7 +12,8 @@ use serde_json::{Value, json};
 use stages_core::StageError;
 use std::collections::{BTreeMap, BTreeSet};
 
-/// The number of snapshots of days, and the first and the last time of day of a snapshot in the zone of the exchange, of a sorted chain by instant.
+/// The number of snapshots of days, and the first and the last time of day of a snapshot in the zone of the
+/// exchange, of a sorted chain by instant.
 pub fn count(chain: &Chain, zones: &Zones) -> (SnapshotsOfDays, Option<(i64, i64)>) {
     let mut counts = SnapshotsOfDays::new();
     let mut times: Option<(i64, i64)> = None;
@@ -38,14 +40,19 @@ pub fn check(found: &Found, timeless: u64) -> Result<(), StageError> {
             "{timeless} rows have no time of day, and others are of several snapshots a day"
         ))
         .hint(
-            "read the files without times in another stage, or choose one snapshot of each day with `snapshot: last`",
+            "read the files without times in another stage, or choose one snapshot of each day with \
+            `snapshot: last`",
         ));
     }
     if found.underlying == Underlying::File {
         return Err(StageError::new(
-            "the chain has several snapshots a day, and `underlying_path` daily closes, which are not known yet at most of them",
+            "the chain has several snapshots a day, and `underlying_path` daily closes, which are not known \
+            yet at most of them",
         )
-        .hint("`underlying: parity` derives the price at each snapshot from the options; `snapshot: last` keeps the close alone"));
+        .hint(
+            "`underlying: parity` derives the price at each snapshot from the options; `snapshot: last` \
+            keeps the close alone",
+        ));
     }
     Ok(())
 }
@@ -80,13 +87,21 @@ pub fn assumed_zone(contracts: &Contracts, files: &[FileRows]) -> Option<String>
     let (zones, origin) = zone(contracts, files);
     let zones = Vec::from_iter(zones).join(", ");
     (origin == Some(Origin::Assumed)).then(|| {
-        format!("nothing states the time zone of the times in the files, it is assumed to be the exchange's: {zones}")
+        format!(
+            "nothing states the time zone of the times in the files, it is assumed to be the \
+            exchange's: {zones}"
+        )
     })
 }
 
-/// The metadata: the usual number of snapshots of a day, the fewest and the most, the days that have fewer than usual, the first and the last time of day
-/// in the zone of the exchange, and the zone of the files with its origin.
-pub fn describe<'d>(done: impl Iterator<Item = &'d Done>, contracts: &Contracts, files: &[FileRows]) -> Value {
+/// The metadata: the usual number of snapshots of a day, the fewest and the most, the days that have fewer
+/// than usual, the first and the last time of day in the zone of the exchange, and the zone of the files with
+/// its origin.
+pub fn describe<'d>(
+    done: impl Iterator<Item = &'d Done>,
+    contracts: &Contracts,
+    files: &[FileRows],
+) -> Value {
     let mut counts: Vec<u64> = Vec::new();
     let mut times: Option<(i64, i64)> = None;
     for done in done {

@@ -27,8 +27,8 @@ use serde_json::{Value, json};
 use stages_core::corporate_actions;
 use stages_core::dataset::{self, Partition, Period};
 use stages_core::{
-    ConfigProblem, Context, Given, InputPort, OutputPort, Outputs, PlanContext, PortType, Ports, Provided, Share,
-    Source, StageError, StageEvent, StageKind,
+    ConfigProblem, Context, Given, InputPort, OutputPort, Outputs, PlanContext, PortType, Ports, Provided,
+    Share, Source, StageError, StageEvent, StageKind,
 };
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
@@ -63,7 +63,11 @@ impl StageKind for OptionChain {
         }],
     };
 
-    fn check(&self, config: &ChainConfig, plan: &PlanContext) -> Result<BTreeMap<String, Provided>, ConfigProblem> {
+    fn check(
+        &self,
+        config: &ChainConfig,
+        plan: &PlanContext,
+    ) -> Result<BTreeMap<String, Provided>, ConfigProblem> {
         config.check()?;
         check_origin(&config.path, plan)?;
         let (chosen, sources) = config.layout.open(Table::Chain, &self.sources(config, plan.base)?)?;
@@ -98,8 +102,9 @@ impl StageKind for OptionChain {
         }
         if config.underlying == UnderlyingChoice::Quoted && !columns.contains("underlying") {
             return Err(
-                ConfigProblem::new("underlying", "the files have no price of the underlying")
-                    .hint("`underlying: parity` derives it from the options, `underlying_path` takes it from bars"),
+                ConfigProblem::new("underlying", "the files have no price of the underlying").hint(
+                    "`underlying: parity` derives it from the options, `underlying_path` takes it from bars",
+                ),
             );
         }
         columns.insert("underlying".to_owned());
@@ -161,8 +166,9 @@ impl StageKind for OptionChain {
         let mut counted = Tally::new(CHAIN);
         whole.count(&mut counted);
         if config.snapshot == Some(Snapshot::All) && !whole.has_times() {
-            return Err(StageError::new("the files have no times of day")
-                .hint("leave `snapshot: all` out, or name the column of times: `layout: { columns: { time: … } }`"));
+            return Err(StageError::new("the files have no times of day").hint(
+                "leave `snapshot: all` out, or name the column of times: `layout: { columns: { time: … } }`",
+            ));
         }
         if whole.rows() == 0 {
             return Err(
@@ -185,7 +191,9 @@ impl StageKind for OptionChain {
         for message in warnings {
             context.events.emit(StageEvent::Warning {
                 message,
-                hint: Some("state the terms of the contracts with `contract: { … }` in this stage".to_owned()),
+                hint: Some(
+                    "state the terms of the contracts with `contract: { … }` in this stage".to_owned(),
+                ),
             });
         }
         let ticks = contracts
@@ -225,7 +233,11 @@ impl StageKind for OptionChain {
             if let Some(message) = snapshots_a_day::assumed_zone(&contracts, &files) {
                 context.events.emit(StageEvent::Warning {
                     message,
-                    hint: Some("state it: `layout: { like: …, zone: America/New_York }` for the files, `contract: { time_zone: … }` for the exchange".to_owned()),
+                    hint: Some(
+                        "state it: `layout: { like: …, zone: America/New_York }` for the files, \
+                        `contract: { time_zone: … }` for the exchange"
+                            .to_owned(),
+                    ),
                 });
             }
         }
@@ -235,11 +247,13 @@ impl StageKind for OptionChain {
             ));
         }
         if facts.underlying == Underlying::File && columns[2] & bit(UNDERLYING) == 0 && rows > 0 {
-            return Err(
-                StageError::new("the bars at `underlying_path` have no close on any of the chain's days").hint(
-                    format!("they hold {}", closes.keys().cloned().collect::<Vec<_>>().join(", ")),
-                ),
-            );
+            return Err(StageError::new(
+                "the bars at `underlying_path` have no close on any of the chain's days",
+            )
+            .hint(format!(
+                "they hold {}",
+                closes.keys().cloned().collect::<Vec<_>>().join(", ")
+            )));
         }
         let mut open: BTreeMap<&str, BTreeSet<Date>> = BTreeMap::new();
         for (_, done) in &units {
@@ -257,9 +271,8 @@ impl StageKind for OptionChain {
         };
         treatment.apply(context, &counted, read_rows - other_snapshots - joined, rows)?;
         if rows == 0 {
-            return Err(
-                StageError::new("no good row is left").hint("`on_bad_rows: keep` keeps the bad ones, to be looked at")
-            );
+            return Err(StageError::new("no good row is left")
+                .hint("`on_bad_rows: keep` keeps the bad ones, to be looked at"));
         }
 
         let left = units
@@ -292,13 +305,16 @@ impl StageKind for OptionChain {
         meta["untradable"] = json!(sum(|done| done.untradable));
         meta["snapshots"] = json!(sum(|done| done.snapshots));
         if facts.intraday {
-            meta["snapshots_a_day"] = snapshots_a_day::describe(units.iter().map(|(_, done)| done), &contracts, &files);
+            meta["snapshots_a_day"] =
+                snapshots_a_day::describe(units.iter().map(|(_, done)| done), &contracts, &files);
         }
         meta["quality"] = json!(counted.findings(|rule| config.on_bad_rows.action(rule)));
         context.progress(0, None, "writing");
-        let mut partitions: Vec<Partition> = units.iter().flat_map(|(range, done)| done.partitions(*range)).collect();
-        partitions
-            .sort_by(|a, b| (a.key.symbols.first(), a.key.range.from).cmp(&(b.key.symbols.first(), b.key.range.from)));
+        let mut partitions: Vec<Partition> =
+            units.iter().flat_map(|(range, done)| done.partitions(*range)).collect();
+        partitions.sort_by(|a, b| {
+            (a.key.symbols.first(), a.key.range.from).cmp(&(b.key.symbols.first(), b.key.range.from))
+        });
         let digest = dataset::write(&context.store, PortType::OptionChain, meta, partitions)?;
         Ok(Outputs::from([("chain".to_owned(), digest)]))
     }
@@ -353,7 +369,8 @@ struct Complete {
 /// The times that partitions are made again because they show other facts than the files.
 const ATTEMPTS: usize = 4;
 
-/// Makes all partitions. What the files show of the whole may not be so of the rows that are left: then they are made again.
+/// Makes all partitions. What the files show of the whole may not be so of the rows that are left: then they
+/// are made again.
 fn complete(
     mut facts: Facts<'_>,
     whole: &Whole<'_>,
@@ -394,7 +411,8 @@ fn complete(
     Err(StageError::new("the partitions of the chain cannot be made"))
 }
 
-/// The facts of a chain from what its rows have: quotes, counts, prices of the underlying, one symbol, several snapshots a day.
+/// The facts of a chain from what its rows have: quotes, counts, prices of the underlying, one symbol,
+/// several snapshots a day.
 fn found(
     config: &ChainConfig,
     has_bars: bool,

@@ -39,9 +39,9 @@ impl<'a> Whole<'a> {
     fn days_of(&self, file: &'a FileRows) -> impl Iterator<Item = &'a Day> + use<'a> {
         let wanted: Vec<bool> = file.symbols.iter().map(|symbol| self.is_wanted(symbol)).collect();
         let dates = self.config.dates;
-        file.days
-            .iter()
-            .filter(move |day| dates.is_none_or(|dates| dates.contains(day.date)) && wanted[day.symbol as usize])
+        file.days.iter().filter(move |day| {
+            dates.is_none_or(|dates| dates.contains(day.date)) && wanted[day.symbol as usize]
+        })
     }
 
     /// The days that have rows of the snapshot that is chosen by its time; all days otherwise.
@@ -58,7 +58,8 @@ impl<'a> Whole<'a> {
         self.files.iter().any(|file| file.has_times)
     }
 
-    /// Returns whether the chain is one by instant, as far as the files tell: `snapshot: all`, or, without a choice, several times of a day.
+    /// Returns whether the chain is one by instant, as far as the files tell: `snapshot: all`, or, without a
+    /// choice, several times of a day.
     pub fn is_intraday(&self) -> bool {
         match self.config.snapshot {
             _ if !self.has_times() => false,
@@ -80,7 +81,8 @@ impl<'a> Whole<'a> {
         self.days().map(|(_, day)| day.rows).sum()
     }
 
-    /// Counts the rows of wanted symbols without a date or an expiry (but with `until`, after which they may have been appended), and the strikes that were read from single precision on days that have rows.
+    /// Counts the rows of wanted symbols without a date or an expiry (but with `until`, after which they may
+    /// have been appended), and the strikes that were read from single precision on days that have rows.
     pub fn count(&self, tally: &mut Tally) {
         let dated_alone = self.config.until.is_some();
         for file in self.files.iter().filter(|_| !dated_alone) {
@@ -140,8 +142,9 @@ impl<'a> Whole<'a> {
         }
     }
 
-    /// True for each of these that its rows have: quotes, counts of trades or open contracts, prices of the underlying; and true if they are of one symbol,
-    /// and if the chain is one by instant. And the stated columns that have values.
+    /// True for each of these that its rows have: quotes, counts of trades or open contracts, prices of the
+    /// underlying; and true if they are of one symbol, and if the chain is one by instant. And the stated
+    /// columns that have values.
     pub fn found(&self) -> ([bool; 5], Columns) {
         let columns = self.chosen_days().fold(0, |bits, (_, day)| bits | day.columns);
         let symbols: BTreeSet<&str> = self

@@ -16,8 +16,9 @@ pub(super) fn stands(bar: Date, date: Date, max_age: Option<u32>) -> bool {
     max_age.is_none_or(|most| age <= i64::from(most))
 }
 
-/// For each bar of a symbol the row that is shown there, of rows dated `rows`; both ascending. A row is known once `lag` bars after its date have passed, and is shown until
-/// a newer one is known or it is older than `max_age` calendar days.
+/// For each bar of a symbol the row that is shown there, of rows dated `rows`; both ascending. A row is known
+/// once `lag` bars after its date have passed, and is shown until a newer one is known or it is older than
+/// `max_age` calendar days.
 pub(super) fn shown(bars: &[Date], rows: &[Date], lag: u32, max_age: Option<u32>) -> Vec<Option<usize>> {
     let mut next = 0;
     let at = |(i, bar): (usize, &Date)| {

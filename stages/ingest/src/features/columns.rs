@@ -6,7 +6,8 @@ use serde::ser::SerializeMap as _;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use std::fmt;
 
-/// The columns to read: `[value, quality]`, which keep their names, or `{ value: "B/M", quality: QMJ }`, by the names that they are given. Empty for all.
+/// The columns to read: `[value, quality]`, which keep their names, or `{ value: "B/M", quality: QMJ }`, by
+/// the names that they are given. Empty for all.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct FactorColumns(pub(super) Vec<FactorColumn>);
 

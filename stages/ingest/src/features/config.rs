@@ -16,35 +16,44 @@ use std::collections::BTreeSet;
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct FeaturesConfig {
-    /// The files: a path, a directory, a glob, a URL, or a list of them; CSV or Parquet, plain, `.gz` or `.zip`. Required, unless the input `table` is connected.
+    /// The files: a path, a directory, a glob, a URL, or a list of them; CSV or Parquet, plain, `.gz` or
+    /// `.zip`. Required, unless the input `table` is connected.
     pub path: Paths,
     /// The column of dates; empty for `date`, `datadate` or `day`.
     pub date: String,
-    /// The column of symbols; empty for `symbol`, `ticker` or `tic`. Where a file has none, its rows are of the whole market: every symbol has them.
+    /// The column of symbols; empty for `symbol`, `ticker` or `tic`. Where a file has none, its rows are of
+    /// the whole market: every symbol has them.
     pub symbol: String,
-    /// The columns of the contract that a row is of, where factors are by contract: `{ id: option_symbol }`, or `{ expiry: …, strike: …, right: … }`; `{}` for the usual names. The
-    /// features then have a row for each row of `chain`, which is needed. Null where rows are of symbols.
+    /// The columns of the contract that a row is of, where factors are by contract: `{ id: option_symbol }`,
+    /// or `{ expiry: …, strike: …, right: … }`; `{}` for the usual names. The features then have a row for
+    /// each row of `chain`, which is needed. Null where rows are of symbols.
     pub contract: Option<ContractColumns>,
-    /// True where the rows have no dates: each stands on every day of its symbol or contract, from the first one on. Right only for what never changes, and was known at the
-    /// beginning.
+    /// True where the rows have no dates: each stands on every day of its symbol or contract, from the first
+    /// one on. Right only for what never changes, and was known at the beginning.
     pub undated: bool,
-    /// The columns to read: a list of their names in the files, which they keep, or a map from the names of features to those in the files, `{ value: "B/M" }`; empty for all others than
-    /// those of dates and symbols.
+    /// The columns to read: a list of their names in the files, which they keep, or a map from the names of
+    /// features to those in the files, `{ value: "B/M" }`; empty for all others than those of dates and
+    /// symbols.
     pub columns: FactorColumns,
     /// The format of dates, in `strftime` codes (`%m/%d/%Y`); empty for `%Y-%m-%d`.
     pub date_format: String,
     /// Take no rows after this date: files are as they were on that day, whatever was appended since.
     pub until: Option<Date>,
-    /// The days (bars of its symbol, days of its chain, or trading days of `calendar`) after which a row is known, counted from the row's date: a row of Tuesday with 1 is shown on Wednesday,
-    /// with 0 on Tuesday. 0 is right only for what is known at the close of the row's own date.
+    /// The days (bars of its symbol, days of its chain, or trading days of `calendar`) after which a row is
+    /// known, counted from the row's date: a row of Tuesday with 1 is shown on Wednesday, with 0 on Tuesday.
+    /// 0 is right only for what is known at the close of the row's own date.
     pub lag: u32,
-    /// The calendar days after a row's date for which it stands where no newer one is known; null for any number, 0 for its own date alone.
+    /// The calendar days after a row's date for which it stands where no newer one is known; null for any
+    /// number, 0 for its own date alone.
     pub max_age: Option<u32>,
-    /// The calendar of the days that features have where neither `bars` nor `chain` is connected: its trading days from a symbol's first row on, until the last row of all is known. Null otherwise.
+    /// The calendar of the days that features have where neither `bars` nor `chain` is connected: its trading
+    /// days from a symbol's first row on, until the last row of all is known. Null otherwise.
     pub calendar: Option<CalendarName>,
-    /// The action for rows that break a rule: `by_rule` (each rule's own), `drop`, `keep` or `fail`; or by rule.
+    /// The action for rows that break a rule: `by_rule` (each rule's own), `drop`, `keep` or `fail`; or by
+    /// rule.
     pub on_bad_rows: OnBadRows,
-    /// The share of the rows that each rule may drop before the stage fails: `by_rule` (0.05), a number, or by rule.
+    /// The share of the rows that each rule may drop before the stage fails: `by_rule` (0.05), a number, or
+    /// by rule.
     pub max_dropped: MaxDropped,
 }
 
@@ -100,15 +109,17 @@ impl FeaturesConfig {
                 return Err(ConfigProblem::new(field, "a feature has no name").hint("name it"));
             }
             if !seen.insert(&column.ours) {
-                return Err(
-                    ConfigProblem::new(field, format!("`{}` is named twice", column.ours)).hint("leave one out")
-                );
+                return Err(ConfigProblem::new(field, format!("`{}` is named twice", column.ours))
+                    .hint("leave one out"));
             }
         }
         match (self.max_age, self.lag()) {
             (Some(0), lag) if lag > 0 => Err(ConfigProblem::new(
                 "max_age",
-                format!("no row is shown: it is known after {lag} days of trading, and stands on its own date alone"),
+                format!(
+                    "no row is shown: it is known after {lag} days of trading, and stands on its own \
+                    date alone"
+                ),
             )
             .hint("write `lag: 0`, or leave `max_age` out")),
             _ => Ok(()),

@@ -15,8 +15,8 @@ use std::sync::Arc;
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct ContractColumns {
-    /// The column of the contract's symbol, such as `SPY240419P00500000`; empty for `contract`, `contract_symbol`, `option_symbol` or `occ_symbol`, where the columns of the terms are not
-    /// named.
+    /// The column of the contract's symbol, such as `SPY240419P00500000`; empty for `contract`,
+    /// `contract_symbol`, `option_symbol` or `occ_symbol`, where the columns of the terms are not named.
     pub id: String,
     /// Its format.
     pub format: SymbolFormat,
@@ -24,9 +24,11 @@ pub struct ContractColumns {
     pub expiry: String,
     /// The column of strikes, in currency; empty for `strike` or `strike_price`.
     pub strike: String,
-    /// The column of rights, `C` and `P`, `call` and `put`, or true for a call; empty for `right`, `call`, `cp_flag`, `option_type` or `type`.
+    /// The column of rights, `C` and `P`, `call` and `put`, or true for a call; empty for `right`, `call`,
+    /// `cp_flag`, `option_type` or `type`.
     pub right: String,
-    /// The column of option classes; empty for `root`. Where a file has none, a row is of every class with these terms.
+    /// The column of option classes; empty for `root`. Where a file has none, a row is of every class with
+    /// these terms.
     pub root: String,
 }
 
@@ -38,10 +40,11 @@ impl ContractColumns {
     pub(super) fn validate(&self) -> Result<(), ConfigProblem> {
         match self.id.is_empty() || !self.names_terms() {
             true => Ok(()),
-            false => Err(
-                ConfigProblem::new("contract", "both the contract's symbol and its terms are named")
-                    .hint("keep `id`, or `expiry`, `strike` and `right`"),
-            ),
+            false => Err(ConfigProblem::new(
+                "contract",
+                "both the contract's symbol and its terms are named",
+            )
+            .hint("keep `id`, or `expiry`, `strike` and `right`")),
         }
     }
 
@@ -65,7 +68,8 @@ pub(super) enum Found {
 }
 
 impl Found {
-    /// The columns by their names: `find` gives the name of a column as the file writes it. Those that are missing are added to `missing`.
+    /// The columns by their names: `find` gives the name of a column as the file writes it. Those that are
+    /// missing are added to `missing`.
     pub fn of(
         columns: &ContractColumns,
         find: &dyn Fn(&str) -> Option<String>,
@@ -133,7 +137,8 @@ impl Found {
         }
     }
 
-    /// The columns [`CONTRACT`] of a file: null where one cannot be read, and the class empty where the file has none.
+    /// The columns [`CONTRACT`] of a file: null where one cannot be read, and the class empty where the file
+    /// has none.
     ///
     /// # Errors
     /// When an expiry is no date, or a column is of another type.

@@ -16,7 +16,8 @@ use std::sync::Arc;
 pub(super) struct Days {
     /// The source of the days, for messages and metadata.
     pub what: &'static str,
-    /// By partition the keys `symbol`, `date` and, of several snapshots a day, `snapshot`, sorted; the one part of a calendar has no partition yet.
+    /// By partition the keys `symbol`, `date` and, of several snapshots a day, `snapshot`, sorted; the one
+    /// part of a calendar has no partition yet.
     pub parts: Vec<(Option<PartitionKey>, RecordBatch)>,
 }
 
@@ -54,7 +55,8 @@ impl Days {
     pub fn of_chain(context: &Context, chain: &DataSet, is_lagged: bool) -> Result<Self, StageError> {
         if !is_lagged && chain.is_intraday(&context.store)? {
             return Err(StageError::new(
-                "`lag: 0` shows a row at all snapshots of its date, and the chain has several: the first are before the close",
+                "`lag: 0` shows a row at all snapshots of its date, and the chain has several: the first \
+                are before the close",
             )
             .hint("write `lag: 1`"));
         }
@@ -66,7 +68,9 @@ impl Days {
                 let keys = in_order(&table::columns_from_parquet(blob, &["symbol", "date", "snapshot"])?)?;
                 let (symbols, times) = (table::texts(&keys, "symbol")?, table::snapshot_times(&keys)?);
                 let is_first = |row: &usize| {
-                    *row == 0 || times[*row] != times[row - 1] || symbols.value(*row) != symbols.value(row - 1)
+                    *row == 0
+                        || times[*row] != times[row - 1]
+                        || symbols.value(*row) != symbols.value(row - 1)
                 };
                 let first: UInt32Array = (0..keys.num_rows())
                     .filter(is_first)
@@ -78,7 +82,8 @@ impl Days {
         Ok(Self { what: "chain", parts })
     }
 
-    /// The trading days of a calendar: for each symbol from its first row on, to the day on which the last row of all is known.
+    /// The trading days of a calendar: for each symbol from its first row on, to the day on which the last
+    /// row of all is known.
     ///
     /// # Errors
     /// When the files have no symbols.
@@ -162,7 +167,8 @@ mod tests {
         // Thursday; Independence Day is the Thursday after it.
         let firsts = BTreeMap::from([("A", date("2019-06-27")), ("B", date("2019-07-03"))]);
         let days = |lag| {
-            let days = Days::of_calendar(CalendarName::Us, Some((firsts.clone(), date("2019-07-03"))), lag).unwrap();
+            let days =
+                Days::of_calendar(CalendarName::Us, Some((firsts.clone(), date("2019-07-03"))), lag).unwrap();
             let by = days.by_symbol().unwrap();
             let text = |symbol: &str| {
                 by.days[symbol]

@@ -34,7 +34,11 @@ impl Factors {
     ///
     /// # Errors
     /// When files have different factors, or a rule stops the stage.
-    pub fn read(config: &FeaturesConfig, context: &Context, parts: Vec<RecordBatch>) -> Result<Self, StageError> {
+    pub fn read(
+        config: &FeaturesConfig,
+        context: &Context,
+        parts: Vec<RecordBatch>,
+    ) -> Result<Self, StageError> {
         let first = parts.first().ok_or_else(|| read::no_file(config.until))?;
         if let Some(other) = parts.iter().find(|part| part.schema() != first.schema()) {
             return Err(StageError::new(format!(
@@ -103,10 +107,10 @@ impl Factors {
             ("option classes", is_mixed(&has_root)),
         ] {
             if is_mixed {
-                return Err(
-                    StageError::new(format!("some files have a column of {what}, and others have none"))
-                        .hint("read them in two stages"),
-                );
+                return Err(StageError::new(format!(
+                    "some files have a column of {what}, and others have none"
+                ))
+                .hint("read them in two stages"));
             }
         }
         let mut left = 0;
@@ -143,8 +147,12 @@ impl Factors {
             } else {
                 format!(" on {date}")
             };
-            return Err(StageError::new(format!("rows of {of}{day} have different values"))
-                .hint("a key has one row: keep the one that was known first, or date the other when it was known; `on_bad_rows: { contradiction: drop }` shows none of them"));
+            return Err(
+                StageError::new(format!("rows of {of}{day} have different values")).hint(
+                    "a key has one row: keep the one that was known first, or date the other when it was \
+                    known; `on_bad_rows: { contradiction: drop }` shows none of them",
+                ),
+            );
         }
         let treatment = Treatment {
             bad,
@@ -152,7 +160,9 @@ impl Factors {
         };
         treatment.apply(context, &tally, batch.num_rows() as u64, left as u64)?;
         if rows.is_empty() {
-            return Err(StageError::new("no good row is left").hint("see the column of symbols, and the dates"));
+            return Err(
+                StageError::new("no good row is left").hint("see the column of symbols, and the dates")
+            );
         }
         Ok(Self {
             names,
@@ -188,7 +198,8 @@ impl Factors {
         self.rows.get(series).map_or(&[], Vec::as_slice)
     }
 
-    /// The series and the rows of a contract of a chain: by its symbol and its class, as far as the files have them.
+    /// The series and the rows of a contract of a chain: by its symbol and its class, as far as the files
+    /// have them.
     pub fn of_contract(&self, symbol: &str, contract: &Contract) -> Option<(&Series, &[(Date, usize)])> {
         // All series are alike.
         let first = self.rows.keys().next()?;
@@ -232,7 +243,8 @@ impl Factors {
 
     /// The first date of each symbol, and the last of all; `None` where the files have no symbols.
     pub fn dates(&self) -> Option<(BTreeMap<&str, Date>, Date)> {
-        let firsts: BTreeMap<&str, Date> = self.symbols().map(|symbol| (symbol, self.of(symbol)[0].0)).collect();
+        let firsts: BTreeMap<&str, Date> =
+            self.symbols().map(|symbol| (symbol, self.of(symbol)[0].0)).collect();
         let last = self.rows.values().flatten().map(|(date, _)| *date).max()?;
         (!firsts.is_empty()).then_some((firsts, last))
     }

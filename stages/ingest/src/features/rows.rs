@@ -59,8 +59,9 @@ impl Columns {
             ))
             .hint("leave `undated` out"));
         }
-        let is_other =
-            |name: &String| Some(name) != date.as_ref() && Some(name) != symbol.as_ref() && !of_contract.contains(name);
+        let is_other = |name: &String| {
+            Some(name) != date.as_ref() && Some(name) != symbol.as_ref() && !of_contract.contains(name)
+        };
         let mut factors = Vec::new();
         for FactorColumn { ours, theirs } in &config.columns.0 {
             match find(theirs) {
@@ -85,12 +86,15 @@ impl Columns {
             }));
         }
         if !missing.is_empty() {
-            return Err(
-                StageError::new(format!("`{}` has no column of {}", packed.place, missing.join(", "))).hint(format!(
-                    "it has {}; `date`, `symbol` and `columns` name them",
-                    shown_list(&header)
-                )),
-            );
+            return Err(StageError::new(format!(
+                "`{}` has no column of {}",
+                packed.place,
+                missing.join(", ")
+            ))
+            .hint(format!(
+                "it has {}; `date`, `symbol` and `columns` name them",
+                shown_list(&header)
+            )));
         }
         if factors.is_empty() {
             return Err(
@@ -98,13 +102,17 @@ impl Columns {
                     .hint("add a column of numbers"),
             );
         }
-        if let Some(FactorColumn { ours: name, .. }) = factors.iter().find(|factor| config.is_key(&factor.ours)) {
+        if let Some(FactorColumn { ours: name, .. }) =
+            factors.iter().find(|factor| config.is_key(&factor.ours))
+        {
             return Err(StageError::new(format!(
                 "`{}`: the column `{}` has the name of a key",
                 packed.place,
                 shown(name)
             ))
-            .hint("`columns` names the factors to read; `columns: { my_name: NAME }` renames it if it is one"));
+            .hint(
+                "`columns` names the factors to read; `columns: { my_name: NAME }` renames it if it is one",
+            ));
         }
         Ok(Self {
             date,
@@ -118,8 +126,9 @@ impl Columns {
 /// The date of rows without dates: before all that files can have.
 pub(super) const UNDATED: Date = Date(OUT_OF_RANGE.0 + 1);
 
-/// Reads a table: `symbol` (empty for the whole market, null where it is missing), `date`, the columns of the contract where factors are by contract, and the factors: null where
-/// there is no value, infinite where it is none that can be read.
+/// Reads a table: `symbol` (empty for the whole market, null where it is missing), `date`, the columns of the
+/// contract where factors are by contract, and the factors: null where there is no value, infinite where it
+/// is none that can be read.
 ///
 /// # Errors
 /// When a date cannot be read, a column is missing, or one of factors has no number at all.

@@ -18,8 +18,8 @@ use serde_json::json;
 use stages_core::dataset::{self, DataSet, Partition, Period};
 use stages_core::event::StageEvent;
 use stages_core::{
-    ConfigProblem, Context, InputPort, Memo, OutputPort, Outputs, PlanContext, PortType, Ports, Provided, Source,
-    StageError, StageKind, table,
+    ConfigProblem, Context, InputPort, Memo, OutputPort, Outputs, PlanContext, PortType, Ports, Provided,
+    Source, StageError, StageKind, table,
 };
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
@@ -58,11 +58,16 @@ impl StageKind for Features {
         outputs: &[OutputPort {
             name: "features",
             ty: PortType::Features,
-            doc: "a column for each factor, null where no row is known, by symbol and day, or by contract and snapshot; with the data-quality table in its metadata",
+            doc: "a column for each factor, null where no row is known, by symbol and day, or by contract \
+                and snapshot; with the data-quality table in its metadata",
         }],
     };
 
-    fn check(&self, config: &FeaturesConfig, plan: &PlanContext) -> Result<BTreeMap<String, Provided>, ConfigProblem> {
+    fn check(
+        &self,
+        config: &FeaturesConfig,
+        plan: &PlanContext,
+    ) -> Result<BTreeMap<String, Provided>, ConfigProblem> {
         config.validate()?;
         check_origin(&config.path, plan)?;
         check_days(config, plan)?;
@@ -103,13 +108,16 @@ impl StageKind for Features {
         context.progress(0, None, "joining");
         if config.contract.is_some() {
             let chain = context.optional(CHAIN);
-            let chain = chain.ok_or_else(|| StageError::new("factors by contract have the rows of a chain"))?;
+            let chain =
+                chain.ok_or_else(|| StageError::new("factors by contract have the rows of a chain"))?;
             let digest = by_contract::features(config, context, &factors, &DataSet::open(chain)?)?;
             return Ok(Outputs::from([("features".to_owned(), digest)]));
         }
         let days = match (context.optional(BARS), context.optional(CHAIN)) {
             (Some(bars), _) => Days::of_bars(context, &DataSet::open(bars)?)?,
-            (None, Some(chain)) => Days::of_chain(context, &DataSet::open(chain)?, config.undated || config.lag > 0)?,
+            (None, Some(chain)) => {
+                Days::of_chain(context, &DataSet::open(chain)?, config.undated || config.lag > 0)?
+            }
             (None, None) => {
                 let calendar = config
                     .calendar
@@ -252,7 +260,11 @@ fn tell(
 }
 
 /// The tables of all files, in order.
-fn read_files(config: &FeaturesConfig, context: &Context, sources: &[Source]) -> Result<Vec<RecordBatch>, StageError> {
+fn read_files(
+    config: &FeaturesConfig,
+    context: &Context,
+    sources: &[Source],
+) -> Result<Vec<RecordBatch>, StageError> {
     let parts: Vec<Vec<RecordBatch>> = sources
         .par_iter()
         .map(|source| read_file(config, context, source))
@@ -266,7 +278,11 @@ fn read_files(config: &FeaturesConfig, context: &Context, sources: &[Source]) ->
 }
 
 /// The tables of a file, from its memo where they are cached.
-fn read_file(config: &FeaturesConfig, context: &Context, source: &Source) -> Result<Vec<RecordBatch>, StageError> {
+fn read_file(
+    config: &FeaturesConfig,
+    context: &Context,
+    source: &Source,
+) -> Result<Vec<RecordBatch>, StageError> {
     let bytes = cache::regular_file::read(&source.path).map_err(|err| unreadable(&source.path, &err))?;
     let content = BlobRef::of(&bytes).blob;
     source.check(content)?;

@@ -11,13 +11,16 @@ use stages_knowledge::text::TripleForm;
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct KnowledgeBaseConfig {
-    /// A folder whose files have the usual names: `facts`, `graph`, `background` and `rules` are the graph, `train`, `valid` (or `dev`) and `test` the queries, with any ending
-    /// of a form, and `.gz`. Other files are not read. Files of the fields below are added.
+    /// A folder whose files have the usual names: `facts`, `graph`, `background` and `rules` are the graph,
+    /// `train`, `valid` (or `dev`) and `test` the queries, with any ending of a form, and `.gz`. Other files
+    /// are not read. Files of the fields below are added.
     pub folder: String,
-    /// The files of facts and rules that proofs and paths may use: a path, a glob, a URL, or a list of them; plain, `.gz` or `.zip`. Clauses are numbered in the
-    /// order of the list, in each file from top to bottom.
+    /// The files of facts and rules that proofs and paths may use: a path, a glob, a URL, or a list of them;
+    /// plain, `.gz` or `.zip`. Clauses are numbered in the order of the list, in each file from top to
+    /// bottom.
     pub graph: Paths,
-    /// The files of queries to train on. A query is a fact, stated not to hold where `\+` stands before it or its label is 0; or a goal list, `?- p(X), q(X).`
+    /// The files of queries to train on. A query is a fact, stated not to hold where `\+` stands before it or
+    /// its label is 0; or a goal list, `?- p(X), q(X).`
     pub train: Paths,
     /// The files of queries to choose settings by.
     pub valid: Paths,
@@ -55,7 +58,8 @@ pub struct Negatives {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Format {
-    /// By the name's ending: `.pl`, `.nl`, `.dl`, `.lp`, `.prolog` and `.datalog` are Prolog, `.nt` is N-Triples, all others are triples.
+    /// By the name's ending: `.pl`, `.nl`, `.dl`, `.lp`, `.prolog` and `.datalog` are Prolog, `.nt` is
+    /// N-Triples, all others are triples.
     #[default]
     Auto,
     /// Prolog or Datalog.
@@ -152,14 +156,16 @@ impl KnowledgeBaseConfig {
         !self.folder.is_empty() || self.roles().iter().any(|(_, _, paths)| !paths.is_empty())
     }
 
-    /// Refuses files without a graph, and columns that are no triple. Whether a folder has a graph is known once it is searched.
+    /// Refuses files without a graph, and columns that are no triple. Whether a folder has a graph is known
+    /// once it is searched.
     ///
     /// # Errors
     /// When it is one.
     pub(super) fn validate(&self) -> Result<(), ConfigProblem> {
         if self.folder.is_empty() && !self.has_graph() {
             return Err(ConfigProblem::new("graph", "no facts are given").hint(
-                "write `graph: data/facts.pl`, or `train: data/train.txt` for a graph of the facts to train on",
+                "write `graph: data/facts.pl`, or `train: data/train.txt` for a graph of the facts to train \
+                on",
             ));
         }
         self.form().map(|_| ())

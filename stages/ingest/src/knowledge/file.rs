@@ -73,7 +73,11 @@ pub(super) fn memo(
 ///
 /// # Errors
 /// When it cannot be read, or its text is not supported.
-pub(super) fn program(config: &KnowledgeBaseConfig, context: &Context, source: &Source) -> Result<Program, StageError> {
+pub(super) fn program(
+    config: &KnowledgeBaseConfig,
+    context: &Context,
+    source: &Source,
+) -> Result<Program, StageError> {
     let (memo, content) = memo(config, &context.given(), source)?;
     source.check(content)?;
     // The memo names the blob of the program: a large one is written as it is, not held a second time.
@@ -96,7 +100,8 @@ pub(super) fn program(config: &KnowledgeBaseConfig, context: &Context, source: &
         }
     };
     let file = Bytes::from_owner(context.store.blob(blob.blob)?);
-    Program::open(file).map_err(|err| StageError::new(format!("the memo of `{}` is damaged: {err}", source.name)))
+    Program::open(file)
+        .map_err(|err| StageError::new(format!("the memo of `{}` is damaged: {err}", source.name)))
 }
 
 fn parse(config: &KnowledgeBaseConfig, source: &Source, content: BlobDigest) -> Result<Program, StageError> {
@@ -124,7 +129,8 @@ fn parse(config: &KnowledgeBaseConfig, source: &Source, content: BlobDigest) -> 
             .filter(|&&byte| byte == b'\n')
             .count()
             + 1;
-        StageError::new(format!("`{}`, line {line}: the text is not UTF-8", packed.place)).hint("convert it to UTF-8")
+        StageError::new(format!("`{}`, line {line}: the text is not UTF-8", packed.place))
+            .hint("convert it to UTF-8")
     })?;
     match form(config, &source.name) {
         Form::Prolog(hyphens) => text::prolog(text, hyphens).map_err(refused),

@@ -18,7 +18,8 @@ const ENDINGS: [&str; 10] = ["pl", "nl", "dl", "lp", "prolog", "datalog", "nt", 
 /// The files of the configuration's folder, named by field. None where no folder is named.
 ///
 /// # Errors
-/// When there is no such folder, it has two files for one purpose, or neither it nor the files that are named have facts.
+/// When there is no such folder, it has two files for one purpose, or neither it nor the files that are named
+/// have facts.
 pub(super) fn sources(config: &KnowledgeBaseConfig, base: &Path) -> Result<Vec<Source>, ConfigProblem> {
     let folder = &config.folder;
     if folder.is_empty() {
@@ -28,11 +29,13 @@ pub(super) fn sources(config: &KnowledgeBaseConfig, base: &Path) -> Result<Vec<S
     if !path.is_dir() {
         return Err(
             ConfigProblem::new("folder", format!("there is no folder `{folder}`")).hint(
-                "relative paths are relative to the pipeline file; single files are named by `graph:`, `train:`, …",
+                "relative paths are relative to the pipeline file; single files are named by `graph:`, \
+                `train:`, …",
             ),
         );
     }
-    let unreadable = |err: std::io::Error| ConfigProblem::new("folder", format!("cannot read `{folder}`: {err}"));
+    let unreadable =
+        |err: std::io::Error| ConfigProblem::new("folder", format!("cannot read `{folder}`: {err}"));
     let mut names = Vec::new();
     for entry in std::fs::read_dir(&path).map_err(unreadable)? {
         let entry = entry.map_err(unreadable)?;
@@ -53,7 +56,9 @@ pub(super) fn sources(config: &KnowledgeBaseConfig, base: &Path) -> Result<Vec<S
                 "folder",
                 format!("`{other}` and `{name}` of `{folder}` are both `{stem}`"),
             )
-            .hint("remove `folder:` and name the files that are meant: `graph:`, `train:`, `valid:`, `test:`"));
+            .hint(
+                "remove `folder:` and name the files that are meant: `graph:`, `train:`, `valid:`, `test:`",
+            ));
         }
         found.push((field, stem, name));
         sources.push(Source::new(format!("{field}/folder/{name}"), path.clone()));
@@ -62,7 +67,8 @@ pub(super) fn sources(config: &KnowledgeBaseConfig, base: &Path) -> Result<Vec<S
     let has_graph = has("graph") || (config.train_in_graph && has("train")) || config.has_graph();
     if !has_graph {
         return Err(ConfigProblem::new("folder", format!("no facts are in `{folder}`")).hint(
-            "it is searched for files named facts, graph, background, rules or train; others are named by `graph:` and `train:`",
+            "it is searched for files named facts, graph, background, rules or train; others are named by \
+            `graph:` and `train:`",
         ));
     }
     Ok(sources)

@@ -43,7 +43,8 @@ fn text(knowledge: &KnowledgeBase, atom: &[Word]) -> String {
     print::terms(knowledge.symbols(), atom).join(", ")
 }
 
-/// The findings about a knowledge base, of which these facts are given several times; one without rows is left out.
+/// The findings about a knowledge base, of which these facts are given several times; one without rows is
+/// left out.
 pub(super) fn findings(knowledge: &KnowledgeBase, repeated: &[u32], duplicates: Duplicates) -> Vec<Finding> {
     let mut all = Vec::new();
     let mut counts = Counts::default();

@@ -7,8 +7,8 @@ use super::quality::findings;
 use cache::ArtifactDigest;
 use serde_json::json;
 use stages_core::{
-    ConfigProblem, Context, Given, InputPort, OutputPort, Outputs, PlanContext, PortType, Ports, Provided, Share,
-    Source, StageError, StageEvent, StageKind,
+    ConfigProblem, Context, Given, InputPort, OutputPort, Outputs, PlanContext, PortType, Ports, Provided,
+    Share, Source, StageError, StageEvent, StageKind,
 };
 use stages_knowledge::{BuildError, Builder, Split, artifact};
 use std::collections::BTreeMap;
@@ -21,7 +21,8 @@ impl StageKind for KnowledgeBase {
     type Config = KnowledgeBaseConfig;
     const NAME: &'static str = "ingest/knowledge_base";
     const VERSION: u32 = 1;
-    const ABOUT: &'static str = "facts, rules and queries from Prolog or Datalog text, triples, RDF N-Triples";
+    const ABOUT: &'static str =
+        "facts, rules and queries from Prolog or Datalog text, triples, RDF N-Triples";
     const NOT_IN_KEY: &'static [&'static str] = &["folder", "graph", "train", "valid", "test", "negatives"];
     const PORTS: Ports = Ports {
         inputs: &[InputPort {
@@ -67,7 +68,9 @@ impl StageKind for KnowledgeBase {
     }
 
     fn run(&self, config: &KnowledgeBaseConfig, context: &Context) -> Result<Outputs, StageError> {
-        if let (false, Some([given])) = (config.names_files(), context.inputs.get("knowledge").map(Vec::as_slice)) {
+        if let (false, Some([given])) =
+            (config.names_files(), context.inputs.get("knowledge").map(Vec::as_slice))
+        {
             return Ok(Outputs::from([("knowledge".to_owned(), given.digest)]));
         }
         config.validate()?;
@@ -99,7 +102,8 @@ impl StageKind for KnowledgeBase {
             }
         }
         context.progress(0, None, "indexing");
-        let too_large = |err: BuildError| StageError::new(err.to_string()).hint("leave a part of the files out");
+        let too_large =
+            |err: BuildError| StageError::new(err.to_string()).hint("leave a part of the files out");
         let mut knowledge = builder.finish().map_err(too_large)?;
         let repeated = knowledge.relations().repeated();
         let quality = findings(&knowledge, &repeated, config.duplicates);
@@ -119,7 +123,11 @@ impl StageKind for KnowledgeBase {
         Ok(Outputs::from([("knowledge".to_owned(), digest)]))
     }
 
-    fn cached_share(&self, config: &KnowledgeBaseConfig, given: &Given<'_>) -> Result<Option<Share>, StageError> {
+    fn cached_share(
+        &self,
+        config: &KnowledgeBaseConfig,
+        given: &Given<'_>,
+    ) -> Result<Option<Share>, StageError> {
         if !config.names_files() || given.sources.iter().any(|source| source.remote.is_some()) {
             return Ok(None);
         }
@@ -132,7 +140,8 @@ impl StageKind for KnowledgeBase {
     }
 }
 
-/// The files of a field: those of the folder, then in the order of its list; `find` numbers them where there are several.
+/// The files of a field: those of the folder, then in the order of its list; `find` numbers them where there
+/// are several.
 fn files<'s>(sources: &'s [Source], field: &str) -> Vec<&'s Source> {
     let name = |source: &'s Source| source.name.strip_prefix(field)?.strip_prefix('/');
     let mut files: Vec<(Option<u32>, &Source)> = sources
@@ -151,9 +160,9 @@ fn files<'s>(sources: &'s [Source], field: &str) -> Vec<&'s Source> {
 fn refused(err: BuildError, source: &Source) -> StageError {
     let error = StageError::new(format!("`{}`: {err}", source.name));
     match err {
-        BuildError::Negative => {
-            error.hint("facts that do not hold are queries: name their file by `train`, `valid`, `test` or `negatives`")
-        }
+        BuildError::Negative => error.hint(
+            "facts that do not hold are queries: name their file by `train`, `valid`, `test` or `negatives`",
+        ),
         BuildError::TooLarge => error.hint("leave a part of the files out"),
     }
 }

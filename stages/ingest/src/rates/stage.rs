@@ -24,8 +24,8 @@ use serde::{Deserialize, Serialize};
 use serde_json::json;
 use stages_core::dataset::{self, Period};
 use stages_core::{
-    ConfigProblem, Context, Given, OutputPort, Outputs, PlanContext, PortType, Ports, Provided, Share, Source,
-    StageError, StageKind, table,
+    ConfigProblem, Context, Given, OutputPort, Outputs, PlanContext, PortType, Ports, Provided, Share,
+    Source, StageError, StageKind, table,
 };
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
@@ -35,20 +35,24 @@ use std::sync::Arc;
 #[derive(Clone, Debug, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct RatesConfig {
-    /// The files: a path, a directory, a glob, a URL (`https://…`, `http://…`, `s3://bucket/key`, or `{ url: …, blake3: … }`), or a list of them; CSV, JSON
-    /// or Parquet, plain, `.gz` or `.zip`. Required, unless the input `table` is connected.
+    /// The files: a path, a directory, a glob, a URL (`https://…`, `http://…`, `s3://bucket/key`, or
+    /// `{ url: …, blake3: … }`), or a list of them; CSV, JSON or Parquet, plain, `.gz` or `.zip`. Required,
+    /// unless the input `table` is connected.
     pub path: Paths,
-    /// The layout of the files: `auto` (found by header and name), a layout's name (`runner data layouts` lists them), the path of a layout
-    /// file (`./my_vendor.yaml`), or its keys: `{ columns: { date: DATE, "0.25": TB3 }, … }`.
+    /// The layout of the files: `auto` (found by header and name), a layout's name (`runner data layouts`
+    /// lists them), the path of a layout file (`./my_vendor.yaml`), or its keys:
+    /// `{ columns: { date: DATE, "0.25": TB3 }, … }`.
     pub layout: LayoutChoice,
     /// Keep only these dates, both ends included.
     pub dates: Option<DateRange>,
-    /// Take no rows after this date: files are as they were on that day, whatever was appended since. Rows without a date are not counted then.
+    /// Take no rows after this date: files are as they were on that day, whatever was appended since. Rows
+    /// without a date are not counted then.
     pub until: Option<Date>,
-    /// The action for values that break a rule: `by_rule` (each rule's own), `drop`, `keep` or `fail`; or by rule.
+    /// The action for values that break a rule: `by_rule` (each rule's own), `drop`, `keep` or `fail`; or by
+    /// rule.
     pub on_bad_rows: OnBadRows,
-    /// The share of the values that each rule may drop before the stage fails: `by_rule` (0.05, or 0.5 for `non_trading_day` and `zero_for_missing`),
-    /// a number, or by rule.
+    /// The share of the values that each rule may drop before the stage fails: `by_rule` (0.05, or 0.5 for
+    /// `non_trading_day` and `zero_for_missing`), a number, or by rule.
     pub max_dropped: MaxDropped,
     /// The currency of the rates, ISO 4217; empty for the layout's.
     pub currency: String,
@@ -74,7 +78,11 @@ impl StageKind for Rates {
         }],
     };
 
-    fn check(&self, config: &RatesConfig, plan: &PlanContext) -> Result<BTreeMap<String, Provided>, ConfigProblem> {
+    fn check(
+        &self,
+        config: &RatesConfig,
+        plan: &PlanContext,
+    ) -> Result<BTreeMap<String, Provided>, ConfigProblem> {
         config.on_bad_rows.check(RATES)?;
         config.max_dropped.check(RATES)?;
         check_dates(config.dates, config.until)?;
@@ -102,9 +110,8 @@ impl StageKind for Rates {
         let facts = facts.ok_or_else(|| read::no_file(config.until))?;
         let wanted = dates_until(config.dates, config.until);
         if files.iter().any(|(layout, _)| layout.facts.yields != facts.yields) {
-            return Err(
-                StageError::new("the files quote their rates in different ways").hint("read them in two stages")
-            );
+            return Err(StageError::new("the files quote their rates in different ways")
+                .hint("read them in two stages"));
         }
         let layouts: BTreeSet<String> = files.iter().map(|(layout, _)| layout.name.to_string()).collect();
         let mut points = Vec::new();
@@ -122,7 +129,8 @@ impl StageKind for Rates {
         }
         let rows_read = points.len() as u64 + tally.out_of_range();
         context.check_cancelled()?;
-        // Overnight rates are published for weekends too, and do not show the days on which the market is open.
+        // Overnight rates are published for weekends too, and do not show the days on which the market is
+        // open.
         let is_term = |(_, tenor, _): &&Point| *tenor > 0.0;
         let days: BTreeSet<Date> = points.iter().filter(is_term).map(|(date, ..)| *date).collect();
         let calendar = config.calendar.resolve(facts.calendar, &days);
@@ -134,7 +142,9 @@ impl StageKind for Rates {
         };
         treatment.apply(context, &tally, rows_read, points.len() as u64)?;
         if points.is_empty() {
-            return Err(StageError::new("no rate is left on these dates").hint("see `dates` and `on_bad_rows`"));
+            return Err(
+                StageError::new("no rate is left on these dates").hint("see `dates` and `on_bad_rows`")
+            );
         }
         for day in points.chunk_by_mut(|a, b| a.0 == b.0) {
             let yields: Vec<_> = day.iter().map(|(_, tenor, rate)| (*tenor, *rate)).collect();
@@ -267,8 +277,9 @@ pub(crate) fn clean(points: &mut Vec<Point>, bad: &OnBadRows, calendar: Calendar
     points.retain(|_| keep.next().unwrap_or(true));
 }
 
-/// Returns whether a yield of zero at `tenor` is no yield at all: the nearest maturity of the day with another yield has one that is
-/// far from zero. Where all are zero there is nothing to tell by, and they stand.
+/// Returns whether a yield of zero at `tenor` is no yield at all: the nearest maturity of the day with
+/// another yield has one that is far from zero. Where all are zero there is nothing to tell by, and they
+/// stand.
 fn stands_for_missing(day: &[Point], tenor: f64) -> bool {
     let mut nearest: Option<(f64, f64)> = None;
     for &(_, other, rate) in day {

@@ -1,5 +1,5 @@
-//! The rules that files are held to, on a simulated chain. A partition is checked from the state at the end of the one before, so that a longer market goes on from where a
-//! shorter one ended.
+//! The rules that files are held to, on a simulated chain. A partition is checked from the state at the end
+//! of the one before, so that a longer market goes on from where a shorter one ended.
 
 use super::{CALENDAR, keep};
 use crate::chain::{Chain, Rules, Seen};
@@ -147,6 +147,7 @@ fn decode(value: &[u8]) -> Result<(Part, &[u8]), StageError> {
         Some((serde_json::from_slice(part).ok()?, state))
     });
     parts.ok_or_else(|| {
-        StageError::new("the stored check of a partition is damaged").hint("run the stage again with `--force`")
+        StageError::new("the stored check of a partition is damaged")
+            .hint("run the stage again with `--force`")
     })
 }

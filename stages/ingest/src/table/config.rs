@@ -13,19 +13,26 @@ use std::collections::BTreeSet;
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct TableConfig {
-    /// The files: a path, a directory, a glob, a URL, or a list of them; CSV or Parquet, plain, `.gz` or `.zip`. Required, unless the input `table` is connected.
+    /// The files: a path, a directory, a glob, a URL, or a list of them; CSV or Parquet, plain, `.gz` or
+    /// `.zip`. Required, unless the input `table` is connected.
     pub path: Paths,
-    /// The column of the instants at which rows are known: days, or days with a time. Empty for `datetime`, `timestamp`, `date`, `datadate` or `day`.
+    /// The column of the instants at which rows are known: days, or days with a time. Empty for `datetime`,
+    /// `timestamp`, `date`, `datadate` or `day`.
     pub instant: String,
-    /// The column of symbols; empty for `symbol`, `ticker` or `tic`. Where a file has none, its rows are of one symbol, `table`.
+    /// The column of symbols; empty for `symbol`, `ticker` or `tic`. Where a file has none, its rows are of
+    /// one symbol, `table`.
     pub symbol: String,
-    /// The columns of numbers to read, by their names in the files, which they keep; empty for all others than those of instants and symbols.
+    /// The columns of numbers to read, by their names in the files, which they keep; empty for all others
+    /// than those of instants and symbols.
     pub columns: Vec<String>,
-    /// The format of days and instants, in `strftime` codes (`%m/%d/%Y %H:%M`), or `epoch_s`, `epoch_ms`, `epoch_us`, `epoch_ns`; empty for ISO 8601.
+    /// The format of days and instants, in `strftime` codes (`%m/%d/%Y %H:%M`), or `epoch_s`, `epoch_ms`,
+    /// `epoch_us`, `epoch_ns`; empty for ISO 8601.
     pub instant_format: String,
-    /// The time zone of times without an offset, and of the day that an instant belongs to, such as `America/New_York`; empty for UTC.
+    /// The time zone of times without an offset, and of the day that an instant belongs to, such as
+    /// `America/New_York`; empty for UTC.
     pub zone: String,
-    /// Take no rows whose day is after this one: files are as they were on that day, whatever was appended since.
+    /// Take no rows whose day is after this one: files are as they were on that day, whatever was appended
+    /// since.
     pub until: Option<Date>,
     /// The period of a partition: what is computed again when one of its rows changes.
     pub partition: Period,
@@ -63,7 +70,9 @@ impl TableConfig {
                 .hint("rename it in the file"));
             }
             if !seen.insert(column) {
-                return Err(ConfigProblem::new(field, format!("`{column}` is named twice")).hint("leave one out"));
+                return Err(
+                    ConfigProblem::new(field, format!("`{column}` is named twice")).hint("leave one out")
+                );
             }
         }
         zone_of(&self.zone)

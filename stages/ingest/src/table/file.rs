@@ -1,4 +1,5 @@
-//! The rows of a file in the store: each file is parsed once, and its rows are read again partition by partition.
+//! The rows of a file in the store: each file is parsed once, and its rows are read again partition by
+//! partition.
 
 use super::config::TableConfig;
 use super::rows::parse;
@@ -44,7 +45,11 @@ fn content(given: &Given<'_>, source: &Source) -> Result<BlobDigest, StageError>
 ///
 /// # Errors
 /// When it cannot be read.
-pub(super) fn memo(config: &TableConfig, given: &Given<'_>, source: &Source) -> Result<(Memo, BlobDigest), StageError> {
+pub(super) fn memo(
+    config: &TableConfig,
+    given: &Given<'_>,
+    source: &Source,
+) -> Result<(Memo, BlobDigest), StageError> {
     let content = content(given, source)?;
     let settings = canonical_json(&json!([
         config.instant,
@@ -95,7 +100,12 @@ impl FileTable {
         self.cuts.list.iter().any(|cut| cut.range.from <= until)
     }
 
-    fn make(config: &TableConfig, context: &Context, source: &Source, content: BlobDigest) -> Result<Self, StageError> {
+    fn make(
+        config: &TableConfig,
+        context: &Context,
+        source: &Source,
+        content: BlobDigest,
+    ) -> Result<Self, StageError> {
         let bytes = cache::regular_file::read(&source.path).map_err(|err| unreadable(&source.path, &err))?;
         if BlobRef::of(&bytes).blob != content {
             return Err(source.changed());
@@ -118,7 +128,8 @@ impl FileTable {
                 .is_some_and(|instants| instants.null_count() > 0);
             rows += batch.num_rows() as u64;
             let count = u32::try_from(batch.num_rows()).map_err(|_| {
-                StageError::new(format!("`{}` has more than 4,294,967,295 rows", source.name)).hint("split it")
+                StageError::new(format!("`{}` has more than 4,294,967,295 rows", source.name))
+                    .hint("split it")
             })?;
             writer.add(batch, (0..count).collect())?;
         }

@@ -75,7 +75,9 @@ impl Facts {
         for file in files {
             // A cut is within one period: it was made so.
             let cuts = file.cuts.list.iter().enumerate();
-            for (number, cut) in cuts.filter(|(_, cut)| self.until.is_none_or(|until| cut.range.from <= until)) {
+            for (number, cut) in
+                cuts.filter(|(_, cut)| self.until.is_none_or(|until| cut.range.from <= until))
+            {
                 let range = self.period.range(cut.range.from);
                 let unit = units.entry(range.from).or_insert(Unit {
                     range,
@@ -179,14 +181,18 @@ impl Facts {
                     "two rows of `{symbol}` at {time} have different values of `{}`",
                     self.numbers[place]
                 ))
-                .hint("an instant has one row of a symbol: keep the one that was known first, or date the other when it was known"));
+                .hint(
+                    "an instant has one row of a symbol: keep the one that was known first, or date the \
+                    other when it was known",
+                ));
             }
         }
         order.dedup_by(|a, b| key(*a) == key(*b));
         Ok(take_record_batch(&all, &UInt32Array::from(order))?)
     }
 
-    /// The columns of the table: keys, the instant where there are several rows a day, and the numbers in the order of the first file.
+    /// The columns of the table: keys, the instant where there are several rows a day, and the numbers in the
+    /// order of the first file.
     fn columns(&self, batch: &RecordBatch) -> Result<RecordBatch, StageError> {
         let column = |name: &str| {
             let found = batch.column_by_name(name);

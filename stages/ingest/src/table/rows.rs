@@ -61,12 +61,15 @@ impl Columns {
             numbers.extend(header.iter().filter(|name| is_other(name) && !name.is_empty()).cloned());
         }
         let Some(instant) = instant.filter(|_| missing.is_empty()) else {
-            return Err(
-                StageError::new(format!("`{}` has no column of {}", packed.place, missing.join(", "))).hint(format!(
-                    "it has {}; `instant`, `symbol` and `columns` name them",
-                    shown_list(&header)
-                )),
-            );
+            return Err(StageError::new(format!(
+                "`{}` has no column of {}",
+                packed.place,
+                missing.join(", ")
+            ))
+            .hint(format!(
+                "it has {}; `instant`, `symbol` and `columns` name them",
+                shown_list(&header)
+            )));
         };
         if numbers.is_empty() {
             return Err(
@@ -80,7 +83,10 @@ impl Columns {
                 packed.place,
                 shown(name)
             ))
-            .hint("`instant` and `symbol` name the keys, and `columns` the others to read; rename it if it is one of those"));
+            .hint(
+                "`instant` and `symbol` name the keys, and `columns` the others to read; rename it if it \
+                is one of those",
+            ));
         }
         Ok(Self {
             instant,
@@ -92,7 +98,8 @@ impl Columns {
 
 /// The rows of a table, and what their instants are.
 pub(super) struct Parsed {
-    /// `symbol`, `date`, the instant (null where a row has a day alone), and the numbers, null where there is no value.
+    /// `symbol`, `date`, the instant (null where a row has a day alone), and the numbers, null where there is
+    /// no value.
     pub batch: RecordBatch,
     /// True where a row has a time other than midnight.
     pub has_times: bool,

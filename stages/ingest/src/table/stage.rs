@@ -11,8 +11,8 @@ use rayon::prelude::*;
 use serde_json::json;
 use stages_core::dataset::{self, Partition};
 use stages_core::{
-    ConfigProblem, Context, Given, OutputPort, Outputs, PlanContext, PortType, Ports, Provided, Share, Source,
-    StageError, StageKind,
+    ConfigProblem, Context, Given, OutputPort, Outputs, PlanContext, PortType, Ports, Provided, Share,
+    Source, StageError, StageKind,
 };
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
@@ -35,7 +35,11 @@ impl StageKind for Table {
         }],
     };
 
-    fn check(&self, config: &TableConfig, plan: &PlanContext) -> Result<BTreeMap<String, Provided>, ConfigProblem> {
+    fn check(
+        &self,
+        config: &TableConfig,
+        plan: &PlanContext,
+    ) -> Result<BTreeMap<String, Provided>, ConfigProblem> {
         config.validate()?;
         check_origin(&config.path, plan)?;
         let sources = self.sources(config, plan.base)?;
@@ -126,10 +130,10 @@ fn facts(config: &TableConfig, files: &[FileTable]) -> Result<Facts, StageError>
                 true => (&first.name, &file.name),
                 false => (&file.name, &first.name),
             };
-            return Err(
-                StageError::new(format!("`{with}` has the column `{name}`, and `{without}` has not"))
-                    .hint("`columns: [ … ]` names those to read; read files with others in a stage of their own"),
-            );
+            return Err(StageError::new(format!(
+                "`{with}` has the column `{name}`, and `{without}` has not"
+            ))
+            .hint("`columns: [ … ]` names those to read; read files with others in a stage of their own"));
         }
     }
     let timed = files.iter().find(|file| file.has_times);

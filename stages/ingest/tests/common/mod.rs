@@ -7,7 +7,8 @@ use arrow_array::{Array, RecordBatch};
 use cache::{Artifact, KeyHasher, Store};
 use serde_json::Value;
 use stages_core::{
-    AnyStage, CancelToken, ConfigProblem, Context, EventSink, Input, PlanContext, Provided, StageError, StageEvent,
+    AnyStage, CancelToken, ConfigProblem, Context, EventSink, Input, PlanContext, Provided, StageError,
+    StageEvent,
 };
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -40,7 +41,8 @@ impl Done {
 /// The stage that reads option chains.
 pub const CHAIN: &str = "ingest/option_chain";
 
-/// Runs it with what the store knows; the same files from nothing, with any number of threads, give the same bytes.
+/// Runs it with what the store knows; the same files from nothing, with any number of threads, give the same
+/// bytes.
 pub fn run_chain(bench: &Bench, with: &Value) -> Done {
     let done = bench.run(CHAIN, with.clone()).unwrap();
     for threads in [1, 3] {
@@ -106,7 +108,8 @@ impl Bench {
 
     fn run_in(&self, store: &Store, name: &str, with: Value) -> Result<Done, StageError> {
         let kind = kind(name);
-        let problem = |problem: ConfigProblem| StageError::new(format!("{}: {}", problem.field, problem.message));
+        let problem =
+            |problem: ConfigProblem| StageError::new(format!("{}: {}", problem.field, problem.message));
         let config = kind.resolve(with).map_err(problem)?;
         let warnings = Arc::new(Warnings::default());
         let context = Context {
@@ -147,7 +150,8 @@ impl Bench {
             }
         }
         let kind = kind(name);
-        let problem = |problem: ConfigProblem| StageError::new(format!("{}: {}", problem.field, problem.message));
+        let problem =
+            |problem: ConfigProblem| StageError::new(format!("{}: {}", problem.field, problem.message));
         let config = kind.resolve(with).map_err(problem)?;
         let warnings = Arc::new(Warnings(Mutex::default()));
         let mut context = Context::new(KeyHasher::new("test").action_key(), self.store.clone());

@@ -8,7 +8,8 @@ use crate::knowledge_base::KnowledgeBase;
 use crate::word::Word;
 
 impl<'a> Model<'a> {
-    /// The model of a knowledge base, with proofs up to the depth `bound` (0 for any). `check` is called now and then, and ends the evaluation by an error.
+    /// The model of a knowledge base, with proofs up to the depth `bound` (0 for any). `check` is called now
+    /// and then, and ends the evaluation by an error.
     ///
     /// # Errors
     /// That of `check`.
@@ -26,7 +27,11 @@ impl<'a> Model<'a> {
         Ok(model)
     }
 
-    fn stratum<E>(&mut self, rules: &[usize], check: &mut dyn FnMut(&Self) -> Result<(), E>) -> Result<(), E> {
+    fn stratum<E>(
+        &mut self,
+        rules: &[usize],
+        check: &mut dyn FnMut(&Self) -> Result<(), E>,
+    ) -> Result<(), E> {
         let mut plans: Vec<(usize, Start, Plan)> = Vec::new();
         for &rule in rules {
             let conditions = self.rules.all[rule].positive.len();
@@ -82,7 +87,9 @@ impl<'a> Model<'a> {
                         }
                         by_depth[predicate as usize][depth as usize - 1] = new;
                     }
-                    _ if depth == 1 => self.derive(*rule, plan, Fact { predicate: 0, row: 0 }, depth, &mut found),
+                    _ if depth == 1 => {
+                        self.derive(*rule, plan, Fact { predicate: 0, row: 0 }, depth, &mut found)
+                    }
                     _ => {}
                 }
             }

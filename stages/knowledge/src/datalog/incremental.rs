@@ -1,8 +1,9 @@
 //! Changed facts, carried through an earlier model: delete and rederive, stratum by stratum.
 //!
-//! The facts that a change reaches are found by the proofs that are kept. A fact whose proof rests on one that no longer holds, holds at another cost, or whose negation it
-//! needed, is deleted, and what rests on it in turn. Then, depth by depth, what is deleted and what new facts lead to gets the best proof that it has now. A fact that
-//! keeps its proof has the best one still: proofs of others are only lost.
+//! The facts that a change reaches are found by the proofs that are kept. A fact whose proof rests on one
+//! that no longer holds, holds at another cost, or whose negation it needed, is deleted, and what rests on it
+//! in turn. Then, depth by depth, what is deleted and what new facts lead to gets the best proof that it has
+//! now. A fact that keeps its proof has the best one still: proofs of others are only lost.
 
 use super::join::{Depths, Plan, Start};
 use super::model::{Model, Proof, cost, kept, order};
@@ -48,8 +49,9 @@ struct Update<'m, 'a> {
 }
 
 impl<'a> Model<'a> {
-    /// The model of a knowledge base, from that of an earlier one with the same rules: `before` and what was derived from it within the same bound. `check` is called
-    /// now and then, and ends the evaluation by an error.
+    /// The model of a knowledge base, from that of an earlier one with the same rules: `before` and what was
+    /// derived from it within the same bound. `check` is called now and then, and ends the evaluation by an
+    /// error.
     ///
     /// # Errors
     /// That of `check`.
@@ -87,7 +89,8 @@ impl<'a> Model<'a> {
         Ok((model, changes))
     }
 
-    /// Fills the tables with an earlier model, by the names of its constants and predicates, and returns the rows of the facts that were given.
+    /// Fills the tables with an earlier model, by the names of its constants and predicates, and returns the
+    /// rows of the facts that were given.
     fn restore(&mut self, before: &KnowledgeBase, derived: &Derived) -> Vec<Fact> {
         let (new, old) = (self.knowledge.symbols(), before.symbols());
         // Constants that are gone get numbers of their own; the facts that name them are retracted.
@@ -106,25 +109,27 @@ impl<'a> Model<'a> {
             })
             .collect();
         let mut values: Vec<Word> = Vec::new();
-        let mut rows =
-            |relations: &crate::relations::Relations, tables: &mut Vec<super::table::Table>| -> Vec<Option<Fact>> {
-                let mut facts = Vec::with_capacity(relations.facts());
-                for predicate in 0..relations.predicates() as u32 {
-                    let relation = relations.get(predicate);
-                    for row in 0..relation.rows {
-                        facts.push(predicates[predicate as usize].map(|predicate| {
-                            values.clear();
-                            let arguments = 0..relation.arity();
-                            values.extend(
-                                arguments.map(|argument| constants[relation.column(argument)[row as usize] as usize]),
-                            );
-                            let row = tables[predicate as usize].add(&values);
-                            Fact { predicate, row }
-                        }));
-                    }
+        let mut rows = |relations: &crate::relations::Relations,
+                        tables: &mut Vec<super::table::Table>|
+         -> Vec<Option<Fact>> {
+            let mut facts = Vec::with_capacity(relations.facts());
+            for predicate in 0..relations.predicates() as u32 {
+                let relation = relations.get(predicate);
+                for row in 0..relation.rows {
+                    facts.push(predicates[predicate as usize].map(|predicate| {
+                        values.clear();
+                        let arguments = 0..relation.arity();
+                        values.extend(
+                            arguments
+                                .map(|argument| constants[relation.column(argument)[row as usize] as usize]),
+                        );
+                        let row = tables[predicate as usize].add(&values);
+                        Fact { predicate, row }
+                    }));
                 }
-                facts
-            };
+            }
+            facts
+        };
         let given = rows(before.relations(), &mut self.tables);
         let found = rows(derived.relations(), &mut self.tables);
         for fact in given.iter().flatten() {
@@ -148,7 +153,8 @@ impl<'a> Model<'a> {
     /// The facts that are given now and were not, and those that were and are not.
     fn differences(&mut self, given: &[Fact]) -> (Vec<Fact>, Vec<Fact>) {
         let relations = self.knowledge.relations();
-        let mut is_still: Vec<Vec<bool>> = self.tables.iter().map(|table| vec![false; table.rows.len()]).collect();
+        let mut is_still: Vec<Vec<bool>> =
+            self.tables.iter().map(|table| vec![false; table.rows.len()]).collect();
         let mut added = BTreeSet::new();
         let mut values: Vec<Word> = Vec::new();
         for predicate in 0..relations.predicates() as u32 {
@@ -284,7 +290,8 @@ impl<'m, 'a> Update<'m, 'a> {
         }
         for &fact in &deleted {
             check(self.model)?;
-            // Of a retracted fact, and of a deleted one that is given now, nothing is left to find but by rules.
+            // Of a retracted fact, and of a deleted one that is given now, nothing is left to find but by
+            // rules.
             if self.cost(fact).0 == 0 {
                 self.wait_for_best(fact);
             }
@@ -326,7 +333,9 @@ impl<'m, 'a> Update<'m, 'a> {
             let mut bindings = vec![0; rule.variables];
             for row in 0..model.tables[predicate as usize].rows.len() as u32 {
                 let fact = Fact { predicate, row };
-                let Some(proof) = kept(rules, &model.tables, fact).filter(|proof| proof.rule as usize == place) else {
+                let Some(proof) =
+                    kept(rules, &model.tables, fact).filter(|proof| proof.rule as usize == place)
+                else {
                     continue;
                 };
                 for (atom, &child) in rule.positive.iter().zip(proof.children) {

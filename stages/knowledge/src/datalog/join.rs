@@ -37,7 +37,8 @@ struct Step {
 pub(super) const UNBOUND: Word = Word::MAX;
 
 impl Plan {
-    /// The plan of a rule from a start: next comes the condition with the most bound arguments; a negated one as soon as all are.
+    /// The plan of a rule from a start: next comes the condition with the most bound arguments; a negated one
+    /// as soon as all are.
     pub fn new(rule: &SafeRule, start: Start) -> Self {
         let mut bound = vec![false; rule.variables];
         let bind = |atom: &Atom, bound: &mut Vec<bool>| {
@@ -59,7 +60,8 @@ impl Plan {
             Start::Head => bind(&rule.head, &mut bound),
             Start::Nothing => {}
         }
-        let is_bound = |word: Word, bound: &[bool]| word::is_constant(word) || bound[word::number(word) as usize];
+        let is_bound =
+            |word: Word, bound: &[bool]| word::is_constant(word) || bound[word::number(word) as usize];
         let mut steps = Vec::new();
         loop {
             negative.retain(|&condition| {
@@ -108,8 +110,8 @@ impl Plan {
     }
 }
 
-/// The facts that conditions may be, by depth: none deeper than `most`; and those before the start, none of depth `most`, so that an instance with several facts of that
-/// depth is found once.
+/// The facts that conditions may be, by depth: none deeper than `most`; and those before the start, none of
+/// depth `most`, so that an instance with several facts of that depth is found once.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Depths {
     pub most: u32,
@@ -154,7 +156,8 @@ fn unify(atom: &Atom, values: &[Word], bindings: &mut [Word], trail: &mut Vec<u3
 }
 
 impl Join {
-    /// Passes on all instances of a rule that start from `values`: those of the start's atom. `fact` is the fact of a positive condition.
+    /// Passes on all instances of a rule that start from `values`: those of the start's atom. `fact` is the
+    /// fact of a positive condition.
     pub fn run(
         &mut self,
         tables: &[Table],
@@ -181,7 +184,8 @@ impl Join {
         }
     }
 
-    /// Looks up the conditions from a step on. It recurses over the conditions of a rule, of which there are at most 1,000.
+    /// Looks up the conditions from a step on. It recurses over the conditions of a rule, of which there are
+    /// at most 1,000.
     fn step(
         &mut self,
         tables: &[Table],
@@ -214,7 +218,8 @@ impl Join {
         }
         let atom = &rule.positive[step.condition];
         let table = &tables[atom.predicate as usize];
-        let is_earlier = depths.earlier_below && matches!(plan.start, Start::Positive(start) if step.condition < start);
+        let is_earlier =
+            depths.earlier_below && matches!(plan.start, Start::Positive(start) if step.condition < start);
         let most = depths.most - u32::from(is_earlier);
         let bindings = &self.bindings;
         let bound = (0..32).filter(|argument| step.mask >> argument & 1 == 1);

@@ -1,8 +1,10 @@
-//! Datalog: the facts that follow from a knowledge base by rules without compound terms, bottom up, with stratified negation.
+//! Datalog: the facts that follow from a knowledge base by rules without compound terms, bottom up, with
+//! stratified negation.
 //!
-//! The model is built depth by depth (`evaluate`): what has a proof of depth h is found from what was new at depth h - 1, so that the first proof of a fact is one of
-//! least depth. Changed facts are carried through an earlier model (`incremental`), with the same result to the byte: which proof is kept depends on the
-//! facts alone, not on the way to them.
+//! The model is built depth by depth (`evaluate`): what has a proof of depth h is found from what was new at
+//! depth h - 1, so that the first proof of a fact is one of least depth. Changed facts are carried through an
+//! earlier model (`incremental`), with the same result to the byte: which proof is kept depends on the facts
+//! alone, not on the way to them.
 
 mod evaluate;
 mod incremental;

@@ -111,7 +111,8 @@ pub(super) fn kept<'t>(rules: &Rules, tables: &'t [Table], fact: Fact) -> Option
     })
 }
 
-/// The order of two proofs of a fact: by depth, steps, rule, and the names of their conditions' constants. Being given comes before all.
+/// The order of two proofs of a fact: by depth, steps, rule, and the names of their conditions' constants.
+/// Being given comes before all.
 pub(super) fn order(knowledge: &KnowledgeBase, tables: &[Table], a: &Proof<'_>, b: &Proof<'_>) -> Ordering {
     let key = |proof: &Proof<'_>| (proof.rule != GIVEN, proof.depth, proof.steps, proof.rule);
     key(a).cmp(&key(b)).then_with(|| {
@@ -124,7 +125,8 @@ pub(super) fn order(knowledge: &KnowledgeBase, tables: &[Table], a: &Proof<'_>, 
     })
 }
 
-/// The order of two facts of a predicate by the names of their constants, which does not depend on how constants are numbered.
+/// The order of two facts of a predicate by the names of their constants, which does not depend on how
+/// constants are numbered.
 fn by_name(knowledge: &KnowledgeBase, tables: &[Table], a: Fact, b: Fact) -> Ordering {
     let constants = &knowledge.symbols().constants;
     let values = |fact: Fact| tables[fact.predicate as usize].values(fact.row);

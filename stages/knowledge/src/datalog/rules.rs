@@ -58,7 +58,8 @@ impl Rules {
     /// Checks the rules of a knowledge base.
     ///
     /// # Errors
-    /// When one has a compound term or a variable in no positive condition, or a predicate depends on its own negation.
+    /// When one has a compound term or a variable in no positive condition, or a predicate depends on its own
+    /// negation.
     pub fn of(knowledge: &KnowledgeBase) -> Result<Self, Refused> {
         let all: Vec<SafeRule> = (0..knowledge.rules() as u32)
             .map(|rule| safe(knowledge, rule))
@@ -139,7 +140,8 @@ fn safe(knowledge: &KnowledgeBase, number: u32) -> Result<SafeRule, Refused> {
             knowledge,
             number,
             &format!(
-                "variable {ordinal} of the rule ({name} in order of appearance) is in {what} and in no positive condition"
+                "variable {ordinal} of the rule ({name} in order of appearance) is in {what} and in no \
+                positive condition"
             ),
             "a rule is safe if each of its variables is in a condition that is not negated",
         )
@@ -159,7 +161,8 @@ fn safe(knowledge: &KnowledgeBase, number: u32) -> Result<SafeRule, Refused> {
     })
 }
 
-/// The stratum of each predicate: the largest number of negations on a way down from it, in the graph of its strongly connected components.
+/// The stratum of each predicate: the largest number of negations on a way down from it, in the graph of its
+/// strongly connected components.
 fn stratify(knowledge: &KnowledgeBase, rules: &[SafeRule]) -> Result<Vec<usize>, Refused> {
     let predicates = knowledge.predicates();
     let mut edges: Vec<Vec<(u32, bool, u32)>> = vec![Vec::new(); predicates];
@@ -213,7 +216,8 @@ fn stratify(knowledge: &KnowledgeBase, rules: &[SafeRule]) -> Result<Vec<usize>,
     Ok(stratum)
 }
 
-/// Tarjan's strongly connected components, without recursion; a component has a larger number than those that it leads to.
+/// Tarjan's strongly connected components, without recursion; a component has a larger number than those that
+/// it leads to.
 fn components(edges: &[Vec<(u32, bool, u32)>]) -> Vec<usize> {
     const NEW: usize = usize::MAX;
     let n = edges.len();

@@ -13,8 +13,8 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 use stages_core::{
-    ConfigProblem, Context, InputPort, Memo, OutputPort, Outputs, PlanContext, PortType, Ports, Provided, StageError,
-    StageKind,
+    ConfigProblem, Context, InputPort, Memo, OutputPort, Outputs, PlanContext, PortType, Ports, Provided,
+    StageError, StageKind,
 };
 use std::collections::BTreeMap;
 
@@ -22,8 +22,9 @@ use std::collections::BTreeMap;
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct DatalogConfig {
-    /// The largest depth of a proof: given facts have depth 1, a derived one is one deeper than its conditions. 0 for no bound. Under a bound a negated condition
-    /// holds where its atom has no proof within the bound.
+    /// The largest depth of a proof: given facts have depth 1, a derived one is one deeper than its
+    /// conditions. 0 for no bound. Under a bound a negated condition holds where its atom has no proof within
+    /// the bound.
     pub depth: u32,
     /// The most facts that may be derived; more is an error. 0 for as many as 32-bit numbers can name.
     pub most_facts: u64,
@@ -83,14 +84,16 @@ impl StageKind for Datalog {
                 0 => Ok(()),
                 most if model.derived_count() <= most => Ok(()),
                 most => Err(StageError::new(format!("more than {most} facts are derived")).hint(
-                    "raise `most_facts`, bound `depth`, or look for a rule that joins without a common variable",
+                    "raise `most_facts`, bound `depth`, or look for a rule that joins without a common \
+                    variable",
                 )),
             }
         };
         let last = context.cached(&memo, |value| last(context, value))?;
         let (model, log) = match &last {
             Some((before, derived)) => {
-                let (model, changes) = Model::update(&knowledge, &rules, config.depth, before, derived, &mut check)?;
+                let (model, changes) =
+                    Model::update(&knowledge, &rules, config.depth, before, derived, &mut check)?;
                 let log = changed(&changes);
                 (model, log)
             }
@@ -101,7 +104,8 @@ impl StageKind for Datalog {
             }
         };
         check(&model)?;
-        let too_many = |_| StageError::new("the derived facts are too many for 32-bit offsets").hint("bound `depth`");
+        let too_many =
+            |_| StageError::new("the derived facts are too many for 32-bit offsets").hint("bound `depth`");
         let derived = model.derived().map_err(too_many)?;
         context.log(format!("{} facts derived, {log}", derived.len()));
         let blob = artifact::put(&context.store, |out| derived.write(out))?;
@@ -129,7 +133,8 @@ fn refused(refused: Refused) -> StageError {
 
 fn changed(changes: &Changes) -> String {
     format!(
-        "from an earlier model: {} facts added, {} retracted; {} derived facts deleted, {} examined; {} rule instances",
+        "from an earlier model: {} facts added, {} retracted; {} derived facts deleted, {} examined; {} \
+        rule instances",
         changes.added, changes.retracted, changes.deleted, changes.examined, changes.instances
     )
 }
@@ -159,7 +164,9 @@ fn last(context: &Context, value: BlobRef) -> Result<Option<(KnowledgeBase, Deri
     if !context.store.has(last.knowledge) || !context.store.has(last.derived) {
         return Ok(None);
     }
-    let file = |blob: BlobRef| -> Result<Bytes, StageError> { Ok(Bytes::from_owner(context.store.blob(blob.blob)?)) };
+    let file = |blob: BlobRef| -> Result<Bytes, StageError> {
+        Ok(Bytes::from_owner(context.store.blob(blob.blob)?))
+    };
     let damaged = |name: &str| {
         StageError::new(format!("`{name}` of an earlier model is damaged")).hint("run the stage with --force")
     };

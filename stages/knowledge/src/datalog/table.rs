@@ -1,4 +1,5 @@
-//! The facts of a predicate while a model is computed: rows with their least proofs, and indices that are kept as rows are added.
+//! The facts of a predicate while a model is computed: rows with their least proofs, and indices that are
+//! kept as rows are added.
 
 use crate::word::Word;
 use std::collections::HashMap;

@@ -30,7 +30,8 @@ pub struct Work {
     pub constants: u32,
     /// The edges that were followed.
     pub edges: u64,
-    /// The numbers that are counted, each of 20 to 30 bytes: the pairs of a body, and those that are facts of a relation.
+    /// The numbers that are counted, each of 20 to 30 bytes: the pairs of a body, and those that are facts of
+    /// a relation.
     pub counts: u64,
 }
 
@@ -107,12 +108,14 @@ struct End {
     relation: u32,
     /// The constant that it leads to.
     to: u32,
-    /// The constant between X and this one, if there is one and no other walk by the same relations has another: a walk that goes on there ends up on itself.
+    /// The constant between X and this one, if there is one and no other walk by the same relations has
+    /// another: a walk that goes on there ends up on itself.
     via: u32,
 }
 
-/// Counts the pairs of all bodies of up to `length` relations (of distinct constants up to [`LONGEST`]), and those that are facts of the relations for which `is_head`.
-/// `check` is asked whenever a body is to be extended. Memory is that of the graph, once for each relation of a body, and that of the counts.
+/// Counts the pairs of all bodies of up to `length` relations (of distinct constants up to [`LONGEST`]), and
+/// those that are facts of the relations for which `is_head`. `check` is asked whenever a body is to be
+/// extended. Memory is that of the graph, once for each relation of a body, and that of the counts.
 ///
 /// # Errors
 /// Those of `check`.
@@ -187,7 +190,11 @@ impl<E, C: FnMut(Work) -> Result<(), E>> Counting<'_, C> {
             self.work.edges += edges.len() as u64;
             let via = if body == 0 { ANY } else { end.to };
             match self.instances {
-                Instances::Any => found.extend(edges.iter().map(|&(relation, to)| End { relation, to, via: ANY })),
+                Instances::Any => found.extend(edges.iter().map(|&(relation, to)| End {
+                    relation,
+                    to,
+                    via: ANY,
+                })),
                 Instances::Distinct => {
                     let passed = [self.source, end.to, end.via];
                     let edges = edges.iter().filter(|edge| !passed.contains(&edge.1));

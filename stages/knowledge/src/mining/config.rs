@@ -42,7 +42,8 @@ pub struct RulesConfig {
     pub relations: Vec<String>,
     /// The handling of a knowledge base that has rules already.
     pub where_given: WhereGiven,
-    /// The most edges that may be followed from one constant to another while rules are counted; more is an error. 0 for no bound.
+    /// The most edges that may be followed from one constant to another while rules are counted; more is an
+    /// error. 0 for no bound.
     pub most_edges: u64,
 }
 
@@ -126,17 +127,22 @@ impl RulesConfig {
                 knowledge.constants(),
                 busiest(knowledge)
             );
-            let hint = "lower `length`, leave `inverses` out, take constants that are in most facts out of the graph, or raise `most_edges`";
+            let hint = "lower `length`, leave `inverses` out, take constants that are in most facts out of \
+                the graph, or raise `most_edges`";
             return Some(StageError::new(message).hint(hint));
         }
         (work.counts > MOST_COUNTS).then(|| {
             let message = format!(
-                "there are more than {MOST_COUNTS} pairs of a body of {} conditions and a relation, after {} of {} constants",
+                "there are more than {MOST_COUNTS} pairs of a body of {} conditions and a relation, after \
+                {} of {} constants",
                 self.length,
                 work.constants,
                 knowledge.constants()
             );
-            StageError::new(message).hint("lower `length`, leave `inverses` out, or name the `relations` that rules are to conclude")
+            StageError::new(message).hint(
+                "lower `length`, leave `inverses` out, or name the `relations` \
+                that rules are to conclude",
+            )
         })
     }
 }
@@ -177,7 +183,8 @@ mod tests {
         let error = config.exceeded(work(MOST_COUNTS + 1), &knowledge).unwrap();
         assert_eq!(
             error.to_string(),
-            "there are more than 20000000 pairs of a body of 2 conditions and a relation, after 1 of 2 constants"
+            "there are more than 20000000 pairs of a body of 2 conditions and a relation, after 1 of 2 \
+            constants"
         );
         assert!(error.hint.unwrap().contains("`relations`"));
     }

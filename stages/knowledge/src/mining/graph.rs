@@ -2,8 +2,9 @@
 
 use crate::knowledge_base::KnowledgeBase;
 
-/// The facts of two constants as edges from each constant. A relation is the number of a predicate, or the number of predicates more for its inverse, along which an edge leads
-/// from the second constant to the first. A fact that is given several times is one edge.
+/// The facts of two constants as edges from each constant. A relation is the number of a predicate, or the
+/// number of predicates more for its inverse, along which an edge leads from the second constant to the
+/// first. A fact that is given several times is one edge.
 pub struct Graph {
     /// The start of each constant's edges, and the end of the last.
     starts: Vec<u32>,
@@ -25,7 +26,8 @@ impl Graph {
         let backward = columns.clone().filter(|_| inverses);
         let backward = backward.map(|(predicate, heads, tails)| (predicate + predicates, tails, heads));
         let columns: Vec<(u32, &[u32], &[u32])> = columns.chain(backward).collect();
-        // A counting sort by the constant that edges lead from; `starts[c + 2]` counts the edges of c, so that `starts[c + 1]` is where its next one belongs.
+        // A counting sort by the constant that edges lead from; `starts[c + 2]` counts the edges of c, so
+        // that `starts[c + 1]` is where its next one belongs.
         let mut starts = vec![0_u32; knowledge.constants() + 2];
         for &from in columns.iter().flat_map(|(_, from, _)| *from) {
             starts[from as usize + 2] += 1;

@@ -56,7 +56,8 @@ impl MinedRule {
         self.support as f64 / self.pairs as f64
     }
 
-    /// The words of head and body, where there are this many predicates. Variables are numbered in order of appearance, as those of rules that are read.
+    /// The words of head and body, where there are this many predicates. Variables are numbered in order of
+    /// appearance, as those of rules that are read.
     pub fn words(&self, predicates: u32) -> [Vec<Word>; 2] {
         // X is variable 0, Y variable 1, those between follow.
         let at = |step: usize| match step {
@@ -85,9 +86,11 @@ impl MinedRule {
     }
 }
 
-/// The best rules of a knowledge base's facts, for all relations or for those of `heads` (numbers of predicates): relations by name, and of each the rule of the highest
-/// confidence first, of equals that of the larger support, then the shorter one, then by name. The head itself is no body, and rules whose head and body are among `given` are left out. Queries and rules of the knowledge base play no part.
-/// `check` is asked again and again while bodies are counted; see [`count`].
+/// The best rules of a knowledge base's facts, for all relations or for those of `heads` (numbers of
+/// predicates): relations by name, and of each the rule of the highest confidence first, of equals that of
+/// the larger support, then the shorter one, then by name. The head itself is no body, and rules whose head
+/// and body are among `given` are left out. Queries and rules of the knowledge base play no part. `check` is
+/// asked again and again while bodies are counted; see [`count`].
 ///
 /// # Errors
 /// Those of `check`.

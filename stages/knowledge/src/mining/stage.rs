@@ -8,8 +8,8 @@ use crate::knowledge_base::KnowledgeBase;
 use crate::word::Word;
 use serde_json::{Value, json};
 use stages_core::{
-    ConfigProblem, Context, InputPort, OutputPort, Outputs, PlanContext, PortType, Ports, Provided, StageError,
-    StageEvent, StageKind,
+    ConfigProblem, Context, InputPort, OutputPort, Outputs, PlanContext, PortType, Ports, Provided,
+    StageError, StageEvent, StageKind,
 };
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -39,7 +39,11 @@ impl StageKind for MineRules {
         }],
     };
 
-    fn check(&self, config: &RulesConfig, _: &PlanContext) -> Result<BTreeMap<String, Provided>, ConfigProblem> {
+    fn check(
+        &self,
+        config: &RulesConfig,
+        _: &PlanContext,
+    ) -> Result<BTreeMap<String, Provided>, ConfigProblem> {
         config.validate()?;
         Ok(BTreeMap::from([(
             "knowledge".to_owned(),
@@ -90,7 +94,8 @@ impl StageKind for MineRules {
         }
         let meta = metadata(&rules, &knowledge);
         let knowledge = with_mined(knowledge, &rules).map_err(|err| {
-            StageError::new(format!("the mined rules cannot be added: {err}")).hint("lower `rules_per_relation`")
+            StageError::new(format!("the mined rules cannot be added: {err}"))
+                .hint("lower `rules_per_relation`")
         })?;
         let blob = artifact::put(&context.store, |out| knowledge.write(out))?;
         let mut of_input = input.artifact.meta.clone();
@@ -141,8 +146,11 @@ fn report(rules: &[MinedRule], work: Work, knowledge: &KnowledgeBase, context: &
     context.metric("relations_with_rules", 0, relations as f64);
     if rules.is_empty() {
         context.events.emit(StageEvent::Warning {
-            message: "no rule is mined: none that is not given has the support and confidence asked for".to_owned(),
-            hint: Some("lower `min_support` or `min_confidence`, set `inverses: true`, or raise `length`".to_owned()),
+            message: "no rule is mined: none that is not given has the support and confidence asked for"
+                .to_owned(),
+            hint: Some(
+                "lower `min_support` or `min_confidence`, set `inverses: true`, or raise `length`".to_owned(),
+            ),
         });
     } else {
         let sum: f64 = rules.iter().map(MinedRule::confidence).sum();
@@ -153,7 +161,8 @@ fn report(rules: &[MinedRule], work: Work, knowledge: &KnowledgeBase, context: &
 fn metadata(rules: &[MinedRule], knowledge: &KnowledgeBase) -> Value {
     let of_relations: serde_json::Map<String, Value> = by_relation(rules, knowledge)
         .map(|(name, of)| {
-            let best = json!({ "rules": of.len(), "support": of[0].support, "confidence": of[0].confidence() });
+            let best =
+                json!({ "rules": of.len(), "support": of[0].support, "confidence": of[0].confidence() });
             (name.to_owned(), best)
         })
         .collect();

@@ -260,7 +260,9 @@ impl<'a> Lexer<'a> {
                 return Err(self.error("the quotation mark is not closed", "close it on the same line"));
             };
             match c {
-                '\n' => return Err(self.error("the quotation mark is not closed", "write a line break as `\\n`")),
+                '\n' => {
+                    return Err(self.error("the quotation mark is not closed", "write a line break as `\\n`"));
+                }
                 '\\' => text.extend(self.escape()?),
                 _ if c == char::from(mark) => {
                     self.at += 1;

@@ -6,8 +6,9 @@ use std::borrow::Cow;
 
 const XSD: &str = "http://www.w3.org/2001/XMLSchema#";
 
-/// Reads N-Triples as facts `predicate(subject, object)`. An IRI is the atom of its text, a blank node the atom `_:label`. A literal is a string, or an integer where
-/// its type is `xsd:integer`; one of another type, or with a language, is the atom of what the file writes for it.
+/// Reads N-Triples as facts `predicate(subject, object)`. An IRI is the atom of its text, a blank node the
+/// atom `_:label`. A literal is a string, or an integer where its type is `xsd:integer`; one of another type,
+/// or with a language, is the atom of what the file writes for it.
 ///
 /// # Errors
 /// At the first line that is no triple.
@@ -24,7 +25,8 @@ pub fn ntriples(text: &str) -> Result<Program, TextError> {
                 if kind != ConstantKind::Atom || subject.starts_with('"') {
                     return Err(line.error("a literal is no subject", "a subject is `<IRI>` or `_:label`"));
                 }
-                let many = |line: &Line<'_>| line.error("more names than 32-bit words can hold", "split the file");
+                let many =
+                    |line: &Line<'_>| line.error("more names than 32-bit words can hold", "split the file");
                 let symbols = &mut builder.symbols;
                 let subject = symbols.constant(subject.as_bytes(), kind).map_err(|_| many(&line))?;
                 line.blanks();
@@ -46,7 +48,9 @@ pub fn ntriples(text: &str) -> Result<Program, TextError> {
                 match line.peek() {
                     None | Some(b'\n' | b'\r') => {}
                     Some(b'#') => line.skip_line(),
-                    Some(_) => return Err(line.error("text follows the end of a triple", "write one on each line")),
+                    Some(_) => {
+                        return Err(line.error("text follows the end of a triple", "write one on each line"));
+                    }
                 }
             }
         }
@@ -129,7 +133,9 @@ impl<'a> Line<'a> {
                 Some(b'"') => break,
                 Some(b'\\') => end += 2,
                 Some(b'\n') | None => {
-                    return Err(self.error("the literal is not closed", "close it with `\"` on the same line"));
+                    return Err(
+                        self.error("the literal is not closed", "close it with `\"` on the same line")
+                    );
                 }
                 Some(_) => end += 1,
             }
@@ -214,8 +220,10 @@ mod tests {
 
     #[test]
     fn lines_are_triples() {
-        let text = "# people\n<http://x/bob> <http://x/knows> <http://x/eve> . # yes\n_:b1 <http://x/name> \"\\u00c9ve \\\"\\\\\" .\r\n\n\
-                    <a> <b> \"7\"^^<http://www.w3.org/2001/XMLSchema#integer> .\n<a> <b> \"chat\"@fr-BE.\n<a> <b> \"1.5\"^^<t> .";
+        let text = "# people\n<http://x/bob> <http://x/knows> <http://x/eve> . # yes\n_:b1 \
+                    <http://x/name> \"\\u00c9ve \\\"\\\\\" .\r\n\n\
+                    <a> <b> \"7\"^^<http://www.w3.org/2001/XMLSchema#integer> .\n<a> \
+                    <b> \"chat\"@fr-BE.\n<a> <b> \"1.5\"^^<t> .";
         let program = ntriples(text).unwrap();
         let facts: Vec<String> = program
             .facts()

@@ -1,6 +1,8 @@
-//! Prolog and Datalog: facts and Horn rules, negated conditions, confidences (`0.9::head :- body.`), queries (`?- goal.`).
+//! Prolog and Datalog: facts and Horn rules, negated conditions, confidences (`0.9::head :- body.`), queries
+//! (`?- goal.`).
 //!
-//! A clause is read without recursion, so that neither the depth of a term nor the length of a list is limited by the stack.
+//! A clause is read without recursion, so that neither the depth of a term nor the length of a list is
+//! limited by the stack.
 
 use super::TextError;
 use super::lexer::{Lexer, Token};
@@ -30,7 +32,8 @@ const BUILT_IN: &[(&str, usize)] = &[
 /// Directives that declare what needs no declaration here.
 const DECLARATIONS: &[&str] = &["dynamic", "discontiguous", "multifile", "table"];
 
-/// Reads clauses. `hyphens` lets names hold hyphens between letters (`south-eastern_asia`), as files named `.nl` have them.
+/// Reads clauses. `hyphens` lets names hold hyphens between letters (`south-eastern_asia`), as files named
+/// `.nl` have them.
 ///
 /// # Errors
 /// At the first thing that is not supported, with its place.
@@ -43,8 +46,8 @@ pub fn prolog(text: &str, hyphens: bool) -> Result<Program, TextError> {
     Ok(builder.finish())
 }
 
-/// Reads a goal list (`p(X), q(X, b)`, with or without a full stop), its variables numbered in order of appearance, and returns its words and the variables'
-/// names.
+/// Reads a goal list (`p(X), q(X, b)`, with or without a full stop), its variables numbered in order of
+/// appearance, and returns its words and the variables' names.
 ///
 /// # Errors
 /// At the first thing that is not supported, with its place.
@@ -104,7 +107,8 @@ impl<'a> Parser<'a> {
         word.map_err(|_| {
             self.lexer.error(
                 "more names than 32-bit words can hold",
-                "at most 1,073,741,824 constants, 2,097,152 predicates and 4,194,304 functors, of 4 GiB of text",
+                "at most 1,073,741,824 constants, 2,097,152 predicates and 4,194,304 functors, of 4 GiB of \
+                text",
             )
         })
     }
@@ -187,7 +191,9 @@ impl<'a> Parser<'a> {
             Token::Name(name) if DECLARATIONS.contains(&name) => loop {
                 match self.lexer.next()? {
                     Token::End => return Ok(true),
-                    Token::Eof => return Err(self.lexer.error("the directive has no end", "end it with `.`")),
+                    Token::Eof => {
+                        return Err(self.lexer.error("the directive has no end", "end it with `.`"));
+                    }
                     _ => {}
                 }
             },
@@ -202,7 +208,8 @@ impl<'a> Parser<'a> {
     fn body(&mut self, to_end: bool) -> Result<(), TextError> {
         loop {
             let mut token = self.lexer.next()?;
-            let is_negated = token == Token::Name("\\+") || (token == Token::Name("not") && self.is_before_name());
+            let is_negated =
+                token == Token::Name("\\+") || (token == Token::Name("not") && self.is_before_name());
             if is_negated {
                 token = self.lexer.next()?;
             }
@@ -244,7 +251,8 @@ impl<'a> Parser<'a> {
     /// Returns whether a name or a quotation mark follows after blanks.
     fn is_before_name(&self) -> bool {
         let rest = self.lexer.text[self.lexer.at..].trim_start();
-        rest.len() < self.lexer.text.len() - self.lexer.at && rest.starts_with(|c: char| c.is_lowercase() || c == '\'')
+        rest.len() < self.lexer.text.len() - self.lexer.at
+            && rest.starts_with(|c: char| c.is_lowercase() || c == '\'')
     }
 
     fn unexpected(&self, token: &Token<'_>, wanted: &str) -> TextError {
@@ -252,7 +260,10 @@ impl<'a> Parser<'a> {
             self.lexer.error(
                 format!("the operator `{name}` is not supported here"),
                 match name {
-                    "-" => "write a name with a hyphen in quotation marks ('south-eastern'), or name the file .nl, where names may hold hyphens",
+                    "-" => {
+                        "write a name with a hyphen in quotation marks ('south-eastern'), or name the \
+                    file .nl, where names may hold hyphens"
+                    }
                     ";" => "write two rules",
                     _ => "write a term as `name(arguments)`, a name of such characters in '…'",
                 },
@@ -425,7 +436,9 @@ impl<'a> Parser<'a> {
                     self.out.push(word);
                     return Ok(());
                 }
-                Token::Integer(digits) => return self.push_constant(digits.as_bytes(), ConstantKind::Integer),
+                Token::Integer(digits) => {
+                    return self.push_constant(digits.as_bytes(), ConstantKind::Integer);
+                }
                 Token::String(text) => return self.push_constant(text.as_bytes(), ConstantKind::String),
                 Token::Float(_) => return Err(self.unsupported_number(&token)),
                 Token::Punctuation(b'[') => {

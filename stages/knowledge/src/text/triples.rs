@@ -26,8 +26,9 @@ impl Default for TripleForm {
     }
 }
 
-/// Reads triples as facts `relation(head, tail)`. A field after them is a label: `1`, `+1` or `true` for a fact, `0`, `-1` or `false` for one that is stated not to
-/// hold. Fields may be in double quotation marks where commas separate them.
+/// Reads triples as facts `relation(head, tail)`. A field after them is a label: `1`, `+1` or `true` for a
+/// fact, `0`, `-1` or `false` for one that is stated not to hold. Fields may be in double quotation marks
+/// where commas separate them.
 ///
 /// # Errors
 /// At the first line that is no triple.
@@ -291,7 +292,8 @@ mod tests {
         let text = "a\tr\tb\na\tr\n";
         assert_eq!(
             error(text),
-            "line 2, column 1: a line has 2 fields separated by tabs; a triple has three: head, relation and tail, and perhaps a label"
+            "line 2, column 1: a line has 2 fields separated by tabs; a triple has three: head, relation \
+            and tail, and perhaps a label"
         );
         assert_eq!(
             error("a\tr\tb\tx"),

@@ -1,8 +1,9 @@
-//! `exp`, `log` and Mills' ratio for kernels: with fused multiplication, without branches or calls, over single numbers in loops that the compiler
-//! vectorises and over vectors ([`F64Vector`]).
+//! `exp`, `log` and Mills' ratio for kernels: with fused multiplication, without branches or calls, over
+//! single numbers in loops that the compiler vectorises and over vectors ([`F64Vector`]).
 //!
-//! A fused operation is rounded once on every instruction set: the results are the same bytes on every CPU. Outside a kernel (see
-//! [`crate::dispatch`]) the baseline of x86-64 lacks the instruction, and each costs a call; [`super`] is for such code.
+//! A fused operation is rounded once on every instruction set: the results are the same bytes on every CPU.
+//! Outside a kernel (see [`crate::dispatch`]) the baseline of x86-64 lacks the instruction, and each costs a
+//! call; [`super`] is for such code.
 //!
 //! | function | error against exact values |
 //! | --- | --- |
@@ -52,8 +53,8 @@ const LOG: [f64; 8] = [
     0.13842226437855371157,
 ];
 
-/// Mills' ratio as a quotient of polynomials, for every z >= 0 (relative error 1.1e-17). All coefficients are positive, so that nothing
-/// cancels.
+/// Mills' ratio as a quotient of polynomials, for every z >= 0 (relative error 1.1e-17). All coefficients are
+/// positive, so that nothing cancels.
 const MILLS_OVER: [f64; 11] = [
     1514518.5717318701619,
     2597341.9562901342473,
@@ -114,7 +115,8 @@ fn expand<V: F64Vector>(r: V, shifted: V) -> V {
     (horner(&EXP, r).mul_add(r * r, r) + r.splat(1.0)) * shifted.power_of_two()
 }
 
-/// `e^(x + low)`, for `low` small beside the distance of two numbers near `x`; 0 for x below -708 and infinity above 709.
+/// `e^(x + low)`, for `low` small beside the distance of two numbers near `x`; 0 for x below -708 and
+/// infinity above 709.
 #[inline(always)]
 fn exp_of_sum(x: f64, low: f64) -> f64 {
     let bounded = if x < LEAST { LEAST } else { x };
@@ -139,7 +141,8 @@ pub fn exp_clamped<V: F64Vector>(x: V) -> V {
     expand(r, shifted)
 }
 
-/// `e^(-z^2/2)`: the square's rounding error, which the exponential would magnify, is carried along. 0 where it is below 3e-308.
+/// `e^(-z^2/2)`: the square's rounding error, which the exponential would magnify, is carried along. 0 where
+/// it is below 3e-308.
 #[inline(always)]
 pub fn gauss(z: f64) -> f64 {
     let half = 0.5 * z;
@@ -157,11 +160,12 @@ fn log_of_parts<V: F64Vector>(k: V, a: V, b: V) -> V {
     k.mul_add(k.splat(LN2_HIGH), s.mul_add(s.splat(2.0), tail))
 }
 
-/// `ln(a / b)` of positive normal numbers, accurate relative to itself also where they are close: their difference is then exact.
+/// `ln(a / b)` of positive normal numbers, accurate relative to itself also where they are close: their
+/// difference is then exact.
 #[inline(always)]
 pub fn log_ratio(a: f64, b: f64) -> f64 {
-    // The power of two that brings a to between 2/3 and 3/2 of b, from the difference of their representations, which is nearly the
-    // difference of their logarithms.
+    // The power of two that brings a to between 2/3 and 3/2 of b, from the difference of their
+    // representations, which is nearly the difference of their logarithms.
     const HALF: u64 = 1 << 51;
     const SIGN: u64 = 1 << 63;
     let difference = a.to_bits().wrapping_sub(b.to_bits()).wrapping_add(SIGN + HALF);
@@ -186,10 +190,12 @@ pub fn log_normal<V: F64Vector>(x: V) -> V {
     log_of_parts(k, m, x.splat(1.0))
 }
 
-/// Greatest argument of Mills' ratio that does not overflow inside; above it the ratio is `1/z`, which it is below it too to the last digit.
+/// Greatest argument of Mills' ratio that does not overflow inside; above it the ratio is `1/z`, which it is
+/// below it too to the last digit.
 const MILLS_FAR: f64 = 1e12;
 
-/// Numerator and denominator of Mills' ratio of the normal distribution, `(1 - cdf(z)) / pdf(z)`, for 0 <= z <= 1e12.
+/// Numerator and denominator of Mills' ratio of the normal distribution, `(1 - cdf(z)) / pdf(z)`, for 0 <= z
+/// <= 1e12.
 #[inline(always)]
 fn mills_parts<V: F64Vector>(z: V) -> (V, V) {
     (horner(&MILLS_OVER, z), horner(&MILLS_UNDER, z))
@@ -213,7 +219,8 @@ pub fn mills_pair(a: f64, b: f64) -> (f64, f64) {
     (over_a * (under_b * inverse), over_b * (under_a * inverse))
 }
 
-/// Mills' ratios of three arguments from 0 to 1e8 (beyond which they stay as they are there), with one division.
+/// Mills' ratios of three arguments from 0 to 1e8 (beyond which they stay as they are there), with one
+/// division.
 #[inline(always)]
 pub fn mills_of_three(z: [f64; 3]) -> [f64; 3] {
     let parts = z.map(|z| mills_parts(if z > 1e8 { 1e8 } else { z }));
@@ -226,7 +233,8 @@ pub fn mills_of_three(z: [f64; 3]) -> [f64; 3] {
     ]
 }
 
-/// `((pdf(a), cdf(a)), (pdf(b), cdf(b)), 1/c)` of the standard normal distribution: three divisions made of one.
+/// `((pdf(a), cdf(a)), (pdf(b), cdf(b)), 1/c)` of the standard normal distribution: three divisions made of
+/// one.
 #[inline(always)]
 pub fn normals<V: F64Vector>(a: V, b: V, c: V) -> ((V, V), (V, V), V) {
     let far = c.splat(37.0);
@@ -330,8 +338,9 @@ mod tests {
                 vector.store(&mut out);
                 out[..V::WIDTH].iter().map(|x| x.to_bits()).collect::<Vec<u64>>()
             };
-            let each =
-                |values: &[f64], f: &dyn Fn(f64) -> f64| values.iter().map(|x| f(*x).to_bits()).collect::<Vec<u64>>();
+            let each = |values: &[f64], f: &dyn Fn(f64) -> f64| {
+                values.iter().map(|x| f(*x).to_bits()).collect::<Vec<u64>>()
+            };
             let vector = like.load(x);
             assert_eq!(bits(exp_clamped(vector)), each(x, &|x| exp_clamped(x)));
             assert_eq!(bits(log_normal(vector.abs())), each(x, &|x| log_normal(x.abs())));

@@ -1,6 +1,8 @@
-//! `exp`, `log` and the normal distribution, the same bytes on every CPU, free of branches and calls so that loops over them vectorise.
+//! `exp`, `log` and the normal distribution, the same bytes on every CPU, free of branches and calls so that
+//! loops over them vectorise.
 //!
-//! Without fused multiplication: for code outside kernels, where the baseline of x86-64 would make a call of each. [`fused`] is for kernels.
+//! Without fused multiplication: for code outside kernels, where the baseline of x86-64 would make a call of
+//! each. [`fused`] is for kernels.
 //!
 //! | function | error against exact values |
 //! | --- | --- |
@@ -40,7 +42,8 @@ const EXP: [f64; 12] = [
     1.0 / 6_227_020_800.0,
 ];
 
-/// A polynomial with coefficients from degree 0 up, as four of a quarter of the degree in x^4: Horner's scheme alone is one chain of dependent operations.
+/// A polynomial with coefficients from degree 0 up, as four of a quarter of the degree in x^4: Horner's
+/// scheme alone is one chain of dependent operations.
 #[inline(always)]
 fn polynomial<const N: usize>(c: &[f64; N], x: f64) -> f64 {
     let x2 = x * x;
@@ -55,8 +58,8 @@ fn polynomial<const N: usize>(c: &[f64; N], x: f64) -> f64 {
     (quarter[0] + x * quarter[1]) + x2 * (quarter[2] + x * quarter[3])
 }
 
-/// `e^(x + low)`, for `low` small beside the distance of two numbers near `x`: Cody and Waite's reduction, then Taylor's series to degree 13
-/// (truncation below 4e-18 for |r| <= ln 2 / 2).
+/// `e^(x + low)`, for `low` small beside the distance of two numbers near `x`: Cody and Waite's reduction,
+/// then Taylor's series to degree 13 (truncation below 4e-18 for |r| <= ln 2 / 2).
 #[inline(always)]
 fn exp_of_sum(x: f64, low: f64) -> f64 {
     let x = if x < -760.0 { -760.0 } else { x };
@@ -85,8 +88,9 @@ fn log_of_parts(k: f64, f: f64) -> f64 {
     let s = f / (2.0 + f);
     let z = s * s;
     let w = z * z;
-    let even =
-        w * (3.999_999_999_940_941_908e-1 + w * (2.222_219_843_214_978_396e-1 + w * 1.531_383_769_920_937_332e-1));
+    let even = w
+        * (3.999_999_999_940_941_908e-1
+            + w * (2.222_219_843_214_978_396e-1 + w * 1.531_383_769_920_937_332e-1));
     let odd = z
         * (6.666_666_666_666_735_130e-1
             + w * (2.857_142_874_366_239_149e-1
@@ -114,8 +118,8 @@ pub fn log(x: f64) -> f64 {
     }
 }
 
-/// `ln(a / b)` of positive numbers, accurate relative to itself also where they are close: their difference is then exact, where the
-/// quotient's rounding would drown a small logarithm.
+/// `ln(a / b)` of positive numbers, accurate relative to itself also where they are close: their difference
+/// is then exact, where the quotient's rounding would drown a small logarithm.
 #[inline(always)]
 pub fn log_ratio(a: f64, b: f64) -> f64 {
     let inverse = 1.0 / b;
@@ -124,7 +128,8 @@ pub fn log_ratio(a: f64, b: f64) -> f64 {
     log_of_parts(k, f)
 }
 
-/// `e^(-z^2/2)`: the square's rounding error, which the exponential would magnify, is carried along (Dekker). 0 beyond 100.
+/// `e^(-z^2/2)`: the square's rounding error, which the exponential would magnify, is carried along (Dekker).
+/// 0 beyond 100.
 #[inline(always)]
 pub fn gauss(z: f64) -> f64 {
     let z = z.abs();
@@ -137,9 +142,10 @@ pub fn gauss(z: f64) -> f64 {
     exp_of_sum(-0.5 * square, -0.5 * error)
 }
 
-/// Coefficients of `(z + 3/4) mills(z)` in powers of `q = (z - 4) / (z + 4)`, from degree 0 up: the Chebyshev series on -1 <= q < 1,
-/// computed with 40 digits and truncated (relative error 6e-17). The map is that of M. M. Shepherd and J. G. Laframboise, "Chebyshev
-/// approximation of (1 + 2x) exp(x^2) erfc x in 0 <= x < infinity", Math. Comp. 36 (1981).
+/// Coefficients of `(z + 3/4) mills(z)` in powers of `q = (z - 4) / (z + 4)`, from degree 0 up: the Chebyshev
+/// series on -1 <= q < 1, computed with 40 digits and truncated (relative error 6e-17). The map is that of M.
+/// M. Shepherd and J. G. Laframboise, "Chebyshev approximation of (1 + 2x) exp(x^2) erfc x in 0 <= x <
+/// infinity", Math. Comp. 36 (1981).
 const MILLS: [f64; 25] = [
     1.1240988188394132,
     -0.1356187338302935,
@@ -168,7 +174,8 @@ const MILLS: [f64; 25] = [
     4.142682925585722e-10,
 ];
 
-/// Mills' ratio of the normal distribution, `(1 - cdf(z)) / pdf(z)`, for z >= 0; equals `sqrt(pi/2) erfcx(z / sqrt 2)`.
+/// Mills' ratio of the normal distribution, `(1 - cdf(z)) / pdf(z)`, for z >= 0; equals
+/// `sqrt(pi/2) erfcx(z / sqrt 2)`.
 #[inline(always)]
 pub fn mills(z: f64) -> f64 {
     let q = (z - 4.0) / (z + 4.0);

@@ -1,4 +1,5 @@
-//! The model over candle's own operations and autodiff, on any of its devices: slow on the CPU, and the oracle of the fused kernels.
+//! The model over candle's own operations and autodiff, on any of its devices: slow on the CPU, and the
+//! oracle of the fused kernels.
 
 use super::parameters::Parameters;
 use super::transformer::Sequences;
@@ -37,8 +38,9 @@ impl CandleModel {
     }
 
     fn cell(&self, at: &LstmAt, x: &Tensor, (h, c): &(Tensor, Tensor)) -> Result<(Tensor, Tensor)> {
-        let z = (x.matmul(self.parameters.var(at.weight_x))? + h.matmul(self.parameters.var(at.weight_h))?)?
-            .broadcast_add(self.parameters.var(at.bias))?;
+        let z = (x.matmul(self.parameters.var(at.weight_x))?
+            + h.matmul(self.parameters.var(at.weight_h))?)?
+        .broadcast_add(self.parameters.var(at.bias))?;
         let gate = |i: usize| z.narrow(1, i * at.hidden, at.hidden);
         let input = candle_nn::ops::sigmoid(&gate(0)?)?;
         let forget = candle_nn::ops::sigmoid(&gate(1)?)?;
@@ -60,7 +62,9 @@ impl CandleModel {
         let stacks = [(actor_lstm, actor_above), (critic_lstm, critic_above)];
         let stacks: Vec<Vec<_>> = stacks
             .into_iter()
-            .filter_map(|(first, above)| first.as_ref().map(|first| [first].into_iter().chain(above).collect()))
+            .filter_map(|(first, above)| {
+                first.as_ref().map(|first| [first].into_iter().chain(above).collect())
+            })
             .collect();
         let mut hidden = vec![Vec::new(); stacks.len()];
         for (x, keep) in x.iter().zip(keep) {
@@ -206,8 +210,9 @@ impl CandleModel {
         // One transfer to the device, of which the steps are views.
         let obs = Tensor::from_vec(obs, (minibatch.len(), d), &self.parameters.device)?;
         let keep = Tensor::from_vec(keep.collect::<Vec<_>>(), (minibatch.len(), 1), &self.parameters.device)?;
-        let steps =
-            |of: &Tensor| -> Result<Vec<Tensor>> { (0..minibatch.steps).map(|t| of.narrow(0, t * n, n)).collect() };
+        let steps = |of: &Tensor| -> Result<Vec<Tensor>> {
+            (0..minibatch.steps).map(|t| of.narrow(0, t * n, n)).collect()
+        };
         let (x, keep) = (steps(&obs)?, steps(&keep)?);
         let mut states = self.states(n, |i| minibatch.state_row(minibatch.indices[i]), minibatch.state)?;
         self.network(&x, &keep, &mut states)
@@ -228,7 +233,12 @@ impl CandleModel {
         self.after_transformer(&self.parameters.transformer(shape, &sequences, minibatch.steps)?)
     }
 
-    fn try_backward(&self, minibatch: &Minibatch, objective: &dyn Objective, gradient: &mut [f32]) -> Result<Sums> {
+    fn try_backward(
+        &self,
+        minibatch: &Minibatch,
+        objective: &dyn Objective,
+        gradient: &mut [f32],
+    ) -> Result<Sums> {
         let (policy, value) = match &self.architecture.transformer {
             Some(shape) => self.replay_transformer(shape, minibatch)?,
             None => self.replay(minibatch)?,

@@ -1,4 +1,5 @@
-//! A transformer over candle's own operations: every window spelled out as a mask, nothing cached, nothing left out.
+//! A transformer over candle's own operations: every window spelled out as a mask, nothing cached, nothing
+//! left out.
 
 use super::parameters::Parameters;
 use crate::kernels::norm::EPSILON;
@@ -29,7 +30,8 @@ impl Sequences {
         }
     }
 
-    /// Adds a column: the steps stored in its state `[S]`, then its own steps, each an observation and a flag that is true if it begins an episode.
+    /// Adds a column: the steps stored in its state `[S]`, then its own steps, each an observation and a flag
+    /// that is true if it begins an episode.
     pub fn column<'a>(&mut self, state: &State, row: &[f32], steps: impl Iterator<Item = (&'a [f32], bool)>) {
         self.columns += 1;
         for ago in (1..=state.history).rev() {
@@ -70,8 +72,16 @@ impl Parameters {
         x + (z * (h - x)?)?
     }
 
-    /// The output of attention `[b, N, d]`. `seen` `[b, 1, N, N]`; `ago` `[N, N]` is the number of steps from the second step to the first.
-    fn attend(&self, shape: &Transformer, at: &BlockAt, x: &Tensor, seen: &Tensor, ago: &Tensor) -> Result<Tensor> {
+    /// The output of attention `[b, N, d]`. `seen` `[b, 1, N, N]`; `ago` `[N, N]` is the number of steps from
+    /// the second step to the first.
+    fn attend(
+        &self,
+        shape: &Transformer,
+        at: &BlockAt,
+        x: &Tensor,
+        seen: &Tensor,
+        ago: &Tensor,
+    ) -> Result<Tensor> {
         let (b, n, d) = x.dims3()?;
         let (heads, size) = (shape.n_heads, d / shape.n_heads);
         let split = |x: &Tensor| x.reshape((b, n, heads, size))?.transpose(1, 2)?.contiguous();

@@ -1,4 +1,5 @@
-//! The products of an LSTM in bf16 ([`Bf16Operands`]); sums, states, gates and gradients between products stay in f32.
+//! The products of an LSTM in bf16 ([`Bf16Operands`]); sums, states, gates and gradients between products
+//! stay in f32.
 
 use super::network::Network;
 use super::operands::{Operands, Place, Shape, panel};
@@ -22,11 +23,13 @@ pub(super) struct Bf16Operands {
     height: usize,
     /// Pairs from row to row of [`Bf16Operands::xh`]: an odd number of cache lines.
     stride: usize,
-    /// `[T + 2, height, stride]`: observation, the state that each step starts from, 1; each rounded up to whole pairs.
+    /// `[T + 2, height, stride]`: observation, the state that each step starts from, 1; each rounded up to
+    /// whole pairs.
     xh: Aligned<u32>,
     /// `[panels, height, 32]`: the gradients of the gates' inputs of a step.
     dz: Aligned,
-    /// The same of some steps, `[panels, rows, 16]` pairs of neighbours in a row, and `[panels, rows / 2, 32]` in a column.
+    /// The same of some steps, `[panels, rows, 16]` pairs of neighbours in a row, and
+    /// `[panels, rows / 2, 32]` in a column.
     by_column: Aligned<u32>,
     by_row: Aligned<u32>,
     /// Columns of [`Bf16Operands::xh`] of these steps.

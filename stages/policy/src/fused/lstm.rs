@@ -9,7 +9,8 @@ use crate::kernels::aligned::Aligned;
 use crate::kernels::lstm_cell;
 use crate::kernels::panel_layout::{UNITS, WIDTH};
 
-/// The results of the forward pass that the backward pass needs, for b columns and T steps; units in blocks of 16 (see [`lstm_cell`]).
+/// The results of the forward pass that the backward pass needs, for b columns and T steps; units in blocks
+/// of 16 (see [`lstm_cell`]).
 #[derive(Default)]
 pub(super) struct LstmRun {
     shape: Shape,
@@ -34,7 +35,8 @@ fn blocks(hidden: usize) -> usize {
     hidden.div_ceil(UNITS)
 }
 
-/// The number of rows of [`LstmRun::sum`], and the index among them of row i of the weights: inputs, states, bias.
+/// The number of rows of [`LstmRun::sum`], and the index among them of row i of the weights: inputs, states,
+/// bias.
 pub(super) fn gradient_rows(bf16: bool, at: &LstmAt) -> (usize, impl Fn(usize) -> usize) {
     let rows = if bf16 {
         bf16::gradient_rows(at)
@@ -45,8 +47,8 @@ pub(super) fn gradient_rows(bf16: bool, at: &LstmAt) -> (usize, impl Fn(usize) -
 }
 
 impl LstmRun {
-    /// Prepares for `steps` steps of `b` columns from the states at `state(column)` of `states` (h, then c). `keep` `[b]` is 0 where an
-    /// episode starts, else 1.
+    /// Prepares for `steps` steps of `b` columns from the states at `state(column)` of `states` (h, then c).
+    /// `keep` `[b]` is 0 where an episode starts, else 1.
     pub fn begin(
         &mut self,
         network: &Network,
@@ -101,7 +103,8 @@ impl LstmRun {
         }
     }
 
-    /// The forward pass of step t: fills `h` `[b, H]`. `keep_next` `[b]` is 0 where the next step starts an episode.
+    /// The forward pass of step t: fills `h` `[b, H]`. `keep_next` `[b]` is 0 where the next step starts an
+    /// episode.
     pub fn step(
         &mut self,
         network: &Network,
@@ -138,7 +141,8 @@ impl LstmRun {
         }
     }
 
-    /// Writes the states after the last step, whose outputs are `h` `[b, H]`, to where [`LstmRun::begin`] read them.
+    /// Writes the states after the last step, whose outputs are `h` `[b, H]`, to where [`LstmRun::begin`]
+    /// read them.
     pub fn store(&self, lstm: &Recurrent, h: &[f32], state: impl Fn(usize) -> usize, states: &mut [f32]) {
         let Shape {
             hidden: n, b, steps, ..
@@ -154,7 +158,8 @@ impl LstmRun {
         }
     }
 
-    /// The backward pass from [`LstmRun::above`]; leaves the weights' gradients in [`LstmRun::sum`]. `keep` `[T, b]` is 0 where an episode starts.
+    /// The backward pass from [`LstmRun::above`]; leaves the weights' gradients in [`LstmRun::sum`]. `keep`
+    /// `[T, b]` is 0 where an episode starts.
     pub fn backward(&mut self, network: &Network, lstm: &Recurrent, keep: &[f32]) {
         let Some(operands) = &mut self.operands else { return };
         let Shape {

@@ -1,9 +1,9 @@
-//! The model that training uses: own kernels for the forward and the backward pass, checked against [`crate::CandleModel`]
-//! and finite differences.
+//! The model that training uses: own kernels for the forward and the backward pass, checked against
+//! [`crate::CandleModel`] and finite differences.
 //!
-//! A minibatch is split by whole columns into shards, and the network into towers that learn independently of one another. Each
-//! shard of each tower has a gradient of its own; they are added up in order. The number of shards depends on the minibatch alone, so
-//! that any number of threads gives the same bytes.
+//! A minibatch is split by whole columns into shards, and the network into towers that learn independently of
+//! one another. Each shard of each tower has a gradient of its own; they are added up in order. The number of
+//! shards depends on the minibatch alone, so that any number of threads gives the same bytes.
 
 mod acting;
 mod bf16;
@@ -185,7 +185,12 @@ impl Model for FusedModel {
 }
 
 /// Adds up the shards' gradients, in the shards' order.
-fn reduce((instructions, bf16): (InstructionSet, bool), towers: &[Tower], shards: &[Shard], gradient: &mut [f32]) {
+fn reduce(
+    (instructions, bf16): (InstructionSet, bool),
+    towers: &[Tower],
+    shards: &[Shard],
+    gradient: &mut [f32],
+) {
     let many = gradient.len() > REDUCTION;
     for (i, tower) in towers.iter().enumerate() {
         let parts = shards.iter().skip(i).step_by(towers.len());

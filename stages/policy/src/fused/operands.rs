@@ -1,8 +1,8 @@
-//! The products of an LSTM over sequences, and the operands that stay from step to step: in f32 ([`F32Operands`]) or in bf16
-//! ([`super::bf16::Bf16Operands`]).
+//! The products of an LSTM over sequences, and the operands that stay from step to step: in f32
+//! ([`F32Operands`]) or in bf16 ([`super::bf16::Bf16Operands`]).
 //!
-//! Observation, state and a 1 are contiguous, so that a step is one product and the gradients of all weights and biases are one other,
-//! over some steps at a time while the L2 cache holds them.
+//! Observation, state and a 1 are contiguous, so that a step is one product and the gradients of all weights
+//! and biases are one other, over some steps at a time while the L2 cache holds them.
 
 use super::network::Network;
 use super::weights::Matrix;
@@ -34,7 +34,8 @@ impl Shape {
     }
 }
 
-/// The position of the rows of a step in panels of `height` rows: from `base` on, they are the `first` and those after.
+/// The position of the rows of a step in panels of `height` rows: from `base` on, they are the `first` and
+/// those after.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Place {
     pub base: usize,
@@ -74,29 +75,33 @@ pub(super) trait Operands: Send + Sync {
     /// Rows of a panel of the gradient that [`Operands::back`] writes.
     fn height(&self) -> usize;
 
-    /// Reads the gradient that was written for step t; if t > 0, writes that of the state before it, in panels.
+    /// Reads the gradient that was written for step t; if t > 0, writes that of the state before it, in
+    /// panels.
     fn back(&mut self, network: &Network, matrix: &Matrix, t: usize, dh: &mut [f32]);
 
-    /// After step t of the backward pass: adds to the weights' gradient, in panels, when enough steps have been processed; `first` sets it.
+    /// After step t of the backward pass: adds to the weights' gradient, in panels, when enough steps have
+    /// been processed; `first` sets it.
     fn gradient(&mut self, network: &Network, t: usize, first: bool, sum: &mut [f32]) -> bool;
 }
 
 /// The number of rows of steps whose weights' gradient is computed at once.
 const ROWS: usize = 128;
 
-/// With so few columns observations are projected by a product of their own, ahead of the steps: a step of few rows waits for the
-/// weights, which no L1 cache holds.
+/// With so few columns observations are projected by a product of their own, ahead of the steps: a step of
+/// few rows waits for the weights, which no L1 cache holds.
 const FEW: usize = 16;
 
 /// Operands in f32.
 #[derive(Default)]
 pub(super) struct F32Operands {
     shape: Shape,
-    /// From row to row of [`F32Operands::xh`]: an odd number of cache lines, so that rows do not compete for the same cache sets.
+    /// From row to row of [`F32Operands::xh`]: an odd number of cache lines, so that rows do not compete for
+    /// the same cache sets.
     stride: usize,
     /// `[T + 1, b, stride]`: observation, the state that each step starts from, 1.
     xh: Aligned,
-    /// `[panels, rows, 32]`: the gradients of the gates' inputs, for the steps whose weights' gradient is computed together.
+    /// `[panels, rows, 32]`: the gradients of the gates' inputs, for the steps whose weights' gradient is
+    /// computed together.
     dz: Aligned,
 }
 

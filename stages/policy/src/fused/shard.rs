@@ -1,7 +1,9 @@
-//! The forward and the backward pass of some columns of a minibatch through one tower of the network, in buffers that are used again.
+//! The forward and the backward pass of some columns of a minibatch through one tower of the network, in
+//! buffers that are used again.
 //!
-//! Dense layers, the objective and their gradients are computed over a hundred rows or so at a time, right after the LSTM's steps that they
-//! read, while caches hold them; only the LSTM's own gradient waits for the end of the sequences.
+//! Dense layers, the objective and their gradients are computed over a hundred rows or so at a time, right
+//! after the LSTM's steps that they read, while caches hold them; only the LSTM's own gradient waits for the
+//! end of the sequences.
 
 use super::lstm::LstmRun;
 use super::network::Network;
@@ -73,7 +75,13 @@ impl Shard {
     }
 
     /// A forward and a backward pass: leaves the gradient and the sums.
-    pub fn backward(&mut self, network: &Network, tower: &Tower, minibatch: &Minibatch, objective: &dyn Objective) {
+    pub fn backward(
+        &mut self,
+        network: &Network,
+        tower: &Tower,
+        minibatch: &Minibatch,
+        objective: &dyn Objective,
+    ) {
         self.gradient.zeros(tower.len);
         self.sums = Sums::default();
         self.trunks.resize_with(tower.trunks.len(), TrunkRun::default);
@@ -163,8 +171,8 @@ impl Shard {
         self.lstm.backward(network, lstm, &self.keep);
     }
 
-    /// A forward and a backward pass of the trunks over the rows x of [`Shard::samples`]; `below` takes the policy's gradient of `x`, or
-    /// else the value's.
+    /// A forward and a backward pass of the trunks over the rows x of [`Shard::samples`]; `below` takes the
+    /// policy's gradient of `x`, or else the value's.
     fn block(
         &mut self,
         network: &Network,

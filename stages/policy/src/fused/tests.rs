@@ -74,10 +74,12 @@ fn gradient_matches_candle() {
     }
 }
 
-/// The rollout of `count` sequences of each environment, one after another, that `data` has side by side as columns.
+/// The rollout of `count` sequences of each environment, one after another, that `data` has side by side as
+/// columns.
 fn joined(architecture: &Architecture, data: &Data, count: usize) -> Data {
     let (length, b) = (data.steps, data.columns / count);
-    // The sample of `data` at each sample of the rollout: step t of column s B + c at step s T + t of environment c.
+    // The sample of `data` at each sample of the rollout: step t of column s B + c at step s T + t of
+    // environment c.
     let from: Vec<usize> = (0..data.steps * data.columns)
         .map(|i| (i / b % length, i / b / length * b + i % b))
         .map(|(t, column)| t * data.columns + column)
@@ -212,11 +214,13 @@ fn steps_match_candle_and_replay_matches_steps() {
                 assert!(x == y || (x - y).abs() < 1e-5, "{architecture:?}: {x} {y}");
             }
             for (column, row) in rows.enumerate() {
-                data.old_log_prob[row] = data.log_prob(&architecture, row, &out.log_prob[column * a..(column + 1) * a]);
+                data.old_log_prob[row] =
+                    data.log_prob(&architecture, row, &out.log_prob[column * a..(column + 1) * a]);
                 data.target[row] = out.value[column];
             }
         }
-        // Replayed from the stored states, with resets where they were: log-probabilities and values are the same.
+        // Replayed from the stored states, with resets where they were: log-probabilities and values are the
+        // same.
         let mut gradient = vec![0.0; params.len()];
         let objective = data.objective();
         let sums = fused.backward(&data.minibatch(), &objective, &mut gradient);
@@ -263,7 +267,9 @@ fn products_in_bf16_are_near_and_the_same_on_tiles_and_without() {
                     if path.order() == "bf16" {
                         match &same {
                             None => same = Some((path, found)),
-                            Some((best, first)) => assert_eq!(*first, found, "{best:?} {path:?} {architecture:?}"),
+                            Some((best, first)) => {
+                                assert_eq!(*first, found, "{best:?} {path:?} {architecture:?}")
+                            }
                         }
                     }
                 }

@@ -1,5 +1,5 @@
-//! The parts of a network that learn independently of one another: each reads observations, through an LSTM or not, and ends in
-//! logits, values or both.
+//! The parts of a network that learn independently of one another: each reads observations, through an LSTM
+//! or not, and ends in logits, values or both.
 
 use crate::architecture::{Critic, Layout, LstmAt};
 use crate::tensors::Dense;
@@ -40,7 +40,8 @@ pub(crate) struct Recurrent {
     pub state: usize,
 }
 
-/// Some of the parameters: their offset in the flat vector, their offset in a tower's gradient, and their number.
+/// Some of the parameters: their offset in the flat vector, their offset in a tower's gradient, and their
+/// number.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Segment {
     pub global: usize,

@@ -48,8 +48,9 @@ impl TrunkRun {
         self.outputs.last_mut().map_or(&mut [], |x| &mut **x)
     }
 
-    /// The backward pass from [`TrunkRun::last`], which holds the gradient of the outputs; writes the gradients of the weights to `gradient`, or adds
-    /// them to it if `add`, and writes that of the input to `to_input`, each if it is given.
+    /// The backward pass from [`TrunkRun::last`], which holds the gradient of the outputs; writes the
+    /// gradients of the weights to `gradient`, or adds them to it if `add`, and writes that of the input to
+    /// `to_input`, each if it is given.
     pub fn backward(
         &mut self,
         products: Products,

@@ -14,7 +14,8 @@ pub struct Aligned<T = f32> {
 }
 
 impl<T: Copy + Default> Aligned<T> {
-    /// Makes it `len` long, with arbitrary, but initialised contents; nothing is moved or allocated where it was as long before.
+    /// Makes it `len` long, with arbitrary, but initialised contents; nothing is moved or allocated where it
+    /// was as long before.
     pub fn resize(&mut self, len: usize) {
         let room = LINE / size_of::<T>();
         if self.data.len() < len + room {

@@ -1,5 +1,5 @@
-//! Attention of one step to the steps that its window holds, which are contiguous, oldest first (Vaswani and others, 2017; with
-//! relative positions on the keys' side: Shaw and others, 2018).
+//! Attention of one step to the steps that its window holds, which are contiguous, oldest first (Vaswani and
+//! others, 2017; with relative positions on the keys' side: Shaw and others, 2018).
 
 use super::math::{exp, mul_add};
 use stages_numerics::kernel;
@@ -92,7 +92,13 @@ fn axpy<const FMA: bool>(w: f32, x: &[f32], y: &mut [f32]) {
 }
 
 #[inline(always)]
-fn forward_body<const FMA: bool>(window: Window<'_>, q: &[f32], values: &[f32], weights: &mut [f32], out: &mut [f32]) {
+fn forward_body<const FMA: bool>(
+    window: Window<'_>,
+    q: &[f32],
+    values: &[f32],
+    weights: &mut [f32],
+    out: &mut [f32],
+) {
     let d = q.len();
     let (n, size) = (window.len, d / window.heads);
     let scale = 1.0 / (size as f32).sqrt();
@@ -155,8 +161,8 @@ fn forward_body<const FMA: bool>(window: Window<'_>, q: &[f32], values: &[f32], 
     }
 }
 kernel! {
-    /// out `[d]` := the output of attention for a query q `[d]` over `values` `[n, d]`; `weights` `[heads, n rounded up to LANES, or more]` keep the
-    /// softmax of its scores. n must be at least 1.
+    /// out `[d]` := the output of attention for a query q `[d]` over `values` `[n, d]`; `weights`
+    /// `[heads, n rounded up to LANES, or more]` keep the softmax of its scores. n must be at least 1.
     pub fn forward(window: Window<'_>, q: &[f32], values: &[f32], weights: &mut [f32], out: &mut [f32]) = forward_body
 }
 
@@ -202,7 +208,8 @@ fn backward_body<const FMA: bool>(
             let products = products::<FMA>(dout, &values[first..], window.key_stride);
             let (weights, out) = (&weights[first..first + LANES], &mut scratch[first..first + LANES]);
             for j in 0..LANES {
-                // Lanes beyond the last step hold stale values; their weights are 0, but the products need not be (NaN, infinity).
+                // Lanes beyond the last step hold stale values; their weights are 0, but the products need
+                // not be (NaN, infinity).
                 out[j] = if first + j < n { products[j] } else { 0.0 };
                 sums[j] = mul_add::<FMA>(weights[j], out[j], sums[j]);
             }
@@ -248,7 +255,7 @@ fn backward_body<const FMA: bool>(
     }
 }
 kernel! {
-    /// The backward pass of [`forward`]: `dq` `[d]` is set; the gradients of keys, values and vectors of position, all `[n, d]`, are added to.
-    /// `scratch` has n elements, rounded up to LANES.
+    /// The backward pass of [`forward`]: `dq` `[d]` is set; the gradients of keys, values and vectors of
+    /// position, all `[n, d]`, are added to. `scratch` has n elements, rounded up to LANES.
     pub fn backward(window: Window<'_>, from: Backward<'_>, dq: &mut [f32], dkeys: &mut [f32], dvalues: &mut [f32], dpositions: &mut [f32], scratch: &mut [f32]) = backward_body
 }

@@ -133,13 +133,20 @@ pub struct AdamStep {
     pub beta2: f32,
     /// Added to the denominator.
     pub epsilon: f32,
-    /// Means of gradients and of squares of smaller size become 0; 0 for none. Where gradients stay away they would end as subnormal numbers, on which
-    /// arithmetic takes many times as long, and stay there, as 0.9 of the least number rounds to itself.
+    /// Means of gradients and of squares of smaller size become 0; 0 for none. Where gradients stay away they
+    /// would end as subnormal numbers, on which arithmetic takes many times as long, and stay there, as 0.9
+    /// of the least number rounds to itself.
     pub least: f32,
 }
 
 #[inline(always)]
-fn adam_body<const FMA: bool>(step: AdamStep, params: &mut [f32], gradient: &[f32], m: &mut [f32], v: &mut [f32]) {
+fn adam_body<const FMA: bool>(
+    step: AdamStep,
+    params: &mut [f32],
+    gradient: &[f32],
+    m: &mut [f32],
+    v: &mut [f32],
+) {
     let n = params.len();
     let (gradient, m, v) = (&gradient[..n], &mut m[..n], &mut v[..n]);
     for i in 0..n {
@@ -210,7 +217,8 @@ mod tests {
             adam(instructions, step, &mut p, &[3.0; 20], &mut m, &mut v);
             // The first step is the learning rate times the gradient's sign.
             assert!(p.iter().all(|p| (p - 0.9).abs() < 1e-5), "{instructions:?} {p:?}");
-            // Without gradients means fade, and stay at a subnormal number or, below a bound, at 0; the parameters are the same.
+            // Without gradients means fade, and stay at a subnormal number or, below a bound, at 0; the
+            // parameters are the same.
             let bounded = AdamStep { least: 1e-30, ..step };
             let (mut p2, mut m2, mut v2) = (p, m, v);
             for _ in 0..1200 {

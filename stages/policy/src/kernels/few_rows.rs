@@ -12,8 +12,9 @@ pub const PART: usize = 16;
 #[cfg(target_arch = "x86_64")]
 const DEPTH: usize = 128;
 
-/// out := bias, or the present values without one, + x `[rows, k]` w: the bits of [`matmul::product`]. Rows of `out` are `stride` apart, and have, as the
-/// bias, n numbers and then padding, whose values are arbitrary.
+/// out := bias, or the present values without one, + x `[rows, k]` w: the bits of [`matmul::product`]. Rows
+/// of `out` are `stride` apart, and have, as the bias, n numbers and then padding, whose values are
+/// arbitrary.
 pub fn product(
     instructions: InstructionSet,
     x: Left,
@@ -43,7 +44,8 @@ mod tests {
     use super::*;
     use stages_numerics::random::Random;
 
-    /// Every shape of a block, and sizes beyond those of the kernel: the bits of one chain over k from the start on.
+    /// Every shape of a block, and sizes beyond those of the kernel: the bits of one chain over k from the
+    /// start on.
     #[test]
     fn products_are_chains() {
         let mut random = Random::new(&[7]);
@@ -68,7 +70,8 @@ mod tests {
             let mut panels = Panels::default();
             panels.pack(&w, k, n);
             for instructions in InstructionSet::available() {
-                let fused = instructions != InstructionSet::Portable || stages_numerics::dispatch::PORTABLE_FMA;
+                let fused =
+                    instructions != InstructionSet::Portable || stages_numerics::dispatch::PORTABLE_FMA;
                 for bias in [None, Some(&*bias)] {
                     let mut out = before.clone();
                     let left = Left::rows(&x, rows, k, x_stride);
@@ -76,10 +79,11 @@ mod tests {
                     for (r, (row, before)) in out.chunks(columns).zip(before.chunks(columns)).enumerate() {
                         for j in 0..n {
                             let start = bias.map_or(before[j], |bias| bias[j]);
-                            let chain = (0..k).fold(start, |sum, i| match (x[r * x_stride + i], w[i * n + j]) {
-                                (x, w) if fused => x.mul_add(w, sum),
-                                (x, w) => x * w + sum,
-                            });
+                            let chain =
+                                (0..k).fold(start, |sum, i| match (x[r * x_stride + i], w[i * n + j]) {
+                                    (x, w) if fused => x.mul_add(w, sum),
+                                    (x, w) => x * w + sum,
+                                });
                             assert_eq!(row[j], chain, "{instructions:?} {rows} {k} {n}, element ({r}, {j})");
                         }
                     }

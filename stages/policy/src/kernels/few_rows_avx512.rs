@@ -1,14 +1,18 @@
-//! [`super::few_rows::product`] with AVX-512: 16 vectors of sums in registers, of 4 rows and 64 columns where there are so many.
+//! [`super::few_rows::product`] with AVX-512: 16 vectors of sums in registers, of 4 rows and 64 columns where
+//! there are so many.
 #![expect(
     unsafe_code,
-    reason = "intrinsics over pointers; members of populations step an eighth faster than with the blocks of matmul_avx512.rs"
+    reason = "intrinsics over pointers; members of populations step an eighth faster than with the blocks \
+        of matmul_avx512.rs"
 )]
 
 use super::operands::Left;
 use super::panel_layout::WIDTH;
 use super::panels::Panels;
 use stages_numerics::dispatch::V4;
-use std::arch::x86_64::{_mm512_fmadd_ps, _mm512_loadu_ps, _mm512_set1_ps, _mm512_setzero_ps, _mm512_storeu_ps};
+use std::arch::x86_64::{
+    _mm512_fmadd_ps, _mm512_loadu_ps, _mm512_set1_ps, _mm512_setzero_ps, _mm512_storeu_ps,
+};
 
 /// Lanes of a vector.
 const LANES: usize = 16;
@@ -30,7 +34,8 @@ struct Block {
     out_stride: usize,
 }
 
-/// See [`super::few_rows::product`], which has checked the shapes: rows of `out` have room for whole vectors, and `bias` is as long.
+/// See [`super::few_rows::product`], which has checked the shapes: rows of `out` have room for whole vectors,
+/// and `bias` is as long.
 pub(super) fn product(_: V4, x: Left, w: &Panels, bias: Option<&[f32]>, out: &mut [f32], out_stride: usize) {
     let (data, x_stride, ..) = x.layout();
     let (rows, k) = x.shape();
@@ -48,8 +53,9 @@ pub(super) fn product(_: V4, x: Left, w: &Panels, bias: Option<&[f32]>, out: &mu
             // Groups of nearly equal height.
             let left = rows - row;
             let height = left.div_ceil(left.div_ceil(most));
-            // SAFETY: the token proves that the CPU has the instructions. The caller has checked that there are `rows` rows of k elements `x_stride`
-            // apart and as many of whole vectors in `out` and `bias`; panels of 32 columns are whole.
+            // SAFETY: the token proves that the CPU has the instructions. The caller has checked that there
+            // are `rows` rows of k elements `x_stride` apart and as many of whole vectors in `out` and
+            // `bias`; panels of 32 columns are whole.
             unsafe {
                 let place = out.as_mut_ptr().add(row * out_stride + column);
                 let (init, init_stride) = match bias {
@@ -104,7 +110,8 @@ unsafe fn run<const V: usize>(block: Block, height: usize) {
     }
 }
 
-/// The sums of H rows and V vectors of columns, from their start to `out`. A function of its own, whose loop has the registers to itself.
+/// The sums of H rows and V vectors of columns, from their start to `out`. A function of its own, whose loop
+/// has the registers to itself.
 #[inline(never)]
 #[target_feature(enable = "avx512f,avx512vl,avx512dq,avx512bw,avx2,fma")]
 unsafe fn add_products<const H: usize, const V: usize>(block: Block) {
@@ -123,7 +130,8 @@ unsafe fn add_products<const H: usize, const V: usize>(block: Block) {
         out_stride,
     } = block;
     let mut sums = [[_mm512_setzero_ps(); V]; H];
-    // SAFETY: the caller vouches for H rows of k elements of x, V vectors of each of k rows in their panels, and H rows of V vectors of `init` and `out`.
+    // SAFETY: the caller vouches for H rows of k elements of x, V vectors of each of k rows in their panels,
+    // and H rows of V vectors of `init` and `out`.
     unsafe {
         for r in 0..H {
             for v in 0..V {

@@ -1,7 +1,8 @@
 //! Gradients of weights: dw := dw + x^T dy, each element one chain over the rows, first to last.
 //!
-//! That of an LSTM's weights is added up in panels, as dy lies, and brought into its order at the end ([`unpack_gates`]): rows of thousands of
-//! numbers would each be on a page of its own, and compete for the same cache sets.
+//! That of an LSTM's weights is added up in panels, as dy lies, and brought into its order at the end
+//! ([`unpack_gates`]): rows of thousands of numbers would each be on a page of its own, and compete for the
+//! same cache sets.
 
 use super::math::mul_add;
 use super::operands::{Inputs, Right};
@@ -127,8 +128,8 @@ fn block<const M: usize, const FMA: bool>(
     }
 }
 
-/// Adds up panels of an LSTM's gradient `[panels, m, 32]`, in their order, and brings rows of the sum into the order of the weights
-/// `[_, 4 hidden]`; `row` gives the row of the m that each is copied from.
+/// Adds up panels of an LSTM's gradient `[panels, m, 32]`, in their order, and brings rows of the sum into
+/// the order of the weights `[_, 4 hidden]`; `row` gives the row of the m that each is copied from.
 pub fn unpack_gates<'a>(
     parts: impl Iterator<Item = &'a [f32]> + Clone,
     m: usize,

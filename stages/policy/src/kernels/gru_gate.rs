@@ -75,12 +75,20 @@ fn mix_back_body<const FMA: bool>(
     }
 }
 kernel! {
-    /// The backward pass of [`mix`]: sets the gradients of the inputs of h and of z (within `[rows, 2 d]`), and of x as far as it is mixed.
+    /// The backward pass of [`mix`]: sets the gradients of the inputs of h and of z (within `[rows, 2 d]`),
+    /// and of x as far as it is mixed.
     pub fn mix_back(dout: &[f32], rz: &[f32], h: &[f32], x: &[f32], dh: &mut [f32], drz: &mut [f32], dx: &mut [f32], d: usize) = mix_back_body
 }
 
 #[inline(always)]
-fn open_back_body<const FMA: bool>(drx: &[f32], rz: &[f32], x: &[f32], drz: &mut [f32], dx: &mut [f32], d: usize) {
+fn open_back_body<const FMA: bool>(
+    drx: &[f32],
+    rz: &[f32],
+    x: &[f32],
+    drz: &mut [f32],
+    dx: &mut [f32],
+    d: usize,
+) {
     for ((((drx, rz), x), drz), dx) in drx
         .chunks_exact(d)
         .zip(rz.chunks_exact(2 * d))
@@ -96,6 +104,7 @@ fn open_back_body<const FMA: bool>(drx: &[f32], rz: &[f32], x: &[f32], drz: &mut
     }
 }
 kernel! {
-    /// The backward pass of [`open`]: sets the gradient of the input of r (within `[rows, 2 d]`), adds to that of x.
+    /// The backward pass of [`open`]: sets the gradient of the input of r (within `[rows, 2 d]`), adds to
+    /// that of x.
     pub fn open_back(drx: &[f32], rz: &[f32], x: &[f32], drz: &mut [f32], dx: &mut [f32], d: usize) = open_back_body
 }

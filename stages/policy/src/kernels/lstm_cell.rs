@@ -1,10 +1,11 @@
-//! The pointwise part of an LSTM cell, forward and backward, all gates in one pass (Hochreiter and Schmidhuber, 1997, with
-//! forget gates: Gers and others, 2000).
+//! The pointwise part of an LSTM cell, forward and backward, all gates in one pass (Hochreiter and
+//! Schmidhuber, 1997, with forget gates: Gers and others, 2000).
 //!
 //! i = sigmoid(z_i), f = sigmoid(z_f), g = tanh(z_g), o = sigmoid(z_o); c = f c' + i g; h = o tanh(c).
 //!
-//! Units come in blocks of 16, whose gates fill two panels of [`super::panel_layout::WIDTH`] columns, side by side: i and f, g and o. The
-//! units beyond the last are padded: their weights are zero, and so are their states and gradients.
+//! Units come in blocks of 16, whose gates fill two panels of [`super::panel_layout::WIDTH`] columns, side by
+//! side: i and f, g and o. The units beyond the last are padded: their weights are zero, and so are their
+//! states and gradients.
 
 use super::math::{clamp, exp, mul_add, tanh, tanh_parts};
 use stages_numerics::kernel;
@@ -72,7 +73,8 @@ fn forward_body<const FMA: bool>(block: &mut Forward) {
         join(&mut z_go[r], &g, &o);
         c[r] = cell;
     }
-    // In a pass of its own, so that a row's chain of operations is short enough for the next row's to run beside it.
+    // In a pass of its own, so that a row's chain of operations is short enough for the next row's to run
+    // beside it.
     for r in 0..block.keep.len() {
         let (cell, (_, o)) = (c[r], halves(&z_go[r]));
         let mut h = [0.0_f32; 16];
@@ -111,7 +113,8 @@ pub struct Backward<'a> {
     pub after: &'a [f32],
     /// See [`Backward::after`].
     pub after_stride: usize,
-    /// `[rows]`: 0 where the next step starts an episode, and [`Backward::after`] and [`Backward::dc`] count as 0.
+    /// `[rows]`: 0 where the next step starts an episode, and [`Backward::after`] and [`Backward::dc`] count
+    /// as 0.
     pub keep_next: &'a [f32],
     /// The gradient of the cells from the next step, `[rows, 16]`, becomes the one for the step before.
     pub dc: &'a mut [f32],
@@ -173,12 +176,14 @@ mod tests {
     use stages_numerics::dispatch::InstructionSet;
     use stages_numerics::random::Random;
 
-    /// Gates, states and outputs of a block against the definition in double precision, and its backward step against finite differences.
+    /// Gates, states and outputs of a block against the definition in double precision, and its backward step
+    /// against finite differences.
     #[test]
     fn as_defined_on_every_instruction_set() {
         let (rows, lanes) = (5, 13);
         let random = &mut Random::new(&[1]);
-        let mut draw = |len: usize, scale: f64| (0..len).map(|_| (scale * random.normal()) as f32).collect::<Vec<_>>();
+        let mut draw =
+            |len: usize, scale: f64| (0..len).map(|_| (scale * random.normal()) as f32).collect::<Vec<_>>();
         let (z_if, z_go, c_prev) = (draw(rows * 32, 3.0), draw(rows * 32, 3.0), draw(rows * 16, 1.0));
         let (above, after, dc_next) = (draw(rows * lanes, 1.0), draw(rows * 16, 1.0), draw(rows * 16, 1.0));
         let keep = [1.0, 0.0, 1.0, 1.0, 0.0];
@@ -204,7 +209,8 @@ mod tests {
                     lanes,
                 },
             );
-            let (mut dz_if, mut dz_go, mut dc) = (vec![0.0; rows * 32], vec![0.0; rows * 32], dc_next.clone());
+            let (mut dz_if, mut dz_go, mut dc) =
+                (vec![0.0; rows * 32], vec![0.0; rows * 32], dc_next.clone());
             backward(
                 instructions,
                 &mut Backward {

@@ -91,7 +91,8 @@ mod tests {
     use stages_numerics::dispatch::InstructionSet;
     use stages_numerics::kernel;
 
-    /// Each function over a slice, so that it is compiled as it is where it is used: as vectors of each instructions.
+    /// Each function over a slice, so that it is compiled as it is where it is used: as vectors of each
+    /// instructions.
     macro_rules! mapped {
         ($name:ident, $body:ident, $function:ident) => {
             #[inline(always)]
@@ -117,7 +118,8 @@ mod tests {
 
     /// The distance of `found` from `exact`, in ulps of f32 there.
     fn ulps(found: f32, exact: f64) -> f64 {
-        let unit = f64::from(f32::from_bits((exact as f32).abs().to_bits() + 1)) - f64::from((exact as f32).abs());
+        let unit =
+            f64::from(f32::from_bits((exact as f32).abs().to_bits() + 1)) - f64::from((exact as f32).abs());
         (f64::from(found) - exact).abs() / unit
     }
 

@@ -1,8 +1,8 @@
-//! Matrix products: activations by weights that were packed once for each set of parameters ([`product`]), and gradients of
-//! weights ([`super::gradient`]).
+//! Matrix products: activations by weights that were packed once for each set of parameters ([`product`]),
+//! and gradients of weights ([`super::gradient`]).
 //!
-//! Both compute each element as one chain over k = 0, 1, …, starting from the present value of the result: neither the split of rows over
-//! threads nor the shape of the registers' block changes a bit.
+//! Both compute each element as one chain over k = 0, 1, …, starting from the present value of the result:
+//! neither the split of rows over threads nor the shape of the registers' block changes a bit.
 
 use super::math::mul_add;
 use super::operands::{DEPTH, Left, Out, Start};
@@ -73,7 +73,8 @@ fn portable_body<const FMA: bool>(a: Left, (w, over): (&Panels, usize), start: S
         for p in 0..n.div_ceil(WIDTH) {
             let panel = &w.panel(p)[(over + from) * WIDTH..(over + from + depth) * WIDTH];
             let mut row = 0;
-            // Groups of nearly equal size, so that none is of a row or two, whose chains would leave the adders idle.
+            // Groups of nearly equal size, so that none is of a row or two, whose chains would leave the
+            // adders idle.
             while row < a.rows {
                 let left = a.rows - row;
                 let height = left.div_ceil(left.div_ceil(most));
@@ -131,7 +132,8 @@ fn group<const ROWS: usize, const PARTS: usize, const FMA: bool>(
             block::<ROWS, 1, FMA>(rows, (panel, part), init, out, stride);
             part += PART;
         } else {
-            // Whole rows beside the result: sums that are copied by a length known only at run time do not stay in registers.
+            // Whole rows beside the result: sums that are copied by a length known only at run time do not
+            // stay in registers.
             let (mut tile, lanes) = ([0.0; MOST * PART], width - part);
             for (r, tile) in tile.chunks_exact_mut(PART).enumerate().take(ROWS) {
                 let from = match init {

@@ -1,7 +1,9 @@
-//! [`super::matmul::product`] and [`super::gradient::gradient`] with AVX-512: 12 rows by 32 columns in registers.
+//! [`super::matmul::product`] and [`super::gradient::gradient`] with AVX-512: 12 rows by 32 columns in
+//! registers.
 #![expect(
     unsafe_code,
-    reason = "intrinsics over pointers; measured at over twice the speed of what compilers make of the generic kernel"
+    reason = "intrinsics over pointers; measured at over twice the speed of what compilers make of the \
+        generic kernel"
 )]
 
 use super::operands::{DEPTH, Inputs, Left, Right, Start};
@@ -19,7 +21,8 @@ const AHEAD: usize = 16;
 /// Rows in registers.
 const ROWS: usize = 12;
 
-/// A left operand as the kernel walks it: H rows `stride` apart, `groups` groups of `len` elements, `jump` apart.
+/// A left operand as the kernel walks it: H rows `stride` apart, `groups` groups of `len` elements, `jump`
+/// apart.
 #[derive(Clone, Copy)]
 struct Walk {
     a: *const f32,
@@ -42,7 +45,8 @@ struct Place {
     init_panel: usize,
 }
 
-/// See [`super::matmul::product`], which has checked the shapes; c is (data, from row to row, from panel to panel).
+/// See [`super::matmul::product`], which has checked the shapes; c is (data, from row to row, from panel to
+/// panel).
 pub(super) fn product(
     _: V4,
     a: Left,
@@ -56,7 +60,14 @@ pub(super) fn product(
 }
 
 #[target_feature(enable = "avx512f,avx512vl,avx512dq,avx512bw,avx2,fma")]
-unsafe fn panels(a: Left, (w, over): (&Panels, usize), start: Start, c: &mut [f32], stride: usize, c_panel: usize) {
+unsafe fn panels(
+    a: Left,
+    (w, over): (&Panels, usize),
+    start: Start,
+    c: &mut [f32],
+    stride: usize,
+    c_panel: usize,
+) {
     static ZEROS: [f32; WIDTH] = [0.0; WIDTH];
     let n = w.n;
     let (rows, k) = a.shape();
@@ -83,8 +94,8 @@ unsafe fn panels(a: Left, (w, over): (&Panels, usize), start: Start, c: &mut [f3
             let mut row = 0;
             for block_index in 0..blocks {
                 let height = (rows - row).div_ceil(blocks - block_index);
-                // SAFETY: all offsets lie within the bounds that the caller checked: `height` rows from `row` on, `depth` of k from `from` on, `many`
-                // panels from `p` on.
+                // SAFETY: all offsets lie within the bounds that the caller checked: `height` rows from `row`
+                // on, `depth` of k from `from` on, `many` panels from `p` on.
                 unsafe {
                     let walk = Walk {
                         a: data.as_ptr().add(a.at(row, from)),
@@ -174,9 +185,9 @@ unsafe fn block<const H: usize, const P: usize, const V: usize>(
     let lanes = masks(place.width);
     let mask = |p: usize, v: usize| if p + 1 == P { lanes[v] } else { !0 };
     let mut sums = [[[_mm512_setzero_ps(); V]; P]; H];
-    // SAFETY: the caller vouches for H rows of the walk, as many rows of WIDTH in each of P panels `w_panel` apart, and H rows of P panels in
-    // the result, the last `width` wide, V vectors; masked-out lanes are not touched, so that an address past the end of a row is only
-    // computed (by `wrapping_add`).
+    // SAFETY: the caller vouches for H rows of the walk, as many rows of WIDTH in each of P panels `w_panel`
+    // apart, and H rows of P panels in the result, the last `width` wide, V vectors; masked-out lanes are not
+    // touched, so that an address past the end of a row is only computed (by `wrapping_add`).
     unsafe {
         for r in 0..H {
             for p in 0..P {
@@ -266,7 +277,8 @@ unsafe fn gradient_panels(x: Inputs, dy: Right, add: bool, dw: &mut [f32]) {
         let mut i = 0;
         for block_index in 0..blocks {
             let height = (x.width - i).div_ceil(blocks - block_index);
-            // SAFETY: rows `i..i + height` of the panel in dw, all rows of x and of the panel in dy, as the caller checked.
+            // SAFETY: rows `i..i + height` of the panel in dw, all rows of x and of the panel in dy, as the
+            // caller checked.
             unsafe {
                 let part = Part {
                     x: x.data.as_ptr().add(i),
@@ -316,8 +328,8 @@ unsafe fn gradient_panels(x: Inputs, dy: Right, add: bool, dw: &mut [f32]) {
 unsafe fn gradient_block<const H: usize, const V: usize>(part: Part) {
     let lanes = masks(part.width);
     let full = part.width == V * 16;
-    // SAFETY: the caller vouches for the rows named in `part`, and that V vectors hold them; masked-out columns are not touched, and a prefetch may
-    // name any address.
+    // SAFETY: the caller vouches for the rows named in `part`, and that V vectors hold them; masked-out
+    // columns are not touched, and a prefetch may name any address.
     unsafe {
         let mut sums = [[_mm512_setzero_ps(); V]; H];
         for r in 0..if part.add { H } else { 0 } {

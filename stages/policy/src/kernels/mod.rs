@@ -1,7 +1,9 @@
-//! Arithmetic over slices, compiled for each instruction set of [`stages_numerics::dispatch`], chosen at run time.
+//! Arithmetic over slices, compiled for each instruction set of [`stages_numerics::dispatch`], chosen at run
+//! time.
 //!
-//! Every element of a result is computed by a chain of operations that depends on neither threads nor cache sizes, so that
-//! the split of work over threads changes no bit. With fused multiply-add or without, bits differ: that is the numerics class.
+//! Every element of a result is computed by a chain of operations that depends on neither threads nor cache
+//! sizes, so that the split of work over threads changes no bit. With fused multiply-add or without, bits
+//! differ: that is the numerics class.
 
 pub mod aligned;
 pub mod attention;

@@ -57,7 +57,8 @@ fn forward_body<const FMA: bool>(
     }
 }
 kernel! {
-    /// y := unit x weight + bias, with `unit` the rows of x less their mean, over their standard deviation, whose `inverse` is kept.
+    /// y := unit x weight + bias, with `unit` the rows of x less their mean, over their standard deviation,
+    /// whose `inverse` is kept.
     pub fn forward(x: &[f32], weight: &[f32], bias: &[f32], unit: &mut [f32], inverse: &mut [f32], y: &mut [f32]) = forward_body
 }
 

@@ -5,7 +5,8 @@ use super::panel_layout::{UNITS, WIDTH};
 /// The length of a block along k: a part of a panel stays in the L1 cache.
 pub(super) const DEPTH: usize = 256;
 
-/// A left operand `[rows, k]`: row r begins at r `stride`; every `group` elements of a row are contiguous, `jump` from the group before.
+/// A left operand `[rows, k]`: row r begins at r `stride`; every `group` elements of a row are contiguous,
+/// `jump` from the group before.
 #[derive(Clone, Copy, Debug)]
 pub struct Left<'a> {
     pub(super) data: &'a [f32],
@@ -113,7 +114,8 @@ impl<'a> Out<'a> {
     }
 }
 
-/// The gradient of a product's result `[rows, n]`, its columns in panels of [`WIDTH`]: row r of panel p begins at p `panel` + r `stride`.
+/// The gradient of a product's result `[rows, n]`, its columns in panels of [`WIDTH`]: row r of panel p
+/// begins at p `panel` + r `stride`.
 #[derive(Clone, Copy, Debug)]
 pub struct Right<'a> {
     pub(super) data: &'a [f32],

@@ -56,8 +56,9 @@ impl Panels {
         });
     }
 
-    /// Packs a row-major `[k, 4 h]` of gates: panel 2u holds 16 units' input and forget gates, panel 2u + 1 their cell and output
-    /// gates (see [`columns`]). n becomes 4 h with h rounded up to a multiple of 16; the added columns are zeros.
+    /// Packs a row-major `[k, 4 h]` of gates: panel 2u holds 16 units' input and forget gates, panel 2u + 1
+    /// their cell and output gates (see [`columns`]). n becomes 4 h with h rounded up to a multiple of 16;
+    /// the added columns are zeros.
     pub fn pack_gates(&mut self, w: &[f32], k: usize, hidden: usize) {
         assert_eq!(w.len(), k * 4 * hidden, "gates of {hidden} units over {k} inputs");
         self.resize(k, 4 * hidden.next_multiple_of(16));
@@ -66,7 +67,8 @@ impl Panels {
         });
     }
 
-    /// Packs the transpose of a row-major `[h, 4 h]`, whose k = 4 h is in the order of [`Panels::pack_gates`].
+    /// Packs the transpose of a row-major `[h, 4 h]`, whose k = 4 h is in the order of
+    /// [`Panels::pack_gates`].
     pub fn pack_gates_transposed(&mut self, w: &[f32], hidden: usize) {
         assert_eq!(w.len(), 4 * hidden * hidden, "recurrent weights of {hidden} units");
         let k = 4 * hidden.next_multiple_of(16);
@@ -83,7 +85,8 @@ impl Panels {
         });
     }
 
-    /// Calls `run` with the index of the first of some panels and their elements, on several threads if they are many.
+    /// Calls `run` with the index of the first of some panels and their elements, on several threads if they
+    /// are many.
     fn each(&mut self, run: impl Fn(usize, &mut [f32]) + Send + Sync) {
         let len = self.k * WIDTH;
         if self.data.len() < MANY {
@@ -106,7 +109,8 @@ impl Panels {
     }
 }
 
-/// Copies the columns of a row-major `[k, n]` to panels; `columns` returns the first column of a panel's half, and their number.
+/// Copies the columns of a row-major `[k, n]` to panels; `columns` returns the first column of a panel's
+/// half, and their number.
 fn copy(w: &[f32], n: usize, k: usize, panels: &mut [f32], columns: impl Fn(usize, usize) -> (usize, usize)) {
     // Some rows at a time, which stay in cache while each panel takes its part.
     for (block, rows) in w.chunks(16 * n).enumerate() {

@@ -10,7 +10,8 @@ use rayon::prelude::*;
 /// The number of environments of one task. A row's result does not depend on it.
 const ROWS: usize = 64;
 
-/// A network without a critic, as [`crate::Policy`] and validation use it. Its trainer has networks of its own to learn by.
+/// A network without a critic, as [`crate::Policy`] and validation use it. Its trainer has networks of its
+/// own to learn by.
 pub struct ActorModel {
     architecture: Architecture,
     mlp: Mlp,

@@ -1,8 +1,10 @@
-//! Multilayer perceptrons through whose inputs gradients flow: the actors and critics of trainers that learn from a replay buffer.
+//! Multilayer perceptrons through whose inputs gradients flow: the actors and critics of trainers that learn
+//! from a replay buffer.
 //!
-//! A trainer splits the rows of a batch into shards that do not depend on the number of threads, and gives each network a [`MlpRun`] for each shard:
-//! passes over different shards may run side by side. Parameters, gradients, inputs and outputs are the caller's, flat and row-major, wherever the
-//! perceptron is computed: on the CPU by fused kernels, or on a GPU by candle.
+//! A trainer splits the rows of a batch into shards that do not depend on the number of threads, and gives
+//! each network a [`MlpRun`] for each shard: passes over different shards may run side by side. Parameters,
+//! gradients, inputs and outputs are the caller's, flat and row-major, wherever the perceptron is computed:
+//! on the CPU by fused kernels, or on a GPU by candle.
 
 mod actor;
 mod on_device;
@@ -72,7 +74,8 @@ impl MlpShape {
         self.layers().0.len
     }
 
-    /// First parameters, PyTorch's defaults: uniform within 1/sqrt(inputs). `words` name the stream of random numbers.
+    /// First parameters, PyTorch's defaults: uniform within 1/sqrt(inputs). `words` name the stream of random
+    /// numbers.
     pub fn initial(&self, words: &[u64]) -> Vec<f32> {
         let (tensors, layers) = self.layers();
         let mut random = Random::new(words);
@@ -125,7 +128,8 @@ pub struct MlpRun {
 }
 
 impl MlpRun {
-    /// The outputs of the last forward pass `[rows, outputs]`; before a backward pass, the derivative of the loss by them.
+    /// The outputs of the last forward pass `[rows, outputs]`; before a backward pass, the derivative of the
+    /// loss by them.
     pub fn outputs(&mut self) -> &mut [f32] {
         match &mut self.on_device {
             Some(pass) => &mut pass.outputs,
@@ -201,8 +205,9 @@ impl Mlp {
         }
     }
 
-    /// The backward pass of the last forward pass of `run`, whose outputs the caller has overwritten with the derivative of the loss: writes that by
-    /// the parameters to `gradient` `[P]`, and that by the input to `to_input`, each if it is given.
+    /// The backward pass of the last forward pass of `run`, whose outputs the caller has overwritten with the
+    /// derivative of the loss: writes that by the parameters to `gradient` `[P]`, and that by the input to
+    /// `to_input`, each if it is given.
     pub fn backward(
         &self,
         input: &[f32],

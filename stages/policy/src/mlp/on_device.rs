@@ -1,5 +1,5 @@
-//! Perceptrons on candle's devices. Gradients are written out, since autodiff would compute those by the parameters where only that by the input
-//! is asked for.
+//! Perceptrons on candle's devices. Gradients are written out, since autodiff would compute those by the
+//! parameters where only that by the input is asked for.
 
 use crate::Activation;
 use crate::tensors::Dense;
@@ -86,7 +86,8 @@ impl OnDevice {
         Ok(())
     }
 
-    /// A forward pass; after a failure the outputs are 0, of the right shape, and the caller checks for the failure.
+    /// A forward pass; after a failure the outputs are 0, of the right shape, and the caller checks for the
+    /// failure.
     pub fn forward<'p>(&self, input: &[f32], rows: usize, pass: &'p mut Pass) -> &'p mut [f32] {
         let done = match self.fault.get() {
             None => self.keep(self.try_forward(input, rows, pass)),
@@ -144,7 +145,9 @@ impl OnDevice {
         mut to_input: Option<&mut [f32]>,
     ) {
         let done = match self.fault.get() {
-            None => self.keep(self.try_backward(rows, pass, gradient.as_deref_mut(), to_input.as_deref_mut())),
+            None => {
+                self.keep(self.try_backward(rows, pass, gradient.as_deref_mut(), to_input.as_deref_mut()))
+            }
             Some(_) => None,
         };
         if done.is_none() {

@@ -9,7 +9,12 @@ fn random(len: usize, seed: u64) -> Vec<f32> {
 }
 
 /// Outputs, and the derivatives of sum weight x output by parameters and input.
-fn oracle(shape: &MlpShape, params: &[f32], input: &[f32], weight: &[f32]) -> candle_core::Result<[Vec<f32>; 3]> {
+fn oracle(
+    shape: &MlpShape,
+    params: &[f32],
+    input: &[f32],
+    weight: &[f32],
+) -> candle_core::Result<[Vec<f32>; 3]> {
     let rows = input.len() / shape.inputs;
     let x = Var::from_slice(input, (rows, shape.inputs), &Device::Cpu)?;
     let (_, layers) = shape.layers();

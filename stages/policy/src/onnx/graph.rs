@@ -1,4 +1,5 @@
-//! A graph of ONNX operators under construction: values are named, nodes are in the order of their computation.
+//! A graph of ONNX operators under construction: values are named, nodes are in the order of their
+//! computation.
 
 use super::proto::{Attribute, Message, Type, node, tensor, value};
 

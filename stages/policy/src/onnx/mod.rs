@@ -1,5 +1,6 @@
-//! A policy as an ONNX model (opset 17): observations, their normalisation, the actor, the masked distribution and the likeliest action, with recurrent state
-//! as inputs and outputs. docs/reading-policies.md lists inputs and outputs.
+//! A policy as an ONNX model (opset 17): observations, their normalisation, the actor, the masked
+//! distribution and the likeliest action, with recurrent state as inputs and outputs.
+//! docs/reading-policies.md lists inputs and outputs.
 
 mod graph;
 mod proto;
@@ -11,7 +12,8 @@ use stages_core::StageError;
 use stages_env::{ActionSpace, Normalisation};
 
 impl Policy {
-    /// The policy as an ONNX file, whose metadata entry `runner` is `about`. The same policy gives the same bytes.
+    /// The policy as an ONNX file, whose metadata entry `runner` is `about`. The same policy gives the same
+    /// bytes.
     ///
     /// # Errors
     /// When its states are symbolic: a bag of any number of atoms is no tensor.
@@ -180,7 +182,8 @@ impl Actor<'_> {
         )
     }
 
-    /// Attention of the present step to those of the window, newest first: the state `[N, W, 2 d]` holds their keys and values.
+    /// Attention of the present step to those of the window, newest first: the state `[N, W, 2 d]` holds
+    /// their keys and values.
     fn attention(&mut self, block: &str, x: &str, known: &str, of: Transformer) -> String {
         let (d, heads, width) = (of.d_model, of.n_heads as i64, (of.d_model / of.n_heads) as i64);
         let name = format!("{block}.key_value");
@@ -261,9 +264,9 @@ impl Actor<'_> {
                 let mut q = self.dense("q", x);
                 if *dueling {
                     let parts = self.graph.split(&q, -1, &[a, 1]);
-                    let mean = self
-                        .graph
-                        .op_with("ReduceMean", &[&parts[0]], &[Attribute::Ints("axes", &[-1])]);
+                    let mean =
+                        self.graph
+                            .op_with("ReduceMean", &[&parts[0]], &[Attribute::Ints("axes", &[-1])]);
                     let base = self.graph.op("Sub", &[&parts[1], &mean]);
                     q = self.graph.op("Add", &[&parts[0], &base]);
                 }

@@ -1,4 +1,5 @@
-//! The messages of an ONNX file (onnx.proto of ONNX 1.12), as far as a policy needs them, in protocol buffers' wire format.
+//! The messages of an ONNX file (onnx.proto of ONNX 1.12), as far as a policy needs them, in protocol
+//! buffers' wire format.
 
 /// A message under construction.
 #[derive(Clone, Default)]

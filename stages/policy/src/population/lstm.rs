@@ -5,7 +5,8 @@ use crate::kernels::math::{mul_add, sigmoid, tanh};
 use stages_numerics::dispatch::InstructionSet;
 use stages_numerics::kernel;
 
-/// The state of up to `rows` episodes: outputs `[rows, columns]`, padded as the inputs of the next layer, and cells `[rows, hidden]`.
+/// The state of up to `rows` episodes: outputs `[rows, columns]`, padded as the inputs of the next layer, and
+/// cells `[rows, hidden]`.
 #[derive(Debug, Default)]
 pub(super) struct State {
     pub h: Vec<f32>,
@@ -13,8 +14,16 @@ pub(super) struct State {
 }
 
 impl State {
-    /// Advances by a step, from the sums of the gates `[rows, gates]` in the order input, forget, cell, output.
-    pub fn advance(&mut self, instructions: InstructionSet, sums: &[f32], gates: usize, hidden: usize, rows: usize) {
+    /// Advances by a step, from the sums of the gates `[rows, gates]` in the order input, forget, cell,
+    /// output.
+    pub fn advance(
+        &mut self,
+        instructions: InstructionSet,
+        sums: &[f32],
+        gates: usize,
+        hidden: usize,
+        rows: usize,
+    ) {
         advance(instructions, self, sums, gates, hidden, rows);
     }
 

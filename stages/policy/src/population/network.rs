@@ -86,7 +86,8 @@ struct LstmLayer {
     hidden: usize,
 }
 
-/// The network of a member: weights, recurrent states of its episodes, and buffers, used again for the next member.
+/// The network of a member: weights, recurrent states of its episodes, and buffers, used again for the next
+/// member.
 #[derive(Debug)]
 pub struct MemberNetwork {
     lstm: Option<LstmLayer>,
@@ -135,7 +136,8 @@ impl MemberNetwork {
         })
     }
 
-    /// Takes over a member's parameters, the first [`searched_len`] of the flat vector or more, and begins `rows` episodes.
+    /// Takes over a member's parameters, the first [`searched_len`] of the flat vector or more, and begins
+    /// `rows` episodes.
     pub fn begin(&mut self, params: &[f32], rows: usize) {
         assert!(params.len() >= self.searched, "a member's parameters");
         let lstm = self.lstm.iter_mut().flat_map(|lstm| [&mut lstm.x, &mut lstm.h]);
@@ -161,8 +163,8 @@ impl MemberNetwork {
         self.rows -= 1;
     }
 
-    /// A step of the episodes that have not ended: observations `[rows, D]` to the outputs of the action head, whose rows are
-    /// [`MemberNetwork::stride`] apart.
+    /// A step of the episodes that have not ended: observations `[rows, D]` to the outputs of the action
+    /// head, whose rows are [`MemberNetwork::stride`] apart.
     pub fn forward(&mut self, instructions: InstructionSet, obs: &[f32]) -> &[f32] {
         let Self {
             lstm,

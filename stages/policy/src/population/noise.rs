@@ -1,5 +1,5 @@
-//! Normal random numbers by counter: element j of vector k of generation g is a function of (seed, g, k, j), so that any block of any vector can be
-//! drawn at any time, on any thread.
+//! Normal random numbers by counter: element j of vector k of generation g is a function of (seed, g, k, j),
+//! so that any block of any vector can be drawn at any time, on any thread.
 
 use crate::kernels::math::{ln, mul_add};
 use stages_numerics::dispatch::InstructionSet;
@@ -11,8 +11,8 @@ pub const PERIOD: usize = 4 * LANES;
 
 const LANES: usize = 16;
 
-/// Independent standard normal numbers, made from Philox4x32-10 (Salmon and others, "Parallel random numbers: as easy as 1, 2, 3", 2011) by Box and
-/// Muller's transform. The largest is 5.9.
+/// Independent standard normal numbers, made from Philox4x32-10 (Salmon and others, "Parallel random numbers:
+/// as easy as 1, 2, 3", 2011) by Box and Muller's transform. The largest is 5.9.
 #[derive(Clone, Copy, Debug)]
 pub struct Noise {
     key: [u32; 2],
@@ -32,7 +32,14 @@ impl Noise {
     }
 
     /// Elements `start..` of vector `index` of a generation; `start` is a multiple of [`PERIOD`].
-    pub fn fill(&self, instructions: InstructionSet, generation: u64, index: u32, start: usize, out: &mut [f32]) {
+    pub fn fill(
+        &self,
+        instructions: InstructionSet,
+        generation: u64,
+        index: u32,
+        start: usize,
+        out: &mut [f32],
+    ) {
         debug_assert!(start.is_multiple_of(PERIOD), "a block of noise begins between periods");
         let counter = [index, generation as u32, (generation >> 32) as u32];
         normals(instructions, self.key, counter, (start / 4) as u32, out);
@@ -69,8 +76,8 @@ fn philox(mut key: [u32; 2], mut counter: [Words; 4]) -> [Words; 4] {
     counter
 }
 
-/// Two independent normal numbers of two words: the radius is sqrt(-2 ln u), and the angle a quadrant and up to 45 degrees about its middle, where sine and
-/// cosine are Cephes' polynomials.
+/// Two independent normal numbers of two words: the radius is sqrt(-2 ln u), and the angle a quadrant and up
+/// to 45 degrees about its middle, where sine and cosine are Cephes' polynomials.
 #[inline(always)]
 fn box_muller<const FMA: bool>(radius: &Words, angle: &Words, cosines: &mut [f32], sines: &mut [f32]) {
     for l in 0..LANES {
@@ -106,7 +113,8 @@ fn normals_body<const FMA: bool>(key: [u32; 2], counter: [u32; 3], first: u32, o
         );
         let mut block = [0.0; PERIOD];
         let (a, b) = block.split_at_mut(2 * LANES);
-        for (out, [radius, angle]) in [a, b].into_iter().zip([[&words[0], &words[1]], [&words[2], &words[3]]]) {
+        for (out, [radius, angle]) in [a, b].into_iter().zip([[&words[0], &words[1]], [&words[2], &words[3]]])
+        {
             let (cosines, sines) = out.split_at_mut(LANES);
             box_muller::<FMA>(radius, angle, cosines, sines);
         }

@@ -1,7 +1,9 @@
 //! The kernels against plain scalar code, and against the model that acts with the result.
 
 use super::*;
-use crate::{ActionHead, Activation, Architecture, Critic, Lstm, Observed, Output, Precision, initial, model};
+use crate::{
+    ActionHead, Activation, Architecture, Critic, Lstm, Observed, Output, Precision, initial, model,
+};
 use stages_numerics::dispatch::InstructionSet;
 use stages_numerics::random::Random;
 
@@ -39,7 +41,13 @@ fn draw(n: usize, random: &mut Random) -> Vec<f32> {
 }
 
 /// x w + b of the tensors `weight` and `bias`, in f64.
-fn affine(architecture: &Architecture, params: &[f32], x: &[f64], weight: &str, bias: Option<&str>) -> Vec<f64> {
+fn affine(
+    architecture: &Architecture,
+    params: &[f32],
+    x: &[f64],
+    weight: &str,
+    bias: Option<&str>,
+) -> Vec<f64> {
     let tensors = architecture.tensors();
     let tensor = |name: &str| &params[tensors.iter().find(|tensor| tensor.name == name).unwrap().range()];
     let weight = tensor(weight);

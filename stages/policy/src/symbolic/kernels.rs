@@ -24,7 +24,8 @@ pub(super) struct Places<'a> {
     pub squashed: bool,
 }
 
-/// The weights `[W, E]` of places where they are not learned: 1 for the predicate and the first argument, then -1, 1, -1, …
+/// The weights `[W, E]` of places where they are not learned: 1 for the predicate and the first argument,
+/// then -1, 1, -1, …
 pub(super) fn signs(width: usize, len: usize) -> Vec<f32> {
     let sign = |place: usize| {
         if place >= 2 && place.is_multiple_of(2) {
@@ -115,7 +116,8 @@ fn atoms_back_body<const FMA: bool>(
     }
 }
 kernel! {
-    /// The gradients of the parameters, from `by` times the gradient `above` `[E]` of each of the embeddings `[N, E]` of atoms `[N, W]`.
+    /// The gradients of the parameters, from `by` times the gradient `above` `[E]` of each of the embeddings
+    /// `[N, E]` of atoms `[N, W]`.
     pub(super) fn atoms_back(places: Places<'_>, atoms: &[u32], embedded: &[f32], above: &[f32], by: f32, scratch: &mut Vec<f32>, gradient: &mut PlacesGradient<'_>) = atoms_back_body
 }
 

@@ -1,5 +1,6 @@
-//! Scores of candidates whose atoms are not squashed, without their embeddings: the dot product of a state's query with a candidate is a sum over the candidate's tokens, and
-//! states that are scored together have most tokens in common. Each token's part is computed once for all of them.
+//! Scores of candidates whose atoms are not squashed, without their embeddings: the dot product of a state's
+//! query with a candidate is a sum over the candidate's tokens, and states that are scored together have most
+//! tokens in common. Each token's part is computed once for all of them.
 
 use super::kernels::{Bags, Places, PlacesGradient, share};
 use super::shape::Pooling;
@@ -33,7 +34,8 @@ pub(super) struct LinearScores {
 }
 
 impl LinearScores {
-    /// Adds the logits of each state's candidates: `by` times the dot products of its query `[n, E]` with their embeddings.
+    /// Adds the logits of each state's candidates: `by` times the dot products of its query `[n, E]` with
+    /// their embeddings.
     pub fn score(
         &mut self,
         instructions: InstructionSet,
@@ -76,7 +78,8 @@ impl LinearScores {
         }
     }
 
-    /// The gradients of the last scores from those of the logits: writes those of the queries `[n, E]`, and adds those of the parameters.
+    /// The gradients of the last scores from those of the logits: writes those of the queries `[n, E]`, and
+    /// adds those of the parameters.
     pub fn back(
         &mut self,
         instructions: InstructionSet,
@@ -238,7 +241,8 @@ fn parts_back_body<const FMA: bool>(
     }
 }
 kernel! {
-    /// From the gradients of [`parts`]: adds those of the tokens' embeddings, and sums up the embeddings by place and state, each times its gradient.
+    /// From the gradients of [`parts`]: adds those of the tokens' embeddings, and sums up the embeddings by
+    /// place and state, each times its gradient.
     fn parts_back(places: Places<'_>, rows: &[u32], slopes: &[f32], by_state: &[f32], sums: &mut [f32], table: &mut [f32]) = parts_back_body
 }
 

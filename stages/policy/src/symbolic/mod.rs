@@ -1,7 +1,9 @@
-//! Policies over symbolic states and any number of candidate actions: embeddings of tokens and atoms, an actor and a critic over the state's, and scores of candidates.
+//! Policies over symbolic states and any number of candidate actions: embeddings of tokens and atoms, an
+//! actor and a critic over the state's, and scores of candidates.
 //!
-//! States and candidates are bags of atoms without padding, so that each costs what it holds. A minibatch is split by columns into shards, whose number depends on the
-//! minibatch alone; gradients are added up in their order, so that any number of threads gives the same bytes.
+//! States and candidates are bags of atoms without padding, so that each costs what it holds. A minibatch is
+//! split by columns into shards, whose number depends on the minibatch alone; gradients are added up in their
+//! order, so that any number of threads gives the same bytes.
 
 mod kernels;
 mod linear;
@@ -153,7 +155,8 @@ impl SymbolicModel {
         })
     }
 
-    /// A forward pass over one step, in tasks of some rows; `take` gets the logits of each row of a task, its values, and its outputs.
+    /// A forward pass over one step, in tasks of some rows; `take` gets the logits of each row of a task, its
+    /// values, and its outputs.
     fn run<O: Send>(
         &mut self,
         input: &Observed,

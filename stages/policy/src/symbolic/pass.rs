@@ -62,8 +62,16 @@ fn candidates(batch: &SymbolicBatch, env: usize) -> Bags<'_> {
 
 impl Candidates {
     /// Adds the logits of the candidates of a block of states, and where those of each end.
-    fn score(&mut self, network: &Network, queries: &[f32], bags: &[Bags], logits: &mut Vec<f32>, ends: &mut Vec<u32>) {
-        let (places, instructions, pooling) = (network.places(1), network.instructions, network.symbols.pooling);
+    fn score(
+        &mut self,
+        network: &Network,
+        queries: &[f32],
+        bags: &[Bags],
+        logits: &mut Vec<f32>,
+        ends: &mut Vec<u32>,
+    ) {
+        let (places, instructions, pooling) =
+            (network.places(1), network.instructions, network.symbols.pooling);
         let (e, by) = (places.len, network.scale());
         let mut end = logits.len();
         for (_, starts) in bags {
@@ -91,7 +99,8 @@ impl Candidates {
         }
     }
 
-    /// The gradients of the last scores from those of the logits: writes those of the queries, and adds those of the parameters.
+    /// The gradients of the last scores from those of the logits: writes those of the queries, and adds those
+    /// of the parameters.
     fn back(
         &mut self,
         network: &Network,
@@ -102,7 +111,8 @@ impl Candidates {
         scratch: &mut Vec<f32>,
         gradient: &mut PlacesGradient,
     ) {
-        let (places, instructions, pooling) = (network.places(1), network.instructions, network.symbols.pooling);
+        let (places, instructions, pooling) =
+            (network.places(1), network.instructions, network.symbols.pooling);
         let (e, w, scale) = (places.len, places.width, network.scale());
         if !places.squashed {
             self.linear.back(
@@ -183,12 +193,13 @@ impl Pass {
         self.embed(network, rows.clone().map(|env| (batch, env)));
         keep(rows.clone().map(|env| episode_start[env]), &mut self.keep);
         let (instructions, n, s) = (network.instructions, rows.len(), network.state_len);
-        let recurrent = |of: &Option<Recurrent>, run: &mut RecurrentRun, x: &[f32], keep: &[f32], state: &mut [f32]| {
-            if let Some(of) = of {
-                of.forward(instructions, x, keep, state.chunks_exact(s), run);
-                of.store(run, state.chunks_exact_mut(s));
-            }
-        };
+        let recurrent =
+            |of: &Option<Recurrent>, run: &mut RecurrentRun, x: &[f32], keep: &[f32], state: &mut [f32]| {
+                if let Some(of) = of {
+                    of.forward(instructions, x, keep, state.chunks_exact(s), run);
+                    of.store(run, state.chunks_exact_mut(s));
+                }
+            };
         recurrent(&network.actor, &mut self.actor, &self.x, &self.keep, state);
         recurrent(&network.critic, &mut self.critic, &self.x, &self.keep, state);
         let (actor_reads, critic_reads) = inputs(network, &self.x, &self.actor, &self.critic, n);
@@ -336,7 +347,8 @@ impl Pass {
     }
 }
 
-/// What the actor and the critic read: the embeddings of states, or what their LSTM says of them, for `b` columns.
+/// What the actor and the critic read: the embeddings of states, or what their LSTM says of them, for `b`
+/// columns.
 fn inputs<'a>(
     network: &Network,
     x: &'a [f32],

@@ -1,4 +1,5 @@
-//! An LSTM through whose inputs gradients flow: its gates are a dense layer over input and output of the last step.
+//! An LSTM through whose inputs gradients flow: its gates are a dense layer over input and output of the last
+//! step.
 
 use crate::architecture::LstmAt;
 use crate::kernels::math::{mul_add, sigmoid, tanh};
@@ -59,7 +60,8 @@ impl Recurrent {
         self.gates.load(&params[self.params.clone()]);
     }
 
-    /// The forward pass over inputs `[T, b, E]` from the states `[b, S]`; `keep` `[T, b]` is 0 where an episode starts, else 1. The outputs are [`RecurrentRun::outputs`].
+    /// The forward pass over inputs `[T, b, E]` from the states `[b, S]`; `keep` `[T, b]` is 0 where an
+    /// episode starts, else 1. The outputs are [`RecurrentRun::outputs`].
     pub fn forward<'s>(
         &self,
         instructions: InstructionSet,
@@ -124,7 +126,8 @@ impl Recurrent {
         }
     }
 
-    /// The backward pass of the last forward pass, from the gradient of its outputs `[T, b, H]`: writes that of the parameters, and adds that of the inputs to `[T, b, E]`.
+    /// The backward pass of the last forward pass, from the gradient of its outputs `[T, b, H]`: writes that
+    /// of the parameters, and adds that of the inputs to `[T, b, E]`.
     pub fn backward(
         &self,
         instructions: InstructionSet,
@@ -175,7 +178,13 @@ impl Recurrent {
 }
 
 #[inline(always)]
-fn cells_body<const FMA: bool>(gates: &mut [f32], before: &[f32], keep: &[f32], after: &mut [f32], output: &mut [f32]) {
+fn cells_body<const FMA: bool>(
+    gates: &mut [f32],
+    before: &[f32],
+    keep: &[f32],
+    after: &mut [f32],
+    output: &mut [f32],
+) {
     let h = gates.len() / 4 / keep.len();
     for (row, (gates, &keep)) in gates.chunks_exact_mut(4 * h).zip(keep).enumerate() {
         let (before, after) = (&before[row * h..][..h], &mut after[row * h..][..h]);
@@ -195,7 +204,8 @@ fn cells_body<const FMA: bool>(gates: &mut [f32], before: &[f32], keep: &[f32], 
     }
 }
 kernel! {
-    /// The gates `[b, 4H]` (input, forget, cell, output) from their sums, the cells after them, and the outputs.
+    /// The gates `[b, 4H]` (input, forget, cell, output) from their sums, the cells after them, and the
+    /// outputs.
     fn cells(gates: &mut [f32], before: &[f32], keep: &[f32], after: &mut [f32], output: &mut [f32]) = cells_body
 }
 
@@ -227,6 +237,7 @@ fn cells_back_body<const FMA: bool>(
     }
 }
 kernel! {
-    /// The gradients of the gates' sums `[b, 4H]`, and of the cells before them, from those of the outputs and of the cells after them.
+    /// The gradients of the gates' sums `[b, 4H]`, and of the cells before them, from those of the outputs
+    /// and of the cells after them.
     fn cells_back(gates: &[f32], before: &[f32], keep: &[f32], after: &[f32], by_output: &[f32], by_cells: &mut [f32], by_gates: &mut [f32]) = cells_back_body
 }

@@ -8,13 +8,16 @@ use serde::{Deserialize, Serialize};
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum AtomEmbedding {
-    /// The hyperbolic tangent of a sum in which each place of the atom has a learned weight for each element; states and candidates have their own weights.
+    /// The hyperbolic tangent of a sum in which each place of the atom has a learned weight for each element;
+    /// states and candidates have their own weights.
     #[default]
     Learned,
-    /// The same sum without the hyperbolic tangent: where a candidate has one atom, such as an edge, it tells as much for a part of the time.
+    /// The same sum without the hyperbolic tangent: where a candidate has one atom, such as an edge, it tells
+    /// as much for a part of the time.
     Linear,
-    /// Predicate + first argument - second argument + third argument - …, which is 0 where a translation by the relation leads from one to the other (Bordes and others,
-    /// "Translating embeddings for modeling multi-relational data", 2013).
+    /// Predicate + first argument - second argument + third argument - …, which is 0 where a translation by
+    /// the relation leads from one to the other (Bordes and others, "Translating embeddings for modeling
+    /// multi-relational data", 2013).
     Transe,
 }
 
@@ -29,8 +32,8 @@ pub enum Pooling {
     Mean,
 }
 
-/// The embedding of symbolic states and candidates. A candidate's logit is the dot product of its embedding with the output of the actor for the state, over the square
-/// root of their length.
+/// The embedding of symbolic states and candidates. A candidate's logit is the dot product of its embedding
+/// with the output of the actor for the state, over the square root of their length.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Symbols {

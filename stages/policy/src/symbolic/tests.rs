@@ -1,10 +1,11 @@
-//! The fused model beside a slow one in double precision, whose loss gives the gradient by central differences.
+//! The fused model beside a slow one in double precision, whose loss gives the gradient by central
+//! differences.
 
 use super::{AtomEmbedding, Pooling, SymbolicModel, Symbols};
 use crate::testing::{Data, norm};
 use crate::{
-    ActionHead, Activation, Architecture, Critic, Lstm, Minibatch, Model, Observed, Output, Sampled, Sums, Tensor,
-    initial,
+    ActionHead, Activation, Architecture, Critic, Lstm, Minibatch, Model, Observed, Output, Sampled, Sums,
+    Tensor, initial,
 };
 use stages_env::symbolic::batch::SymbolicBatch;
 use stages_numerics::dispatch::InstructionSet;
@@ -166,7 +167,8 @@ impl Slow<'_> {
                 let mut x = 0.0;
                 for (place, &token) in atom.iter().enumerate().filter(|(_, token)| **token > 0) {
                     let value = table[token as usize * e + i];
-                    x += value * learned.map_or([1.0, 1.0, -1.0, 1.0][place], |(places, _)| places[place * e + i]);
+                    x += value
+                        * learned.map_or([1.0, 1.0, -1.0, 1.0][place], |(places, _)| places[place * e + i]);
                 }
                 x += learned.map_or(0.0, |(_, bias)| bias[i]);
                 *sum += match form {
@@ -270,10 +272,12 @@ impl Slow<'_> {
             let mut state: Vec<f64> = data.state[row..row + s].iter().map(|&x| f64::from(x)).collect();
             for t in 0..data.steps {
                 let i = t * data.columns + first as usize;
-                let (log_prob, v) = self.step(&rollout.symbols[i / envs], i % envs, data.episode_start[i], &mut state);
+                let (log_prob, v) =
+                    self.step(&rollout.symbols[i / envs], i % envs, data.episode_start[i], &mut state);
                 if policy {
                     let entropy: f64 = -log_prob.iter().map(|x| x * libm::exp(*x)).sum::<f64>();
-                    loss -= f64::from(data.advantage[i]) * log_prob[data.actions[i] as usize] + 0.05 * entropy;
+                    loss -=
+                        f64::from(data.advantage[i]) * log_prob[data.actions[i] as usize] + 0.05 * entropy;
                 }
                 if value {
                     loss += 0.5 * (v - f64::from(data.target[i])) * (v - f64::from(data.target[i]));
@@ -435,7 +439,8 @@ fn the_number_of_threads_changes_no_byte() {
                 let mut model = SymbolicModel::new(&architecture).unwrap();
                 model.load(&params);
                 let mut gradient = vec![0.0; params.len()];
-                let sums: Sums = model.backward(&rollout.minibatch(), &rollout.data.objective(), &mut gradient);
+                let sums: Sums =
+                    model.backward(&rollout.minibatch(), &rollout.data.objective(), &mut gradient);
                 (gradient, sums)
             })
         };

@@ -1,4 +1,5 @@
-//! The forward and the backward pass of a block. Rows are time-major `[steps, b, d]`; the steps that come out are the last of those that come in.
+//! The forward and the backward pass of a block. Rows are time-major `[steps, b, d]`; the steps that come out
+//! are the last of those that come in.
 
 use super::dense::{BlockWeights, Kit, position_stride, zeros};
 use super::gru_gate::{Gate, GateTemp};
@@ -312,7 +313,8 @@ fn reach(shape: &Transformer, steps: Steps, step: usize, row: usize) -> (usize, 
 }
 
 impl Temp {
-    /// Gathers the keys and values of a column; for the backward pass, also the transpose of each. Returns the stride of the transposed.
+    /// Gathers the keys and values of a column; for the backward pass, also the transpose of each. Returns
+    /// the stride of the transposed.
     fn gather(&mut self, key_value: &[f32], steps: Steps, column: usize, d: usize, back: bool) -> usize {
         let n = steps.steps_in;
         let stride = n.next_multiple_of(LANES) + LANES;

@@ -167,7 +167,8 @@ impl BlockWeights {
             ..
         } = self;
         let layers = [query, output, ff_in, ff_out].map(|layer| &mut layer.matrix);
-        let gates = [gate, ff_gate].map(|gate| [&mut gate.rz_y, &mut gate.rz_x, &mut gate.h_y, &mut gate.h_x]);
+        let gates =
+            [gate, ff_gate].map(|gate| [&mut gate.rz_y, &mut gate.rz_x, &mut gate.h_y, &mut gate.h_x]);
         layers.into_iter().chain([key_value]).chain(gates.into_iter().flatten())
     }
 

@@ -24,7 +24,15 @@ pub(super) struct GateTemp {
 
 impl Gate {
     /// out := y mixed into x.
-    pub fn forward(&mut self, kit: Kit, weights: &GateWeights, y: &[f32], x: &[f32], out: &mut Vec<f32>, d: usize) {
+    pub fn forward(
+        &mut self,
+        kit: Kit,
+        weights: &GateWeights,
+        y: &[f32],
+        x: &[f32],
+        out: &mut Vec<f32>,
+        d: usize,
+    ) {
         let bias = &kit.params[weights.at.bias..weights.at.bias + d];
         zeros(&mut self.rz, 2 * x.len());
         weights.rz_y.apply(kit, y, &mut self.rz);

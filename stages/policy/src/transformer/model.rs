@@ -1,7 +1,8 @@
-//! The model that training uses for transformers, on own kernels; checked against [`crate::CandleModel`] and finite differences.
+//! The model that training uses for transformers, on own kernels; checked against [`crate::CandleModel`] and
+//! finite differences.
 //!
-//! A minibatch is split by whole columns into shards, each with its own gradient, which are added up in order. Their number depends on
-//! the minibatch alone, so that any number of threads gives the same bytes.
+//! A minibatch is split by whole columns into shards, each with its own gradient, which are added up in
+//! order. Their number depends on the minibatch alone, so that any number of threads gives the same bytes.
 
 use super::dense::Weights;
 use super::pass::{Network, Pass, last};
@@ -17,7 +18,8 @@ use stages_numerics::dispatch::InstructionSet;
 /// The most shards a minibatch is split into.
 const MAX_SHARDS: usize = 8;
 
-/// Samples that take the forward and the backward pass together, so that the backward pass finds its operands in the cache.
+/// Samples that take the forward and the backward pass together, so that the backward pass finds its operands
+/// in the cache.
 const TOGETHER: usize = 512;
 
 /// A transformer on own kernels.
@@ -177,7 +179,13 @@ impl Model for TransformerModel {
                 value.copy_from_slice(last(&shard.pass.vf));
                 if network.weights.log_std.is_none() {
                     let choices = network.architecture.head.choices();
-                    categorical::log_softmax_rows(network.kit.instructions, logits, mask, choices, &mut shard.softmax);
+                    categorical::log_softmax_rows(
+                        network.kit.instructions,
+                        logits,
+                        mask,
+                        choices,
+                        &mut shard.softmax,
+                    );
                 }
             },
         );
@@ -247,7 +255,8 @@ impl Shard {
         self.gradient = gradient;
     }
 
-    /// Reads the columns' observations from where they lie: those of the rollout, and in the states those of the steps before it.
+    /// Reads the columns' observations from where they lie: those of the rollout, and in the states those of
+    /// the steps before it.
     fn gather(&mut self, network: &Network, minibatch: &Minibatch) {
         let (d, indices) = (network.architecture.obs_dim, minibatch.indices);
         self.samples.clear();

@@ -29,7 +29,8 @@ pub(super) struct Pass {
     history: usize,
     /// The steps of the rollout.
     steps: usize,
-    /// `[history + steps, b]`: the number of steps of the episode that are known up to each, itself among them.
+    /// `[history + steps, b]`: the number of steps of the episode that are known up to each, itself among
+    /// them.
     ages: Vec<u32>,
     /// Observations `[history + steps, b, D]`.
     x: Vec<f32>,
@@ -84,7 +85,8 @@ impl Pass {
         self.ages.len() / self.columns.max(1) - self.history
     }
 
-    /// Steps that come into block i: those of the rollout and as many before it as the later blocks reach back to.
+    /// Steps that come into block i: those of the rollout and as many before it as the later blocks reach
+    /// back to.
     fn steps_in(&self, shape: &Transformer, i: usize) -> usize {
         self.steps + self.history.min((shape.n_layers - i) * shape.memory())
     }
@@ -189,8 +191,8 @@ impl Pass {
         }
     }
 
-    /// One step of environments whose keys and values are current: leaves logits and values as [`Pass::forward`] does, and
-    /// advances the states `[b, S]`.
+    /// One step of environments whose keys and values are current: leaves logits and values as
+    /// [`Pass::forward`] does, and advances the states `[b, S]`.
     pub fn act(&mut self, network: &Network, input: &Observed, states: &mut [f32]) {
         let Network {
             shape,

@@ -3,12 +3,12 @@
 use super::shape::Transformer;
 use crate::kernels::attention::LANES;
 
-/// The parts of a row: three counters; a ring of the last n_layers x (window - 1) observations; and, for each block, the keys
-/// (transposed) and values of the last steps, in a buffer of twice the window that is moved to its front when it is full, so
-/// that the steps a step attends to are contiguous.
+/// The parts of a row: three counters; a ring of the last n_layers x (window - 1) observations; and, for each
+/// block, the keys (transposed) and values of the last steps, in a buffer of twice the window that is moved
+/// to its front when it is full, so that the steps a step attends to are contiguous.
 ///
-/// Keys and values are those of the parameters that computed them: [`crate::Model::refresh`] computes them again from the
-/// observations when the parameters have changed.
+/// Keys and values are those of the parameters that computed them: [`crate::Model::refresh`] computes them
+/// again from the observations when the parameters have changed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct State {
     obs_dim: usize,

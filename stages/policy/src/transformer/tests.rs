@@ -156,11 +156,13 @@ fn steps_match_candle_and_replay_matches_steps() {
             }
             for column in 0..data.columns {
                 let row = t * data.columns + column;
-                data.old_log_prob[row] = data.log_prob(&architecture, row, &out.log_prob[column * a..(column + 1) * a]);
+                data.old_log_prob[row] =
+                    data.log_prob(&architecture, row, &out.log_prob[column * a..(column + 1) * a]);
                 data.target[row] = out.value[column];
             }
         }
-        // Replayed from the stored states, with resets where they were: log-probabilities and values are the same.
+        // Replayed from the stored states, with resets where they were: log-probabilities and values are the
+        // same.
         let mut gradient = vec![0.0; params.len()];
         let errors = |own: &mut TransformerModel, data: &Data, gradient: &mut [f32]| {
             let objective = data.objective();
@@ -180,8 +182,8 @@ fn steps_match_candle_and_replay_matches_steps() {
     }
 }
 
-/// Nothing depends on where rollouts begin: keys and values that are computed again are those that were kept, and with new
-/// parameters those that would have been kept under them.
+/// Nothing depends on where rollouts begin: keys and values that are computed again are those that were kept,
+/// and with new parameters those that would have been kept under them.
 #[test]
 fn refreshed_states_are_those_that_were_kept() {
     for architecture in architectures() {

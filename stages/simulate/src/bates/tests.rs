@@ -66,8 +66,8 @@ fn gauss_legendre() -> Vec<(f64, f64)> {
         .collect()
 }
 
-/// The characteristic function of ln(S_T / F) at a complex argument, as Gatheral prints it ("The Volatility Surface",
-/// chapters 2 and 5): written anew, in another form than the one under test.
+/// The characteristic function of ln(S_T / F) at a complex argument, as Gatheral prints it ("The Volatility
+/// Surface", chapters 2 and 5): written anew, in another form than the one under test.
 fn textbook(model: &Bates, v: f64, years: f64, w: Complex) -> Complex {
     let i = Complex::new(0.0, 1.0);
     let s2 = model.sigma * model.sigma;
@@ -81,17 +81,19 @@ fn textbook(model: &Bates, v: f64, years: f64, w: Complex) -> Complex {
     let e = (-d.scale(years)).exp();
     let on_variance = minus * (Complex::ONE - e) / (Complex::ONE - g * e);
     let ln = |z: Complex| (z - Complex::ONE).ln_1p();
-    let constant =
-        (minus.scale(years) - ln((Complex::ONE - g * e) / (Complex::ONE - g)).scale(2.0 / s2)).scale(model.kappa);
+    let constant = (minus.scale(years) - ln((Complex::ONE - g * e) / (Complex::ONE - g)).scale(2.0 / s2))
+        .scale(model.kappa);
     let (mu, delta2) = (model.jump_mean, model.jump_deviation * model.jump_deviation);
     let jump = ((i * w).scale(mu) - (w * w).scale(0.5 * delta2)).exp() - Complex::ONE;
     let compensator = (i * w).scale(libm::exp(mu + 0.5 * delta2) - 1.0);
-    (constant.scale(model.theta) + on_variance.scale(v) + (jump - compensator).scale(model.jump_intensity * years))
-        .exp()
+    (constant.scale(model.theta)
+        + on_variance.scale(v)
+        + (jump - compensator).scale(model.jump_intensity * years))
+    .exp()
 }
 
-/// The undiscounted call as F P1 - K P2, each probability by Gil-Pelaez's integral (Heston 1993, equation 18), with
-/// composite Gauss-Legendre quadrature.
+/// The undiscounted call as F P1 - K P2, each probability by Gil-Pelaez's integral (Heston 1993, equation
+/// 18), with composite Gauss-Legendre quadrature.
 fn heston_call(model: &Bates, v: f64, years: f64, forward: f64, strike: f64) -> f64 {
     let rule = gauss_legendre();
     let k = libm::log(strike / forward);

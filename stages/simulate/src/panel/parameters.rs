@@ -17,7 +17,8 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use stages_numerics::random::Random;
 
-/// A simulated panel of stocks: a factor model with a planted cross-sectional edge. Prices are in US dollars; rates and volatilities are annual and decimal.
+/// A simulated panel of stocks: a factor model with a planted cross-sectional edge. Prices are in US dollars;
+/// rates and volatilities are annual and decimal.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct PanelParameters {
@@ -29,7 +30,8 @@ pub struct PanelParameters {
     pub days: u32,
     /// The seed of the random numbers.
     pub seed: u64,
-    /// The number of worlds: markets that share nothing but calendar and interest rates, as SIM001, SIM002, … A larger number does not change the earlier ones.
+    /// The number of worlds: markets that share nothing but calendar and interest rates, as SIM001, SIM002, …
+    /// A larger number does not change the earlier ones.
     pub worlds: u32,
     /// The number of symbols of a world.
     pub stocks: u32,
@@ -47,7 +49,8 @@ pub struct PanelParameters {
     pub edge: Edge,
     /// The dividend yield, paid every 63 trading days of a company.
     pub dividend_yield: f64,
-    /// Shares are split 2 for 1 on the day after a close above this price, and merged 1 for 5 after one below a fiftieth of it.
+    /// Shares are split 2 for 1 on the day after a close above this price, and merged 1 for 5 after one below
+    /// a fiftieth of it.
     pub split_above: f64,
     /// Listings and delistings.
     pub listing: Listing,
@@ -85,7 +88,8 @@ pub struct Specific {
     pub jump_deviation: f64,
 }
 
-/// The planted edge. Each company has a signal x, a stationary AR(1) of mean 0 and variance 1; the expected return of the next day contains `strength x / 252`.
+/// The planted edge. Each company has a signal x, a stationary AR(1) of mean 0 and variance 1; the expected
+/// return of the next day contains `strength x / 252`.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct Edge {
@@ -93,7 +97,8 @@ pub struct Edge {
     pub strength: f64,
     /// The trading days in which the signal's autocorrelation falls to a half.
     pub half_life: f64,
-    /// The standard deviation of the noise of the feature `signal`, x + noise, anew each day. The correlation of the two is 1 / sqrt(1 + noise²).
+    /// The standard deviation of the noise of the feature `signal`, x + noise, anew each day. The correlation
+    /// of the two is 1 / sqrt(1 + noise²).
     pub noise: f64,
 }
 

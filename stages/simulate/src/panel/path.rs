@@ -1,4 +1,5 @@
-//! The days of a panel: each from its own streams of random numbers and the state before, so that later days and further stocks change nothing earlier.
+//! The days of a panel: each from its own streams of random numbers and the state before, so that later days
+//! and further stocks change nothing earlier.
 
 use super::parameters::PanelParameters;
 use crate::clock::EXCHANGE;
@@ -142,7 +143,8 @@ fn stock(p: &PanelParameters, i: usize, dates: &[Date], factors: &[Factors]) -> 
                     1.0 / p.listing.wait
                 };
                 if waited > LEAST_WAIT && chance < lists {
-                    let (price, beta) = (20.0 + 60.0 * random.uniform(), 1.0 + p.beta_deviation * random.normal());
+                    let (price, beta) =
+                        (20.0 + 60.0 * random.uniform(), 1.0 + p.beta_deviation * random.normal());
                     let new = company.insert(Company {
                         price,
                         close: cents(price),
@@ -202,7 +204,13 @@ fn corporate_actions(p: &PanelParameters, date: Date, company: &mut Company, out
 }
 
 /// Advances the company by a day; its open, high, low and close.
-fn trade(p: &PanelParameters, i: usize, factors: &Factors, company: &mut Company, random: &mut Random) -> [f64; 4] {
+fn trade(
+    p: &PanelParameters,
+    i: usize,
+    factors: &Factors,
+    company: &mut Company,
+    random: &mut Random,
+) -> [f64; 4] {
     let daily = p.specific.volatility / YEAR.sqrt();
     let Company { beta, signal, .. } = *company;
     let mean = factors.interest + (beta * p.market.premium + p.edge.strength * signal) / YEAR;
@@ -226,7 +234,8 @@ fn trade(p: &PanelParameters, i: usize, factors: &Factors, company: &mut Company
     let spread = 2.0 * variance * (1.0 - share);
     let mut reach = || libm::sqrt(rest * rest - spread * libm::log(1.0 - random.uniform()));
     let (above, below) = (0.5 * (rest + reach()), 0.5 * (rest - reach()));
-    let [first, high, low, last] = [0.0, above, below, rest].map(|log| open * libm::exp(log) - company.dividend);
+    let [first, high, low, last] =
+        [0.0, above, below, rest].map(|log| open * libm::exp(log) - company.dividend);
     company.price = (company.price * libm::exp(total + jump) - company.dividend).max(0.01);
     company.dividend = 0.0;
     company.close = cents(last);

@@ -1,6 +1,7 @@
 //! The best portfolio of a planted edge.
 
-/// The expected mean of the `held` greatest of `stocks` standard normal numbers, by integration: sum over ranks of the density of order statistics.
+/// The expected mean of the `held` greatest of `stocks` standard normal numbers, by integration: sum over
+/// ranks of the density of order statistics.
 pub fn best_tilt(stocks: usize, held: usize) -> f64 {
     const STEP: f64 = 1e-3;
     let normal = |x: f64| libm::exp(-0.5 * x * x) / libm::sqrt(2.0 * std::f64::consts::PI);
@@ -23,9 +24,10 @@ pub fn best_tilt(stocks: usize, held: usize) -> f64 {
     integral * stocks as f64 / held as f64
 }
 
-/// The difference of expected returns a day beyond which exchanging one holding for another pays, where it costs `cost` of its value and the difference
-/// changes with the variance `variance` a day: b³ = 3 cost variance / 2. It is the limit for slow signals: the value V(d) of the other holding solves variance V'' / 2 + d = 0 within the
-/// band, with V(b) = cost and V'(b) = 0.
+/// The difference of expected returns a day beyond which exchanging one holding for another pays, where it
+/// costs `cost` of its value and the difference changes with the variance `variance` a day: b³ = 3 cost
+/// variance / 2. It is the limit for slow signals: the value V(d) of the other holding solves variance V'' /
+/// 2 + d = 0 within the band, with V(b) = cost and V'(b) = 0.
 pub fn exchange_band(cost: f64, variance: f64) -> f64 {
     libm::cbrt(1.5 * cost * variance)
 }

@@ -1,8 +1,10 @@
-//! Advantage actor-critic (Mnih and others, "Asynchronous methods for deep reinforcement learning", 2016; without the asynchrony): collect a short
-//! rollout, estimate advantages, and take one step of RMSprop along the policy gradient and the value loss.
+//! Advantage actor-critic (Mnih and others, "Asynchronous methods for deep reinforcement learning", 2016;
+//! without the asynchrony): collect a short rollout, estimate advantages, and take one step of RMSprop along
+//! the policy gradient and the value loss.
 //!
-//! Rollout, advantages and objective are PPO's: in the first step on a rollout every ratio is 1, where the gradient of the clipped objective is
-//! the policy gradient (Huang and others, "A2C is a special case of PPO", 2022).
+//! Rollout, advantages and objective are PPO's: in the first step on a rollout every ratio is 1, where the
+//! gradient of the clipped objective is the policy gradient (Huang and others, "A2C is a special case of
+//! PPO", 2022).
 
 use super::settings::A2cSettings;
 use crate::learner::{Algorithm, Learner};

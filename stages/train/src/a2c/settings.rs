@@ -3,7 +3,8 @@
 use crate::network::{MlpPolicy, PolicyKwargs};
 use crate::ppo::settings::PpoSettings;
 use crate::settings::{
-    Common, DeviceChoice, Resume, check_positive, check_weight, common_of, config_struct, with_shared_settings,
+    Common, DeviceChoice, Resume, check_positive, check_weight, common_of, config_struct,
+    with_shared_settings,
 };
 use crate::validation_config::ValidationConfig;
 use schemars::JsonSchema;
@@ -32,9 +33,11 @@ with_shared_settings!(config_struct!
         rms_prop_eps: f64 = 1e-5,
         /// If true, advantages are normalised within each rollout.
         normalize_advantage: bool = false,
-        /// If true, observations are normalised by running mean and variance (to within 10), frozen in the policy.
+        /// If true, observations are normalised by running mean and variance (to within 10), frozen in the
+        /// policy.
         normalize_obs: bool = false,
-        /// If true, rewards are divided by the running standard deviation of their return discounted by `gamma` (to within 10).
+        /// If true, rewards are divided by the running standard deviation of their return discounted by
+        /// `gamma` (to within 10).
         normalize_reward: bool = false,
     }
 );
@@ -64,7 +67,8 @@ impl A2cConfig {
     pub fn settings(&self) -> Result<A2cSettings, ConfigProblem> {
         let network = self.policy_kwargs.network()?;
         let batch_size = self.n_envs.saturating_mul(self.n_steps);
-        let common = with_shared_settings!(common_of! self, network, self.n_steps, batch_size, self.max_grad_norm;);
+        let common =
+            with_shared_settings!(common_of! self, network, self.n_steps, batch_size, self.max_grad_norm;);
         common.check()?;
         if self.normalize_advantage && batch_size < 2 {
             return Err(ConfigProblem::new(

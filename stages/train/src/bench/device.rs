@@ -26,12 +26,14 @@ pub struct DeviceRow {
     pub note: String,
 }
 
-/// Measures the table of [`crate::bench`] that is in f32 on every device, some seconds a row. A device that fails has a row with the error.
+/// Measures the table of [`crate::bench`] that is in f32 on every device, some seconds a row. A device that
+/// fails has a row with the error.
 ///
 /// # Errors
 /// When a configuration is wrong.
 pub fn bench_devices() -> Result<Vec<DeviceRow>, StageError> {
-    let cases = table().map_err(|problem| StageError::new(format!("`{}` {}", problem.field, problem.message)))?;
+    let cases =
+        table().map_err(|problem| StageError::new(format!("`{}` {}", problem.field, problem.message)))?;
     let cases: Vec<Case> = cases
         .into_iter()
         .filter(|case| case.settings.common.precision == Precision::F32)

@@ -1,5 +1,5 @@
-//! The speed of training on this machine: whole iterations of training (acting, advantages, every minibatch of every epoch, Adam) beside the time
-//! that their flop count takes at the machine's measured peak.
+//! The speed of training on this machine: whole iterations of training (acting, advantages, every minibatch
+//! of every epoch, Adam) beside the time that their flop count takes at the machine's measured peak.
 
 pub(crate) mod device;
 pub(crate) mod trainers;
@@ -21,8 +21,9 @@ use stages_policy::kernels::bf16::{Left16, Path, Right16, Start16, product16};
 use stages_policy::{Architecture, Critic, Model, Precision, model};
 use std::time::{Duration, Instant};
 
-/// A configuration and its speed. Stepping the environment is part of the time, though negligible: `env/lookup` at its defaults, and for the
-/// main job's sizes and the largest network a table whose rows are shown in turn.
+/// A configuration and its speed. Stepping the environment is part of the time, though negligible:
+/// `env/lookup` at its defaults, and for the main job's sizes and the largest network a table whose rows are
+/// shown in turn.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct BenchRow {
     /// The configuration's name.
@@ -67,7 +68,8 @@ pub struct BenchRow {
 #[derive(Clone)]
 pub(crate) struct Case {
     pub name: String,
-    /// The sizes of the observation and of the action space of a synthetic environment; `env/lookup` if there is none.
+    /// The sizes of the observation and of the action space of a synthetic environment; `env/lookup` if there
+    /// is none.
     stand_in: Option<(usize, usize)>,
     pub settings: PpoSettings,
 }
@@ -80,7 +82,8 @@ impl Case {
             let env = lookup::in_memory(&LookupConfig::default(), &OpenOptions::train(n_envs, 1))?;
             return Ok(Box::new(env));
         };
-        let names = |prefix: &str, n: usize| -> Vec<String> { (0..n).map(|i| format!("{prefix}{i}")).collect() };
+        let names =
+            |prefix: &str, n: usize| -> Vec<String> { (0..n).map(|i| format!("{prefix}{i}")).collect() };
         let spec = EnvSpec {
             name: "rows".to_owned(),
             observation: names("x", obs_dim),
@@ -105,7 +108,11 @@ pub(crate) struct Trial {
 }
 
 impl Trial {
-    pub fn new(settings: &PpoSettings, env: Box<dyn BatchEnv>, model: Box<dyn Model>) -> Result<Self, StageError> {
+    pub fn new(
+        settings: &PpoSettings,
+        env: Box<dyn BatchEnv>,
+        model: Box<dyn Model>,
+    ) -> Result<Self, StageError> {
         let mut algorithm = Ppo::new(settings);
         without_learning(algorithm.common_mut());
         let learner = Learner::trial(&mut algorithm, env, model)?;
@@ -120,7 +127,13 @@ impl Trial {
     }
 }
 
-fn ppo(name: &str, n_envs: usize, n_steps: usize, batch_size: usize, n_epochs: usize) -> Result<Case, ConfigProblem> {
+fn ppo(
+    name: &str,
+    n_envs: usize,
+    n_steps: usize,
+    batch_size: usize,
+    n_epochs: usize,
+) -> Result<Case, ConfigProblem> {
     let config = PpoConfig {
         total_timesteps: 1,
         n_envs,
@@ -260,9 +273,10 @@ fn sweeps() -> Result<Vec<Case>, ConfigProblem> {
     Ok(cases)
 }
 
-/// The flop count of a sample in the forward and the backward pass: 2 for each weight forward, 2 for its gradient, 2 where a gradient flows on
-/// through the layer; for attention, as many for each element of each key and value in the window. The steps before a rollout, which a transformer computes
-/// again, are not counted.
+/// The flop count of a sample in the forward and the backward pass: 2 for each weight forward, 2 for its
+/// gradient, 2 where a gradient flows on through the layer; for attention, as many for each element of each
+/// key and value in the window. The steps before a rollout, which a transformer computes again, are not
+/// counted.
 fn flop_count(architecture: &Architecture) -> (f64, f64) {
     let shared = architecture.lstm.is_some_and(|lstm| lstm.critic == Critic::Shared);
     let (mut forward, mut backward) = (0.0, 0.0);
@@ -353,8 +367,9 @@ fn peak_gflops(precision: Precision) -> f64 {
     }
 }
 
-/// The seconds of the fastest iteration within `least`, after a warm-up that is not counted, and the time of each phase. On a thread of the current
-/// pool, where trainings run too: from outside, each task would have to be sent to the pool first.
+/// The seconds of the fastest iteration within `least`, after a warm-up that is not counted, and the time of
+/// each phase. On a thread of the current pool, where trainings run too: from outside, each task would have
+/// to be sent to the pool first.
 pub(crate) fn fastest(trial: &mut Trial, least: Duration) -> Result<(f64, PhaseTimer), StageError> {
     rayon::scope(|_| fastest_here(trial, least))
 }
@@ -407,8 +422,8 @@ fn measure(case: &Case, least: Duration) -> Result<BenchRow, StageError> {
     })
 }
 
-/// Measures the table that the targets stand in, some seconds a row, with the threads of rayon's current pool; with `sweep`, also
-/// environments from 1 to 4096, LSTMs from 64 to 1024 and threads from 1 to all.
+/// Measures the table that the targets stand in, some seconds a row, with the threads of rayon's current
+/// pool; with `sweep`, also environments from 1 to 4096, LSTMs from 64 to 1024 and threads from 1 to all.
 ///
 /// # Errors
 /// When a training fails.

@@ -1,5 +1,5 @@
-//! The speed of trainers that learn from a replay buffer, of evolution strategies and of populations, beside the time that their arithmetic takes at the
-//! machine's measured peak.
+//! The speed of trainers that learn from a replay buffer, of evolution strategies and of populations, beside
+//! the time that their arithmetic takes at the machine's measured peak.
 
 use super::peak_gflops;
 use crate::es::algorithm::Es;
@@ -26,14 +26,15 @@ pub struct TrainerRow {
     pub name: String,
     /// Threads.
     pub threads: usize,
-    /// Environment steps per second: of replay trainers and A2C of the fastest round, of evolution strategies of the fastest generation, of populations of
-    /// the whole training.
+    /// Environment steps per second: of replay trainers and A2C of the fastest round, of evolution strategies
+    /// of the fastest generation, of populations of the whole training.
     pub steps_per_second: f64,
     /// Such rounds, generations or trainings per second.
     pub updates_per_second: f64,
     /// The arithmetic of networks, in operations per environment step.
     pub operations_per_step: f64,
-    /// The speed of a plain product of matrices of 1024 x 1024 with as many threads, in 1e9 operations per second.
+    /// The speed of a plain product of matrices of 1024 x 1024 with as many threads, in 1e9 operations per
+    /// second.
     pub peak_gflops: f64,
     /// Environment steps per second if all of the arithmetic ran at the peak.
     pub floor: f64,
@@ -53,7 +54,12 @@ struct Made<'a> {
 }
 
 impl<'a> Made<'a> {
-    fn new(store: &'a Store, stage: impl StageKind, with: Value, least: Duration) -> Result<Self, StageError> {
+    fn new(
+        store: &'a Store,
+        stage: impl StageKind,
+        with: Value,
+        least: Duration,
+    ) -> Result<Self, StageError> {
         let stage = erase(stage);
         let context = Context::new(KeyHasher::new("bench").action_key(), store.clone());
         let digest = stage.run(&stage.resolve(with).map_err(wrong)?, &context)?["env"];
@@ -202,7 +208,8 @@ fn populations(store: &Store, least: Duration) -> Result<[TrainerRow; 2], StageE
     ])
 }
 
-/// Measures trainers at the sizes of their peers, some seconds a row, on environments that are made in `store`.
+/// Measures trainers at the sizes of their peers, some seconds a row, on environments that are made in
+/// `store`.
 ///
 /// # Errors
 /// When a training fails.
@@ -217,15 +224,18 @@ fn measure(store: &Store, least: Duration) -> Result<Vec<TrainerRow>, StageError
     let lookup = Made::new(store, Lookup, json!({}), least)?;
     let total = 10_000_000_u64;
     let wide = json!({ "net_arch": { "pi": [256, 256], "qf": [256, 256] } });
-    let sac: SacConfig = config(json!({ "total_timesteps": total, "buffer_size": 200_000, "policy_kwargs": wide }))?;
-    let td3: Td3Config = config(json!({ "total_timesteps": total, "buffer_size": 200_000, "policy_kwargs": wide }))?;
+    let sac: SacConfig =
+        config(json!({ "total_timesteps": total, "buffer_size": 200_000, "policy_kwargs": wide }))?;
+    let td3: Td3Config =
+        config(json!({ "total_timesteps": total, "buffer_size": 200_000, "policy_kwargs": wide }))?;
     let tuned = json!({
         "total_timesteps": total, "batch_size": 64, "buffer_size": 100_000, "learning_starts": 1000, "target_update_interval": 10, "train_freq": 256,
         "gradient_steps": 128, "policy_kwargs": { "net_arch": [256, 256] },
     });
     let dqn: DqnConfig = config(tuned)?;
     let a2c: A2cConfig = config(json!({ "total_timesteps": total, "n_envs": 8 }))?;
-    let es: EsConfig = config(json!({ "total_timesteps": total, "population_size": 256, "num_rollouts": 4 }))?;
+    let es: EsConfig =
+        config(json!({ "total_timesteps": total, "population_size": 256, "num_rollouts": 4 }))?;
     let long: EsConfig = config(json!({
         "total_timesteps": total, "population_size": 256, "num_rollouts": 16, "episode_length": 252,
     }))?;

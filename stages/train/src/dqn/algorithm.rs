@@ -1,5 +1,6 @@
-//! Deep Q-learning (Mnih and others, 2015): act by the greatest value, or at random, keep transitions, and after each few steps move the values of
-//! actions taken towards the reward and the greatest value after it by an older network. Double, duelling and prioritised variants are settings.
+//! Deep Q-learning (Mnih and others, 2015): act by the greatest value, or at random, keep transitions, and
+//! after each few steps move the values of actions taken towards the reward and the greatest value after it
+//! by an older network. Double, duelling and prioritised variants are settings.
 
 use super::settings::DqnSettings;
 use crate::learner::Learner;
@@ -22,8 +23,8 @@ use stages_policy::{Mlp, MlpRun, MlpShape, q_values};
 /// Added to the size of an error, so that every transition can be drawn again.
 const EPSILON: f64 = 1e-6;
 
-/// DQN. The train state's extra parameters are those of the target network, and after them, where replay is prioritised, the greatest priority so
-/// far and that of each row of the buffer.
+/// DQN. The train state's extra parameters are those of the target network, and after them, where replay is
+/// prioritised, the greatest priority so far and that of each row of the buffer.
 pub(crate) struct Dqn {
     settings: DqnSettings,
 }
@@ -35,7 +36,8 @@ pub(crate) struct Networks {
     num_params: usize,
     priorities: Option<Priorities>,
     run: MlpRun,
-    /// The values of each choice `[B, A]`, the actions of a step `[B]`, and the same as the replay buffer holds them.
+    /// The values of each choice `[B, A]`, the actions of a step `[B]`, and the same as the replay buffer
+    /// holds them.
     q: Vec<f32>,
     choices: Vec<u32>,
     action: Vec<f32>,
@@ -231,7 +233,8 @@ impl OffPolicy for Dqn {
 }
 
 impl Networks {
-    /// Chooses an action in each environment: the allowed one of the greatest value, or, in the share `epsilon`, any.
+    /// Chooses an action in each environment: the allowed one of the greatest value, or, in the share
+    /// `epsilon`, any.
     fn act(&mut self, epsilon: f64, dueling: bool, random: &mut Random, learner: &Learner) {
         let state = &learner.state;
         let a = learner.env.spec().action_space.num_outputs();
@@ -312,7 +315,13 @@ impl Shard {
     }
 
     /// The gradient of Huber's loss, whose rows have these weights, times `weight`.
-    fn learn(&mut self, (online, target): (&Mlp, &Mlp), settings: &DqnSettings, weights: &[f32], weight: f32) {
+    fn learn(
+        &mut self,
+        (online, target): (&Mlp, &Mlp),
+        settings: &DqnSettings,
+        weights: &[f32],
+        weight: f32,
+    ) {
         let (dueling, a) = (settings.dueling, self.next_mask.len() / self.choices.len());
         self.losses = Losses::default();
         let masks = self.next_mask.chunks_exact(a);

@@ -1,9 +1,11 @@
-//! The settings of `train/dqn`, named and set as stable-baselines3 2.9 does; those of prioritised replay as in stable-baselines 2.
+//! The settings of `train/dqn`, named and set as stable-baselines3 2.9 does; those of prioritised replay as
+//! in stable-baselines 2.
 
 use crate::network::{Network, NetworkHead, problem};
 use crate::replay::settings::{ReplaySettings, replay_of, with_replay_settings};
 use crate::settings::{
-    Common, DeviceChoice, Resume, check_positive, check_weight, common_of, config_struct, with_shared_settings,
+    Common, DeviceChoice, Resume, check_positive, check_weight, common_of, config_struct,
+    with_shared_settings,
 };
 use crate::validation_config::ValidationConfig;
 use schemars::JsonSchema;
@@ -19,7 +21,8 @@ pub struct DqnPolicy {
     pub net_arch: Vec<usize>,
     /// The activation function of hidden layers.
     pub activation_fn: Activation,
-    /// If true, the outputs are the value of the state and the advantage of each choice (Wang and others, 2016).
+    /// If true, the outputs are the value of the state and the advantage of each choice (Wang and others,
+    /// 2016).
     pub dueling: bool,
 }
 
@@ -43,13 +46,16 @@ with_replay_settings!(with_shared_settings! config_struct!
         exploration_fraction: f64 = 0.1,
         /// The share of random actions at the start.
         exploration_initial_eps: f64 = 1.0,
-        /// The share of random actions from then on, and of those that the trained policy draws where it is not asked for its best.
+        /// The share of random actions from then on, and of those that the trained policy draws where it is
+        /// not asked for its best.
         exploration_final_eps: f64 = 0.05,
         /// Bound of the gradient's Euclidean norm.
         max_grad_norm: f64 = 10.0,
-        /// If true, the network chooses the action whose value the target network gives (van Hasselt and others, 2016).
+        /// If true, the network chooses the action whose value the target network gives (van Hasselt and
+        /// others, 2016).
         double_q: bool = false,
-        /// If true, transitions are drawn by the size of their last errors (Schaul and others, 2016), and weighted against that.
+        /// If true, transitions are drawn by the size of their last errors (Schaul and others, 2016), and
+        /// weighted against that.
         prioritized_replay: bool = false,
         /// The power of the errors that priorities are.
         prioritized_replay_alpha: f64 = 0.6,
@@ -93,7 +99,9 @@ impl DqnSettings {
     pub(crate) fn depends_on_total(&self) -> bool {
         let (first, last) = self.exploration;
         let explores = self.exploration_fraction > 0.0 && first != last;
-        self.common.learning_rate.depends_on_total() || explores || self.priorities.is_some_and(|(_, beta)| beta < 1.0)
+        self.common.learning_rate.depends_on_total()
+            || explores
+            || self.priorities.is_some_and(|(_, beta)| beta < 1.0)
     }
 }
 

@@ -1,7 +1,9 @@
-//! Evolutionary reinforcement learning: a population of actors plays, all transitions go to one replay buffer, and SAC or TD3 learns from them.
+//! Evolutionary reinforcement learning: a population of actors plays, all transitions go to one replay
+//! buffer, and SAC or TD3 learns from them.
 //!
-//! In ERL (Khadka and Tumer, 2018) the learner has an actor of its own, which enters the population, and which the population's champion may replace.
-//! In CEM-RL (Pourchot and Sigaud, 2019) some members of each generation are taken along the learner's gradient before they play.
+//! In ERL (Khadka and Tumer, 2018) the learner has an actor of its own, which enters the population, and
+//! which the population's champion may replace. In CEM-RL (Pourchot and Sigaud, 2019) some members of each
+//! generation are taken along the learner's gradient before they play.
 
 use super::settings::{ErlSettings, Evolution};
 use super::{cross_entropy, genetic};
@@ -22,14 +24,16 @@ use stages_policy::{MlpShape, Policy, Tensor, squashed};
 use std::path::Path;
 use std::sync::Mutex;
 
-/// The names of the streams of random numbers: of first members, of evolution, of exploration, of batches, and of the members that learn.
+/// The names of the streams of random numbers: of first members, of evolution, of exploration, of batches,
+/// and of the members that learn.
 const MEMBER: u64 = u64::from_le_bytes(*b"member\0\0");
 const EVOLVE: u64 = u64::from_le_bytes(*b"evolve\0\0");
 const EXPLORE: u64 = u64::from_le_bytes(*b"explore\0");
 const BATCH: u64 = u64::from_le_bytes(*b"batch\0\0\0");
 const CHOOSE: u64 = u64::from_le_bytes(*b"choose\0\0");
 
-/// See the module. After the learner's extra parameters the train state has the population `[members, P]`, or the distribution's own.
+/// See the module. After the learner's extra parameters the train state has the population `[members, P]`, or
+/// the distribution's own.
 pub(crate) struct Erl<'a, A: HasActor> {
     settings: ErlSettings,
     learner: A,
@@ -146,7 +150,9 @@ impl<A: HasActor> Algorithm for Erl<'_, A> {
     /// The champion of the last iteration, which is the first of the next population.
     fn others<'s>(&self, state: &'s TrainState) -> &'s [f32] {
         match &self.settings.evolution {
-            Evolution::ErlGa(settings) if settings.num_elites > 0 => &state.extra[self.extra_len..][..self.actor_len],
+            Evolution::ErlGa(settings) if settings.num_elites > 0 => {
+                &state.extra[self.extra_len..][..self.actor_len]
+            }
             _ => &[],
         }
     }
@@ -206,7 +212,8 @@ impl<'a, A: HasActor> Erl<'a, A> {
         }
     }
 
-    /// An iteration of ERL: the population plays, then the learner's actor with exploration; the learner learns; the population evolves.
+    /// An iteration of ERL: the population plays, then the learner's actor with exploration; the learner
+    /// learns; the population evolves.
     fn erl_ga(
         &mut self,
         settings: &super::settings::Genetic,
@@ -246,7 +253,8 @@ impl<'a, A: HasActor> Erl<'a, A> {
             self.learner.take_actor(networks, champion, !learns, &mut learner.state);
         }
         let mut random = Random::new(&[seed, EVOLVE, update]);
-        let mut next = genetic::next_generation(settings, &self.tensors, &population, &iteration.fitness, &mut random);
+        let mut next =
+            genetic::next_generation(settings, &self.tensors, &population, &iteration.fitness, &mut random);
         if learns && (update + 1).is_multiple_of(settings.rl_injection_interval) {
             let last = next.len() - self.actor_len;
             next[last..].copy_from_slice(&learner.state.params[..self.actor_len]);
@@ -255,7 +263,8 @@ impl<'a, A: HasActor> Erl<'a, A> {
         Ok(iteration)
     }
 
-    /// An iteration of CEM-RL: members are drawn, some of them learn, all play, and the distribution moves to the best.
+    /// An iteration of CEM-RL: members are drawn, some of them learn, all play, and the distribution moves to
+    /// the best.
     fn cem_rl(
         &mut self,
         settings: &super::settings::CrossEntropy,
@@ -305,7 +314,8 @@ impl<'a, A: HasActor> Erl<'a, A> {
         Ok(iteration)
     }
 
-    /// Plays the episodes of every member, greedily and from the same starts, and keeps their transitions, member by member.
+    /// Plays the episodes of every member, greedily and from the same starts, and keeps their transitions,
+    /// member by member.
     fn play_members(
         &self,
         population: &[f32],
@@ -314,7 +324,10 @@ impl<'a, A: HasActor> Erl<'a, A> {
         learner: &mut Learner,
     ) -> Result<Iteration, StageError> {
         let Learner {
-            model, progress, state, ..
+            model,
+            progress,
+            state,
+            ..
         } = learner;
         let conditions = Conditions {
             starts,
@@ -341,7 +354,8 @@ impl<'a, A: HasActor> Erl<'a, A> {
         Ok(iteration)
     }
 
-    /// Plays episodes of the learner's actor in the learner's own environments, from the members' starts, which leaves them at new ones.
+    /// Plays episodes of the learner's actor in the learner's own environments, from the members' starts,
+    /// which leaves them at new ones.
     fn play_learner(
         &mut self,
         networks: &mut A::Networks,
@@ -370,13 +384,15 @@ impl<'a, A: HasActor> Erl<'a, A> {
         let (spec, n) = (env.spec(), env.num_envs());
         let episodes = self.episodes.get_or_insert_with(|| EpisodeLoop::new(spec, n));
         let mut recorded = Vec::new();
-        let played = episodes.play(&mut **env, &mut explorer, &conditions, Record::Episodes(&mut recorded))?;
+        let played =
+            episodes.play(&mut **env, &mut explorer, &conditions, Record::Episodes(&mut recorded))?;
         iteration.explored = Some(played.mean());
         keep(&played, &recorded, replay, state, iteration);
         Ok(())
     }
 
-    /// Goes on to the starts of the next iteration, where the learner's own environments have not been played.
+    /// Goes on to the starts of the next iteration, where the learner's own environments have not been
+    /// played.
     fn skip_starts(&mut self, learner: &mut Learner) -> Result<(), StageError> {
         let (spec, n) = (learner.env.spec(), learner.env.num_envs());
         let episodes = self.episodes.get_or_insert_with(|| EpisodeLoop::new(spec, n));
@@ -385,7 +401,13 @@ impl<'a, A: HasActor> Erl<'a, A> {
 }
 
 /// Adds episodes to the replay buffer, and counts them.
-fn keep(played: &Played, episodes: &[Episode], replay: &mut Replay, state: &mut TrainState, iteration: &mut Iteration) {
+fn keep(
+    played: &Played,
+    episodes: &[Episode],
+    replay: &mut Replay,
+    state: &mut TrainState,
+    iteration: &mut Iteration,
+) {
     for episode in episodes {
         replay.add_episode(episode);
     }

@@ -1,10 +1,12 @@
-//! The cross-entropy method of CEM-RL (Pourchot and Sigaud, 2019): a normal distribution with a diagonal covariance, moved to the elites.
+//! The cross-entropy method of CEM-RL (Pourchot and Sigaud, 2019): a normal distribution with a diagonal
+//! covariance, moved to the elites.
 
 use super::genetic::ranking;
 use super::settings::CrossEntropy;
 use stages_numerics::random::Random;
 
-/// The distribution's own state in the train state's extra parameters: the variance of each parameter, then the variance that is added to all.
+/// The distribution's own state in the train state's extra parameters: the variance of each parameter, then
+/// the variance that is added to all.
 pub(super) fn first(settings: &CrossEntropy, len: usize) -> Vec<f32> {
     vec![settings.variance_init as f32; len + 1]
 }
@@ -16,9 +18,15 @@ pub(super) fn draw(mean: &[f32], own: &[f32], random: &mut Random, member: &mut 
     }
 }
 
-/// Moves the distribution to the elites of a population `[members, P]`, weighted by the logarithm of their rank; the variance is taken about the
-/// old mean.
-pub(super) fn tell(settings: &CrossEntropy, population: &[f32], fitness: &[f64], mean: &mut [f32], own: &mut [f32]) {
+/// Moves the distribution to the elites of a population `[members, P]`, weighted by the logarithm of their
+/// rank; the variance is taken about the old mean.
+pub(super) fn tell(
+    settings: &CrossEntropy,
+    population: &[f32],
+    fitness: &[f64],
+    mean: &mut [f32],
+    own: &mut [f32],
+) {
     let (len, n) = (mean.len(), settings.num_elites);
     let weights: Vec<f64> = (1..=n).map(|rank| libm::log((n + 1) as f64 / rank as f64)).collect();
     let total: f64 = weights.iter().sum();

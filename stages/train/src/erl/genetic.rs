@@ -1,5 +1,6 @@
-//! The genetic algorithm of evolutionary reinforcement learning (Khadka and Tumer, 2018), with fixed numbers of changes as in EvoRL: tournaments choose
-//! parents, pairs exchange neurons, and weights mutate relative to their size.
+//! The genetic algorithm of evolutionary reinforcement learning (Khadka and Tumer, 2018), with fixed numbers
+//! of changes as in EvoRL: tournaments choose parents, pairs exchange neurons, and weights mutate relative to
+//! their size.
 
 use super::settings::Genetic;
 use stages_numerics::random::Random;
@@ -15,7 +16,8 @@ pub(super) fn ranking(fitness: &[f64]) -> Vec<usize> {
     order
 }
 
-/// The next generation of a population `[members, P]` of networks with these tensors: the elites as they are, then offspring.
+/// The next generation of a population `[members, P]` of networks with these tensors: the elites as they are,
+/// then offspring.
 pub(super) fn next_generation(
     settings: &Genetic,
     tensors: &[Tensor],
@@ -70,7 +72,8 @@ fn cross(settings: &Genetic, tensors: &[Tensor], a: &mut [f32], b: &mut [f32], r
     }
 }
 
-/// Changes some of the weights of about half of the matrices: by a share of their size, by a multiple of it, or to a new value.
+/// Changes some of the weights of about half of the matrices: by a share of their size, by a multiple of it,
+/// or to a new value.
 fn mutate(settings: &Genetic, tensors: &[Tensor], member: &mut [f32], random: &mut Random) {
     for tensor in tensors.iter().filter(|tensor| tensor.shape.len() == 2) {
         let probability = 2.0 * random.uniform();
@@ -129,7 +132,8 @@ mod tests {
             .chunks_exact(len)
             .map(|child| child[bias.range().start])
             .collect();
-        let mean_fitness = parents.iter().map(|&value| fitness[value as usize - 1]).sum::<f64>() / parents.len() as f64;
+        let mean_fitness =
+            parents.iter().map(|&value| fitness[value as usize - 1]).sum::<f64>() / parents.len() as f64;
         assert!(mean_fitness > 5.5, "{parents:?}");
         let changed = next.iter().filter(|&&x| x.fract() != 0.0).count() as f64 / next.len() as f64;
         assert!((0.01..0.1).contains(&changed), "{changed}");

@@ -1,5 +1,5 @@
-//! Evolution and gradient together: [`algorithm`], from top to bottom; the genetic algorithm ([`genetic`]) and the cross-entropy method
-//! ([`cross_entropy`]) over flat parameters, the settings and the stage kind.
+//! Evolution and gradient together: [`algorithm`], from top to bottom; the genetic algorithm ([`genetic`])
+//! and the cross-entropy method ([`cross_entropy`]) over flat parameters, the settings and the stage kind.
 
 pub(crate) mod algorithm;
 mod cross_entropy;

@@ -1,4 +1,5 @@
-//! The settings of `train/erl`: those of the population named and set as EvoRL does, those of the learner as `train/td3` and `train/sac` have them.
+//! The settings of `train/erl`: those of the population named and set as EvoRL does, those of the learner as
+//! `train/td3` and `train/sac` have them.
 
 use crate::network::{Network, NetworkHead, check_sizes};
 use crate::replay::settings::ReplaySettings;
@@ -41,27 +42,30 @@ pub struct ErlConfig {
     pub algorithm: Algorithm,
     /// The trainer that learns from all transitions.
     pub agent: Agent,
-    /// The number of environment steps to train for, those of all members together; required. Rounded up to whole iterations.
+    /// The number of environment steps to train for, those of all members together; required. Rounded up to
+    /// whole iterations.
     pub total_timesteps: u64,
     /// The seed of first parameters, evolution, exploration, batches and environments.
     pub seed: u64,
     /// The number of members.
     pub pop_size: usize,
-    /// Members that go on unchanged (`erl_ga`; 4 by default), or that the distribution moves to (`cem_rl`; 8).
+    /// Members that go on unchanged (`erl_ga`; 4 by default), or that the distribution moves to (`cem_rl`;
+    /// 8).
     pub num_elites: Option<usize>,
-    /// Episodes of each member in an iteration, whose mean return is its fitness, and of the learner's actor. They start in the same states for all,
-    /// and in new ones in each iteration.
+    /// Episodes of each member in an iteration, whose mean return is its fitness, and of the learner's actor.
+    /// They start in the same states for all, and in new ones in each iteration.
     pub episodes_for_fitness: usize,
     /// The most steps of an episode; by default episodes last until the environment ends them.
     pub episode_length: Option<u64>,
     /// Iterations before learning begins, from their champion on (`erl_ga`); 10 by default (`cem_rl`: 100).
     pub warmup_iters: Option<u64>,
-    /// Gradient steps in an iteration, of all members that learn together; -1 for as many as transitions were added. 1024 by default (`cem_rl`: 256).
+    /// Gradient steps in an iteration, of all members that learn together; -1 for as many as transitions were
+    /// added. 1024 by default (`cem_rl`: 256).
     pub num_rl_updates_per_iter: Option<i64>,
     /// Iterations between the entries of the learner's actor into the population (`erl_ga`); 1 by default.
     pub rl_injection_interval: Option<u64>,
-    /// Iterations after which the learner goes on from the fittest member, if that did better than its own actor in the iteration (`erl_ga`); 0,
-    /// the default, for never. Of few episodes luck decides.
+    /// Iterations after which the learner goes on from the fittest member, if that did better than its own
+    /// actor in the iteration (`erl_ga`); 0, the default, for never. Of few episodes luck decides.
     pub champion_injection_interval: Option<u64>,
     /// Members of a tournament (`erl_ga`); 3 by default.
     pub tournament_size: Option<usize>,
@@ -93,11 +97,13 @@ pub struct ErlConfig {
     pub tau: f64,
     /// Discount per step.
     pub gamma: f64,
-    /// Bytes of the replay buffer above which it is mapped from a file instead of held in memory. Does not change the result.
+    /// Bytes of the replay buffer above which it is mapped from a file instead of held in memory. Does not
+    /// change the result.
     pub memory_map_above: u64,
     /// Adam's learning rate.
     pub learning_rate: Schedule,
-    /// The standard deviation of the normal noise that is added to the learner's actions, within -1 and 1 (`td3`); 0.1 by default.
+    /// The standard deviation of the normal noise that is added to the learner's actions, within -1 and 1
+    /// (`td3`); 0.1 by default.
     pub action_noise: Option<f64>,
     /// Gradient steps of the critics for each of the actor and of the target networks (`td3`); 2 by default.
     pub policy_delay: Option<u64>,
@@ -107,13 +113,15 @@ pub struct ErlConfig {
     pub validation: ValidationConfig,
     /// The state that a training takes over from the policy at `init`.
     pub resume: Resume,
-    /// If true, the artifact of the policy holds the train state as well, so that another training can go on from it with `resume: continue`.
+    /// If true, the artifact of the policy holds the train state as well, so that another training can go on
+    /// from it with `resume: continue`.
     pub save_train_state: bool,
     /// The device of the learner's networks; `auto` takes the CPU, where the population plays in any case.
     pub device: DeviceChoice,
     /// Seconds between checkpoints. Does not change the result.
     pub checkpoint_interval: f64,
-    /// Iterations between reports of metrics; the metrics that are stored hold every iteration. Does not change the result.
+    /// Iterations between reports of metrics; the metrics that are stored hold every iteration. Does not
+    /// change the result.
     pub log_interval: u64,
     /// The networks.
     pub policy_kwargs: SacPolicy,
@@ -301,7 +309,8 @@ impl ErlConfig {
             if given && !has {
                 return Err(
                     ConfigProblem::new(field, "is not a setting of this algorithm and agent").hint(
-                        "leave it out, or set another `algorithm` or `agent`; `runner stages train/erl` tells which have it",
+                        "leave it out, or set another `algorithm` or `agent`; `runner stages train/erl` \
+                        tells which have it",
                     ),
                 );
             }

@@ -6,7 +6,9 @@ use crate::replay::settings::NOT_IN_KEY;
 use crate::stage::{ENV, INIT, OUTPUTS, Training, provided};
 use crate::td3::algorithm::Td3;
 use crate::{sac, warm_start};
-use stages_core::{ConfigProblem, Context, Given, Outputs, PlanContext, Ports, Provided, Share, StageError, StageKind};
+use stages_core::{
+    ConfigProblem, Context, Given, Outputs, PlanContext, Ports, Provided, Share, StageError, StageKind,
+};
 use stages_env::OpenOptions;
 use std::collections::BTreeMap;
 
@@ -34,7 +36,11 @@ impl StageKind for Erl {
         outputs: OUTPUTS,
     };
 
-    fn check(&self, config: &ErlConfig, _: &PlanContext) -> Result<BTreeMap<String, Provided>, ConfigProblem> {
+    fn check(
+        &self,
+        config: &ErlConfig,
+        _: &PlanContext,
+    ) -> Result<BTreeMap<String, Provided>, ConfigProblem> {
         config.settings()?;
         Ok(provided(&Self::PORTS))
     }

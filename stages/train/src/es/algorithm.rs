@@ -1,4 +1,5 @@
-//! Evolution strategies: make a population around the distribution's mean, play every member's episodes, and learn from the costs.
+//! Evolution strategies: make a population around the distribution's mean, play every member's episodes, and
+//! learn from the costs.
 
 use super::settings::{Algorithm as Kind, EsSettings};
 use super::strategy::{Ars, CMA_ES_MOST, CmaEs, Distribution, Generation, OpenEs, Pepg, SepCmaEs, Strategy};
@@ -21,7 +22,8 @@ use std::sync::Mutex;
 /// The name of the stream that the noise's key is drawn from.
 const NOISE: u64 = u64::from_le_bytes(*b"es noise");
 
-/// The logarithm of the standard deviation of a policy whose actions are not drawn: drawn or greedy, they are the same.
+/// The logarithm of the standard deviation of a policy whose actions are not drawn: drawn or greedy, they are
+/// the same.
 const LOG_STD: f32 = -20.0;
 
 /// An evolution strategy, and the players of its population.
@@ -71,10 +73,14 @@ impl Algorithm for Es<'_> {
         let n = searched_len(&architecture).map_err(StageError::new)?;
         if self.settings.algorithm == Kind::CmaEs && n > CMA_ES_MOST {
             return Err(StageError::new(format!(
-                "`algorithm: cma_es` searches up to {CMA_ES_MOST} parameters, and this policy has {n}: its covariance would have {} entries, to decompose in each generation",
+                "`algorithm: cma_es` searches up to {CMA_ES_MOST} parameters, and this policy has {n}: its \
+                covariance would have {} entries, to decompose in each generation",
                 n * n
             ))
-            .hint("set `algorithm: sep_cma_es`, whose covariance is diagonal, or smaller layers in policy_kwargs"));
+            .hint(
+                "set `algorithm: sep_cma_es`, whose covariance is diagonal, or smaller layers in \
+                policy_kwargs",
+            ));
         }
         if let Some(log_std) = architecture.tensors().iter().find(|tensor| tensor.name == "log_std") {
             state.params[log_std.range()].fill(LOG_STD);
@@ -140,7 +146,8 @@ impl<'a> Es<'a> {
 // Evaluate.
 
 impl Es<'_> {
-    /// Plays the episodes of the mean in the learner's own environments, which leaves them at the next generation's starts, and counts what it observes.
+    /// Plays the episodes of the mean in the learner's own environments, which leaves them at the next
+    /// generation's starts, and counts what it observes.
     fn play_mean(&mut self, learner: &mut Learner, starts: &[u8]) -> Result<Played, StageError> {
         let Learner {
             env,

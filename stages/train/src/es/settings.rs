@@ -90,13 +90,15 @@ impl PolicyKwargs for EsPolicy {
 pub struct EsConfig {
     /// The strategy.
     pub algorithm: Algorithm,
-    /// The number of environment steps to train for, those of all members together; required. Rounded up to whole generations.
+    /// The number of environment steps to train for, those of all members together; required. Rounded up to
+    /// whole generations.
     pub total_timesteps: u64,
     /// The seed of the first mean, the noise and the environments.
     pub seed: u64,
     /// The number of members of a generation; even where sampling is antithetic (`open_es`, `pepg`, `ars`).
     pub population_size: usize,
-    /// Episodes of a member, whose mean return is its fitness. They start in the same states for all members, and in new ones in each generation.
+    /// Episodes of a member, whose mean return is its fitness. They start in the same states for all members,
+    /// and in new ones in each generation.
     pub num_rollouts: usize,
     /// The most steps of an episode; by default episodes last until the environment ends them.
     pub episode_length: Option<u64>,
@@ -110,19 +112,23 @@ pub struct EsConfig {
     pub std_lr: Option<f64>,
     /// The most that a standard deviation changes in a generation, as a share (`pepg`); 0.2 by default.
     pub std_max_change: Option<f64>,
-    /// If true, observations are normalised by the running mean and variance (to within 10) of those that the mean's episodes have met, frozen in the policy.
+    /// If true, observations are normalised by the running mean and variance (to within 10) of those that the
+    /// mean's episodes have met, frozen in the policy.
     pub normalize_obs: bool,
-    /// Validation during training, and the choice of the policy that is handed on: the best mean in validation, where there is validation, else the last.
+    /// Validation during training, and the choice of the policy that is handed on: the best mean in
+    /// validation, where there is validation, else the last.
     pub validation: ValidationConfig,
     /// The state that a training takes over from the policy at `init`.
     pub resume: Resume,
-    /// If true, the artifact of the policy holds the train state as well, so that another training can go on from it with `resume: continue`.
+    /// If true, the artifact of the policy holds the train state as well, so that another training can go on
+    /// from it with `resume: continue`.
     pub save_train_state: bool,
     /// The device: populations are evaluated on the CPU, which `auto` takes.
     pub device: DeviceChoice,
     /// Seconds between checkpoints. Does not change the result.
     pub checkpoint_interval: f64,
-    /// Generations between reports of metrics; the metrics that are stored hold every generation. Does not change the result.
+    /// Generations between reports of metrics; the metrics that are stored hold every generation. Does not
+    /// change the result.
     pub log_interval: u64,
     /// The network.
     pub policy_kwargs: EsPolicy,
@@ -192,8 +198,10 @@ impl EsConfig {
             ("std_max_change", self.std_max_change.is_some(), self.algorithm == Pepg),
         ] {
             if given && !has {
-                return Err(ConfigProblem::new(field, "is not a setting of this algorithm")
-                    .hint("leave it out, or set another `algorithm`; `runner stages train/es` lists the algorithms of each setting"));
+                return Err(ConfigProblem::new(field, "is not a setting of this algorithm").hint(
+                    "leave it out, or set another `algorithm`; `runner stages train/es` lists the \
+                        algorithms of each setting",
+                ));
             }
         }
         if self.total_timesteps == 0 {
@@ -223,7 +231,8 @@ impl EsConfig {
             }
         }
         if !matches!(self.device, DeviceChoice::Auto | DeviceChoice::Cpu) {
-            return Err(ConfigProblem::new("device", "a population is evaluated on the CPU").hint("set `device: auto`"));
+            return Err(ConfigProblem::new("device", "a population is evaluated on the CPU")
+                .hint("set `device: auto`"));
         }
         let settings = EsSettings {
             common: Common {
@@ -231,7 +240,8 @@ impl EsConfig {
                 seed: self.seed,
                 n_envs: self.num_rollouts,
                 // So many steps that no generation has more.
-                n_steps: (self.population_size + 1).saturating_mul(self.episode_length.unwrap_or(1 << 24) as usize),
+                n_steps: (self.population_size + 1)
+                    .saturating_mul(self.episode_length.unwrap_or(1 << 24) as usize),
                 batch_size: 1,
                 n_epochs: 1,
                 learning_rate: self.learning_rate.unwrap_or(Schedule::Constant(0.02)),

@@ -5,7 +5,9 @@ use super::settings::{EsConfig, EsSettings};
 use crate::settings::NOT_IN_KEY;
 use crate::stage::{ENV, INIT, OUTPUTS, Training, provided};
 use crate::warm_start;
-use stages_core::{ConfigProblem, Context, Given, Outputs, PlanContext, Ports, Provided, Share, StageError, StageKind};
+use stages_core::{
+    ConfigProblem, Context, Given, Outputs, PlanContext, Ports, Provided, Share, StageError, StageKind,
+};
 use stages_env::OpenOptions;
 use std::collections::BTreeMap;
 

@@ -1,7 +1,8 @@
-//! Imitation: collect a rollout in which teacher or student acts, label every step with the teacher's distribution of actions, and learn from it
-//! by the Kullback-Leibler divergence in minibatches, repeatedly.
+//! Imitation: collect a rollout in which teacher or student acts, label every step with the teacher's
+//! distribution of actions, and learn from it by the Kullback-Leibler divergence in minibatches, repeatedly.
 //!
-//! With the teacher acting always it is behaviour cloning (Pomerleau, 1991); with the student acting more and more, DAgger (Ross and others,
+//! With the teacher acting always it is behaviour cloning (Pomerleau, 1991); with the student acting more and
+//! more, DAgger (Ross and others,
 //! 2011) over the present rollout.
 
 use super::settings::ImitationSettings;
@@ -35,8 +36,8 @@ pub(crate) struct Imitation {
     /// Discrete actions `[B, K]` or continuous ones `[B, A]` of one step.
     actions: Vec<u32>,
     continuous: Vec<f32>,
-    /// The teacher's outputs: its action probabilities or means `[T, B, A]`, the logarithms of its standard deviations `[A]`, and its
-    /// values `[T, B]`.
+    /// The teacher's outputs: its action probabilities or means `[T, B, A]`, the logarithms of its standard
+    /// deviations `[A]`, and its values `[T, B]`.
     labels: Vec<f32>,
     log_std: Vec<f32>,
     value: Vec<f32>,
@@ -57,10 +58,12 @@ impl Algorithm for Imitation {
     fn statistics(&self, _: usize, init: Option<&Policy>) -> Result<Statistics, StageError> {
         let normalisation = self.teacher.observation_normalisation();
         if init.is_some_and(|init| init.observation_normalisation() != normalisation) {
-            return Err(
-                StageError::new("the policies at `init` and `teacher` normalise observations differently")
-                    .hint("begin with a policy that was trained by `train/imitate` on this teacher, or without `init`"),
-            );
+            return Err(StageError::new(
+                "the policies at `init` and `teacher` normalise observations differently",
+            )
+            .hint(
+                "begin with a policy that was trained by `train/imitate` on this teacher, or without `init`",
+            ));
         }
         Ok(Statistics {
             normalisation: normalisation.cloned(),
@@ -121,7 +124,8 @@ impl Imitation {
         learner.state.step as f64 / self.settings.common.total_timesteps as f64
     }
 
-    /// Steps the environments `n_steps` times, with the actions of teacher or student, and keeps the teacher's outputs.
+    /// Steps the environments `n_steps` times, with the actions of teacher or student, and keeps the
+    /// teacher's outputs.
     fn collect(&mut self, learner: &mut Learner) -> Result<(), StageError> {
         let teacher_share = self.settings.teacher_share.at(self.done(learner));
         let common = &self.settings.common;
@@ -168,7 +172,12 @@ impl Imitation {
                     gaussian::sample(&actor.mean[row], &actor.log_std, || random.normal(), action);
                 } else {
                     let action = &mut self.actions[i * k..(i + 1) * k];
-                    categorical::sample_action(&actor.log_prob[row], head.choices(), || random.uniform(), action);
+                    categorical::sample_action(
+                        &actor.log_prob[row],
+                        head.choices(),
+                        || random.uniform(),
+                        action,
+                    );
                 }
             }
             let actions = match head {
@@ -184,8 +193,8 @@ impl Imitation {
     }
 }
 
-/// The objective of a minibatch: KL(teacher || student) + `vf_coef` x (value - the teacher's)^2, means over samples. Its arrays are those of the
-/// rollout.
+/// The objective of a minibatch: KL(teacher || student) + `vf_coef` x (value - the teacher's)^2, means over
+/// samples. Its arrays are those of the rollout.
 pub(crate) struct Divergence<'a> {
     /// Action masks `[T, B, A]`.
     pub mask: &'a [bool],
@@ -261,7 +270,8 @@ fn categorical_body<const FMA: bool>(
     }
 }
 kernel! {
-    /// sum p (ln p - ln q) over choices (of independent components, the divergence is the sum), 16 samples at a time; its derivative by the logits is q - p.
+    /// sum p (ln p - ln q) over choices (of independent components, the divergence is the sum), 16 samples at
+    /// a time; its derivative by the logits is q - p.
     fn categorical_kl(kl: &Divergence<'_>, samples: &[u32], choices: &[u32], softmax: &mut Softmax, logits: &mut [f32], sums: &mut Sums) = categorical_body
 }
 

@@ -38,8 +38,8 @@ impl PolicyKwargs for StudentPolicy {
 macro_rules! with_imitation_settings {
     ($macro:ident! $($arguments:tt)*) => {
         $macro! { $($arguments)* {
-            /// The share of the steps in which the teacher acts; in the others the student does, and the teacher labels the action.
-            /// `1` is behaviour cloning, `{ linear: [1, 0] }` is DAgger.
+            /// The share of the steps in which the teacher acts; in the others the student does, and the
+            /// teacher labels the action. `1` is behaviour cloning, `{ linear: [1, 0] }` is DAgger.
             teacher_share: Schedule = Schedule::Constant(1.0),
             /// Weight of the value loss, the mean squared difference from the teacher's values.
             vf_coef: f64 = 0.5,

@@ -6,8 +6,8 @@ use crate::settings::NOT_IN_KEY;
 use crate::stage::{ENV, INIT, MANY_DEVICES, OUTPUTS, Training, provided};
 use crate::warm_start;
 use stages_core::{
-    ConfigProblem, Context, Given, InputPort, Outputs, PlanContext, PortType, Ports, Provided, Share, StageError,
-    StageKind,
+    ConfigProblem, Context, Given, InputPort, Outputs, PlanContext, PortType, Ports, Provided, Share,
+    StageError, StageKind,
 };
 use std::collections::BTreeMap;
 
@@ -44,7 +44,11 @@ impl StageKind for Imitate {
         outputs: OUTPUTS,
     };
 
-    fn check(&self, config: &ImitateConfig, _: &PlanContext) -> Result<BTreeMap<String, Provided>, ConfigProblem> {
+    fn check(
+        &self,
+        config: &ImitateConfig,
+        _: &PlanContext,
+    ) -> Result<BTreeMap<String, Provided>, ConfigProblem> {
         config.settings()?;
         Ok(provided(&Self::PORTS))
     }

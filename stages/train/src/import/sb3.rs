@@ -1,5 +1,5 @@
-//! The files of stable-baselines3 and sb3-contrib: a zip archive with the algorithm's settings (`data`, JSON) and the state dictionary of its policy
-//! (`policy.pth`, PyTorch's).
+//! The files of stable-baselines3 and sb3-contrib: a zip archive with the algorithm's settings (`data`, JSON)
+//! and the state dictionary of its policy (`policy.pth`, PyTorch's).
 //!
 //! | network | tensors there | tensors here |
 //! | --- | --- | --- |
@@ -9,7 +9,8 @@
 //! | actor of SAC | `actor.latent_pi.2i`, `actor.mu` and `actor.log_std` | `pi.i`, `action` |
 //! | actor of TD3 and DDPG | `actor.mu.2i` | `pi.i`, `action` |
 //!
-//! Their weights are `[outputs, inputs]`, ours `[inputs, outputs]`; the gates of an LSTM have the same order, and its two biases are added.
+//! Their weights are `[outputs, inputs]`, ours `[inputs, outputs]`; the gates of an LSTM have the same order,
+//! and its two biases are added.
 
 use cache::Store;
 use candle_core::DType;
@@ -25,7 +26,8 @@ use std::io::{Cursor, Read as _};
 const MOST: u64 = 4 << 30;
 
 /// The algorithms that are read, for hints.
-const READ: &str = "PPO, A2C, MaskablePPO, RecurrentPPO, DQN, SAC, TD3 and DDPG with the policies `MlpPolicy` and `MlpLstmPolicy` are read";
+const READ: &str = "PPO, A2C, MaskablePPO, RecurrentPPO, DQN, SAC, TD3 and DDPG with the policies \
+    `MlpPolicy` and `MlpLstmPolicy` are read";
 
 /// The name given to the means and the standard deviations of SAC, which are one layer here.
 const SAC_HEAD: &str = "actor.mu_log_std";
@@ -45,7 +47,8 @@ struct File {
 /// The policy of a file, for the environment `env`.
 ///
 /// # Errors
-/// When it is no such file, of another algorithm or network, or its observations or actions are not the environment's.
+/// When it is no such file, of another algorithm or network, or its observations or actions are not the
+/// environment's.
 pub(crate) fn policy(bytes: &[u8], store: &Store, env: &EnvSpec) -> Result<Policy, StageError> {
     let file = File::read(bytes, store)?;
     let (kind, architecture) = file.architecture(env)?;
@@ -151,7 +154,8 @@ impl File {
                 .map_err(|err| wrong(&format!("`{name}`: {err}")))?;
             Ok(bytes)
         };
-        let data: Value = serde_json::from_slice(&entry("data")?).map_err(|err| wrong(&format!("`data`: {err}")))?;
+        let data: Value =
+            serde_json::from_slice(&entry("data")?).map_err(|err| wrong(&format!("`data`: {err}")))?;
         // candle reads files only.
         let workspace = store.workspace()?;
         let path = workspace.path().join("policy.pth");
@@ -309,7 +313,8 @@ impl File {
         match name.trim_end_matches("'>").rsplit('.').next() {
             Some("ReLU") => Ok(Activation::Relu),
             Some("Tanh") => Ok(Activation::Tanh),
-            _ => Err(StageError::new(format!("its activation function is {name}")).hint("`ReLU` and `Tanh` are read")),
+            _ => Err(StageError::new(format!("its activation function is {name}"))
+                .hint("`ReLU` and `Tanh` are read")),
         }
     }
 }

@@ -7,8 +7,8 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 use stages_core::{
-    ConfigProblem, Context, InputPort, OutputPort, Outputs, PlanContext, PortType, Ports, Provided, Source, StageError,
-    StageKind,
+    ConfigProblem, Context, InputPort, OutputPort, Outputs, PlanContext, PortType, Ports, Provided, Source,
+    StageError, StageKind,
 };
 use stages_env::OpenOptions;
 use stages_policy::policy;
@@ -19,7 +19,8 @@ use std::path::Path;
 #[derive(Clone, Debug, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct ImportConfig {
-    /// The zip file that `model.save(…)` of stable-baselines3 or sb3-contrib wrote, relative to the pipeline. Required.
+    /// The zip file that `model.save(…)` of stable-baselines3 or sb3-contrib wrote, relative to the pipeline.
+    /// Required.
     pub path: String,
 }
 
@@ -36,7 +37,8 @@ impl StageKind for Import {
     const NOT_IN_KEY: &'static [&'static str] = &["path"];
     const PORTS: Ports = Ports {
         inputs: &[InputPort {
-            doc: "the environment that it acts in, with the observations and actions that it was trained with",
+            doc: "the environment that it acts in, with the observations and actions that it was trained \
+                with",
             ..ENV
         }],
         outputs: &[OutputPort {
@@ -46,7 +48,11 @@ impl StageKind for Import {
         }],
     };
 
-    fn check(&self, config: &ImportConfig, _: &PlanContext) -> Result<BTreeMap<String, Provided>, ConfigProblem> {
+    fn check(
+        &self,
+        config: &ImportConfig,
+        _: &PlanContext,
+    ) -> Result<BTreeMap<String, Provided>, ConfigProblem> {
         if config.path.is_empty() {
             return Err(ConfigProblem::new("path", "no file is given").hint("write `path: model.zip`"));
         }
@@ -73,8 +79,8 @@ impl StageKind for Import {
             message: format!("`{}`: {}", source.path.display(), err.message),
             ..err
         };
-        let bytes =
-            std::fs::read(&source.path).map_err(|err| named(StageError::new(format!("cannot be read: {err}"))))?;
+        let bytes = std::fs::read(&source.path)
+            .map_err(|err| named(StageError::new(format!("cannot be read: {err}"))))?;
         source.check(BlobRef::of(&bytes).blob)?;
         let env = stages_env::open(
             &context.store,

@@ -91,9 +91,13 @@ pub(super) fn train<A: Algorithm>(
     let continuation = match segment.from {
         None => None,
         Some((bytes, seed)) => {
-            let of = Origin { seed, ..origin.clone() };
-            let (state, data) = State::decode(bytes)
-                .ok_or_else(|| StageError::new("the train state of a member is damaged").hint("run `runner verify`"))?;
+            let of = Origin {
+                seed,
+                ..origin.clone()
+            };
+            let (state, data) = State::decode(bytes).ok_or_else(|| {
+                StageError::new("the train state of a member is damaged").hint("run `runner verify`")
+            })?;
             if state.step >= segment.until {
                 // A rollout was longer than a segment.
                 return Ok(State {

@@ -1,7 +1,8 @@
-//! Population-based training: several trainings side by side, the worst of which take over the state of the best, with changed settings, every so many steps.
+//! Population-based training: several trainings side by side, the worst of which take over the state of the
+//! best, with changed settings, every so many steps.
 //!
-//! M. Jaderberg and others, "Population Based Training of Neural Networks" (arXiv:1711.09846): truncation selection, and settings that are perturbed or
-//! drawn anew.
+//! M. Jaderberg and others, "Population Based Training of Neural Networks" (arXiv:1711.09846): truncation
+//! selection, and settings that are perturbed or drawn anew.
 
 mod member;
 mod population;

@@ -29,7 +29,8 @@ pub(crate) struct Told {
     pub parent: Option<usize>,
     /// The values of what is explored, in this round.
     pub settings: Settings,
-    /// The metric by which members are compared, at the end of the round; `None` where there is none, as of a member that diverged.
+    /// The metric by which members are compared, at the end of the round; `None` where there is none, as of a
+    /// member that diverged.
     pub score: Option<f64>,
 }
 
@@ -60,7 +61,8 @@ pub(crate) struct Population<'a> {
     pub context: &'a Context,
     pub env: (ArtifactDigest, &'a Artifact),
     pub init: Option<&'a Policy>,
-    /// Names all that a member's training depends on, but its settings, seed and state: the trainer, the environment, the first policy, the numerics class.
+    /// Names all that a member's training depends on, but its settings, seed and state: the trainer, the
+    /// environment, the first policy, the numerics class.
     pub names: Vec<Vec<u8>>,
 }
 
@@ -130,12 +132,14 @@ impl Population<'_> {
         let bytes = self.context.store.blob(blob.blob)?;
         match State::decode(&bytes) {
             Some((state, _)) => Ok(Some(state)),
-            None => Err(StageError::new("the train state of a member is damaged").hint("run `runner verify`")),
+            None => {
+                Err(StageError::new("the train state of a member is damaged").hint("run `runner verify`"))
+            }
         }
     }
 
-    /// Trains every member until a step, side by side within this stage's threads; their train states, `None` of those that diverged. What one computes
-    /// depends neither on the others nor on the threads.
+    /// Trains every member until a step, side by side within this stage's threads; their train states, `None`
+    /// of those that diverged. What one computes depends neither on the others nor on the threads.
     fn round(
         &self,
         members: &[Individual],
@@ -240,7 +244,8 @@ impl Population<'_> {
         Ok((blob.size > 0).then_some(blob))
     }
 
-    /// The members of the next round: the worst, and those that diverged, take over the state of one of the best.
+    /// The members of the next round: the worst, and those that diverged, take over the state of one of the
+    /// best.
     fn select(
         &self,
         members: &[Individual],
@@ -381,7 +386,8 @@ impl EventSink for MemberEvents {
             StageEvent::Log { line } => self.parent.emit(StageEvent::Log {
                 line: format!("member {member}: {line}"),
             }),
-            // The population's own metrics tell of its members; those of every update would be as many times as many.
+            // The population's own metrics tell of its members; those of every update would be as many times
+            // as many.
             StageEvent::Metric { .. } => {}
             other => self.parent.emit(other),
         }

@@ -14,7 +14,8 @@ pub struct Range {
     pub low: f64,
     /// The greatest value.
     pub high: f64,
-    /// If true, the logarithm is drawn evenly; the default where the range is above 0 and its ends differ by a factor of 10 or more.
+    /// If true, the logarithm is drawn evenly; the default where the range is above 0 and its ends differ by
+    /// a factor of 10 or more.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub log: Option<bool>,
 }
@@ -61,7 +62,8 @@ pub(crate) fn draw(space: &SearchSpace, random: &mut Random) -> Settings {
     space.iter().map(draw).collect()
 }
 
-/// Settings near those of a better member: each is drawn anew with a probability, or else multiplied or divided by a factor, within its range.
+/// Settings near those of a better member: each is drawn anew with a probability, or else multiplied or
+/// divided by a factor, within its range.
 pub(crate) fn explore(
     space: &SearchSpace,
     settings: &Settings,
@@ -100,7 +102,9 @@ mod tests {
             let settings = draw(&space, &mut random);
             let explored = explore(&space, &settings, (0.25, 1.2), &mut random);
             for settings in [&settings, &explored] {
-                assert!((1e-5..=1e-2).contains(&settings["rate"]) && (-1.0..=1.0).contains(&settings["weight"]));
+                assert!(
+                    (1e-5..=1e-2).contains(&settings["rate"]) && (-1.0..=1.0).contains(&settings["weight"])
+                );
             }
             below += usize::from(settings["rate"] < libm::sqrt(1e-7));
             let ratio = explored["rate"] / settings["rate"];

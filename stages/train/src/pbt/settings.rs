@@ -33,9 +33,11 @@ pub struct PbtConfig {
     pub with: Map<String, Value>,
     /// Members.
     pub pop_size: usize,
-    /// Environment steps of each member between two selections, rounded up to whole rollouts; by default a tenth of `total_timesteps`.
+    /// Environment steps of each member between two selections, rounded up to whole rollouts; by default a
+    /// tenth of `total_timesteps`.
     pub interval: Option<u64>,
-    /// The numbers that are explored, by their names in `with`: `{ learning_rate: { low: 1e-5, high: 1e-2 } }`; required.
+    /// The numbers that are explored, by their names in `with`:
+    /// `{ learning_rate: { low: 1e-5, high: 1e-2 } }`; required.
     pub search_space: BTreeMap<String, Range>,
     /// The share of members, the best, whose state others take over.
     pub top_ratio: f64,
@@ -91,7 +93,11 @@ impl PbtConfig {
     ///
     /// # Errors
     /// The mistakes of its settings, by their names in `with`.
-    pub(crate) fn member(&self, explored: &BTreeMap<String, f64>, seed: u64) -> Result<Box<dyn Member>, ConfigProblem> {
+    pub(crate) fn member(
+        &self,
+        explored: &BTreeMap<String, f64>,
+        seed: u64,
+    ) -> Result<Box<dyn Member>, ConfigProblem> {
         let mut with = self.with.clone();
         for (name, value) in explored {
             with.insert(name.clone(), Value::from(*value));
@@ -109,7 +115,9 @@ impl PbtConfig {
     pub(crate) fn check(&self) -> Result<(), ConfigProblem> {
         for (name, hint) in OWN {
             if self.with.contains_key(name) {
-                return Err(ConfigProblem::new("with", format!("`{name}` is no setting of one member")).hint(hint));
+                return Err(
+                    ConfigProblem::new("with", format!("`{name}` is no setting of one member")).hint(hint),
+                );
             }
         }
         if self.search_space.is_empty() {
@@ -130,7 +138,9 @@ impl PbtConfig {
                             problem.message
                         ),
                     )
-                    .hint("explore numbers by their names in `with`, within the ranges that the trainer takes")
+                    .hint(
+                        "explore numbers by their names in `with`, within the ranges that the trainer takes",
+                    )
                 })?;
             }
         }

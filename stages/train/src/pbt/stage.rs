@@ -8,7 +8,9 @@ use crate::stage::{ENV, INIT, MANY_DEVICES, OUTPUTS, provided};
 use crate::{metrics, warm_start};
 use cache::ArtifactBuilder;
 use serde_json::json;
-use stages_core::{ConfigProblem, Context, Outputs, PlanContext, PortType, Ports, Provided, StageError, StageKind};
+use stages_core::{
+    ConfigProblem, Context, Outputs, PlanContext, PortType, Ports, Provided, StageError, StageKind,
+};
 use stages_env::OpenOptions;
 use stages_policy::kernels::bf16::Path;
 use stages_policy::{Policy, Precision, policy};
@@ -30,7 +32,11 @@ impl StageKind for Pbt {
         outputs: OUTPUTS,
     };
 
-    fn check(&self, config: &PbtConfig, _: &PlanContext) -> Result<BTreeMap<String, Provided>, ConfigProblem> {
+    fn check(
+        &self,
+        config: &PbtConfig,
+        _: &PlanContext,
+    ) -> Result<BTreeMap<String, Provided>, ConfigProblem> {
         config.check()?;
         Ok(provided(&Self::PORTS))
     }

@@ -19,7 +19,8 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use stages_core::{ConfigProblem, StageError, StageKind};
 
-/// A stage kind that trains one member, written with its version where it is part of a key: another version trains otherwise.
+/// A stage kind that trains one member, written with its version where it is part of a key: another version
+/// trains otherwise.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(try_from = "String", into = "String")]
 #[schemars(with = "String")]

@@ -1,5 +1,5 @@
-//! Proximal policy optimisation, with and without memory: collect a rollout, estimate advantages, and learn from the clipped objective in
-//! minibatches, again and again.
+//! Proximal policy optimisation, with and without memory: collect a rollout, estimate advantages, and learn
+//! from the clipped objective in minibatches, again and again.
 
 use super::burn_in::BurnIn;
 use super::objective::{Clipped, Coefficients, Losses};
@@ -32,7 +32,8 @@ pub(crate) struct Ppo {
     /// The log-probabilities of the actions, and the values then `[T, B]`.
     pub log_prob: Vec<f32>,
     pub value: Vec<f32>,
-    /// The rewards of learning: normalised, and with the value of the last observation where an episode was truncated.
+    /// The rewards of learning: normalised, and with the value of the last observation where an episode was
+    /// truncated.
     pub reward: Vec<f32>,
     pub advantage: Vec<f32>,
     /// Returns `[T, B]`, the targets of the values.
@@ -218,8 +219,8 @@ impl Ppo {
         Ok(())
     }
 
-    /// Adds, if an episode was cut off, the discounted value of its last observation to the reward, with the recurrent state
-    /// before its reset (Pardo and others, "Time limits in reinforcement learning", 2018).
+    /// Adds, if an episode was cut off, the discounted value of its last observation to the reward, with the
+    /// recurrent state before its reset (Pardo and others, "Time limits in reinforcement learning", 2018).
     fn bootstrap(&mut self, learner: &mut Learner, row: usize) {
         let (b, step, state) = (self.settings.common.n_envs, &self.rollout.step, &learner.state);
         let Truncated {
@@ -265,11 +266,12 @@ impl Ppo {
 
 // Advantage.
 
-/// Generalised advantage estimation (Schulman and others, 2016): fills `advantage` `[T, B]` and `target` `[T, B]` (advantage + value) from
-/// rewards and values `[T, B]`.
+/// Generalised advantage estimation (Schulman and others, 2016): fills `advantage` `[T, B]` and `target`
+/// `[T, B]` (advantage + value) from rewards and values `[T, B]`.
 ///
-/// `done` `[T, B]` is true where the episode ended with that step, `last_value` `[B]` is the value after the last step. Where an
-/// episode was truncated rather than terminated, the reward must include the discounted value of its last observation already.
+/// `done` `[T, B]` is true where the episode ended with that step, `last_value` `[B]` is the value after the
+/// last step. Where an episode was truncated rather than terminated, the reward must include the discounted
+/// value of its last observation already.
 pub(crate) fn estimate_advantages(
     gamma: f32,
     lambda: f32,
@@ -304,8 +306,8 @@ pub(crate) fn estimate_advantages(
     }
 }
 
-/// Mean of a minibatch's advantages and the reciprocal of their standard deviation (n - 1; plus 1e-8), as stable-baselines3 normalises
-/// them; (0, 1) for a single sample.
+/// Mean of a minibatch's advantages and the reciprocal of their standard deviation (n - 1; plus 1e-8), as
+/// stable-baselines3 normalises them; (0, 1) for a single sample.
 pub(crate) fn advantage_moments(advantage: &[f32], minibatch: &Minibatch) -> (f32, f32) {
     let n = minibatch.len() as f64;
     if minibatch.len() < 2 {
@@ -384,8 +386,9 @@ impl Ppo {
         }
         learner.timer.stop();
 
-        let mean =
-            |of: fn(&Losses) -> f64| Some(all.iter().fold(0.0, |sum, losses| sum + of(losses)) / all.len() as f64);
+        let mean = |of: fn(&Losses) -> f64| {
+            Some(all.iter().fold(0.0, |sum, losses| sum + of(losses)) / all.len() as f64)
+        };
         Ok(vec![
             ("charts/learning_rate", Some(learning_rate)),
             ("losses/policy_loss", mean(|losses| losses.policy)),

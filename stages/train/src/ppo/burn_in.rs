@@ -1,5 +1,6 @@
-//! Burn-in: the recurrent states before sequences, computed again with the present parameters from the steps before them (Kapturowski and
-//! others, "Recurrent experience replay in distributed reinforcement learning", 2019).
+//! Burn-in: the recurrent states before sequences, computed again with the present parameters from the steps
+//! before them (Kapturowski and others, "Recurrent experience replay in distributed reinforcement learning",
+//! 2019).
 
 use crate::rollout::Rollout;
 use stages_env::symbolic::batch::SymbolicBatch;
@@ -39,8 +40,9 @@ impl<'a> BurnIn<'a> {
         })
     }
 
-    /// The states before the sequences of a minibatch `[N / length, B, S]`: those of the rollout, run forward without a loss. A sequence with
-    /// fewer steps before it in the rollout has a shorter burn-in, and the first of an environment none.
+    /// The states before the sequences of a minibatch `[N / length, B, S]`: those of the rollout, run forward
+    /// without a loss. A sequence with fewer steps before it in the rollout has a shorter burn-in, and the
+    /// first of an environment none.
     pub fn run(&mut self, minibatch: &Minibatch, model: &mut dyn Model) -> &[f32] {
         let (b, d) = (minibatch.columns, model.architecture().obs_dim);
         let (s, a) = (

@@ -1,4 +1,5 @@
-//! Proximal policy optimisation (Schulman and others, 2017): [`algorithm`], from top to bottom, its [`objective`], settings and stage kinds.
+//! Proximal policy optimisation (Schulman and others, 2017): [`algorithm`], from top to bottom, its
+//! [`objective`], settings and stage kinds.
 
 pub(crate) mod algorithm;
 pub(crate) mod burn_in;

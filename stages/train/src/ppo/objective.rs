@@ -1,4 +1,5 @@
-//! The clipped objective of proximal policy optimisation (Schulman and others, 2017): its losses, and their derivatives by the outputs of a network.
+//! The clipped objective of proximal policy optimisation (Schulman and others, 2017): its losses, and their
+//! derivatives by the outputs of a network.
 
 use stages_numerics::dispatch::InstructionSet;
 use stages_numerics::kernel;
@@ -6,8 +7,8 @@ use stages_policy::categorical::{Lanes, Softmax, num_outputs, store};
 use stages_policy::kernels::math::{clamp, exp, ln, mul_add};
 use stages_policy::{Objective, PolicyOutputs, Sums, gaussian};
 
-/// The clipped objective of a minibatch: policy loss - `ent_coef` x entropy + `vf_coef` x value loss, means over samples. Its arrays are those
-/// of the rollout.
+/// The clipped objective of a minibatch: policy loss - `ent_coef` x entropy + `vf_coef` x value loss, means
+/// over samples. Its arrays are those of the rollout.
 pub(crate) struct Clipped<'a> {
     /// Action masks `[T, B, A]`.
     pub mask: &'a [bool],
@@ -80,7 +81,8 @@ impl Losses {
 
     /// The loss whose gradient is taken.
     pub fn total(&self, coefficients: &Coefficients) -> f64 {
-        self.policy - f64::from(coefficients.ent_coef) * self.entropy + f64::from(coefficients.vf_coef) * self.value
+        self.policy - f64::from(coefficients.ent_coef) * self.entropy
+            + f64::from(coefficients.vf_coef) * self.value
     }
 }
 

@@ -1,11 +1,11 @@
-//! The settings of `train/ppo`, `train/recurrent_ppo` and `train/transformer_ppo`, named and set as stable-baselines3 2.9 and
-//! sb3-contrib 2.9 do.
+//! The settings of `train/ppo`, `train/recurrent_ppo` and `train/transformer_ppo`, named and set as
+//! stable-baselines3 2.9 and sb3-contrib 2.9 do.
 
 use crate::network::{MlpLstmPolicy, MlpPolicy, TransformerPolicy};
 use crate::rollout::Sequences;
 use crate::settings::{
-    DeviceChoice, Resume, check_positive, check_schedule, check_weight, config, settings, with_common_settings,
-    with_shared_settings,
+    DeviceChoice, Resume, check_positive, check_schedule, check_weight, config, settings,
+    with_common_settings, with_shared_settings,
 };
 use crate::validation_config::ValidationConfig;
 use schemars::JsonSchema;
@@ -31,11 +31,14 @@ macro_rules! with_ppo_settings {
             ent_coef: f64 = 0.0,
             /// Weight of the value loss.
             vf_coef: f64 = 0.5,
-            /// Early stopping: skips the remaining updates on a rollout once the approximate KL divergence exceeds 1.5 times this value; off by default.
+            /// Early stopping: skips the remaining updates on a rollout once the approximate KL divergence
+            /// exceeds 1.5 times this value; off by default.
             target_kl: Option<f64> = None,
-            /// If true, observations are normalised by running mean and variance (to within 10), frozen in the policy.
+            /// If true, observations are normalised by running mean and variance (to within 10), frozen in
+            /// the policy.
             normalize_obs: bool = false,
-            /// If true, rewards are divided by the running standard deviation of their return discounted by `gamma` (to within 10).
+            /// If true, rewards are divided by the running standard deviation of their return discounted by
+            /// `gamma` (to within 10).
             normalize_reward: bool = false,
         } }
     };
@@ -46,11 +49,12 @@ macro_rules! with_sequence_settings {
     ([$macro:ident! $($arguments:tt)*] { $($own:tt)* }) => {
         $macro! { $($arguments)* {
             $($own)*
-            /// Steps of a sequence, through which gradients flow; `n_steps` must be a multiple. The state before a sequence is the rollout's. None:
-            /// `n_steps`.
+            /// Steps of a sequence, through which gradients flow; `n_steps` must be a multiple. The state
+            /// before a sequence is the rollout's. None: `n_steps`.
             sequence_length: Option<usize> = None,
-            /// Steps before each sequence that are run forward without a loss, with the present parameters, from the rollout's state before them.
-            /// A sequence that begins earlier in its rollout has as many as there are.
+            /// Steps before each sequence that are run forward without a loss, with the present parameters,
+            /// from the rollout's state before them. A sequence that begins earlier in its rollout has as
+            /// many as there are.
             burn_in: usize = 0,
         } }
     };
@@ -99,14 +103,14 @@ impl PpoSettings {
             .hint("a rollout is cut into whole sequences: choose a divisor of n_steps"));
         }
         if self.burn_in > n_steps - length {
-            return Err(
-                ConfigProblem::new("burn_in", format!("no sequence has {} steps before it", self.burn_in)).hint(
-                    format!(
-                        "the last of {length} steps in a rollout of {n_steps} has {}; raise n_steps",
-                        n_steps - length
-                    ),
-                ),
-            );
+            return Err(ConfigProblem::new(
+                "burn_in",
+                format!("no sequence has {} steps before it", self.burn_in),
+            )
+            .hint(format!(
+                "the last of {length} steps in a rollout of {n_steps} has {}; raise n_steps",
+                n_steps - length
+            )));
         }
         self.common.check_sequences("sequence_length", length)
     }

@@ -5,7 +5,9 @@ use super::settings::{PpoConfig, PpoSettings, RecurrentPpoConfig, TransformerPpo
 use crate::settings::NOT_IN_KEY;
 use crate::stage::{ENV, INIT, MANY_DEVICES, OUTPUTS, Training, provided};
 use crate::warm_start;
-use stages_core::{ConfigProblem, Context, Given, Outputs, PlanContext, Ports, Provided, Share, StageError, StageKind};
+use stages_core::{
+    ConfigProblem, Context, Given, Outputs, PlanContext, Ports, Provided, Share, StageError, StageKind,
+};
 use std::collections::BTreeMap;
 
 const PORTS: Ports = Ports {
@@ -26,7 +28,11 @@ fn training<'a, S: StageKind>(config: &'a S::Config, settings: &'a PpoSettings) 
     }
 }
 
-fn run<S: StageKind>(config: &S::Config, settings: &PpoSettings, context: &Context) -> Result<Outputs, StageError> {
+fn run<S: StageKind>(
+    config: &S::Config,
+    settings: &PpoSettings,
+    context: &Context,
+) -> Result<Outputs, StageError> {
     let init = warm_start::policy(&context.given(), warm_start::PORT)?;
     // A policy to begin with sees observations in the normalisation that it was trained with.
     let normalise_as = init.as_ref().and_then(|init| init.spec().normalisation.clone());
@@ -70,7 +76,8 @@ kind!(
 );
 kind!(
     /// The stage kind `train/recurrent_ppo`.
-    RecurrentPpo(RecurrentPpoConfig), "train/recurrent_ppo", version: 4, "proximal policy optimisation with an LSTM"
+    RecurrentPpo(RecurrentPpoConfig), "train/recurrent_ppo", version: 4, "proximal policy optimisation with \
+        an LSTM"
 );
 kind!(
     /// The stage kind `train/transformer_ppo`.

@@ -1,7 +1,7 @@
 //! The actor and the critics of SAC and TD3: their places in the train state, and their steps.
 //!
-//! The train state's parameters are those of the actor, then of the critics, one after another, then what else an algorithm learns; its extra ones
-//! begin with those of the target critics.
+//! The train state's parameters are those of the actor, then of the critics, one after another, then what
+//! else an algorithm learns; its extra ones begin with those of the target critics.
 
 use super::networks::{Learned, follow, learn};
 use super::off_policy::Losses;
@@ -87,7 +87,8 @@ impl ActorCritic {
         rows.critic_gradient.zeros(self.num_critics);
     }
 
-    /// A step of Adam of the critics, along the gradients of `n` shards; `step` is its number and the learning rate.
+    /// A step of Adam of the critics, along the gradients of `n` shards; `step` is its number and the
+    /// learning rate.
     pub fn step_critics<'r>(
         &mut self,
         step: (u64, f64),
@@ -139,7 +140,8 @@ impl Rows {
         }
     }
 
-    /// The critics' gradients of `share` x the square of their errors, for a batch whose rows have the weight `weight`.
+    /// The critics' gradients of `share` x the square of their errors, for a batch whose rows have the weight
+    /// `weight`.
     pub fn critic_gradients(&mut self, critics: &[Mlp], share: f32, weight: f32, losses: &mut Losses) {
         let len = self.critic_gradient.len() / critics.len();
         let gradients = self.critic_gradient.chunks_exact_mut(len);

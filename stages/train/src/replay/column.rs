@@ -27,7 +27,8 @@ impl<T: Pod> Column<T> {
             .create(true)
             .truncate(true)
             .open(&path)?;
-        // Its name is not needed any more. Where open files keep theirs, the next reading of the checkpoint removes it.
+        // Its name is not needed any more. Where open files keep theirs, the next reading of the checkpoint
+        // removes it.
         drop(fs::remove_file(&path));
         file.set_len((len * size_of::<T>()) as u64)?;
         #[expect(unsafe_code, reason = "maps a file")]

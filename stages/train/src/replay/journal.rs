@@ -1,8 +1,9 @@
-//! The rows of a replay buffer on disk, beside the checkpoint: files that are appended to, so that a checkpoint costs the rows since the last one.
+//! The rows of a replay buffer on disk, beside the checkpoint: files that are appended to, so that a
+//! checkpoint costs the rows since the last one.
 //!
-//! A file is a sequence of frames: the index of the first row, the number of rows, the rows, and a checksum. A checkpoint names the number of rows that
-//! it depends on; frames after that are of a training that was killed, and are cut off when it resumes. Files of rows that are overwritten in the
-//! buffer are removed.
+//! A file is a sequence of frames: the index of the first row, the number of rows, the rows, and a checksum.
+//! A checkpoint names the number of rows that it depends on; frames after that are of a training that was
+//! killed, and are cut off when it resumes. Files of rows that are overwritten in the buffer are removed.
 
 use cache::KeyHasher;
 use stages_core::{StageError, error::Cause};
@@ -37,7 +38,13 @@ fn failed(what: &str, path: &Path, err: &io::Error) -> StageError {
 }
 
 /// A frame of rows `first..` of `row` bytes each, which `write` appends.
-pub(super) fn frame(first: u64, rows: usize, row: usize, into: &mut Vec<u8>, write: impl FnOnce(&mut Vec<u8>)) {
+pub(super) fn frame(
+    first: u64,
+    rows: usize,
+    row: usize,
+    into: &mut Vec<u8>,
+    write: impl FnOnce(&mut Vec<u8>),
+) {
     let start = into.len();
     into.extend_from_slice(&first.to_le_bytes());
     into.extend_from_slice(&(rows as u64).to_le_bytes());
@@ -54,7 +61,8 @@ fn checksum(bytes: &[u8]) -> String {
         .to_hex()
 }
 
-/// The first frame of `bytes`: the index of its first row, its rows, and the bytes after it; `None` if there is none that is intact.
+/// The first frame of `bytes`: the index of its first row, its rows, and the bytes after it; `None` if there
+/// is none that is intact.
 pub(super) fn read_frame(bytes: &[u8], row: usize) -> Option<(u64, &[u8], &[u8])> {
     let (first, rest) = bytes.split_first_chunk::<8>()?;
     let (rows, _) = rest.split_first_chunk::<8>()?;
@@ -76,10 +84,10 @@ impl Journal {
         match lock.try_lock() {
             Ok(()) => {}
             Err(TryLockError::WouldBlock) => {
-                return Err(
-                    StageError::new("another training with these settings is writing the same replay buffer")
-                        .hint("run again when it has ended: this training goes on from its checkpoint"),
-                );
+                return Err(StageError::new(
+                    "another training with these settings is writing the same replay buffer",
+                )
+                .hint("run again when it has ended: this training goes on from its checkpoint"));
             }
             Err(TryLockError::Error(err)) => return Err(failed("lock", &path, &err)),
         }
@@ -119,7 +127,8 @@ impl Journal {
         Ok(())
     }
 
-    /// Gives the rows `from..to`, in their order, to `take`, and cuts off what follows; `false` if they are not all there.
+    /// Gives the rows `from..to`, in their order, to `take`, and cuts off what follows; `false` if they are
+    /// not all there.
     ///
     /// # Errors
     /// When a file cannot be read or cut.
@@ -143,7 +152,8 @@ impl Journal {
             while next != Some(to)
                 && let Some((first, rows, after)) = read_frame(rest, row)
             {
-                // Rows that are missing were overwritten before they could be written, if those before `from` are.
+                // Rows that are missing were overwritten before they could be written, if those before `from`
+                // are.
                 if next.is_some_and(|next| first < next) || first > next.unwrap_or(from).max(from) {
                     return Ok(false);
                 }
@@ -202,7 +212,8 @@ impl Journal {
         Ok(())
     }
 
-    /// Removes files of rows before `from`, but for the last two of them: after a divergence, the last good checkpoint is a little older.
+    /// Removes files of rows before `from`, but for the last two of them: after a divergence, the last good
+    /// checkpoint is a little older.
     pub fn prune(&self, from: u64) {
         let files = self.files();
         let before = files.iter().filter(|(first, _)| *first <= from).count();

@@ -1,6 +1,8 @@
-//! The replay buffer: the last transitions of all environments, column by column, from which batches are drawn by index.
+//! The replay buffer: the last transitions of all environments, column by column, from which batches are
+//! drawn by index.
 //!
-//! Transitions are numbered from the start of training: number t x B + i is step t of environment i, and lies in row number mod capacity.
+//! Transitions are numbered from the start of training: number t x B + i is step t of environment i, and lies
+//! in row number mod capacity.
 
 pub(crate) mod actor_critic;
 mod column;
@@ -150,11 +152,17 @@ impl Replay {
         &self.next_mask[row * self.m..(row + 1) * self.m]
     }
 
-    /// Steps the environments, and adds the transitions, whose rows it returns; `actions` are as networks read them.
+    /// Steps the environments, and adds the transitions, whose rows it returns; `actions` are as networks
+    /// read them.
     ///
     /// # Errors
     /// When the environments do not take such actions.
-    pub fn step(&mut self, learner: &mut Learner, taken: Actions, actions: &[f32]) -> Result<Range<usize>, StageError> {
+    pub fn step(
+        &mut self,
+        learner: &mut Learner,
+        taken: Actions,
+        actions: &[f32],
+    ) -> Result<Range<usize>, StageError> {
         learner.timer.start(Phase::Environment);
         learner.env.step(taken, self.step.buffers())?;
         let state = &mut learner.state;

@@ -1,4 +1,5 @@
-//! The networks of trainers that learn from a replay buffer: sums of shards' gradients, steps of Adam, and target networks.
+//! The networks of trainers that learn from a replay buffer: sums of shards' gradients, steps of Adam, and
+//! target networks.
 
 use crate::train_state::TrainState;
 use rayon::prelude::*;
@@ -13,8 +14,8 @@ const CHUNK: usize = 1 << 14;
 /// The rows of a shard of a batch, at least.
 const ROWS: usize = 128;
 
-/// The rows of each shard of a batch of `n` for such a network: at least two shards where they are worth it. Depends on nothing else, so that any
-/// number of threads gives the same bytes.
+/// The rows of each shard of a batch of `n` for such a network: at least two shards where they are worth it.
+/// Depends on nothing else, so that any number of threads gives the same bytes.
 pub(crate) fn shard_rows(n: usize, network: &Mlp) -> usize {
     let shards = match n {
         32.. if network.takes_shards() => (n / ROWS).clamp(2, 16),
@@ -64,8 +65,8 @@ pub(crate) struct Clip<'a> {
     pub squares: &'a mut Vec<f64>,
 }
 
-/// Adds up the gradients of `shards` shards, in their order, and takes a step of Adam along the sum, whose norm is clipped, if a bound is given.
-/// `gradient` is a buffer.
+/// Adds up the gradients of `shards` shards, in their order, and takes a step of Adam along the sum, whose
+/// norm is clipped, if a bound is given. `gradient` is a buffer.
 pub(crate) fn learn<'g>(
     (step, learning_rate): (u64, f64),
     shards: usize,

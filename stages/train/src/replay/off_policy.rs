@@ -1,4 +1,5 @@
-//! The loop of algorithms that learn from a replay buffer: step the environments, keep the transitions, and learn from batches of them in between.
+//! The loop of algorithms that learn from a replay buffer: step the environments, keep the transitions, and
+//! learn from batches of them in between.
 
 use super::Replay;
 use super::settings::ReplaySettings;

@@ -1,4 +1,5 @@
-//! A tree of sums over priorities (Schaul and others, "Prioritized experience replay", 2016): drawing and changing a row take log N steps.
+//! A tree of sums over priorities (Schaul and others, "Prioritized experience replay", 2016): drawing and
+//! changing a row take log N steps.
 
 /// The tree: nodes 1.. are sums of their two children, the leaves are at `size..`.
 #[derive(Debug, Default)]

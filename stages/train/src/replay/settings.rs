@@ -23,7 +23,8 @@ macro_rules! with_replay_settings {
             gradient_steps: i64 = 1,
             /// Steps whose rewards a target adds up before the value of the state after them.
             n_steps: usize = 1,
-            /// Bytes of the replay buffer above which it is mapped from a file instead of held in memory. Does not change the result.
+            /// Bytes of the replay buffer above which it is mapped from a file instead of held in memory.
+            /// Does not change the result.
             memory_map_above: u64 = 2 << 30,
         } }
     };
@@ -54,7 +55,8 @@ macro_rules! replay_of {
 }
 pub(crate) use replay_of;
 
-/// Metrics are of this number of steps of each environment, rounded up to whole [`ReplaySettings::train_freq`].
+/// Metrics are of this number of steps of each environment, rounded up to whole
+/// [`ReplaySettings::train_freq`].
 const ROUND: usize = 100;
 
 impl ReplaySettings {

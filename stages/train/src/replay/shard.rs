@@ -10,7 +10,8 @@ pub(crate) struct Rows {
     /// Observations `[n, D]`, before and after the action.
     pub obs: Vec<f32>,
     pub next_obs: Vec<f32>,
-    /// Observations and actions `[n, D + A]`: as they were taken, as the policy would take them, and after them.
+    /// Observations and actions `[n, D + A]`: as they were taken, as the policy would take them, and after
+    /// them.
     pub taken: Vec<f32>,
     pub own: Vec<f32>,
     pub next: Vec<f32>,
@@ -46,7 +47,8 @@ impl Rows {
         for &row in indices {
             let row = row as usize;
             let outcome = replay.outcome(row, n_steps, gamma);
-            let (obs, next_obs, action) = (replay.obs(row), replay.next_obs(outcome.last), replay.action(row));
+            let (obs, next_obs, action) =
+                (replay.obs(row), replay.next_obs(outcome.last), replay.action(row));
             self.obs.extend_from_slice(obs);
             self.next_obs.extend_from_slice(next_obs);
             for (pairs, obs) in [(&mut self.taken, obs), (&mut self.own, obs), (&mut self.next, next_obs)] {

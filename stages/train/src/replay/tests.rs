@@ -44,7 +44,11 @@ fn outcomes_end_with_the_episode_and_with_the_transitions() {
         _ => RUNNING,
     });
     let outcome = |row: usize, n: usize| {
-        let Outcome { reward, discount, last } = replay.outcome(row, n, 0.5);
+        let Outcome {
+            reward,
+            discount,
+            last,
+        } = replay.outcome(row, n, 0.5);
         (reward, discount, last)
     };
     // Step 2 of environment 0, then step 3, which terminates.

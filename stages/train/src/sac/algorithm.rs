@@ -1,5 +1,6 @@
-//! Soft actor-critic (Haarnoja and others, 2018): act by a squashed normal distribution, keep transitions, and after each few steps move critics towards
-//! the soft value of a batch, the actor towards actions that the least of the critics values, and the weight of the entropy towards its target.
+//! Soft actor-critic (Haarnoja and others, 2018): act by a squashed normal distribution, keep transitions,
+//! and after each few steps move critics towards the soft value of a batch, the actor towards actions that
+//! the least of the critics values, and the weight of the entropy towards its target.
 
 use super::settings::SacSettings;
 use crate::learner::Learner;
@@ -252,7 +253,8 @@ impl Shard {
         self.losses.log_prob = self.log_prob.iter().map(|&x| f64::from(x)).sum();
     }
 
-    /// The actor's gradient: of the mean of alpha ln pi(a | s) - min_i Q_i(s, a) by its parameters, through the action.
+    /// The actor's gradient: of the mean of alpha ln pi(a | s) - min_i Q_i(s, a) by its parameters, through
+    /// the action.
     fn actor(&mut self, actor: &Mlp, critics: &[Mlp], alpha: f32, weight: f32) {
         let rows = &mut self.rows;
         let (n, a) = (self.log_prob.len(), self.action.len() / self.log_prob.len());

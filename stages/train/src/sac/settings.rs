@@ -97,8 +97,8 @@ with_replay_settings!(with_shared_settings! config_struct!
     /// Configuration of `train/sac`.
     SacConfig(SacPolicy)
     {
-        /// The weight of the entropy: a number, or `auto` to learn it from 1 on (`auto_0.1`: from 0.1 on) such that the policy's entropy is
-        /// `target_entropy`.
+        /// The weight of the entropy: a number, or `auto` to learn it from 1 on (`auto_0.1`: from 0.1 on)
+        /// such that the policy's entropy is `target_entropy`.
         ent_coef: EntCoef = EntCoef::default(),
         /// That entropy, in nats; by default minus the number of components of an action.
         target_entropy: Option<f64> = None,
@@ -143,7 +143,8 @@ impl SacConfig {
         let policy = &self.policy_kwargs;
         policy.net_arch.check()?;
         check_sizes(&[("n_critics", policy.n_critics)])?;
-        let network = Network::perceptron(&policy.net_arch.pi, policy.activation_fn, NetworkHead::SquashedGaussian);
+        let network =
+            Network::perceptron(&policy.net_arch.pi, policy.activation_fn, NetworkHead::SquashedGaussian);
         let replay = with_replay_settings!(replay_of! self;);
         replay.check(self.n_envs)?;
         let common = with_shared_settings!(common_of! self, network, replay.round(), replay.batch_size, f64::INFINITY;);

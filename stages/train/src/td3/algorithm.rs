@@ -1,5 +1,6 @@
-//! Twin delayed deep deterministic policy gradient (Fujimoto and others, 2018): act by a deterministic actor with noise, keep transitions, move critics
-//! towards the least value of a smoothed target action, and, less often, the actor towards actions that the first critic values.
+//! Twin delayed deep deterministic policy gradient (Fujimoto and others, 2018): act by a deterministic actor
+//! with noise, keep transitions, move critics towards the least value of a smoothed target action, and, less
+//! often, the actor towards actions that the first critic values.
 
 use super::settings::Td3Settings;
 use crate::learner::Learner;
@@ -219,7 +220,8 @@ impl OffPolicy for Td3 {
 }
 
 impl Shard {
-    /// The critics' gradients, where target actions have noise of the given standard deviation within a bound.
+    /// The critics' gradients, where target actions have noise of the given standard deviation within a
+    /// bound.
     fn critics(
         &mut self,
         networks: &ActorCritic,

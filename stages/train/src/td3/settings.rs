@@ -3,7 +3,9 @@
 use crate::network::{Network, NetworkHead, check_sizes};
 use crate::replay::settings::{ReplaySettings, replay_of, with_replay_settings};
 use crate::sac::settings::ActorCriticArch;
-use crate::settings::{Common, DeviceChoice, Resume, check_weight, common_of, config_struct, with_shared_settings};
+use crate::settings::{
+    Common, DeviceChoice, Resume, check_weight, common_of, config_struct, with_shared_settings,
+};
 use crate::validation_config::ValidationConfig;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -39,8 +41,8 @@ with_replay_settings!(with_shared_settings! config_struct!
     /// Configuration of `train/td3`.
     Td3Config(Td3Policy)
     {
-        /// The standard deviation of the normal noise that is added to actions in training, where the bounds of actions are -1 and 1.
-        /// stable-baselines3 adds none unless it is given, and then hardly explores.
+        /// The standard deviation of the normal noise that is added to actions in training, where the bounds
+        /// of actions are -1 and 1. stable-baselines3 adds none unless it is given, and then hardly explores.
         action_noise: f64 = 0.1,
         /// Gradient steps of the critics for each of the actor and of the target networks.
         policy_delay: u64 = 2,
@@ -87,7 +89,8 @@ impl Td3Config {
         let policy = &self.policy_kwargs;
         policy.net_arch.check()?;
         check_sizes(&[("n_critics", policy.n_critics)])?;
-        let network = Network::perceptron(&policy.net_arch.pi, policy.activation_fn, NetworkHead::Deterministic);
+        let network =
+            Network::perceptron(&policy.net_arch.pi, policy.activation_fn, NetworkHead::Deterministic);
         let replay = with_replay_settings!(replay_of! self;);
         replay.check(self.n_envs)?;
         let common = with_shared_settings!(common_of! self, network, replay.round(), replay.batch_size, f64::INFINITY;);

@@ -1,4 +1,5 @@
-//! After the first rollout, collecting allocates nothing: neither for environments and policy nor for the rollout buffer.
+//! After the first rollout, collecting allocates nothing: neither for environments and policy nor for the
+//! rollout buffer.
 
 use super::*;
 use stages_policy::{Precision, initial};

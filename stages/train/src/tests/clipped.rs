@@ -1,4 +1,5 @@
-//! PPO's clipped objective: its derivatives against candle's autodiff of the same loss, and against finite differences.
+//! PPO's clipped objective: its derivatives against candle's autodiff of the same loss, and against finite
+//! differences.
 
 use crate::ppo::objective::{Clipped, Coefficients, Losses};
 use candle_core::{Device, Result, Tensor, Var};
@@ -69,7 +70,11 @@ impl Data {
     }
 
     /// The loss, its parts, and its derivatives by logits and values, by candle.
-    fn candle(&self, moments: (f32, f32), coefficients: Coefficients) -> Result<(Losses, Vec<f32>, Vec<f32>)> {
+    fn candle(
+        &self,
+        moments: (f32, f32),
+        coefficients: Coefficients,
+    ) -> Result<(Losses, Vec<f32>, Vec<f32>)> {
         let (n, cpu) = (self.samples.len(), &Device::Cpu);
         let floats = |of: &[f32]| {
             let values: Vec<f32> = self.samples.iter().map(|&i| of[i as usize]).collect();
@@ -165,7 +170,8 @@ fn match_candle(choices: &[u32]) {
             coefficients,
         };
         for instructions in InstructionSet::available() {
-            let (mut logits, mut value, mut sums) = (data.logits.clone(), data.value.clone(), Sums::default());
+            let (mut logits, mut value, mut sums) =
+                (data.logits.clone(), data.value.clone(), Sums::default());
             let outputs = PolicyOutputs::Discrete {
                 logits: &mut logits,
                 choices,

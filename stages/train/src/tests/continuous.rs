@@ -27,7 +27,8 @@ fn settings(kind: &str) -> PpoSettings {
     .unwrap()
 }
 
-/// Every ratio is 1 in the first minibatch, whatever the bounds to which the environment clips the drawn torques.
+/// Every ratio is 1 in the first minibatch, whatever the bounds to which the environment clips the drawn
+/// torques.
 #[test]
 fn the_first_minibatch_has_ratios_of_one() {
     let home = tempfile::tempdir().unwrap();

@@ -8,7 +8,8 @@ use stages_env::{Actions, EnvSpec, StepBuffers};
 
 #[test]
 fn divergence_names_the_step_and_the_last_good_checkpoint() {
-    // With one minibatch in a rollout, the step that spoils the parameters is the last of its update, and the next one finds out.
+    // With one minibatch in a rollout, the step that spoils the parameters is the last of its update, and the
+    // next one finds out.
     for (n_epochs, step) in [(20, 0), (1, 256)] {
         let home = tempfile::tempdir().unwrap();
         let mut context = context(home.path());

@@ -52,7 +52,8 @@ fn erl_swings_a_pendulum_up() {
     assert!(score > -500.0, "{score}");
 }
 
-/// A population does not lose the policy that training begins with: where nothing learns, it goes on until a member is fitter.
+/// A population does not lose the policy that training begins with: where nothing learns, it goes on until a
+/// member is fitter.
 #[test]
 fn a_population_begins_with_the_policy_at_init() {
     let home = tempfile::tempdir().unwrap();
@@ -86,7 +87,8 @@ fn a_population_begins_with_the_policy_at_init() {
     assert!((1..10).contains(&kept), "{kept}");
 }
 
-/// The fitness of members that stay the same differs between iterations, with their starts, where the learner's actor does not play either.
+/// The fitness of members that stay the same differs between iterations, with their starts, where the
+/// learner's actor does not play either.
 #[test]
 fn iterations_start_in_new_states() {
     for with in [
@@ -135,8 +137,9 @@ fn erl_is_better_than_its_halves() {
     assert!(both > alone, "{both} {alone}");
 }
 
-/// TD3 alone stands still, whose return is 0: every push costs, and its noise does not reach the hilltop. Random weights do at times, and the learner goes on
-/// from what they met. Parents are chosen regardless of their fitness: pushing in vain costs, and mutations that add up to a swing would be lost.
+/// TD3 alone stands still, whose return is 0: every push costs, and its noise does not reach the hilltop.
+/// Random weights do at times, and the learner goes on from what they met. Parents are chosen regardless of
+/// their fitness: pushing in vain costs, and mutations that add up to a swing would be lost.
 #[test]
 #[ignore = "some minutes"]
 fn erl_drives_out_of_the_valley_better_than_its_halves() {

@@ -171,7 +171,8 @@ fn learning_cart_pole() {
     }
 }
 
-/// Five seeds of each strategy with the references' settings (`peers/es_bench.py`): population 256, 4 episodes, two layers of 64.
+/// Five seeds of each strategy with the references' settings (`peers/es_bench.py`): population 256, 4
+/// episodes, two layers of 64.
 #[test]
 #[ignore = "minutes: the whole table of docs/learning.md"]
 fn learning_es_cart_pole_of_five_seeds() {
@@ -195,8 +196,8 @@ fn learning_es_cart_pole_of_five_seeds() {
     }
 }
 
-/// Pendulum-v1, 150 generations' steps of 256 members with 4 episodes each: the reference ends at -742, its ARS at -233 after -185. Standard deviation and
-/// learning rate were chosen on seeds 61 to 63.
+/// Pendulum-v1, 150 generations' steps of 256 members with 4 episodes each: the reference ends at -742, its
+/// ARS at -233 after -185. Standard deviation and learning rate were chosen on seeds 61 to 63.
 #[test]
 #[ignore = "minutes: the whole table of docs/learning.md"]
 fn learning_es_pendulum_of_five_seeds() {

@@ -1,4 +1,5 @@
-//! Imitation: its objective against finite differences, and students of every network that do as their teachers do.
+//! Imitation: its objective against finite differences, and students of every network that do as their
+//! teachers do.
 
 use super::learning::evaluate;
 use super::*;
@@ -48,7 +49,8 @@ fn a_clone_balances_the_pole_as_its_teacher_does() {
     let wanted = evaluate(&teacher, &context);
     assert!(wanted > 200.0, "the teacher is worth imitating: {wanted}");
     for teacher_share in [json!(1.0), json!({ "linear": [1.0, 0.0] })] {
-        let (student, metrics) = outputs(Imitate, &config(json!({ "teacher_share": teacher_share })), &context);
+        let (student, metrics) =
+            outputs(Imitate, &config(json!({ "teacher_share": teacher_share })), &context);
         let found = evaluate(&student, &context);
         assert!(found > 0.9 * wanted, "{teacher_share}: {found}, the teacher {wanted}");
         let kl = curve(&metrics, "losses/kl");

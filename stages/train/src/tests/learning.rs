@@ -72,8 +72,9 @@ fn ppo_learns_cart_pole() {
     }
 }
 
-/// stable-baselines3's default discounts instead of the reference's 0.98 and 0.8. Those look some 50 steps ahead, so that the cart
-/// may drift out of bounds late in training: 6 of 24 seeds then scored 210 to 400. With these, all of 24 scored above 487.
+/// stable-baselines3's default discounts instead of the reference's 0.98 and 0.8. Those look some 50 steps
+/// ahead, so that the cart may drift out of bounds late in training: 6 of 24 seeds then scored 210 to 400.
+/// With these, all of 24 scored above 487.
 const GAMMA: f64 = 0.99;
 const GAE_LAMBDA: f64 = 0.95;
 
@@ -103,7 +104,8 @@ fn hidden_velocity_transformer(total_timesteps: u64, seed: u64) -> TransformerPp
     .unwrap()
 }
 
-/// The settings of rl-baselines3-zoo for PPO on Pendulum-v1, without its gSDE: 4 environments of 1024 steps, 10 epochs, gamma 0.9.
+/// The settings of rl-baselines3-zoo for PPO on Pendulum-v1, without its gSDE: 4 environments of 1024 steps,
+/// 10 epochs, gamma 0.9.
 fn pendulum(total_timesteps: u64, seed: u64) -> PpoConfig {
     serde_json::from_value(json!({
         "total_timesteps": total_timesteps, "seed": seed, "n_envs": 4, "n_steps": 1024, "batch_size": 64, "n_epochs": 10,
@@ -195,7 +197,11 @@ fn recurrent_ppo_remembers_what_ppo_cannot() {
 }
 
 /// Trains on what a stage makes, and gives the store, the environment and the policy.
-fn trained<S: StageKind>(stage: S, env: serde_json::Value, config: &PpoConfig) -> (tempfile::TempDir, Context, Policy) {
+fn trained<S: StageKind>(
+    stage: S,
+    env: serde_json::Value,
+    config: &PpoConfig,
+) -> (tempfile::TempDir, Context, Policy) {
     let home = tempfile::tempdir().unwrap();
     let mut context = context(home.path());
     let env: S::Config = serde_json::from_value(env).unwrap();
@@ -255,7 +261,9 @@ fn edge(total_timesteps: u64, seed: u64, rows: usize, features: usize) -> f64 {
     let market = json!({ "rows": rows, "features": features });
     let (_home, context, policy) = trained(stages_env::lookup::Lookup, market, &config);
     let share = share_of_optimal(&context, &policy);
-    eprintln!("{features} features, {total_timesteps} steps, seed {seed}: {share:.3} of the best policy's return");
+    eprintln!(
+        "{features} features, {total_timesteps} steps, seed {seed}: {share:.3} of the best policy's return"
+    );
     share
 }
 
@@ -274,7 +282,8 @@ fn ppo_finds_the_planted_edge_among_64_features() {
     }
 }
 
-/// The root of the mean squared difference between a policy's hedge ratios and the deltas of Black and Scholes.
+/// The root of the mean squared difference between a policy's hedge ratios and the deltas of Black and
+/// Scholes.
 fn hedge(total_timesteps: u64, seed: u64) -> f64 {
     let config = ppo(json!({
         "total_timesteps": total_timesteps, "seed": seed, "n_steps": 120, "batch_size": 1920, "n_epochs": 10, "gamma": 0.0,

@@ -7,8 +7,8 @@ use stages_env::{ActionSpace, Actions, EnvSpec, StepBuffers};
 use stages_numerics::random::Random;
 use stages_policy::{Mode, Policy, Precision, initial};
 
-/// Episodes of one step each. The observation names a wanted choice of each component; the reward is the number of components that
-/// choose it. The last choice of the second component is masked, and never wanted.
+/// Episodes of one step each. The observation names a wanted choice of each component; the reward is the
+/// number of components that choose it. The last choice of the second component is masked, and never wanted.
 struct Targets {
     spec: EnvSpec,
     random: Random,
@@ -98,7 +98,8 @@ fn reward(policy: &Policy) -> f64 {
     sum / 300.0
 }
 
-/// Trains for some updates; returns the policy, and the mean of a metric over the first and over the last update.
+/// Trains for some updates; returns the policy, and the mean of a metric over the first and over the last
+/// update.
 fn train(
     algorithm: &mut dyn crate::learner::Algorithm,
     settings: &PpoSettings,

@@ -46,7 +46,8 @@ fn small_dqn() -> serde_json::Value {
 /// Random torques earn about -1200, the best policies about -150.
 #[test]
 fn sac_swings_a_pendulum_up() {
-    let arch = json!({ "policy_kwargs": { "net_arch": { "pi": [64, 64], "qf": [64, 64] } }, "learning_rate": 1e-3 });
+    let arch =
+        json!({ "policy_kwargs": { "net_arch": { "pi": [64, 64], "qf": [64, 64] } }, "learning_rate": 1e-3 });
     let score = score(Sac, &config(5_000, 1, arch), "Pendulum-v1", 1);
     assert!(score > -400.0, "{score}");
 }
@@ -84,8 +85,8 @@ fn dqn_and_its_variants_balance_a_pole() {
     }
 }
 
-/// Twenty episodes after each thousand steps, by which the policy is chosen: the last one of a training is at times in a dip, here as in stable-baselines3
-/// (docs/learning.md).
+/// Twenty episodes after each thousand steps, by which the policy is chosen: the last one of a training is at
+/// times in a dip, here as in stable-baselines3 (docs/learning.md).
 fn validated(mut with: serde_json::Value) -> serde_json::Value {
     with["validation"] = json!({ "every": 1000, "episodes": 20 });
     with
@@ -121,8 +122,8 @@ fn dqn_balances_poles() {
     }
 }
 
-/// The same bytes for any number of threads, after stops anywhere with the buffer in memory or mapped, for a longer training that goes on from a
-/// shorter one, and for one that continues another with its transitions.
+/// The same bytes for any number of threads, after stops anywhere with the buffer in memory or mapped, for a
+/// longer training that goes on from a shorter one, and for one that continues another with its transitions.
 pub(super) fn same_bytes_of<S: StageKind>(
     make: fn() -> S,
     config: impl Fn(u64, &serde_json::Value) -> S::Config + Sync,
@@ -289,7 +290,8 @@ fn after_a_round<A: OffPolicy>(
     learner.state
 }
 
-/// The networks of candle stand in for those on a GPU. Sums in another order make another training in the end, but not in some steps.
+/// The networks of candle stand in for those on a GPU. Sums in another order make another training in the
+/// end, but not in some steps.
 fn learns_alike<A: OffPolicy>(env: &str, settings: &A::Settings) {
     let home = tempfile::tempdir().unwrap();
     let mut context = context(home.path());
@@ -331,7 +333,8 @@ fn networks_on_a_device_learn_as_those_of_the_fused_kernels() {
     }
 }
 
-/// A trial learns, although a training of its length would not yet, so that `device: auto` compares what training repeats.
+/// A trial learns, although a training of its length would not yet, so that `device: auto` compares what
+/// training repeats.
 #[test]
 fn devices_are_compared_by_learning() {
     let home = tempfile::tempdir().unwrap();

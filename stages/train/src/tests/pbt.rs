@@ -1,5 +1,5 @@
-//! Population-based training: one member is a training like any other, the same bytes on any number of threads and after any stop, and the worst take over from
-//! the best.
+//! Population-based training: one member is a training like any other, the same bytes on any number of
+//! threads and after any stop, and the worst take over from the best.
 
 use super::resume::Fuse;
 use super::*;
@@ -78,8 +78,7 @@ fn same_bytes_for_any_number_of_threads() {
 fn members_may_be_trained_by_any_kind() {
     let replay = json!({ "learning_starts": 100, "batch_size": 16, "policy_kwargs": { "net_arch": { "pi": [16], "qf": [16] } } });
     let dqn = json!({ "learning_starts": 100, "batch_size": 16, "prioritized_replay": true, "policy_kwargs": { "net_arch": [16] } });
-    let es =
-        json!({ "population_size": 4, "num_rollouts": 1, "episode_length": 20, "policy_kwargs": { "net_arch": [8] } });
+    let es = json!({ "population_size": 4, "num_rollouts": 1, "episode_length": 20, "policy_kwargs": { "net_arch": [8] } });
     let erl = json!({
         "pop_size": 3, "num_elites": 1, "warmup_iters": 1, "num_rl_updates_per_iter": 5, "episode_length": 20, "batch_size": 16,
         "policy_kwargs": { "net_arch": { "pi": [16], "qf": [16] } },

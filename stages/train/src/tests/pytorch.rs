@@ -1,11 +1,13 @@
-//! A recurrent actor and critic, PPO's loss, advantages and Adam against PyTorch's numbers (`pytorch_reference.py` made them).
+//! A recurrent actor and critic, PPO's loss, advantages and Adam against PyTorch's numbers
+//! (`pytorch_reference.py` made them).
 
 use crate::optimiser;
 use crate::ppo::algorithm::{advantage_moments, estimate_advantages};
 use crate::ppo::objective::{Clipped, Coefficients, Losses};
 use serde::Deserialize;
 use stages_policy::{
-    ActionHead, Activation, Architecture, Critic, FusedModel, Lstm, Minibatch, Model, Observed, Output, Precision,
+    ActionHead, Activation, Architecture, Critic, FusedModel, Lstm, Minibatch, Model, Observed, Output,
+    Precision,
 };
 
 #[derive(Deserialize)]

@@ -3,8 +3,8 @@
 use super::*;
 use stages_policy::{FusedModel, Precision, initial};
 
-/// In the first minibatch of the first epoch, no parameter has changed since acting: every ratio is 1, every value the old one.
-/// Rollouts begin in the middle of episodes, and episodes end within them.
+/// In the first minibatch of the first epoch, no parameter has changed since acting: every ratio is 1, every
+/// value the old one. Rollouts begin in the middle of episodes, and episodes end within them.
 #[test]
 fn the_first_minibatch_has_ratios_of_one() {
     let home = tempfile::tempdir().unwrap();

@@ -5,7 +5,8 @@ use stages_numerics::random::Random;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicI64, Ordering};
 
-/// A small recurrent training with everything that has state: normalisation, separate critic, several minibatches.
+/// A small recurrent training with everything that has state: normalisation, separate critic, several
+/// minibatches.
 fn small(total_timesteps: u64) -> RecurrentPpoConfig {
     let mut config = hidden_velocity(total_timesteps, 5);
     config.learning_rate = stages_core::Schedule::Constant(1e-3);

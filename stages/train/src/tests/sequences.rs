@@ -6,7 +6,8 @@ use crate::RecurrentPpo;
 use crate::ppo::burn_in::BurnIn;
 use stages_policy::{FusedModel, Observed, Output, Precision, initial};
 
-/// Recurrent PPO on 32 steps of 8 environments, after some rollouts, whose parameters have changed since by a factor.
+/// Recurrent PPO on 32 steps of 8 environments, after some rollouts, whose parameters have changed since by a
+/// factor.
 fn collected(length: usize, burn_in: usize, factor: f32) -> (Algorithm, Learner<'static>) {
     let home = tempfile::tempdir().unwrap();
     let mut context = context(home.path());
@@ -61,7 +62,8 @@ fn sequences_replay_the_rollout() {
     }
 }
 
-/// With other parameters than those of acting, for which the states in the rollout are wrong: one environment at a time, step by step.
+/// With other parameters than those of acting, for which the states in the rollout are wrong: one environment
+/// at a time, step by step.
 #[test]
 fn burn_in_ends_in_the_state_that_running_forward_reaches() {
     for burn_in in [3, 8, 20] {

@@ -12,8 +12,8 @@ use stages_policy::{Mode, Observed, Output, Policy, Precision, initial};
 const WANTED: u64 = 6;
 const NOTHING: u32 = 7;
 
-/// Episodes of two steps. The first state shows the wanted token, and has one candidate. The second has 2 to 5 candidates, one of which is the wanted token, for a reward of 1; it shows
-/// the token again, or nothing.
+/// Episodes of two steps. The first state shows the wanted token, and has one candidate. The second has 2 to
+/// 5 candidates, one of which is the wanted token, for a reward of 1; it shows the token again, or nothing.
 struct Matching {
     spec: EnvSpec,
     random: Random,
@@ -160,7 +160,8 @@ fn candidates_are_learned_by_each_embedding() {
     }
 }
 
-/// Burn-in ends in the state that the same steps give one environment at a time, with other parameters than those of acting.
+/// Burn-in ends in the state that the same steps give one environment at a time, with other parameters than
+/// those of acting.
 #[test]
 fn burn_in_reads_symbols() {
     let settings = serde_json::from_value::<RecurrentPpoConfig>(json!({
@@ -218,7 +219,8 @@ fn burn_in_reads_symbols() {
 
 #[test]
 fn settings_that_have_no_meaning_are_refused() {
-    let settings = |text: serde_json::Value| serde_json::from_value::<PpoConfig>(text).unwrap().settings().unwrap();
+    let settings =
+        |text: serde_json::Value| serde_json::from_value::<PpoConfig>(text).unwrap().settings().unwrap();
     let normalised = settings(json!({ "total_timesteps": 4096, "normalize_obs": true }));
     let err = Algorithm::new(&normalised).statistics(0, None).unwrap_err();
     assert!(

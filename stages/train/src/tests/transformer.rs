@@ -18,8 +18,9 @@ fn small(total_timesteps: u64) -> TransformerPpoConfig {
     .unwrap()
 }
 
-/// In the first minibatch of every rollout no parameter has changed since acting: every ratio is 1, every value the old one, though
-/// the parameters did change between rollouts, and keys and values of old ones were kept.
+/// In the first minibatch of every rollout no parameter has changed since acting: every ratio is 1, every
+/// value the old one, though the parameters did change between rollouts, and keys and values of old ones were
+/// kept.
 #[test]
 fn the_first_minibatch_has_ratios_of_one() {
     let home = tempfile::tempdir().unwrap();

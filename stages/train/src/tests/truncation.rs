@@ -5,7 +5,8 @@ use stages_core::StageError;
 use stages_env::{ActionSpace, Actions, EnvSpec, StepBuffers};
 use stages_policy::{Architecture, Objective, Observed, Output, Sums};
 
-/// Episodes of three steps, terminated in environment 0 and truncated in environment 1; the observation is the time, 100 at the end.
+/// Episodes of three steps, terminated in environment 0 and truncated in environment 1; the observation is
+/// the time, 100 at the end.
 struct Episodes {
     spec: EnvSpec,
     time: u32,
@@ -99,7 +100,8 @@ fn an_episode_cut_off_is_worth_its_last_observation() {
         ppo.rollout.episode_start[..8],
         [true, true, false, false, false, false, true, true]
     );
-    // Environment 1's third reward holds gamma times the value of observation 100 in the state after three steps and one more.
+    // Environment 1's third reward holds gamma times the value of observation 100 in the state after three
+    // steps and one more.
     let cut = 0.5 * (100.0 + 4000.0);
     assert_eq!(ppo.reward, [1.0, 1.0, 1.0, 1.0, 1.0, 1.0 + cut, 1.0, 1.0]);
     let last = 0.5 * 2001.0;

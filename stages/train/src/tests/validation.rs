@@ -103,7 +103,8 @@ fn the_best_policy_is_handed_on_and_its_value_is_what_it_earns() {
         let finished = finish(RecurrentPpo, &config, id);
         let name = config.validation.selects_by();
         let values = series(&finished, name);
-        // Rollouts are of 256 steps: 600 is reached at 768, 1,200 at 1,280, 1,800 at 2,048; the last policy is validated too.
+        // Rollouts are of 256 steps: 600 is reached at 768, 1,200 at 1,280, 1,800 at 2,048; the last policy
+        // is validated too.
         let steps: Vec<u64> = values.iter().map(|&(step, _)| step).collect();
         assert_eq!(
             (steps[..3].to_vec(), steps[steps.len() - 1]),
@@ -207,7 +208,8 @@ fn same_bytes_for_any_number_of_threads_and_after_any_stop() {
     };
     assert!(stops > 2 && stopped == wanted);
 
-    // A longer training goes on from the shorter one, whose last policy was validated between two of its own validations.
+    // A longer training goes on from the shorter one, whose last policy was validated between two of its own
+    // validations.
     let home = tempfile::tempdir().unwrap();
     let mut context = context(home.path());
     connect(&mut context, "CartPole-hidden-velocity");

@@ -42,7 +42,8 @@ fn begins_with_the_other_policy() {
     let warm = train(Ppo, &still, &context).unwrap();
     assert_eq!(warm.digest, first.digest);
 
-    // What it learns is kept apart from what a cold start learned: neither goes on from the other's checkpoint.
+    // What it learns is kept apart from what a cold start learned: neither goes on from the other's
+    // checkpoint.
     let warm = train(Ppo, &cart_pole(1024, 1), &context).unwrap();
     assert_ne!(warm.digest, first.digest);
     assert_eq!(checkpoints(home.path()).len(), 4);

@@ -1,10 +1,12 @@
-//! Learning on knowledge bases with `train/ppo`: paths in Kinship and Countries, proofs in Family. The tests over five seeds take minutes and are ignored by default:
+//! Learning on knowledge bases with `train/ppo`: paths in Kinship and Countries, proofs in Family. The tests
+//! over five seeds take minutes and are ignored by default:
 //!
 //! ```sh
 //! cargo test --release --workspace --test reasoning -- --ignored --nocapture --test-threads 1
 //! ```
 //!
-//! Settings were chosen on the validation split with seeds 1 to 5; what is reported is the test split with seeds 101 to 105.
+//! Settings were chosen on the validation split with seeds 1 to 5; what is reported is the test split with
+//! seeds 101 to 105.
 
 #![expect(clippy::unwrap_used, reason = "helpers of tests")]
 #![expect(clippy::print_stderr, reason = "the figures of the docs")]
@@ -180,7 +182,8 @@ fn family_settings() -> Value {
 
 fn print_verdicts(name: &str, of: &Verdicts) {
     eprintln!(
-        "{name}: accuracy {:.3}, proved {:.3}, false proofs {:.4}, proofs {:.3} (shortest {:.3}), AUC-PR {:.3}, steps {:.2}",
+        "{name}: accuracy {:.3}, proved {:.3}, false proofs {:.4}, proofs {:.3} (shortest {:.3}), AUC-PR \
+        {:.3}, steps {:.2}",
         of.accuracy, of.success, of.false_proofs, of.proof_length, of.shortest_length, of.auc_pr, of.steps
     );
 }

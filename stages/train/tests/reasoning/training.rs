@@ -63,7 +63,8 @@ impl Home {
         SymbolicTask::open(&self.store, &self.env.artifact, split).unwrap()
     }
 
-    /// The policy of train/ppo with these settings; of several, each training begins with the policy of the one before.
+    /// The policy of train/ppo with these settings; of several, each training begins with the policy of the
+    /// one before.
     pub fn train(&self, trainings: &[Value], seed: u64) -> Policy {
         let stage = erase(stages_train::Ppo);
         let mut context = context(&self.store, "env", self.env.clone());
@@ -86,7 +87,9 @@ impl Home {
 }
 
 /// What evaluations ask a policy.
-pub fn logits(policy: &Policy) -> impl FnMut(&SymbolicBatch, &[u32], &mut Vec<f32>) -> Result<(), StageError> + '_ {
+pub fn logits(
+    policy: &Policy,
+) -> impl FnMut(&SymbolicBatch, &[u32], &mut Vec<f32>) -> Result<(), StageError> + '_ {
     let mut states: BTreeMap<usize, PolicyState> = BTreeMap::new();
     move |batch, _, logits| {
         let rows = batch.len();

@@ -62,7 +62,8 @@ impl DataSet {
         }
     }
 
-    /// The relations of what is learned from in another order: entities have as many facts, which say nothing.
+    /// The relations of what is learned from in another order: entities have as many facts, which say
+    /// nothing.
     pub fn shuffled(mut self, seed: u64) -> Self {
         let all = self.graph.iter_mut().chain(&mut self.queries[0]);
         let mut all: Vec<&mut String> = all.map(|[_, relation, _]| relation).collect();

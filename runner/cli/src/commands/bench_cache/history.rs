@@ -11,7 +11,9 @@ use std::path::{Path, PathBuf};
 fn sweep(trainings: usize) -> String {
     let seeds: Vec<String> = (1..=trainings).map(|seed| seed.to_string()).collect();
     format!(
-        "version: 1\nname: sweep\nstages:\n  env: {{ uses: env/classic, with: {{ id: CartPole-v1 }} }}\n  train:\n    uses: train/ppo\n    needs: {{ env: env }}\n    matrix: {{ seed: [{}] }}\n    with: {{ seed: '${{matrix.seed}}', total_timesteps: 128, n_envs: 4, n_steps: 32, batch_size: 128, n_epochs: 1 }}\n",
+        "version: 1\nname: sweep\nstages:\n  env: {{ uses: env/classic, with: {{ id: CartPole-v1 }} }}\n  \
+        train:\n    uses: train/ppo\n    needs: {{ env: env }}\n    matrix: {{ seed: [{}] }}\n    with: \
+        {{ seed: '${{matrix.seed}}', total_timesteps: 128, n_envs: 4, n_steps: 32, batch_size: 128, n_epochs: 1 }}\n",
         seeds.join(", ")
     )
 }
@@ -101,7 +103,8 @@ fn copy_last_run(runs: &Path, count: usize) -> Result<(), Failure> {
 /// Records for every training of a plan the result of the cached one.
 fn record_trainings(home: &Path, plan: &[u8]) -> Result<(), Failure> {
     let failed = |what: &str| Failure::machine(format!("the plan of a sweep that is measured has no {what}"));
-    let plan: Value = serde_json::from_slice(plan).map_err(|err| Failure::caused("cannot read a plan", &err))?;
+    let plan: Value =
+        serde_json::from_slice(plan).map_err(|err| Failure::caused("cannot read a plan", &err))?;
     let stages = plan["stages"].as_array().ok_or_else(|| failed("stages"))?;
     let trainings = stages
         .iter()

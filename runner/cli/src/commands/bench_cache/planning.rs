@@ -11,7 +11,8 @@ use std::collections::BTreeMap;
 use std::path::Path;
 
 impl Bench {
-    /// Pipelines of 10,000 and 30,000 stages: planned with an empty store, and planned and executed with every result in the store.
+    /// Pipelines of 10,000 and 30,000 stages: planned with an empty store, and planned and executed with
+    /// every result in the store.
     pub(super) fn large_pipelines(&mut self) -> Result<(), Failure> {
         let mut first: Option<[f64; 3]> = None;
         for stages in [10_000, 30_000] {
@@ -57,10 +58,11 @@ impl Bench {
 
     /// Runs the first stage of a pipeline of trivial programs, and records its result for every other stage.
     fn record_stages(&self, home: &Path, file: &Path) -> Result<(), Failure> {
-        let wrong = |err: StageError| Failure::machine(format!("cannot record a stage that is measured: {err}"));
+        let wrong =
+            |err: StageError| Failure::machine(format!("cannot record a stage that is measured: {err}"));
         self.exec(home, &["exec", "-q", &file.display().to_string(), "s0"])?;
-        let pipeline =
-            load(file, &LoadOptions::new(registry::kinds())).map_err(|err| Failure::usage(err.to_string()))?;
+        let pipeline = load(file, &LoadOptions::new(registry::kinds()))
+            .map_err(|err| Failure::usage(err.to_string()))?;
         let store = Store::open(home)?;
         let prepared = |node: &Node, output| {
             let inputs = node.needs.keys().map(|port| (port.clone(), vec![output])).collect();

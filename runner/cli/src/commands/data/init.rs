@@ -39,8 +39,11 @@ pub(crate) fn init(session: &Session, args: &InitArgs) -> Result<(), Failure> {
     for path in &args.paths {
         let (table, found) = find(session, args, path)?;
         if tables.insert(table.name(), found).is_some() {
-            return Err(Failure::usage(format!("several of the paths hold {}", table.name()))
-                .hint("give the files of a table as one directory or glob, and make a pipeline for each market"));
+            return Err(
+                Failure::usage(format!("several of the paths hold {}", table.name())).hint(
+                    "give the files of a table as one directory or glob, and make a pipeline for each market",
+                ),
+            );
         }
     }
     for (table, found) in &tables {
@@ -62,7 +65,8 @@ pub(crate) fn init(session: &Session, args: &InitArgs) -> Result<(), Failure> {
     };
     let body = |name: &str| {
         format!(
-            "# A first pipeline for {of}, proposed by `runner init`. `runner stages KIND` describes the settings of a stage.\n\
+            "# A first pipeline for {of}, proposed by `runner init`. `runner stages KIND` describes the \
+             settings of a stage.\n\
              version: 1\nname: {name}\nparams:\n  seed: 1\n  timesteps: 32768\nstages:\n{stages}"
         )
     };
@@ -223,7 +227,8 @@ fn options(chain: &Found, bars: Option<&Found>, has_rates: bool) -> Result<Strin
     let classes = chain.meta["contracts"].as_object().into_iter().flatten();
     let is_american = classes.into_iter().any(|(_, terms)| terms["exercise"] == "american");
     let rates = if has_rates { ", rates: rates" } else { "" };
-    let mut out = format!("  implied:\n    uses: greeks/implied_volatility\n    needs: {{ chain: chain{rates} }}\n");
+    let mut out =
+        format!("  implied:\n    uses: greeks/implied_volatility\n    needs: {{ chain: chain{rates} }}\n");
     match (is_american, has_rates) {
         (true, true) => out.push_str("    with: { style: american, forward: rates }\n"),
         (true, false) => out.push_str("    with: { style: american }\n"),
@@ -232,7 +237,9 @@ fn options(chain: &Found, bars: Option<&Found>, has_rates: bool) -> Result<Strin
     let model = if is_american { "american" } else { "analytic" };
     let _ = write!(
         out,
-        "  surface: # arbitrage-free: marks for contracts without a quote, and features at fixed maturities\n    uses: greeks/surface\n    needs: {{ chain: implied }}\n    with: {{ maturities: [30, 60] }}\n  \
+        "  surface: # arbitrage-free: marks for contracts without a quote, and features at fixed \
+         maturities\n    uses: greeks/surface\n    needs: {{ chain: implied }}\n    with: \
+         {{ maturities: [30, 60] }}\n  \
          greeks:\n    uses: greeks/{model}\n    needs: {{ chain: surface.chain }}\n"
     );
     let mut features = "surface.features".to_owned();
@@ -250,8 +257,10 @@ fn options(chain: &Found, bars: Option<&Found>, has_rates: bool) -> Result<Strin
     }
     let _ = write!(
         out,
-        "  env:\n    uses: env/options\n    needs: {{ chain: surface.chain, greeks: greeks, features: [{features}]{rates} }}\n    with: {{ {} }}\n  \
-         train:\n    uses: train/recurrent_ppo\n    needs: {{ env: env }}\n    with: {{ seed: \"${{params.seed}}\", total_timesteps: \"${{params.timesteps}}\", n_envs: 16, n_steps: 64, batch_size: 512, n_epochs: 4, normalize_reward: true }}\n  \
+        "  env:\n    uses: env/options\n    needs: \
+         {{ chain: surface.chain, greeks: greeks, features: [{features}]{rates} }}\n    with: {{ {} }}\n  \
+         train:\n    uses: train/recurrent_ppo\n    needs: {{ env: env }}\n    with: \
+         {{ seed: \"${{params.seed}}\", total_timesteps: \"${{params.timesteps}}\", n_envs: 16, n_steps: 64, batch_size: 512, n_epochs: 4, normalize_reward: true }}\n  \
          evaluate:\n    uses: evaluate/backtest\n    needs: {{ env: env, policy: train }}\n",
         dates(chain.days)
     );
@@ -269,7 +278,8 @@ fn technical(bars: &Found) -> String {
         false => "[{ log_return: 1 }, { rsi: 14 }, { macd: [12, 26, 9] }]",
     };
     format!(
-        "  technical:\n    uses: features/technical\n    needs: {{ bars: bars }}\n    with: {{ {price}indicators: {indicators} }}\n"
+        "  technical:\n    uses: features/technical\n    needs: {{ bars: bars }}\n    with: \
+        {{ {price}indicators: {indicators} }}\n"
     )
 }
 
@@ -282,8 +292,10 @@ fn stocks(bars: &Found, has_rates: bool) -> String {
         ""
     };
     format!(
-        "{}  env:\n    uses: env/stocks\n    needs: {{ bars: bars, features: [technical]{rates} }}\n    with: {{ {prices}{} }}\n  \
-         train:\n    uses: train/ppo\n    needs: {{ env: env }}\n    with: {{ seed: \"${{params.seed}}\", total_timesteps: \"${{params.timesteps}}\", n_envs: 16, n_steps: 64, batch_size: 512, n_epochs: 4, normalize_reward: true }}\n  \
+        "{}  env:\n    uses: env/stocks\n    needs: {{ bars: bars, features: [technical]{rates} }}\n    \
+         with: {{ {prices}{} }}\n  \
+         train:\n    uses: train/ppo\n    needs: {{ env: env }}\n    with: \
+         {{ seed: \"${{params.seed}}\", total_timesteps: \"${{params.timesteps}}\", n_envs: 16, n_steps: 64, batch_size: 512, n_epochs: 4, normalize_reward: true }}\n  \
          evaluate:\n    uses: evaluate/backtest\n    needs: {{ env: env, policy: train }}\n",
         technical(bars),
         dates(bars.days)

@@ -306,7 +306,8 @@ fn snapshots(out: &mut String, meta: &Value) {
     };
     let _ = writeln!(
         out,
-        "{} snapshots a day ({} to {}; {} of {} days have fewer), {} to {} {}; the files' times are in {} ({})",
+        "{} snapshots a day ({} to {}; {} of {} days have fewer), {} to {} {}; the files' times are in {} \
+        ({})",
         text("usual"),
         text("fewest"),
         text("most"),

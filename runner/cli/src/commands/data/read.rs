@@ -143,7 +143,8 @@ fn run(
     with: Value,
     inputs: BTreeMap<String, Vec<Input>>,
 ) -> Result<(ArtifactDigest, Artifact), Failure> {
-    let kind = registry::find(name).ok_or_else(|| Failure::usage(format!("there is no stage kind `{name}`")))?;
+    let kind =
+        registry::find(name).ok_or_else(|| Failure::usage(format!("there is no stage kind `{name}`")))?;
     let config = kind.resolve(with).map_err(wrong)?;
     if inputs.is_empty() {
         let plan = PlanContext {
@@ -170,7 +171,8 @@ pub(super) fn read(session: &Session, args: &ReadArgs, table: Table) -> Result<R
 
 /// Reads files into a table, by the configuration of its stage.
 pub(super) fn read_configured(session: &Session, table: Table, config: Value) -> Result<Read, Failure> {
-    let home = tempfile::tempdir().map_err(|err| Failure::caused("cannot create a temporary directory", &err))?;
+    let home =
+        tempfile::tempdir().map_err(|err| Failure::caused("cannot create a temporary directory", &err))?;
     let store = Store::open(&home.path().join("home"))?;
     let (digest, artifact) = run(session, &store, table.stage_kind(), config, BTreeMap::new())?;
     Ok(Read {

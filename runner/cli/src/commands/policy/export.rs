@@ -45,9 +45,12 @@ pub(super) fn export(session: &Session, args: &PolicyExportArgs) -> Result<(), F
 
 /// Writes a file that must not exist; none is left behind where that fails.
 fn write(path: &Path, shown: &Path, bytes: &[u8]) -> Result<(), Failure> {
-    let failed = |err: &std::io::Error| Failure::machine(format!("cannot write `{}`: {err}", shown.display()));
-    let exists =
-        || Failure::usage(format!("`{}` already exists", shown.display())).hint("name a file that does not exist");
+    let failed =
+        |err: &std::io::Error| Failure::machine(format!("cannot write `{}`: {err}", shown.display()));
+    let exists = || {
+        Failure::usage(format!("`{}` already exists", shown.display()))
+            .hint("name a file that does not exist")
+    };
     let parent = path.parent().unwrap_or(Path::new("."));
     if path.symlink_metadata().is_ok() {
         return Err(exists());
@@ -69,9 +72,11 @@ fn write(path: &Path, shown: &Path, bytes: &[u8]) -> Result<(), Failure> {
     })
 }
 
-/// The tensors as arrays of an .npz file, and `about`, the description as bytes of JSON. The same policy gives the same bytes.
+/// The tensors as arrays of an .npz file, and `about`, the description as bytes of JSON. The same policy
+/// gives the same bytes.
 fn npz(policy: &Policy) -> Result<Vec<u8>, stages_core::StageError> {
-    let failed = |err: &dyn std::fmt::Display| stages_core::StageError::new(format!("cannot write its arrays: {err}"));
+    let failed =
+        |err: &dyn std::fmt::Display| stages_core::StageError::new(format!("cannot write its arrays: {err}"));
     let mut writer = zip::ZipWriter::new(Cursor::new(Vec::new()));
     let options = zip::write::SimpleFileOptions::default()
         .compression_method(zip::CompressionMethod::Stored)
@@ -106,7 +111,8 @@ fn about(file: &[u8]) -> Option<String> {
     header["__metadata__"]["runner"].as_str().map(str::to_owned)
 }
 
-/// An array in NumPy's format, version 1.0: C order, the data after a header whose end is a multiple of 64 bytes.
+/// An array in NumPy's format, version 1.0: C order, the data after a header whose end is a multiple of 64
+/// bytes.
 fn npy(dtype: &str, shape: &[usize], data: impl Iterator<Item = u8>) -> Vec<u8> {
     let shape: String = shape.iter().map(|n| format!("{n},")).collect();
     let mut header = format!("{{'descr': '{dtype}', 'fortran_order': False, 'shape': ({shape}), }}");

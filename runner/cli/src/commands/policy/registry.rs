@@ -21,13 +21,9 @@ pub(super) fn list(session: &Session, name: Option<&str>) -> Result<(), Failure>
     if let Some(name) = name {
         let Some(policy) = registry.read(name)? else {
             let names = registry.names()?;
-            return Err(
-                Failure::usage(format!("there is no policy `{name}`")).hint(runner_pipeline::suggest(
-                    name,
-                    "policies",
-                    names.iter().map(String::as_str),
-                )),
-            );
+            return Err(Failure::usage(format!("there is no policy `{name}`")).hint(
+                runner_pipeline::suggest(name, "policies", names.iter().map(String::as_str)),
+            ));
         };
         return match session.json {
             true => output::print_json(&as_json(name, &policy)),
@@ -46,7 +42,8 @@ pub(super) fn list(session: &Session, name: Option<&str>) -> Result<(), Failure>
     }
     if policies.is_empty() {
         return output::print(
-            "no policies: `runner policy register RUN/STAGE NAME`, or `register: NAME` of a stage, makes the first\n",
+            "no policies: `runner policy register RUN/STAGE NAME`, or `register: NAME` of a stage, makes \
+            the first\n",
         );
     }
     let rows: Vec<Vec<String>> = policies

@@ -7,7 +7,8 @@ fn marker(name: &str) -> String {
     format!("# runner schedule of {name}")
 }
 
-/// The line of a pipeline: every five minutes, as cron knows neither the schedule's time zone nor what it missed.
+/// The line of a pipeline: every five minutes, as cron knows neither the schedule's time zone nor what it
+/// missed.
 pub(super) fn line(call: &Call) -> String {
     let mut command = format!("cd {} && ", quoted(&call.folder.display().to_string()));
     for (name, value) in &call.env {

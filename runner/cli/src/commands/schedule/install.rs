@@ -65,8 +65,9 @@ impl Step {
             Self::Crontab { text, .. } => write_crontab(text),
             Self::Run(words) => {
                 let failed = |what: String| {
-                    Failure::machine(format!("`{}` {what}", words.join(" ")))
-                        .hint("the files are written: run it where the service runs, as the user whose timer it is")
+                    Failure::machine(format!("`{}` {what}", words.join(" "))).hint(
+                        "the files are written: run it where the service runs, as the user whose timer it is",
+                    )
                 };
                 let output = Command::new(&words[0])
                     .args(&words[1..])
@@ -195,7 +196,8 @@ pub(super) fn installed(session: &Session, name: &str) -> Vec<&'static str> {
     found
 }
 
-/// Shows the steps, asks, and applies them. A program that fails does not keep the rest from being done: its failure is returned at the end.
+/// Shows the steps, asks, and applies them. A program that fails does not keep the rest from being done: its
+/// failure is returned at the end.
 fn perform(session: &Session, args: &TimerArgs, steps: &[Step]) -> Result<(), Failure> {
     if steps.is_empty() {
         return output::print("nothing is installed\n");
@@ -275,7 +277,9 @@ fn read_crontab() -> Result<Option<String>, Failure> {
     match output {
         Ok(output) if output.status.success() => match String::from_utf8(output.stdout) {
             Ok(table) => Ok(Some(table)),
-            Err(_) => Err(Failure::machine("the crontab is not UTF-8").hint("convert it, or add the line by hand")),
+            Err(_) => {
+                Err(Failure::machine("the crontab is not UTF-8").hint("convert it, or add the line by hand"))
+            }
         },
         Ok(output) => {
             let said = String::from_utf8_lossy(&output.stderr).into_owned();
@@ -292,7 +296,8 @@ fn read_crontab() -> Result<Option<String>, Failure> {
 
 fn write_crontab(text: &str) -> Result<(), Failure> {
     let failed = |err: std::io::Error| {
-        Failure::caused("cannot run `crontab`", &err).hint("install cron, or choose another service by `--with`")
+        Failure::caused("cannot run `crontab`", &err)
+            .hint("install cron, or choose another service by `--with`")
     };
     let mut child = Command::new("crontab")
         .arg("-")

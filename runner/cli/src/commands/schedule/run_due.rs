@@ -12,7 +12,9 @@ use crate::{interrupt, output};
 use chrono::{DateTime, Utc};
 use runner_engine::{Control, DecisionEvent, Failure, RunStatus, exit, no_thread, text};
 use runner_history::policies::{PolicyRef, Registry};
-use runner_history::schedule::{Awaited, Due, DueTimes, Night, NightStatus, Outcome, Ran, RunEnd, Scheduler, Work};
+use runner_history::schedule::{
+    Awaited, Due, DueTimes, Night, NightStatus, Outcome, Ran, RunEnd, Scheduler, Work,
+};
 use runner_history::{self as history, AllMarks};
 use runner_pipeline::{WaitFor, Work as StageWork, load};
 use runner_report::reporter::Verbosity;
@@ -169,7 +171,10 @@ impl PipelineWork<'_> {
                                 "the files of `{}` are on a server and cannot be waited for",
                                 node.id
                             ))
-                            .hint("wait for a file that is written when they are there: `wait_for: { files: […] }`"));
+                            .hint(
+                                "wait for a file that is written when they are there: `wait_for: \
+                                { files: […] }`",
+                            ));
                         }
                         awaited.files = sources.into_iter().map(|source| source.path).collect();
                     }
@@ -374,7 +379,8 @@ fn recorded(decision: &Decision, run: &str, act: &str, args: &PolicyActArgs) -> 
     }
 }
 
-/// Passes the cancellation of the command on to a run, and ends the run after its timeout; true if that was why.
+/// Passes the cancellation of the command on to a run, and ends the run after its timeout; true if that was
+/// why.
 fn watch(command: &Control, run: &Control, timeout: Option<Duration>, ended: &Receiver<()>) -> bool {
     let began = Instant::now();
     let mut is_over = false;
@@ -393,7 +399,8 @@ fn watch(command: &Control, run: &Control, timeout: Option<Duration>, ended: &Re
     is_over
 }
 
-/// Removes the runs of nights but for the latest, those that are marked, and those whose artifacts are used by others.
+/// Removes the runs of nights but for the latest, those that are marked, and those whose artifacts are used
+/// by others.
 fn prune(runs: &Path, pipeline: &str, keep: usize) -> Result<(), Failure> {
     let all = history::list(runs)?;
     let is_of_night = |run: &history::Run| run.pipeline == pipeline && run.night.is_some();

@@ -23,21 +23,24 @@ impl Compare<'_> {
             .map(|field| field.name())
             .eq(b.fields().iter().map(|field| field.name()));
         let mut found = Vec::new();
-        let mut difference =
-            |column: &str, rows: Vec<usize>, of: usize, x: &dyn Fn(usize) -> String, y: &dyn Fn(usize) -> String| {
-                if let Some(&row) = rows.first() {
-                    found.push(Difference {
-                        column: column.to_owned(),
-                        row: was.rows[row],
-                        date: was.stamps.get(row).copied(),
-                        about: about(&was.batch, row, Some(of)),
-                        was: x(row),
-                        became: y(row),
-                        rows: rows.len(),
-                        most: rows.len() as f64 >= MOST * was.rows.len() as f64,
-                    });
-                }
-            };
+        let mut difference = |column: &str,
+                              rows: Vec<usize>,
+                              of: usize,
+                              x: &dyn Fn(usize) -> String,
+                              y: &dyn Fn(usize) -> String| {
+            if let Some(&row) = rows.first() {
+                found.push(Difference {
+                    column: column.to_owned(),
+                    row: was.rows[row],
+                    date: was.stamps.get(row).copied(),
+                    about: about(&was.batch, row, Some(of)),
+                    was: x(row),
+                    became: y(row),
+                    rows: rows.len(),
+                    most: rows.len() as f64 >= MOST * was.rows.len() as f64,
+                });
+            }
+        };
         for (i, field) in a.fields().iter().enumerate() {
             let x = was.batch.column(i);
             let y = match same_names {

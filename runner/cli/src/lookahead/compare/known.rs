@@ -61,7 +61,8 @@ impl Compare<'_> {
             }));
         }
         if self.change == Change::Truncated {
-            // The last rows may be written only once later ones have arrived: their values are compared where there are later ones.
+            // The last rows may be written only once later ones have arrived: their values are compared where
+            // there are later ones.
             let first_missing = match became.stamps.iter().max() {
                 None => was.stamps.iter().min().copied(),
                 Some(last) => was.stamps.iter().filter(|stamp| *stamp > last).min().copied(),

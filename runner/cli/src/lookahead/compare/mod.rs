@@ -1,4 +1,5 @@
-//! Compares the tables of an output before and after the data changed: rows that were known by then must be the same.
+//! Compares the tables of an output before and after the data changed: rows that were known by then must be
+//! the same.
 
 mod cells;
 mod known;
@@ -95,8 +96,9 @@ impl Compare<'_> {
         results
     }
 
-    /// Compares the tables whose names are in one version only, those of one schema as one table: a symbol that first appears after the date
-    /// changes the names of partitions, but not the order of the earlier rows.
+    /// Compares the tables whose names are in one version only, those of one schema as one table: a symbol
+    /// that first appears after the date changes the names of partitions, but not the order of the earlier
+    /// rows.
     fn alone(&self, tables: [Vec<(&String, &Arc<Table>)>; 2], results: &mut Vec<Compared>) {
         let mut names: BTreeMap<String, String> = BTreeMap::new();
         for (name, table) in tables.iter().flatten() {
@@ -117,8 +119,11 @@ impl Compare<'_> {
                     .flatten()
                     .find(|(_, table)| table.batch.schema().to_string() == schema)?
                     .1;
-                let batch =
-                    arrow_select::concat::concat_batches(&any.batch.schema(), same().map(|table| &table.batch)).ok()?;
+                let batch = arrow_select::concat::concat_batches(
+                    &any.batch.schema(),
+                    same().map(|table| &table.batch),
+                )
+                .ok()?;
                 let stamps = same()
                     .flat_map(|table| table.stamps.iter().flatten().copied())
                     .collect();
@@ -219,8 +224,8 @@ impl Compare<'_> {
     }
 }
 
-/// The dates of a table as its other version has them, where their text may be read in several ways: of `02.01.2024` the first days of a year do
-/// not tell which number is the month.
+/// The dates of a table as its other version has them, where their text may be read in several ways: of
+/// `02.01.2024` the first days of a year do not tell which number is the month.
 fn reread(was: &Table, became: &Table) -> Option<Vec<Stamp>> {
     let column = was.date.filter(|column| became.date == Some(*column))?;
     let (a, b) = (texts(was, column)?, texts(became, column)?);

@@ -3,12 +3,12 @@
 use super::{Document, New, Variant, text};
 use arrow_array::cast::AsArray;
 use arrow_array::types::{
-    Date32Type, Decimal128Type, Float32Type, Float64Type, Int8Type, Int16Type, Int32Type, Int64Type, UInt8Type,
-    UInt16Type, UInt32Type, UInt64Type,
+    Date32Type, Decimal128Type, Float32Type, Float64Type, Int8Type, Int16Type, Int32Type, Int64Type,
+    UInt8Type, UInt16Type, UInt32Type, UInt64Type,
 };
 use arrow_array::{
-    Array, ArrayRef, ArrowPrimitiveType, BooleanArray, Date32Array, Decimal128Array, LargeStringArray, PrimitiveArray,
-    RecordBatch, RecordBatchOptions, StringArray, StringViewArray, UInt64Array,
+    Array, ArrayRef, ArrowPrimitiveType, BooleanArray, Date32Array, Decimal128Array, LargeStringArray,
+    PrimitiveArray, RecordBatch, RecordBatchOptions, StringArray, StringViewArray, UInt64Array,
 };
 use arrow_cast::cast;
 use arrow_schema::{DataType, Field, Schema};
@@ -64,7 +64,11 @@ pub fn batch(document: &Document, old: &RecordBatch, variant: &Variant) -> Resul
 ///
 /// # Errors
 /// Likewise.
-pub fn interleaved(old: &RecordBatch, new: &RecordBatch, picks: &[(usize, usize)]) -> Result<RecordBatch, String> {
+pub fn interleaved(
+    old: &RecordBatch,
+    new: &RecordBatch,
+    picks: &[(usize, usize)],
+) -> Result<RecordBatch, String> {
     let columns = old.columns().iter().zip(new.columns());
     let arrays: Vec<ArrayRef> = columns
         .map(|(old, new)| interleave(&[old.as_ref(), new.as_ref()], picks).map_err(|err| err.to_string()))
@@ -72,7 +76,11 @@ pub fn interleaved(old: &RecordBatch, new: &RecordBatch, picks: &[(usize, usize)
     table(&old.schema(), arrays, picks.len())
 }
 
-fn numbers<T: ArrowPrimitiveType>(old: &ArrayRef, values: &[f64], native: impl Fn(f64) -> T::Native) -> ArrayRef {
+fn numbers<T: ArrowPrimitiveType>(
+    old: &ArrayRef,
+    values: &[f64],
+    native: impl Fn(f64) -> T::Native,
+) -> ArrayRef {
     let old = old.as_primitive::<T>();
     let cells = old.iter().zip(values);
     let new: PrimitiveArray<T> = cells
@@ -94,14 +102,22 @@ fn replaced<'a>(column: &ArrayRef, new: &New, chosen: impl Fn(usize) -> Option<&
     }
     match (new, column.data_type()) {
         (New::Numbers(values), DataType::Float64) => numbers::<Float64Type>(column, values, |value| value),
-        (New::Numbers(values), DataType::Float32) => numbers::<Float32Type>(column, values, |value| value as f32),
+        (New::Numbers(values), DataType::Float32) => {
+            numbers::<Float32Type>(column, values, |value| value as f32)
+        }
         (New::Numbers(values), DataType::Int64) => numbers::<Int64Type>(column, values, |value| value as i64),
         (New::Numbers(values), DataType::Int32) => numbers::<Int32Type>(column, values, |value| value as i32),
         (New::Numbers(values), DataType::Int16) => numbers::<Int16Type>(column, values, |value| value as i16),
         (New::Numbers(values), DataType::Int8) => numbers::<Int8Type>(column, values, |value| value as i8),
-        (New::Numbers(values), DataType::UInt64) => numbers::<UInt64Type>(column, values, |value| value as u64),
-        (New::Numbers(values), DataType::UInt32) => numbers::<UInt32Type>(column, values, |value| value as u32),
-        (New::Numbers(values), DataType::UInt16) => numbers::<UInt16Type>(column, values, |value| value as u16),
+        (New::Numbers(values), DataType::UInt64) => {
+            numbers::<UInt64Type>(column, values, |value| value as u64)
+        }
+        (New::Numbers(values), DataType::UInt32) => {
+            numbers::<UInt32Type>(column, values, |value| value as u32)
+        }
+        (New::Numbers(values), DataType::UInt16) => {
+            numbers::<UInt16Type>(column, values, |value| value as u16)
+        }
         (New::Numbers(values), DataType::UInt8) => numbers::<UInt8Type>(column, values, |value| value as u8),
         (New::Numbers(values), DataType::Decimal128(_, scale)) => {
             let scale = 10f64.powi(i32::from(*scale));

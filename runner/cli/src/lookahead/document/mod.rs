@@ -139,7 +139,13 @@ impl Document {
         Ok(Some(Self::new(body, &table.batch, columns, date, stamps)))
     }
 
-    fn new(body: Body, batch: &RecordBatch, columns: Vec<Column>, date: Option<usize>, stamps: Vec<Stamp>) -> Self {
+    fn new(
+        body: Body,
+        batch: &RecordBatch,
+        columns: Vec<Column>,
+        date: Option<usize>,
+        stamps: Vec<Stamp>,
+    ) -> Self {
         let fields = batch.schema_ref().fields();
         let names: Vec<String> = fields
             .iter()
@@ -184,7 +190,8 @@ impl Document {
         let others = || (0..self.columns.len()).filter(|&i| Some(i) != self.date);
         let is_named = |&i: &usize| {
             let is_text = matches!(&self.columns[i], Column::Texts(..));
-            let is_number = matches!(&self.columns[i], Column::Numbers(_, integers) if integers.iter().all(|is| *is));
+            let is_number =
+                matches!(&self.columns[i], Column::Numbers(_, integers) if integers.iter().all(|is| *is));
             SYMBOLS.contains(&self.names[i].as_str()) && (is_text || is_number)
         };
         others().find(is_named).or_else(|| {

@@ -40,7 +40,8 @@ impl Packed {
             _ => (Packing::Plain, vec![(path.to_owned(), bytes)]),
         };
         // An array of dates dates the others of its length.
-        let is_arrays = matches!(packing, Packing::Zip) && files.iter().all(|(name, _)| name.ends_with(".npy"));
+        let is_arrays =
+            matches!(packing, Packing::Zip) && files.iter().all(|(name, _)| name.ends_with(".npy"));
         let dates = if is_arrays {
             read::dates_of_arrays(&files)?
         } else {
@@ -87,7 +88,10 @@ impl Packed {
     ///
     /// # Errors
     /// When one cannot be written, or the file not be packed.
-    pub fn write(&self, mut table: impl FnMut(&Document) -> Result<Vec<u8>, String>) -> Result<Vec<u8>, String> {
+    pub fn write(
+        &self,
+        mut table: impl FnMut(&Document) -> Result<Vec<u8>, String>,
+    ) -> Result<Vec<u8>, String> {
         let mut files = Vec::new();
         for (name, member) in &self.members {
             let bytes = match member {
@@ -111,8 +115,8 @@ impl Packed {
             }
             Packing::Zip => {
                 let mut writer = zip::ZipWriter::new(Cursor::new(Vec::new()));
-                let options =
-                    zip::write::SimpleFileOptions::default().compression_method(zip::CompressionMethod::Stored);
+                let options = zip::write::SimpleFileOptions::default()
+                    .compression_method(zip::CompressionMethod::Stored);
                 for (name, bytes) in files {
                     writer.start_file(name, options).map_err(|err| err.to_string())?;
                     writer.write_all(&bytes).map_err(|err| err.to_string())?;

@@ -75,7 +75,9 @@ pub fn csv_lines(document: &Document, csv: &Csv, variant: &Variant) -> Vec<Strin
                 let old = csv.rows[row][column].trim();
                 let text = match new {
                     New::Numbers(values) if !values[place].is_finite() => return None,
-                    New::Numbers(values) if is_integer(document, column, row) => format!("{}", values[place] as i64),
+                    New::Numbers(values) if is_integer(document, column, row) => {
+                        format!("{}", values[place] as i64)
+                    }
                     New::Numbers(values) => decimals(values[place], old),
                     New::Flags(flags) => flags[place]?.to_string(),
                     New::Days(_) => return None,
@@ -108,7 +110,9 @@ pub fn json_lines(document: &Document, rows: &JsonRows, variant: &Variant) -> Ve
             .filter_map(|(&column, new)| {
                 let value: Value = match new {
                     New::Numbers(values) if !values[place].is_finite() => return None,
-                    New::Numbers(values) if is_integer(document, column, row) => (values[place] as i64).into(),
+                    New::Numbers(values) if is_integer(document, column, row) => {
+                        (values[place] as i64).into()
+                    }
                     New::Numbers(values) => values[place].into(),
                     New::Flags(flags) => flags[place]?.into(),
                     New::Days(_) => return None,

@@ -50,7 +50,11 @@ impl Document {
     }
 
     /// The bytes of a table of old and perturbed rows, each with 0 or 1 and its place among these.
-    pub(in crate::lookahead) fn assemble(&self, picks: &[(usize, usize)], new: &Rows) -> Result<Vec<u8>, String> {
+    pub(in crate::lookahead) fn assemble(
+        &self,
+        picks: &[(usize, usize)],
+        new: &Rows,
+    ) -> Result<Vec<u8>, String> {
         let changed = |place: usize| match new {
             Rows::Lines(lines) => lines[place].as_str(),
             _ => "",
@@ -84,7 +88,9 @@ impl Document {
     /// A replaced element of an array; `None` where the old one stays.
     fn element(&self, column: usize, new: &New, place: usize) -> Option<Element> {
         match new {
-            New::Numbers(values) => Some(Element::Number(values[place])).filter(|_| values[place].is_finite()),
+            New::Numbers(values) => {
+                Some(Element::Number(values[place])).filter(|_| values[place].is_finite())
+            }
             New::Flags(flags) => flags[place].map(Element::Flag),
             New::Codes(_) | New::Texts(_) => {
                 text::chosen(self, column, new, place).map(|text| Element::Text(text.to_owned()))

@@ -66,7 +66,8 @@ fn arrow_file(bytes: &[u8]) -> Result<RecordBatch, String> {
 
 impl Environment {
     fn read(store: &Store, artifact: &Artifact) -> Result<Self, String> {
-        let spec: Value = serde_json::from_slice(&file(store, artifact, "env.json")?).map_err(|err| err.to_string())?;
+        let spec: Value =
+            serde_json::from_slice(&file(store, artifact, "env.json")?).map_err(|err| err.to_string())?;
         let family = match artifact.meta["family"].as_str() {
             Some("stocks") => Family::Stocks,
             Some("table") => Family::Table,
@@ -156,7 +157,8 @@ impl World {
         Some(self.range(train, &dates)?.1)
     }
 
-    /// The ranges from the first training date to the last, whatever lies between them: symbols of a table that begin and end as they like.
+    /// The ranges from the first training date to the last, whatever lies between them: symbols of a table
+    /// that begin and end as they like.
     fn whole_ranges(&self) -> Ranges {
         let first = self.ranges();
         Ranges {
@@ -222,7 +224,8 @@ pub fn with_ranges(config: &Value, ranges: &Ranges) -> Value {
     config
 }
 
-/// The tables of an environment: what it looks up by date, and what was fitted, which is known at the end of training.
+/// The tables of an environment: what it looks up by date, and what was fitted, which is known at the end of
+/// training.
 ///
 /// # Errors
 /// When a file is not as the environment's stage writes it.
@@ -271,8 +274,9 @@ fn fitted(environment: &Environment) -> Result<Table, String> {
     let begin = || worlds.first()?.dates().first().copied();
     // Without training dates nothing is fitted.
     let known = known.or_else(begin).ok_or("has no snapshots")?;
-    let of_worlds =
-        |field: &dyn Fn(&Value) -> Value| Value::Array(worlds.iter().map(|world| field(&world.spec)).collect());
+    let of_worlds = |field: &dyn Fn(&Value) -> Value| {
+        Value::Array(worlds.iter().map(|world| field(&world.spec)).collect())
+    };
     let elements = match environment.family {
         Family::Stocks => stocks::elements(spec, worlds, known),
         Family::Options | Family::Table => vec![

@@ -25,7 +25,8 @@ pub(super) fn tables(world: &World) -> Result<[Table; 2], String> {
         quotes.add(paths, contracts, &times).ok_or_else(wrong)?;
     }
     let schema = snapshots.first().map(RecordBatch::schema).ok_or("has no snapshots")?;
-    let snapshots = arrow_select::concat::concat_batches(&schema, &snapshots).map_err(|err| err.to_string())?;
+    let snapshots =
+        arrow_select::concat::concat_batches(&schema, &snapshots).map_err(|err| err.to_string())?;
     let times = stamps(&snapshots).unwrap_or_default();
     let (times_of_quotes, quotes) = quotes.table()?;
     Ok([

@@ -1,4 +1,5 @@
-//! The tables of `env/stocks`: its files have a column of values for all symbols, of which those that are listed later are not there yet.
+//! The tables of `env/stocks`: its files have a column of values for all symbols, of which those that are
+//! listed later are not there yet.
 
 use super::super::moment::Stamp;
 use super::super::read::Table;
@@ -62,7 +63,8 @@ fn read(spec: &Value, world: &World) -> Option<Vec<Table>> {
     let listed = listed(panel, n)?;
     let cells: Vec<usize> = (0..listed.len()).filter(|&cell| listed[cell]).collect();
     let date_of = |cell: &usize| dates[cell / n];
-    let mut by_date: Vec<(String, ArrayRef)> = vec![("date".to_owned(), Arc::new(Date32Array::from(dates.clone())))];
+    let mut by_date: Vec<(String, ArrayRef)> =
+        vec![("date".to_owned(), Arc::new(Date32Array::from(dates.clone())))];
     let mut by_symbol: Vec<(String, ArrayRef)> = vec![
         (
             "date".to_owned(),
@@ -103,7 +105,8 @@ fn read(spec: &Value, world: &World) -> Option<Vec<Table>> {
             if alone { &mut by_date } else { &mut by_symbol }.push((name, array));
         }
     }
-    let stamps = |dates: &mut dyn Iterator<Item = i32>| dates.map(|day| Stamp::day(Date(day))).collect::<Vec<_>>();
+    let stamps =
+        |dates: &mut dyn Iterator<Item = i32>| dates.map(|day| Stamp::day(Date(day))).collect::<Vec<_>>();
     let (mut rows, mut of, mut ratios, mut cash) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
     for (date, events) in dates
         .iter()
@@ -132,7 +135,8 @@ fn read(spec: &Value, world: &World) -> Option<Vec<Table>> {
     ])
 }
 
-/// The elements of an observation with their normalisation, but for those of symbols that are listed after `known`: these are constant until then.
+/// The elements of an observation with their normalisation, but for those of symbols that are listed after
+/// `known`: these are constant until then.
 pub(super) fn elements(spec: &Value, worlds: &[World], known: Date) -> Vec<(String, Value)> {
     let mut later: Vec<&str> = Vec::new();
     // Of several worlds elements are named by the number of the symbol.
@@ -152,7 +156,8 @@ pub(super) fn elements(spec: &Value, worlds: &[World], known: Date) -> Vec<(Stri
             .collect();
     }
     let normalisation = &spec["env"]["normalisation"];
-    let is_of = |name: &str, symbol: &str| name.strip_prefix(symbol).is_some_and(|rest| rest.starts_with('.'));
+    let is_of =
+        |name: &str, symbol: &str| name.strip_prefix(symbol).is_some_and(|rest| rest.starts_with('.'));
     let mut elements = vec![("clip".to_owned(), normalisation["clip"].clone())];
     for (i, name) in names(&spec["env"]["observation"]).into_iter().enumerate() {
         if later.iter().any(|symbol| is_of(name, symbol)) {

@@ -7,8 +7,9 @@ use runner_pipeline::Work;
 use std::collections::BTreeMap;
 
 impl Findings {
-    /// The programs that are fitted on data up to a date that they name, and what they make of it: with other data up to that date most rows
-    /// change, and with other data after it none. And the programs that only inherit this.
+    /// The programs that are fitted on data up to a date that they name, and what they make of it: with other
+    /// data up to that date most rows change, and with other data after it none. And the programs that only
+    /// inherit this.
     pub(super) fn fitted(&self, plan: &Plan<'_>, least: usize) -> BTreeMap<usize, Date> {
         let mut fitted: BTreeMap<usize, Date> = BTreeMap::new();
         // Not beyond the training dates of an environment, where there is one.
@@ -33,7 +34,8 @@ impl Findings {
                 continue;
             }
             let before = |date: Date| tables().flat_map(cuts).all(|cut| !plan.is_after(cut, date));
-            let tested = |date: Date| self.cuts.iter().filter(|&&cut| plan.is_after(cut, date)).count() >= least;
+            let tested =
+                |date: Date| self.cuts.iter().filter(|&&cut| plan.is_after(cut, date)).count() >= least;
             let most = || tables().all(|known| known.moved.values().all(|most| *most));
             let is_program = matches!(plan.pipeline.nodes[node].work, Work::Command(_));
             let own = plan

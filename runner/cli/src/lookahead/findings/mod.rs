@@ -101,7 +101,15 @@ impl Findings {
                         let key = (node, output.clone(), compared.name.clone(), difference.column.clone());
                         let moved = || {
                             (
-                                moved::moved(plan, node, &output, &compared.name, &cut.at, version.change, difference),
+                                moved::moved(
+                                    plan,
+                                    node,
+                                    &output,
+                                    &compared.name,
+                                    &cut.at,
+                                    version.change,
+                                    difference,
+                                ),
                                 BTreeSet::new(),
                             )
                         };
@@ -149,7 +157,8 @@ impl Findings {
         let mut rules = Vec::new();
         for (&node, date) in &fitted {
             let rule = format!(
-                "it is fitted on data up to {date}, a date that the pipeline names; it does not depend on data after it"
+                "it is fitted on data up to {date}, a date that the pipeline names; it does not depend on \
+                data after it"
             );
             rules.push((plan.pipeline.nodes[node].id.clone(), rule));
         }
@@ -159,7 +168,8 @@ impl Findings {
         }
         for &node in plan.affected.iter().filter(|&&node| evaluates(plan.pipeline, node)) {
             let rule =
-                "its figures are over the whole test range; its decisions and accounts are compared by date".to_owned();
+                "its figures are over the whole test range; its decisions and accounts are compared by date"
+                    .to_owned();
             rules.push((plan.pipeline.nodes[node].id.clone(), rule));
         }
         let leaking: BTreeSet<usize> = self.moved.keys().map(|key| key.0).collect();

@@ -27,7 +27,8 @@ impl Findings {
             });
         };
         let failed = self.failed.get(&node);
-        // A kind of ours may need more data than there is up to a date; a program that fails was not compared.
+        // A kind of ours may need more data than there is up to a date; a program that fails was not
+        // compared.
         if let Some((_, message)) = failed.and_then(|failed| failed.iter().next()).filter(|_| is_program) {
             add("", message.clone());
             return;
@@ -35,7 +36,8 @@ impl Findings {
         if is_stepped_by_program(plan.pipeline, node) {
             let message = failed.and_then(|failed| failed.values().next()).cloned();
             let steps = || {
-                "what its program shows at a step, of the files that it reads, is no table that can be compared"
+                "what its program shows at a step, of the files that it reads, is no table that can be \
+                compared"
                     .to_owned()
             };
             add("", message.unwrap_or_else(steps));
@@ -70,7 +72,9 @@ impl Findings {
             for (table, known) in &tables {
                 truncated |= known.truncated > 0;
                 perturbed |= known.perturbed > 0;
-                if let (Some((reason, _)), true, false) = (&known.unchecked, known.moved.is_empty(), is_fitted) {
+                if let (Some((reason, _)), true, false) =
+                    (&known.unchecked, known.moved.is_empty(), is_fitted)
+                {
                     add(&shown(table), reason.clone());
                 }
             }
@@ -153,7 +157,9 @@ impl Findings {
             match fitted.is_some_and(|known| !known.moved.is_empty() || known.perturbed > 0) {
                 true => rules.push((
                     id.clone(),
-                    format!("it reads the training dates of `{env}` alone, which were compared after they end"),
+                    format!(
+                        "it reads the training dates of `{env}` alone, which were compared after they end"
+                    ),
                 )),
                 false => unchecked.push(Unchecked {
                     stage: id.clone(),
@@ -179,7 +185,8 @@ impl Plan<'_> {
         for &i in &self.affected {
             let mut needs = self.pipeline.nodes[i].needs.values().flatten();
             let itself = source.node == i && source.is_input();
-            if itself || needs.any(|need| reached.contains(&need.node) || source.is(need.node, &need.output)) {
+            if itself || needs.any(|need| reached.contains(&need.node) || source.is(need.node, &need.output))
+            {
                 reached.insert(i);
             }
         }

@@ -19,7 +19,8 @@ use text::{iso, time_of_day};
 const SECOND: i64 = 1_000_000;
 const DAY: i64 = 86_400 * SECOND;
 
-/// The span that the date or time of a row names, in microseconds since 1970-01-01: a day, or an instant. The row is known at its end.
+/// The span that the date or time of a row names, in microseconds since 1970-01-01: a day, or an instant. The
+/// row is known at its end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Stamp {
     pub start: i64,
@@ -94,8 +95,9 @@ pub fn of_batch(batch: &RecordBatch) -> Option<(usize, Vec<Stamp>)> {
     let of_type = (0..fields.len()).filter(|&i| typed(i) && !is_other_date_name(fields[i].name()));
     // The index that pandas writes: the first column of text, without a name.
     let first = (0..fields.len().min(1)).filter(|_| !is_other_date_name(fields[0].name()));
-    let text = (0..fields.len())
-        .filter(|&i| is_text(fields[i].data_type()) && fields[i].name().to_ascii_lowercase().contains("date"));
+    let text = (0..fields.len()).filter(|&i| {
+        is_text(fields[i].data_type()) && fields[i].name().to_ascii_lowercase().contains("date")
+    });
     let text = text.filter(|&i| !is_other_date_name(fields[i].name()));
     for i in named.chain(of_type).chain(first).chain(text) {
         let epoch = is_date_name(fields[i].name());
@@ -167,7 +169,8 @@ pub fn texts(column: &dyn Array) -> Option<Vec<Option<&str>>> {
     })
 }
 
-/// The dates of a column; `None` if one is missing or is not a date. Numbers are dates in a column of such a name alone.
+/// The dates of a column; `None` if one is missing or is not a date. Numbers are dates in a column of such a
+/// name alone.
 pub fn of_column(column: &dyn Array, numbers: bool) -> Option<Vec<Stamp>> {
     if column.null_count() > 0 {
         return None;
@@ -265,7 +268,10 @@ mod tests {
     #[test]
     fn the_rows_of_a_chain_are_known_at_their_snapshots() {
         let batch = |instants: [Option<i64>; 2]| {
-            let times = instants.map(|instant| SnapshotTime { date: Date(2), instant });
+            let times = instants.map(|instant| SnapshotTime {
+                date: Date(2),
+                instant,
+            });
             RecordBatch::try_from_iter(table::time_columns(times)).unwrap()
         };
         let instants = [2 * DAY + 15 * 3600 * SECOND, 2 * DAY + 20 * 3600 * SECOND];

@@ -5,8 +5,9 @@ use datasets::Date;
 
 /// The dates of text cells, all in one form; `None` if there is no such form.
 pub fn of_texts(cells: &[&str], numbers: bool) -> Option<Vec<Stamp>> {
-    let all =
-        |parse: &dyn Fn(&str) -> Option<Stamp>| cells.iter().map(|cell| parse(cell.trim())).collect::<Option<Vec<_>>>();
+    let all = |parse: &dyn Fn(&str) -> Option<Stamp>| {
+        cells.iter().map(|cell| parse(cell.trim())).collect::<Option<Vec<_>>>()
+    };
     if let Some(stamps) = all(&iso) {
         return Some(settle(stamps));
     }

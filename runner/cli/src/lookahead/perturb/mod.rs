@@ -1,7 +1,9 @@
-//! Perturbed data after a date. Each cell keeps its type and stays plausible, so that checks of data still pass: integers stay integers, a text
-//! is another text of its column, a high is the highest price of its bar. No ratio of two cells is preserved.
+//! Perturbed data after a date. Each cell keeps its type and stays plausible, so that checks of data still
+//! pass: integers stay integers, a text is another text of its column, a high is the highest price of its
+//! bar. No ratio of two cells is preserved.
 //!
-//! The perturbed row does not depend on the date after which the data is changed, so that it is computed once.
+//! The perturbed row does not depend on the date after which the data is changed, so that it is computed
+//! once.
 
 mod bounds;
 mod role;
@@ -43,7 +45,8 @@ impl Document {
         made.as_ref().map_err(Clone::clone)
     }
 
-    /// The bytes of the table, its rows after a moment perturbed and those of `delisted` symbols left out; and their number.
+    /// The bytes of the table, its rows after a moment perturbed and those of `delisted` symbols left out;
+    /// and their number.
     ///
     /// # Errors
     /// When a column's type cannot be written.

@@ -84,7 +84,8 @@ fn number(name: &str, values: &[f64], integers: &[bool]) -> Role {
         .zip(integers)
         .all(|(value, integer)| *integer || !value.is_finite());
     if is_integers {
-        let is_time = moment::of_integers(present().map(|value| value as i64), name.contains("time")).is_some();
+        let is_time =
+            moment::of_integers(present().map(|value| value as i64), name.contains("time")).is_some();
         if is_time {
             return Role::Fixed;
         }

@@ -1,5 +1,6 @@
-//! Other rows: a fifth of the dates and some rows are gone, symbols begin, dates are added at the end, and each symbol's values are multiplied by a
-//! factor of its own, so that ranks change. Symbols that end are left out where the rows are written.
+//! Other rows: a fifth of the dates and some rows are gone, symbols begin, dates are added at the end, and
+//! each symbol's values are multiplied by a factor of its own, so that ranks change. Symbols that end are
+//! left out where the rows are written.
 
 use super::values;
 use super::{chance, hash, is_contract};
@@ -32,8 +33,8 @@ pub fn all(document: &Document) -> Variant {
     for (from, &stamp) in stamps.iter().enumerate() {
         let (symbol, hash) = (&symbols[codes[from] as usize], hashes[codes[from] as usize]);
         // The last date stays, so that later rows exist as in the original.
-        let gone =
-            Some(stamp) != last && chance(stamp, 3) < 0.2 || per_date && chance(stamp, hash ^ from as u64) < 0.05;
+        let gone = Some(stamp) != last && chance(stamp, 3) < 0.2
+            || per_date && chance(stamp, hash ^ from as u64) < 0.05;
         if gone {
             continue;
         }
@@ -114,7 +115,8 @@ fn later(document: &Document, row: &Row) -> datasets::Date {
 }
 
 impl Document {
-    /// True if rows of later dates can be added: the dates are days, and no contract would be beyond its expiry.
+    /// True if rows of later dates can be added: the dates are days, and no contract would be beyond its
+    /// expiry.
     fn has_plain_dates(&self) -> bool {
         let has_expiry = self.names.iter().any(|name| name.contains("expir"));
         let Some(column) = self.date.filter(|_| !has_expiry) else {
@@ -125,7 +127,9 @@ impl Document {
             Column::Days(_) => self.stamps.iter().all(|stamp| stamp.start < stamp.end),
             Column::Texts(codes, choices) => {
                 let last = self.stamps.iter().zip(codes).max();
-                last.is_some_and(|(stamp, code)| choices.get(*code as usize) == Some(&stamp.date().to_string()))
+                last.is_some_and(|(stamp, code)| {
+                    choices.get(*code as usize) == Some(&stamp.date().to_string())
+                })
             }
             _ => false,
         }

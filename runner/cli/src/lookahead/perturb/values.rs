@@ -18,7 +18,8 @@ pub fn all(document: &Document) -> Variant {
     }
 }
 
-/// The replaced columns of some rows: numbers are multiplied by the row's factor, and go 5 to 15 % up or down.
+/// The replaced columns of some rows: numbers are multiplied by the row's factor, and go 5 to 15 % up or
+/// down.
 pub fn columns(document: &Document, from: &[usize], factors: &[f64]) -> BTreeMap<usize, New> {
     let (codes, symbols) = document.symbols();
     let hashes: Vec<u64> = symbols.iter().map(|symbol| hash(symbol)).collect();

@@ -26,7 +26,8 @@ fn whole(
 }
 
 pub fn parquet(bytes: &[u8]) -> Result<RecordBatch, String> {
-    let builder = ParquetRecordBatchReaderBuilder::try_new(Bytes::copy_from_slice(bytes)).map_err(unreadable)?;
+    let builder =
+        ParquetRecordBatchReaderBuilder::try_new(Bytes::copy_from_slice(bytes)).map_err(unreadable)?;
     let reader = builder.with_batch_size(1 << 20).build().map_err(unreadable)?;
     whole(&reader.schema(), reader)
 }
@@ -76,7 +77,8 @@ impl Container {
                     .set_compression(Compression::UNCOMPRESSED)
                     .set_statistics_enabled(EnabledStatistics::None)
                     .build();
-                let mut writer = ArrowWriter::try_new(&mut bytes, schema, Some(properties)).map_err(unreadable)?;
+                let mut writer =
+                    ArrowWriter::try_new(&mut bytes, schema, Some(properties)).map_err(unreadable)?;
                 writer.write(batch).map_err(unreadable)?;
                 writer.close().map_err(unreadable)?;
             }

@@ -35,7 +35,8 @@ impl Csv {
             return None;
         }
         // The first row is the header, unless it holds a date or a number.
-        let is_value = |cell: &String| cell.trim().parse::<f64>().is_ok() || moment::of_texts(&[cell], false).is_some();
+        let is_value =
+            |cell: &String| cell.trim().parse::<f64>().is_ok() || moment::of_texts(&[cell], false).is_some();
         let has_header = !rows[0].iter().any(is_value);
         let (names, header) = if has_header {
             (rows.remove(0), Some(lines.remove(0)))
@@ -50,7 +51,8 @@ impl Csv {
             lines,
         };
         // A column alone is lines of text, unless it has a name and holds values.
-        let is_column = csv.header.is_some() && !csv.rows.is_empty() && csv.rows.iter().all(|row| is_value(&row[0]));
+        let is_column =
+            csv.header.is_some() && !csv.rows.is_empty() && csv.rows.iter().all(|row| is_value(&row[0]));
         (width > 1 || is_column).then_some(csv)
     }
 

@@ -98,7 +98,9 @@ fn written(row: &Object, changes: &[(String, Value)]) -> String {
             .find(|(changed, _)| changed == name)
             .map(|(_, value)| value)
     };
-    let field = |(name, old): &(String, Value)| format!("{}: {}", Value::from(name.as_str()), new(name).unwrap_or(old));
+    let field = |(name, old): &(String, Value)| {
+        format!("{}: {}", Value::from(name.as_str()), new(name).unwrap_or(old))
+    };
     let fields: Vec<String> = row.0.iter().map(field).collect();
     format!("{{{}}}", fields.join(", "))
 }

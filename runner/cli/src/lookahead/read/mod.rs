@@ -1,4 +1,5 @@
-//! Readers of the table formats that programs write. The bytes tell the format, the file's name only where they do not.
+//! Readers of the table formats that programs write. The bytes tell the format, the file's name only where
+//! they do not.
 
 mod columnar;
 mod csv;
@@ -35,7 +36,8 @@ pub struct Table {
 
 impl Table {
     fn new(name: String, batch: RecordBatch) -> Self {
-        let (date, stamps) = moment::of_batch(&batch).map_or((None, None), |(date, stamps)| (Some(date), Some(stamps)));
+        let (date, stamps) =
+            moment::of_batch(&batch).map_or((None, None), |(date, stamps)| (Some(date), Some(stamps)));
         Self {
             name,
             batch,

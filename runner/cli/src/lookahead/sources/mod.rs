@@ -1,4 +1,5 @@
-//! The sources of a pipeline: files that stages read, outputs of stages that read none, and artifacts of earlier runs.
+//! The sources of a pipeline: files that stages read, outputs of stages that read none, and artifacts of
+//! earlier runs.
 
 mod scan;
 mod version;
@@ -41,7 +42,8 @@ enum Held {
 }
 
 enum What {
-    /// The dated files of a stage, by their place among all of its files. A program names its files: none of them may be dropped.
+    /// The dated files of a stage, by their place among all of its files. A program names its files: none of
+    /// them may be dropped.
     Files { files: Vec<(usize, File)>, may_drop: bool },
     /// An output of a stage that reads no files and needs no other stage.
     Output { name: String, digest: ArtifactDigest },

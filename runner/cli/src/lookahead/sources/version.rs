@@ -31,7 +31,11 @@ pub fn read(file: &File) -> Result<(Option<Packed>, u64), String> {
 }
 
 /// Reads a file of an artifact; `None` if it has no dates.
-pub fn of_entry(artifact: &Artifact, entry: &Entry, store: &Store) -> Result<Result<Option<Packed>, String>, Failure> {
+pub fn of_entry(
+    artifact: &Artifact,
+    entry: &Entry,
+    store: &Store,
+) -> Result<Result<Option<Packed>, String>, Failure> {
     let packed = Packed::read(&entry.path, store.blob(entry.blob)?.to_vec());
     Ok(packed.map(|packed| match artifact.kind == "file" {
         true => packed,
@@ -46,7 +50,8 @@ impl Source {
             What::Files { files, may_drop } => {
                 let (mut changed, mut rows) = (Vec::new(), 0);
                 for ((place, file), held) in files.iter().zip(&self.held) {
-                    let failed = |reason: String| Failure::machine(format!("`{}` {reason}", file.path.display()));
+                    let failed =
+                        |reason: String| Failure::machine(format!("`{}` {reason}", file.path.display()));
                     let new = match held {
                         Held::Dated(packed) => change::version(packed, about),
                         Held::Fixed => Ok(None),

@@ -22,7 +22,8 @@ const FILES: usize = 200;
 pub(in crate::serve) fn artifact(site: &Site, id: &str, stage: &str, output: &str) -> Result<Page, Failure> {
     let run = history::load(&site.runs, id)?;
     let missing = || {
-        Failure::usage(format!("run {id} has no output `{stage}.{output}`")).hint("open the run, and follow its links")
+        Failure::usage(format!("run {id} has no output `{stage}.{output}`"))
+            .hint("open the run, and follow its links")
     };
     let of_stage = run.stage(stage).ok_or_else(missing)?;
     let digest = of_stage.outputs.get(output).ok_or_else(missing)?;

@@ -12,7 +12,8 @@ use runner_report::html::{escape, table};
 /// If the store cannot be read.
 pub(in crate::serve) fn cache(site: &Site) -> Result<Page, Failure> {
     let status = site.store()?.status()?;
-    let row = |name: &str, count: &Count| vec![escape(name), count.count.to_string(), text::size(count.bytes)];
+    let row =
+        |name: &str, count: &Count| vec![escape(name), count.count.to_string(), text::size(count.bytes)];
     let all = [
         ("blobs", &status.blobs),
         ("of them not needed by a record", &status.unreferenced),
@@ -26,7 +27,8 @@ pub(in crate::serve) fn cache(site: &Site) -> Result<Page, Failure> {
     let kinds: Vec<Vec<String>> = status.artifacts.iter().map(|(name, count)| row(name, count)).collect();
     let body = format!(
         "<h1>Cache</h1><p>{} in {}</p>\n{}<h2>Artifacts by type</h2>\n{}\
-         <p class=\"dim\"><code>runner cache gc</code> removes what no kept run needs, <code>runner cache verify</code> hashes everything again.</p>\n",
+         <p class=\"dim\"><code>runner cache gc</code> removes what no kept run needs, <code>runner cache \
+         verify</code> hashes everything again.</p>\n",
         text::size(status.bytes()),
         escape(&site.home.display().to_string()),
         table(&["", "count", "size"], &rows),

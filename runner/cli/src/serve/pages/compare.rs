@@ -11,7 +11,9 @@ use runner_report::comparison_page;
 /// If there is none, or one cannot be read.
 pub(in crate::serve) fn compare(site: &Site, runs: &[String]) -> Result<String, Failure> {
     if runs.is_empty() {
-        return Err(Failure::usage("no run is ticked").hint("tick the runs that are to be compared, and try again"));
+        return Err(
+            Failure::usage("no run is ticked").hint("tick the runs that are to be compared, and try again")
+        );
     }
     let points = select(&site.runs, &site.store()?, runs)?;
     let comparison = Comparison::new(points, &Options::default())?;

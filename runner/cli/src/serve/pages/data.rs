@@ -1,4 +1,5 @@
-//! The market data of each pipeline's last run: what it has of each day, and the findings of its quality rules.
+//! The market data of each pipeline's last run: what it has of each day, and the findings of its quality
+//! rules.
 
 use crate::serve::layout::{Page, link, run_address, stage_address};
 use crate::serve::server::Site;

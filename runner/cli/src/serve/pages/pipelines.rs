@@ -24,8 +24,10 @@ pub(in crate::serve) fn pipelines(site: &Site) -> Result<Page, Failure> {
             .display()
             .to_string();
         body.push_str(&format!(
-            "<form method=\"post\" action=\"/start\">{}<input type=\"hidden\" name=\"pipeline\" value=\"{1}\">\
-             <label>{2} <input type=\"text\" name=\"set\" placeholder=\"seed=3 train.with.learning_rate=1e-4\" spellcheck=\"false\" aria-label=\"parameters of {2}\"></label>\
+            "<form method=\"post\" action=\"/start\">{}<input type=\"hidden\" name=\"pipeline\" \
+             value=\"{1}\">\
+             <label>{2} <input type=\"text\" name=\"set\" placeholder=\"seed=3 \
+             train.with.learning_rate=1e-4\" spellcheck=\"false\" aria-label=\"parameters of {2}\"></label>\
              <button>Start</button></form>\n",
             site.form_secret(),
             escape(&file.display().to_string()),
@@ -58,7 +60,8 @@ fn in_directory(dir: &Path) -> Vec<PathBuf> {
                 .is_some_and(|extension| extension == "yaml" || extension == "yml")
         })
         .filter(|path| {
-            std::fs::read_to_string(path).is_ok_and(|text| text.lines().any(|line| line.starts_with("stages:")))
+            std::fs::read_to_string(path)
+                .is_ok_and(|text| text.lines().any(|line| line.starts_with("stages:")))
         })
         .collect()
 }

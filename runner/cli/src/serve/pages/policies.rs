@@ -25,7 +25,10 @@ pub(in crate::serve) fn policies(site: &Site) -> Result<Page, Failure> {
     let mut body = String::from("<h1>Policies</h1>\n");
     let names = registry.names()?;
     if names.is_empty() {
-        body.push_str("<p>No policy is registered: <code>register: NAME</code> of a training, or <code>runner policy register RUN/STAGE NAME</code>, makes the first.</p>\n");
+        body.push_str(
+            "<p>No policy is registered: <code>register: NAME</code> of a training, or \
+            <code>runner policy register RUN/STAGE NAME</code>, makes the first.</p>\n",
+        );
     }
     for name in names {
         let policy = registry.read(&name)?.unwrap_or_default();
@@ -112,7 +115,8 @@ fn verdicts(policy: &NamedPolicy) -> String {
     }
 }
 
-/// The equity of the versions that were judged last, over the dates of the last verdict on each, and of the version that each was judged against.
+/// The equity of the versions that were judged last, over the dates of the last verdict on each, and of the
+/// version that each was judged against.
 fn equity(policy: &NamedPolicy, store: &Store) -> String {
     let mut series: Vec<Series> = Vec::new();
     for judged in policy.verdicts.iter().rev().take(DRAWN) {

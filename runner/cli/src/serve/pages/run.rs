@@ -23,9 +23,8 @@ const STAGES: usize = 200;
 pub(in crate::serve) fn run(site: &Site, id: &str, is_whole: bool) -> Result<Page, Failure> {
     let live = LiveRun::open(&site.runs, id)?;
     let Some(run) = live.run() else {
-        return Err(
-            Failure::usage(format!("run `{id}` has no events")).hint("it has just begun, or was killed at its start")
-        );
+        return Err(Failure::usage(format!("run `{id}` has no events"))
+            .hint("it has just begun, or was killed at its start"));
     };
     let mut fragments = fragments(&live, is_whole);
     let mut part = |id: &str| {
@@ -45,7 +44,8 @@ pub(in crate::serve) fn run(site: &Site, id: &str, is_whole: bool) -> Result<Pag
     body.push_str(&part("state"));
     if is_running && site.allow_run && control::process(&site.runs, id).is_some() {
         body.push_str(&format!(
-            "<form method=\"post\" action=\"{}/cancel\">{}<button class=\"stop\">Cancel the run</button></form>\n",
+            "<form method=\"post\" action=\"{}/cancel\">{}<button class=\"stop\">Cancel the \
+            run</button></form>\n",
             run_address(id),
             site.form_secret()
         ));

@@ -33,8 +33,10 @@ pub(in crate::serve) fn runs(site: &Site, wanted: &Wanted) -> Page {
     let list = list(site, wanted).unwrap_or_else(|failure| problem(&failure));
     let body = format!(
         "<h1>Runs</h1>\n<form method=\"get\" action=\"/\" role=\"search\"><label for=\"where\">Filter</label>\
-         <input type=\"text\" id=\"where\" name=\"where\" value=\"{}\" placeholder=\"evaluate.sharpe &gt; 1 and status = done\" spellcheck=\"false\">\
-         <button>Show</button></form>\n{}<form method=\"get\" action=\"/compare\"><div id=\"runs\">{list}</div>\
+         <input type=\"text\" id=\"where\" name=\"where\" value=\"{}\" placeholder=\"evaluate.sharpe &gt; 1 \
+         and status = done\" spellcheck=\"false\">\
+         <button>Show</button></form>\n{}<form method=\"get\" action=\"/compare\"><div \
+         id=\"runs\">{list}</div>\
          <button>Compare the ticked runs</button></form>\n",
         escape(&wanted.filter),
         if site.allow_run {
@@ -94,7 +96,8 @@ fn list(site: &Site, wanted: &Wanted) -> Result<String, Failure> {
             let status = run.status.name();
             let mut row = vec![
                 format!(
-                    "<input type=\"checkbox\" name=\"run\" value=\"{0}\" id=\"tick-{0}\" aria-label=\"compare {0}\">",
+                    "<input type=\"checkbox\" name=\"run\" value=\"{0}\" id=\"tick-{0}\" \
+                    aria-label=\"compare {0}\">",
                     escape(&run.id)
                 ),
                 format!(
@@ -116,7 +119,13 @@ fn list(site: &Site, wanted: &Wanted) -> Result<String, Failure> {
         .collect();
     let mut out = table(&head, &rows);
     let mut links = Vec::new();
-    let at = |page| Wanted { page, ..wanted.clone() }.address();
+    let at = |page| {
+        Wanted {
+            page,
+            ..wanted.clone()
+        }
+        .address()
+    };
     links.extend((wanted.page > 0).then(|| link(&at(wanted.page - 1), "newer")));
     links.extend(has_older.then(|| link(&at(wanted.page + 1), "older")));
     if !links.is_empty() {
@@ -138,7 +147,11 @@ const SELDOM: u32 = 4;
 impl LiveRuns {
     /// The list of a page.
     pub fn new(site: Site, wanted: Wanted) -> Self {
-        Self { site, wanted, ticks: 0 }
+        Self {
+            site,
+            wanted,
+            ticks: 0,
+        }
     }
 }
 

@@ -26,7 +26,8 @@ pub(in crate::serve) fn schedule(site: &Site) -> Result<Page, Failure> {
     let names = names(&site.home)?;
     if names.is_empty() {
         body.push_str(
-            "<p>No pipeline has a night yet: <code>runner schedule run-due PIPELINE</code> runs the first.</p>\n",
+            "<p>No pipeline has a night yet: <code>runner schedule run-due PIPELINE</code> runs the \
+            first.</p>\n",
         );
     }
     for name in names {
@@ -77,8 +78,9 @@ fn class(status: NightStatus) -> &'static str {
 }
 
 fn row(night: &Night) -> Vec<String> {
-    let time =
-        |at: Option<chrono::DateTime<Utc>>| at.map(|at| at.format("%Y-%m-%d %H:%M").to_string()).unwrap_or_default();
+    let time = |at: Option<chrono::DateTime<Utc>>| {
+        at.map(|at| at.format("%Y-%m-%d %H:%M").to_string()).unwrap_or_default()
+    };
     vec![
         escape(&night.night),
         format!("<span class=\"{}\">{}</span>", class(night.status), night.status.name()),
@@ -117,7 +119,8 @@ fn calendar(nights: &[&Night]) -> String {
     let size = CELL - 2;
     let done = nights.iter().filter(|night| night.status == NightStatus::Done).count();
     let mut out = format!(
-        "<div class=\"wide\" tabindex=\"0\"><svg class=\"nights\" style=\"width:{0}px\" viewBox=\"0 0 {0} {1}\" role=\"img\" aria-label=\"{2} nights, {done} done\">",
+        "<div class=\"wide\" tabindex=\"0\"><svg class=\"nights\" style=\"width:{0}px\" viewBox=\"0 0 {0} \
+        {1}\" role=\"img\" aria-label=\"{2} nights, {done} done\">",
         columns * CELL,
         7 * CELL,
         nights.len()
@@ -128,7 +131,8 @@ fn calendar(nights: &[&Night]) -> String {
         };
         let _ = write!(
             out,
-            "<rect class=\"{}\" x=\"{}\" y=\"{}\" width=\"{size}\" height=\"{size}\" rx=\"2\"><title>{}: {}</title></rect>",
+            "<rect class=\"{}\" x=\"{}\" y=\"{}\" width=\"{size}\" height=\"{size}\" rx=\"2\"><title>{}: \
+            {}</title></rect>",
             class(night.status),
             (week(day) - week(*first)) * CELL + 1,
             (day + 3).rem_euclid(7) * CELL + 1,

@@ -28,7 +28,8 @@ pub(in crate::serve) fn stage(site: &Site, id: &str, name: &str) -> Result<Page,
     let store = site.store()?;
     let status = status_of(stage);
     let mut body = format!(
-        "<h1>{}</h1><p class=\"dim\">{} v{} · run {}</p>\n<p><strong class=\"{status}\">{status}</strong>{}</p>\n",
+        "<h1>{}</h1><p class=\"dim\">{} v{} · run {}</p>\n<p><strong \
+        class=\"{status}\">{status}</strong>{}</p>\n",
         escape(&stage.id),
         escape(&stage.kind),
         stage.version,

@@ -143,7 +143,8 @@ fn averages_of_the_past_pass_once_the_rest_is_left_out() {
     assert_eq!(ended.code, 2, "{}{}", ended.stdout, ended.stderr);
 }
 
-/// Bars of 45 weekdays with missing dividends and a text, and a panel of symbols of which one ends and one begins on the way.
+/// Bars of 45 weekdays with missing dividends and a text, and a panel of symbols of which one ends and one
+/// begins on the way.
 fn market(project: &Project) {
     let (mut bars, mut panel) = (
         "date,open,high,low,close,volume,dividend,regime\n".to_owned(),
@@ -242,7 +243,8 @@ fn runnable(pipeline: &str) -> String {
     format!("{head}stages:\n{kept}")
 }
 
-/// Checks `p.yaml` and returns the exit code, the leaking stages that do not inherit, and what could not be checked.
+/// Checks `p.yaml` and returns the exit code, the leaking stages that do not inherit, and what could not be
+/// checked.
 fn check(project: &Project, args: &[&str]) -> (i32, Vec<String>, Vec<String>) {
     let ended = project.run(&[&["check", "lookahead", "p.yaml", "--json"], args].concat());
     assert!(!ended.stdout.is_empty(), "{}", ended.stderr);
@@ -349,7 +351,8 @@ stages:
 fn what_cannot_be_checked_is_named() {
     let one = |run: &str, output: &str| {
         let project = Project::new(&format!(
-            "version: 1\nname: one\nstages:\n  one:\n    run: {run}\n    files: [prices.csv]\n    outputs: {{ t: {output} }}\n"
+            "version: 1\nname: one\nstages:\n  one:\n    run: {run}\n    files: [prices.csv]\n    outputs: \
+            {{ t: {output} }}\n"
         ));
         market(&project);
         check(&project, &["--at", "2024-02-09"])
@@ -381,7 +384,8 @@ fn what_cannot_be_checked_is_named() {
 #[test]
 fn sources_that_cannot_be_changed_are_named() {
     let project = Project::new(
-        "version: 1\nname: one\nstages:\n  one: { run: 'cat weather.txt > ${outputs.t}', files: [weather.txt], outputs: { t: t.txt } }\n",
+        "version: 1\nname: one\nstages:\n  one: \
+        { run: 'cat weather.txt > ${outputs.t}', files: [weather.txt], outputs: { t: t.txt } }\n",
     );
     project.write("weather.txt", "on 2024-01-01 it rained\nand on 2024-01-02 it did not\n");
     let (code, found, unchecked) = check(&project, &[]);
@@ -438,7 +442,8 @@ fn a_date_beyond_the_data_is_refused() {
     assert_eq!(project.run(&["check", "lookahead", "p.yaml", "--at", "soon"]).code, 2);
 }
 
-/// Simulated data through features, option numerics and an environment; then a program that reads a table of it and looks ahead.
+/// Simulated data through features, option numerics and an environment; then a program that reads a table of
+/// it and looks ahead.
 #[test]
 fn the_options_pipeline_passes_and_a_leak_after_it_does_not() {
     let project = Project::new(
@@ -489,7 +494,8 @@ stages:
     assert!(report["rows"].as_u64().unwrap() > 1000, "{report}");
 }
 
-/// The default date lies where all sources have data: before it, a table of the shorter one has nothing to compare.
+/// The default date lies where all sources have data: before it, a table of the shorter one has nothing to
+/// compare.
 #[test]
 fn a_date_that_all_sources_share_is_chosen() {
     let project = Project::new(
@@ -522,7 +528,8 @@ stages:
     );
 }
 
-/// A normalisation fitted up to a date that the pipeline names, and used before and after it, is judged by that date; one fitted beyond is not.
+/// A normalisation fitted up to a date that the pipeline names, and used before and after it, is judged by
+/// that date; one fitted beyond is not.
 #[test]
 fn a_fit_on_the_training_range_is_judged_by_its_end() {
     let pipeline = |fit: &str| {
@@ -558,7 +565,8 @@ stages:
     assert_eq!((code, found), (1, vec!["apply".to_owned()]));
 }
 
-/// Of several snapshots a day, each row is known at its own: the last price of a day is not known at the first.
+/// Of several snapshots a day, each row is known at its own: the last price of a day is not known at the
+/// first.
 #[test]
 fn a_later_snapshot_of_the_day_is_the_future() {
     let pipeline = r#"
@@ -593,8 +601,9 @@ stages:
     assert_eq!(ended.code, 0, "{}{}", ended.stdout, ended.stderr);
 }
 
-/// Panels of worlds of which some are held out, and one whose last dates are: corporate actions, listings and delistings, also of symbols that some worlds do not have yet, features of
-/// many symbols together, and hedges.
+/// Panels of worlds of which some are held out, and one whose last dates are: corporate actions, listings and
+/// delistings, also of symbols that some worlds do not have yet, features of many symbols together, and
+/// hedges.
 #[test]
 fn the_stocks_pipelines_pass() {
     for (panel, at_start, test, hedge, at) in [

@@ -263,7 +263,8 @@ fn only_records_of_trusted_signers_count() {
         let ended = site.exec_configured(home, &[]);
         assert_eq!(ended.log(), all_run);
         assert!(
-            ended.stderr.contains("a signature by the unknown key SHA256:") && ended.stderr.contains("(3 times)"),
+            ended.stderr.contains("a signature by the unknown key SHA256:")
+                && ended.stderr.contains("(3 times)"),
             "{}",
             ended.stderr
         );

@@ -20,7 +20,8 @@ name: chain
 params: { words: one }
 stages:
   big: { run: 'head -c 3000000 /dev/zero > ${outputs.x}; echo made', outputs: { x: x.bin } }
-  mid: { run: '(echo ${params.words}; wc -c < ${needs.x}) > ${outputs.x}', needs: { x: big }, outputs: { x: y.txt } }
+  mid: \
+{ run: '(echo ${params.words}; wc -c < ${needs.x}) > ${outputs.x}', needs: { x: big }, outputs: { x: y.txt } }
   end: { run: 'wc -l < ${needs.x} > ${outputs.x}', needs: { x: mid }, outputs: { x: z.txt } }
 ";
 
@@ -48,7 +49,8 @@ impl Site {
         self.path("remote")
     }
 
-    /// A command with the folder as its remote, whose records need no signature unless the home is configured otherwise.
+    /// A command with the folder as its remote, whose records need no signature unless the home is configured
+    /// otherwise.
     fn command(&self, home: &str, args: &[&str]) -> Command {
         if !self.path(home).join("config.yaml").exists() {
             self.configure(home, "remote: { trust: unsigned }\n");

@@ -19,8 +19,8 @@ struct Server {
 
 impl Server {
     fn start(site: &Site) -> Self {
-        let program =
-            std::env::var_os("RUNNER_TEST_S3_SERVER").expect("RUNNER_TEST_S3_SERVER names an S3 server (s3s-fs)");
+        let program = std::env::var_os("RUNNER_TEST_S3_SERVER")
+            .expect("RUNNER_TEST_S3_SERVER names an S3 server (s3s-fs)");
         let port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
         let mut server = Self {
             program: program.into(),
@@ -58,7 +58,8 @@ impl Server {
         site.configure(
             home,
             &format!(
-                "remote:\n  url: s3://bucket/team\n  trust: unsigned\n  endpoint: http://127.0.0.1:{port}\n  allow_http: true\n{more}"
+                "remote:\n  url: s3://bucket/team\n  trust: unsigned\n  endpoint: \
+                http://127.0.0.1:{port}\n  allow_http: true\n{more}"
             ),
         );
     }

@@ -44,8 +44,8 @@ pub(crate) struct Client {
 }
 
 impl Client {
-    /// Starts the server, which is the program `program`: this one. Of the engine's environment, which may hold credentials, it has nothing but the
-    /// name of its `home`.
+    /// Starts the server, which is the program `program`: this one. Of the engine's environment, which may
+    /// hold credentials, it has nothing but the name of its `home`.
     pub fn start(program: &Path, home: &Path) -> io::Result<Self> {
         let (ours, theirs) = pair()?;
         let child = Command::new(program)

@@ -1,7 +1,8 @@
 //! The descendants of a program without a PID namespace.
 //!
-//! The supervisor is a child subreaper: a process whose parent exits becomes its child, whatever session or group it is in. So every process of the
-//! family is below the supervisor. Where there are no subreapers, the family is the program's process group.
+//! The supervisor is a child subreaper: a process whose parent exits becomes its child, whatever session or
+//! group it is in. So every process of the family is below the supervisor. Where there are no subreapers, the
+//! family is the program's process group.
 
 use super::super::memory::descendants;
 use rustix::io::Errno;

@@ -3,8 +3,8 @@
 use rustix::fd::{BorrowedFd, OwnedFd};
 use rustix::io::Errno;
 use rustix::net::{
-    RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, SendAncillaryBuffer, SendAncillaryMessage, SendFlags,
-    recvmsg, sendmsg,
+    RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, SendAncillaryBuffer, SendAncillaryMessage,
+    SendFlags, recvmsg, sendmsg,
 };
 use std::io::{self, IoSlice, IoSliceMut};
 use std::mem::MaybeUninit;
@@ -38,7 +38,8 @@ pub(super) fn send(to: BorrowedFd<'_>, descriptor: BorrowedFd<'_>) -> io::Result
     Ok(())
 }
 
-/// Receives the next bytes, as many as fit into `buffer`, and the descriptor that came with them. No bytes are the end of the stream.
+/// Receives the next bytes, as many as fit into `buffer`, and the descriptor that came with them. No bytes
+/// are the end of the stream.
 pub(super) fn receive(from: BorrowedFd<'_>, buffer: &mut [u8]) -> io::Result<(usize, Option<OwnedFd>)> {
     let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(1))];
     let mut ancillary = RecvAncillaryBuffer::new(&mut space);

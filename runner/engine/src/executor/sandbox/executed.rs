@@ -25,7 +25,8 @@ pub(super) struct Executed {
 }
 
 impl Executed {
-    /// The first program of the family is known: its call is made by a process whose memory the supervisor cannot read.
+    /// The first program of the family is known: its call is made by a process whose memory the supervisor
+    /// cannot read.
     pub fn new(first: &Path) -> Self {
         Self {
             programs: BTreeSet::from([first.to_owned()]),

@@ -1,8 +1,8 @@
-//! The seccomp filter of a family: it stops every `execve` until the supervisor has read its path, and refuses keyrings, which belong to the user and
-//! not to the stage.
+//! The seccomp filter of a family: it stops every `execve` until the supervisor has read its path, and
+//! refuses keyrings, which belong to the user and not to the stage.
 //!
-//! The supervisor always lets an `execve` continue: that is a record, not a barrier. A program that changes the path between the look and the execution
-//! escapes it, and so does one of another architecture.
+//! The supervisor always lets an `execve` continue: that is a record, not a barrier. A program that changes
+//! the path between the look and the execution escapes it, and so does one of another architecture.
 
 use super::descriptors::send;
 use super::system::check;
@@ -19,7 +19,8 @@ const ARCHITECTURE: Option<u32> = Some(0xc000_00b7);
 #[cfg(not(any(target_arch = "x86_64", target_arch = "aarch64")))]
 const ARCHITECTURE: Option<u32> = None;
 
-/// Installs the filter for this process and all that it starts, and hands its listener to the supervisor. Without it the program runs all the same.
+/// Installs the filter for this process and all that it starts, and hands its listener to the supervisor.
+/// Without it the program runs all the same.
 pub(super) fn install(link: BorrowedFd<'_>) {
     if let Some(listener) = filter() {
         let _ = send(link, listener.as_fd());

@@ -1,7 +1,7 @@
 //! Control groups (version 2): the limits of a family's memory and processes.
 //!
-//! A supervisor has a group for its programs, one after the other, below a group that is delegated to this user: one that the user may create others in,
-//! and that hands the controllers on.
+//! A supervisor has a group for its programs, one after the other, below a group that is delegated to this
+//! user: one that the user may create others in, and that hands the controllers on.
 
 use rustix::fd::{AsFd as _, BorrowedFd, OwnedFd};
 use std::fs::{self, File};
@@ -9,7 +9,8 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-/// The maximum number of processes and threads of a family: more than a program of many threads on a large machine has, less than the system.
+/// The maximum number of processes and threads of a family: more than a program of many threads on a large
+/// machine has, less than the system.
 pub(super) const PROCESSES: u64 = 16 << 10;
 
 /// The remedy where there is no delegated group.
@@ -20,8 +21,10 @@ const REMEDY: &str = "`systemd-run --user --scope runner …` starts it in one";
 /// # Errors
 /// The reason why there is none.
 pub(super) fn parent() -> Result<PathBuf, String> {
-    let mounts = fs::read_to_string("/proc/self/mountinfo").map_err(|err| format!("cannot read mounts: {err}"))?;
-    let groups = fs::read_to_string("/proc/self/cgroup").map_err(|err| format!("cannot read control groups: {err}"))?;
+    let mounts =
+        fs::read_to_string("/proc/self/mountinfo").map_err(|err| format!("cannot read mounts: {err}"))?;
+    let groups = fs::read_to_string("/proc/self/cgroup")
+        .map_err(|err| format!("cannot read control groups: {err}"))?;
     let (top, own) = own_group(&mounts, &groups).ok_or("no control groups of version 2 are mounted")?;
     let above = own.ancestors().take_while(|dir| dir.starts_with(&top));
     let mut refused = None;
@@ -29,7 +32,9 @@ pub(super) fn parent() -> Result<PathBuf, String> {
         let attempt = dir.join(format!("runner-{}-probe", std::process::id()));
         match fs::create_dir(&attempt).and_then(|()| fs::remove_dir(&attempt)) {
             Ok(()) => return Ok(dir.to_owned()),
-            Err(err) => refused = Some(format!("cannot create a control group in `{}`: {err}", dir.display())),
+            Err(err) => {
+                refused = Some(format!("cannot create a control group in `{}`: {err}", dir.display()))
+            }
         }
     }
     let reason = refused.unwrap_or_else(|| {
@@ -143,7 +148,9 @@ impl Drop for Group {
         // A killed process may take a moment to leave.
         for _ in 0..50 {
             match fs::remove_dir(&self.path) {
-                Err(err) if err.kind() == io::ErrorKind::ResourceBusy => std::thread::sleep(Duration::from_millis(2)),
+                Err(err) if err.kind() == io::ErrorKind::ResourceBusy => {
+                    std::thread::sleep(Duration::from_millis(2))
+                }
                 _ => break,
             }
         }

@@ -55,7 +55,8 @@ impl Sandbox {
         Ok(self.probed.get_or_init(probe))
     }
 
-    /// The isolation of a program that asks for `wanted`, with or without `namespaces` where the system has them, and whether it refuses the network.
+    /// The isolation of a program that asks for `wanted`, with or without `namespaces` where the system has
+    /// them, and whether it refuses the network.
     ///
     /// # Errors
     /// If isolation is required and cannot be had.
@@ -82,13 +83,15 @@ impl Sandbox {
         }
     }
 
-    /// The reason why a program runs without isolation although it did not ask for that; only for the first one.
+    /// The reason why a program runs without isolation although it did not ask for that; only for the first
+    /// one.
     pub fn refusal(&self) -> Option<&str> {
         let reason = self.probed.get()?.namespaces.as_ref().err()?;
         (!self.is_said.swap(true, Ordering::Relaxed)).then_some(reason)
     }
 
-    /// The control group in which those of programs are created; `None` where their limits cannot be enforced.
+    /// The control group in which those of programs are created; `None` where their limits cannot be
+    /// enforced.
     ///
     /// # Errors
     /// If the server cannot be started.

@@ -8,8 +8,9 @@
 //! | `/proc` | reading |
 //! | everything else | none |
 //!
-//! It limits the opening of files: their names and metadata stay visible, as do other processes. TCP is refused from version 4 on, abstract sockets and
-//! signals to other processes from version 6 on; UDP never is.
+//! It limits the opening of files: their names and metadata stay visible, as do other processes. TCP is
+//! refused from version 4 on, abstract sockets and signals to other processes from version 6 on; UDP never
+//! is.
 
 use super::protocol::Spec;
 use super::system::check;

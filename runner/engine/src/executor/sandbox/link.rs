@@ -1,4 +1,5 @@
-//! The link between a supervisor and its family in namespaces: the listener of the family's filter arrives over it, and what became of the program.
+//! The link between a supervisor and its family in namespaces: the listener of the family's filter arrives
+//! over it, and what became of the program.
 
 use super::descriptors::receive;
 use super::executed::Executed;
@@ -81,7 +82,8 @@ impl Link {
         }
     }
 
-    /// The end of the program, once its family is gone, and the programs that it executed; `None` if they could not be observed.
+    /// The end of the program, once its family is gone, and the programs that it executed; `None` if they
+    /// could not be observed.
     pub fn finish(mut self) -> (Option<Report>, Option<BTreeSet<PathBuf>>) {
         while self.socket.is_some() {
             self.receive();

@@ -1,19 +1,24 @@
-//! The sandbox in which external programs run: who starts them, what they see, and how the whole family of processes ends.
+//! The sandbox in which external programs run: who starts them, what they see, and how the whole family of
+//! processes ends.
 //!
 //! ```text
 //! engine ── server ── supervisor ── init (PID 1) ── shell ── …      namespaces
 //!                  └─ supervisor ── shell ── …                      without them
 //! ```
 //!
-//! - The *server* (`runner sandbox`) is started with the first program of a run. It has one thread and little memory, so that a supervisor costs a
-//!   `fork` and not the start of this binary. Each request is a control socket.
-//! - A *supervisor* is a fork of the server that runs one program after the other, all with the same [`protocol::Surroundings`]. It has the host's files
-//!   and processes, obeys the control socket, and kills the family when that closes: when the engine asks, or exits for any reason. What takes long and
-//!   keeps nothing of a program is prepared once: namespaces of users, of the network and of the host's name, and the tree of files.
-//! - *init* is the first process of a PID namespace, of a program's own as are those of mounts and IPC. It completes the private tree of files, drops
-//!   every privilege, and exits with the shell; the kernel then kills whatever else the program started.
-//! - Without namespaces the supervisor is a child subreaper: what the program leaves behind becomes its child, and is killed. Its access to files is limited
-//!   by Landlock where the system has that.
+//! - The *server* (`runner sandbox`) is started with the first program of a run. It has one thread and little
+//!   memory, so that a supervisor costs a `fork` and not the start of this binary. Each request is a control
+//!   socket.
+//! - A *supervisor* is a fork of the server that runs one program after the other, all with the same
+//!   [`protocol::Surroundings`]. It has the host's files and processes, obeys the control socket, and kills
+//!   the family when that closes: when the engine asks, or exits for any reason. What takes long and keeps
+//!   nothing of a program is prepared once: namespaces of users, of the network and of the host's name, and
+//!   the tree of files.
+//! - *init* is the first process of a PID namespace, of a program's own as are those of mounts and IPC. It
+//!   completes the private tree of files, drops every privilege, and exits with the shell; the kernel then
+//!   kills whatever else the program started.
+//! - Without namespaces the supervisor is a child subreaper: what the program leaves behind becomes its
+//!   child, and is killed. Its access to files is limited by Landlock where the system has that.
 //!
 //! The messages of the control socket are in [`protocol`].
 

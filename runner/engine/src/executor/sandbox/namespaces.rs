@@ -10,20 +10,21 @@ use std::fs;
 use std::os::fd::{AsFd as _, OwnedFd};
 use std::path::Path;
 
-/// The namespaces of a supervisor and of all programs that it starts: of users, the host's name, the network, and mounts. A program has namespaces of
-/// processes, IPC and mounts of its own besides.
+/// The namespaces of a supervisor and of all programs that it starts: of users, the host's name, the network,
+/// and mounts. A program has namespaces of processes, IPC and mounts of its own besides.
 ///
-/// The network and the host's name keep nothing of a program that has ended: changing them takes capabilities, which programs do not have, and sockets
-/// end with their processes.
+/// The network and the host's name keep nothing of a program that has ended: changing them takes
+/// capabilities, which programs do not have, and sockets end with their processes.
 pub(super) struct Namespaces {
     /// The mount namespace with the prepared tree, which each program gets a copy of.
     tree: OwnedFd,
 }
 
 impl Namespaces {
-    /// Moves this process to a user namespace with the same user and group, to one of the host's name, to one of mounts with the host's files, and
-    /// (unless programs use the network) to an empty one of the network; prepares the tree of `surroundings`, on the directory `place`. Programs started
-    /// from here on get no privilege by executing a file.
+    /// Moves this process to a user namespace with the same user and group, to one of the host's name, to one
+    /// of mounts with the host's files, and (unless programs use the network) to an empty one of the network;
+    /// prepares the tree of `surroundings`, on the directory `place`. Programs started from here on get no
+    /// privilege by executing a file.
     ///
     /// # Errors
     /// If the system refuses one of the steps.
@@ -32,7 +33,8 @@ impl Namespaces {
         let mut flags = UnshareFlags::NEWUSER | UnshareFlags::NEWUTS | UnshareFlags::NEWNS;
         flags.set(UnshareFlags::NEWNET, !surroundings.network);
         unshare(flags).map_err(Refused::at("create namespaces"))?;
-        let map = |file: &str, text: String| fs::write(file, text).map_err(Refused::io(format!("write `{file}`")));
+        let map =
+            |file: &str, text: String| fs::write(file, text).map_err(Refused::io(format!("write `{file}`")));
         // A process without privileges has to give up changing groups first.
         map("/proc/self/setgroups", "deny".to_owned())?;
         map("/proc/self/uid_map", format!("{0} {0} 1", user.as_raw()))?;

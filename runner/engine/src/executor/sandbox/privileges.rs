@@ -1,4 +1,5 @@
-//! Dropping every privilege, root's too: nothing in the sandbox can mount, or get a privilege by executing a file.
+//! Dropping every privilege, root's too: nothing in the sandbox can mount, or get a privilege by executing a
+//! file.
 
 use super::refused::Refused;
 use super::system;

@@ -143,6 +143,8 @@ fn remedy() -> Option<String> {
         .iter()
         .any(|file| Path::new(file).exists());
     in_container.then(|| {
-        "this is a container: its seccomp profile has to allow `unshare` and `mount` (`--security-opt seccomp=unconfined`, or `--privileged`)".to_owned()
+        "this is a container: its seccomp profile has to allow `unshare` and `mount` (`--security-opt \
+        seccomp=unconfined`, or `--privileged`)"
+            .to_owned()
     })
 }

@@ -72,7 +72,8 @@ impl Executable {
         })
     }
 
-    /// Prepares the lists of pointers, and returns a function that replaces this process by the program. It returns the error if that fails.
+    /// Prepares the lists of pointers, and returns a function that replaces this process by the program. It
+    /// returns the error if that fails.
     pub fn ready(&self) -> impl Fn() -> io::Error {
         let pointers = |texts: &[CString]| -> Vec<*const libc::c_char> {
             let pointers = texts.iter().map(|text| text.as_ptr());
@@ -93,8 +94,8 @@ impl Executable {
     }
 }
 
-/// Starts a child by `fork` that runs `child`, which replaces it by a program or else returns the reason why it did not. This process waits until one
-/// of them has happened.
+/// Starts a child by `fork` that runs `child`, which replaces it by a program or else returns the reason why
+/// it did not. This process waits until one of them has happened.
 ///
 /// # Errors
 /// If there is no child, or with the reason of the child.
@@ -118,10 +119,12 @@ pub(super) fn spawn(child: &mut dyn FnMut() -> String) -> Result<Pid, String> {
     let flags = libc::CLONE_VM | libc::CLONE_VFORK | libc::SIGCHLD;
     #[expect(
         unsafe_code,
-        reason = "no safe function shares memory with a child: a copy of the page tables takes longer than the start of a shell"
+        reason = "no safe function shares memory with a child: a copy of the page tables takes longer than \
+            the start of a shell"
     )]
-    // SAFETY: this process has one thread and is suspended until the child executes a program or exits, so that only one of them uses the memory
-    // they share. The stack is the child's own, grows downwards on all supported systems, and outlives the child.
+    // SAFETY: this process has one thread and is suspended until the child executes a program or exits, so
+    // that only one of them uses the memory they share. The stack is the child's own, grows downwards on all
+    // supported systems, and outlives the child.
     let pid = unsafe {
         let top = stack.as_mut_ptr().add(STACK);
         libc::clone(run, top.cast(), flags, (&raw mut call).cast())
@@ -161,8 +164,9 @@ pub(super) fn spawn(child: &mut dyn FnMut() -> String) -> Result<Pid, String> {
     }
 }
 
-/// Forks this process, which must have one thread: the child is in new namespaces (`CLONE_NEW…`), and in the control group whose directory is
-/// `group`. Returns the child with a descriptor that is readable when it has exited.
+/// Forks this process, which must have one thread: the child is in new namespaces (`CLONE_NEW…`), and in the
+/// control group whose directory is `group`. Returns the child with a descriptor that is readable when it has
+/// exited.
 #[cfg(target_os = "linux")]
 pub(super) fn fork_into(
     namespaces: libc::c_int,
@@ -181,7 +185,8 @@ pub(super) fn fork_into(
         ..CloneArguments::default()
     };
     #[expect(unsafe_code, reason = "no library has this system call")]
-    // SAFETY: as `fork`: the child has a copy of the memory, and this process has one thread. The arguments outlive the call.
+    // SAFETY: as `fork`: the child has a copy of the memory, and this process has one thread. The arguments
+    // outlive the call.
     let pid = unsafe { libc::syscall(libc::SYS_clone3, &raw const arguments, size_of::<CloneArguments>()) };
     let pid = check(pid)?;
     let Some(pid) = i32::try_from(pid).ok().and_then(Pid::from_raw) else {

@@ -1,8 +1,8 @@
 //! The protocol between engine and supervisor, over the supervisor's control socket.
 //!
-//! For each program the engine sends a byte with the descriptor of its log, a [`Spec`], and then commands of one byte. The supervisor answers with
-//! [`Said`]; after [`Said::Ended`] it waits for the next program. End of file kills the program and ends the supervisor. Every JSON text is preceded by
-//! its length.
+//! For each program the engine sends a byte with the descriptor of its log, a [`Spec`], and then commands of
+//! one byte. The supervisor answers with [`Said`]; after [`Said::Ended`] it waits for the next program. End
+//! of file kills the program and ends the supervisor. Every JSON text is preceded by its length.
 
 use super::isolated_by::Isolated;
 use serde::de::DeserializeOwned;
@@ -25,13 +25,15 @@ const LONGEST: u32 = 16 << 20;
 /// Everything around a program that a supervisor prepares once, for all programs that it starts.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Surroundings {
-    /// The isolation of programs: none, namespaces of their own (see [`super::tree`]), or [`super::landlock`].
+    /// The isolation of programs: none, namespaces of their own (see [`super::tree`]), or
+    /// [`super::landlock`].
     pub isolated: Isolated,
     /// If set, they stay in the host's network.
     pub network: bool,
     /// Read-only files and directories outside the system's own, at the same path inside.
     pub visible: Vec<PathBuf>,
-    /// The control group in which the supervisor creates one for them; `None` where their limits cannot be enforced.
+    /// The control group in which the supervisor creates one for them; `None` where their limits cannot be
+    /// enforced.
     pub group: Option<PathBuf>,
 }
 
@@ -59,7 +61,8 @@ pub(crate) struct Spec {
 pub(crate) enum Said {
     /// The program runs for some milliseconds. The processes below this one are its family.
     Started { pid: u32 },
-    /// The program has exited with this status, as `waitpid(2)` reports it, and no process of its family is left.
+    /// The program has exited with this status, as `waitpid(2)` reports it, and no process of its family is
+    /// left.
     Ended {
         status: i32,
         /// The programs that the family executed; `None` if they could not be observed.

@@ -6,7 +6,8 @@ use super::supervisor::supervise;
 use rustix::fd::OwnedFd;
 use std::os::fd::AsFd as _;
 
-/// Serves the requests on standard input, a socket, until end of file. A request is the control socket of a new supervisor.
+/// Serves the requests on standard input, a socket, until end of file. A request is the control socket of a
+/// new supervisor.
 pub fn sandbox() -> u8 {
     let Ok(requests) = std::io::stdin().as_fd().try_clone_to_owned() else {
         return 1;

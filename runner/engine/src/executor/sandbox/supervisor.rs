@@ -1,4 +1,5 @@
-//! A supervisor: starts one program after the other, obeys the engine, and reports a program's status when its whole family is gone.
+//! A supervisor: starts one program after the other, obeys the engine, and reports a program's status when
+//! its whole family is gone.
 
 use super::descendants;
 use super::descriptors::receive;
@@ -22,7 +23,8 @@ const PAUSE: Duration = Duration::from_millis(20);
 /// The time after which the engine is told of a running program. Most of the trivial ones have ended by then.
 const SOON: Duration = Duration::from_millis(5);
 
-/// Starts the programs that the control socket asks for, and returns when it is closed and the family of the last one has ended.
+/// Starts the programs that the control socket asks for, and returns when it is closed and the family of the
+/// last one has ended.
 pub(super) fn supervise(control: OwnedFd) {
     let mut supervisor = Supervisor {
         control: File::from(control),
@@ -109,7 +111,8 @@ impl Supervisor {
                 .map(|descriptor| PollFd::new(descriptor, PollFlags::IN))
                 .collect();
             let ready = poll(&mut events, pause.as_ref());
-            let is_commanded = !self.is_alone && events.first().is_some_and(|event| !event.revents().is_empty());
+            let is_commanded =
+                !self.is_alone && events.first().is_some_and(|event| !event.revents().is_empty());
             if !matches!(ready, Ok(1..)) {
                 continue;
             }

@@ -21,7 +21,8 @@ pub(super) fn add_mount_flags(path: &std::ffi::CStr, flags: u64, recursive: bool
 /// `MS_PRIVATE` of `mount(2)`.
 const PRIVATE: u64 = 1 << 18;
 
-/// Adds flags to a mount that is attached nowhere, or to all that is mounted below it, too. No mount of the host propagates to it any more.
+/// Adds flags to a mount that is attached nowhere, or to all that is mounted below it, too. No mount of the
+/// host propagates to it any more.
 pub(super) fn add_flags_of_detached(mount: BorrowedFd<'_>, flags: u64, recursive: bool) -> Result<(), Errno> {
     let how = libc::AT_EMPTY_PATH | if recursive { libc::AT_RECURSIVE } else { 0 };
     set_mount_attributes(mount.as_raw_fd(), c"", how, flags, PRIVATE)

@@ -30,8 +30,8 @@ const DEVICES: [&str; 5] = ["null", "zero", "full", "random", "urandom"];
 const READ_ONLY: u64 = 1;
 const HARMLESS: u64 = 2 | 4;
 
-/// Mounts the tree of these surroundings on the directory `place`, as far as it is the same for all programs, and makes it the root of this process and of
-/// its mount namespace, which is its own.
+/// Mounts the tree of these surroundings on the directory `place`, as far as it is the same for all programs,
+/// and makes it the root of this process and of its mount namespace, which is its own.
 pub(super) fn prepare(surroundings: &Surroundings, place: &Path) -> Result<(), Refused> {
     rustix::mount::mount_change("/", MountPropagationFlags::PRIVATE | MountPropagationFlags::REC)
         .map_err(Refused::at("make the mounts private"))?;
@@ -52,8 +52,8 @@ pub(super) fn prepare(surroundings: &Surroundings, place: &Path) -> Result<(), R
         make_dir(Path::new(name))?;
     }
     devices()?;
-    // The system lets a program's own be mounted only where one is mounted already; where it does not, as in containers that hide a part of theirs,
-    // this one has to do: programs need `/proc/self`.
+    // The system lets a program's own be mounted only where one is mounted already; where it does not, as in
+    // containers that hide a part of theirs, this one has to do: programs need `/proc/self`.
     make_dir(Path::new("proc"))?;
     bind(Path::new("/proc"), Path::new("proc"), HARMLESS | READ_ONLY)?;
     for path in shown(surroundings).filter(|path| !is_below_own(path)) {
@@ -109,7 +109,8 @@ impl Own {
     }
 }
 
-/// A mount of a file or directory that is attached nowhere, with all that is mounted below it if it is recursive.
+/// A mount of a file or directory that is attached nowhere, with all that is mounted below it if it is
+/// recursive.
 fn detached(path: &Path, recursive: bool, flags: u64) -> Result<OwnedFd, Refused> {
     let what = || format!("mount `{}`", path.display());
     let mut how = OpenTreeFlags::OPEN_TREE_CLONE | OpenTreeFlags::OPEN_TREE_CLOEXEC;
@@ -179,7 +180,8 @@ fn inside(path: &Path) -> PathBuf {
     path.strip_prefix("/").unwrap_or(path).to_owned()
 }
 
-/// Shows a file or directory of the host at its own path, read-only; a link as a link. Nothing if there is none.
+/// Shows a file or directory of the host at its own path, read-only; a link as a link. Nothing if there is
+/// none.
 fn show(path: &Path) -> Result<(), Refused> {
     let to = inside(path);
     let what = || format!("show `{}`", path.display());
@@ -244,7 +246,8 @@ fn devices() -> Result<(), Refused> {
         let (from, to) = (Path::new("/dev").join(name), Path::new("dev").join(name));
         if from.exists() {
             make_file(&to)?;
-            rustix::mount::mount_bind(&from, &to).map_err(Refused::at(format!("mount `{}`", from.display())))?;
+            rustix::mount::mount_bind(&from, &to)
+                .map_err(Refused::at(format!("mount `{}`", from.display())))?;
         }
     }
     for (name, target) in [
@@ -261,7 +264,9 @@ fn devices() -> Result<(), Refused> {
 /// Mounts the processes of this PID namespace, unless the system refuses that.
 fn processes() -> Result<(), Refused> {
     let flags = MountFlags::NOSUID | MountFlags::NODEV | MountFlags::NOEXEC;
-    if rustix::mount::mount("proc", "/proc", "proc", flags, None).is_ok() && rustix::process::geteuid().is_root() {
+    if rustix::mount::mount("proc", "/proc", "proc", flags, None).is_ok()
+        && rustix::process::geteuid().is_root()
+    {
         // Their files are root's, who needs no capability to write to them.
         for path in ["/proc/sys", "/proc/sysrq-trigger", "/proc/irq", "/proc/bus"].map(Path::new) {
             if path.exists() {

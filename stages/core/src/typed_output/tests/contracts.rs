@@ -2,7 +2,8 @@
 
 use super::*;
 
-/// Rows of contracts are features by contract, cut as a chain is, whether terms or symbols name the contracts.
+/// Rows of contracts are features by contract, cut as a chain is, whether terms or symbols name the
+/// contracts.
 #[test]
 fn features_by_contract() {
     let (artifact, tables) = of_text(PortType::Features, OF_CONTRACTS).unwrap();
@@ -32,7 +33,8 @@ fn features_by_contract() {
     .unwrap();
     assert_eq!(table::texts(&tables[0], "root").unwrap().value(0), "SPX");
     // A feature may have the name of a column that is missing here, or of the contract's symbol.
-    let (artifact, _) = of_text(PortType::Features, "symbol,date,strike,contract\nA,2019-02-01,3,4\n").unwrap();
+    let (artifact, _) =
+        of_text(PortType::Features, "symbol,date,strike,contract\nA,2019-02-01,3,4\n").unwrap();
     assert_eq!(
         artifact.meta,
         serde_json::json!({ "features": ["strike", "contract"], "rows": 1 })
@@ -73,7 +75,8 @@ fn a_partition_without_rows_has_no_types() {
         let columns = names
             .iter()
             .map(|name| (*name, arrow_array::new_null_array(&arrow_schema::DataType::Null, 0)));
-        let batch = RecordBatch::try_from_iter_with_nullable(columns.map(|(name, array)| (name, array, true)));
+        let batch =
+            RecordBatch::try_from_iter_with_nullable(columns.map(|(name, array)| (name, array, true)));
         table::to_parquet(&batch.unwrap()).unwrap()
     };
     let terms = empty(&["symbol", "date", "expiry", "root", "strike", "call", "score"]);
@@ -276,7 +279,13 @@ fn the_terms_of_contracts_of_the_inputs_are_kept() {
     };
     let ([spx, xyz, adjusted], warnings) = known(&[("a", &one), ("b", &no_chain)]);
     // Its columns state that it is European and the multiplier; the specification of SPX has `am`.
-    assert!(spx.starts_with("underlying_kind index specification, exercise european file, settlement cash specification, expires pm config"), "{spx}");
+    assert!(
+        spx.starts_with(
+            "underlying_kind index specification, exercise european file, settlement cash \
+        specification, expires pm config"
+        ),
+        "{spx}"
+    );
     assert!(spx.contains("multiplier 100 file"), "{spx}");
     for term in [
         "exercise european file",
@@ -308,7 +317,8 @@ fn the_terms_of_contracts_of_the_inputs_are_kept() {
     ] {
         assert!(xyz.contains(term), "{term}: {xyz}");
     }
-    let disputed = "the chains at the inputs disagree on `settlement` of the contracts of XYZ: cash (`a`) and physical (`b`); it is taken from neither";
+    let disputed = "the chains at the inputs disagree on `settlement` of the contracts of XYZ: cash (`a`) \
+        and physical (`b`); it is taken from neither";
     assert_eq!(
         warnings.iter().filter(|warning| *warning == disputed).count(),
         1,
@@ -319,7 +329,8 @@ fn the_terms_of_contracts_of_the_inputs_are_kept() {
 
 #[test]
 fn chains_that_do_not_fit_are_named() {
-    let row = |row: &str| format!("symbol,date,expiry,strike,call,bid,ask,forward,exercise,multiplier\n{row}\n");
+    let row =
+        |row: &str| format!("symbol,date,expiry,strike,call,bid,ask,forward,exercise,multiplier\n{row}\n");
     for (text, wanted) in [
         (
             "symbol,date,strike,call\n".to_owned(),
@@ -363,10 +374,12 @@ fn chains_that_do_not_fit_are_named() {
         ),
         (
             row("A,2019-01-02,2019-02-01,5,true,1,2,,,\nA,2019-01-02,2019-02-01,5,true,1,2,,,"),
-            "`f.csv`, row 3: a second row of A (A, expiry 2019-02-01, strike 5, call) on 2019-01-02; the first is `f.csv`, row 2",
+            "`f.csv`, row 3: a second row of A (A, expiry 2019-02-01, strike 5, call) on 2019-01-02; the \
+            first is `f.csv`, row 2",
         ),
         (
-            "symbol,date,snapshot,expiry,strike,call\nA,2019-01-02,2019-01-05T10:00:00Z,2019-02-01,5,true\n".to_owned(),
+            "symbol,date,snapshot,expiry,strike,call\nA,2019-01-02,2019-01-05T10:00:00Z,2019-02-01,5,true\n"
+                .to_owned(),
             "`f.csv`, row 2, column `snapshot`: the instant is not of the day 2019-01-02",
         ),
     ] {
@@ -389,7 +402,8 @@ fn chains_that_do_not_fit_are_named() {
     );
 }
 
-/// The same rows in any order, in files of other names; a big first day makes partitions of days, and names of partitions are kept.
+/// The same rows in any order, in files of other names; a big first day makes partitions of days, and names
+/// of partitions are kept.
 #[test]
 fn partitions_of_chains() {
     let (whole, _) = of_text(PortType::OptionChain, CHAIN).unwrap();

@@ -49,8 +49,8 @@ pub fn build<S: PartStore>(
 /// Builds the tables of worlds, each from its source with its own store of pieces; the worlds side by side.
 ///
 /// # Errors
-/// When the data cannot make an environment: no snapshots, a feature without any value, no training dates, worlds that differ in their multiplier or their
-/// features.
+/// When the data cannot make an environment: no snapshots, a feature without any value, no training dates,
+/// worlds that differ in their multiplier or their features.
 pub fn build_worlds<S: PartStore>(
     sources: &[(&MarketSource<'_>, &S)],
     config: &OptionsConfig,
@@ -81,16 +81,18 @@ pub fn build_worlds<S: PartStore>(
         return Err(StageError::new("there is no world"));
     };
     for ((other, _), world) in sources.iter().skip(1).zip(others) {
-        let unlike =
-            if world.observed != one.observed || world.of_contracts != one.of_contracts || world.hidden != one.hidden {
-                "other features"
-            } else if other.multiplier != first.multiplier {
-                "another multiplier"
-            } else if other.settlements.are_instants() != first.settlements.are_instants() {
-                "another number of snapshots a day"
-            } else {
-                continue;
-            };
+        let unlike = if world.observed != one.observed
+            || world.of_contracts != one.of_contracts
+            || world.hidden != one.hidden
+        {
+            "other features"
+        } else if other.multiplier != first.multiplier {
+            "another multiplier"
+        } else if other.settlements.are_instants() != first.settlements.are_instants() {
+            "another number of snapshots a day"
+        } else {
+            continue;
+        };
         return Err(
             StageError::new(format!("`{}` has {unlike} than `{}`", other.symbol, first.symbol))
                 .hint("worlds of one environment are alike; make an environment of each kind"),
@@ -194,7 +196,8 @@ fn world<S: PartStore>(
         );
         if share > config.max_gaps && all >= FEW_SNAPSHOTS {
             return Err(StageError::new(message).hint(format!(
-                "`underlying: parity` of `ingest/option_chain` derives it from the options, `underlying_path` takes it from bars; `max_gaps: {}` accepts it",
+                "`underlying: parity` of `ingest/option_chain` derives it from the options, \
+                `underlying_path` takes it from bars; `max_gaps: {}` accepts it",
                 (100.0 * share).ceil() / 100.0
             )));
         }
@@ -259,7 +262,8 @@ fn world<S: PartStore>(
         });
     let own = |listing: &Listing| listing.contracts.len() - listing.carried;
     notes.push(format!(
-        "{} snapshots from {} to {}, the first {warm_up} for the features' warm-up; {} of {slots} slots filled; {} contracts",
+        "{} snapshots from {} to {}, the first {warm_up} for the features' warm-up; {} of {slots} slots \
+        filled; {} contracts",
         times.len(),
         times[0],
         times[times.len() - 1],
@@ -364,7 +368,8 @@ fn rows(part: &PartSnapshots, listing: &Listing, has_future: bool) -> SnapshotRo
     rows
 }
 
-/// A warning of contracts that settle by a price of a later day, since no snapshot follows their settlement on its own.
+/// A warning of contracts that settle by a price of a later day, since no snapshot follows their settlement
+/// on its own.
 fn late_settlements(chain: &Chain, source: &MarketSource<'_>) -> Option<String> {
     let mut late = 0;
     for (part, listing) in chain.parts.iter().zip(&chain.listings) {
@@ -376,7 +381,8 @@ fn late_settlements(chain: &Chain, source: &MarketSource<'_>) -> Option<String> 
     }
     (late > 0).then(|| {
         format!(
-            "{late} contracts settle by the underlying's price at the first snapshot of a later day: the chain has none between their settlement and the end of its day"
+            "{late} contracts settle by the underlying's price at the first snapshot of a later day: the \
+            chain has none between their settlement and the end of its day"
         )
     })
 }

@@ -102,7 +102,9 @@ impl Chain {
             // By the part's own snapshots, with the time of the snapshot before.
             let own: Vec<(usize, SnapshotTime, Adjustment)> = adjustments
                 .iter()
-                .filter(|adjustment| adjustment.changes_contracts() && (start..end).contains(&adjustment.snapshot))
+                .filter(|adjustment| {
+                    adjustment.changes_contracts() && (start..end).contains(&adjustment.snapshot)
+                })
                 .map(|adjustment| (adjustment.snapshot - start, times[adjustment.snapshot - 1], *adjustment))
                 .collect();
             let first = Listing::default();
@@ -134,7 +136,8 @@ impl Chain {
             .collect()
     }
 
-    /// The quote histories of every part, one after the other: each starts from the final state of the one before.
+    /// The quote histories of every part, one after the other: each starts from the final state of the one
+    /// before.
     pub(crate) fn histories<S: PartStore>(
         &self,
         source: &MarketSource<'_>,
@@ -201,8 +204,8 @@ impl Chain {
     }
 }
 
-/// Reads quotes ahead and in parallel, while the parts that need them follow one another: twice as many each time, so that
-/// little is read in vain where a single part has changed.
+/// Reads quotes ahead and in parallel, while the parts that need them follow one another: twice as many each
+/// time, so that little is read in vain where a single part has changed.
 #[derive(Default)]
 struct ReadAhead {
     quoted: BTreeMap<usize, QuotedHistories>,

@@ -1,10 +1,11 @@
-//! The quote histories of contracts, part by part: the prices of each from its first snapshot on the slate to its settlement or
-//! the last snapshot.
+//! The quote histories of contracts, part by part: the prices of each from its first snapshot on the slate to
+//! its settlement or the last snapshot.
 //!
-//! A part lists the contracts that the part before left unexpired, in its order, and then its own in the order of their first
-//! appearance; so contracts are numbered over the whole chain without a part knowing any number. The state that a part leaves
-//! for the next is small: for each contract its last volatility and time value, for each class its last curve. The file of a
-//! part depends on its own quotes and on the state before it, and on nothing later.
+//! A part lists the contracts that the part before left unexpired, in its order, and then its own in the
+//! order of their first appearance; so contracts are numbered over the whole chain without a part knowing any
+//! number. The state that a part leaves for the next is small: for each contract its last volatility and time
+//! value, for each class its last curve. The file of a part depends on its own quotes and on the state before
+//! it, and on nothing later.
 
 use super::market_source::Day;
 use super::settlements::{Settlement, Settlements};
@@ -44,8 +45,9 @@ struct Predecessor {
 }
 
 impl Listing {
-    /// The contracts of a part that follows a part with these. `adjustments` are those at snapshots of the part, with the time of the snapshot before each:
-    /// every contract that can be held there is followed by the one that it becomes.
+    /// The contracts of a part that follows a part with these. `adjustments` are those at snapshots of the
+    /// part, with the time of the snapshot before each: every contract that can be held there is followed by
+    /// the one that it becomes.
     pub(crate) fn after(
         &self,
         part: &PartSnapshots,
@@ -55,7 +57,8 @@ impl Listing {
         let mut contracts: Vec<(ContractKey, usize)> =
             self.unexpired().map(|i| (self.contracts[i].0.clone(), 0)).collect();
         let carried = contracts.len();
-        let mut seen: BTreeMap<ContractKey, ()> = contracts.iter().map(|(key, _)| (key.clone(), ())).collect();
+        let mut seen: BTreeMap<ContractKey, ()> =
+            contracts.iter().map(|(key, _)| (key.clone(), ())).collect();
         let mut successors = BTreeMap::new();
         for (t, snapshot) in part.snapshots.iter().enumerate() {
             for (_, before, adjustment) in adjustments.iter().filter(|(at, ..)| *at == t) {
@@ -64,7 +67,8 @@ impl Listing {
                     if settlements.of(key.expiry, &key.root).is_over(*before) {
                         continue;
                     }
-                    let (strike, deliverable) = adjustment.terms(f64::from_bits(key.strike), key.deliverable());
+                    let (strike, deliverable) =
+                        adjustment.terms(f64::from_bits(key.strike), key.deliverable());
                     let key = ContractKey {
                         strike: strike.to_bits(),
                         deliverable: deliverable.to_bits(),
@@ -228,7 +232,9 @@ impl Part<'_> {
         let mut curves = before.curves.clone();
         curves.extend(self.curves.iter().cloned());
         let last = self.snapshots.last().map(Snapshot::time);
-        curves.retain(|(expiry, root), _| last.is_none_or(|last| !self.settlements.of(*expiry, root).is_over(last)));
+        curves.retain(|(expiry, root), _| {
+            last.is_none_or(|last| !self.settlements.of(*expiry, root).is_over(last))
+        });
         Ok(PartState {
             contracts: self
                 .listing
@@ -243,7 +249,8 @@ impl Part<'_> {
     }
 }
 
-/// The histories of a part's contracts as far as its quotes give them: this needs no state of the part before.
+/// The histories of a part's contracts as far as its quotes give them: this needs no state of the part
+/// before.
 pub(crate) struct QuotedHistories {
     /// `[contract][snapshot of its history]`.
     entries: Vec<Vec<Entry>>,
@@ -258,8 +265,8 @@ pub(crate) struct QuotedHistories {
 impl QuotedHistories {
     pub(crate) fn new(days: &[Day], part: &Part<'_>, fills: &Fills) -> Self {
         let indices = part.listing.indices();
-        // What an adjustment makes of a strike is a number of cents, and not all vendors round it. No quote is of a contract that delivers another
-        // number of shares.
+        // What an adjustment makes of a strike is a number of cents, and not all vendors round it. No quote
+        // is of a contract that delivers another number of shares.
         let adjusted: BTreeMap<(i32, &str, i64, bool), usize> = part
             .listing
             .successors
@@ -306,7 +313,8 @@ impl QuotedHistories {
                 // A contract may be on the slate by its own strike, and held by the rounded one.
                 let same = found[0] == found[1];
                 for &i in found.into_iter().flatten().take(if same { 1 } else { 2 }) {
-                    let Some(at) = t.checked_sub(part.listing.contracts[i].1).filter(|&at| at < lengths[i]) else {
+                    let Some(at) = t.checked_sub(part.listing.contracts[i].1).filter(|&at| at < lengths[i])
+                    else {
                         continue;
                     };
                     let (entry, volatility) = (&mut this.entries[i][at], &mut this.volatility[i][at]);
@@ -340,7 +348,8 @@ impl QuotedHistories {
         this
     }
 
-    /// The last values of a contract that was another until an adjustment: of the other, whose history is complete, up to the snapshot before.
+    /// The last values of a contract that was another until an adjustment: of the other, whose history is
+    /// complete, up to the snapshot before.
     fn last_values(&self, part: &Part<'_>, before: &PartState, predecessor: &Predecessor) -> LastValues {
         let &Predecessor { index, at, shares } = predecessor;
         let (key, first) = &part.listing.contracts[index];
@@ -417,8 +426,9 @@ struct History<'a> {
 }
 
 impl History<'_> {
-    /// Completes the entries: model marks and Greeks where there are none, the settlement at its end. Goes forward in time and
-    /// uses past data alone. Returns the number of entries without a quote, and the gains in the scenarios of portfolio margin where it is the rule.
+    /// Completes the entries: model marks and Greeks where there are none, the settlement at its end. Goes
+    /// forward in time and uses past data alone. Returns the number of entries without a quote, and the gains
+    /// in the scenarios of portfolio margin where it is the rule.
     fn complete(
         &self,
         entries: &mut [Entry],
@@ -455,8 +465,10 @@ impl History<'_> {
                 last.volatility = volatility[i];
             }
             let missing = entry.is_missing();
-            let has_greeks =
-                entry.delta.is_finite() && entry.gamma.is_finite() && entry.vega.is_finite() && entry.theta.is_finite();
+            let has_greeks = entry.delta.is_finite()
+                && entry.gamma.is_finite()
+                && entry.vega.is_finite()
+                && entry.theta.is_finite();
             if missing || !has_greeks {
                 let years = self.settlement.days(snapshot.time()) / 365.0;
                 let curve = self.curve(t);

@@ -19,7 +19,8 @@ pub trait PartStore: Sync {
     /// A handle to a stored file.
     type File: Clone + Send + Sync;
 
-    /// The piece of a part, from the memo or from `compute`: it depends on the part's quotes and on `key` alone.
+    /// The piece of a part, from the memo or from `compute`: it depends on the part's quotes and on `key`
+    /// alone.
     ///
     /// # Errors
     /// When `compute` or the store fails.

@@ -20,9 +20,10 @@ pub(crate) struct Selection {
     pub at_the_money: Vec<Option<Pair>>,
 }
 
-/// Selects the slate of a day. For each target maturity: the class (expiry and root) whose days to expiry are nearest to it
-/// (then the one with more quotes, then the earlier), among those with a strike whose call and put both have a bid and an
-/// ask. In it, for each target delta: the quoted call and put whose absolute delta is nearest (then the lower strike).
+/// Selects the slate of a day. For each target maturity: the class (expiry and root) whose days to expiry are
+/// nearest to it (then the one with more quotes, then the earlier), among those with a strike whose call and
+/// put both have a bid and an ask. In it, for each target delta: the quoted call and put whose absolute delta
+/// is nearest (then the lower strike).
 pub(crate) fn select(day: &Day, config: &OptionsConfig, settlements: &Settlements) -> Selection {
     let slate = &config.slate;
     let mut classes: BTreeMap<(i32, u16), Vec<usize>> = BTreeMap::new();
@@ -62,17 +63,18 @@ pub(crate) fn select(day: &Day, config: &OptionsConfig, settlements: &Settlement
                 continue;
             }
             for call in [true, false] {
-                let nearest = members
-                    .iter()
-                    .copied()
-                    .filter(|&i| day.quotes[i].call == call)
-                    .min_by(|&a, &b| {
-                        let (a, b) = (&day.quotes[a], &day.quotes[b]);
-                        (a.delta.abs() - delta)
-                            .abs()
-                            .total_cmp(&(b.delta.abs() - delta).abs())
-                            .then(a.strike.total_cmp(&b.strike))
-                    });
+                let nearest =
+                    members
+                        .iter()
+                        .copied()
+                        .filter(|&i| day.quotes[i].call == call)
+                        .min_by(|&a, &b| {
+                            let (a, b) = (&day.quotes[a], &day.quotes[b]);
+                            (a.delta.abs() - delta)
+                                .abs()
+                                .total_cmp(&(b.delta.abs() - delta).abs())
+                                .then(a.strike.total_cmp(&b.strike))
+                        });
                 out.slots.push(nearest);
             }
         }

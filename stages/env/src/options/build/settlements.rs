@@ -1,4 +1,5 @@
-//! The settlement of contracts: on a day of a chain with one snapshot a day, at an instant of one with several.
+//! The settlement of contracts: on a day of a chain with one snapshot a day, at an instant of one with
+//! several.
 
 use datasets::contract::{Contracts, Terms, specification};
 use datasets::{Date, SnapshotTime};
@@ -6,7 +7,8 @@ use serde::Serialize;
 use stages_core::StageError;
 use std::collections::BTreeMap;
 
-/// The terms by which the contracts of an underlying settle; empty for a chain with one snapshot a day, whose contracts settle by the day.
+/// The terms by which the contracts of an underlying settle; empty for a chain with one snapshot a day, whose
+/// contracts settle by the day.
 #[derive(Clone, Debug, Default, Serialize)]
 pub struct Settlements {
     symbol: String,
@@ -15,8 +17,8 @@ pub struct Settlements {
 }
 
 impl Settlements {
-    /// The settlements of a chain with several snapshots a day. A class of which the chain states no terms has those of its specification, or else
-    /// settles at 16:00 in New York.
+    /// The settlements of a chain with several snapshots a day. A class of which the chain states no terms
+    /// has those of its specification, or else settles at 16:00 in New York.
     ///
     /// # Errors
     /// A class whose time zone or time of settlement is not known.
@@ -24,9 +26,13 @@ impl Settlements {
         for (root, facts) in contracts.iter() {
             if facts.terms.settles_at(Date(0)).is_none() {
                 return Err(StageError::new(format!(
-                    "the chain has several snapshots a day, and the time of settlement of the contracts of {root}, or its time zone, is not known"
+                    "the chain has several snapshots a day, and the time of settlement of the contracts of \
+                    {root}, or its time zone, is not known"
                 ))
-                .hint("state `contract: { settlement_time: \"16:00\", time_zone: America/New_York }`, or theirs, in the stage that reads the chain"));
+                .hint(
+                    "state `contract: { settlement_time: \"16:00\", time_zone: America/New_York }`, or \
+                    theirs, in the stage that reads the chain",
+                ));
             }
         }
         let terms = contracts

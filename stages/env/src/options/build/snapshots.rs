@@ -1,5 +1,5 @@
-//! The snapshots of a part of the chain, by its own quotes alone: the contracts selected at each, and the forward curves at the
-//! end of the part.
+//! The snapshots of a part of the chain, by its own quotes alone: the contracts selected at each, and the
+//! forward curves at the end of the part.
 
 use super::market_source::{Day, Quote};
 use super::selection::{feature, select};
@@ -20,7 +20,8 @@ pub(crate) struct ContractKey {
     /// The bits of the strike.
     pub strike: u64,
     pub call: bool,
-    /// The bits of the shares that a unit delivers: of 1, unless it is an adjusted contract. No quote is of such a one, so that snapshots do not store it.
+    /// The bits of the shares that a unit delivers: of 1, unless it is an adjusted contract. No quote is of
+    /// such a one, so that snapshots do not store it.
     #[serde(skip, default = "one")]
     pub deliverable: u64,
 }
@@ -95,7 +96,8 @@ pub(crate) struct Curve {
     pub rate: f64,
 }
 
-/// The curve of each class at a snapshot, from the first of its quotes that has a forward and a discount factor.
+/// The curve of each class at a snapshot, from the first of its quotes that has a forward and a discount
+/// factor.
 pub(crate) fn curves(day: &Day, settlements: &Settlements) -> Vec<(Class, Curve)> {
     let mut curves = Vec::new();
     let mut last_class = None;
@@ -130,9 +132,15 @@ pub(crate) struct PartSnapshots {
 
 impl PartSnapshots {
     /// `left_out` snapshots have no price of the underlying, and are not among `days`.
-    pub(crate) fn new(days: &[Day], left_out: usize, config: &OptionsConfig, settlements: &Settlements) -> Self {
+    pub(crate) fn new(
+        days: &[Day],
+        left_out: usize,
+        config: &OptionsConfig,
+        settlements: &Settlements,
+    ) -> Self {
         let last = days.last().map(Day::time);
-        let goes_on = |(expiry, root): &Class| last.is_some_and(|last| !settlements.of(*expiry, root).is_over(last));
+        let goes_on =
+            |(expiry, root): &Class| last.is_some_and(|last| !settlements.of(*expiry, root).is_over(last));
         let mut all = BTreeMap::new();
         for day in days {
             // A class that appears again on a day has its curve of later on that day.

@@ -117,7 +117,9 @@ impl Acting for OptionsEnv {
                 }
             })
             .collect();
-        for (instrument, quantity) in [(Holdable::Underlying, account.units), (Holdable::Future, hedge.futures)] {
+        for (instrument, quantity) in
+            [(Holdable::Underlying, account.units), (Holdable::Future, hedge.futures)]
+        {
             if quantity != 0.0 {
                 positions.push(Holding::of(instrument, symbol, quantity, finite(now.underlying)));
             }
@@ -156,7 +158,10 @@ impl Acting for OptionsEnv {
                 lines.len(),
                 env.lines.len()
             ))
-            .hint("positions that were opened together in one contract count as one: add them up; `lines` of the environment is the most"));
+            .hint(
+                "positions that were opened together in one contract count as one: add them up; `lines` \
+                of the environment is the most",
+            ));
         }
         // Strategies are closed in the order of their opening.
         lines.sort_by_key(|line| (line.opened, line.group));
@@ -234,8 +239,9 @@ impl Acting for OptionsEnv {
         let traded = Held::of(&env);
         hedge::rebalance(market, market.now(&account), &mut env, hedge);
         let after = Held::of(&env);
-        let cost =
-            |now: &Account, before: &Account| now.spread_cost + now.commission - before.spread_cost - before.commission;
+        let cost = |now: &Account, before: &Account| {
+            now.spread_cost + now.commission - before.spread_cost - before.commission
+        };
         let orders = Described {
             market,
             account: &account,
@@ -266,7 +272,8 @@ impl Acting for OptionsEnv {
     }
 }
 
-/// Trades as a step does, at the prices of now whatever `fills.price`. Returns the hedge that is to follow, and the reason why a decision is refused.
+/// Trades as a step does, at the prices of now whatever `fills.price`. Returns the hedge that is to follow,
+/// and the reason why a decision is refused.
 fn trade(stepper: &Stepper, env: &mut EnvState, act: Act<'_>) -> (HedgeOrder, Option<Reason>) {
     let market = &stepper.market;
     match act {
@@ -301,15 +308,16 @@ fn line(market: &Market, account: &Account, holding: &Holding, place: usize) -> 
             let contract = &tables.contracts[id as usize];
             world.contains(&(contract.first as usize))
                 && (contract.first..=contract.last).contains(&t)
-                && (contract.expiry, contract.strike, contract.call) == (expiry.0, strike, right == OptionRight::Call)
+                && (contract.expiry, contract.strike, contract.call)
+                    == (expiry.0, strike, right == OptionRight::Call)
         })
         .collect();
     let contract = match found.as_slice() {
         [one] => *one,
         [] => {
-            return Err(holding
-                .refused("the environment has no quotes of it")
-                .hint("it knows the contracts that have been on its slate: those that its policy could have opened"));
+            return Err(holding.refused("the environment has no quotes of it").hint(
+                "it knows the contracts that have been on its slate: those that its policy could have opened",
+            ));
         }
         several => return Err(holding.refused(&format!("{} contracts have these terms", several.len()))),
     };
@@ -361,7 +369,9 @@ impl Described<'_> {
     /// The part of the action that a change of a contract, or of the underlying, comes from.
     fn why(&self, contract: Option<u32>) -> String {
         match self.act {
-            Act::Decision(Decision::Action(action)) => self.names.get(action as usize).cloned().unwrap_or_default(),
+            Act::Decision(Decision::Action(action)) => {
+                self.names.get(action as usize).cloned().unwrap_or_default()
+            }
             Act::Decision(Decision::Orders(_)) => String::new(),
             Act::Choices(choices) => {
                 let all = choices::names(self.market);

@@ -25,13 +25,21 @@ fn closing(account: &Account, futures: f64, closable: Closable) -> Allowed {
         (_, false) => Reason::NoQuote as u32,
     };
     Allowed {
-        mask: 1 << HOLD | u64::from(all == ALLOWED) << CLOSE_ALL | u64::from(oldest == ALLOWED) << CLOSE_OLDEST,
+        mask: 1 << HOLD
+            | u64::from(all == ALLOWED) << CLOSE_ALL
+            | u64::from(oldest == ALLOWED) << CLOSE_OLDEST,
         counts: (1 << (8 * all)) + (1 << (8 * oldest)),
     }
 }
 
 /// Finds the action mask of the state, and counts the reasons.
-pub(super) fn update(market: &Market, costs: &OpenCosts, now: At<'_>, env: &mut EnvState, closable: Closable) {
+pub(super) fn update(
+    market: &Market,
+    costs: &OpenCosts,
+    now: At<'_>,
+    env: &mut EnvState,
+    closable: Closable,
+) {
     let account = &*env.account;
     let t = account.t as usize;
     let close = closing(account, env.hedge.futures, closable);

@@ -18,12 +18,12 @@ const RANDOM: u64 = 0x006c_6567_616c;
 pub enum Baseline {
     /// Never trades.
     Cash,
-    /// Holds the underlying with all its capital, or, where that does not trade, its synthetic: a long call and a short put
-    /// at the money at the slate's longest maturity, for contracts that come nearest to the net asset value (at least one),
-    /// held to expiry and then opened anew.
+    /// Holds the underlying with all its capital, or, where that does not trade, its synthetic: a long call
+    /// and a short put at the money at the slate's longest maturity, for contracts that come nearest to the
+    /// net asset value (at least one), held to expiry and then opened anew.
     Underlying,
-    /// Sells a straddle at the money at the slate's first maturity, as many as a strategy would; holds it to expiry and then
-    /// sells the next. The rule of `hedge` hedges it.
+    /// Sells a straddle at the money at the slate's first maturity, as many as a strategy would; holds it to
+    /// expiry and then sells the next. The rule of `hedge` hedges it.
     ShortStraddle,
     /// The same, hedged to zero delta at every snapshot; only where the environment hedges.
     HedgedShortStraddle,

@@ -8,12 +8,15 @@ use super::state::Hedge;
 use super::state::{Account, Cached, Counters, EnvState, Line, Terms};
 use super::trade::{Close, close, open};
 use crate::hedge::{HEDGE_CHOICES, HedgeOrder};
-use crate::options::action_space::{CLOSE_ALL, CLOSE_CHOICES, CLOSE_LARGEST_LOSS, CLOSE_NEAREST_EXPIRY, CLOSE_OLDEST};
+use crate::options::action_space::{
+    CLOSE_ALL, CLOSE_CHOICES, CLOSE_LARGEST_LOSS, CLOSE_NEAREST_EXPIRY, CLOSE_OLDEST,
+};
 use crate::options::config::MAX_LINES;
 use crate::options::reason::Reason;
 use crate::options::strategies::FIRST_OPEN;
 
-/// The choices of a decision that is traded at the next snapshot: what is closed, what is opened, and the hedge after both.
+/// The choices of a decision that is traded at the next snapshot: what is closed, what is opened, and the
+/// hedge after both.
 pub(super) struct Chosen {
     pub close: Option<Close>,
     pub open: Option<Basket>,
@@ -36,7 +39,8 @@ fn hedge_order(market: &Market, choices: &[u32]) -> HedgeOrder {
     }
 }
 
-/// Closes and opens by the choices of the components; counts what is refused. Returns the hedge that is to follow.
+/// Closes and opens by the choices of the components; counts what is refused. Returns the hedge that is to
+/// follow.
 pub(super) fn choose(market: &Market, costs: &OpenCosts, env: &mut EnvState, choices: &[u32]) -> HedgeOrder {
     let now = market.now(env.account);
     let (strategy, size, at) = components(choices);
@@ -52,7 +56,8 @@ pub(super) fn choose(market: &Market, costs: &OpenCosts, env: &mut EnvState, cho
     hedge_order(market, choices)
 }
 
-/// Finds what the choices stand for at this snapshot, to be traded at the next; counts what is refused already.
+/// Finds what the choices stand for at this snapshot, to be traded at the next; counts what is refused
+/// already.
 pub(super) fn decide(market: &Market, costs: &OpenCosts, env: &mut EnvState, choices: &[u32]) -> Chosen {
     let now = market.now(env.account);
     let (strategy, size, at) = components(choices);
@@ -69,7 +74,12 @@ pub(super) fn decide(market: &Market, costs: &OpenCosts, env: &mut EnvState, cho
 }
 
 /// Closes what was chosen a snapshot before, if it still has quotes.
-pub(super) fn close_later(market: &Market, now: At<'_>, env: &mut EnvState, which: Close) -> Result<(), Reason> {
+pub(super) fn close_later(
+    market: &Market,
+    now: At<'_>,
+    env: &mut EnvState,
+    which: Close,
+) -> Result<(), Reason> {
     can_close(now, env, which)?;
     close(market, now, env, which);
     Ok(())
@@ -105,7 +115,8 @@ fn to_open(
     market.basket(t, strategy, size).map(Some)
 }
 
-/// The strategy that a choice of the component `strategy` opens, and its contracts for each unit; none for the first choice.
+/// The strategy that a choice of the component `strategy` opens, and its contracts for each unit; none for
+/// the first choice.
 fn chosen_strategy(
     market: &Market,
     now: At<'_>,
@@ -198,7 +209,8 @@ fn profit(market: &Market, now: At<'_>, line: &Line) -> f64 {
     f64::from(line.quantity) * (now.entry(line.contract).mark - before)
 }
 
-/// Checks that lines are there and have quotes: of a strategy all, of all some, unless there is a hedge to close.
+/// Checks that lines are there and have quotes: of a strategy all, of all some, unless there is a hedge to
+/// close.
 fn can_close(now: At<'_>, env: &EnvState, which: Close) -> Result<(), Reason> {
     let n = env.account.lines as usize;
     let mut quoted = env.lines[..n].iter().zip(&env.terms[..n]).filter_map(|(line, terms)| {
@@ -263,7 +275,8 @@ pub(super) fn names(market: &Market) -> Vec<String> {
     names
 }
 
-/// The reason why each choice is masked, as [`mask`] writes it: of a strategy the one at the first size, of a size that of the first strategy.
+/// The reason why each choice is masked, as [`mask`] writes it: of a strategy the one at the first size, of a
+/// size that of the first strategy.
 pub(super) fn reasons(market: &Market, costs: &OpenCosts, env: &EnvState) -> Vec<Option<Reason>> {
     let now = market.now(env.account);
     let (strategies, sizes) = (market.strategies.legs.len(), market.config.sizes.len());

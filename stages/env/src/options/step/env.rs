@@ -53,11 +53,16 @@ pub fn open(store: &Store, artifact: &Artifact, options: &OpenOptions) -> Result
     OptionsEnv::from_files(file, options)
 }
 
-/// The number of evaluation episodes of a split in an artifact of `env/options`: one for each range of each world.
+/// The number of evaluation episodes of a split in an artifact of `env/options`: one for each range of each
+/// world.
 ///
 /// # Errors
 /// When the artifact is not one of `env/options`, or damaged.
-pub(crate) fn evaluation_episodes(store: &Store, artifact: &Artifact, split: Split) -> Result<usize, StageError> {
+pub(crate) fn evaluation_episodes(
+    store: &Store,
+    artifact: &Artifact,
+    split: Split,
+) -> Result<usize, StageError> {
     let entry = artifact
         .entry(SPEC)
         .ok_or_else(|| StageError::new(format!("the environment has no `{SPEC}`")))?;
@@ -75,7 +80,12 @@ pub(super) enum Acts<'a> {
 
 impl<'a> Acts<'a> {
     /// Actions, for so many environments of a configuration.
-    pub(super) fn new(kind: ActionKind, actions: Actions<'a>, n: usize, k: usize) -> Result<Self, StageError> {
+    pub(super) fn new(
+        kind: ActionKind,
+        actions: Actions<'a>,
+        n: usize,
+        k: usize,
+    ) -> Result<Self, StageError> {
         Ok(match kind {
             ActionKind::Menu => Self::Menu(actions.discrete(n)?),
             ActionKind::MultiDiscrete => Self::Choices(actions.multi_discrete(n, k)?),
@@ -151,7 +161,8 @@ impl OptionsEnv {
                 &config.fills.liquidity,
                 config.fills.partial,
             ),
-            scenarios: (config.margin.kind == MarginKind::Portfolio).then(|| config.margin.risk_array.scenarios()),
+            scenarios: (config.margin.kind == MarginKind::Portfolio)
+                .then(|| config.margin.risk_array.scenarios()),
             clip,
             ranges,
             split: options.split,
@@ -178,7 +189,11 @@ impl OptionsEnv {
     }
 
     /// Steps every environment; `decide` gives the decision of environment i from its own state alone.
-    fn run<'a>(&mut self, decide: &(impl Fn(&Market, usize, &EnvState) -> Act<'a> + Sync), out: StepBuffers<'_>) {
+    fn run<'a>(
+        &mut self,
+        decide: &(impl Fn(&Market, usize, &EnvState) -> Act<'a> + Sync),
+        out: StepBuffers<'_>,
+    ) {
         let stepper = &self.stepper;
         let market = &stepper.market;
         let num_envs = self.finals.len();
@@ -216,7 +231,8 @@ impl OptionsEnv {
         self.run(&|_, i, _| Act::Decision(decisions[i]), out);
     }
 
-    /// The names of the actions that [`Decision::Action`] takes, whatever the action space: those of its menu, of which other action spaces have the first 64.
+    /// The names of the actions that [`Decision::Action`] takes, whatever the action space: those of its
+    /// menu, of which other action spaces have the first 64.
     pub fn menu(&self) -> &[String] {
         let names = &self.stepper.market.strategies.names;
         &names[..names.len().min(MAX_ACTIONS)]
@@ -257,7 +273,8 @@ impl OptionsEnv {
         self.explained = vec![Explained::default(); self.finals.len()];
     }
 
-    /// The profit by Greek of the last step of environment `i`; zeros unless [`OptionsEnv::explain`] was called.
+    /// The profit by Greek of the last step of environment `i`; zeros unless [`OptionsEnv::explain`] was
+    /// called.
     pub fn explained(&self, i: usize) -> Explained {
         self.explained.get(i).copied().unwrap_or_default()
     }
@@ -277,8 +294,8 @@ impl OptionsEnv {
             .collect()
     }
 
-    /// The call and the put at the money that environment `i` sees for the slate's maturity `maturity` (an index); they share
-    /// expiry and strike.
+    /// The call and the put at the money that environment `i` sees for the slate's maturity `maturity` (an
+    /// index); they share expiry and strike.
     pub fn at_the_money(&self, i: usize, maturity: usize) -> Option<(u32, u32)> {
         self.stepper.market.at_the_money(self.snapshot(i), maturity)
     }
@@ -293,7 +310,8 @@ impl OptionsEnv {
         self.states.accounts[i].t as usize
     }
 
-    /// The number of evaluation episodes of the split that it was opened with: environment i runs the i-th, and then again from the first on.
+    /// The number of evaluation episodes of the split that it was opened with: environment i runs the i-th,
+    /// and then again from the first on.
     pub fn evaluation_episodes(&self) -> usize {
         self.stepper.market.ranges.len()
     }
@@ -328,7 +346,8 @@ impl OptionsEnv {
         self.stepper.market.underlying_return(snapshot)
     }
 
-    /// The part of an observation that is the market's and the slate's at a snapshot, the same for every account.
+    /// The part of an observation that is the market's and the slate's at a snapshot, the same for every
+    /// account.
     pub fn market_row(&self, snapshot: usize) -> &[f32] {
         self.stepper.market.tables.row(snapshot)
     }
@@ -350,7 +369,8 @@ impl OptionsEnv {
         worlds.iter().map(|world| world.symbol.as_str()).collect()
     }
 
-    /// The features that are not observed, where environment `i` is; NaN where one has no value. For oracles, never for policies.
+    /// The features that are not observed, where environment `i` is; NaN where one has no value. For oracles,
+    /// never for policies.
     pub fn hidden(&self, i: usize) -> &[f32] {
         self.stepper.market.tables.hidden(self.snapshot(i))
     }
@@ -444,7 +464,8 @@ impl BatchEnv for OptionsEnv {
                     "the reward of a step to {} is {}",
                     ledger.date, reward[i]
                 ))
-                .hint("keep the expression at `reward` from dividing by 0 and from roots and logarithms of what may be 0 or less"))
+                .hint("keep the expression at `reward` from dividing by 0 and from roots and logarithms of \
+                    what may be 0 or less"))
             }
         }
     }

@@ -14,7 +14,8 @@ fn intrinsic_of(market: &Market, now: At<'_>, terms: &Terms) -> f64 {
     intrinsic(delivered, terms.strike, terms.call)
 }
 
-/// Assigns short lines whose holders exercise at this snapshot, the next one of which pays `dividend` for each unit of the underlying.
+/// Assigns short lines whose holders exercise at this snapshot, the next one of which pays `dividend` for
+/// each unit of the underlying.
 pub(super) fn assign(market: &Market, now: At<'_>, env: &mut EnvState, dividend: f64) {
     let rule = &market.config.exercise;
     let mut contracts = 0;
@@ -22,7 +23,8 @@ pub(super) fn assign(market: &Market, now: At<'_>, env: &mut EnvState, dividend:
         let shares = market.tables.shares(terms.deliverable);
         let mark = now.entry_at(terms.base).mark;
         let (inner, delivered) = (intrinsic_of(market, now, terms), now.underlying * shares);
-        let is_assigned = line.quantity < 0 && rule.is_assigned(terms.call, inner, mark, delivered, dividend * shares);
+        let is_assigned =
+            line.quantity < 0 && rule.is_assigned(terms.call, inner, mark, delivered, dividend * shares);
         contracts += if is_assigned { line.quantity.unsigned_abs() } else { 0 };
         is_assigned
     });
@@ -46,7 +48,12 @@ pub(super) fn exercise(market: &Market, now: At<'_>, env: &mut EnvState) {
 }
 
 /// Removes the lines that are exercised, delivers what they are for, and buys what is then short.
-fn remove(market: &Market, now: At<'_>, env: &mut EnvState, mut is_exercised: impl FnMut(&Line, &Terms) -> bool) {
+fn remove(
+    market: &Market,
+    now: At<'_>,
+    env: &mut EnvState,
+    mut is_exercised: impl FnMut(&Line, &Terms) -> bool,
+) {
     let lines = env.account.lines as usize;
     let before = env.account.units;
     let mut kept = 0;

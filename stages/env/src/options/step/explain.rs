@@ -8,8 +8,9 @@ use serde::{Deserialize, Serialize};
 /// Days of a year, by which Greeks are given.
 const DAYS_PER_YEAR: f64 = 365.0;
 
-/// The change of the net asset value of one step, to second order in the underlying and to first order in time and volatility, by the
-/// Greeks of the positions as they were after its trades. What Greeks leave unexplained is the rest of the step's profit.
+/// The change of the net asset value of one step, to second order in the underlying and to first order in
+/// time and volatility, by the Greeks of the positions as they were after its trades. What Greeks leave
+/// unexplained is the rest of the step's profit.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Explained {
     /// Delta times the move of the underlying, dividends included.
@@ -56,7 +57,8 @@ impl Exposure {
         this
     }
 
-    /// The profit by Greek of the step that has led to the snapshot of now, before lines settle or are adjusted.
+    /// The profit by Greek of the step that has led to the snapshot of now, before lines settle or are
+    /// adjusted.
     pub(super) fn explain(&self, market: &Market, env: &EnvState) -> Explained {
         let t = env.account.t as usize;
         let tables = &market.tables;
@@ -80,7 +82,8 @@ impl Exposure {
     }
 }
 
-/// The volatility that a contract's Greeks were computed with: of Black and Scholes, whatever the carry, vega is sigma T S^2 gamma. NaN where there is none.
+/// The volatility that a contract's Greeks were computed with: of Black and Scholes, whatever the carry, vega
+/// is sigma T S^2 gamma. NaN where there is none.
 fn implied_volatility(market: &Market, t: usize, contract: u32) -> f64 {
     let tables = &market.tables;
     let terms = &tables.contracts[contract as usize];

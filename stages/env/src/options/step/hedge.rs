@@ -1,5 +1,5 @@
-//! Hedges: trades of the underlying or of a future by the account's delta, and what it costs and earns to hold them.
-//! [`crate::hedge`] and [`options::hedge`](crate::options::hedge) have the formulas.
+//! Hedges: trades of the underlying or of a future by the account's delta, and what it costs and earns to
+//! hold them. [`crate::hedge`] and [`options::hedge`](crate::options::hedge) have the formulas.
 
 use super::lookup::At;
 use super::market::Market;
@@ -54,7 +54,8 @@ pub(super) fn rebalance(market: &Market, now: At<'_>, env: &mut EnvState, order:
     }
 }
 
-/// Trades what is held of the instrument towards this share of the options' delta, against it, unless the change is within the band.
+/// Trades what is held of the instrument towards this share of the options' delta, against it, unless the
+/// change is within the band.
 pub(super) fn to_ratio(market: &Market, now: At<'_>, env: &mut EnvState, ratio: f64) {
     let config = &market.config.hedge;
     let held = match config.instrument {

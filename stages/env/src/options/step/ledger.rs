@@ -26,8 +26,8 @@ pub struct Ledger {
     pub cash: f64,
     /// Net asset value: cash, underlying and lines at their marks.
     pub nav: f64,
-    /// Value if all were closed at the quotes, longs at bid and shorts at ask, without commission; lines without a quote at
-    /// their model mark.
+    /// Value if all were closed at the quotes, longs at bid and shorts at ask, without commission; lines
+    /// without a quote at their model mark.
     pub liquidation_value: f64,
     /// Sum of the costs of trades against mid.
     pub spread_cost: f64,
@@ -114,7 +114,13 @@ impl Ledger {
     }
 
     /// The statement of an account.
-    pub(super) fn new(market: &Market, account: &Account, lines: &[Line], counters: &Counters, hedge: &Hedge) -> Self {
+    pub(super) fn new(
+        market: &Market,
+        account: &Account,
+        lines: &[Line],
+        counters: &Counters,
+        hedge: &Hedge,
+    ) -> Self {
         let t = account.t as usize;
         let now = market.tables.at(t);
         let time = market.tables.time(t);

@@ -7,7 +7,8 @@ use crate::hedge::HedgeRule;
 use crate::options::order::Instrument;
 use crate::options::reason::Reason;
 
-/// Checks that an account keeps the limits with a basket beside its lines, which need this margin; one above a limit may still come down.
+/// Checks that an account keeps the limits with a basket beside its lines, which need this margin; one above
+/// a limit may still come down.
 pub(super) fn check(
     market: &Market,
     now: At<'_>,

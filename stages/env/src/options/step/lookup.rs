@@ -1,7 +1,8 @@
 //! The open tables of an environment, in which a step looks up its values.
 //!
-//! Opening memory-maps the quote histories, which are nearly all of the data; it reads the rows of snapshots and
-//! contracts, numbers the contracts in the order of their first appearance, and normalises features, a few hundred bytes a day.
+//! Opening memory-maps the quote histories, which are nearly all of the data; it reads the rows of snapshots
+//! and contracts, numbers the contracts in the order of their first appearance, and normalises features, a
+//! few hundred bytes a day.
 
 use crate::adjustment::Adjustment;
 use crate::hedge::FuturePrice;
@@ -19,7 +20,9 @@ use crate::spec::Normalisation;
 use crate::split::SnapshotRange;
 use arrow_array::RecordBatch;
 use arrow_array::cast::AsArray;
-use arrow_array::types::{Date32Type, Float32Type, Float64Type, Int32Type, TimestampMicrosecondType, UInt32Type};
+use arrow_array::types::{
+    Date32Type, Float32Type, Float64Type, Int32Type, TimestampMicrosecondType, UInt32Type,
+};
 use arrow_buffer::ScalarBuffer;
 use bytes::Bytes;
 use datasets::schema::SNAPSHOT;
@@ -62,7 +65,8 @@ pub(crate) struct Tables {
     pub days: Vec<f64>,
     /// Interest on 1 of cash to the next snapshot.
     pub accrual: Vec<f64>,
-    /// The relative growth of a future's fair price at an unchanged carry, from each snapshot to the next; empty where no future is traded.
+    /// The relative growth of a future's fair price at an unchanged carry, from each snapshot to the next;
+    /// empty where no future is traded.
     pub growth: Vec<f64>,
     /// `[T, 3]`: the prices of a future that is read from bars; empty where there is none.
     future: Vec<f64>,
@@ -202,7 +206,8 @@ impl Tables {
         }
     }
 
-    /// The shares of the underlying that a unit of a contract delivers, by their index: 1, unless it is an adjusted contract.
+    /// The shares of the underlying that a unit of a contract delivers, by their index: 1, unless it is an
+    /// adjusted contract.
     #[inline]
     pub(crate) fn shares(&self, deliverable: u8) -> f64 {
         self.deliverables[usize::from(deliverable)]
@@ -227,7 +232,8 @@ impl Tables {
         }
     }
 
-    /// Days from snapshot `t` to the settlement of a contract that is listed to `expiry`: of instants with their fraction.
+    /// Days from snapshot `t` to the settlement of a contract that is listed to `expiry`: of instants with
+    /// their fraction.
     #[inline]
     pub(crate) fn days_left(&self, contract: u32, expiry: i32, t: usize) -> f64 {
         match self.instants.get(t) {
@@ -272,7 +278,8 @@ impl<'a> At<'a> {
         &self.entries[base.wrapping_add(self.t) as usize]
     }
 
-    /// Volume, open interest and sizes of quotes of a contract, where the rules depend on them; sizes are infinite where rules depend on the others alone.
+    /// Volume, open interest and sizes of quotes of a contract, where the rules depend on them; sizes are
+    /// infinite where rules depend on the others alone.
     pub(crate) fn depths(self, contract: u32) -> Depths {
         let at = self.base(contract).wrapping_add(self.t) as usize;
         let pair = |of: &ScalarBuffer<f32>| bytemuck::cast_slice::<f32, [f32; 2]>(of).get(at).copied();
@@ -289,7 +296,8 @@ impl<'a> At<'a> {
 }
 
 fn mismatch() -> StageError {
-    StageError::new("the environment's tables are inconsistent").hint("run the environment's stage again with --force")
+    StageError::new("the environment's tables are inconsistent")
+        .hint("run the environment's stage again with --force")
 }
 
 /// Joins the parts.
@@ -416,8 +424,8 @@ impl Reader {
         Ok(())
     }
 
-    /// Takes the contracts of a part of `n` snapshots from `start` on, the last of them on a date and, where there are several a day, at an
-    /// instant; gives their numbers.
+    /// Takes the contracts of a part of `n` snapshots from `start` on, the last of them on a date and, where
+    /// there are several a day, at an instant; gives their numbers.
     fn contracts(
         &mut self,
         paths: &RecordBatch,
@@ -489,8 +497,8 @@ impl Reader {
                 });
             }
             let contract = &mut self.contracts[id as usize];
-            let same =
-                (contract.expiry, contract.call, contract.deliverable) == (expiry[i], call.value(i), deliverable);
+            let same = (contract.expiry, contract.call, contract.deliverable)
+                == (expiry[i], call.value(i), deliverable);
             if !same || contract.strike != strike[i] {
                 return Err(mismatch());
             }
@@ -560,7 +568,8 @@ impl Reader {
                         by.offset.len()
                     ))
                     .hint(
-                        "a policy can only be evaluated on an environment with the observation that it was trained on",
+                        "a policy can only be evaluated on an environment with the observation that it was \
+                        trained on",
                     ));
                 }
                 normalise::rows(&raw, width, by)
@@ -624,7 +633,8 @@ fn adjusted(
         }
         let mut successors = HashMap::new();
         if adjustment.changes_contracts() {
-            let terms = |contract: &Contract| (contract.strike, deliverables[usize::from(contract.deliverable)]);
+            let terms =
+                |contract: &Contract| (contract.strike, deliverables[usize::from(contract.deliverable)]);
             let key = |i: usize, (strike, deliverable): (f64, f64)| {
                 (
                     contracts[i].expiry,
@@ -652,7 +662,13 @@ fn adjusted(
                 }
             }
         }
-        out.insert(t, Adjusted { adjustment, successors });
+        out.insert(
+            t,
+            Adjusted {
+                adjustment,
+                successors,
+            },
+        );
     }
     Ok(out)
 }

@@ -31,13 +31,15 @@ pub(super) fn settle_and_mark(market: &Market, now: At<'_>, env: &mut EnvState) 
         settle(market, now, env);
         closable = mark(market, now, env).0;
     }
-    if market.collateral(env.account, now.underlying) < market.config.margin.maintenance * env.account.margin {
+    if market.collateral(env.account, now.underlying) < market.config.margin.maintenance * env.account.margin
+    {
         return liquidate(market, now, env, closable);
     }
     closable
 }
 
-/// Marks the account to market: value, Greeks, margin. Returns the lines that can be closed, and true if some line settles now.
+/// Marks the account to market: value, Greeks, margin. Returns the lines that can be closed, and true if some
+/// line settles now.
 pub(super) fn mark(market: &Market, now: At<'_>, env: &mut EnvState) -> (Closable, bool) {
     let n = env.account.lines as usize;
     let (lines, terms) = (&env.lines[..n], &env.terms[..n]);

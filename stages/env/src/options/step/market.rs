@@ -66,7 +66,8 @@ impl Basket {
 }
 
 impl Market {
-    /// The first and the last snapshot of a training episode of environment `i`: a range drawn in proportion to its length, a number of steps, and a start.
+    /// The first and the last snapshot of a training episode of environment `i`: a range drawn in proportion
+    /// to its length, a number of steps, and a start.
     pub(super) fn training_episode(&self, i: usize, episode: u64) -> (usize, usize) {
         let mut random = Random::new(&[self.seed, i as u64, episode]);
         self.config.episode_length.draw(&self.ranges, &mut random)
@@ -101,7 +102,8 @@ impl Market {
         self.tables.at(account.t as usize)
     }
 
-    /// The share of the value of the underlying that is collateral. Where it hedges, its margin is part of the requirement instead.
+    /// The share of the value of the underlying that is collateral. Where it hedges, its margin is part of
+    /// the requirement instead.
     pub(super) fn loan_value(&self) -> f64 {
         match self.config.hedge.instrument {
             HedgeInstrument::Underlying => 1.0,
@@ -142,8 +144,8 @@ impl Market {
         Some((u32::try_from(pair[0]).ok()?, u32::try_from(pair[1]).ok()?))
     }
 
-    /// The instrument and quantity of a leg of a strategy of `size`, on a slate. An empty slot gives a contract beyond all, which
-    /// no allowed strategy has.
+    /// The instrument and quantity of a leg of a strategy of `size`, on a slate. An empty slot gives a
+    /// contract beyond all, which no allowed strategy has.
     pub(super) fn leg(&self, leg: Leg, slate: &[i32], size: f64) -> (Instrument, f64) {
         let quantity = f64::from(leg.quantity) * size;
         match leg.traded {
@@ -168,7 +170,8 @@ impl Market {
         Ok(basket)
     }
 
-    /// The part of a basket that its contracts' liquidity allows to open: all of it, or, with partial fills, the most in proportion of all legs.
+    /// The part of a basket that its contracts' liquidity allows to open: all of it, or, with partial fills,
+    /// the most in proportion of all legs.
     ///
     /// # Errors
     /// With partial fills, when nothing of it can be opened.
@@ -215,7 +218,8 @@ impl Market {
         !self.fills.by_size || self.fills.allows(quantity, now.depths(contract))
     }
 
-    /// The price at which a quantity of an instrument trades, for one unit, and its mark; a price of NaN where it does not trade.
+    /// The price at which a quantity of an instrument trades, for one unit, and its mark; a price of NaN
+    /// where it does not trade.
     pub(super) fn price(&self, now: At<'_>, instrument: Instrument, quantity: f64) -> (f64, f64) {
         let buy = quantity > 0.0;
         match instrument {

@@ -1,8 +1,9 @@
 //! The cost of opening each strategy: an upper bound computed once, and the margin rule itself.
 //!
-//! Opening a strategy depends on the snapshot and on the account. The part that depends on the snapshot alone is computed when the
-//! tables are opened: an [`OpenCost`] for each strategy. It is an upper bound of the amount that opening takes from the account, so
-//! that nearly always one multiplication shows that the account has it; otherwise the margin rule decides.
+//! Opening a strategy depends on the snapshot and on the account. The part that depends on the snapshot alone
+//! is computed when the tables are opened: an [`OpenCost`] for each strategy. It is an upper bound of the
+//! amount that opening takes from the account, so that nearly always one multiplication shows that the
+//! account has it; otherwise the margin rule decides.
 
 use super::hedge;
 use super::limits;
@@ -23,8 +24,8 @@ pub(super) const ALLOWED: u32 = Reason::COUNT as u32;
 /// A strategy of one unit of size at a snapshot.
 #[derive(Clone, Copy, Debug, PartialEq)]
 struct OpenCost {
-    /// No less than opening takes from what the margin requirement leaves: prices and commission, less half the underlying
-    /// bought, plus the initial margin of all its short options, taken as naked.
+    /// No less than opening takes from what the margin requirement leaves: prices and commission, less half
+    /// the underlying bought, plus the initial margin of all its short options, taken as naked.
     takes: f64,
     /// Lines that it needs.
     lines: u32,
@@ -110,7 +111,8 @@ pub(super) struct OpenCosts {
     costs: Vec<OpenCost>,
     /// `[T, S]`: [`OpenCost::takes`].
     takes: Vec<f64>,
-    /// `[T, 0..=most_lines]`: the strategies that this number of free lines allows, if margin allows all of them.
+    /// `[T, 0..=most_lines]`: the strategies that this number of free lines allows, if margin allows all of
+    /// them.
     allowed: Vec<Allowed>,
     strategies: usize,
     /// The most lines of a strategy.
@@ -145,12 +147,14 @@ impl OpenCosts {
         }
     }
 
-    /// The strategies that can be opened at snapshot `t` with this number of free lines, if margin allows all of them.
+    /// The strategies that can be opened at snapshot `t` with this number of free lines, if margin allows all
+    /// of them.
     pub(super) fn allowed(&self, t: usize, free_lines: usize) -> Allowed {
         self.allowed[t * (self.most_lines + 1) + free_lines.min(self.most_lines)]
     }
 
-    /// The strategies, by bit, that may take more at snapshot `t` than `account` has beyond its margin requirement.
+    /// The strategies, by bit, that may take more at snapshot `t` than `account` has beyond its margin
+    /// requirement.
     pub(super) fn doubtful(&self, market: &Market, now: At<'_>, account: &Account) -> u64 {
         if !market.config.limits.is_none() {
             return u64::MAX;
@@ -246,7 +250,8 @@ pub(super) fn affordable(
                 if !market.has_liquidity(now, id, quantity) {
                     return Err(Reason::Liquidity);
                 }
-                cash -= quantity * price * market.multiplier + quantity.abs() * market.config.fills.commission;
+                cash -=
+                    quantity * price * market.multiplier + quantity.abs() * market.config.fills.commission;
                 legs[n] = market.margin_leg(now, id, quantity as i32);
                 n += 1;
             }
@@ -267,7 +272,8 @@ pub(super) fn affordable(
             .iter()
             .map(|line| (line.contract, f64::from(line.quantity)));
         for (id, quantity) in held.chain(opened) {
-            let delivered = underlying * market.tables.shares(market.tables.contracts[id as usize].deliverable);
+            let delivered =
+                underlying * market.tables.shares(market.tables.contracts[id as usize].deliverable);
             scan.add(now.risks(id), quantity * market.multiplier, delivered);
         }
         let marks: f64 = legs[..n].iter().map(|leg| f64::from(leg.quantity) * leg.mark).sum();

@@ -75,8 +75,8 @@ pub(super) struct Counters {
     pub masked: [u32; Reason::COUNT],
 }
 
-/// The terms of a line's contract, the index of its entries in the tables, and its pairing by the margin rule: a cache line,
-/// computed anew when the line changes.
+/// The terms of a line's contract, the index of its entries in the tables, and its pairing by the margin
+/// rule: a cache line, computed anew when the line changes.
 #[derive(Clone, Copy, Debug)]
 #[repr(align(64))]
 pub(super) struct Terms {
@@ -117,8 +117,8 @@ pub(super) struct Cached {
 pub(super) struct Hedge {
     /// Futures held, in units of the underlying.
     pub futures: f64,
-    /// Sums over the episode: settlements of futures, cost of borrowing, and those parts of the account's spread cost, commission and traded value that
-    /// hedges have.
+    /// Sums over the episode: settlements of futures, cost of borrowing, and those parts of the account's
+    /// spread cost, commission and traded value that hedges have.
     pub settled: f64,
     pub borrow: f64,
     pub spread_cost: f64,

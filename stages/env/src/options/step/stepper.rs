@@ -91,8 +91,14 @@ impl Stepper {
         action_mask::update(market, &self.costs, now, env, closable);
     }
 
-    /// One step: trades, goes to the next snapshot, settles, marks, enforces margin, rewards; writes the profit by Greek where it is asked for.
-    pub(super) fn step(&self, env: &mut EnvState, act: Act<'_>, explained: Option<&mut Explained>) -> Outcome {
+    /// One step: trades, goes to the next snapshot, settles, marks, enforces margin, rewards; writes the
+    /// profit by Greek where it is asked for.
+    pub(super) fn step(
+        &self,
+        env: &mut EnvState,
+        act: Act<'_>,
+        explained: Option<&mut Explained>,
+    ) -> Outcome {
         let market = &self.market;
         let before = Before::new(env.account);
         let (decided, oldest) = (env.account.t as usize, env.lines[0].group);
@@ -197,13 +203,16 @@ impl Stepper {
             return Ok(());
         };
         let (market, action) = (&self.market, action as usize);
-        match action < market.strategies.names.len().min(MAX_ACTIONS) && env.account.action_mask >> action & 1 == 1 {
+        match action < market.strategies.names.len().min(MAX_ACTIONS)
+            && env.account.action_mask >> action & 1 == 1
+        {
             true => Ok(()),
             false => Err(action_mask::reason(market, &self.costs, env, action)),
         }
     }
 
-    /// Carries out a decision that was made at snapshot `decided`, when the group of the oldest line was `oldest`, at the prices of now.
+    /// Carries out a decision that was made at snapshot `decided`, when the group of the oldest line was
+    /// `oldest`, at the prices of now.
     pub(super) fn act(
         &self,
         env: &mut EnvState,

@@ -16,7 +16,13 @@ pub(super) enum Close {
 }
 
 /// Trades one leg at the current prices.
-pub(super) fn trade(market: &Market, now: At<'_>, account: &mut Account, instrument: Instrument, quantity: f64) {
+pub(super) fn trade(
+    market: &Market,
+    now: At<'_>,
+    account: &mut Account,
+    instrument: Instrument,
+    quantity: f64,
+) {
     let (price, mark) = market.price(now, instrument, quantity);
     let units = match instrument {
         Instrument::Underlying => {
@@ -37,7 +43,12 @@ pub(super) fn trade(market: &Market, now: At<'_>, account: &mut Account, instrum
 }
 
 /// Trades `legs`, which opens a line for each contract.
-pub(super) fn open(market: &Market, now: At<'_>, env: &mut EnvState, legs: impl Iterator<Item = (Instrument, f64)>) {
+pub(super) fn open(
+    market: &Market,
+    now: At<'_>,
+    env: &mut EnvState,
+    legs: impl Iterator<Item = (Instrument, f64)>,
+) {
     let group = env.account.groups;
     env.account.groups += 1;
     env.cached.paired = false;
@@ -87,7 +98,8 @@ pub(super) fn close(market: &Market, now: At<'_>, env: &mut EnvState, which: Clo
     }
 }
 
-/// Trades down the lines of a group by so many contracts, the oldest first. Returns whether all of them had quotes.
+/// Trades down the lines of a group by so many contracts, the oldest first. Returns whether all of them had
+/// quotes.
 pub(super) fn reduce(market: &Market, now: At<'_>, env: &mut EnvState, group: u32, contracts: i32) -> bool {
     let lines = env.account.lines as usize;
     env.cached.paired = false;

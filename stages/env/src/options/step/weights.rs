@@ -11,7 +11,8 @@ use crate::hedge::HedgeOrder;
 use crate::options::order::Instrument;
 use crate::options::reason::Reason;
 
-/// The snapshot of a decision, whose slate the weights are of, and the contracts that a weight of 1 stood for there.
+/// The snapshot of a decision, whose slate the weights are of, and the contracts that a weight of 1 stood for
+/// there.
 #[derive(Clone, Copy)]
 pub(super) struct Decided {
     t: u32,
@@ -28,8 +29,14 @@ impl Decided {
     }
 }
 
-/// Trades the slots to the weights of a decision, at the prices of now; counts what is refused. Returns the hedge that is to follow.
-pub(super) fn rebalance(market: &Market, env: &mut EnvState, weights: &[f32], decided: Decided) -> HedgeOrder {
+/// Trades the slots to the weights of a decision, at the prices of now; counts what is refused. Returns the
+/// hedge that is to follow.
+pub(super) fn rebalance(
+    market: &Market,
+    env: &mut EnvState,
+    weights: &[f32],
+    decided: Decided,
+) -> HedgeOrder {
     let now = market.now(env.account);
     let slots = market.slate(decided.t as usize).len();
     // A corporate action since then.
@@ -95,7 +102,12 @@ fn held(env: &EnvState, slot: usize) -> i32 {
 }
 
 /// The contract that a slot showed at a decision, under its successor's number after a corporate action.
-fn contract(market: &Market, decided: Decided, slot: usize, adjusted: Option<&Adjusted>) -> Result<u32, Reason> {
+fn contract(
+    market: &Market,
+    decided: Decided,
+    slot: usize,
+    adjusted: Option<&Adjusted>,
+) -> Result<u32, Reason> {
     let id = market.slate(decided.t as usize)[slot];
     let contract = u32::try_from(id).map_err(|_| Reason::NoContract)?;
     let successor = adjusted.and_then(|adjusted| adjusted.successors.get(&contract));

@@ -6,9 +6,9 @@ use crate::options::legs::Traded;
 use crate::options::strategies::{FIRST_OPEN, Leg, Strategies};
 use crate::options::synthetic::{intraday_market, market};
 use crate::options::{
-    Baseline, CvarPenalty, Delivery, Depth, ExerciseConfig, FillPrice, Fills, HedgeConfig, HedgeInstrument, HedgeOrder,
-    HedgeRule, Impact, ImpactKind, Ledger, Liquidity, MarginConfig, MarginKind, Position, RewardConfig, RewardKind,
-    Sizing, SlateConfig,
+    Baseline, CvarPenalty, Delivery, Depth, ExerciseConfig, FillPrice, Fills, HedgeConfig, HedgeInstrument,
+    HedgeOrder, HedgeRule, Impact, ImpactKind, Ledger, Liquidity, MarginConfig, MarginKind, Position,
+    RewardConfig, RewardKind, Sizing, SlateConfig,
 };
 
 /// The positions of a step between its trades and its end, found by the rules of the actions alone.
@@ -88,7 +88,8 @@ impl Book {
         }
     }
 
-    /// Exercises at snapshot `t` what is in the money and `chosen` by quantity, intrinsic value, mark and whether it settles.
+    /// Exercises at snapshot `t` what is in the money and `chosen` by quantity, intrinsic value, mark and
+    /// whether it settles.
     fn exercise(
         &mut self,
         env: &OptionsEnv,
@@ -119,7 +120,8 @@ impl Book {
     }
 }
 
-/// The units of the underlying and the futures of a step after its hedge, and what the hedge costs, found from the positions after its other trades.
+/// The units of the underlying and the futures of a step after its hedge, and what the hedge costs, found
+/// from the positions after its other trades.
 pub(super) fn hedged(
     env: &OptionsEnv,
     config: &OptionsConfig,
@@ -204,7 +206,11 @@ fn check_identity_of(market: &SyntheticMarket, config: &OptionsConfig, seed: u64
             assigned = assigned.max(after.assigned);
             let (t, next) = (before.snapshot, after.snapshot);
             assert_eq!(next, t + 1);
-            let mut book = Book { held, units, gain: 0.0 };
+            let mut book = Book {
+                held,
+                units,
+                gain: 0.0,
+            };
             if exercises && !is_late {
                 book.exercise(&env, config, t, |q, _, _, _| q > 0.0);
             }
@@ -218,13 +224,17 @@ fn check_identity_of(market: &SyntheticMarket, config: &OptionsConfig, seed: u64
             let moved: f64 = book
                 .held
                 .iter()
-                .map(|&(c, q)| q * 100.0 * (env.tables().at(next).entry(c).mark - env.tables().at(t).entry(c).mark))
+                .map(|&(c, q)| {
+                    q * 100.0 * (env.tables().at(next).entry(c).mark - env.tables().at(t).entry(c).mark)
+                })
                 .sum();
             let days = env.tables().days[t];
             let fair = before.underlying * (0.01 * days / 365.0).exp();
             let settled = futures * (after.underlying - fair);
             let borrow = config.hedge.borrow * (-book.units).max(0.0) * before.underlying * days / 365.0;
-            assert!((after.futures_settled - before.futures_settled - settled).abs() <= 1e-9 * config.capital);
+            assert!(
+                (after.futures_settled - before.futures_settled - settled).abs() <= 1e-9 * config.capital
+            );
             assert!((after.borrow_cost - before.borrow_cost - borrow).abs() <= 1e-9 * config.capital);
             if !config.hedge.is_none() && after.liquidations == before.liquidations {
                 let settles = book
@@ -239,7 +249,9 @@ fn check_identity_of(market: &SyntheticMarket, config: &OptionsConfig, seed: u64
                     };
                     assert!(after.delta.abs() <= left + 1e-9, "{} at {next}", after.delta);
                 } else if !closes {
-                    assert!((after.hedge_cost - before.hedge_cost - hedge_cost).abs() <= 1e-9 * config.capital);
+                    assert!(
+                        (after.hedge_cost - before.hedge_cost - hedge_cost).abs() <= 1e-9 * config.capital
+                    );
                     assert_eq!(after.futures, futures);
                     let delivered = settles && config.exercise.delivery == Delivery::Physical;
                     assert!(delivered || after.units == book.units);
@@ -401,7 +413,8 @@ fn every_model_is_accounted_for() {
     assert!(assigned > 0);
 }
 
-/// Under every rule of every instrument, hedged positions add up: options, underlying, futures, borrowing, costs and interest.
+/// Under every rule of every instrument, hedged positions add up: options, underlying, futures, borrowing,
+/// costs and interest.
 #[test]
 fn hedges_are_accounted_for() {
     for (i, instrument) in [HedgeInstrument::Underlying, HedgeInstrument::Future]
@@ -433,7 +446,8 @@ fn hedges_are_accounted_for() {
     }
 }
 
-/// A hedge of each instrument and rule, with fills at the next snapshot, portfolio margin, early exercise for cash or delivery, and all of these.
+/// A hedge of each instrument and rule, with fills at the next snapshot, portfolio margin, early exercise for
+/// cash or delivery, and all of these.
 #[test]
 fn hedges_are_accounted_for_under_every_model() {
     use HedgeInstrument::{Future, Underlying};
@@ -561,7 +575,8 @@ fn a_straddle_settles_at_intrinsic_value() {
             assert_eq!(positions[0].expiry, after.date);
             assert_eq!(positions[0].strike, positions[1].strike);
             assert!(positions[0].call != positions[1].call && positions[0].quantity < 0);
-            let paid = 100.0 * -f64::from(positions[0].quantity) * (after.underlying - positions[0].strike).abs();
+            let paid =
+                100.0 * -f64::from(positions[0].quantity) * (after.underlying - positions[0].strike).abs();
             let interest = after.interest - before.interest;
             assert!((after.cash - (before.cash + interest - paid)).abs() < 1e-6);
             assert_eq!(after.nav, after.cash);
@@ -570,7 +585,11 @@ fn a_straddle_settles_at_intrinsic_value() {
         if positions.is_empty() && before.lines == 0 && after.lines == 2 {
             // Sold at the bid, marked at mid: nothing is earned by selling.
             assert!(after.spread_cost > before.spread_cost);
-            assert!(after.delta.abs() < 0.3 * after.nav / after.underlying && after.gamma < 0.0 && after.vega < 0.0);
+            assert!(
+                after.delta.abs() < 0.3 * after.nav / after.underlying
+                    && after.gamma < 0.0
+                    && after.vega < 0.0
+            );
         }
     }
     assert!(settled >= 1);

@@ -7,8 +7,8 @@ use crate::options::legs::Traded;
 use crate::options::strategies::Strategies;
 use crate::options::synthetic::market;
 use crate::options::{
-    ActionKind, Delivery, EpisodeLength, FillPrice, HedgeConfig, HedgeInstrument, HedgeOrder, HedgeRule, Ledger,
-    Limits, Position, Reason, Sizing, StrategySet,
+    ActionKind, Delivery, EpisodeLength, FillPrice, HedgeConfig, HedgeInstrument, HedgeOrder, HedgeRule,
+    Ledger, Limits, Position, Reason, Sizing, StrategySet,
 };
 use crate::testing::step_discrete;
 
@@ -45,7 +45,8 @@ pub(super) fn drawn(random: &mut Random, env: &OptionsEnv, out: &Step) -> Drawn 
                     let (of_component, rest) = mask.split_at(choices as usize);
                     mask = rest;
                     let any = random.below(10) == 0;
-                    let allowed: Vec<u32> = (0..choices).filter(|&c| any || of_component[c as usize]).collect();
+                    let allowed: Vec<u32> =
+                        (0..choices).filter(|&c| any || of_component[c as usize]).collect();
                     // Half of the time nothing.
                     let nth = random.below(allowed.len() as u64) as usize;
                     values.push(if random.below(2) == 0 { 0 } else { allowed[nth] });
@@ -140,7 +141,8 @@ pub(super) fn end(env: &OptionsEnv, out: &Step, i: usize) -> Ledger {
     }
 }
 
-/// Checks that the change of net asset value is what the positions between trades and the step's end gained, less costs.
+/// Checks that the change of net asset value is what the positions between trades and the step's end gained,
+/// less costs.
 fn check_change(
     (env, config): (&OptionsEnv, &OptionsConfig),
     before: &Ledger,
@@ -162,8 +164,10 @@ fn check_change(
         .sum();
     let days = env.tables().days[t];
     let fair = before.underlying * (0.01 * days / 365.0).exp();
-    let gain = gain + moved + units * (after.underlying - before.underlying) + futures * (after.underlying - fair);
-    let costs = |ledger: &Ledger| ledger.spread_cost + ledger.commission + ledger.borrow_cost - ledger.interest;
+    let gain =
+        gain + moved + units * (after.underlying - before.underlying) + futures * (after.underlying - fair);
+    let costs =
+        |ledger: &Ledger| ledger.spread_cost + ledger.commission + ledger.borrow_cost - ledger.interest;
     let expected = gain - (costs(after) - costs(before));
     let change = after.nav - before.nav;
     assert!(
@@ -183,7 +187,8 @@ pub(super) fn quoted(env: &OptionsEnv, t: usize, contract: u32, quantity: f64) -
     !if quantity > 0.0 { entry.bid } else { entry.ask }.is_nan()
 }
 
-/// The lines that a choice of `close` closes, by the snapshot they were opened at: one strategy is opened a step.
+/// The lines that a choice of `close` closes, by the snapshot they were opened at: one strategy is opened a
+/// step.
 pub(super) fn closed_by(env: &OptionsEnv, t: usize, positions: &[Position], choice: u32) -> Vec<usize> {
     let opened: Vec<i32> = positions.iter().map(|p| p.opened.date.0).collect();
     let chosen = match choice {
@@ -212,7 +217,8 @@ pub(super) fn closed_by(env: &OptionsEnv, t: usize, positions: &[Position], choi
     (0..positions.len()).filter(|&i| Some(opened[i]) == chosen).collect()
 }
 
-/// Accounts of multi-discrete actions follow from the choices by slow code: what is closed, opened and hedged, in this order.
+/// Accounts of multi-discrete actions follow from the choices by slow code: what is closed, opened and
+/// hedged, in this order.
 #[test]
 fn choices_are_accounted_for() {
     let mut assigned = 0;
@@ -243,7 +249,8 @@ fn choices_are_accounted_for() {
                 let choices = &choices[i * k..(i + 1) * k];
                 let (strategy, size, close) = (choices[0] as usize, choices[1] as usize, choices[k - 1]);
                 let close_allowed = mask[(i + 1) * width - 5 + close as usize];
-                let mut held: Vec<(u32, f64)> = positions.iter().map(|p| (p.contract, f64::from(p.quantity))).collect();
+                let mut held: Vec<(u32, f64)> =
+                    positions.iter().map(|p| (p.contract, f64::from(p.quantity))).collect();
                 let (mut units, mut futures) = (before.units, before.futures);
                 if close_allowed && close > 0 {
                     closings[close as usize] += 1;
@@ -266,7 +273,9 @@ fn choices_are_accounted_for() {
                     let n = (n + 0.5).floor().max(1.0);
                     for leg in &strategies.legs[strategy - 1] {
                         match leg.traded {
-                            Traded::Slot(slot) => held.push((slate[slot].unwrap(), n * f64::from(leg.quantity))),
+                            Traded::Slot(slot) => {
+                                held.push((slate[slot].unwrap(), n * f64::from(leg.quantity)))
+                            }
                             Traded::Underlying => units += n * 100.0 * f64::from(leg.quantity),
                         }
                     }
@@ -290,7 +299,8 @@ fn choices_are_accounted_for() {
     assert!(assigned > 0);
 }
 
-/// Accounts of weights follow from them by slow code, which knows which slot each contract was opened through.
+/// Accounts of weights follow from them by slow code, which knows which slot each contract was opened
+/// through.
 #[test]
 fn weights_are_accounted_for() {
     let mut assigned = 0;
@@ -448,7 +458,8 @@ fn masks_of_components_are_sound() {
         for _ in 0..6 {
             let strategy = 1 + random.below(strategies as u64) as u32;
             let done = (0..3).any(|size| {
-                !is_refused([strategy, size, 0, 0]) || (mask[strategies + 11] && !is_refused([strategy, size, 0, 4]))
+                !is_refused([strategy, size, 0, 0])
+                    || (mask[strategies + 11] && !is_refused([strategy, size, 0, 4]))
             });
             assert_eq!(done, mask[strategy as usize], "strategy {strategy} at step {step}");
             seen[usize::from(done)] += 1;

@@ -34,7 +34,8 @@ fn table_of(columns: &ContractColumns, feature: usize, rows: &[usize]) -> Contra
     }
 }
 
-/// The source of a market with features by contract, those later than the first `n` snapshots moved by `later`.
+/// The source of a market with features by contract, those later than the first `n` snapshots moved by
+/// `later`.
 fn source(market: &SyntheticMarket, n: usize, later: f64) -> MarketSource<'_> {
     let end = market.days[n - 1].time();
     let months: Vec<&[crate::options::Day]> = market
@@ -57,7 +58,8 @@ fn source(market: &SyntheticMarket, n: usize, later: f64) -> MarketSource<'_> {
                     columns.root.push(root);
                     columns.strikes.push(quote.strike);
                     columns.calls.push(quote.call);
-                    let moved = if day.time() > end { later } else { 0.0 } + if root == 0 { 1e3 } else { 0.0 };
+                    let moved =
+                        if day.time() > end { later } else { 0.0 } + if root == 0 { 1e3 } else { 0.0 };
                     let values = values(day.time(), quote.expiry, quote.strike, quote.call);
                     columns
                         .values
@@ -67,7 +69,8 @@ fn source(market: &SyntheticMarket, n: usize, later: f64) -> MarketSource<'_> {
                 }
             }
         }
-        // A table for each feature: the first without the rows that have no value, the second in another order.
+        // A table for each feature: the first without the rows that have no value, the second in another
+        // order.
         let rows = 0..columns.times.len();
         let known: Vec<usize> = rows.clone().filter(|&row| !columns.values[0][row].is_nan()).collect();
         let backwards: Vec<usize> = rows.rev().collect();

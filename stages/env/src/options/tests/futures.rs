@@ -31,8 +31,8 @@ fn bars(market: &SyntheticMarket) -> Vec<FutureBar> {
     bars
 }
 
-/// Positions over a step are those before it, with fills at the next snapshot: options move by their marks, futures by the contract that they are in, and a roll
-/// costs two trades.
+/// Positions over a step are those before it, with fills at the next snapshot: options move by their marks,
+/// futures by the contract that they are in, and a roll costs two trades.
 #[test]
 fn futures_of_bars_are_accounted_for() {
     for rule in [HedgeRule::Zero, HedgeRule::Action] {
@@ -78,7 +78,9 @@ fn futures_of_bars_are_accounted_for() {
                         f64::from(p.quantity) * 100.0 * (mark(after.snapshot) - mark(before.snapshot))
                     })
                     .sum();
-                let costs = |ledger: &crate::options::Ledger| ledger.spread_cost + ledger.commission - ledger.interest;
+                let costs = |ledger: &crate::options::Ledger| {
+                    ledger.spread_cost + ledger.commission - ledger.interest
+                };
                 let expected = moved + settled - (costs(&after) - costs(&before));
                 let change = after.nav - before.nav;
                 assert!(

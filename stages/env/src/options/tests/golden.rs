@@ -12,7 +12,12 @@ use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::Arc;
 
-fn store_set(store: &Store, ty: PortType, meta: serde_json::Value, columns: Vec<(&str, ArrayRef)>) -> Vec<Input> {
+fn store_set(
+    store: &Store,
+    ty: PortType,
+    meta: serde_json::Value,
+    columns: Vec<(&str, ArrayRef)>,
+) -> Vec<Input> {
     let batch = RecordBatch::try_from_iter(columns).unwrap();
     let partitions = dataset::partition(store, &batch, Period::Month, "TOY").unwrap();
     let digest = dataset::write(store, ty, meta, partitions).unwrap();
@@ -30,9 +35,11 @@ fn inputs(store: &Store, market: &SyntheticMarket) -> BTreeMap<String, Vec<Input
         .flat_map(|day| day.quotes.iter().map(move |q| (day, q)))
         .collect();
     let n = quotes.len();
-    let dates = |f: &dyn Fn(usize) -> i32| -> ArrayRef { Arc::new(Date32Array::from_iter_values((0..n).map(f))) };
-    let numbers =
-        |f: &dyn Fn(usize) -> f64| -> ArrayRef { Arc::new(table::nullable(&(0..n).map(f).collect::<Vec<_>>())) };
+    let dates =
+        |f: &dyn Fn(usize) -> i32| -> ArrayRef { Arc::new(Date32Array::from_iter_values((0..n).map(f))) };
+    let numbers = |f: &dyn Fn(usize) -> f64| -> ArrayRef {
+        Arc::new(table::nullable(&(0..n).map(f).collect::<Vec<_>>()))
+    };
     let text = |s: &str| -> ArrayRef { Arc::new(StringArray::from(vec![s; n])) };
     let calls: ArrayRef = Arc::new(BooleanArray::from(
         quotes.iter().map(|(_, q)| q.call).collect::<Vec<_>>(),
@@ -64,7 +71,8 @@ fn inputs(store: &Store, market: &SyntheticMarket) -> BTreeMap<String, Vec<Input
         ("theta", numbers(&|i| quotes[i].1.theta)),
     ]);
     let days = market.days.len();
-    let day_dates = || -> ArrayRef { Arc::new(Date32Array::from_iter_values(market.days.iter().map(|d| d.date.0))) };
+    let day_dates =
+        || -> ArrayRef { Arc::new(Date32Array::from_iter_values(market.days.iter().map(|d| d.date.0))) };
     let mut features: Vec<(&str, ArrayRef)> = vec![
         ("symbol", Arc::new(StringArray::from(vec!["TOY"; days]))),
         ("date", day_dates()),
@@ -177,8 +185,8 @@ fn a_feature_without_values_is_named() {
     assert!(refused.message.contains("`volatility`"), "{refused}");
 }
 
-/// All that a policy sees and gets over a long random play, and the accounts at its end, as one number: what a step does to
-/// the last bit. A change here changes every training on this environment.
+/// All that a policy sees and gets over a long random play, and the accounts at its end, as one number: what
+/// a step does to the last bit. A change here changes every training on this environment.
 fn played(config: &OptionsConfig) -> u64 {
     let market = market(300, 3);
     let n = 24;

@@ -3,15 +3,16 @@
 use super::*;
 use crate::options::synthetic::market;
 use crate::options::{
-    Baseline, Day, Decision, HedgeConfig, HedgeInstrument, HedgeOrder, HedgeRule, Instrument, Ledger, Order, Orders,
-    Quote, Settlements, Sizing, SlateConfig,
+    Baseline, Day, Decision, HedgeConfig, HedgeInstrument, HedgeOrder, HedgeRule, Instrument, Ledger, Order,
+    Orders, Quote, Settlements, Sizing, SlateConfig,
 };
 use datasets::Date;
 
 /// Mid and delta.
 type Marks = (f64, f64);
 
-/// A straddle of strike 100 over four days: the underlying, then mid and delta of the call and of the put. Spreads are 0.20 wide.
+/// A straddle of strike 100 over four days: the underlying, then mid and delta of the call and of the put.
+/// Spreads are 0.20 wide.
 const DAYS: [(f64, Marks, Marks); 4] = [
     (100.0, (3.0, 0.52), (2.8, -0.48)),
     (102.0, (4.2, 0.68), (2.0, -0.32)),
@@ -118,7 +119,8 @@ fn a_delta_hedged_short_straddle_by_hand() {
     let accounts = short_straddle(&ten_straddles(of_underlying()));
     let day = 0.0001_f64.exp();
 
-    // Monday: ten calls at 2.90 and ten puts at 2.70 sold, for 20 of commission. Delta -10 x 100 x 0.04: 40 units bought at 100, for 2 of spread.
+    // Monday: ten calls at 2.90 and ten puts at 2.70 sold, for 20 of commission. Delta -10 x 100 x 0.04: 40
+    // units bought at 100, for 2 of spread.
     let cash = (100_000.0 + 2_900.0 + 2_700.0 - 20.0 - 4_000.0 - 2.0) * day;
     close(accounts[1].cash, cash);
     close(accounts[1].units, 40.0);
@@ -134,7 +136,8 @@ fn a_delta_hedged_short_straddle_by_hand() {
     close(accounts[2].units, 360.0);
     close(accounts[2].nav, cash + 360.0 * 99.0 - 5_400.0);
 
-    // Wednesday: delta 160 and 360 units. 520 sold at 99, for 25.74, of which 160 short: 0.01 % of 15,840 is paid to borrow them.
+    // Wednesday: delta 160 and 360 units. 520 sold at 99, for 25.74, of which 160 short: 0.01 % of 15,840 is
+    // paid to borrow them.
     let cash = (cash + 51_480.0 - 25.74) * day - 1.584;
     close(accounts[3].cash, cash);
     close(accounts[3].units, -160.0);
@@ -144,7 +147,8 @@ fn a_delta_hedged_short_straddle_by_hand() {
     close(accounts[3].commission, 20.0);
     close(accounts[3].hedge_traded, 4_000.0 + 32_640.0 + 51_480.0);
 
-    // Where the profit comes from: straddles -400 at marks, hedges 40 x 2 - 360 x 3 + 160 x 1, then costs, borrowing and interest.
+    // Where the profit comes from: straddles -400 at marks, hedges 40 x 2 - 360 x 3 + 160 x 1, then costs,
+    // borrowing and interest.
     let profit = 400.0 + 80.0 - 1_080.0 + 160.0;
     let end = &accounts[3];
     close(
@@ -232,8 +236,9 @@ fn orders_and_actions_hedge() {
     let ledger = env.ledger(0);
     assert!(ledger.units < in_band && in_band < 0.0 && ledger.borrow_cost > 0.0);
     // The observation shows it, and delta with it.
-    let shown =
-        |name: &str, out: &Step| out.obs[env.spec().observation.iter().position(|other| other == name).unwrap()];
+    let shown = |name: &str, out: &Step| {
+        out.obs[env.spec().observation.iter().position(|other| other == name).unwrap()]
+    };
     let scale = ledger.underlying / ledger.nav;
     assert!((f64::from(shown("account.underlying", &out)) - ledger.units * scale).abs() < 1e-6);
     assert!((f64::from(shown("account.delta", &out)) - ledger.delta * scale).abs() < 1e-6);
@@ -256,7 +261,8 @@ fn orders_and_actions_hedge() {
 fn margin_of_a_hedge() {
     let accounts = short_straddle(&ten_straddles(of_underlying()));
     let unhedged = short_straddle(&ten_straddles(HedgeConfig::default()));
-    // Long 360 at 99 covers three of ten short calls, whose marks of 2.30 then don't count; the puts remain the larger side.
+    // Long 360 at 99 covers three of ten short calls, whose marks of 2.30 then don't count; the puts remain
+    // the larger side.
     close(accounts[2].margin, unhedged[2].margin - 690.0 + 0.15 * 360.0 * 99.0);
     close(accounts[3].margin, unhedged[3].margin + 0.15 * 160.0 * 98.0);
 }

@@ -1,4 +1,5 @@
-//! Chains with several snapshots a day: contracts settle at an instant, interest accrues by elapsed time, daily features are known after their day.
+//! Chains with several snapshots a day: contracts settle at an instant, interest accrues by elapsed time,
+//! daily features are known after their day.
 
 use super::*;
 use crate::options::synthetic::intraday_market;
@@ -34,7 +35,8 @@ fn contracts_trade_on_their_day_until_they_settle() {
             for t in contract.first as usize..last {
                 assert!(!of(t).is_settled());
                 let time = tables.time(t);
-                let expected = f64::from(contract.expiry - time.date.0) + (16.0 - hours[t % hours.len()]) / 24.0;
+                let expected =
+                    f64::from(contract.expiry - time.date.0) + (16.0 - hours[t % hours.len()]) / 24.0;
                 // The clocks may have changed in between.
                 assert!((tables.days_left(id as u32, contract.expiry, t) - expected).abs() < 1.01 / 24.0);
             }
@@ -51,7 +53,8 @@ fn contracts_trade_on_their_day_until_they_settle() {
             settled += 1;
         }
         assert!(settled > 50, "{settled}");
-        // On a Friday before 16:00, the slate may have contracts that expire on it: where call and put are worth a bid.
+        // On a Friday before 16:00, the slate may have contracts that expire on it: where call and put are
+        // worth a bid.
         let fridays = (0..tables.dates.len()).filter(|&t| datasets::Date(tables.dates[t]).weekday() == 4);
         let mut same_day = vec![0; hours.len()];
         for t in fridays {
@@ -97,7 +100,8 @@ fn interest_accrues_by_elapsed_time() {
     for t in 2..tables.dates.len() - 1 {
         // The rate of a day is known at its end.
         let rate = market.rates[t / 2 - 1].1;
-        let days = f64::from(tables.dates[t + 1] - tables.dates[t]) + (HOURS[(t + 1) % 2] - HOURS[t % 2]) / 24.0;
+        let days =
+            f64::from(tables.dates[t + 1] - tables.dates[t]) + (HOURS[(t + 1) % 2] - HOURS[t % 2]) / 24.0;
         let expected = libm::expm1(rate * days / 365.0);
         // The clocks may have changed in between.
         assert!((tables.accrual[t] - expected).abs() < 1.01 * rate / 24.0 / 365.0);

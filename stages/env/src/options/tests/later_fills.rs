@@ -7,7 +7,8 @@ use crate::options::strategies::Strategies;
 use crate::options::synthetic::market;
 use crate::options::{FillPrice, Ledger, Position, Reason, Sizing};
 
-/// The lines that are left at the end of a step of those held at its start, at snapshot `next`: what settles there is gone.
+/// The lines that are left at the end of a step of those held at its start, at snapshot `next`: what settles
+/// there is gone.
 fn left(env: &OptionsEnv, positions: &[Position], next: usize) -> Vec<(u32, i32)> {
     let contract = |p: &&Position| {
         let contract = env.tables().contracts[p.contract as usize];
@@ -17,8 +18,9 @@ fn left(env: &OptionsEnv, positions: &[Position], next: usize) -> Vec<(u32, i32)
     kept.map(|p| (p.contract, p.quantity)).collect()
 }
 
-/// With fills at the next snapshot what is held over a step is what was held before its decision, whose trades are then made: those of the slate and the
-/// sizes of the decision, at the quotes of the next snapshot.
+/// With fills at the next snapshot what is held over a step is what was held before its decision, whose
+/// trades are then made: those of the slate and the sizes of the decision, at the quotes of the next
+/// snapshot.
 #[test]
 fn actions_of_every_kind_are_traded_at_the_next_snapshot() {
     for (case, config) in kinds().into_iter().enumerate() {
@@ -47,7 +49,8 @@ fn actions_of_every_kind_are_traded_at_the_next_snapshot() {
             env.step(drawn.actions(), out.buffers()).unwrap();
             let (after, t) = (end(&env, &out, 0), before.snapshot);
             let next = t + 1;
-            let held: Vec<(u32, f64)> = positions.iter().map(|p| (p.contract, f64::from(p.quantity))).collect();
+            let held: Vec<(u32, f64)> =
+                positions.iter().map(|p| (p.contract, f64::from(p.quantity))).collect();
             check_gain((&env, &config), &before, &after, &held);
             if out.truncated[0] || out.terminated[0] || after.liquidations > before.liquidations {
                 book.clear();
@@ -76,8 +79,9 @@ fn actions_of_every_kind_are_traded_at_the_next_snapshot() {
                         } else {
                             closed
                         };
-                        let now_quoted =
-                            |&i: &usize| quoted(&env, next, positions[i].contract, f64::from(positions[i].quantity));
+                        let now_quoted = |&i: &usize| {
+                            quoted(&env, next, positions[i].contract, f64::from(positions[i].quantity))
+                        };
                         let (yes, no): (Vec<usize>, Vec<usize>) = all.into_iter().partition(now_quoted);
                         let hedged = before.units != 0.0 || before.futures != 0.0;
                         let is_done = if close == 4 {
@@ -176,7 +180,8 @@ fn actions_of_every_kind_are_traded_at_the_next_snapshot() {
     }
 }
 
-/// Partial fills of every kind of actions are accounted for, and never open more at once than half of the quotes' sizes.
+/// Partial fills of every kind of actions are accounted for, and never open more at once than half of the
+/// quotes' sizes.
 #[test]
 fn partial_fills_are_accounted_for() {
     for (case, mut config) in kinds().into_iter().enumerate() {
@@ -198,7 +203,8 @@ fn partial_fills_are_accounted_for() {
             let (before, positions) = (env.ledger(0), env.positions(0));
             env.step(drawn.actions(), out.buffers()).unwrap();
             let after = end(&env, &out, 0);
-            let held: Vec<(u32, f64)> = positions.iter().map(|p| (p.contract, f64::from(p.quantity))).collect();
+            let held: Vec<(u32, f64)> =
+                positions.iter().map(|p| (p.contract, f64::from(p.quantity))).collect();
             check_gain((&env, &config), &before, &after, &held);
             if out.truncated[0] || out.terminated[0] {
                 continue;
@@ -215,8 +221,14 @@ fn partial_fills_are_accounted_for() {
     }
 }
 
-/// Checks that the change of net asset value is what the positions before a decision gained to the next snapshot, less the costs of the trades there.
-fn check_gain((env, config): (&OptionsEnv, &OptionsConfig), before: &Ledger, after: &Ledger, held: &[(u32, f64)]) {
+/// Checks that the change of net asset value is what the positions before a decision gained to the next
+/// snapshot, less the costs of the trades there.
+fn check_gain(
+    (env, config): (&OptionsEnv, &OptionsConfig),
+    before: &Ledger,
+    after: &Ledger,
+    held: &[(u32, f64)],
+) {
     let (t, next) = (before.snapshot, after.snapshot);
     let moved: f64 = held
         .iter()
@@ -224,9 +236,11 @@ fn check_gain((env, config): (&OptionsEnv, &OptionsConfig), before: &Ledger, aft
         .sum();
     let days = env.tables().days[t];
     let fair = before.underlying * (0.01 * days / 365.0).exp();
-    let gain =
-        moved + before.units * (after.underlying - before.underlying) + before.futures * (after.underlying - fair);
-    let costs = |ledger: &Ledger| ledger.spread_cost + ledger.commission + ledger.borrow_cost - ledger.interest;
+    let gain = moved
+        + before.units * (after.underlying - before.underlying)
+        + before.futures * (after.underlying - fair);
+    let costs =
+        |ledger: &Ledger| ledger.spread_cost + ledger.commission + ledger.borrow_cost - ledger.interest;
     let expected = gain - (costs(after) - costs(before));
     let change = after.nav - before.nav;
     assert!(

@@ -8,7 +8,8 @@ use crate::options::synthetic::{intraday_market, market};
 use crate::options::tables::Entry;
 use datasets::SnapshotTime;
 
-/// All data after the first `n` snapshots are others: prices, quotes, volatilities, Greeks, features, rates; some quotes vanish.
+/// All data after the first `n` snapshots are others: prices, quotes, volatilities, Greeks, features, rates;
+/// some quotes vanish.
 fn perturb(market: &SyntheticMarket, n: usize) -> SyntheticMarket {
     let mut other = market.clone();
     let mut random = Random::new(&[77]);

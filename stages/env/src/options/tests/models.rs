@@ -88,7 +88,8 @@ fn masks_are_sound_under_every_model() {
                 }
                 let (before, after) = (env.ledger(0), other.ledger(0));
                 let refused: u32 = after.refused.iter().sum::<u32>() - before.refused.iter().sum::<u32>();
-                liquidity += after.refused[Reason::Liquidity as usize] - before.refused[Reason::Liquidity as usize];
+                liquidity +=
+                    after.refused[Reason::Liquidity as usize] - before.refused[Reason::Liquidity as usize];
                 // What is allowed at one snapshot can be impossible at the next.
                 assert!(
                     refused == u32::from(!allowed) || late && refused == 1,
@@ -146,7 +147,8 @@ fn nothing_is_opened_beyond_the_limits() {
     assert!(opened > 0 && masked > 0);
 }
 
-/// With partial fills an opening has as many contracts as the scarcest of its legs allows, by the size of the quote that each is traded at.
+/// With partial fills an opening has as many contracts as the scarcest of its legs allows, by the size of the
+/// quote that each is traded at.
 #[test]
 fn openings_are_filled_up_to_the_limits() {
     let mut config = OptionsConfig {
@@ -161,7 +163,10 @@ fn openings_are_filled_up_to_the_limits() {
     let refused = env(&market(120, 5), &config, Split::Train, 1);
     config.fills.partial = true;
     let mut env = env(&market(120, 5), &config, Split::Train, 1);
-    assert!(refused.ledger(0).masked[Reason::Liquidity as usize] > env.ledger(0).masked[Reason::Liquidity as usize]);
+    assert!(
+        refused.ledger(0).masked[Reason::Liquidity as usize]
+            > env.ledger(0).masked[Reason::Liquidity as usize]
+    );
     let strategies = Strategies::new(&config).unwrap();
     let mut out = Step::new(env.spec(), 1);
     env.reset(out.buffers());
@@ -222,7 +227,9 @@ fn portfolio_margin_is_the_worst_scenario_of_all_positions() {
         let ledger = env.ledger(0);
         let at = env.tables().at(ledger.snapshot);
         let gain = |k: usize| -> f64 {
-            let of = |p: &crate::options::Position| 100.0 * f64::from(p.quantity) * f64::from(at.risks(p.contract)[k]);
+            let of = |p: &crate::options::Position| {
+                100.0 * f64::from(p.quantity) * f64::from(at.risks(p.contract)[k])
+            };
             env.positions(0).iter().map(of).sum()
         };
         let worst = (0..16).map(gain).fold(0.0, f64::min);
@@ -242,7 +249,8 @@ fn deepest_call(env: &OptionsEnv) -> u32 {
     let call = (0..tables.contracts.len() as u32)
         .filter(|&id| {
             let contract = &tables.contracts[id as usize];
-            let is_listed = contract.call && (contract.first as usize..contract.last as usize - 3).contains(&t);
+            let is_listed =
+                contract.call && (contract.first as usize..contract.last as usize - 3).contains(&t);
             is_listed && !tables.at(t).entry(id).bid.is_nan()
         })
         .min_by(|a, b| {
@@ -303,7 +311,8 @@ fn short_calls_are_assigned_before_the_ex_date() {
         assert_eq!(after.assigned, if amount > 0.0 { 3 } else { 0 });
         assert_eq!(after.lines, if amount > 0.0 { 0 } else { 1 });
         if amount > 0.0 {
-            // Sold at the bid, and bought back at the intrinsic value; shares to deliver are bought. The dividend is not paid.
+            // Sold at the bid, and bought back at the intrinsic value; shares to deliver are bought. The
+            // dividend is not paid.
             let bought = match delivery {
                 Delivery::Cash => 0.0,
                 Delivery::Physical => 300.0 * spot * config.fills.underlying_slippage,

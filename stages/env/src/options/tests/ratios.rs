@@ -55,7 +55,8 @@ fn without_quotes(market: &SyntheticMarket, at: usize, of: &[Position]) -> Synth
     for day in &mut market.days[at..] {
         day.quotes.retain(|quote| {
             !of.iter().any(|position| {
-                (position.expiry.0, position.strike, position.call) == (quote.expiry, quote.strike, quote.call)
+                (position.expiry.0, position.strike, position.call)
+                    == (quote.expiry, quote.strike, quote.call)
             })
         });
     }
@@ -69,7 +70,8 @@ fn close(name: &str, ratio: f64, a: f64, b: f64) {
     );
 }
 
-/// Contracts that deliver what no listed one does have no quotes: the account is, to the day of settlement, that of contracts without quotes on a share that is not split.
+/// Contracts that deliver what no listed one does have no quotes: the account is, to the day of settlement,
+/// that of contracts without quotes on a share that is not split.
 #[test]
 fn the_account_is_that_of_contracts_without_quotes() {
     let whole = market(DAYS, 3);
@@ -81,7 +83,8 @@ fn the_account_is_that_of_contracts_without_quotes() {
             // A standard contract of the old strike is another one.
             for day in &mut split.days[at..] {
                 for position in &bought {
-                    let same = |quote: &&Quote| (quote.expiry, quote.call) == (position.expiry.0, position.call);
+                    let same =
+                        |quote: &&Quote| (quote.expiry, quote.call) == (position.expiry.0, position.call);
                     let sample = day.quotes.iter().find(same).copied();
                     day.quotes.extend(sample.map(|quote| Quote {
                         strike: position.strike,
@@ -115,7 +118,8 @@ fn the_account_is_that_of_contracts_without_quotes() {
                         "observed over {ratio}: {a} and {b}"
                     );
                 }
-                let quantities = |positions: &[Position]| positions.iter().map(|p| p.quantity).collect::<Vec<_>>();
+                let quantities =
+                    |positions: &[Position]| positions.iter().map(|p| p.quantity).collect::<Vec<_>>();
                 assert_eq!(quantities(positions), quantities(after));
                 if b.snapshot >= at {
                     assert!(after.iter().all(|p| p.deliverable == ratio && p.model_mark));

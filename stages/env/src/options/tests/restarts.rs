@@ -7,7 +7,8 @@ use crate::options::synthetic::market;
 use crate::options::{EpisodeLength, RewardConfig, RewardKind};
 use proptest::prelude::*;
 
-/// Plays random actions, and each step again from the state saved before it: all that is seen must be the same, to the bit.
+/// Plays random actions, and each step again from the state saved before it: all that is seen must be the
+/// same, to the bit.
 fn play(config: &OptionsConfig, seed: u64, num_envs: usize, steps: usize) {
     let files = files(&market(90, seed), config);
     let options = OpenOptions::train(num_envs, seed);

@@ -29,7 +29,13 @@ impl SlowReward {
         (ema(0.0, |x| x), ema(config.volatility.powi(2), |x| x * x))
     }
 
-    pub(super) fn step(&mut self, config: &OptionsConfig, before: &Ledger, after: &Ledger, risk_free: f64) -> f64 {
+    pub(super) fn step(
+        &mut self,
+        config: &OptionsConfig,
+        before: &Ledger,
+        after: &Ledger,
+        risk_free: f64,
+    ) -> f64 {
         let reward = &config.reward;
         let fraction = |value: f64| value / before.nav;
         let e = after.nav / before.nav - 1.0 - risk_free;
@@ -37,7 +43,9 @@ impl SlowReward {
             RewardKind::Simple => (after.nav - before.nav) / config.capital,
             RewardKind::Log => (after.nav / before.nav).ln(),
             RewardKind::MeanVariance => e - reward.risk_aversion / 2.0 * e.powi(2),
-            RewardKind::ExponentialUtility => (1.0 - (-reward.risk_aversion * e).exp()) / reward.risk_aversion,
+            RewardKind::ExponentialUtility => {
+                (1.0 - (-reward.risk_aversion * e).exp()) / reward.risk_aversion
+            }
             RewardKind::DifferentialSharpe => {
                 // The derivative of A / sqrt(B - A^2) by the adaptation rate, at 0.
                 let (a, b) = self.moments(reward);
@@ -62,7 +70,8 @@ impl SlowReward {
     }
 }
 
-/// Plays at random, and gives `check` the accounts before and after each step, the interest, the peak before it and the reward.
+/// Plays at random, and gives `check` the accounts before and after each step, the interest, the peak before
+/// it and the reward.
 fn play(config: &OptionsConfig, mut check: impl FnMut(&OptionsEnv, &Ledger, &Ledger, f64, f64, f64)) {
     let mut env = env(&market(120, 7), config, Split::Train, 1);
     let mut out = Step::new(env.spec(), 1);
@@ -194,7 +203,8 @@ fn a_reward_that_is_no_number_is_an_error() {
 fn a_reward_is_an_expression_or_settings() {
     let read = |json: serde_json::Value| serde_json::from_value::<OptionsConfig>(json);
     let short = read(serde_json::json!({ "reward": "excess - costs" })).unwrap();
-    let long = read(serde_json::json!({ "reward": { "expression": "excess - costs", "scale": 1.0 } })).unwrap();
+    let long =
+        read(serde_json::json!({ "reward": { "expression": "excess - costs", "scale": 1.0 } })).unwrap();
     assert_eq!(short.reward, long.reward);
     let again = read(serde_json::to_value(&short).unwrap()).unwrap();
     assert_eq!(again.reward, short.reward);

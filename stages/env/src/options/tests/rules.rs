@@ -4,8 +4,8 @@ use super::*;
 use crate::options::synthetic::market;
 use crate::options::tables::Entry;
 use crate::options::{
-    Baseline, Decision, EpisodeLength, Fills, HeldOut, Instrument, Leg, Order, Orders, QuoteKind, Reason, RewardConfig,
-    Right, SlateConfig, Strategy,
+    Baseline, Decision, EpisodeLength, Fills, HeldOut, Instrument, Leg, Order, Orders, QuoteKind, Reason,
+    RewardConfig, Right, SlateConfig, Strategy,
 };
 use datasets::{Date, DateRange};
 
@@ -32,7 +32,9 @@ fn the_default_slate_and_strategies() {
     assert_eq!(names.len(), 2 + 20 * 6 + 8 * 6 + 9);
     assert_eq!(names[0], "market.slow");
     assert_eq!(names[2], "slate.30d_call_0.1.moneyness");
-    assert!(names.contains(&"position[7].vega".to_owned()) && names.contains(&"account.margin_use".to_owned()));
+    assert!(
+        names.contains(&"position[7].vega".to_owned()) && names.contains(&"account.margin_use".to_owned())
+    );
     // Straddles share their strike; deltas are near their targets; ids fit.
     let slate = env.slate(0);
     assert_eq!(slate.len(), 20);
@@ -148,7 +150,8 @@ fn without_a_quote_a_model_marks_and_nothing_trades() {
     assert_eq!((ledger.snapshot, ledger.lines, ledger.model_marks), (t + 1, 2, 1));
     let position = env.positions(0)[0];
     assert!(position.call && position.model_mark);
-    // Its volatility of the day before, the market's forward and discount factor of now, the underlying of now.
+    // Its volatility of the day before, the market's forward and discount factor of now, the underlying of
+    // now.
     let quote = |day: usize| {
         market.days[day]
             .quotes
@@ -459,7 +462,9 @@ fn path_marks_are_the_chain_mids() {
             let settles = contract.settles && t == contract.last;
             match quote.filter(|q| !q.bid.is_nan() && !settles) {
                 Some(q) => {
-                    assert!((entry.mark - 0.5 * (q.bid + q.ask)).abs() < 1e-12 && entry.source == Entry::QUOTED);
+                    assert!(
+                        (entry.mark - 0.5 * (q.bid + q.ask)).abs() < 1e-12 && entry.source == Entry::QUOTED
+                    );
                     assert!((entry.ask - q.ask).abs() < 1e-12 && entry.delta == q.delta);
                     checked += 1;
                 }

@@ -5,8 +5,14 @@ use crate::options::synthetic::market;
 use crate::options::{Built, Ledger};
 use datasets::corporate_action::{CorporateAction, Kind};
 
-/// The market with another price of the underlying from day `at` on: `price` of the old one, every option worth `worth` of the old one.
-pub(super) fn changed(market: &SyntheticMarket, at: usize, price: impl Fn(f64) -> f64, worth: f64) -> SyntheticMarket {
+/// The market with another price of the underlying from day `at` on: `price` of the old one, every option
+/// worth `worth` of the old one.
+pub(super) fn changed(
+    market: &SyntheticMarket,
+    at: usize,
+    price: impl Fn(f64) -> f64,
+    worth: f64,
+) -> SyntheticMarket {
     let mut market = market.clone();
     for day in &mut market.days[at..] {
         day.underlying = price(day.underlying);
@@ -28,7 +34,13 @@ pub(super) fn changed(market: &SyntheticMarket, at: usize, price: impl Fn(f64) -
     market
 }
 
-pub(super) fn action(market: &SyntheticMarket, at: usize, kind: Kind, ratio: f64, amount: f64) -> CorporateAction {
+pub(super) fn action(
+    market: &SyntheticMarket,
+    at: usize,
+    kind: Kind,
+    ratio: f64,
+    amount: f64,
+) -> CorporateAction {
     CorporateAction {
         symbol: "TOY".to_owned(),
         date: market.days[at].date,
@@ -46,7 +58,8 @@ pub(super) fn built(market: &SyntheticMarket, actions: Vec<CorporateAction>) -> 
     build(&source, &OptionsConfig::default(), &InMemory).unwrap()
 }
 
-/// The accounts of a short straddle that is opened at the first test date and held: one for each snapshot, with the quantities of its lines.
+/// The accounts of a short straddle that is opened at the first test date and held: one for each snapshot,
+/// with the quantities of its lines.
 fn short_straddle(built: &Built<Bytes>) -> Vec<(Ledger, Vec<i32>)> {
     let mut env = open(&built.files, &OpenOptions::test(1, 5));
     let mut out = Step::new(env.spec(), 1);
@@ -111,7 +124,8 @@ fn a_split_leaves_the_account_as_it_is() {
 
         // Without the action, the strikes it was sold at have no meaning: the account jumps.
         let unknown = short_straddle(&built(&split, Vec::new()));
-        let nav = |ledgers: &[(Ledger, Vec<i32>)]| ledgers.iter().find(|(l, _)| l.snapshot == at).unwrap().0.nav;
+        let nav =
+            |ledgers: &[(Ledger, Vec<i32>)]| ledgers.iter().find(|(l, _)| l.snapshot == at).unwrap().0.nav;
         assert!(
             nav(&unknown) < nav(&without) - 0.2 * 1e6,
             "{} and {}",
@@ -128,7 +142,8 @@ fn a_date(ledgers: &[(Ledger, Vec<i32>)], nav: f64) -> String {
     found.map(|(ledger, _)| ledger.date.to_string()).unwrap_or_default()
 }
 
-/// Strikes that do not divide are rounded to the cent, and so is the account: by less than a cent of each unit.
+/// Strikes that do not divide are rounded to the cent, and so is the account: by less than a cent of each
+/// unit.
 #[test]
 fn strikes_are_rounded_to_the_cent() {
     let whole = market(DAYS, 3);

@@ -45,7 +45,8 @@ fn held_out() -> OptionsConfig {
     }
 }
 
-/// Of a world among others, the observations, rewards and accounts are those of an environment of that world alone in the same normalisation.
+/// Of a world among others, the observations, rewards and accounts are those of an environment of that world
+/// alone in the same normalisation.
 #[test]
 fn a_world_among_others_is_that_world_alone() {
     let all = markets(5);
@@ -93,7 +94,8 @@ fn a_world_among_others_is_that_world_alone() {
     }
 }
 
-/// Training visits every training world, evenly by length, never another one, and no episode crosses the end of a world.
+/// Training visits every training world, evenly by length, never another one, and no episode crosses the end
+/// of a world.
 #[test]
 fn episodes_are_of_training_worlds_alone() {
     let files = worlds(&markets(5), &held_out()).unwrap();

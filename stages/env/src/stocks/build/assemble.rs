@@ -21,7 +21,8 @@ use datasets::{Date, SnapshotTime};
 use rayon::prelude::*;
 use stages_core::StageError;
 
-/// A column of normalised features needs this many values of its symbol on training dates; with fewer it is normalised as the feature of all symbols.
+/// A column of normalised features needs this many values of its symbol on training dates; with fewer it is
+/// normalised as the feature of all symbols.
 const FEW_VALUES: usize = 20;
 
 /// The tables as files, with lines for the log and for the terminal.
@@ -38,10 +39,12 @@ pub struct Built {
 /// Builds the tables of worlds, each from its source; the worlds side by side.
 ///
 /// # Errors
-/// When the data cannot make an environment: too few dates, a feature without any value, no training dates, worlds that are not alike.
+/// When the data cannot make an environment: too few dates, a feature without any value, no training dates,
+/// worlds that are not alike.
 pub fn build(sources: &[PanelSource], config: &StocksConfig) -> Result<Built, StageError> {
     config.validate()?;
-    let (joined, not_joined): (Vec<PanelSource>, Vec<Vec<String>>) = sources.iter().map(symbol_changes::joined).unzip();
+    let (joined, not_joined): (Vec<PanelSource>, Vec<Vec<String>>) =
+        sources.iter().map(symbol_changes::joined).unzip();
     let without_risk: Vec<PanelSource>;
     let mut risks: Vec<Vec<(Date, f64)>> = vec![Vec::new(); sources.len()];
     let sources = match config.rules {
@@ -86,7 +89,8 @@ pub fn build(sources: &[PanelSource], config: &StocksConfig) -> Result<Built, St
             continue;
         };
         return Err(StageError::new(format!("`{}` has {unlike}", other.name)).hint(
-            "worlds of one environment are alike; make an environment of each kind, or choose the symbols at `symbols`",
+            "worlds of one environment are alike; make an environment of each kind, or choose the symbols \
+            at `symbols`",
         ));
     }
     let symbols: Vec<String> = match several {
@@ -94,7 +98,8 @@ pub fn build(sources: &[PanelSource], config: &StocksConfig) -> Result<Built, St
         true => (0..first.bars.len()).map(|i| format!("stock[{i}]")).collect(),
     };
     let (features, symbol_features) = feature_names(first);
-    let normalisation = (config.rules == Rules::Market).then(|| fit(&worlds, &symbols, &symbol_features, config));
+    let normalisation =
+        (config.rules == Rules::Market).then(|| fit(&worlds, &symbols, &symbol_features, config));
     let panels: Vec<&Panel> = worlds.iter().map(|built| &built.panel).collect();
     let dates: Vec<&[i32]> = panels.iter().map(|panel| panel.dates.as_slice()).collect();
     let parts = parts::cut(&dates);
@@ -204,7 +209,8 @@ fn world(
             (values, first.max(later))
         }
     };
-    (panel.hidden, _) = symbol_features(&source.hidden, n, &dates, &panel.status, config.max_gaps, &mut warnings)?;
+    (panel.hidden, _) =
+        symbol_features(&source.hidden, n, &dates, &panel.status, config.max_gaps, &mut warnings)?;
     let splits = split(&dates, warm_up, &config.split_rules(), role)?;
     let f = source.features.len();
     let mut shown = Vec::with_capacity(features.len() + of_symbols.len());
@@ -215,7 +221,8 @@ fn world(
     (panel.features, panel.symbol_features) = (features, of_symbols);
     let count = |bit: u8| panel.status.iter().filter(|&&flags| flags & bit != 0).count();
     let notes = vec![format!(
-        "{} dates from {} to {}, the first {warm_up} for the features' warm-up; {} symbols, {} bars, {} delistings, {} events of corporate actions",
+        "{} dates from {} to {}, the first {warm_up} for the features' warm-up; {} symbols, {} bars, {} \
+        delistings, {} events of corporate actions",
         dates.len(),
         dates[0],
         dates[dates.len() - 1],
@@ -241,8 +248,14 @@ fn world(
     })
 }
 
-/// The normalisation, fitted on training dates: each feature of each symbol for itself, those of a symbol with too few values as of all symbols.
-fn fit(worlds: &[BuiltWorld], symbols: &[String], symbol_features: &[String], config: &StocksConfig) -> Normalisation {
+/// The normalisation, fitted on training dates: each feature of each symbol for itself, those of a symbol
+/// with too few values as of all symbols.
+fn fit(
+    worlds: &[BuiltWorld],
+    symbols: &[String],
+    symbol_features: &[String],
+    config: &StocksConfig,
+) -> Normalisation {
     let (n, g) = (symbols.len(), symbol_features.len());
     let width = worlds.first().map_or(0, |world| world.width);
     let f = width - n * g;
@@ -252,7 +265,8 @@ fn fit(worlds: &[BuiltWorld], symbols: &[String], symbol_features: &[String], co
         .iter()
         .map(|world| (world.shown.as_slice(), ranges(world)))
         .collect();
-    let fitted: Vec<(&[f32], &[SnapshotRange])> = fitted.iter().map(|(raw, train)| (*raw, train.as_slice())).collect();
+    let fitted: Vec<(&[f32], &[SnapshotRange])> =
+        fitted.iter().map(|(raw, train)| (*raw, train.as_slice())).collect();
     let mut out = normalise::fit(&fitted, width, rest, config.clip);
     let count = |column: usize| -> usize {
         let of_world = |(raw, train): &(&[f32], &[SnapshotRange])| {

@@ -6,11 +6,16 @@ use crate::stocks::tables::status;
 use datasets::Date;
 use stages_core::StageError;
 
-/// The source without the risk indicator, and the indicator by date: that of the first symbol where it is one by symbol, as FinRL reads it. Empty without a threshold.
+/// The source without the risk indicator, and the indicator by date: that of the first symbol where it is one
+/// by symbol, as FinRL reads it. Empty without a threshold.
 ///
 /// # Errors
-/// When there is a threshold and no such feature, or another feature by date, which FinRL's state does not have.
-pub(super) fn take_risk(source: &PanelSource, finrl: &Finrl) -> Result<(PanelSource, Vec<(Date, f64)>), StageError> {
+/// When there is a threshold and no such feature, or another feature by date, which FinRL's state does not
+/// have.
+pub(super) fn take_risk(
+    source: &PanelSource,
+    finrl: &Finrl,
+) -> Result<(PanelSource, Vec<(Date, f64)>), StageError> {
     let mut rest = source.clone();
     let name = &finrl.risk_indicator_col;
     let mut risk = None;
@@ -48,7 +53,8 @@ pub(super) fn risk_by_date(values: &[(Date, f64)], dates: &[Date]) -> Vec<f64> {
     dates.iter().map(of).collect()
 }
 
-/// Symbols do not trade on dates on which their first indicator is exactly 1, which FinRL takes for its mark of a symbol that cannot be traded.
+/// Symbols do not trade on dates on which their first indicator is exactly 1, which FinRL takes for its mark
+/// of a symbol that cannot be traded.
 pub(super) fn halt(features: &[f64], g: usize, flags: &mut [u8]) {
     if g == 0 {
         return;
@@ -60,7 +66,8 @@ pub(super) fn halt(features: &[f64], g: usize, flags: &mut [u8]) {
     }
 }
 
-/// Features `[T, N, G]` as FinRL fills them: pandas' `ffill().bfill()` down the rows sorted by date and symbol, across symbols.
+/// Features `[T, N, G]` as FinRL fills them: pandas' `ffill().bfill()` down the rows sorted by date and
+/// symbol, across symbols.
 pub(super) fn filled_across_symbols(features: &[SymbolFeature], dates: &[Date], n: usize) -> Vec<f64> {
     let g = features.len();
     let mut out = vec![0.0; dates.len() * n * g];

@@ -31,7 +31,9 @@ pub(super) fn add(
             let times: Vec<SnapshotTime> = dates.iter().copied().map(SnapshotTime::of_day).collect();
             let prices = hedge::prices(bars, &times)?;
             if config.fills.at == FillAt::NextOpen && prices.iter().all(|price| price.open.is_nan()) {
-                return Err(StageError::new("the bars at `future` have no open").hint("set fills: { at: close }"));
+                return Err(
+                    StageError::new("the bars at `future` have no open").hint("set fills: { at: close }")
+                );
             }
             prices.into_iter().map(of_future).collect()
         }
@@ -50,7 +52,8 @@ pub(super) fn add(
     Ok(())
 }
 
-/// The quotes of a symbol, which is halted, delisted and changed by corporate actions as those of the portfolio, and traded whatever its volume.
+/// The quotes of a symbol, which is halted, delisted and changed by corporate actions as those of the
+/// portfolio, and traded whatever its volume.
 fn of_symbol(
     bars: &SymbolBars,
     source: &PanelSource,

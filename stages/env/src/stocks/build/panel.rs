@@ -1,4 +1,5 @@
-//! The dates of a world: marks, opens, status, volume and volatility of each symbol, and the events that change holdings.
+//! The dates of a world: marks, opens, status, volume and volatility of each symbol, and the events that
+//! change holdings.
 
 use super::source::{Bar, PanelSource, SymbolBars};
 use crate::adjustment::{Adjustment, adjustments};
@@ -121,10 +122,14 @@ pub(super) fn checked(
         bars.push(bar);
     }
     if bars.is_empty() {
-        return Err(StageError::new(format!("`{symbol}` has no bar with a price")).hint("leave it out at `symbols`"));
+        return Err(
+            StageError::new(format!("`{symbol}` has no bar with a price")).hint("leave it out at `symbols`")
+        );
     }
     if config.fills.at == FillAt::NextOpen && !bars.iter().any(|bar| bar.open > 0.0) {
-        return Err(StageError::new(format!("the bars of `{symbol}` have no open")).hint("set fills: { at: close }"));
+        return Err(
+            StageError::new(format!("the bars of `{symbol}` have no open")).hint("set fills: { at: close }")
+        );
     }
     if config.fills.by_volume() && !bars.iter().any(|bar| bar.volume > 0.0) {
         return Err(StageError::new(format!("the bars of `{symbol}` have no volume"))
@@ -235,7 +240,8 @@ impl<'a> Symbol<'a> {
         }
     }
 
-    /// Mean volume over the last bars, by value, in shares at today's close; and the standard deviation of their logarithmic returns.
+    /// Mean volume over the last bars, by value, in shares at today's close; and the standard deviation of
+    /// their logarithmic returns.
     fn liquidity(&mut self, bar: &Bar) -> [f64; 2] {
         let fills = &self.config.fills;
         if !fills.by_volume() {

@@ -3,8 +3,9 @@
 use super::source::PanelSource;
 use datasets::corporate_action::Kind;
 
-/// The source with the bars, features and corporate actions of a symbol under the one that it changed to, where the bars of the new one begin after those of the old
-/// one end. A holding goes on as one of the new symbol. Other changes between symbols of the panel are not applied; a warning names each.
+/// The source with the bars, features and corporate actions of a symbol under the one that it changed to,
+/// where the bars of the new one begin after those of the old one end. A holding goes on as one of the new
+/// symbol. Other changes between symbols of the panel are not applied; a warning names each.
 pub(super) fn joined(source: &PanelSource) -> (PanelSource, Vec<String>) {
     let (mut out, mut warnings) = (source.clone(), Vec::new());
     let mut changes: Vec<_> = source

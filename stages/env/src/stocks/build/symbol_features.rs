@@ -6,8 +6,9 @@ use crate::stocks::tables::status;
 use datasets::Date;
 use stages_core::StageError;
 
-/// Features `[T, N, G]`, and the first date at which each of them has had a value of some symbol. A listed symbol without a value shows its last one, one that is
-/// not listed shows none. A feature with more than the share `most` of such gaps is refused.
+/// Features `[T, N, G]`, and the first date at which each of them has had a value of some symbol. A listed
+/// symbol without a value shows its last one, one that is not listed shows none. A feature with more than the
+/// share `most` of such gaps is refused.
 pub(super) fn symbol_features(
     features: &[SymbolFeature],
     n: usize,
@@ -47,19 +48,24 @@ pub(super) fn symbol_features(
                 "the feature `{}` has no value of any symbol on any date of the bars",
                 feature.name
             ))
-            .hint("its window may be longer than the data, or its dates may be others; leave it out or shorten it"));
+            .hint(
+                "its window may be longer than the data, or its dates may be others; leave it out or \
+                shorten it",
+            ));
         }
         warm_up = warm_up.max(first);
         let share = gaps as f64 / all.max(1) as f64;
         if share > most && all >= FEW_SNAPSHOTS {
             return Err(StageError::new(format!(
-                "the feature `{}` has no value for {gaps} of {all} bars after a symbol's first ({:.1} %), more than {:.0} % of them: it would show an old one",
+                "the feature `{}` has no value for {gaps} of {all} bars after a symbol's first ({:.1} %), \
+                more than {:.0} % of them: it would show an old one",
                 feature.name,
                 100.0 * share,
                 100.0 * most
             ))
             .hint(format!(
-                "its dates may be others than the bars'; `max_gaps: {}` accepts it, and leaving it out avoids it",
+                "its dates may be others than the bars'; `max_gaps: {}` accepts it, and leaving it out \
+                avoids it",
                 (100.0 * share).ceil() / 100.0
             )));
         }

@@ -7,7 +7,9 @@ use super::market::Market;
 use super::orders::Intent;
 use super::state::{Account, Hedge};
 use super::trade::execute;
-use crate::acting::{Acting, ActingOrder, ActingOrders, ActingWorld, Holdable, Holding, Holdings, Side, finite};
+use crate::acting::{
+    Acting, ActingOrder, ActingOrders, ActingWorld, Holdable, Holding, Holdings, Side, finite,
+};
 use crate::actions::Actions;
 use crate::batch::{BatchEnv as _, StepBuffers};
 use crate::hedge::HEDGE_CHOICES;
@@ -94,7 +96,9 @@ impl Acting for StocksEnv {
             }
             let at = symbols.iter().position(|symbol| *symbol == holding.symbol);
             match (holding.instrument, at) {
-                (Some(Holdable::Stock) | None, Some(at)) if holding.expiry.is_none() => shares[at] += holding.quantity,
+                (Some(Holdable::Stock) | None, Some(at)) if holding.expiry.is_none() => {
+                    shares[at] += holding.quantity
+                }
                 _ => return Err(holding.unknown(&symbols)),
             }
         }
@@ -163,8 +167,10 @@ impl Acting for StocksEnv {
             _ => None,
         };
         let symbols = self.shares(0).iter().copied().zip(flags.iter().copied());
-        let hedge_trades = self.hedges() && market.tables.hedge(self.snapshot(0)).status & status::TRADES != 0;
-        let of_hedge = (0..self.hedge_choices()).map(|choice| (choice > 0 && !hedge_trades).then_some(NOT_TRADED));
+        let hedge_trades =
+            self.hedges() && market.tables.hedge(self.snapshot(0)).status & status::TRADES != 0;
+        let of_hedge =
+            (0..self.hedge_choices()).map(|choice| (choice > 0 && !hedge_trades).then_some(NOT_TRADED));
         symbols
             .flat_map(|symbol| (0..=2 * k).map(move |choice| reason(symbol, choice)))
             .chain(of_hedge)
@@ -205,7 +211,9 @@ impl Acting for StocksEnv {
             0.0
         };
         let why = |at: usize| match acts.kind {
-            ActKind::Weights(weights) if config.rules == Rules::Market => format!("weight {:.4}", weights[at]),
+            ActKind::Weights(weights) if config.rules == Rules::Market => {
+                format!("weight {:.4}", weights[at])
+            }
             ActKind::Weights(weights) | ActKind::Trades(weights, _) => format!("trade {:.4}", weights[at]),
             ActKind::Choices(choices) => format!("choice {}", choices[at]),
         };

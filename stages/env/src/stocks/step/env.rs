@@ -42,7 +42,8 @@ pub struct StocksEnv {
 pub enum Target<'a> {
     /// Those it has.
     Hold,
-    /// Weights `[N]`, as fractions of the net asset value; the rest is cash. Limits, costs and fills are those of the environment.
+    /// Weights `[N]`, as fractions of the net asset value; the rest is cash. Limits, costs and fills are
+    /// those of the environment.
     Weights(&'a [f64]),
 }
 
@@ -60,11 +61,16 @@ pub fn open(store: &Store, artifact: &Artifact, options: &OpenOptions) -> Result
     StocksEnv::from_files(file, options)
 }
 
-/// The number of evaluation episodes of a split in an artifact of `env/stocks`: one for each range of each world.
+/// The number of evaluation episodes of a split in an artifact of `env/stocks`: one for each range of each
+/// world.
 ///
 /// # Errors
 /// When the artifact is not one of `env/stocks`, or damaged.
-pub(crate) fn evaluation_episodes(store: &Store, artifact: &Artifact, split: Split) -> Result<usize, StageError> {
+pub(crate) fn evaluation_episodes(
+    store: &Store,
+    artifact: &Artifact,
+    split: Split,
+) -> Result<usize, StageError> {
     let entry = artifact
         .entry(SPEC)
         .ok_or_else(|| StageError::new(format!("the environment has no `{SPEC}`")))?;
@@ -94,13 +100,20 @@ pub(super) enum ActKind<'a> {
 
 impl<'a> Acts<'a> {
     /// Actions for `b` environments of n symbols.
-    pub(super) fn new(config: &StocksConfig, actions: Actions<'a>, b: usize, n: usize) -> Result<Self, StageError> {
+    pub(super) fn new(
+        config: &StocksConfig,
+        actions: Actions<'a>,
+        b: usize,
+        n: usize,
+    ) -> Result<Self, StageError> {
         let by_action = config.hedge.is_by_action();
         let width = n + usize::from(by_action);
         let kind = match (config.rules, config.actions.kind) {
             (Rules::Finrl, _) => ActKind::Trades(actions.continuous(b, width)?, config.finrl.hmax),
             (_, StockActionKind::Weights) => ActKind::Weights(actions.continuous(b, width)?),
-            (_, StockActionKind::Shares) => ActKind::Trades(actions.continuous(b, width)?, config.actions.shares),
+            (_, StockActionKind::Shares) => {
+                ActKind::Trades(actions.continuous(b, width)?, config.actions.shares)
+            }
             (_, StockActionKind::Choices) => ActKind::Choices(actions.multi_discrete(b, width)?),
         };
         Ok(Self {
@@ -243,7 +256,8 @@ impl StocksEnv {
         self.stepper.market.instructions = instructions;
     }
 
-    /// Steps every environment; `decide` fills the orders of environment i, and says what they mean; `hedge` is what it wants of its hedge.
+    /// Steps every environment; `decide` fills the orders of environment i, and says what they mean; `hedge`
+    /// is what it wants of its hedge.
     fn run(
         &mut self,
         decide: &(impl Fn(&Market, usize, &mut EnvState) -> Intent + Sync),
@@ -289,7 +303,8 @@ impl StocksEnv {
         HedgeAct::Order(self.market().config.hedge.terms().order())
     }
 
-    /// Takes a target for each environment, as [`BatchEnv::step`] does with actions. The rule of `hedge` hedges it.
+    /// Takes a target for each environment, as [`BatchEnv::step`] does with actions. The rule of `hedge`
+    /// hedges it.
     ///
     /// # Errors
     /// When there is not one for each environment, or weights are not one for each symbol.
@@ -353,7 +368,8 @@ impl StocksEnv {
         );
     }
 
-    /// The weights `[N]` with which the last finished episode of environment `i` ended; zeros before the first end.
+    /// The weights `[N]` with which the last finished episode of environment `i` ended; zeros before the
+    /// first end.
     pub fn final_weights(&self, i: usize) -> &[f64] {
         let n = self.market().tables.n;
         &self.final_weights[i * n..(i + 1) * n]
@@ -398,12 +414,14 @@ impl StocksEnv {
         tables.dates_of(tables.world_of(snapshot)).start
     }
 
-    /// The number of evaluation episodes of the split that it was opened with: environment i runs the i-th, and then again from the first on.
+    /// The number of evaluation episodes of the split that it was opened with: environment i runs the i-th,
+    /// and then again from the first on.
     pub fn evaluation_episodes(&self) -> usize {
         self.market().ranges.len()
     }
 
-    /// Steps from the start to the end of the evaluation episode of environment `i`; under FinRL's rules with the one after the last date.
+    /// Steps from the start to the end of the evaluation episode of environment `i`; under FinRL's rules with
+    /// the one after the last date.
     pub fn test_steps(&self, i: usize) -> usize {
         let range = self.evaluated(i);
         range.last - range.first + usize::from(self.rules() == Rules::Finrl)
@@ -434,7 +452,8 @@ impl StocksEnv {
         }
     }
 
-    /// The mean return, dividends included, of the symbols that trade at a snapshot and at the next: the market's; 0 at the end of a world.
+    /// The mean return, dividends included, of the symbols that trade at a snapshot and at the next: the
+    /// market's; 0 at the end of a world.
     pub fn market_return(&self, snapshot: usize) -> f64 {
         self.market()
             .tables
@@ -444,7 +463,8 @@ impl StocksEnv {
             .unwrap_or(0.0)
     }
 
-    /// The return of a symbol, dividends included, from the snapshot before to this one, where it trades at both.
+    /// The return of a symbol, dividends included, from the snapshot before to this one, where it trades at
+    /// both.
     pub fn symbol_return(&self, snapshot: usize, symbol: usize) -> Option<f64> {
         self.market().tables.total_return(snapshot, symbol)
     }
@@ -454,7 +474,8 @@ impl StocksEnv {
         !self.market().config.hedge.is_none()
     }
 
-    /// The return of the instrument that hedges, dividends included, from a snapshot to the next; 0 where it has no bar on one of them.
+    /// The return of the instrument that hedges, dividends included, from a snapshot to the next; 0 where it
+    /// has no bar on one of them.
     pub fn hedge_return(&self, snapshot: usize) -> f64 {
         self.market().tables.hedge_return(snapshot + 1).unwrap_or(0.0)
     }
@@ -474,7 +495,8 @@ impl StocksEnv {
         self.market().tables.row(snapshot)
     }
 
-    /// The hidden value of that name of a symbol at a snapshot, NaN where it has none: for oracles. None without the name.
+    /// The hidden value of that name of a symbol at a snapshot, NaN where it has none: for oracles. None
+    /// without the name.
     pub fn hidden(&self, name: &str, snapshot: usize, symbol: usize) -> Option<f64> {
         self.market().tables.hidden(name, snapshot, symbol)
     }
@@ -562,7 +584,8 @@ impl BatchEnv for StocksEnv {
                     "the reward of a step to {} is {}",
                     ledger.date, reward[i]
                 ))
-                .hint("keep the expression at `reward` from dividing by 0 and from roots and logarithms of what may be 0 or less"))
+                .hint("keep the expression at `reward` from dividing by 0 and from roots and logarithms of \
+                    what may be 0 or less"))
             }
         }
     }
@@ -597,7 +620,10 @@ impl BatchEnv for StocksEnv {
             false => &mut [],
         };
         let hedges = if hedged { &mut hedges[..] } else { &mut [] };
-        let size = size_of_val(&accounts[..]) + size_of_val(&shares[..]) + size_of_val(moments) + size_of_val(hedges);
+        let size = size_of_val(&accounts[..])
+            + size_of_val(&shares[..])
+            + size_of_val(moments)
+            + size_of_val(hedges);
         let mut reader = StateReader::new(state, &tag, size)?;
         reader.array(accounts);
         reader.array(shares);

@@ -1,9 +1,12 @@
-//! The step of FinRL's StockTradingEnv (`finrl/meta/env_stock_trading/env_stocktrading.py` at commit 220f9e49), to the number.
+//! The step of FinRL's StockTradingEnv (`finrl/meta/env_stock_trading/env_stocktrading.py` at commit
+//! 220f9e49), to the number.
 //!
 //! - Actions are multiplied by `hmax` in single precision and cut to whole shares.
-//! - Sales come first, from the largest on, then purchases, from the largest on; each purchase takes what cash is left. Of equal ones, sales are in the order of symbols and
-//!   purchases in reverse: NumPy's `argsort` of at most 16 numbers (of more, NumPy's order of equal ones depends on its build).
-//! - While the risk indicator is at or above the threshold, everything is sold and nothing bought. The indicator of an episode's first date counts as 0.
+//! - Sales come first, from the largest on, then purchases, from the largest on; each purchase takes what
+//!   cash is left. Of equal ones, sales are in the order of symbols and purchases in reverse: NumPy's
+//!   `argsort` of at most 16 numbers (of more, NumPy's order of equal ones depends on its build).
+//! - While the risk indicator is at or above the threshold, everything is sold and nothing bought. The
+//!   indicator of an episode's first date counts as 0.
 //! - The reward is the change of cash and stocks at the closes, times `reward_scaling`.
 //! - After the last date one more step does nothing, gives the last reward once more, and terminates.
 //!
@@ -70,7 +73,8 @@ pub(super) fn trade(market: &Market, env: &mut EnvState, intent: Intent) {
     if exits {
         env.orders.fill(-f64::from(settings.hmax));
     }
-    // Orders and symbols as one number each: sorted, from the largest sale to the largest purchase, equal ones in the order of symbols.
+    // Orders and symbols as one number each: sorted, from the largest sale to the largest purchase, equal
+    // ones in the order of symbols.
     let keys: &mut [i64] = bytemuck::cast_slice_mut(env.orders);
     for (i, key) in keys.iter_mut().enumerate() {
         *key = (f64::from_bits(key.cast_unsigned()) as i64) << SYMBOL_BITS | i as i64;

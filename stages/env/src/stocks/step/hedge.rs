@@ -1,5 +1,5 @@
-//! The hedge of an account: trades of the instrument by the portfolio's exposure, and what it costs and earns to hold it.
-//! [`crate::hedge`] and [`stocks::hedge`](crate::stocks::StocksHedge) have the formulas.
+//! The hedge of an account: trades of the instrument by the portfolio's exposure, and what it costs and earns
+//! to hold it. [`crate::hedge`] and [`stocks::hedge`](crate::stocks::StocksHedge) have the formulas.
 
 use super::kernels::{Exposure, exposure, weighted};
 use super::market::Market;
@@ -33,7 +33,8 @@ pub(super) fn of_portfolio(market: &Market, shares: &[f64], prices: &[f64], deci
     held.net
 }
 
-/// The value of units of the instrument as a part of the net asset value: none of a future, which is settled in cash.
+/// The value of units of the instrument as a part of the net asset value: none of a future, which is settled
+/// in cash.
 pub(super) fn asset(market: &Market, units: f64, price: f64) -> f64 {
     if market.config.hedge.is_future() {
         0.0
@@ -47,7 +48,8 @@ pub(super) fn price(quote: &HedgeQuote, later: bool) -> f64 {
     if later { quote.open } else { quote.price }
 }
 
-/// Hedges the account after its other trades. `decided` is the date of the decision; `later` trades at the opens of the account's date, else at its closes.
+/// Hedges the account after its other trades. `decided` is the date of the decision; `later` trades at the
+/// opens of the account's date, else at its closes.
 pub(super) fn rebalance(market: &Market, env: &mut EnvState, act: HedgeAct, decided: usize, later: bool) {
     if act == HedgeAct::Order(HedgeOrder::Leave) {
         return;
@@ -130,7 +132,8 @@ pub(super) fn borrow(market: &Market, env: &mut EnvState, t: usize) {
     env.hedge.borrow += cost;
 }
 
-/// Brings what is held to the account's date: corporate actions, gains of prices up to its close, and a settlement where the instrument counts as delisted.
+/// Brings what is held to the account's date: corporate actions, gains of prices up to its close, and a
+/// settlement where the instrument counts as delisted.
 pub(super) fn settle(market: &Market, env: &mut EnvState) {
     let held = env.hedge.units;
     if held == 0.0 {

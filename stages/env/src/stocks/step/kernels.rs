@@ -1,6 +1,8 @@
-//! Arithmetic over the symbols of an account, compiled for each instruction set of [`stages_numerics::dispatch`].
+//! Arithmetic over the symbols of an account, compiled for each instruction set of
+//! [`stages_numerics::dispatch`].
 //!
-//! Sums are made in eight lanes, symbol i in lane i mod 8, so that every instruction set gives the same bytes.
+//! Sums are made in eight lanes, symbol i in lane i mod 8, so that every instruction set gives the same
+//! bytes.
 
 use crate::stocks::tables::status;
 use stages_numerics::kernel;
@@ -121,7 +123,8 @@ pub(super) struct Targets {
     pub lot: f64,
 }
 
-/// The relative difference that counts as rounding: 49.99999999999999 shares are 50, and a cost that exceeds cash by as little is paid.
+/// The relative difference that counts as rounding: 49.99999999999999 shares are 50, and a cost that exceeds
+/// cash by as little is paid.
 pub(super) const ROUNDING: f64 = 1e-12;
 
 /// Shares in whole lots, toward 0.
@@ -135,7 +138,13 @@ pub(super) fn whole(shares: f64, lot: f64) -> f64 {
 }
 
 #[inline(always)]
-fn targets_body<const FMA: bool>(orders: &mut [f64], held: &[f64], marks: &[f64], flags: &[u8], by: &Targets) {
+fn targets_body<const FMA: bool>(
+    orders: &mut [f64],
+    held: &[f64],
+    marks: &[f64],
+    flags: &[u8],
+    by: &Targets,
+) {
     let n = orders.len();
     let (held, marks, flags) = (&held[..n], &marks[..n], &flags[..n]);
     let by = *by;
@@ -247,7 +256,12 @@ kernel! {
 }
 
 #[inline(always)]
-fn reduce_impact_body<const FMA: bool>(orders: &mut [f64], held: &mut [f64], by: &Costing<'_>, out: &mut Trades) {
+fn reduce_impact_body<const FMA: bool>(
+    orders: &mut [f64],
+    held: &mut [f64],
+    by: &Costing<'_>,
+    out: &mut Trades,
+) {
     reduce::<true>(orders, held, by, out);
 }
 kernel! {

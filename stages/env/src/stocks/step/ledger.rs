@@ -8,8 +8,9 @@ use serde::{Deserialize, Serialize};
 
 /// An account on a date. Money is in the bars' currency; sums run from the episode's start.
 ///
-/// `nav = capital + gains of prices + dividends + interest - debit_interest - borrow_cost - commission - spread_cost - impact_cost - delisting_loss`, and of a hedged
-/// portfolio `+ hedge.gains + hedge.dividends - hedge.borrow_cost - hedge.commission - hedge.spread_cost`.
+/// `nav = capital + gains of prices + dividends + interest - debit_interest - borrow_cost - commission -
+/// spread_cost - impact_cost - delisting_loss`, and of a hedged portfolio `+ hedge.gains + hedge.dividends -
+/// hedge.borrow_cost - hedge.commission - hedge.spread_cost`.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Ledger {
     /// The date.
@@ -26,7 +27,8 @@ pub struct Ledger {
     pub gross: f64,
     /// The value of long positions less that of short ones.
     pub net: f64,
-    /// The sum of the squares of the positions' values as fractions of the net asset value: the Herfindahl index.
+    /// The sum of the squares of the positions' values as fractions of the net asset value: the Herfindahl
+    /// index.
     pub concentration: f64,
     /// Symbols held.
     pub positions: usize,

@@ -246,7 +246,8 @@ impl Tables {
         self.of(&self.betas, t)
     }
 
-    /// The return of the instrument that hedges, dividends included, from the date before `t`, where it has a bar on both.
+    /// The return of the instrument that hedges, dividends included, from the date before `t`, where it has a
+    /// bar on both.
     pub(crate) fn hedge_return(&self, t: usize) -> Option<f64> {
         if t == 0 || self.starts.contains(&t) {
             return None;
@@ -276,7 +277,8 @@ impl Tables {
     }
 }
 
-/// The rows of observations: under the rules of a market normalised features and what trades, under FinRL's closes and raw indicators, indicator by indicator.
+/// The rows of observations: under the rules of a market normalised features and what trades, under FinRL's
+/// closes and raw indicators, indicator by indicator.
 fn rows(spec: &Spec, all: &Panel) -> Vec<f32> {
     let (n, f, g) = (spec.symbols(), spec.features.len(), spec.symbol_features.len());
     let mut out = Vec::new();

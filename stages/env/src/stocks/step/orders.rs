@@ -45,8 +45,9 @@ pub(super) fn from_choices(choices: &[u32], lots: &[u32], shares: u32, orders: &
     Intent::Shares
 }
 
-/// The factors of positive and of negative weights, of which each is within `actions.largest`, that bring them within the limits: their absolute sum within `gross` by
-/// one factor, then their sum within `net` by a factor of the side that exceeds it.
+/// The factors of positive and of negative weights, of which each is within `actions.largest`, that bring
+/// them within the limits: their absolute sum within `gross` by one factor, then their sum within `net` by a
+/// factor of the side that exceeds it.
 fn limits(market: &Market, sums: Exposure) -> (f64, f64) {
     let limits = &market.config.actions;
     let factor = if sums.gross > limits.gross {
@@ -66,7 +67,8 @@ fn limits(market: &Market, sums: Exposure) -> (f64, f64) {
     }
 }
 
-/// Turns target weights into signed shares, at the marks that the decision sees; a symbol that does not trade keeps its position.
+/// Turns target weights into signed shares, at the marks that the decision sees; a symbol that does not trade
+/// keeps its position.
 pub(super) fn weights_to_shares(market: &Market, env: &mut EnvState) {
     let actions = &market.config.actions;
     let least = if actions.short { -actions.largest } else { 0.0 };
@@ -86,8 +88,9 @@ pub(super) fn weights_to_shares(market: &Market, env: &mut EnvState) {
     targets(market.instructions, env.orders, env.shares, marks, flags, &by);
 }
 
-/// Keeps orders of signed shares to whole lots, and to what may be traded: nothing of a symbol that does not trade, nothing below 0 where positions are not short,
-/// and no more than the participation in the volume allows.
+/// Keeps orders of signed shares to whole lots, and to what may be traded: nothing of a symbol that does not
+/// trade, nothing below 0 where positions are not short, and no more than the participation in the volume
+/// allows.
 pub(super) fn restrict(market: &Market, env: &mut EnvState) {
     let t = env.account.t as usize;
     let flags = market.tables.status(t);

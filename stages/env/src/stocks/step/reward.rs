@@ -24,7 +24,10 @@ impl Book {
     /// The costs of the trades so far.
     fn costs(&self) -> f64 {
         let (account, hedge) = (&self.account, &self.hedge);
-        account.commission + account.spread_cost + account.impact_cost + (hedge.commission + hedge.spread_cost)
+        account.commission
+            + account.spread_cost
+            + account.impact_cost
+            + (hedge.commission + hedge.spread_cost)
     }
 
     fn traded(&self) -> f64 {

@@ -53,7 +53,8 @@ pub(super) struct Account {
 pub(super) struct Hedge {
     /// Units of the instrument held, negative if short.
     pub units: f64,
-    /// Sums over the episode: gains of prices, settlements of futures among them, dividends, the cost of borrowing, spread, commission, and the value traded.
+    /// Sums over the episode: gains of prices, settlements of futures among them, dividends, the cost of
+    /// borrowing, spread, commission, and the value traded.
     pub gains: f64,
     pub dividends: f64,
     pub borrow: f64,

@@ -52,7 +52,8 @@ impl Stepper {
         *env.moments = self.reward.moments();
     }
 
-    /// One step by the orders of the environment: trades, goes to the next date, settles, marks, enforces margin, rewards.
+    /// One step by the orders of the environment: trades, goes to the next date, settles, marks, enforces
+    /// margin, rewards.
     pub(super) fn step(&self, env: &mut EnvState, intent: Intent, act: HedgeAct) -> Outcome {
         let market = &self.market;
         if market.config.rules == Rules::Finrl {
@@ -83,7 +84,8 @@ impl Stepper {
         }
         market.mark(env.account, env.shares, env.hedge.units);
         let margin = &market.config.margin;
-        let required = margin.maintenance * env.account.gross + hedge::margin(market, env.account, env.hedge.units);
+        let required =
+            margin.maintenance * env.account.gross + hedge::margin(market, env.account, env.hedge.units);
         if (market.config.has_margin() || hedges) && env.account.nav < required {
             let peak = before.account.peak;
             liquidate(market, env);
@@ -108,7 +110,9 @@ impl Stepper {
             Intent::Weights => weights_to_shares(market, env),
             Intent::Shares => {}
         }
-        if intent == Intent::Shares || intent == Intent::Weights && market.config.fills.participation.is_some() {
+        if intent == Intent::Shares
+            || intent == Intent::Weights && market.config.fills.participation.is_some()
+        {
             restrict(market, env);
         }
     }
@@ -142,7 +146,8 @@ impl Stepper {
         hedge::borrow(&self.market, env, t);
     }
 
-    /// Corporate actions of the account's date, on holdings and, where they are `pending`, on orders; and settlements of what counts as delisted.
+    /// Corporate actions of the account's date, on holdings and, where they are `pending`, on orders; and
+    /// settlements of what counts as delisted.
     fn settle(&self, env: &mut EnvState, pending: bool) {
         let tables = &self.market.tables;
         let t = env.account.t as usize;

@@ -20,8 +20,9 @@ fn book(account: &mut Account, costing: &Costing<'_>, trades: &Trades) {
     account.trades += trades.count as u32;
 }
 
-/// Makes the trades of the orders: first what reduces positions, then, by one factor for all, as much of the rest as cash (or margin) allows. `decided` is the date
-/// whose volumes count; `later` makes the trades at the opens of the account's date, else at its marks.
+/// Makes the trades of the orders: first what reduces positions, then, by one factor for all, as much of the
+/// rest as cash (or margin) allows. `decided` is the date whose volumes count; `later` makes the trades at
+/// the opens of the account's date, else at its marks.
 pub(super) fn execute(market: &Market, env: &mut EnvState, decided: usize, later: bool) {
     let EnvState {
         account,

@@ -1,4 +1,5 @@
-//! Accounts against their definition, over random actions and rules, with splits, dividends, late listings, halts, delistings and short positions.
+//! Accounts against their definition, over random actions and rules, with splits, dividends, late listings,
+//! halts, delistings and short positions.
 
 use super::hedging::with_future;
 use super::slow::{Decision, Lines, Slow, trades};
@@ -8,7 +9,8 @@ use crate::actions::Actions;
 use crate::batch::{BatchEnv, Step};
 use crate::stocks::synthetic::eventful;
 use crate::stocks::{
-    Delisting, FillAt, HedgeRule, Ledger, StockActionKind, StockActions, StockFills, StockMargin, StocksConfig,
+    Delisting, FillAt, HedgeRule, Ledger, StockActionKind, StockActions, StockFills, StockMargin,
+    StocksConfig,
 };
 use datasets::corporate_action::Kind;
 use proptest::prelude::*;
@@ -205,43 +207,45 @@ pub(super) fn any_config() -> impl Strategy<Value = StocksConfig> {
         0.0..1.0_f64,
         0.0..0.05_f64,
     );
-    (actions, fills, rest, prop_oneof![Just(2e4), Just(1e6), Just(3e7)]).prop_map(|(actions, fills, rest, capital)| {
-        let (kind, short, gross, net, largest, shares) = actions;
-        let (later, lot, per_share, basis_points, impact, participation, window) = fills;
-        let (initial, maintenance, borrow, after, haircut, no_trade) = rest;
-        let gross: f64 = if short { gross } else { gross.min(1.0) };
-        StocksConfig {
-            capital,
-            actions: StockActions {
-                kind,
-                short,
-                gross,
-                net: net * gross,
-                largest,
-                no_trade,
-                shares,
-                lots: vec![1, 3],
-            },
-            fills: StockFills {
-                at: if later { FillAt::NextOpen } else { FillAt::Close },
-                lot,
-                per_share,
-                basis_points,
-                impact,
-                participation,
-                window,
-            },
-            margin: StockMargin {
-                initial,
-                maintenance,
-                borrow,
-                debit_spread: 0.02,
-            },
-            delisting: Delisting { after, haircut },
-            test_fraction: 1.0,
-            ..StocksConfig::default()
-        }
-    })
+    (actions, fills, rest, prop_oneof![Just(2e4), Just(1e6), Just(3e7)]).prop_map(
+        |(actions, fills, rest, capital)| {
+            let (kind, short, gross, net, largest, shares) = actions;
+            let (later, lot, per_share, basis_points, impact, participation, window) = fills;
+            let (initial, maintenance, borrow, after, haircut, no_trade) = rest;
+            let gross: f64 = if short { gross } else { gross.min(1.0) };
+            StocksConfig {
+                capital,
+                actions: StockActions {
+                    kind,
+                    short,
+                    gross,
+                    net: net * gross,
+                    largest,
+                    no_trade,
+                    shares,
+                    lots: vec![1, 3],
+                },
+                fills: StockFills {
+                    at: if later { FillAt::NextOpen } else { FillAt::Close },
+                    lot,
+                    per_share,
+                    basis_points,
+                    impact,
+                    participation,
+                    window,
+                },
+                margin: StockMargin {
+                    initial,
+                    maintenance,
+                    borrow,
+                    debit_spread: 0.02,
+                },
+                delisting: Delisting { after, haircut },
+                test_fraction: 1.0,
+                ..StocksConfig::default()
+            }
+        },
+    )
 }
 
 proptest! {
@@ -290,7 +294,8 @@ fn every_line_is_tried() {
     assert!(play(&config, 3).0.liquidations > 0);
 }
 
-/// Every kind of action, long-only and with short positions, at the close and at the next open, meets splits, dividends, delistings and, if short, fees.
+/// Every kind of action, long-only and with short positions, at the close and at the next open, meets splits,
+/// dividends, delistings and, if short, fees.
 #[test]
 fn every_way_of_trading_meets_every_event() {
     for kind in [

@@ -54,7 +54,8 @@ fn configuration() -> (StocksConfig, Vec<String>, Vec<String>) {
     (config, list("tickers"), list("tech_indicator_list"))
 }
 
-/// The reference's features as a panel; the gaps that FinRL fills are gaps again, and turbulence is a feature by date or, as in FinRL's table, by symbol.
+/// The reference's features as a panel; the gaps that FinRL fills are gaps again, and turbulence is a feature
+/// by date or, as in FinRL's table, by symbol.
 fn panel(turbulence_by_symbol: bool) -> PanelSource {
     let (_, tickers, indicators) = configuration();
     let table = Table::read(FEATURES);
@@ -71,7 +72,8 @@ fn panel(turbulence_by_symbol: bool) -> PanelSource {
             .map(|ticker| {
                 let values = table.numbers(name);
                 let gap = |at: usize| at == 0 && name.starts_with("boll_");
-                let of = |(at, row): (usize, usize)| (dates[row], if gap(at) { f64::NAN } else { values[row] });
+                let of =
+                    |(at, row): (usize, usize)| (dates[row], if gap(at) { f64::NAN } else { values[row] });
                 rows(ticker).into_iter().enumerate().map(of).collect()
             })
             .collect(),

@@ -23,7 +23,8 @@ fn input(store: &Store, ty: PortType, batch: &RecordBatch, by_symbol: bool) -> I
     }
 }
 
-/// A panel as the artifacts that stages exchange: features by symbol and by date apart, corporate actions and rates.
+/// A panel as the artifacts that stages exchange: features by symbol and by date apart, corporate actions and
+/// rates.
 pub(super) fn inputs(store: &Store, source: &PanelSource) -> BTreeMap<String, Vec<Input>> {
     let numbers = |values: Vec<f64>| -> ArrayRef { Arc::new(table::nullable(&values)) };
     let dates = |values: Vec<i32>| -> ArrayRef { Arc::new(Date32Array::from(values)) };
@@ -126,7 +127,8 @@ fn golden() {
     assert!(out.reward.iter().all(|r| r.is_finite() && *r != 0.0));
 }
 
-/// A choice of symbols, in its order; markets by a separator, each with the features of its own symbols and the index of its name.
+/// A choice of symbols, in its order; markets by a separator, each with the features of its own symbols and
+/// the index of its name.
 #[test]
 fn symbols_and_worlds_of_inputs() {
     let dir = tempfile::tempdir().unwrap();

@@ -9,7 +9,8 @@ use crate::stocks::{Bar, HedgeBars, Ledger, StocksHedge, SymbolBars};
 use datasets::Date;
 use proptest::prelude::*;
 
-/// The panel with a future on its fund: two contracts with a basis of their own, of which the second has the larger volume from the middle on; both lack a few days.
+/// The panel with a future on its fund: two contracts with a basis of their own, of which the second has the
+/// larger volume from the middle on; both lack a few days.
 pub(super) fn with_future(mut source: PanelSource) -> PanelSource {
     let Some(HedgeBars::Symbol(fund)) = &source.hedge else {
         panic!("a fund")
@@ -44,21 +45,23 @@ fn any_hedge() -> impl Strategy<Value = StocksHedge> {
     let rule = prop_oneof![Just(HedgeRule::Zero), Just(HedgeRule::Band), Just(HedgeRule::Action)];
     let costs = (0.0..0.2_f64, 0.0..0.01_f64, 0.0..5.0_f64, 0.0..0.1_f64, 0.0..0.4_f64);
     let lot = prop_oneof![Just(1.0), Just(0.01), Just(50.0)];
-    (instrument, neutral, rule, costs, lot, 20..90_u32).prop_map(|(instrument, neutral, rule, costs, lot, window)| {
-        let (band, half_spread, commission, borrow, margin) = costs;
-        StocksHedge {
-            instrument: instrument.to_owned(),
-            neutral,
-            window,
-            rule,
-            band,
-            half_spread,
-            commission,
-            borrow,
-            margin,
-            lot,
-        }
-    })
+    (instrument, neutral, rule, costs, lot, 20..90_u32).prop_map(
+        |(instrument, neutral, rule, costs, lot, window)| {
+            let (band, half_spread, commission, borrow, margin) = costs;
+            StocksHedge {
+                instrument: instrument.to_owned(),
+                neutral,
+                window,
+                rule,
+                band,
+                half_spread,
+                commission,
+                borrow,
+                margin,
+                lot,
+            }
+        },
+    )
 }
 
 proptest! {
@@ -74,14 +77,13 @@ proptest! {
     }
 }
 
-/// Every rule of every instrument, at the close and at the next open, long-only and short: each line is paid somewhere, and the account is hedged through splits, dividends,
-/// halts, delistings and rolls.
+/// Every rule of every instrument, at the close and at the next open, long-only and short: each line is paid
+/// somewhere, and the account is hedged through splits, dividends, halts, delistings and rolls.
 #[test]
 fn every_rule_of_every_instrument_is_tried() {
-    for (instrument, rule) in [FUND, "future"]
-        .into_iter()
-        .flat_map(|instrument| [HedgeRule::Zero, HedgeRule::Band, HedgeRule::Action].map(|rule| (instrument, rule)))
-    {
+    for (instrument, rule) in [FUND, "future"].into_iter().flat_map(|instrument| {
+        [HedgeRule::Zero, HedgeRule::Band, HedgeRule::Action].map(|rule| (instrument, rule))
+    }) {
         for (short, at) in [(false, FillAt::Close), (true, FillAt::NextOpen)] {
             let mut config = StocksConfig {
                 test_fraction: 1.0,
@@ -187,7 +189,8 @@ fn beta_of(config: &StocksConfig, source: &PanelSource, weights: &[f32]) -> f64 
     (n * sum(&|p| p.0 * p.1) - x * y) / (n * sum(&|p| p.0 * p.0) - x * x)
 }
 
-/// A portfolio of planted betas has that beta without a hedge, and about none with one; a band leaves what it says, and dollars are another exposure.
+/// A portfolio of planted betas has that beta without a hedge, and about none with one; a band leaves what it
+/// says, and dollars are another exposure.
 #[test]
 fn a_planted_beta_is_hedged_away() {
     let betas = [0.4, 0.9, 1.3, 1.8];
@@ -218,7 +221,8 @@ fn a_planted_beta_is_hedged_away() {
     assert!((half - 0.5 * planted).abs() < 0.04, "{half}");
 }
 
-/// The betas of the tables are those that were planted, 1 until there are enough returns, and later ones change nothing.
+/// The betas of the tables are those that were planted, 1 until there are enough returns, and later ones
+/// change nothing.
 #[test]
 fn betas_are_estimated_from_the_past() {
     let betas = [0.4, 1.8];
@@ -284,7 +288,8 @@ fn a_hedged_portfolio_by_hand() {
     let hedge = ledger.hedge.unwrap();
     assert_eq!((hedge.units, hedge.gains), (-200.0, -2_000.0));
     close(hedge.exposure, 83_200.0);
-    // 0.8 of 101,081.99 is 1,555 shares: 45 are sold at 52. They are worth 80,860: 3 of the fund are bought back, to 197.
+    // 0.8 of 101,081.99 is 1,555 shares: 45 are sold at 52. They are worth 80,860: 3 of the fund are bought
+    // back, to 197.
     env.step(Actions::Continuous(&[0.8]), out.buffers()).unwrap();
     let ledger = env.final_ledger(0).unwrap();
     let shares = (0.8 * (cash + 1_600.0 * 52.0 - 200.0 * 410.0) / 52.0).trunc();

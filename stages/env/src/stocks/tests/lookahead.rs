@@ -5,7 +5,8 @@ use crate::stocks::HedgeBars;
 use crate::stocks::synthetic::eventful;
 use datasets::{Date, DateRange};
 
-/// The panel with another future from a date on: prices, volumes, features, rates and corporate actions; some bars vanish for good, some for a while.
+/// The panel with another future from a date on: prices, volumes, features, rates and corporate actions; some
+/// bars vanish for good, some for a while.
 fn perturb(source: &PanelSource, from: Date) -> PanelSource {
     let mut other = source.clone();
     let mut random = Random::new(&[77]);

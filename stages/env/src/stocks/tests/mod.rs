@@ -48,7 +48,9 @@ fn env(source: &PanelSource, config: &StocksConfig, split: Split, num_envs: usiz
 fn random_actions(random: &mut Random, space: &ActionSpace, num_envs: usize) -> ActionBuffer {
     let mut actions = ActionBuffer::new(space, num_envs);
     match &mut actions {
-        ActionBuffer::Continuous(values) => values.iter_mut().for_each(|value| *value = random.normal() as f32),
+        ActionBuffer::Continuous(values) => {
+            values.iter_mut().for_each(|value| *value = random.normal() as f32)
+        }
         ActionBuffer::Discrete(values) | ActionBuffer::MultiDiscrete(values) => {
             values.iter_mut().for_each(|value| *value = random.below(4) as u32);
         }
@@ -88,7 +90,8 @@ fn models() -> Vec<StocksConfig> {
     let mut choices = base.clone();
     choices.actions.kind = StockActionKind::Choices;
     choices.actions.shares = 500;
-    choices.reward.expression = "excess - 0.1 * turnover + 0 * market_return - concentration / 100".to_owned();
+    choices.reward.expression =
+        "excess - 0.1 * turnover + 0 * market_return - concentration / 100".to_owned();
     let mut hedged = margin.clone();
     hedged.hedge.instrument = FUND.to_owned();
     hedged.hedge.window = 40;

@@ -48,7 +48,8 @@ fn positions_and_account_by_name() {
     assert!((weights[2] - weight).abs() < 1e-15);
 }
 
-/// A symbol that is not listed shows the mean; one without enough training values is normalised as all others.
+/// A symbol that is not listed shows the mean; one without enough training values is normalised as all
+/// others.
 #[test]
 fn symbols_without_data_show_the_mean() {
     let mut source = eventful(200, 5, 1, 4);

@@ -56,7 +56,8 @@ fn a_day_more_changes_the_last_part_alone() {
         };
         let nights: Vec<BTreeMap<String, Vec<u8>>> = (103..113)
             .map(|night| {
-                let cut: Vec<PanelSource> = sources.iter().map(|source| until(source, dates[night])).collect();
+                let cut: Vec<PanelSource> =
+                    sources.iter().map(|source| until(source, dates[night])).collect();
                 files(&cut, &config).into_iter().collect()
             })
             .collect();
@@ -75,7 +76,8 @@ fn a_day_more_changes_the_last_part_alone() {
     }
 }
 
-/// A year of nights: what the store grows by in the last month is what it grew by in the first one, of as many days, but for the names of more files.
+/// A year of nights: what the store grows by in the last month is what it grew by in the first one, of as
+/// many days, but for the names of more files.
 #[test]
 fn a_store_grows_as_in_the_first_month() {
     let dir = tempfile::tempdir().unwrap();

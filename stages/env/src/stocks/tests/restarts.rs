@@ -60,7 +60,12 @@ fn steps_again_after_a_restart() {
 }
 
 /// The observations, rewards and states of 120 steps of 70 environments.
-fn played(config: &StocksConfig, source: &PanelSource, threads: usize, instructions: InstructionSet) -> Vec<u32> {
+fn played(
+    config: &StocksConfig,
+    source: &PanelSource,
+    threads: usize,
+    instructions: InstructionSet,
+) -> Vec<u32> {
     let pool = ThreadPoolBuilder::new().num_threads(threads).build().unwrap();
     pool.install(|| {
         let mut env = env(source, config, Split::Train, 70);

@@ -7,7 +7,8 @@ use crate::stocks::{Bar, Baseline, SymbolBars, Target};
 use datasets::Date;
 use datasets::corporate_action::{CorporateAction, Kind};
 
-/// Two symbols over four days, 2024-01-01 to 2024-01-04: A is split 2 for 1 on the third and pays 0.10 on the fourth, B has no bar from the third on.
+/// Two symbols over four days, 2024-01-01 to 2024-01-04: A is split 2 for 1 on the third and pays 0.10 on the
+/// fourth, B has no bar from the third on.
 fn two() -> PanelSource {
     let day = |i: i32| Date(19_723 + i);
     let bars = |symbol: &str, closes: &[f64]| SymbolBars {
@@ -111,7 +112,8 @@ fn the_next_open_fills_what_the_close_decides() {
     let mut out = Step::new(env.spec(), 1);
     env.reset(out.buffers());
     env.step(Actions::Continuous(&[0.5, 0.3]), out.buffers()).unwrap();
-    // Sized at the closes of 10 and 20, filled at the opens of 10.5 and 18.5; all of the cash has earned the interest of the day.
+    // Sized at the closes of 10 and 20, filled at the opens of 10.5 and 18.5; all of the cash has earned the
+    // interest of the day.
     assert_eq!(env.shares(0), [50.0, 15.0]);
     let (value, commission) = (50.0 * 10.5 + 15.0 * 18.5, 0.65);
     near(
@@ -284,7 +286,8 @@ fn adjusted_closes_count_dividends() {
     assert_eq!(env.tables().opens(1), [5.25, 18.5]);
 }
 
-/// A symbol that becomes another is one share: the holding goes on, the dividend of the old name is paid, and nothing is settled.
+/// A symbol that becomes another is one share: the holding goes on, the dividend of the old name is paid, and
+/// nothing is settled.
 #[test]
 fn a_change_of_symbol_is_no_delisting() {
     let mut source = two();

@@ -1,4 +1,5 @@
-//! The account by its definition, from bars and corporate actions alone: no tables, one symbol and one day at a time.
+//! The account by its definition, from bars and corporate actions alone: no tables, one symbol and one day at
+//! a time.
 
 use super::slow_hedge::{HedgeLines, Wanted, betas};
 use crate::stocks::{Bar, FillAt, PanelSource, StockActionKind, StocksConfig};
@@ -202,7 +203,8 @@ impl<'a> Slow<'a> {
         self.lines.gains += shares * (self.mark(i, self.t) - price);
     }
 
-    /// Fills orders: reductions whole, the rest by one factor. `of_hedge` is the price of the instrument that hedges.
+    /// Fills orders: reductions whole, the rest by one factor. `of_hedge` is the price of the instrument that
+    /// hedges.
     fn execute(&mut self, mut orders: Vec<f64>, prices: &[f64], of_hedge: f64, decided: usize) {
         for (i, order) in orders.iter_mut().enumerate() {
             let held = self.shares[i];
@@ -326,7 +328,8 @@ impl<'a> Slow<'a> {
             self.cash += interest;
             self.lines.interest += interest;
         } else {
-            let interest = -self.cash * (((rate + self.config.margin.debit_spread) * days / 365.0).exp() - 1.0);
+            let interest =
+                -self.cash * (((rate + self.config.margin.debit_spread) * days / 365.0).exp() - 1.0);
             self.cash -= interest;
             self.lines.debit_interest += interest;
         }

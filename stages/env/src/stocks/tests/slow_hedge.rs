@@ -24,7 +24,8 @@ pub(super) enum Wanted {
     Ratio(f64),
 }
 
-/// The betas `[T, N]` by the definition: of all returns that both have up to a date, since the symbol was last settled, the last `window`.
+/// The betas `[T, N]` by the definition: of all returns that both have up to a date, since the symbol was
+/// last settled, the last `window`.
 pub(super) fn betas(slow: &Slow<'_>) -> Vec<Vec<f64>> {
     if slow.config.hedge.is_none() || slow.config.hedge.neutral == Neutral::Dollar {
         return Vec::new();
@@ -67,7 +68,8 @@ impl Slow<'_> {
         of_day.max_by(|a, b| a.volume.total_cmp(&b.volume))
     }
 
-    /// The contract that is held from date `t` on, as of its last bar: here every contract has one on the same days.
+    /// The contract that is held from date `t` on, as of its last bar: here every contract has one on the
+    /// same days.
     fn held_contract(&self, t: usize) -> &FutureBar {
         (0..=t).rev().find_map(|d| self.contract(d)).unwrap()
     }
@@ -210,7 +212,8 @@ impl Slow<'_> {
 
     pub(super) fn hedge_borrow(&mut self, days: f64) {
         if !self.config.hedge.is_none() && !self.config.hedge.is_future() {
-            let cost = (-self.units).max(0.0) * self.hedge_price(self.t) * self.config.hedge.borrow * days / 365.0;
+            let cost =
+                (-self.units).max(0.0) * self.hedge_price(self.t) * self.config.hedge.borrow * days / 365.0;
             self.cash -= cost;
             self.lines.hedge.borrow += cost;
         }
@@ -229,7 +232,10 @@ impl Slow<'_> {
         self.lines.hedge.dividends += paid;
         self.lines.hedge.gains += gain;
         let missing = (0..=t).rev().take_while(|&d| !self.hedge_trades(d)).count();
-        if !self.config.hedge.is_future() && missing == self.config.delisting.after as usize && self.units != 0.0 {
+        if !self.config.hedge.is_future()
+            && missing == self.config.delisting.after as usize
+            && self.units != 0.0
+        {
             let value = self.units * self.hedge_price(t);
             let loss = value.abs() * self.config.delisting.haircut;
             self.cash += value - loss;

@@ -44,7 +44,8 @@ impl EmbeddingConfig {
     /// # Errors
     /// Names the field.
     pub fn validate(&self, of: &str) -> Result<(), ConfigProblem> {
-        let problem = |field: &str, message: String| Err(ConfigProblem::new(format!("{of}.{field}"), message));
+        let problem =
+            |field: &str, message: String| Err(ConfigProblem::new(format!("{of}.{field}"), message));
         if !self.dim.is_multiple_of(8) || !(8..=512).contains(&self.dim) {
             return problem("dim", format!("{} is no multiple of 8 from 8 to 512", self.dim));
         }

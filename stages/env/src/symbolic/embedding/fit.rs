@@ -1,5 +1,6 @@
-//! The fit of an embedding to the facts of a graph: cross-entropy of each fact's tail and head among candidates with the nuclear 3-norm as penalty (Lacroix, Usunier and Obozinski,
-//! "Canonical tensor decomposition for knowledge base completion", 2018), by Adagrad, on one thread.
+//! The fit of an embedding to the facts of a graph: cross-entropy of each fact's tail and head among
+//! candidates with the nuclear 3-norm as penalty (Lacroix, Usunier and Obozinski, "Canonical tensor
+//! decomposition for knowledge base completion", 2018), by Adagrad, on one thread.
 
 use super::config::EmbeddingConfig;
 use super::{Embedding, add_product, inner};
@@ -30,11 +31,12 @@ const NEWTON_STEPS: usize = 30;
 type Fact = [u32; 3];
 
 impl Embedding {
-    /// The embedding of the graph's facts of two constants: (seed, settings, facts) determine it. `watch` is called several times a second with the
-    /// number of the pass.
+    /// The embedding of the graph's facts of two constants: (seed, settings, facts) determine it. `watch` is
+    /// called several times a second with the number of the pass.
     ///
     /// # Errors
-    /// When there is no such fact, the embedding is too large, or its numbers grow without end; those of `watch`.
+    /// When there is no such fact, the embedding is too large, or its numbers grow without end; those of
+    /// `watch`.
     pub fn fit(
         knowledge: &KnowledgeBase,
         config: &EmbeddingConfig,
@@ -107,10 +109,11 @@ pub(super) struct Fit {
     pub(super) squares: Vec<f32>,
     rate: f32,
     penalty: f32,
-    /// The constants of a batch: those that are drawn as candidates, in order, then others of its facts, in order.
+    /// The constants of a batch: those that are drawn as candidates, in order, then others of its facts, in
+    /// order.
     constants: Vec<u32>,
-    /// The number of those that are drawn. An answer is told from these alone: all are drawn with the same probability, so that scores are logarithms of
-    /// probabilities up to a constant.
+    /// The number of those that are drawn. An answer is told from these alone: all are drawn with the same
+    /// probability, so that scores are logarithms of probabilities up to a constant.
     drawn: usize,
     /// The row of each of `constants`.
     rows: Vec<u32>,
@@ -225,7 +228,8 @@ impl Kernel for Gradients<'_> {
         for &[predicate, head, tail] in facts {
             let of_relation = fit.relation(predicate);
             let relation = fit.embedding.row(fit.embedding.relation(predicate));
-            // The query `r(h, X)` is r h, and `r(X, t)` is the conjugate of r times t: the score of a candidate is an inner product.
+            // The query `r(h, X)` is r h, and `r(X, t)` is the conjugate of r times t: the score of a
+            // candidate is an inner product.
             for (known, answer, is_conjugate) in [(head, tail, false), (tail, head, true)] {
                 let vector = fit.embedding.row(known as usize);
                 query.fill(0.0);
@@ -317,7 +321,8 @@ impl Scored<'_> {
         if at < self.drawn { at } else { self.answer }
     }
 
-    /// Writes the probabilities of the constants, less 1 for the answer: the gradient of the cross-entropy by their scores.
+    /// Writes the probabilities of the constants, less 1 for the answer: the gradient of the cross-entropy by
+    /// their scores.
     #[inline(always)]
     fn softmax(&self, query: &[f32], out: &mut Vec<f32>) {
         let width = query.len();
@@ -349,8 +354,8 @@ fn add_penalty(vector: &[f32], penalty: f32, to: &mut [f32]) {
     }
 }
 
-/// The logistic regression of whether a fact holds on its score, over facts and facts of which one constant is exchanged (Platt, "Probabilistic outputs for support vector
-/// machines", 1999): slope and intercept.
+/// The logistic regression of whether a fact holds on its score, over facts and facts of which one constant
+/// is exchanged (Platt, "Probabilistic outputs for support vector machines", 1999): slope and intercept.
 fn calibrated(
     embedding: &Embedding,
     knowledge: &KnowledgeBase,
@@ -381,8 +386,8 @@ fn calibrated(
     logistic(&scores)
 }
 
-/// Slope and intercept of the logistic regression of a label on numbers: those of the label 0, and of 1. Targets are those of Platt, so that labels that can be told apart
-/// give finite numbers.
+/// Slope and intercept of the logistic regression of a label on numbers: those of the label 0, and of 1.
+/// Targets are those of Platt, so that labels that can be told apart give finite numbers.
 pub(super) fn logistic(numbers: &[Vec<f64>; 2]) -> [f32; 2] {
     let counts = numbers.each_ref().map(|numbers| numbers.len() as f64);
     let targets = [1.0 / (counts[0] + 2.0), (counts[1] + 1.0) / (counts[1] + 2.0)];

@@ -1,4 +1,5 @@
-//! ComplEx embeddings of the facts of two constants (Trouillon et al., "Complex embeddings for simple link prediction", 2016), by which rewards of training are shaped.
+//! ComplEx embeddings of the facts of two constants (Trouillon et al., "Complex embeddings for simple link
+//! prediction", 2016), by which rewards of training are shaped.
 
 mod config;
 mod fit;
@@ -50,7 +51,11 @@ impl Embedding {
     }
 
     /// The embedding of a knowledge base of which these are the bytes; `None` where they are not of its size.
-    pub(crate) fn of_bytes(bytes: &[u8], knowledge: &KnowledgeBase, config: &EmbeddingConfig) -> Option<Self> {
+    pub(crate) fn of_bytes(
+        bytes: &[u8],
+        knowledge: &KnowledgeBase,
+        config: &EmbeddingConfig,
+    ) -> Option<Self> {
         let mut embedding = Self::zero(knowledge, config);
         let (numbers, []) = bytes.as_chunks() else {
             return None;
@@ -63,8 +68,10 @@ impl Embedding {
         Some(embedding)
     }
 
-    /// The score of a fact: the real part of the sum of head x relation x conjugate tail. Of the tails of a head and relation (and of the heads of a relation and
-    /// tail) one is more likely than another by the exponential of the difference of their scores. `None` unless the predicate has facts of two constants in the graph.
+    /// The score of a fact: the real part of the sum of head x relation x conjugate tail. Of the tails of a
+    /// head and relation (and of the heads of a relation and tail) one is more likely than another by the
+    /// exponential of the difference of their scores. `None` unless the predicate has facts of two constants
+    /// in the graph.
     pub fn score(&self, predicate: u32, head: u32, tail: u32) -> Option<f32> {
         let is_scored = self.is_scored.get(predicate as usize) == Some(&true);
         is_scored.then(|| {
@@ -73,7 +80,8 @@ impl Embedding {
         })
     }
 
-    /// The probability that an atom holds; `None` unless it has two constants and a predicate with facts in the graph.
+    /// The probability that an atom holds; `None` unless it has two constants and a predicate with facts in
+    /// the graph.
     pub fn probability(&self, atom: &[Word]) -> Option<f32> {
         let &[predicate, head, tail] = atom else {
             return None;
@@ -128,7 +136,8 @@ fn inner(a: &[f32], b: &[f32]) -> f32 {
     sum(lanes)
 }
 
-/// Adds the products of the numbers of two complex vectors, of the first or, if `conjugate`, of its conjugate.
+/// Adds the products of the numbers of two complex vectors, of the first or, if `conjugate`, of its
+/// conjugate.
 #[inline(always)]
 fn add_product(first: &[f32], conjugate: bool, second: &[f32], to: &mut [f32]) {
     let dim = to.len() / 2;

@@ -20,8 +20,15 @@ fn product((a, b): Complex, (c, d): Complex) -> Complex {
     (a * c - b * d, a * d + b * c)
 }
 
-/// The loss of facts by its definition, in double precision, where each answer is told from some constants; vectors by place.
-fn slow_loss(vectors: &[Vec<f64>], constants: usize, drawn: &[usize], facts: &[[u32; 3]], penalty: f64) -> f64 {
+/// The loss of facts by its definition, in double precision, where each answer is told from some constants;
+/// vectors by place.
+fn slow_loss(
+    vectors: &[Vec<f64>],
+    constants: usize,
+    drawn: &[usize],
+    facts: &[[u32; 3]],
+    penalty: f64,
+) -> f64 {
     let at = |row: usize, i: usize| (vectors[row][i], vectors[row][vectors[row].len() / 2 + i]);
     let score = |[predicate, head, tail]: [usize; 3]| -> f64 {
         let dim = vectors[head].len() / 2;
@@ -117,10 +124,12 @@ fn the_first_step_goes_down_the_gradient_by_central_differences() {
     }
 }
 
-/// Frequent constants are drawn as candidates no more often than others: scores are logarithms of the fractions of facts, up to a constant.
+/// Frequent constants are drawn as candidates no more often than others: scores are logarithms of the
+/// fractions of facts, up to a constant.
 #[test]
 fn scores_of_drawn_candidates_are_logarithms_of_frequencies() {
-    // 32 facts have the tail t1, 16 t2, and so on to 1 of t6; 40 more constants have facts of another predicate.
+    // 32 facts have the tail t1, 16 t2, and so on to 1 of t6; 40 more constants have facts of another
+    // predicate.
     let mut text = String::new();
     for fact in 0..64_u32 {
         let tail = (64 - fact).leading_zeros() - 25;
@@ -150,7 +159,8 @@ fn scores_of_drawn_candidates_are_logarithms_of_frequencies() {
 const GROUPS: usize = 12;
 const OF_GROUP: usize = 5;
 
-/// People in a ring of groups: those of a group are near each other, and each comes after those of the group before.
+/// People in a ring of groups: those of a group are near each other, and each comes after those of the group
+/// before.
 fn ring() -> KnowledgeBase {
     let mut text = String::new();
     for a in 0..GROUPS * OF_GROUP {
@@ -173,12 +183,14 @@ fn score(embedding: &Embedding, fact: &[Word]) -> f32 {
     embedding.score(predicate, head, tail).unwrap()
 }
 
-/// The mean of 1 over the rank of a fact among those of all tails, other facts left out; ties count against it.
+/// The mean of 1 over the rank of a fact among those of all tails, other facts left out; ties count against
+/// it.
 fn reciprocal_rank(embedding: &Embedding, all: &KnowledgeBase, facts: &[Vec<Word>]) -> f64 {
     let rank = |fact: &Vec<Word>| {
         let other = |constant: u32| vec![fact[0], fact[1], word::constant(constant)];
         let others = (0..all.constants() as u32).map(other);
-        let better = others.filter(|other| !all.is_fact(other) && score(embedding, other) >= score(embedding, fact));
+        let better =
+            others.filter(|other| !all.is_fact(other) && score(embedding, other) >= score(embedding, fact));
         1.0 / (1 + better.count()) as f64
     };
     facts.iter().map(rank).sum::<f64>() / facts.len() as f64
@@ -268,7 +280,8 @@ fn a_fit_that_cannot_be_is_refused_and_one_that_is_not_wanted_ends() {
             .to_string()
     };
     let config = EmbeddingConfig::default();
-    insta::assert_snapshot!(fit("old(a).", &config, 1), @"the graph has no facts of two constants, which an embedding is of");
+    insta::assert_snapshot!(fit("old(a).", &config, 1), @"the graph has no facts of two constants, which an \
+        embedding is of");
     assert_eq!(
         fit("likes(a, b).", &config, 3),
         stages_core::StageError::interrupted().to_string()
@@ -277,7 +290,8 @@ fn a_fit_that_cannot_be_is_refused_and_one_that_is_not_wanted_ends() {
 
 #[test]
 fn logistic_regression_finds_the_odds_of_normal_numbers() {
-    // Of two normal distributions with means -1 and 2 and a variance of 1, the logarithm of the odds is 3 x - 1.5.
+    // Of two normal distributions with means -1 and 2 and a variance of 1, the logarithm of the odds is 3 x -
+    // 1.5.
     let mut random = Random::new(&[3]);
     let numbers = [-1.0, 2.0].map(|mean| (0..20_000).map(|_| mean + random.normal()).collect());
     let [slope, constant] = logistic(&numbers);

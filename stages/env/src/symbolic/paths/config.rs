@@ -14,16 +14,19 @@ pub struct PathConfig {
     pub hops: u32,
     /// The sides of a fact that are asked for.
     pub sides: QuerySides,
-    /// The largest number of actions of a state, staying among them: of more edges, those to the entities with the most edges are kept, the others counted; 0 for any.
+    /// The largest number of actions of a state, staying among them: of more edges, those to the entities
+    /// with the most edges are kept, the others counted; 0 for any.
     pub max_actions: u32,
     /// The queries of training.
     pub queries: TrainingQueries,
-    /// In training, the probability with which each edge of a state is left out, drawn anew for each step (after the action dropout of Lin et al., 2018). Staying and the edges
-    /// to the answer are kept, and so are all edges where else no action would be left.
+    /// In training, the probability with which each edge of a state is left out, drawn anew for each step
+    /// (after the action dropout of Lin et al., 2018). Staying and the edges to the answer are kept, and so
+    /// are all edges where else no action would be left.
     pub edge_dropout: f64,
     /// If false, states and candidates show relations alone: what is learned holds for all entities.
     pub show_entities: bool,
-    /// In training, what ends at other entities than the answer earn by an embedding of the graph's facts; nothing where it is not given.
+    /// In training, what ends at other entities than the answer earn by an embedding of the graph's facts;
+    /// nothing where it is not given.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub soft_reward: Option<SoftRewardConfig>,
 }
@@ -69,10 +72,11 @@ impl PathConfig {
             ));
         }
         if self.max_actions == 1 {
-            return Err(
-                ConfigProblem::new("max_actions", "a state has at least 2 actions, or 0 for any number")
-                    .hint("staying is one of them"),
-            );
+            return Err(ConfigProblem::new(
+                "max_actions",
+                "a state has at least 2 actions, or 0 for any number",
+            )
+            .hint("staying is one of them"));
         }
         if !(0.0..1.0).contains(&self.edge_dropout) {
             return Err(ConfigProblem::new(

@@ -24,7 +24,8 @@ struct Episode {
     has_finished: bool,
 }
 
-/// A range of environments: each asks a query, and terminates after `hops` steps with a reward of 1 at the answer, elsewhere of 0 or what [`SoftRewardConfig`](super::SoftRewardConfig) says.
+/// A range of environments: each asks a query, and terminates after `hops` steps with a reward of 1 at the
+/// answer, elsewhere of 0 or what [`SoftRewardConfig`](super::SoftRewardConfig) says.
 #[derive(Debug)]
 pub struct PathEnvs {
     task: Arc<PathTask>,

@@ -1,4 +1,5 @@
-//! The edges of a knowledge graph and their inverses by entity, with the atoms that show them: computed once, so that a step only looks up.
+//! The edges of a knowledge graph and their inverses by entity, with the atoms that show them: computed once,
+//! so that a step only looks up.
 
 use crate::symbolic::batch::{Vocabulary, mark};
 use std::cmp::Reverse;
@@ -10,7 +11,8 @@ pub(super) const WIDTH: usize = 3;
 /// An edge: the entity it leads from, its relation or inverse, the entity it leads to.
 pub(super) type Edge = (u32, u32, u32);
 
-/// Rows of edges by entity. A row begins with staying; the others are in order of the entity they lead to, then of the relation.
+/// Rows of edges by entity. A row begins with staying; the others are in order of the entity they lead to,
+/// then of the relation.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Graph {
     /// The first edge of each entity, and the end of the last.
@@ -21,8 +23,8 @@ pub(super) struct Graph {
     pub atoms: Vec<u32>,
     /// The edges of each entity that `max_actions` cut.
     cut: Vec<u32>,
-    /// Of small graphs, for each entity and each entity that an edge may lead to, the place of the first such edge in the row, and the end of the last: one entry more than there
-    /// are entities. Empty otherwise.
+    /// Of small graphs, for each entity and each entity that an edge may lead to, the place of the first such
+    /// edge in the row, and the end of the last: one entry more than there are entities. Empty otherwise.
     places: Vec<u32>,
     entities: u32,
 }
@@ -31,8 +33,9 @@ pub(super) struct Graph {
 const MOST_PLACES: u64 = 1 << 22;
 
 impl Graph {
-    /// The graph of edges, which are in order without repetitions, and contain the inverse of each. Of the edges of an entity that has more than `most` (0 for any), those to
-    /// the entities with the most edges are kept; of equals the one with the lower relation, then the lower entity.
+    /// The graph of edges, which are in order without repetitions, and contain the inverse of each. Of the
+    /// edges of an entity that has more than `most` (0 for any), those to the entities with the most edges
+    /// are kept; of equals the one with the lower relation, then the lower entity.
     pub fn new(edges: &[Edge], vocabulary: &Vocabulary, most: usize) -> Self {
         let entities = vocabulary.constants;
         let mut graph = Self {
@@ -83,7 +86,8 @@ impl Graph {
         places
     }
 
-    /// Calls `each` with the places in an entity's row of the edges that lead to each of some entities, which are in order.
+    /// Calls `each` with the places in an entity's row of the edges that lead to each of some entities, which
+    /// are in order.
     #[inline]
     pub fn each_leading_to(&self, entity: u32, some: &[u32], mut each: impl FnMut(u32, Range<u32>)) {
         if !self.places.is_empty() {
@@ -100,7 +104,8 @@ impl Graph {
         self.search_leading_to(entity, some, each);
     }
 
-    /// As [`Graph::each_leading_to`], by binary search: both lists are in order, and either may be much longer.
+    /// As [`Graph::each_leading_to`], by binary search: both lists are in order, and either may be much
+    /// longer.
     pub fn search_leading_to(&self, entity: u32, some: &[u32], mut each: impl FnMut(u32, Range<u32>)) {
         let targets = &self.targets[self.row(entity)];
         let (mut at, mut next) = (1, 0);

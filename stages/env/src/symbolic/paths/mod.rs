@@ -1,7 +1,8 @@
-//! Path finding on a knowledge graph: from (source, relation, ?) an agent walks edges and their inverses, and is rewarded at the answer (Das et al., "Go for a walk and
-//! arrive at the answer", 2018).
+//! Path finding on a knowledge graph: from (source, relation, ?) an agent walks edges and their inverses, and
+//! is rewarded at the answer (Das et al., "Go for a walk and arrive at the answer", 2018).
 //!
-//! [`PathTask`] holds what does not change, [`PathState`] is a place on a path, [`PathEnvs`] steps a range of environments.
+//! [`PathTask`] holds what does not change, [`PathState`] is a place on a path, [`PathEnvs`] steps a range of
+//! environments.
 
 mod config;
 mod counts;

@@ -8,9 +8,11 @@ use crate::symbolic::batch::{SymbolicBatch, mark};
 /// Overwrites `batch` with states and their candidates. A state is
 /// - the query: (relation, source, variable of the number of steps left, from 0 for one),
 /// - where the agent is: (mark `CURRENT`, the relation walked last or mark `NO_OP`, entity),
-/// - the steps before the last: (variable of the number of steps left behind it, relation or mark `NO_OP`, entity).
+/// - the steps before the last: (variable of the number of steps left behind it, relation or mark `NO_OP`,
+///   entity).
 ///
-/// A candidate is one atom, (relation, entity) or mark `NO_OP`, which stands first where it is there. Where entities are not shown, padding stands for them.
+/// A candidate is one atom, (relation, entity) or mark `NO_OP`, which stands first where it is there. Where
+/// entities are not shown, padding stands for them.
 pub fn observe<'a>(task: &PathTask, states: impl Iterator<Item = &'a PathState>, batch: &mut SymbolicBatch) {
     batch.clear(WIDTH);
     let vocabulary = task.vocabulary();

@@ -1,9 +1,12 @@
-//! Soft rewards of path finding by an embedding of the graph (after Lin, Socher and Xiong, "Multi-hop knowledge graph reasoning with reward shaping", 2018): an entity that is not
-//! known to be an answer may be one.
+//! Soft rewards of path finding by an embedding of the graph (after Lin, Socher and Xiong, "Multi-hop
+//! knowledge graph reasoning with reward shaping", 2018): an entity that is not known to be an answer may be
+//! one.
 //!
-//! An episode that ends at another entity e than the answer earns 1 - (b - s(e)) / `range`, from 0 to 1, where s is the score of (source, relation, entity) and b the best score of the known
-//! answers. Scores are logarithms of probabilities up to a constant. Of a policy with an entropy bonus of `ent_coef`, the best one ends at entities with the probabilities of the
-//! embedding to the power of 1 / (`range` x `ent_coef`), but for what is cut off at 0 and 1: small probabilities are told apart, as ranks need.
+//! An episode that ends at another entity e than the answer earns 1 - (b - s(e)) / `range`, from 0 to 1,
+//! where s is the score of (source, relation, entity) and b the best score of the known answers. Scores are
+//! logarithms of probabilities up to a constant. Of a policy with an entropy bonus of `ent_coef`, the best
+//! one ends at entities with the probabilities of the embedding to the power of 1 / (`range` x `ent_coef`),
+//! but for what is cut off at 0 and 1: small probabilities are told apart, as ranks need.
 
 use super::PathQuery;
 use super::task::PathTask;
@@ -16,7 +19,8 @@ use stages_core::ConfigProblem;
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct SoftRewardConfig {
-    /// The difference in score (natural logarithm of probability) from the best known answer at which nothing is earned.
+    /// The difference in score (natural logarithm of probability) from the best known answer at which nothing
+    /// is earned.
     pub range: f64,
     /// The embedding.
     pub embedding: EmbeddingConfig,
@@ -47,7 +51,12 @@ impl SoftRewardConfig {
 }
 
 /// The score of an entity as the answer to a query; `None` where the relation has no facts in the graph.
-pub fn embedding_score(task: &PathTask, embedding: &Embedding, query: &PathQuery, entity: u32) -> Option<f32> {
+pub fn embedding_score(
+    task: &PathTask,
+    embedding: &Embedding,
+    query: &PathQuery,
+    entity: u32,
+) -> Option<f32> {
     let predicates = task.relations() as u32 / 2;
     match query.relation < predicates {
         true => embedding.score(query.relation, query.source, entity),
@@ -85,7 +94,8 @@ impl SoftReward {
         }
     }
 
-    /// The reward of a query's path that ends at an entity other than the answer, from 0 to 1; 0 where the relation has no facts in the graph.
+    /// The reward of a query's path that ends at an entity other than the answer, from 0 to 1; 0 where the
+    /// relation has no facts in the graph.
     pub(super) fn reward(&self, task: &PathTask, query: &PathQuery, entity: u32) -> f32 {
         let best = self.best[query.known[0] as usize];
         let score = embedding_score(task, &self.embedding, query, entity);

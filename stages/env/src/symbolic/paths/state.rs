@@ -26,7 +26,8 @@ impl PathState {
         self.enter(task, counts);
     }
 
-    /// Takes an action, the last one standing for larger numbers. At the end of the path there is none, and nothing changes.
+    /// Takes an action, the last one standing for larger numbers. At the end of the path there is none, and
+    /// nothing changes.
     #[inline]
     pub fn walk(&mut self, task: &PathTask, action: u32, counts: &mut PathCounts) {
         if self.is_over(task) {
@@ -104,10 +105,12 @@ impl PathState {
         }
     }
 
-    /// Leaves out each candidate but staying and the edges to the answer with a probability; none where nothing would be left. `before` is a buffer.
+    /// Leaves out each candidate but staying and the edges to the answer with a probability; none where
+    /// nothing would be left. `before` is a buffer.
     ///
-    /// An answer that is often left out makes most episodes hopeless; one among few others is what there is to learn. A policy scores each candidate by itself, and cannot tell
-    /// from the others which one was kept.
+    /// An answer that is often left out makes most episodes hopeless; one among few others is what there is
+    /// to learn. A policy scores each candidate by itself, and cannot tell from the others which one was
+    /// kept.
     pub(super) fn drop_edges(
         &mut self,
         task: &PathTask,

@@ -1,4 +1,5 @@
-//! Path finding over a knowledge base: its graph and queries. Immutable, and shared by all environments of a batch.
+//! Path finding over a knowledge base: its graph and queries. Immutable, and shared by all environments of a
+//! batch.
 
 use super::config::{PathConfig, QuerySides};
 use super::graph::{Edge, Graph, WIDTH};
@@ -49,11 +50,13 @@ pub struct PathQuery {
 pub(super) const NONE: u32 = u32::MAX;
 
 impl PathTask {
-    /// Path finding over a knowledge base's queries of a split, in its facts of two constants. Right answers are those known from the graph and the queries of `train`, for
-    /// the other splits from the queries of all splits.
+    /// Path finding over a knowledge base's queries of a split, in its facts of two constants. Right answers
+    /// are those known from the graph and the queries of `train`, for the other splits from the queries of
+    /// all splits.
     ///
     /// # Errors
-    /// When a setting is out of range, there is no query that is one fact of two constants, or the graph is too large.
+    /// When a setting is out of range, there is no query that is one fact of two constants, or the graph is
+    /// too large.
     pub fn new(knowledge: KnowledgeBase, config: &PathConfig, split: Split) -> Result<Self, StageError> {
         config
             .validate()
@@ -138,7 +141,8 @@ impl PathTask {
         &self.knowledge
     }
 
-    /// The ranges of tokens: predicates are those of the knowledge base, then their inverses; variables number the steps that are left.
+    /// The ranges of tokens: predicates are those of the knowledge base, then their inverses; variables
+    /// number the steps that are left.
     pub fn vocabulary(&self) -> Vocabulary {
         self.vocabulary
     }
@@ -207,7 +211,8 @@ impl PathTask {
         self.vocabulary.predicates as usize
     }
 
-    /// An entity's edges that a policy sees, without staying: (relation, the entity it leads to), in order of the entity.
+    /// An entity's edges that a policy sees, without staying: (relation, the entity it leads to), in order of
+    /// the entity.
     pub fn edges(&self, entity: u32) -> impl Iterator<Item = (u32, u32)> + Clone + '_ {
         let edges = self.graph.row(entity);
         edges.filter_map(|edge| Some((self.graph.relation(edge)?, self.graph.targets[edge])))
@@ -230,7 +235,8 @@ impl PathTask {
         let source = name(query.source);
         let mut text = format!("{source} {} ?: {source}", self.relation_name(query.relation));
         for (relation, to) in state.path(self) {
-            let relation = relation.map_or_else(|| "stays".to_owned(), |relation| self.relation_name(relation));
+            let relation =
+                relation.map_or_else(|| "stays".to_owned(), |relation| self.relation_name(relation));
             text.push_str(&format!(" -{relation}-> {}", name(to)));
         }
         text

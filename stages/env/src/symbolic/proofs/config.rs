@@ -16,18 +16,22 @@ pub struct ProofConfig {
     pub goal: Option<GoalSelection>,
     /// The form in which actions are observed.
     pub actions: ActionForm,
-    /// The bound on the depth of a proof: the query's goals are at depth 1, a clause's conditions one below its head; a goal below the bound fails. 0 for none.
+    /// The bound on the depth of a proof: the query's goals are at depth 1, a clause's conditions one below
+    /// its head; a goal below the bound fails. 0 for none.
     pub depth: u32,
     /// Steps in an episode; `deepprooflog`: 20, `sld`: 1000.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub steps: Option<u32>,
-    /// If true, successors that were states of the episode before are left out; `deepprooflog`: true, `sld`: false.
+    /// If true, successors that were states of the episode before are left out; `deepprooflog`: true, `sld`:
+    /// false.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub prune_visited: Option<bool>,
-    /// If true, a state with one successor is passed without an action, unless the successor is the proof; `deepprooflog`: true, `sld`: false.
+    /// If true, a state with one successor is passed without an action, unless the successor is the proof;
+    /// `deepprooflog`: true, `sld`: false.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub skip_single: Option<bool>,
-    /// If true, a ground goal that is a fact is dropped from each successor; `deepprooflog`: true, `sld`: false.
+    /// If true, a ground goal that is a fact is dropped from each successor; `deepprooflog`: true, `sld`:
+    /// false.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub drop_facts: Option<bool>,
     /// If true, a successor that is the proof is the only action; `deepprooflog`: true, `sld`: false.
@@ -36,8 +40,8 @@ pub struct ProofConfig {
     /// If true, facts equal to the query are hidden while it is asked; `deepprooflog`: true, `sld`: false.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub hide_query: Option<bool>,
-    /// If true, the last action of each state without the proof gives up: the verdict `false`; `deepprooflog`: true, `sld`: false. It is there in any case where a state
-    /// has no successor.
+    /// If true, the last action of each state without the proof gives up: the verdict `false`;
+    /// `deepprooflog`: true, `sld`: false. It is there in any case where a state has no successor.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub give_up: Option<bool>,
     /// The fraction of queries that are corrupted; `deepprooflog`: 0.5, `sld`: 0.
@@ -45,25 +49,29 @@ pub struct ProofConfig {
     pub corrupted: Option<f64>,
     /// The reward at the end of an episode.
     pub reward: ProofReward,
-    /// The largest number of goals in a state: longer successors are left out, and counted; 0 for any. `deepprooflog`: 10, `sld`: 0.
+    /// The largest number of goals in a state: longer successors are left out, and counted; 0 for any.
+    /// `deepprooflog`: 10, `sld`: 0.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub max_atoms: Option<u32>,
-    /// The largest number of actions of a state, giving up among them: of more, those with the fewest goals are kept, the others counted; 0 for any.
-    /// `deepprooflog`: 20, `sld`: 0.
+    /// The largest number of actions of a state, giving up among them: of more, those with the fewest goals
+    /// are kept, the others counted; 0 for any. `deepprooflog`: 20, `sld`: 0.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub max_successors: Option<u32>,
     /// The largest number of clauses that are tried at a state; those beyond are counted.
     pub max_clauses: u32,
-    /// The largest number of words (constants, variables, functors, predicates) that a resolution step may handle; larger steps are counted.
+    /// The largest number of words (constants, variables, functors, predicates) that a resolution step may
+    /// handle; larger steps are counted.
     pub max_words: u32,
-    /// The largest number of words that all successors of a state together may have, those among them that are left out: clauses behind it are not tried, and counted.
+    /// The largest number of words that all successors of a state together may have, those among them that
+    /// are left out: clauses behind it are not tried, and counted.
     pub max_successor_words: u32,
-    /// The largest number of tokens of an observed atom, its predicate among them: compound terms are cut there, and counted. 0 for that of the largest arity,
-    /// and 16 where there are compound terms.
+    /// The largest number of tokens of an observed atom, its predicate among them: compound terms are cut
+    /// there, and counted. 0 for that of the largest arity, and 16 where there are compound terms.
     pub atom_tokens: u32,
     /// The queries of training.
     pub queries: TrainingQueries,
-    /// Shapes the rewards of training by an embedding of the graph's facts; evaluation has those of the task. None where it is not given.
+    /// Shapes the rewards of training by an embedding of the graph's facts; evaluation has those of the task.
+    /// None where it is not given.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub shaping: Option<ShapingConfig>,
 }
@@ -72,7 +80,8 @@ pub struct ProofConfig {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum ProofPreset {
-    /// Those of agents that learn proofs in DeepProofLog's way: an observation padded to 64-bit numbers has 5,200 bytes.
+    /// Those of agents that learn proofs in DeepProofLog's way: an observation padded to 64-bit numbers has
+    /// 5,200 bytes.
     #[default]
     Deepprooflog,
     /// Plain SLD resolution, as Prolog does it.
@@ -199,10 +208,11 @@ impl ProofConfig {
             return Err(ConfigProblem::new(*field, "it is at least 1"));
         }
         if settings.max_successors == 1 {
-            return Err(
-                ConfigProblem::new("max_successors", "a state has at least 2 actions, or 0 for any number")
-                    .hint("giving up is one of them"),
-            );
+            return Err(ConfigProblem::new(
+                "max_successors",
+                "a state has at least 2 actions, or 0 for any number",
+            )
+            .hint("giving up is one of them"));
         }
         if self.atom_tokens == 1 || self.atom_tokens > 1 << 12 {
             return Err(ConfigProblem::new(

@@ -43,7 +43,8 @@ counts! {
         clauses_cut,
         /// Successors left out as they have more words than `max_words`.
         words_cut,
-        /// Clauses not tried as the successors of a state together have more words than `max_successor_words`.
+        /// Clauses not tried as the successors of a state together have more words than
+        /// `max_successor_words`.
         successor_words_cut,
         /// Observed atoms cut at `atom_tokens`.
         tokens_cut,

@@ -19,8 +19,8 @@ const MOST_SKIPPED: usize = 20;
 pub enum Order {
     /// Drawn for each episode by (seed, environment, episode).
     Random,
-    /// One after another by `all` environments together: episode e of environment i asks number i + e × `all`, over and over. Where queries are corrupted, each is asked as it
-    /// is and then corrupted.
+    /// One after another by `all` environments together: episode e of environment i asks number i + e ×
+    /// `all`, over and over. Where queries are corrupted, each is asked as it is and then corrupted.
     InTurn {
         /// The number of environments of all ranges.
         all: usize,
@@ -301,7 +301,8 @@ impl ProofTask {
         self.queries() * if self.corrupted() > 0.0 { 2 } else { 1 }
     }
 
-    /// The query of a turn, below [`ProofTask::turns`]: where queries are corrupted, each is asked as it is and then corrupted, by (seed, turn).
+    /// The query of a turn, below [`ProofTask::turns`]: where queries are corrupted, each is asked as it is
+    /// and then corrupted, by (seed, turn).
     pub fn turn(&self, turn: usize, seed: u64) -> Query {
         let turns = self.turns() / self.queries();
         let mut query = self.query(turn / turns);
@@ -311,7 +312,8 @@ impl ProofTask {
         query
     }
 
-    /// The first state of a query: its goals; where they have variables, an atom of these is carried along, whose arguments are the answer at the end.
+    /// The first state of a query: its goals; where they have variables, an atom of these is carried along,
+    /// whose arguments are the answer at the end.
     pub fn start(&self, query: &[Word]) -> Goals {
         let mut state = Goals::new(query, word::parts(query).count());
         let variables = word::variables(query);

@@ -20,8 +20,8 @@ impl Engine {
         }
     }
 
-    /// Writes the successors of a state, in the order of the clauses. `hidden` is the ground atom that facts must not equal, or empty; `visited` holds the hashes of the
-    /// states that are pruned.
+    /// Writes the successors of a state, in the order of the clauses. `hidden` is the ground atom that facts
+    /// must not equal, or empty; `visited` holds the hashes of the states that are pruned.
     pub fn expand(
         &mut self,
         task: &ProofTask,
@@ -157,7 +157,8 @@ fn distinct_variables(atom: &[Word]) -> usize {
     atom.iter().enumerate().filter(is_first).count()
 }
 
-/// Drops the goals behind `words` and `depths` that are facts other than the hidden one, and returns their number.
+/// Drops the goals behind `words` and `depths` that are facts other than the hidden one, and returns their
+/// number.
 #[inline]
 fn drop_facts(task: &ProofTask, hidden: &[Word], words: usize, depths: usize, out: &mut Successors) -> u64 {
     let (mut from, mut to) = (words, words);
@@ -165,8 +166,9 @@ fn drop_facts(task: &ProofTask, hidden: &[Word], words: usize, depths: usize, ou
     while goal < out.depths.len() {
         let end = word::end(&out.words, from);
         let atom = &out.words[from..end];
-        let is_fact =
-            atom[1..].iter().all(|&word| word::is_constant(word)) && task.knowledge.is_fact(atom) && atom != hidden;
+        let is_fact = atom[1..].iter().all(|&word| word::is_constant(word))
+            && task.knowledge.is_fact(atom)
+            && atom != hidden;
         if !is_fact {
             if to < from {
                 out.words.copy_within(from..end, to);

@@ -1,6 +1,8 @@
-//! Proof search: the state is a conjunction of goals with variables, an action applies a clause to the selected goal, and an episode ends with the proof or is given up.
+//! Proof search: the state is a conjunction of goals with variables, an action applies a clause to the
+//! selected goal, and an episode ends with the proof or is given up.
 //!
-//! [`ProofTask`] holds what does not change, [`Engine`] makes the successors of a state, [`ProofEnvs`] steps a range of environments.
+//! [`ProofTask`] holds what does not change, [`Engine`] makes the successors of a state, [`ProofEnvs`] steps
+//! a range of environments.
 
 mod config;
 mod counts;

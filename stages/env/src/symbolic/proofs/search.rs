@@ -10,7 +10,8 @@ use std::collections::BTreeSet;
 /// The result of a search.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Found {
-    /// The resolution steps of the shortest proof: the number of the goal among those of its state, and the clause. `None` where there is none, or the budget ended.
+    /// The resolution steps of the shortest proof: the number of the goal among those of its state, and the
+    /// clause. `None` where there is none, or the budget ended.
     pub trace: Option<Vec<(u32, Clause)>>,
     /// The states that were expanded.
     pub expanded: u64,
@@ -25,8 +26,9 @@ struct Node {
     from: Option<(usize, u32, Clause)>,
 }
 
-/// Searches for the proof of a query with the fewest resolution steps under the task's settings, without a limit of steps; at most `budget` states are expanded. Of
-/// equals it is the first one by the order of clauses.
+/// Searches for the proof of a query with the fewest resolution steps under the task's settings, without a
+/// limit of steps; at most `budget` states are expanded. Of equals it is the first one by the order of
+/// clauses.
 pub fn shortest(task: &ProofTask, query: &Query, budget: u64) -> Found {
     let settings = &task.settings;
     let hidden = if task.hides(query) { query.words.as_slice() } else { &[] };
@@ -177,7 +179,8 @@ impl ProofTree {
         self.nodes.iter().all(|node| node.clause.is_some())
     }
 
-    /// The tree as text: an atom on a line, its conditions below it, further to the right, and the clause behind it.
+    /// The tree as text: an atom on a line, its conditions below it, further to the right, and the clause
+    /// behind it.
     pub fn text(&self, task: &ProofTask) -> String {
         let knowledge = &task.knowledge;
         let mut out = String::new();

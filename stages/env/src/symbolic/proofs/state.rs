@@ -2,10 +2,12 @@
 
 use stages_knowledge::{Clause, Word, word};
 
-/// A goal list. Behind the goals, `words` may hold atoms that are carried along: bindings reach them, and they are never resolved.
+/// A goal list. Behind the goals, `words` may hold atoms that are carried along: bindings reach them, and
+/// they are never resolved.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Goals {
-    /// The goals, one atom after another, variables numbered in order of appearance; then the atoms carried along.
+    /// The goals, one atom after another, variables numbered in order of appearance; then the atoms carried
+    /// along.
     pub words: Vec<Word>,
     /// The depth of each goal: 1 for those of the query.
     pub depths: Vec<u32>,

@@ -1,4 +1,5 @@
-//! A proof search: a knowledge base, its settings and queries. Immutable, and shared by all environments of a batch.
+//! A proof search: a knowledge base, its settings and queries. Immutable, and shared by all environments of a
+//! batch.
 
 use super::config::{ProofConfig, Settings, TrainingQueries};
 use crate::symbolic::batch::{Vocabulary, mark};
@@ -17,7 +18,8 @@ pub struct ProofTask {
     /// The number of conditions of each rule.
     pub(crate) conditions: Vec<u32>,
     queries: Queries,
-    /// The positive ground queries of one atom of all splits, in order: with the facts they are what is known to hold.
+    /// The positive ground queries of one atom of all splits, in order: with the facts they are what is known
+    /// to hold.
     known: Vec<Box<[Word]>>,
     /// The constants that occur in facts and queries.
     entities: Vec<Word>,
@@ -50,10 +52,12 @@ pub struct Query {
 const DRAWS: usize = 64;
 
 impl ProofTask {
-    /// The search over a knowledge base's queries of a split, with the rewards of the task: see [`Self::with_shaping`].
+    /// The search over a knowledge base's queries of a split, with the rewards of the task: see
+    /// [`Self::with_shaping`].
     ///
     /// # Errors
-    /// When a setting is out of range, a rule has a negated condition, there is no query, or one has too many variables.
+    /// When a setting is out of range, a rule has a negated condition, there is no query, or one has too many
+    /// variables.
     pub fn new(knowledge: KnowledgeBase, config: &ProofConfig, split: Split) -> Result<Self, StageError> {
         config
             .validate()
@@ -76,7 +80,9 @@ impl ProofTask {
             .map(|rule| word::parts(knowledge.rule(rule).body).count() as u32)
             .collect();
         let queries = match config.queries {
-            TrainingQueries::Facts if split == Split::Train => Queries::Facts(knowledge.relations().facts() as u32),
+            TrainingQueries::Facts if split == Split::Train => {
+                Queries::Facts(knowledge.relations().facts() as u32)
+            }
             _ => Queries::Given(given(&knowledge, split)),
         };
         let mut known: Vec<Box<[Word]>> = Split::ALL
@@ -167,8 +173,8 @@ impl ProofTask {
         }
     }
 
-    /// Exchanges one argument of a true query of one ground atom by another constant, so that it is neither a fact nor a positive query of any split. Other queries
-    /// stay as they are.
+    /// Exchanges one argument of a true query of one ground atom by another constant, so that it is neither a
+    /// fact nor a positive query of any split. Other queries stay as they are.
     pub fn corrupt(&self, query: &mut Query, random: &mut Random) {
         if !query.label {
             return;

@@ -114,7 +114,8 @@ impl RulesConfig {
             ));
         }
         if self.world == World::Blocks && self.size == 1 {
-            return Err(ConfigProblem::new("size", "one block has one arrangement only").hint("2 or more have several"));
+            return Err(ConfigProblem::new("size", "one block has one arrangement only")
+                .hint("2 or more have several"));
         }
         if !(1..=100_000).contains(&self.problems) {
             return Err(ConfigProblem::new("problems", "1 to 100000 problems are drawn"));

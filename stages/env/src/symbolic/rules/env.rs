@@ -32,10 +32,12 @@ pub struct RuleTask {
 }
 
 impl RuleTask {
-    /// The problems of a split. Tokens are those of the objects of all splits, by name, so that a policy fits each of them.
+    /// The problems of a split. Tokens are those of the objects of all splits, by name, so that a policy fits
+    /// each of them.
     ///
     /// # Errors
-    /// When a text is not of the STRIPS subset, a problem is too large or solved from the start, or the split has none.
+    /// When a text is not of the STRIPS subset, a problem is too large or solved from the start, or the split
+    /// has none.
     pub fn new(texts: &RuleTexts, config: &RulesConfig, split: Split) -> Result<Self, StageError> {
         config.validate()?;
         let refused = |name: &str, err: &dyn std::fmt::Display| {
@@ -109,7 +111,8 @@ impl RuleTask {
         &self.names
     }
 
-    /// The ranges of tokens: predicates are those of the domain, then its actions; constants the objects of all problems by name.
+    /// The ranges of tokens: predicates are those of the domain, then its actions; constants the objects of
+    /// all problems by name.
     pub fn vocabulary(&self) -> Vocabulary {
         self.vocabulary
     }
@@ -199,7 +202,13 @@ impl RuleTask {
         atoms.filter(|(atom, _)| holds(state, *atom as u32)).map(text).collect()
     }
 
-    fn atom(&self, predicate: usize, objects: impl Iterator<Item = u32>, mark: Option<u32>, out: &mut Vec<u32>) {
+    fn atom(
+        &self,
+        predicate: usize,
+        objects: impl Iterator<Item = u32>,
+        mark: Option<u32>,
+        out: &mut Vec<u32>,
+    ) {
         let start = out.len();
         out.push(self.vocabulary.predicate(predicate as u32));
         out.extend(objects);
@@ -235,7 +244,8 @@ struct Episode {
     plan: Vec<u32>,
 }
 
-/// A range of environments of rule worlds: each episode has a problem, drawn by (seed, environment, episode) or in turn. It terminates at the goal with a reward of 1.
+/// A range of environments of rule worlds: each episode has a problem, drawn by (seed, environment, episode)
+/// or in turn. It terminates at the goal with a reward of 1.
 #[derive(Debug)]
 pub struct RuleEnvs {
     task: Arc<RuleTask>,

@@ -26,7 +26,8 @@ pub(crate) struct GroundAction {
 pub(crate) struct Ground {
     /// The objects.
     pub objects: Vec<String>,
-    /// The atoms: a predicate's number, and objects. Static ones that hold come first, then those that actions change.
+    /// The atoms: a predicate's number, and objects. Static ones that hold come first, then those that
+    /// actions change.
     pub atoms: Vec<(usize, Vec<usize>)>,
     /// The actions, in the order of their schemas and arguments.
     pub actions: Vec<GroundAction>,
@@ -59,7 +60,8 @@ impl GroundAction {
     /// Returns whether the preconditions hold.
     #[inline]
     pub fn is_applicable(&self, state: &[u64]) -> bool {
-        self.needs.iter().all(|&atom| holds(state, atom)) && !self.needs_not.iter().any(|&atom| holds(state, atom))
+        self.needs.iter().all(|&atom| holds(state, atom))
+            && !self.needs_not.iter().any(|&atom| holds(state, atom))
     }
 
     /// Changes the state: deletes, then adds.
@@ -89,7 +91,8 @@ impl Ground {
                 .unwrap_or(0)
         };
         let objects: Vec<String> = problem.objects.iter().map(|(name, _)| name.clone()).collect();
-        let number: BTreeMap<&str, usize> = objects.iter().enumerate().map(|(n, name)| (name.as_str(), n)).collect();
+        let number: BTreeMap<&str, usize> =
+            objects.iter().enumerate().map(|(n, name)| (name.as_str(), n)).collect();
         let of_types: Vec<Vec<usize>> = domain
             .actions
             .iter()
@@ -147,7 +150,9 @@ impl Ground {
             for arguments in all {
                 let atom = |atom: &Atom| binding.ground(atom, &arguments);
                 let (mut needs, mut needs_not) = (Vec::new(), Vec::new());
-                for (condition, is_positive) in action.preconditions.iter().filter(|(c, _)| c.predicate != EQUAL) {
+                for (condition, is_positive) in
+                    action.preconditions.iter().filter(|(c, _)| c.predicate != EQUAL)
+                {
                     let atom = atom(condition);
                     if changed.contains(&atom.0) {
                         if *is_positive { &mut needs } else { &mut needs_not }.push(place(atom));

@@ -1,4 +1,5 @@
-//! The subset of PDDL that is read: STRIPS with types, equality and negative preconditions. Anything else is refused with its place.
+//! The subset of PDDL that is read: STRIPS with types, equality and negative preconditions. Anything else is
+//! refused with its place.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -236,7 +237,10 @@ impl Domain {
                         for predicate in rest {
                             let (name, arguments) = predicate.head()?;
                             if name == EQUAL || domain.predicate(name).is_some() {
-                                return error(predicate.place(), format!("predicate `{name}` is declared twice"));
+                                return error(
+                                    predicate.place(),
+                                    format!("predicate `{name}` is declared twice"),
+                                );
                             }
                             let mut types = Vec::new();
                             for (_, of, place) in typed(arguments)? {
@@ -431,7 +435,9 @@ impl Domain {
             let term = argument.name()?;
             terms.push(match parameters.iter().position(|parameter| parameter == term) {
                 Some(number) => Term::Parameter(number),
-                None if self.constants.iter().any(|(constant, _)| constant == term) => Term::Constant(term.to_owned()),
+                None if self.constants.iter().any(|(constant, _)| constant == term) => {
+                    Term::Constant(term.to_owned())
+                }
                 None => return error(argument.place(), format!("`{term}` is no parameter and no constant")),
             });
         }

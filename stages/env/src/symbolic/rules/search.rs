@@ -14,13 +14,18 @@ pub struct FoundPlan {
     pub is_cut: bool,
 }
 
-/// Searches for the plan of a problem with the fewest actions; at most `budget` states are expanded. Of equals it is the first one by the order of actions.
+/// Searches for the plan of a problem with the fewest actions; at most `budget` states are expanded. Of
+/// equals it is the first one by the order of actions.
 pub fn shortest_plan(task: &RuleTask, problem: usize, budget: u64) -> FoundPlan {
     let start = task.start(problem);
     let mut seen = HashSet::from([start.clone()]);
     // Each state with the node and the action that it comes from.
     let mut nodes: Vec<(Vec<u64>, usize, u32)> = vec![(start, 0, 0)];
-    let found = |plan, expanded, is_cut| FoundPlan { plan, expanded, is_cut };
+    let found = |plan, expanded, is_cut| FoundPlan {
+        plan,
+        expanded,
+        is_cut,
+    };
     let mut at = 0;
     while at < nodes.len() {
         if at as u64 == budget {

@@ -1,4 +1,5 @@
-//! Tests of rule worlds: plans found through the environment's rules, checked by a validator that shares nothing with them.
+//! Tests of rule worlds: plans found through the environment's rules, checked by a validator that shares
+//! nothing with them.
 
 use super::pddl::Domain;
 use super::{RuleEnvs, RuleTask, RuleTexts, RulesConfig, World, shortest_plan};
@@ -9,7 +10,8 @@ use stages_numerics::random::Random;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-/// A plan checker over texts: a domain is nested lists of words, a state a set of texts, an action is found and instantiated anew for each step.
+/// A plan checker over texts: a domain is nested lists of words, a state a set of texts, an action is found
+/// and instantiated anew for each step.
 mod validator {
     use std::collections::{BTreeMap, BTreeSet};
 
@@ -82,7 +84,8 @@ mod validator {
         }
     }
 
-    /// Plays a plan, and returns the states after each step, the first one before it, and whether the goal holds at the end; `None` where a step is not possible.
+    /// Plays a plan, and returns the states after each step, the first one before it, and whether the goal
+    /// holds at the end; `None` where a step is not possible.
     pub fn play(domain: &str, problem: &str, plan: &[String]) -> Option<(Vec<BTreeSet<String>>, bool)> {
         let (domain, problem) = (parse(domain), parse(problem));
         let none = BTreeMap::new();
@@ -94,7 +97,9 @@ mod validator {
         for step in plan {
             let step = parse(step);
             let action = domain.items().iter().find(|item| {
-                matches!(item, Node::List(_)) && item.head() == ":action" && item.items()[1].word() == step.head()
+                matches!(item, Node::List(_))
+                    && item.head() == ":action"
+                    && item.items()[1].word() == step.head()
             })?;
             let part = |key: &str| {
                 let at = action
@@ -263,8 +268,8 @@ fn walk(config: &RulesConfig, envs: usize, steps: usize) {
             let (states, _) = validator::play(domain, &text, &plans[at]).unwrap();
             let shown: BTreeSet<String> = task.state_text(problem, state).into_iter().collect();
             assert_eq!(&shown, states.last().unwrap());
-            let goals =
-                text.split("(:goal").nth(1).unwrap().matches('(').count() - usize::from(text.contains("(:goal (and"));
+            let goals = text.split("(:goal").nth(1).unwrap().matches('(').count()
+                - usize::from(text.contains("(:goal (and"));
             assert_eq!(
                 (batch.state_starts[at + 1] - batch.state_starts[at]) as usize,
                 shown.len() + goals
@@ -341,16 +346,26 @@ fn ranges_and_restarts_change_nothing() {
 #[test]
 fn what_is_not_of_the_subset_is_refused_with_its_place() {
     let refused = |text: &str| Domain::read(text).unwrap_err().to_string();
-    insta::assert_snapshot!(refused("(define (domain d)\n  (:requirements :strips :adl))"), @"line 2, column 26: the requirement `:adl` is not met: :strips, :typing, :equality, :negative-preconditions are");
-    insta::assert_snapshot!(refused("(define (domain d)\n  (:functions (cost)))"), @"line 2, column 3: `:functions` is not of the STRIPS subset");
-    insta::assert_snapshot!(refused("(define (domain d) (:predicates (p ?x))\n (:action a :parameters (?x)\n  :effect (when (p ?x) (p ?x))))"), @"line 3, column 11: `when` is not of the STRIPS subset");
-    insta::assert_snapshot!(refused("(define (domain d) (:predicates (p ?x))\n (:action a :parameters (?x) :effect (p ?y)))"), @"line 2, column 41: `?y` is no parameter and no constant");
+    insta::assert_snapshot!(refused("(define (domain d)\n  (:requirements :strips \
+        :adl))"), @"line 2, \
+        column 26: the requirement `:adl` is not met: :strips, :typing, :equality, :negative-preconditions \
+        are");
+    insta::assert_snapshot!(refused("(define (domain d)\n  (:functions \
+        (cost)))"), @"line 2, column 3: \
+        `:functions` is not of the STRIPS subset");
+    insta::assert_snapshot!(refused("(define (domain d) (:predicates (p ?x))\n (:action a :parameters \
+        (?x)\n  :effect (when (p ?x) (p ?x))))"), @"line 3, column 11: `when` is not of the STRIPS subset");
+    insta::assert_snapshot!(refused("(define (domain d) (:predicates (p ?x))\n (:action a :parameters (?x) \
+        :effect (p ?y)))"), @"line 2, column 41: `?y` is no parameter and no constant");
     insta::assert_snapshot!(refused("(define (domain d)"), @"line 1, column 1: a parenthesis is not closed");
     insta::assert_snapshot!(refused(&"(".repeat(1_000_000)), @"line 1, column 65: lists are too deep");
     let domain = Domain::read(World::Gripper.domain()).unwrap();
     let refused = |text: &str| domain.problem(text).unwrap_err().to_string();
-    insta::assert_snapshot!(refused("(define (problem p) (:domain gripper)\n (:objects a - room)\n (:init (at a a)) (:goal (at-robby a)))"), @"line 3, column 13: `a` is a `room`, no `ball`");
-    insta::assert_snapshot!(refused("(define (problem p) (:domain blocks))"), @"line 1, column 21: the domain is not `gripper`");
+    insta::assert_snapshot!(refused("(define (problem p) (:domain gripper)\n (:objects a - room)\n (:init \
+        (at a a)) (:goal (at-robby a)))"), @"line 3, column 13: `a` is a `room`, no `ball`");
+    insta::assert_snapshot!(refused("(define (problem p) (:domain \
+        blocks))"), @"line 1, column 21: the \
+        domain is not `gripper`");
 }
 
 #[test]

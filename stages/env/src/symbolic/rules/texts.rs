@@ -23,7 +23,8 @@ pub struct RuleTexts {
 const DRAWS: usize = 64;
 
 impl RuleTexts {
-    /// Random problems of a world that comes with its domain. Those of a split are none of an earlier one, as far as the world has as many.
+    /// Random problems of a world that comes with its domain. Those of a split are none of an earlier one, as
+    /// far as the world has as many.
     ///
     /// # Errors
     /// When a setting is out of range.

@@ -53,7 +53,8 @@ fn blocks(size: usize, random: &mut Random) -> String {
     }
     let names: String = (0..size).map(|block| format!(" b{block}")).collect();
     format!(
-        "(define (problem blocks) (:domain blocks)\n(:objects{names})\n(:init (handempty){start})\n(:goal (and{goal})))\n"
+        "(define (problem blocks) (:domain blocks)\n(:objects{names})\n(:init (handempty){start})\n(:goal \
+        (and{goal})))\n"
     )
 }
 
@@ -69,12 +70,14 @@ fn gripper(size: usize, random: &mut Random) -> String {
     }
     let robot = random.below(2);
     format!(
-        "(define (problem gripper) (:domain gripper)\n(:objects room0 room1 - room left right - gripper{names} - ball)\n\
+        "(define (problem gripper) (:domain gripper)\n(:objects room0 room1 - room left right - \
+        gripper{names} - ball)\n\
         (:init (at-robby room{robot}) (free left) (free right){init})\n(:goal (and{goal})))\n"
     )
 }
 
-/// Cells in a row: the way leads from a cell to the last one; a third of the doors are locked, each with a key in a cell before it.
+/// Cells in a row: the way leads from a cell to the last one; a third of the doors are locked, each with a
+/// key in a cell before it.
 fn corridor(size: usize, random: &mut Random) -> String {
     let cells: String = (0..=size).map(|cell| format!(" c{cell}")).collect();
     let (mut keys, mut init) = (String::new(), String::new());
@@ -96,6 +99,7 @@ fn corridor(size: usize, random: &mut Random) -> String {
         false => format!("{keys} - key"),
     };
     format!(
-        "(define (problem corridor) (:domain corridor)\n(:objects{cells} - cell{keys})\n(:init (here c0){init})\n(:goal (here c{size})))\n"
+        "(define (problem corridor) (:domain corridor)\n(:objects{cells} - cell{keys})\n(:init (here \
+        c0){init})\n(:goal (here c{size})))\n"
     )
 }

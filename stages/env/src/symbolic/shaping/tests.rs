@@ -49,7 +49,8 @@ fn proofs() -> ProofConfig {
     }
 }
 
-/// Of an episode's rewards less those of the task, discounted, nothing is left but the first potential, however it ends and whatever is restored on the way.
+/// Of an episode's rewards less those of the task, discounted, nothing is left but the first potential,
+/// however it ends and whatever is restored on the way.
 #[test]
 fn an_episode_earns_its_first_potential_less() {
     const ENVS: usize = 40;

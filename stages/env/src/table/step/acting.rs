@@ -80,8 +80,10 @@ impl Acting for TableEnv {
 
     fn hold(&mut self, holdings: &Holdings) -> Result<(), StageError> {
         if holdings.cash.is_some() {
-            return Err(StageError::new("an environment of a table has no cash")
-                .hint("its positions are fractions of the net asset value; `nav` and `peak` are multiples of that at the start"));
+            return Err(StageError::new("an environment of a table has no cash").hint(
+                "its positions are fractions of the net asset value; `nav` and `peak` are multiples \
+                    of that at the start",
+            ));
         }
         let (symbols, choices) = (self.symbols().to_vec(), self.spec().action_space.names().to_vec());
         let mut held = vec![0.0; symbols.len()];
@@ -89,7 +91,9 @@ impl Acting for TableEnv {
         for holding in &holdings.positions {
             if self.stepper.form == Form::PerAction {
                 match choices.iter().position(|name| *name == holding.symbol) {
-                    Some(at) if matches!(holding.instrument, Some(Holdable::Choice) | None) => choice = at as u32,
+                    Some(at) if matches!(holding.instrument, Some(Holdable::Choice) | None) => {
+                        choice = at as u32
+                    }
                     _ => return Err(holding.unknown(&choices)),
                 }
                 continue;

@@ -55,11 +55,16 @@ pub fn open(store: &Store, artifact: &Artifact, options: &OpenOptions) -> Result
     TableEnv::from_files(file, options)
 }
 
-/// The number of evaluation episodes of a split in an artifact of `env/table`: one for each range of each world.
+/// The number of evaluation episodes of a split in an artifact of `env/table`: one for each range of each
+/// world.
 ///
 /// # Errors
 /// When the artifact is not one of `env/table`, or damaged.
-pub(crate) fn evaluation_episodes(store: &Store, artifact: &Artifact, split: Split) -> Result<usize, StageError> {
+pub(crate) fn evaluation_episodes(
+    store: &Store,
+    artifact: &Artifact,
+    split: Split,
+) -> Result<usize, StageError> {
     let entry = artifact
         .entry(SPEC)
         .ok_or_else(|| StageError::new(format!("the environment has no `{SPEC}`")))?;
@@ -96,7 +101,8 @@ impl View for EnvRows<'_> {
     }
 }
 
-/// Brings positions within their limits: each within its range, and of several their absolute sum within `gross` by one factor.
+/// Brings positions within their limits: each within its range, and of several their absolute sum within
+/// `gross` by one factor.
 fn limit(config: &TableConfig, target: &mut [f64]) {
     let actions = &config.actions;
     let mut gross = 0.0;
@@ -187,7 +193,11 @@ impl TableEnv {
     }
 
     /// Steps every environment; `decide` fills the target of environment i, and says what it means.
-    fn run(&mut self, decide: &(impl Fn(&Stepper, usize, &mut EnvState) -> Intent + Sync), out: StepBuffers<'_>) {
+    fn run(
+        &mut self,
+        decide: &(impl Fn(&Stepper, usize, &mut EnvState) -> Intent + Sync),
+        out: StepBuffers<'_>,
+    ) {
         let stepper = &self.stepper;
         let num_envs = self.finals.len();
         let range = EnvRows {
@@ -221,11 +231,12 @@ impl TableEnv {
         });
     }
 
-    /// Takes a target for each environment, as [`BatchEnv::step`] does with actions. Those of discrete actions need not be among the choices, others are brought within
-    /// their limits.
+    /// Takes a target for each environment, as [`BatchEnv::step`] does with actions. Those of discrete
+    /// actions need not be among the choices, others are brought within their limits.
     ///
     /// # Errors
-    /// When there is not one for each environment, positions are not one for each symbol, or the environment has choices instead of positions.
+    /// When there is not one for each environment, positions are not one for each symbol, or the environment
+    /// has choices instead of positions.
     pub fn step_targets(&mut self, targets: &[Target<'_>], out: StepBuffers<'_>) -> Result<(), StageError> {
         let (b, n) = (self.finals.len(), self.tables().n);
         let fits = |target: &Target<'_>| match target {
@@ -282,7 +293,8 @@ impl TableEnv {
         self.states.held_of(i)
     }
 
-    /// The positions `[N]` with which the last finished episode of environment `i` ended; zeros before the first end.
+    /// The positions `[N]` with which the last finished episode of environment `i` ended; zeros before the
+    /// first end.
     pub fn final_held(&self, i: usize) -> &[f64] {
         let n = self.tables().n;
         &self.final_held[i * n..(i + 1) * n]
@@ -319,7 +331,8 @@ impl TableEnv {
         self.tables().times[row]
     }
 
-    /// The number of evaluation episodes of the split that it was opened with: environment i runs the i-th, and then again from the first on.
+    /// The number of evaluation episodes of the split that it was opened with: environment i runs the i-th,
+    /// and then again from the first on.
     pub fn evaluation_episodes(&self) -> usize {
         self.stepper.ranges.len()
     }
@@ -343,7 +356,8 @@ impl TableEnv {
             .collect()
     }
 
-    /// The mean over symbols of what 1 of position is paid for the step from a row to the next; with a price, the mean return. 0 at the end of a world.
+    /// The mean over symbols of what 1 of position is paid for the step from a row to the next; with a price,
+    /// the mean return. 0 at the end of a world.
     pub fn mean_payoff(&self, row: usize) -> f64 {
         self.tables().mean_payoff(row)
     }
@@ -407,7 +421,10 @@ impl BatchEnv for TableEnv {
                 self.ledger(i).time,
                 out.reward[i]
             ))
-            .hint("keep the expression at `reward` from dividing by 0 and from roots and logarithms of what may be 0 or less")),
+            .hint(
+                "keep the expression at `reward` from dividing by 0 and from roots and logarithms of what \
+                may be 0 or less",
+            )),
         }
     }
 

@@ -3,7 +3,8 @@
 use datasets::SnapshotTime;
 use serde::{Deserialize, Serialize};
 
-/// An account at a row. Sums run from the episode's start; with a price in multiples of the net asset value at the start, else in units of the reward column.
+/// An account at a row. Sums run from the episode's start; with a price in multiples of the net asset value
+/// at the start, else in units of the reward column.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Ledger {
     /// The instant of the row.

@@ -23,7 +23,8 @@ pub(crate) struct Tables {
     pub times: Vec<SnapshotTime>,
     /// Days to the next row; 0 at the end of a world.
     pub days: Vec<f64>,
-    /// `[T, N]` or `[T, K]`: what 1 of position, or a choice, is paid for the step to the next row: with a price its return. 0 at the end of a world.
+    /// `[T, N]` or `[T, K]`: what 1 of position, or a choice, is paid for the step to the next row: with a
+    /// price its return. 0 at the end of a world.
     payoffs: Vec<f64>,
     payoff_width: usize,
     /// `[T, E]`.

@@ -14,7 +14,8 @@ pub(super) struct Account {
     /// Net asset value as a multiple of that at the start, and its peak in the episode; 1 without a price.
     pub nav: f64,
     pub peak: f64,
-    /// Sums over the episode: of what steps paid less costs, of costs, and of turnover; with a price in multiples of the net asset value at the start.
+    /// Sums over the episode: of what steps paid less costs, of costs, and of turnover; with a price in
+    /// multiples of the net asset value at the start.
     pub total: f64,
     pub costs: f64,
     pub turnover: f64,
@@ -31,7 +32,8 @@ pub(super) struct Account {
 /// One environment.
 pub(super) struct EnvState<'a> {
     pub account: &'a mut Account,
-    /// Positions held `[N]`: with a price, values as fractions of the net asset value, as prices have left them.
+    /// Positions held `[N]`: with a price, values as fractions of the net asset value, as prices have left
+    /// them.
     pub held: &'a mut [f64],
     pub moments: &'a mut Moments,
     /// The positions that the step takes `[N]`; no state beyond it.

@@ -111,7 +111,8 @@ impl Stepper {
         })
     }
 
-    /// Starts the episode that `env.account.episode` numbers, in environment `i`: a drawn range, length and start in training, else a whole range.
+    /// Starts the episode that `env.account.episode` numbers, in environment `i`: a drawn range, length and
+    /// start in training, else a whole range.
     pub(super) fn begin(&self, i: usize, env: &mut EnvState) {
         let (first, last) = match self.split {
             Split::Test | Split::Validation => {
@@ -154,10 +155,9 @@ impl Stepper {
         let account = &*env.account;
         let ruined = self.form == Form::Price && account.nav <= self.tables.spec.config.ruin;
         let terminated = ruined
-            || self
-                .terminal
-                .as_ref()
-                .is_some_and(|program| program.evaluate(self.values(&before, account, &moved).as_ref()) != 0.0);
+            || self.terminal.as_ref().is_some_and(|program| {
+                program.evaluate(self.values(&before, account, &moved).as_ref()) != 0.0
+            });
         Outcome {
             reward: reward as f32,
             terminated,
@@ -248,7 +248,9 @@ impl Stepper {
                 self.reward
                     .of(&change, env.moments, |_| self.values(before, account, moved))
             }
-            (_, Some((program, scale))) => scale * program.evaluate(self.values(before, account, moved).as_ref()),
+            (_, Some((program, scale))) => {
+                scale * program.evaluate(self.values(before, account, moved).as_ref())
+            }
             (_, None) => moved.earned - moved.costs,
         }
     }

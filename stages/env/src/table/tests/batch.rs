@@ -58,7 +58,8 @@ fn threads_and_neighbours_change_nothing() {
     assert_eq!(play(&source, 2), play(&source, 1500));
 }
 
-/// Every start within the training rows of every symbol occurs, no row beyond them is seen, and episodes have the lengths that were asked for.
+/// Every start within the training rows of every symbol occurs, no row beyond them is seen, and episodes have
+/// the lengths that were asked for.
 #[test]
 fn training_episodes_stay_in_the_training_rows() {
     let source = random(2, 60, 4);

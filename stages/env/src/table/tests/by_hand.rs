@@ -197,9 +197,11 @@ fn reward_columns_pay_choices() {
 #[test]
 fn expressions_name_columns_and_quantities() {
     let config = whole(TableConfig {
-        reward: serde_json::from_value::<Wrapped>(serde_json::json!({ "reward": "paid - 0.01 * signal * turnover" }))
-            .unwrap()
-            .reward,
+        reward: serde_json::from_value::<Wrapped>(
+            serde_json::json!({ "reward": "paid - 0.01 * signal * turnover" }),
+        )
+        .unwrap()
+        .reward,
         terminate: "drawdown > 0.05 and steps >= 2".to_owned(),
         costs: TableCosts { basis_points: 0.0 },
         ..price()

@@ -191,7 +191,8 @@ fn rows_that_contradict() {
     );
 }
 
-/// A gap is dropped: a step goes from the row before to the row after. A missing signal shows the last one, and rows before its first are not used.
+/// A gap is dropped: a step goes from the row before to the row after. A missing signal shows the last one,
+/// and rows before its first are not used.
 #[test]
 fn gaps_are_handled_as_documented() {
     let nan = f64::NAN;
@@ -249,7 +250,8 @@ fn symbols_of_different_instants() {
     assert_eq!((env.test_steps(0), env.test_steps(1)), (29, 28));
 }
 
-/// A fraction is of all symbols' instants: the test dates are the same for each, and a symbol that ended before them is trained on.
+/// A fraction is of all symbols' instants: the test dates are the same for each, and a symbol that ended
+/// before them is trained on.
 #[test]
 fn symbols_are_split_by_the_same_dates() {
     let mut source = random(3, 200, 1);
@@ -269,8 +271,10 @@ fn symbols_are_split_by_the_same_dates() {
         .worlds
         .iter()
         .map(|world| {
-            let date = |row: usize| source.symbols.iter().find(|s| s.symbol == world.name).unwrap().times[row];
-            let text = |range: &crate::split::SnapshotRange| format!("{}..{}", date(range.first), date(range.last));
+            let date =
+                |row: usize| source.symbols.iter().find(|s| s.symbol == world.name).unwrap().times[row];
+            let text =
+                |range: &crate::split::SnapshotRange| format!("{}..{}", date(range.first), date(range.last));
             let train: Vec<String> = world.splits.train.iter().map(text).collect();
             format!("{} {:?} {:?}", world.name, train, world.splits.test.as_ref().map(text))
         })

@@ -74,7 +74,8 @@ fn golden() {
     );
 }
 
-/// A year of nights: what the store grows by in the last month is what it grew by in the first one, of as many days, but for the names of more files.
+/// A year of nights: what the store grows by in the last month is what it grew by in the first one, of as
+/// many days, but for the names of more files.
 #[test]
 fn a_store_grows_as_in_the_first_month() {
     let dir = tempfile::tempdir().unwrap();

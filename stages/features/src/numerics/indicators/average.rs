@@ -37,7 +37,8 @@ impl Kernel<1, 1> for Simple {
     }
 }
 
-/// The exponential average `k v + (1 - k) a`, `k = 2 / (n + 1)`, or by J. W. Wilder `k = 1 / n`, which begins with the mean of the first `n`.
+/// The exponential average `k v + (1 - k) a`, `k = 2 / (n + 1)`, or by J. W. Wilder `k = 1 / n`, which begins
+/// with the mean of the first `n`.
 #[derive(Clone, Debug)]
 pub struct Exponential {
     average: f64,
@@ -81,7 +82,8 @@ impl Exponential {
         Some(self.average)
     }
 
-    /// As [`begin`](Self::begin), once there is an average. Fused, for a dependency chain of one operation a row.
+    /// As [`begin`](Self::begin), once there is an average. Fused, for a dependency chain of one operation a
+    /// row.
     #[inline(always)]
     pub fn update(&mut self, value: f64) -> f64 {
         self.average = self.keep.mul_add(self.average, self.take * value);
@@ -182,7 +184,9 @@ pub fn tillson(n: usize, factor: f64) -> impl Recurrence<1, 1> {
     let c4 = 1.0 + 3.0 * v - c1 + 3.0 * v2;
     Map::new(
         Cascade::<6>::new(n),
-        move |[.., third, fourth, fifth, sixth]: [f64; 6]| [c1 * sixth + c2 * fifth + c3 * fourth + c4 * third],
+        move |[.., third, fourth, fifth, sixth]: [f64; 6]| {
+            [c1 * sixth + c2 * fifth + c3 * fourth + c4 * third]
+        },
     )
 }
 
@@ -397,14 +401,15 @@ impl Kernel<1, 1> for Adaptive {
     }
 }
 
-/// Returns whether `value`, a difference of numbers of this scale, is a rounding error, by TA-Lib's tolerance.
+/// Returns whether `value`, a difference of numbers of this scale, is a rounding error, by TA-Lib's
+/// tolerance.
 #[inline(always)]
 pub fn rounding(value: f64, scale: f64) -> bool {
     value.abs() <= 1e-14 * scale
 }
 
-/// Fast less slow exponential average, its own average and their difference. Fast and slow have their first value at the same bar: the fast one's
-/// seed ends where the slow one's does.
+/// Fast less slow exponential average, its own average and their difference. Fast and slow have their first
+/// value at the same bar: the fast one's seed ends where the slow one's does.
 #[derive(Clone, Debug)]
 pub struct Macd {
     fast: Exponential,

@@ -65,7 +65,11 @@ trait KernelVisitor {
     type Result;
 
     /// Visits the kernel, which reads the columns `inputs`.
-    fn visit<const K: usize, const N: usize>(self, kernel: impl Kernel<K, N>, inputs: [Column; K]) -> Self::Result;
+    fn visit<const K: usize, const N: usize>(
+        self,
+        kernel: impl Kernel<K, N>,
+        inputs: [Column; K],
+    ) -> Self::Result;
 }
 
 struct Start;
@@ -83,7 +87,11 @@ struct Inputs;
 impl KernelVisitor for Inputs {
     type Result = Vec<&'static str>;
 
-    fn visit<const K: usize, const N: usize>(self, _: impl Kernel<K, N>, inputs: [Column; K]) -> Self::Result {
+    fn visit<const K: usize, const N: usize>(
+        self,
+        _: impl Kernel<K, N>,
+        inputs: [Column; K],
+    ) -> Self::Result {
         inputs.map(Column::name).into()
     }
 }
@@ -97,7 +105,11 @@ struct Run<'a> {
 impl KernelVisitor for Run<'_> {
     type Result = Vec<Vec<f64>>;
 
-    fn visit<const K: usize, const N: usize>(self, kernel: impl Kernel<K, N>, inputs: [Column; K]) -> Self::Result {
+    fn visit<const K: usize, const N: usize>(
+        self,
+        kernel: impl Kernel<K, N>,
+        inputs: [Column; K],
+    ) -> Self::Result {
         run_kernel(
             kernel,
             self.state,
@@ -145,7 +157,9 @@ impl Defined {
             I::Roc(n) => visitor.visit(change(n, ChangeKind::Percent), CLOSE),
             I::Rocp(n) => visitor.visit(change(n, ChangeKind::Fraction), CLOSE),
             I::LogReturn(n) => visitor.visit(change(n, ChangeKind::Logarithm), CLOSE),
-            I::Bollinger(Bollinger { period, width }) => visitor.visit(statistic::Bands::new(period, width), CLOSE),
+            I::Bollinger(Bollinger { period, width }) => {
+                visitor.visit(statistic::Bands::new(period, width), CLOSE)
+            }
             I::Stddev(n) => visitor.visit(statistic::Variance::root(n), CLOSE),
             I::Var(n) => visitor.visit(statistic::Variance::new(n), CLOSE),
             I::Linearreg(n) => visitor.visit(line(n, Fit::Value), CLOSE),
@@ -167,11 +181,15 @@ impl Defined {
             I::Dx(n) => visitor.visit(directional::Dx::new(n), HLC),
             I::Adx(n) => visitor.visit(directional::Adx::new(n), HLC),
             I::Adxr(n) => visitor.visit(directional::Adxr::new(n), HLC),
-            I::Sar(Sar { acceleration, maximum }) => visitor.visit(directional::Sar::new(acceleration, maximum), HL),
+            I::Sar(Sar { acceleration, maximum }) => {
+                visitor.visit(directional::Sar::new(acceleration, maximum), HL)
+            }
             I::Cci(n) => visitor.visit(momentum::Cci::new(n), HLC),
             I::Stoch(periods) => visitor.visit(momentum::Stochastic::new(periods), HLC),
             I::Stochf([k, d]) => visitor.visit(momentum::Stochastic::new([k, 1, d]), HLC),
-            I::Stochrsi([n, k, d]) => visitor.visit(momentum::StochasticOf::new(momentum::rsi(n), k, d), CLOSE),
+            I::Stochrsi([n, k, d]) => {
+                visitor.visit(momentum::StochasticOf::new(momentum::rsi(n), k, d), CLOSE)
+            }
             I::Willr(n) => visitor.visit(momentum::WilliamsR::new(n), HLC),
             I::Aroon(n) => visitor.visit(momentum::Aroon::new(n), HL),
             I::Ultosc(periods) => visitor.visit(momentum::Ultimate::new(periods), HLC),
@@ -191,7 +209,9 @@ impl Defined {
             I::Ema(n) => visitor.visit(stockstats::Adjusted::span(n), CLOSE),
             I::Macd(periods) => visitor.visit(stockstats::Macd::new(periods), CLOSE),
             I::Rsi(n) => visitor.visit(stockstats::Rsi::new(n), CLOSE),
-            I::Bollinger(Bollinger { period, width }) => visitor.visit(stockstats::Bands::new(period, width), CLOSE),
+            I::Bollinger(Bollinger { period, width }) => {
+                visitor.visit(stockstats::Bands::new(period, width), CLOSE)
+            }
             I::Atr(n) => visitor.visit(stockstats::atr(n), HLC),
             I::Di(n) => visitor.visit(stockstats::indices(n), HLC),
             I::Dx(n) => visitor.visit(stockstats::dx(n), HLC),
@@ -212,7 +232,9 @@ fn with_oscillator<V: KernelVisitor>(
 ) -> V::Result {
     let periods = [fast, slow];
     match average {
-        Average::Simple => visitor.visit(average::Difference::new(periods, average::Simple::new, percent), CLOSE),
+        Average::Simple => {
+            visitor.visit(average::Difference::new(periods, average::Simple::new, percent), CLOSE)
+        }
         Average::Exponential => visitor.visit(
             average::Difference::new(periods, average::Exponential::new, percent),
             CLOSE,
@@ -254,8 +276,9 @@ mod tests {
     /// Some of each kind: windows, running sums, averages, turns.
     #[test]
     fn every_instruction_set_gives_the_same_bytes() {
-        let wave =
-            |i: usize, step: f64| 100.0 + 20.0 * libm::sin(i as f64 * step) + 3.0 * libm::sin(i as f64 * 1.7 * step);
+        let wave = |i: usize, step: f64| {
+            100.0 + 20.0 * libm::sin(i as f64 * step) + 3.0 * libm::sin(i as f64 * 1.7 * step)
+        };
         let mut bars = Bars::default();
         for i in 0..3000 {
             let (open, close) = (wave(i, 0.1), wave(i + 1, 0.1));
@@ -282,7 +305,8 @@ mod tests {
                         bars,
                         instructions,
                     });
-                    let bits = |values: &[f64]| values.iter().map(|value| value.to_bits()).collect::<Vec<_>>();
+                    let bits =
+                        |values: &[f64]| values.iter().map(|value| value.to_bits()).collect::<Vec<_>>();
                     (
                         columns.iter().map(|column| bits(column)).collect::<Vec<_>>(),
                         bits(&state),

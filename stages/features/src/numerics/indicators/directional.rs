@@ -133,7 +133,8 @@ impl Movement {
         }
     }
 
-    /// Takes a bar; whether `needed` changes have been summed. The first `n - 1` are added up, and each after them is smoothed in.
+    /// Takes a bar; whether `needed` changes have been summed. The first `n - 1` are added up, and each after
+    /// them is smoothed in.
     #[inline(always)]
     fn next(&mut self, bar: Hlc, needed: usize) -> bool {
         let [high, low, close] = std::mem::replace(&mut self.before, bar);

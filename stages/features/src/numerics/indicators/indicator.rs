@@ -4,7 +4,8 @@ use crate::numerics::{Bars, Scale};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// A technical indicator and its periods, in bars. The definitions are TA-Lib's of the same name (unstable period 0), and so are the defaults.
+/// A technical indicator and its periods, in bars. The definitions are TA-Lib's of the same name (unstable
+/// period 0), and so are the defaults.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Indicator {
@@ -24,8 +25,8 @@ pub enum Indicator {
     Kama(usize),
     /// Tillson's T3: `t3_5`, in currency.
     T3(T3),
-    /// Fast EMA less slow EMA, its EMA and their difference: `{ macd: [12, 26, 9] }` gives `macd_12_26_9`, `macd_signal_12_26_9` and
-    /// `macd_histogram_12_26_9`, in currency.
+    /// Fast EMA less slow EMA, its EMA and their difference: `{ macd: [12, 26, 9] }` gives `macd_12_26_9`,
+    /// `macd_signal_12_26_9` and `macd_histogram_12_26_9`, in currency.
     Macd([usize; 3]),
     /// Fast less slow average: `apo_12_26`, in currency.
     Apo(Oscillator),
@@ -45,7 +46,8 @@ pub enum Indicator {
     Rocp(usize),
     /// Logarithm of the price over the price n bars before: `log_return_1`.
     LogReturn(usize),
-    /// Bollinger bands (population deviation): `bollinger_upper_20`, `bollinger_middle_20`, `bollinger_lower_20`, in currency.
+    /// Bollinger bands (population deviation): `bollinger_upper_20`, `bollinger_middle_20`,
+    /// `bollinger_lower_20`, in currency.
     Bollinger(Bollinger),
     /// Standard deviation of the close over a window (population): `stddev_5`, in currency.
     Stddev(usize),
@@ -61,9 +63,11 @@ pub enum Indicator {
     LinearregIntercept(usize),
     /// Its value a bar later: `tsf_14`, in currency.
     Tsf(usize),
-    /// Slope of the returns of `y` on those of `x`: `{ beta: { period: 5, x: high, y: low } }` gives `beta_5_high_low`.
+    /// Slope of the returns of `y` on those of `x`: `{ beta: { period: 5, x: high, y: low } }` gives
+    /// `beta_5_high_low`.
     Beta(Two),
-    /// Pearson's correlation of two columns: `{ correl: { period: 30, x: close, y: volume } }` gives `correl_30_close_volume`.
+    /// Pearson's correlation of two columns: `{ correl: { period: 30, x: close, y: volume } }` gives
+    /// `correl_30_close_volume`.
     Correl(Two),
     /// Highest close of a window: `max_30`, in currency.
     Max(usize),
@@ -93,12 +97,14 @@ pub enum Indicator {
     Sar(Sar),
     /// Commodity channel index: `cci_14`.
     Cci(usize),
-    /// Stochastic oscillator, %K over a window, smoothed over a second one, and %D over a third: `{ stoch: [5, 3, 3] }` gives `stoch_k_5_3_3` and
-    /// `stoch_d_5_3_3`, percent.
+    /// Stochastic oscillator, %K over a window, smoothed over a second one, and %D over a third:
+    /// `{ stoch: [5, 3, 3] }` gives `stoch_k_5_3_3` and `stoch_d_5_3_3`, percent.
     Stoch([usize; 3]),
-    /// Stochastic oscillator without smoothing: `{ stochf: [5, 3] }` gives `stochf_k_5_3` and `stochf_d_5_3`, percent.
+    /// Stochastic oscillator without smoothing: `{ stochf: [5, 3] }` gives `stochf_k_5_3` and `stochf_d_5_3`,
+    /// percent.
     Stochf([usize; 2]),
-    /// The same of the relative strength index: `{ stochrsi: [14, 5, 3] }` gives `stochrsi_k_14_5_3` and `stochrsi_d_14_5_3`, percent.
+    /// The same of the relative strength index: `{ stochrsi: [14, 5, 3] }` gives `stochrsi_k_14_5_3` and
+    /// `stochrsi_d_14_5_3`, percent.
     Stochrsi([usize; 3]),
     /// Williams' %R: `willr_14`, -100 to 0.
     Willr(usize),
@@ -132,7 +138,10 @@ pub struct Bollinger {
 
 impl Default for Bollinger {
     fn default() -> Self {
-        Self { period: 20, width: 2.0 }
+        Self {
+            period: 20,
+            width: 2.0,
+        }
     }
 }
 
@@ -148,7 +157,10 @@ pub struct T3 {
 
 impl Default for T3 {
     fn default() -> Self {
-        Self { period: 5, factor: 0.7 }
+        Self {
+            period: 5,
+            factor: 0.7,
+        }
     }
 }
 
@@ -273,7 +285,8 @@ pub enum Convention {
     /// The definitions of TA-Lib, null in the warm-up.
     #[default]
     Talib,
-    /// The definitions of stockstats, which FinRL uses: values from the first bar on, averages with weights that sum to one, sample deviations.
+    /// The definitions of stockstats, which FinRL uses: values from the first bar on, averages with weights
+    /// that sum to one, sample deviations.
     Stockstats,
 }
 
@@ -422,7 +435,10 @@ impl Indicator {
                 Some(format!("{name} takes a factor from 0 to 1, not {factor}"))
             }
             Self::Sar(Sar { acceleration, maximum })
-                if !(acceleration > 0.0 && acceleration.is_finite() && maximum > 0.0 && maximum.is_finite()) =>
+                if !(acceleration > 0.0
+                    && acceleration.is_finite()
+                    && maximum > 0.0
+                    && maximum.is_finite()) =>
             {
                 Some(format!(
                     "{name} takes a positive acceleration and maximum, not {acceleration} and {maximum}"

@@ -29,7 +29,10 @@ pub struct Change {
 
 impl Change {
     pub fn new(n: usize, kind: ChangeKind) -> Self {
-        Self { old: Lag::new(n), kind }
+        Self {
+            old: Lag::new(n),
+            kind,
+        }
     }
 }
 
@@ -55,10 +58,16 @@ impl Kernel<1, 1> for Change {
             let pairs = out[from..].iter_mut().zip(values[from..].iter().zip(olds));
             // One loop for each kind, so that it is vectorised.
             match self.kind {
-                ChangeKind::Difference => pairs.for_each(|(out, (&v, &o))| *out = ChangeKind::Difference.of(v, o)),
+                ChangeKind::Difference => {
+                    pairs.for_each(|(out, (&v, &o))| *out = ChangeKind::Difference.of(v, o))
+                }
                 ChangeKind::Percent => pairs.for_each(|(out, (&v, &o))| *out = ChangeKind::Percent.of(v, o)),
-                ChangeKind::Fraction => pairs.for_each(|(out, (&v, &o))| *out = ChangeKind::Fraction.of(v, o)),
-                ChangeKind::Logarithm => pairs.for_each(|(out, (&v, &o))| *out = ChangeKind::Logarithm.of(v, o)),
+                ChangeKind::Fraction => {
+                    pairs.for_each(|(out, (&v, &o))| *out = ChangeKind::Fraction.of(v, o))
+                }
+                ChangeKind::Logarithm => {
+                    pairs.for_each(|(out, (&v, &o))| *out = ChangeKind::Logarithm.of(v, o))
+                }
             }
         }
         self.old.take(values);
@@ -264,7 +273,8 @@ impl Kernel<3, 1> for WilliamsR {
     }
 }
 
-/// The commodity channel index (D. Lambert, 1980): the distance of the typical price from its mean in mean absolute deviations of 0.015.
+/// The commodity channel index (D. Lambert, 1980): the distance of the typical price from its mean in mean
+/// absolute deviations of 0.015.
 #[derive(Clone, Debug)]
 pub struct Cci {
     prices: Lookback,
@@ -377,7 +387,8 @@ impl Kernel<2, 3> for Aroon {
     }
 }
 
-/// The ultimate oscillator (L. Williams, 1985): buying pressure over true range for three periods, weighted 4, 2 and 1.
+/// The ultimate oscillator (L. Williams, 1985): buying pressure over true range for three periods, weighted
+/// 4, 2 and 1.
 #[derive(Clone, Debug)]
 pub struct Ultimate {
     before: Lag,

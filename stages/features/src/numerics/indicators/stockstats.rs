@@ -1,13 +1,15 @@
-//! The variants of stockstats 0.6.10, which FinRL takes its features from. They differ from TA-Lib's in that they give values from the first bar on
-//! (of as many bars as there are) and in their averages: exponential weights that are made to sum to one in place of a seed, and the sample
-//! deviation in place of that of the population.
+//! The variants of stockstats 0.6.10, which FinRL takes its features from. They differ from TA-Lib's in that
+//! they give values from the first bar on (of as many bars as there are) and in their averages: exponential
+//! weights that are made to sum to one in place of a seed, and the sample deviation in place of that of the
+//! population.
 
 use super::directional::{Hlc, true_range};
 use crate::numerics::kernel::{Map, Recurrence};
 use crate::numerics::sliding_window::{Deviations, Extremes, RingBuffer, SlidingWindow, Sum};
 use crate::numerics::state::StateVisitor;
 
-/// The average with weights `(1 - a)^k`, over the sum of the weights of as many bars as there are (pandas' `ewm(adjust=True)`).
+/// The average with weights `(1 - a)^k`, over the sum of the weights of as many bars as there are (pandas'
+/// `ewm(adjust=True)`).
 #[derive(Clone, Debug)]
 pub struct Adjusted {
     average: f64,
@@ -210,7 +212,8 @@ impl Recurrence<3, 1> for Cci {
     }
 }
 
-/// `pdi`, `ndi`, `dx` and the averages they are made of. The first bar has no movement, and its true range is its range.
+/// `pdi`, `ndi`, `dx` and the averages they are made of. The first bar has no movement, and its true range is
+/// its range.
 #[derive(Clone, Debug)]
 struct Movement {
     before: Hlc,
@@ -344,7 +347,8 @@ impl Recurrence<3, 1> for WilliamsR {
     }
 }
 
-/// `kdjk` and `kdjd`: a third of the position in the range, percent, is added to two thirds of the previous value, from 50 on.
+/// `kdjk` and `kdjd`: a third of the position in the range, percent, is added to two thirds of the previous
+/// value, from 50 on.
 #[derive(Clone, Debug)]
 pub struct Kdj {
     range: SlidingWindow<Extremes>,

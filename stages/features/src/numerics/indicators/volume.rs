@@ -33,7 +33,9 @@ impl Kernel<4, 1> for MoneyFlow {
         let (first, pieces) = self.before.pieces(prices);
         for (from, previous) in pieces {
             let rows = prices[from..].iter().zip(previous).zip(&volume[from..]);
-            for ((up, down), ((price, before), volume)) in up[from..].iter_mut().zip(&mut down[from..]).zip(rows) {
+            for ((up, down), ((price, before), volume)) in
+                up[from..].iter_mut().zip(&mut down[from..]).zip(rows)
+            {
                 let change = price - before;
                 let flow = price * volume;
                 let flow = if rounding(change, price.abs() + before.abs()) {
@@ -90,12 +92,14 @@ impl Recurrence<2, 1> for OnBalance {
     }
 }
 
-/// Accumulation and distribution (M. Chaikin): the sum of volume times the position of the close within the bar.
+/// Accumulation and distribution (M. Chaikin): the sum of volume times the position of the close within the
+/// bar.
 #[derive(Clone, Debug, Default)]
 pub struct Accumulation(f64);
 
 impl Accumulation {
-    /// Passes each sum to `each`. The terms of some bars are computed ahead, off the dependency chain of the sum.
+    /// Passes each sum to `each`. The terms of some bars are computed ahead, off the dependency chain of the
+    /// sum.
     #[inline(always)]
     fn sums([high, low, close, volume]: [&[f64]; 4], mut sum: f64, mut each: impl FnMut(usize, f64)) -> f64 {
         let rows = close.len();
@@ -133,7 +137,8 @@ impl Kernel<4, 1> for Accumulation {
     }
 }
 
-/// Chaikin's oscillator: fast less slow exponential average of accumulation and distribution. Both begin with its first value.
+/// Chaikin's oscillator: fast less slow exponential average of accumulation and distribution. Both begin with
+/// its first value.
 #[derive(Clone, Debug)]
 pub struct Chaikin {
     line: f64,

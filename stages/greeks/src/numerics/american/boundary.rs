@@ -20,10 +20,12 @@ pub(super) struct Puts {
     pub deviation: [f64; LANES],
 }
 
-/// Beyond this many standard deviations between the strike and the boundary's start, the equation is written for the flows, not for the call. In between
-/// Newton's method converges with one or the other: both are tried.
+/// Beyond this many standard deviations between the strike and the boundary's start, the equation is written
+/// for the flows, not for the call. In between Newton's method converges with one or the other: both are
+/// tried.
 pub(super) const FAR_START: [f64; 2] = [0.1, 0.3];
-/// A step of `ln B` after which the next would be rounding; with a far start, where the method converges less steeply, a hundredth of it.
+/// A step of `ln B` after which the next would be rounding; with a far start, where the method converges less
+/// steeply, a hundredth of it.
 pub(super) const CONVERGED: f64 = 1e-5;
 /// Below it the square of a depth is rounding.
 const LEAST_SQUARE: f64 = 1e-28;
@@ -140,7 +142,9 @@ impl<V: F64Vector> Boundary<V> {
             Start::Coarse(coarse, weights) => {
                 self.start = coarse.start;
                 let (last, n) = (coarse.depth[0], coarse.depth.len());
-                for ((depth, xi), row) in self.depth.iter_mut().zip(&quadrature.xi).zip(weights.chunks_exact(n)) {
+                for ((depth, xi), row) in
+                    self.depth.iter_mut().zip(&quadrature.xi).zip(weights.chunks_exact(n))
+                {
                     // Between nodes the polynomial may undershoot.
                     *depth = coarse.square_at(row).sqrt().at_least(like.splat(0.5 * xi) * last);
                 }
@@ -148,7 +152,8 @@ impl<V: F64Vector> Boundary<V> {
             Start::Tangent(base, change) => {
                 self.start = base.start;
                 let change = like.load(&change);
-                for ((depth, from), tangent) in self.depth.iter_mut().zip(&base.depth).zip(&base.tangents[0]) {
+                for ((depth, from), tangent) in self.depth.iter_mut().zip(&base.depth).zip(&base.tangents[0])
+                {
                     *depth = *from - change * *tangent;
                 }
             }
@@ -197,8 +202,8 @@ impl<V: F64Vector> Boundary<V> {
         }
     }
 
-    /// One step of Newton's method on `ln B = ln N - ln D` at the nodes (system B of the paper). With `sensitive` the tangents are found too,
-    /// from the same matrix.
+    /// One step of Newton's method on `ln B = ln N - ln D` at the nodes (system B of the paper). With
+    /// `sensitive` the tangents are found too, from the same matrix.
     #[inline(always)]
     pub fn step(&mut self, quadrature: &Quadrature, puts: &Puts, sensitive: bool) {
         let (n, l) = (quadrature.nodes, quadrature.points);
@@ -225,7 +230,8 @@ impl<V: F64Vector> Boundary<V> {
             let ((f2, c2), (f1, c1), _) = normals(d2, d1, one);
             let price = exp(own);
             let (cash, share) = (dr * c2, price * dq * c1);
-            // The European call at the boundary, and its derivatives by the boundary, deviation, rate and yield.
+            // The European call at the boundary, and its derivatives by the boundary, deviation, rate and
+            // yield.
             let call = share - cash;
             let call_v = price * dq * f1 * c(xi);
             let cash_b = dr * f2 * scale;
@@ -274,8 +280,8 @@ impl<V: F64Vector> Boundary<V> {
                     flow_t = flow_t + density1 * c(point.root);
                 }
             }
-            // Equal at the boundary: call + flow and interest. Where the call decides, its logarithm is nearly a parabola, and where it does not, the
-            // flow's is nearly linear.
+            // Equal at the boundary: call + flow and interest. Where the call decides, its logarithm is
+            // nearly a parabola, and where it does not, the flow's is nearly linear.
             let on_right = one - on_left;
             let left = call + on_left * (cash + flow);
             let right = interest + on_left * cash - on_right * flow;
@@ -308,8 +314,9 @@ impl<V: F64Vector> Boundary<V> {
                 let both = on_left * (by_right - by_left);
                 let cash_t = dr * f2 * c(xi) * by_v;
                 let (start_r, start_q) = start_slopes(r, q);
-                self.tangents[0][i] =
-                    (interest_v * by_right - flow_v * by_both) * by_v - call_v * by_left - dr * f2 * d1 * by_v * both;
+                self.tangents[0][i] = (interest_v * by_right - flow_v * by_both) * by_v
+                    - call_v * by_left
+                    - dr * f2 * d1 * by_v * both;
                 self.tangents[1][i] =
                     (interest_r + interest_t * by_v) * by_right - call_r * by_left - flow_t * by_v * by_both
                         + (cash_t - c(tau) * cash) * both
@@ -336,7 +343,8 @@ impl<V: F64Vector> Boundary<V> {
         self.update();
     }
 
-    /// Gaussian elimination without pivoting (the matrix is near a triangular one), into `residual` and the tangents.
+    /// Gaussian elimination without pivoting (the matrix is near a triangular one), into `residual` and the
+    /// tangents.
     #[inline(always)]
     fn solve(&mut self, n: usize, sensitive: bool) {
         let one = self.start.splat(1.0);

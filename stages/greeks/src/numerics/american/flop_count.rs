@@ -128,7 +128,8 @@ impl F64Vector for Counted {
     }
 }
 
-/// Operations, and divisions with square roots, by eight at a time, for each of the options that have one boundary.
+/// Operations, and divisions with square roots, by eight at a time, for each of the options that have one
+/// boundary.
 pub(crate) fn count(options: &[Contract], greeks: bool) -> (f64, f64) {
     let want = if greeks { Want::All } else { Want::Value };
     let quadrature = Quadrature::of(Scheme::STANDARD);

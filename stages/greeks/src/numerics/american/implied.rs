@@ -1,4 +1,5 @@
-//! Implied volatility of American options: Newton's method within a bracket, with the vega of the spectral price.
+//! Implied volatility of American options: Newton's method within a bracket, with the vega of the spectral
+//! price.
 
 use super::grid::{Dividend, Grid, price_on_grid};
 use super::price::{Case, Put, grid_of, solutions};
@@ -25,11 +26,13 @@ const NEGLIGIBLE: f64 = 1e-7;
 /// Steps of Newton's method or bisection.
 const STEPS: usize = 60;
 
-/// The volatility at which an American option has a price, or why there is none. `option.volatility` is not read.
+/// The volatility at which an American option has a price, or why there is none. `option.volatility` is not
+/// read.
 ///
-/// [`Status::BelowIntrinsic`] where the price is below the value of immediate exercise, or below the limit without volatility;
-/// [`Status::AtIntrinsic`] where it is the value of immediate exercise, to a billionth of the strike: every volatility small enough gives that price;
-/// [`Status::ZeroPrice`] at 0; [`Status::AtOrAboveUpper`] at or above the upper bound of the price; [`Status::Expired`] without time;
+/// [`Status::BelowIntrinsic`] where the price is below the value of immediate exercise, or below the limit
+/// without volatility; [`Status::AtIntrinsic`] where it is the value of immediate exercise, to a billionth of
+/// the strike: every volatility small enough gives that price; [`Status::ZeroPrice`] at 0;
+/// [`Status::AtOrAboveUpper`] at or above the upper bound of the price; [`Status::Expired`] without time;
 /// [`Status::NoQuote`] without a price; [`Status::NoForward`] where the model has no price (see [`Reason`]).
 pub fn implied_volatility(price: f64, option: &Contract) -> (f64, Status) {
     implied_volatilities(&[price], std::slice::from_ref(option), InstructionSet::detect())[0]
@@ -39,7 +42,11 @@ pub fn implied_volatility(price: f64, option: &Contract) -> (f64, Status) {
 ///
 /// # Panics
 /// When the slices differ in length.
-pub fn implied_volatilities(prices: &[f64], options: &[Contract], instructions: InstructionSet) -> Vec<(f64, Status)> {
+pub fn implied_volatilities(
+    prices: &[f64],
+    options: &[Contract],
+    instructions: InstructionSet,
+) -> Vec<(f64, Status)> {
     assert_eq!(prices.len(), options.len(), "prices and options differ in length");
     let mut out = vec![(f64::NAN, Status::NoForward); prices.len()];
     let on_grid = |i: usize| implied_on_grid(prices[i], &options[i], &[], grid_of(&options[i]));
@@ -74,8 +81,8 @@ pub fn implied_volatilities(prices: &[f64], options: &[Contract], instructions: 
     out
 }
 
-/// The volatility at which an American option with cash dividends has a price, to 1e-8: bracketed secants on a grid half as fine, then Newton's steps on the
-/// grid with the slope of the former.
+/// The volatility at which an American option with cash dividends has a price, to 1e-8: bracketed secants on
+/// a grid half as fine, then Newton's steps on the grid with the slope of the former.
 pub fn implied_on_grid(price: f64, option: &Contract, dividends: &[Dividend], grid: Grid) -> (f64, Status) {
     let none = |status| (f64::NAN, status);
     if option.years.is_nan() || option.years <= 0.0 {
@@ -84,8 +91,9 @@ pub fn implied_on_grid(price: f64, option: &Contract, dividends: &[Dividend], gr
     if !price.is_finite() || (option.strike.is_nan() || option.strike <= 0.0) {
         return none(Status::NoQuote);
     }
-    let excess =
-        |volatility: f64, grid: Grid| price_on_grid(&Contract { volatility, ..*option }, dividends, grid) - price;
+    let excess = |volatility: f64, grid: Grid| {
+        price_on_grid(&Contract { volatility, ..*option }, dividends, grid) - price
+    };
     let rough = |volatility: f64| excess(volatility, grid.halved());
     let tolerance = GRID_RESOLUTION * option.spot.max(option.strike);
     let gain = option.spot - option.strike;
@@ -165,7 +173,8 @@ fn guess_with_cash(price: f64, option: &Contract, dividends: &[Dividend]) -> f64
         .sum();
     let forward = (option.spot - paid) * exp((option.rate - option.dividend_yield) * option.years);
     let discount = exp(-option.rate * option.years);
-    let (volatility, status) = european_volatility(price, forward, option.strike, discount, option.years, option.call);
+    let (volatility, status) =
+        european_volatility(price, forward, option.strike, discount, option.years, option.call);
     if status == Status::Ok {
         volatility.clamp(1e-3, 2.0)
     } else {
@@ -213,12 +222,15 @@ fn start(price: f64, option: &Contract) -> Begin {
                 ..
             } = *option;
             let forward = spot * exp((rate - dividend_yield) * years);
-            let (volatility, status) = european_volatility(price, forward, strike, exp(-rate * years), years, call);
+            let (volatility, status) =
+                european_volatility(price, forward, strike, exp(-rate * years), years, call);
             return Begin::Done(volatility, status);
         }
         Case::Boundary(put) => put,
         Case::Grid => return Begin::Grid,
-        Case::None(Reason::Input) if option.strike.is_nan() || option.strike <= 0.0 => return none(Status::NoQuote),
+        Case::None(Reason::Input) if option.strike.is_nan() || option.strike <= 0.0 => {
+            return none(Status::NoQuote);
+        }
         Case::None(_) | Case::Certain => return none(Status::NoForward),
     };
     let scale = option.spot.max(option.strike);
@@ -246,7 +258,8 @@ fn start(price: f64, option: &Contract) -> Begin {
     if price >= put.unit {
         return none(Status::AtOrAboveUpper);
     }
-    // A European price is a lower bound: its volatility is an upper bound of the one sought, and mostly near it.
+    // A European price is a lower bound: its volatility is an upper bound of the one sought, and mostly near
+    // it.
     let (forward, discount) = (
         exp(put.log_spot + (put.rate - put.dividend_yield) * put.years),
         exp(-put.rate * put.years),

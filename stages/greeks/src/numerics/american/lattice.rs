@@ -1,22 +1,25 @@
 //! A binomial lattice: the slow oracle of the fast methods, sharing nothing with them.
 //!
-//! Steps and probabilities are those of D. P. J. Leisen and M. Reimer, "Binomial models for option valuation: examining and improving convergence",
-//! Applied Mathematical Finance 3 (1996). Cash dividends are those of [`super::grid`]: at their date the spot falls by the amount, and the value
-//! before is the value after, read between the nodes (M. H. Vellekoop and J. W. Nieuwenhuis, "Efficient pricing of derivatives on assets with
+//! Steps and probabilities are those of D. P. J. Leisen and M. Reimer, "Binomial models for option valuation:
+//! examining and improving convergence", Applied Mathematical Finance 3 (1996). Cash dividends are those of
+//! [`super::grid`]: at their date the spot falls by the amount, and the value before is the value after, read
+//! between the nodes (M. H. Vellekoop and J. W. Nieuwenhuis, "Efficient pricing of derivatives on assets with
 //! discrete dividends", Applied Mathematical Finance 13 (2006)).
 
 use super::grid::Dividend;
 use crate::numerics::formula::Contract;
 use libm::{exp, log, pow, sqrt};
 
-/// The Peizer-Pratt inversion: the probability that makes a binomial distribution of n trials (odd) pass n/2 as a normal one passes z.
+/// The Peizer-Pratt inversion: the probability that makes a binomial distribution of n trials (odd) pass n/2
+/// as a normal one passes z.
 fn peizer_pratt(z: f64, n: f64) -> f64 {
     let a = z / (n + 1.0 / 3.0 + 0.1 / (n + 1.0));
     let root = sqrt(0.25 - 0.25 * exp(-a * a * (n + 1.0 / 6.0)));
     if z < 0.0 { 0.5 - root } else { 0.5 + root }
 }
 
-/// The price on a lattice of `steps` steps (one more if even). NaN unless spot, strike, time and volatility are positive.
+/// The price on a lattice of `steps` steps (one more if even). NaN unless spot, strike, time and volatility
+/// are positive.
 pub fn lattice(option: &Contract, dividends: &[Dividend], steps: usize, american: bool) -> f64 {
     let Contract {
         spot,
@@ -56,7 +59,8 @@ pub fn lattice(option: &Contract, dividends: &[Dividend], steps: usize, american
             .collect::<Vec<f64>>()
     };
     let paid = |step: usize| -> f64 {
-        let due = |dividend: &&Dividend| (dividend.years / dt).round() as usize == step && dividend.years > 0.0;
+        let due =
+            |dividend: &&Dividend| (dividend.years / dt).round() as usize == step && dividend.years > 0.0;
         dividends.iter().filter(due).map(|dividend| dividend.amount).sum()
     };
     let mut values: Vec<f64> = spots(n).into_iter().map(payoff).collect();
@@ -98,7 +102,8 @@ pub fn lattice(option: &Contract, dividends: &[Dividend], steps: usize, american
     values[0]
 }
 
-/// The price extrapolated from lattices of `steps` and three times as many: the error of a smooth lattice is proportional to the step.
+/// The price extrapolated from lattices of `steps` and three times as many: the error of a smooth lattice is
+/// proportional to the step.
 pub fn extrapolated(option: &Contract, dividends: &[Dividend], steps: usize) -> f64 {
     let n = steps | 1;
     let (rough, fine) = (
@@ -108,7 +113,8 @@ pub fn extrapolated(option: &Contract, dividends: &[Dividend], steps: usize) -> 
     fine + (fine - rough) / 2.0
 }
 
-/// A cubic through the four nodes around `s`; below the lowest node a line to the value at 0, above the highest one the last slope.
+/// A cubic through the four nodes around `s`; below the lowest node a line to the value at 0, above the
+/// highest one the last slope.
 fn between(spots: &[f64], values: &[f64], s: f64, at_zero: f64) -> f64 {
     let n = spots.len();
     if s <= spots[0] {

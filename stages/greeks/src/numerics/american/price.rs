@@ -45,7 +45,8 @@ pub(super) enum Case {
     Certain,
     /// Never exercised early.
     European,
-    /// Two boundaries (a put with q < r < 0, a call with r < q < 0), or too much drift for the nodes of one: finite differences.
+    /// Two boundaries (a put with q < r < 0, a call with r < q < 0), or too much drift for the nodes of one:
+    /// finite differences.
     Grid,
     /// One boundary.
     Boundary(Put),
@@ -131,8 +132,8 @@ pub fn american(option: &Contract) -> (Greeks, Reason) {
     (Greeks::from_array(values), out.reasons[0])
 }
 
-/// Prices and Greeks of columns of American options, in parallel on rayon's current pool. The same bytes on every
-/// instruction set and for any neighbours.
+/// Prices and Greeks of columns of American options, in parallel on rayon's current pool. The same bytes on
+/// every instruction set and for any neighbours.
 ///
 /// # Panics
 /// When the columns differ in length.
@@ -155,7 +156,12 @@ pub fn price(columns: &Columns<'_>, scheme: Scheme, instructions: InstructionSet
         .collect()
 }
 
-fn rows(columns: &Columns<'_>, scheme: Scheme, instructions: InstructionSet, want: Want) -> Vec<(Greeks, Reason)> {
+fn rows(
+    columns: &Columns<'_>,
+    scheme: Scheme,
+    instructions: InstructionSet,
+    want: Want,
+) -> Vec<(Greeks, Reason)> {
     let n = columns.len();
     let lengths = [
         columns.strike.len(),
@@ -220,15 +226,20 @@ fn task(
     }
 }
 
-/// The greatest drift, in standard deviations, of the spectral method: beyond it the boundary changes too fast after its start for the nodes.
+/// The greatest drift, in standard deviations, of the spectral method: beyond it the boundary changes too
+/// fast after its start for the nodes.
 const GREATEST_DRIFT: f64 = 1.6;
 
-/// The least volatility of finite differences, by the drift over the option's life: less adds less than 1e-9 of the strike.
+/// The least volatility of finite differences, by the drift over the option's life: less adds less than 1e-9
+/// of the strike.
 const LEAST_VOLATILITY: f64 = 1e-4;
 
 /// Tests whether the accuracy of [`Scheme::STANDARD`] needs a finer quadrature.
 fn is_hard(&[_, rate, dividend_yield, deviation]: &[f64; 4]) -> bool {
-    rate > 0.15 || dividend_yield.abs() > 0.15 || deviation > 1.5 || (rate - dividend_yield).abs() > 1.2 * deviation
+    rate > 0.15
+        || dividend_yield.abs() > 0.15
+        || deviation > 1.5
+        || (rate - dividend_yield).abs() > 1.2 * deviation
 }
 
 /// The grid for an option without dividends.
@@ -267,11 +278,13 @@ pub(super) fn solutions(
 ) -> Vec<Solution> {
     let mut found = vec![Solution::default(); puts.len()];
     let may_refine = quadrature.nodes < Scheme::FINE.nodes;
-    let (hard, easy): (Vec<usize>, Vec<usize>) = (0..puts.len()).partition(|&i| may_refine && is_hard(&puts[i]));
+    let (hard, easy): (Vec<usize>, Vec<usize>) =
+        (0..puts.len()).partition(|&i| may_refine && is_hard(&puts[i]));
     let fine = may_refine.then(|| Quadrature::of(Scheme::FINE));
     for far_start in FAR_START {
-        let missing =
-            |list: &[usize]| -> Vec<usize> { list.iter().copied().filter(|&i| !found[i].converged).collect() };
+        let missing = |list: &[usize]| -> Vec<usize> {
+            list.iter().copied().filter(|&i| !found[i].converged).collect()
+        };
         let (easy, hard) = (missing(&easy), missing(&hard));
         solve_some(
             &mut Solver::new(quadrature, instructions, far_start),
@@ -294,7 +307,13 @@ pub(super) fn solutions(
 }
 
 /// Solves some of the puts, similar ones in one vector: those that need more steps then hold up fewer others.
-fn solve_some(solver: &mut Solver<'_>, puts: &[[f64; 4]], mut which: Vec<usize>, want: Want, found: &mut [Solution]) {
+fn solve_some(
+    solver: &mut Solver<'_>,
+    puts: &[[f64; 4]],
+    mut which: Vec<usize>,
+    want: Want,
+    found: &mut [Solution],
+) {
     if which.is_empty() {
         return;
     }
@@ -378,7 +397,8 @@ fn finish(put: &Put, call: bool, solution: &Solution, want: Want) -> (Greeks, Re
     (greeks, Reason::Ok)
 }
 
-/// Without time or volatility the spot grows by `r - q` and the best time to exercise is known: now, at expiry, or where the gain's slope is 0.
+/// Without time or volatility the spot grows by `r - q` and the best time to exercise is known: now, at
+/// expiry, or where the gain's slope is 0.
 pub(super) fn certain(option: &Contract) -> Greeks {
     let Contract {
         spot,

@@ -1,8 +1,9 @@
 //! The quadrature of boundary and integrals: nodes, weights and the matrix from one to the other.
 //!
-//! Time to maturity is in units of the option's own, `tau = T xi^2`, and an integral over the time `u` at which exercise could happen is one over an
-//! angle, `u = tau cos^2 a`, `tau - u = tau sin^2 a`: the square roots of both are then smooth in it. All is the same for every option, so that
-//! the boundary at the points of the integrals is a product with a constant matrix.
+//! Time to maturity is in units of the option's own, `tau = T xi^2`, and an integral over the time `u` at
+//! which exercise could happen is one over an angle, `u = tau cos^2 a`, `tau - u = tau sin^2 a`: the square
+//! roots of both are then smooth in it. All is the same for every option, so that the boundary at the points
+//! of the integrals is a product with a constant matrix.
 
 use super::scheme::Scheme;
 use libm::{cos, exp, sin, sinh};
@@ -139,7 +140,8 @@ impl Quadrature {
     }
 }
 
-/// The weights at `z` of the values at Chebyshev's extrema but for the last, where the function is 0 (barycentric formula).
+/// The weights at `z` of the values at Chebyshev's extrema but for the last, where the function is 0
+/// (barycentric formula).
 fn interpolation(nodes: &[f64], z: f64) -> Vec<f64> {
     let last = nodes.len() - 1;
     if let Some(at) = nodes.iter().position(|node| (z - node).abs() < 1e-15) {
@@ -178,8 +180,8 @@ pub(super) fn gauss_legendre(n: usize) -> Vec<(f64, f64)> {
         .collect()
 }
 
-/// Angles from 0 to a quarter turn and weights of the double exponential quadrature, which crowds them exponentially towards 0: a spot near the boundary
-/// has its premium there.
+/// Angles from 0 to a quarter turn and weights of the double exponential quadrature, which crowds them
+/// exponentially towards 0: a spot near the boundary has its premium there.
 fn tanh_sinh(n: usize) -> Vec<(f64, f64)> {
     let (low, high) = (-2.6, 1.9);
     let h = (high - low) / (n - 1) as f64;

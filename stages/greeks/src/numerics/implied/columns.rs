@@ -225,8 +225,9 @@ fn get_edge(columns: &[Column; 5], i: usize) -> Edge {
     }
 }
 
-/// [`total_deviation`], one part after the other over the whole block, each in a loop of its own that the compiler turns into vectors: a loop over
-/// all at once is so long that the CPU finds no second option to work on while it waits for the first.
+/// [`total_deviation`], one part after the other over the whole block, each in a loop of its own that the
+/// compiler turns into vectors: a loop over all at once is so long that the CPU finds no second option to
+/// work on while it waits for the first.
 #[inline(always)]
 fn block(inputs: &[Column; 6], work: &mut Workspace, found: &mut Column, codes: &mut [u8; BLOCK]) {
     let [price, forward, strike, discount, years, sign] = inputs;
@@ -301,8 +302,8 @@ const OK: u64 = Status::Ok as u64;
 /// [`Status::WithinRounding`], likewise.
 const ROUNDED: u64 = Status::WithinRounding as u64;
 
-/// Tests whether a price is the discounted intrinsic value but for its rounding: within half an ulp of `discount (forward - strike)`, of which neither the
-/// difference nor the product is rounded here.
+/// Tests whether a price is the discounted intrinsic value but for its rounding: within half an ulp of
+/// `discount (forward - strike)`, of which neither the difference nor the product is rounded here.
 #[inline(always)]
 fn is_rounded(price: f64, forward: f64, strike: f64, discount: f64, sign: f64) -> bool {
     let inside = forward - strike;
@@ -314,7 +315,8 @@ fn is_rounded(price: f64, forward: f64, strike: f64, discount: f64, sign: f64) -
     residual.abs() <= 0.5 * ulp
 }
 
-/// x, beta and the reason why there is no volatility, if one shows already; x and beta are then those of some option.
+/// x, beta and the reason why there is no volatility, if one shows already; x and beta are then those of some
+/// option.
 #[inline(always)]
 fn normalise(price: f64, forward: f64, strike: f64, discount: f64, years: f64, sign: f64) -> (f64, f64, u64) {
     let usable = |value: f64| (value > 0.0) & (value < f64::INFINITY);

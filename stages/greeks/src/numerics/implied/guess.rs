@@ -1,5 +1,5 @@
-//! The first guess: a rational cubic through two points in one of four zones, whose borders are the inflection point of b(s) and where its tangent
-//! there meets 0 and the bound `e^(x/2)`.
+//! The first guess: a rational cubic through two points in one of four zones, whose borders are the
+//! inflection point of b(s) and where its tangent there meets 0 and the bound `e^(x/2)`.
 
 use super::step::{SQRT_TAU, Target};
 use stages_numerics::special::INV_SQRT_TAU;
@@ -27,8 +27,8 @@ pub(super) struct Borders {
     pub right: f64,
 }
 
-/// The interpolated function of the lowest or the highest zone, at the border to the next zone: b and db/ds there, and, by b, the value, its
-/// slope, and its second derivative in units of the interval.
+/// The interpolated function of the lowest or the highest zone, at the border to the next zone: b and db/ds
+/// there, and, by b, the value, its slope, and its second derivative in units of the interval.
 #[derive(Clone, Copy)]
 pub(super) struct Edge {
     pub b: f64,
@@ -38,7 +38,8 @@ pub(super) struct Edge {
     pub curvature: f64,
 }
 
-/// `c - (mills(0) - mills(c))` in powers of c from the second on: where c is small the difference would lose its digits. From `m' = z m - 1`.
+/// `c - (mills(0) - mills(c))` in powers of c from the second on: where c is small the difference would lose
+/// its digits. From `m' = z m - 1`.
 const LEFT: [f64; 11] = [
     MILLS_0 / 2.0,
     -1.0 / 3.0,
@@ -123,7 +124,8 @@ pub(super) fn highest(x: f64, bound: f64, s: f64, by_s: f64, ratio: f64) -> Edge
     }
 }
 
-/// Ends of an interval: b, the interpolated value, and its slope; and the second derivative at one end, in units of the interval.
+/// Ends of an interval: b, the interpolated value, and its slope; and the second derivative at one end, in
+/// units of the interval.
 #[derive(Clone, Copy)]
 struct Interval {
     b: [f64; 2],
@@ -145,8 +147,9 @@ fn choose(condition: bool, yes: Interval, no: Interval) -> Interval {
     }
 }
 
-/// The rational cubic of R. Delbourgo and J. A. Gregory (1985), with its control parameter from the second derivative, at least as great as
-/// keeps it monotonic and convex; linear where that is no number. t goes from 0 to 1 over the interval.
+/// The rational cubic of R. Delbourgo and J. A. Gregory (1985), with its control parameter from the second
+/// derivative, at least as great as keeps it monotonic and convex; linear where that is no number. t goes
+/// from 0 to 1 over the interval.
 #[inline(always)]
 fn rational_cubic(t: f64, interval: Interval) -> f64 {
     let Interval {
@@ -174,11 +177,13 @@ fn rational_cubic(t: f64, interval: Interval) -> f64 {
     if r < 1e15 { cubic } else { linear }
 }
 
-/// `-z` with `cdf(z) = p`, for p up to 1/2, to half a thousandth (C. Hastings; Abramowitz and Stegun 26.2.23).
+/// `-z` with `cdf(z) = p`, for p up to 1/2, to half a thousandth (C. Hastings; Abramowitz and Stegun
+/// 26.2.23).
 #[inline(always)]
 fn far_quantile(p: f64) -> f64 {
     let t = (-2.0 * log(p)).sqrt();
-    t - fma(fma(0.010_328, t, 0.802_853), t, 2.515_517) / fma(fma(fma(0.001_308, t, 0.189_269), t, 1.432_788), t, 1.0)
+    t - fma(fma(0.010_328, t, 0.802_853), t, 2.515_517)
+        / fma(fma(fma(0.001_308, t, 0.189_269), t, 1.432_788), t, 1.0)
 }
 
 /// The interpolated value at `beta`: in the middle zones s itself.

@@ -1,7 +1,7 @@
 //! The reasons for which a price has no implied volatility, or one that rounding decides.
 
-/// The outcome of an inversion: an implied volatility, one that rounding decides, or the reason for which there is none. The discriminant is the code in the column
-/// `iv_status`.
+/// The outcome of an inversion: an implied volatility, one that rounding decides, or the reason for which
+/// there is none. The discriminant is the code in the column `iv_status`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[repr(u8)]
 pub enum Status {
@@ -21,8 +21,8 @@ pub enum Status {
     NoQuote = 6,
     /// There is no forward or discount factor for the expiry.
     NoForward = 7,
-    /// There is an implied volatility, but the price is within half an ulp of the discounted intrinsic value: rounding decides it, and the price is as good as
-    /// that of volatility 0.
+    /// There is an implied volatility, but the price is within half an ulp of the discounted intrinsic value:
+    /// rounding decides it, and the price is as good as that of volatility 0.
     WithinRounding = 8,
 }
 

@@ -7,8 +7,8 @@ pub(super) const SQRT_TAU: f64 = 2.506_628_274_631_000_7;
 /// ln sqrt(2 pi).
 const LN_SQRT_TAU: f64 = 0.918_938_533_204_672_7;
 
-/// `mills(-h - t) - mills(t - h)` for small t from `y = mills(-h)`: the odd part of Taylor's series in t, whose terms follow
-/// `Y^(n+1) = h Y^(n) + n Y^(n-1)`, `Y' = 1 + h Y`. To full precision for t up to 0.4.
+/// `mills(-h - t) - mills(t - h)` for small t from `y = mills(-h)`: the odd part of Taylor's series in t,
+/// whose terms follow `Y^(n+1) = h Y^(n) + n Y^(n-1)`, `Y' = 1 + h Y`. To full precision for t up to 0.4.
 #[inline(always)]
 fn difference_of_mills(h: f64, t: f64, y: f64) -> f64 {
     let (mut even, mut odd) = (y, fma(h, y, 1.0));
@@ -29,8 +29,8 @@ fn is_price(x: f64, h: f64, t: f64) -> bool {
     (h + t < 0.0) | is_small(x, t)
 }
 
-/// Tests for the region in which the difference of Mills' ratios loses digits. Far from the money it loses them too, but there s depends little on the
-/// price.
+/// Tests for the region in which the difference of Mills' ratios loses digits. Far from the money it loses
+/// them too, but there s depends little on the price.
 #[inline(always)]
 fn is_small(x: f64, t: f64) -> bool {
     (t < 0.4) & (x > -1.0)

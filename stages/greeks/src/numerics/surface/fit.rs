@@ -39,7 +39,8 @@ const ROUNDS: usize = 2;
 /// An error of so many robust deviations has half its weight.
 const DOUBTFUL: f64 = 2.0;
 
-/// The greatest slope of total variance by log-moneyness beyond the quotes; 2 is that of R. W. Lee's bound (Mathematical Finance 14 (2004)).
+/// The greatest slope of total variance by log-moneyness beyond the quotes; 2 is that of R. W. Lee's bound
+/// (Mathematical Finance 14 (2004)).
 const STEEPEST: f64 = 1.9;
 
 /// A quote as the spline's fit reads it.
@@ -52,8 +53,8 @@ struct Target {
     half: f64,
 }
 
-/// Log-moneyness in standard deviations, compressed: proportional at the money, and to the square root far from it, where total variance is linear in
-/// log-moneyness.
+/// Log-moneyness in standard deviations, compressed: proportional at the money, and to the square root far
+/// from it, where total variance is linear in log-moneyness.
 fn coordinate(z: f64) -> f64 {
     let half = 0.5 * z;
     z / (1.0 + half * half).sqrt().sqrt()
@@ -77,9 +78,11 @@ fn cubics(t: f64) -> [f64; 4] {
     ]
 }
 
-/// The spline nearest to the quotes: least squares of the distance from the middle of bid and ask, in volatility and in units of half their distance, with a penalty on the
-/// third differences of its coefficients (P. H. C. Eilers and B. D. Marx, "Flexible smoothing with B-splines and penalties", Statistical Science 11 (1996)) and
-/// Cauchy's weights for quotes that don't belong. The penalty is the one under which quotes left out are predicted best.
+/// The spline nearest to the quotes: least squares of the distance from the middle of bid and ask, in
+/// volatility and in units of half their distance, with a penalty on the third differences of its
+/// coefficients (P. H. C. Eilers and B. D. Marx, "Flexible smoothing with B-splines and penalties",
+/// Statistical Science 11 (1996)) and Cauchy's weights for quotes that don't belong. The penalty is the one
+/// under which quotes left out are predicted best.
 ///
 /// None with fewer than three quotes that have a volatility.
 pub(super) fn fit(quotes: &[Quote]) -> Option<Spline> {
@@ -186,7 +189,8 @@ impl Target {
     }
 }
 
-/// Cholesky's factor of the normal equations, of four diagonals: row by row the entry on the diagonal and those of the three columns before it.
+/// Cholesky's factor of the normal equations, of four diagonals: row by row the entry on the diagonal and
+/// those of the three columns before it.
 struct Band(Vec<[f64; 4]>);
 
 impl Band {
@@ -269,15 +273,17 @@ fn at(rows: &[[f64; 4]], row: usize, column: usize) -> f64 {
 }
 
 impl Spline {
-    /// Total variance at `k = ln(K/F)`. Beyond the quotes it is linear in k, but the deviation falls no farther than by a fifth.
+    /// Total variance at `k = ln(K/F)`. Beyond the quotes it is linear in k, but the deviation falls no
+    /// farther than by a fifth.
     pub fn total_variance(&self, k: f64) -> f64 {
         let within = k.clamp(self.range[0], self.range[1]);
         let z = within / self.scale;
         let x = (coordinate(z) - self.start) / self.step;
         let first = (x.max(0.0).floor() as usize).min(self.coefficients.len() - 4);
         let t = x - first as f64;
-        let value =
-            |basis: [f64; 4]| -> f64 { basis.iter().zip(&self.coefficients[first..]).map(|(x, c)| x * c).sum() };
+        let value = |basis: [f64; 4]| -> f64 {
+            basis.iter().zip(&self.coefficients[first..]).map(|(x, c)| x * c).sum()
+        };
         let deviation = self.scale * value(cubics(t)).max(0.05);
         let variance = deviation * deviation;
         if k == within {

@@ -1,13 +1,17 @@
-//! The surface of implied volatility of one underlying on one day: a smile for each expiry, together free of arbitrage.
+//! The surface of implied volatility of one underlying on one day: a smile for each expiry, together free of
+//! arbitrage.
 //!
-//! A smile is fitted in two steps. First a spline follows the quotes' volatilities, between bid and ask where it can ([`Quote`]). Then its prices at many strikes, the
-//! same for all expiries at equal `k = ln(K/F)`, are corrected, so that for any quotes there is
+//! A smile is fitted in two steps. First a spline follows the quotes' volatilities, between bid and ask where
+//! it can ([`Quote`]). Then its prices at many strikes, the same for all expiries at equal `k = ln(K/F)`, are
+//! corrected, so that for any quotes there is
 //!
-//! - no butterfly arbitrage: prices are replaced by their lower convex hull, and are linear in the strike between nodes;
-//! - no calendar arbitrage: where a price is below that of an earlier expiry, over the forward, it is replaced by it. The greater of two convex functions is convex.
+//! - no butterfly arbitrage: prices are replaced by their lower convex hull, and are linear in the strike
+//!   between nodes;
+//! - no calendar arbitrage: where a price is below that of an earlier expiry, over the forward, it is
+//!   replaced by it. The greater of two convex functions is convex.
 //!
-//! Between expiries total variance is linear in time at each k, and prices are again the hull of that: a hull of higher prices is nowhere lower, so that they rise
-//! with time from one expiry to the next.
+//! Between expiries total variance is linear in time at each k, and prices are again the hull of that: a hull
+//! of higher prices is nowhere lower, so that they rise with time from one expiry to the next.
 
 mod fit;
 mod prices;
@@ -41,8 +45,9 @@ pub struct Surface {
 }
 
 impl Surface {
-    /// Fits each expiry, and corrects one after the other so that nothing can be earned against those before. `expiries` (years and quotes) are sorted by
-    /// time; those with fewer than `least` quotes (or 3) are left out, as are all but the first at one time.
+    /// Fits each expiry, and corrects one after the other so that nothing can be earned against those before.
+    /// `expiries` (years and quotes) are sorted by time; those with fewer than `least` quotes (or 3) are left
+    /// out, as are all but the first at one time.
     pub fn fit(expiries: &[(f64, Vec<Quote>)], least: usize) -> Self {
         let mut fitted: Vec<(f64, &[Quote], Spline)> = Vec::new();
         for (years, quotes) in expiries {
@@ -111,9 +116,10 @@ impl Surface {
         &self.expiries
     }
 
-    /// The smile for a time: between two expiries that of the total variance linear in time; before the first that of its volatilities; after the last that of its total
-    /// variance and, for the time beyond, its volatility at the money. None without expiries, and none for less than half the first time or more than
-    /// twice the last.
+    /// The smile for a time: between two expiries that of the total variance linear in time; before the first
+    /// that of its volatilities; after the last that of its total variance and, for the time beyond, its
+    /// volatility at the money. None without expiries, and none for less than half the first time or more
+    /// than twice the last.
     pub fn at(&self, years: f64) -> Option<Smile<'_>> {
         let after = self.expiries.partition_point(|expiry| expiry.years < years);
         let before = after.checked_sub(1).and_then(|i| self.expiries.get(i));
@@ -133,8 +139,8 @@ impl Surface {
                 variances(first).into_iter().map(|w| w * share).collect()
             }
             (Some(last), None) if years <= 2.0 * last.years => {
-                let beyond =
-                    (years / last.years - 1.0) * self.smile(Cow::Borrowed(&last.prices), years).total_variance(0.0);
+                let beyond = (years / last.years - 1.0)
+                    * self.smile(Cow::Borrowed(&last.prices), years).total_variance(0.0);
                 variances(last).into_iter().map(|w| w + beyond).collect()
             }
             _ => return None,
@@ -166,7 +172,8 @@ impl Surface {
     }
 }
 
-/// Nodes as fine as the shortest expiry needs, past all quotes and several standard deviations of the longest.
+/// Nodes as fine as the shortest expiry needs, past all quotes and several standard deviations of the
+/// longest.
 fn nodes(fitted: &[(f64, &[Quote], Spline)]) -> Nodes {
     /// No option's strike over the forward is beyond `e^50`.
     const FARTHEST: f64 = 50.0;

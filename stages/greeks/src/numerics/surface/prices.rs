@@ -42,8 +42,8 @@ impl Nodes {
         &self.logs
     }
 
-    /// The undiscounted prices over the forward of options out of the money (calls from `K = F` on) with these total variances at the nodes, lowered to their convex
-    /// hull.
+    /// The undiscounted prices over the forward of options out of the money (calls from `K = F` on) with
+    /// these total variances at the nodes, lowered to their convex hull.
     pub fn prices(&self, variances: &[f64]) -> Vec<f64> {
         let prices: Vec<f64> = variances
             .iter()
@@ -64,7 +64,8 @@ impl Nodes {
         self.convex(prices)
     }
 
-    /// The slope of prices from one node to a later one, and whether it is that of calls: that of puts is greater by 1.
+    /// The slope of prices from one node to a later one, and whether it is that of calls: that of puts is
+    /// greater by 1.
     fn slope(&self, prices: &[f64], from: usize, to: usize) -> (f64, bool) {
         let (low, high) = (self.strikes[from], self.strikes[to]);
         let call = low >= 1.0;
@@ -72,8 +73,9 @@ impl Nodes {
         ((prices[to] + parity - prices[from]) / (high - low), call)
     }
 
-    /// The lower convex hull of prices: no butterfly, none above what it was, puts from 0 at strike 0 on, calls nowhere rising. Where prices are higher their hull
-    /// is not lower, so that it keeps the order of two times.
+    /// The lower convex hull of prices: no butterfly, none above what it was, puts from 0 at strike 0 on,
+    /// calls nowhere rising. Where prices are higher their hull is not lower, so that it keeps the order of
+    /// two times.
     fn convex(&self, mut prices: Vec<f64>) -> Vec<f64> {
         let rises = |before: (f64, bool), after: (f64, bool)| match (before.1, after.1) {
             (false, true) => before.0 - 1.0 <= after.0,
@@ -129,7 +131,8 @@ impl Nodes {
         prices
     }
 
-    /// The price at `k = ln(K/F)`: linear in the strike between nodes; below the first in proportion to the strike, and above the last constant.
+    /// The price at `k = ln(K/F)`: linear in the strike between nodes; below the first in proportion to the
+    /// strike, and above the last constant.
     pub fn price(&self, prices: &[f64], k: f64) -> f64 {
         let after = self.logs.partition_point(|node| *node < k);
         let strike = exp(k);

@@ -19,7 +19,8 @@ impl Smile<'_> {
         self.years
     }
 
-    /// The undiscounted price over the forward of the option out of the money (a call from 0 on) at `k = ln(K/F)`.
+    /// The undiscounted price over the forward of the option out of the money (a call from 0 on) at
+    /// `k = ln(K/F)`.
     pub fn price(&self, k: f64) -> f64 {
         self.nodes.price(&self.prices, k)
     }
@@ -40,7 +41,8 @@ impl Smile<'_> {
         (self.total_variance(k) / self.years).sqrt()
     }
 
-    /// The k where the absolute undiscounted delta of the option to the forward, `cdf(w d1)`, is `delta` (below 1/2); NaN where the smile has none.
+    /// The k where the absolute undiscounted delta of the option to the forward, `cdf(w d1)`, is `delta`
+    /// (below 1/2); NaN where the smile has none.
     pub fn log_moneyness_of(&self, delta: f64, call: bool) -> f64 {
         let sign = if call { 1.0 } else { -1.0 };
         // `distance`: log-moneyness out of the money.

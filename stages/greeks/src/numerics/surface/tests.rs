@@ -18,7 +18,8 @@ fn price(k: f64, deviation: f64) -> (f64, f64) {
     (greeks.price, greeks.vega)
 }
 
-/// The total variance of an SVI by its value at the money and its slopes on the right and on the left, doubled.
+/// The total variance of an SVI by its value at the money and its slopes on the right and on the left,
+/// doubled.
 #[derive(Clone, Copy)]
 struct Svi(f64, f64, f64);
 
@@ -53,7 +54,8 @@ fn quotes(smile: Svi, years: f64, noise: f64, seed: u64) -> Vec<Quote> {
         .collect()
 }
 
-/// Nothing to be earned within a smile, or between it and a later one, on a grid far into both wings, at expiries, between and beyond them.
+/// Nothing to be earned within a smile, or between it and a later one, on a grid far into both wings, at
+/// expiries, between and beyond them.
 fn assert_no_arbitrage(surface: &Surface) {
     let mut times: Vec<f64> = (1..=240).map(|i| 0.02 * f64::from(i)).collect();
     times.extend(surface.expiries().iter().map(|expiry| expiry.years));
@@ -142,7 +144,8 @@ fn an_arbitrage_is_not_fitted() {
     assert_eq!(first.total_variance(0.0), second.total_variance(0.0));
 }
 
-/// Quotes that say next to nothing: at one strike, of almost no volatility, below what their neighbours allow, with a spread of 0 or without a bound.
+/// Quotes that say next to nothing: at one strike, of almost no volatility, below what their neighbours
+/// allow, with a spread of 0 or without a bound.
 #[test]
 fn every_book_has_a_surface() {
     let quote = |k: f64, deviation: f64, half_spread: f64| Quote {

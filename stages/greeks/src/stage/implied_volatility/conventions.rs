@@ -16,7 +16,8 @@ pub(super) struct Conventions {
 }
 
 impl Conventions {
-    /// The conventions of the partition `key`: of its symbol alone, so that a class of another symbol does not change them.
+    /// The conventions of the partition `key`: of its symbol alone, so that a class of another symbol does
+    /// not change them.
     ///
     /// # Errors
     /// A configured style that contradicts a class.
@@ -60,10 +61,12 @@ impl Styles {
                 && *origin != Origin::Assumed
             {
                 return Err(StageError::new(format!(
-                    "`style: {wanted}` contradicts the chain: the contracts of {root} are {exercise} ({origin})"
+                    "`style: {wanted}` contradicts the chain: the contracts of {root} are {exercise} \
+                    ({origin})"
                 ))
                 .hint(format!(
-                    "leave `style` out; if the chain is wrong, state `contract: {{ exercise: {wanted} }}` in the stage that reads it"
+                    "leave `style` out; if the chain is wrong, state `contract: {{ exercise: {wanted} }}` \
+                    in the stage that reads it"
                 )));
             }
             match exercise {

@@ -1,4 +1,5 @@
-//! `greeks/implied_volatility`: time to maturity, forward, discount factor and implied volatility of every contract of an option chain.
+//! `greeks/implied_volatility`: time to maturity, forward, discount factor and implied volatility of every
+//! contract of an option chain.
 
 mod config;
 mod conventions;

@@ -26,7 +26,8 @@ pub(super) struct Quotes<'a> {
 
 impl<'a> Quotes<'a> {
     pub fn new(batch: &'a RecordBatch, config: &ImpliedVolatilityConfig) -> Result<Self, StageError> {
-        // The columns of a chain that this stage made are its own: they are computed anew unless they are asked for.
+        // The columns of a chain that this stage made are its own: they are computed anew unless they are
+        // asked for.
         let is_own = batch.column_by_name("iv_status").is_some();
         let calls = table::bools(batch, "call")?;
         Ok(Self {

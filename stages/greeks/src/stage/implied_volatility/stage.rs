@@ -15,31 +15,33 @@ use rayon::prelude::*;
 use serde_json::{Value, json};
 use stages_core::dataset::{self, DataSet, Partition};
 use stages_core::{
-    ConfigProblem, Context, Given, InputPort, Memo, OutputPort, Outputs, PlanContext, PortType, Ports, Provided,
-    RelativeCost, Share, StageError, StageEvent, StageKind, contracts, table,
+    ConfigProblem, Context, Given, InputPort, Memo, OutputPort, Outputs, PlanContext, PortType, Ports,
+    Provided, RelativeCost, Share, StageError, StageEvent, StageKind, contracts, table,
 };
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// The cost of an American volatility under `forward: parity`, compared with `forward: rates`, as measured on a day of SPY.
+/// The cost of an American volatility under `forward: parity`, compared with `forward: rates`, as measured on
+/// a day of SPY.
 const AMERICAN_OF_PARITY: f64 = 72.0;
 /// The number of statuses.
 const STATUSES: usize = Status::ALL.len();
 
 /// Adds time to maturity, forward, discount factor and implied volatility to an option chain.
 ///
-/// For every snapshot, expiry and root, forward and discount factor are the chain's, or come from put-call parity (see
-/// [`crate::numerics::parity`]) or from rates. The
-/// price of a contract is its mid where it has a bid above 0 and an ask not below it, its last price where it has neither bid nor ask, and
-/// none otherwise. Where there is no implied volatility it is null and `iv_status` says why ([`Status`]); 8, `within_rounding`, marks a volatility that rounding
-/// of the price decides.
+/// For every snapshot, expiry and root, forward and discount factor are the chain's, or come from put-call
+/// parity (see [`crate::numerics::parity`]) or from rates. The price of a contract is its mid where it has a
+/// bid above 0 and an ask not below it, its last price where it has neither bid nor ask, and none otherwise.
+/// Where there is no implied volatility it is null and `iv_status` says why ([`Status`]); 8,
+/// `within_rounding`, marks a volatility that rounding of the price decides.
 pub struct ImpliedVolatility;
 
 impl StageKind for ImpliedVolatility {
     type Config = ImpliedVolatilityConfig;
     const NAME: &'static str = "greeks/implied_volatility";
     const VERSION: u32 = 4;
-    const ABOUT: &'static str = "implied volatility, forward and discount factor of every contract of an option chain";
+    const ABOUT: &'static str =
+        "implied volatility, forward and discount factor of every contract of an option chain";
     const PORTS: Ports = Ports {
         inputs: &[
             InputPort {
@@ -60,11 +62,16 @@ impl StageKind for ImpliedVolatility {
         outputs: &[OutputPort {
             name: "chain",
             ty: PortType::OptionChain,
-            doc: "the chain with years, forward, discount_factor, implied_volatility and iv_status, row by row",
+            doc: "the chain with years, forward, discount_factor, implied_volatility and iv_status, row by \
+                row",
         }],
     };
 
-    fn check(&self, config: &Self::Config, plan: &PlanContext) -> Result<BTreeMap<String, Provided>, ConfigProblem> {
+    fn check(
+        &self,
+        config: &Self::Config,
+        plan: &PlanContext,
+    ) -> Result<BTreeMap<String, Provided>, ConfigProblem> {
         config.time.check()?;
         config.time.check_chain(plan)?;
         dividends::check(&config.dividends)?;
@@ -78,7 +85,9 @@ impl StageKind for ImpliedVolatility {
         positive("band", config.band)?;
         positive("rate_error", config.rate_error)?;
         if config.strikes == 0 {
-            return Err(ConfigProblem::new("strikes", "at least one strike is needed").hint("12 is the default"));
+            return Err(
+                ConfigProblem::new("strikes", "at least one strike is needed").hint("12 is the default")
+            );
         }
         let [least, greatest] = config.rate_bounds;
         if least >= greatest || least.is_nan() || greatest.is_nan() {
@@ -105,23 +114,27 @@ impl StageKind for ImpliedVolatility {
             }
             let quoted = chain.may_have("bid") && chain.may_have("ask");
             if !quoted && !chain.may_have("last") {
-                return Err(
-                    ConfigProblem::new("", "the chain at `chain` has neither bid and ask nor last prices")
-                        .hint("map `bid` and `ask`, or `last`, in the stage that reads the chain"),
-                );
+                return Err(ConfigProblem::new(
+                    "",
+                    "the chain at `chain` has neither bid and ask nor last prices",
+                )
+                .hint("map `bid` and `ask`, or `last`, in the stage that reads the chain"));
             }
             if config.style == Style::American && !chain.may_have("underlying") {
                 return Err(ConfigProblem::new(
                     "style",
                     "`american` needs the underlying's price, which the chain lacks",
                 )
-                .hint("map `underlying` in the stage that reads the chain: early exercise is decided by it"));
+                .hint(
+                    "map `underlying` in the stage that reads the chain: early exercise is decided by it",
+                ));
             }
             if config.forward == ForwardSource::Column && !chain.may_have("forward") {
-                return Err(
-                    ConfigProblem::new("forward", "`column` needs a column `forward`, which the chain lacks")
-                        .hint("map `forward` in the stage that reads the chain, or leave the setting out"),
-                );
+                return Err(ConfigProblem::new(
+                    "forward",
+                    "`column` needs a column `forward`, which the chain lacks",
+                )
+                .hint("map `forward` in the stage that reads the chain, or leave the setting out"));
             }
             if config.forward == ForwardSource::Rates && !chain.may_have("underlying") {
                 return Err(ConfigProblem::new(
@@ -132,11 +145,14 @@ impl StageKind for ImpliedVolatility {
             }
         }
         if config.forward == ForwardSource::Rates && !plan.inputs.contains_key("rates") {
-            return Err(
-                ConfigProblem::new("forward", "`rates` needs the input `rates`, which is not connected").hint(
-                    "connect it, as in `needs: { chain: market.chain, rates: market.rates }`, or use `forward: parity`",
-                ),
-            );
+            return Err(ConfigProblem::new(
+                "forward",
+                "`rates` needs the input `rates`, which is not connected",
+            )
+            .hint(
+                "connect it, as in `needs: { chain: market.chain, rates: market.rates }`, or use \
+                    `forward: parity`",
+            ));
         }
         let mut provided = chain
             .cloned()
@@ -156,8 +172,12 @@ impl StageKind for ImpliedVolatility {
         let is_dear = config.style == Style::American && is_parity;
         is_dear.then(|| RelativeCost {
             times: AMERICAN_OF_PARITY,
-            because: "with `style: american`, the rates and yields that `forward: parity` fits send many contracts to the grid".to_owned(),
-            cheaper: "use `forward: rates` with `needs: { rates: … }` and `dividend_yield:`, where the yield is known".to_owned(),
+            because: "with `style: american`, the rates and yields that `forward: parity` fits send many \
+                contracts to the grid"
+                .to_owned(),
+            cheaper: "use `forward: rates` with `needs: { rates: … }` and `dividend_yield:`, where the \
+                yield is known"
+                .to_owned(),
         })
     }
 
@@ -280,10 +300,15 @@ fn warn_of_assumptions(context: &Context, contracts: &Contracts, time: &TimeConf
     if contracts.classes.is_empty() && time.calendar.is_none() {
         context.events.emit(StageEvent::Warning {
             message: format!(
-                "the chain states no terms of its contracts; assumed are the calendar `us`, settlement at 16:00 (at 9:30 of {}) and European exercise",
+                "the chain states no terms of its contracts; assumed are the calendar `us`, settlement at \
+                16:00 (at 9:30 of {}) and European exercise",
                 time::MORNING.join(", ")
             ),
-            hint: Some("`ingest/option_chain` states them; or set `time: { calendar: … }` and `style`".to_owned()),
+            hint: Some(
+                "`ingest/option_chain` states them; or set `time: { calendar: … }` and \
+                `style`"
+                    .to_owned(),
+            ),
         });
     }
 }
@@ -300,7 +325,8 @@ fn memo(
         borrow_rate: config.borrow_rate.of_partition(&partition.key),
         ..config.clone()
     };
-    let settings = serde_json::to_value((config, conventions)).map_err(|err| StageError::new(err.to_string()))?;
+    let settings =
+        serde_json::to_value((config, conventions)).map_err(|err| StageError::new(err.to_string()))?;
     let settings = cache::canonical_json(&settings);
     let rates = curves.map(|curves| curves.key(partition.key.range));
     let parts: [&[u8]; 4] = [

@@ -39,7 +39,8 @@ pub(super) fn of_snapshot(
     });
     let stated = &quotes.stated;
     let takes_forward = matches!(config.forward, ForwardSource::Auto | ForwardSource::Column);
-    // American contracts with cash dividends: parity does not hold for them, and a yield fitted to it costs a grid for each.
+    // American contracts with cash dividends: parity does not hold for them, and a yield fitted to it costs a
+    // grid for each.
     let by_rates = |group: &Range<usize>| match config.forward {
         ForwardSource::Parity | ForwardSource::Column => false,
         ForwardSource::Rates => true,
@@ -56,11 +57,11 @@ pub(super) fn of_snapshot(
         .iter()
         .map(|group| {
             let first = |values: &[f64]| values[group.clone()].iter().copied().find(|value| !value.is_nan());
-            counted.push(
-                config
-                    .time
-                    .years(at, quotes.expiries[group.start], quotes.roots.value(group.start)),
-            );
+            counted.push(config.time.years(
+                at,
+                quotes.expiries[group.start],
+                quotes.roots.value(group.start),
+            ));
             let years = first(&stated.years).unwrap_or(counted[counted.len() - 1]);
             let rate = match first(&stated.discount) {
                 Some(discount) if years > 0.0 => Some(-log(discount) / years),
@@ -68,10 +69,12 @@ pub(super) fn of_snapshot(
                     .map(|curves| curves.rate(date, years))
                     .filter(|rate| !rate.is_nan()),
             };
-            let has_forward =
-                |i: usize| takes_forward && (!stated.forward[i].is_nan() || config.forward == ForwardSource::Column);
+            let has_forward = |i: usize| {
+                takes_forward && (!stated.forward[i].is_nan() || config.forward == ForwardSource::Column)
+            };
             let fit = !by_rates(group)
-                && (rate.is_none() && stated.discount[group.clone()].iter().any(|discount| discount.is_nan())
+                && (rate.is_none()
+                    && stated.discount[group.clone()].iter().any(|discount| discount.is_nan())
                     || !group.clone().all(has_forward));
             fits.push(fit);
             let pairs = if fit { quotes.pairs(group.clone()) } else { Vec::new() };

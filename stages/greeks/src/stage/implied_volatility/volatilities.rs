@@ -109,8 +109,8 @@ pub(super) fn add_volatility(
     Ok(RecordBatch::try_new(Arc::new(Schema::new(fields)), arrays)?)
 }
 
-/// The volatilities and statuses of American contracts: the rate is that of the discount factor, and the yield that of the forward, unless there are
-/// cash dividends ahead.
+/// The volatilities and statuses of American contracts: the rate is that of the discount factor, and the
+/// yield that of the forward, unless there are cash dividends ahead.
 fn american_volatilities(
     quotes: &Quotes<'_>,
     terms: &[Terms],
@@ -135,7 +135,8 @@ fn american_volatilities(
         .flat_map_iter(|(chunk, terms)| {
             let first = chunk * CHUNK;
             let mut prices: Vec<f64> = terms.iter().map(|terms| terms.price).collect();
-            let contracts: Vec<Contract> = (first..).zip(terms).map(|(i, terms)| contract(i, terms)).collect();
+            let contracts: Vec<Contract> =
+                (first..).zip(terms).map(|(i, terms)| contract(i, terms)).collect();
             let cash: Vec<Vec<Dividend>> = (first..)
                 .zip(terms)
                 .map(|(i, terms)| {

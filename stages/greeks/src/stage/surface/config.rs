@@ -8,13 +8,15 @@ use serde::{Deserialize, Serialize};
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct SurfaceConfig {
-    /// Expiries with fewer quotes out of the money than this are not fitted; they have the smile of those around them.
+    /// Expiries with fewer quotes out of the money than this are not fitted; they have the smile of those
+    /// around them.
     pub least_quotes: usize,
     /// Expiries nearer than this many calendar days are not fitted: their quotes are not informative.
     pub least_days: f64,
     /// Maturities of the features in calendar days.
     pub maturities: Vec<u32>,
-    /// Absolute deltas of the features (undiscounted, to the forward): `iv_30_put_25` and `iv_30_call_25` for 0.25.
+    /// Absolute deltas of the features (undiscounted, to the forward): `iv_30_put_25` and `iv_30_call_25` for
+    /// 0.25.
     pub deltas: Vec<f64>,
     /// The day count of the time to maturity where the chain has no `years`.
     pub time: TimeConfig,

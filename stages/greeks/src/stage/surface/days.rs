@@ -81,8 +81,8 @@ impl<'a> Chain<'a> {
         }
     }
 
-    /// A row as a quote out of the money. A price may be wrong by half the spread, and by a hundred-thousandth of the forward at least; without bid and ask, by
-    /// a thousandth of it.
+    /// A row as a quote out of the money. A price may be wrong by half the spread, and by a
+    /// hundred-thousandth of the forward at least; without bid and ask, by a thousandth of it.
     fn quote(&self, i: usize) -> Option<Quote> {
         let (k, volatility, forward) = (self.log_moneyness(i), self.volatility[i], self.forwards[i]);
         let outside = if self.calls[i] { k >= 0.0 } else { k < 0.0 };
@@ -149,7 +149,8 @@ pub(super) fn fit(batch: &RecordBatch, config: &SurfaceConfig) -> Result<Days, S
     )
 }
 
-/// Writes for each snapshot its date (and instant, where there are several a day), its nodes and its expiries, and of each its time, quotes, residual and prices.
+/// Writes for each snapshot its date (and instant, where there are several a day), its nodes and its
+/// expiries, and of each its time, quotes, residual and prices.
 pub(super) fn encode(days: &Days) -> Vec<u8> {
     let mut bytes = Vec::new();
     for (time, surface) in days {

@@ -10,24 +10,27 @@ use serde::Serialize;
 use serde_json::{Value, json};
 use stages_core::dataset::{self, DataSet, Partition};
 use stages_core::{
-    ConfigProblem, Context, Given, InputPort, Memo, OutputPort, Outputs, PlanContext, PortType, Ports, Provided, Share,
-    StageError, StageKind, contracts, table,
+    ConfigProblem, Context, Given, InputPort, Memo, OutputPort, Outputs, PlanContext, PortType, Ports,
+    Provided, Share, StageError, StageKind, contracts, table,
 };
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// Fits a surface of implied volatility without arbitrage to each snapshot of an option chain ([`crate::numerics::surface`]).
+/// Fits a surface of implied volatility without arbitrage to each snapshot of an option chain
+/// ([`crate::numerics::surface`]).
 ///
-/// The chain comes out with the surface's volatility beside every contract (`iv_fitted`), which also takes the place of the implied volatility
-/// where a contract has none: such a mark is known by its `iv_status`, which stays what it was. The features are the surface at fixed maturities
-/// and deltas, and `surface_residual`, the root of the mean square of quoted less fitted volatility.
+/// The chain comes out with the surface's volatility beside every contract (`iv_fitted`), which also takes
+/// the place of the implied volatility where a contract has none: such a mark is known by its `iv_status`,
+/// which stays what it was. The features are the surface at fixed maturities and deltas, and
+/// `surface_residual`, the root of the mean square of quoted less fitted volatility.
 pub struct Surface;
 
 impl StageKind for Surface {
     type Config = SurfaceConfig;
     const NAME: &'static str = "greeks/surface";
     const VERSION: u32 = 3;
-    const ABOUT: &'static str = "an arbitrage-free volatility surface of each day: implied volatilities also without a quote, features by maturity and delta";
+    const ABOUT: &'static str = "an arbitrage-free volatility surface of each day: implied volatilities \
+        also without a quote, features by maturity and delta";
     const PORTS: Ports = Ports {
         inputs: &[InputPort {
             name: "chain",
@@ -40,17 +43,23 @@ impl StageKind for Surface {
             OutputPort {
                 name: "chain",
                 ty: PortType::OptionChain,
-                doc: "the chain with iv_fitted, and with an implied volatility also where there was none, row by row",
+                doc: "the chain with iv_fitted, and with an implied volatility also where there was none, \
+                    row by row",
             },
             OutputPort {
                 name: "features",
                 ty: PortType::Features,
-                doc: "one row for each snapshot: volatility at fixed maturities and deltas, such as `iv_30_put_25`",
+                doc: "one row for each snapshot: volatility at fixed maturities and deltas, such as \
+                    `iv_30_put_25`",
             },
         ],
     };
 
-    fn check(&self, config: &Self::Config, plan: &PlanContext) -> Result<BTreeMap<String, Provided>, ConfigProblem> {
+    fn check(
+        &self,
+        config: &Self::Config,
+        plan: &PlanContext,
+    ) -> Result<BTreeMap<String, Provided>, ConfigProblem> {
         config.time.check()?;
         if config.least_quotes < 3 {
             let message = format!("{} quotes do not determine a smile", config.least_quotes);
@@ -69,7 +78,9 @@ impl StageKind for Surface {
         for (i, delta) in config.deltas.iter().enumerate() {
             if !(*delta > 0.0 && *delta < 0.5) {
                 let message = format!("{delta} is not an absolute delta out of the money");
-                return Err(ConfigProblem::new(format!("deltas[{i}]"), message).hint("give one between 0 and 0.5"));
+                return Err(
+                    ConfigProblem::new(format!("deltas[{i}]"), message).hint("give one between 0 and 0.5")
+                );
             }
         }
         let mut names = config.features();
@@ -77,7 +88,9 @@ impl StageKind for Surface {
         names.sort_unstable();
         names.dedup();
         if names.len() != count {
-            return Err(ConfigProblem::new("", "a maturity or a delta is named twice").hint("remove one of them"));
+            return Err(
+                ConfigProblem::new("", "a maturity or a delta is named twice").hint("remove one of them")
+            );
         }
         let chain = plan.inputs.get("chain").and_then(|list| list.first());
         if let Some(chain) = chain {
@@ -85,7 +98,8 @@ impl StageKind for Surface {
                 if !chain.may_have(needed) {
                     let message = format!("the chain at `chain` has no `{needed}`");
                     return Err(ConfigProblem::new("", message).hint(
-                        "put a stage with `uses: greeks/implied_volatility` before this one and connect its chain",
+                        "put a stage with `uses: greeks/implied_volatility` before this one and connect its \
+                        chain",
                     ));
                 }
             }
@@ -130,7 +144,8 @@ impl StageKind for Surface {
                 };
                 let table = |batch: RecordBatch| table::to_parquet(&batch);
                 let [chain_memo, features_memo] = table_memos(partition, blob, config)?;
-                let marked = context.memo(&chain_memo, || table(tables::mark(&read()?, &surfaces()?, config)?))?;
+                let marked =
+                    context.memo(&chain_memo, || table(tables::mark(&read()?, &surfaces()?, config)?))?;
                 let features = context.memo(&features_memo, || {
                     table(tables::features(partition.key.symbol()?, &surfaces()?, config)?)
                 })?;
@@ -194,7 +209,11 @@ fn surfaces_memo(partition: &Partition, config: &SurfaceConfig) -> Result<Memo, 
 }
 
 /// The tables made of the surfaces: the chain, and the features.
-fn table_memos(partition: &Partition, surfaces: BlobRef, config: &SurfaceConfig) -> Result<[Memo; 2], StageError> {
+fn table_memos(
+    partition: &Partition,
+    surfaces: BlobRef,
+    config: &SurfaceConfig,
+) -> Result<[Memo; 2], StageError> {
     let time = json_of(&config.time)?;
     let chain: [&[u8]; 3] = [
         partition.blob.blob.as_bytes(),

@@ -12,7 +12,11 @@ use std::sync::Arc;
 pub(super) const FITTED: &str = "iv_fitted";
 
 /// The chain with the surface's volatilities.
-pub(super) fn mark(batch: &RecordBatch, days: &Days, config: &SurfaceConfig) -> Result<RecordBatch, StageError> {
+pub(super) fn mark(
+    batch: &RecordBatch,
+    days: &Days,
+    config: &SurfaceConfig,
+) -> Result<RecordBatch, StageError> {
     let chain = Chain::new(batch, config)?;
     let none = Surface::default();
     let mut fitted = Vec::with_capacity(batch.num_rows());

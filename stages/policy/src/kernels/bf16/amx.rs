@@ -1,4 +1,5 @@
-//! [`super::product16`] on the tiles of AMX. Their intrinsics are not stable, so that the instructions are inline assembly.
+//! [`super::product16`] on the tiles of AMX. Their intrinsics are not stable, so that the instructions are
+//! inline assembly.
 #![expect(
     unsafe_code,
     reason = "instructions without stable intrinsics; measured at several times the speed of vectors"
@@ -30,7 +31,8 @@ impl Amx {
 /// Requests the tiles' state of Linux (arch_prctl, ARCH_REQ_XCOMP_PERM, XFEATURE_XTILEDATA).
 fn permitted() -> bool {
     let mut result: i64 = 158;
-    // SAFETY: a system call that takes two numbers and touches no memory of this process; the kernel overwrites rcx and r11.
+    // SAFETY: a system call that takes two numbers and touches no memory of this process; the kernel
+    // overwrites rcx and r11.
     unsafe {
         asm!(
             "syscall",
@@ -82,8 +84,8 @@ const ROW_BYTES: usize = 4 * WIDTH;
 /// See [`super::product16`], which has checked the shapes.
 pub(super) fn product(_: Amx, a: Left16, b: Right16, start: Start16, c: &mut [f32], panel: usize) {
     static ZEROS: [f32; WIDTH] = [0.0; WIDTH];
-    // SAFETY: the token proves that tiles can be used. Blocks lie within the bounds that the caller checked. Tiles are configured before use, and released
-    // afterwards, so that no other code sees them.
+    // SAFETY: the token proves that tiles can be used. Blocks lie within the bounds that the caller checked.
+    // Tiles are configured before use, and released afterwards, so that no other code sees them.
     unsafe {
         asm!("ldtilecfg [{}]", in(reg) &raw const CONFIG, options(nostack, readonly));
         for p in 0..b.panels {

@@ -5,8 +5,8 @@ use super::operands::{GROUP, Left16, PAIRS, Right16, Start16};
 use crate::kernels::panel_layout::WIDTH;
 use stages_numerics::dispatch::V4;
 use std::arch::x86_64::{
-    __m512bh, __m512i, _mm512_dpbf16_ps, _mm512_loadu_ps, _mm512_loadu_si512, _mm512_set1_epi32, _mm512_setzero_ps,
-    _mm512_storeu_ps,
+    __m512bh, __m512i, _mm512_dpbf16_ps, _mm512_loadu_ps, _mm512_loadu_si512, _mm512_set1_epi32,
+    _mm512_setzero_ps, _mm512_storeu_ps,
 };
 use std::mem::transmute;
 
@@ -23,7 +23,8 @@ impl Avx512Bf16 {
 
 /// See [`super::product16`], which has checked the shapes.
 pub(super) fn product(_: Avx512Bf16, a: Left16, b: Right16, start: Start16, c: &mut [f32], panel: usize) {
-    // SAFETY: the token proves that the CPU has the instructions; the shapes are checked, rows are a multiple of 16.
+    // SAFETY: the token proves that the CPU has the instructions; the shapes are checked, rows are a multiple
+    // of 16.
     unsafe { panels(a, b, start, c, panel) };
 }
 
@@ -49,8 +50,8 @@ unsafe fn block<const H: usize>(
     p: usize,
 ) {
     let mut sums = [[_mm512_setzero_ps(); 2]; H];
-    // SAFETY: the caller vouches for H rows of `a` and `c` from `row` on, and panel `p` of `b` and `c`. Vectors of 32 numbers of 16 bits and of 16 of 32
-    // are the same bits.
+    // SAFETY: the caller vouches for H rows of `a` and `c` from `row` on, and panel `p` of `b` and `c`.
+    // Vectors of 32 numbers of 16 bits and of 16 of 32 are the same bits.
     unsafe {
         let out = c.as_mut_ptr().add(p * panel + row * WIDTH);
         for r in 0..H {

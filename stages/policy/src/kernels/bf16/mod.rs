@@ -1,9 +1,10 @@
 //! Products in bf16: factors of 8 significant bits are multiplied, exactly, and added up in f32.
 //!
-//! Two neighbours along k make one `u32`, the even one in its low half, on both sides of a product; k is a multiple of [`GROUP`]. For each
-//! group the products of even and of odd k are added up apart, in order, their sum then goes to the result, as AMX computes it
-//! (Intel's manual, TDPBF16PS), so that the path without special instructions gives the same bits, but for numbers below 1e-38.
-//! AVX512-BF16 adds in another order.
+//! Two neighbours along k make one `u32`, the even one in its low half, on both sides of a product; k is a
+//! multiple of [`GROUP`]. For each group the products of even and of odd k are added up apart, in order,
+//! their sum then goes to the result, as AMX computes it (Intel's manual, TDPBF16PS), so that the path
+//! without special instructions gives the same bits, but for numbers below 1e-38. AVX512-BF16 adds in another
+//! order.
 
 #[cfg(all(target_arch = "x86_64", target_os = "linux"))]
 mod amx;
@@ -11,7 +12,9 @@ mod amx;
 mod avx512;
 mod operands;
 
-pub use operands::{GROUP, Left16, Panels16, ROWS, Right16, Start16, narrow, narrow_both, narrow_row, transpose};
+pub use operands::{
+    GROUP, Left16, Panels16, ROWS, Right16, Start16, narrow, narrow_both, narrow_row, transpose,
+};
 
 use crate::kernels::math::mul_add;
 use crate::kernels::panel_layout::WIDTH;

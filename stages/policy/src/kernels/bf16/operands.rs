@@ -58,12 +58,14 @@ fn narrow_both_body<const FMA: bool>(x: &[f32], by_column: &mut [u32], by_row: &
     }
 }
 kernel! {
-    /// An even number of rows of a panel `[rows, 32]`: pairs of neighbours in a row `[rows, 16]`, and of neighbours in a column `[rows / 2, 32]`.
+    /// An even number of rows of a panel `[rows, 32]`: pairs of neighbours in a row `[rows, 16]`, and of
+    /// neighbours in a column `[rows / 2, 32]`.
     pub fn narrow_both(x: &[f32], by_column: &mut [u32], by_row: &mut [u32]) = narrow_both_body
 }
 
-/// Turns rows of pairs `[rows, stride]` (their neighbours in a row) into a left operand of their columns, which is in groups of rows: `[rows / 32,
-/// height, 16]`, neighbours in a column paired. `rows` is a multiple of 32, `height` at most 2 `stride`.
+/// Turns rows of pairs `[rows, stride]` (their neighbours in a row) into a left operand of their columns,
+/// which is in groups of rows: `[rows / 32, height, 16]`, neighbours in a column paired. `rows` is a multiple
+/// of 32, `height` at most 2 `stride`.
 pub fn transpose(rows: &[u32], stride: usize, height: usize, out: &mut [u32]) {
     let groups = rows.chunks_exact(GROUP * stride);
     for (rows, out) in groups.zip(out.chunks_exact_mut(height * PAIRS)) {
@@ -80,7 +82,8 @@ pub fn transpose(rows: &[u32], stride: usize, height: usize, out: &mut [u32]) {
     }
 }
 
-/// A right operand `[k, n]` in panels of [`WIDTH`] columns, each `[k / 2, WIDTH]` pairs; zeros where it has no row or column.
+/// A right operand `[k, n]` in panels of [`WIDTH`] columns, each `[k / 2, WIDTH]` pairs; zeros where it has
+/// no row or column.
 #[derive(Debug, Default)]
 pub struct Panels16 {
     /// Rows, a multiple of [`GROUP`].
@@ -99,7 +102,8 @@ impl Panels16 {
         }
     }
 
-    /// Packs row-major gates as [`crate::kernels::panels::Panels::pack_gates`] does: `inputs` rows, each number of them padded to be even, then `hidden`.
+    /// Packs row-major gates as [`crate::kernels::panels::Panels::pack_gates`] does: `inputs` rows, each
+    /// number of them padded to be even, then `hidden`.
     pub fn pack_gates(&mut self, w: &[f32], inputs: usize, hidden: usize) {
         assert_eq!(w.len(), (inputs + hidden) * 4 * hidden, "gates of {hidden} units");
         self.resize(inputs.next_multiple_of(2) + hidden, 4 * hidden.next_multiple_of(UNITS));
@@ -141,7 +145,9 @@ impl Panels16 {
                 let row = &w[(from + c) * 4 * hidden..][..4 * hidden];
                 for (part, out) in panel.chunks_exact_mut(UNITS / 2 * WIDTH).enumerate() {
                     let (column, lanes) = columns(part / 2, part % 2, hidden);
-                    for (pair_of, out) in row[column..column + lanes].chunks(2).zip(out.chunks_exact_mut(WIDTH)) {
+                    for (pair_of, out) in
+                        row[column..column + lanes].chunks(2).zip(out.chunks_exact_mut(WIDTH))
+                    {
                         out[c] = pair(pair_of[0], pair_of.get(1).copied().unwrap_or(0.0));
                     }
                 }

@@ -1,4 +1,5 @@
-//! Products in bf16 against their definition in double precision, and tiles against their specification, bit by bit.
+//! Products in bf16 against their definition in double precision, and tiles against their specification, bit
+//! by bit.
 
 use super::*;
 use stages_numerics::random::Random;

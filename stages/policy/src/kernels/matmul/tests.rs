@@ -60,7 +60,8 @@ fn products_match_their_definition() {
                     );
                 }
                 // Each element is one chain over k, whatever the block that it lies in.
-                let fused = instructions != InstructionSet::Portable || stages_numerics::dispatch::PORTABLE_FMA;
+                let fused =
+                    instructions != InstructionSet::Portable || stages_numerics::dispatch::PORTABLE_FMA;
                 for (e, found) in out.iter().enumerate() {
                     let (r, j) = (e / n, e % n);
                     let chain = (0..k).fold(c[e], |sum, i| match (a[r * k + i], w[i * n + j]) {
@@ -163,7 +164,9 @@ fn gates_go_into_panels_and_back() {
             for r in 1..rows {
                 for i in 0..hidden {
                     let exact: f64 = (0..4 * hidden)
-                        .map(|j| f64::from(z[place(j, hidden, rows, r)]) * f64::from(w[(d + i) * 4 * hidden + j]))
+                        .map(|j| {
+                            f64::from(z[place(j, hidden, rows, r)]) * f64::from(w[(d + i) * 4 * hidden + j])
+                        })
                         .sum();
                     let found = dh[(i / WIDTH * (rows - 1) + r - 1) * WIDTH + i % WIDTH];
                     assert!((f64::from(found) - exact).abs() < 2e-3, "{found} {exact}");

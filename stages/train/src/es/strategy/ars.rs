@@ -1,4 +1,5 @@
-//! Augmented random search (Mania and others, "Simple random search of static linear policies is competitive for reinforcement learning", 2018).
+//! Augmented random search (Mania and others, "Simple random search of static linear policies is competitive
+//! for reinforcement learning", 2018).
 
 use super::shaping::order;
 use super::{Distribution, Draws, Generation, Strategy, optimiser, sums};
@@ -6,7 +7,8 @@ use super::{Distribution, Draws, Generation, Strategy, optimiser, sums};
 /// The share of the pairs that are learned from.
 const ELITE_RATIO: f64 = 0.5;
 
-/// The best half of the pairs, weighted by the difference of their costs over the standard deviation of these, and Adam: `evosax.algorithms.ARS`.
+/// The best half of the pairs, weighted by the difference of their costs over the standard deviation of
+/// these, and Adam: `evosax.algorithms.ARS`.
 #[derive(Debug)]
 pub(crate) struct Ars;
 
@@ -25,8 +27,15 @@ impl Strategy for Ars {
         super::OpenEs.displacement(generation, own, draws, k, y);
     }
 
-    /// The gradient is the sum over elites of (f+ - f-) z over their number and the standard deviation of their costs (`ARS._tell`).
-    fn tell(&mut self, generation: &Generation, draws: &dyn Draws, costs: &[f64], distribution: &mut Distribution) {
+    /// The gradient is the sum over elites of (f+ - f-) z over their number and the standard deviation of
+    /// their costs (`ARS._tell`).
+    fn tell(
+        &mut self,
+        generation: &Generation,
+        draws: &dyn Draws,
+        costs: &[f64],
+        distribution: &mut Distribution,
+    ) {
         let (plus, minus) = costs.split_at(costs.len() / 2);
         let best: Vec<f64> = plus.iter().zip(minus).map(|(plus, minus)| plus.min(*minus)).collect();
         let elites = ((ELITE_RATIO * costs.len() as f64 / 2.0) as usize).max(1);

@@ -1,5 +1,5 @@
-//! The constants of CMA-ES, and the parts of its update that the separable and the full one share. Equations: Hansen, "The CMA evolution strategy: a tutorial"
-//! (2016), as numbered in `evosax.algorithms.CMA_ES`.
+//! The constants of CMA-ES, and the parts of its update that the separable and the full one share. Equations:
+//! Hansen, "The CMA evolution strategy: a tutorial" (2016), as numbered in `evosax.algorithms.CMA_ES`.
 
 use super::shaping::ranks;
 
@@ -38,7 +38,8 @@ impl Constants {
         // Eq. (56) to (58).
         let c_c = (4.0 + mu_eff / n) / (n + 4.0 + 2.0 * mu_eff / n);
         let c_1 = 2.0 / ((n + 1.3) * (n + 1.3) + mu_eff);
-        let c_mu = (2.0 * (mu_eff + 1.0 / mu_eff - 2.0) / ((n + 2.0) * (n + 2.0) + mu_eff)).min(1.0 - c_1 - 1e-8);
+        let c_mu =
+            (2.0 * (mu_eff + 1.0 / mu_eff - 2.0) / ((n + 2.0) * (n + 2.0) + mu_eff)).min(1.0 - c_1 - 1e-8);
         // Eq. (50) to (53).
         let least = (1.0 + c_1 / c_mu)
             .min(1.0 + 2.0 * mu_eff_minus / (mu_eff + 2.0))
@@ -75,7 +76,8 @@ impl Constants {
         self.weights.iter().sum()
     }
 
-    /// Advances the step size and its path by C^(-1/2) y_w `[n]` (eq. 43 and 44); returns its norm's part in [`Constants::advance_path`].
+    /// Advances the step size and its path by C^(-1/2) y_w `[n]` (eq. 43 and 44); returns its norm's part in
+    /// [`Constants::advance_path`].
     pub fn advance_std(&self, std: &mut f32, path: &mut [f32], whitened: &[f32], generation: u64) -> bool {
         let by = (self.c_std * (2.0 - self.c_std) * self.mu_eff).sqrt();
         let mut squares = 0.0;

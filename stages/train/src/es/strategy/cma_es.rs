@@ -5,15 +5,15 @@ use super::{Distribution, Draws, Generation, Strategy};
 use rayon::prelude::*;
 use stages_numerics::eigen::square_root;
 
-/// The most parameters: a covariance of n x n numbers is decomposed in each generation, in some 10 n^3 operations (a second at this size), and checkpoints
-/// hold it.
+/// The most parameters: a covariance of n x n numbers is decomposed in each generation, in some 10 n^3
+/// operations (a second at this size), and checkpoints hold it.
 pub(crate) const MOST: usize = 512;
 
-/// A step size and a covariance: `evosax.algorithms.CMA_ES`. Its own state: the step size, its path `[n]`, the path of the covariance `[n]`, the covariance
-/// `[n, n]`.
+/// A step size and a covariance: `evosax.algorithms.CMA_ES`. Its own state: the step size, its path `[n]`,
+/// the path of the covariance `[n]`, the covariance `[n, n]`.
 ///
-/// Displacements are std C^(1/2) z with the symmetric root, which has the distribution of evosax's B D z, does not depend on the signs of eigenvectors, and makes
-/// z what the step size's path takes: C^(-1/2) y.
+/// Displacements are std C^(1/2) z with the symmetric root, which has the distribution of evosax's B D z,
+/// does not depend on the signs of eigenvectors, and makes z what the step size's path takes: C^(-1/2) y.
 #[derive(Debug)]
 pub(crate) struct CmaEs {
     /// The first step size.
@@ -85,8 +85,15 @@ impl Strategy for CmaEs {
         }
     }
 
-    /// As [`super::SepCmaEs`], with outer products; negative weights are scaled by n / |z|^2 in the covariance (eq. 46; `CMA_ES._tell`).
-    fn tell(&mut self, generation: &Generation, draws: &dyn Draws, costs: &[f64], distribution: &mut Distribution) {
+    /// As [`super::SepCmaEs`], with outer products; negative weights are scaled by n / |z|^2 in the
+    /// covariance (eq. 46; `CMA_ES._tell`).
+    fn tell(
+        &mut self,
+        generation: &Generation,
+        draws: &dyn Draws,
+        costs: &[f64],
+        distribution: &mut Distribution,
+    ) {
         let n = distribution.mean.len();
         let Some(constants) = &self.constants else { return };
         let weights = constants.weights(costs);
@@ -135,7 +142,9 @@ impl Strategy for CmaEs {
             let before = &self.covariance[i * n..(i + 1) * n];
             for j in 0..n {
                 let rank_one = f64::from(p_c[i]) * f64::from(p_c[j]);
-                let new = constants.kept(moves) * before[j] + constants.c_1 * rank_one + constants.c_mu * rank_mu[j];
+                let new = constants.kept(moves) * before[j]
+                    + constants.c_1 * rank_one
+                    + constants.c_mu * rank_mu[j];
                 row[j] = new as f32;
             }
         });

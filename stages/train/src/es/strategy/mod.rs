@@ -1,7 +1,9 @@
-//! Evolution strategies over flat parameters, as evosax 0.3.2 defines them: ask for a generation's members, tell their costs.
+//! Evolution strategies over flat parameters, as evosax 0.3.2 defines them: ask for a generation's members,
+//! tell their costs.
 //!
-//! A member is mean + y or, where sampling is antithetic, mean - y, for a displacement y that is a function of the state and of a vector of normal
-//! numbers, which can be drawn again: neither the population nor its noise is kept. Costs are negated fitnesses: less is better, as there.
+//! A member is mean + y or, where sampling is antithetic, mean - y, for a displacement y that is a function
+//! of the state and of a vector of normal numbers, which can be drawn again: neither the population nor its
+//! noise is kept. Costs are negated fitnesses: less is better, as there.
 
 mod ars;
 mod cma;
@@ -60,7 +62,8 @@ impl Draws for Noise {
 
 /// A strategy for a population of a given size.
 pub(crate) trait Strategy: Send + Sync {
-    /// True if members come in pairs, mean + y and mean - y: those of vector k are k and k + half the population.
+    /// True if members come in pairs, mean + y and mean - y: those of vector k are k and k + half the
+    /// population.
     fn antithetic(&self) -> bool;
 
     /// The state of a distribution of `n` parameters besides its mean.
@@ -73,7 +76,13 @@ pub(crate) trait Strategy: Send + Sync {
     fn displacement(&self, generation: &Generation, own: &[f32], draws: &dyn Draws, k: usize, y: &mut [f32]);
 
     /// Learns from the costs of all members.
-    fn tell(&mut self, generation: &Generation, draws: &dyn Draws, costs: &[f64], distribution: &mut Distribution);
+    fn tell(
+        &mut self,
+        generation: &Generation,
+        draws: &dyn Draws,
+        costs: &[f64],
+        distribution: &mut Distribution,
+    );
 
     /// The mean standard deviation of a parameter.
     fn mean_std(&self, generation: &Generation, own: &[f32]) -> f64;
@@ -82,8 +91,9 @@ pub(crate) trait Strategy: Send + Sync {
 /// Parameters that are summed over the population together, in L1 cache.
 pub(crate) const BLOCK: usize = 1024;
 
-/// Sums over vectors of normal numbers z: those of weight x z and, if there are weights for them, of weight x z^2. `weights` are (k, weight of z,
-/// weight of z^2). Each element is one chain over the vectors, so that the split over threads changes no bit.
+/// Sums over vectors of normal numbers z: those of weight x z and, if there are weights for them, of weight x
+/// z^2. `weights` are (k, weight of z, weight of z^2). Each element is one chain over the vectors, so that
+/// the split over threads changes no bit.
 fn sums(
     draws: &dyn Draws,
     generation: &Generation,

@@ -1,4 +1,5 @@
-//! OpenAI-ES (Salimans and others, "Evolution strategies as a scalable alternative to reinforcement learning", 2017).
+//! OpenAI-ES (Salimans and others, "Evolution strategies as a scalable alternative to reinforcement
+//! learning", 2017).
 
 use super::shaping::centred_ranks;
 use super::{Distribution, Draws, Generation, Strategy, optimiser, sums};
@@ -27,7 +28,13 @@ impl Strategy for OpenEs {
     }
 
     /// The gradient is the sum of F z / (N std) over members, F their centred ranks (`Open_ES._tell`).
-    fn tell(&mut self, generation: &Generation, draws: &dyn Draws, costs: &[f64], distribution: &mut Distribution) {
+    fn tell(
+        &mut self,
+        generation: &Generation,
+        draws: &dyn Draws,
+        costs: &[f64],
+        distribution: &mut Distribution,
+    ) {
         let shaped = centred_ranks(costs);
         let by = 1.0 / (costs.len() as f64 * generation.std);
         let (plus, minus) = shaped.split_at(costs.len() / 2);

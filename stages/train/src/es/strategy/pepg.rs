@@ -3,7 +3,8 @@
 use super::shaping::centred_ranks;
 use super::{Distribution, Draws, Generation, Strategy, optimiser, sums};
 
-/// A standard deviation for each parameter, learned too: `evosax.algorithms.PGPE` with Adam. Its own state is these `[n]`.
+/// A standard deviation for each parameter, learned too: `evosax.algorithms.PGPE` with Adam. Its own state is
+/// these `[n]`.
 #[derive(Debug)]
 pub(crate) struct Pepg {
     /// The first standard deviation.
@@ -32,9 +33,16 @@ impl Strategy for Pepg {
         }
     }
 
-    /// With y = std z and the centred ranks F of the costs, the gradient of the mean is the sum over pairs of (F+ - F-) y / N, and that of std the sum of
-    /// (F+ + F- - 2 mean F) (y^2 - std^2) / (N std) (`PGPE._tell`).
-    fn tell(&mut self, generation: &Generation, draws: &dyn Draws, costs: &[f64], distribution: &mut Distribution) {
+    /// With y = std z and the centred ranks F of the costs, the gradient of the mean is the sum over pairs of
+    /// (F+ - F-) y / N, and that of std the sum of (F+ + F- - 2 mean F) (y^2 - std^2) / (N std)
+    /// (`PGPE._tell`).
+    fn tell(
+        &mut self,
+        generation: &Generation,
+        draws: &dyn Draws,
+        costs: &[f64],
+        distribution: &mut Distribution,
+    ) {
         let shaped = centred_ranks(costs);
         let by = 1.0 / costs.len() as f64;
         let baseline = shaped.iter().sum::<f64>() * by;

@@ -1,10 +1,11 @@
-//! Separable CMA-ES (Ros and Hansen, "A simple modification in CMA-ES achieving linear time and space complexity", 2008).
+//! Separable CMA-ES (Ros and Hansen, "A simple modification in CMA-ES achieving linear time and space
+//! complexity", 2008).
 
 use super::cma::Constants;
 use super::{Distribution, Draws, Generation, Strategy, sums};
 
-/// A step size and a diagonal covariance: `evosax.algorithms.Sep_CMA_ES`. Its own state: the step size, its path `[n]`, the path of the covariance `[n]`, the
-/// covariance `[n]`.
+/// A step size and a diagonal covariance: `evosax.algorithms.Sep_CMA_ES`. Its own state: the step size, its
+/// path `[n]`, the path of the covariance `[n]`, the covariance `[n]`.
 #[derive(Debug)]
 pub(crate) struct SepCmaEs {
     /// The first step size.
@@ -53,9 +54,16 @@ impl Strategy for SepCmaEs {
         }
     }
 
-    /// With y = D z: the mean moves by std x the weighted sum of y (eq. 41, 42); paths and step size as in [`Constants`]; C becomes a mixture of itself, the
-    /// square of its path and the weighted sum of y^2 (eq. 47; `Sep_CMA_ES._tell`).
-    fn tell(&mut self, generation: &Generation, draws: &dyn Draws, costs: &[f64], distribution: &mut Distribution) {
+    /// With y = D z: the mean moves by std x the weighted sum of y (eq. 41, 42); paths and step size as in
+    /// [`Constants`]; C becomes a mixture of itself, the square of its path and the weighted sum of y^2 (eq.
+    /// 47; `Sep_CMA_ES._tell`).
+    fn tell(
+        &mut self,
+        generation: &Generation,
+        draws: &dyn Draws,
+        costs: &[f64],
+        distribution: &mut Distribution,
+    ) {
         let n = distribution.mean.len();
         let Some(constants) = &self.constants else { return };
         let weights = constants

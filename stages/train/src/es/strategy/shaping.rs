@@ -1,6 +1,7 @@
 //! Fitness shaping, as `evosax.core.fitness_shaping` does it.
 
-/// The indices of `costs` from the least to the greatest; equal ones in their order, those that are no number last.
+/// The indices of `costs` from the least to the greatest; equal ones in their order, those that are no number
+/// last.
 pub(super) fn order(costs: &[f64]) -> Vec<usize> {
     let mut order: Vec<usize> = (0..costs.len()).collect();
     let rankable = |i: usize| if costs[i].is_nan() { f64::INFINITY } else { costs[i] };

@@ -3,7 +3,12 @@
 use super::*;
 
 /// A strategy's state, and the cost of its mean after some generations on a function.
-fn minimise(mut strategy: Box<dyn Strategy>, population: usize, generations: u64, cost: fn(&[f32]) -> f64) -> f64 {
+fn minimise(
+    mut strategy: Box<dyn Strategy>,
+    population: usize,
+    generations: u64,
+    cost: fn(&[f32]) -> f64,
+) -> f64 {
     let n = 10;
     let noise = Noise::new(7);
     let (mut mean, mut m, mut v, mut steps) = (vec![1.5_f32; n], vec![0.0; n], vec![0.0; n], 0);
@@ -113,6 +118,8 @@ fn sums_are_those_of_the_definition_on_any_threads() {
         }
     }
     for (i, wanted) in wanted.iter().enumerate() {
-        assert!((f64::from(one.0[i]) - wanted[0]).abs() < 1e-5 && (f64::from(one.1[i]) - wanted[1]).abs() < 1e-4);
+        assert!(
+            (f64::from(one.0[i]) - wanted[0]).abs() < 1e-5 && (f64::from(one.1[i]) - wanted[1]).abs() < 1e-4
+        );
     }
 }

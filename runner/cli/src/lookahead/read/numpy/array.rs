@@ -32,7 +32,8 @@ impl Array {
         })
     }
 
-    /// The bytes of some rows, some of their elements replaced: `new` is given a column and a place among the rows.
+    /// The bytes of some rows, some of their elements replaced: `new` is given a column and a place among the
+    /// rows.
     pub fn rows(&self, from: &[usize], new: impl Fn(usize, usize) -> Option<Element>) -> Vec<u8> {
         let mut bytes = Vec::with_capacity(from.len() * self.row);
         let fields = self.header.fields.len();
@@ -150,8 +151,9 @@ mod tests {
             _ => None,
         });
         let table = array(&read.write(&new, &[(0, 0), (1, 1), (1, 0)])).unwrap();
-        let cell =
-            |column: usize, row| arrow_cast::display::array_value_to_string(table.batch.column(column), row).unwrap();
+        let cell = |column: usize, row| {
+            arrow_cast::display::array_value_to_string(table.batch.column(column), row).unwrap()
+        };
         assert_eq!(
             [cell(1, 0), cell(1, 1), cell(2, 0), cell(2, 1), cell(2, 2)],
             ["0.0", "7.5", "ab", "c", "ab"]

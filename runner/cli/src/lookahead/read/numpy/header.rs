@@ -58,7 +58,8 @@ fn entry<'a>(header: &'a str, key: &str) -> Option<&'a str> {
     )
 }
 
-/// The texts in quotes at the start of a list of fields, up to its closing bracket, and the number of opening brackets between them.
+/// The texts in quotes at the start of a list of fields, up to its closing bracket, and the number of opening
+/// brackets between them.
 fn quoted(list: &str) -> Option<(Vec<String>, usize)> {
     let (mut texts, mut rest, mut brackets) = (Vec::new(), list, 0);
     loop {

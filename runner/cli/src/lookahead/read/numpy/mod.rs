@@ -1,4 +1,5 @@
-//! NumPy's `.npy` and `.npz` files (<https://numpy.org/doc/stable/reference/generated/numpy.lib.format.html>).
+//! NumPy's `.npy` and `.npz` files
+//! (<https://numpy.org/doc/stable/reference/generated/numpy.lib.format.html>).
 
 mod array;
 mod header;
@@ -10,9 +11,9 @@ use crate::lookahead::moment::{self, Stamp};
 use arrow_array::cast::AsArray;
 use arrow_array::types::Float64Type;
 use arrow_array::{
-    Array as _, ArrayRef, BooleanArray, FixedSizeBinaryArray, Float32Array, Float64Array, Int8Array, Int16Array,
-    Int32Array, Int64Array, RecordBatch, RecordBatchOptions, StringArray, TimestampMicrosecondArray, UInt8Array,
-    UInt16Array, UInt32Array, UInt64Array,
+    Array as _, ArrayRef, BooleanArray, FixedSizeBinaryArray, Float32Array, Float64Array, Int8Array,
+    Int16Array, Int32Array, Int64Array, RecordBatch, RecordBatchOptions, StringArray,
+    TimestampMicrosecondArray, UInt8Array, UInt16Array, UInt32Array, UInt64Array,
 };
 use arrow_schema::{DataType, Field, Schema};
 use header::Type;
@@ -162,7 +163,8 @@ pub fn npy(file: &[u8]) -> Result<Table, String> {
     Ok(table)
 }
 
-/// The dates of the first column of a matrix: numbers such as 20240131, or whole minutes since 1970, in order.
+/// The dates of the first column of a matrix: numbers such as 20240131, or whole minutes since 1970, in
+/// order.
 fn first_column(column: &ArrayRef) -> Option<Vec<Stamp>> {
     let floats = arrow_cast::cast(column, &DataType::Float64).ok()?;
     let values = floats.as_primitive_opt::<Float64Type>()?.values();

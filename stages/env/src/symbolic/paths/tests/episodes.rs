@@ -1,6 +1,8 @@
 //! Episodes: queries, hidden edges, masks, caps, ranges and restarts.
 
-use super::super::{Order, PathConfig, PathCounts, PathEnvs, PathState, PathTask, QuerySides, TrainingQueries};
+use super::super::{
+    Order, PathConfig, PathCounts, PathEnvs, PathState, PathTask, QuerySides, TrainingQueries,
+};
 use super::{knowledge, task};
 use crate::symbolic::batch::{SymbolicBatch, SymbolicEnvs as _};
 use stages_knowledge::{KnowledgeBase, Split};
@@ -31,7 +33,9 @@ fn candidates(task: &PathTask, state: &PathState) -> String {
     let vocabulary = task.vocabulary();
     let mut texts = Vec::new();
     for atom in batch.candidate_atoms.chunks_exact(3) {
-        let Some(relation) = (0..vocabulary.predicates).find(|&number| vocabulary.predicate(number) == atom[0]) else {
+        let Some(relation) =
+            (0..vocabulary.predicates).find(|&number| vocabulary.predicate(number) == atom[0])
+        else {
             texts.push(".".to_owned());
             continue;
         };
@@ -65,7 +69,8 @@ fn the_query_and_its_inverse_are_hidden_and_other_answers_masked() {
     insta::assert_snapshot!(candidates(&task, &state), @"., mother^-1 ann, brother eve, uncle kim");
     go(&task, &mut state, "brother eve", &mut counts);
     // kim is another right answer. lea is none that is known in training.
-    insta::assert_snapshot!(candidates(&task, &state), @"., mother^-1 ann, brother^-1 ben, mother joe, mother lea");
+    insta::assert_snapshot!(candidates(&task, &state), @"., mother^-1 ann, brother^-1 ben, mother joe, \
+        mother lea");
     go(&task, &mut state, "mother joe", &mut counts);
     assert!(state.is_right() && state.is_over(&task) && state.candidates() == 0);
     insta::assert_snapshot!(task.text(&state), @"ben uncle ?: ben -brother-> eve -mother-> joe");
@@ -193,7 +198,8 @@ fn what_cannot_be_asked_is_refused() {
             .to_string()
     };
     let empty = knowledge(FAMILY, ["person(ann). ?- uncle(ben, X).", "", ""]);
-    insta::assert_snapshot!(refused(&empty, PathConfig::default(), Split::Train), @"the knowledge base has no queries of `train` that are a fact of two constants");
+    insta::assert_snapshot!(refused(&empty, PathConfig::default(), Split::Train), @"the knowledge base has \
+        no queries of `train` that are a fact of two constants");
     let hops = PathConfig {
         hops: 0,
         ..PathConfig::default()
@@ -203,12 +209,14 @@ fn what_cannot_be_asked_is_refused() {
         edge_dropout: 1.0,
         ..PathConfig::default()
     };
-    insta::assert_snapshot!(refused(&family(), dropout, Split::Test), @"`edge_dropout`: a probability from 0 to less than 1");
+    insta::assert_snapshot!(refused(&family(), dropout, Split::Test), @"`edge_dropout`: a probability from \
+        0 to less than 1");
     let cap = PathConfig {
         max_actions: 1,
         ..PathConfig::default()
     };
-    insta::assert_snapshot!(refused(&family(), cap, Split::Test), @"`max_actions`: a state has at least 2 actions, or 0 for any number");
+    insta::assert_snapshot!(refused(&family(), cap, Split::Test), @"`max_actions`: a state has at least 2 \
+        actions, or 0 for any number");
     let facts = PathConfig {
         queries: TrainingQueries::Facts,
         ..PathConfig::default()

@@ -36,7 +36,8 @@ struct Slow {
     current: String,
     /// The steps so far: relation and entity.
     path: Vec<(String, String)>,
-    /// The probability with which an edge is left out, and the seed, environment and episode by which that is drawn.
+    /// The probability with which an edge is left out, and the seed, environment and episode by which that is
+    /// drawn.
     dropout: f64,
     shows_entities: bool,
     drawn_by: [u64; 3],
@@ -64,7 +65,8 @@ impl Slow {
         let mut edges: Vec<&Fact> = self.edges.iter().filter(|edge| edge.0 == entity).collect();
         if self.most > 0 && edges.len() >= self.most {
             let degree = |entity: &str| self.edges.iter().filter(|edge| edge.0 == entity).count();
-            edges.sort_by_key(|edge| (Reverse(degree(&edge.2)), self.relation(&edge.1), self.entity(&edge.2)));
+            edges
+                .sort_by_key(|edge| (Reverse(degree(&edge.2)), self.relation(&edge.1), self.entity(&edge.2)));
             edges.truncate(self.most - 1);
         }
         edges.sort_by_key(|edge| (self.entity(&edge.2), self.relation(&edge.1)));
@@ -209,7 +211,9 @@ fn world(random: &mut Random) -> (Slow, PathConfig, Split) {
         &format!("{}{more}{}", prolog(&graph), "person(e0).\nmeets(e0, r0, e1).\n"),
         [&format!("{train}{others}"), &valid, &test],
     );
-    let both = |facts: &[Fact]| -> Vec<Fact> { facts.iter().flat_map(|fact| [fact.clone(), inverse(fact)]).collect() };
+    let both = |facts: &[Fact]| -> Vec<Fact> {
+        facts.iter().flat_map(|fact| [fact.clone(), inverse(fact)]).collect()
+    };
     let mut edges = both(&graph);
     edges.sort();
     edges.dedup();

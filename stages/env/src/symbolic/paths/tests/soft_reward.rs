@@ -12,7 +12,8 @@ use std::collections::BTreeSet;
 use std::fmt::Write as _;
 use std::sync::Arc;
 
-/// Twelve people in a ring, each `next` to the one after and `near` those at a distance of up to 2; `far` is asked, and no edge.
+/// Twelve people in a ring, each `next` to the one after and `near` those at a distance of up to 2; `far` is
+/// asked, and no edge.
 fn ring() -> KnowledgeBase {
     let mut text = String::new();
     let mut train = String::new();
@@ -59,7 +60,8 @@ fn an_episode_that_ends_elsewhere_earns_by_the_difference_in_score() {
     for step in 0..60 {
         let mut batch = SymbolicBatch::default();
         envs.observe(&mut batch);
-        let action = |at: usize| Random::new(&[at as u64, step]).below(batch.env_candidates[at].into()) as u32;
+        let action =
+            |at: usize| Random::new(&[at as u64, step]).below(batch.env_candidates[at].into()) as u32;
         let actions: Vec<u32> = (0..50).map(action).collect();
         envs.step(&actions, &mut earned, &mut terminated, &mut truncated);
         for at in 0..50 {

@@ -20,10 +20,12 @@ pub(super) fn family() -> String {
         let _ = writeln!(text, "grand(g{i}, a{i}).\ngrand(g{i}, b{i}).\ncousin(a{i}, c{i}).");
     }
     text.push_str(
-        "grand(X, Y) :- parent(X, Z), parent(Z, Y).\nparent(X, Y) :- child(Y, X).\nchild(X, Y) :- parent(Y, X).\n",
+        "grand(X, Y) :- parent(X, Z), parent(Z, Y).\nparent(X, Y) :- child(Y, X).\nchild(X, Y) :- parent(Y, \
+        X).\n",
     );
     text.push_str(
-        "cousin(X, Y) :- child(X, Z), sibling(Z, W), parent(W, Y).\nsibling(X, Y) :- child(X, Z), parent(Z, Y).\n",
+        "cousin(X, Y) :- child(X, Z), sibling(Z, W), parent(W, Y).\nsibling(X, Y) :- child(X, Z), parent(Z, \
+        Y).\n",
     );
     text
 }
@@ -150,8 +152,8 @@ fn rollout(task: &Arc<ProofTask>, ranges: &[(usize, usize)], steps: usize) -> Ve
             for at in 0..len {
                 rows[at].0 += reward[at];
                 let candidates = batch.env_candidates[at] as usize..batch.env_candidates[at + 1] as usize;
-                let atoms =
-                    batch.candidate_starts[candidates.start] as usize..batch.candidate_starts[candidates.end] as usize;
+                let atoms = batch.candidate_starts[candidates.start] as usize
+                    ..batch.candidate_starts[candidates.end] as usize;
                 rows[at]
                     .1
                     .extend(&batch.candidate_atoms[atoms.start * batch.width..atoms.end * batch.width]);

@@ -1,4 +1,5 @@
-//! Bounded time and memory: cyclic and left-recursive rules, a million facts, goals without solution, free heads, deep terms.
+//! Bounded time and memory: cyclic and left-recursive rules, a million facts, goals without solution, free
+//! heads, deep terms.
 
 use super::super::{Order, ProofConfig, ProofCounts, ProofEnvs, ProofPreset, ProofTask};
 use super::{knowledge, task};
@@ -38,8 +39,10 @@ fn presets() -> [ProofConfig; 3] {
 
 #[test]
 fn rules_without_end_are_left_at_the_limit_of_steps() {
-    let program = "p(X, Y) :- p(Y, X).\nq(X) :- q(X), r(X).\nr(a).\nloop :- loop.\na :- b, a.\nb.\nb :- a.\nany(X, Y).\n\
-        free(X) :- any(X, Y), free(Y).\n?- p(a, B).\n?- q(a).\n?- loop.\n?- a.\n?- free(Z).\n?- missing(a).\n?- any(A, A), p(A, A).\n";
+    let program = "p(X, Y) :- p(Y, X).\nq(X) :- q(X), r(X).\nr(a).\nloop :- loop.\na :- b, a.\nb.\nb :- \
+        a.\nany(X, Y).\n\
+        free(X) :- any(X, Y), free(Y).\n?- p(a, B).\n?- q(a).\n?- loop.\n?- a.\n?- free(Z).\n?- \
+        missing(a).\n?- any(A, A), p(A, A).\n";
     for config in presets() {
         let task = task(program, &config);
         let counts = walk(&task, 7, 2_000);
@@ -119,7 +122,8 @@ fn a_million_facts_are_searched_by_their_posting_lists() {
     program.push_str("path(X, Y) :- e(X, Z), e(Z, Y).\npath(X, Y) :- e(Y, X).\n");
     program.push_str("?- path(c1, c2).\n?- path(c3, X).\n?- e(X, Y), path(Y, X).\n?- path(nowhere, X).\n");
     let knowledge = knowledge(&program);
-    let task = |config: &ProofConfig| Arc::new(ProofTask::new(knowledge.clone(), config, Split::Test).unwrap());
+    let task =
+        |config: &ProofConfig| Arc::new(ProofTask::new(knowledge.clone(), config, Split::Test).unwrap());
     let start = Instant::now();
     let bound = task(&ProofConfig {
         max_clauses: 1000,

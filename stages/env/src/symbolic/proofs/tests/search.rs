@@ -1,6 +1,8 @@
 //! The shortest proofs, and trees.
 
-use super::super::{Order, ProofConfig, ProofEnvs, ProofPreset, ProofTask, ProofTree, TrainingQueries, shortest};
+use super::super::{
+    Order, ProofConfig, ProofEnvs, ProofPreset, ProofTask, ProofTree, TrainingQueries, shortest,
+};
 use super::episodes::family;
 use super::{knowledge, task};
 use crate::symbolic::batch::SymbolicEnvs as _;

@@ -1,4 +1,5 @@
-//! Random steps of the environment beside a slow, obvious one: its states are texts, its clauses trees, and it keeps every state of an episode.
+//! Random steps of the environment beside a slow, obvious one: its states are texts, its clauses trees, and
+//! it keeps every state of an episode.
 
 use super::super::config::{GoalSelection, Settings};
 use super::super::{Order, ProofConfig, ProofEnvs, ProofTask, TrainingQueries};

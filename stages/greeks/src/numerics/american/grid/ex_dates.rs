@@ -1,7 +1,9 @@
-//! Options that may be exercised just before a dividend and not in between (a call without a yield at a rate of 0 or more): a chain of normal integrals.
+//! Options that may be exercised just before a dividend and not in between (a call without a yield at a rate
+//! of 0 or more): a chain of normal integrals.
 //!
-//! The values at a dividend are piecewise Chebyshev polynomials of `ln S`, divided where exercise begins, at a spot that the dividend leaves nothing of,
-//! and in halves until they are exact to a hundred-millionth of strike and spot.
+//! The values at a dividend are piecewise Chebyshev polynomials of `ln S`, divided where exercise begins, at
+//! a spot that the dividend leaves nothing of, and in halves until they are exact to a hundred-millionth of
+//! strike and spot.
 
 use super::Dividend;
 use super::market::Market;
@@ -145,7 +147,11 @@ impl Panel {
             }
         }
         coefficients[0] *= 0.5;
-        Self { from, to, coefficients }
+        Self {
+            from,
+            to,
+            coefficients,
+        }
     }
 
     /// By Clenshaw's recurrence; beyond the ends as at them.

@@ -1,7 +1,7 @@
 //! The values of an option on equidistant nodes, and their steps back in time.
 //!
-//! With s the time left to the end of the field's time, `W = e^(r s) V` satisfies the heat equation in `y = ln S + (r - q - sigma^2/2) s`: all drift is in
-//! what exercise is worth, and no drift is too much.
+//! With s the time left to the end of the field's time, `W = e^(r s) V` satisfies the heat equation in
+//! `y = ln S + (r - q - sigma^2/2) s`: all drift is in what exercise is worth, and no drift is too much.
 
 use super::market::Market;
 use super::stage::{Elimination, Payoff, Region, Stage};
@@ -32,7 +32,8 @@ struct Memory {
 }
 
 impl Field {
-    /// The field at its end: by `ln S` a value, or that of exercise where it is more. `jumps` are those of the second derivative.
+    /// The field at its end: by `ln S` a value, or that of exercise where it is more. `jumps` are those of
+    /// the second derivative.
     pub fn new(
         market: &Market,
         (low, high): (f64, f64),
@@ -47,8 +48,8 @@ impl Field {
         let payoff = |i: usize| market.sign * (spots[i] - market.strike);
         let waits: Vec<f64> = (0..n).map(|i| value(at(i))).collect();
         let mut values: Vec<f64> = (0..n).map(|i| waits[i].max(payoff(i))).collect();
-        // Beside a kink and a jump the value's mean over hat functions, less what that is without either: their place between nodes then
-        // does not matter.
+        // Beside a kink and a jump the value's mean over hat functions, less what that is without either:
+        // their place between nodes then does not matter.
         let mut has_kink = false;
         for i in 0..intervals {
             let exercised = |i: usize| payoff(i) > waits[i];
@@ -172,19 +173,20 @@ impl Field {
                 memory.right[region.to + 1] += lambda * region.above;
             }
         }
-        let solve = |time: f64, right: &[f64], elimination: &Elimination, out: &mut [f64], work: &mut [f64]| {
-            let payoff = self.payoff(time);
-            let stage = Stage {
-                payoff,
-                width: self.width,
-                reach,
-                diffusion,
-                right,
-                elimination,
-                ends: [0, 1].map(|end| self.end(end, &payoff, time)),
+        let solve =
+            |time: f64, right: &[f64], elimination: &Elimination, out: &mut [f64], work: &mut [f64]| {
+                let payoff = self.payoff(time);
+                let stage = Stage {
+                    payoff,
+                    width: self.width,
+                    reach,
+                    diffusion,
+                    right,
+                    elimination,
+                    ends: [0, 1].map(|end| self.end(end, &payoff, time)),
+                };
+                stage.solve(out, work)
             };
-            stage.solve(out, work)
-        };
         let Memory {
             right,
             middle,

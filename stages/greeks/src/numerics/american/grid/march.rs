@@ -1,4 +1,5 @@
-//! The way of a field from expiry back to now: over the periods between dividends, each in a few parts with nodes of their own.
+//! The way of a field from expiry back to now: over the periods between dividends, each in a few parts with
+//! nodes of their own.
 
 use super::curve::Curve;
 use super::field::Field;
@@ -14,8 +15,15 @@ const MOST_FOR_DRIFT: f64 = 8.0;
 /// The least share of the steps in a part that is short because the spot's scale is.
 const LATE_SHARE: f64 = 0.25;
 
-/// Value and three derivatives by `ln S` at the spot; None where the option is exercised now. Dividends are in order, within the option's life.
-pub(super) fn march(market: &Market, spot: f64, years: f64, due: &[Dividend], grid: Grid) -> Option<[f64; 4]> {
+/// Value and three derivatives by `ln S` at the spot; None where the option is exercised now. Dividends are
+/// in order, within the option's life.
+pub(super) fn march(
+    market: &Market,
+    spot: f64,
+    years: f64,
+    due: &[Dividend],
+    grid: Grid,
+) -> Option<[f64; 4]> {
     let way = Way::new(market, spot, years, due);
     let mut field: Option<Field> = None;
     for i in (0..way.ranges.len()).rev() {

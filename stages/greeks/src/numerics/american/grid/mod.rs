@@ -1,12 +1,17 @@
-//! American options by finite differences: with cash dividends, with two exercise boundaries, and with much drift.
+//! American options by finite differences: with cash dividends, with two exercise boundaries, and with much
+//! drift.
 //!
-//! With dividends the model is the piecewise lognormal one: between ex-dividend dates the spot is lognormal with the option's rate, yield and volatility,
-//! and on such a date it falls by the amount, or to 0 where it is less (QuantLib's spot model; M. H. Vellekoop and J. W. Nieuwenhuis (2006) prefer it to
-//! the escrowed one, whose volatility means something else for every expiry). For that model the price is exact in the limit of the grid.
+//! With dividends the model is the piecewise lognormal one: between ex-dividend dates the spot is lognormal
+//! with the option's rate, yield and volatility, and on such a date it falls by the amount, or to 0 where it
+//! is less (QuantLib's spot model; M. H. Vellekoop and J. W. Nieuwenhuis (2006) prefer it to the escrowed
+//! one, whose volatility means something else for every expiry). For that model the price is exact in the
+//! limit of the grid.
 //!
-//! The heat equation is solved by central differences and the TR-BDF2 scheme, second order in both, with steps that crowd towards expiry as the cube of
-//! their number: the boundary starts like a root of time. Kinks, and the boundaries of exercise, are placed between nodes (`stage`), so that the error is a
-//! smooth function of the nodes' width, and two grids, one twice as fine, are extrapolated; [`on_grid`] takes finer ones until the limit stays.
+//! The heat equation is solved by central differences and the TR-BDF2 scheme, second order in both, with
+//! steps that crowd towards expiry as the cube of their number: the boundary starts like a root of time.
+//! Kinks, and the boundaries of exercise, are placed between nodes (`stage`), so that the error is a smooth
+//! function of the nodes' width, and two grids, one twice as fine, are extrapolated; [`on_grid`] takes finer
+//! ones until the limit stays.
 
 mod curve;
 mod ex_dates;
@@ -42,9 +47,15 @@ pub struct Grid {
 
 impl Grid {
     /// A price on a strike of 100 to 1e-5, mostly to 1e-6; [`on_grid`] refines it where two grids disagree.
-    pub const STANDARD: Self = Self { spots: 800, steps: 120 };
+    pub const STANDARD: Self = Self {
+        spots: 800,
+        steps: 120,
+    };
     /// Twice the steps, where two boundaries may meet.
-    pub const FINE: Self = Self { spots: 800, steps: 240 };
+    pub const FINE: Self = Self {
+        spots: 800,
+        steps: 240,
+    };
 
     /// Half the intervals and steps.
     pub(super) const fn halved(self) -> Self {
@@ -62,19 +73,21 @@ impl Grid {
     }
 }
 
-/// The difference of two extrapolated prices, by the strike, from which a grid is refined, and the times it is at most: the error of the finer one is
-/// several times smaller.
+/// The difference of two extrapolated prices, by the strike, from which a grid is refined, and the times it
+/// is at most: the error of the finer one is several times smaller.
 const TOLERANCE: f64 = 2e-9;
 const REFINEMENTS: usize = 2;
 
 /// The least volatility, by the drift over the option's life: below it prices no longer change.
 const LEAST_VOLATILITY: f64 = 1e-5;
-/// The relative change of volatility in the differences that are vega, vanna and volga; the same where the price is exact; and the change of rate in rho.
+/// The relative change of volatility in the differences that are vega, vanna and volga; the same where the
+/// price is exact; and the change of rate in rho.
 const CHANGE: f64 = 0.01;
 const CHANGE_OF_EXACT: f64 = 2e-3;
 const CHANGE_OF_RATE: f64 = 2.5e-4;
 
-/// The price of an American option with cash dividends; those outside the time to expiry are ignored. NaN as for [`on_grid`].
+/// The price of an American option with cash dividends; those outside the time to expiry are ignored. NaN as
+/// for [`on_grid`].
 pub fn price_on_grid(option: &Contract, dividends: &[Dividend], grid: Grid) -> f64 {
     let due = due(option, dividends);
     if !is_regular(option, &due) {
@@ -88,11 +101,11 @@ pub fn price_on_grid(option: &Contract, dividends: &[Dividend], grid: Grid) -> f
     }
 }
 
-/// Price and Greeks of an American option with cash dividends: delta, gamma, theta and charm from the grid and the equation, the others by central
-/// differences. Dividends outside its life are not read.
+/// Price and Greeks of an American option with cash dividends: delta, gamma, theta and charm from the grid
+/// and the equation, the others by central differences. Dividends outside its life are not read.
 ///
-/// [`Reason::Input`] unless spot, strike, time and volatility are positive and no dividend is negative; [`Reason::Extreme`] where the numbers are beyond
-/// floating point.
+/// [`Reason::Input`] unless spot, strike, time and volatility are positive and no dividend is negative;
+/// [`Reason::Extreme`] where the numbers are beyond floating point.
 pub fn on_grid(option: &Contract, dividends: &[Dividend], grid: Grid) -> (Greeks, Reason) {
     let due = due(option, dividends);
     if !is_regular(option, &due) {
@@ -116,7 +129,8 @@ pub fn on_grid(option: &Contract, dividends: &[Dividend], grid: Grid) -> (Greeks
         volatility,
         ..
     } = *option;
-    // Differences need less: their grids' errors are nearly the same. Beside the boundary a change may lead across it.
+    // Differences need less: their grids' errors are nearly the same. Beside the boundary a change may lead
+    // across it.
     let exercised = [intrinsic(option), if option.call { spot } else { -spot }, 0.0, 0.0];
     let solve = |volatility: f64, rate: f64| {
         let option = Contract {
@@ -192,8 +206,8 @@ fn refined(option: &Contract, due: &[Dividend], mut grid: Grid) -> Option<[f64; 
     Some(found)
 }
 
-/// The limit of values whose error falls by four from the rough to the fine ones. A rougher grid may see the option exercised where the two values
-/// hardly differ.
+/// The limit of values whose error falls by four from the rough to the fine ones. A rougher grid may see the
+/// option exercised where the two values hardly differ.
 fn limit(rough: Option<[f64; 4]>, fine: [f64; 4]) -> [f64; 4] {
     rough.map_or(fine, |rough| {
         std::array::from_fn(|i| fine[i] + (fine[i] - rough[i]) / 3.0)

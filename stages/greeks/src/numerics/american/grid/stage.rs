@@ -1,8 +1,9 @@
 //! An implicit stage of the heat equation above what exercise is worth, on equidistant nodes.
 //!
-//! The system is eliminated from the ends inwards, up to the cell in which the value meets that of exercise (M. J. Brennan and E. S. Schwartz, 1977, from
-//! both sides). The boundary's place within its cell is found too: beside it the excess over exercise is a known parabola, so that the nodes' error
-//! is that of central differences, and smooth in their width.
+//! The system is eliminated from the ends inwards, up to the cell in which the value meets that of exercise
+//! (M. J. Brennan and E. S. Schwartz, 1977, from both sides). The boundary's place within its cell is found
+//! too: beside it the excess over exercise is a known parabola, so that the nodes' error is that of central
+//! differences, and smooth in their width.
 
 /// The value of exercise at one time, `factor sign (S - strike)`, with `S` at the nodes.
 #[derive(Clone, Copy, Debug)]
@@ -30,7 +31,8 @@ impl Payoff<'_> {
         self.factor * self.sign * self.spots[i] * self.decay
     }
 
-    /// The gain of exercise over waiting, by time: of a call the yield on the spot less interest on the strike, of a put the opposite.
+    /// The gain of exercise over waiting, by time: of a call the yield on the spot less interest on the
+    /// strike, of a put the opposite.
     #[inline]
     pub fn flow(&self, i: usize) -> f64 {
         self.factor * self.sign * (self.dividend_yield * self.spots[i] * self.decay - self.rate * self.strike)
@@ -159,7 +161,13 @@ impl Stage<'_> {
     }
 
     /// The boundary seen from an end, and the values between the two.
-    fn edge(&self, from_top: bool, other_exercised: bool, values: &mut [f64], work: &mut [f64]) -> Option<Edge> {
+    fn edge(
+        &self,
+        from_top: bool,
+        other_exercised: bool,
+        values: &mut [f64],
+        work: &mut [f64],
+    ) -> Option<Edge> {
         let found = self.sweep(from_top, true, [(0, 0.0); 2], work);
         let other = if from_top { 0 } else { values.len() - 1 };
         let edge = found.or_else(|| other_exercised.then(|| Edge::end(other)))?;
@@ -167,7 +175,8 @@ impl Stage<'_> {
         Some(edge)
     }
 
-    /// The source term of exercise in a region within one cell, added to the right side at the nodes on both sides of it.
+    /// The source term of exercise in a region within one cell, added to the right side at the nodes on both
+    /// sides of it.
     fn source(&self, lower: &Edge, upper: &Edge) -> [(usize, f64); 2] {
         let width = upper.place - lower.place;
         if lower.node != upper.node + 1 || width <= 0.0 {
@@ -249,8 +258,8 @@ impl Stage<'_> {
     }
 }
 
-/// The place of a boundary within its cell, at a share d of the width from the outer node. Beside it the excess over the payoff has the second derivative
-/// that makes it stay: flow by diffusion.
+/// The place of a boundary within its cell, at a share d of the width from the outer node. Beside it the
+/// excess over the payoff has the second derivative that makes it stay: flow by diffusion.
 struct Fit {
     /// The excess at the outer node if the inner one has none, and its growth with that of the inner one.
     excess: f64,

@@ -89,8 +89,8 @@ impl<'a> Way<'a> {
         self.end(i) - self.begin(i)
     }
 
-    /// The parts of a period: towards expiry they become shorter with the scale of the value, and towards now, where there is much drift, with that of
-    /// the spot.
+    /// The parts of a period: towards expiry they become shorter with the scale of the value, and towards
+    /// now, where there is much drift, with that of the spot.
     pub fn parts(&self, i: usize) -> Vec<Part> {
         let length = self.length(i);
         let left = self.years - self.end(i);
@@ -124,9 +124,12 @@ impl<'a> Way<'a> {
         cuts.windows(2).map(part).collect()
     }
 
-    /// The time before a dividend for which a put far in the money waits for it: interest on the strike earns less.
+    /// The time before a dividend for which a put far in the money waits for it: interest on the strike earns
+    /// less.
     fn wait(&self, i: usize) -> f64 {
-        let Market { rate, strike, sign, .. } = *self.market;
+        let Market {
+            rate, strike, sign, ..
+        } = *self.market;
         match self.due.get(i) {
             Some(dividend) if sign < 0.0 && rate > 0.0 => log(1.0 + dividend.amount / strike) / rate,
             _ => 0.0,
