@@ -8,7 +8,6 @@ mod complete;
 mod config;
 mod home;
 mod interrupt;
-mod lookahead;
 mod notify;
 mod output;
 mod program;

@@ -9,6 +9,7 @@
 //! new stage starts, and running stages complete and keep their results.
 
 mod action;
+mod collect;
 mod cost;
 mod event;
 pub mod executor;
@@ -27,6 +28,7 @@ mod scheduler;
 mod summary;
 pub mod text;
 
+pub use collect::{Collected, Made, Progress};
 pub use cost::CostWarning;
 pub use event::{DecisionEvent, Event, LookaheadVerdict, RunStatus, StageStatus, Stamped, timestamp};
 pub use explain::{Nearest, Parts};

@@ -12,8 +12,9 @@ use std::collections::{BTreeMap, BTreeSet};
 pub struct Cut {
     /// The date of the last unchanged rows, as text.
     pub at: String,
+    /// The last moment, in microseconds since 1970-01-01.
     #[serde(skip)]
-    pub until: i64,
+    pub(crate) until: i64,
     /// The reason why it was chosen.
     pub reason: String,
 }
@@ -36,8 +37,11 @@ pub struct Confidence {
 /// The requested confidence.
 #[derive(Clone, Copy, Debug)]
 pub struct Wanted {
+    /// The share of the dates at which a pipeline leaks.
     pub share: f64,
+    /// The probability with which such a leak is found.
     pub confidence: f64,
+    /// The seed of the drawn dates.
     pub seed: u64,
 }
 

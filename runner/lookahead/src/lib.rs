@@ -16,20 +16,22 @@ mod fetched;
 mod findings;
 mod moment;
 mod outputs;
-pub(crate) mod overlay;
+mod overlay;
 mod perturb;
 mod plan;
-pub(crate) mod read;
+mod read;
 mod replace;
-pub(crate) mod runs;
 mod sources;
 mod tolerant;
 mod uncheckable;
 mod verdict;
 mod version;
 
-pub use dates::Wanted;
-pub use verdict::{Outcome, Verdict};
+pub use change::Change;
+pub use dates::{Confidence, Cut, Wanted};
+pub use read::Csv;
+pub use uncheckable::Unchecked;
+pub use verdict::{Changed, Cost, Moved, Outcome, Verdict};
 
 use cache::Store;
 use change::Version;
@@ -37,9 +39,9 @@ use datasets::Date;
 use findings::Findings;
 use overlay::Pool;
 use plan::Plan;
-use runner_engine::{Control, Failure, Options, no_thread};
+use runner_engine::{Collected, Control, Failure, Options, Progress, no_thread};
 use runner_pipeline::Pipeline;
-use runs::{Progress, Run};
+use stages_core::typed_output::FileType;
 use std::collections::BTreeSet;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread::Builder;
@@ -62,24 +64,45 @@ pub struct Settings {
     pub except: Vec<String>,
 }
 
-/// Checks the chosen stages. `options` configures the runs of stages, `progress` receives progress messages.
+/// The stages that are checked, and what their runs need.
+#[derive(Clone, Copy)]
+pub struct Stages<'a> {
+    /// The pipeline.
+    pub pipeline: &'a Pipeline,
+    /// The checked stages, by number.
+    pub chosen: &'a [usize],
+    /// The store of the run on the original data; the others have temporary ones.
+    pub store: &'a Store,
+    /// The types of files that programs write, and others than `stages-core` check.
+    pub file_types: &'static [FileType],
+    /// The options of the runs.
+    pub options: &'a Options,
+    /// The interrupt of the runs.
+    pub control: &'a Control,
+}
+
+/// Checks stages of a pipeline. `progress` receives progress messages.
 ///
 /// # Errors
 /// When the pipeline fails on the original data, when a date is outside of the data, or when the store or the
 /// machine fails.
 pub fn check(
-    pipeline: &Pipeline,
-    chosen: &[usize],
-    store: &Store,
+    stages: &Stages<'_>,
     settings: &Settings,
-    options: &Options,
-    control: &Control,
     progress: &mut Progress<'_>,
 ) -> Result<Verdict, Failure> {
+    let Stages {
+        pipeline,
+        chosen,
+        store,
+        file_types,
+        options,
+        control,
+    } = *stages;
     let pipeline = &tolerant::tolerant(pipeline);
     let chosen = plan::without_needless_training(pipeline, chosen);
     let (pipeline, _links) = &fetched::fetched(pipeline, &chosen, store, control)?;
-    let base = Run::new(pipeline, &chosen, store, options, control, progress)?;
+    let base = Collected::run(pipeline, &chosen, store, file_types, options, control, progress)?;
     if let Some((node, error)) = base.failed.first() {
         let stage = &pipeline.nodes[*node].id;
         return Err(Failure::new(
@@ -87,7 +110,7 @@ pub fn check(
             format!("`{stage}` failed before its data was changed: {error}"),
         ));
     }
-    let plan = Plan::new(pipeline, &chosen, store, base, settings)?;
+    let plan = Plan::new(pipeline, &chosen, store, file_types, base, settings)?;
     let versions = plan.versions();
     // Stages that were forced by name have already run; each of several runs has its share of the cores.
     let at_once = options.threads.clamp(1, MOST_AT_ONCE).min(versions.len().max(1));

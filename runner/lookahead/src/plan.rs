@@ -10,13 +10,13 @@ use super::moment::Stamp;
 use super::outputs::Reader;
 use super::read::Table;
 use super::replace::Replaced;
-use super::runs::Run;
 use super::sources::{self, Found};
 use cache::Store;
 use datasets::Date;
-use runner_engine::Failure;
+use runner_engine::{Collected, Failure};
 use runner_pipeline::{Pipeline, Work};
 use stages_core::PortType;
+use stages_core::typed_output::FileType;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// The largest program that is searched for dates, in bytes.
@@ -27,7 +27,8 @@ pub struct Plan<'a> {
     pub pipeline: &'a Pipeline,
     pub store: &'a Store,
     /// The run on the original data.
-    pub base: Run,
+    pub base: Collected,
+    pub file_types: &'static [FileType],
     pub found: Found,
     pub cuts: Vec<Cut>,
     pub confidence: Confidence,
@@ -95,7 +96,8 @@ impl<'a> Plan<'a> {
         pipeline: &'a Pipeline,
         chosen: &[usize],
         store: &'a Store,
-        base: Run,
+        file_types: &'static [FileType],
+        base: Collected,
         settings: &Settings,
     ) -> Result<Self, Failure> {
         let found = sources::find(pipeline, chosen, &base.made, store)?;
@@ -145,6 +147,7 @@ impl<'a> Plan<'a> {
             pipeline,
             store,
             base,
+            file_types,
             found,
             cuts,
             confidence,

@@ -1,9 +1,9 @@
 //! A pipeline whose sources are versions of themselves, and whose training is that of the first run.
 
 use super::environment::{self, Ranges};
-use super::overlay::Made;
 use super::sources::{Source, Version};
 use cache::ArtifactDigest;
+use runner_engine::Made;
 use runner_pipeline::{Earlier, Pipeline, TaskGraph, Work};
 use serde_json::Value;
 use stages_core::{

@@ -6,9 +6,8 @@ use super::moment;
 use super::overlay::{Overlay, Pool};
 use super::perturb;
 use super::plan::{Plan, evaluates, is_metrics};
-use super::runs::Run;
 use super::sources;
-use runner_engine::{Control, Failure, Options};
+use runner_engine::{Collected, Control, Failure, Options};
 use runner_pipeline::Work;
 use std::collections::BTreeSet;
 
@@ -75,7 +74,7 @@ pub fn test(
             nodes.push(node);
         }
     }
-    plan.base.lend(&plan.lent, &versions, &overlay)?;
+    overlay.lend(&plan.lent, &plan.base.made, &versions)?;
     for &node in &nodes {
         for earlier in pipeline.nodes[node].earlier.values().flatten() {
             let is_version = versions.iter().any(
@@ -92,7 +91,15 @@ pub fn test(
     };
     std::fs::create_dir_all(&options.logs)
         .map_err(|err| Failure::caused("cannot create a directory in the store", &err))?;
-    let run = Run::new(&pipeline, &nodes, &overlay.store, &options, control, &mut |_: &str| {})?;
+    let run = Collected::run(
+        &pipeline,
+        &nodes,
+        &overlay.store,
+        plan.file_types,
+        &options,
+        control,
+        &mut |_: &str| {},
+    )?;
     tested.failed = run.failed;
     for &node in plan.affected.iter().filter(|node| nodes.contains(node)) {
         let (Some((_, was)), Some((_, became))) = (plan.base.made.get(&node), run.made.get(&node)) else {

@@ -1,7 +1,7 @@
 //! The account of `--positions` and `--cash`.
 
-use crate::lookahead::read::Csv;
 use runner_engine::Failure;
+use runner_lookahead::Csv;
 use serde_json::{Map, Value, json};
 use stages_env::acting::Holdings;
 use stages_evaluate::acting::ActingAccount;

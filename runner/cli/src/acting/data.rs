@@ -2,11 +2,9 @@
 
 use super::Stages;
 use super::recorded::Recorded;
-use crate::lookahead::overlay::Made;
-use crate::lookahead::runs::Progress;
 use cache::Store;
 use datasets::SnapshotTime;
-use runner_engine::Failure;
+use runner_engine::{Failure, Made, Progress};
 use runner_pipeline::{Node, Pipeline, TaskGraph, Work, suggest};
 use serde_json::{Value, json};
 use stages_core::{Input, dataset::DataSet, table};

@@ -1,10 +1,9 @@
 //! The stage `policy/act` behind a policy's environment, and what it made.
 
 use super::Trained;
-use crate::lookahead::runs::Run;
 use crate::registry;
 use cache::{ActionKey, ArtifactDigest};
-use runner_engine::{Failure, StageStatus};
+use runner_engine::{Collected, Failure, StageStatus};
 use runner_pipeline::{Earlier, InputRef, Node, Pipeline, Place, Resources, TaskGraph, Work};
 use serde_json::Value;
 use stages_core::{Provided, StageKind as _};
@@ -37,7 +36,7 @@ pub struct MadeDecision {
 
 impl MadeDecision {
     /// The decision that the node `act` made in a run; `None` if it made none.
-    pub(super) fn of(node: &Node, act: usize, run: &mut Run) -> Option<Self> {
+    pub(super) fn of(node: &Node, act: usize, run: &mut Collected) -> Option<Self> {
         let (key, outputs) = run.made.remove(&act)?;
         let (status, seconds) = run.ended.remove(&act)?;
         let Work::Kind { config, .. } = &node.work else {

@@ -12,13 +12,12 @@ pub use data::Given;
 pub use made::MadeDecision;
 
 use crate::commands::artifact::{self, Named};
-use crate::lookahead::runs::{Progress, Run as Made};
 use crate::session::{Archive, Project, Session};
 use cache::ArtifactDigest;
 use datasets::{Date, SnapshotTime};
 use made::add_act;
 use recorded::Recorded;
-use runner_engine::{Control, Failure, Options, exit};
+use runner_engine::{Collected, Control, Failure, Options, Progress, exit};
 use runner_history::{Run, StageRun};
 use runner_pipeline::Pipeline;
 use serde::Serialize;
@@ -217,7 +216,7 @@ impl Stages<'_> {
         pipeline: &Pipeline,
         nodes: Vec<usize>,
         progress: &mut Progress<'_>,
-    ) -> Result<Made, Failure> {
+    ) -> Result<Collected, Failure> {
         let project = Project {
             isolation: crate::config::isolation(self.archive.runs.parent().unwrap_or(&self.archive.runs))?,
             store: self.archive.store.clone(),
@@ -230,10 +229,11 @@ impl Stages<'_> {
             logs: self.logs.to_owned(),
             ..project.options(self.session, "act")
         };
-        Made::new(
+        Collected::run(
             &project.pipeline,
             &project.chosen,
             &project.store,
+            crate::registry::FILE_TYPES,
             &options,
             self.control,
             progress,

@@ -1,11 +1,11 @@
 //! `runner check`, and `exec --check`.
 
 use crate::args::{CheckCommand, LookaheadArgs};
-use crate::lookahead::{self, Outcome, Settings, Verdict, Wanted};
 use crate::session::{Project, Session};
-use crate::{interrupt, output};
+use crate::{interrupt, output, registry};
 use datasets::Date;
 use runner_engine::{Control, Failure, LookaheadVerdict, Options, text};
+use runner_lookahead::{Outcome, Settings, Stages, Verdict, Wanted};
 use runner_report::reporter::Verbosity;
 use std::collections::BTreeSet;
 use std::io::IsTerminal as _;
@@ -94,15 +94,15 @@ fn run(
             output::say(what);
         }
     };
-    lookahead::check(
-        &project.pipeline,
-        &project.chosen,
-        &project.store,
-        settings,
-        &options,
+    let stages = Stages {
+        pipeline: &project.pipeline,
+        chosen: &project.chosen,
+        store: &project.store,
+        file_types: registry::FILE_TYPES,
+        options: &options,
         control,
-        &mut progress,
-    )
+    };
+    runner_lookahead::check(&stages, settings, &mut progress)
 }
 
 /// Refuses an exception that names no stage or output.

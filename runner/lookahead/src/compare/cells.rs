@@ -140,7 +140,7 @@ impl<'a> Numbers<'a> {
         {
             return Self::Typed(values);
         }
-        crate::lookahead::moment::texts(column.as_ref()).map_or(Self::None(column), Self::Texts)
+        crate::moment::texts(column.as_ref()).map_or(Self::None(column), Self::Texts)
     }
 
     fn value(&self, row: usize) -> Option<f64> {

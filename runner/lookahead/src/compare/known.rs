@@ -2,8 +2,8 @@
 
 use super::text;
 use super::{Compare, Difference, Reason, Same};
-use crate::lookahead::change::Change;
-use crate::lookahead::moment::Stamp;
+use crate::change::Change;
+use crate::moment::Stamp;
 use arrow_array::{BooleanArray, RecordBatch};
 
 /// A table's rows that were known by the moment.

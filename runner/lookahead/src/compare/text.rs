@@ -24,7 +24,7 @@ pub fn sorted(batch: &RecordBatch) -> Vec<u64> {
 
 fn add(column: &ArrayRef, rows: &mut [DefaultHasher]) {
     let data = column.to_data();
-    let texts = crate::lookahead::moment::texts(column.as_ref());
+    let texts = crate::moment::texts(column.as_ref());
     match (data.data_type().primitive_width(), texts) {
         (Some(width), _) => {
             let values = &data.buffers()[0].as_slice()[data.offset() * width..];

@@ -1,8 +1,8 @@
 //! Files as tables: one, or an archive of some.
 
 use super::Document;
-use crate::lookahead::moment::Stamp;
-use crate::lookahead::read::{self, Format};
+use crate::moment::Stamp;
+use crate::read::{self, Format};
 use flate2::Compression;
 use flate2::write::GzEncoder;
 use std::io::{Cursor, Read as _, Write as _};

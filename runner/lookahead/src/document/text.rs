@@ -1,9 +1,9 @@
 //! Perturbed rows of text: CSV and JSON.
 
 use super::{Document, New, Variant};
-use crate::lookahead::column::{Column, MISSING};
-use crate::lookahead::moment;
-use crate::lookahead::read::{Csv, JsonRows};
+use crate::column::{Column, MISSING};
+use crate::moment;
+use crate::read::{Csv, JsonRows};
 use arrow_array::RecordBatch;
 use serde_json::Value;
 use std::collections::HashMap;

@@ -37,7 +37,7 @@ pub enum Rows {
 
 impl Document {
     /// The rows as this table's format writes them.
-    pub(in crate::lookahead) fn render(&self, variant: &Variant) -> Result<Rows, String> {
+    pub(crate) fn render(&self, variant: &Variant) -> Result<Rows, String> {
         Ok(match &self.body {
             Body::Csv(csv) => Rows::Lines(text::csv_lines(self, csv, variant)),
             Body::Json(rows) => Rows::Lines(text::json_lines(self, rows, variant)),
@@ -50,11 +50,7 @@ impl Document {
     }
 
     /// The bytes of a table of old and perturbed rows, each with 0 or 1 and its place among these.
-    pub(in crate::lookahead) fn assemble(
-        &self,
-        picks: &[(usize, usize)],
-        new: &Rows,
-    ) -> Result<Vec<u8>, String> {
+    pub(crate) fn assemble(&self, picks: &[(usize, usize)], new: &Rows) -> Result<Vec<u8>, String> {
         let changed = |place: usize| match new {
             Rows::Lines(lines) => lines[place].as_str(),
             _ => "",

@@ -1,7 +1,7 @@
 //! Programs that are fitted on a training range.
 
 use super::{Findings, Known};
-use crate::lookahead::plan::Plan;
+use crate::plan::Plan;
 use datasets::Date;
 use runner_pipeline::Work;
 use std::collections::BTreeMap;

@@ -1,9 +1,9 @@
 //! Values that moved, as the verdict names them.
 
-use crate::lookahead::change::Change;
-use crate::lookahead::compare::Difference;
-use crate::lookahead::plan::Plan;
-use crate::lookahead::verdict::Moved;
+use crate::change::Change;
+use crate::compare::Difference;
+use crate::plan::Plan;
+use crate::verdict::Moved;
 
 /// A difference as a finding.
 pub fn moved(

@@ -1,8 +1,8 @@
 //! Findings that are no comparisons: columns that could not be compared, and those that a rule judges.
 
 use super::{Findings, Known};
-use crate::lookahead::plan::{Plan, evaluates, is_metrics, is_stepped_by_program};
-use crate::lookahead::uncheckable::Unchecked;
+use crate::plan::{Plan, evaluates, is_metrics, is_stepped_by_program};
+use crate::uncheckable::Unchecked;
 use datasets::Date;
 use runner_pipeline::Work;
 use std::collections::{BTreeMap, BTreeSet};

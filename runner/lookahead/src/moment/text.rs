@@ -160,7 +160,7 @@ pub fn named_in(text: &str) -> Vec<Date> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::lookahead::moment::date_of;
+    use crate::moment::date_of;
 
     fn shown(cells: &[&str]) -> Vec<String> {
         of_texts(cells, true)

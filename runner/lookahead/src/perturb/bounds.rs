@@ -1,7 +1,7 @@
 //! Prices beyond others, as checks of data require: the low is the lowest of its bar.
 
-use crate::lookahead::column::Column;
-use crate::lookahead::document::{Document, New};
+use crate::column::Column;
+use crate::document::{Document, New};
 use std::collections::BTreeMap;
 
 /// Moves prices beyond those that bound them.

@@ -1,9 +1,9 @@
 //! The roles of columns in perturbation, by their names and values.
 
-use crate::lookahead::column::Column;
-use crate::lookahead::document::Document;
-use crate::lookahead::moment;
-use crate::lookahead::perturb::is_contract;
+use crate::column::Column;
+use crate::document::Document;
+use crate::moment;
+use crate::perturb::is_contract;
 use std::collections::BTreeSet;
 
 /// Parts of the names of columns that identify a row.

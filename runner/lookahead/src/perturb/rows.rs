@@ -4,8 +4,8 @@
 
 use super::values;
 use super::{chance, hash, is_contract};
-use crate::lookahead::column::Column;
-use crate::lookahead::document::{Document, New, Variant};
+use crate::column::Column;
+use crate::document::{Document, New, Variant};
 
 /// A perturbed row.
 struct Row {

@@ -1,9 +1,9 @@
 //! Types and rows of perturbed data.
 
 use super::Manner;
-use crate::lookahead::document::Document;
-use crate::lookahead::moment::Stamp;
-use crate::lookahead::read::Container;
+use crate::document::Document;
+use crate::moment::Stamp;
+use crate::read::Container;
 use arrow_array::{ArrayRef, BooleanArray, Date32Array, Float32Array, Int32Array, RecordBatch, StringArray};
 use datasets::Date;
 use std::collections::BTreeSet;

@@ -3,8 +3,8 @@
 use super::bounds;
 use super::role::{Role, role};
 use super::{chance, hash};
-use crate::lookahead::column::{Column, MISSING};
-use crate::lookahead::document::{Document, New, Variant};
+use crate::column::{Column, MISSING};
+use crate::document::{Document, New, Variant};
 use std::collections::BTreeMap;
 
 /// All rows with other values.

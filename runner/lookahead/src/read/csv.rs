@@ -1,7 +1,7 @@
 //! Text with separators. Lines keep their text, so that unchanged rows are written as they were.
 
 use super::text_columns;
-use crate::lookahead::moment;
+use crate::moment;
 use arrow_array::RecordBatch;
 
 /// A text of cells.

@@ -1,7 +1,7 @@
 //! JSON: lines of objects, an array of objects, an object of columns, and an object of values by date.
 
 use super::{Table, text_columns};
-use crate::lookahead::moment;
+use crate::moment;
 use arrow_array::RecordBatch;
 use serde::de::{Deserialize, Deserializer, MapAccess, Visitor};
 use serde_json::Value;

@@ -8,10 +8,9 @@ pub use scan::Scan;
 pub use version::Version;
 
 use super::document::Packed;
-use super::overlay::Made;
 use super::uncheckable::Unchecked;
 use cache::{Artifact, ArtifactDigest, Store};
-use runner_engine::Failure;
+use runner_engine::{Failure, Made};
 use runner_pipeline::{Node, Pipeline, Work};
 use stages_core::Source as File;
 use std::collections::BTreeMap;

@@ -1,8 +1,8 @@
 //! The dates and symbols of a source.
 
-use crate::lookahead::column::Column;
-use crate::lookahead::document::{Document, Packed};
-use crate::lookahead::moment::Stamp;
+use crate::column::Column;
+use crate::document::{Document, Packed};
+use crate::moment::Stamp;
 use std::collections::BTreeSet;
 
 /// The dates and symbols of a source.

@@ -1,9 +1,9 @@
 //! Versions of sources in a temporary store.
 
 use super::{Held, Source, What};
-use crate::lookahead::change::{self, About, New};
-use crate::lookahead::document::Packed;
-use crate::lookahead::overlay::Overlay;
+use crate::change::{self, About, New};
+use crate::document::Packed;
+use crate::overlay::Overlay;
 use cache::{Artifact, ArtifactBuilder, ArtifactDigest, Entry, Store};
 use runner_engine::Failure;
 use stages_core::Source as File;

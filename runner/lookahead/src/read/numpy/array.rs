@@ -1,7 +1,7 @@
 //! Arrays that are written again with other rows.
 
 use super::header::{self, Header, Type};
-use crate::lookahead::document::Element;
+use crate::document::Element;
 
 /// An array of rows.
 pub struct Array {
@@ -126,7 +126,7 @@ fn padded(bytes: &[u8], size: usize) -> Vec<u8> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::lookahead::read::array;
+    use crate::read::array;
 
     #[test]
     fn rows_are_replaced_removed_and_added() {

@@ -7,7 +7,7 @@ mod header;
 pub use array::Array;
 
 use super::{Table, UNPACKED_LIMIT};
-use crate::lookahead::moment::{self, Stamp};
+use crate::moment::{self, Stamp};
 use arrow_array::cast::AsArray;
 use arrow_array::types::Float64Type;
 use arrow_array::{
