@@ -8,13 +8,9 @@ mod complete;
 mod config;
 mod home;
 mod interrupt;
-mod notify;
 mod output;
 mod program;
 pub mod registry;
-mod serve;
 mod session;
-mod track;
-mod web;
 
 pub use program::main;

@@ -54,3 +54,8 @@ pub(crate) fn print_json(value: &impl Serialize) -> Result<(), Failure> {
 pub(crate) fn say(line: &str) {
     let _ = writeln!(std::io::stderr(), "{}", text::visible(line));
 }
+
+/// Writes a warning to standard error.
+pub(crate) fn warn(text: &str) {
+    say(&format!("warning: {text}"));
+}

@@ -3,12 +3,11 @@
 use crate::args::{Arguments, Command, help};
 use crate::commands::{
     bench, cache, check, compare, data, doctor, exec, export, logs, manual, plan, policy, runs, schedule,
-    show, stages, track, watch, why,
+    serve, show, stages, track, watch, why,
 };
 use crate::complete;
 use crate::output;
 use crate::registry;
-use crate::serve;
 use crate::session::Session;
 use clap::FromArgMatches as _;
 use runner_engine::{Failure, executor, exit};

@@ -1,7 +1,12 @@
 //! Marks that people set on a run: a name, tags, and `keep`. They are stored in `marks.json` in the run's
 //! directory.
 
+mod new_run;
+
+pub use new_run::{begin, check};
+
 use super::index::{self, Index};
+use super::model::Run;
 use super::reader::{folders, has_events};
 use cache::{checksummed, regular_file, shared};
 use rayon::prelude::*;
@@ -26,6 +31,22 @@ pub struct Marks {
     pub tags: BTreeSet<String>,
     /// If set, `cache gc` keeps everything that the run needs.
     pub kept: bool,
+}
+
+impl Marks {
+    /// The suffix of a run's id: ` (baseline; sweep, lr; kept)`, or nothing.
+    pub fn suffix(&self) -> String {
+        let mut parts: Vec<String> = self.name.iter().cloned().collect();
+        if !self.tags.is_empty() {
+            let tags: Vec<&str> = self.tags.iter().map(String::as_str).collect();
+            parts.push(format!("tags {}", tags.join(", ")));
+        }
+        parts.extend(self.kept.then(|| "kept".to_owned()));
+        match parts.is_empty() {
+            true => String::new(),
+            false => format!(" ({})", parts.join("; ")),
+        }
+    }
 }
 
 /// The marks of the runs that have any, by id, and the read errors.
@@ -69,11 +90,39 @@ impl AllMarks {
         all
     }
 
+    /// The ids of the kept runs, all of which must be among `runs`.
+    ///
+    /// # Errors
+    /// When these cannot be determined, or the needs of one of them: nothing may be removed then.
+    pub fn kept(&self, runs: &[Run]) -> Result<Vec<String>, Failure> {
+        if let Some(damaged) = self.damaged.values().next() {
+            return Err(damaged.clone());
+        }
+        let kept = self.of.iter().filter(|(_, marks)| marks.kept);
+        let kept: Vec<String> = kept.map(|(id, _)| id.clone()).collect();
+        match kept.iter().find(|id| !runs.iter().any(|run| run.id == **id)) {
+            Some(id) => Err(
+                Failure::machine(format!("run {id} is kept, but its events cannot be read")).hint(format!(
+                    "nothing was removed; `runner runs unkeep {id}` removes its protection"
+                )),
+            ),
+            None => Ok(kept),
+        }
+    }
+
     /// The run with that name.
     pub fn named(&self, name: &str) -> Option<&str> {
         let found = self.of.iter().find(|(_, marks)| marks.name.as_deref() == Some(name));
         found.map(|(id, _)| id.as_str())
     }
+}
+
+/// The marks of a run for display. Damaged ones cause a warning and are omitted.
+pub fn readable(runs: &Path, id: &str, warn: &mut dyn FnMut(&str)) -> Marks {
+    read(runs, id).unwrap_or_else(|failure| {
+        warn(&failure.to_string());
+        Marks::default()
+    })
 }
 
 /// The id of the run with that name, from the index if that is current.

@@ -1,5 +1,5 @@
-//! Reporters of events, the HTML report of a run, its metrics as files, and comparisons of runs as a page and
-//! as tables.
+//! Reporters of events, the HTML report of a run, its metrics as files, comparisons of runs as a page and as
+//! tables, previews of artifacts, messages on runs that have ended, and servers that follow runs.
 
 pub mod chart;
 mod comparison_page;
@@ -8,18 +8,27 @@ mod data;
 mod evaluation;
 pub mod html;
 mod metric_files;
+pub mod notify;
 mod paths;
 mod population;
+mod preview;
 mod programs;
+mod quality;
 mod reasoning;
 pub mod reporter;
+mod results;
 mod run_page;
 mod stage_graph;
+pub mod track;
 mod training;
+mod web;
 
 pub use comparison_page::page as comparison_page;
 pub use comparison_table::{csv, markdown, text};
 pub use metric_files::{MetricFiles, write_metric_files};
+pub use preview::{Preview, preview};
+pub use quality::quality_table;
+pub use results::results_table;
 pub use run_page::{write, write_within};
 pub use stage_graph::{stage_graph, status_of};
 pub use training::learning_curves;

@@ -7,10 +7,10 @@ mod history;
 mod pipeline;
 mod policy;
 mod schedule;
-mod serve;
 mod store;
 mod values;
 
+pub(crate) use crate::commands::serve::ServeArgs;
 pub(crate) use data::{ConvertArgs, DataCommand, InitArgs, LayoutsArgs, ReadArgs};
 pub(crate) use history::{
     Better, CompareArgs, ExportArgs, LabelCommand, LogsArgs, PruneArgs, ReportArgs, RmArgs, RunsArgs,
@@ -27,7 +27,6 @@ pub(crate) use policy::{
 pub(crate) use schedule::{
     Installer, NextArgs, NightsArgs, RunDueArgs, ScheduleCommand, ScheduledArgs, TimerArgs,
 };
-pub(crate) use serve::ServeArgs;
 pub(crate) use store::{CacheCommand, PullArgs, PushArgs};
 
 use clap::{Args, Parser, Subcommand, ValueEnum};

@@ -1,7 +1,7 @@
 //! `runner cache`.
 
 use super::cache_report::{self as command, Keep};
-use super::{labels, remote};
+use super::remote;
 use crate::args::CacheCommand;
 use crate::output;
 use crate::session::Session;
@@ -47,7 +47,7 @@ pub(crate) fn cache(session: &Session, command: &CacheCommand) -> Result<u8, Fai
             let runs = history::list(&archive.runs)?;
             let named = |name: &String| history::resolve(&archive.runs, name);
             let all_marks = AllMarks::read(&archive.runs)?;
-            let kept = labels::kept(&all_marks, &runs)?;
+            let kept = all_marks.kept(&runs)?;
             let registered = Registry::new(archive.store.root()).kept()?;
             let in_use = runs
                 .iter()

@@ -1,11 +1,11 @@
 //! `runner compare`.
 
-use super::filter::{Library, Question};
 use crate::args::{Better, CompareArgs};
 use crate::output;
 use crate::session::Session;
 use runner_engine::Failure;
 use runner_history::compare::{self as compared, Comparison, Options};
+use runner_history::{Library, Question};
 use runner_report as report;
 use std::path::Path;
 
@@ -17,7 +17,7 @@ pub(crate) fn compare(session: &Session, args: &CompareArgs) -> Result<(), Failu
     let mut names = args.runs.clone();
     if let Some(filter) = &args.filter {
         let question = Question::new(Some(filter), &[], &[])?;
-        let library = Library::read(&archive.runs, None)?;
+        let library = Library::read(&archive.runs, None, &mut output::warn)?;
         let chosen = library.choose(&question, Some(&archive.store))?;
         if chosen.is_empty() && names.is_empty() {
             return Err(

@@ -1,11 +1,9 @@
 //! `runner exec`.
 
 use super::plan_file::SavedPlan;
-use super::{check, labels, plan, remote, results};
+use super::{check, plan, remote};
 use crate::args::{ExecArgs, PipelineArgs, PlanArgs, RunCheck, Selection};
-use crate::notify::{self, Message};
 use crate::session::{Project, Session};
-use crate::track::Tracking;
 use crate::{interrupt, output};
 use cache::Store;
 use cache::shared::is_writable;
@@ -14,10 +12,12 @@ use runner_engine::{
     Control, Event, Failure, Reporter, StageStatus, Stamped, StoreSession, Summary, exit, run_pipeline, text,
 };
 use runner_history::policies::{self, Judged, Registered, Registry};
-use runner_history::{self as history, ResolvedPipeline, Resolving, Run};
+use runner_history::{self as history, ResolvedPipeline, Resolving, Run, marks};
 use runner_pipeline::{Pipeline, Promote, Work};
-use runner_report as report;
+use runner_report::notify::{self, Message};
 use runner_report::reporter::{JsonLines, Metrics, Terminal, Verbosity};
+use runner_report::track::Tracking;
+use runner_report::{self as report, results_table};
 use std::collections::BTreeSet;
 use std::io::IsTerminal as _;
 use std::path::PathBuf;
@@ -111,7 +111,7 @@ pub(crate) fn run(session: &Session, args: &ExecArgs, caller: Caller<'_>) -> Res
     if args.no_run_stages {
         refuse_programs(&project)?;
     }
-    labels::check(&project.runs, args.name.as_deref(), &args.tag)?;
+    marks::check(&project.runs, args.name.as_deref(), &args.tag)?;
     let unrecorded = unrecorded(session, &project)?;
     let runs = unrecorded.as_ref().map_or(project.runs.as_path(), |dir| dir.path());
     // Garbage collection waits until the run is finished and displayed.
@@ -137,7 +137,7 @@ pub(crate) fn run(session: &Session, args: &ExecArgs, caller: Caller<'_>) -> Res
         .map_err(|err| Failure::caused("cannot determine the path of this program", &err))?;
     let control = caller.control.map_or_else(interrupt::control, Ok)?;
     let mut writer = history::Writer::create(runs, &run)?;
-    labels::begin(runs, &run, args.name.as_deref(), &args.tag)?;
+    marks::begin(runs, &run, args.name.as_deref(), &args.tag)?;
     (caller.started)(&run)?;
     writer.pipeline(resolving);
     let mut warn = |line: &str| output::say(&format!("warning: {line}"));
@@ -235,7 +235,7 @@ pub(crate) fn run(session: &Session, args: &ExecArgs, caller: Caller<'_>) -> Res
         .map_or(Ok(()), JsonLines::finish)
         .map_err(|err| output::unwritable(&err));
     if is_shown {
-        let mut tables = table(&ended, &summary) + &results::table(&ended, &shown);
+        let mut tables = table(&ended, &summary) + &results_table(&ended, &shown);
         if let Some(verdict) = &verdict {
             tables.push_str(&check::page(verdict));
         }

@@ -1,6 +1,5 @@
 //! `runner runs` and `runner report`.
 
-use super::filter::{Chosen, Library, Question};
 use super::labels::{self, Marked};
 use super::prune;
 use crate::args::{ReportArgs, RunsArgs, RunsCommand};
@@ -8,7 +7,7 @@ use crate::output;
 use crate::session::Session;
 use cache::Store;
 use runner_engine::{Failure, StageStatus, text};
-use runner_history as history;
+use runner_history::{self as history, Chosen, Library, Question};
 use runner_report as page;
 use serde_json::{Map, Value};
 
@@ -21,7 +20,11 @@ pub(crate) fn runs(session: &Session, args: &RunsArgs) -> Result<(), Failure> {
     }
     let home = session.home(None);
     let question = Question::new(args.filter.as_deref(), &args.sort, &args.show)?;
-    let library = Library::read(&home.join("runs"), question.is_plain().then_some(args.last))?;
+    let library = Library::read(
+        &home.join("runs"),
+        question.is_plain().then_some(args.last),
+        &mut output::warn,
+    )?;
     // Metrics are in the store; a plain list needs none.
     let store = (!question.shown().is_empty() && home.join("format").is_file())
         .then(|| Store::open(&home))

@@ -1,22 +1,22 @@
 //! `runner show`.
 
 use super::artifact::{Named, find};
-use super::labels::{Marked, of as marks_of};
-use super::preview::preview;
+use super::labels::Marked;
 use crate::args::ShowArgs;
 use crate::output;
 use crate::session::{Archive, Session};
 use cache::{ActionRecord, ArtifactDigest};
 use runner_engine::key::{RUN, Recipe};
 use runner_engine::{Failure, StageStatus, described_source, text};
-use runner_history::{Marks, Run, StageRun};
+use runner_history::{Marks, Run, StageRun, marks};
+use runner_report::{preview, quality_table};
 use serde_json::{Value, json};
 
 pub(crate) fn show(session: &Session, args: &ShowArgs) -> Result<(), Failure> {
     let archive = session.archive()?;
     match find(&archive, &args.what)? {
         Named::Run(run) => {
-            let marks = marks_of(&archive.runs, &run.id);
+            let marks = marks::readable(&archive.runs, &run.id, &mut output::warn);
             match session.json {
                 true => output::print_json(&Marked {
                     run: &run,
@@ -53,7 +53,7 @@ fn of_run(run: &Run, marks: &Marks) -> String {
     let mut out = format!(
         "run {}{}\npipeline {} ({})\nstatus {}, {}, started {}\n",
         run.id,
-        super::labels::after(marks),
+        marks.suffix(),
         run.pipeline,
         run.file.display(),
         run.status.name(),
@@ -308,7 +308,7 @@ fn of_artifact(
             "\n"
         });
     }
-    out.push_str(&super::quality::of(&artifact.meta));
+    out.push_str(&quality_table(&artifact.meta));
     out.push_str(&preview.to_text());
     if !lines.is_empty() {
         out.push_str(&format!("\nlineage\n  {}\n", lines.join("\n  ")));

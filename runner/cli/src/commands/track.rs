@@ -3,10 +3,10 @@
 use crate::args::TrackArgs;
 use crate::output;
 use crate::session::Session;
-use crate::track;
 use runner_engine::{Failure, exit};
 use runner_history as history;
 use runner_pipeline::{Track, Url};
+use runner_report::track;
 
 pub(crate) fn track(session: &Session, args: &TrackArgs) -> Result<u8, Failure> {
     let archive = session.archive()?;
@@ -16,7 +16,7 @@ pub(crate) fn track(session: &Session, args: &TrackArgs) -> Result<u8, Failure> 
     for uri in args.mlflow.iter().chain(&args.otlp) {
         if !uri.starts_with("http://") && !uri.starts_with("https://") {
             return Err(
-                Failure::usage(format!("`{uri}` is no address of HTTP")).hint("write `http://HOST:PORT`")
+                Failure::usage(format!("`{uri}` is not an HTTP address")).hint("write `http://HOST:PORT`")
             );
         }
     }

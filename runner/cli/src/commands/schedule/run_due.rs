@@ -6,7 +6,6 @@ use crate::acting::Decision;
 use crate::args::{ExecArgs, PolicyActArgs, RunDueArgs, Selection, Settings};
 use crate::commands::exec::{self, Caller};
 use crate::commands::policy::act;
-use crate::notify::{self, Message};
 use crate::session::Session;
 use crate::{interrupt, output};
 use chrono::{DateTime, Utc};
@@ -17,6 +16,7 @@ use runner_history::schedule::{
 };
 use runner_history::{self as history, AllMarks};
 use runner_pipeline::{WaitFor, Work as StageWork, load};
+use runner_report::notify::{self, Message};
 use runner_report::reporter::Verbosity;
 use serde_json::json;
 use stages_core::{PortType, StageKind as _};

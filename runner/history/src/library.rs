@@ -1,0 +1,197 @@
+//! Selection of runs: `--where`, `--sort` and the corresponding columns.
+
+use super::query::{self, Cell, Expr, Key, ParseError, Subject, Summaries};
+use super::{AllMarks, Marks, Run, reader};
+use cache::Store;
+use runner_engine::Failure;
+use std::cmp::Ordering;
+use std::path::{Path, PathBuf};
+use std::time::SystemTime;
+
+/// All runs and their marks.
+pub struct Library {
+    /// The directory of the runs.
+    pub runs: PathBuf,
+    /// The runs, oldest first.
+    pub all: Vec<Run>,
+    /// Their marks.
+    pub marks: AllMarks,
+    none: Marks,
+}
+
+/// A query over runs.
+#[derive(Default)]
+pub struct Question {
+    filter: Option<Expr>,
+    /// The sort keys; true for descending order.
+    pub sort: Vec<(Key, bool)>,
+    /// Additional columns.
+    pub columns: Vec<Key>,
+}
+
+impl Question {
+    /// A query by the values of `--where`, `--sort` and `--show`.
+    ///
+    /// # Errors
+    /// If one of them cannot be parsed.
+    pub fn new(filter: Option<&str>, sort: &[String], columns: &[String]) -> Result<Self, Failure> {
+        let wrong = |option: &str, err: ParseError| Failure::usage(format!("{option}: {err}")).hint(err.hint);
+        let mut question = Self {
+            filter: filter
+                .map(query::expression)
+                .transpose()
+                .map_err(|err| wrong("--where", err))?,
+            ..Self::default()
+        };
+        for field in sort {
+            let (name, descending) = match field.strip_prefix('-') {
+                Some(name) => (name, true),
+                None => (field.as_str(), false),
+            };
+            question
+                .sort
+                .push((query::key(name).map_err(|err| wrong("--sort", err))?, descending));
+        }
+        for names in columns {
+            question
+                .columns
+                .extend(query::keys(names).map_err(|err| wrong("--show", err))?);
+        }
+        Ok(question)
+    }
+
+    /// True if there is no filter, sort key or column: the result is every run in the order of the runs.
+    pub fn is_plain(&self) -> bool {
+        self.keys().is_empty()
+    }
+
+    fn keys(&self) -> Vec<&Key> {
+        let of_filter = self.filter.iter().flat_map(Expr::keys);
+        of_filter
+            .chain(self.sort.iter().map(|(key, _)| key))
+            .chain(&self.columns)
+            .collect()
+    }
+
+    /// The columns besides the fixed ones: every key that was named, once.
+    pub fn shown(&self) -> Vec<Key> {
+        let always = [
+            "id", "pipeline", "status", "duration", "seconds", "started", "age", "name", "tag", "kept",
+        ];
+        let mut shown: Vec<Key> = Vec::new();
+        for key in self.keys() {
+            if !always.contains(&key.text.as_str()) && !shown.iter().any(|known| known.text == key.text) {
+                shown.push(key.clone());
+            }
+        }
+        shown
+    }
+}
+
+/// A selected run.
+pub struct Chosen<'l> {
+    /// The run.
+    pub run: &'l Run,
+    /// The marks of the run.
+    pub marks: &'l Marks,
+    /// The values of [`Question::shown`].
+    pub cells: Vec<Cell>,
+}
+
+impl Library {
+    /// Reads all runs of a directory, or the last ones. Unreadable runs are omitted with a warning.
+    ///
+    /// # Errors
+    /// If the directory cannot be read.
+    pub fn read(runs: &Path, last: Option<usize>, warn: &mut dyn FnMut(&str)) -> Result<Self, Failure> {
+        let (all, broken, marks) = match last {
+            None => {
+                let (all, broken) = reader::survey(runs)?;
+                (all, broken, AllMarks::read(runs)?)
+            }
+            Some(last) => {
+                let (all, broken) = reader::last(runs, last)?;
+                let ids = all.iter().map(|run| run.id.clone()).collect();
+                (all, broken, AllMarks::of_runs(runs, ids))
+            }
+        };
+        // A run without events has just begun, or was killed at its start.
+        let events = |id: &String| std::fs::metadata(runs.join(id).join("events.jsonl"));
+        for id in broken
+            .iter()
+            .filter(|id| events(id).is_ok_and(|events| events.len() > 0))
+        {
+            warn(&format!("run {id} has no readable events and is omitted"));
+        }
+        for (id, failure) in &marks.damaged {
+            warn(&format!(
+                "the name and tags of run {id} are unknown: {}",
+                failure.message
+            ));
+        }
+        Ok(Self {
+            runs: runs.to_owned(),
+            all,
+            marks,
+            none: Marks::default(),
+        })
+    }
+
+    /// The matching runs in the requested order, by default oldest first.
+    ///
+    /// # Errors
+    /// If no run has a field that the query names.
+    pub fn choose<'l>(
+        &'l self,
+        question: &Question,
+        store: Option<&Store>,
+    ) -> Result<Vec<Chosen<'l>>, Failure> {
+        let now = SystemTime::now().into();
+        let summaries = store.map(Summaries::new);
+        let subjects: Vec<Subject<'_>> = self
+            .all
+            .iter()
+            .map(|run| Subject::new(run, self.marks_of(run), &self.runs, summaries.as_ref(), now))
+            .collect();
+        for key in question.keys() {
+            if !subjects.is_empty()
+                && !key.is_fixed()
+                && !subjects.iter().any(|subject| query::has(key, subject))
+            {
+                return Err(query::unknown(key, &subjects));
+            }
+        }
+        let fits = |subject: &Subject<'_>| {
+            let filter = question.filter.as_ref();
+            filter.is_none_or(|filter| query::matches(filter, subject))
+        };
+        let by = |subject: &Subject<'_>| -> Vec<Cell> {
+            let keys = question.sort.iter().map(|(key, _)| key);
+            keys.map(|key| query::value(key, subject)).collect()
+        };
+        let mut found: Vec<(Vec<Cell>, &Run, &Subject<'_>)> = self
+            .all
+            .iter()
+            .zip(&subjects)
+            .filter(|(_, subject)| fits(subject))
+            .map(|(run, subject)| (by(subject), run, subject))
+            .collect();
+        found.sort_by(|(left, ..), (right, ..)| {
+            let orders = question.sort.iter().zip(left.iter().zip(right));
+            let mut orders =
+                orders.map(|((_, descending), (left, right))| query::order(left, right, *descending));
+            orders.find(|order| order.is_ne()).unwrap_or(Ordering::Equal)
+        });
+        let shown = question.shown();
+        let chosen = |(_, run, subject): (Vec<Cell>, &'l Run, &Subject<'_>)| Chosen {
+            run,
+            marks: self.marks_of(run),
+            cells: shown.iter().map(|key| query::value(key, subject)).collect(),
+        };
+        Ok(found.into_iter().map(chosen).collect())
+    }
+
+    fn marks_of(&self, run: &Run) -> &Marks {
+        self.marks.of.get(&run.id).unwrap_or(&self.none)
+    }
+}

@@ -1,0 +1,212 @@
+//! The message on a run that has ended, and the shapes of chat services.
+
+use runner_engine::{RunStatus, StageStatus, text};
+use runner_history::schedule::Night;
+use runner_history::{Run, figures};
+use runner_pipeline::{Occasion, Shape};
+use serde::Serialize;
+use serde_json::{Value, json};
+
+/// The stage kind whose metrics tell drift.
+const DRIFT: &str = "evaluate/drift";
+
+/// The most stages whose errors are told.
+const ERRORS: usize = 20;
+
+/// The most characters of a message in Discord.
+const DISCORD: usize = 2000;
+
+/// A message about a run, or a night without one.
+#[derive(Clone, Debug, Serialize)]
+pub struct Message {
+    /// The occasions that it is of; empty for a run that was cancelled by hand.
+    #[serde(serialize_with = "names")]
+    pub occasions: Vec<Occasion>,
+    /// The pipeline's name.
+    pub pipeline: String,
+    /// The run's id.
+    pub run: Option<String>,
+    /// The night of the pipeline's schedule.
+    pub night: Option<String>,
+    /// The status of the run or of the night.
+    pub status: &'static str,
+    /// The run's duration in seconds.
+    pub seconds: f64,
+    /// The numbers of stages that are cached, and that ran.
+    pub cached: usize,
+    /// See above.
+    pub ran: usize,
+    /// The first stages that failed, and their errors.
+    pub errors: Vec<StageError>,
+    /// The alias that moved, and whereto.
+    pub promotion: Option<String>,
+    /// The stages that found drift, and the number of columns beyond their limits.
+    pub drift: Vec<String>,
+    /// A line, and the lines after it.
+    pub title: String,
+    /// See above.
+    pub text: String,
+}
+
+/// The error of a stage.
+#[derive(Clone, Debug, Serialize)]
+pub struct StageError {
+    /// The stage.
+    pub stage: String,
+    /// Its error.
+    pub error: String,
+}
+
+fn names<S: serde::Serializer>(occasions: &[Occasion], serializer: S) -> Result<S::Ok, S::Error> {
+    serializer.collect_seq(occasions.iter().map(|occasion| occasion.name()))
+}
+
+impl Message {
+    /// The message on a run, whose small artifacts are read from `store`; `promotion` is the alias that it
+    /// moved.
+    pub fn of_run(run: &Run, promotion: Option<String>, store: &cache::Store) -> Self {
+        let drift = run.stages.iter().filter(|stage| stage.of.kind == DRIFT);
+        let drift: Vec<String> = drift
+            .filter_map(|stage| {
+                let drifted = match stage.status {
+                    // It failed by drift.
+                    Some(StageStatus::Failed) => {
+                        return stage.error.as_ref().map(|error| format!("{}: {error}", stage.of.id));
+                    }
+                    _ => *figures::summary(stage, store)?.get("drifted")?,
+                };
+                (drifted > 0.0)
+                    .then(|| format!("{}: {}", stage.of.id, text::count(drifted as usize, "column")))
+            })
+            .collect();
+        let failed = run
+            .stages
+            .iter()
+            .filter(|stage| stage.status == Some(StageStatus::Failed));
+        let errors = failed.take(ERRORS).map(|stage| StageError {
+            stage: stage.of.id.clone(),
+            error: stage.error.clone().unwrap_or_else(|| "failed".to_owned()),
+        });
+        let mut occasions = Vec::new();
+        match run.status {
+            RunStatus::Done => occasions.push(Occasion::Success),
+            // By hand; a night is cancelled by its timeout or with its machine.
+            RunStatus::Interrupted if run.night.is_none() => {}
+            _ => occasions.push(Occasion::Failure),
+        }
+        if promotion.is_some() {
+            occasions.push(Occasion::Promotion);
+        }
+        if !drift.is_empty() {
+            occasions.push(Occasion::Drift);
+        }
+        let count = |status| run.stages.iter().filter(|stage| stage.status == Some(status)).count();
+        Self {
+            occasions,
+            pipeline: run.pipeline.clone(),
+            run: Some(run.id.clone()),
+            night: run.night.clone(),
+            status: run.status.name(),
+            seconds: run.seconds,
+            cached: count(StageStatus::Cached),
+            ran: count(StageStatus::Ran),
+            errors: errors.collect(),
+            promotion,
+            drift,
+            title: String::new(),
+            text: String::new(),
+        }
+        .worded()
+    }
+
+    /// The message on a night that came to no run, or whose decision failed.
+    pub fn of_night(pipeline: &str, night: &Night) -> Self {
+        let why = night.why.clone().unwrap_or_else(|| "no reason is known".to_owned());
+        Self {
+            occasions: vec![Occasion::Failure],
+            pipeline: pipeline.to_owned(),
+            run: night.run.clone(),
+            night: Some(night.night.clone()),
+            status: night.status.name(),
+            seconds: 0.0,
+            cached: 0,
+            ran: 0,
+            errors: vec![StageError {
+                stage: String::new(),
+                error: why,
+            }],
+            promotion: None,
+            drift: Vec::new(),
+            title: String::new(),
+            text: String::new(),
+        }
+        .worded()
+    }
+
+    fn worded(mut self) -> Self {
+        let night = self
+            .night
+            .as_ref()
+            .map(|night| format!(", night {night}"))
+            .unwrap_or_default();
+        self.title = text::visible(&format!("{}: {}{night}", self.pipeline, self.status)).into();
+        let mut lines = Vec::new();
+        for error in &self.errors {
+            lines.push(match error.stage.as_str() {
+                "" => error.error.clone(),
+                stage => format!("{stage}: {}", error.error),
+            });
+        }
+        lines.extend(self.promotion.clone());
+        lines.extend(self.drift.iter().map(|drift| format!("drift, {drift}")));
+        if let Some(run) = &self.run {
+            let counts = format!("{} cached, {} ran", self.cached, self.ran);
+            lines.push(format!("run {run}: {counts}, {}", text::duration(self.seconds)));
+        }
+        let lines: Vec<String> = lines.iter().map(|line| text::visible(line).into()).collect();
+        self.text = lines.join("\n");
+        self
+    }
+
+    /// The document of a webhook.
+    pub fn document(&self, shape: Shape) -> Value {
+        match shape {
+            Shape::Json => json!(self),
+            // https://docs.slack.dev/messaging/formatting-message-text
+            Shape::Slack => {
+                let escaped =
+                    |text: &str| text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;");
+                json!({ "text": format!("*{}*\n{}", escaped(&self.title), escaped(&self.text)) })
+            }
+            // https://learn.microsoft.com/connectors/teams: "When a Teams webhook request is received".
+            Shape::Teams => {
+                let block = |text: &str, weight: &str| json!({ "type": "TextBlock", "text": text, "weight": weight, "wrap": true });
+                let body = [
+                    block(&self.title, "Bolder"),
+                    block(&self.text.replace('\n', "\n\n"), "Default"),
+                ];
+                json!({
+                    "type": "message",
+                    "attachments": [{
+                        "contentType": "application/vnd.microsoft.card.adaptive",
+                        "contentUrl": null,
+                        "content": {
+                            "$schema": "http://adaptivecards.io/schemas/adaptive-card.json",
+                            "type": "AdaptiveCard",
+                            "version": "1.4",
+                            "body": body,
+                        },
+                    }],
+                })
+            }
+            // https://docs.discord.com/developers/resources/webhook#execute-webhook
+            Shape::Discord => {
+                let content: String = format!("**{}**\n{}", self.title, self.text)
+                    .chars()
+                    .take(DISCORD)
+                    .collect();
+                json!({ "content": content, "allowed_mentions": { "parse": [] } })
+            }
+        }
+    }
+}

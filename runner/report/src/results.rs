@@ -1,0 +1,75 @@
+//! A short table of evaluation results for the end of a run.
+
+use cache::Store;
+use runner_engine::text;
+use runner_history::Run;
+use serde_json::Value;
+
+/// The metrics that are shown of a series of returns, of episodes, and of verdicts, plans and ranks.
+const SHOWN: [&str; 13] = [
+    "total_return",
+    "annual_return",
+    "volatility",
+    "sharpe",
+    "max_drawdown",
+    "costs",
+    "episodic_return",
+    "accuracy",
+    "success",
+    "mrr",
+    "hits_1",
+    "hits_10",
+    "auc_pr",
+];
+
+/// The maximum number of rows; longer tables are only in the report.
+const MOST_ROWS: usize = 30;
+
+/// A table of the evaluations of a run, the policy before its baselines; empty if there are none or too many.
+pub fn results_table(run: &Run, store: &Store) -> String {
+    let mut rows: Vec<(String, Vec<Option<f64>>)> = Vec::new();
+    for stage in run.stages.iter().filter(|stage| stage.kind.starts_with("evaluate/")) {
+        let Some(Ok(artifact)) = stage.outputs.get("metrics").map(|digest| store.artifact(*digest)) else {
+            continue;
+        };
+        let Some(summary) = artifact.meta["summary"].as_object() else {
+            continue;
+        };
+        let values = |prefix: &str| -> Vec<Option<f64>> {
+            let value = |name: &str| summary.get(&format!("{prefix}{name}")).and_then(Value::as_f64);
+            SHOWN.iter().map(|name| value(name)).collect()
+        };
+        rows.push((stage.id.clone(), values("")));
+        for kind in ["baseline/", "ablation/"] {
+            let mut names: Vec<&str> = summary
+                .keys()
+                .filter_map(|key| key.strip_prefix(kind)?.split('/').next())
+                .collect();
+            names.dedup();
+            for name in names {
+                let values = values(&format!("{kind}{name}/"));
+                // Of some ablations only losses are stored.
+                if kind == "baseline/" || values.iter().any(Option::is_some) {
+                    rows.push((format!("  {name}"), values));
+                }
+            }
+        }
+    }
+    if rows.is_empty() || rows.len() > MOST_ROWS {
+        return String::new();
+    }
+    let columns: Vec<usize> = (0..SHOWN.len())
+        .filter(|&i| rows.iter().any(|(_, values)| values[i].is_some()))
+        .collect();
+    let mut head = vec!["evaluation"];
+    head.extend(columns.iter().map(|&i| SHOWN[i]));
+    let cells: Vec<Vec<String>> = rows
+        .into_iter()
+        .map(|(name, values)| {
+            let cell = |&i: &usize| values[i].map(|value| format!("{value:.4}")).unwrap_or_default();
+            std::iter::once(name).chain(columns.iter().map(cell)).collect()
+        })
+        .collect();
+    let right: Vec<usize> = (1..head.len()).collect();
+    text::table(&head, &cells, &right)
+}

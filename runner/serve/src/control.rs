@@ -1,0 +1,105 @@
+//! Starts and cancels runs.
+
+use crate::site::Site;
+use runner_engine::Failure;
+use runner_history as history;
+use rustix::process::{Pid, Signal, kill_process};
+use std::io::{BufRead as _, BufReader, Read as _};
+use std::path::Path;
+use std::process::{Command, Stdio};
+use std::sync::mpsc::channel;
+use std::thread;
+use std::time::Duration;
+
+/// The longest wait for a new run's first event.
+const BEGIN: Duration = Duration::from_secs(30);
+
+/// The longest text of a run that did not begin.
+const ERRORS: u64 = 16 << 10;
+
+/// The process of a running run.
+pub(crate) fn process(runs: &Path, id: &str) -> Option<Pid> {
+    Pid::from_raw(i32::try_from(history::process(runs, id)?).ok()?)
+}
+
+/// Asks a run to stop, as Ctrl-C does.
+///
+/// # Errors
+/// If it is not running, or belongs to another user or machine.
+pub(crate) fn cancel(runs: &Path, id: &str) -> Result<(), Failure> {
+    let Some(process) = process(runs, id) else {
+        return Err(
+            Failure::usage(format!("run {id} is not running on this machine")).hint("reload its page")
+        );
+    };
+    kill_process(process, Signal::INT).map_err(|err| {
+        Failure::caused(
+            format!("cannot signal the process of run {id}"),
+            &std::io::Error::from(err),
+        )
+        .hint("it was started by another user; they can cancel it")
+    })
+}
+
+/// Starts `runner exec` of a pipeline as a process of its own, and returns the run's id.
+///
+/// # Errors
+/// If the run does not begin: the pipeline is wrong, say.
+pub(crate) fn start(site: &Site, pipeline: &Path, set: &[String]) -> Result<String, Failure> {
+    let mut command = Command::new(&site.program);
+    command.arg("exec").arg(pipeline).args(["--json", "--quiet"]);
+    for setting in set {
+        command.args(["--set", setting]);
+    }
+    command
+        .current_dir(&site.directory)
+        .env("RUNNER_HOME", &site.home)
+        .stdin(Stdio::null())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped());
+    // Not stopped by a Ctrl-C that ends the server.
+    std::os::unix::process::CommandExt::process_group(&mut command, 0);
+    let mut child = command
+        .spawn()
+        .map_err(|err| Failure::caused("cannot start a run", &err))?;
+    let (Some(out), Some(errors)) = (child.stdout.take(), child.stderr.take()) else {
+        return Err(Failure::machine("cannot read what a run prints"));
+    };
+    let (sender, begun) = channel();
+    thread::spawn(move || {
+        let mut lines = BufReader::new(out).lines().map_while(Result::ok);
+        let first = lines
+            .next()
+            .and_then(|line| serde_json::from_str::<serde_json::Value>(&line).ok());
+        drop(sender.send(first.and_then(|event| Some(event["run"].as_str()?.to_owned()))));
+        // Read to the end: a full pipe would stop the run.
+        lines.for_each(drop);
+    });
+    let errors = thread::spawn(move || {
+        let mut text = Vec::new();
+        let mut errors = errors;
+        let _ = (&mut errors).take(ERRORS).read_to_end(&mut text);
+        let _ = std::io::copy(&mut errors, &mut std::io::sink());
+        String::from_utf8_lossy(&text).into_owned()
+    });
+    match begun.recv_timeout(BEGIN) {
+        Ok(Some(run)) => {
+            // Reaped when it ends.
+            thread::spawn(move || child.wait());
+            Ok(run)
+        }
+        Ok(None) => {
+            let _ = child.wait();
+            let text = errors.join().unwrap_or_default();
+            Err(Failure::usage(text.trim().trim_start_matches("error: ").to_owned()))
+        }
+        Err(_) => {
+            let _ = child.kill();
+            let _ = child.wait();
+            Err(Failure::machine(format!(
+                "the run did not begin within {} s",
+                BEGIN.as_secs()
+            )))
+        }
+    }
+}

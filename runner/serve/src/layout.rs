@@ -1,0 +1,117 @@
+//! The frame of every page.
+
+use runner_engine::Failure;
+use runner_report::html::{self, escape};
+
+/// The style sheet: that of the reports, and what is the server's own.
+pub(crate) fn style() -> String {
+    format!("{}{}", html::STYLE, include_str!("style.css"))
+}
+
+/// The script of every page.
+pub(crate) const SCRIPT: &str = include_str!("live.js");
+
+/// The pages in the navigation: address and name.
+const PAGES: [(&str, &str); 5] = [
+    ("/", "Runs"),
+    ("/schedule", "Schedule"),
+    ("/policies", "Policies"),
+    ("/data", "Data"),
+    ("/cache", "Cache"),
+];
+
+/// A page: its title and its body.
+pub(crate) struct Page {
+    /// The title, as text.
+    pub title: String,
+    /// The address of the navigation that it belongs to.
+    pub within: &'static str,
+    /// The body, as HTML.
+    pub body: String,
+    /// The address of its events, if something on it changes.
+    pub live: Option<String>,
+}
+
+impl Page {
+    /// A page that does not change.
+    pub fn new(title: impl Into<String>, within: &'static str, body: String) -> Self {
+        Self {
+            title: title.into(),
+            within,
+            body,
+            live: None,
+        }
+    }
+
+    /// The page of a failure.
+    pub fn of_failure(failure: &Failure) -> Self {
+        let mut body = format!("<h1>Error</h1><p class=\"error\">{}</p>\n", escape(&failure.message));
+        for cause in &failure.causes {
+            body.push_str(&format!("<p class=\"dim\">{}</p>\n", escape(cause)));
+        }
+        if let Some(hint) = &failure.hint {
+            body.push_str(&format!("<p>{}</p>\n", escape(hint)));
+        }
+        Self::new("Error", "", body)
+    }
+
+    /// The document.
+    pub fn html(&self) -> String {
+        let links: Vec<String> = PAGES
+            .iter()
+            .map(|(address, name)| {
+                let current = if *address == self.within {
+                    " aria-current=\"page\""
+                } else {
+                    ""
+                };
+                format!("<a href=\"{address}\"{current}>{name}</a>")
+            })
+            .collect();
+        let live = self
+            .live
+            .as_ref()
+            .map(|address| format!(" data-live=\"{}\"", escape(address)));
+        html::document(
+            &format!("{} · runner", self.title),
+            "<link rel=\"icon\" href=\"data:,\"><link rel=\"stylesheet\" href=\"/style.css\"><script \
+            src=\"/live.js\" defer></script>",
+            &format!(
+                "<body{}><a class=\"skip\" href=\"#content\">To the \
+                 content</a><header><strong>runner</strong><nav aria-label=\"pages\">{}</nav>\
+                 <span id=\"connection\" role=\"status\"></span></header>\n<main \
+                 id=\"content\">\n{}</main></body>",
+                live.unwrap_or_default(),
+                links.join(" "),
+                self.body
+            ),
+        )
+    }
+}
+
+/// A part of an address: what is not unreserved (RFC 3986) is percent-encoded.
+pub(crate) fn encode(part: &str) -> String {
+    let mut out = String::with_capacity(part.len());
+    for byte in part.bytes() {
+        match byte {
+            b'A'..=b'Z' | b'a'..=b'z' | b'0'..=b'9' | b'-' | b'.' | b'_' | b'~' => out.push(char::from(byte)),
+            _ => out.push_str(&format!("%{byte:02X}")),
+        }
+    }
+    out
+}
+
+/// The address of a run.
+pub(crate) fn run_address(run: &str) -> String {
+    format!("/runs/{}", encode(run))
+}
+
+/// The address of a stage of a run.
+pub(crate) fn stage_address(run: &str, stage: &str) -> String {
+    format!("{}/stages/{}", run_address(run), encode(stage))
+}
+
+/// A link with a text.
+pub(crate) fn link(address: &str, text: &str) -> String {
+    format!("<a href=\"{}\">{}</a>", escape(address), escape(text))
+}

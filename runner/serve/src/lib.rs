@@ -1,0 +1,32 @@
+//! `runner serve`: the history of runs, running runs as they go, and the store, as pages for a browser.
+//!
+//! Pages are HTML from the server, rendered from the event logs and the store by the code of the reports;
+//! there is nothing to build and nothing is fetched from elsewhere. What changes on a page (a fragment, an
+//! element with an id) is rendered again on the server and sent as a server-sent event: once for all watchers
+//! of the page, and only while there are any. Reading is all that a page does, unless the server was started
+//! with `--allow-run`.
+//!
+//! ```text
+//! server.rs      the listener, its routes, and their errors
+//! site.rs        the home that is served; what the program gives the server
+//! access.rs      who may connect: hosts, the token, requests from other sites
+//! layout.rs      the frame of every page; style.css and live.js beside it
+//! live.rs        fragments of pages that change, rendered once for all their watchers
+//! live_run.rs    a run from its event log, as it grows
+//! control.rs     starts and cancels runs
+//! nights.rs      runs the nights of scheduled pipelines
+//! pages/         a module for each page
+//! ```
+
+mod access;
+mod control;
+mod layout;
+mod live;
+mod live_run;
+mod nights;
+mod pages;
+mod server;
+mod site;
+
+pub use server::serve;
+pub use site::{Host, Server};

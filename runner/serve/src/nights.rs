@@ -1,0 +1,74 @@
+//! The schedule of a server: `runner schedule run-due` again and again, as a process of its own.
+
+use crate::site::Site;
+use runner_engine::{Failure, no_thread};
+use rustix::process::{Pid, Signal, kill_process};
+use std::path::PathBuf;
+use std::process::{Child, Command, Stdio};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread::{self, Builder, JoinHandle};
+use std::time::{Duration, Instant};
+
+/// The interval at which it is seen whether a night is due.
+const INTERVAL: Duration = Duration::from_secs(20);
+
+/// The time after which a night that failed or was late is run again.
+const RETRY_AFTER: &str = "1h";
+
+/// The interval at which a signal to stop is noticed.
+const LOOK: Duration = Duration::from_millis(100);
+
+/// The thread that runs nights.
+pub(crate) struct Nights(JoinHandle<()>);
+
+impl Nights {
+    /// Starts it; it ends when `stop` is set, and asks a night that is running to stop then, as Ctrl-C does.
+    ///
+    /// # Errors
+    /// If no thread can be started.
+    pub fn start(site: &Site, pipelines: &[PathBuf], stop: Arc<AtomicBool>) -> Result<Self, Failure> {
+        let mut command = Command::new(&site.program);
+        command
+            .args(["schedule", "run-due", "--quiet", "--retry-after", RETRY_AFTER])
+            .args(pipelines)
+            .current_dir(&site.directory)
+            .env("RUNNER_HOME", &site.home)
+            .stdin(Stdio::null())
+            // What goes wrong is told where the server tells it.
+            .stdout(Stdio::null());
+        std::os::unix::process::CommandExt::process_group(&mut command, 0);
+        let run = move || {
+            while !stop.load(Ordering::Relaxed) {
+                if let Ok(child) = command.spawn() {
+                    wait(child, &stop);
+                }
+                let again = Instant::now() + INTERVAL;
+                while Instant::now() < again && !stop.load(Ordering::Relaxed) {
+                    thread::sleep(LOOK);
+                }
+            }
+        };
+        Builder::new().spawn(run).map(Self).map_err(no_thread)
+    }
+
+    /// Waits for its end.
+    pub fn join(self) {
+        // A panic of it has been told.
+        let _ = self.0.join();
+    }
+}
+
+/// Waits until a process has ended; asks it to stop once `stop` is set.
+fn wait(mut child: Child, stop: &AtomicBool) {
+    let mut is_asked = false;
+    while let Ok(None) = child.try_wait() {
+        if stop.load(Ordering::Relaxed) && !is_asked {
+            is_asked = true;
+            if let Some(process) = Pid::from_raw(child.id().cast_signed()) {
+                let _ = kill_process(process, Signal::INT);
+            }
+        }
+        thread::sleep(LOOK);
+    }
+}

@@ -1,0 +1,38 @@
+//! The store: its contents and sizes.
+
+use crate::layout::Page;
+use crate::site::Site;
+use cache::Count;
+use runner_engine::{Failure, text};
+use runner_report::html::{escape, table};
+
+/// The page.
+///
+/// # Errors
+/// If the store cannot be read.
+pub(crate) fn cache(site: &Site) -> Result<Page, Failure> {
+    let status = site.store()?.status()?;
+    let row =
+        |name: &str, count: &Count| vec![escape(name), count.count.to_string(), text::size(count.bytes)];
+    let all = [
+        ("blobs", &status.blobs),
+        ("of them not needed by a record", &status.unreferenced),
+        ("action records", &status.actions),
+        ("memo records", &status.memos),
+        ("checkpoints of unfinished work", &status.scratch),
+        ("files being written", &status.tmp),
+        ("damaged files", &status.damaged),
+    ];
+    let rows: Vec<Vec<String>> = all.iter().map(|(name, count)| row(name, count)).collect();
+    let kinds: Vec<Vec<String>> = status.artifacts.iter().map(|(name, count)| row(name, count)).collect();
+    let body = format!(
+        "<h1>Cache</h1><p>{} in {}</p>\n{}<h2>Artifacts by type</h2>\n{}\
+         <p class=\"dim\"><code>runner cache gc</code> removes what no kept run needs, <code>runner cache \
+         verify</code> hashes everything again.</p>\n",
+        text::size(status.bytes()),
+        escape(&site.home.display().to_string()),
+        table(&["", "count", "size"], &rows),
+        table(&["type", "count", "size"], &kinds)
+    );
+    Ok(Page::new("Cache", "/cache", body))
+}

@@ -1,0 +1,23 @@
+//! The pages, a module each.
+
+mod artifact;
+mod cache;
+mod compare;
+mod data;
+mod pipelines;
+mod policies;
+mod run;
+mod runs;
+mod schedule;
+mod stage;
+
+pub(crate) use artifact::artifact;
+pub(crate) use cache::cache;
+pub(crate) use compare::compare;
+pub(crate) use data::data;
+pub(crate) use pipelines::{is_offered, pipelines};
+pub(crate) use policies::policies;
+pub(crate) use run::{LiveRunPage, run};
+pub(crate) use runs::{LiveRuns, Wanted, runs};
+pub(crate) use schedule::schedule;
+pub(crate) use stage::stage;

@@ -1,0 +1,199 @@
+//! The registered policies: their versions, and the moves of their aliases.
+
+use crate::layout::{Page, link, stage_address};
+use crate::site::Site;
+use cache::Store;
+use datasets::Date;
+use runner_engine::{Failure, text};
+use runner_history::policies::{Judged, NamedPolicy, Registry, Version};
+use runner_report::chart::{Axis, Series, lines};
+use runner_report::html::{escape, table};
+use std::fmt::Write as _;
+
+/// The number of versions, and of moves, that are listed: the last ones.
+const LISTED: usize = 50;
+
+/// The number of verdicts whose equity is drawn: the last ones.
+const DRAWN: usize = 6;
+
+/// The page.
+///
+/// # Errors
+/// If the registry cannot be read.
+pub(crate) fn policies(site: &Site) -> Result<Page, Failure> {
+    let registry = Registry::new(&site.home);
+    let mut body = String::from("<h1>Policies</h1>\n");
+    let names = registry.names()?;
+    if names.is_empty() {
+        body.push_str(
+            "<p>No policy is registered: <code>register: NAME</code> of a training, or \
+            <code>runner policy register RUN/STAGE NAME</code>, makes the first.</p>\n",
+        );
+    }
+    for name in names {
+        let policy = registry.read(&name)?.unwrap_or_default();
+        let _ = writeln!(body, "<h2>{}</h2>", escape(&name));
+        body.push_str(&versions(&policy));
+        body.push_str(&verdicts(&policy));
+        // Without a store there are no curves.
+        if let Ok(store) = site.store() {
+            body.push_str(&equity(&policy, &store));
+        }
+        body.push_str(&moves(&policy));
+    }
+    Ok(Page::new("Policies", "/policies", body))
+}
+
+fn versions(policy: &NamedPolicy) -> String {
+    let aliases = policy.aliases();
+    let row = |version: &Version| {
+        let named: Vec<&str> = aliases
+            .iter()
+            .filter(|(_, to)| **to == version.version)
+            .map(|(alias, _)| *alias)
+            .collect();
+        let stage = version.from.output.rsplit_once('.').map_or("", |(stage, _)| stage);
+        vec![
+            version.version.to_string(),
+            escape(&named.join(", ")),
+            link(
+                &stage_address(&version.from.run, stage),
+                &format!("{}/{}", version.from.run, version.from.output),
+            ),
+            version.from.as_of.map(|date| date.to_string()).unwrap_or_default(),
+            version.time.format("%Y-%m-%d %H:%M").to_string(),
+            version.digest.short(),
+        ]
+    };
+    let rows: Vec<Vec<String>> = policy.versions.iter().rev().take(LISTED).map(row).collect();
+    table(&["version", "aliases", "from", "night", "registered", "digest"], &rows)
+}
+
+/// The last verdicts on versions.
+fn verdicts(policy: &NamedPolicy) -> String {
+    let row = |judged: &Judged| {
+        let figure = |name: &str| {
+            judged
+                .figures
+                .get(name)
+                .map(|value| text::figure(*value))
+                .unwrap_or_default()
+        };
+        let outcome = match judged.moved {
+            true => format!("{} moved", judged.alias),
+            false => format!("{} stayed", judged.alias),
+        };
+        vec![
+            link(&stage_address(&judged.run, &judged.stage), &judged.version.to_string()),
+            judged.against.map(|against| against.to_string()).unwrap_or_default(),
+            judged.verdict.name().to_owned(),
+            escape(&outcome),
+            judged.as_of.map(|date| date.to_string()).unwrap_or_default(),
+            figure("difference/log_return"),
+            figure("difference/log_return_low"),
+            figure("difference/log_return_high"),
+            figure("difference/deflated_sharpe"),
+            figure("trials"),
+        ]
+    };
+    let rows: Vec<Vec<String>> = policy.verdicts.iter().rev().take(LISTED).map(row).collect();
+    let head = [
+        "version",
+        "against",
+        "verdict",
+        "outcome",
+        "night",
+        "log return",
+        "low",
+        "high",
+        "deflated Sharpe",
+        "trials",
+    ];
+    match rows.is_empty() {
+        true => String::new(),
+        false => format!("<h3>Verdicts</h3>\n{}", table(&head, &rows)),
+    }
+}
+
+/// The equity of the versions that were judged last, over the dates of the last verdict on each, and of the
+/// version that each was judged against.
+fn equity(policy: &NamedPolicy, store: &Store) -> String {
+    let mut series: Vec<Series> = Vec::new();
+    for judged in policy.verdicts.iter().rev().take(DRAWN) {
+        let Some(curves) = curves(store, judged) else { continue };
+        let against = judged.against.filter(|against| *against != judged.version);
+        for (version, points) in [(Some(judged.version), curves.agent), (against, curves.against)] {
+            let Some(version) = version else { continue };
+            let name = format!("version {version}");
+            if series.iter().all(|known| known.name != name) {
+                series.push(Series::line(&name, points));
+            }
+        }
+    }
+    lines(
+        "equity over the test dates of the last verdict on each",
+        &series,
+        Axis::Days,
+        240.0,
+    )
+}
+
+/// The equity of both sides of a verdict, by day.
+struct Curves {
+    agent: Vec<(f64, f64)>,
+    against: Vec<(f64, f64)>,
+}
+
+/// The curves of a verdict's first world; `None` where its artifact has none, or is no longer in the store.
+fn curves(store: &Store, judged: &Judged) -> Option<Curves> {
+    let artifact = store.artifact(judged.artifact).ok()?;
+    let blob = store.blob(artifact.entry("equity.csv")?.blob).ok()?;
+    let text = std::str::from_utf8(&blob).ok()?;
+    let mut curves = Curves {
+        agent: Vec::new(),
+        against: Vec::new(),
+    };
+    let mut world = None;
+    for line in text.lines().skip(1) {
+        // The name of the world may have commas.
+        let mut fields = line.rsplitn(4, ',');
+        let (against, agent, time, of) = (fields.next()?, fields.next()?, fields.next()?, fields.next()?);
+        if *world.get_or_insert(of) != of {
+            break;
+        }
+        let day = f64::from(time.get(..10)?.parse::<Date>().ok()?.0);
+        curves.agent.push((day, agent.parse().ok()?));
+        curves.against.push((day, against.parse().ok()?));
+    }
+    Some(curves)
+}
+
+fn moves(policy: &NamedPolicy) -> String {
+    let rows: Vec<Vec<String>> = policy
+        .moves
+        .iter()
+        .rev()
+        .take(LISTED)
+        .map(|moved| {
+            let figures = moved.reason.figures.iter();
+            let figures: Vec<String> = figures
+                .map(|(name, value)| format!("{name} {}", text::figure(*value)))
+                .collect();
+            vec![
+                escape(&moved.alias),
+                moved.before.map(|before| before.to_string()).unwrap_or_default(),
+                moved.version.to_string(),
+                escape(&moved.reason.by),
+                moved.time.format("%Y-%m-%d %H:%M").to_string(),
+                escape(&figures.join(", ")),
+            ]
+        })
+        .collect();
+    match rows.is_empty() {
+        true => String::new(),
+        false => format!(
+            "<h3>Moves of aliases</h3>\n{}",
+            table(&["alias", "from", "to", "by", "time", "figures"], &rows)
+        ),
+    }
+}

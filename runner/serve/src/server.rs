@@ -1,0 +1,385 @@
+//! The listener and its routes.
+
+use crate::access::{Access, Refused, query_value, random_text, token_cookie};
+use crate::control;
+use crate::layout::{self, Page, run_address};
+use crate::live::{Hub, Source};
+use crate::nights::Nights;
+use crate::pages::{self, LiveRunPage, LiveRuns, Wanted};
+use crate::site::{Server, Site};
+use axum::Router;
+use axum::extract::{Form, Path as InPath, Query, Request, State};
+use axum::http::header::{CACHE_CONTROL, CONTENT_SECURITY_POLICY, CONTENT_TYPE, LOCATION, SET_COOKIE};
+use axum::http::{HeaderMap, HeaderValue, StatusCode, Uri};
+use axum::middleware::{self, Next};
+use axum::response::{Html, IntoResponse, Response};
+use axum::routing::{get, post};
+use runner_engine::{Failure, exit};
+use runner_history as history;
+use runner_report as report;
+use serde::Deserialize;
+use std::net::SocketAddr;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+use tokio::net::TcpListener;
+
+/// The content security policy of pages, which may load their own style sheet, script and events alone.
+/// Styles in elements are those of drawings.
+const POLICY: &str = "default-src 'none'; style-src 'self' 'unsafe-inline'; script-src 'self'; connect-src \
+                      'self'; img-src 'self' data:; \
+                      form-action 'self'; base-uri 'none'; frame-ancestors 'none'";
+
+/// The interval in which a signal to stop is noticed.
+const STOP: Duration = Duration::from_millis(100);
+
+/// The time in which pages that are being sent may be finished when the server stops.
+const GRACE: Duration = Duration::from_secs(1);
+
+/// Listens, calls `announce` with the address and the token that requests need, and serves until
+/// [`Server::stop`] is set.
+///
+/// # Errors
+/// If the address cannot be listened on, or `announce` fails.
+pub fn serve(
+    server: Server,
+    announce: impl FnOnce(SocketAddr, Option<&str>) -> Result<(), Failure>,
+) -> Result<(), Failure> {
+    let no_random = |err: std::io::Error| Failure::caused("cannot read random numbers", &err);
+    let address = server.bind;
+    let token = match server.token {
+        None if !address.ip().is_loopback() => Some(random_text().map_err(no_random)?),
+        token => token,
+    };
+    let failed = |err: &std::io::Error| {
+        Failure::caused(format!("cannot listen on {address}"), err)
+            .hint("name another address: `--bind 127.0.0.1:8643`")
+    };
+    let access = Access::new(address.ip(), token.as_deref()).map_err(no_random)?;
+    let site = Site {
+        host: server.host,
+        program: server.program,
+        runs: server.home.join("runs"),
+        home: server.home,
+        directory: server.directory,
+        allow_run: server.allow_run,
+        access: Arc::new(access),
+        hub: Hub::default(),
+    };
+    let stop = server.stop;
+    let nights = match server.schedule.as_slice() {
+        [] => None,
+        pipelines => Some(Nights::start(&site, pipelines, Arc::clone(&stop))?),
+    };
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()
+        .map_err(|err| Failure::caused("cannot start the server", &err))?;
+    let served = runtime.block_on(async {
+        let listener = TcpListener::bind(address).await.map_err(|err| failed(&err))?;
+        let address = listener.local_addr().map_err(|err| failed(&err))?;
+        announce(address, token.as_deref())?;
+        let server = axum::serve(listener, router(site));
+        tokio::select! {
+            served = server.into_future() => served.map_err(|err| failed(&err)),
+            () = stopped(&stop) => Ok(()),
+        }
+    });
+    runtime.shutdown_timeout(GRACE);
+    stop.store(true, Ordering::Relaxed);
+    if let Some(nights) = nights {
+        nights.join();
+    }
+    served
+}
+
+async fn stopped(stop: &AtomicBool) {
+    while !stop.load(Ordering::Relaxed) {
+        tokio::time::sleep(STOP).await;
+    }
+}
+
+fn router(site: Site) -> Router {
+    Router::new()
+        .route("/", get(runs))
+        .route("/runs/{run}", get(run))
+        .route("/runs/{run}/report", get(run_report))
+        .route("/runs/{run}/cancel", post(cancel))
+        .route("/runs/{run}/stages/{stage}", get(stage))
+        .route("/runs/{run}/stages/{stage}/outputs/{output}", get(artifact))
+        .route("/compare", get(compare))
+        .route("/schedule", get(schedule))
+        .route("/policies", get(policies))
+        .route("/data", get(data))
+        .route("/cache", get(cache_page))
+        .route("/pipelines", get(pipelines))
+        .route("/start", post(start))
+        .route("/events/runs", get(runs_events))
+        .route("/events/runs/{run}", get(run_events))
+        .route("/style.css", get(style))
+        .route("/live.js", get(script))
+        .fallback(nowhere)
+        .layer(middleware::from_fn_with_state(site.clone(), guard))
+        .with_state(site)
+}
+
+/// Checks who connects, and adds the headers of all answers.
+async fn guard(State(site): State<Site>, request: Request, next: Next) -> Response {
+    let mut response = match site.access.check(request.uri(), request.headers()) {
+        Err(refused) => refuse(refused),
+        Ok(true) => to_cookie(request.uri()),
+        Ok(false) => next.run(request).await,
+    };
+    let headers = response.headers_mut();
+    headers
+        .entry(CONTENT_SECURITY_POLICY)
+        .or_insert(HeaderValue::from_static(POLICY));
+    headers
+        .entry(CACHE_CONTROL)
+        .or_insert(HeaderValue::from_static("no-store"));
+    headers.insert("x-content-type-options", HeaderValue::from_static("nosniff"));
+    headers.insert("referrer-policy", HeaderValue::from_static("same-origin"));
+    response
+}
+
+fn refuse(refused: Refused) -> Response {
+    let status = match refused {
+        Refused::Token => StatusCode::UNAUTHORIZED,
+        Refused::Host | Refused::Origin => StatusCode::FORBIDDEN,
+    };
+    (status, format!("{}\n", refused.message())).into_response()
+}
+
+/// The token of an address becomes a cookie, so that it is not in the history of the browser's pages.
+fn to_cookie(uri: &Uri) -> Response {
+    let token = query_value(uri, "token").unwrap_or_default();
+    (
+        StatusCode::SEE_OTHER,
+        [(LOCATION, uri.path().to_owned()), (SET_COOKIE, token_cookie(&token))],
+    )
+        .into_response()
+}
+
+/// A page that is rendered in a thread of its own, as it waits for files.
+async fn rendered(page: impl FnOnce() -> Result<Page, Failure> + Send + 'static) -> Response {
+    match tokio::task::spawn_blocking(page).await {
+        Ok(Ok(page)) => Html(page.html()).into_response(),
+        Ok(Err(failure)) => failed(&failure),
+        Err(_) => failed(&Failure::machine("the page could not be rendered")),
+    }
+}
+
+fn failed(failure: &Failure) -> Response {
+    let status = match failure.code {
+        exit::WRONG_USAGE => StatusCode::NOT_FOUND,
+        _ => StatusCode::INTERNAL_SERVER_ERROR,
+    };
+    (status, Html(Page::of_failure(failure).html())).into_response()
+}
+
+#[derive(Deserialize)]
+struct ListQuery {
+    #[serde(default, rename = "where")]
+    filter: String,
+    #[serde(default)]
+    page: usize,
+}
+
+impl From<ListQuery> for Wanted {
+    fn from(query: ListQuery) -> Self {
+        Self {
+            filter: query.filter,
+            // So far no history has a hundred million runs.
+            page: query.page.min(1 << 20),
+        }
+    }
+}
+
+async fn runs(State(site): State<Site>, Query(query): Query<ListQuery>) -> Response {
+    rendered(move || Ok(pages::runs(&site, &query.into()))).await
+}
+
+#[derive(Deserialize)]
+struct RunQuery {
+    #[serde(default)]
+    stages: String,
+}
+
+async fn run(
+    State(site): State<Site>,
+    InPath(name): InPath<String>,
+    Query(query): Query<RunQuery>,
+) -> Response {
+    rendered(move || pages::run(&site, &site.run(&name)?, query.stages == "all")).await
+}
+
+async fn stage(State(site): State<Site>, InPath((run, stage)): InPath<(String, String)>) -> Response {
+    rendered(move || pages::stage(&site, &site.run(&run)?, &stage)).await
+}
+
+async fn artifact(
+    State(site): State<Site>,
+    InPath((run, stage, output)): InPath<(String, String, String)>,
+) -> Response {
+    rendered(move || pages::artifact(&site, &site.run(&run)?, &stage, &output)).await
+}
+
+/// The report, which is rendered if it has not been.
+async fn run_report(State(site): State<Site>, InPath(name): InPath<String>) -> Response {
+    let read = move || {
+        let run = history::load(&site.runs, &site.run(&name)?)?;
+        let path = run.dir.join("report.html");
+        let is_over = run.status != runner_engine::RunStatus::Running;
+        if !(is_over && path.is_file()) {
+            report::write(&run, &site.runs, &site.store()?)?;
+        }
+        std::fs::read_to_string(&path)
+            .map_err(|err| Failure::caused(format!("cannot read `{}`", path.display()), &err))
+    };
+    document(read).await
+}
+
+async fn compare(State(site): State<Site>, uri: Uri) -> Response {
+    let query = uri.query().unwrap_or_default().to_owned();
+    let read = move || {
+        let pairs = url::form_urlencoded::parse(query.as_bytes());
+        let names = pairs.filter(|(key, _)| key == "run").map(|(_, run)| run.into_owned());
+        pages::compare(&site, &names.collect::<Vec<_>>())
+    };
+    document(read).await
+}
+
+/// A document that is a whole page already.
+async fn document(read: impl FnOnce() -> Result<String, Failure> + Send + 'static) -> Response {
+    match tokio::task::spawn_blocking(read).await {
+        Ok(Ok(html)) => Html(html).into_response(),
+        Ok(Err(failure)) => failed(&failure),
+        Err(_) => failed(&Failure::machine("the page could not be rendered")),
+    }
+}
+
+async fn schedule(State(site): State<Site>) -> Response {
+    rendered(move || pages::schedule(&site)).await
+}
+
+async fn policies(State(site): State<Site>) -> Response {
+    rendered(move || pages::policies(&site)).await
+}
+
+async fn data(State(site): State<Site>) -> Response {
+    rendered(move || pages::data(&site)).await
+}
+
+async fn cache_page(State(site): State<Site>) -> Response {
+    rendered(move || pages::cache(&site)).await
+}
+
+async fn pipelines(State(site): State<Site>) -> Response {
+    rendered(move || {
+        may_run(&site)?;
+        pages::pipelines(&site)
+    })
+    .await
+}
+
+/// Refuses what changes something, unless the server may.
+fn may_run(site: &Site) -> Result<(), Failure> {
+    match site.allow_run {
+        true => Ok(()),
+        false => Err(Failure::usage("this server only shows")
+            .hint("start it with `--allow-run` to start and cancel runs")),
+    }
+}
+
+#[derive(Deserialize)]
+struct CancelForm {
+    #[serde(default)]
+    secret: String,
+}
+
+async fn cancel(
+    State(site): State<Site>,
+    InPath(name): InPath<String>,
+    headers: HeaderMap,
+    Form(form): Form<CancelForm>,
+) -> Response {
+    if let Err(refused) = site.access.check_form(&headers, &form.secret) {
+        return refuse(refused);
+    }
+    changed(move || {
+        may_run(&site)?;
+        let run = site.run(&name)?;
+        control::cancel(&site.runs, &run)?;
+        Ok(run)
+    })
+    .await
+}
+
+#[derive(Deserialize)]
+struct StartForm {
+    #[serde(default)]
+    secret: String,
+    pipeline: PathBuf,
+    #[serde(default)]
+    set: String,
+}
+
+async fn start(State(site): State<Site>, headers: HeaderMap, Form(form): Form<StartForm>) -> Response {
+    if let Err(refused) = site.access.check_form(&headers, &form.secret) {
+        return refuse(refused);
+    }
+    changed(move || {
+        may_run(&site)?;
+        if !pages::is_offered(&site, &form.pipeline)? {
+            return Err(Failure::usage(format!("`{}` is not offered", form.pipeline.display())));
+        }
+        let set: Vec<String> = form.set.split_whitespace().map(str::to_owned).collect();
+        control::start(&site, &form.pipeline, &set)
+    })
+    .await
+}
+
+/// The page of the run that was changed.
+async fn changed(change: impl FnOnce() -> Result<String, Failure> + Send + 'static) -> Response {
+    match tokio::task::spawn_blocking(change).await {
+        Ok(Ok(run)) => (StatusCode::SEE_OTHER, [(LOCATION, run_address(&run))]).into_response(),
+        Ok(Err(failure)) => failed(&failure),
+        Err(_) => failed(&Failure::machine("the request could not be carried out")),
+    }
+}
+
+async fn runs_events(State(site): State<Site>, Query(query): Query<ListQuery>) -> Response {
+    let wanted = Wanted::from(query);
+    let hub = site.hub.clone();
+    let name = wanted.address();
+    match hub.watch(&name, move || Ok(Box::new(LiveRuns::new(site, wanted)))) {
+        Ok(events) => events.into_response(),
+        Err(failure) => failed(&failure),
+    }
+}
+
+async fn run_events(State(site): State<Site>, InPath(name): InPath<String>) -> Response {
+    let open = move || {
+        let run = site.run(&name)?;
+        let opened = || -> Result<Box<dyn Source>, Failure> { Ok(Box::new(LiveRunPage::open(&site, &run)?)) };
+        site.hub.watch(&run_address(&run), opened)
+    };
+    match tokio::task::spawn_blocking(open).await {
+        Ok(Ok(events)) => events.into_response(),
+        Ok(Err(failure)) => failed(&failure),
+        Err(_) => failed(&Failure::machine("the run could not be read")),
+    }
+}
+
+async fn style() -> Response {
+    ([(CONTENT_TYPE, "text/css; charset=utf-8")], layout::style()).into_response()
+}
+
+async fn script() -> Response {
+    ([(CONTENT_TYPE, "text/javascript; charset=utf-8")], layout::SCRIPT).into_response()
+}
+
+async fn nowhere() -> Response {
+    failed(&Failure::usage("there is no such page").hint("the list of runs is at `/`"))
+}
