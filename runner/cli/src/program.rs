@@ -2,8 +2,8 @@
 
 use crate::args::{Arguments, Command, help};
 use crate::commands::{
-    bench, cache, check, compare, data, doctor, exec, export, logs, manual, plan, policy, runs, schedule,
-    serve, show, stages, track, watch, why,
+    bench, cache, check, compare, completions, data, doctor, exec, export, logs, manual, plan, policy, runs,
+    schedule, serve, show, stages, track, watch, why,
 };
 use crate::complete;
 use crate::output;
@@ -83,6 +83,6 @@ fn run(arguments: Arguments) -> Result<u8, Failure> {
         Command::Doctor => doctor::doctor(&session),
         Command::Bench(args) => bench::bench(&session, &args).map(done),
         Command::Man(args) => manual::man(&session, &args).map(done),
-        Command::Completions(args) => complete::script(args.shell).map(done),
+        Command::Completions(args) => completions::completions(&args).map(done),
     }
 }

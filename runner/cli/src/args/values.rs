@@ -4,7 +4,7 @@ use clap::builder::{PossibleValuesParser, TypedValueParser};
 use runner_pipeline::Isolation;
 
 /// An isolation by its name.
-pub(super) fn isolation() -> impl TypedValueParser<Value = Isolation> {
+pub(crate) fn isolation() -> impl TypedValueParser<Value = Isolation> {
     PossibleValuesParser::new(Isolation::ALL.map(Isolation::name)).map(|name| {
         let mut all = Isolation::ALL.into_iter();
         all.find(|isolation| isolation.name() == name).unwrap_or_default()
@@ -12,7 +12,7 @@ pub(super) fn isolation() -> impl TypedValueParser<Value = Isolation> {
 }
 
 /// A share from 0 to 1, written `10%`.
-pub(super) fn percentage(text: &str) -> Result<f64, String> {
+pub(crate) fn percentage(text: &str) -> Result<f64, String> {
     let number = text.strip_suffix('%').unwrap_or(text).trim().parse::<f64>();
     match number {
         Ok(number) if number > 0.0 && number <= 100.0 => Ok(number / 100.0),
@@ -21,7 +21,7 @@ pub(super) fn percentage(text: &str) -> Result<f64, String> {
 }
 
 /// A number between 0 and 1.
-pub(super) fn fraction(text: &str) -> Result<f64, String> {
+pub(crate) fn fraction(text: &str) -> Result<f64, String> {
     match text.parse::<f64>() {
         Ok(number) if number > 0.0 && number < 1.0 => Ok(number),
         _ => Err("expected a number between 0 and 1, such as `0.05`".to_owned()),
@@ -29,7 +29,7 @@ pub(super) fn fraction(text: &str) -> Result<f64, String> {
 }
 
 /// A time, which may be none at all: `90s`, `2h`, `0s`.
-pub(super) fn age(text: &str) -> Result<std::time::Duration, String> {
+pub(crate) fn age(text: &str) -> Result<std::time::Duration, String> {
     if text.trim_end_matches(['s', 'm', 'h', 'd']) == "0" {
         return Ok(std::time::Duration::ZERO);
     }

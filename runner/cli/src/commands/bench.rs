@@ -1,13 +1,79 @@
 //! `runner bench`: measures this machine and prints a table.
 
-use crate::args::{BenchArgs, BenchTarget};
 use crate::output;
 use crate::session::Session;
 use cache::Store;
+use clap::{Args, ValueEnum};
 use runner_engine::{Failure, text};
 use serde::Serialize;
 use serde_json::Value;
 use std::path::{Path, PathBuf};
+
+/// A benchmark.
+#[derive(Clone, Copy, Debug, ValueEnum)]
+pub(crate) enum BenchTarget {
+    /// Greeks and implied volatilities per second.
+    Greeks,
+    /// Feature rows per second.
+    Features,
+    /// CSV rows per second; option chains cold and with a day appended, time and memory.
+    Ingest,
+    /// Environment steps per second.
+    Env,
+    /// Steps of symbolic environments per second.
+    Symbolic,
+    /// Training steps per second.
+    Train,
+    /// The same of trainers by replay buffer, evolution strategies and populations.
+    Trainers,
+    /// Training steps per second on each device.
+    Device,
+    /// Overhead of runs that are cached, partly cached and not cached, and of the store.
+    Cache,
+    /// Cost of `track:`: a training without a server, with one that answers at once, one that answers 200 ms
+    /// late, and one that is away, by turns.
+    Track,
+}
+
+/// Run benchmarks on this machine.
+#[derive(Args, Clone, Debug)]
+#[command(after_help = "\
+Examples:
+  runner bench greeks
+  runner bench env --python ./env
+  runner bench env --of latest/env
+  runner bench track --uri http://127.0.0.1:5000
+  runner bench cache --json")]
+pub(crate) struct BenchArgs {
+    /// The benchmark.
+    #[arg(value_enum)]
+    pub what: BenchTarget,
+    /// With `train`: also vary the environments from 1 to 4096, the threads from 1 to all, and the LSTM size
+    /// from 64 to 1024; with `ingest`: also chains of 7 and 30 million rows. Takes some minutes.
+    #[arg(long)]
+    pub sweep: bool,
+    /// With `env`: an interpreter with gymnasium, or the directory of an environment; CartPole by
+    /// `env/python` is measured, beside the native one and Gymnasium's own batches.
+    #[arg(long, value_name = "PYTHON")]
+    pub python: Option<String>,
+    /// With `env`: environments of runs, RUN/STAGE or RUN/STAGE.OUTPUT, of any kind; these are measured, 1,
+    /// 16 and 256 of each, with random actions among those that are allowed.
+    #[arg(long, value_name = "NAME", num_args = 1.., conflicts_with = "python")]
+    pub of: Vec<String>,
+    /// With `symbolic`: files of facts, each line with head, relation and tail or `relation(head,tail).`,
+    /// instead of families drawn at random.
+    #[arg(long, value_name = "FILE", num_args = 1..)]
+    pub triples: Vec<PathBuf>,
+    /// With `track`: the address of a server of MLflow that is measured, too.
+    #[arg(long, value_name = "URI")]
+    pub uri: Option<String>,
+    /// With `track`: the runs with each server.
+    #[arg(long, value_name = "N", default_value_t = 5)]
+    pub runs: usize,
+    /// With `track`: the steps of the training.
+    #[arg(long, value_name = "N", default_value_t = 1_000_000)]
+    pub steps: u64,
+}
 
 pub(crate) fn bench(session: &Session, args: &BenchArgs) -> Result<(), Failure> {
     let result = match args.what {

@@ -1,14 +1,64 @@
 //! `runner check`, and `exec --check`.
 
-use crate::args::{CheckCommand, LookaheadArgs};
+use crate::args::PipelineArgs;
+use crate::args::values::fraction;
+use crate::complete::{candidates, completed};
 use crate::session::{Project, Session};
 use crate::{interrupt, output, registry};
+use clap::{Args, Subcommand};
 use datasets::Date;
 use runner_engine::{Control, Failure, LookaheadVerdict, Options, text};
 use runner_lookahead::{Outcome, Settings, Stages, Verdict, Wanted};
 use runner_report::reporter::Verbosity;
 use std::collections::BTreeSet;
 use std::io::IsTerminal as _;
+
+/// Check the results of a pipeline for look-ahead.
+#[derive(Clone, Debug, Subcommand)]
+#[command(after_help = "\
+Example:
+  runner check lookahead pipelines/rppo_options.yaml")]
+pub(crate) enum CheckCommand {
+    Lookahead(LookaheadArgs),
+}
+
+/// Check that no result changes with later data.
+///
+/// Changes the data after some dates, and compares the results up to them.
+///
+/// The pipeline runs unchanged first. Then, at dates that are spread over the data, notable or drawn, its
+/// sources (files with dates, outputs of stages that read nothing, artifacts of earlier runs) are
+/// truncated, and perturbed, after the date; the stages that depend on them run again in a temporary
+/// store, and every row up to the date must be the same. A training is done once.
+///
+/// Exit codes: 0 if everything was compared and nothing changed, 1 if a value changed, 4 if something
+/// could not be changed, run or compared, which is named. Method, confidence and cost: docs/lookahead.md.
+#[derive(Args, Clone, Debug)]
+#[command(after_help = "\
+Examples:
+  runner check lookahead pipelines/rppo_options.yaml
+  runner check lookahead p.yaml features --at 2019-06-28 --json
+  runner check lookahead p.yaml --share 0.02 --confidence 0.99 --except report")]
+pub(crate) struct LookaheadArgs {
+    #[command(flatten)]
+    pub pipeline: PipelineArgs,
+    /// The last date whose data is unchanged (repeatable) [default: chosen dates].
+    #[arg(long, value_name = "DATE")]
+    pub at: Vec<String>,
+    /// Choose as many dates that a leak at this share of all dates is found with the confidence.
+    #[arg(long, value_name = "SHARE", default_value_t = 0.05, value_parser = fraction)]
+    pub share: f64,
+    /// The probability that such a leak is found.
+    #[arg(long, value_name = "P", default_value_t = 0.95, value_parser = fraction)]
+    pub confidence: f64,
+    /// The seed of the drawn dates.
+    #[arg(long, value_name = "N", default_value_t = 0)]
+    pub seed: u64,
+    /// Do not compare this stage, or this output of a stage (`stage.output`), such as figures over the whole
+    /// range (repeatable).
+    #[arg(long, value_name = "OUTPUT", add = completed(candidates::stages))]
+    pub except: Vec<String>,
+}
 
 pub(crate) fn check(session: &Session, command: &CheckCommand) -> Result<u8, Failure> {
     match command {

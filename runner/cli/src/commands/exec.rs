@@ -2,17 +2,22 @@
 
 use super::plan_file::SavedPlan;
 use super::{check, plan, remote};
-use crate::args::{ExecArgs, PipelineArgs, PlanArgs, RunCheck, Selection};
+use crate::args::values::{isolation, percentage};
+use crate::args::{PipelineArgs, Selection};
+use crate::commands::plan::PlanArgs;
+use crate::complete::{candidates, completed};
 use crate::session::{Project, Session};
 use crate::{interrupt, output};
 use cache::Store;
 use cache::shared::is_writable;
+use clap::{Args, ValueEnum};
 use runner_engine::executor::{WorkerProcess, peak_memory};
 use runner_engine::{
     Control, Event, Failure, Reporter, StageStatus, Stamped, StoreSession, Summary, exit, run_pipeline, text,
 };
 use runner_history::policies::{self, Judged, Registered, Registry};
 use runner_history::{self as history, ResolvedPipeline, Resolving, Run, marks};
+use runner_pipeline::Isolation;
 use runner_pipeline::{Pipeline, Promote, Work};
 use runner_report::notify::{self, Message};
 use runner_report::reporter::{JsonLines, Metrics, Terminal, Verbosity};
@@ -25,6 +30,77 @@ use std::sync::Arc;
 use std::thread::Builder;
 use std::time::{Duration, Instant, SystemTime};
 use tempfile::TempDir;
+
+/// Run the stages of a pipeline that are not cached.
+#[derive(Args, Clone, Debug, Default)]
+#[command(after_help = "\
+Examples:
+  runner exec pipelines/rppo_options.yaml
+  runner exec pipelines/rppo_options.yaml train --set seed=3 --set train.with.learning_rate=1e-4
+  runner exec p.yaml --force evaluate --keep-going
+  runner exec p.yaml --json | jq 'select(.event == \"metric\")'
+
+With --json, each event is one line of standard output.")]
+pub(crate) struct ExecArgs {
+    /// The pipeline file.
+    #[arg(required_unless_present = "plan", add = completed(candidates::pipelines))]
+    pub pipeline: Option<PathBuf>,
+    #[command(flatten)]
+    pub selection: Selection,
+    /// Run the plan in FILE, written by `plan --save` or `plan --json`; fails if anything changed since.
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["pipeline", "stages", "set", "profile", "night", "force", "dry_run"])]
+    pub plan: Option<PathBuf>,
+    /// The maximum number of stages that run in parallel [default: the number of cores].
+    #[arg(short, long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=4096))]
+    pub jobs: Option<u32>,
+    /// After a failure, continue with the stages that do not depend on the failed one.
+    #[arg(short, long)]
+    pub keep_going: bool,
+    /// Dry run: show what would run.
+    #[arg(short = 'n', long)]
+    pub dry_run: bool,
+    /// Hash every source file again, even if its size and modification time are unchanged.
+    #[arg(long)]
+    pub verify_inputs: bool,
+    /// Compute a random share of the cached stages again (at least one), without memos and checkpoints; a
+    /// stage whose result differs fails.
+    #[arg(long, value_name = "N%", value_parser = percentage)]
+    pub check_determinism: Option<f64>,
+    /// Check the results after a run that succeeded; the exit code is then that of `runner check lookahead`.
+    #[arg(long, value_enum, value_name = "CHECK")]
+    pub check: Option<RunCheck>,
+    /// The isolation of `run:` stages that do not ask for one [default: that of `config.yaml`, or `auto`].
+    /// What a stage or this requires is required.
+    #[arg(long, value_name = "HOW", value_parser = isolation())]
+    pub isolation: Option<Isolation>,
+    /// Refuse pipelines with stages that run external programs (`run:`).
+    #[arg(long)]
+    pub no_run_stages: bool,
+    /// Ignore the configured remote store.
+    #[arg(long)]
+    pub no_remote: bool,
+    /// Ask no server: sources at URLs are what was fetched before, and the configured remote store is
+    /// ignored.
+    #[arg(long)]
+    pub offline: bool,
+    /// Always write the HTML report. Without this option it is written if a stage ran and it takes less than
+    /// 5 % of the run; `runner report RUN` writes it later.
+    #[arg(long)]
+    pub report: bool,
+    /// Name the run; the name can be used wherever a run is expected.
+    #[arg(long, value_name = "NAME")]
+    pub name: Option<String>,
+    /// Tag the run (repeatable).
+    #[arg(long, value_name = "TAG")]
+    pub tag: Vec<String>,
+}
+
+/// A check that follows a run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum RunCheck {
+    /// `runner check lookahead` with its default settings.
+    Lookahead,
+}
 
 /// The prefix of the engine's peak memory, printed at the end with `-v`.
 pub(crate) const PEAK_MEMORY: &str = "peak memory of the engine in bytes: ";

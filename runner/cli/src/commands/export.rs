@@ -2,11 +2,30 @@
 
 use super::artifact::{self, Named};
 use super::remote;
-use crate::args::ExportArgs;
+use crate::complete::{candidates, completed};
 use crate::output;
 use crate::session::Session;
+use clap::Args;
 use runner_engine::{Failure, text};
 use runner_report::write_metric_files;
+use std::path::PathBuf;
+
+/// Write an artifact's files, or a run's metrics, to a directory.
+#[derive(Args, Clone, Debug)]
+#[command(after_help = "\
+Examples:
+  runner export latest/train.policy policy/
+  runner export latest/plot.figure figures/
+  runner export latest results/          # metrics.json and plots/STAGE/METRIC.tsv")]
+pub(crate) struct ExportArgs {
+    /// RUN/STAGE.OUTPUT, RUN/STAGE if the stage has one output, or the digest of an artifact; or RUN, for its
+    /// metrics.
+    #[arg(add = completed(candidates::stages_of_runs))]
+    pub what: String,
+    /// The directory to write to. For an artifact it must be empty or not exist; the metrics of another run
+    /// are replaced.
+    pub dest: PathBuf,
+}
 
 pub(crate) fn export(session: &Session, args: &ExportArgs) -> Result<(), Failure> {
     let archive = session.archive()?;

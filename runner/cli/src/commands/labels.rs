@@ -1,11 +1,68 @@
 //! `runner runs name|unname|tag|untag|keep|unkeep`.
 
-use crate::args::LabelCommand;
+use crate::complete::{candidates, completed};
 use crate::output;
 use crate::session::Session;
+use clap::Subcommand;
 use runner_engine::Failure;
 use runner_history::{self as history, Marks, Run, marks};
 use serde::Serialize;
+
+#[derive(Clone, Debug, Subcommand)]
+pub(crate) enum LabelCommand {
+    /// Name a run; the name can be used wherever a run is expected.
+    #[command(after_help = "Example:\n  runner runs name latest baseline\n  runner show baseline")]
+    Name {
+        /// The run.
+        #[arg(add = completed(candidates::runs))]
+        run: String,
+        /// The name: a letter, then letters, digits, `_`, `-` and `.`. Names are unique.
+        name: String,
+    },
+    /// Remove the name of a run.
+    #[command(after_help = "Example:\n  runner runs unname baseline")]
+    Unname {
+        /// The run.
+        #[arg(add = completed(candidates::runs))]
+        run: String,
+    },
+    /// Tag a run.
+    #[command(
+        after_help = "Example:\n  runner runs tag latest sweep lr\n  runner runs --where 'tag = sweep'"
+    )]
+    Tag {
+        /// The run.
+        #[arg(add = completed(candidates::runs))]
+        run: String,
+        /// The tags.
+        #[arg(required = true)]
+        tags: Vec<String>,
+    },
+    /// Remove tags from a run.
+    #[command(after_help = "Example:\n  runner runs untag latest lr")]
+    Untag {
+        /// The run.
+        #[arg(add = completed(candidates::runs))]
+        run: String,
+        /// The tags.
+        #[arg(required = true)]
+        tags: Vec<String>,
+    },
+    /// Protect the results of a run from `cache gc`.
+    #[command(after_help = "Example:\n  runner runs keep baseline")]
+    Keep {
+        /// The run.
+        #[arg(add = completed(candidates::runs))]
+        run: String,
+    },
+    /// Remove the protection of a run.
+    #[command(after_help = "Example:\n  runner runs unkeep baseline")]
+    Unkeep {
+        /// The run.
+        #[arg(add = completed(candidates::runs))]
+        run: String,
+    },
+}
 
 /// A run as JSON, with its marks.
 #[derive(Serialize)]

@@ -1,11 +1,28 @@
 //! `runner logs`.
 
-use crate::args::LogsArgs;
+use crate::complete::{candidates, completed};
 use crate::output;
 use crate::session::{Archive, Session};
+use clap::Args;
 use runner_engine::Failure;
 use runner_history::{self as history, LogFollower, StageRun};
 use std::time::Duration;
+
+/// Print the log of a stage.
+#[derive(Args, Clone, Debug)]
+#[command(after_help = "\
+Examples:
+  runner logs latest/train
+  runner logs 'latest/train[seed=1]' -f")]
+pub(crate) struct LogsArgs {
+    /// RUN/STAGE, where STAGE selects one point of a matrix. RUN is an id, a unique prefix or suffix of one,
+    /// a name, or `latest`.
+    #[arg(add = completed(candidates::stages_of_runs))]
+    pub what: String,
+    /// Wait for more until the stage ends.
+    #[arg(short, long)]
+    pub follow: bool,
+}
 
 /// The interval in which a log is looked at again.
 const LOOK: Duration = Duration::from_millis(200);

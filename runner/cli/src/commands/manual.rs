@@ -1,11 +1,23 @@
 //! `runner man`: the manual pages, from the same source as `--help`.
 
-use crate::args::{ManArgs, help};
+use crate::args::help;
 use crate::output;
 use crate::session::Session;
+use clap::Args;
 use clap_mangen::generate_to;
 use runner_engine::Failure;
 use serde_json::json;
+use std::path::PathBuf;
+
+/// Write the manual pages, one for each command.
+#[derive(Args, Clone, Debug)]
+#[command(after_help = "\
+Example:
+  runner man ~/.local/share/man/man1 && man runner-exec")]
+pub(crate) struct ManArgs {
+    /// The directory to write to; it is created.
+    pub dest: PathBuf,
+}
 
 pub(crate) fn man(session: &Session, args: &ManArgs) -> Result<(), Failure> {
     let dest = session.current.join(&args.dest);

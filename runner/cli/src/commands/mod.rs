@@ -8,6 +8,7 @@ pub(crate) mod cache;
 mod cache_report;
 pub(crate) mod check;
 pub(crate) mod compare;
+pub(crate) mod completions;
 pub(crate) mod data;
 pub(crate) mod doctor;
 pub(crate) mod exec;

@@ -2,13 +2,43 @@
 
 use super::plan_file::{PlanArguments, SavedPlan};
 use super::remote;
-use crate::args::PlanArgs;
+use crate::args::PipelineArgs;
 use crate::output;
 use crate::session::{Project, Session};
+use clap::Args;
 use runner_engine::{self as engine, Failure, Planned, Prediction, text};
 use runner_history::ResolvedPipeline;
 use runner_pipeline::{Isolation, Work};
 use serde_json::json;
+use std::path::PathBuf;
+
+/// Show what would run and what is cached, and why; run nothing.
+#[derive(Args, Clone, Debug)]
+#[command(after_help = "\
+Examples:
+  runner plan pipelines/rppo_options.yaml
+  runner plan p.yaml --set train.with.learning_rate=1e-4
+  runner plan p.yaml --profile quick --resolved
+  runner plan p.yaml --save plan.json && runner exec --plan plan.json")]
+pub(crate) struct PlanArgs {
+    #[command(flatten)]
+    pub pipeline: PipelineArgs,
+    /// Save the plan to FILE, for `exec --plan FILE`.
+    #[arg(long, value_name = "FILE")]
+    pub save: Option<PathBuf>,
+    /// Print the resolved pipeline as one file that can be run: includes, profiles, `--set`, parameters and
+    /// environment variables substituted, ranges and draws expanded. With --json, every stage and point with
+    /// its whole configuration.
+    #[arg(long, conflicts_with = "save")]
+    pub resolved: bool,
+    /// Ignore the configured remote store.
+    #[arg(long)]
+    pub no_remote: bool,
+    /// Ask no server: sources at URLs are what was fetched before, and the configured remote store is
+    /// ignored.
+    #[arg(long)]
+    pub offline: bool,
+}
 
 pub(crate) fn plan(session: &Session, args: &PlanArgs) -> Result<(), Failure> {
     if args.resolved && !session.json {

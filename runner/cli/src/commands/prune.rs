@@ -1,15 +1,58 @@
 //! `runner runs rm` and `runner runs prune`: removal of runs from the history.
 
-use crate::args::{PruneArgs, RmArgs};
+use crate::args::values::age;
+use crate::complete::{candidates, completed};
 use crate::output;
 use crate::session::Session;
+use clap::Args;
 use runner_engine::{Failure, text};
 use runner_history::policies::Registry;
 use runner_history::{self as history, AllMarks, Run, marks};
 use serde_json::json;
 use std::collections::BTreeSet;
 use std::path::Path;
+use std::time::Duration;
 use std::time::SystemTime;
+
+/// Remove runs from the history: their events, metrics, logs and reports.
+#[derive(Args, Clone, Debug)]
+#[command(after_help = "\
+A run that is running or kept is refused, and one whose artifacts another run uses.
+
+Example:
+  runner runs rm 20261120T213045-k3f9")]
+pub(crate) struct RmArgs {
+    /// The runs: ids, unique parts of their beginning or end, or names.
+    #[arg(required = true, value_name = "RUN", add = completed(candidates::runs))]
+    pub runs: Vec<String>,
+    /// Only print what would be removed.
+    #[arg(short = 'n', long)]
+    pub dry_run: bool,
+}
+
+/// Remove old runs from the history.
+///
+/// Runs with a name, a tag or `keep` stay.
+#[derive(Args, Clone, Debug)]
+#[command(after_help = "\
+Runs that are running are not removed, nor those whose artifacts a remaining run uses. With both options \
+a run is removed if it is old and not among the last ones.
+
+Examples:
+  runner runs prune --keep 100
+  runner runs prune --older-than 30d --dry-run
+  runner runs prune --keep 20 --older-than 30d && runner cache gc")]
+pub(crate) struct PruneArgs {
+    /// Keep this many of the last runs.
+    #[arg(long, value_name = "N", required_unless_present = "older_than")]
+    pub keep: Option<usize>,
+    /// Remove only runs that began longer ago than this: `90s`, `2h`, `30d`.
+    #[arg(long, value_name = "AGE", value_parser = age)]
+    pub older_than: Option<Duration>,
+    /// Only print what would be removed.
+    #[arg(short = 'n', long)]
+    pub dry_run: bool,
+}
 
 /// Removes the named runs.
 pub(crate) fn rm(session: &Session, args: &RmArgs) -> Result<(), Failure> {

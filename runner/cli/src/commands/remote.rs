@@ -1,11 +1,13 @@
 //! The remote store at the command line: `cache push`, `cache pull`, and the wait for uploads at the end of a
 //! run.
 
-use crate::args::{PipelineArgs, PullArgs, PushArgs, Selection, Settings};
+use crate::args::{PipelineArgs, Selection, Settings};
+use crate::complete::{candidates, completed};
 use crate::session::Session;
 use crate::{config, interrupt, output};
 use cache::{RecordId, Store, TransferStats, Upstream};
 use cache_remote::{Document, Remote, RemoteSettings};
+use clap::Args;
 use runner_engine::{self as engine, Control, Failure, Prediction, exit, text};
 use runner_history as history;
 use runner_history::policies::{NamedPolicy, Registry, Taken};
@@ -17,6 +19,40 @@ use std::path::Path;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
+
+/// Upload results of runs that are missing in the remote store.
+#[derive(Args, Clone, Debug)]
+#[command(after_help = "\
+Examples:
+  runner cache push                 # the last run
+  runner cache push 20261120T213045-k3f9
+  runner cache push --all           # all actions and memos that are here")]
+pub(crate) struct PushArgs {
+    /// A run: its id, a unique prefix or suffix of it, its name, or `latest` [default: latest].
+    #[arg(conflicts_with = "all", add = completed(candidates::runs))]
+    pub run: Option<String>,
+    /// Upload all actions and memos of the store.
+    #[arg(long)]
+    pub all: bool,
+}
+
+/// Download results that runs or pipelines need from the remote store.
+#[derive(Args, Clone, Debug)]
+#[command(after_help = "\
+Examples:
+  runner cache pull pipelines/rppo_options.yaml
+  runner cache pull latest
+  runner cache pull --all           # all that the remote has")]
+pub(crate) struct PullArgs {
+    /// Runs, or pipeline files, whose cached results are downloaded [default: latest].
+    #[arg(value_name = "RUN|PIPELINE", conflicts_with = "all", add = completed(candidates::runs))]
+    pub what: Vec<String>,
+    #[command(flatten)]
+    pub settings: Settings,
+    /// Download everything in the remote store.
+    #[arg(long, conflicts_with_all = ["set", "profile"])]
+    pub all: bool,
+}
 
 /// The minimum timeout of a command that only transfers.
 const TRANSFER_TIMEOUT: Duration = Duration::from_secs(30);

@@ -1,15 +1,75 @@
 //! `runner runs` and `runner report`.
 
+use super::labels::LabelCommand;
 use super::labels::{self, Marked};
 use super::prune;
-use crate::args::{ReportArgs, RunsArgs, RunsCommand};
+use crate::complete::{candidates, completed};
 use crate::output;
 use crate::session::Session;
 use cache::Store;
+use clap::{Args, Subcommand};
 use runner_engine::{Failure, StageStatus, text};
 use runner_history::{self as history, Chosen, Library, Question};
 use runner_report as page;
 use serde_json::{Map, Value};
+
+/// Write the HTML report of a run to its directory.
+#[derive(Args, Clone, Debug)]
+#[command(after_help = "\
+Example:
+  runner report latest")]
+pub(crate) struct ReportArgs {
+    /// The run: an id, a unique prefix or suffix of one, a name, or `latest`.
+    #[arg(add = completed(candidates::runs))]
+    pub run: String,
+}
+
+const RUNS_EXAMPLES: &str = "\
+Examples:
+  runner runs
+  runner runs --last 5 --json
+  runner runs --where 'evaluate.sharpe > 1 and not tag = bad' --sort=-evaluate.sharpe
+  runner runs --where 'pipeline = cartpole and age < 2d' --show params.seed,train.episodic_return
+  runner runs name latest baseline
+  runner runs tag baseline sweep lr
+  runner runs keep baseline
+  runner runs prune --keep 100 --older-than 30d
+
+Fields: id, pipeline, name, tag, kept, status, started, age, duration, params.NAME, STAGE.METRIC, \
+STAGE[seed=1].METRIC, STAGE.with.KEY, STAGE.status, STAGE.seconds; for the points of a matrix also \
+mean(X), sd(X), min(X), max(X), count(X).
+Operators: = != < <= > >= and ~ (contains the text), combined with and, or, not and parentheses. For \
+the points of a matrix, one match is sufficient. A field by itself matches runs that have it.
+Values: 1.5, done, 'two words', 2026-11-20, 2026-11-20T21:30 (UTC), 90s, 2h, 5d.";
+
+/// List and filter the runs, and name, tag or keep them.
+#[derive(Args, Clone, Debug)]
+#[command(after_help = RUNS_EXAMPLES)]
+#[command(args_conflicts_with_subcommands = true, subcommand_value_name = "COMMAND")]
+pub(crate) struct RunsArgs {
+    /// The number of runs to list: the last ones, or with `--sort` the first ones.
+    #[arg(long, visible_alias = "limit", value_name = "N", default_value_t = 20)]
+    pub last: usize,
+    /// List only runs that match this expression.
+    #[arg(long = "where", value_name = "EXPRESSION")]
+    pub filter: Option<String>,
+    /// Sort by this field, `-FIELD` in descending order (repeatable); runs without a value come last.
+    #[arg(long, value_name = "FIELD", allow_hyphen_values = true)]
+    pub sort: Vec<String>,
+    /// Also show these fields, separated by commas.
+    #[arg(long, value_name = "FIELDS")]
+    pub show: Vec<String>,
+    #[command(subcommand)]
+    pub command: Option<RunsCommand>,
+}
+
+#[derive(Clone, Debug, Subcommand)]
+pub(crate) enum RunsCommand {
+    #[command(flatten)]
+    Label(LabelCommand),
+    Rm(prune::RmArgs),
+    Prune(prune::PruneArgs),
+}
 
 pub(crate) fn runs(session: &Session, args: &RunsArgs) -> Result<(), Failure> {
     match &args.command {

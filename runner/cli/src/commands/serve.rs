@@ -1,6 +1,7 @@
 //! `runner serve`.
 
 use crate::args::Settings;
+use crate::complete::{candidates, completed};
 use crate::session::Session;
 use crate::{interrupt, output};
 use cache::Store;
@@ -12,7 +13,19 @@ use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+/// Show runs, data and the store as pages for a browser.
+///
+/// Running ones are followed as they go.
 #[derive(Args, Clone, Debug)]
+#[command(after_help = "\
+Examples:
+  runner serve
+  runner serve --bind 127.0.0.1:9000 --allow-run
+  runner serve --schedule pipelines/nightly.yaml
+  runner serve --bind 0.0.0.0:8642 --token-file token
+
+On a loopback address only this machine can connect. Elsewhere a token is needed with every request; the \
+printed address has it. Traffic is not encrypted: use an SSH tunnel or a proxy with TLS over networks.")]
 pub(crate) struct ServeArgs {
     /// The address to listen on; port 0 takes a free one.
     #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1:8642")]
@@ -21,7 +34,7 @@ pub(crate) struct ServeArgs {
     #[arg(long, value_name = "FILE")]
     pub token_file: Option<PathBuf>,
     /// Run the nights of this pipeline when they are due, as `runner schedule run-due` does (repeatable).
-    #[arg(long, value_name = "PIPELINE")]
+    #[arg(long, value_name = "PIPELINE", add = completed(candidates::pipelines))]
     pub schedule: Vec<PathBuf>,
     /// Offer to start and cancel runs.
     #[arg(long)]

@@ -2,15 +2,36 @@
 
 use super::artifact::{Named, find};
 use super::labels::Marked;
-use crate::args::ShowArgs;
+use crate::complete::{candidates, completed};
 use crate::output;
 use crate::session::{Archive, Session};
 use cache::{ActionRecord, ArtifactDigest};
+use clap::Args;
 use runner_engine::key::{RUN, Recipe};
 use runner_engine::{Failure, StageStatus, described_source, text};
 use runner_history::{Marks, Run, StageRun, marks};
 use runner_report::{preview, quality_table};
 use serde_json::{Value, json};
+
+/// Show a run, a stage of a run, or an artifact.
+///
+/// Of an artifact: schema, first rows, metrics, provenance.
+#[derive(Args, Clone, Debug)]
+#[command(after_help = "\
+Examples:
+  runner show latest
+  runner show latest/market.chain --rows 20
+  runner show 20261120T213045-k3f9/train
+  runner show 3fa94c81")]
+pub(crate) struct ShowArgs {
+    /// RUN, RUN/STAGE, RUN/STAGE.OUTPUT, or the digest of an artifact. RUN is an id, a unique prefix or
+    /// suffix of one, a name, or `latest`.
+    #[arg(add = completed(candidates::stages_of_runs))]
+    pub what: String,
+    /// The number of table rows to show.
+    #[arg(long, value_name = "N", default_value_t = 8)]
+    pub rows: usize,
+}
 
 pub(crate) fn show(session: &Session, args: &ShowArgs) -> Result<(), Failure> {
     let archive = session.archive()?;

@@ -1,15 +1,63 @@
 //! `runner stages`, `runner schema` and `runner graph`.
 
-use crate::args::{GraphArgs, GraphFormat, StagesArgs};
+use crate::args::Settings;
+use crate::complete::{candidates, completed};
 use crate::output;
 use crate::registry;
 use crate::session::Session;
+use clap::{Args, ValueEnum};
 use runner_engine::Failure;
 use runner_history::ResolvedPipeline;
 use runner_pipeline::{
     describe_kind, describe_kinds, describe_python, describe_type, graph as draw, kind_json, kinds_json,
     python_json, type_json, types,
 };
+use std::path::PathBuf;
+
+/// Print the task graph of a pipeline.
+#[derive(Args, Clone, Debug)]
+#[command(after_help = "\
+Examples:
+  runner graph pipelines/rppo_options.yaml
+  runner graph p.yaml --format svg > graph.svg")]
+pub(crate) struct GraphArgs {
+    /// The pipeline file.
+    #[arg(add = completed(candidates::pipelines))]
+    pub pipeline: PathBuf,
+    /// The output format.
+    #[arg(long, value_enum, default_value_t = GraphFormat::Text)]
+    pub format: GraphFormat,
+    #[command(flatten)]
+    pub settings: Settings,
+}
+
+#[derive(Clone, Copy, Debug, ValueEnum)]
+pub(crate) enum GraphFormat {
+    /// Indented text.
+    Text,
+    /// A Mermaid flowchart.
+    Mermaid,
+    /// Graphviz.
+    Dot,
+    /// A self-contained SVG image.
+    Svg,
+}
+
+/// List the stage kinds, or describe one: ports and configuration.
+#[derive(Args, Clone, Debug)]
+#[command(after_help = "\
+Examples:
+  runner stages
+  runner stages train/recurrent_ppo")]
+pub(crate) struct StagesArgs {
+    /// A stage kind, such as `greeks/analytic`.
+    #[arg(add = completed(candidates::kinds))]
+    pub kind: Option<String>,
+    /// Print the requirements of a program's output of this type, such as `features` or `table`: columns, key
+    /// and checks.
+    #[arg(long = "type", value_name = "TYPE", conflicts_with = "kind", add = completed(candidates::types))]
+    pub of_type: Option<String>,
+}
 
 /// The name of `uses:` for functions, beside those of the stage kinds.
 const PYTHON: &str = "python";

@@ -1,12 +1,39 @@
 //! `runner track`.
 
-use crate::args::TrackArgs;
+use crate::complete::{candidates, completed};
 use crate::output;
 use crate::session::Session;
+use clap::Args;
 use runner_engine::{Failure, exit};
 use runner_history as history;
 use runner_pipeline::{Track, Url};
 use runner_report::track;
+
+/// Write a run to MLflow, or its trace to OpenTelemetry.
+#[derive(Args, Clone, Debug)]
+#[command(after_help = "\
+Examples:
+  runner track latest --mlflow http://127.0.0.1:5000
+  runner track 20261120T213045-k3f9 --mlflow http://127.0.0.1:5000 --experiment desk
+  runner track latest --otlp http://127.0.0.1:4318")]
+#[group(id = "servers", required = true, multiple = true, args = ["mlflow", "otlp"])]
+pub(crate) struct TrackArgs {
+    /// The run: an id, a unique prefix or suffix of one, a name, or `latest`.
+    #[arg(add = completed(candidates::runs))]
+    pub run: String,
+    /// The address of a tracking server of MLflow.
+    #[arg(long, value_name = "URI")]
+    pub mlflow: Option<String>,
+    /// The experiment; the pipeline's name by default.
+    #[arg(long, value_name = "NAME", requires = "mlflow")]
+    pub experiment: Option<String>,
+    /// The variable of the environment that holds a bearer token for MLflow.
+    #[arg(long, value_name = "VARIABLE", requires = "mlflow")]
+    pub token: Option<String>,
+    /// The address of a collector of OpenTelemetry traces, by OTLP over HTTP.
+    #[arg(long, value_name = "ENDPOINT")]
+    pub otlp: Option<String>,
+}
 
 pub(crate) fn track(session: &Session, args: &TrackArgs) -> Result<u8, Failure> {
     let archive = session.archive()?;

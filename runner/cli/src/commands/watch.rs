@@ -1,9 +1,10 @@
 //! `runner watch`.
 
-use crate::args::WatchArgs;
+use crate::complete::{candidates, completed};
 use crate::output;
 use crate::session::Session;
 use chrono::{DateTime, Utc};
+use clap::Args;
 use runner_engine::{Event, Failure, RunStatus, StageStatus, Stamped, text};
 use runner_history::{self as history, Follower};
 use runner_report::reporter::{StageProgress, short};
@@ -11,6 +12,29 @@ use serde_json::{Map, Value, json};
 use std::collections::BTreeMap;
 use std::io::IsTerminal as _;
 use std::time::Duration;
+
+const WATCH_EXAMPLES: &str = "\
+Examples:
+  runner watch
+  runner watch latest --once
+  runner watch 20261120T213045-k3f9 --json
+
+On a terminal the display is updated until the run ends; otherwise it is printed every ten seconds.
+With --json, one line per second is printed: the status of the run and the state of each running stage.
+The directory of the run has its metrics as JSON lines (`metrics/`) and for `tensorboard --logdir` \
+(`tensorboard/`).";
+
+/// Follow a run in progress: speed, losses, returns, CPU, memory.
+#[derive(Args, Clone, Debug)]
+#[command(after_help = WATCH_EXAMPLES)]
+pub(crate) struct WatchArgs {
+    /// The run: an id, a unique prefix or suffix of one, a name, or `latest`.
+    #[arg(default_value = "latest", add = completed(candidates::runs))]
+    pub run: String,
+    /// Print the current state once and exit.
+    #[arg(long)]
+    pub once: bool,
+}
 
 /// The polling interval.
 const LOOK: Duration = Duration::from_millis(200);

@@ -1,11 +1,32 @@
 //! `runner why`.
 
-use crate::args::{PipelineArgs, Selection, WhyArgs};
+use crate::args::Settings;
+use crate::args::{PipelineArgs, Selection};
+use crate::complete::{candidates, completed};
 use crate::output;
 use crate::session::{Session, wrong};
+use clap::Args;
 use runner_engine::key::Difference;
 use runner_engine::{self as engine, Failure, Parts, Planned, Prediction};
 use runner_pipeline::named;
+use std::path::PathBuf;
+
+/// Explain why a stage's key differs from its last run.
+#[derive(Args, Clone, Debug)]
+#[command(after_help = "\
+Examples:
+  runner why pipelines/rppo_options.yaml train
+  runner why p.yaml 'train[seed=2]' --set timesteps=8192")]
+pub(crate) struct WhyArgs {
+    /// The pipeline file.
+    #[arg(add = completed(candidates::pipelines))]
+    pub pipeline: PathBuf,
+    /// The stage, or points of its matrix.
+    #[arg(add = completed(candidates::stages))]
+    pub stage: String,
+    #[command(flatten)]
+    pub settings: Settings,
+}
 
 pub(crate) fn why(session: &Session, args: &WhyArgs) -> Result<(), Failure> {
     let project = session.project(&PipelineArgs {

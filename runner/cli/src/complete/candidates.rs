@@ -43,7 +43,7 @@ fn is_yaml(path: &Path) -> bool {
 }
 
 /// Pipeline files.
-pub(super) fn pipelines(_: &[String], current: &str) -> Vec<CompletionCandidate> {
+pub(crate) fn pipelines(_: &[String], current: &str) -> Vec<CompletionCandidate> {
     PathCompleter::any()
         .filter(|path| path.is_file() && is_yaml(path))
         .complete(OsStr::new(current))
@@ -66,7 +66,7 @@ fn pipeline_of(line: &[String]) -> Option<Pipeline> {
 }
 
 /// Stages of the pipeline with their kinds; points of a matrix once the bracket is written.
-pub(super) fn stages(line: &[String], current: &str) -> Vec<CompletionCandidate> {
+pub(crate) fn stages(line: &[String], current: &str) -> Vec<CompletionCandidate> {
     if let Some((stage, _)) = current.split_once('[') {
         let Some(pipeline) = pipeline_of(line) else {
             return Vec::new();
@@ -84,12 +84,12 @@ pub(super) fn stages(line: &[String], current: &str) -> Vec<CompletionCandidate>
 }
 
 /// Profiles of the pipeline.
-pub(super) fn profiles(line: &[String], current: &str) -> Vec<CompletionCandidate> {
+pub(crate) fn profiles(line: &[String], current: &str) -> Vec<CompletionCandidate> {
     plain(current, &names_of(line).unwrap_or_default().profiles)
 }
 
 /// `NAME=` for parameters, and `STAGE.with.KEY=` for the configuration of a stage once its name is written.
-pub(super) fn settings(line: &[String], current: &str) -> Vec<CompletionCandidate> {
+pub(crate) fn settings(line: &[String], current: &str) -> Vec<CompletionCandidate> {
     let names = names_of(line).unwrap_or_default();
     let mut all: Vec<String> = names.params.iter().map(|name| format!("{name}=")).collect();
     let stage = current.split_once('.').map(|(stage, _)| stage);
@@ -109,7 +109,7 @@ pub(super) fn settings(line: &[String], current: &str) -> Vec<CompletionCandidat
 }
 
 /// Stage kinds.
-pub(super) fn kinds(_: &[String], current: &str) -> Vec<CompletionCandidate> {
+pub(crate) fn kinds(_: &[String], current: &str) -> Vec<CompletionCandidate> {
     let kinds = registry::kinds().iter();
     beginning(
         current,
@@ -120,12 +120,12 @@ pub(super) fn kinds(_: &[String], current: &str) -> Vec<CompletionCandidate> {
 }
 
 /// Types of programs' outputs.
-pub(super) fn types(_: &[String], current: &str) -> Vec<CompletionCandidate> {
+pub(crate) fn types(_: &[String], current: &str) -> Vec<CompletionCandidate> {
     beginning(current, pipeline::types().map(|ty| (ty.name(), None)))
 }
 
 /// Layouts of vendors' files.
-pub(super) fn layouts(_: &[String], current: &str) -> Vec<CompletionCandidate> {
+pub(crate) fn layouts(_: &[String], current: &str) -> Vec<CompletionCandidate> {
     let all = Table::ALL.into_iter().flat_map(known);
     beginning(current, all.map(|layout| (layout.name.as_str(), None)))
 }
@@ -138,7 +138,7 @@ fn home(line: &[String]) -> Option<PathBuf> {
 }
 
 /// `latest`, the names of runs, and the ids of the last ones.
-pub(super) fn runs(line: &[String], current: &str) -> Vec<CompletionCandidate> {
+pub(crate) fn runs(line: &[String], current: &str) -> Vec<CompletionCandidate> {
     let found = names_of_runs(line);
     beginning(
         current,
@@ -165,7 +165,7 @@ fn names_of_runs(line: &[String]) -> Vec<(String, String)> {
 }
 
 /// RUN/STAGE, and RUN/STAGE.OUTPUT once the dot is written; before the slash, runs.
-pub(super) fn stages_of_runs(line: &[String], current: &str) -> Vec<CompletionCandidate> {
+pub(crate) fn stages_of_runs(line: &[String], current: &str) -> Vec<CompletionCandidate> {
     let Some((run, stage)) = current.split_once('/') else {
         let runs = names_of_runs(line);
         let all: Vec<(String, String)> = runs.into_iter().map(|(name, about)| (name + "/", about)).collect();
@@ -202,7 +202,7 @@ pub(super) fn stages_of_runs(line: &[String], current: &str) -> Vec<CompletionCa
 }
 
 /// Registered policies: their names, and NAME@ALIAS.
-pub(super) fn policies(line: &[String], current: &str) -> Vec<CompletionCandidate> {
+pub(crate) fn policies(line: &[String], current: &str) -> Vec<CompletionCandidate> {
     let Some(registry) = home(line).map(|home| Registry::new(&home)) else {
         return Vec::new();
     };

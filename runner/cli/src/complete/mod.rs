@@ -4,14 +4,10 @@
 //! A shell calls this program with the line so far, and RUNNER_COMPLETE as the name of the shell.
 
 mod bash;
-mod candidates;
+pub(crate) mod candidates;
 
 use crate::args::help;
 use crate::output;
-use candidates::{
-    kinds, layouts, pipelines, policies, profiles, runs, settings, stages, stages_of_runs, types,
-};
-use clap::{Arg, Command};
 use clap_complete::Shell;
 use clap_complete::engine::{ArgValueCompleter, CompletionCandidate};
 use clap_complete::env::{CompleteEnv, Elvish, Fish, Powershell, Shells, Zsh};
@@ -29,7 +25,7 @@ const SHELLS: Shells<'static> = Shells(&[&bash::Bash, &Elvish, &Fish, &Powershel
 /// # Errors
 /// If the shell is unknown, or the answer cannot be written.
 pub(crate) fn answer() -> Result<bool, Failure> {
-    let complete = || CompleteEnv::with_factory(command).var(VARIABLE).shells(SHELLS);
+    let complete = || CompleteEnv::with_factory(help::plain).var(VARIABLE).shells(SHELLS);
     if std::env::var_os(VARIABLE).is_some() {
         enter(&line());
     }
@@ -85,52 +81,27 @@ fn enter(line: &[String]) {
     }
 }
 
-/// The command line with the candidates of its arguments.
-fn command() -> Command {
-    dressed(help::plain())
-}
-
-fn dressed(command: Command) -> Command {
-    let name = command.get_name().to_owned();
-    let dress = |arg: Arg| match source(&name, arg.get_id().as_str()) {
-        Some(candidates) => arg.add(ArgValueCompleter::new(move |current: &OsStr| match current.to_str() {
-            Some(current) => candidates(&line(), current),
-            None => Vec::new(),
-        })),
-        None => arg,
-    };
-    command.mut_args(dress).mut_subcommands(dressed)
-}
-
 /// The candidates for a word, given the words before it.
 type Candidates = fn(&[String], &str) -> Vec<CompletionCandidate>;
 
-/// The candidates of an argument of a command.
-fn source(command: &str, argument: &str) -> Option<Candidates> {
-    Some(match (command, argument) {
-        (_, "pipeline" | "pipelines" | "schedule") => pipelines,
-        (_, "stages" | "stage" | "force" | "except") => stages,
-        (_, "set") => settings,
-        (_, "profile") => profiles,
-        ("stages", "kind") => kinds,
-        (_, "of_type") => types,
-        ("layouts", "name") => layouts,
-        (_, "run" | "runs" | "keep_run") | ("pull", "what") => runs,
-        ("show" | "logs" | "export" | "register" | "act", "what") => stages_of_runs,
-        (_, "policy" | "other") | ("list" | "rollback" | "register", "name") => policies,
-        _ => return None,
+/// The completion of an argument by its candidates.
+pub(crate) fn completed(candidates: Candidates) -> ArgValueCompleter {
+    ArgValueCompleter::new(move |current: &OsStr| match current.to_str() {
+        Some(current) => candidates(&line(), current),
+        None => Vec::new(),
     })
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use clap::Command;
 
     /// All arguments with candidates, as `command argument`.
     fn with_candidates(command: &Command, found: &mut Vec<String>) {
         let name = command.get_name();
         for arg in command.get_arguments() {
-            if source(name, arg.get_id().as_str()).is_some() {
+            if arg.get::<ArgValueCompleter>().is_some() {
                 found.push(format!("{name} {}", arg.get_id()));
             }
         }
@@ -206,7 +177,6 @@ mod tests {
     lookahead force
     lookahead except
     layouts name
-    bench runs
     ");
     }
 }

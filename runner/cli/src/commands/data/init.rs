@@ -2,9 +2,11 @@
 
 use super::inspect::{days, stage_yaml};
 use super::read::{self, Read};
-use crate::args::{InitArgs, ReadArgs, Settings};
+use crate::args::Settings;
+use crate::commands::data::read::ReadArgs;
 use crate::output;
 use crate::session::{Session, folder_of, wrong};
+use clap::Args;
 use datasets::layout::Table;
 use runner_engine::{Failure, text};
 use runner_pipeline::{Work, load_text};
@@ -13,6 +15,29 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
 use std::io::Write as _;
 use std::path::Path;
+use std::path::PathBuf;
+
+/// Write a first pipeline for files of market data.
+///
+/// Their kinds are found by their contents, as by `runner data inspect`.
+#[derive(Args, Clone, Debug)]
+#[command(after_help = "\
+Examples:
+  runner init data/spx_eod_2023*.txt data/treasury_rates.csv
+  runner init stocks.parquet --to stocks.yaml
+  runner init                              # a simulated market, without data")]
+pub(crate) struct InitArgs {
+    /// Files, directories or globs of option chains, daily bars or interest rates, a path for each table
+    /// [default: a simulated market].
+    #[arg(value_name = "PATH")]
+    pub paths: Vec<String>,
+    /// The pipeline file to write. It must not exist.
+    #[arg(long, value_name = "FILE", default_value = "pipeline.yaml")]
+    pub to: PathBuf,
+    /// The symbol, for files that do not name it.
+    #[arg(long, value_name = "SYMBOL")]
+    pub symbol: Option<String>,
+}
 
 /// Days below which dates between training and test are too dear to drop, and episodes are parts of the data.
 const FEW: usize = 400;

@@ -2,12 +2,13 @@
 
 use super::chain;
 use super::read::{self, Looked, Read};
-use crate::args::ReadArgs;
+use crate::commands::data::read::ReadArgs;
 use crate::output;
 use crate::session::Session;
 use arrow_array::cast::AsArray;
 use arrow_array::types::{Date32Type, Float64Type, TimestampMicrosecondType};
 use arrow_array::{Array, RecordBatch};
+use clap::Args;
 use datasets::Date;
 use datasets::layout::Table;
 use datasets::schema::{self, SNAPSHOT, TRADABLE};
@@ -16,6 +17,20 @@ use serde_json::{Value, json};
 use stages_ingest::propose::scalar;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
+
+/// Show what files are taken for and why, and their contents.
+///
+/// Also their quality, and the YAML of a stage that reads them.
+#[derive(Args, Clone, Debug)]
+#[command(after_help = "\
+Examples:
+  runner data inspect data/spx_eod_202312.txt
+  runner data inspect data/options --layout ./my_vendor.yaml
+  runner data inspect unknown.csv      # proposes a mapping")]
+pub(crate) struct InspectArgs {
+    #[command(flatten)]
+    pub read: ReadArgs,
+}
 
 pub(crate) fn inspect(session: &Session, args: &ReadArgs) -> Result<(), Failure> {
     let looked = read::look(session, args)?;

@@ -1,12 +1,25 @@
 //! `runner data layouts`.
 
-use crate::args::LayoutsArgs;
+use crate::complete::{candidates, completed};
 use crate::output;
 use crate::session::Session;
+use clap::Args;
 use datasets::layout::{Table, known, nearest, yaml_of};
 use runner_engine::Failure;
 use serde_json::json;
 use std::fmt::Write as _;
+
+/// List the known layouts of vendors' files, or show one as YAML.
+#[derive(Args, Clone, Debug)]
+#[command(after_help = "\
+Examples:
+  runner data layouts
+  runner data layouts optionsdx > my_vendor.yaml   # then `layout: ./my_vendor.yaml` in a stage")]
+pub(crate) struct LayoutsArgs {
+    /// A layout's name.
+    #[arg(add = completed(candidates::layouts))]
+    pub name: Option<String>,
+}
 
 pub(crate) fn layouts(session: &Session, args: &LayoutsArgs) -> Result<(), Failure> {
     let all = || Table::ALL.into_iter().flat_map(known);

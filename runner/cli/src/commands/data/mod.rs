@@ -1,7 +1,7 @@
 //! `runner data` and `runner init`: the layouts known, what files are, and their conversion.
 
 mod chain;
-mod init;
+pub(crate) mod init;
 mod inspect;
 mod layouts;
 mod plot;
@@ -9,11 +9,38 @@ mod read;
 
 pub(crate) use init::init;
 
-use crate::args::{ConvertArgs, DataCommand};
 use crate::output;
 use crate::session::Session;
+use clap::{Args, Subcommand};
+use read::ReadArgs;
 use runner_engine::{Failure, text};
 use serde_json::json;
+use std::path::PathBuf;
+
+/// Inspect and convert files of market data; list their layouts.
+#[derive(Clone, Debug, Subcommand)]
+#[command(after_help = "\
+Examples:
+  runner data inspect data/spx_eod_202312.txt
+  runner data layouts")]
+pub(crate) enum DataCommand {
+    Layouts(layouts::LayoutsArgs),
+    Inspect(inspect::InspectArgs),
+    Convert(ConvertArgs),
+}
+
+/// Read files as a stage would, and write Parquet of our schema.
+#[derive(Args, Clone, Debug)]
+#[command(after_help = "\
+Example:
+  runner data convert data/options --to converted/")]
+pub(crate) struct ConvertArgs {
+    #[command(flatten)]
+    pub read: ReadArgs,
+    /// The directory to write to.
+    #[arg(long, value_name = "DIR")]
+    pub to: PathBuf,
+}
 
 pub(crate) fn data(session: &Session, command: &DataCommand) -> Result<(), Failure> {
     match command {

@@ -1,10 +1,10 @@
 //! Reading files as the stage of their table does, in a store of its own.
 
-use crate::args::ReadArgs;
 use crate::registry;
 use crate::session::Session;
 use arrow_array::RecordBatch;
 use cache::{Artifact, ArtifactDigest, KeyHasher, Store};
+use clap::{Args, ValueEnum};
 use datasets::layout::Table;
 use runner_engine::Failure;
 use serde_json::{Value, json};
@@ -12,6 +12,42 @@ use stages_core::{ConfigProblem, Context, Input, PlanContext, StageError, table}
 use stages_ingest::files::Paths;
 use stages_ingest::inspect::Inspection;
 use std::collections::BTreeMap;
+
+/// A table that files are read into.
+#[derive(Clone, Copy, Debug, ValueEnum)]
+pub(crate) enum TableName {
+    /// Option chains.
+    Chain,
+    /// Daily bars.
+    Bars,
+    /// Interest rates.
+    Rates,
+}
+
+impl From<TableName> for Table {
+    fn from(name: TableName) -> Self {
+        match name {
+            TableName::Chain => Self::Chain,
+            TableName::Bars => Self::Bars,
+            TableName::Rates => Self::Rates,
+        }
+    }
+}
+
+#[derive(Args, Clone, Debug)]
+pub(crate) struct ReadArgs {
+    /// A file, a directory or a glob.
+    pub path: String,
+    /// The layout: a name, or the path of a layout file [default: auto].
+    #[arg(long, value_name = "LAYOUT")]
+    pub layout: Option<String>,
+    /// The table to read, where the files fit several.
+    #[arg(long = "as", value_name = "TABLE")]
+    pub table: Option<TableName>,
+    /// The symbol, for files that do not name it.
+    #[arg(long, value_name = "SYMBOL")]
+    pub symbol: Option<String>,
+}
 
 /// The files that are looked at, the largest first, until the layout of one is known.
 const TRIED: usize = 4;

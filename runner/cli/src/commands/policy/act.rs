@@ -2,11 +2,13 @@
 
 use super::find;
 use crate::acting::{self, Decision, Given, MaxAge, Settings, Trained};
-use crate::args::PolicyActArgs;
+use crate::args::values::age;
 use crate::commands::remote;
+use crate::complete::{candidates, completed};
 use crate::session::{Archive, Session};
 use crate::{interrupt, output};
 use chrono::{DateTime, Utc};
+use clap::Args;
 use datasets::{Date, SnapshotTime};
 use runner_engine::{Control, Failure, text};
 use runner_history::policies::{PolicyRef, Registry};
@@ -14,6 +16,64 @@ use runner_report::reporter::Verbosity;
 use stages_env::acting::{ActingOrder, Holding};
 use std::io::IsTerminal as _;
 use std::time::Duration;
+
+/// Decide: today's action of a policy from today's files.
+///
+/// Also the orders that it means. Nothing is placed.
+///
+/// The stages between the files and the policy's environment run again with the files, from the cache but
+/// for what is new. The policy plays from the first test date on, as a backtest does, and decides at the
+/// files' last moment; nothing after it is looked at. Observations are normalised as in training.
+/// docs/acting.md has the rules and the forms of files.
+#[derive(Args, Clone, Debug)]
+#[command(after_help = "\
+Examples:
+  runner policy act latest/train --data today.csv
+  runner policy act latest/train --data quotes=spx.csv --data rates=rates.csv --positions mine.csv
+  runner policy act 'latest/train[seed=1]' --data prices.csv --replace --positions played --json
+  runner policy act latest/train --data today.csv --max-age 30d --sample 7
+
+Exit codes: 1 where the files or the age of the policy do not allow a decision; 2 where an argument is \
+wrong.")]
+pub(crate) struct PolicyActArgs {
+    /// RUN/STAGE of a training, RUN/STAGE.OUTPUT, or NAME@ALIAS of a registered policy.
+    #[arg(add = completed(candidates::stages_of_runs))]
+    pub what: String,
+    /// A file of today's data, or a directory or glob of them, for the stage that reads such files;
+    /// repeatable. STAGE.SETTING=FILE for another setting than `path`. A file without a stage goes to the
+    /// only one that can read it.
+    #[arg(long, value_name = "[STAGE=]FILE", required = true)]
+    pub data: Vec<String>,
+    /// Read the files in place of the stages' own ones, not after them: for files that hold everything so
+    /// far.
+    #[arg(long)]
+    pub replace: bool,
+    /// The positions that are held: a file (CSV or JSON), `none`, or `played` for those that the policy would
+    /// have, had it traded from the start on.
+    #[arg(long, value_name = "FILE|none|played", default_value = "none")]
+    pub positions: String,
+    /// The cash that is held; by default that of the file, or the capital of the environment.
+    #[arg(long, allow_negative_numbers = true)]
+    pub cash: Option<f64>,
+    /// The moment of the decision, `2024-01-19` or `2024-01-19T15:45:00Z`; by default the last one of the
+    /// files.
+    #[arg(long, value_name = "DATE")]
+    pub at: Option<String>,
+    /// The date from which on the policy plays, which builds up its memory and its account; by default its
+    /// first test date.
+    #[arg(long, value_name = "DATE")]
+    pub from: Option<String>,
+    /// The world (symbol) to decide in, where the environment has several.
+    #[arg(long, value_name = "NAME")]
+    pub world: Option<String>,
+    /// Also draw an action with this seed; its orders are shown in place of those of the likeliest one.
+    #[arg(long, value_name = "SEED")]
+    pub sample: Option<u64>,
+    /// Refuse a policy whose training ended longer before the decision: `30d`. By default the age that it was
+    /// registered with.
+    #[arg(long, value_name = "AGE", value_parser = age)]
+    pub max_age: Option<Duration>,
+}
 
 pub(super) fn act(session: &Session, args: &PolicyActArgs) -> Result<(), Failure> {
     let decision = decision(session, args, &interrupt::control()?, None)?;

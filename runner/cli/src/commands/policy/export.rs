@@ -1,14 +1,48 @@
 //! `runner policy export`.
 
 use super::find;
-use crate::args::{PolicyExportArgs, PolicyFormat};
 use crate::commands::remote;
+use crate::complete::{candidates, completed};
 use crate::output;
 use crate::session::Session;
+use clap::{Args, ValueEnum};
 use runner_engine::{Failure, text};
 use stages_policy::Policy;
 use std::io::{Cursor, ErrorKind, Write as _};
 use std::path::Path;
+use std::path::PathBuf;
+
+/// A format of an exported policy.
+#[derive(Clone, Copy, Debug, ValueEnum)]
+pub(crate) enum PolicyFormat {
+    /// Tensors by name, and a JSON description of network and environment as metadata.
+    Safetensors,
+    /// The same as the arrays of an .npz file, for `numpy.load`.
+    Numpy,
+    /// The actor as a model, with normalisation inside and recurrent state as inputs and outputs.
+    Onnx,
+}
+
+/// Write a trained policy as one file that other programs read.
+///
+/// The tensors, their layout and a reader in NumPy are in docs/reading-policies.md.
+#[derive(Args, Clone, Debug)]
+#[command(after_help = "\
+Examples:
+  runner policy export latest/train --format safetensors policy.safetensors
+  runner policy export 'latest/train[seed=1].policy' --format numpy policy.npz
+  runner policy export latest/train --format onnx policy.onnx")]
+pub(crate) struct PolicyExportArgs {
+    /// RUN/STAGE of a training, RUN/STAGE.OUTPUT, NAME@ALIAS of a registered policy, or the digest of a
+    /// policy.
+    #[arg(add = completed(candidates::stages_of_runs))]
+    pub what: String,
+    /// The format of the file.
+    #[arg(long, value_enum)]
+    pub format: PolicyFormat,
+    /// The file to write to. It must not exist.
+    pub dest: PathBuf,
+}
 
 pub(super) fn export(session: &Session, args: &PolicyExportArgs) -> Result<(), Failure> {
     let archive = session.archive()?;

@@ -5,11 +5,48 @@ mod export;
 mod registry;
 
 use super::artifact;
-use crate::args::PolicyCommand;
+use crate::complete::{candidates, completed};
 use crate::session::{Archive, Session};
 use cache::ArtifactDigest;
+use clap::Subcommand;
 use runner_engine::Failure;
 use stages_policy::{Policy, policy};
+
+/// Decide with, export and register trained policies.
+#[derive(Subcommand, Clone, Debug)]
+#[command(after_help = "\
+Example:
+  runner policy export latest/train --format numpy policy.npz")]
+pub(crate) enum PolicyCommand {
+    Act(act::PolicyActArgs),
+    Export(export::PolicyExportArgs),
+    /// List the registered policies, or the versions of one.
+    ///
+    /// With their aliases; of one, also the moves of its aliases.
+    #[command(after_help = "\
+Examples:
+  runner policy list
+  runner policy list desk --json")]
+    List {
+        /// The name of a policy.
+        #[arg(add = completed(candidates::policies))]
+        name: Option<String>,
+    },
+    /// Show a registered policy: origin, training and evaluation.
+    #[command(after_help = "\
+Examples:
+  runner policy show desk@champion
+  runner policy show desk@3 --json")]
+    Show {
+        /// NAME@ALIAS or NAME@VERSION.
+        #[arg(add = completed(candidates::policies))]
+        policy: String,
+    },
+    Register(registry::PolicyRegisterArgs),
+    Promote(registry::PolicyPromoteArgs),
+    Rollback(registry::PolicyRollbackArgs),
+    Diff(registry::PolicyDiffArgs),
+}
 
 pub(crate) fn policy(session: &Session, command: &PolicyCommand) -> Result<(), Failure> {
     match command {

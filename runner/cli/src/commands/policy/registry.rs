@@ -1,16 +1,87 @@
 //! `runner policy list|show|register|promote|rollback|diff`: the registry of policies.
 
-use crate::args::{PolicyDiffArgs, PolicyPromoteArgs, PolicyRegisterArgs, PolicyRollbackArgs};
+use crate::args::values::age;
 use crate::commands::artifact::{self, Named};
+use crate::complete::{candidates, completed};
 use crate::output;
 use crate::session::{Archive, Session};
+use clap::Args;
 use runner_engine::{Failure, text};
 use runner_history::compare::{self as compared, Comparison, Options};
 use runner_history::policies::{NamedPolicy, PolicyRef, Reason, Registration, Registry, Version};
 use runner_history::{self as history, Figures, Run};
 use runner_report as report;
 use serde_json::{Value, json};
+use std::time::Duration;
 use std::time::SystemTime;
+
+/// Register the policy of a run under a name, as a new version.
+///
+/// In a pipeline, `register: NAME` of a stage does it at the end of each run. A policy that is a version
+/// already stays that version.
+#[derive(Args, Clone, Debug)]
+#[command(after_help = "\
+Examples:
+  runner policy register latest/train desk
+  runner policy register 'baseline/train[seed=1]' desk --alias champion")]
+pub(crate) struct PolicyRegisterArgs {
+    /// RUN/STAGE of a training, or RUN/STAGE.OUTPUT.
+    #[arg(add = completed(candidates::stages_of_runs))]
+    pub what: String,
+    /// The name.
+    #[arg(add = completed(candidates::policies))]
+    pub name: String,
+    /// Also point this alias to it.
+    #[arg(long)]
+    pub alias: Option<String>,
+    /// The age from which on it may not act: the time from the last date that it was trained on to a
+    /// decision. `30d`.
+    #[arg(long, value_name = "AGE", value_parser = age)]
+    pub max_age: Option<Duration>,
+}
+
+/// Point an alias to a version.
+#[derive(Args, Clone, Debug)]
+#[command(after_help = "\
+Examples:
+  runner policy promote desk@challenger
+  runner policy promote desk@3 --to champion")]
+pub(crate) struct PolicyPromoteArgs {
+    /// NAME@ALIAS or NAME@VERSION.
+    #[arg(add = completed(candidates::policies))]
+    pub policy: String,
+    /// The alias.
+    #[arg(long, value_name = "ALIAS", default_value = "champion")]
+    pub to: String,
+}
+
+/// Point an alias to the version that it pointed to before.
+#[derive(Args, Clone, Debug)]
+#[command(after_help = "\
+Example:
+  runner policy rollback desk")]
+pub(crate) struct PolicyRollbackArgs {
+    /// The name of the policy.
+    #[arg(add = completed(candidates::policies))]
+    pub name: String,
+    /// The alias.
+    #[arg(long, default_value = "champion")]
+    pub alias: String,
+}
+
+/// Compare two versions: parameters, settings and metrics.
+#[derive(Args, Clone, Debug)]
+#[command(after_help = "\
+Example:
+  runner policy diff desk@champion desk@challenger")]
+pub(crate) struct PolicyDiffArgs {
+    /// NAME@ALIAS or NAME@VERSION.
+    #[arg(add = completed(candidates::policies))]
+    pub policy: String,
+    /// Another.
+    #[arg(add = completed(candidates::policies))]
+    pub other: String,
+}
 
 fn registry(archive: &Archive) -> Registry {
     Registry::new(archive.store.root())

@@ -2,14 +2,40 @@
 
 use super::unit::Call;
 use super::{Entry, cron, launchd, systemd};
-use crate::args::{Installer, TimerArgs};
+use crate::complete::{candidates, completed};
 use crate::output;
 use crate::session::Session;
+use clap::{Args, ValueEnum};
 use runner_engine::Failure;
 use serde_json::json;
 use std::io::{BufRead as _, ErrorKind, IsTerminal as _, Write as _};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
+
+#[derive(Args, Clone, Debug)]
+pub(crate) struct TimerArgs {
+    /// The pipeline files.
+    #[arg(value_name = "PIPELINE", required = true, add = completed(candidates::pipelines))]
+    pub pipelines: Vec<PathBuf>,
+    /// The service that calls `run-due` [default: systemd where it runs, launchd on macOS, else cron].
+    #[arg(long = "with", value_enum, value_name = "SERVICE")]
+    pub service: Option<Installer>,
+    /// Ask nothing.
+    #[arg(short, long)]
+    pub yes: bool,
+}
+
+/// A service that starts programs at times.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Installer {
+    /// User timers of systemd, persistent and in the schedule's time zone.
+    Systemd,
+    /// A line of the user's crontab, every five minutes: cron knows no other time zones, and forgets what it
+    /// missed.
+    Cron,
+    /// An agent of launchd, every five minutes.
+    Launchd,
+}
 
 /// A change of a timer service.
 enum Step {

@@ -8,12 +8,70 @@ mod show;
 mod systemd;
 mod unit;
 
-use crate::args::{ScheduleCommand, ScheduledArgs, Settings};
+use crate::args::Settings;
+use crate::complete::{candidates, completed};
 use crate::session::{Session, folder_of};
+use chrono::{DateTime, Utc};
+use clap::{Args, Subcommand};
+use install::TimerArgs;
 use runner_engine::{Failure, exit};
 use runner_history::schedule::{Clock, NightLog, SimulatedClock, SystemClock, names};
 use runner_pipeline::Scheduled;
 use std::path::PathBuf;
+
+/// Run pipelines on the nights of their schedules; install timers.
+#[derive(Subcommand, Clone, Debug)]
+#[command(after_help = "\
+Examples:
+  runner schedule next nightly.yaml
+  runner schedule install nightly.yaml
+  runner schedule run-due nightly.yaml
+  runner schedule list
+  runner schedule log nightly.yaml --last 30")]
+pub(crate) enum ScheduleCommand {
+    Next(show::NextArgs),
+    /// List the scheduled pipelines of this home.
+    ///
+    /// Their schedule, their last night, the next one, and the installed timer.
+    #[command(after_help = "\
+Examples:
+  runner schedule list
+  runner schedule list nightly.yaml weekly.yaml --json")]
+    List(ScheduledArgs),
+    RunDue(run_due::RunDueArgs),
+    /// Install a timer that calls `run-due`, and show it first.
+    ///
+    /// Systemd user timers, lines of the crontab, or launchd agents.
+    #[command(after_help = "\
+Examples:
+  runner schedule install nightly.yaml
+  runner schedule install nightly.yaml --with cron --yes")]
+    Install(TimerArgs),
+    /// Remove what `install` wrote.
+    #[command(after_help = "\
+Example:
+  runner schedule uninstall nightly.yaml --with cron --yes")]
+    Uninstall(TimerArgs),
+    Log(show::NightsArgs),
+}
+
+#[derive(Args, Clone, Debug)]
+pub(crate) struct ScheduledArgs {
+    /// The pipeline files [default: those that have nights in this home].
+    #[arg(value_name = "PIPELINE", add = completed(candidates::pipelines))]
+    pub pipelines: Vec<PathBuf>,
+    /// Act as if it were this instant [default: now].
+    #[arg(long, value_name = "INSTANT", value_parser = instant)]
+    pub now: Option<DateTime<Utc>>,
+}
+
+/// An instant of ISO 8601; without an offset, in UTC.
+fn instant(text: &str) -> Result<DateTime<Utc>, String> {
+    let micros = datasets::parse_instant(text);
+    micros
+        .and_then(DateTime::from_timestamp_micros)
+        .ok_or_else(|| "expected an instant, such as `2026-11-25T23:30:00Z`".to_owned())
+}
 
 pub(crate) fn schedule(session: &Session, command: &ScheduleCommand) -> Result<u8, Failure> {
     let done = |()| exit::DONE;

@@ -1,14 +1,19 @@
 //! `runner schedule run-due`.
 
+use super::ScheduledArgs;
 use super::show::{due_json, local};
 use super::{Entry, clock, entries};
 use crate::acting::Decision;
-use crate::args::{ExecArgs, PolicyActArgs, RunDueArgs, Selection, Settings};
+use crate::args::values::age;
+use crate::args::{Selection, Settings};
+use crate::commands::exec::ExecArgs;
 use crate::commands::exec::{self, Caller};
 use crate::commands::policy::act;
+use crate::commands::policy::act::PolicyActArgs;
 use crate::session::Session;
 use crate::{interrupt, output};
 use chrono::{DateTime, Utc};
+use clap::Args;
 use runner_engine::{Control, DecisionEvent, Failure, RunStatus, exit, no_thread, text};
 use runner_history::policies::{PolicyRef, Registry};
 use runner_history::schedule::{
@@ -26,6 +31,26 @@ use std::path::Path;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
 use std::thread::Builder;
 use std::time::{Duration, Instant};
+
+/// Run the nights that are due and not done, in order, and exit.
+///
+/// A night that is done is not run again; missed nights are made up for as `catch_up` says; nights that
+/// failed, or whose data was late, are run again. Where another process runs the nights of a pipeline, it
+/// says so and exits. Exit codes: 0 if nothing is left to do, 1 if a night failed or its data is late.
+#[derive(Args, Clone, Debug)]
+#[command(after_help = "\
+Examples:
+  runner schedule run-due nightly.yaml
+  runner schedule run-due nightly.yaml --retry-after 1h
+  runner schedule run-due nightly.yaml --now 2026-11-27T23:30:00Z    # a rehearsal: does not wait")]
+pub(crate) struct RunDueArgs {
+    #[command(flatten)]
+    pub scheduled: ScheduledArgs,
+    /// Run a night that failed or was late again only this long after it ended: for timers that call this
+    /// every few minutes.
+    #[arg(long, value_name = "TIME", default_value = "0s", value_parser = age)]
+    pub retry_after: Duration,
+}
 
 /// The interval at which a run looks whether it is to end.
 const LOOK: Duration = Duration::from_millis(250);

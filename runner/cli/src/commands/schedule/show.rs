@@ -1,14 +1,43 @@
 //! `runner schedule next`, `list` and `log`.
 
 use super::{Entry, clock, entries, install};
-use crate::args::{NextArgs, NightsArgs, ScheduledArgs};
+use crate::commands::schedule::ScheduledArgs;
 use crate::output;
 use crate::session::Session;
 use chrono::{DateTime, Utc};
+use clap::Args;
 use runner_engine::{Failure, text, timestamp};
 use runner_history::schedule::{Due, DueTimes, Night};
 use runner_pipeline::Schedule;
 use serde_json::{Value, json};
+
+/// Print the next nights of pipelines, in local time and UTC.
+#[derive(Args, Clone, Debug)]
+#[command(after_help = "\
+Examples:
+  runner schedule next nightly.yaml
+  runner schedule next nightly.yaml --count 5 --now 2026-03-06T00:00:00Z --json")]
+pub(crate) struct NextArgs {
+    #[command(flatten)]
+    pub scheduled: ScheduledArgs,
+    /// The number of nights of each pipeline.
+    #[arg(long, value_name = "N", default_value_t = 1)]
+    pub count: usize,
+}
+
+/// Print the history of nights: due, started, ended, status, run, why.
+#[derive(Args, Clone, Debug)]
+#[command(after_help = "\
+Examples:
+  runner schedule log nightly.yaml
+  runner schedule log nightly.yaml --last 400 --json")]
+pub(crate) struct NightsArgs {
+    #[command(flatten)]
+    pub scheduled: ScheduledArgs,
+    /// The number of nights of each pipeline.
+    #[arg(long, value_name = "N", default_value_t = 20)]
+    pub last: usize,
+}
 
 /// The next nights.
 pub(super) fn next(session: &Session, args: &NextArgs) -> Result<(), Failure> {
