@@ -12,16 +12,15 @@
 //! | `always` | open around the clock, every day | |
 //! | `weekends`, `none` | no exchange: Monday to Friday, or every day, for data of which no calendar is known | |
 //!
+//! The tables of holidays are text files in `datasets/calendars/`.
+//!
 //! Outside its range a calendar knows weekends alone (and its rules, if it goes by rules);
 //! [`CalendarName::range`] says where it ends, and stages warn where data goes beyond.
 
 mod easter;
-mod hkex;
 mod holidays;
 mod name;
-mod nse;
 mod rules;
-mod sse;
 mod trading_days;
 mod us;
 

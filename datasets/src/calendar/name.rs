@@ -1,5 +1,6 @@
 //! The names of calendars, with their ranges and sessions.
 
+use super::holidays::{HKEX, NSE, SSE};
 use crate::Date;
 use crate::contract::TimeOfDay;
 use schemars::JsonSchema;
@@ -132,14 +133,14 @@ impl CalendarName {
     }
 
     /// The first and the last year that the calendar covers, both included; `None` where it covers all.
-    pub const fn range(self) -> Option<(i32, i32)> {
+    pub fn range(self) -> Option<(i32, i32)> {
         match self {
             Self::Us | Self::Cboe => Some((1990, 2100)),
             Self::Cme => Some((2012, 2100)),
             Self::Eurex => Some((2010, 2100)),
-            Self::Sse => Some(super::sse::HOLIDAYS.years()),
-            Self::Nse => Some(super::nse::HOLIDAYS.years()),
-            Self::Hkex => Some(super::hkex::HOLIDAYS.years()),
+            Self::Sse => Some(SSE.years),
+            Self::Nse => Some(NSE.years),
+            Self::Hkex => Some(HKEX.years),
             Self::Always | Self::Weekends | Self::None => None,
         }
     }

@@ -1,6 +1,7 @@
 //! Trading days of a calendar, and days of expiry.
 
-use super::{CalendarName, hkex, nse, rules, sse, us};
+use super::holidays::{HKEX, NSE, SSE};
+use super::{CalendarName, rules, us};
 use crate::Date;
 use std::collections::BTreeSet;
 
@@ -11,15 +12,15 @@ pub fn is_trading_day(calendar: CalendarName, date: Date) -> bool {
     match calendar {
         CalendarName::None | CalendarName::Always => true,
         // Special sessions of Saturdays and Sundays.
-        CalendarName::Nse if date.is_weekend() => nse::has_special_session(date),
+        CalendarName::Nse if date.is_weekend() => NSE.has_special_session(date),
         _ if date.is_weekend() => false,
         CalendarName::Weekends => true,
         CalendarName::Us | CalendarName::Cboe => !us::is_us_holiday(date),
         CalendarName::Cme => !us::is_holiday_by_rule(date),
         CalendarName::Eurex => !rules::is_eurex_holiday(date),
-        CalendarName::Sse => !sse::HOLIDAYS.contains(date),
-        CalendarName::Nse => !nse::HOLIDAYS.contains(date),
-        CalendarName::Hkex => !hkex::HOLIDAYS.contains(date),
+        CalendarName::Sse => !SSE.contains(date),
+        CalendarName::Nse => !NSE.contains(date),
+        CalendarName::Hkex => !HKEX.contains(date),
     }
 }
 

@@ -1,6 +1,7 @@
 //! The stock exchanges of the United States: NYSE Rule 7.2, which the options exchanges follow.
 
 use super::good_friday;
+use super::holidays::US_CLOSURES;
 use super::rules::{nth_weekday, observed};
 use crate::Date;
 
@@ -8,24 +9,9 @@ const FRIDAY: u32 = 4;
 const THURSDAY: u32 = 3;
 const MONDAY: u32 = 0;
 
-/// Days on which the United States exchanges stayed closed without a rule: year, month, day.
-const SPECIAL_CLOSURES: &[(i32, u32, u32)] = &[
-    (1994, 4, 27), // mourning for President Nixon
-    (2001, 9, 11), // attacks
-    (2001, 9, 12),
-    (2001, 9, 13),
-    (2001, 9, 14),
-    (2004, 6, 11),  // mourning for President Reagan
-    (2007, 1, 2),   // mourning for President Ford
-    (2012, 10, 29), // hurricane Sandy
-    (2012, 10, 30),
-    (2018, 12, 5), // mourning for President George H. W. Bush
-    (2025, 1, 9),  // mourning for President Carter
-];
-
 /// Returns whether the United States exchanges are closed on this weekday.
 pub fn is_us_holiday(date: Date) -> bool {
-    is_holiday_by_rule(date) || SPECIAL_CLOSURES.contains(&date.ymd())
+    is_holiday_by_rule(date) || US_CLOSURES.contains(date)
 }
 
 /// Returns whether a weekday is a holiday by rule.

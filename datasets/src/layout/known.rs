@@ -4,57 +4,25 @@ use super::description::{Layout, Table};
 use super::file::LayoutFile;
 use std::sync::LazyLock;
 
-/// The name and the text of a file.
-macro_rules! layout {
-    ($name:literal) => {
-        ($name, include_str!(concat!("../../layouts/", $name, ".yaml")))
+/// The names and the texts of files.
+macro_rules! files {
+    ($($name:ident)*) => {
+        &[$((stringify!($name), include_str!(concat!("../../layouts/", stringify!($name), ".yaml")))),*]
     };
 }
 
 /// The files, in the order in which they are listed.
-const FILES: &[(&str, &str)] = &[
-    layout!("cboe_quote_table"),
-    layout!("cboe_panel"),
-    layout!("cboe_datashop_eod"),
-    layout!("cboe_datashop_intervals"),
-    layout!("cboe_datashop_1545"),
-    layout!("cboe_delayed_json"),
-    layout!("cboe_delayed_csv"),
-    layout!("optionsdx"),
-    layout!("orats_strikes"),
-    layout!("historicaloptiondata"),
-    layout!("discountoptiondata"),
-    layout!("yfinance_option_chain"),
-    layout!("polygon_day_aggregates"),
-    layout!("polygon_snapshot"),
-    layout!("databento_ohlcv"),
-    layout!("deribit_book_summary"),
-    layout!("deribit_book_summary_json"),
-    layout!("nse_udiff_bhavcopy"),
-    layout!("interactive_brokers"),
-    layout!("alpaca_snapshots"),
-    layout!("lean_option_daily_quote"),
-    layout!("lean_option_daily_trade"),
-    layout!("lean_option_daily_open_interest"),
-    layout!("lean_option_minute_quote"),
-    layout!("lean_option_minute_trade"),
-    layout!("lean_option_minute_open_interest"),
-    layout!("lean_option_universe"),
-    layout!("last_and_volatility"),
-    layout!("sse_50etf_close"),
-    layout!("runner"),
-    layout!("yahoo"),
-    layout!("yahoo_panel"),
-    layout!("finrl_compustat"),
-    layout!("polygon_bars"),
-    layout!("interactive_brokers_bars"),
-    layout!("lean_equity_daily"),
-    layout!("plain"),
-    layout!("us_treasury_xml"),
-    layout!("us_treasury_csv"),
-    layout!("fred_daily"),
-    layout!("fred_series"),
-];
+const FILES: &[(&str, &str)] = files! {
+    cboe_quote_table cboe_panel cboe_datashop_eod cboe_datashop_intervals cboe_datashop_1545
+    cboe_delayed_json cboe_delayed_csv optionsdx orats_strikes historicaloptiondata discountoptiondata
+    yfinance_option_chain polygon_day_aggregates polygon_snapshot databento_ohlcv deribit_book_summary
+    deribit_book_summary_json nse_udiff_bhavcopy interactive_brokers alpaca_snapshots
+    lean_option_daily_quote lean_option_daily_trade lean_option_daily_open_interest
+    lean_option_minute_quote lean_option_minute_trade lean_option_minute_open_interest
+    lean_option_universe last_and_volatility sse_50etf_close runner yahoo yahoo_panel finrl_compustat
+    polygon_bars interactive_brokers_bars lean_equity_daily plain us_treasury_xml us_treasury_csv
+    fred_daily fred_series
+};
 
 /// A layout with its text.
 struct Known {

@@ -87,228 +87,102 @@ impl Rule {
     }
 }
 
+/// A list of rules, a line each: name, remedy, the action where none is configured (`=> Keep`), the share of
+/// rows that it may drop (`up to 0.5`), and the violation. [`OUT_OF_RANGE`] is the last of every list.
+macro_rules! rules {
+    ($($name:ident: $remedy:ident $(=> $action:ident)? $(up to $most:literal)?, $about:literal;)*) => {
+        &[
+            $(rule(stringify!($name), Remedy::$remedy, $about)
+                $(.by_default(Action::$action))? $(.may_drop($most))?,)*
+            OUT_OF_RANGE,
+        ]
+    };
+}
+
 /// The rule of that name.
 pub fn of<'a>(rules: &'a [Rule], name: &str) -> Option<&'a Rule> {
     rules.iter().find(|rule| rule.name == name)
 }
 
 /// The rules of option chains, in the order of their report.
-pub const CHAIN: &[Rule] = &[
-    rule(
-        "non_trading_day",
-        Remedy::Row,
-        "a snapshot of a day on which the exchange is closed",
-    ),
-    rule(
-        "missing_day",
-        Remedy::Note,
-        "trading days between the first and the last without any row (counted in days)",
-    ),
-    rule(
-        "hole",
-        Remedy::Note,
-        "five or more trading days in a row without any row (counted in days)",
-    ),
-    rule(
-        "repeated_underlying",
-        Remedy::Row,
-        "a snapshot whose underlying has, to the last digit, the price of the one before: it may be stale",
-    )
-    .by_default(Action::Keep),
-    rule(
-        "copied_day",
-        Remedy::Row,
-        "a snapshot whose bids and asks are all those of the one before: it is a copy, not a market",
-    ),
-    rule(
-        "strike_jump",
-        Remedy::Note,
-        "the strikes moved overnight by the ratio of a split that no corporate action explains (counted in \
-        days)",
-    )
-    .by_default(Action::Fail),
-    rule(
-        "price_jump",
-        Remedy::Note,
-        "the underlying moved overnight by the ratio of a split, and the options did not (counted in days)",
-    )
-    .by_default(Action::Fail),
-    rule("expired", Remedy::Row, "the expiry is before the day of the snapshot"),
-    rule(
-        "settled_in_the_morning",
-        Remedy::Row,
-        "a class that settles on the opening prices, on the day of its expiry: there is nothing left to \
-        trade",
-    )
-    .may_drop(0.5),
-    rule(
-        "weekend_expiry",
-        Remedy::Value,
-        "the expiry is a Saturday or Sunday; repaired to the Friday before",
-    ),
-    rule(
-        "duplicate_key",
-        Remedy::Always,
-        "several rows for one contract and day; the one with most open interest stays, \
-        then most volume, the narrowest spread, the lowest prices",
-    ),
-    rule("bad_strike", Remedy::Row, "the strike is not above 0"),
-    rule(
-        "single_precision",
-        Remedy::Note,
-        "a strike that the file holds in single precision, read as its shortest decimal",
-    ),
-    rule("negative_price", Remedy::Row, "bid, ask or last is below 0"),
-    rule("null_close", Remedy::Row, "no close, in files that have nothing else").may_drop(0.5),
-    rule("no_quote", Remedy::Row, "bid and ask are both 0 or missing").may_drop(0.5),
-    rule(
-        "never_traded",
-        Remedy::Row,
-        "a last price, in files without quotes, of a contract without volume or open interest so far: \
-        nobody traded at it",
-    )
-    .by_default(Action::Untradable),
-    rule("crossed_quote", Remedy::Row, "the bid is above the ask"),
-    rule(
-        "impossible_bid",
-        Remedy::Row,
-        "the bid is above the underlying for a call, above the strike for a put",
-    ),
-    rule(
-        "ask_below_intrinsic",
-        Remedy::Row,
-        "the ask is below the value of exercise: at once for American contracts, at expiry and under any \
-        plausible carry for European ones",
-    )
-    .by_default(Action::Untradable),
-    rule(
-        "below_tick",
-        Remedy::Row,
-        "a bid or ask above 0 and below the smallest step of prices: nobody can quote it",
-    )
-    .by_default(Action::Untradable),
-    rule(
-        "zero_bid",
-        Remedy::Row,
-        "nobody bids; the contract can be bought and not sold, as is usual far from the money",
-    )
-    .by_default(Action::Keep),
-    rule(
-        "negative_count",
-        Remedy::Value,
-        "volume or open interest is below 0; removed",
-    ),
-    rule(
-        "placeholder_volatility",
-        Remedy::Value,
-        "an implied volatility of 0.02 or less, which stands for none; removed",
-    ),
-    rule(
-        "implausible_volatility",
-        Remedy::Value,
-        "an implied volatility above 5 (500 %); removed",
-    ),
-    rule(
-        "volatility_contradicts_price",
-        Remedy::Value,
-        "an implied volatility that prices an option out of the money below half its bid or above twice its \
-        ask; removed",
-    ),
-    rule("missing_underlying", Remedy::Row, "no price of the underlying").by_default(Action::Keep),
-    rule(
-        "underlying_beyond_limit",
-        Remedy::Value,
-        "the underlying that parity gives moved more than the exchange allows in a day; bounded there",
-    ),
-    OUT_OF_RANGE,
-];
+pub const CHAIN: &[Rule] = rules! {
+    non_trading_day: Row, "a snapshot of a day on which the exchange is closed";
+    missing_day: Note, "trading days between the first and the last without any row (counted in days)";
+    hole: Note, "five or more trading days in a row without any row (counted in days)";
+    repeated_underlying: Row => Keep, "a snapshot whose underlying has, to the last digit, the price of \
+        the one before: it may be stale";
+    copied_day: Row, "a snapshot whose bids and asks are all those of the one before: it is a copy, not a \
+        market";
+    strike_jump: Note => Fail, "the strikes moved overnight by the ratio of a split that no corporate \
+        action explains (counted in days)";
+    price_jump: Note => Fail, "the underlying moved overnight by the ratio of a split, and the options did \
+        not (counted in days)";
+    expired: Row, "the expiry is before the day of the snapshot";
+    settled_in_the_morning: Row up to 0.5, "a class that settles on the opening prices, on the day of its \
+        expiry: there is nothing left to trade";
+    weekend_expiry: Value, "the expiry is a Saturday or Sunday; repaired to the Friday before";
+    duplicate_key: Always, "several rows for one contract and day; the one with most open interest stays, \
+        then most volume, the narrowest spread, the lowest prices";
+    bad_strike: Row, "the strike is not above 0";
+    single_precision: Note, "a strike that the file holds in single precision, read as its shortest decimal";
+    negative_price: Row, "bid, ask or last is below 0";
+    null_close: Row up to 0.5, "no close, in files that have nothing else";
+    no_quote: Row up to 0.5, "bid and ask are both 0 or missing";
+    never_traded: Row => Untradable, "a last price, in files without quotes, of a contract without volume \
+        or open interest so far: nobody traded at it";
+    crossed_quote: Row, "the bid is above the ask";
+    impossible_bid: Row, "the bid is above the underlying for a call, above the strike for a put";
+    ask_below_intrinsic: Row => Untradable, "the ask is below the value of exercise: at once for American \
+        contracts, at expiry and under any plausible carry for European ones";
+    below_tick: Row => Untradable, "a bid or ask above 0 and below the smallest step of prices: nobody can \
+        quote it";
+    zero_bid: Row => Keep, "nobody bids; the contract can be bought and not sold, as is usual far from the \
+        money";
+    negative_count: Value, "volume or open interest is below 0; removed";
+    placeholder_volatility: Value, "an implied volatility of 0.02 or less, which stands for none; removed";
+    implausible_volatility: Value, "an implied volatility above 5 (500 %); removed";
+    volatility_contradicts_price: Value, "an implied volatility that prices an option out of the money \
+        below half its bid or above twice its ask; removed";
+    missing_underlying: Row => Keep, "no price of the underlying";
+    underlying_beyond_limit: Value, "the underlying that parity gives moved more than the exchange allows \
+        in a day; bounded there";
+};
 
 /// The rules of bars.
-pub const BARS: &[Rule] = &[
-    rule(
-        "non_trading_day",
-        Remedy::Row,
-        "a bar of a day on which the exchange is closed",
-    ),
-    rule(
-        "missing_day",
-        Remedy::Note,
-        "trading days between a symbol's first and last without a bar (counted in days)",
-    ),
-    rule(
-        "hole",
-        Remedy::Note,
-        "five or more trading days in a row without a bar of the symbol (counted in days)",
-    ),
-    rule(
-        "duplicate_key",
-        Remedy::Always,
-        "several bars for one symbol and day; the one with most volume stays, then the lowest prices",
-    ),
-    rule("null_close", Remedy::Always, "no close"),
-    rule("nonpositive_price", Remedy::Row, "a price that is not above 0"),
-    rule(
-        "inconsistent_range",
-        Remedy::Row,
-        "open or close outside the range of low and high by more than 0.01 %",
-    ),
-    rule(
-        "copied_bar",
-        Remedy::Row,
-        "a bar with volume whose prices and volume are all those of the symbol's bar before: it is a copy",
-    )
-    .by_default(Action::Keep),
-    rule("negative_count", Remedy::Value, "volume below 0; removed"),
-    rule("zero_volume", Remedy::Row, "a day without a trade").by_default(Action::Keep),
-    rule(
-        "large_jump",
-        Remedy::Row,
-        "a close more than 50 % above or a third below the last one: an unadjusted split, or news",
-    )
-    .by_default(Action::Keep),
-    OUT_OF_RANGE,
-];
+pub const BARS: &[Rule] = rules! {
+    non_trading_day: Row, "a bar of a day on which the exchange is closed";
+    missing_day: Note, "trading days between a symbol's first and last without a bar (counted in days)";
+    hole: Note, "five or more trading days in a row without a bar of the symbol (counted in days)";
+    duplicate_key: Always, "several bars for one symbol and day; the one with most volume stays, then the \
+        lowest prices";
+    null_close: Always, "no close";
+    nonpositive_price: Row, "a price that is not above 0";
+    inconsistent_range: Row, "open or close outside the range of low and high by more than 0.01 %";
+    copied_bar: Row => Keep, "a bar with volume whose prices and volume are all those of the symbol's bar \
+        before: it is a copy";
+    negative_count: Value, "volume below 0; removed";
+    zero_volume: Row => Keep, "a day without a trade";
+    large_jump: Row => Keep, "a close more than 50 % above or a third below the last one: an unadjusted \
+        split, or news";
+};
 
 /// The rules of interest rates.
-pub const RATES: &[Rule] = &[
-    rule(
-        "non_trading_day",
-        Remedy::Row,
-        "rates of a day on which the market is closed",
-    )
-    .may_drop(0.5),
-    rule(
-        "hole",
-        Remedy::Note,
-        "five or more trading days in a row without any rate (counted in days)",
-    ),
-    rule(
-        "duplicate_key",
-        Remedy::Always,
-        "several rates for one day and maturity; the lowest stays",
-    ),
-    rule(
-        "zero_for_missing",
-        Remedy::Row,
-        "a yield of 0 while the nearest maturity yields more than 0.5 %: it stands for none",
-    )
-    .may_drop(0.5),
-    rule("implausible_rate", Remedy::Row, "a rate below -10 % or above 50 %"),
-    OUT_OF_RANGE,
-];
+pub const RATES: &[Rule] = rules! {
+    non_trading_day: Row up to 0.5, "rates of a day on which the market is closed";
+    hole: Note, "five or more trading days in a row without any rate (counted in days)";
+    duplicate_key: Always, "several rates for one day and maturity; the lowest stays";
+    zero_for_missing: Row up to 0.5, "a yield of 0 while the nearest maturity yields more than 0.5 %: it \
+        stands for none";
+    implausible_rate: Row, "a rate below -10 % or above 50 %";
+};
 
 /// The rules of a user's own factors.
-pub const FACTORS: &[Rule] = &[
-    rule("bad_number", Remedy::Value, "a value that is no finite number; removed"),
-    rule("missing_symbol", Remedy::Row, "no symbol, in a file that has symbols"),
-    rule(
-        "contradiction",
-        Remedy::Always,
-        "several rows for one key that have different values: none of them is shown",
-    )
-    .by_default(Action::Fail),
-    OUT_OF_RANGE,
-];
+pub const FACTORS: &[Rule] = rules! {
+    bad_number: Value, "a value that is no finite number; removed";
+    missing_symbol: Row, "no symbol, in a file that has symbols";
+    contradiction: Always => Fail, "several rows for one key that have different values: none of them is \
+        shown";
+};
 
 /// The rules of factors by contract: those of [`FACTORS`], and one of their contracts.
 pub const CONTRACT_FACTORS: &[Rule] = &[
