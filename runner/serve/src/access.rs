@@ -144,7 +144,7 @@ fn names_loopback(headers: &HeaderMap) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use crate::*;
+    use super::*;
 
     fn headers(pairs: &[(&'static str, &str)]) -> HeaderMap {
         pairs

@@ -144,7 +144,7 @@ fn events(states: watch::Receiver<Arc<State>>) -> impl Stream<Item = Result<Even
 
 #[cfg(test)]
 mod tests {
-    use crate::*;
+    use super::*;
     use std::sync::atomic::{AtomicU32, Ordering};
 
     static RENDERED: AtomicU32 = AtomicU32::new(0);
