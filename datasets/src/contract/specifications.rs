@@ -10,16 +10,15 @@
 use super::terms::{Terms, is_adjusted};
 use super::words::{Exercise, Expires, QuoteUnit, Settlement, TimeOfDay, UnderlyingKind};
 use crate::calendar::CalendarName;
+use std::str::FromStr;
+use std::sync::LazyLock;
 
-/// A group of classes with the same terms.
+/// A group of classes with the same terms: a line of `classes.txt`.
 struct Group {
-    /// Their calendar.
     calendar: CalendarName,
     /// True where the symbols name nothing else on another exchange: the terms hold without any statement of
     /// the calendar.
     is_unique: bool,
-    /// Symbols of underlyings.
-    symbols: &'static [&'static str],
     kind: UnderlyingKind,
     exercise: Exercise,
     settlement: Settlement,
@@ -28,119 +27,43 @@ struct Group {
     currency: &'static str,
     /// The time of settlement where it is not the close.
     time: Option<TimeOfDay>,
+    /// Symbols of underlyings.
+    symbols: Vec<&'static str>,
 }
 
-const GROUPS: &[Group] = &[
-    Group {
-        calendar: CalendarName::Us,
-        is_unique: true,
-        symbols: &["SPX", "XSP", "NDX", "XND", "RUT", "MRUT", "VIX", "DJX", "XEO"],
-        kind: UnderlyingKind::Index,
-        exercise: Exercise::European,
-        settlement: Settlement::Cash,
-        multiplier: Some(100.0),
-        currency: "USD",
-        time: None,
-    },
-    Group {
-        calendar: CalendarName::Us,
-        is_unique: true,
-        symbols: &["OEX"],
-        kind: UnderlyingKind::Index,
-        exercise: Exercise::American,
-        settlement: Settlement::Cash,
-        multiplier: Some(100.0),
-        currency: "USD",
-        time: None,
-    },
-    Group {
-        calendar: CalendarName::Us,
-        is_unique: false,
-        symbols: &[
-            "SPY", "QQQ", "IWM", "DIA", "VOO", "VTI", "IVV", "EEM", "EFA", "FXI", "EWZ", "EWJ", "GLD", "SLV",
-            "GDX", "GDXJ", "USO", "UNG", "TLT", "IEF", "SHY", "LQD", "HYG", "JNK", "AGG", "XLB", "XLC",
-            "XLE", "XLF", "XLI", "XLK", "XLP", "XLRE", "XLU", "XLV", "XLY", "XBI", "XOP", "XRT", "XHB",
-            "XME", "KRE", "SMH", "SOXX", "SOXL", "SOXS", "TQQQ", "SQQQ", "SPXL", "SPXS", "UPRO", "SDS",
-            "SSO", "SH", "TNA", "TZA", "ARKK", "VXX", "VXZ", "UVXY", "SVXY", "VIXY", "KWEB", "MDY", "IYR",
-            "VNQ", "RSP", "IBIT", "BITO",
-        ],
-        kind: UnderlyingKind::Etf,
-        exercise: Exercise::American,
-        settlement: Settlement::Physical,
-        multiplier: Some(100.0),
-        currency: "USD",
-        time: None,
-    },
-    Group {
-        calendar: CalendarName::Sse,
-        is_unique: true,
-        // Funds listed in Shanghai, then in Shenzhen.
-        symbols: &[
-            "510050", "510300", "510500", "588000", "588080", "159919", "159915", "159922", "159901",
-        ],
-        kind: UnderlyingKind::Etf,
-        exercise: Exercise::European,
-        settlement: Settlement::Physical,
-        multiplier: Some(10_000.0),
-        currency: "CNY",
-        time: None,
-    },
-    Group {
-        calendar: CalendarName::Nse,
-        is_unique: true,
-        symbols: &["NIFTY", "BANKNIFTY", "FINNIFTY", "MIDCPNIFTY", "NIFTYNXT50"],
-        kind: UnderlyingKind::Index,
-        exercise: Exercise::European,
-        settlement: Settlement::Cash,
-        multiplier: None,
-        currency: "INR",
-        time: None,
-    },
-    Group {
-        calendar: CalendarName::Hkex,
-        is_unique: false,
-        symbols: &["HSI", "HHI"],
-        kind: UnderlyingKind::Index,
-        exercise: Exercise::European,
-        settlement: Settlement::Cash,
-        multiplier: Some(50.0),
-        currency: "HKD",
-        time: None,
-    },
-    Group {
-        calendar: CalendarName::Eurex,
-        is_unique: false,
-        symbols: &["DAX", "ODAX"],
-        kind: UnderlyingKind::Index,
-        exercise: Exercise::European,
-        settlement: Settlement::Cash,
-        multiplier: Some(5.0),
-        currency: "EUR",
-        time: TimeOfDay::new(13, 0),
-    },
-    Group {
-        calendar: CalendarName::Eurex,
-        is_unique: false,
-        symbols: &["SX5E", "OESX", "ESTX50"],
-        kind: UnderlyingKind::Index,
-        exercise: Exercise::European,
-        settlement: Settlement::Cash,
-        multiplier: Some(10.0),
-        currency: "EUR",
-        time: TimeOfDay::new(12, 0),
-    },
-    Group {
-        calendar: CalendarName::Always,
-        is_unique: false,
-        symbols: &["BTC", "ETH"],
-        kind: UnderlyingKind::Coin,
-        exercise: Exercise::European,
-        settlement: Settlement::Coin,
-        multiplier: Some(1.0),
-        currency: "USD",
-        time: TimeOfDay::new(8, 0),
-    },
-];
+static GROUPS: LazyLock<Vec<Group>> = LazyLock::new(|| {
+    let lines = include_str!("classes.txt").lines();
+    lines
+        .filter(|line| !line.starts_with('#'))
+        .map(|line| Group::parse(line).unwrap_or_else(|| panic!("`{line}` is not a line of classes.txt")))
+        .collect()
+});
+
+impl Group {
+    fn parse(line: &'static str) -> Option<Self> {
+        let mut words = line.split_whitespace();
+        let mut next = || words.next();
+        Some(Self {
+            calendar: CalendarName::of_code(next()?)?,
+            is_unique: next()? == "own",
+            kind: next()?.parse().ok()?,
+            exercise: next()?.parse().ok()?,
+            settlement: next()?.parse().ok()?,
+            multiplier: stated(next()?)?,
+            currency: next()?,
+            time: stated(next()?)?,
+            symbols: words.collect(),
+        })
+    }
+}
+
+/// A value that may be `-` for none; `None` if it is wrong.
+fn stated<T: FromStr>(word: &str) -> Option<Option<T>> {
+    match word {
+        "-" => Some(None),
+        word => word.parse().ok().map(Some),
+    }
+}
 
 /// Classes that trade on an index under another name than the index's.
 const FAMILIES: &[(&str, &str)] = &[
@@ -317,6 +240,12 @@ pub fn usual(known: &Terms) -> Terms {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_classes_are_parsed() {
+        assert_eq!(GROUPS.len(), 9);
+        assert!(GROUPS.iter().all(|group| !group.symbols.is_empty()));
+    }
 
     #[test]
     fn index_classes_are_european_and_fund_classes_american() {

@@ -121,10 +121,12 @@ impl LayoutFile {
     /// This layout, completed by the keys of another: of maps, by the single entries.
     #[must_use]
     pub fn over(mut self, base: &Self) -> Self {
-        fn fill<T: Default + PartialEq + Clone>(value: &mut T, base: &T) {
-            if *value == T::default() {
-                value.clone_from(base);
-            }
+        macro_rules! fill {
+            ($($field:ident)*) => {
+                $(if self.$field == Self::default().$field {
+                    self.$field.clone_from(&base.$field);
+                })*
+            };
         }
         fn merge<V: Clone>(map: &mut BTreeMap<String, V>, base: &BTreeMap<String, V>) {
             for (name, value) in base {
@@ -138,28 +140,11 @@ impl LayoutFile {
         merge(&mut self.columns, &base.columns);
         merge(&mut self.call, &base.call);
         merge(&mut self.put, &base.put);
-        fill(&mut self.table, &base.table);
-        fill(&mut self.about, &base.about);
-        fill(&mut self.source, &base.source);
-        fill(&mut self.contract_symbol, &base.contract_symbol);
-        fill(&mut self.zone, &base.zone);
-        fill(&mut self.call_values, &base.call_values);
-        fill(&mut self.put_values, &base.put_values);
-        fill(&mut self.missing, &base.missing);
-        fill(&mut self.percent, &base.percent);
-        fill(&mut self.condition, &base.condition);
-        fill(&mut self.paths, &base.paths);
-        fill(&mut self.skip_lines, &base.skip_lines);
-        fill(&mut self.preamble, &base.preamble);
-        fill(&mut self.header, &base.header);
-        fill(&mut self.number_repeated, &base.number_repeated);
-        fill(&mut self.json, &base.json);
-        fill(&mut self.join, &base.join);
-        fill(&mut self.partial, &base.partial);
-        fill(&mut self.quote, &base.quote);
-        fill(&mut self.symbol, &base.symbol);
-        fill(&mut self.symbol_from_file_name, &base.symbol_from_file_name);
-        fill(&mut self.daily_limit, &base.daily_limit);
+        fill! {
+            table about source contract_symbol zone call_values put_values missing percent condition paths
+            skip_lines preamble header number_repeated json join partial quote symbol
+            symbol_from_file_name daily_limit
+        }
         self.contract = std::mem::take(&mut self.contract).over(&base.contract);
         self
     }
