@@ -36,16 +36,8 @@ impl HttpConnector for Connector {
         };
         let option = |key: ClientConfigKey| options.get_config_value(&key);
         let is_set = |key: ClientConfigKey| option(key).is_some_and(|value| value == "true");
-        let mut builder = reqwest::Client::builder()
-            .user_agent(concat!("runner/", env!("CARGO_PKG_VERSION")))
-            .connect_timeout(self.stall)
+        let mut builder = plain_client(self.stall)
             .redirect(Policy::custom(same_host))
-            .http1_only()
-            // Bytes are compared with their digest as they were stored.
-            .no_gzip()
-            .no_brotli()
-            .no_zstd()
-            .no_deflate()
             .danger_accept_invalid_certs(is_set(ClientConfigKey::AllowInvalidCertificates))
             .https_only(!is_set(ClientConfigKey::AllowHttp));
         if let Some(url) = option(ClientConfigKey::ProxyUrl) {
@@ -62,6 +54,18 @@ impl HttpConnector for Connector {
             stall: self.stall,
         }))
     }
+}
+
+/// A client that takes bodies as the server has them: bytes are stored so, and compared with their digest.
+pub(crate) fn plain_client(stall: Duration) -> reqwest::ClientBuilder {
+    reqwest::Client::builder()
+        .user_agent(concat!("runner/", env!("CARGO_PKG_VERSION")))
+        .connect_timeout(stall)
+        .http1_only()
+        .no_gzip()
+        .no_brotli()
+        .no_zstd()
+        .no_deflate()
 }
 
 /// Follows a redirect to the same host, or from `http` to `https` there.

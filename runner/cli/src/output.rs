@@ -2,6 +2,7 @@
 //! one place of printing. A closed pipe is not an error.
 
 use runner_engine::{Failure, text};
+use runner_report::reporter::Verbosity;
 use serde::Serialize;
 use std::io::{ErrorKind, IsTerminal as _, Write as _};
 
@@ -58,4 +59,18 @@ pub(crate) fn say(line: &str) {
 /// Writes a warning to standard error.
 pub(crate) fn warn(text: &str) {
     say(&format!("warning: {text}"));
+}
+
+/// Messages on the progress of a command: on a terminal, and with `--verbose` elsewhere, too.
+pub(crate) fn progress(verbosity: Verbosity) -> impl FnMut(&str) {
+    let is_shown = match verbosity {
+        Verbosity::Quiet => false,
+        Verbosity::Normal => std::io::stderr().is_terminal(),
+        Verbosity::Verbose => true,
+    };
+    move |what| {
+        if is_shown {
+            say(what);
+        }
+    }
 }

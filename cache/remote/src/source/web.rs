@@ -2,6 +2,7 @@
 
 use super::Timing;
 use super::request::{Ask, Body, Failure, Reply};
+use crate::connector::plain_client;
 use futures_util::StreamExt as _;
 use futures_util::stream;
 use reqwest::header::{
@@ -29,16 +30,8 @@ pub(super) struct Web {
 
 impl Web {
     pub fn new(timing: Timing) -> Result<Self, String> {
-        let client = reqwest::Client::builder()
-            .user_agent(concat!("runner/", env!("CARGO_PKG_VERSION")))
-            .connect_timeout(timing.stall)
+        let client = plain_client(timing.stall)
             .redirect(Policy::custom(follow))
-            .http1_only()
-            // Bytes are stored as the server has them.
-            .no_gzip()
-            .no_brotli()
-            .no_zstd()
-            .no_deflate()
             .referer(false)
             .build()
             .map_err(|err| innermost(&err))?;

@@ -1,7 +1,7 @@
 //! `runner cache`.
 
 use super::cache_report::{self as command, Keep};
-use super::remote;
+use super::remote::{self, ProgressLine};
 use crate::args::values::{age, percentage};
 use crate::complete::{candidates, completed};
 use crate::output;
@@ -10,10 +10,7 @@ use clap::{Args, Subcommand};
 use runner_engine::{Failure, exit, text};
 use runner_history::policies::Registry;
 use runner_history::{self as history, AllMarks};
-use runner_report::reporter::Verbosity;
-use std::io::{IsTerminal as _, Write as _};
-use std::sync::Mutex;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 /// Inspect, verify, clean up and transfer the store.
 ///
@@ -82,20 +79,15 @@ pub(crate) fn cache(session: &Session, command: &CacheCommand) -> Result<u8, Fai
         CacheCommand::Push(_) | CacheCommand::Pull(_) => {}
         CacheCommand::Status => output::print(&command::status(&archive.store, session.json)?)?,
         CacheCommand::Verify(args) => {
-            let shown = session.verbosity != Verbosity::Quiet && std::io::stderr().is_terminal();
-            let last = Mutex::new(Instant::now());
+            let line = ProgressLine::new(session);
             let (text, clean) =
                 command::verify(&archive.store, args.sample.unwrap_or(1.0), session.json, |progress| {
-                    let Ok(mut last) = last.try_lock() else { return };
-                    if shown && last.elapsed() > Duration::from_millis(100) {
-                        *last = Instant::now();
+                    line.show(|| {
                         let (done, total) = (text::size(progress.done), text::size(progress.total));
-                        let _ = write!(std::io::stderr(), "\r\x1b[Khashing {done} of {total}");
-                    }
+                        format!("hashing {done} of {total}")
+                    });
                 })?;
-            if shown {
-                let _ = write!(std::io::stderr(), "\r\x1b[K");
-            }
+            line.clear();
             output::print(&text)?;
             if !clean {
                 return Ok(exit::MACHINE_FAILED);

@@ -9,9 +9,7 @@ use clap::{Args, Subcommand};
 use datasets::Date;
 use runner_engine::{Control, Failure, LookaheadVerdict, Options, text};
 use runner_lookahead::{Outcome, Settings, Stages, Verdict, Wanted};
-use runner_report::reporter::Verbosity;
 use std::collections::BTreeSet;
-use std::io::IsTerminal as _;
 
 /// Check the results of a pipeline for look-ahead.
 #[derive(Clone, Debug, Subcommand)]
@@ -134,16 +132,7 @@ fn run(
         logs: logs.path().to_owned(),
         ..options.clone()
     };
-    let talks = match session.verbosity {
-        Verbosity::Quiet => false,
-        Verbosity::Normal => std::io::stderr().is_terminal(),
-        Verbosity::Verbose => true,
-    };
-    let mut progress = |what: &str| {
-        if talks {
-            output::say(what);
-        }
-    };
+    let mut progress = output::progress(session.verbosity);
     let stages = Stages {
         pipeline: &project.pipeline,
         chosen: &project.chosen,

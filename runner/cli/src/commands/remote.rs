@@ -62,19 +62,19 @@ const INTERVAL: Duration = Duration::from_millis(200);
 
 /// A progress line on standard error, on a terminal only.
 #[derive(Clone)]
-struct ProgressLine {
+pub(super) struct ProgressLine {
     last: Option<Arc<Mutex<Instant>>>,
 }
 
 impl ProgressLine {
-    fn new(session: &Session) -> Self {
+    pub(super) fn new(session: &Session) -> Self {
         let shown = session.verbosity != Verbosity::Quiet && std::io::stderr().is_terminal();
         Self {
             last: shown.then(|| Arc::new(Mutex::new(Instant::now()))),
         }
     }
 
-    fn show(&self, line: impl FnOnce() -> String) {
+    pub(super) fn show(&self, line: impl FnOnce() -> String) {
         let Some(Ok(mut last)) = self.last.as_ref().map(|last| last.try_lock()) else {
             return;
         };
@@ -84,7 +84,7 @@ impl ProgressLine {
         }
     }
 
-    fn clear(&self) {
+    pub(super) fn clear(&self) {
         if self.last.is_some() {
             let _ = write!(std::io::stderr(), "\r\x1b[K");
         }
@@ -223,40 +223,23 @@ pub(crate) fn push(session: &Session, args: &PushArgs) -> Result<u8, Failure> {
     line.clear();
     let policies = push_policies(&registry, &remote)?;
     warn(&remote);
-    if session.json {
-        let mut value = json!(report);
-        value["remote"] = json!(remote.name());
-        if !policies.is_empty() {
-            value["policies"] = json!(policies);
-        }
-        output::print_json(&value)?;
-    } else {
-        let mut out = format!(
-            "{} in {} ({} before); {} uploaded ({})\n",
-            count(report.records, "record"),
-            remote.name(),
-            report.there_before,
-            count(report.blobs, "blob"),
-            text::size(report.bytes)
-        );
-        if report.incomplete > 0 {
-            out.push_str(&format!(
-                "{} skipped: a blob is missing in the local store\n",
-                count(report.incomplete, "record")
-            ));
-        }
-        if report.of_others > 0 {
-            out.push_str(&format!(
-                "{} of signers who are not trusted here, and not replaced\n",
-                count(report.of_others, "record")
-            ));
-        }
-        if report.failed > 0 {
-            out.push_str(&format!("{} not uploaded\n", count(report.failed, "record")));
-        }
-        out.push_str(&policies_text(&policies));
-        output::print(&out)?;
-    }
+    let head = format!(
+        "{} in {} ({} before); {} uploaded ({})\n",
+        count(report.records, "record"),
+        remote.name(),
+        report.there_before,
+        count(report.blobs, "blob"),
+        text::size(report.bytes)
+    );
+    let rest = [
+        (report.incomplete, "skipped: a blob is missing in the local store"),
+        (
+            report.of_others,
+            "of signers who are not trusted here, and not replaced",
+        ),
+        (report.failed, "not uploaded"),
+    ];
+    print_outcome(session, &remote, (json!(report), head, &rest), &policies)?;
     Ok(code(&remote, report.failed, &stop))
 }
 
@@ -301,40 +284,43 @@ pub(crate) fn pull(session: &Session, args: &PullArgs) -> Result<u8, Failure> {
         store.flush()?;
         remote.save()?;
         warn(&remote);
-        if session.json {
-            let mut value = json!(report);
-            value["remote"] = json!(remote.name());
-            if !policies.is_empty() {
-                value["policies"] = json!(policies);
-            }
-            output::print_json(&value)?;
-        } else {
-            let mut out = format!(
-                "{} here; {} fetched ({}) from {}\n",
-                count(report.records, "record"),
-                count(report.blobs, "blob"),
-                text::size(report.bytes),
-                remote.name()
-            );
-            if report.unknown > 0 {
-                out.push_str(&format!(
-                    "{} unknown: a blob is missing in both stores\n",
-                    count(report.unknown, "record")
-                ));
-            }
-            if report.failed > 0 {
-                out.push_str(&format!(
-                    "{} incomplete: a blob could not be fetched\n",
-                    count(report.failed, "record")
-                ));
-            }
-            out.push_str(&policies_text(&policies));
-            output::print(&out)?;
-        }
+        let head = format!(
+            "{} here; {} fetched ({}) from {}\n",
+            count(report.records, "record"),
+            count(report.blobs, "blob"),
+            text::size(report.bytes),
+            remote.name()
+        );
+        let rest = [
+            (report.unknown, "unknown: a blob is missing in both stores"),
+            (report.failed, "incomplete: a blob could not be fetched"),
+        ];
+        print_outcome(session, &remote, (json!(report), head, &rest), &policies)?;
         failed += report.failed;
         code_of_all = code_of_all.max(code(&remote, failed, &stop));
     }
     Ok(code_of_all)
+}
+
+/// Prints the outcome of a transfer: the report as JSON, or its first line and the records of the rest.
+fn print_outcome(
+    session: &Session,
+    remote: &Remote,
+    (mut report, mut out, rest): (serde_json::Value, String, &[(u64, &str)]),
+    policies: &BTreeMap<String, &'static str>,
+) -> Result<(), Failure> {
+    if session.json {
+        report["remote"] = json!(remote.name());
+        if !policies.is_empty() {
+            report["policies"] = json!(policies);
+        }
+        return output::print_json(&report);
+    }
+    for (n, what) in rest.iter().filter(|(n, _)| *n > 0) {
+        out.push_str(&format!("{} {what}\n", count(*n, "record")));
+    }
+    out.push_str(&policies_text(policies));
+    output::print(&out)
 }
 
 /// The records of a push, and those of the registered policies that are here.

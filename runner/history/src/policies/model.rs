@@ -4,6 +4,7 @@ use super::reference::Pick;
 use cache::{ActionKey, ArtifactDigest};
 use chrono::{DateTime, Utc};
 use datasets::Date;
+use runner_engine::text;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
@@ -117,6 +118,36 @@ pub struct Judged {
     pub figures: BTreeMap<String, f64>,
 }
 
+impl Reason {
+    /// The numbers that led to it, in one line.
+    pub fn shown(&self) -> String {
+        let figures = self.figures.iter();
+        let figures: Vec<String> = figures
+            .map(|(name, value)| format!("{name} {}", text::figure(*value)))
+            .collect();
+        figures.join(", ")
+    }
+}
+
+impl Judged {
+    /// The cells of a table of verdicts: log return with its bounds, deflated Sharpe ratio, and trials.
+    pub fn shown(&self) -> [String; 5] {
+        let names = [
+            "difference/log_return",
+            "difference/log_return_low",
+            "difference/log_return_high",
+            "difference/deflated_sharpe",
+            "trials",
+        ];
+        names.map(|name| {
+            self.figures
+                .get(name)
+                .map(|value| text::figure(*value))
+                .unwrap_or_default()
+        })
+    }
+}
+
 /// A verdict on a policy against another.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
@@ -195,6 +226,13 @@ impl NamedPolicy {
     pub fn aliases(&self) -> BTreeMap<&str, u32> {
         let moves = self.moves.iter();
         moves.map(|moved| (moved.alias.as_str(), moved.version)).collect()
+    }
+
+    /// The aliases that point to a version now, separated by commas.
+    pub fn aliases_of(&self, version: u32) -> String {
+        let aliases = self.aliases();
+        let pointing = aliases.iter().filter(|(_, to)| **to == version);
+        pointing.map(|(alias, _)| *alias).collect::<Vec<_>>().join(", ")
     }
 
     /// True if an alias moved on a scheduled date after `as_of`.

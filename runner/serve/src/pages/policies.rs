@@ -4,7 +4,7 @@ use crate::layout::{Page, link, stage_address};
 use crate::site::Site;
 use cache::Store;
 use datasets::Date;
-use runner_engine::{Failure, text};
+use runner_engine::Failure;
 use runner_history::policies::{Judged, NamedPolicy, Registry, Version};
 use runner_report::chart::{Axis, Series, lines};
 use runner_report::html::{escape, table};
@@ -45,17 +45,11 @@ pub(crate) fn policies(site: &Site) -> Result<Page, Failure> {
 }
 
 fn versions(policy: &NamedPolicy) -> String {
-    let aliases = policy.aliases();
     let row = |version: &Version| {
-        let named: Vec<&str> = aliases
-            .iter()
-            .filter(|(_, to)| **to == version.version)
-            .map(|(alias, _)| *alias)
-            .collect();
         let stage = version.from.output.rsplit_once('.').map_or("", |(stage, _)| stage);
         vec![
             version.version.to_string(),
-            escape(&named.join(", ")),
+            escape(&policy.aliases_of(version.version)),
             link(
                 &stage_address(&version.from.run, stage),
                 &format!("{}/{}", version.from.run, version.from.output),
@@ -72,29 +66,19 @@ fn versions(policy: &NamedPolicy) -> String {
 /// The last verdicts on versions.
 fn verdicts(policy: &NamedPolicy) -> String {
     let row = |judged: &Judged| {
-        let figure = |name: &str| {
-            judged
-                .figures
-                .get(name)
-                .map(|value| text::figure(*value))
-                .unwrap_or_default()
-        };
         let outcome = match judged.moved {
             true => format!("{} moved", judged.alias),
             false => format!("{} stayed", judged.alias),
         };
-        vec![
+        let mut row = vec![
             link(&stage_address(&judged.run, &judged.stage), &judged.version.to_string()),
             judged.against.map(|against| against.to_string()).unwrap_or_default(),
             judged.verdict.name().to_owned(),
             escape(&outcome),
             judged.as_of.map(|date| date.to_string()).unwrap_or_default(),
-            figure("difference/log_return"),
-            figure("difference/log_return_low"),
-            figure("difference/log_return_high"),
-            figure("difference/deflated_sharpe"),
-            figure("trials"),
-        ]
+        ];
+        row.extend(judged.shown());
+        row
     };
     let rows: Vec<Vec<String>> = policy.verdicts.iter().rev().take(LISTED).map(row).collect();
     let head = [
@@ -175,17 +159,13 @@ fn moves(policy: &NamedPolicy) -> String {
         .rev()
         .take(LISTED)
         .map(|moved| {
-            let figures = moved.reason.figures.iter();
-            let figures: Vec<String> = figures
-                .map(|(name, value)| format!("{name} {}", text::figure(*value)))
-                .collect();
             vec![
                 escape(&moved.alias),
                 moved.before.map(|before| before.to_string()).unwrap_or_default(),
                 moved.version.to_string(),
                 escape(&moved.reason.by),
                 moved.time.format("%Y-%m-%d %H:%M").to_string(),
-                escape(&figures.join(", ")),
+                escape(&moved.reason.shown()),
             ]
         })
         .collect();

@@ -12,9 +12,7 @@ use clap::Args;
 use datasets::{Date, SnapshotTime};
 use runner_engine::{Control, Failure, text};
 use runner_history::policies::{PolicyRef, Registry};
-use runner_report::reporter::Verbosity;
 use stages_env::acting::{ActingOrder, Holding};
-use std::io::IsTerminal as _;
 use std::time::Duration;
 
 /// Decide: today's action of a policy from today's files.
@@ -126,16 +124,7 @@ pub(crate) fn decision(
         policy,
     };
     let _guard = archive.store.guard()?;
-    let talks = match session.verbosity {
-        Verbosity::Quiet => false,
-        Verbosity::Normal => std::io::stderr().is_terminal(),
-        Verbosity::Verbose => true,
-    };
-    let mut progress = |what: &str| {
-        if talks {
-            output::say(what);
-        }
-    };
+    let mut progress = output::progress(session.verbosity);
     let decision = acting::decide(session, &archive, &trained, &settings, control, &mut progress)?;
     archive.store.flush()?;
     match (of_run, archive.store.upstream()) {

@@ -149,19 +149,13 @@ fn as_json(name: &str, policy: &NamedPolicy) -> Value {
 }
 
 fn of_one(name: &str, policy: &NamedPolicy) -> String {
-    let aliases = policy.aliases();
     let rows: Vec<Vec<String>> = policy
         .versions
         .iter()
         .map(|version| {
-            let named: Vec<&str> = aliases
-                .iter()
-                .filter(|(_, to)| **to == version.version)
-                .map(|(alias, _)| *alias)
-                .collect();
             vec![
                 version.version.to_string(),
-                named.join(", "),
+                policy.aliases_of(version.version),
                 version.digest.short(),
                 origin(version),
                 version.from.as_of.map(|date| date.to_string()).unwrap_or_default(),
@@ -182,19 +176,13 @@ fn of_one(name: &str, policy: &NamedPolicy) -> String {
         .iter()
         .map(|moved| {
             let before = moved.before.map(|before| before.to_string());
-            let figures: Vec<String> = moved
-                .reason
-                .figures
-                .iter()
-                .map(|(name, value)| format!("{name} {}", text::figure(*value)))
-                .collect();
             vec![
                 moved.alias.clone(),
                 format!("{} -> {}", before.as_deref().unwrap_or("-"), moved.version),
                 moved.reason.by.clone(),
                 moved.reason.as_of.map(|date| date.to_string()).unwrap_or_default(),
                 moved.time.format("%Y-%m-%d %H:%M UTC").to_string(),
-                figures.join(", "),
+                moved.reason.shown(),
             ]
         })
         .collect();
@@ -208,26 +196,16 @@ fn of_one(name: &str, policy: &NamedPolicy) -> String {
         .verdicts
         .iter()
         .map(|judged| {
-            let figure = |name: &str| {
-                judged
-                    .figures
-                    .get(name)
-                    .map(|value| text::figure(*value))
-                    .unwrap_or_default()
-            };
-            vec![
+            let mut row = vec![
                 judged.version.to_string(),
                 judged.alias.clone(),
                 judged.against.map(|against| against.to_string()).unwrap_or_default(),
                 judged.verdict.name().to_owned(),
                 if judged.moved { "moved" } else { "" }.to_owned(),
                 judged.as_of.map(|date| date.to_string()).unwrap_or_default(),
-                figure("difference/log_return"),
-                figure("difference/log_return_low"),
-                figure("difference/log_return_high"),
-                figure("difference/deflated_sharpe"),
-                figure("trials"),
-            ]
+            ];
+            row.extend(judged.shown());
+            row
         })
         .collect();
     if !verdicts.is_empty() {
@@ -274,17 +252,12 @@ pub(super) fn show(session: &Session, name: &str) -> Result<(), Failure> {
     let figures = stage
         .map(|stage| Figures::of(stage, &archive.store))
         .unwrap_or_default();
-    let aliases = policy.aliases();
-    let named: Vec<&str> = aliases
-        .iter()
-        .filter(|(_, to)| **to == version.version)
-        .map(|(alias, _)| *alias)
-        .collect();
+    let aliases = policy.aliases_of(version.version);
     if session.json {
         return output::print_json(&json!({
             "name": reference.name,
             "version": version,
-            "aliases": named,
+            "aliases": aliases.split(", ").filter(|alias| !alias.is_empty()).collect::<Vec<_>>(),
             "kind": read.kind(),
             "parameters": read.params().len(),
             "stage": stage,
@@ -295,10 +268,9 @@ pub(super) fn show(session: &Session, name: &str) -> Result<(), Failure> {
         "{} version {}{}\nartifact {}\nfrom {}\nregistered {}\nkind {}, {} parameters\n",
         reference.name,
         version.version,
-        if named.is_empty() {
-            String::new()
-        } else {
-            format!(" ({})", named.join(", "))
+        match aliases.as_str() {
+            "" => String::new(),
+            aliases => format!(" ({aliases})"),
         },
         version.digest,
         origin(&version),
