@@ -1,6 +1,7 @@
 //! The versions of a source: its rows after a date are cut off, have other values, or are other rows.
 
-use super::document::{Document, Packed};
+use super::document::Packed;
+use super::moment::Stamp;
 use super::perturb::Manner;
 use serde::Serialize;
 use std::collections::BTreeSet;
@@ -51,29 +52,26 @@ pub struct New {
 /// # Errors
 /// When a table cannot be written.
 pub fn version(packed: &Packed, about: &About) -> Result<Option<New>, String> {
-    let rows = packed.stamps().filter(|stamp| stamp.end > about.until).count();
+    let is_changed = |stamp: &&Stamp| stamp.end > about.until;
+    let rows: usize = packed
+        .documents()
+        .map(|document| document.stamps.iter().filter(is_changed).count())
+        .sum();
     if rows == 0 {
         return Ok(None);
     }
     let mut left = 0;
     let bytes = packed.write(|document| {
-        let (bytes, count) = table(document, about)?;
-        left += count;
-        Ok(bytes)
+        let table = match about.change {
+            Change::Truncated => document.truncated(about.until)?,
+            Change::OtherValues => document.perturbed(Manner::Values, about.until, &about.delisted)?,
+            Change::OtherRows => document.perturbed(Manner::Rows, about.until, &about.delisted)?,
+        };
+        left += table.num_rows();
+        Ok(table)
     })?;
     let rows = rows as u64;
     Ok(Some(New { bytes, rows, left }))
-}
-
-fn table(document: &Document, about: &About) -> Result<(Vec<u8>, usize), String> {
-    if document.stamps.iter().all(|stamp| stamp.end <= about.until) {
-        return Ok((document.unchanged()?, document.rows()));
-    }
-    match about.change {
-        Change::Truncated => document.truncated(about.until),
-        Change::OtherValues => document.perturbed(Manner::Values, about.until, &about.delisted),
-        Change::OtherRows => document.perturbed(Manner::Rows, about.until, &about.delisted),
-    }
 }
 
 /// A version of the data.

@@ -19,9 +19,9 @@ mod outputs;
 mod overlay;
 mod perturb;
 mod plan;
-mod read;
 mod replace;
 mod sources;
+mod table;
 mod tolerant;
 mod uncheckable;
 mod verdict;
@@ -29,7 +29,7 @@ mod version;
 
 pub use change::Change;
 pub use dates::{Confidence, Cut, Wanted};
-pub use read::Csv;
+pub use table::Csv;
 pub use uncheckable::Unchecked;
 pub use verdict::{Changed, Cost, Moved, Outcome, Verdict};
 

@@ -2,7 +2,7 @@
 
 use super::environment;
 use super::moment::Stamp;
-use super::read::{self, Table};
+use super::table::{self, Form, Packing, Table};
 use arrow_array::cast::AsArray;
 use arrow_array::{BooleanArray, RecordBatch};
 use cache::{Artifact, ArtifactDigest, BlobDigest, Store};
@@ -160,22 +160,11 @@ pub fn tables(store: &Store, artifact: &Artifact) -> Result<Vec<Output>, Failure
 
 /// The tables of a file.
 fn file(store: &Store, artifact: &Artifact, path: &str, blob: BlobDigest) -> Result<Vec<Output>, Failure> {
-    let tables = match read::tables(path, &store.blob(blob)?) {
-        Ok(tables) => tables,
-        Err(reason) => {
-            let (name, table) = (path.to_owned(), Err(reason));
-            return Ok(vec![Output {
-                name,
-                table,
-                blob: None,
-            }]);
+    let bytes = store.blob(blob)?;
+    let output = |mut table: Table| {
+        if artifact.kind == "trajectory" {
+            table = without_oracle(table);
         }
-    };
-    let output = |table: Table| {
-        let table = match artifact.kind == "trajectory" {
-            true => without_oracle(table),
-            false => table,
-        };
         let (name, blob) = match table.name.is_empty() {
             true => (path.to_owned(), Some(blob)),
             false => (format!("{path}/{}", table.name), None),
@@ -186,7 +175,27 @@ fn file(store: &Store, artifact: &Artifact, path: &str, blob: BlobDigest) -> Res
             blob,
         }
     };
-    Ok(tables.into_iter().map(output).collect())
+    Ok(match read(path, &bytes) {
+        Ok(tables) => tables.into_iter().map(output).collect(),
+        Err(reason) => vec![Output {
+            name: path.to_owned(),
+            table: Err(reason),
+            blob: None,
+        }],
+    })
+}
+
+fn read(path: &str, bytes: &[u8]) -> Result<Vec<Table>, String> {
+    let (packing, files) = table::unpack(path, bytes)?;
+    let tables = table::read(path, packing, &files)?;
+    let other = tables
+        .iter()
+        .zip(&files)
+        .find(|((form, _), _)| !matches!(form, Form::Array(_)));
+    if let (Packing::Zip, Some((_, (name, _)))) = (packing, other) {
+        return Err(format!("is an archive with `{name}`, which is not an array"));
+    }
+    Ok(tables.into_iter().map(|(_, table)| table).collect())
 }
 
 /// A trajectory without the rows of an oracle, which knows what nobody can.

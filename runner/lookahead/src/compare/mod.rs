@@ -8,7 +8,7 @@ mod text;
 use super::change::Change;
 use super::moment::{self, Stamp};
 use super::outputs::Output;
-use super::read::Table;
+use super::table::Table;
 use known::Known;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;

@@ -1,19 +1,18 @@
 //! The tables of environments over dates, by date, and what was fitted on their training dates.
 
 mod options;
-mod stocks;
-mod tabular;
+mod panel;
 
-use super::moment::Stamp;
-use super::read::Table;
+use super::moment::{self, Stamp};
+use super::table::{Container, Table};
 use arrow_array::cast::AsArray;
-use arrow_array::types::{Date32Type, UInt32Type};
-use arrow_array::{ArrayRef, Date32Array, RecordBatch, StringArray};
-use arrow_ipc::reader::FileReader;
+use arrow_array::types::{Date32Type, Int64Type, UInt32Type};
+use arrow_array::{ArrayRef, Date32Array, RecordBatch, StringArray, UInt64Array};
+use arrow_select::concat::concat_batches;
+use arrow_select::take::take;
 use cache::{Artifact, Store};
 use datasets::Date;
 use serde_json::{Value, json};
-use std::io::Cursor;
 use std::sync::Arc;
 
 /// The stage kinds.
@@ -48,71 +47,49 @@ struct World {
     parts: Vec<(RecordBatch, RecordBatch)>,
 }
 
-fn file(store: &Store, artifact: &Artifact, path: &str) -> Result<Vec<u8>, String> {
-    let entry = artifact
-        .entries
-        .iter()
-        .find(|entry| entry.path == path)
-        .ok_or_else(|| format!("has no file `{path}`"))?;
-    Ok(store.blob(entry.blob).map_err(|err| err.to_string())?.to_vec())
-}
-
-fn arrow_file(bytes: &[u8]) -> Result<RecordBatch, String> {
-    let reader = FileReader::try_new(Cursor::new(bytes), None).map_err(|err| err.to_string())?;
-    let schema = reader.schema();
-    let batches: Vec<RecordBatch> = reader.collect::<Result<_, _>>().map_err(|err| err.to_string())?;
-    arrow_select::concat::concat_batches(&schema, &batches).map_err(|err| err.to_string())
-}
-
 impl Environment {
     fn read(store: &Store, artifact: &Artifact) -> Result<Self, String> {
-        let spec: Value =
-            serde_json::from_slice(&file(store, artifact, "env.json")?).map_err(|err| err.to_string())?;
-        let family = match artifact.meta["family"].as_str() {
-            Some("stocks") => Family::Stocks,
-            Some("table") => Family::Table,
-            _ => Family::Options,
+        let file = |path: &str| {
+            let entry = artifact.entries.iter().find(|entry| entry.path == path);
+            let entry = entry.ok_or_else(|| format!("has no file `{path}`"))?;
+            store.blob(entry.blob).map_err(|err| err.to_string())
         };
+        let spec: Value = serde_json::from_slice(&file("env.json")?).map_err(|err| err.to_string())?;
         let read = |directory: &str, name: &str| {
-            let path = format!("{directory}/{name}.arrow");
-            arrow_file(&file(store, artifact, &path)?)
+            Container::ArrowFile.read(&file(&format!("{directory}/{name}.arrow"))?)
         };
-        let names = |of: &Value| -> Vec<String> {
-            let names = of["parts"].as_array().into_iter().flatten().filter_map(Value::as_str);
+        let parts = |spec: &Value| -> Vec<String> {
+            let names = spec["parts"].as_array().into_iter().flatten().filter_map(Value::as_str);
             names.map(str::to_owned).collect()
         };
-        let worlds = || spec["worlds"].as_array().into_iter().flatten();
-        let of_rows = |table: &str| -> Result<Vec<Vec<(RecordBatch, RecordBatch)>>, String> {
-            let files: Vec<RecordBatch> = names(&spec)
+        let worlds: Vec<Value> = spec["worlds"].as_array().cloned().unwrap_or_default();
+        let rows = |table: &str| {
+            let files: Vec<RecordBatch> = parts(&spec)
                 .iter()
                 .map(|name| read(table, name))
                 .collect::<Result<_, _>>()?;
-            let rows = by_world(&files, worlds().count())?.into_iter();
-            Ok(rows.map(|rows| vec![(rows.clone(), rows.slice(0, 0))]).collect())
+            by_world(&files, worlds.len())
         };
-        let parts = match family {
-            Family::Stocks => of_rows("panel")?,
-            Family::Table => of_rows("table")?,
-            Family::Options => {
-                let pair = |name: &String| Ok((read(name, "snapshots")?, read(name, "paths")?));
-                let of_world = |world: &Value| names(world).iter().map(pair).collect::<Result<_, String>>();
-                worlds().map(of_world).collect::<Result<_, String>>()?
+        let (family, parts): (_, Vec<_>) = match artifact.meta["family"].as_str() {
+            Some("stocks") => (Family::Stocks, rows("panel")?),
+            Some("table") => (Family::Table, rows("table")?),
+            _ => {
+                let pair = |name: &String| Ok((read("snapshots", name)?, read("paths", name)?));
+                let pairs = |world| parts(world).iter().map(pair).collect::<Result<_, String>>();
+                (Family::Options, worlds.iter().map(pairs).collect::<Result<_, _>>()?)
             }
         };
-        let worlds = worlds().zip(parts).map(|(spec, parts)| World {
-            parts,
-            spec: spec.clone(),
-        });
+        let worlds = worlds.into_iter().zip(parts).map(|(spec, parts)| World { spec, parts });
         Ok(Self {
             worlds: worlds.collect(),
-            spec: spec.clone(),
+            spec,
             family,
         })
     }
 }
 
 /// The rows of each world, from the files of all worlds' parts.
-fn by_world(files: &[RecordBatch], worlds: usize) -> Result<Vec<RecordBatch>, String> {
+fn by_world(files: &[RecordBatch], worlds: usize) -> Result<Vec<Vec<(RecordBatch, RecordBatch)>>, String> {
     let wrong = || "has rows of no world".to_owned();
     let mut parts = vec![Vec::new(); worlds];
     for file in files {
@@ -126,14 +103,18 @@ fn by_world(files: &[RecordBatch], worlds: usize) -> Result<Vec<RecordBatch>, St
         };
         let mut start = 0;
         for run in numbers.chunk_by(|a, b| a == b) {
-            let of_world = parts.get_mut(run[0] as usize).ok_or_else(wrong)?;
-            of_world.push(file.slice(start, run.len()));
+            parts
+                .get_mut(run[0] as usize)
+                .ok_or_else(wrong)?
+                .push(file.slice(start, run.len()));
             start += run.len();
         }
     }
     let joined = |parts: &Vec<RecordBatch>| {
         let schema = parts.first().ok_or("has a world without rows")?.schema();
-        arrow_select::concat::concat_batches(&schema, parts).map_err(|err| err.to_string())
+        let rows = concat_batches(&schema, parts).map_err(|err| err.to_string())?;
+        let nothing = rows.slice(0, 0);
+        Ok(vec![(rows, nothing)])
     };
     parts.iter().map(joined).collect()
 }
@@ -157,16 +138,6 @@ impl World {
         Some(self.range(train, &dates)?.1)
     }
 
-    /// The ranges from the first training date to the last, whatever lies between them: symbols of a table
-    /// that begin and end as they like.
-    fn whole_ranges(&self) -> Ranges {
-        let first = self.ranges();
-        Ranges {
-            train: first.train.and_then(|(from, _)| Some((from, self.trained_until()?))),
-            ..first
-        }
-    }
-
     fn ranges(&self) -> Ranges {
         let (dates, splits) = (self.dates(), &self.spec["splits"]);
         Ranges {
@@ -176,41 +147,70 @@ impl World {
     }
 }
 
+/// A column of days.
 fn days(batch: &RecordBatch, column: &str) -> Option<Vec<i32>> {
-    Some(
-        batch
-            .column_by_name(column)?
-            .as_primitive_opt::<Date32Type>()?
-            .values()
-            .to_vec(),
-    )
+    let column = batch.column_by_name(column)?;
+    Some(column.as_primitive_opt::<Date32Type>()?.values().to_vec())
+}
+
+/// The times of rows: instants where there are several a day.
+fn stamps(rows: &RecordBatch) -> Option<Vec<Stamp>> {
+    if let Some(instants) = rows.column_by_name("instant") {
+        let values = instants.as_fixed_size_list_opt()?.values();
+        let values = values.as_primitive_opt::<Int64Type>()?.values();
+        return Some(values.iter().map(|&at| Stamp::instant(at)).collect());
+    }
+    let days = || {
+        Some(
+            days(rows, "date")?
+                .into_iter()
+                .map(|day| Stamp::day(Date(day)))
+                .collect(),
+        )
+    };
+    moment::instants(rows).or_else(days)
+}
+
+/// Elements of a list of values.
+fn element(values: &ArrayRef, places: impl Iterator<Item = usize>) -> Option<ArrayRef> {
+    let places = UInt64Array::from_iter_values(places.map(|place| place as u64));
+    take(values, &places, None).ok()
+}
+
+fn columns<const N: usize>(columns: [(&str, ArrayRef); N]) -> Vec<(String, ArrayRef)> {
+    columns
+        .into_iter()
+        .map(|(name, array)| (name.to_owned(), array))
+        .collect()
 }
 
 /// The ranges of an environment; `None` if it is none of ours with dates.
 pub fn ranges(store: &Store, artifact: &Artifact) -> Option<Ranges> {
-    let environment = Environment::read(store, artifact).ok()?;
-    let mut ranges = environment.worlds.iter().map(World::ranges);
-    if environment.family == Family::Table && environment.spec["config"]["test"]["worlds"].is_null() {
-        let all: Vec<Ranges> = environment.worlds.iter().map(World::whole_ranges).collect();
-        let over = |of: fn(&Ranges) -> Option<(Date, Date)>| {
-            let found = || all.iter().filter_map(of);
-            Some((found().map(|range| range.0).min()?, found().map(|range| range.1).max()?))
-        };
-        let found = Ranges {
-            train: over(|ranges| ranges.train),
-            test: over(|ranges| ranges.test),
-        };
-        return Some(found).filter(|ranges| ranges.test.is_some());
-    }
-    if environment.spec["config"]["test"]["worlds"].is_null() {
-        return ranges.next().filter(|ranges| ranges.test.is_some());
-    }
+    let Environment { spec, family, worlds } = Environment::read(store, artifact).ok()?;
     // Worlds that are held out have no training dates; the others have the same.
-    let train = ranges.find_map(|ranges| ranges.train);
-    train.map(|train| Ranges {
-        train: Some(train),
-        test: None,
-    })
+    if !spec["config"]["test"]["worlds"].is_null() {
+        let train = worlds.iter().find_map(|world| world.ranges().train)?;
+        return Some(Ranges {
+            train: Some(train),
+            test: None,
+        });
+    }
+    let found = match family {
+        // From the first date of all to the last, whatever lies between them: symbols of a table begin and end
+        // as they like.
+        Family::Table => {
+            let all = |range: fn(&World) -> Option<(Date, Date)>| {
+                let found = || worlds.iter().filter_map(range);
+                Some((found().map(|range| range.0).min()?, found().map(|range| range.1).max()?))
+            };
+            Ranges {
+                train: all(|world| Some((world.ranges().train?.0, world.trained_until()?))),
+                test: all(|world| world.ranges().test),
+            }
+        }
+        Family::Options | Family::Stocks => worlds.first()?.ranges(),
+    };
+    Some(found).filter(|ranges| ranges.test.is_some())
 }
 
 /// A configuration with these ranges written out: by fractions they would move with the last date.
@@ -231,70 +231,53 @@ pub fn with_ranges(config: &Value, ranges: &Ranges) -> Value {
 /// When a file is not as the environment's stage writes it.
 pub fn tables(store: &Store, artifact: &Artifact) -> Result<Vec<Table>, String> {
     let environment = Environment::read(store, artifact)?;
-    let several = environment.worlds.len() > 1;
+    let Environment { spec, family, worlds } = &environment;
     let mut tables = Vec::new();
-    for world in &environment.worlds {
-        let of_world = match environment.family {
-            Family::Stocks => stocks::tables(&environment.spec, world)?,
-            Family::Table => vec![tabular::table(&environment.spec, world)?],
-            Family::Options => options::tables(world)?.into(),
+    for world in worlds {
+        let (found, kind) = match family {
+            Family::Options => (options::tables(world), KINDS[0]),
+            Family::Stocks => (panel::tables(spec, world), KINDS[1]),
+            Family::Table => (panel::rows(spec, world), KINDS[2]),
         };
         let name = world.spec["symbol"].as_str().or(world.spec["name"].as_str());
-        tables.extend(of_world.into_iter().map(|mut table| {
-            if let (true, Some(world)) = (several, name) {
+        for mut table in found.ok_or_else(|| format!("is not as `{kind}` writes it"))? {
+            if let (true, Some(world)) = (worlds.len() > 1, name) {
                 table.name = format!("{world}/{}", table.name);
             }
-            table
-        }));
+            tables.push(table);
+        }
     }
     tables.push(fitted(&environment)?);
     Ok(tables)
 }
 
-/// A table whose first column is the date.
-fn table(name: &str, batch: RecordBatch, stamps: Vec<Stamp>) -> Table {
-    Table {
-        name: name.to_owned(),
-        batch,
-        date: Some(0),
-        stamps: Some(stamps),
-    }
-}
-
 /// The parts of `env.json` that were fitted on training dates.
 fn fitted(environment: &Environment) -> Result<Table, String> {
-    let spec = &environment.spec;
-    let worlds = &environment.worlds;
+    let Environment { spec, family, worlds } = environment;
     let known = worlds.iter().filter_map(World::trained_until).max();
     // Data that was cut off within the training dates does not bring their end forward.
-    let planned = spec["config"]["train"]["to"]
+    let planned: Option<Date> = spec["config"]["train"]["to"]
         .as_str()
         .and_then(|date| date.parse().ok());
-    let known = known.map(|known| planned.map_or(known, |planned: Date| planned.max(known)));
+    let known = known.map(|known| planned.map_or(known, |planned| planned.max(known)));
     let begin = || worlds.first()?.dates().first().copied();
     // Without training dates nothing is fitted.
     let known = known.or_else(begin).ok_or("has no snapshots")?;
-    let of_worlds = |field: &dyn Fn(&Value) -> Value| {
-        Value::Array(worlds.iter().map(|world| field(&world.spec)).collect())
+    let of_worlds =
+        |field: fn(&Value) -> &Value| worlds.iter().map(|world| field(&world.spec).clone()).collect();
+    let mut rows: Vec<(String, Value)> = match family {
+        Family::Stocks => panel::elements(spec, worlds, known),
+        Family::Options | Family::Table => ["normalisation", "observation"]
+            .map(|name| (name.to_owned(), spec["env"][name].clone()))
+            .into(),
     };
-    let elements = match environment.family {
-        Family::Stocks => stocks::elements(spec, worlds, known),
-        Family::Options | Family::Table => vec![
-            ("normalisation".to_owned(), spec["env"]["normalisation"].clone()),
-            ("observation".to_owned(), spec["env"]["observation"].clone()),
-        ],
-    };
-    let of_all = [
-        ("warm_up", of_worlds(&|world| world["warm_up"].clone())),
-        ("multiplier", spec["multiplier"].clone()),
-        ("train", of_worlds(&|world| world["splits"]["train"].clone())),
-    ];
-    let of_all = of_all.map(|(name, value)| (name.to_owned(), value));
-    let rows: Vec<(String, Value)> = elements.into_iter().chain(of_all).collect();
-    let columns: Vec<(&str, ArrayRef)> = vec![
+    rows.push(("warm_up".to_owned(), of_worlds(|world| &world["warm_up"])));
+    rows.push(("multiplier".to_owned(), spec["multiplier"].clone()));
+    rows.push(("train".to_owned(), of_worlds(|world| &world["splits"]["train"])));
+    let batch = RecordBatch::try_from_iter(columns([
         (
             "date",
-            Arc::new(Date32Array::from_iter_values(rows.iter().map(|_| known.0))),
+            Arc::new(Date32Array::from_iter_values(rows.iter().map(|_| known.0))) as ArrayRef,
         ),
         (
             "name",
@@ -304,13 +287,7 @@ fn fitted(environment: &Environment) -> Result<Table, String> {
             "value",
             Arc::new(StringArray::from_iter_values(rows.iter().map(|row| row.1.to_string()))),
         ),
-    ];
-    let batch = RecordBatch::try_from_iter(columns).map_err(|err| err.to_string())?;
-    let stamps = Some(vec![Stamp::day(known); rows.len()]);
-    Ok(Table {
-        name: "env.json".to_owned(),
-        batch,
-        date: Some(0),
-        stamps,
-    })
+    ]));
+    let stamps = vec![Stamp::day(known); rows.len()];
+    Ok(Table::named("env.json", batch.map_err(|err| err.to_string())?, stamps))
 }

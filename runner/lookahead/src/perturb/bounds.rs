@@ -1,11 +1,15 @@
 //! Prices beyond others, as checks of data require: the low is the lowest of its bar.
 
+use super::cells::New;
 use crate::column::Column;
-use crate::document::{Document, New};
-use std::collections::BTreeMap;
+use crate::document::Document;
+use arrow_array::cast::AsArray;
+use arrow_array::types::Float64Type;
+use arrow_array::{Array as _, Float64Array};
+use std::sync::Arc;
 
 /// Moves prices beyond those that bound them.
-pub fn keep(document: &Document, from: &[usize], new: &mut BTreeMap<usize, New>) {
+pub fn keep(document: &Document, from: &[usize], new: &mut New) {
     type Rule<'r> = (&'r str, &'r [&'r str], fn(f64, f64) -> f64);
     let rules: [Rule; 3] = [
         ("low", &["open", "close", "high"], f64::min),
@@ -18,28 +22,21 @@ pub fn keep(document: &Document, from: &[usize], new: &mut BTreeMap<usize, New>)
         let Some(column) = place(name).filter(|_| !others.is_empty()) else {
             continue;
         };
-        let value = |column: usize, at: usize, new: &BTreeMap<usize, New>| {
+        let value = |column: usize, at: usize| {
             let Column::Numbers(old, _) = &document.columns[column] else {
-                return f64::NAN;
+                return None;
             };
-            match new.get(&column) {
-                Some(New::Numbers(values)) if values[at].is_finite() => values[at],
-                _ => old[from[at]],
-            }
+            let new = new.get(&column).and_then(|new| new.as_primitive_opt::<Float64Type>());
+            let value = new
+                .filter(|new| new.is_valid(at))
+                .map_or(old[from[at]], |new| new.value(at));
+            value.is_finite().then_some(value)
         };
         let moved = |at: usize| {
-            let own = value(column, at, new);
-            let others = others
-                .iter()
-                .map(|&other| value(other, at, new))
-                .filter(|value| value.is_finite());
-            if own.is_finite() {
-                others.fold(own, beyond)
-            } else {
-                f64::NAN
-            }
+            let others = others.iter().filter_map(|&other| value(other, at));
+            Some(others.fold(value(column, at)?, beyond))
         };
-        let moved: Vec<f64> = (0..from.len()).map(moved).collect();
-        new.insert(column, New::Numbers(moved));
+        let moved: Float64Array = (0..from.len()).map(moved).collect();
+        new.insert(column, Arc::new(moved));
     }
 }

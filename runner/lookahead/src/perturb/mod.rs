@@ -6,14 +6,16 @@
 //! once.
 
 mod bounds;
+mod cells;
 mod role;
 mod rows;
 #[cfg(test)]
 mod tests;
 mod values;
 
-use super::document::{Document, Rows, Variant};
+use super::document::Document;
 use super::moment::Stamp;
+use arrow_array::RecordBatch;
 use datasets::Date;
 use datasets::layout::SymbolFormat;
 use std::collections::BTreeSet;
@@ -27,26 +29,17 @@ pub enum Manner {
     Rows,
 }
 
-impl Manner {
-    /// True if symbols end.
-    pub fn moves_rows(self) -> bool {
-        self == Self::Rows
-    }
+/// The perturbed rows of a table, whatever the date after which they stand.
+pub struct Variant {
+    /// The old row of each.
+    from: Vec<usize>,
+    /// The number of rows that stand where the old ones do, in their order; the others come after all.
+    in_place: usize,
+    batch: RecordBatch,
 }
 
 impl Document {
-    /// The perturbed rows of a manner, and how they are written.
-    fn variant(&self, manner: Manner) -> Result<&(Variant, Rows), String> {
-        let made = self.variants[manner as usize].get_or_init(|| {
-            let variant = variant(self, manner);
-            let rows = self.render(&variant)?;
-            Ok((variant, rows))
-        });
-        made.as_ref().map_err(Clone::clone)
-    }
-
-    /// The bytes of the table, its rows after a moment perturbed and those of `delisted` symbols left out;
-    /// and their number.
+    /// The table, its rows after a moment perturbed and those of `delisted` symbols left out.
     ///
     /// # Errors
     /// When a column's type cannot be written.
@@ -55,14 +48,18 @@ impl Document {
         manner: Manner,
         until: i64,
         delisted: &BTreeSet<String>,
-    ) -> Result<(Vec<u8>, usize), String> {
-        let (variant, rows) = self.variant(manner)?;
+    ) -> Result<RecordBatch, String> {
+        let variant = self.variants[manner as usize].get_or_init(|| match manner {
+            Manner::Values => values::all(self),
+            Manner::Rows => rows::all(self),
+        });
+        let variant = variant.as_ref().map_err(Clone::clone)?;
         let (codes, symbols) = self.symbols();
         let ends: Vec<bool> = symbols.iter().map(|symbol| delisted.contains(symbol)).collect();
         let is_known = |row: usize| self.stamps[row].end <= until;
         let stays = |&new: &usize| {
             let row = variant.from[new];
-            !(is_known(row) || manner.moves_rows() && ends[codes[row] as usize])
+            !(is_known(row) || manner == Manner::Rows && ends[codes[row] as usize])
         };
         let mut picks = Vec::with_capacity(variant.from.len());
         let mut next = 0;
@@ -76,7 +73,7 @@ impl Document {
             }
         }
         picks.extend((variant.in_place..variant.from.len()).filter(stays).map(|new| (1, new)));
-        Ok((self.assemble(&picks, rows)?, picks.len()))
+        self.picked(&variant.batch, picks.into_iter())
     }
 }
 
@@ -85,14 +82,6 @@ fn is_contract(text: &str) -> bool {
     [SymbolFormat::Occ, SymbolFormat::Deribit]
         .iter()
         .any(|format| format.parse(text).is_some())
-}
-
-/// All rows of a table, perturbed.
-pub fn variant(document: &Document, manner: Manner) -> Variant {
-    match manner {
-        Manner::Values => values::all(document),
-        Manner::Rows => rows::all(document),
-    }
 }
 
 /// The third of the symbols that end, at least one, and none where there is only one.

@@ -2,10 +2,11 @@
 //! each symbol's values are multiplied by a factor of its own, so that ranks change. Symbols that end are
 //! left out where the rows are written.
 
-use super::values;
-use super::{chance, hash, is_contract};
+use super::{Variant, cells, chance, hash, is_contract, values};
 use crate::column::Column;
-use crate::document::{Document, New, Variant};
+use crate::document::Document;
+use arrow_array::{ArrayRef, Date32Array, StringArray};
+use std::sync::Arc;
 
 /// A perturbed row.
 struct Row {
@@ -18,7 +19,7 @@ struct Row {
 }
 
 /// All rows, perturbed.
-pub fn all(document: &Document) -> Variant {
+pub fn all(document: &Document) -> Result<Variant, String> {
     let stamps = &document.stamps;
     let (codes, symbols) = document.symbols();
     let hashes: Vec<u64> = symbols.iter().map(|symbol| hash(symbol)).collect();
@@ -74,23 +75,24 @@ pub fn all(document: &Document) -> Variant {
     }
     let from: Vec<usize> = rows.iter().map(|row| row.from).collect();
     let factors: Vec<f64> = rows.iter().map(|row| row.factor).collect();
-    let mut columns = values::columns(document, &from, &factors);
+    let mut new = values::columns(document, &from, &factors);
     if let Some(column) = document.symbols.filter(|_| rows.iter().any(|row| row.symbol.is_some())) {
-        columns.insert(column, New::Texts(rows.iter().map(|row| row.symbol.clone()).collect()));
+        let symbols = rows.iter().map(|row| row.symbol.as_deref());
+        new.insert(column, Arc::new(symbols.collect::<StringArray>()));
     }
     if let Some(column) = document.date.filter(|_| rows.iter().any(|row| row.later > 0)) {
-        let date = |row: &Row| (row.later > 0).then(|| later(document, row));
-        let dates = match &document.columns[column] {
-            Column::Days(_) => New::Days(rows.iter().map(|row| date(row).map(|date| date.0)).collect()),
-            _ => New::Texts(rows.iter().map(|row| date(row).map(|date| date.to_string())).collect()),
+        let dates = rows.iter().map(|row| (row.later > 0).then(|| later(document, row)));
+        let dates: ArrayRef = match &document.columns[column] {
+            Column::Days(_) => Arc::new(dates.map(|date| Some(date?.0)).collect::<Date32Array>()),
+            _ => Arc::new(dates.map(|date| Some(date?.to_string())).collect::<StringArray>()),
         };
-        columns.insert(column, dates);
+        new.insert(column, dates);
     }
-    Variant {
+    Ok(Variant {
+        batch: cells::rows(document, &from, &new)?,
         from,
         in_place,
-        columns,
-    }
+    })
 }
 
 /// A symbol that begins: of a contract, one of another class with its terms.

@@ -1,9 +1,9 @@
 //! Types and rows of perturbed data.
 
-use super::Manner;
-use crate::document::Document;
+use crate::change::{self, About, Change};
+use crate::document::Packed;
 use crate::moment::Stamp;
-use crate::read::Container;
+use crate::table::Container;
 use arrow_array::{ArrayRef, BooleanArray, Date32Array, Float32Array, Int32Array, RecordBatch, StringArray};
 use datasets::Date;
 use std::collections::BTreeSet;
@@ -14,13 +14,30 @@ fn until(day: i32) -> i64 {
 }
 
 /// Lines of a text that is perturbed after a day.
-fn lines(text: &str, manner: Manner, day: i32, delisted: &[&str]) -> Vec<String> {
-    let document = Document::read("t.csv", text.as_bytes()).unwrap().unwrap();
-    let delisted: BTreeSet<String> = delisted.iter().map(|symbol| (*symbol).to_owned()).collect();
-    let (bytes, count) = document.perturbed(manner, until(day), &delisted).unwrap();
-    let lines: Vec<String> = String::from_utf8(bytes).unwrap().lines().map(str::to_owned).collect();
-    assert_eq!(lines.len(), count + 1);
+fn lines(text: &str, change: Change, day: i32, delisted: &[&str]) -> Vec<String> {
+    let new = version("t.csv", text.as_bytes(), change, until(day), delisted);
+    let lines: Vec<String> = String::from_utf8(new.bytes)
+        .unwrap()
+        .lines()
+        .map(str::to_owned)
+        .collect();
+    assert_eq!(lines.len(), new.left + 1);
     lines
+}
+
+fn version(path: &str, bytes: &[u8], change: Change, until: i64, delisted: &[&str]) -> change::New {
+    let packed = Packed::read(path, bytes).unwrap().unwrap();
+    let delisted: BTreeSet<String> = delisted.iter().map(|symbol| (*symbol).to_owned()).collect();
+    change::version(
+        &packed,
+        &About {
+            change,
+            until,
+            delisted,
+        },
+    )
+    .unwrap()
+    .unwrap()
 }
 
 #[test]
@@ -41,7 +58,7 @@ fn types_of_text_are_respected() {
         text.push_str(&format!("{},{}\n", Date(19_700 + i), cells.join(",")));
     }
     let old: Vec<&str> = text.lines().collect();
-    let new = lines(&text, Manner::Values, 19_720, &[]);
+    let new = lines(&text, Change::OtherValues, 19_720, &[]);
     assert_eq!(
         (new.len(), &new[..22]),
         (
@@ -75,7 +92,7 @@ fn rows_end_and_begin() {
             text.push_str(&format!("{},{symbol},{}.5\n", Date(19_700 + i), 10 + i));
         }
     }
-    let new = lines(&text, Manner::Rows, 19_720, &["B"]);
+    let new = lines(&text, Change::OtherRows, 19_720, &["B"]);
     let known = 1 + 3 * 21;
     assert_eq!(
         new[..known],
@@ -113,23 +130,18 @@ fn types_of_columns_are_respected() {
     ];
     let batch = RecordBatch::try_from_iter(columns).unwrap();
     for container in [Container::Parquet, Container::ArrowFile, Container::ArrowStream] {
-        let document = Document::read("t", &container.write(&batch).unwrap()).unwrap().unwrap();
-        let new = container
-            .read(
-                &document
-                    .perturbed(Manner::Values, until(19), &BTreeSet::new())
-                    .unwrap()
-                    .0,
-            )
-            .unwrap();
+        let bytes = container.write(&batch).unwrap();
+        let read = |change| {
+            container
+                .read(&version("t", &bytes, change, until(19), &[]).bytes)
+                .unwrap()
+        };
+        let new = read(Change::OtherValues);
         assert_eq!(new.slice(0, 20), batch.slice(0, 20));
         assert_eq!(new.schema().fields(), batch.schema().fields());
         for i in 1..5 {
             assert_ne!(new.column(i), batch.column(i), "column {i}");
         }
-        assert_eq!(
-            container.read(&document.truncated(until(19)).unwrap().0).unwrap(),
-            batch.slice(0, 20)
-        );
+        assert_eq!(read(Change::Truncated), batch.slice(0, 20));
     }
 }

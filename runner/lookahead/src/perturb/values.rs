@@ -1,26 +1,28 @@
 //! Other values of the same types.
 
 use super::bounds;
+use super::cells::{self, New};
 use super::role::{Role, role};
-use super::{chance, hash};
+use super::{Variant, chance, hash};
 use crate::column::{Column, MISSING};
-use crate::document::{Document, New, Variant};
-use std::collections::BTreeMap;
+use crate::document::Document;
+use arrow_array::{ArrayRef, BooleanArray, Date32Array, Float64Array, StringArray};
+use std::sync::Arc;
 
 /// All rows with other values.
-pub fn all(document: &Document) -> Variant {
+pub fn all(document: &Document) -> Result<Variant, String> {
     let from: Vec<usize> = (0..document.rows()).collect();
-    let factors = vec![1.0; from.len()];
-    Variant {
-        columns: columns(document, &from, &factors),
+    let new = columns(document, &from, &vec![1.0; from.len()]);
+    Ok(Variant {
+        batch: cells::rows(document, &from, &new)?,
         in_place: from.len(),
         from,
-    }
+    })
 }
 
 /// The replaced columns of some rows: numbers are multiplied by the row's factor, and go 5 to 15 % up or
 /// down.
-pub fn columns(document: &Document, from: &[usize], factors: &[f64]) -> BTreeMap<usize, New> {
+pub fn columns(document: &Document, from: &[usize], factors: &[f64]) -> New {
     let (codes, symbols) = document.symbols();
     let hashes: Vec<u64> = symbols.iter().map(|symbol| hash(symbol)).collect();
     // What all columns of a row share: whether they go up, and most of how far.
@@ -29,51 +31,48 @@ pub fn columns(document: &Document, from: &[usize], factors: &[f64]) -> BTreeMap
         (chance(stamp, symbol) < 0.5, 0.05 + 0.09 * chance(stamp, symbol ^ 7))
     };
     let moves: Vec<(bool, f64)> = from.iter().map(row).collect();
-    let mut new = BTreeMap::new();
+    let mut new = New::new();
     for column in 0..document.columns.len() {
         let role = role(document, column);
         let draw = |row: usize, salt: u64| {
             let place = (row as u64) << 16 | column as u64;
             chance(document.stamps[row], place ^ salt)
         };
-        let replaced = match (&role, &document.columns[column]) {
+        let replaced: ArrayRef = match (&role, &document.columns[column]) {
             (Role::Number { low, high }, Column::Numbers(values, integers)) => {
                 let cell = |((&row, factor), (up, noise)): ((&usize, &f64), &(bool, f64))| {
                     let noise = noise + 0.01 * draw(row, 0);
                     let factor = factor * if *up { 1.0 + noise } else { 1.0 - noise };
                     match values[row] {
-                        value if !value.is_finite() => f64::NAN,
-                        value if integers[row] => integer(value, factor, *up, *low, *high),
+                        value if !value.is_finite() => None,
+                        value if integers[row] => Some(integer(value, factor, *up, *low, *high)),
                         value => float(&document.names[column], value, factor, *low, *high),
                     }
                 };
-                New::Numbers(from.iter().zip(factors).zip(&moves).map(cell).collect())
+                let cells = from.iter().zip(factors).zip(&moves).map(cell);
+                Arc::new(cells.collect::<Float64Array>())
             }
             (Role::Codes(choices), Column::Numbers(values, _)) => {
                 let cell = |&row: &usize| {
-                    let value = values[row];
-                    let own = choices.iter().position(|choice| *choice == value);
-                    own.and_then(|own| other(own, choices.len(), draw(row, 11)))
-                        .map_or(f64::NAN, |place| choices[place])
+                    let own = choices.iter().position(|choice| *choice == values[row])?;
+                    other(own, choices.len(), draw(row, 11)).map(|place| choices[place])
                 };
-                New::Numbers(from.iter().map(cell).collect())
+                Arc::new(from.iter().map(cell).collect::<Float64Array>())
             }
             (Role::Texts, Column::Texts(codes, choices)) => {
                 let cell = |&row: &usize| match codes[row] {
-                    MISSING => MISSING,
-                    own => other(own as usize, choices.len(), draw(row, 11))
-                        .and_then(|place| u32::try_from(place).ok())
-                        .unwrap_or(MISSING),
+                    MISSING => None,
+                    own => other(own as usize, choices.len(), draw(row, 11)).map(|place| &choices[place]),
                 };
-                New::Codes(from.iter().map(cell).collect())
+                Arc::new(from.iter().map(cell).collect::<StringArray>())
             }
             (Role::Flag, Column::Flags(flags)) => {
                 let cell = |&row: &usize| flags[row].map(|flag| flag ^ (draw(row, 0) < 0.5));
-                New::Flags(from.iter().map(cell).collect())
+                Arc::new(from.iter().map(cell).collect::<BooleanArray>())
             }
             (Role::Date, Column::Days(days)) => {
                 let cell = |&row: &usize| days[row].map(|day| if draw(row, 0) < 0.5 { day + 7 } else { day });
-                New::Days(from.iter().map(cell).collect())
+                Arc::new(from.iter().map(cell).collect::<Date32Array>())
             }
             _ => continue,
         };
@@ -101,10 +100,11 @@ fn integer(value: f64, factor: f64, up: bool, low: f64, high: f64) -> f64 {
     }
 }
 
-fn float(name: &str, value: f64, factor: f64, low: f64, high: f64) -> f64 {
+/// The new value; `None` where the old one stays.
+fn float(name: &str, value: f64, factor: f64, low: f64, high: f64) -> Option<f64> {
     // A contract without a bid stays without one.
     if value == 0.0 && ["bid", "volume", "open_interest"].contains(&name) {
-        return f64::NAN;
+        return None;
     }
     let new = if value == 0.0 {
         1e-3 * factor.abs()
@@ -113,8 +113,8 @@ fn float(name: &str, value: f64, factor: f64, low: f64, high: f64) -> f64 {
     };
     let new = new.clamp(low, high);
     // At a bound, to the other side of it.
-    match new == value {
+    Some(match new == value {
         true => value * 0.9 + if value == 0.0 { 1e-3 } else { 0.0 },
         false => new,
-    }
+    })
 }

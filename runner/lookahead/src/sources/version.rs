@@ -27,7 +27,7 @@ pub fn read(file: &File) -> Result<(Option<Packed>, u64), String> {
     let size = bytes.len() as u64;
     // Without its folders, whose names may look like dates.
     let name = file.path.file_name().unwrap_or_default().to_string_lossy();
-    Ok((Packed::read(&name, bytes)?, size))
+    Ok((Packed::read(&name, &bytes)?, size))
 }
 
 /// Reads a file of an artifact; `None` if it has no dates.
@@ -36,7 +36,7 @@ pub fn of_entry(
     entry: &Entry,
     store: &Store,
 ) -> Result<Result<Option<Packed>, String>, Failure> {
-    let packed = Packed::read(&entry.path, store.blob(entry.blob)?.to_vec());
+    let packed = Packed::read(&entry.path, &store.blob(entry.blob)?);
     Ok(packed.map(|packed| match artifact.kind == "file" {
         true => packed,
         false => packed.map(Packed::of_data_set),

@@ -1,8 +1,10 @@
 //! Text with separators. Lines keep their text, so that unchanged rows are written as they were.
 
-use super::text_columns;
+use super::batch;
 use crate::moment;
-use arrow_array::RecordBatch;
+use arrow_array::cast::AsArray;
+use arrow_array::{Array as _, ArrayRef, RecordBatch, StringArray};
+use std::sync::Arc;
 
 /// A text of cells.
 #[derive(Clone, Debug)]
@@ -13,8 +15,8 @@ pub struct Csv {
     header: Option<String>,
     /// The cells of each row, without quotes.
     pub rows: Vec<Vec<String>>,
-    /// The text of each row, without the end of its line.
-    lines: Vec<String>,
+    /// The columns whose cells are in quotes.
+    quoted: Vec<bool>,
 }
 
 impl Csv {
@@ -29,7 +31,6 @@ impl Csv {
             .into_iter()
             .max_by_key(|&separator| (count(separator), separator == ','))?;
         let mut rows: Vec<Vec<String>> = lines.iter().map(|line| cells(line, separator)).collect();
-        let mut lines: Vec<String> = lines.into_iter().map(str::to_owned).collect();
         let width = rows[0].len();
         if rows.iter().any(|row| row.len() != width) {
             return None;
@@ -39,7 +40,7 @@ impl Csv {
             |cell: &String| cell.trim().parse::<f64>().is_ok() || moment::of_texts(&[cell], false).is_some();
         let has_header = !rows[0].iter().any(is_value);
         let (names, header) = if has_header {
-            (rows.remove(0), Some(lines.remove(0)))
+            (rows.remove(0), Some(first.to_string()))
         } else {
             ((1..=width).map(|i| format!("column {i}")).collect(), None)
         };
@@ -47,8 +48,8 @@ impl Csv {
             separator,
             names,
             header,
+            quoted: quoted(lines.last().unwrap_or(first), separator),
             rows,
-            lines,
         };
         // A column alone is lines of text, unless it has a name and holds values.
         let is_column =
@@ -56,44 +57,46 @@ impl Csv {
         (width > 1 || is_column).then_some(csv)
     }
 
-    /// Its cells as text columns; empty cells are null.
+    /// The cells as text columns; empty cells are null.
     pub fn batch(&self) -> RecordBatch {
-        let cell = |cell: &String| (!cell.is_empty()).then(|| cell.clone());
-        let column = |i: usize| self.rows.iter().map(|row| cell(&row[i])).collect();
-        text_columns(
-            self.names
+        let column = |i: usize| -> ArrayRef {
+            let cells = self
+                .rows
                 .iter()
-                .enumerate()
-                .map(|(i, name)| (name.clone(), column(i)))
-                .collect(),
+                .map(|row| Some(row[i].as_str()).filter(|cell| !cell.is_empty()));
+            Arc::new(cells.collect::<StringArray>())
+        };
+        let names = self.names.iter().enumerate();
+        batch(
+            names.map(|(i, name)| (name.clone(), column(i))).collect(),
+            self.rows.len(),
         )
     }
 
-    /// The text of a row, as it stands.
-    pub fn line(&self, row: usize) -> &str {
-        &self.lines[row]
-    }
-
-    /// The text of a row with replaced cells.
-    pub fn changed(&self, row: usize, changes: &[(usize, String)]) -> String {
-        let new = |column: usize| changes.iter().find(|(changed, _)| *changed == column);
-        let cell = |(column, old): (usize, &String)| self.quote(new(column).map_or(old, |(_, text)| text));
-        let cells: Vec<String> = self.rows[row].iter().enumerate().map(cell).collect();
-        cells.join(&self.separator.to_string())
-    }
-
-    /// The text with these lines.
-    pub fn write<'a>(&'a self, lines: impl Iterator<Item = &'a str>) -> Vec<u8> {
+    /// The text of rows of these columns.
+    pub fn write(&self, batch: &RecordBatch) -> Vec<u8> {
         let mut text = String::new();
-        for line in self.header.as_deref().into_iter().chain(lines) {
+        if let Some(line) = &self.header {
             text.push_str(line);
+            text.push('\n');
+        }
+        for row in 0..batch.num_rows() {
+            for (i, column) in batch.columns().iter().enumerate() {
+                if i > 0 {
+                    text.push(self.separator);
+                }
+                let cells = column.as_string::<i32>();
+                if cells.is_valid(row) {
+                    text.push_str(&self.quote(i, cells.value(row)));
+                }
+            }
             text.push('\n');
         }
         text.into_bytes()
     }
 
-    fn quote(&self, cell: &str) -> String {
-        match cell.contains([self.separator, '"', '\n']) {
+    fn quote(&self, column: usize, cell: &str) -> String {
+        match self.quoted[column] || cell.contains([self.separator, '"', '\n']) {
             true => format!("\"{}\"", cell.replace('"', "\"\"")),
             false => cell.to_owned(),
         }
@@ -137,4 +140,18 @@ fn cells(record: &str, separator: char) -> Vec<String> {
     }
     cells.push(cell);
     cells
+}
+
+/// The cells of a record that are in quotes.
+fn quoted(record: &str, separator: char) -> Vec<bool> {
+    let (mut quoted, mut inside, mut starts) = (Vec::new(), false, true);
+    for c in record.chars() {
+        if starts {
+            quoted.push(c == '"');
+        }
+        inside ^= c == '"';
+        starts = c == separator && !inside;
+    }
+    quoted.extend(starts.then_some(false));
+    quoted
 }

@@ -7,7 +7,7 @@ pub struct Type {
     pub kind: u8,
     pub size: usize,
     pub big_endian: bool,
-    /// Ticks of a date for a day, or microseconds for a tick.
+    /// The unit of a date: `D`, `ns`, …
     pub unit: String,
 }
 
@@ -39,8 +39,11 @@ impl Type {
 }
 
 /// The header of an array.
+#[derive(Clone, Debug)]
 pub struct Header {
-    /// Its fields, each with its offset within an element; one without a name for a plain array.
+    /// The text, in which the number of rows is the first length of the shape.
+    text: String,
+    /// The fields, each with its offset within an element; one without a name for a plain array.
     pub fields: Vec<(String, Type, usize)>,
     pub item: usize,
     pub fortran: bool,
@@ -74,34 +77,25 @@ fn quoted(list: &str) -> Option<(Vec<String>, usize)> {
     }
 }
 
-/// The header of a file, and the place of its data.
-pub fn split(file: &[u8]) -> Result<(Header, &str, usize), String> {
+/// The header of a file, and its data.
+///
+/// # Errors
+/// When the file is shorter than its header says, or the header cannot be read.
+pub fn split(file: &[u8]) -> Result<(Header, &[u8]), String> {
     let bad = || "is a truncated array".to_owned();
-    let (from, size): (usize, usize) = match file.get(6).ok_or_else(bad)? {
-        1 => (
-            10,
-            usize::from(u16::from_le_bytes([
-                *file.get(8).ok_or_else(bad)?,
-                *file.get(9).ok_or_else(bad)?,
-            ])),
-        ),
-        _ => {
-            let size: [u8; 4] = file.get(8..12).and_then(|size| size.try_into().ok()).ok_or_else(bad)?;
-            (12, u32::from_le_bytes(size) as usize)
-        }
-    };
-    let text = from
-        .checked_add(size)
-        .and_then(|end| file.get(from..end))
+    // Two bytes of size in the first version of the format, and four in the others.
+    let from = if *file.get(6).ok_or_else(bad)? == 1 { 10 } else { 12 };
+    let mut size = [0; 4];
+    size[..from - 8].copy_from_slice(file.get(8..from).ok_or_else(bad)?);
+    let (text, data) = file[from..]
+        .split_at_checked(u32::from_le_bytes(size) as usize)
         .ok_or_else(bad)?;
     let text = std::str::from_utf8(text).map_err(|_| "has a header that is not UTF-8".to_owned())?;
     let header = Header::parse(text)?;
-    let count = header
-        .shape
-        .iter()
-        .try_fold(header.item, |all, length| all.checked_mul(*length));
+    let mut lengths = header.shape.iter();
+    let count = lengths.try_fold(header.item, |all, length| all.checked_mul(*length));
     match count {
-        Some(count) if count <= file.len() - from - size => Ok((header, text, from + size)),
+        Some(count) if count <= data.len() => Ok((header, data)),
         _ => Err(bad()),
     }
 }
@@ -138,6 +132,7 @@ impl Header {
             .ok_or_else(bad)?;
         let lengths = shape.split(',').map(str::trim).filter(|part| !part.is_empty());
         Ok(Self {
+            text: header.trim_end().to_owned(),
             fields,
             item,
             fortran: entry(header, "fortran_order").ok_or_else(bad)?.starts_with("True"),
@@ -145,5 +140,40 @@ impl Header {
                 .map(|part| part.parse().map_err(|_| bad()))
                 .collect::<Result<_, _>>()?,
         })
+    }
+
+    /// The number of rows.
+    pub fn rows(&self) -> usize {
+        self.shape.first().copied().unwrap_or(1)
+    }
+
+    /// The number of elements of a row.
+    pub fn width(&self) -> usize {
+        self.shape.iter().skip(1).product()
+    }
+
+    /// True if rows stand one after another, so that the array can be written with others.
+    pub fn is_by_rows(&self) -> bool {
+        !self.shape.is_empty() && !(self.fortran && self.shape.len() > 1 && self.width() > 1)
+    }
+
+    /// The beginning of a file with so many rows, up to its data.
+    pub fn with_rows(&self, rows: usize) -> Vec<u8> {
+        let lengths = [rows].into_iter().chain(self.shape[1..].iter().copied());
+        let shape: Vec<String> = lengths.map(|length| length.to_string()).collect();
+        let (before, rest) = self.text.split_once("'shape'").unwrap_or((&self.text, ""));
+        let after = rest.split_once(')').map_or("", |(_, after)| after);
+        let mut text = format!("{before}'shape': ({},){after}", shape.join(", "));
+        // The data begins at a multiple of 64 bytes.
+        let version = if text.len() > 60_000 { 2 } else { 1 };
+        let size_bytes = 2 * usize::from(version);
+        text.push_str(&" ".repeat(63 - (8 + size_bytes + text.len()) % 64));
+        text.push('\n');
+        let mut bytes = b"\x93NUMPY".to_vec();
+        bytes.extend([version, 0]);
+        let size = u32::try_from(text.len()).unwrap_or(u32::MAX).to_le_bytes();
+        bytes.extend_from_slice(&size[..size_bytes]);
+        bytes.extend_from_slice(text.as_bytes());
+        bytes
     }
 }

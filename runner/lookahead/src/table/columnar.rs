@@ -163,8 +163,8 @@ mod tests {
         for container in [Container::Parquet, Container::ArrowFile, Container::ArrowStream] {
             let bytes = container.write(&batch()).unwrap();
             assert_eq!(container.read(&bytes).unwrap(), batch(), "{container:?}");
-            let tables = crate::read::tables("t", &bytes).unwrap();
-            assert_eq!(tables[0].stamps.as_ref().unwrap().len(), 500, "{container:?}");
+            let tables = crate::table::read_one("t", &bytes).unwrap();
+            assert_eq!(tables.1.stamps.unwrap().len(), 500, "{container:?}");
             assert!(container.read(&bytes[..bytes.len() / 2]).is_err(), "{container:?}");
         }
     }

@@ -1,0 +1,364 @@
+//! Files as tables with dates, and back. The bytes tell the format, the file's name only where they do not.
+
+mod columnar;
+mod csv;
+mod json;
+mod numpy;
+mod packing;
+
+pub use columnar::Container;
+pub use csv::Csv;
+pub use packing::{Packing, unpack};
+
+use crate::moment::{self, Stamp};
+use arrow_array::cast::AsArray;
+use arrow_array::types::Float64Type;
+use arrow_array::{Array, ArrayRef, RecordBatch, RecordBatchOptions, StringArray};
+use arrow_cast::cast;
+use arrow_cast::display::array_value_to_string;
+use arrow_schema::{ArrowError, DataType, Field, Schema};
+use std::borrow::Cow;
+use std::sync::Arc;
+
+/// A table of a file.
+#[derive(Clone, Debug)]
+pub struct Table {
+    /// Its name within the file; empty if the file holds one table.
+    pub name: String,
+    /// Its columns.
+    pub batch: RecordBatch,
+    /// The column of the dates, where there is one.
+    pub date: Option<usize>,
+    /// The date of each row; `None` if they have none.
+    pub stamps: Option<Vec<Stamp>>,
+}
+
+/// The form in which a table is written again.
+#[derive(Debug)]
+pub enum Form {
+    Csv(Csv),
+    Json(json::Style),
+    Columns(Container),
+    Array(numpy::Header),
+    /// It cannot be written with other rows.
+    Fixed,
+}
+
+impl Table {
+    /// A table with the dates that a column of it holds.
+    pub fn new(batch: RecordBatch) -> Self {
+        let dated = moment::of_batch(&batch);
+        let (date, stamps) = dated.map_or((None, None), |(date, stamps)| (Some(date), Some(stamps)));
+        Self {
+            date,
+            stamps,
+            ..Self::undated(batch)
+        }
+    }
+
+    /// A table without dates, or that has them only by chance, such as a column of a vector.
+    fn undated(batch: RecordBatch) -> Self {
+        Self {
+            name: String::new(),
+            batch,
+            date: None,
+            stamps: None,
+        }
+    }
+
+    /// A table whose first column is the date.
+    pub fn named(name: &str, batch: RecordBatch, stamps: Vec<Stamp>) -> Self {
+        Self {
+            name: name.to_owned(),
+            batch,
+            date: Some(0),
+            stamps: Some(stamps),
+        }
+    }
+
+    /// The table of an array: the first column of a matrix may hold its dates.
+    fn array(header: &numpy::Header, batch: RecordBatch) -> Self {
+        let mut table = Self::new(batch);
+        let is_plain = header.fields.len() == 1 && header.fields[0].0.is_empty();
+        if table.stamps.is_none() && is_plain && (2..=numpy::MOST_COLUMNS).contains(&header.width()) {
+            table.stamps = matrix_dates(table.batch.column(0));
+            table.date = table.stamps.as_ref().map(|_| 0);
+        }
+        table
+    }
+}
+
+/// The dates of the first column of a matrix: numbers such as 20240131, or whole minutes since 1970, in
+/// order.
+fn matrix_dates(column: &ArrayRef) -> Option<Vec<Stamp>> {
+    let floats = cast(column, &DataType::Float64).ok()?;
+    let values = floats.as_primitive_opt::<Float64Type>()?.values();
+    let is_whole = |value: &f64| value.fract() == 0.0 && value.abs() < 9e15;
+    if values.len() < 2 || !values.iter().all(is_whole) {
+        return None;
+    }
+    let stamps = moment::of_integers(values.iter().map(|value| *value as i64), true)?;
+    let is_time = stamps.iter().all(|stamp| stamp.start % 60_000_000 == 0);
+    (is_time && stamps.is_sorted() && stamps.first() < stamps.last()).then_some(stamps)
+}
+
+/// Reads the tables of the unpacked files of `path`, each with its form.
+///
+/// # Errors
+/// The reason why one cannot be read.
+pub fn read(
+    path: &str,
+    packing: Packing,
+    files: &[(String, Cow<'_, [u8]>)],
+) -> Result<Vec<(Form, Table)>, String> {
+    let mut tables = Vec::new();
+    for (name, bytes) in files {
+        let (form, mut table) = read_one(name, bytes).map_err(|reason| match packing {
+            Packing::Zip => format!("`{name}` {reason}"),
+            _ => reason,
+        })?;
+        if packing == Packing::Zip {
+            name.trim_end_matches(".npy").clone_into(&mut table.name);
+        }
+        tables.push((form, table));
+    }
+    share_dates(&mut tables);
+    // A file of each day, without dates in it.
+    for ((_, table), (name, _)) in tables.iter_mut().zip(files) {
+        if let (None, Some(stamp)) = (&table.stamps, moment::of_name(name).or_else(|| moment::of_name(path)))
+        {
+            table.stamps = Some(vec![stamp; table.batch.num_rows()]);
+        }
+    }
+    Ok(tables)
+}
+
+fn read_one(path: &str, bytes: &[u8]) -> Result<(Form, Table), String> {
+    let columns = |container: Container| {
+        let batch = plain(&container.read(bytes)?)?;
+        Ok((Form::Columns(container), Table::new(batch)))
+    };
+    match bytes {
+        [b'P', b'A', b'R', b'1', ..] => columns(Container::Parquet),
+        [b'A', b'R', b'R', b'O', b'W', b'1', ..] => columns(Container::ArrowFile),
+        [0xff, 0xff, 0xff, 0xff, ..] => columns(Container::ArrowStream),
+        [0x93, b'N', b'U', b'M', b'P', b'Y', ..] => {
+            let (header, batch) = numpy::read(bytes)?;
+            let table = Table::array(&header, batch);
+            Ok((Form::Array(header), table))
+        }
+        _ => match std::str::from_utf8(bytes) {
+            Ok(text) if !text.contains('\0') => {
+                if text.trim_start().starts_with(['{', '[']) {
+                    let read = json::read(bytes);
+                    // Text may begin with a bracket, too.
+                    if read.is_ok() || path.ends_with(".json") || path.ends_with(".jsonl") {
+                        return read;
+                    }
+                }
+                Ok(read_text(text))
+            }
+            _ => Err(unknown(path)),
+        },
+    }
+}
+
+fn unknown(path: &str) -> String {
+    let name = path.rsplit('/').next().unwrap_or(path);
+    match name.rsplit_once('.') {
+        Some((_, ending)) => format!("is of a format that cannot be read (`.{ending}`)"),
+        None => "is of a format that cannot be read".to_owned(),
+    }
+}
+
+/// A text as a table: cells with separators, or a column of lines.
+fn read_text(text: &str) -> (Form, Table) {
+    if let Some(csv) = Csv::read(text.as_bytes()) {
+        let table = Table::new(csv.batch());
+        return (Form::Csv(csv), table);
+    }
+    let lines: StringArray = text.lines().map(Some).collect();
+    let rows = lines.len();
+    (
+        Form::Fixed,
+        Table::undated(batch(vec![("line".to_owned(), Arc::new(lines))], rows)),
+    )
+}
+
+/// Gives the dates of an array that holds dates alone to the others of an archive that have as many rows.
+fn share_dates(tables: &mut [(Form, Table)]) {
+    if !tables.iter().all(|(form, _)| matches!(form, Form::Array(_))) {
+        return;
+    }
+    let mut alone: Vec<usize> = (0..tables.len())
+        .filter(|&i| tables[i].1.batch.num_columns() == 1)
+        .collect();
+    alone.sort_by_key(|&i| tables[i].1.name.clone());
+    let typed = alone.iter().find(|&&i| tables[i].1.stamps.is_some());
+    // Numbers are dates where the array's name says so.
+    let found = typed.or_else(|| alone.iter().find(|&&i| moment::is_date_name(&tables[i].1.name)));
+    let Some(&i) = found else { return };
+    let dates = &mut tables[i].1;
+    if dates.stamps.is_none() {
+        dates.stamps = moment::of_column(dates.batch.column(0).as_ref(), true);
+        dates.date = dates.stamps.as_ref().map(|_| 0);
+    }
+    let Some(stamps) = dates.stamps.clone() else { return };
+    for (_, table) in tables {
+        if table.stamps.is_none() && table.batch.num_rows() == stamps.len() {
+            table.stamps = Some(stamps.clone());
+        }
+    }
+}
+
+impl Form {
+    /// Writes rows in this form.
+    ///
+    /// # Errors
+    /// When a column's type cannot be written.
+    pub fn write(&self, batch: &RecordBatch) -> Result<Vec<u8>, String> {
+        match self {
+            Self::Csv(csv) => Ok(csv.write(batch)),
+            Self::Json(style) => json::write(style, batch),
+            Self::Columns(container) => container.write(batch),
+            Self::Array(header) => numpy::write(header, batch),
+            Self::Fixed => Err("cannot be written".to_owned()),
+        }
+    }
+
+    /// The reason why a table of this form cannot be written with other rows.
+    pub fn refusal(&self) -> Option<&'static str> {
+        match self {
+            Self::Array(header) if !header.is_by_rows() => {
+                Some("is an array in Fortran's order, whose future cannot be changed")
+            }
+            Self::Fixed => Some("is of a format whose future cannot be changed"),
+            _ => None,
+        }
+    }
+}
+
+/// A table whose texts are not dictionaries.
+fn plain(batch: &RecordBatch) -> Result<RecordBatch, String> {
+    let columns = batch
+        .schema_ref()
+        .fields()
+        .iter()
+        .zip(batch.columns())
+        .map(|(field, array)| {
+            Ok(match array.data_type() {
+                DataType::Dictionary(_, values) => {
+                    let field = Arc::new(Field::new(field.name(), (**values).clone(), true));
+                    (field, cast(array, values)?)
+                }
+                _ => (field.clone(), array.clone()),
+            })
+        });
+    let columns = columns
+        .collect::<Result<Vec<_>, ArrowError>>()
+        .map_err(|err| err.to_string())?;
+    let (fields, arrays): (Vec<_>, Vec<_>) = columns.into_iter().unzip();
+    let schema = Schema::new_with_metadata(fields, batch.schema_ref().metadata().clone());
+    of_rows(Arc::new(schema), arrays, batch.num_rows()).map_err(|err| err.to_string())
+}
+
+/// A table of columns of so many rows.
+///
+/// # Errors
+/// When they are not of the schema.
+pub fn of_rows(schema: Arc<Schema>, arrays: Vec<ArrayRef>, rows: usize) -> Result<RecordBatch, ArrowError> {
+    RecordBatch::try_new_with_options(schema, arrays, &RecordBatchOptions::new().with_row_count(Some(rows)))
+}
+
+/// A table of named columns of one length, which may have missing values.
+fn batch(columns: Vec<(String, ArrayRef)>, rows: usize) -> RecordBatch {
+    let fields = columns
+        .iter()
+        .map(|(name, array)| Field::new(name, array.data_type().clone(), true));
+    let schema = Arc::new(Schema::new(fields.collect::<Vec<_>>()));
+    let arrays = columns.into_iter().map(|(_, array)| array).collect();
+    of_rows(schema.clone(), arrays, rows).unwrap_or_else(|_| RecordBatch::new_empty(schema))
+}
+
+/// A cell as text.
+fn cell(array: &ArrayRef, row: usize) -> Result<String, ArrowError> {
+    array_value_to_string(array, row)
+}
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn shown(path: &str, bytes: &[u8]) -> String {
+        let read = unpack(path, bytes).and_then(|(packing, files)| read(path, packing, &files));
+        match read {
+            Err(reason) => reason,
+            Ok(tables) => {
+                let one = |(_, table): &(Form, Table)| {
+                    let names: Vec<&str> = table
+                        .batch
+                        .schema_ref()
+                        .fields()
+                        .iter()
+                        .map(|field| field.name().as_str())
+                        .collect();
+                    let dates = table.stamps.as_ref().map_or("-".to_owned(), |stamps| {
+                        stamps.iter().map(ToString::to_string).collect::<Vec<_>>().join(" ")
+                    });
+                    format!(
+                        "{}[{}] {} rows, {dates}",
+                        table.name,
+                        names.join(" "),
+                        table.batch.num_rows()
+                    )
+                };
+                tables.iter().map(one).collect::<Vec<_>>().join("; ")
+            }
+        }
+    }
+
+    #[test]
+    fn formats_by_their_bytes() {
+        assert_eq!(
+            shown("a.csv", b"date,x\n2024-01-01,1\n2024-01-02,2\n"),
+            "[date x] 2 rows, 2024-01-01 2024-01-02"
+        );
+        assert_eq!(
+            shown("a", b"2024-01-01;1\n2024-01-02;2\n"),
+            "[column 1 column 2] 2 rows, 2024-01-01 2024-01-02"
+        );
+        assert_eq!(
+            shown("a.csv", b"date,text\n2024-01-01,\"a,\nb\"\n"),
+            "[date text] 1 rows, 2024-01-01"
+        );
+        assert_eq!(shown("a.txt", b"3\n4\n"), "[line] 2 rows, -");
+        assert_eq!(
+            shown("out/2024-01-01.txt", b"3\n4\n"),
+            "[line] 2 rows, 2024-01-01 2024-01-01"
+        );
+        assert_eq!(
+            shown(
+                "a.jsonl",
+                b"{\"date\":\"2024-01-01\",\"x\":1}\n{\"y\":2,\"date\":\"2024-01-02\"}\n"
+            ),
+            "[date x y] 2 rows, 2024-01-01 2024-01-02"
+        );
+        assert_eq!(
+            shown("a.json", b"[{\"date\":\"2024-01-01\",\"x\":1}]"),
+            "[date x] 1 rows, 2024-01-01"
+        );
+        assert_eq!(
+            shown("a.json", b"{\"2024-01-01\": 1.5, \"2024-01-02\": 2}"),
+            "[key value] 2 rows, 2024-01-01 2024-01-02"
+        );
+        assert_eq!(
+            shown("a.json", b"{\"date\": [\"2024-01-01\"], \"x\": [2]}"),
+            "[date x] 1 rows, 2024-01-01"
+        );
+        assert_eq!(shown("a.json", b"{\"mean\": 1.5}"), "[mean] 1 rows, -");
+        assert_eq!(
+            shown("a.pkl", b"\x80\x04\x95"),
+            "is of a format that cannot be read (`.pkl`)"
+        );
+        assert_eq!(shown("a.csv", b""), "[line] 0 rows, -");
+    }
+}
