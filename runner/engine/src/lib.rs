@@ -35,7 +35,7 @@ pub use explain::{Nearest, Parts};
 pub use failure::{Failure, no_thread};
 pub use options::{Control, Options, Past, Run};
 pub use plan::{Planned, Prediction, plan};
-pub use prepare::{Prepared, prepare};
+pub use prepare::{Prepared, prepare, sources};
 pub use remote_sources::{described as described_source, fetch as fetch_sources};
 pub use reporter::{Pace, Reporter};
 pub use run_pipeline::{Outcome, StoreSession, run_pipeline};

@@ -47,9 +47,15 @@ impl Prepared {
 }
 
 /// The files outside the store that a node reads.
-pub(crate) fn sources(node: &Node) -> Result<Vec<Source>, ConfigProblem> {
+///
+/// # Errors
+/// When a kind does not find its files.
+pub fn sources(node: &Node) -> Result<Vec<Source>, ConfigProblem> {
     match &node.work {
-        Work::Kind { kind, config } => kind.sources(config, &node.base),
+        Work::Kind { kind, config } => match &node.sources {
+            Some(sources) => Ok(sources.clone()),
+            None => kind.sources(config, &node.base),
+        },
         Work::Command(command) => Ok(command.files.clone()),
     }
 }

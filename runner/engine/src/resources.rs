@@ -112,6 +112,7 @@ mod tests {
             point: BTreeMap::new(),
             work,
             needs: BTreeMap::new(),
+            sources: None,
             earlier: BTreeMap::new(),
             provides: BTreeMap::new(),
             resources: Resources { threads, memory },

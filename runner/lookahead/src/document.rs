@@ -2,7 +2,6 @@
 
 use super::column::{Column, MISSING};
 use super::moment::{self, Stamp};
-use super::perturb::Variant;
 use super::table::{self, Form, Packing, Table};
 use arrow_array::{ArrayRef, RecordBatch};
 use arrow_select::interleave::interleave;
@@ -102,6 +101,15 @@ impl Packed {
     }
 }
 
+/// The perturbed rows of a table, whatever the date after which they stand.
+pub struct Variant {
+    /// The old row of each.
+    pub from: Vec<usize>,
+    /// The number of rows that stand where the old ones do, in their order; the others come after all.
+    pub in_place: usize,
+    pub batch: RecordBatch,
+}
+
 /// A table with dates that can be written again.
 pub struct Document {
     form: Form,
@@ -116,7 +124,7 @@ pub struct Document {
     pub symbols: Option<usize>,
     /// True if symbols and dates may be added: not in a data set, whose partitions are named after them.
     pub may_grow: bool,
-    /// The perturbed rows, by manner, once they were needed.
+    /// The rows with other values and the other rows, once they were needed.
     pub variants: [OnceLock<Result<Variant, String>>; 2],
 }
 
@@ -217,29 +225,11 @@ impl Document {
         }
     }
 
-    /// The rows up to a moment.
-    ///
-    /// # Errors
-    /// When a column's type cannot be selected.
-    pub fn truncated(&self, until: i64) -> Result<RecordBatch, String> {
-        self.picked(
-            &self.batch,
-            (0..self.rows())
-                .filter(|&row| self.stamps[row].end <= until)
-                .map(|row| (0, row)),
-        )
-    }
-
     /// Rows of this table and of another one, each with 0 or 1 and its place there.
     ///
     /// # Errors
     /// When a column's type cannot be selected.
-    pub fn picked(
-        &self,
-        new: &RecordBatch,
-        picks: impl Iterator<Item = (usize, usize)>,
-    ) -> Result<RecordBatch, String> {
-        let picks: Vec<(usize, usize)> = picks.collect();
+    pub fn picked(&self, new: &RecordBatch, picks: Vec<(usize, usize)>) -> Result<RecordBatch, String> {
         let columns = self.batch.columns().iter().zip(new.columns());
         let arrays = columns.map(|(old, new)| interleave(&[old.as_ref(), new.as_ref()], &picks));
         let arrays = arrays.collect::<Result<_, _>>();

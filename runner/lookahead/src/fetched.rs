@@ -1,7 +1,6 @@
 //! A pipeline whose sources on servers are files of this machine: what is changed, and what runs in stores of
 //! its own, reads no server.
 
-use super::replace::with_files;
 use super::sources::files;
 use cache::{Store, Workspace};
 use runner_engine::{Control, Failure, fetch_sources};
@@ -41,7 +40,7 @@ pub(super) fn fetched(
             (source.remote, source.digest) = (None, None);
         }
         match &mut node.work {
-            Work::Kind { kind, .. } => *kind = with_files(*kind, sources),
+            Work::Kind { .. } => node.sources = Some(sources),
             Work::Command(command) => Arc::make_mut(command).files = sources,
         }
     }

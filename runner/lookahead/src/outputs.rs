@@ -1,10 +1,10 @@
 //! The outputs of a stage as tables.
 
 use super::environment;
-use super::moment::Stamp;
 use super::table::{self, Form, Packing, Table};
+use arrow_array::BooleanArray;
 use arrow_array::cast::AsArray;
-use arrow_array::{BooleanArray, RecordBatch};
+use arrow_select::filter::filter_record_batch;
 use cache::{Artifact, ArtifactDigest, BlobDigest, Store};
 use runner_engine::Failure;
 use std::collections::HashMap;
@@ -30,7 +30,7 @@ struct Late {
     /// The first moment at which a row is known.
     first: i64,
     /// The table without its rows.
-    empty: Arc<Table>,
+    empty: Table,
 }
 
 /// Reads the tables of artifacts, each once.
@@ -48,6 +48,16 @@ struct Kept {
 
 fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+impl Output {
+    fn new(name: &str, table: Result<Table, String>, blob: Option<BlobDigest>) -> Self {
+        Self {
+            name: name.to_owned(),
+            table: table.map(Arc::new),
+            blob,
+        }
+    }
 }
 
 impl Reader {
@@ -79,30 +89,21 @@ impl Reader {
         if is_environment(artifact) {
             return tables(store, artifact);
         }
-        let same: HashMap<(&str, BlobDigest), &Output> = was
+        let same = was
             .iter()
-            .filter_map(|output| Some(((output.name.as_str(), output.blob?), output)))
-            .collect();
+            .filter_map(|output| Some(((output.name.as_str(), output.blob?), output)));
+        let same: HashMap<(&str, BlobDigest), &Output> = same.collect();
         let mut outputs = Vec::new();
         for entry in &artifact.entries {
             if let Some(output) = same.get(&(entry.path.as_str(), entry.blob)) {
                 outputs.push((*output).clone());
                 continue;
             }
-            let late = locked(&self.late)
-                .get(&entry.blob)
-                .filter(|late| late.first > until)
-                .cloned();
-            if let Some(late) = late {
-                let (name, table) = (entry.path.clone(), Ok(late.empty));
-                outputs.push(Output {
-                    name,
-                    table,
-                    blob: None,
-                });
+            if let Some(late) = locked(&self.late).get(&entry.blob).filter(|late| late.first > until) {
+                outputs.push(Output::new(&entry.path, Ok(late.empty.clone()), None));
                 continue;
             }
-            let read = file(store, artifact, entry.path.as_str(), entry.blob)?;
+            let read = file(store, artifact, &entry.path, entry.blob)?;
             if let [
                 Output {
                     table: Ok(table),
@@ -112,7 +113,11 @@ impl Reader {
             ] = read.as_slice()
                 && let Some(first) = table.stamps.iter().flatten().map(|stamp| stamp.end).min()
             {
-                let empty = Arc::new(empty(table));
+                let empty = Table {
+                    batch: table.batch.slice(0, 0),
+                    stamps: Some(Vec::new()),
+                    ..(**table).clone()
+                };
                 locked(&self.late).insert(*blob, Late { first, empty });
             }
             outputs.extend(read);
@@ -121,34 +126,19 @@ impl Reader {
     }
 }
 
-fn empty(table: &Table) -> Table {
-    Table {
-        name: table.name.clone(),
-        batch: RecordBatch::new_empty(table.batch.schema()),
-        date: table.date,
-        stamps: Some(Vec::<Stamp>::new()),
-    }
-}
-
 fn is_environment(artifact: &Artifact) -> bool {
     artifact.kind == "env" && artifact.entries.iter().any(|entry| entry.path == "env.json")
 }
 
 /// The tables of an artifact, in order.
-pub fn tables(store: &Store, artifact: &Artifact) -> Result<Vec<Output>, Failure> {
+fn tables(store: &Store, artifact: &Artifact) -> Result<Vec<Output>, Failure> {
     if is_environment(artifact) {
-        let output = |table: Table| Output {
-            name: table.name.clone(),
-            table: Ok(Arc::new(table)),
-            blob: None,
-        };
         return Ok(match environment::tables(store, artifact) {
-            Ok(tables) => tables.into_iter().map(output).collect(),
-            Err(reason) => vec![Output {
-                name: "env.json".to_owned(),
-                table: Err(reason),
-                blob: None,
-            }],
+            Ok(tables) => tables
+                .into_iter()
+                .map(|table| Output::new(&table.name.clone(), Ok(table), None))
+                .collect(),
+            Err(reason) => vec![Output::new("env.json", Err(reason), None)],
         });
     }
     let mut outputs = Vec::new();
@@ -160,28 +150,18 @@ pub fn tables(store: &Store, artifact: &Artifact) -> Result<Vec<Output>, Failure
 
 /// The tables of a file.
 fn file(store: &Store, artifact: &Artifact, path: &str, blob: BlobDigest) -> Result<Vec<Output>, Failure> {
-    let bytes = store.blob(blob)?;
     let output = |mut table: Table| {
         if artifact.kind == "trajectory" {
             table = without_oracle(table);
         }
-        let (name, blob) = match table.name.is_empty() {
-            true => (path.to_owned(), Some(blob)),
-            false => (format!("{path}/{}", table.name), None),
-        };
-        Output {
-            name,
-            table: Ok(Arc::new(table)),
-            blob,
+        match table.name.is_empty() {
+            true => Output::new(path, Ok(table), Some(blob)),
+            false => Output::new(&format!("{path}/{}", table.name), Ok(table), None),
         }
     };
-    Ok(match read(path, &bytes) {
+    Ok(match read(path, &store.blob(blob)?) {
         Ok(tables) => tables.into_iter().map(output).collect(),
-        Err(reason) => vec![Output {
-            name: path.to_owned(),
-            table: Err(reason),
-            blob: None,
-        }],
+        Err(reason) => vec![Output::new(path, Err(reason), None)],
     })
 }
 
@@ -205,15 +185,13 @@ fn without_oracle(mut table: Table) -> Table {
         return table;
     };
     let keep: BooleanArray = strategies.iter().map(|name| Some(name != Some("oracle"))).collect();
-    if keep.true_count() == keep.len() {
-        return table;
-    }
-    if let Ok(batch) = arrow_select::filter::filter_record_batch(&table.batch, &keep) {
+    if let Ok(batch) = filter_record_batch(&table.batch, &keep) {
         table.batch = batch;
-        let of_kept = |stamps: Vec<Stamp>| stamps.into_iter().zip(keep.values()).filter(|(_, keep)| *keep);
-        table.stamps = table
+        let mut kept = keep.values().iter();
+        table
             .stamps
-            .map(|stamps| of_kept(stamps).map(|(stamp, _)| stamp).collect());
+            .iter_mut()
+            .for_each(|stamps| stamps.retain(|_| kept.next().unwrap_or(true)));
     }
     table
 }

@@ -4,10 +4,9 @@
 //! two versions have in common is computed once, and what the first run has cached cannot hide that it
 //! depends on later data.
 
-use super::sources::{Source, Version};
 use cache::{ArtifactDigest, BlobDigest, BlobRef, RecordId, Store};
-use runner_engine::{Failure, Made};
-use std::collections::{BTreeMap, BTreeSet};
+use runner_engine::Failure;
+use std::collections::BTreeSet;
 use std::path::Path;
 use tempfile::TempDir;
 
@@ -129,32 +128,6 @@ impl<'a> Overlay<'a> {
             self.blob(entry.blob_ref())?;
         }
         self.store.put_artifact(&artifact)?;
-        Ok(())
-    }
-
-    /// Records the outputs of nodes that the change does not reach, so that they are hits, and the versions
-    /// of sources that are outputs.
-    pub fn lend(
-        &self,
-        nodes: &BTreeSet<usize>,
-        made: &BTreeMap<usize, Made>,
-        versions: &[(&Source, Version)],
-    ) -> Result<(), Failure> {
-        for (i, (key, outputs)) in nodes.iter().filter_map(|i| Some((*i, made.get(i)?))) {
-            let Some(mut record) = self.base.recorded(*key)? else {
-                continue;
-            };
-            record.outputs = outputs.clone();
-            record.log = None;
-            for (name, digest) in &mut record.outputs {
-                let version = versions.iter().find(|(source, _)| source.is(i, name));
-                match version {
-                    Some((_, Version::Output { digest: other })) => *digest = *other,
-                    _ => self.artifact(*digest)?,
-                }
-            }
-            self.store.put_action(&record)?;
-        }
         Ok(())
     }
 }

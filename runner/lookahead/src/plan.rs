@@ -1,6 +1,5 @@
 //! The plan of a check: the sources that it changes, the dates, and the stages that it runs and compares.
 
-use super::Settings;
 use super::change::Change;
 use super::change::Version;
 use super::dates::{self, Confidence, Cut};
@@ -9,6 +8,7 @@ use super::environment;
 use super::moment::Stamp;
 use super::outputs::Reader;
 use super::replace::Replaced;
+use super::settings::Settings;
 use super::sources::{self, Found};
 use super::table::Table;
 use cache::Store;

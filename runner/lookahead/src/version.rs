@@ -6,7 +6,7 @@ use super::moment;
 use super::overlay::{Overlay, Pool};
 use super::perturb;
 use super::plan::{Plan, evaluates, is_metrics};
-use super::sources;
+use super::sources::{self, Source};
 use runner_engine::{Collected, Control, Failure, Options};
 use runner_pipeline::Work;
 use std::collections::BTreeSet;
@@ -74,7 +74,7 @@ pub fn test(
             nodes.push(node);
         }
     }
-    overlay.lend(&plan.lent, &plan.base.made, &versions)?;
+    lend(&overlay, plan, &versions)?;
     for &node in &nodes {
         for earlier in pipeline.nodes[node].earlier.values().flatten() {
             let is_version = versions.iter().any(
@@ -128,4 +128,29 @@ pub fn test(
         }
     }
     Ok(tested)
+}
+
+/// Records in a store the outputs of nodes that the change does not reach, so that they are hits, and the
+/// versions of sources that are outputs.
+fn lend(
+    overlay: &Overlay<'_>,
+    plan: &Plan<'_>,
+    versions: &[(&Source, sources::Version)],
+) -> Result<(), Failure> {
+    for (i, (key, outputs)) in plan.lent.iter().filter_map(|i| Some((*i, plan.base.made.get(i)?))) {
+        let Some(mut record) = overlay.base().recorded(*key)? else {
+            continue;
+        };
+        record.outputs = outputs.clone();
+        record.log = None;
+        for (name, digest) in &mut record.outputs {
+            let version = versions.iter().find(|(source, _)| source.is(i, name));
+            match version {
+                Some((_, sources::Version::Output { digest: other })) => *digest = *other,
+                _ => overlay.artifact(*digest)?,
+            }
+        }
+        overlay.store.put_action(&record)?;
+    }
+    Ok(())
 }

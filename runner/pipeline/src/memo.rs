@@ -343,6 +343,7 @@ fn unpack_node(
             };
             Some((from.text()?, from.list(input)?))
         })?,
+        sources: None,
         earlier: BTreeMap::new(),
         provides: from.map(|from| {
             let name = from.text()?;

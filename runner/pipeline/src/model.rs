@@ -9,7 +9,7 @@ use super::track::Track;
 use cache::ArtifactDigest;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
-use stages_core::{AnyStage, Provided};
+use stages_core::{AnyStage, Provided, Source};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -65,6 +65,9 @@ pub struct Node {
     pub point: BTreeMap<String, Value>,
     /// The work.
     pub work: Work,
+    /// The files outside the store that a stage kind reads, where they are not those that its configuration
+    /// names.
+    pub sources: Option<Vec<Source>>,
     /// Its inputs, by port.
     pub needs: BTreeMap<String, Vec<InputRef>>,
     /// Its inputs from earlier runs, by port; they come after the inputs from this pipeline's stages at the

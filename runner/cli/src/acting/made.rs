@@ -87,6 +87,7 @@ pub(super) fn add_act(
         point: BTreeMap::new(),
         work: Work::Kind { kind, config },
         needs: BTreeMap::from([(ENV.to_owned(), vec![env])]),
+        sources: None,
         earlier: BTreeMap::from([(POLICY.to_owned(), vec![policy])]),
         provides: ports
             .map(|port| (port.name.to_owned(), Provided::unknown(port.ty)))

@@ -95,6 +95,7 @@ impl Recorded {
                 point: stage.point.clone(),
                 work,
                 needs,
+                sources: None,
                 earlier,
                 provides: provides.collect(),
                 resources: stage.resources.clone(),

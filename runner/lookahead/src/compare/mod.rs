@@ -9,6 +9,7 @@ use super::change::Change;
 use super::moment::{self, Stamp};
 use super::outputs::Output;
 use super::table::Table;
+use arrow_select::concat::concat_batches;
 use known::Known;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
@@ -63,81 +64,58 @@ pub struct Difference {
 impl Compare<'_> {
     /// Compares all tables of an output.
     pub fn outputs(&self, was: &[Output], became: &[Output]) -> Vec<Compared> {
-        let by_name = |outputs: &'_ [Output]| -> BTreeMap<String, usize> {
+        let by_name = |outputs: &'_ [Output]| -> BTreeMap<String, Result<Arc<Table>, String>> {
             outputs
                 .iter()
-                .enumerate()
-                .map(|(i, output)| (output.name.clone(), i))
+                .map(|output| (output.name.clone(), output.table.clone()))
                 .collect()
         };
         let (a, b) = (by_name(was), by_name(became));
         let names: BTreeSet<&String> = a.keys().chain(b.keys()).collect();
         let mut results = Vec::new();
-        let mut alone: [Vec<(&String, &Arc<Table>)>; 2] = Default::default();
+        // Tables whose names are in one version only, by their schema.
+        let mut alone: BTreeMap<String, [Vec<(&String, &Table)>; 2]> = BTreeMap::new();
         for name in names {
-            let unchecked = |reason: &str| Compared {
+            let reason = match (a.get(name), b.get(name)) {
+                (Some(Ok(x)), Some(Ok(y))) => {
+                    results.push(self.pair(name, x, y));
+                    continue;
+                }
+                (Some(Ok(only)), None) | (None, Some(Ok(only))) if only.stamps.is_some() => {
+                    let tables = alone.entry(only.batch.schema().to_string()).or_default();
+                    tables[usize::from(!a.contains_key(name))].push((name, only));
+                    continue;
+                }
+                (Some(Err(reason)), _) | (_, Some(Err(reason))) => reason,
+                _ => "is not always written, and has no dates",
+            };
+            results.push(Compared {
                 name: name.clone(),
                 result: Err(Reason::Unchecked(reason.to_owned())),
                 rounded: 0,
-            };
-            let (x, y) = (
-                a.get(name).map(|&i| &was[i].table),
-                b.get(name).map(|&i| &became[i].table),
-            );
-            match (x, y) {
-                (Some(Ok(x)), Some(Ok(y))) => results.push(self.pair(name, x, y)),
-                (Some(Ok(only)), None) if only.stamps.is_some() => alone[0].push((name, only)),
-                (None, Some(Ok(only))) if only.stamps.is_some() => alone[1].push((name, only)),
-                (Some(Err(reason)), _) | (_, Some(Err(reason))) => results.push(unchecked(reason)),
-                _ => results.push(unchecked("is not always written, and has no dates")),
-            }
+            });
         }
-        self.alone(alone, &mut results);
-        results
-    }
-
-    /// Compares the tables whose names are in one version only, those of one schema as one table: a symbol
-    /// that first appears after the date changes the names of partitions, but not the order of the earlier
-    /// rows.
-    fn alone(&self, tables: [Vec<(&String, &Arc<Table>)>; 2], results: &mut Vec<Compared>) {
-        let mut names: BTreeMap<String, String> = BTreeMap::new();
-        for (name, table) in tables.iter().flatten() {
-            names
-                .entry(table.batch.schema().to_string())
-                .or_insert_with(|| (*name).clone());
-        }
-        for (schema, name) in names {
-            let whole = |side: usize| {
-                let same = || {
-                    tables[side]
-                        .iter()
-                        .map(|(_, table)| table)
-                        .filter(|table| table.batch.schema().to_string() == schema)
-                };
-                let any = tables
+        // Those of one schema are one table: a symbol that first appears after the date changes the names of
+        // partitions, but not the order of the earlier rows.
+        for [was, became] in alone.values() {
+            let (name, any) = was.first().unwrap_or_else(|| &became[0]);
+            let whole = |tables: &[(&String, &Table)]| {
+                let batches = tables.iter().map(|(_, table)| &table.batch);
+                let stamps = tables
                     .iter()
-                    .flatten()
-                    .find(|(_, table)| table.batch.schema().to_string() == schema)?
-                    .1;
-                let batch = arrow_select::concat::concat_batches(
-                    &any.batch.schema(),
-                    same().map(|table| &table.batch),
-                )
-                .ok()?;
-                let stamps = same()
-                    .flat_map(|table| table.stamps.iter().flatten().copied())
-                    .collect();
+                    .flat_map(|(_, table)| table.stamps.iter().flatten().copied());
+                let batch = concat_batches(&any.batch.schema(), batches).ok()?;
                 Some(Arc::new(Table {
-                    name: String::new(),
                     batch,
-                    date: any.date,
-                    stamps: Some(stamps),
+                    stamps: Some(stamps.collect()),
+                    ..(*any).clone()
                 }))
             };
-            if let (Some(was), Some(became)) = (whole(0), whole(1)) {
-                results.push(self.pair(&name, &was, &became));
+            if let (Some(was), Some(became)) = (whole(was), whole(became)) {
+                results.push(self.pair(name, &was, &became));
             }
         }
+        results
     }
 
     fn pair(&self, name: &str, was: &Arc<Table>, became: &Arc<Table>) -> Compared {
@@ -204,20 +182,14 @@ impl Compare<'_> {
             stamps.len() == n && n > 1 && rows < n && same_rows
         };
         let stamps = self.aligned.iter().find(fits).ok_or_else(undated)?;
-        let rows = known(stamps);
-        let was = Known::new(&was.batch, stamps, |stamp| stamp.end <= self.until);
-        let dates = was.stamps.clone();
+        let is_known = |stamp: Stamp| stamp.end <= self.until;
+        let was = Known::new(&was.batch, stamps, is_known);
         let became = match self.change {
-            Change::Truncated => Known {
-                batch: became.batch.clone(),
-                rows: (0..rows).collect(),
-                stamps: dates,
-            },
-            Change::OtherValues => Known::new(&became.batch, stamps, |stamp| stamp.end <= self.until),
-            Change::OtherRows => Known {
-                batch: became.batch.slice(0, rows),
-                rows: (0..rows).collect(),
-                stamps: dates,
+            Change::OtherValues => Known::new(&became.batch, stamps, is_known),
+            Change::Truncated | Change::OtherRows => Known {
+                batch: became.batch.slice(0, was.rows.len()),
+                rows: (0..was.rows.len()).collect(),
+                stamps: was.stamps.clone(),
             },
         };
         self.known(was, became, None, rounded)

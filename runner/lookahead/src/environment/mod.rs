@@ -74,7 +74,7 @@ impl Environment {
             Some("stocks") => (Family::Stocks, rows("panel")?),
             Some("table") => (Family::Table, rows("table")?),
             _ => {
-                let pair = |name: &String| Ok((read("snapshots", name)?, read("paths", name)?));
+                let pair = |name: &String| Ok((read(name, "snapshots")?, read(name, "paths")?));
                 let pairs = |world| parts(world).iter().map(pair).collect::<Result<_, String>>();
                 (Family::Options, worlds.iter().map(pairs).collect::<Result<_, _>>()?)
             }

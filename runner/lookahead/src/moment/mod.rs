@@ -7,8 +7,9 @@ pub use names::is_date_name;
 pub use text::{named_in, of_name, of_texts};
 
 use arrow_array::cast::AsArray;
-use arrow_array::types::{Date32Type, Date64Type, Int32Type, Int64Type};
+use arrow_array::types::{Date32Type, Int64Type};
 use arrow_array::{Array, ArrayRef, RecordBatch};
+use arrow_cast::cast;
 use arrow_schema::{DataType, TimeUnit};
 use datasets::Date;
 use datasets::schema::SNAPSHOT;
@@ -175,55 +176,35 @@ pub fn of_column(column: &dyn Array, numbers: bool) -> Option<Vec<Stamp>> {
     if column.null_count() > 0 {
         return None;
     }
+    let integers = || {
+        Some(
+            cast(column, &DataType::Int64)
+                .ok()?
+                .as_primitive::<Int64Type>()
+                .values()
+                .to_vec(),
+        )
+    };
+    let instants = |micros: fn(i64) -> i64| {
+        let instants = integers()?.into_iter().map(|value| Stamp::instant(micros(value)));
+        Some(settle(instants.collect()))
+    };
     match column.data_type() {
-        DataType::Date32 => Some(
-            column
-                .as_primitive::<Date32Type>()
-                .values()
-                .iter()
-                .map(|&day| Stamp::day(Date(day)))
-                .collect(),
-        ),
-        DataType::Date64 => {
-            let values = column.as_primitive::<Date64Type>().values();
-            Some(settle(
-                values
-                    .iter()
-                    .map(|&ms| Stamp::instant(ms.saturating_mul(1000)))
-                    .collect(),
-            ))
+        DataType::Date32 => {
+            let days = column.as_primitive::<Date32Type>().values();
+            Some(days.iter().map(|&day| Stamp::day(Date(day))).collect())
         }
-        DataType::Timestamp(unit, _) => {
-            let data = column.to_data();
-            let values: &[i64] = data.buffer(0);
-            let micros = |value: &i64| match unit {
-                TimeUnit::Second => value.saturating_mul(SECOND),
-                TimeUnit::Millisecond => value.saturating_mul(1000),
-                TimeUnit::Microsecond => *value,
-                TimeUnit::Nanosecond => value.div_euclid(1000),
-            };
-            // The buffer of a slice begins at its offset.
-            Some(settle(
-                values
-                    .iter()
-                    .take(column.len())
-                    .map(|value| Stamp::instant(micros(value)))
-                    .collect(),
-            ))
+        DataType::Timestamp(TimeUnit::Second, _) => instants(|value| value.saturating_mul(SECOND)),
+        DataType::Timestamp(TimeUnit::Millisecond, _) | DataType::Date64 => {
+            instants(|value| value.saturating_mul(1000))
         }
-        DataType::Int64 if numbers => of_numbers(column.as_primitive::<Int64Type>().values().iter().copied()),
-        DataType::Int32 if numbers => of_numbers(
-            column
-                .as_primitive::<Int32Type>()
-                .values()
-                .iter()
-                .map(|&value| i64::from(value)),
-        ),
-        ty if is_text(ty) => {
-            let cells: Vec<&str> = texts(column)?.into_iter().map(Option::unwrap_or_default).collect();
-            of_texts(&cells, numbers)
+        DataType::Timestamp(TimeUnit::Microsecond, _) => instants(|value| value),
+        DataType::Timestamp(TimeUnit::Nanosecond, _) => instants(|value| value.div_euclid(1000)),
+        DataType::Int64 | DataType::Int32 if numbers => of_numbers(integers()?.into_iter()),
+        _ => {
+            let cells: Option<Vec<&str>> = texts(column)?.into_iter().collect();
+            of_texts(&cells?, numbers)
         }
-        _ => None,
     }
 }
 

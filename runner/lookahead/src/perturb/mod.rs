@@ -13,53 +13,67 @@ mod rows;
 mod tests;
 mod values;
 
-use super::document::Document;
+use super::change::{About, Change};
+use super::document::{Document, Packed};
 use super::moment::Stamp;
 use arrow_array::RecordBatch;
 use datasets::Date;
 use datasets::layout::SymbolFormat;
 use std::collections::BTreeSet;
 
-/// A manner of perturbing.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Manner {
-    /// Other values of the same types.
-    Values,
-    /// Rows are removed and added, and values move far.
-    Rows,
+/// A version of a file.
+pub struct New {
+    pub bytes: Vec<u8>,
+    /// The rows after the moment, which the change reaches.
+    pub rows: u64,
+    /// The rows that it has.
+    pub left: usize,
 }
 
-/// The perturbed rows of a table, whatever the date after which they stand.
-pub struct Variant {
-    /// The old row of each.
-    from: Vec<usize>,
-    /// The number of rows that stand where the old ones do, in their order; the others come after all.
-    in_place: usize,
-    batch: RecordBatch,
+/// A version of a file; `None` if it has no rows after the moment.
+///
+/// # Errors
+/// When a table cannot be written.
+pub fn version(packed: &Packed, about: &About) -> Result<Option<New>, String> {
+    let is_changed = |stamp: &&Stamp| stamp.end > about.until;
+    let rows = packed
+        .documents()
+        .flat_map(|document| &document.stamps)
+        .filter(is_changed)
+        .count() as u64;
+    if rows == 0 {
+        return Ok(None);
+    }
+    let mut left = 0;
+    let bytes = packed.write(|document| {
+        let table = document.version(about)?;
+        left += table.num_rows();
+        Ok(table)
+    })?;
+    Ok(Some(New { bytes, rows, left }))
 }
 
 impl Document {
-    /// The table, its rows after a moment perturbed and those of `delisted` symbols left out.
-    ///
-    /// # Errors
-    /// When a column's type cannot be written.
-    pub fn perturbed(
-        &self,
-        manner: Manner,
-        until: i64,
-        delisted: &BTreeSet<String>,
-    ) -> Result<RecordBatch, String> {
-        let variant = self.variants[manner as usize].get_or_init(|| match manner {
-            Manner::Values => values::all(self),
-            Manner::Rows => rows::all(self),
-        });
-        let variant = variant.as_ref().map_err(Clone::clone)?;
+    /// The table, its rows after a moment changed.
+    fn version(&self, about: &About) -> Result<RecordBatch, String> {
+        let is_known = |row: usize| self.stamps[row].end <= about.until;
+        let (place, make): (_, fn(&Self) -> _) = match about.change {
+            Change::Truncated => {
+                let known = (0..self.rows()).filter(|&row| is_known(row));
+                return self.picked(&self.batch, known.map(|row| (0, row)).collect());
+            }
+            Change::OtherValues => (0, values::all),
+            Change::OtherRows => (1, rows::all),
+        };
+        let variant = self.variants[place]
+            .get_or_init(|| make(self))
+            .as_ref()
+            .map_err(Clone::clone)?;
         let (codes, symbols) = self.symbols();
-        let ends: Vec<bool> = symbols.iter().map(|symbol| delisted.contains(symbol)).collect();
-        let is_known = |row: usize| self.stamps[row].end <= until;
+        let ends: Vec<bool> = symbols.iter().map(|symbol| about.delisted.contains(symbol)).collect();
         let stays = |&new: &usize| {
             let row = variant.from[new];
-            !(is_known(row) || manner == Manner::Rows && ends[codes[row] as usize])
+            !(is_known(row) || about.change == Change::OtherRows && ends[codes[row] as usize])
         };
         let mut picks = Vec::with_capacity(variant.from.len());
         let mut next = 0;
@@ -73,7 +87,7 @@ impl Document {
             }
         }
         picks.extend((variant.in_place..variant.from.len()).filter(stays).map(|new| (1, new)));
-        self.picked(&variant.batch, picks.into_iter())
+        self.picked(&variant.batch, picks)
     }
 }
 

@@ -2,9 +2,9 @@
 //! each symbol's values are multiplied by a factor of its own, so that ranks change. Symbols that end are
 //! left out where the rows are written.
 
-use super::{Variant, cells, chance, hash, is_contract, values};
+use super::{cells, chance, hash, is_contract, values};
 use crate::column::Column;
-use crate::document::Document;
+use crate::document::{Document, Variant};
 use arrow_array::{ArrayRef, Date32Array, StringArray};
 use std::sync::Arc;
 

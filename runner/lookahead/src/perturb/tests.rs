@@ -1,6 +1,7 @@
 //! Types and rows of perturbed data.
 
-use crate::change::{self, About, Change};
+use super::{New, version as changed};
+use crate::change::{About, Change};
 use crate::document::Packed;
 use crate::moment::Stamp;
 use crate::table::Container;
@@ -25,10 +26,10 @@ fn lines(text: &str, change: Change, day: i32, delisted: &[&str]) -> Vec<String>
     lines
 }
 
-fn version(path: &str, bytes: &[u8], change: Change, until: i64, delisted: &[&str]) -> change::New {
+fn version(path: &str, bytes: &[u8], change: Change, until: i64, delisted: &[&str]) -> New {
     let packed = Packed::read(path, bytes).unwrap().unwrap();
     let delisted: BTreeSet<String> = delisted.iter().map(|symbol| (*symbol).to_owned()).collect();
-    change::version(
+    changed(
         &packed,
         &About {
             change,

@@ -3,9 +3,9 @@
 use super::bounds;
 use super::cells::{self, New};
 use super::role::{Role, role};
-use super::{Variant, chance, hash};
+use super::{chance, hash};
 use crate::column::{Column, MISSING};
-use crate::document::Document;
+use crate::document::{Document, Variant};
 use arrow_array::{ArrayRef, BooleanArray, Date32Array, Float64Array, StringArray};
 use std::sync::Arc;
 

@@ -66,12 +66,8 @@ pub struct Found {
 
 /// The files that a stage reads.
 pub fn files(node: &Node) -> Result<Vec<File>, Failure> {
-    match &node.work {
-        Work::Command(command) => Ok(command.files.clone()),
-        Work::Kind { kind, config } => kind
-            .sources(config, &node.base)
-            .map_err(|problem| Failure::usage(format!("`{}`: {}", node.id, problem.message))),
-    }
+    runner_engine::sources(node)
+        .map_err(|problem| Failure::usage(format!("`{}`: {}", node.id, problem.message)))
 }
 
 /// The sources of some stages.

@@ -1,9 +1,10 @@
 //! Versions of sources in a temporary store.
 
 use super::{Held, Source, What};
-use crate::change::{self, About, New};
+use crate::change::About;
 use crate::document::Packed;
 use crate::overlay::Overlay;
+use crate::perturb::{self, New};
 use cache::{Artifact, ArtifactBuilder, ArtifactDigest, Entry, Store};
 use runner_engine::Failure;
 use stages_core::Source as File;
@@ -43,6 +44,26 @@ pub fn of_entry(
     }))
 }
 
+impl Held {
+    /// A version of a file; `read` reads it where it is not held.
+    fn version(
+        &self,
+        about: &About,
+        name: impl std::fmt::Display,
+        read: impl FnOnce() -> Result<Result<Option<Packed>, String>, Failure>,
+    ) -> Result<Option<New>, Failure> {
+        let version = match self {
+            Self::Dated(packed) => perturb::version(packed, about),
+            Self::Fixed => Ok(None),
+            Self::Released => read()?.and_then(|packed| match packed {
+                Some(packed) => perturb::version(&packed, about),
+                None => Ok(None),
+            }),
+        };
+        version.map_err(|reason| Failure::machine(format!("`{name}` {reason}")))
+    }
+}
+
 impl Source {
     /// Writes a version of it; `None` if the change leaves it as it is. And the number of changed rows.
     pub fn version(&self, overlay: &Overlay<'_>, about: &About) -> Result<Option<(Version, u64)>, Failure> {
@@ -50,33 +71,19 @@ impl Source {
             What::Files { files, may_drop } => {
                 let (mut changed, mut rows) = (Vec::new(), 0);
                 for ((place, file), held) in files.iter().zip(&self.held) {
-                    let failed =
-                        |reason: String| Failure::machine(format!("`{}` {reason}", file.path.display()));
-                    let new = match held {
-                        Held::Dated(packed) => change::version(packed, about),
-                        Held::Fixed => Ok(None),
-                        Held::Released => match read(file).map_err(failed)?.0 {
-                            Some(packed) => change::version(&packed, about),
-                            None => Ok(None),
-                        },
-                    };
-                    let Some(New {
-                        bytes,
-                        rows: of_file,
-                        left,
-                    }) = new.map_err(failed)?
-                    else {
+                    let again = || Ok(read(file).map(|(packed, _)| packed));
+                    let Some(new) = held.version(about, file.path.display(), again)? else {
                         continue;
                     };
-                    rows += of_file;
-                    if left == 0 && files.len() > 1 && *may_drop {
+                    rows += new.rows;
+                    if new.left == 0 && files.len() > 1 && *may_drop {
                         changed.push((*place, None));
                         continue;
                     }
                     let folder = overlay.folder().join(format!("files-{}-{place}", self.node));
                     let to = folder.join(file.path.file_name().unwrap_or_default());
                     std::fs::create_dir_all(&folder)
-                        .and_then(|()| std::fs::write(&to, bytes))
+                        .and_then(|()| std::fs::write(&to, new.bytes))
                         .map_err(|err| Failure::caused("cannot write a changed file", &err))?;
                     changed.push((*place, Some(File::new(file.name.clone(), to))));
                 }
@@ -87,13 +94,9 @@ impl Source {
                 Ok(new.map(|(digest, rows)| (Version::Output { digest }, rows)))
             }
             What::Earlier { port, place, digest } => {
+                let (port, place) = (port.clone(), *place);
                 let new = self.artifact(overlay, *digest, about)?;
-                let version = |digest| Version::Earlier {
-                    port: port.clone(),
-                    place: *place,
-                    digest,
-                };
-                Ok(new.map(|(digest, rows)| (version(digest), rows)))
+                Ok(new.map(|(digest, rows)| (Version::Earlier { port, place, digest }, rows)))
             }
         }
     }
@@ -107,23 +110,14 @@ impl Source {
     ) -> Result<Option<(ArtifactDigest, u64)>, Failure> {
         let artifact = overlay.base().artifact(digest)?;
         let mut builder = ArtifactBuilder::new(&overlay.store, &artifact.kind, artifact.meta.clone());
-        let is_file = artifact.kind == "file";
         let mut rows = 0;
         for (entry, held) in artifact.entries.iter().zip(&self.held) {
-            let failed = |reason: String| Failure::machine(format!("`{}` {reason}", entry.path));
-            let new = match held {
-                Held::Dated(packed) => change::version(packed, about),
-                Held::Fixed => Ok(None),
-                Held::Released => match of_entry(&artifact, entry, overlay.base())?.map_err(failed)? {
-                    Some(packed) => change::version(&packed, about),
-                    None => Ok(None),
-                },
-            };
-            match new.map_err(failed)? {
+            let again = || of_entry(&artifact, entry, overlay.base());
+            match held.version(about, &entry.path, again)? {
                 Some(new) => {
                     rows += new.rows;
                     // A data set has no empty partitions.
-                    if new.left > 0 || is_file {
+                    if new.left > 0 || artifact.kind == "file" {
                         builder.bytes(&entry.path, &new.bytes)?;
                     }
                 }

@@ -31,6 +31,7 @@ impl Loader<'_> {
             point: point.clone(),
             work: Work::Command(Arc::default()),
             needs: inputs,
+            sources: None,
             earlier: plan.needs.earlier.clone(),
             provides: BTreeMap::new(),
             resources: Resources::default(),

@@ -1,0 +1,35 @@
+//! The interface of the check: the stages that are checked, and the settings.
+
+use super::dates::Wanted;
+use cache::Store;
+use datasets::Date;
+use runner_engine::{Control, Options};
+use runner_pipeline::Pipeline;
+use stages_core::typed_output::FileType;
+
+/// The settings of the check.
+pub struct Settings {
+    /// The dates after which data is changed; if empty, they are chosen.
+    pub at: Vec<Date>,
+    /// The confidence with which they are chosen.
+    pub wanted: Wanted,
+    /// Stages (`stage`) and outputs (`stage.output`) that are not compared.
+    pub except: Vec<String>,
+}
+
+/// The stages that are checked, and what their runs need.
+#[derive(Clone, Copy)]
+pub struct Stages<'a> {
+    /// The pipeline.
+    pub pipeline: &'a Pipeline,
+    /// The checked stages, by number.
+    pub chosen: &'a [usize],
+    /// The store of the run on the original data; the others have temporary ones.
+    pub store: &'a Store,
+    /// The types of files that programs write, and others than `stages-core` check.
+    pub file_types: &'static [FileType],
+    /// The options of the runs.
+    pub options: &'a Options,
+    /// The interrupt of the runs.
+    pub control: &'a Control,
+}
