@@ -5,7 +5,7 @@ use crate::key::Recipe;
 use crate::text;
 use runner_pipeline::{Node, Work};
 use serde::Serialize;
-use stages_core::kind::RelativeCost;
+use stages_core::{RelativeCost, Settings};
 
 /// A stage is dear from so many times its usual cost.
 const DEAR: f64 = 50.0;
@@ -31,7 +31,7 @@ pub(crate) fn work_ratio(node: &Node, old: &Recipe) -> Option<f64> {
     if kind.name() != old.kind {
         return None;
     }
-    let before = old.config.value();
+    let before = Settings::from(old.config.value());
     let units = kind
         .work_units(&before)
         .filter(|before| *before > 0)

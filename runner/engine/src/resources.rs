@@ -101,7 +101,7 @@ mod tests {
         let work = if kind {
             Work::Kind {
                 kind: Box::leak(stages_core::erase(Nothing)),
-                config: serde_json::Value::Null,
+                config: stages_core::Settings::default(),
             }
         } else {
             Work::Command(std::sync::Arc::default())

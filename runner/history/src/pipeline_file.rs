@@ -161,7 +161,7 @@ impl ResolvedPipeline {
 
 fn stage(pipeline: &Pipeline, node: &Node) -> ResolvedStage {
     let (kind, version, config) = match &node.work {
-        Work::Kind { kind, config } => (kind.name(), kind.version(), Settings::Values(config.clone())),
+        Work::Kind { kind, config } => (kind.name(), kind.version(), Settings::Values(Value::clone(config))),
         Work::Command(command) => (RUN, RUN_VERSION, Settings::Program(Arc::clone(command))),
     };
     let mut needs: BTreeMap<String, Vec<String>> = BTreeMap::new();

@@ -57,7 +57,7 @@ impl Replaced {
         }
         for (&node, ranges) in &self.ranges {
             if let Work::Kind { config, .. } = &mut nodes[node].work {
-                *config = environment::with_ranges(config, ranges);
+                *config = environment::with_ranges(config, ranges).into();
             }
         }
         for node in &mut nodes {

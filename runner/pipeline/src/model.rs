@@ -1,15 +1,15 @@
 //! A resolved pipeline: every parameter replaced, every matrix expanded, every port connected and checked.
 
-use super::command::Command;
-use super::earlier::Earlier;
-use super::notify::Notify;
-use super::place::Place;
-use super::task_graph::TaskGraph;
-use super::track::Track;
+use crate::file::notify::Notify;
+use crate::file::track::Track;
+use crate::stage::command::Command;
+use crate::stage::earlier::Earlier;
+use crate::task_graph::TaskGraph;
+use crate::text::place::Place;
 use cache::ArtifactDigest;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
-use stages_core::{AnyStage, Provided, Source};
+use stages_core::{AnyStage, Provided, Settings, Source};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -133,7 +133,7 @@ pub enum Work {
         /// The kind.
         kind: &'static dyn AnyStage,
         /// Its configuration, defaults filled in.
-        config: Value,
+        config: Settings,
     },
     /// An external program; shared with the history of a run.
     Command(Arc<Command>),

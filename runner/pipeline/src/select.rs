@@ -1,10 +1,10 @@
 //! Selection of stages by command-line arguments.
 
-use super::error::PipelineError;
-use super::model::{Node, Pipeline};
-use super::reference::parse_reference;
-use super::source::{Spot, Texts};
-use super::suggest::{list, suggest};
+use crate::model::{Node, Pipeline};
+use crate::stage::reference::parse_reference;
+use crate::text::error::PipelineError;
+use crate::text::source::{Spot, Texts};
+use crate::text::suggest::{list, suggest};
 use std::path::PathBuf;
 
 /// The nodes selected by `names` and all that they need, in the pipeline's order; all nodes if `names` is

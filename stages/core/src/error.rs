@@ -1,5 +1,6 @@
 //! Errors of stages: the fault, and a hint that resolves it.
 
+use crate::read::{Mistake, ReadError};
 use std::fmt;
 
 /// A mistake in a stage's configuration, found before anything runs.
@@ -11,6 +12,18 @@ pub struct ConfigProblem {
     pub message: String,
     /// A hint at its solution.
     pub hint: Option<String>,
+    /// The kind of mistake, of a value that could not be read.
+    pub mistake: Mistake,
+}
+
+/// A value that could not be read.
+impl From<ReadError> for ConfigProblem {
+    fn from(err: ReadError) -> Self {
+        Self {
+            mistake: err.mistake,
+            ..Self::new(err.path, err.message)
+        }
+    }
 }
 
 impl ConfigProblem {
@@ -20,6 +33,7 @@ impl ConfigProblem {
             field: field.into(),
             message: message.into(),
             hint: None,
+            mistake: Mistake::Other,
         }
     }
 
@@ -56,6 +70,14 @@ pub enum Cause {
 }
 
 impl StageError {
+    /// The problem of the field at `field`, of an error found before anything runs.
+    pub fn at(self, field: &str) -> ConfigProblem {
+        ConfigProblem {
+            hint: self.hint,
+            ..ConfigProblem::new(field, self.message)
+        }
+    }
+
     /// The stage failed.
     pub fn new(message: impl Into<String>) -> Self {
         Self {

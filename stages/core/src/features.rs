@@ -2,8 +2,7 @@
 
 use crate::error::{ConfigProblem, StageError};
 use crate::input::Input;
-use crate::kind::PlanContext;
-use crate::port::{PortType, Ports, Provided};
+use crate::port::{PlanContext, PortType, Ports, Provided};
 use cache::Artifact;
 use datasets::schema::CONTRACT;
 use std::collections::BTreeMap;

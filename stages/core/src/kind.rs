@@ -5,7 +5,8 @@ use crate::error::{ConfigProblem, StageError};
 use crate::features;
 use crate::input::Source;
 use crate::memo::{Given, Share};
-use crate::port::{PortType, Ports, Provided};
+use crate::port::{PlanContext, PortType, Ports, Provided};
+use crate::settings::Settings;
 use cache::ArtifactDigest;
 use schemars::{JsonSchema, generate::SchemaSettings};
 use serde::{Serialize, de::DeserializeOwned};
@@ -15,14 +16,6 @@ use std::path::Path;
 
 /// The output artifacts of an action, by port.
 pub type Outputs = BTreeMap<String, ArtifactDigest>;
-
-/// The context of a stage kind while the pipeline is planned.
-pub struct PlanContext<'a> {
-    /// The pipeline file's directory: relative paths in a configuration are relative to it.
-    pub base: &'a Path,
-    /// The contents of each connected input, by port.
-    pub inputs: BTreeMap<String, Vec<Provided>>,
-}
 
 /// The work per unit of a configuration, compared with the usual one of its kind.
 #[derive(Clone, Debug, PartialEq)]
@@ -44,7 +37,7 @@ pub trait StageKind: Send + Sync + 'static {
     /// Its configuration. Use `#[serde(default, deny_unknown_fields)]`: the `Default` is the one place of
     /// defaults, the doc comments are the reference, with units. A field that must be given is refused by
     /// [`StageKind::check`] when empty. A map of the user's keys is empty by default.
-    type Config: Serialize + DeserializeOwned + JsonSchema + Default;
+    type Config: Serialize + DeserializeOwned + JsonSchema + Default + Send + Sync + 'static;
 
     /// Its name, family first: `greeks/analytic`.
     const NAME: &'static str;
@@ -113,7 +106,7 @@ pub trait StageKind: Send + Sync + 'static {
     }
 }
 
-/// A type-erased [`StageKind`]: its configuration is JSON.
+/// A type-erased [`StageKind`]: its configuration is [`Settings`].
 pub trait AnyStage: Send + Sync {
     /// [`StageKind::NAME`].
     fn name(&self) -> &'static str;
@@ -126,43 +119,43 @@ pub trait AnyStage: Send + Sync {
     /// [`StageKind::NONDETERMINISTIC`].
     fn nondeterministic(&self) -> Option<&'static str>;
     /// The value of the [`StageKind::WORK_UNITS`] field of a configuration.
-    fn work_units(&self, config: &Value) -> Option<u64>;
+    fn work_units(&self, config: &Settings) -> Option<u64>;
     /// [`StageKind::relative_cost`]; `None` for a configuration that cannot be read.
-    fn relative_cost(&self, config: &Value) -> Option<RelativeCost>;
+    fn relative_cost(&self, config: &Settings) -> Option<RelativeCost>;
     /// The JSON Schema (draft 7) of its configuration.
     fn schema(&self) -> Value;
     /// Reads a configuration and fills in the defaults. `Null` stands for an absent `with:`.
     ///
     /// # Errors
     /// The first field that does not fit.
-    fn resolve(&self, with: Value) -> Result<Value, ConfigProblem>;
+    fn resolve(&self, with: Value) -> Result<Settings, ConfigProblem>;
     /// The part of a resolved configuration that is in the key: fields equal to their default and those of
     /// [`StageKind::NOT_IN_KEY`] are left out.
-    fn key_config(&self, resolved: &Value) -> Value;
+    fn key_config(&self, resolved: &Settings) -> Value;
     /// [`StageKind::check`].
     ///
     /// # Errors
     /// The first mistake found.
     fn check(
         &self,
-        resolved: &Value,
+        resolved: &Settings,
         plan: &PlanContext,
     ) -> Result<BTreeMap<String, Provided>, ConfigProblem>;
     /// [`StageKind::sources`].
     ///
     /// # Errors
     /// When they cannot be found.
-    fn sources(&self, resolved: &Value, base: &Path) -> Result<Vec<Source>, ConfigProblem>;
+    fn sources(&self, resolved: &Settings, base: &Path) -> Result<Vec<Source>, ConfigProblem>;
     /// [`StageKind::run`].
     ///
     /// # Errors
     /// When it cannot finish.
-    fn run(&self, resolved: &Value, context: &Context) -> Result<Outputs, StageError>;
+    fn run(&self, resolved: &Settings, context: &Context) -> Result<Outputs, StageError>;
     /// [`StageKind::cached_share`].
     ///
     /// # Errors
     /// When an input or source cannot be read.
-    fn cached_share(&self, resolved: &Value, given: &Given<'_>) -> Result<Option<Share>, StageError>;
+    fn cached_share(&self, resolved: &Settings, given: &Given<'_>) -> Result<Option<Share>, StageError>;
     /// The type of the output named `name`.
     fn output_type(&self, name: &str) -> Option<PortType> {
         self.ports()
@@ -179,18 +172,6 @@ pub fn erase<S: StageKind>(stage: S) -> Box<dyn AnyStage> {
 }
 
 struct Erased<S>(S);
-
-fn typed<C: DeserializeOwned>(value: Value) -> Result<C, ConfigProblem> {
-    let value = if value.is_null() {
-        Value::Object(serde_json::Map::new())
-    } else {
-        value
-    };
-    serde_path_to_error::deserialize(value).map_err(|err| {
-        let path = err.path().to_string();
-        ConfigProblem::new(if path == "." { String::new() } else { path }, err.inner().to_string())
-    })
-}
 
 /// Removes the values that equal their defaults, map by map. The maps are structs, which always have all
 /// their fields: a map of the user's keys must be empty by default, since one that lacks a default entry
@@ -237,12 +218,12 @@ impl<S: StageKind> AnyStage for Erased<S> {
         S::NONDETERMINISTIC
     }
 
-    fn work_units(&self, config: &Value) -> Option<u64> {
+    fn work_units(&self, config: &Settings) -> Option<u64> {
         config.get(S::WORK_UNITS?)?.as_u64()
     }
 
-    fn relative_cost(&self, config: &Value) -> Option<RelativeCost> {
-        self.0.relative_cost(&typed(config.clone()).ok()?)
+    fn relative_cost(&self, config: &Settings) -> Option<RelativeCost> {
+        self.0.relative_cost(&*config.typed::<S::Config>().ok()?)
     }
 
     fn schema(&self) -> Value {
@@ -252,12 +233,11 @@ impl<S: StageKind> AnyStage for Erased<S> {
             .to_value()
     }
 
-    fn resolve(&self, with: Value) -> Result<Value, ConfigProblem> {
-        let config: S::Config = typed(with)?;
-        serde_json::to_value(config).map_err(|err| ConfigProblem::new("", err.to_string()))
+    fn resolve(&self, with: Value) -> Result<Settings, ConfigProblem> {
+        Settings::read::<S::Config>(with)
     }
 
-    fn key_config(&self, resolved: &Value) -> Value {
+    fn key_config(&self, resolved: &Settings) -> Value {
         let default = serde_json::to_value(S::Config::default()).unwrap_or_default();
         let mut pruned = prune(resolved, &default).unwrap_or_else(|| Value::Object(serde_json::Map::new()));
         if let Value::Object(map) = &mut pruned {
@@ -268,23 +248,23 @@ impl<S: StageKind> AnyStage for Erased<S> {
 
     fn check(
         &self,
-        resolved: &Value,
+        resolved: &Settings,
         plan: &PlanContext,
     ) -> Result<BTreeMap<String, Provided>, ConfigProblem> {
         features::check(S::PORTS, S::FEATURES_BY_CONTRACT, plan)?;
-        self.0.check(&typed(resolved.clone())?, plan)
+        self.0.check(&*resolved.typed::<S::Config>()?, plan)
     }
 
-    fn sources(&self, resolved: &Value, base: &Path) -> Result<Vec<Source>, ConfigProblem> {
-        self.0.sources(&typed(resolved.clone())?, base)
+    fn sources(&self, resolved: &Settings, base: &Path) -> Result<Vec<Source>, ConfigProblem> {
+        self.0.sources(&*resolved.typed::<S::Config>()?, base)
     }
 
-    fn run(&self, resolved: &Value, context: &Context) -> Result<Outputs, StageError> {
+    fn run(&self, resolved: &Settings, context: &Context) -> Result<Outputs, StageError> {
         features::check_inputs(S::PORTS, S::FEATURES_BY_CONTRACT, &context.inputs)?;
-        self.0.run(&typed(resolved.clone())?, context)
+        self.0.run(&*resolved.typed::<S::Config>()?, context)
     }
 
-    fn cached_share(&self, resolved: &Value, given: &Given<'_>) -> Result<Option<Share>, StageError> {
-        self.0.cached_share(&typed(resolved.clone())?, given)
+    fn cached_share(&self, resolved: &Settings, given: &Given<'_>) -> Result<Option<Share>, StageError> {
+        self.0.cached_share(&*resolved.typed::<S::Config>()?, given)
     }
 }

@@ -3,7 +3,8 @@
 use datasets::calendar::CalendarName;
 use datasets::contract::Exercise;
 use serde::{Deserialize, Serialize};
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::Path;
 
 /// The type of a port. An artifact's `type` is its name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
@@ -137,4 +138,12 @@ impl Provided {
     pub fn may_have(&self, column: &str) -> bool {
         self.columns.as_ref().is_none_or(|columns| columns.contains(column))
     }
+}
+
+/// The context of a stage kind while the pipeline is planned.
+pub struct PlanContext<'a> {
+    /// The pipeline file's directory: relative paths in a configuration are relative to it.
+    pub base: &'a Path,
+    /// The contents of each connected input, by port.
+    pub inputs: BTreeMap<String, Vec<Provided>>,
 }

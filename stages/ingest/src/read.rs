@@ -267,20 +267,12 @@ pub fn peek(
             let present = header::filled(&layout, &names);
             Ok(Some((*layout, present)))
         };
-        found.extend(look().map_err(|err: StageError| ConfigProblem {
-            field: field.to_owned(),
-            message: err.message,
-            hint: err.hint,
-        })?);
+        found.extend(look().map_err(|err: StageError| err.at(field))?);
     }
     match joined {
         Some((source, name)) if found.is_empty() && step == 1 => {
             let err = alone(source, &name);
-            Err(ConfigProblem {
-                field: field.to_owned(),
-                message: err.message,
-                hint: err.hint,
-            })
+            Err(err.at(field))
         }
         _ => Ok(found),
     }

@@ -45,7 +45,7 @@ impl MadeDecision {
         Some(Self {
             key,
             decision: outputs.get(DECISION).copied()?,
-            config: config.clone(),
+            config: Value::clone(config),
             policy: node.earlier.get(POLICY)?.first()?.name.clone(),
             status,
             seconds,
@@ -85,7 +85,10 @@ pub(super) fn add_act(
         stage: id.clone(),
         id,
         point: BTreeMap::new(),
-        work: Work::Kind { kind, config },
+        work: Work::Kind {
+            kind,
+            config: config.into(),
+        },
         needs: BTreeMap::from([(ENV.to_owned(), vec![env])]),
         sources: None,
         earlier: BTreeMap::from([(POLICY.to_owned(), vec![policy])]),

@@ -80,7 +80,7 @@ impl Recorded {
                     }
                     Work::Kind {
                         kind,
-                        config: stage.config.value().into_owned(),
+                        config: stage.config.value().into_owned().into(),
                     }
                 }
             };

@@ -6,8 +6,7 @@ use crate::key::RUN;
 use cache::{ActionKey, ArtifactDigest, BlobRef, OpenUpstream, Store, WorkerReport, WorkerSettings};
 use runner_pipeline::{Isolation, Shell, Tool};
 use serde::{Deserialize, Serialize};
-use serde_json::Value;
-use stages_core::{EventSink, Outputs, PortType, Source, StageError};
+use stages_core::{EventSink, Outputs, PortType, Settings, Source, StageError};
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -74,7 +73,7 @@ pub enum JobWork {
         /// Its version.
         version: u32,
         /// Its configuration, defaults filled in.
-        config: Value,
+        config: Settings,
     },
     /// An external program.
     Command {

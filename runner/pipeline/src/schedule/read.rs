@@ -2,11 +2,11 @@
 
 use super::cron::Cron;
 use super::model::{CatchUp, Schedule, Then, WaitFor, When};
-use crate::interpolate::{Scope, fill};
-use crate::problems::Problems;
-use crate::suggest::suggest;
-use crate::tree::{Key, Tree, Value};
-use crate::units::{duration, is_name};
+use crate::stage::interpolate::{Scope, fill};
+use crate::text::problems::Problems;
+use crate::text::suggest::suggest;
+use crate::text::tree::{Key, Tree, Value};
+use crate::text::units::{duration, is_name};
 use datasets::calendar::CalendarName;
 use datasets::contract::TimeOfDay;
 use datasets::{Date, TimeZone};
@@ -373,7 +373,7 @@ impl Reader<'_, '_> {
     }
 
     /// A list of texts, or one of them, with their places.
-    fn texts(&mut self, tree: &Tree, what: &str, hint: &str) -> Vec<(String, crate::source::Spot)> {
+    fn texts(&mut self, tree: &Tree, what: &str, hint: &str) -> Vec<(String, crate::text::source::Spot)> {
         let items = match &tree.value {
             Value::List(items) => items.as_slice(),
             _ => std::slice::from_ref(tree),

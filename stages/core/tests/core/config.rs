@@ -170,7 +170,7 @@ fn resolving_fills_in_the_defaults() {
         ..Settings::default()
     };
     assert_eq!(resolved, serde_json::to_value(expected).unwrap());
-    assert_eq!(stage.resolve(resolved.clone()).unwrap(), resolved);
+    assert_eq!(stage.resolve(resolved.clone().into()).unwrap(), resolved);
 }
 
 #[test]

@@ -89,7 +89,7 @@ fn an_output_has_its_type_and_promises_nothing_by_default() {
         base: Path::new("."),
         inputs: BTreeMap::new(),
     };
-    let provided = stage.check(&json!(null), &plan);
+    let provided = stage.check(&json!(null).into(), &plan);
     let expected = [("chain", PortType::OptionChain), ("rates", PortType::Rates)];
     assert_eq!(
         provided.unwrap(),

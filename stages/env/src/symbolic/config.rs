@@ -15,6 +15,7 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use serde_json::{Map, Value};
 use stages_core::ConfigProblem;
 use std::fmt;
+use std::sync::LazyLock;
 
 /// A task.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -215,12 +216,13 @@ impl<'de> Deserialize<'de> for SymbolicConfig {
                         .filter(|(_, own)| own.contains(&name));
                     let tasks: Vec<TaskName> = of.map(|(task, _)| task).collect();
                     if tasks.is_empty() {
-                        let known: Vec<String> =
-                            fields.iter().flatten().map(|name| format!("`{name}`")).collect();
-                        return Err(de::Error::custom(format!(
-                            "unknown field `{name}`, expected one of `task`, {}",
-                            known.join(", ")
-                        )));
+                        static KNOWN: LazyLock<Vec<&str>> = LazyLock::new(|| {
+                            let of_tasks = TaskName::ALL.into_iter().flat_map(TaskName::fields);
+                            std::iter::once("task")
+                                .chain(of_tasks.map(|name| &*name.leak()))
+                                .collect()
+                        });
+                        return Err(de::Error::unknown_field(&name, &KNOWN));
                     }
                     let value = map.next_value_seed(Setting { name: &name, tasks })?;
                     config.settings.insert(name, value);

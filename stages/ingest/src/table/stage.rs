@@ -47,11 +47,7 @@ impl StageKind for Table {
         if sources.iter().all(|source| source.remote.is_none()) {
             for source in read::some(&sources) {
                 let columns = read::first(source).and_then(|first| Columns::of(&first, config));
-                let columns = columns.map_err(|err| ConfigProblem {
-                    field: "path".to_owned(),
-                    message: err.message,
-                    hint: err.hint,
-                })?;
+                let columns = columns.map_err(|err| err.at("path"))?;
                 names = Some(columns.numbers);
             }
         }

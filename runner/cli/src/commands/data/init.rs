@@ -170,7 +170,7 @@ fn find(session: &Session, args: &InitArgs, path: &str) -> Result<(Table, Found)
     let options = session.reading(&place, &Settings::default())?;
     let pipeline = load_text(&place, alone.as_bytes(), &options).map_err(wrong)?;
     let config = pipeline.nodes.iter().find_map(|node| match &node.work {
-        Work::Kind { config, .. } => Some(config.clone()),
+        Work::Kind { config, .. } => Some(Value::clone(config)),
         Work::Command(_) => None,
     });
     let read: Read = read::read_configured(session, table, config.unwrap_or_default())?;

@@ -1,0 +1,7 @@
+//! Descriptions: stage kinds and types as text and JSON, the schema of pipeline files, drawings of the graph.
+
+pub(crate) mod describe_type;
+pub mod graph;
+pub(crate) mod kinds;
+pub(crate) mod schema;
+pub mod svg;

@@ -1,0 +1,30 @@
+//! Parsing of other YAML files with the parser of pipeline files: values with positions, and errors that
+//! refer to them.
+
+use crate::PipelineErrors;
+pub use crate::text::problems::Problems;
+pub use crate::text::source::Spot;
+use crate::text::source::{self, Texts};
+pub use crate::text::tree::{Key, Tree, Value};
+use crate::text::yaml;
+use std::path::Path;
+
+/// Parses the bytes of a file; `None` if it has no values.
+pub fn parse(file: &Path, bytes: Vec<u8>) -> Result<Option<(Tree, Problems)>, PipelineErrors> {
+    let text = source::decode(file, bytes)?;
+    let is_blank = |line: &str| line.trim().is_empty() || line.trim_start().starts_with('#');
+    if text.lines().all(is_blank) {
+        return Ok(None);
+    }
+    let mut texts = Texts::default();
+    let index = texts.push(file.to_owned(), text);
+    let parsed = yaml::parse(texts.content(index), index);
+    let mut problems = Problems::new(texts);
+    match parsed {
+        Ok(tree) => Ok(Some((tree, problems))),
+        Err(issue) => {
+            problems.add(issue.spot, issue.message, issue.hint);
+            Err(problems.finish())
+        }
+    }
+}

@@ -1,0 +1,454 @@
+//! The pipeline file as written: keys and names are checked, nothing is interpolated or expanded yet.
+
+use crate::stage::output_types;
+use crate::stage::python_stage;
+use crate::stage::written::{COMMON, Job, OF_COMMAND, OF_KIND, OF_PYTHON, Program, PythonStage, Stage, USES};
+use crate::text::problems::Problems;
+use crate::text::source::Spot;
+use crate::text::suggest::{list, nearest, suggest};
+use crate::text::tree::{Key, Tree, Value};
+use crate::text::units::{is_name, is_variable};
+use serde_json::Value as Json;
+use std::path::Path;
+
+/// A pipeline file.
+pub(crate) struct Document {
+    pub name: String,
+    pub params: Vec<(Key, Tree)>,
+    /// The values that each profile sets, by profile.
+    pub profiles: Vec<(Key, Vec<(Key, Tree)>)>,
+    /// `schedule:`
+    pub schedule: Option<Tree>,
+    /// `promote:`
+    pub promote: Option<Tree>,
+    /// `notify:`
+    pub notify: Option<Tree>,
+    /// `track:`
+    pub track: Option<Tree>,
+    pub stages: Vec<Stage>,
+}
+
+const TOP: [&str; 10] = [
+    "version", "name", "include", "params", "profiles", "schedule", "promote", "notify", "track", "stages",
+];
+/// Reads a document. `None` if the errors prevent further checks.
+pub(crate) fn read(root: Tree, file: &Path, problems: &mut Problems) -> Option<Document> {
+    let spot = root.spot;
+    let Value::Map(entries) = root.value else {
+        problems.add(
+            spot,
+            format!("a pipeline is a map of keys, and this is {}", root.describe()),
+            "a pipeline begins with `version: 1`, `name: NAME` and `stages:`",
+        );
+        return None;
+    };
+    let mut version = None;
+    let mut name = None;
+    let mut params = Vec::new();
+    let mut profiles = Vec::new();
+    let mut schedule = None;
+    let mut promote = None;
+    let mut notify = None;
+    let mut track = None;
+    let mut stages = None;
+    // A missing key may only be misspelt.
+    let mut misspelt: Vec<&str> = Vec::new();
+    for (key, value) in entries {
+        match key.name.as_str() {
+            "version" => version = Some(value),
+            "name" => name = Some(value),
+            "params" => params = named(value, "parameter", problems),
+            "profiles" => {
+                let entries = named(value, "profile", problems);
+                profiles = entries
+                    .into_iter()
+                    .map(|(key, value)| (key, map(value, "parameter", problems)))
+                    .collect();
+            }
+            "schedule" => schedule = (!value.is_null()).then_some(value),
+            "promote" => promote = (!value.is_null()).then_some(value),
+            "notify" => notify = (!value.is_null()).then_some(value),
+            "track" => track = (!value.is_null()).then_some(value),
+            "stages" => stages = Some((key, value)),
+            other => {
+                misspelt.extend(nearest(other, TOP));
+                let hint = if COMMON
+                    .iter()
+                    .chain(&OF_KIND)
+                    .chain(&OF_COMMAND)
+                    .any(|known| *known == other)
+                {
+                    format!("`{other}` belongs to a stage: indent it below the stage's name")
+                } else {
+                    suggest(other, "keys of a pipeline", TOP)
+                };
+                problems.add(key.spot, format!("unknown key `{other}`"), hint);
+            }
+        }
+    }
+    match version {
+        None if misspelt.contains(&"version") => {}
+        None => problems.add(spot, "`version` is missing", "add `version: 1` at the top"),
+        Some(value) if value.to_json().as_u64() != Some(1) => problems.add(
+            value.spot,
+            format!("the version of the format is {}, not 1", value.describe()),
+            "write `version: 1`",
+        ),
+        Some(_) => {}
+    }
+    let stem = file.file_stem().unwrap_or_default().to_string_lossy();
+    let name = match name.as_ref().map(|value| (value, value.text())) {
+        Some((_, Some(text))) if is_name(text) => Some(text.to_owned()),
+        Some((value, _)) => {
+            problems.add(
+                value.spot,
+                format!("`name` is {}", value.describe()),
+                "a name is letters, digits, `_` and `-`, and begins with a letter",
+            );
+            None
+        }
+        None if misspelt.contains(&"name") => None,
+        None => {
+            let example = if is_name(&stem) { &stem } else { "experiment" };
+            problems.add(spot, "`name` is missing", format!("add `name: {example}`"));
+            None
+        }
+    };
+    let Some((key, value)) = stages else {
+        if !misspelt.contains(&"stages") {
+            problems.add(
+                spot,
+                "`stages` is missing",
+                "add `stages:` and below it a stage: `NAME: { uses: KIND }`",
+            );
+        }
+        return None;
+    };
+    let stages: Vec<Stage> = named(value, "stage", problems)
+        .into_iter()
+        .map(|(key, value)| stage(key, value, problems))
+        .collect();
+    if stages.is_empty() && !problems.any() {
+        problems.add(key.spot, "there are no stages", "add one: `NAME: { uses: KIND }`");
+    }
+    Some(Document {
+        name: name.unwrap_or_default(),
+        params,
+        profiles,
+        schedule,
+        promote,
+        notify,
+        track,
+        stages,
+    })
+}
+
+/// A map whose keys are names. A null value counts as an empty map.
+fn named(tree: Tree, what: &str, problems: &mut Problems) -> Vec<(Key, Tree)> {
+    let entries = map(tree, what, problems);
+    for (key, _) in &entries {
+        if !is_name(&key.name) {
+            problems.add(
+                key.spot,
+                format!("`{}` cannot be the name of {} {what}", key.name, article(what)),
+                "a name is letters, digits, `_` and `-`, and begins with a letter",
+            );
+        }
+    }
+    entries
+}
+
+fn article(word: &str) -> &'static str {
+    if word.starts_with(['a', 'e', 'i', 'o', 'u']) {
+        "an"
+    } else {
+        "a"
+    }
+}
+
+fn map(tree: Tree, what: &str, problems: &mut Problems) -> Vec<(Key, Tree)> {
+    match tree.value {
+        Value::Map(entries) => entries,
+        Value::Scalar(Json::Null) => Vec::new(),
+        _ => {
+            let described = tree.describe();
+            problems.add(
+                tree.spot,
+                format!("expected a map from {what} to value, found {described}"),
+                "write `NAME: VALUE` lines, indented, or `{ NAME: VALUE }`",
+            );
+            Vec::new()
+        }
+    }
+}
+
+fn items(tree: Tree, what: &str, problems: &mut Problems) -> Vec<Tree> {
+    match tree.value {
+        Value::List(items) => items,
+        Value::Scalar(Json::Null) => Vec::new(),
+        _ => {
+            let described = tree.describe();
+            problems.add(
+                tree.spot,
+                format!("expected a list of {what}, found {described}"),
+                "write it as a list: `[a, b]`",
+            );
+            Vec::new()
+        }
+    }
+}
+
+fn stage(key: Key, tree: Tree, problems: &mut Problems) -> Stage {
+    let mut stage = Stage {
+        key,
+        job: Job::Broken,
+        needs: Vec::new(),
+        matrix: Vec::new(),
+        threads: None,
+        memory: None,
+        retries: None,
+        timeout: None,
+        register: None,
+        doubtful: false,
+    };
+    let name = &stage.key.name;
+    let spot = tree.spot;
+    let Value::Map(entries) = tree.value else {
+        let described = tree.describe();
+        problems.add(
+            if described == "null" { stage.key.spot } else { spot },
+            format!("the stage `{name}` is {described}, not a map of keys"),
+            "write what it does below its name: `uses: KIND` or `run: COMMAND`",
+        );
+        return stage;
+    };
+    let mut uses = None;
+    let mut run = None;
+    let mut with = None;
+    let mut secrets = Vec::new();
+    let mut program = Box::<Program>::default();
+    let is = |wanted: &str| entries.iter().any(|(key, _)| key.name == wanted);
+    let (is_kind, is_command) = (is("uses"), is("run"));
+    let is_python = entries
+        .iter()
+        .any(|(key, value)| key.name == "uses" && value.text() == Some(USES));
+    let mut python = PythonStage::default();
+    for (key, value) in entries {
+        let foreign = match key.name.as_str() {
+            known if is_python => {
+                known != "run" && OF_COMMAND.contains(&known) && !OF_PYTHON.contains(&known)
+            }
+            known if !is_kind && is_command && OF_PYTHON.contains(&known) => !OF_COMMAND.contains(&known),
+            known if OF_KIND.contains(&known) => !is_kind && is_command,
+            known if OF_COMMAND.contains(&known) => is_kind && !is_command,
+            _ => false,
+        };
+        if foreign {
+            let hint = match key.name.as_str() {
+                "with" => "a command takes its settings in its text: `run: python x.py ${params.X}`",
+                _ if is_python => "a Python stage runs its function: remove it, or make this a `run:` stage",
+                "call" | "python" | "path" | "lock" | "seed" => "write `uses: python` in place of `run:`",
+                "outputs" => "the outputs of a stage kind are fixed: see `runner stages KIND`",
+                _ => "remove it, or make this a `run:` stage",
+            };
+            let (belongs, other) = if is_kind { ("run", "uses") } else { ("uses", "run") };
+            problems.add(
+                key.spot,
+                format!(
+                    "`{}` is for `{belongs}:` stages, and `{name}` is a `{other}:` stage",
+                    key.name
+                ),
+                hint,
+            );
+            continue;
+        }
+        match key.name.as_str() {
+            "uses" => uses = Some((key, value)),
+            "run" => run = Some((key, value)),
+            "with" => with = Some((key, value)),
+            "needs" => {
+                let before = problems.count();
+                stage.needs = named(value, "port", problems);
+                stage.doubtful |= problems.count() > before;
+            }
+            "matrix" => stage.matrix = named(value, "axis", problems),
+            "resources" => {
+                for (key, value) in map(value, "resource", problems) {
+                    match key.name.as_str() {
+                        "threads" => stage.threads = Some(value),
+                        "memory" => stage.memory = Some(value),
+                        other => problems.add(
+                            key.spot,
+                            format!("unknown key `{other}` in `resources`"),
+                            suggest(other, "keys", ["threads", "memory"]),
+                        ),
+                    }
+                }
+            }
+            "retries" => stage.retries = Some(value),
+            "timeout" => stage.timeout = Some(value),
+            "register" => stage.register = Some(value),
+            "files" => program.files = items(value, "files", problems),
+            "call" if is_python => python.call = Some(value),
+            "python" if is_python => python.python = Some(value),
+            "lock" if is_python => python.lock = Some(value),
+            "path" if is_python => python.path = Some(value),
+            "seed" if is_python => python.seed = Some(value),
+            "outputs" if is_python => {
+                (program.outputs, program.types) =
+                    python_stage::outputs(named(value, "output", problems), problems);
+            }
+            "outputs" => {
+                (program.outputs, program.types) =
+                    output_types::read(named(value, "output", problems), problems)
+            }
+            "env" => program.env = variables(value, problems),
+            "secrets" => secrets = items(value, "names of environment variables", problems),
+            "tools" => program.tools = items(value, "programs", problems),
+            "shell" => program.shell = Some(value),
+            "isolation" => program.isolation = Some(value),
+            "network" => program.network = Some(value),
+            "log" => program.log = Some(value),
+            "container" => program.container = Some(value),
+            other => {
+                let own = match (is_python, is_command) {
+                    (true, _) => &OF_PYTHON[..],
+                    (false, true) => &OF_COMMAND[..],
+                    (false, false) => &OF_KIND[..],
+                };
+                let known = COMMON.into_iter().chain(own.iter().copied());
+                let all: Vec<&str> = known.collect();
+                let far = OF_COMMAND.into_iter().chain(OF_KIND);
+                let hint = match nearest(other, all.iter().copied()).or_else(|| nearest(other, far)) {
+                    Some(near) => format!("did you mean `{near}`?"),
+                    None if is_kind => format!(
+                        "settings of the kind belong below `with:`; a stage's keys are {}",
+                        list(all)
+                    ),
+                    None => format!("a stage's keys are {}", list(all)),
+                };
+                stage.doubtful |= hint.contains("`needs`?");
+                problems.add(key.spot, format!("unknown key `{other}` in the stage `{name}`"), hint);
+            }
+        }
+    }
+    stage.job = match (uses, run) {
+        (Some((key, _)), Some(_)) => {
+            problems.add(
+                key.spot,
+                format!("the stage `{name}` has both `uses` and `run`"),
+                "keep one of them, and make the other a stage of its own",
+            );
+            Job::Broken
+        }
+        (None, None) => {
+            problems.add(
+                stage.key.spot,
+                format!("the stage `{name}` has neither `uses` nor `run`"),
+                "add `uses: KIND` (see `runner stages`) or `run: COMMAND`",
+            );
+            Job::Broken
+        }
+        (Some((key, value)), None) if is_python => {
+            python.spot = value.spot;
+            python.with = settings(with, key.spot, problems);
+            program.secrets = names_of_secrets(&secrets, &program.env, problems);
+            program.python = Some(python);
+            Job::Command(program)
+        }
+        (Some((key, value)), None) => match value.text() {
+            Some(text) => Job::Kind {
+                name: text.to_owned(),
+                spot: value.spot,
+                with: settings(with, key.spot, problems),
+            },
+            None => {
+                problems.add(
+                    value.spot,
+                    format!("`uses` is {}, not the name of a stage kind", value.describe()),
+                    "write a name such as `train/ppo`; `runner stages` lists them",
+                );
+                Job::Broken
+            }
+        },
+        (None, Some((_, run))) => {
+            if run.text().is_none_or(|text| text.trim().is_empty()) {
+                problems.add(
+                    run.spot,
+                    format!("`run` is {}, not a command", run.describe()),
+                    "write one text for the shell; several lines go below `run: |`",
+                );
+                Job::Broken
+            } else {
+                program.run = run;
+                program.secrets = names_of_secrets(&secrets, &program.env, problems);
+                Job::Command(program)
+            }
+        }
+    };
+    stage
+}
+
+/// `with:`; an empty map if absent or null.
+fn settings(with: Option<(Key, Tree)>, otherwise: Spot, problems: &mut Problems) -> Tree {
+    let empty = |spot| Tree {
+        spot,
+        value: Value::Map(Vec::new()),
+        note: None,
+    };
+    match with {
+        None => empty(otherwise),
+        Some((key, value)) => match value.value {
+            Value::Map(_) => value,
+            Value::Scalar(Json::Null) => empty(key.spot),
+            _ => {
+                problems.add(
+                    value.spot,
+                    format!("`with` is {}, not a map of settings", value.describe()),
+                    "write `KEY: VALUE` lines, indented, or `{ KEY: VALUE }`",
+                );
+                empty(key.spot)
+            }
+        },
+    }
+}
+
+fn variables(tree: Tree, problems: &mut Problems) -> Vec<(Key, Tree)> {
+    let entries = map(tree, "variable", problems);
+    for (key, _) in entries.iter().filter(|(key, _)| !is_variable(&key.name)) {
+        problems.add(
+            key.spot,
+            format!("`{}` cannot be the name of an environment variable", key.name),
+            "such a name is letters, digits and `_`, and does not begin with a digit",
+        );
+    }
+    entries
+}
+
+fn names_of_secrets(secrets: &[Tree], env: &[(Key, Tree)], problems: &mut Problems) -> Vec<String> {
+    let mut names: Vec<String> = Vec::new();
+    for secret in secrets {
+        match secret.text() {
+            Some(name) if is_variable(name) => {
+                if env.iter().any(|(key, _)| key.name == name) {
+                    problems.add(
+                        secret.spot,
+                        format!("`{name}` is both in `env` and in `secrets`"),
+                        "a variable of `env` is part of the key, one of `secrets` is not: keep one",
+                    );
+                    names.push(name.to_owned());
+                } else if names.iter().any(|known| known == name) {
+                    problems.add(secret.spot, format!("`{name}` is listed twice"), "remove one");
+                } else {
+                    names.push(name.to_owned());
+                }
+            }
+            _ => problems.add(
+                secret.spot,
+                format!("{} is not the name of an environment variable", secret.describe()),
+                "list the names of the variables to pass on, not their values",
+            ),
+        }
+    }
+    names
+}

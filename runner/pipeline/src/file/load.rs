@@ -1,0 +1,553 @@
+//! Loading of a pipeline file to a resolved graph.
+
+mod node;
+
+pub(crate) use node::{promised, provided};
+
+use crate::file::compose::compose;
+use crate::file::connections::Connections;
+use crate::file::document::{self, Document};
+use crate::file::notify;
+use crate::file::overrides::{self, OfNight};
+use crate::file::registration;
+use crate::file::resolved::Resolved;
+use crate::file::resolved_blocks::{Blocks, set_by_night};
+use crate::file::track;
+use crate::matrix::axes;
+use crate::matrix::point::{MOST_NODES, Point};
+use crate::matrix::points;
+use crate::model::graph_of;
+use crate::schedule::{self, NightDates, Schedule, Scheduled};
+use crate::stage::earlier::This;
+use crate::stage::interpolate::{Scope, Variables, fill};
+use crate::stage::needs::{self, Face, Needs};
+use crate::stage::run_stage::Reads;
+use crate::stage::setting::Setting;
+use crate::stage::tools::Finder;
+use crate::stage::written::{Job, Stage};
+use crate::text::problems::Problems;
+use crate::text::source::{self, Texts};
+use crate::text::tree::{Tree, Value};
+use crate::text::yaml;
+use crate::{FindEarlier, FindTried, Node, Notify, Pipeline, PipelineErrors, Promote, Track, Work};
+use cache::{BlobDigest, BlobRef};
+use serde_json::Value as Json;
+use stages_core::AnyStage;
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+/// The options for loading a pipeline file.
+pub struct LoadOptions {
+    /// The arguments of `--set`: `NAME=VALUE` or `STAGE.with.KEY=VALUE`.
+    pub set: Vec<String>,
+    /// The arguments of `--profile`, in their order.
+    pub profiles: Vec<String>,
+    /// The environment, for `${env.X}`.
+    pub env: BTreeMap<String, String>,
+    /// The dates of the night that is run, for `${schedule.X}` and for the parameters that `schedule:` sets.
+    pub night: Option<NightDates>,
+    /// The available stage kinds.
+    pub kinds: &'static [Box<dyn AnyStage>],
+    /// Finds artifacts of earlier runs; if absent, references to them are errors.
+    pub earlier: Option<FindEarlier>,
+    /// Counts the policies that were tried under a name, for `${policies.NAME.tried}`; if absent, it is an
+    /// error.
+    pub tried: Option<FindTried>,
+}
+
+impl LoadOptions {
+    /// Options without settings, with an empty environment.
+    pub fn new(kinds: &'static [Box<dyn AnyStage>]) -> Self {
+        Self {
+            set: Vec::new(),
+            profiles: Vec::new(),
+            env: BTreeMap::new(),
+            night: None,
+            kinds,
+            earlier: None,
+            tried: None,
+        }
+    }
+}
+
+/// Loads, resolves and checks a pipeline file. Outside it, only the names of the files of `run:` stages are
+/// read.
+///
+/// # Errors
+/// All errors found, each with its position and a hint.
+pub fn load(file: &Path, options: &LoadOptions) -> Result<Pipeline, PipelineErrors> {
+    let text = source::read(file)?;
+    Loader::new(file, text, options, false).load()
+}
+
+/// Like [`load`], and checks that the source files of the stages exist (data sets and the like).
+///
+/// # Errors
+/// All errors found, including missing files.
+pub fn load_with_sources(file: &Path, options: &LoadOptions) -> Result<Pipeline, PipelineErrors> {
+    let text = source::read(file)?;
+    Loader::new(file, text, options, true).load()
+}
+
+/// The inputs from which a pipeline was loaded, besides its options.
+#[derive(Default)]
+pub(crate) struct Recorded {
+    /// The pipeline file and its included files, with the digests of their bytes.
+    pub files: Vec<(PathBuf, BlobDigest)>,
+    /// The environment variables that were interpolated.
+    pub variables: BTreeSet<String>,
+    /// The reads of `run:` stages from the file system, by node.
+    pub reads: BTreeMap<usize, Reads>,
+    /// True if the registry of policies was asked for a number.
+    pub has_asked_registry: bool,
+}
+
+/// Like [`load_with_sources`], with a record of the inputs.
+pub(crate) fn load_recorded(
+    file: &Path,
+    options: &LoadOptions,
+) -> Result<(Pipeline, Recorded), PipelineErrors> {
+    let bytes = source::read_bytes(file)?;
+    let digest = BlobRef::of(&bytes).blob;
+    let mut loader = Loader::new(file, source::decode(file, bytes)?, options, true);
+    loader.recorded.files.push((file.to_owned(), digest));
+    loader.load_recorded()
+}
+
+/// The absolute directory of a pipeline file.
+pub(crate) fn folder_of(file: &Path) -> PathBuf {
+    let folder = file.parent().unwrap_or(Path::new(""));
+    let folder = if folder.as_os_str().is_empty() {
+        Path::new(".")
+    } else {
+        folder
+    };
+    std::path::absolute(folder).unwrap_or_else(|_| folder.to_owned())
+}
+
+/// Like [`load`], with `text` as the contents of `file`.
+///
+/// # Errors
+/// All errors found.
+pub fn load_text(file: &Path, text: &[u8], options: &LoadOptions) -> Result<Pipeline, PipelineErrors> {
+    let text = source::decode(file, text.to_vec())?;
+    Loader::new(file, text, options, false).load()
+}
+
+/// The schedule of a pipeline file, without resolving its stages; `None` if it has none.
+///
+/// # Errors
+/// The errors of the file's keys, parameters and schedule.
+pub fn scheduled(file: &Path, options: &LoadOptions) -> Result<Option<Scheduled>, PipelineErrors> {
+    let mut loader = Loader::new(file, source::read(file)?, options, false);
+    let found = loader.document().and_then(|document| {
+        let schedule = loader.schedule(&document);
+        let notify = loader.notify(&document);
+        (!loader.problems.any()).then_some((document.name, schedule, notify))
+    });
+    let Some((name, schedule, notify)) = found else {
+        return Err(loader.problems.finish());
+    };
+    let base = loader.base.to_path_buf();
+    Ok(schedule.map(|schedule| Scheduled {
+        name,
+        base,
+        schedule,
+        notify,
+    }))
+}
+
+/// The names in a pipeline file and its included files, for completion: of a file that has errors too.
+#[derive(Clone, Debug, Default)]
+pub struct Names {
+    /// The parameters.
+    pub params: Vec<String>,
+    /// The profiles.
+    pub profiles: Vec<String>,
+    /// The stages, with their kinds; none for programs.
+    pub stages: Vec<(String, Option<String>)>,
+}
+
+/// The names in a pipeline file; `None` if it cannot be read at all.
+pub fn names(file: &Path, options: &LoadOptions) -> Option<Names> {
+    let mut loader = Loader::new(file, source::read(file).ok()?, options, false);
+    let document = loader.written()?;
+    let stage = |stage: &Stage| {
+        let kind = match &stage.job {
+            Job::Kind { name, .. } => Some(name.clone()),
+            Job::Command(_) | Job::Broken => None,
+        };
+        (stage.key.name.clone(), kind)
+    };
+    Some(Names {
+        params: document.params.iter().map(|(key, _)| key.name.clone()).collect(),
+        profiles: document.profiles.iter().map(|(key, _)| key.name.clone()).collect(),
+        stages: document.stages.iter().map(stage).collect(),
+    })
+}
+
+/// The text of a pipeline as one file, with everything resolved that does not differ between points.
+///
+/// # Errors
+/// Those of [`load_with_sources`].
+pub fn resolved(file: &Path, options: &LoadOptions) -> Result<String, PipelineErrors> {
+    let mut loader = Loader::new(file, source::read(file)?, options, true);
+    match loader.resolve() {
+        Some(mut document) if !loader.problems.any() => {
+            overrides::fix_schedule(&options.set, &loader.settings, &mut document);
+            let schedule = loader.schedule(&document);
+            let texts = &loader.problems.texts;
+            let blocks = Blocks {
+                document: &document,
+                schedule: schedule.as_ref(),
+                notify: &loader.notify,
+                is_argument: &|value| texts.is_argument(value.spot.text),
+            };
+            let blocks = blocks.entries();
+            let by_night = set_by_night(&document);
+            let params = loader.params.iter();
+            let params = params.filter(|(name, _)| !by_night.contains(name.as_str()));
+            let params = params.map(|(name, value)| (name.clone(), value.clone())).collect();
+            let point = Point::new();
+            let scope = |params| Scope {
+                params: Some(params),
+                matrix: Some(&point),
+                env: &loader.env,
+                night: options.night,
+                secrets: &loader.secrets,
+                verbatim: true,
+            };
+            let resolved = Resolved {
+                document: &document,
+                scope: scope(&params),
+                axes: scope(&loader.params),
+                blocks,
+                settings: &loader.settings,
+                kinds: options.kinds,
+                file,
+                base: &loader.base,
+                bases: &loader.bases,
+            };
+            Ok(resolved.text(&mut loader.problems))
+        }
+        _ => Err(loader.problems.finish()),
+    }
+}
+
+struct Loader<'a> {
+    file: &'a Path,
+    base: Arc<Path>,
+    /// The directories of the stages that come from included files.
+    bases: BTreeMap<String, Arc<Path>>,
+    options: &'a LoadOptions,
+    env: Variables<'a>,
+    /// If set, source files and tools are looked for.
+    sources: bool,
+    finder: Finder<'a>,
+    problems: Problems,
+    params: BTreeMap<String, Tree>,
+    settings: Vec<Setting>,
+    /// The variables that some stage lists in `secrets:`.
+    secrets: BTreeSet<String>,
+    nodes: Vec<Node>,
+    promote: Option<Promote>,
+    notify: Vec<Notify>,
+    track: Vec<Track>,
+    recorded: Recorded,
+}
+
+/// A stage before its expansion.
+struct Plan<'s> {
+    stage: &'s Stage,
+    face: Face<'s>,
+    needs: &'s Needs,
+}
+
+impl<'a> Loader<'a> {
+    fn new(file: &'a Path, text: String, options: &'a LoadOptions, sources: bool) -> Self {
+        let mut texts = Texts::default();
+        texts.push(file.to_owned(), text);
+        overrides::texts(&mut texts, &options.set, &options.profiles);
+        Self {
+            file,
+            base: folder_of(file).into(),
+            bases: BTreeMap::new(),
+            options,
+            env: Variables::new(&options.env, options.tried.as_ref()),
+            sources,
+            finder: Finder::new(&options.env),
+            problems: Problems::new(texts),
+            params: BTreeMap::new(),
+            settings: Vec::new(),
+            secrets: BTreeSet::new(),
+            nodes: Vec::new(),
+            promote: None,
+            notify: Vec::new(),
+            track: Vec::new(),
+            recorded: Recorded::default(),
+        }
+    }
+
+    fn load(self) -> Result<Pipeline, PipelineErrors> {
+        self.load_recorded().map(|(pipeline, _)| pipeline)
+    }
+
+    fn load_recorded(mut self) -> Result<(Pipeline, Recorded), PipelineErrors> {
+        let document = match self.resolve() {
+            Some(document) if !self.problems.any() => document,
+            _ => return Err(self.problems.finish()),
+        };
+        let params = self.params.iter();
+        let pipeline = Pipeline {
+            name: document.name,
+            file: self.file.to_owned(),
+            base: self.base.to_path_buf(),
+            params: params.map(|(name, value)| (name.clone(), value.to_json())).collect(),
+            graph: graph_of(&self.nodes),
+            nodes: self.nodes,
+            promote: self.promote,
+            notify: self.notify,
+            track: self.track,
+        };
+        let has_asked_registry = self.env.has_asked_registry();
+        let variables = self.env.read();
+        Ok((
+            pipeline,
+            Recorded {
+                variables,
+                has_asked_registry,
+                ..self.recorded
+            },
+        ))
+    }
+
+    /// The document with its includes, as it is written; `None` if the errors prevent further checks.
+    fn written(&mut self) -> Option<Document> {
+        let root = match yaml::parse(self.problems.texts.content(0), 0) {
+            Ok(root) => root,
+            Err(issue) => {
+                self.problems.add(issue.spot, issue.message, issue.hint);
+                return None;
+            }
+        };
+        let composed = compose(root, self.file, &self.base, &mut self.problems);
+        self.bases = composed.bases;
+        self.recorded.files.extend(composed.files);
+        document::read(composed.root, self.file, &mut self.problems)
+    }
+
+    /// The document with its includes, profiles, settings and parameters; `None` if the errors prevent
+    /// further checks.
+    fn document(&mut self) -> Option<Document> {
+        let mut document = self.written()?;
+        let options = self.options;
+        self.secrets = document.stages.iter().flat_map(Stage::secrets).cloned().collect();
+        let of_night = self.params_of_night(&document);
+        self.settings = overrides::apply(
+            &options.set,
+            &options.profiles,
+            of_night,
+            &mut document,
+            &mut self.problems,
+        );
+        self.fill_params(&document);
+        Some(document)
+    }
+
+    /// Fills `nodes`; `None` if the errors prevent further checks.
+    fn resolve(&mut self) -> Option<Document> {
+        let document = self.document()?;
+        self.schedule(&document);
+        self.notify = self.notify(&document);
+        self.track = self.track(&document);
+        let stages = &document.stages;
+        let faces = needs::faces(stages, self.options.kinds, &mut self.problems);
+        let indices: HashMap<&str, usize> =
+            stages.iter().map(|stage| stage.key.name.as_str()).zip(0..).collect();
+        let needs: Vec<Needs> = (0..stages.len())
+            .map(|index| {
+                needs::resolve(
+                    index,
+                    stages,
+                    &indices,
+                    &faces,
+                    This {
+                        name: &document.name,
+                        file: self.file,
+                        base: &self.base,
+                    },
+                    self.options.earlier.as_ref(),
+                    &mut self.problems,
+                )
+            })
+            .collect();
+        let order = needs::order(stages, &needs, &mut self.problems)?;
+        let names: Vec<&str> = stages.iter().map(|stage| stage.key.name.as_str()).collect();
+        let mut points: Vec<Vec<Point>> = vec![Vec::new(); stages.len()];
+        let mut first: Vec<usize> = vec![0; stages.len()];
+        let mut sound = vec![false; stages.len()];
+        for index in order {
+            let plan = Plan {
+                stage: &stages[index],
+                face: faces[index],
+                needs: &needs[index],
+            };
+            let known = |reference: &needs::Reference| sound[reference.stage];
+            let mut references = plan.needs.ports.iter().flat_map(|(_, references)| references);
+            if !plan.needs.sound || !references.all(known) {
+                // The needs or points are invalid: check at least the stage's own settings.
+                self.settle_alone(&plan);
+                continue;
+            }
+            let scope = Scope {
+                params: Some(&self.params),
+                matrix: None,
+                env: &self.env,
+                night: self.options.night,
+                secrets: &self.secrets,
+                verbatim: false,
+            };
+            let Some(own) = axes::read(&plan.stage.matrix, &scope, &mut self.problems) else {
+                continue;
+            };
+            let stage = &plan.stage.key.name;
+            let Some(own) = points::points(stage, &own, plan.needs, &names, &points, &mut self.problems)
+            else {
+                continue;
+            };
+            if self.nodes.len() + own.len() > MOST_NODES {
+                self.problems.add(
+                    plan.stage.key.spot,
+                    format!("the pipeline has more than {MOST_NODES} stages, matrices expanded"),
+                    "give the matrices fewer values",
+                );
+                return None;
+            }
+            first[index] = self.nodes.len();
+            sound[index] = !matches!(plan.face, Face::Unknown);
+            let before = self.problems.count();
+            let connections = Connections::new(plan.needs, &points);
+            for point in &own {
+                // An error of one point applies to all points; report it once.
+                let quiet = self.problems.count() > before;
+                let mut node = self.node(&plan, point, connections.inputs(point, &first), quiet);
+                if let Work::Command(command) = &mut node.work {
+                    Arc::make_mut(command).points = connections.folders(point);
+                }
+                self.nodes.push(node);
+            }
+            points[index] = own;
+        }
+        if let Some(tree) = &document.promote
+            && !self.problems.any()
+        {
+            self.promote = registration::promote(tree, &self.nodes, &mut self.problems);
+        }
+        Some(document)
+    }
+
+    /// The parameters that the schedule sets for the night.
+    fn params_of_night(&mut self, document: &Document) -> OfNight {
+        let scope = Scope {
+            params: None,
+            matrix: None,
+            env: &self.env,
+            night: self.options.night.or(Some(NightDates::EXAMPLE)),
+            secrets: &self.secrets,
+            verbatim: false,
+        };
+        let params = document.schedule.as_ref().map(schedule::params).unwrap_or_default();
+        let problems = &mut self.problems;
+        let filled = params.iter().filter_map(|(key, value)| {
+            let before = problems.count();
+            let value = fill(value, &scope, problems);
+            (problems.count() == before).then(|| (key.clone(), value))
+        });
+        OfNight {
+            is_set: self.options.night.is_some(),
+            values: filled.collect(),
+        }
+    }
+
+    /// The schedule; `None` if there is none, or it has errors.
+    fn notify(&mut self, document: &Document) -> Vec<Notify> {
+        let scope = Scope {
+            params: Some(&self.params),
+            matrix: None,
+            env: &self.env,
+            night: self.options.night.or(Some(NightDates::EXAMPLE)),
+            secrets: &self.secrets,
+            verbatim: false,
+        };
+        let tree = document.notify.as_ref();
+        tree.map_or_else(Vec::new, |tree| notify::read(tree, &scope, &mut self.problems))
+    }
+
+    fn track(&mut self, document: &Document) -> Vec<Track> {
+        let scope = Scope {
+            params: Some(&self.params),
+            matrix: None,
+            env: &self.env,
+            night: self.options.night.or(Some(NightDates::EXAMPLE)),
+            secrets: &self.secrets,
+            verbatim: false,
+        };
+        let tree = document.track.as_ref();
+        tree.map_or_else(Vec::new, |tree| track::read(tree, &scope, &mut self.problems))
+    }
+
+    fn schedule(&mut self, document: &Document) -> Option<Schedule> {
+        let scope = Scope {
+            params: Some(&self.params),
+            matrix: None,
+            env: &self.env,
+            night: self.options.night.or(Some(NightDates::EXAMPLE)),
+            secrets: &self.secrets,
+            verbatim: false,
+        };
+        let stages: Vec<&str> = document.stages.iter().map(|stage| stage.key.name.as_str()).collect();
+        schedule::read(document.schedule.as_ref()?, &stages, &scope, &mut self.problems)
+    }
+
+    /// Replaces interpolations of the environment in the parameters.
+    fn fill_params(&mut self, document: &Document) {
+        let scope = Scope {
+            params: None,
+            matrix: None,
+            env: &self.env,
+            night: self.options.night,
+            secrets: &self.secrets,
+            verbatim: false,
+        };
+        for (key, value) in &document.params {
+            // Values from the command line are not interpolated.
+            let value = if self.problems.texts.is_argument(value.spot.text) {
+                value.clone()
+            } else {
+                let filled = fill(value, &scope, &mut self.problems);
+                Tree { note: None, ..filled }
+            };
+            self.params.insert(key.name.clone(), value);
+        }
+    }
+
+    /// Checks the own settings of a stage whose needs or points are unknown.
+    fn settle_alone(&mut self, plan: &Plan) {
+        if let (Job::Kind { with, spot, .. }, Face::Kind(kind)) = (&plan.stage.job, plan.face)
+            && plan.stage.matrix.is_empty()
+            && !mentions_matrix(with)
+        {
+            self.configure(kind, plan.stage, with, *spot, &Point::new());
+        }
+    }
+}
+
+fn mentions_matrix(tree: &Tree) -> bool {
+    match &tree.value {
+        Value::Scalar(Json::String(text)) => text.contains("${matrix."),
+        Value::Scalar(_) => false,
+        Value::List(items) => items.iter().any(mentions_matrix),
+        Value::Map(entries) => entries.iter().any(|(_, value)| mentions_matrix(value)),
+    }
+}

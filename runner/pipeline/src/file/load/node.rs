@@ -1,0 +1,263 @@
+//! The nodes of a stage: configuration, checks against the inputs, and limits at each point.
+
+use super::{Loader, Plan};
+use crate::file::registration;
+use crate::matrix::point::{self, Point};
+use crate::stage::configure;
+use crate::stage::interpolate::{Scope, fill};
+use crate::stage::needs::Face;
+use crate::stage::written::{Job, Stage};
+use crate::stage::{python_stage, run_stage};
+use crate::text::source::Spot;
+use crate::text::tree::Tree;
+use crate::text::units::{duration, size};
+use crate::{InputRef, Node, Resources, Work};
+use serde_json::Value as Json;
+use stages_core::{AnyStage, ConfigProblem, PlanContext, PortType, Provided, Settings};
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+impl Loader<'_> {
+    /// A point of a stage; with `quiet`, without its work and its faults.
+    pub(super) fn node(
+        &mut self,
+        plan: &Plan,
+        point: &Point,
+        inputs: BTreeMap<String, Vec<InputRef>>,
+        quiet: bool,
+    ) -> Node {
+        let stage = plan.stage;
+        let mut node = Node {
+            id: point::id(&stage.key.name, point),
+            stage: stage.key.name.clone(),
+            point: point.clone(),
+            work: Work::Command(Arc::default()),
+            needs: inputs,
+            sources: None,
+            earlier: plan.needs.earlier.clone(),
+            provides: BTreeMap::new(),
+            resources: Resources::default(),
+            retries: 0,
+            timeout: None,
+            register: None,
+            base: self.bases.get(&stage.key.name).unwrap_or(&self.base).clone(),
+            place: stage.key.spot.place,
+        };
+        match (&stage.job, plan.face) {
+            (Job::Kind { with, spot, .. }, Face::Kind(kind)) => {
+                node.provides = promised(kind);
+                if !quiet && let Some((config, with)) = self.configure(kind, stage, with, *spot, point) {
+                    self.check(kind, stage, &with, *spot, &config, &mut node);
+                    node.work = Work::Kind { kind, config };
+                }
+            }
+            (Job::Command(written), _) if !quiet => {
+                let outputs = written.outputs.iter();
+                node.provides = outputs
+                    .map(|(key, _)| {
+                        let ty = written.types.get(&key.name).copied().unwrap_or(PortType::File);
+                        (key.name.clone(), Provided::unknown(ty))
+                    })
+                    .collect();
+                let scope = Scope {
+                    params: Some(&self.params),
+                    matrix: Some(point),
+                    env: &self.env,
+                    night: self.options.night,
+                    secrets: &self.secrets,
+                    verbatim: false,
+                };
+                let finder = self.sources.then_some(&self.finder);
+                let (mut command, reads) =
+                    run_stage::command(stage, written, &scope, finder, &node.base, &mut self.problems);
+                if let Some(python) = &written.python {
+                    python_stage::resolve(
+                        stage,
+                        python,
+                        &self.settings,
+                        &scope,
+                        finder,
+                        &node.base,
+                        &mut command,
+                        &mut self.problems,
+                    );
+                }
+                if !reads.is_empty() {
+                    self.recorded.reads.insert(self.nodes.len(), reads);
+                }
+                node.work = Work::Command(Arc::new(command));
+            }
+            _ => {}
+        }
+        if !quiet {
+            self.limits(stage, point, &mut node);
+            registration::resolve(stage, &mut node, &mut self.problems);
+        }
+        node
+    }
+
+    /// The resolved configuration of a stage at a point, with the values that it was parsed from.
+    pub(super) fn configure(
+        &mut self,
+        kind: &dyn AnyStage,
+        stage: &Stage,
+        with: &Tree,
+        uses: Spot,
+        point: &Point,
+    ) -> Option<(Settings, Tree)> {
+        let before = self.problems.count();
+        let scope = Scope {
+            params: Some(&self.params),
+            matrix: Some(point),
+            env: &self.env,
+            night: self.options.night,
+            secrets: &self.secrets,
+            verbatim: false,
+        };
+        let mut with = fill(with, &scope, &mut self.problems);
+        for setting in self.settings.iter().filter(|setting| setting.stage == stage.key.name) {
+            let default = kind.resolve(Json::Null).unwrap_or_default();
+            let setting = setting.filled(&scope, &mut self.problems);
+            if let Err((spot, message, hint)) = setting.apply(&mut with, &default) {
+                self.problems.add(spot, message, hint);
+            }
+        }
+        if self.problems.count() > before {
+            return None;
+        }
+        match kind.resolve(with.to_json()) {
+            Ok(config) => Some((config, with)),
+            Err(problem) => {
+                configure::report(kind, &stage.key.name, &with, uses, &problem, &mut self.problems);
+                None
+            }
+        }
+    }
+
+    /// Calls the kind's check of its configuration against the expected contents of its inputs.
+    fn check(
+        &mut self,
+        kind: &dyn AnyStage,
+        stage: &Stage,
+        with: &Tree,
+        uses: Spot,
+        config: &Settings,
+        node: &mut Node,
+    ) {
+        let mut inputs = provided(&node.needs, &self.nodes);
+        for port in kind.ports().inputs {
+            let earlier = node.earlier.get(port.name).map_or(0, Vec::len);
+            if earlier > 0 {
+                let all = inputs.entry(port.name.to_owned()).or_default();
+                all.extend(std::iter::repeat_n(Provided::unknown(port.ty), earlier));
+            }
+        }
+        let plan = PlanContext {
+            base: &node.base,
+            inputs,
+        };
+        let outcome = kind.check(config, &plan).and_then(|provides| {
+            if self.sources {
+                kind.sources(config, &node.base)?;
+            }
+            Ok(provides)
+        });
+        match outcome {
+            Ok(provides) => node.provides.extend(provides),
+            Err(problem) => self.report(kind, stage, with, uses, &problem),
+        }
+    }
+
+    fn report(
+        &mut self,
+        kind: &dyn AnyStage,
+        stage: &Stage,
+        with: &Tree,
+        uses: Spot,
+        problem: &ConfigProblem,
+    ) {
+        configure::report(kind, &stage.key.name, with, uses, problem, &mut self.problems);
+    }
+
+    /// Resources, retries and the time limit.
+    fn limits(&mut self, stage: &Stage, point: &Point, node: &mut Node) {
+        let scope = Scope {
+            params: Some(&self.params),
+            matrix: Some(point),
+            env: &self.env,
+            night: self.options.night,
+            secrets: &self.secrets,
+            verbatim: false,
+        };
+        let problems = &mut self.problems;
+        let mut read = |tree: &Option<Tree>, what: &str, hint: &str, set: &mut dyn FnMut(&Json) -> bool| {
+            let Some(tree) = tree else { return };
+            let before = problems.count();
+            let value = fill(tree, &scope, problems);
+            if problems.count() == before && !set(&value.to_json()) {
+                let note = value.note.as_ref().map(|note| format!(" ({note})")).unwrap_or_default();
+                problems.add(tree.spot, format!("`{what}` is {}{note}", value.describe()), hint);
+            }
+        };
+        read(
+            &stage.threads,
+            "threads",
+            "give an integer from 1 to 4096",
+            &mut |value| {
+                node.resources.threads = value
+                    .as_u64()
+                    .and_then(|value| usize::try_from(value).ok())
+                    .filter(|value| (1..=4096).contains(value));
+                node.resources.threads.is_some()
+            },
+        );
+        read(
+            &stage.memory,
+            "memory",
+            "give a size with its unit, such as `4GiB` or `512MiB`",
+            &mut |value| {
+                node.resources.memory = value.as_str().and_then(size);
+                node.resources.memory.is_some()
+            },
+        );
+        read(
+            &stage.retries,
+            "retries",
+            "give an integer from 0 to 100",
+            &mut |value| {
+                let retries = value.as_u64().filter(|value| *value <= 100);
+                node.retries = retries.and_then(|value| u32::try_from(value).ok()).unwrap_or_default();
+                retries.is_some()
+            },
+        );
+        read(
+            &stage.timeout,
+            "timeout",
+            "give a duration with its unit, such as `90s`, `2h` or `5d`",
+            &mut |value| {
+                node.timeout = value.as_str().and_then(duration);
+                node.timeout.is_some()
+            },
+        );
+    }
+}
+
+/// The contents of a kind's outputs, as far as its ports declare them.
+pub(crate) fn promised(kind: &dyn AnyStage) -> BTreeMap<String, Provided> {
+    let outputs = kind.ports().outputs.iter();
+    outputs
+        .map(|port| (port.name.to_owned(), Provided::unknown(port.ty)))
+        .collect()
+}
+
+/// The expected contents of the inputs, by port.
+pub(crate) fn provided(
+    needs: &BTreeMap<String, Vec<InputRef>>,
+    nodes: &[Node],
+) -> BTreeMap<String, Vec<Provided>> {
+    let provided = |input: &InputRef| nodes[input.node].provides.get(&input.output).cloned();
+    needs
+        .iter()
+        .map(|(port, inputs)| (port.clone(), inputs.iter().filter_map(provided).collect()))
+        .collect()
+}

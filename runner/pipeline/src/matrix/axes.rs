@@ -1,0 +1,573 @@
+//! The syntax of `matrix:`: lists, ranges, samples, explicit points and exclusions.
+//!
+//! ```yaml
+//! matrix:
+//!   seed: [1, 2, 3]
+//!   batch_size: { from: 64, to: 256, step: 64 }
+//!   gae_lambda: { from: 0.9, to: 0.99, count: 4 }
+//!   hidden: { from: 16, to: 128, count: 4, spacing: log }
+//!   fold: { from: 2015-02-09, to: 2021-12-31, train: 3y, test: 1y } # dates of a walk-forward, see `folds.rs`
+//!   clip_range: { uniform: [0.1, 0.3], samples: 3, seed: 1 }   # an axis of three values
+//!   learning_rate: { log_uniform: [1e-5, 1e-2] }               # drawn together with `gamma`:
+//!   gamma: { uniform: [0.9, 0.999] }                           # sixteen points, not a product
+//!   samples: { count: 16, seed: 7 }
+//!   points: [{ a: 1, b: x }, { a: 2, b: y }]                   # axes that vary together
+//!   exclude: [{ seed: 1, batch_size: [64, 128] }]
+//! ```
+
+use crate::matrix::folds;
+use crate::matrix::point::{MOST_NODES, Point};
+use crate::matrix::sample::{Draw, Stream, Wrong, attempts, distinct, range, spaced};
+use crate::stage::interpolate::{Scope, fill};
+use crate::text::problems::Problems;
+use crate::text::source::Spot;
+use crate::text::suggest::{list, suggest};
+use crate::text::tree::{Key, Tree, Value, spell};
+use serde_json::{Number, Value as Json};
+use std::collections::BTreeSet;
+
+/// The points of axes that vary together, or of a single axis.
+pub(crate) struct Relation {
+    pub points: Vec<Point>,
+    pub spot: Spot,
+}
+
+/// Points to exclude: those that have one of the values on every axis.
+pub(crate) struct Exclude {
+    pub axes: Vec<(Key, Vec<Tree>)>,
+    pub spot: Spot,
+}
+
+/// A stage's own matrix.
+#[derive(Default)]
+pub(crate) struct Matrix {
+    pub relations: Vec<Relation>,
+    pub excludes: Vec<Exclude>,
+}
+
+/// The number of points to draw, and the seed.
+#[derive(Clone, Copy)]
+struct Samples {
+    count: usize,
+    seed: u64,
+}
+
+enum Axis {
+    Values(Vec<Json>),
+    /// Drawn jointly with other axes.
+    Drawn(Draw),
+}
+
+const FORMS: &str = "write a list `[1, 2, 3]`, a range `{ from: 1, to: 9, step: 2 }` (or `count: 5`, \
+     `spacing: log`), or draws \
+     `{ log_uniform: [1e-5, 1e-2], samples: 8, seed: 1 }` (or `uniform`, `integer`, `choice`)";
+
+/// Reads a matrix. `None` if it contains an error.
+pub(crate) fn read(matrix: &[(Key, Tree)], scope: &Scope, problems: &mut Problems) -> Option<Matrix> {
+    let before = problems.count();
+    let mut read = Matrix::default();
+    let mut drawn: Vec<(&Key, Draw)> = Vec::new();
+    let mut samples: Option<(Samples, Spot)> = None;
+    for (key, tree) in matrix {
+        let count = problems.count();
+        let filled = fill(tree, scope, problems);
+        if problems.count() > count {
+            continue;
+        }
+        match key.name.as_str() {
+            "samples" => samples = samples_of(&filled, problems).map(|samples| (samples, key.spot)),
+            "points" => read.relations.extend(points(&filled, key.spot, problems)),
+            "exclude" => read.excludes = excludes(&filled, problems),
+            name => match axis(name, &filled, problems) {
+                Some(Axis::Values(values)) => read.relations.push(alone(name, values, key.spot)),
+                Some(Axis::Drawn(draw)) => drawn.push((key, draw)),
+                None => {}
+            },
+        }
+    }
+    match (samples, drawn.first()) {
+        (Some((samples, spot)), Some(_)) => read.relations.extend(together(&drawn, samples, spot, problems)),
+        (None, Some((key, _))) if problems.count() == before => problems.add(
+            key.spot,
+            format!("the number of values to draw for `{}` is missing", key.name),
+            "add `samples: 8` to the axis, or to the matrix to draw its axes together",
+        ),
+        (Some((_, spot)), None) if problems.count() == before => problems.add(
+            spot,
+            "`samples` has no effect: no axis is drawn without its own `samples`",
+            "give an axis as draws, such as `learning_rate: { log_uniform: [1e-5, 1e-2] }`, or remove it",
+        ),
+        _ => {}
+    }
+    let mut known: BTreeSet<String> = BTreeSet::new();
+    for relation in &read.relations {
+        for axis in relation.points.first().into_iter().flat_map(Point::keys) {
+            if !known.insert(axis.clone()) {
+                problems.add(
+                    relation.spot,
+                    format!("the axis `{axis}` is given twice"),
+                    "define the axis by itself or in `points`, not in both",
+                );
+            }
+        }
+    }
+    (problems.count() == before).then_some(read)
+}
+
+fn alone(name: &str, values: Vec<Json>, spot: Spot) -> Relation {
+    let point = |value| Point::from([(name.to_owned(), value)]);
+    Relation {
+        points: values.into_iter().map(point).collect(),
+        spot,
+    }
+}
+
+/// Draws distinct points, all axes jointly.
+fn together(
+    drawn: &[(&Key, Draw)],
+    samples: Samples,
+    spot: Spot,
+    problems: &mut Problems,
+) -> Option<Relation> {
+    let mut streams: Vec<_> = drawn
+        .iter()
+        .map(|(key, draw)| (&key.name, Stream::new(draw, samples.seed, &key.name)))
+        .collect();
+    let mut seen = BTreeSet::new();
+    let mut points = Vec::with_capacity(samples.count);
+    for _ in 0..attempts(samples.count) {
+        if points.len() == samples.count {
+            break;
+        }
+        let point: Point = streams
+            .iter_mut()
+            .map(|(name, stream)| ((*name).clone(), stream.next()))
+            .collect();
+        if seen.insert(crate::matrix::point::id("", &point)) {
+            points.push(point);
+        }
+    }
+    if points.len() < samples.count {
+        let message = format!("cannot draw {} different points", samples.count);
+        problems.add(spot, message, format!("ask for {} or fewer", points.len()));
+        return None;
+    }
+    Some(Relation { points, spot })
+}
+
+/// The values of one axis, or the distribution to draw them from.
+fn axis(name: &str, tree: &Tree, problems: &mut Problems) -> Option<Axis> {
+    match &tree.value {
+        Value::List(items) if !items.is_empty() => values(name, items, problems).map(Axis::Values),
+        Value::Map(entries) if tree.entry("train").is_some() || tree.entry("test").is_some() => {
+            keys(entries, &folds::KEYS, problems)?;
+            folds::folds(name, tree, problems).map(Axis::Values)
+        }
+        Value::Map(entries) if tree.entry("from").is_some() || tree.entry("to").is_some() => {
+            keys(entries, &["from", "to", "step", "count", "spacing"], problems)?;
+            stretch(name, tree, problems).map(Axis::Values)
+        }
+        Value::Map(entries) if !entries.is_empty() => {
+            keys(
+                entries,
+                &["uniform", "log_uniform", "integer", "choice", "samples", "seed"],
+                problems,
+            )?;
+            draws(name, tree, problems)
+        }
+        Value::List(_) => wrong(name, "an empty list", tree.spot, problems),
+        _ => wrong(name, &tree.describe(), tree.spot, problems),
+    }
+}
+
+fn wrong<T>(name: &str, what: &str, spot: Spot, problems: &mut Problems) -> Option<T> {
+    problems.add(
+        spot,
+        format!("the axis `{name}` is {what}, not a list of values"),
+        FORMS,
+    );
+    None
+}
+
+fn keys(entries: &[(Key, Tree)], known: &[&str], problems: &mut Problems) -> Option<()> {
+    let unknown = entries.iter().find(|(key, _)| !known.contains(&key.name.as_str()));
+    if let Some((key, _)) = unknown {
+        let hint = suggest(&key.name, "keys", known.iter().copied());
+        problems.add(key.spot, format!("unknown key `{}` of an axis", key.name), hint);
+    }
+    unknown.is_none().then_some(())
+}
+
+/// True if a value can be part of a point's name.
+fn names_a_point(value: &Json) -> bool {
+    let text = spell(value);
+    text.is_some_and(|text| {
+        !text.is_empty() && !text.contains([',', '[', ']', '=', '\n', '*', '/']) && text != ".."
+    })
+}
+
+const PLAIN: &str =
+    "use numbers, booleans, or texts without `,`, `=`, `*`, `/` and brackets: they name the stage's points";
+
+fn values(name: &str, items: &[Tree], problems: &mut Problems) -> Option<Vec<Json>> {
+    let before = problems.count();
+    let mut seen = BTreeSet::new();
+    let mut values = Vec::with_capacity(items.len());
+    for item in items {
+        let value = item.to_json();
+        if !names_a_point(&value) {
+            let message = format!("{} cannot be a value of the axis `{name}`", item.describe());
+            problems.add(item.spot, message, PLAIN);
+        } else if !seen.insert(spell(&value)) {
+            let text = spell(&value).unwrap_or_default();
+            let message = format!("the axis `{name}` has the value {text} twice");
+            problems.add(item.spot, message, "remove one");
+        }
+        values.push(value);
+    }
+    (problems.count() == before).then_some(values)
+}
+
+fn number(tree: &Tree) -> Option<&Number> {
+    match &tree.value {
+        Value::Scalar(Json::Number(number)) => Some(number),
+        _ => None,
+    }
+}
+
+/// The values of a range.
+fn stretch(name: &str, tree: &Tree, problems: &mut Problems) -> Option<Vec<Json>> {
+    let mut fail = |spot: Spot, message: String, hint: &str| {
+        problems.add(spot, message, hint);
+        None
+    };
+    let part = |key: &str| tree.entry(key).map(|(_, value)| value);
+    let ends = [part("from"), part("to")].map(|end| end.and_then(number));
+    let [Some(from), Some(to)] = ends else {
+        let message = format!("the range `{name}` needs numbers at `from` and `to`");
+        return fail(tree.spot, message, "write `{ from: 1, to: 9, step: 2 }`");
+    };
+    let log = match part("spacing").map(|value| (value, value.text())) {
+        None | Some((_, Some("linear"))) => false,
+        Some((_, Some("log"))) => true,
+        Some((value, _)) => {
+            let message = format!("the spacing is {}", value.describe());
+            return fail(value.spot, message, "write `linear` or `log`");
+        }
+    };
+    if let Some(value) = part("count") {
+        let count = count(value, 2);
+        let Some(count) = count.filter(|_| part("step").is_none()) else {
+            let message = match count {
+                Some(_) => format!("the range `{name}` has both `step` and `count`"),
+                None => format!("the count is {}", value.describe()),
+            };
+            let hint = format!("give a `step`, or a `count` from 2 to {MOST_NODES}");
+            return fail(value.spot, message, &hint);
+        };
+        let (low, high) = (from.as_f64().unwrap_or_default(), to.as_f64().unwrap_or_default());
+        if low == high || (log && low.min(high) <= 0.0) {
+            let message = format!("there are no {count} values from {from} to {to}");
+            return fail(
+                tree.spot,
+                message,
+                "give two different bounds; with `spacing: log`, both must be above 0",
+            );
+        }
+        let values = spaced(from, to, count, log);
+        let texts: BTreeSet<Option<String>> = values.iter().map(spell).collect();
+        if texts.len() < count {
+            let message =
+                format!("{count} values from {from} to {to} are not distinct in six significant digits");
+            return fail(tree.spot, message, "use fewer values or a wider range");
+        }
+        return Some(values);
+    }
+    if log {
+        return fail(tree.spot, format!("the range `{name}` has no count"), "add `count: 5`");
+    }
+    let one = Number::from(if to.as_f64() < from.as_f64() { -1 } else { 1 });
+    let step = match part("step").map(|value| (value, number(value))) {
+        None if from.is_f64() || to.is_f64() => {
+            let message = format!("the range `{name}` has neither `step` nor `count`");
+            return fail(tree.spot, message, "add one, such as `step: 0.1` or `count: 5`");
+        }
+        None => &one,
+        Some((_, Some(step))) => step,
+        Some((value, None)) => {
+            return fail(value.spot, format!("the step is {}", value.describe()), "give a number");
+        }
+    };
+    range(from, to, step, MOST_NODES)
+        .map_err(|wrong| {
+            let (message, hint) = match wrong {
+                Wrong::Step => (
+                    format!("steps of {step} do not lead from {from} to {to}"),
+                    "a step is not 0, and below 0 where `to` is less than `from`".to_owned(),
+                ),
+                Wrong::Many => (
+                    format!("the range `{name}` has more than {MOST_NODES} values"),
+                    "take larger steps".to_owned(),
+                ),
+                Wrong::Wide => (
+                    format!("{from}, {to} and {step} are too far apart in size"),
+                    "give a `count` instead".to_owned(),
+                ),
+            };
+            problems.add(tree.spot, message, hint);
+        })
+        .ok()
+}
+
+fn count(tree: &Tree, least: u64) -> Option<usize> {
+    let count = number(tree)?.as_u64()?;
+    (least..=MOST_NODES as u64).contains(&count).then_some(count as usize)
+}
+
+fn samples_of(tree: &Tree, problems: &mut Problems) -> Option<Samples> {
+    let (wanted, seed) = match &tree.value {
+        Value::Map(entries) => {
+            keys(entries, &["count", "seed"], problems)?;
+            let part = |key: &str| tree.entry(key).map(|(_, value)| value);
+            (part("count"), part("seed"))
+        }
+        _ => (Some(tree), None),
+    };
+    read_samples(wanted.unwrap_or(tree), seed, problems)
+}
+
+fn read_samples(wanted: &Tree, seed: Option<&Tree>, problems: &mut Problems) -> Option<Samples> {
+    let number_of = |seed: &Tree| number(seed).and_then(Number::as_u64);
+    match (count(wanted, 1), seed.map(|seed| (seed, number_of(seed)))) {
+        (None, _) => {
+            let message = format!("the number of samples is {}", wanted.describe());
+            let hint = format!("give an integer from 1 to {MOST_NODES}, or `{{ count: 16, seed: 7 }}`");
+            problems.add(wanted.spot, message, hint);
+            None
+        }
+        (_, Some((seed, None))) => {
+            problems.add(
+                seed.spot,
+                format!("the seed is {}", seed.describe()),
+                "give an integer from 0",
+            );
+            None
+        }
+        (Some(count), seed) => Some(Samples {
+            count,
+            seed: seed.and_then(|(_, seed)| seed).unwrap_or(0),
+        }),
+    }
+}
+
+fn draws(name: &str, tree: &Tree, problems: &mut Problems) -> Option<Axis> {
+    let Value::Map(entries) = &tree.value else { return None };
+    let ways: Vec<&(Key, Tree)> = entries
+        .iter()
+        .filter(|(key, _)| !matches!(key.name.as_str(), "samples" | "seed"))
+        .collect();
+    let [(key, given)] = ways[..] else {
+        let message = format!("the axis `{name}` is drawn in {} ways", ways.len());
+        problems.add(
+            tree.spot,
+            message,
+            "give one of `uniform`, `log_uniform`, `integer` and `choice`",
+        );
+        return None;
+    };
+    let draw = draw(name, &key.name, given, problems)?;
+    let seed = tree.entry("seed").map(|(_, seed)| seed);
+    let Some((_, wanted)) = tree.entry("samples") else {
+        if let Some(seed) = seed {
+            let message = format!("the axis `{name}` has a seed, and no samples of its own");
+            problems.add(
+                seed.spot,
+                message,
+                "move the seed to the matrix: `samples: { count: 16, seed: 7 }`",
+            );
+            return None;
+        }
+        return Some(Axis::Drawn(draw));
+    };
+    let samples = read_samples(wanted, seed, problems)?;
+    match distinct(&draw, samples.seed, name, samples.count) {
+        Ok(values) => Some(Axis::Values(values)),
+        Err(most) => {
+            let message = format!("there are no {} different values of `{name}` to draw", samples.count);
+            problems.add(wanted.spot, message, format!("ask for {most} or fewer"));
+            None
+        }
+    }
+}
+
+fn draw(name: &str, way: &str, given: &Tree, problems: &mut Problems) -> Option<Draw> {
+    let Value::List(items) = &given.value else {
+        let hint = format!("write `{way}: [FROM, TO]`, or `choice: [a, b, c]`");
+        problems.add(given.spot, format!("`{way}` is {}, not a list", given.describe()), hint);
+        return None;
+    };
+    if way == "choice" {
+        if items.is_empty() {
+            return wrong(name, "an empty `choice`", given.spot, problems);
+        }
+        return values(name, items, problems).map(Draw::Choice);
+    }
+    let ends: Vec<&Number> = items.iter().filter_map(number).collect();
+    let found = match (&ends[..], items.len()) {
+        (&[from, to], 2) => match (way, from.as_f64(), to.as_f64()) {
+            ("integer", ..) => match (from.as_i64(), to.as_i64()) {
+                (Some(from), Some(to)) if from < to => Some(Draw::Integer(from, to)),
+                _ => None,
+            },
+            ("log_uniform", Some(from), Some(to)) if 0.0 < from && from < to => {
+                Some(Draw::LogUniform(from, to))
+            }
+            ("uniform", Some(from), Some(to)) if from < to && (to - from).is_finite() => {
+                Some(Draw::Uniform(from, to))
+            }
+            _ => None,
+        },
+        _ => None,
+    };
+    if found.is_none() {
+        let hint = match way {
+            "integer" => "give two integers, the smaller one first: `integer: [1, 100]`",
+            "log_uniform" => "give two numbers above 0, the smaller one first: `log_uniform: [1e-5, 1e-2]`",
+            _ => "give two numbers, the smaller one first: `uniform: [0.9, 0.999]`",
+        };
+        let message = format!("`{way}` of the axis `{name}` has invalid bounds");
+        problems.add(given.spot, message, hint);
+    }
+    found
+}
+
+/// Explicit points.
+fn points(tree: &Tree, spot: Spot, problems: &mut Problems) -> Option<Relation> {
+    const HINT: &str = "write `points: [{ a: 1, b: x }, { a: 2, b: y }]`, each with the same axes";
+    let before = problems.count();
+    let items = match &tree.value {
+        Value::List(items) if !items.is_empty() => items,
+        _ => {
+            let message = format!("`points` is {}, not a list of points", tree.describe());
+            problems.add(tree.spot, message, HINT);
+            return None;
+        }
+    };
+    let mut read: Vec<Point> = Vec::new();
+    let mut seen = BTreeSet::new();
+    for item in items {
+        let entries = match &item.value {
+            Value::Map(entries) if !entries.is_empty() => entries,
+            _ => {
+                problems.add(item.spot, format!("a point is {}, not a map", item.describe()), HINT);
+                continue;
+            }
+        };
+        for (key, value) in entries {
+            if !crate::text::units::is_name(&key.name) {
+                let hint = "a name is letters, digits, `_` and `-`, and begins with a letter";
+                problems.add(key.spot, format!("`{}` cannot be the name of an axis", key.name), hint);
+            } else if !names_a_point(&value.to_json()) {
+                let message = format!("{} cannot be a value of the axis `{}`", value.describe(), key.name);
+                problems.add(value.spot, message, PLAIN);
+            }
+        }
+        let point: Point = entries
+            .iter()
+            .map(|(key, value)| (key.name.clone(), value.to_json()))
+            .collect();
+        if read.first().is_some_and(|first| !first.keys().eq(point.keys())) {
+            problems.add(item.spot, "this point has other axes than the first one", HINT);
+        } else if !seen.insert(Json::from_iter(point.clone()).to_string()) {
+            problems.add(item.spot, "this point is given twice", "remove one");
+        } else {
+            read.push(point);
+        }
+    }
+    (problems.count() == before).then_some(Relation { points: read, spot })
+}
+
+fn excludes(tree: &Tree, problems: &mut Problems) -> Vec<Exclude> {
+    const HINT: &str = "write `exclude: [{ seed: 1, lr: [1e-3, 1e-2] }]`: a point with one of the values at \
+        every axis is excluded";
+    let items = match &tree.value {
+        Value::List(items) => items.as_slice(),
+        Value::Map(_) => std::slice::from_ref(tree),
+        _ => {
+            problems.add(tree.spot, format!("`exclude` is {}", tree.describe()), HINT);
+            return Vec::new();
+        }
+    };
+    let mut excludes = Vec::new();
+    for item in items {
+        let entries = match &item.value {
+            Value::Map(entries) if !entries.is_empty() => entries,
+            _ => {
+                problems.add(
+                    item.spot,
+                    format!("an exclusion is {}, not a map", item.describe()),
+                    HINT,
+                );
+                continue;
+            }
+        };
+        let axes = entries
+            .iter()
+            .map(|(key, value)| {
+                let values = match &value.value {
+                    Value::List(items) => items.clone(),
+                    _ => vec![value.clone()],
+                };
+                (key.clone(), values)
+            })
+            .collect();
+        excludes.push(Exclude { axes, spot: item.spot });
+    }
+    excludes
+}
+
+impl Matrix {
+    /// Removes the excluded points from a stage's points.
+    pub(crate) fn exclude(&self, points: &mut Vec<Point>, stage: &str, problems: &mut Problems) -> bool {
+        let before = problems.count();
+        for exclude in &self.excludes {
+            for (key, values) in &exclude.axes {
+                let known: BTreeSet<Option<String>> = points
+                    .iter()
+                    .filter_map(|point| point.get(&key.name))
+                    .map(spell)
+                    .collect();
+                if known.is_empty() {
+                    let axes: BTreeSet<&str> =
+                        points.iter().flat_map(Point::keys).map(String::as_str).collect();
+                    let message = format!("`{stage}` has no axis `{}`", key.name);
+                    problems.add(key.spot, message, suggest(&key.name, "axes", axes));
+                    continue;
+                }
+                for value in values.iter().filter(|value| !known.contains(&spell(&value.to_json()))) {
+                    let message =
+                        format!("the axis `{}` has no value that is {}", key.name, value.describe());
+                    let hint = format!("its values are {}", list(known.iter().flatten().map(String::as_str)));
+                    problems.add(value.spot, message, hint);
+                }
+            }
+        }
+        if problems.count() > before {
+            return false;
+        }
+        let is_excluded = |point: &Point| {
+            self.excludes.iter().any(|exclude| {
+                exclude.axes.iter().all(|(key, values)| {
+                    let text = point.get(&key.name).map(spell);
+                    values.iter().any(|value| text == Some(spell(&value.to_json())))
+                })
+            })
+        };
+        points.retain(|point| !is_excluded(point));
+        if let (true, Some(last)) = (points.is_empty(), self.excludes.last()) {
+            let message = format!("no point of `{stage}` is left");
+            problems.add(last.spot, message, "exclude fewer");
+        }
+        problems.count() == before
+    }
+}

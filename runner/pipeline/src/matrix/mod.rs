@@ -1,0 +1,7 @@
+//! The matrix of a stage: axes, ranges, draws, folds, and the points that they expand to.
+
+pub(crate) mod axes;
+pub(crate) mod folds;
+pub(crate) mod point;
+pub(crate) mod points;
+pub(crate) mod sample;

@@ -1,0 +1,190 @@
+//! Expansion of the `files:` of a `run:` stage.
+
+use crate::text::problems::Problems;
+use crate::text::source::Spot;
+use crate::text::tree::{Tree, Value};
+use crate::text::units::relative;
+use cache::{BlobDigest, RemoteFile};
+use stages_core::Source;
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+
+/// The maximum number of files of a stage.
+const MOST: usize = 10_000;
+
+/// An entry of `files:`, interpolated.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Pattern {
+    /// A file, a directory, a glob or a URL.
+    pub text: String,
+    /// The digest that a URL is pinned to.
+    pub pinned: Option<BlobDigest>,
+    /// Its position.
+    pub spot: Spot,
+}
+
+impl Pattern {
+    /// Reads an entry: a text, or `{ url: …, blake3: … }`.
+    pub fn read(tree: &Tree, problems: &mut Problems) -> Option<Self> {
+        if let Some(text) = tree.text() {
+            return Some(Self {
+                text: text.to_owned(),
+                pinned: None,
+                spot: tree.spot,
+            });
+        }
+        let text = |name: &str| tree.entry(name).and_then(|(_, value)| value.text());
+        let digest = text("blake3").and_then(|hex| hex.parse().ok());
+        match (&tree.value, text("url"), digest) {
+            (Value::Map(entries), Some(url), Some(digest)) if entries.len() == 2 && url.contains("://") => {
+                Some(Self {
+                    text: url.to_owned(),
+                    pinned: Some(digest),
+                    spot: tree.spot,
+                })
+            }
+            _ => {
+                problems.add(
+                    tree.spot,
+                    format!(
+                        "{} is not a file in the pipeline's directory, nor one on a \
+                        server",
+                        tree.describe()
+                    ),
+                    "name a file, a directory or a pattern (`scripts/*.py`), a URL, or \
+                    `{ url: https://…, blake3: HEX }`",
+                );
+                None
+            }
+        }
+    }
+}
+
+/// Expands globs and directories in `patterns` to files, sorted by name, without duplicates. A file on a
+/// server has the last name of its URL.
+pub(crate) fn expand(patterns: &[Pattern], base: &Path, problems: &mut Problems) -> Vec<Source> {
+    let mut found: BTreeMap<String, PathBuf> = BTreeMap::new();
+    let mut remote: BTreeMap<String, Source> = BTreeMap::new();
+    for pattern in patterns {
+        match RemoteFile::parse(&pattern.text) {
+            Ok(None) => {}
+            Ok(Some(file)) => {
+                let source = Source::remote(RemoteFile {
+                    pinned: pattern.pinned,
+                    ..file
+                });
+                let known = remote.insert(source.name.clone(), source.clone());
+                if known.is_some_and(|known| known != source) {
+                    let message = format!("two files on servers are named `{}`", source.name);
+                    problems.add(
+                        pattern.spot,
+                        message,
+                        "a program finds them by their names: give one in another stage",
+                    );
+                }
+                continue;
+            }
+            Err((reason, hint)) => {
+                problems.add(pattern.spot, reason.to_owned(), hint);
+                continue;
+            }
+        }
+        let Some(name) = relative(&pattern.text) else {
+            problems.add(
+                pattern.spot,
+                format!(
+                    "the string \"{}\" is not a file in the pipeline's directory",
+                    pattern.text
+                ),
+                "name a file, a directory or a pattern (`scripts/*.py`) relative to the pipeline file, \
+                without `..`",
+            );
+            continue;
+        };
+        let mut here = BTreeMap::new();
+        let mut failure = None;
+        if name.contains(['*', '?', '[']) {
+            // The directory's own name may contain glob characters.
+            let pattern = format!("{}/{name}", glob::Pattern::escape(&base.to_string_lossy()));
+            match glob::glob(&pattern) {
+                Ok(paths) => {
+                    for path in paths {
+                        match path {
+                            Ok(path) => add(&path, base, &mut here, &mut failure),
+                            Err(err) => failure = Some(err.to_string()),
+                        }
+                    }
+                }
+                Err(err) => failure = Some(err.to_string()),
+            }
+        } else {
+            add(&base.join(&name), base, &mut here, &mut failure);
+        }
+        let none = here.is_empty();
+        found.extend(here);
+        if found.len() > MOST {
+            failure = Some(format!("more than {MOST} files"));
+        }
+        match failure {
+            Some(message) => problems.add(
+                pattern.spot,
+                format!("cannot read `{name}`: {message}"),
+                format!("it is looked for in {}", base.display()),
+            ),
+            None if none && !name.contains(['*', '?', '[']) => problems.add(
+                pattern.spot,
+                format!("the directory `{name}` holds no files"),
+                "name the files that the command reads",
+            ),
+            None if none => problems.add(
+                pattern.spot,
+                format!("no file fits `{name}`"),
+                format!("it is looked for in {}", base.display()),
+            ),
+            None => {}
+        }
+    }
+    for name in remote.keys().filter(|name| found.contains_key(*name)) {
+        let spot = patterns.first().map_or_else(Spot::default, |pattern| pattern.spot);
+        let message = format!("a file of the pipeline's directory and one on a server are named `{name}`");
+        problems.add(spot, message, "rename the one in the directory");
+    }
+    let found = found
+        .into_iter()
+        .map(|(name, path)| (name.clone(), Source::new(name, path)));
+    let all: BTreeMap<String, Source> = found.chain(remote).collect();
+    all.into_values().collect()
+}
+
+fn add(path: &Path, base: &Path, found: &mut BTreeMap<String, PathBuf>, failure: &mut Option<String>) {
+    if found.len() > MOST || failure.is_some() {
+        return;
+    }
+    let meta = match std::fs::metadata(path) {
+        Ok(meta) => meta,
+        Err(err) => {
+            *failure = Some(err.to_string());
+            return;
+        }
+    };
+    if meta.is_dir() {
+        match std::fs::read_dir(path) {
+            Ok(entries) => {
+                for entry in entries.flatten() {
+                    // A link to a parent directory would cause infinite recursion.
+                    if !(entry.path().is_dir() && entry.path().is_symlink()) {
+                        add(&entry.path(), base, found, failure);
+                    }
+                }
+            }
+            Err(err) => *failure = Some(err.to_string()),
+        }
+        return;
+    }
+    let name = path.strip_prefix(base).unwrap_or(path);
+    let name: Vec<String> = name
+        .components()
+        .map(|part| part.as_os_str().to_string_lossy().into_owned())
+        .collect();
+    found.insert(name.join("/"), path.to_owned());
+}

@@ -1,0 +1,741 @@
+//! Interpolations: `${params.X}`, `${matrix.X}`, `${env.X}`, `${schedule.X}`, `${policies.NAME.tried}`, and
+//! inside `run:` also `${needs.X}` and `${outputs.X}`.
+
+use crate::matrix::folds;
+use crate::schedule::NightDates;
+use crate::stage::earlier::{FindTried, NotFound};
+use crate::text::plain::plain_words;
+use crate::text::problems::Problems;
+use crate::text::source::Spot;
+use crate::text::suggest::{nearest, suggest};
+use crate::text::tree::{self, Key, Tree, Value, follow, spell, steps};
+use crate::text::yaml;
+use serde_json::Value as Json;
+use std::cell::{Cell, RefCell};
+use std::collections::{BTreeMap, BTreeSet};
+
+/// The variables of interpolations.
+pub(crate) struct Scope<'a> {
+    /// The parameters; `None` if they are not available (in `params:` itself).
+    pub params: Option<&'a BTreeMap<String, Tree>>,
+    /// The point of the matrix; `None` if it is not available (in `matrix:` itself).
+    pub matrix: Option<&'a BTreeMap<String, Json>>,
+    /// The environment.
+    pub env: &'a Variables<'a>,
+    /// The dates of the night that is run; `None` if it is not a scheduled one.
+    pub night: Option<NightDates>,
+    /// The variables that some stage lists in `secrets:`: interpolating them is an error.
+    pub secrets: &'a BTreeSet<String>,
+    /// If set, interpolations that differ between points are kept, and those of parameters that are not in
+    /// `params`, so that the result can be loaded again.
+    pub verbatim: bool,
+}
+
+/// The environment and the registry of policies, which record what is read of them.
+pub(crate) struct Variables<'e> {
+    all: &'e BTreeMap<String, String>,
+    read: RefCell<BTreeSet<String>>,
+    tried: Option<&'e FindTried>,
+    has_asked_registry: Cell<bool>,
+}
+
+impl<'e> Variables<'e> {
+    pub fn new(all: &'e BTreeMap<String, String>, tried: Option<&'e FindTried>) -> Self {
+        Self {
+            all,
+            read: RefCell::default(),
+            tried,
+            has_asked_registry: Cell::new(false),
+        }
+    }
+
+    /// True if the registry was asked.
+    pub fn has_asked_registry(&self) -> bool {
+        self.has_asked_registry.get()
+    }
+
+    fn get(&self, name: &str) -> Option<&'e String> {
+        let value = self.all.get(name)?;
+        self.read.borrow_mut().insert(name.to_owned());
+        Some(value)
+    }
+
+    fn names(&self) -> impl Iterator<Item = &str> {
+        self.all.keys().map(String::as_str)
+    }
+
+    /// The names of the variables that were read.
+    pub fn read(self) -> BTreeSet<String> {
+        self.read.into_inner()
+    }
+}
+
+/// A piece of a text.
+#[derive(Debug, PartialEq)]
+enum Piece<'a> {
+    Text(&'a str),
+    /// `$${`, which stands for `${`.
+    Escape,
+    /// The text between `${` and `}`.
+    Reference(&'a str),
+    /// `${` without `}`.
+    Open,
+}
+
+/// The offset of the next `${`. For short texts, a naive search is faster than a prepared one.
+fn opening(text: &str) -> Option<usize> {
+    text.as_bytes().windows(2).position(|pair| pair == b"${")
+}
+
+fn pieces(text: &str) -> Vec<Piece<'_>> {
+    let mut pieces = Vec::new();
+    let mut rest = text;
+    while let Some(at) = opening(rest) {
+        if rest[..at].ends_with('$') {
+            pieces.push(Piece::Text(&rest[..at - 1]));
+            pieces.push(Piece::Escape);
+            rest = &rest[at + 2..];
+            continue;
+        }
+        pieces.push(Piece::Text(&rest[..at]));
+        rest = &rest[at + 2..];
+        match rest.find('}') {
+            Some(end) => {
+                pieces.push(Piece::Reference(&rest[..end]));
+                rest = &rest[end + 1..];
+            }
+            None => pieces.push(Piece::Open),
+        }
+    }
+    pieces.push(Piece::Text(rest));
+    pieces.retain(|piece| *piece != Piece::Text(""));
+    pieces
+}
+
+const FORMS: &str = "write `${params.NAME}`, `${matrix.NAME}` or `${env.NAME}`; `$${` stands for `${` itself";
+
+/// A copy of `tree` with all interpolations in its texts replaced. Keys are unchanged.
+pub(crate) fn fill(tree: &Tree, scope: &Scope, problems: &mut Problems) -> Tree {
+    match &tree.value {
+        Value::Scalar(Json::String(text)) if opening(text).is_some() => {
+            fill_text(text, tree.spot, scope, problems)
+        }
+        Value::Scalar(_) => tree.clone(),
+        Value::List(items) => Tree {
+            value: Value::List(items.iter().map(|item| fill(item, scope, problems)).collect()),
+            ..tree.clone_shallow()
+        },
+        Value::Map(entries) => Tree {
+            value: Value::Map(
+                entries
+                    .iter()
+                    .map(|(key, value)| {
+                        let key = Key {
+                            name: key.name.clone(),
+                            spot: key.spot,
+                        };
+                        (key, fill(value, scope, problems))
+                    })
+                    .collect(),
+            ),
+            ..tree.clone_shallow()
+        },
+    }
+}
+
+impl Tree {
+    /// A copy with `${` escaped, so that interpolation yields the original texts.
+    pub fn escaped(&self) -> Self {
+        let value = match &self.value {
+            Value::Scalar(Json::String(text)) => Value::Scalar(Json::String(text.replace("${", "$${"))),
+            Value::Scalar(value) => Value::Scalar(value.clone()),
+            Value::List(items) => Value::List(items.iter().map(Self::escaped).collect()),
+            Value::Map(entries) => Value::Map(
+                entries
+                    .iter()
+                    .map(|(key, value)| (key.clone(), value.escaped()))
+                    .collect(),
+            ),
+        };
+        Self {
+            value,
+            ..self.clone_shallow()
+        }
+    }
+
+    fn clone_shallow(&self) -> Self {
+        Self {
+            spot: self.spot,
+            value: Value::default(),
+            note: self.note.clone(),
+        }
+    }
+}
+
+fn fill_text(text: &str, spot: Spot, scope: &Scope, problems: &mut Problems) -> Tree {
+    let pieces = pieces(text);
+    if let [Piece::Reference(inner)] = pieces[..] {
+        let Some((value, note)) = look_up(inner, spot, scope, problems) else {
+            return Tree::scalar(spot, Json::Null);
+        };
+        // A value from the command line keeps its position there for errors.
+        let set = problems.texts.is_argument(value.spot.text);
+        return Tree {
+            spot: if set { value.spot } else { spot },
+            note: Some(if set {
+                format!("read as `{text}` in {}", problems.texts.line(spot, 0))
+            } else {
+                note
+            }),
+            value: value.value,
+        };
+    }
+    let mut out = String::new();
+    let mut notes = Vec::new();
+    for piece in pieces {
+        match piece {
+            Piece::Text(text) => out.push_str(text),
+            Piece::Escape => out.push_str(if scope.verbatim { "$${" } else { "${" }),
+            Piece::Open => {
+                problems.add(problems.texts.locate(spot, "${"), "`${` is not closed", FORMS);
+            }
+            Piece::Reference(inner) => {
+                if let Some((text, note)) = splice(inner, spot, scope, problems) {
+                    out.push_str(&text);
+                    notes.push(note);
+                }
+            }
+        }
+    }
+    Tree {
+        note: (!notes.is_empty()).then(|| notes.join(", ")),
+        ..Tree::scalar(spot, Json::String(out))
+    }
+}
+
+/// The value of an interpolation as text within a larger text.
+fn splice(inner: &str, spot: Spot, scope: &Scope, problems: &mut Problems) -> Option<(String, String)> {
+    let (value, note) = look_up(inner, spot, scope, problems)?;
+    let text = match &value.value {
+        Value::Scalar(value) => spell(value),
+        Value::List(_) | Value::Map(_) => None,
+    };
+    if text.is_none() {
+        problems.add(
+            problems.texts.locate(spot, &format!("${{{inner}}}")),
+            format!("`${{{inner}}}` is {} and cannot be part of a string", value.describe()),
+            "let it be the whole value, or use a string or a number",
+        );
+    }
+    Some((text?, note))
+}
+
+/// The value of an interpolation, and a note of its origin.
+fn look_up(inner: &str, spot: Spot, scope: &Scope, problems: &mut Problems) -> Option<(Tree, String)> {
+    if !scope.verbatim {
+        return read(inner, spot, scope, problems);
+    }
+    let is_kept_param = inner.strip_prefix("params.").is_some_and(|name| {
+        let name = name.split('.').next().unwrap_or_default();
+        scope.params.is_some_and(|params| !params.contains_key(name))
+    });
+    if inner.starts_with("matrix.") || is_kept_param {
+        let kept = Tree::scalar(spot, Json::String(format!("${{{inner}}}")));
+        return Some((kept, String::new()));
+    }
+    let (value, note) = read(inner, spot, scope, problems)?;
+    Some((value.escaped(), note))
+}
+
+fn read(inner: &str, spot: Spot, scope: &Scope, problems: &mut Problems) -> Option<(Tree, String)> {
+    let whole = format!("${{{inner}}}");
+    let (space, name) = inner.split_once('.').unwrap_or((inner, ""));
+    let trimmed = inner.trim();
+    if trimmed.len() < inner.len() {
+        problems.add(
+            problems.texts.locate(spot, &whole),
+            format!("spaces inside `{whole}`"),
+            format!("write `${{{trimmed}}}`"),
+        );
+        return None;
+    }
+    match (space, scope.params, scope.matrix) {
+        ("params", Some(params), _) => {
+            let (first, rest) = match name.split_once('.') {
+                Some((first, rest)) => (first, Some(rest)),
+                None => (name, None),
+            };
+            let Some(param) = params.get(first) else {
+                problems.add(
+                    problems.texts.locate(spot, &whole),
+                    format!("unknown parameter `{first}` in `{whole}`"),
+                    suggest(first, "parameters", params.keys().map(String::as_str)),
+                );
+                return None;
+            };
+            let path = rest.map(steps).unwrap_or_default();
+            let found = follow(param, &path);
+            if !found.complete {
+                let keys: Vec<&str> = match &found.value.value {
+                    Value::Map(entries) => entries.iter().map(|(key, _)| key.name.as_str()).collect(),
+                    _ => Vec::new(),
+                };
+                problems.add(
+                    problems.texts.locate(spot, &whole),
+                    format!("the parameter `{first}` has no `{}`", rest.unwrap_or_default()),
+                    suggest(rest.unwrap_or_default(), "keys", keys),
+                );
+                return None;
+            }
+            let from = found.value.spot;
+            let from = if problems.texts.is_argument(from.text) {
+                format!(", from `--set {}`", problems.texts.content(from.text))
+            } else {
+                format!(", from {}", problems.texts.line(from, spot.text))
+            };
+            let note = format!("`{whole}` is {}{from}", found.value.describe());
+            Some((found.value.clone(), note))
+        }
+        ("params", None, _) => {
+            problems.add(
+                problems.texts.locate(spot, &whole),
+                "a parameter cannot refer to another one",
+                "write the value out, or refer to both where they are used",
+            );
+            None
+        }
+        ("matrix", _, Some(point)) => match point.get(name) {
+            Some(value) => {
+                let note = format!("`{whole}` is {}", tree::describe(value));
+                Some((Tree::scalar(spot, value.clone()), note))
+            }
+            None if let Some((axis, part)) = name.split_once('.')
+                && let Some(Json::String(fold)) = point.get(axis) =>
+            {
+                let found = folds::part(fold, part, spot);
+                if found.is_none() {
+                    problems.add(
+                        problems.texts.locate(spot, &whole),
+                        format!("the axis `{axis}` has no `{part}`"),
+                        folds::unknown(part),
+                    );
+                }
+                found.map(|dates| (dates, format!("`{whole}` is of the fold {fold}")))
+            }
+            None => {
+                problems.add(
+                    problems.texts.locate(spot, &whole),
+                    format!("unknown axis `{name}` in `{whole}`"),
+                    if point.is_empty() {
+                        format!("this stage has no matrix: add `matrix: {{ {name}: [1, 2] }}`")
+                    } else {
+                        suggest(name, "axes", point.keys().map(String::as_str))
+                    },
+                );
+                None
+            }
+        },
+        ("matrix", _, None) => {
+            problems.add(
+                problems.texts.locate(spot, &whole),
+                "the matrix cannot be read here",
+                "use `${matrix.X}` in `with:`, `run:`, `env:`, `files:`, `outputs:`, `resources:`, \
+                `retries:` or `timeout:`",
+            );
+            None
+        }
+        ("env", ..) if scope.secrets.contains(name) => {
+            problems.add(
+                problems.texts.locate(spot, &whole),
+                format!("`{name}` is a secret, and this would write its value into keys and histories"),
+                "let a `run:` stage that names it in `secrets:` read it from its environment",
+            );
+            None
+        }
+        ("env", ..) if is_secret(name) => {
+            problems.add(
+                problems.texts.locate(spot, &whole),
+                format!(
+                    "`{name}` looks like a secret, and this would write its value into keys and histories"
+                ),
+                format!("let a `run:` stage with `secrets: [{name}]` read it from its environment"),
+            );
+            None
+        }
+        ("env", ..) => match scope.env.get(name) {
+            Some(text) => {
+                // Variables are untyped: a number is parsed as one.
+                let value = match text.as_str() {
+                    "" => Json::String(String::new()),
+                    text => yaml::scalar(text).unwrap_or_else(|_| Json::String(text.to_owned())),
+                };
+                let note = format!("`{whole}` is {}", tree::describe(&value));
+                Some((Tree::scalar(spot, value), note))
+            }
+            None => {
+                let near = nearest(name, scope.env.names());
+                problems.add(
+                    problems.texts.locate(spot, &whole),
+                    format!("the environment has no variable `{name}`"),
+                    match near {
+                        Some(near) => format!("set it (`{name}=… runner …`); there is `{near}`"),
+                        None => format!("set it: `{name}=… runner …`"),
+                    },
+                );
+                None
+            }
+        },
+        ("schedule", ..) => read_schedule(name, &whole, spot, scope, problems),
+        ("policies", ..) => read_policies(name, &whole, spot, scope, problems),
+        ("needs" | "outputs", ..) => {
+            problems.add(
+                problems.texts.locate(spot, &whole),
+                format!("`{whole}` is known only inside `run:`"),
+                "a stage kind reads its inputs through its ports: see `needs:`",
+            );
+            None
+        }
+        _ => {
+            let near = nearest(space, ["params", "matrix", "env", "schedule", "policies"]);
+            let hint = match near {
+                Some(near) if !name.is_empty() => format!("did you mean `${{{near}.{name}}}`?"),
+                _ => match scope.params.filter(|params| params.contains_key(inner)) {
+                    Some(_) => format!("did you mean `${{params.{inner}}}`?"),
+                    None => FORMS.to_owned(),
+                },
+            };
+            problems.add(
+                problems.texts.locate(spot, &whole),
+                format!("unknown interpolation `{whole}`"),
+                hint,
+            );
+            None
+        }
+    }
+}
+
+/// The date of the night that is run.
+fn read_schedule(
+    name: &str,
+    whole: &str,
+    spot: Spot,
+    scope: &Scope,
+    problems: &mut Problems,
+) -> Option<(Tree, String)> {
+    let at = |problems: &Problems| problems.texts.locate(spot, whole);
+    if !NightDates::NAMES.contains(&name) {
+        let hint = suggest(name, "dates of a night", NightDates::NAMES);
+        problems.add(at(problems), format!("unknown date `{name}` in `{whole}`"), hint);
+        return None;
+    }
+    let Some(value) = scope.night.and_then(|night| night.get(name)) else {
+        problems.add(
+            at(problems),
+            format!("`{whole}` is known only in a night of the schedule"),
+            "name the night, such as `--night 2026-11-25`, or read a parameter here that `schedule: \
+            { params: … }` sets",
+        );
+        return None;
+    };
+    let note = format!("`{whole}` is {}", tree::describe(&value));
+    Some((Tree::scalar(spot, value), note))
+}
+
+/// The number of policies that were tried under a name.
+fn read_policies(
+    name: &str,
+    whole: &str,
+    spot: Spot,
+    scope: &Scope,
+    problems: &mut Problems,
+) -> Option<(Tree, String)> {
+    let at = |problems: &Problems| problems.texts.locate(spot, whole);
+    let Some(policy) = name.strip_suffix(".tried").filter(|policy| !policy.is_empty()) else {
+        problems.add(
+            at(problems),
+            format!("unknown number of policies `{whole}`"),
+            "`${policies.NAME.tried}` is the number of policies that were tried under a name so far",
+        );
+        return None;
+    };
+    scope.env.has_asked_registry.set(true);
+    let found = scope.env.tried.map_or_else(
+        || {
+            Err(NotFound {
+                message: "the registry of policies is not known here".to_owned(),
+                hint: "write the number".to_owned(),
+            })
+        },
+        |tried| tried(policy),
+    );
+    match found {
+        Ok(count) => {
+            let note = format!("`{whole}` is {count}");
+            Some((Tree::scalar(spot, count.into()), note))
+        }
+        Err(NotFound { message, hint }) => {
+            problems.add(at(problems), message, hint);
+            None
+        }
+    }
+}
+
+/// The text of a `run:` stage with parameters, axes and variables replaced. `${needs.X}` and `${outputs.X}`
+/// are checked and kept, as are `$${` and shell syntax.
+pub(crate) fn fill_command(
+    tree: &Tree,
+    text: &str,
+    scope: &Scope,
+    needs: &[&str],
+    outputs: &[&str],
+    problems: &mut Problems,
+) -> String {
+    let mut out = String::with_capacity(text.len());
+    let mut rest = text;
+    while let Some(at) = opening(rest) {
+        let (before, after) = rest.split_at(at);
+        out.push_str(before);
+        let inner = after[2..]
+            .split('}')
+            .next()
+            .filter(|inner| inner.len() + 2 < after.len());
+        let ours = (!before.ends_with('$')).then_some(inner).flatten().and_then(|inner| {
+            let (space, name) = inner.split_once('.')?;
+            ["params", "matrix", "env", "schedule", "policies", "needs", "outputs"]
+                .contains(&space)
+                .then_some((inner, space, name))
+        });
+        let Some((inner, space, name)) = ours else {
+            out.push_str("${");
+            rest = &after[2..];
+            continue;
+        };
+        rest = &after[inner.len() + 3..];
+        let known = match space {
+            "needs" => needs,
+            "outputs" => outputs,
+            _ => {
+                if let Some((text, _)) = splice(inner, tree.spot, scope, problems) {
+                    // Interpolated values are not interpolated again.
+                    let text = if scope.verbatim {
+                        text
+                    } else {
+                        text.replace("${", "$${")
+                    };
+                    out.push_str(&text);
+                }
+                continue;
+            }
+        };
+        if !known.contains(&name) {
+            problems.add(
+                problems.texts.locate(tree.spot, &format!("${{{inner}}}")),
+                format!("`${{{inner}}}` is not defined in `{space}:`"),
+                suggest(name, space, known.iter().copied()),
+            );
+        }
+        for part in ["${", inner, "}"] {
+            out.push_str(part);
+        }
+    }
+    out.push_str(rest);
+    out
+}
+
+/// True if a variable's name says that its value is secret.
+pub(crate) fn is_secret(name: &str) -> bool {
+    const WORDS: [&str; 9] = [
+        "APIKEY",
+        "KEY",
+        "TOKEN",
+        "SECRET",
+        "SECRETS",
+        "PASSWORD",
+        "PASSWD",
+        "CREDENTIAL",
+        "CREDENTIALS",
+    ];
+    name.split('_')
+        .any(|word| WORDS.iter().any(|known| word.eq_ignore_ascii_case(known)))
+}
+
+/// The text for the shell: `${needs.X}` and `${outputs.X}` of [`super::Command::command`] replaced by the
+/// result of `value` for (`needs`, `X`), and `$${` by `${`. The result is one plain path
+/// ([`plain`](crate::text::plain)) or several with spaces between them; any other character in it is replaced by
+/// `_`, since none is safe in every kind of quotes.
+pub fn command_text(command: &str, value: impl Fn(&str, &str) -> Option<String>) -> String {
+    let mut out = String::new();
+    let mut rest = command;
+    while let Some(at) = rest.find("${") {
+        let (before, after) = rest.split_at(at);
+        if let Some(before) = before.strip_suffix('$') {
+            out.push_str(before);
+            out.push_str("${");
+            rest = &after[2..];
+            continue;
+        }
+        out.push_str(before);
+        let replaced = after[2..].find('}').and_then(|end| {
+            let (space, name) = after[2..2 + end].split_once('.')?;
+            let known = matches!(space, "needs" | "outputs");
+            Some((value(space, name).filter(|_| known)?, end + 3))
+        });
+        match replaced {
+            Some((text, length)) => {
+                out.push_str(&plain_words(&text));
+                rest = &after[length..];
+            }
+            None => {
+                out.push_str("${");
+                rest = &after[2..];
+            }
+        }
+    }
+    out.push_str(rest);
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::text::source::Texts;
+    use serde_json::json;
+
+    fn filled(text: &str) -> Result<Json, String> {
+        let params = BTreeMap::from([
+            ("seed".to_owned(), Tree::scalar(Spot::default(), json!(7))),
+            ("lr".to_owned(), Tree::scalar(Spot::default(), json!(3e-4))),
+            ("on".to_owned(), Tree::scalar(Spot::default(), json!(true))),
+            ("none".to_owned(), Tree::scalar(Spot::default(), Json::Null)),
+            (
+                "window".to_owned(),
+                yaml::parse("{ from: 2019-01-02, to: [1, 2] }", 0).unwrap(),
+            ),
+        ]);
+        let point = BTreeMap::from([("axis".to_owned(), json!("a"))]);
+        let env = [("HOME", "/h"), ("N", "12"), ("E", "")].map(|(k, v)| (k.to_owned(), v.to_owned()));
+        let env = BTreeMap::from(env);
+        let scope = Scope {
+            params: Some(&params),
+            matrix: Some(&point),
+            env: &Variables::new(&env, None),
+            night: None,
+            secrets: &BTreeSet::new(),
+            verbatim: false,
+        };
+        let mut texts = Texts::default();
+        texts.push("p.yaml".into(), text.to_owned());
+        let mut problems = Problems::new(texts);
+        let tree = fill(&Tree::scalar(Spot::start(0), json!(text)), &scope, &mut problems);
+        if problems.any() {
+            let error = problems.finish().0.remove(0);
+            return Err(format!(
+                "{}: {} | {}",
+                error.place.column,
+                error.message,
+                error.hint.unwrap()
+            ));
+        }
+        Ok(tree.to_json())
+    }
+
+    #[test]
+    fn the_type_is_kept_where_it_is_the_whole_value() {
+        assert_eq!(filled("${params.seed}"), Ok(json!(7)));
+        assert_eq!(filled("${params.lr}"), Ok(json!(3e-4)));
+        assert_eq!(filled("${params.on}"), Ok(json!(true)));
+        assert_eq!(
+            filled("${params.window}"),
+            Ok(json!({"from": "2019-01-02", "to": [1, 2]}))
+        );
+        assert_eq!(filled("${params.window.to[1]}"), Ok(json!(2)));
+        assert_eq!(filled("${matrix.axis}"), Ok(json!("a")));
+        assert_eq!(filled("${env.N}"), Ok(json!(12)));
+        assert_eq!(filled("${env.E}"), Ok(json!("")));
+    }
+
+    #[test]
+    fn otherwise_it_is_spliced() {
+        assert_eq!(
+            filled("${env.HOME}/s${params.seed}-${params.lr}.csv"),
+            Ok(json!("/h/s7-0.0003.csv"))
+        );
+        assert_eq!(filled("$${params.seed} $5 $ {x}"), Ok(json!("${params.seed} $5 $ {x}")));
+        assert_eq!(filled("x$$${params.seed}"), Ok(json!("x$${params.seed}")));
+        assert_eq!(filled("ü${params.seed}ü"), Ok(json!("ü7ü")));
+    }
+
+    #[test]
+    fn mistakes() {
+        let mut text = String::new();
+        for case in [
+            "${params.sed}",
+            "x ${parms.seed}",
+            "${seed}",
+            "${x}",
+            "a ${params.window} b",
+            "a ${params.none} b",
+            "${params.window.form}",
+            "${matrix.axes}",
+            "${env.HOMES}",
+            "${needs.x}",
+            "${ params.seed }",
+            "abc ${params.seed",
+            "${}",
+            "${params.}",
+        ] {
+            text.push_str(&format!("{case:22} {}\n", filled(case).unwrap_err()));
+        }
+        insta::assert_snapshot!(text, @r"
+        ${params.sed}          1: unknown parameter `sed` in `${params.sed}` | did you mean `seed`?
+        x ${parms.seed}        3: unknown interpolation `${parms.seed}` | did you mean `${params.seed}`?
+        ${seed}                1: unknown interpolation `${seed}` | did you mean `${params.seed}`?
+        ${x}                   1: unknown interpolation `${x}` | write `${params.NAME}`, `${matrix.NAME}` or `${env.NAME}`; `$${` stands for `${` itself
+        a ${params.window} b   3: `${params.window}` is a map and cannot be part of a string | let it be the whole value, or use a string or a number
+        a ${params.none} b     3: `${params.none}` is null and cannot be part of a string | let it be the whole value, or use a string or a number
+        ${params.window.form}  1: the parameter `window` has no `form` | did you mean `from`?
+        ${matrix.axes}         1: unknown axis `axes` in `${matrix.axes}` | did you mean `axis`?
+        ${env.HOMES}           1: the environment has no variable `HOMES` | set it (`HOMES=… runner …`); there is `HOME`
+        ${needs.x}             1: `${needs.x}` is known only inside `run:` | a stage kind reads its inputs through its ports: see `needs:`
+        ${ params.seed }       1: spaces inside `${ params.seed }` | write `${params.seed}`
+        abc ${params.seed      5: `${` is not closed | write `${params.NAME}`, `${matrix.NAME}` or `${env.NAME}`; `$${` stands for `${` itself
+        ${}                    1: unknown interpolation `${}` | write `${params.NAME}`, `${matrix.NAME}` or `${env.NAME}`; `$${` stands for `${` itself
+        ${params.}             1: unknown parameter `` in `${params.}` | the parameters are `lr`, `none`, `on`, `seed`, `window`
+        ");
+    }
+
+    #[test]
+    fn commands_keep_what_is_the_shells() {
+        let none = BTreeMap::new();
+        let scope = Scope {
+            params: Some(&BTreeMap::from([(
+                "x".to_owned(),
+                Tree::scalar(Spot::default(), json!("${needs.a}")),
+            )])),
+            matrix: Some(&BTreeMap::new()),
+            env: &Variables::new(&none, None),
+            night: None,
+            secrets: &BTreeSet::new(),
+            verbatim: false,
+        };
+        let text = "f ${needs.a} ${HOME:-x} $${params.x} '${params.x}' ${outputs.b} ${open";
+        let mut problems = Problems::new(Texts::default());
+        let command = fill_command(&Tree::default(), text, &scope, &["a"], &["b"], &mut problems);
+        assert!(!problems.any());
+        assert_eq!(
+            command,
+            "f ${needs.a} ${HOME:-x} $${params.x} '$${needs.a}' ${outputs.b} ${open"
+        );
+        let run = command_text(&command, |space, name| Some(format!("/{space}/{name}")));
+        assert_eq!(run, "f /needs/a ${HOME:-x} ${params.x} '${needs.a}' /outputs/b ${open");
+        fill_command(
+            &Tree::default(),
+            "${needs.c} ${params.y}",
+            &scope,
+            &["a"],
+            &[],
+            &mut problems,
+        );
+        assert_eq!(problems.count(), 2);
+    }
+}

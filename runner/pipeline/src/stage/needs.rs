@@ -1,0 +1,600 @@
+//! `needs:`: the connections between stages, with ports and types checked, and their topological order.
+
+use crate::stage::earlier::{self, Earlier, EarlierRef, FORMS, FindEarlier, Or, RunRef, This};
+use crate::stage::reference::{Select, parse_reference};
+use crate::stage::written::{Job, Stage};
+use crate::task_graph::TaskGraph;
+use crate::text::problems::Problems;
+use crate::text::source::Spot;
+use crate::text::suggest::{list, nearest, suggest};
+use crate::text::tree::{Tree, Value};
+use stages_core::{AnyStage, InputPort, OutputPort, PortType};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+
+/// The interface of a stage: its kind or its command.
+#[derive(Clone, Copy)]
+pub(crate) enum Face<'a> {
+    Kind(&'static dyn AnyStage),
+    Command {
+        outputs: &'a [(crate::text::tree::Key, Tree)],
+        types: &'a BTreeMap<String, PortType>,
+    },
+    /// Unknown; the error is already reported.
+    Unknown,
+}
+
+impl<'a> Face<'a> {
+    /// The names and types of the outputs; `None` if unknown.
+    fn outputs(&self) -> Option<Vec<(&'a str, PortType)>> {
+        match self {
+            Self::Kind(kind) => {
+                let outputs: &'static [OutputPort] = kind.ports().outputs;
+                Some(outputs.iter().map(|port| (port.name, port.ty)).collect())
+            }
+            Self::Command { outputs, types } => Some(
+                outputs
+                    .iter()
+                    .map(|(key, _)| {
+                        let ty = types.get(&key.name).copied().unwrap_or(PortType::File);
+                        (key.name.as_str(), ty)
+                    })
+                    .collect(),
+            ),
+            Self::Unknown => None,
+        }
+    }
+}
+
+/// The stage kind or command of each stage.
+pub(crate) fn faces<'a>(
+    stages: &'a [Stage],
+    kinds: &'static [Box<dyn AnyStage>],
+    problems: &mut Problems,
+) -> Vec<Face<'a>> {
+    let face = |stage: &'a Stage| match &stage.job {
+        Job::Broken => Face::Unknown,
+        Job::Command(program) => Face::Command {
+            outputs: &program.outputs,
+            types: &program.types,
+        },
+        Job::Kind { name, spot, .. } => match kinds.iter().find(|kind| kind.name() == name) {
+            Some(kind) => Face::Kind(kind.as_ref()),
+            None => {
+                let family = name.split_once('/').map_or("", |(family, _)| family);
+                let siblings: Vec<&str> = kinds
+                    .iter()
+                    .map(|kind| kind.name())
+                    .filter(|known| !family.is_empty() && known.starts_with(&format!("{family}/")))
+                    .collect();
+                let names: Vec<&str> = kinds.iter().map(|kind| kind.name()).collect();
+                let hint = match nearest(name, names.iter().copied()) {
+                    _ if name.contains("${") => "`uses` cannot contain interpolations".to_owned(),
+                    Some(near) => format!("did you mean `{near}`?"),
+                    None if siblings.is_empty() => suggest(name, "stage kinds", names),
+                    None => format!("the kinds of this family are {}", list(siblings)),
+                };
+                problems.add(*spot, format!("there is no stage kind `{name}`"), hint);
+                Face::Unknown
+            }
+        },
+    };
+    stages.iter().map(face).collect()
+}
+
+/// A reference to an output of a stage, at some of its points.
+#[derive(Clone, Debug)]
+pub(crate) struct Reference {
+    /// The index of the stage.
+    pub stage: usize,
+    /// Its output.
+    pub output: String,
+    /// The selected points.
+    pub select: Select,
+    /// Its position.
+    pub spot: Spot,
+}
+
+/// The inputs of a stage.
+pub(crate) struct Needs {
+    /// The references, by port, in the order of the file.
+    pub ports: Vec<(String, Vec<Reference>)>,
+    /// The artifacts of earlier runs, by port.
+    pub earlier: BTreeMap<String, Vec<Earlier>>,
+    /// True if all references were resolved.
+    pub sound: bool,
+}
+
+/// Resolves the needs of the stage at `index` of `this` pipeline. `names` maps names to the indices of all
+/// stages.
+pub(crate) fn resolve(
+    index: usize,
+    stages: &[Stage],
+    names: &HashMap<&str, usize>,
+    faces: &[Face],
+    this: This<'_>,
+    find: Option<&FindEarlier>,
+    problems: &mut Problems,
+) -> Needs {
+    let stage = &stages[index];
+    let before = problems.count();
+    let mut sound = true;
+    let mut ports = Vec::new();
+    let mut of_earlier: BTreeMap<String, Vec<Earlier>> = BTreeMap::new();
+    for (key, value) in &stage.needs {
+        let port = match faces[index] {
+            Face::Kind(kind) => {
+                let inputs = kind.ports().inputs;
+                let port = inputs.iter().find(|port| port.name == key.name);
+                if port.is_none() {
+                    let hint = if inputs.is_empty() {
+                        format!("`{}` has no inputs: remove it", kind.name())
+                    } else {
+                        suggest(&key.name, "inputs", inputs.iter().map(|port| port.name))
+                    };
+                    problems.add(key.spot, format!("`{}` has no input `{}`", kind.name(), key.name), hint);
+                    continue;
+                }
+                port
+            }
+            Face::Command { .. } | Face::Unknown => None,
+        };
+        let many = !matches!(faces[index], Face::Kind(_)) || port.is_some_and(|port| port.list);
+        let items: &[Tree] = match &value.value {
+            Value::List(items) if items.is_empty() => {
+                problems.add(
+                    value.spot,
+                    format!("`{}` is connected to nothing", key.name),
+                    "name a stage, or remove it",
+                );
+                continue;
+            }
+            Value::List(_) if !many => {
+                problems.add(
+                    value.spot,
+                    format!("the input `{}` takes one artifact, not a list", key.name),
+                    "name one: `STAGE` or `STAGE.OUTPUT`",
+                );
+                continue;
+            }
+            Value::List(items) => items,
+            _ => std::slice::from_ref(value),
+        };
+        let (past, own): (Vec<&Tree>, Vec<&Tree>) = items.iter().partition(|item| earlier::is_earlier(item));
+        let found: Vec<Found<'_>> = past
+            .iter()
+            .filter_map(|item| of_run(item, port, names, this, find, problems))
+            .collect();
+        sound &= found.len() == past.len();
+        let instead = found.iter().filter_map(|found| match found {
+            Found::Instead(tree) => Some(*tree),
+            Found::Artifact(_) | Found::Nothing => None,
+        });
+        let own: Vec<&Tree> = own.into_iter().chain(instead).collect();
+        let references: Vec<Reference> = own
+            .iter()
+            .filter_map(|item| reference(item, index, port, many, stages, names, faces, problems))
+            .collect();
+        sound &= references.len() == own.len();
+        if !own.is_empty() {
+            ports.push((key.name.clone(), references));
+        }
+        if !past.is_empty() {
+            // Without an artifact too: the port is then in the key as empty, and the pipeline is read anew
+            // each time.
+            let artifacts = found.into_iter().filter_map(|found| match found {
+                Found::Artifact(earlier) => Some(earlier),
+                Found::Nothing | Found::Instead(_) => None,
+            });
+            of_earlier.insert(key.name.clone(), artifacts.collect());
+        }
+    }
+    // The error of a misspelt name is more helpful.
+    if let Face::Kind(kind) = faces[index]
+        && problems.count() == before
+        && !stage.doubtful
+    {
+        missing(index, kind, stages, faces, problems);
+    }
+    Needs {
+        ports,
+        earlier: of_earlier,
+        sound: sound && !stage.doubtful && problems.count() == before,
+    }
+}
+
+/// The meaning of a need of an earlier run or of a registered policy.
+enum Found<'t> {
+    /// The artifact.
+    Artifact(Earlier),
+    /// There is none, as `or: none` allows.
+    Nothing,
+    /// There is none, and `or` names this stage.
+    Instead(&'t Tree),
+}
+
+/// The artifact of an earlier run, or the registered policy, that a need refers to.
+fn of_run<'t>(
+    tree: &'t Tree,
+    port: Option<&InputPort>,
+    names: &HashMap<&str, usize>,
+    this: This<'t>,
+    find: Option<&FindEarlier>,
+    problems: &mut Problems,
+) -> Option<Found<'t>> {
+    let mut wrong_at = |spot: Spot, message: String, hint: &str| {
+        problems.add(spot, message, hint);
+        None
+    };
+    if let Some(text) = tree.text().filter(|text| text.contains("${")) {
+        return wrong_at(
+            tree.spot,
+            format!("`{text}` is not a valid reference"),
+            "`needs` cannot contain interpolations",
+        );
+    }
+    let written = match earlier::read(tree, this) {
+        Ok(written) => written,
+        Err((spot, message, hint)) => return wrong_at(spot, message, &hint),
+    };
+    let text = match written.run {
+        RunRef::Registered(policy) => policy,
+        _ => tree.text().unwrap_or(written.artifact),
+    };
+    let (stage, select, output) = match parse_reference(written.artifact) {
+        _ if matches!(written.run, RunRef::Registered(_)) => ("", Select::default(), None),
+        Ok(parsed) if !parsed.0.is_empty() => parsed,
+        Ok(_) => return wrong_at(tree.spot, format!("`{text}` is not a valid reference"), FORMS),
+        Err(message) => return wrong_at(tree.spot, message, FORMS),
+    };
+    if select.all || !select.all_of.is_empty() {
+        return wrong_at(
+            tree.spot,
+            format!("`{text}` stands for several points"),
+            "of an earlier run, name one point; a list takes several references",
+        );
+    }
+    if let Some(Or::Nothing(spot)) = written.or {
+        let refused = match port {
+            None => Some("an input of a program cannot be none".to_owned()),
+            Some(port) if !port.optional => {
+                Some(format!("the input `{}` is required: it cannot be none", port.name))
+            }
+            Some(_) => None,
+        };
+        if let Some(message) = refused {
+            return wrong_at(spot, message, "leave `or` out, or need a stage of this pipeline");
+        }
+    }
+    let Some(find) = find else {
+        return wrong_at(
+            tree.spot,
+            format!("`{text}` names an earlier run, but no run history is available"),
+            "name a stage of this pipeline",
+        );
+    };
+    let is_own = matches!(&written.run, RunRef::LastOf { pipeline, file } if *pipeline == this.name && file.as_ref() == Some(&this.path()));
+    let reference = EarlierRef {
+        run: written.run,
+        stage,
+        point: &select.picks,
+        output,
+        ty: port.map(|port| port.ty),
+    };
+    match find(&reference) {
+        Err(err) => wrong_at(tree.spot, err.message, &err.hint),
+        // A misspelt stage is never found.
+        Ok(None) if is_own && !names.contains_key(stage) => {
+            let known: BTreeSet<&str> = names.keys().copied().collect();
+            wrong_at(
+                tree.spot,
+                format!("no run of this pipeline has a stage `{stage}`, nor has it one now"),
+                &suggest(stage, "stages", known),
+            )
+        }
+        Ok(None) if written.or.is_some() => match written.or {
+            Some(Or::Stage(stage)) => Some(Found::Instead(stage)),
+            _ => Some(Found::Nothing),
+        },
+        Ok(None) if matches!(reference.run, RunRef::Registered(_)) => wrong_at(
+            tree.spot,
+            format!("no policy is registered as `{text}`"),
+            &format!(
+                "`runner policy list` lists them; `{{ policy: {text}, or: none }}`, or a stage in place of \
+                `none`, begins without one"
+            ),
+        ),
+        Ok(None) => {
+            let of = match &reference.run {
+                RunRef::LastOf { pipeline, .. } if !is_own => format!("the pipeline `{pipeline}`"),
+                _ => "this pipeline".to_owned(),
+            };
+            let by_id = format!("`RUN/{stage}` takes that of any run by its id, see `runner runs`");
+            let hint = match &reference.run {
+                RunRef::LastOf { pipeline, .. } if port.is_some_and(|port| port.optional) => {
+                    format!(
+                        "`{{ pipeline: {pipeline}, stage: {stage}, or: none }}` begins without one; {by_id}"
+                    )
+                }
+                _ => format!("run it first; {by_id}"),
+            };
+            wrong_at(
+                tree.spot,
+                format!("no run of {of} has an output of `{stage}` that can be taken"),
+                &hint,
+            )
+        }
+        Ok(Some(found)) => match port.filter(|port| !takes(port.ty, &found.ty)) {
+            Some(port) => wrong_at(
+                tree.spot,
+                format!(
+                    "the input `{}` takes `{}`, and `{}` is `{}`",
+                    port.name,
+                    port.ty.name(),
+                    found.name,
+                    found.ty
+                ),
+                "name another output or stage of that run",
+            ),
+            None => Some(Found::Artifact(found)),
+        },
+    }
+}
+
+/// Parses `{ collect: STAGE, over: [AXIS] }`: the stage, and the axes; all axes if none are given.
+fn collect<'t>(tree: &'t Tree, problems: &mut Problems) -> Option<(&'t Tree, Option<Vec<String>>)> {
+    const FORM: &str = "write `{ collect: STAGE }`, `{ collect: STAGE, over: [AXIS] }` or \
+        `{ pipeline: NAME, stage: STAGE, or: none }`";
+    let Value::Map(entries) = &tree.value else { return None };
+    if let Some((key, _)) = entries
+        .iter()
+        .find(|(key, _)| key.name != "collect" && key.name != "over")
+    {
+        problems.add(key.spot, format!("unknown key `{}` of a need", key.name), FORM);
+        return None;
+    }
+    let Some((_, named)) = tree.entry("collect") else {
+        problems.add(tree.spot, "a need is a map without `collect`", FORM);
+        return None;
+    };
+    let Some((_, over)) = tree.entry("over") else {
+        return Some((named, None));
+    };
+    let items = match &over.value {
+        Value::List(items) => items.as_slice(),
+        _ => std::slice::from_ref(over),
+    };
+    let axes: Option<Vec<String>> = items.iter().map(|item| item.text().map(str::to_owned)).collect();
+    if axes.as_ref().is_none_or(Vec::is_empty) {
+        problems.add(over.spot, "`over` is an empty list", FORM);
+        return None;
+    }
+    Some((named, axes))
+}
+
+fn reference(
+    tree: &Tree,
+    index: usize,
+    port: Option<&InputPort>,
+    many: bool,
+    stages: &[Stage],
+    names: &HashMap<&str, usize>,
+    faces: &[Face],
+    problems: &mut Problems,
+) -> Option<Reference> {
+    const FORMS: &str = "write `STAGE`, `STAGE.OUTPUT`, `\"STAGE[AXIS=VALUE]\"`, `\"STAGE[*]\"` or \
+        `{ collect: STAGE, over: [AXIS] }`";
+    let (named, over) = match &tree.value {
+        Value::Map(_) => collect(tree, problems)?,
+        _ => (tree, None),
+    };
+    let Some(text) = named.text() else {
+        problems.add(
+            named.spot,
+            format!("a need is {}, not the name of a stage", named.describe()),
+            FORMS,
+        );
+        return None;
+    };
+    if text.contains("${") {
+        problems.add(
+            tree.spot,
+            format!("`{text}` is not a valid reference"),
+            "`needs` cannot contain interpolations",
+        );
+        return None;
+    }
+    let (name, mut select, output) = match parse_reference(text) {
+        Ok(parsed) => parsed,
+        Err(message) => {
+            problems.add(named.spot, message, FORMS);
+            return None;
+        }
+    };
+    match over {
+        Some(axes) => select.all_of.extend(axes),
+        None => select.all |= !std::ptr::eq(named, tree),
+    }
+    let Some(&target) = names.get(name) else {
+        let others = stages.iter().enumerate().filter(|(i, _)| *i != index);
+        let names: Vec<&str> = others.map(|(_, stage)| stage.key.name.as_str()).collect();
+        problems.add(
+            tree.spot,
+            format!("there is no stage `{name}`"),
+            suggest(name, "other stages", names),
+        );
+        return None;
+    };
+    if (select.all || !select.all_of.is_empty()) && !many {
+        problems.add(
+            tree.spot,
+            format!("`{text}` is a list here, and the input takes one artifact"),
+            format!("write `{name}` to fan out over its points, or pick one: `\"{name}[AXIS=VALUE]\"`"),
+        );
+        return None;
+    }
+    let outputs = faces[target].outputs()?;
+    let typed = |ty: PortType| {
+        outputs
+            .iter()
+            .filter(move |(_, other)| *other == ty)
+            .map(|(name, _)| *name)
+    };
+    let of_stage = || match faces[target] {
+        Face::Kind(kind) => format!("`{name}` ({})", kind.name()),
+        _ => format!("`{name}`"),
+    };
+    let found = match output {
+        Some(output) => match outputs.iter().find(|(known, _)| *known == output) {
+            Some(found) => *found,
+            None => {
+                problems.add(
+                    tree.spot,
+                    format!("{} has no output `{output}`", of_stage()),
+                    suggest(output, "outputs", outputs.iter().map(|(name, _)| *name)),
+                );
+                return None;
+            }
+        },
+        None => {
+            let fitting = |fits: &dyn Fn(PortType, PortType) -> bool| -> Vec<(&str, PortType)> {
+                let all = outputs.iter().copied();
+                all.filter(|(_, ty)| port.is_none_or(|port| fits(port.ty, *ty)))
+                    .collect()
+            };
+            // An output of the very type goes before one that would do.
+            let fitting = match fitting(&|port, ty| port == ty) {
+                none if none.is_empty() => fitting(&PortType::takes),
+                exact => exact,
+            };
+            match fitting[..] {
+                [one] => one,
+                [] => {
+                    let (message, hint) = match port {
+                        Some(port) => (
+                            format!("{} has no output of type `{}`", of_stage(), port.ty.name()),
+                            givers(port.ty, index, stages, faces),
+                        ),
+                        None => (
+                            format!("{} has no outputs", of_stage()),
+                            "need another stage, or none".to_owned(),
+                        ),
+                    };
+                    problems.add(tree.spot, message, hint);
+                    return None;
+                }
+                _ => {
+                    problems.add(
+                        tree.spot,
+                        format!("{} has more than one output that fits", of_stage()),
+                        format!(
+                            "write one of {}",
+                            list(
+                                fitting
+                                    .iter()
+                                    .map(|(output, _)| format!("{name}.{output}"))
+                                    .collect::<Vec<_>>()
+                                    .iter()
+                                    .map(String::as_str)
+                            )
+                        ),
+                    );
+                    return None;
+                }
+            }
+        }
+    };
+    if let Some(port) = port.filter(|port| !port.ty.takes(found.1)) {
+        let fitting: Vec<&str> = typed(port.ty).collect();
+        problems.add(
+            tree.spot,
+            format!(
+                "the input `{}` takes `{}`, and `{name}.{}` is `{}`",
+                port.name,
+                port.ty.name(),
+                found.0,
+                found.1.name()
+            ),
+            match fitting[..] {
+                [] => givers(port.ty, index, stages, faces),
+                [first, ..] => format!("did you mean `{name}.{first}`?"),
+            },
+        );
+        return None;
+    }
+    Some(Reference {
+        stage: target,
+        output: found.0.to_owned(),
+        select,
+        spot: tree.spot,
+    })
+}
+
+/// Returns whether a port takes artifacts of the type of this name.
+fn takes(port: PortType, name: &str) -> bool {
+    port.name() == name || port.takes(PortType::Table) && name == PortType::Table.name()
+}
+
+/// The stages that produce artifacts of a type.
+fn givers(ty: PortType, index: usize, stages: &[Stage], faces: &[Face]) -> String {
+    let mut names = Vec::new();
+    for (i, face) in faces.iter().enumerate().filter(|(i, _)| *i != index) {
+        let outputs = face.outputs().unwrap_or_default();
+        let fitting = outputs.iter().filter(|(_, other)| *other == ty);
+        names.extend(fitting.map(|(output, _)| format!("{}.{output}", stages[i].key.name)));
+    }
+    if names.is_empty() {
+        format!(
+            "no other stage here gives `{}`: add one, see `runner stages`",
+            ty.name()
+        )
+    } else {
+        format!("`{}` is given by {}", ty.name(), list(names.iter().map(String::as_str)))
+    }
+}
+
+/// Reports required inputs that are not connected.
+fn missing(index: usize, kind: &dyn AnyStage, stages: &[Stage], faces: &[Face], problems: &mut Problems) {
+    let stage = &stages[index];
+    let spot = match &stage.job {
+        Job::Kind { spot, .. } => *spot,
+        Job::Command(_) | Job::Broken => stage.key.spot,
+    };
+    for port in kind.ports().inputs.iter().filter(|port| !port.optional) {
+        if !stage.needs.iter().any(|(key, _)| key.name == port.name) {
+            problems.add(
+                spot,
+                format!("the input `{}` of `{}` is not connected", port.name, stage.key.name),
+                format!(
+                    "add `needs: {{ {}: STAGE }}`; {}",
+                    port.name,
+                    givers(port.ty, index, stages, faces)
+                ),
+            );
+        }
+    }
+}
+
+/// The topological order of the stages, otherwise in the order of the file. `None` if there is a cycle.
+pub(crate) fn order(stages: &[Stage], needs: &[Needs], problems: &mut Problems) -> Option<Vec<usize>> {
+    let mut spots: BTreeMap<(usize, usize), Spot> = BTreeMap::new();
+    for (user, needs) in needs.iter().enumerate() {
+        for reference in needs.ports.iter().flat_map(|(_, references)| references) {
+            spots.entry((user, reference.stage)).or_insert(reference.spot);
+        }
+    }
+    let graph = TaskGraph::new(stages.len(), spots.keys().copied());
+    let order = graph.order();
+    if order.len() == stages.len() {
+        return Some(order);
+    }
+    for cycle in graph.cycles() {
+        let names: Vec<String> = cycle.iter().map(|i| format!("`{}`", stages[*i].key.name)).collect();
+        let spot = spots.get(&(cycle[0], cycle[1])).copied().unwrap_or_default();
+        problems.add(
+            spot,
+            format!("the stages form a cycle: {}", names.join(" needs ")),
+            "remove one of these needs",
+        );
+    }
+    None
+}

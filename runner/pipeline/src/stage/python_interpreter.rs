@@ -1,0 +1,71 @@
+//! The interpreter of a `uses: python` stage, and the packages that it has.
+//!
+//! No interpreter is started to plan a run.
+
+use crate::Tool;
+use crate::stage::tools::{Finder, Request, Wrong};
+use stages_core::python::{installed_packages, site_directories};
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+/// An interpreter: its tool, its name on the stage's PATH, its directories of packages, and their versions.
+pub(crate) struct Interpreter {
+    pub tool: Tool,
+    pub program: String,
+    pub sites: Vec<PathBuf>,
+    pub packages: BTreeMap<String, String>,
+}
+
+/// The interpreter that `request` names, relative to `base`: a program on PATH, the path of one, or the
+/// directory of an environment.
+pub(crate) fn find(request: &Request, finder: &Finder<'_>, base: &Path) -> Result<Interpreter, Wrong> {
+    let tool = finder.python(request, base)?;
+    let program = match tool.is_environment() {
+        true => "python".to_owned(),
+        false => tool.link().to_owned(),
+    };
+    let sites = sites(&tool);
+    let packages = installed_packages(&sites);
+    if !packages.contains_key("pyarrow") {
+        let name = &request.name;
+        let install = match tool.is_environment() {
+            true => format!("{}/bin/python -m pip install pyarrow", tool.path.display()),
+            false => format!(
+                "create an environment beside the pipeline and name it: `python3 -m venv env`, `env/bin/pip \
+                install pyarrow`, `python: ./env`; or `{} -m pip install pyarrow`",
+                tool.path.display()
+            ),
+        };
+        return Err((
+            format!("the Python `{name}` has no package `pyarrow`, in which tables are handed over"),
+            install,
+        ));
+    }
+    Ok(Interpreter {
+        tool,
+        program,
+        sites,
+        packages,
+    })
+}
+
+/// The directories of an interpreter's packages: those of its environment, and of the installation where it
+/// sees them.
+fn sites(tool: &Tool) -> Vec<PathBuf> {
+    let mut prefixes = Vec::new();
+    if tool.is_environment() {
+        prefixes.push(tool.path.clone());
+    }
+    if !tool.is_environment() || tool.system_packages {
+        let program = match tool.is_environment() {
+            true => fs::canonicalize(tool.bin.join("python")).unwrap_or_default(),
+            false => tool.path.clone(),
+        };
+        if let Some(prefix) = program.parent().and_then(Path::parent) {
+            prefixes.push(prefix.to_owned());
+            prefixes.push(prefix.join("local"));
+        }
+    }
+    site_directories(&prefixes)
+}

@@ -1,0 +1,212 @@
+//! Values that `--set`, profiles and schedules give to fields of a stage's `with:`.
+
+use crate::stage::interpolate::{Scope, fill};
+use crate::text::problems::Problems;
+use crate::text::source::Spot;
+use crate::text::tree::{Key, Step, Tree, Value, describe};
+use crate::text::yaml;
+use serde_json::{Number, Value as Json};
+
+/// An argument of `--set` for a stage's configuration.
+pub(crate) struct Setting {
+    /// The stage.
+    pub stage: String,
+    /// The path of the field below `with:`.
+    pub path: Vec<Step>,
+    /// The path as written, and its position.
+    pub name: Key,
+    /// The new value.
+    pub value: Given,
+    /// The position of the value.
+    pub spot: Spot,
+}
+
+/// A value that replaces another one.
+#[derive(Clone)]
+pub(crate) enum Given {
+    /// An argument's text, parsed by the type of the replaced value.
+    Text(String),
+    /// A value of a profile.
+    Tree(Tree),
+}
+
+impl Setting {
+    /// Replaces interpolations, which profiles may contain, since they are part of a file. An argument is
+    /// taken literally.
+    pub fn filled(&self, scope: &Scope, problems: &mut Problems) -> Self {
+        let value = match &self.value {
+            Given::Text(text) if scope.verbatim => Given::Text(text.replace("${", "$${")),
+            Given::Text(text) => Given::Text(text.clone()),
+            Given::Tree(tree) => Given::Tree(fill(tree, scope, problems)),
+        };
+        Self {
+            stage: self.stage.clone(),
+            path: self.path.clone(),
+            name: self.name.clone(),
+            value,
+            spot: self.spot,
+        }
+    }
+
+    /// The same value at a path of its own, to be interpolated later.
+    pub fn within(&self, path: &[Step]) -> Self {
+        let value = match &self.value {
+            Given::Text(text) => Given::Text(text.replace("${", "$${")),
+            Given::Tree(tree) => Given::Tree(tree.clone()),
+        };
+        Self {
+            stage: self.stage.clone(),
+            path: path.to_vec(),
+            name: self.name.clone(),
+            value,
+            spot: self.spot,
+        }
+    }
+
+    /// Sets the field in a stage's `with:`. `default` is the stage kind's complete default configuration.
+    pub fn apply(&self, with: &mut Tree, default: &Json) -> Result<(), (Spot, String, String)> {
+        let mut target = with;
+        let mut defaults = Some(default);
+        for step in &self.path {
+            defaults = defaults.and_then(|value| match step {
+                Step::Key(name) => value.get(name),
+                Step::Index(index) => value.get(index),
+            });
+            // A map that is absent from the file is created.
+            if target.is_null() && matches!(step, Step::Key(_)) {
+                target.value = Value::Map(Vec::new());
+            }
+            let described = target.describe();
+            let wrong = |what: &str| {
+                (
+                    self.name.spot,
+                    format!("`{}` cannot be set: {what} {described}", self.name.name),
+                    "set the whole value, or see `runner stages KIND` for the configuration".to_owned(),
+                )
+            };
+            target = match (step, &mut target.value) {
+                (Step::Key(name), Value::Map(entries)) => {
+                    let at = entries.iter().position(|(key, _)| key.name == *name);
+                    let at = at.unwrap_or_else(|| {
+                        let key = Key {
+                            name: name.clone(),
+                            spot: self.name.spot,
+                        };
+                        entries.push((key, Tree::scalar(self.name.spot, Json::Null)));
+                        entries.len() - 1
+                    });
+                    // An error in it is then attributed to the command line.
+                    entries[at].0.spot = self.name.spot;
+                    &mut entries[at].1
+                }
+                (Step::Index(index), Value::List(items)) => match items.get_mut(*index) {
+                    Some(item) => item,
+                    None => return Err(wrong(&format!("there is no item {index} in"))),
+                },
+                (Step::Key(name), _) => return Err(wrong(&format!("`{name}` would be a key of"))),
+                (Step::Index(index), _) => return Err(wrong(&format!("`[{index}]` would be an item of"))),
+            };
+        }
+        let replaced = match &target.value {
+            Value::Scalar(Json::Null) => Value::Scalar(match defaults {
+                Some(text @ Json::String(_)) => text.clone(),
+                _ => Json::Null,
+            }),
+            value => value.clone(),
+        };
+        *target = self
+            .value
+            .read(self.spot, &replaced, Strictness::Kind)
+            .map_err(|(message, hint)| (self.spot, format!("`{}`: {message}", self.name.name), hint))?;
+        Ok(())
+    }
+}
+
+/// The component that checks the type of a value.
+#[derive(Clone, Copy, PartialEq)]
+pub(crate) enum Strictness {
+    /// The replaced value determines the type.
+    Exact,
+    /// The stage kind checks the type later.
+    Kind,
+}
+
+impl Given {
+    /// The value that replaces `old`, or an error message and a hint.
+    pub fn read(&self, spot: Spot, old: &Value, strictness: Strictness) -> Result<Tree, (String, String)> {
+        match self {
+            Self::Text(text) => typed(text, spot, old, strictness),
+            Self::Tree(tree) if strictness == Strictness::Kind => Ok(tree.clone()),
+            // The value of an interpolation is unknown until it is resolved.
+            Self::Tree(tree) if tree.text().is_some_and(|text| text.contains("${")) => Ok(tree.clone()),
+            Self::Tree(tree) => fitting(tree.clone(), spot, old),
+        }
+    }
+}
+
+/// Parses the text of a value that replaces `old`: a YAML scalar of its type; a list or map in brackets or
+/// braces.
+fn typed(text: &str, spot: Spot, old: &Value, strictness: Strictness) -> Result<Tree, (String, String)> {
+    let structured = text.starts_with(['[', '{']);
+    let quoted = text.len() >= 2 && (text.starts_with('"') || text.starts_with('\''));
+    let is_text = matches!(old, Value::Scalar(Json::String(_)));
+    if is_text && !quoted && !(structured && strictness == Strictness::Kind) {
+        // A text needs no quotes, whatever its content.
+        return Ok(Tree::scalar(spot, Json::String(text.to_owned())));
+    }
+    let tree = if structured || quoted {
+        // Padding gives its parts their columns in the argument.
+        let padded = format!("{}{text}", " ".repeat(spot.place.column - 1));
+        yaml::parse(&padded, spot.text).map_err(|issue| (issue.message, issue.hint))?
+    } else {
+        Tree::scalar(spot, yaml::scalar(text.trim())?)
+    };
+    match strictness {
+        Strictness::Kind => Ok(tree),
+        Strictness::Exact => fitting(tree, spot, old),
+    }
+}
+
+/// Checks that a value has the type of `old`.
+fn fitting(tree: Tree, spot: Spot, old: &Value) -> Result<Tree, (String, String)> {
+    let (value, wanted) = match (old, &tree.value) {
+        (Value::List(_), Value::List(_)) | (Value::Map(_), Value::Map(_)) => return Ok(tree),
+        (Value::Scalar(Json::Null), _) => return Ok(tree),
+        (Value::List(_), _) => (None, "a list: `[a, b]`"),
+        (Value::Map(_), _) => (None, "a map: `{ key: value }`"),
+        (Value::Scalar(old), Value::Scalar(new)) => match (old, new) {
+            (Json::Bool(_), Json::Bool(_)) | (Json::String(_), Json::String(_)) => return Ok(tree),
+            (Json::Number(old), Json::Number(new)) if old.is_f64() => {
+                (new.as_f64().and_then(Number::from_f64).map(Json::Number), "a number")
+            }
+            (Json::Number(_), Json::Number(new)) if !new.is_f64() => return Ok(tree),
+            (Json::Number(old), _) if old.is_f64() => (None, "a number"),
+            (Json::Number(_), _) => (None, "an integer"),
+            (Json::Bool(_), _) => (None, "`true` or `false`"),
+            _ => (None, "a string"),
+        },
+        (Value::Scalar(old), _) => (
+            None,
+            match old {
+                Json::Bool(_) => "`true` or `false`",
+                Json::Number(number) if number.is_f64() => "a number",
+                Json::Number(_) => "an integer",
+                _ => "a string",
+            },
+        ),
+    };
+    match value {
+        Some(value) => Ok(Tree::scalar(spot, value)),
+        None => {
+            let old = match old {
+                Value::Scalar(old) => describe(old),
+                Value::List(_) => "a list".to_owned(),
+                Value::Map(_) => "a map".to_owned(),
+            };
+            Err((
+                format!("{} does not fit: it replaces {old}", tree.describe()),
+                format!("give {wanted}"),
+            ))
+        }
+    }
+}

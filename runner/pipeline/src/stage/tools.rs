@@ -1,0 +1,476 @@
+//! Resolution of `tools:`: the programs of a `run:` stage on this machine, and the files that stand for them
+//! in its key.
+//!
+//! | entry | looked for | in the key |
+//! | --- | --- | --- |
+//! | `NAME` | on the engine's PATH | its name and the content of the executable |
+//! | a path to an executable | relative to the pipeline | the same |
+//! | a directory of a virtual environment | relative to the pipeline | its name, its lock file, the version of its interpreter |
+//! | `{ path or name, version: TEXT }` | likewise | its name and TEXT, which its `--version` has to print |
+//!
+//! The interpreter of a `uses: python` stage is one of these, see [`Finder::python`].
+
+use crate::stage::command::Tool;
+use crate::stage::shims::{is_shim, program_behind};
+use crate::text::problems::Problems;
+use crate::text::suggest::suggest;
+use crate::text::tree::{Tree, Value};
+use stages_core::Source;
+use std::cell::RefCell;
+use std::collections::{BTreeMap, HashMap};
+use std::fs::{self, Metadata};
+use std::os::unix::fs::MetadataExt as _;
+use std::path::{Component, Path, PathBuf};
+
+/// The lock files of a virtual environment, in the order of preference.
+const LOCKS: [&str; 7] = [
+    "uv.lock",
+    "poetry.lock",
+    "pdm.lock",
+    "Pipfile.lock",
+    "pixi.lock",
+    "requirements.lock",
+    "requirements.txt",
+];
+
+/// The file that makes a directory a virtual environment.
+const CFG: &str = "pyvenv.cfg";
+
+/// Directories that every program sees.
+const SYSTEM: [&str; 6] = ["/usr", "/bin", "/sbin", "/etc", "/nix/store", "/gnu/store"];
+
+/// Directories that are shared by unrelated programs or have a meaning of their own.
+const SHARED: [&str; 12] = [
+    "/", "/home", "/Users", "/root", "/tmp", "/var", "/dev", "/proc", "/run", "/sys", "/opt", "/stage",
+];
+
+const KEYS: [&str; 4] = ["path", "name", "version", "lock"];
+
+/// An entry of `tools:`.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub(crate) struct Request {
+    /// A name, or a path if it contains `/`.
+    pub name: String,
+    /// The text that `--version` has to print.
+    pub version: Option<String>,
+    /// The lock file, relative to the pipeline.
+    pub lock: Option<String>,
+}
+
+impl Request {
+    /// Reads an entry whose interpolations are replaced.
+    pub fn read(tree: &Tree, problems: &mut Problems) -> Option<Self> {
+        let form = "write a program's name, `./PATH`, or `{ path: ./env, lock: uv.lock }`";
+        let name = |text: &str| !text.is_empty() && !text.contains(['\0', '\n']);
+        let entries = match &tree.value {
+            Value::Scalar(_) => match tree.text().filter(|text| name(text)) {
+                Some(text) => {
+                    return Some(Self {
+                        name: text.to_owned(),
+                        version: None,
+                        lock: None,
+                    });
+                }
+                None => {
+                    problems.add(tree.spot, format!("{} is not a program", tree.describe()), form);
+                    return None;
+                }
+            },
+            Value::Map(entries) => entries,
+            Value::List(_) => {
+                problems.add(tree.spot, "a list is not a program", form);
+                return None;
+            }
+        };
+        let before = problems.count();
+        let mut found: BTreeMap<&str, &str> = BTreeMap::new();
+        for (key, value) in entries {
+            let known = key.name.as_str();
+            if !KEYS.contains(&known) {
+                problems.add(
+                    key.spot,
+                    format!("unknown key `{known}` in `tools`"),
+                    suggest(known, "keys", KEYS),
+                );
+                continue;
+            }
+            match value.text().filter(|text| name(text)) {
+                Some(text) => {
+                    found.insert(known, text);
+                }
+                None => problems.add(
+                    value.spot,
+                    format!("`{known}` is {}, not a string", value.describe()),
+                    match known {
+                        "version" => "write it in quotes: `version: \"3.10\"`",
+                        _ => "write a name or a path",
+                    },
+                ),
+            }
+        }
+        let named = match (found.get("path"), found.get("name")) {
+            (Some(path), None) if path.contains('/') => Some((*path).to_owned()),
+            (Some(path), None) => Some(format!("./{path}")),
+            (None, Some(name)) if !name.contains('/') => Some((*name).to_owned()),
+            (None, Some(name)) => {
+                problems.add(
+                    tree.spot,
+                    format!("`name` is the path `{name}`"),
+                    format!("write `path: {name}`"),
+                );
+                None
+            }
+            (Some(_), Some(_)) => {
+                problems.add(tree.spot, "a tool has both `path` and `name`", "keep one of them");
+                None
+            }
+            (None, None) if problems.count() > before => None,
+            (None, None) => {
+                problems.add(tree.spot, "a tool has neither `path` nor `name`", form);
+                None
+            }
+        };
+        if problems.count() > before {
+            return None;
+        }
+        Some(Self {
+            name: named?,
+            version: found.get("version").map(|text| (*text).to_owned()),
+            lock: found.get("lock").map(|text| (*text).to_owned()),
+        })
+    }
+}
+
+/// The fault of a tool, and the remedy.
+pub(crate) type Wrong = (String, String);
+
+/// Finds tools; each request once.
+pub(crate) struct Finder<'e> {
+    env: &'e BTreeMap<String, String>,
+    known: RefCell<HashMap<(PathBuf, Request), Result<Tool, Wrong>>>,
+}
+
+impl<'e> Finder<'e> {
+    /// `env` has the engine's PATH and HOME.
+    pub fn new(env: &'e BTreeMap<String, String>) -> Self {
+        Self {
+            env,
+            known: RefCell::default(),
+        }
+    }
+
+    /// The tool of a request; its paths are relative to `base`.
+    pub fn find(&self, request: &Request, base: &Path) -> Result<Tool, Wrong> {
+        let key = (base.to_owned(), request.clone());
+        if let Some(known) = self.known.borrow().get(&key) {
+            return known.clone();
+        }
+        let found = self.search(request, base);
+        self.known.borrow_mut().insert(key, found.clone());
+        found
+    }
+
+    /// The interpreter of a `uses: python` stage. One of a virtual environment stands for the environment,
+    /// which needs no lock file: the versions of its packages are part of the key of such a stage.
+    pub fn python(&self, request: &Request, base: &Path) -> Result<Tool, Wrong> {
+        let written = &request.name;
+        let path = match written.contains('/') {
+            true => base.join(plain(written)),
+            false => self.which(written, base)?,
+        };
+        let environment = match path.is_dir() {
+            true => Some(path.as_path()),
+            false => path
+                .parent()
+                .and_then(Path::parent)
+                .filter(|env| env.join(CFG).is_file()),
+        };
+        match environment {
+            Some(dir) => {
+                let lock = match lock(request, dir, base) {
+                    Err(missing) if request.lock.is_some() => return Err(missing),
+                    found => found.ok(),
+                };
+                self.environment_with(request, dir, lock, base)
+            }
+            None => self.search(request, base),
+        }
+    }
+
+    fn search(&self, request: &Request, base: &Path) -> Result<Tool, Wrong> {
+        let written = &request.name;
+        let path = if written.contains('/') {
+            base.join(plain(written))
+        } else {
+            self.which(written, base)?
+        };
+        let meta = fs::metadata(&path).map_err(|err| {
+            (
+                format!("cannot read the tool `{written}`: {err}"),
+                format!("it is looked for in {}", base.display()),
+            )
+        })?;
+        if meta.is_dir() {
+            return self.environment(request, &path, base);
+        }
+        if !is_program(&meta) {
+            return Err((
+                format!("`{written}` is not an executable file"),
+                format!("`chmod +x {written}`, or list it in `files:` if a program reads it"),
+            ));
+        }
+        self.executable(request, &path, base)
+    }
+
+    fn path(&self) -> impl Iterator<Item = PathBuf> {
+        let path = self.env.get("PATH").map_or("", String::as_str);
+        std::env::split_paths(path).filter(|dir| dir.is_absolute())
+    }
+
+    fn home(&self) -> Option<&Path> {
+        self.env.get("HOME").map(Path::new).filter(|home| home.is_absolute())
+    }
+
+    fn which(&self, name: &str, base: &Path) -> Result<PathBuf, Wrong> {
+        let candidates = self.path().map(|dir| dir.join(name));
+        let mut programs = candidates.filter(|path| fs::metadata(path).is_ok_and(|meta| is_program(&meta)));
+        programs.next().ok_or_else(|| {
+            let hint = if base.join(name).exists() {
+                format!("to name what is beside the pipeline, write `./{name}`")
+            } else {
+                format!("install it, or write its path: `tools: [/…/bin/{name}]`")
+            };
+            (format!("there is no program `{name}` on PATH"), hint)
+        })
+    }
+
+    fn executable(&self, request: &Request, path: &Path, base: &Path) -> Result<Tool, Wrong> {
+        let written = &request.name;
+        if request.lock.is_some() {
+            return Err((
+                format!("`{written}` is an executable, and `lock` is for virtual environments"),
+                "remove `lock`, or name the environment's directory".to_owned(),
+            ));
+        }
+        let real = canonical(path, written)?;
+        if let Some(shim) = [path, &real].into_iter().find(|path| is_shim(path)) {
+            let search_path = self.env.get("PATH").map_or("", String::as_str);
+            let hint = match program_behind(shim, base, search_path, self.home()) {
+                Some(program) => format!("name the program itself: `{}`", program.display()),
+                None => "name the program that it starts".to_owned(),
+            };
+            let message = format!("`{}` is a shim, which starts another program", shim.display());
+            return Err((message, hint));
+        }
+        if let Some(env) = path
+            .parent()
+            .and_then(Path::parent)
+            .filter(|env| env.join(CFG).is_file())
+        {
+            return Err((
+                format!("`{written}` is part of the virtual environment `{}`", env.display()),
+                "name the environment's directory: its packages are then part of the key".to_owned(),
+            ));
+        }
+        let name = key_name(written);
+        Ok(Tool {
+            visible: self.visible(&real, base).into_iter().collect(),
+            bin: real.clone(),
+            version: request.version.clone(),
+            system_packages: false,
+            sources: match request.version {
+                Some(_) => Vec::new(),
+                None => vec![Source::new("", real.clone())],
+            },
+            path: real,
+            name,
+        })
+    }
+
+    fn environment(&self, request: &Request, dir: &Path, base: &Path) -> Result<Tool, Wrong> {
+        let is_other = !dir.join(CFG).is_file() && !dir.join("conda-meta").is_dir();
+        let lock = match is_other || !dir.join("bin").is_dir() || request.version.is_some() {
+            // Another error comes first.
+            true => None,
+            false => Some(lock(request, dir, base)?),
+        };
+        self.environment_with(request, dir, lock, base)
+    }
+
+    fn environment_with(
+        &self,
+        request: &Request,
+        dir: &Path,
+        lock: Option<(PathBuf, String)>,
+        base: &Path,
+    ) -> Result<Tool, Wrong> {
+        let written = &request.name;
+        if request.version.is_some() {
+            return Err((
+                format!("`{written}` is a directory, and `version` is for executables"),
+                "remove `version`: a virtual environment is known by its lock file".to_owned(),
+            ));
+        }
+        let cfg = fs::read_to_string(dir.join(CFG)).ok();
+        if cfg.is_none() && !dir.join("conda-meta").is_dir() {
+            return Err((
+                format!("`{written}` is a directory without {CFG}"),
+                "name the directory of a virtual environment, or an executable".to_owned(),
+            ));
+        }
+        let bin = dir.join("bin");
+        if !bin.is_dir() {
+            return Err((
+                format!("the virtual environment `{written}` has no `bin`"),
+                "create it anew: `python3 -m venv DIR`, or `uv sync`".to_owned(),
+            ));
+        }
+        let value = |wanted: &str| {
+            let mut lines = cfg.as_deref()?.lines().filter_map(|line| line.split_once('='));
+            let value = lines.find(|(name, _)| name.trim() == wanted)?.1.trim();
+            (!value.is_empty()).then_some(value)
+        };
+        let interpreter = value("home").map(Path::new).filter(|home| home.is_absolute());
+        let interpreters = interpreter.into_iter().flat_map(|home| {
+            // The environment's `python` is a link to the interpreter by this path, which may have links
+            // itself.
+            let program = home.join("python3");
+            let real = fs::canonicalize(&program).ok();
+            let paths = [Some(program), real];
+            paths
+                .into_iter()
+                .flatten()
+                .flat_map(move |program| self.visible(&program, base))
+        });
+        let mut visible: Vec<PathBuf> = vec![dir.to_owned(), canonical(dir, written)?];
+        visible.extend(interpreters);
+        visible.sort();
+        visible.dedup();
+        Ok(Tool {
+            name: key_name(written),
+            path: dir.to_owned(),
+            visible,
+            bin,
+            version: value("version").or_else(|| value("version_info")).map(release),
+            system_packages: value("include-system-site-packages").is_some_and(|value| value == "true"),
+            sources: lock.into_iter().map(|(lock, name)| Source::new(name, lock)).collect(),
+        })
+    }
+
+    /// The directory of an installation with this executable, or else the executable; nothing if it is the
+    /// system's.
+    fn visible(&self, program: &Path, base: &Path) -> Option<PathBuf> {
+        if is_system(program) {
+            return None;
+        }
+        let prefix = program
+            .parent()
+            .filter(|dir| dir.ends_with("bin"))
+            .and_then(Path::parent);
+        let own = prefix.filter(|prefix| {
+            // A hidden directory of a home, such as ~/.local or ~/.cargo, has personal files besides
+            // programs.
+            let hidden = prefix
+                .file_name()
+                .is_some_and(|name| name.as_encoded_bytes().starts_with(b"."));
+            let homes = [Some(Path::new("/root")), self.home()];
+            let above = prefix.parent();
+            let in_home = homes.contains(&above)
+                || above
+                    .and_then(Path::parent)
+                    .is_some_and(|dir| ["/home", "/Users"].iter().any(|all| dir == Path::new(all)));
+            let is_home = homes.contains(&Some(*prefix))
+                || above.is_some_and(|dir| ["/home", "/Users"].iter().any(|all| dir == Path::new(all)));
+            let shared = SHARED.iter().any(|shared| *prefix == Path::new(shared));
+            let around = base.starts_with(prefix) || self.home().is_some_and(|home| home.starts_with(prefix));
+            !(shared || around || is_home || hidden && in_home)
+        });
+        Some(own.unwrap_or(program).to_owned())
+    }
+}
+
+/// The lock file of an environment, and its name.
+fn lock(request: &Request, dir: &Path, base: &Path) -> Result<(PathBuf, String), Wrong> {
+    let written = &request.name;
+    if let Some(lock) = &request.lock {
+        let path = base.join(plain(lock));
+        if !path.is_file() {
+            return Err((
+                format!("the lock file `{lock}` of `{written}` is not there"),
+                format!("it is looked for in {}", base.display()),
+            ));
+        }
+        let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
+        return Ok((path, name));
+    }
+    let places = [Some(dir), dir.parent()];
+    let found = LOCKS.iter().find_map(|name| {
+        let mut paths = places.iter().flatten().map(|place| place.join(name));
+        Some((paths.find(|path| path.is_file())?, (*name).to_owned()))
+    });
+    found.ok_or_else(|| {
+        (
+            format!("the virtual environment `{written}` has no lock file in it or beside it"),
+            format!("name the file that lists its packages: `{{ path: {written}, lock: requirements.txt }}`"),
+        )
+    })
+}
+
+/// Tools in the order of PATH: executables, whose order means nothing, by name, and then environments.
+pub(crate) fn in_order(mut tools: Vec<Tool>) -> Vec<Tool> {
+    tools.sort_by_key(|tool| match tool.is_environment() {
+        true => (true, String::new()),
+        false => (false, tool.name.clone()),
+    });
+    tools
+}
+
+/// True for a path that every program sees.
+fn is_system(path: &Path) -> bool {
+    let first = path.components().nth(1);
+    // /lib, /lib64, /libx32
+    let lib = first.is_some_and(|first| first.as_os_str().as_encoded_bytes().starts_with(b"lib"));
+    lib || SYSTEM.iter().any(|dir| path.starts_with(dir))
+}
+
+fn is_program(meta: &Metadata) -> bool {
+    meta.is_file() && meta.mode() & 0o111 != 0
+}
+
+fn canonical(path: &Path, written: &str) -> Result<PathBuf, Wrong> {
+    fs::canonicalize(path).map_err(|err| {
+        (
+            format!("cannot read the tool `{written}`: {err}"),
+            "check the path".to_owned(),
+        )
+    })
+}
+
+/// A path without `.` and doubled slashes.
+fn plain(path: &str) -> PathBuf {
+    Path::new(path)
+        .components()
+        .filter(|part| !matches!(part, Component::CurDir))
+        .collect()
+}
+
+/// The name of a tool in the key: an absolute path would differ between machines.
+fn key_name(written: &str) -> String {
+    let path = plain(written);
+    let path = if path.is_absolute() {
+        path.file_name().map_or(path.as_path(), Path::new)
+    } else {
+        &path
+    };
+    let name = path.to_string_lossy();
+    if name.is_empty() {
+        ".".to_owned()
+    } else {
+        name.into_owned()
+    }
+}
+
+/// The release of a Python version: `3.11.2` of `3.11.2.final.0`.
+fn release(version: &str) -> String {
+    version.split('.').take(3).collect::<Vec<_>>().join(".")
+}

@@ -1,0 +1,11 @@
+//! Text to values with positions: the sources of errors, YAML, the tree of values, names and units, hints.
+
+pub(crate) mod error;
+pub(crate) mod place;
+pub(crate) mod plain;
+pub(crate) mod problems;
+pub(crate) mod source;
+pub(crate) mod suggest;
+pub(crate) mod tree;
+pub(crate) mod units;
+pub(crate) mod yaml;

@@ -1,0 +1,233 @@
+//! The values of a YAML file, each with its position.
+
+use crate::text::source::Spot;
+use serde_json::Value as Json;
+
+/// A value and its position.
+#[derive(Clone, Debug, Default)]
+pub struct Tree {
+    /// The start of the value.
+    pub spot: Spot,
+    /// The value.
+    pub value: Value,
+    /// The origin of an interpolated value, for messages: `${params.seed}` is 7.
+    pub note: Option<String>,
+}
+
+/// The value of a node.
+#[derive(Clone, Debug)]
+pub enum Value {
+    /// Null, a boolean, a finite number or a text.
+    Scalar(Json),
+    /// A list.
+    List(Vec<Tree>),
+    /// A map, in the order of the file, without duplicate keys.
+    Map(Vec<(Key, Tree)>),
+}
+
+impl Default for Value {
+    fn default() -> Self {
+        Self::Scalar(Json::Null)
+    }
+}
+
+/// A key of a map.
+#[derive(Clone, Debug)]
+pub struct Key {
+    /// Its text.
+    pub name: String,
+    /// Its position.
+    pub spot: Spot,
+}
+
+impl Tree {
+    /// A scalar at a position.
+    pub fn scalar(spot: Spot, value: Json) -> Self {
+        Self {
+            spot,
+            value: Value::Scalar(value),
+            note: None,
+        }
+    }
+
+    /// True if it is null.
+    pub fn is_null(&self) -> bool {
+        matches!(self.value, Value::Scalar(Json::Null))
+    }
+
+    /// Its text, if it is a text.
+    pub fn text(&self) -> Option<&str> {
+        match &self.value {
+            Value::Scalar(Json::String(text)) => Some(text),
+            _ => None,
+        }
+    }
+
+    /// The entry of that name, if it is a map with that key.
+    pub fn entry(&self, name: &str) -> Option<&(Key, Self)> {
+        match &self.value {
+            Value::Map(entries) => entries.iter().find(|(key, _)| key.name == name),
+            _ => None,
+        }
+    }
+
+    /// The values without their positions.
+    pub fn to_json(&self) -> Json {
+        match &self.value {
+            Value::Scalar(value) => value.clone(),
+            Value::List(items) => items.iter().map(Self::to_json).collect(),
+            Value::Map(entries) => entries
+                .iter()
+                .map(|(key, value)| (key.name.clone(), value.to_json()))
+                .collect(),
+        }
+    }
+
+    /// A tree of a value, without positions.
+    #[cfg(test)]
+    pub fn of_json(value: &Json) -> Self {
+        let value = match value {
+            Json::Array(items) => Value::List(items.iter().map(Self::of_json).collect()),
+            Json::Object(entries) => {
+                let key = |name: &String| Key {
+                    name: name.clone(),
+                    spot: Spot::default(),
+                };
+                Value::Map(
+                    entries
+                        .iter()
+                        .map(|(name, value)| (key(name), Self::of_json(value)))
+                        .collect(),
+                )
+            }
+            scalar => Value::Scalar(scalar.clone()),
+        };
+        Self {
+            value,
+            ..Self::default()
+        }
+    }
+
+    /// A description in words: `a list`, `the text "abc"`.
+    pub fn describe(&self) -> String {
+        match &self.value {
+            Value::List(_) => "a list".to_owned(),
+            Value::Map(_) => "a map".to_owned(),
+            Value::Scalar(value) => describe(value),
+        }
+    }
+}
+
+/// A description of a value in words.
+pub(crate) fn describe(value: &Json) -> String {
+    match value {
+        Json::Null => "null".to_owned(),
+        Json::Bool(value) => format!("`{value}`"),
+        Json::Number(value) => format!("the number {value}"),
+        Json::String(text) => {
+            let mut short: String = text.chars().take(40).collect();
+            if short.len() < text.len() {
+                short.push('…');
+            }
+            format!("the string {short:?}")
+        }
+        Json::Array(_) => "a list".to_owned(),
+        Json::Object(_) => "a map".to_owned(),
+    }
+}
+
+/// A scalar's text, as spliced into a larger text.
+pub(crate) fn spell(value: &Json) -> Option<String> {
+    match value {
+        Json::Bool(value) => Some(value.to_string()),
+        Json::Number(value) => Some(value.to_string()),
+        Json::String(text) => Some(text.clone()),
+        Json::Null | Json::Array(_) | Json::Object(_) => None,
+    }
+}
+
+/// A step of the path of a field: `slate.deltas[2]` is `slate`, `deltas`, 2.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Step {
+    Key(String),
+    Index(usize),
+}
+
+/// Parses the path of a field. An invalid index is part of a name.
+pub(crate) fn steps(path: &str) -> Vec<Step> {
+    let mut steps = Vec::new();
+    for part in path.split('.') {
+        let (name, indices) = match part.find('[') {
+            Some(at) if part.ends_with(']') => (&part[..at], &part[at + 1..part.len() - 1]),
+            _ => (part, ""),
+        };
+        let parsed: Option<Vec<usize>> = indices
+            .split("][")
+            .filter(|index| !index.is_empty())
+            .map(|index| index.parse().ok())
+            .collect();
+        match parsed {
+            Some(indices) => {
+                if !name.is_empty() {
+                    steps.push(Step::Key(name.to_owned()));
+                }
+                steps.extend(indices.into_iter().map(Step::Index));
+            }
+            None => steps.push(Step::Key(part.to_owned())),
+        }
+    }
+    steps
+}
+
+/// The result of following a path in a tree.
+pub(crate) struct Found<'a> {
+    /// The key of the deepest map entry on the path.
+    pub key: Option<&'a Key>,
+    /// The deepest value on the path.
+    pub value: &'a Tree,
+    /// True if the whole path exists.
+    pub complete: bool,
+    /// The note of the deepest value on the path that has one.
+    pub note: Option<&'a str>,
+}
+
+/// Follows a path as far as it exists.
+pub(crate) fn follow<'a>(root: &'a Tree, path: &[Step]) -> Found<'a> {
+    let mut found = Found {
+        key: None,
+        value: root,
+        complete: true,
+        note: root.note.as_deref(),
+    };
+    for step in path {
+        let next = match (step, &found.value.value) {
+            (Step::Key(name), Value::Map(_)) => {
+                found.value.entry(name).map(|(key, value)| (Some(key), value))
+            }
+            (Step::Index(index), Value::List(items)) => items.get(*index).map(|value| (None, value)),
+            _ => None,
+        };
+        let Some((key, value)) = next else {
+            found.complete = false;
+            break;
+        };
+        found.key = key.or(found.key);
+        found.value = value;
+        found.note = value.note.as_deref().or(found.note);
+    }
+    found
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn paths_of_fields() {
+        let key = |name: &str| Step::Key(name.to_owned());
+        assert_eq!(steps("slate.deltas[2]"), [key("slate"), key("deltas"), Step::Index(2)]);
+        assert_eq!(steps("a[1][2].b"), [key("a"), Step::Index(1), Step::Index(2), key("b")]);
+        assert_eq!(steps("a[x]"), [key("a[x]")]);
+        assert_eq!(steps(""), []);
+    }
+}
