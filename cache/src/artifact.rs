@@ -21,12 +21,12 @@ const PUNCTUATION: &str = " ._-+@,:=%^()[]";
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(try_from = "Unchecked")]
 pub struct Artifact {
-    /// Its type, the name of a port type such as `option_chain`.
+    /// The type of the artifact, the name of a port type such as `option_chain`.
     #[serde(rename = "type")]
     pub kind: String,
-    /// Its metadata: schema, units, data quality. No wall-clock time, no stage name.
+    /// The metadata of the artifact: schema, units, data quality. No wall-clock time, no stage name.
     pub meta: Value,
-    /// Its files, in order.
+    /// The files of the artifact, in order.
     pub entries: Vec<Entry>,
 }
 
@@ -84,7 +84,7 @@ impl Artifact {
     /// Refuses paths that [`check_path`] refuses, and those that collide.
     pub(crate) fn check(&self) -> Result<(), String> {
         if self.kind.len() > MAX_PART || self.kind.contains(char::is_control) {
-            return Err("its type is no name".to_owned());
+            return Err("its type is not a name".to_owned());
         }
         let mut sizes = self.entries.iter().map(|entry| entry.size);
         if sizes.try_fold(0_u64, u64::checked_add).is_none() {

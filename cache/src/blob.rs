@@ -22,7 +22,7 @@ const PIECE: usize = 32 << 20;
 pub struct BlobRef {
     /// The digest of its bytes.
     pub blob: BlobDigest,
-    /// Its length in bytes.
+    /// The length of the blob in bytes.
     pub size: u64,
 }
 

@@ -95,15 +95,20 @@ mod tests {
         }
 
         #[test]
-        fn numbers_are_spelt_exactly(number in any::<f64>().prop_filter("JSON has no NaN", |x| x.is_finite())) {
+        fn numbers_are_spelt_exactly(
+            number in any::<f64>().prop_filter("JSON has no NaN", |x| x.is_finite()),
+        ) {
             let text = canonical_json(&Value::from(number));
             prop_assert_eq!(text.parse::<f64>().unwrap().to_bits(), number.to_bits());
         }
 
         #[test]
-        fn the_order_of_insertion_does_not_matter(fields in prop::collection::btree_map(any::<String>(), any::<i64>(), 0..8)) {
-            let forth: Value = Value::Object(fields.iter().map(|(k, v)| (k.clone(), Value::from(*v))).collect());
-            let back: Value = Value::Object(fields.iter().rev().map(|(k, v)| (k.clone(), Value::from(*v))).collect());
+        fn the_order_of_insertion_does_not_matter(
+            fields in prop::collection::btree_map(any::<String>(), any::<i64>(), 0..8),
+        ) {
+            let pair = |(k, v): (&String, &i64)| (k.clone(), Value::from(*v));
+            let forth: Value = Value::Object(fields.iter().map(pair).collect());
+            let back: Value = Value::Object(fields.iter().rev().map(pair).collect());
             prop_assert_eq!(canonical_json(&forth), canonical_json(&back));
         }
     }

@@ -18,7 +18,7 @@ use tempfile::NamedTempFile;
 pub(crate) enum Checksummed<T> {
     /// The file does not exist.
     Absent,
-    /// The checksum or the contents are wrong, or it is no regular file.
+    /// The checksum or the contents are wrong, or it is not a regular file.
     Damaged(Metadata),
     /// The value, and the file's metadata.
     Intact(T, Metadata),

@@ -22,7 +22,7 @@ pub enum Error {
     /// A blob does not exist.
     #[error("blob {digest} is missing")]
     Missing {
-        /// Its digest, in hex.
+        /// The digest of the object, in hex.
         digest: String,
     },
     /// Bytes that do not match their digest or checksum. The damaged file has been quarantined, so that the
@@ -31,14 +31,14 @@ pub enum Error {
     Damaged {
         /// `blob` or `remote blob`.
         what: &'static str,
-        /// Its digest or key, in hex.
+        /// The digest or key of the object, in hex.
         digest: String,
     },
     /// A stored manifest that this program does not write: for example, an entry's path leaves its directory.
     /// The action that produced it has to run again.
     #[error("artifact {digest} is not valid: {reason}")]
     Manifest {
-        /// Its digest, in hex.
+        /// The digest of the object, in hex.
         digest: String,
         /// The reason.
         reason: String,
@@ -107,7 +107,7 @@ pub enum Error {
     /// A file on a server cannot be had.
     #[error("{url}: {reason}")]
     File {
-        /// Its URL, without credentials.
+        /// The URL of the remote, without credentials.
         url: String,
         /// The reason.
         reason: String,

@@ -50,7 +50,7 @@ impl Store {
     }
 }
 
-/// Creates a directory, or checks that the existing one is no symbolic link.
+/// Creates a directory, or checks that the existing one is not a symbolic link.
 fn create_folder(path: &Path) -> Result<()> {
     match if_exists(std::fs::symlink_metadata(path), "read", path)? {
         None => std::fs::create_dir(path).map_err(Error::io("create", path)),

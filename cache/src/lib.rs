@@ -3,7 +3,8 @@
 //! ```text
 //! HOME/                       `.runner/` or `RUNNER_HOME`
 //! ├── format                  the version of this layout, `1`
-//! ├── flushed                 the machine's boot id and the time up to which all files have been flushed to the disk (with a checksum)
+//! ├── flushed                 the machine's boot id, and the time up to which all files have been flushed to
+//! │                           the disk (with a checksum)
 //! ├── unflushed               exists while something may have been written since; `flushing` during a flush
 //! ├── scrubbed                the cursor of the scrub: the blob that the last one ended with (likewise)
 //! ├── blobs/ab/cdef…          bytes, named by their BLAKE3 digest; read-only
@@ -11,7 +12,8 @@
 //! ├── memos/ab/cdef…          memo records (likewise), named by memo key
 //! ├── recent/ab/cdef…         hit caches: the hits of earlier runs (bytes and their checksum)
 //! ├── derived/ab/cdef…        derived files, such as memos of resolved pipelines (bytes and their checksum)
-//! ├── remote                  the index of blobs that the upstream holds according to earlier requests and that are not here
+//! ├── remote                  the index of blobs that the upstream holds according to earlier requests and
+//! │                           that are not here
 //! ├── stat/ab/cdef…           digests of source files (likewise), named by the digest of their path
 //! ├── scratch/ab/cdef…/       checkpoints of unfinished work, mutable, dropped by `gc`
 //! ├── damaged/                quarantined damaged files, dropped by `gc`

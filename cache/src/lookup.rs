@@ -76,8 +76,8 @@ impl Store {
         Ok(Some(record))
     }
 
-    /// As [`Store::action`], without the fields that only display and `why` need. A miss is looked up in the
-    /// upstream; none of its blobs is fetched.
+    /// Fails as [`Store::action`], without the fields that only display and `why` need. A miss is looked up
+    /// in the upstream; none of its blobs is fetched.
     ///
     /// # Errors
     /// When the store cannot be read.
@@ -91,7 +91,7 @@ impl Store {
         }
     }
 
-    /// As [`Store::hit`], without the fallback to the upstream.
+    /// Fails as [`Store::hit`], without the fallback to the upstream.
     ///
     /// # Errors
     /// Likewise.
@@ -188,8 +188,8 @@ impl Store {
         }
     }
 
-    /// As [`Store::memo`], without any change to the store: neither the time of use nor a damaged record is
-    /// touched.
+    /// Fails as [`Store::memo`], without any change to the store: neither the time of use nor a damaged
+    /// record is touched.
     ///
     /// # Errors
     /// When the store cannot be read.

@@ -34,7 +34,7 @@ impl Outputs {
 }
 
 impl FromIterator<(String, ArtifactDigest)> for Outputs {
-    /// Of several outputs of one name, the last one counts.
+    /// The last of several outputs of one name counts.
     fn from_iter<I: IntoIterator<Item = (String, ArtifactDigest)>>(outputs: I) -> Self {
         let outputs: Arc<[_]> = outputs.into_iter().collect();
         if outputs.is_sorted_by(|(before, _), (after, _)| before < after) {

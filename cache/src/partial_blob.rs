@@ -17,7 +17,7 @@ const FETCH: Duration = Duration::from_secs(3600);
 /// in `tmp`, which outlives an interrupted transfer, so that the next one resumes it. It is locked until this
 /// value is dropped.
 ///
-/// Its bytes are hashed by the calling thread alone: a thread that worked for rayon meanwhile could need the
+/// The bytes are hashed by the calling thread alone: a thread that worked for rayon meanwhile could need the
 /// same blob.
 #[derive(Debug)]
 pub struct PartialBlob {

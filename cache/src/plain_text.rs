@@ -18,6 +18,7 @@ pub fn plain_text(text: &str) -> String {
 pub(crate) fn is_deceptive(c: char) -> bool {
     c.is_control()
         || matches!(c,
-            '\u{ad}' | '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2060}'..='\u{206f}' | '\u{feff}'
+            '\u{ad}' | '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2060}'..='\u{206f}'
+            | '\u{feff}'
             | '\u{fff9}'..='\u{fffb}' | '\u{e0000}'..='\u{e0fff}')
 }

@@ -19,7 +19,7 @@ const MAX_MANIFEST: u64 = 64 << 20;
 const FETCHES: usize = 8;
 
 impl Store {
-    /// The same store with a fallback for objects that it does not hold.
+    /// This store with a fallback for objects that it does not hold.
     #[must_use]
     pub fn with_upstream(mut self, upstream: Arc<dyn Upstream>) -> Self {
         self.upstream = Some(upstream);
@@ -31,7 +31,7 @@ impl Store {
         self.upstream.as_deref()
     }
 
-    /// The same store, which fetches no blob longer than the given number of bytes.
+    /// This store, which fetches no blob longer than the given number of bytes.
     #[must_use]
     pub fn with_fetch_limit(&self, bytes: u64) -> Self {
         let mut store = self.clone();
@@ -59,7 +59,7 @@ impl Store {
     /// Checks a blob's bytes again although they were checked before: something may have written to its file.
     ///
     /// # Errors
-    /// As [`Store::blob`].
+    /// Fails as [`Store::blob`].
     pub fn recheck(&self, digest: BlobDigest) -> Result<()> {
         self.forget_verified(digest);
         self.blob(digest).map(|_| ())
@@ -68,7 +68,7 @@ impl Store {
     /// Reads a manifest.
     ///
     /// # Errors
-    /// As [`Store::blob`], and [`Error::Manifest`] when the blob is no valid manifest.
+    /// Fails as [`Store::blob`], and [`Error::Manifest`] when the blob is not a valid manifest.
     pub fn artifact(&self, digest: ArtifactDigest) -> Result<Artifact> {
         self.manifest(digest).map(|(artifact, _)| artifact)
     }
@@ -100,7 +100,7 @@ impl Store {
         self.has_here(blob) || self.upstream().is_some_and(in_upstream)
     }
 
-    /// Those of these blobs that are neither in the local store nor in the upstream.
+    /// The blobs that are neither in the local store nor in the upstream.
     pub(crate) fn missing(&self, blobs: impl Iterator<Item = BlobRef>) -> Result<Vec<BlobRef>> {
         let absent: Vec<BlobRef> = blobs.filter(|blob| !self.has_here(*blob)).collect();
         let Some(upstream) = self.upstream().filter(|_| !absent.is_empty()) else {

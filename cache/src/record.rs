@@ -11,14 +11,14 @@ use std::collections::BTreeMap;
 /// The facts about one action that ran to its end.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct ActionRecord {
-    /// Its key.
+    /// The key of the record.
     pub key: ActionKey,
     /// The recipe that the key is the digest of, for display and for `why`; the decision to run is made on
     /// the key alone.
     pub recipe: Value,
-    /// Its output artifacts, by port.
+    /// The output artifacts of the action, by port.
     pub outputs: BTreeMap<String, ArtifactDigest>,
-    /// Its log (standard streams of a `run:` stage).
+    /// The log of the action (standard streams of a `run:` stage).
     pub log: Option<BlobRef>,
     /// The run time, in seconds.
     pub seconds: f64,
@@ -66,9 +66,9 @@ impl StoredAction {
 /// The part of an action's record that a run needs.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Hit {
-    /// Its output artifacts, by port.
+    /// The output artifacts of the action, by port.
     pub outputs: Outputs,
-    /// Its log, if it still exists.
+    /// The log of the action, if it still exists.
     pub log: Option<BlobRef>,
     /// The run time when it was computed, in seconds.
     pub seconds: f64,
@@ -89,8 +89,8 @@ impl Hit {
 /// A memo as it is stored.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct StoredMemo {
-    /// Its key.
+    /// The key of the record.
     pub key: MemoKey,
-    /// Its value.
+    /// The value of the memo.
     pub value: BlobRef,
 }

@@ -44,7 +44,7 @@ pub fn open(path: &Path) -> io::Result<File> {
 /// The bytes of a file outside the store.
 ///
 /// # Errors
-/// As [`open`], or when it cannot be read.
+/// The errors of [`open`], and when it cannot be read.
 pub fn read(path: &Path) -> io::Result<Vec<u8>> {
     let mut bytes = Vec::new();
     open(path)?.read_to_end(&mut bytes)?;

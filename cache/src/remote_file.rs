@@ -6,7 +6,7 @@ use crate::store::{FetchFiles, Store};
 use std::sync::Arc;
 
 impl Store {
-    /// The same store, with a way to fetch remote files.
+    /// This store, with a way to fetch remote files.
     #[must_use]
     pub fn with_files(mut self, files: Arc<dyn FetchFiles>) -> Self {
         self.files = Some(files);

@@ -55,7 +55,8 @@ mod tests {
 
         #[test]
         fn a_changed_index_is_none(at in any::<prop::sample::Index>(), flip in 1u8..=255) {
-            let index = RemoteIndex { remote: "r".to_owned(), blobs: BTreeMap::from([(BlobRef::of(b"a").blob, 1)]) };
+            let blobs = BTreeMap::from([(BlobRef::of(b"a").blob, 1)]);
+            let index = RemoteIndex { remote: "r".to_owned(), blobs };
             let mut bytes = checksummed::encode(&index).unwrap().into_bytes();
             let at = at.index(bytes.len());
             bytes[at] ^= flip;

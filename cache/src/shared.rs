@@ -17,7 +17,7 @@ const SHARED: u32 = 0o2020;
 /// between the two would close it to the others for good.
 ///
 /// # Errors
-/// As [`std::fs::create_dir`].
+/// Like [`std::fs::create_dir`].
 pub fn create_dir(path: &Path) -> io::Result<()> {
     let parent = path.parent().filter(|parent| !parent.as_os_str().is_empty());
     let Some(parent) = parent.filter(|parent| std::fs::metadata(parent).is_ok_and(|meta| is_shared(&meta)))
@@ -54,7 +54,7 @@ pub fn create_dir(path: &Path) -> io::Result<()> {
 /// Creates a directory and its missing parents.
 ///
 /// # Errors
-/// As [`std::fs::create_dir_all`].
+/// Like [`std::fs::create_dir_all`].
 pub fn create_dir_all(path: &Path) -> io::Result<()> {
     match create_dir(path) {
         Err(err) if err.kind() == ErrorKind::NotFound => {

@@ -70,8 +70,8 @@ impl Stamp {
 /// each time.
 #[cfg(target_os = "linux")]
 pub fn has_reliable_times(path: &Path) -> bool {
-    /// Of ext2 to ext4, XFS, Btrfs, F2FS and bcachefs, from `linux/magic.h`. Not overlayfs: what is below it
-    /// may be a tmpfs.
+    /// The magic numbers of ext2 to ext4, XFS, Btrfs, F2FS and bcachefs, from `linux/magic.h`. Not overlayfs:
+    /// what is below it may be a tmpfs.
     const RELIABLE: [u32; 5] = [0xEF53, 0x5846_5342, 0x9123_683E, 0xF2F5_2010, 0xCA45_1A4E];
     rustix::fs::statfs(path).is_ok_and(|fs| RELIABLE.contains(&(fs.f_type as u32)))
 }

@@ -34,7 +34,7 @@ pub trait FetchFiles: Debug + Send + Sync {
     /// The contents of a file, fetched if the store does not have them.
     ///
     /// # Errors
-    /// As [`FetchFiles::look`], also when the bytes are not those of a pinned file.
+    /// Fails as [`FetchFiles::look`], also when the bytes are not those of a pinned file.
     fn fetch(&self, store: &Store, file: &RemoteFile, on_bytes: OnBytes<'_>) -> Result<FetchedFile>;
 
     /// Notes for the user, each once: that files were not asked for, for example.
@@ -102,7 +102,7 @@ impl Store {
         }
     }
 
-    /// The same store, which stops hashing a large source file or blob ([`Error::Interrupted`]) once
+    /// This store, which stops hashing a large source file or blob ([`Error::Interrupted`]) once
     /// `is_interrupted` returns true.
     #[must_use]
     pub fn with_interrupt(mut self, is_interrupted: impl Fn() -> bool + Send + Sync + 'static) -> Self {

@@ -30,7 +30,7 @@ impl Kind {
         Self::SymbolChange,
     ];
 
-    /// Its name in tables and files.
+    /// The name of the kind in tables and files.
     pub fn name(self) -> &'static str {
         match self {
             Self::Split => "split",
@@ -59,7 +59,7 @@ pub struct CorporateAction {
     pub symbol: String,
     /// The ex-date.
     pub date: Date,
-    /// Its kind.
+    /// The kind of the action.
     pub kind: Kind,
     /// Shares after it for one before; NaN where it has none.
     pub ratio: f64,

@@ -94,7 +94,11 @@ impl JsonSchema for Date {
         "Date".into()
     }
     fn json_schema(_: &mut schemars::SchemaGenerator) -> schemars::Schema {
-        schemars::json_schema!({ "type": "string", "pattern": r"^\d{4}-\d{2}-\d{2}$", "description": "A date, such as 2019-06-28." })
+        schemars::json_schema!({
+            "type": "string",
+            "pattern": r"^\d{4}-\d{2}-\d{2}$",
+            "description": "A date, such as 2019-06-28."
+        })
     }
 }
 

@@ -24,13 +24,13 @@ pub enum Type {
 /// A column of a table.
 #[derive(Clone, Copy, Debug)]
 pub struct Column {
-    /// Its name.
+    /// The name of the column.
     pub name: &'static str,
-    /// Its type.
+    /// The type of its values.
     pub ty: Type,
     /// True where values may be missing.
     pub nullable: bool,
-    /// Its contents, with their unit.
+    /// The contents of the column, with their unit.
     pub doc: &'static str,
 }
 

@@ -14,7 +14,7 @@ use std::collections::BTreeMap;
 pub enum Document {
     /// There is none, or the remote does not answer.
     Absent,
-    /// Its contents.
+    /// The contents of a document that may be used.
     Trusted(Value),
     /// There is one that may not be used: it is damaged, or no trusted key signed it. The warnings tell.
     Refused,

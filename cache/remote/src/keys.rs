@@ -17,7 +17,7 @@ const ALGORITHM: &str = "ssh-ed25519";
 const BEGIN: &str = "-----BEGIN OPENSSH PRIVATE KEY-----";
 const END: &str = "-----END OPENSSH PRIVATE KEY-----";
 
-const NOT_PUBLIC: &str = "is no public key of the form `ssh-ed25519 AAAA… name`";
+const NOT_PUBLIC: &str = "is not a public key of the form `ssh-ed25519 AAAA… name`";
 const NOT_PRIVATE: &str = "is no OpenSSH private key";
 const OTHER_ALGORITHM: &str = "is no Ed25519 key";
 
@@ -45,7 +45,7 @@ impl PublicKey {
             .next()
             .and_then(|text| STANDARD.decode(text).ok())
             .ok_or(NOT_PUBLIC)?;
-        Self::of_wire(&bytes).ok_or(NOT_PUBLIC)
+        Self::from_wire(&bytes).ok_or(NOT_PUBLIC)
     }
 
     /// The keys of the lines of a file; empty lines and those that start with `#` are skipped.
@@ -60,7 +60,7 @@ impl PublicKey {
             .collect()
     }
 
-    fn of_wire(bytes: &[u8]) -> Option<Self> {
+    fn from_wire(bytes: &[u8]) -> Option<Self> {
         let mut wire = Wire(bytes);
         let is_ours = wire.string()? == ALGORITHM.as_bytes();
         let key = wire.string()?.try_into().ok()?;
@@ -120,11 +120,11 @@ impl SignKey {
         let (body, _) = body.ok_or(NOT_PRIVATE)?;
         let body: String = body.split_whitespace().collect();
         let bytes = STANDARD.decode(body).map_err(|_| NOT_PRIVATE)?;
-        Self::of_file(&bytes).ok_or(NOT_PRIVATE)?
+        Self::from_file(&bytes).ok_or(NOT_PRIVATE)?
     }
 
     /// `None` where the structure is wrong.
-    fn of_file(bytes: &[u8]) -> Option<Result<Self, &'static str>> {
+    fn from_file(bytes: &[u8]) -> Option<Result<Self, &'static str>> {
         let mut wire = Wire(bytes.strip_prefix(b"openssh-key-v1\0")?);
         if wire.string()? != b"none" {
             return Some(Err("has a passphrase"));
@@ -224,15 +224,20 @@ mod tests {
 
     proptest! {
         #[test]
-        fn any_bytes_are_a_key_or_none(bytes in proptest::collection::vec(any::<u8>(), 0..200), at in any::<prop::sample::Index>(), flip in 1u8..=255) {
+        fn any_bytes_are_a_key_or_none(
+            bytes in proptest::collection::vec(any::<u8>(), 0..200),
+            at in any::<prop::sample::Index>(),
+            flip in 1u8..=255,
+        ) {
             prop_assert!(SignKey::parse(&bytes).is_err());
-            prop_assert!(PublicKey::of_wire(&bytes).is_none());
-            let mut file = STANDARD.decode(ONE.lines().filter(|line| !line.starts_with('-')).collect::<String>()).unwrap();
+            prop_assert!(PublicKey::from_wire(&bytes).is_none());
+            let base64: String = ONE.lines().filter(|line| !line.starts_with('-')).collect();
+            let mut file = STANDARD.decode(base64).unwrap();
             let at = at.index(file.len());
             file[at] ^= flip;
             // The comment, the padding, the first copy of the public key and the names of unused fields may
             // differ.
-            if let Some(Ok(key)) = SignKey::of_file(&file) {
+            if let Some(Ok(key)) = SignKey::from_file(&file) {
                 prop_assert_eq!(key.public(), PublicKey::parse(ONE_PUB).unwrap());
             }
         }

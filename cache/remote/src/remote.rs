@@ -64,7 +64,7 @@ impl Remote {
         &self.inner.client
     }
 
-    /// Its configuration.
+    /// The configuration of the remote.
     pub fn settings(&self) -> &RemoteSettings {
         &self.client().settings
     }

@@ -48,7 +48,7 @@ impl fmt::Display for Untrusted {
     }
 }
 
-/// The configuration of a remote. Credentials of clouds are no part of it: they come from the environment.
+/// The configuration of a remote. Credentials of clouds are not part of it: they come from the environment.
 #[derive(Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct RemoteSettings {
     /// `s3://bucket/prefix`, `gs://…`, `az://…`, `file:///directory`, an absolute path, or `http(s)://…`,

@@ -5,7 +5,7 @@
 //! ```
 //!
 //! The line names the signer's public key, so that a reader with several trusted keys checks one signature.
-//! What is signed is the digest of the folder, the key of the record and its bytes: a record that was
+//! The signature covers the digest of the folder, the key of the record and its bytes: a record that was
 //! changed, or moved to another key, has a wrong signature.
 
 use crate::keys::PublicKey;
@@ -261,7 +261,10 @@ mod tests {
 
     proptest! {
         #[test]
-        fn any_bytes_are_read_without_harm(bytes in proptest::collection::vec(any::<u8>(), 0..300), signed in any::<bool>()) {
+        fn any_bytes_are_read_without_harm(
+            bytes in proptest::collection::vec(any::<u8>(), 0..300),
+            signed in any::<bool>(),
+        ) {
             let key = key(include_str!("../tests/keys/one"));
             let settings = settings(signed.then_some(&key), &[]);
             prop_assert!(action(&bytes, ActionKey::from_bytes([1; 32]), &settings).is_err());
@@ -269,21 +272,31 @@ mod tests {
         }
 
         #[test]
-        fn any_json_with_a_checksum_is_read_without_harm(text in r#"[{}\[\]":,a-z0-9. -]{0,60}"#, size in any::<u64>(), seconds in any::<f64>()) {
+        fn any_json_with_a_checksum_is_read_without_harm(
+            text in r#"[{}\[\]":,a-z0-9. -]{0,60}"#,
+            size in any::<u64>(),
+            seconds in any::<f64>(),
+        ) {
             let id = ActionKey::from_bytes([1; 32]);
             for json in [text, format!(
                 r#"{{"record":{{"key":"{id}","recipe":null,"outputs":{{}},"log":null,"seconds":{seconds:e},"peak_memory":null,"numerics_class":"","program":""}},"blobs":[["{id}",{size}],["{id}",{size}]]}}"#
             )] {
                 let bytes = format!("{json}\n{}\n", blake3::hash(json.as_bytes()).to_hex());
                 if let Ok(found) = action(bytes.as_bytes(), id, &settings(None, &[])) {
-                    prop_assert!(found.blobs().all(|blob| blob.size <= MAX_TOTAL) && found.record.seconds >= 0.0);
-                    prop_assert!(action(bytes.as_bytes(), ActionKey::from_bytes([2; 32]), &settings(None, &[])).is_err());
+                    prop_assert!(found.blobs().all(|blob| blob.size <= MAX_TOTAL));
+                    prop_assert!(found.record.seconds >= 0.0);
+                    let other = ActionKey::from_bytes([2; 32]);
+                    prop_assert!(action(bytes.as_bytes(), other, &settings(None, &[])).is_err());
                 }
             }
         }
 
         #[test]
-        fn a_changed_byte_is_found(text in "[a-z ]{0,40}", at in any::<prop::sample::Index>(), flip in 1u8..=255) {
+        fn a_changed_byte_is_found(
+            text in "[a-z ]{0,40}",
+            at in any::<prop::sample::Index>(),
+            flip in 1u8..=255,
+        ) {
             let value = Value::String(text);
             let settings = settings(Some(&key(include_str!("../tests/keys/one"))), &[]);
             let mut bytes = sign(&encoded(&value), "memos", "k", &settings);

@@ -157,7 +157,7 @@ enum Earlier {
     /// None, or one that may be replaced: damaged, without a valid signature, or an earlier result of this
     /// signer.
     Replaceable,
-    /// The same result of this signer, or any result of another trusted one.
+    /// An equal result of this signer, or any result of another trusted one.
     Standing,
     /// A record of a signer who is not trusted here.
     OfOther,

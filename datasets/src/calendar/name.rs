@@ -112,7 +112,7 @@ impl CalendarName {
         }
     }
 
-    /// The trading hours; `None` for calendars that are no exchange's.
+    /// The trading hours; `None` for calendars that belong to no exchange.
     pub const fn session(self) -> Option<Session> {
         match self {
             Self::Us | Self::Cboe => session(time(9, 30), time(16, 0), "America/New_York"),

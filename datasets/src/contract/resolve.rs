@@ -29,7 +29,7 @@ pub struct Sources<'a> {
 pub struct Assumption {
     /// The name of the term.
     pub term: &'static str,
-    /// Its assumed value.
+    /// The value that is assumed.
     pub value: String,
     /// The class.
     pub root: String,

@@ -7,7 +7,7 @@ use crate::{Date, TimeZone};
 
 impl Terms {
     /// The time zone of the exchange: the stated one, or else that of the calendar; without a calendar, that
-    /// of the United States. `None` where the name is no zone's, or the calendar no exchange's.
+    /// of the United States. `None` where the name is not of a zone, or the calendar not of an exchange.
     pub fn zone(&self) -> Option<TimeZone> {
         match &self.time_zone {
             Some(name) => TimeZone::named(name),
@@ -21,11 +21,11 @@ impl Terms {
     pub fn settles_at(&self, expiry: Date) -> Option<i64> {
         let calendar = self.calendar.unwrap_or(CalendarName::Us);
         let is_morning = self.expires == Some(Expires::Am);
-        let of_session = || {
+        let session_time = || {
             let session = calendar.session()?;
             Some(if is_morning { session.open } else { session.close })
         };
-        let time = self.settlement_time.or_else(of_session)?;
+        let time = self.settlement_time.or_else(session_time)?;
         let day = expiry_of(calendar, expiry);
         Some(self.zone()?.instant(day, local_hour(calendar, day, time.hours())))
     }

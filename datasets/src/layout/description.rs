@@ -25,7 +25,7 @@ impl Table {
     /// Every table.
     pub const ALL: [Self; 3] = [Self::Chain, Self::Bars, Self::Rates];
 
-    /// Its name, as layout files have it.
+    /// The name of the table, as layout files have it.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Chain => "chain",
@@ -52,7 +52,7 @@ impl Table {
         }
     }
 
-    /// Its schema.
+    /// The schema of the table.
     pub const fn schema(self) -> &'static [crate::schema::Column] {
         match self {
             Self::Chain => crate::schema::OPTION_CHAIN,
@@ -61,7 +61,7 @@ impl Table {
         }
     }
 
-    /// Its columns, with those that it has where a layout maps them.
+    /// The columns of the table, with those that it has where a layout maps them.
     pub fn columns(self) -> impl Iterator<Item = &'static crate::schema::Column> {
         let stated = crate::schema::stated().filter(move |_| self == Self::Chain);
         self.schema().iter().chain(stated)
@@ -71,11 +71,11 @@ impl Table {
 /// The layout of a vendor's files.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Layout {
-    /// Its name, as `layout:` takes it.
+    /// The name of the layout, as `layout:` takes it.
     pub name: String,
     /// The table it fills.
     pub table: Table,
-    /// Its contents, in one line.
+    /// The contents of the files, in one line.
     pub about: String,
     /// The origin of the column names.
     pub source: String,
@@ -189,9 +189,9 @@ pub struct Join {
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct ContractSymbol {
-    /// Its name in the header.
+    /// The name of the column in the header.
     pub column: String,
-    /// Its format: `occ` (`SPXW  240419P05000000`, `O:SPY240419P00500000`) or `deribit`
+    /// The format of the symbol: `occ` (`SPXW  240419P05000000`, `O:SPY240419P00500000`) or `deribit`
     /// (`BTC-28MAR25-90000-C`).
     pub format: super::contract_symbol::SymbolFormat,
 }

@@ -114,11 +114,11 @@ impl Pattern {
     /// The values of its parts in the path of a file, of which as many names count as the pattern has; `None`
     /// where it does not fit.
     pub fn find_in_path(&self, path: &str) -> Option<BTreeMap<String, Named>> {
-        let of_piece = |piece: &Piece| match piece {
+        let from_piece = |piece: &Piece| match piece {
             Piece::Text(text) => text.matches('/').count(),
             _ => 0,
         };
-        let names: usize = self.pieces.iter().map(of_piece).sum();
+        let names: usize = self.pieces.iter().map(from_piece).sum();
         let at = path.rmatch_indices('/').nth(names).map_or(0, |(at, _)| at + 1);
         self.find(&path[at..])
     }

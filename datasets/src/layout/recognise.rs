@@ -19,7 +19,7 @@ pub struct Candidate {
     pub name_fits: bool,
     /// True where the file can be of this layout.
     pub fits: bool,
-    /// Of layouts without a header, the length of the longest pattern that the file's name fits: the longer
+    /// For layouts without a header, the length of the longest pattern that the file's name fits: the longer
     /// one is the more specific.
     specific: usize,
 }
@@ -226,7 +226,8 @@ mod tests {
         assert_eq!(
             name(
                 Table::Chain,
-                "underlying,underlying_last,exchange,optionroot,type,expiration,quotedate,strike,last,net,bid,ask,volume,openinterest,impliedvol,delta,gamma"
+                "underlying,underlying_last,exchange,optionroot,type,expiration,quotedate,strike,last,net,bid,\
+                 ask,volume,openinterest,impliedvol,delta,gamma"
             )
             .as_deref(),
             Some("cboe_quote_table")

@@ -250,15 +250,15 @@ impl LayoutFile {
 impl Layout {
     /// Refuses a layout that cannot fill its table, naming all columns that are missing.
     fn check_required(&self) -> Result<(), LayoutProblem> {
-        let of_side = |side: &[Mapping], ours: &str| side.iter().any(|mapping| mapping.ours == ours);
+        let side_columns = |side: &[Mapping], ours: &str| side.iter().any(|mapping| mapping.ours == ours);
         let missing: Vec<&str> = self
             .table
             .required()
             .iter()
             .copied()
             .filter(|ours| {
-                let both = self.is_wide() && of_side(&self.call, ours) && of_side(&self.put, ours);
-                !both && !of_side(&self.columns, ours) && !self.gives(ours)
+                let both = self.is_wide() && side_columns(&self.call, ours) && side_columns(&self.put, ours);
+                !both && !side_columns(&self.columns, ours) && !self.gives(ours)
             })
             .collect();
         let any = |ours: &str| self.mappings().any(|mapping| mapping.ours == ours);

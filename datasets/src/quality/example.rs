@@ -37,9 +37,9 @@ example! {
     date: Date,
     /// The expiry of an option.
     expiry: Date,
-    /// Its class.
+    /// The option class.
     root: String,
-    /// Its strike, in currency.
+    /// The strike, in currency.
     strike: f64,
     /// `call` or `put`.
     right: String,

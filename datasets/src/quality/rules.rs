@@ -9,7 +9,7 @@ pub const MOST_DROPPED: f64 = 0.05;
 /// A data-quality rule.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Rule {
-    /// Its name, as `on_bad_rows:` and the data-quality table use it.
+    /// The name of the rule, as `on_bad_rows:` and the data-quality table use it.
     pub name: &'static str,
     /// The violation, and the remedy of `drop`.
     pub about: &'static str,
@@ -178,7 +178,7 @@ pub const RATES: &[Rule] = rules! {
 
 /// The rules of a user's own factors.
 pub const FACTORS: &[Rule] = rules! {
-    bad_number: Value, "a value that is no finite number; removed";
+    bad_number: Value, "a value that is not a finite number; removed";
     missing_symbol: Row, "no symbol, in a file that has symbols";
     contradiction: Always => Fail, "several rows for one key that have different values: none of them is \
         shown";

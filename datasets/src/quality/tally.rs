@@ -124,12 +124,12 @@ impl Tally {
         }
     }
 
-    /// As [`Tally::add`] for one row, of which the first few are kept as examples.
+    /// Like [`Tally::add`] for one row, of which the first few are kept as examples.
     pub fn add_row(&mut self, rule: &str, date: Date, row: impl FnOnce() -> Example) {
         self.add_rows(rule, date, 1, row);
     }
 
-    /// As [`Tally::add`] for rows of which `row` is one.
+    /// Like [`Tally::add`] for rows of which `row` is one.
     pub fn add_rows(&mut self, rule: &str, date: Date, rows: u64, row: impl FnOnce() -> Example) {
         let Some(i) = self.index(rule) else { return };
         *self.counts[i].entry(date).or_default() += rows;

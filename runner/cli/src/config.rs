@@ -4,15 +4,15 @@
 //! remote:
 //!   url: s3://bucket/prefix      # or gs://…, az://…, file:///directory, a path, https://… (read-only)
 //!   read_only: false             # if true, nothing is written to it
-//!   sign_key_file: sign.key      # the OpenSSH private key (Ed25519) that signs records, relative to this file
+//!   sign_key_file: sign.key      # the OpenSSH private key (Ed25519) that signs records, relative to here
 //!   sign_key_env: SIGN_KEY       # or an environment variable with that key
-//!   trusted_keys:                # the public keys whose records are used, besides the own one; or files of them
+//!   trusted_keys:                # the public keys, besides the own one, whose records are used; or files
 //!     - ssh-ed25519 AAAA… ci@example.com
 //!   trust: unsigned              # in place of keys: records are used whoever wrote them
 //!   endpoint: https://host:9000  # an S3-compatible server other than Amazon's
 //!   region: eu-central-1
 //!   allow_http: false            # if true, the endpoint may be `http://`
-//!   timeout: 5s                  # the time without a response after which a run continues without the remote
+//!   timeout: 5s                  # the time without a response after which a run continues without it
 //!   upload_time: 5m              # the longest wait for uploads at the end of a run
 //! isolation: auto                # the default of `run:` stages: auto, required or none
 //! ```
@@ -176,7 +176,7 @@ fn top(
         settings = match value.value {
             _ if value.is_null() => None,
             Value::Map(_) => {
-                let found = of_remote(&value, home, env, problems);
+                let found = remote_settings(&value, home, env, problems);
                 // A misspelt key has its own error.
                 if needs_url && value.entry("url").is_none() && !problems.any() {
                     problems.add(key.spot, "`url` is missing", FORMS);
@@ -199,7 +199,7 @@ fn top(
     settings
 }
 
-fn of_remote(
+fn remote_settings(
     tree: &Tree,
     home: &Path,
     env: &BTreeMap<String, String>,
@@ -302,7 +302,7 @@ fn of_remote(
 fn trusted(item: &Tree, home: &Path, keys: &mut Vec<PublicKey>, problems: &mut Problems) {
     let mut wrong = |message: String| problems.add_blank(item.spot, message, hint("trusted_keys"));
     let Some(text) = item.text() else {
-        return wrong("an item of `trusted_keys` is no string".to_owned());
+        return wrong("an item of `trusted_keys` is not a string".to_owned());
     };
     if text.contains(char::is_whitespace) {
         match PublicKey::parse(text) {
@@ -403,10 +403,10 @@ mod tests {
             assert!(reader.read_only && reader.url == "gs://b" && !reader.trust_unsigned);
             assert!(reader.trusted_keys.iter().all(|key| *key == public));
         }
-        let of_env = of("remote: { url: /r, sign_key_env: K }", &[("K", KEY)])
+        let from_env = of("remote: { url: /r, sign_key_env: K }", &[("K", KEY)])
             .unwrap()
             .unwrap();
-        assert_eq!(of_env.sign_key, settings.sign_key);
+        assert_eq!(from_env.sign_key, settings.sign_key);
     }
 
     #[test]
@@ -487,7 +487,7 @@ mod tests {
         ");
         insta::assert_snapshot!(wrong("remote: \
             { url: /r, trusted_keys: [key, gone, ssh-rsa AAAA, 7] }\n"), @r"
-        error: HOME/config.yaml:1:35: line 1 of a file that `trusted_keys` names is no public key of the form `ssh-ed25519 AAAA… name`
+        error: HOME/config.yaml:1:35: line 1 of a file that `trusted_keys` names is not a public key of the form `ssh-ed25519 AAAA… name`
           = hint: write each as in a `.pub` file of `ssh-keygen`, `ssh-ed25519 AAAA… name`, or name a file of such lines
 
         HOME/config.yaml:1:40: cannot read a file that `trusted_keys` names: No such file or directory (os error 2)
@@ -496,7 +496,7 @@ mod tests {
         HOME/config.yaml:1:46: an item of `trusted_keys` is no Ed25519 key
           = hint: write each as in a `.pub` file of `ssh-keygen`, `ssh-ed25519 AAAA… name`, or name a file of such lines
 
-        HOME/config.yaml:1:60: an item of `trusted_keys` is no string
+        HOME/config.yaml:1:60: an item of `trusted_keys` is not a string
           = hint: write each as in a `.pub` file of `ssh-keygen`, `ssh-ed25519 AAAA… name`, or name a file of such lines
         ");
         insta::assert_snapshot!(wrong("remote: { url: /r, trust: yes }\n"), @r"

@@ -61,7 +61,7 @@ const WIDTH: f64 = 640.0;
 const ROW: f64 = 22.0;
 
 /// Rounds from left to right, a row for each member, and a line from the state that a member went on from.
-/// What was taken over from another is thick; the larger a point, the better the score in its round.
+/// Values taken over from another agent are thick; the larger a point, the better the score in its round.
 fn figure(lineage: &[Vec<Member>]) -> String {
     let members = lineage[0].len();
     let height = ROW * (members as f64 + 1.0);

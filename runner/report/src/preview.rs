@@ -39,9 +39,9 @@ pub enum Preview {
 pub fn preview(store: &Store, artifact: &Artifact, rows: usize) -> Result<Preview, Failure> {
     for entry in &artifact.entries {
         let found = match entry.path.rsplit_once('.').map(|(_, extension)| extension) {
-            Some("parquet") => of_table(entry, &table::from_parquet(store.blob(entry.blob)?)?, rows),
+            Some("parquet") => table_preview(entry, &table::from_parquet(store.blob(entry.blob)?)?, rows),
             Some("arrow") => match first_batch(store, entry)? {
-                Some(batch) => of_table(entry, &batch, rows),
+                Some(batch) => table_preview(entry, &batch, rows),
                 None => Preview::Nothing,
             },
             Some("jsonl") => metrics(&store.blob(entry.blob)?),
@@ -100,7 +100,7 @@ fn first_batch(store: &Store, entry: &Entry) -> Result<Option<RecordBatch>, Fail
     reader.into_iter().next().transpose().map_err(damaged)
 }
 
-fn of_table(entry: &Entry, batch: &RecordBatch, rows: usize) -> Preview {
+fn table_preview(entry: &Entry, batch: &RecordBatch, rows: usize) -> Preview {
     let columns = batch
         .schema()
         .fields()
@@ -212,7 +212,10 @@ impl Preview {
                     .iter()
                     .map(|(name, ty, nulls)| json!({ "name": name, "type": ty, "nulls": nulls }))
                     .collect::<Vec<_>>(),
-                "first": first.iter().map(|row| row.iter().zip(columns).map(value).collect()).collect::<Vec<Vec<Value>>>(),
+                "first": first
+                    .iter()
+                    .map(|row| row.iter().zip(columns).map(value).collect())
+                    .collect::<Vec<Vec<Value>>>(),
             }),
             Self::Metrics(series) => series
                 .iter()
@@ -293,7 +296,7 @@ mod tests {
             size: 1,
             blob: cache::BlobDigest::from_bytes([0; 32]),
         };
-        let shown = of_table(&entry, &batch, 4);
+        let shown = table_preview(&entry, &batch, 4);
         let expected = json!([
             [0.1 + 0.2, 0.1, i64::MAX, true, "12", "2019-04-14"],
             [null, -2.5e-8, -1, false, "true", "1970-01-01"],

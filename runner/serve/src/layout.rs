@@ -44,7 +44,7 @@ impl Page {
     }
 
     /// The page of a failure.
-    pub fn of_failure(failure: &Failure) -> Self {
+    pub fn failure(failure: &Failure) -> Self {
         let mut body = format!("<h1>Error</h1><p class=\"error\">{}</p>\n", escape(&failure.message));
         for cause in &failure.causes {
             body.push_str(&format!("<p class=\"dim\">{}</p>\n", escape(cause)));

@@ -126,7 +126,7 @@ impl LiveRun {
         self.builder.run()
     }
 
-    /// Its status.
+    /// The status of the run.
     pub fn status(&self) -> RunStatus {
         self.status
     }

@@ -175,7 +175,7 @@ fn failed(failure: &Failure) -> Response {
         exit::WRONG_USAGE => StatusCode::NOT_FOUND,
         _ => StatusCode::INTERNAL_SERVER_ERROR,
     };
-    (status, Html(Page::of_failure(failure).html())).into_response()
+    (status, Html(Page::failure(failure).html())).into_response()
 }
 
 #[derive(Deserialize)]

@@ -41,8 +41,8 @@ pub struct Server {
     pub directory: PathBuf,
     /// The address to listen on.
     pub bind: SocketAddr,
-    /// The token that every request needs. Without one, a random token is needed where `bind` is not a loopback
-    /// address.
+    /// The token that every request needs. Without one, a random token is needed where `bind` is not a
+    /// loopback address.
     pub token: Option<String>,
     /// If true, runs may be started and cancelled.
     pub allow_run: bool,

@@ -11,9 +11,9 @@ use std::sync::atomic::{AtomicBool, Ordering};
 #[test]
 fn contents_are_fetched_once_and_then_asked_for() {
     let version = Arc::new(Mutex::new(("\"1\"", bytes(3000))));
-    let of_server = version.clone();
+    let server_file = version.clone();
     let server = Server::start(move |_, request| {
-        let (etag, bytes) = &*of_server.lock().unwrap();
+        let (etag, bytes) = &*server_file.lock().unwrap();
         answer(request, etag, bytes)
     });
     let (home, file) = (Home::new(), file(server.url("a.csv"), None));
@@ -76,12 +76,12 @@ fn a_date_stands_for_a_version_too_and_nothing_for_none() {
 #[test]
 fn a_break_is_resumed_if_the_version_is_the_same() {
     let whole = bytes(3000);
-    let of_server = whole.clone();
+    let server_file = whole.clone();
     // Two breaks; then the file is another one, and breaks again.
     let server = Server::start(move |n, request| {
         let other = bytes(3500);
         let (etag, bytes) = if n < 3 {
-            ("\"1\"", &of_server)
+            ("\"1\"", &server_file)
         } else {
             ("\"2\"", &other)
         };
@@ -104,9 +104,9 @@ fn a_break_is_resumed_if_the_version_is_the_same() {
 fn another_process_resumes_but_not_another_version() {
     let version = Arc::new(Mutex::new(("\"1\"", bytes(3000))));
     let is_broken = Arc::new(AtomicBool::new(true));
-    let (of_server, breaks) = (version.clone(), is_broken.clone());
+    let (server_file, breaks) = (version.clone(), is_broken.clone());
     let server = Server::start(move |_, request| {
-        let (etag, bytes) = &*of_server.lock().unwrap();
+        let (etag, bytes) = &*server_file.lock().unwrap();
         match (breaks.load(Ordering::Relaxed), request.from()) {
             (true, Some(_)) => Answer::status(503),
             (breaks, _) => Answer {
@@ -174,9 +174,9 @@ fn offline_asks_no_server() {
 #[test]
 fn an_interrupted_download_ends_and_is_resumed() {
     let hangs = Arc::new(AtomicBool::new(true));
-    let of_server = hangs.clone();
+    let server_file = hangs.clone();
     let server = Server::start(move |_, request| {
-        let hangs = of_server.load(Ordering::Relaxed);
+        let hangs = server_file.load(Ordering::Relaxed);
         Answer {
             cut: hangs.then_some(1000),
             hangs,
@@ -185,11 +185,11 @@ fn an_interrupted_download_ends_and_is_resumed() {
     });
     let home = Home::new();
     let stop = Arc::new(AtomicBool::new(false));
-    let of_store = stop.clone();
+    let stored = stop.clone();
     let store = home
         .store
         .clone()
-        .with_interrupt(move || of_store.load(Ordering::Relaxed));
+        .with_interrupt(move || stored.load(Ordering::Relaxed));
     let (file, mut timing) = (file(server.url("a.csv"), None), quick());
     timing.stall = std::time::Duration::from_secs(600);
     let files = SourceFiles::new(false, timing, []);

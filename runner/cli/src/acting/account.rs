@@ -80,7 +80,7 @@ fn read(bytes: &[u8]) -> Result<Holdings, String> {
             }
             let number = || {
                 cell.parse::<f64>()
-                    .map_err(|_| format!("row {}: `{cell}` is no number", i + 1))
+                    .map_err(|_| format!("row {}: `{cell}` is not a number", i + 1))
             };
             let value = match name.as_str() {
                 "strike" | "quantity" | "mark" => json!(number()?),
@@ -120,7 +120,7 @@ mod tests {
         assert_eq!(super::read(b"").unwrap(), Holdings::default());
         for (text, why) in [
             ("symbol,shares\nA,1\n", "unknown column `shares`"),
-            ("symbol,quantity\nA,many\n", "row 1: `many` is no number"),
+            ("symbol,quantity\nA,many\n", "row 1: `many` is not a number"),
             ("symbol,quantity,right\nA,1,x\n", "row 1: `x` is neither"),
             ("symbol,right\nA,call\n", "missing field `quantity`"),
             ("{\"positions\": [{}]}", "missing field `symbol`"),

@@ -20,7 +20,7 @@ const DECISION: &str = "decision";
 /// The action that made a decision.
 #[derive(Clone, Debug)]
 pub struct MadeDecision {
-    /// Its key.
+    /// The key of the action.
     pub key: ActionKey,
     /// The artifact.
     pub decision: ArtifactDigest,

@@ -24,7 +24,7 @@ pub(crate) fn find(archive: &Archive, name: &str) -> Result<Named, Failure> {
     if let Some((run, stage)) = name.split_once('/') {
         let id = history::resolve(&archive.runs, run)?;
         let run = history::load(&archive.runs, &id)?;
-        return of_run(run, stage);
+        return in_run(run, stage);
     }
     match history::resolve(&archive.runs, name) {
         Ok(id) => Ok(Named::Run(Box::new(history::load(&archive.runs, &id)?))),
@@ -49,7 +49,7 @@ fn registered(archive: &Archive, name: &str) -> Result<Named, Failure> {
     Ok(Named::Artifact(version.digest, named))
 }
 
-fn of_run(run: Run, name: &str) -> Result<Named, Failure> {
+fn in_run(run: Run, name: &str) -> Result<Named, Failure> {
     // A matrix point may contain a dot: the output's name follows the last dot outside brackets.
     let cut = name.rfind('.').filter(|at| !name[*at..].contains(']'));
     let Some((stage, output)) = cut.map(|at| (&name[..at], &name[at + 1..])) else {

@@ -57,7 +57,7 @@ impl Keep {
             let is_new = stage.key.is_none_or(|key| keys.insert(key));
             if is_new {
                 let needs = stage.needs.values().flatten();
-                stages.extend(needs.filter_map(|need| of_earlier(runs, need)));
+                stages.extend(needs.filter_map(|need| earlier_stage(runs, need)));
             }
         }
         (kept.iter().map(|run| run.id.clone()).collect(), keys)
@@ -65,7 +65,7 @@ impl Keep {
 }
 
 /// The stage of an earlier run that a need names as `RUN/STAGE.OUTPUT`.
-fn of_earlier<'r>(runs: &'r [Run], need: &str) -> Option<&'r StageRun> {
+fn earlier_stage<'r>(runs: &'r [Run], need: &str) -> Option<&'r StageRun> {
     let (run, output) = need.split_once('/')?;
     let run = runs.iter().find(|other| other.id == run)?;
     let made = |stage: &&StageRun| output.strip_prefix(&stage.id).is_some_and(|rest| rest.starts_with('.'));

@@ -48,7 +48,11 @@ pub(crate) struct ExecArgs {
     #[command(flatten)]
     pub selection: Selection,
     /// Run the plan in FILE, written by `plan --save` or `plan --json`; fails if anything changed since.
-    #[arg(long, value_name = "FILE", conflicts_with_all = ["pipeline", "stages", "set", "profile", "night", "force", "dry_run"])]
+    #[arg(
+        long,
+        value_name = "FILE",
+        conflicts_with_all = ["pipeline", "stages", "set", "profile", "night", "force", "dry_run"]
+    )]
     pub plan: Option<PathBuf>,
     /// The maximum number of stages that run in parallel [default: the number of cores].
     #[arg(short, long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=4096))]
@@ -374,7 +378,7 @@ fn tell(project: &Project, run: &Run, judged: Option<&(&Promote, Judged)>, store
     }
     let moved = judged.filter(|(_, judged)| judged.moved);
     let promotion = moved.map(|(promote, judged)| verdict_text(promote, judged).trim_end().to_owned());
-    for line in notify::send(all, &Message::of_run(run, promotion, store)) {
+    for line in notify::send(all, &Message::on_run(run, promotion, store)) {
         output::say(&format!("warning: {line}"));
     }
 }

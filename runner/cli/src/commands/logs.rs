@@ -30,7 +30,7 @@ const LOOK: Duration = Duration::from_millis(200);
 pub(crate) fn logs(session: &Session, args: &LogsArgs) -> Result<(), Failure> {
     let archive = session.archive()?;
     let Some((run, name)) = args.what.split_once('/') else {
-        return Err(Failure::usage(format!("`{}` is no stage of a run", args.what))
+        return Err(Failure::usage(format!("`{}` is not a stage of a run", args.what))
             .hint("write `RUN/STAGE`, such as `latest/train`"));
     };
     let id = history::resolve(&archive.runs, run)?;

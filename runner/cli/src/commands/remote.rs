@@ -180,7 +180,7 @@ fn watch(remote: &Remote, line: &ProgressLine, doing: &'static str, total: &Arc<
 }
 
 /// The actions of a run in this home.
-fn of_run(runs: &Path, name: &str) -> Result<Vec<RecordId>, Failure> {
+fn run_records(runs: &Path, name: &str) -> Result<Vec<RecordId>, Failure> {
     let id = history::resolve(runs, name)?;
     let run = history::load(runs, &id)?;
     let ended_well = |stage: &&history::StageRun| !stage.outputs.is_empty();
@@ -212,7 +212,7 @@ pub(crate) fn push(session: &Session, args: &PushArgs) -> Result<u8, Failure> {
     let records = if args.all {
         store.records()?
     } else {
-        of_run(&archive.runs, args.run.as_deref().unwrap_or("latest"))?
+        run_records(&archive.runs, args.run.as_deref().unwrap_or("latest"))?
     };
     let registry = Registry::new(store.root());
     let records = with_policies(records, &registry, &store)?;
@@ -262,14 +262,14 @@ pub(crate) fn pull(session: &Session, args: &PullArgs) -> Result<u8, Failure> {
         for name in names {
             let file = session.current.join(name);
             if file.is_file() {
-                sets.push(of_pipeline(session, Path::new(name), &args.settings)?);
+                sets.push(pipeline_records(session, Path::new(name), &args.settings)?);
             } else if name.contains(['/', '.']) {
                 return Err(Failure::usage(format!("there is no pipeline file `{name}`"))
                     .hint("give a pipeline file, or a run: `runner runs` lists them"));
             } else {
                 let archive = session.archive()?;
                 let (store, remote) = with_long_timeout(session, archive.store)?;
-                sets.push((store, remote, of_run(&archive.runs, name)?));
+                sets.push((store, remote, run_records(&archive.runs, name)?));
             }
         }
     }
@@ -423,7 +423,7 @@ fn policies_text(outcomes: &BTreeMap<String, &'static str>) -> String {
 }
 
 /// The cached actions of a pipeline, in the local store or the remote.
-fn of_pipeline(
+fn pipeline_records(
     session: &Session,
     file: &Path,
     settings: &Settings,

@@ -43,17 +43,17 @@ pub(crate) fn show(session: &Session, args: &ShowArgs) -> Result<(), Failure> {
                     run: &run,
                     marks: &marks,
                 }),
-                false => output::print(&of_run(&run, &marks)),
+                false => output::print(&run_text(&run, &marks)),
             }
         }
         Named::Stage(_, stage) if session.json => {
             let record = record(&archive, &stage)?;
             output::print_json(&json!({ "stage": stage, "record": record }))
         }
-        Named::Stage(run, stage) => output::print(&of_stage(&archive, &run, &stage)?),
+        Named::Stage(run, stage) => output::print(&stage_text(&archive, &run, &stage)?),
         Named::Artifact(digest, origin) => {
             let origin = origin.map(|(run, stage, output)| (*run, *stage, output));
-            of_artifact(session, &archive, digest, origin.as_ref(), args.rows)
+            show_artifact(session, &archive, digest, origin.as_ref(), args.rows)
         }
     }
 }
@@ -70,7 +70,7 @@ fn plain(value: &Value) -> String {
     value.as_str().map_or_else(|| value.to_string(), ToOwned::to_owned)
 }
 
-fn of_run(run: &Run, marks: &Marks) -> String {
+fn run_text(run: &Run, marks: &Marks) -> String {
     let mut out = format!(
         "run {}{}\npipeline {} ({})\nstatus {}, {}, started {}\n",
         run.id,
@@ -141,7 +141,7 @@ fn of_run(run: &Run, marks: &Marks) -> String {
     out
 }
 
-fn of_stage(archive: &Archive, run: &Run, stage: &StageRun) -> Result<String, Failure> {
+fn stage_text(archive: &Archive, run: &Run, stage: &StageRun) -> Result<String, Failure> {
     let mut out = format!(
         "{} of run {}\nkind {} v{}\nstatus {}\n",
         stage.id,
@@ -258,7 +258,7 @@ fn lineage(run: &Run, stage: &StageRun, depth: usize, out: &mut Vec<String>) {
     }
 }
 
-fn of_artifact(
+fn show_artifact(
     session: &Session,
     archive: &Archive,
     digest: ArtifactDigest,
@@ -280,6 +280,8 @@ fn of_artifact(
                 .and_then(|record| Recipe::from_json(&record.recipe)),
             None => None,
         };
+        let made_by = origin
+            .map(|(run, stage, output)| json!({ "run": run.id, "stage": stage.id, "output": output }));
         return output::print_json(&json!({
             "digest": digest,
             "type": artifact.kind,
@@ -287,7 +289,7 @@ fn of_artifact(
             "size": size,
             "entries": artifact.entries,
             "preview": preview.to_json(),
-            "origin": origin.map(|(run, stage, output)| json!({ "run": run.id, "stage": stage.id, "output": output })),
+            "origin": made_by,
             "lineage": lines,
             "recipe": recipe,
         }));

@@ -103,7 +103,7 @@ pub(crate) fn stages(session: &Session, args: &StagesArgs) -> Result<(), Failure
 }
 
 /// Prints what a program's output of a type must hold.
-fn of_type(session: &Session, name: &str) -> Result<(), Failure> {
+fn type_text(session: &Session, name: &str) -> Result<(), Failure> {
     let Some(ty) = types().into_iter().find(|ty| ty.name() == name) else {
         let known = types().map(|ty| format!("`{}`", ty.name())).join(", ");
         return Err(Failure::usage(format!("no program can write the type `{name}`"))

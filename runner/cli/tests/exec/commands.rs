@@ -238,7 +238,8 @@ fn stage_kinds_run_in_workers() {
         .unwrap();
     assert!(finished["peak_memory"].as_u64().unwrap() > 0);
     insta::assert_snapshot!(project.exec(&[]).log(), @"cached env");
-    insta::assert_snapshot!(project.exec(&["--set", "env.with.id=CartPole-hidden-velocity"]).log(), @"ran env");
+    let hidden = project.exec(&["--set", "env.with.id=CartPole-hidden-velocity"]);
+    insta::assert_snapshot!(hidden.log(), @"ran env");
 }
 
 #[test]

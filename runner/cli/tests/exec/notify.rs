@@ -97,7 +97,8 @@ fn what_cannot_be_sent_is_refused_with_its_place() {
             "one of `user` and `password`",
         ),
         (
-            "[{ email: { to: a@b.example, from: a@b.example, server: mail, tls: never, user: me, password: PASS } }]",
+            "[{ email: { to: a@b.example, from: a@b.example, server: mail, tls: never, user: me, \
+             password: PASS } }]",
             "without encryption",
         ),
     ] {

@@ -217,7 +217,8 @@ fn features_by_contract_fit_their_chain() {
     for (rows, wanted) in [
         (
             format!(
-                "symbol,date,snapshot,expiry,strike,call,score\nSIM,{day},{day}T20:00:00Z,2030-01-18,100,true,1\n"
+                "symbol,date,snapshot,expiry,strike,call,score\n\
+                 SIM,{day},{day}T20:00:00Z,2030-01-18,100,true,1\n"
             ),
             "the features by contract `score` have snapshots, and the chain has days",
         ),

@@ -374,7 +374,8 @@ fn tables_decide_as_the_backtest_does_by_a_policy_of_stable_baselines3_too() {
     let last: Date = days.keys().last().unwrap().parse().unwrap();
     let model = std::fs::read("../../tests/reference/sb3/ppo_cart_pole.zip").unwrap();
     for train in [
-        "{ uses: train/ppo, needs: { env: env }, with: { total_timesteps: 256, n_steps: 32, n_envs: 4, batch_size: 64 } }",
+        "{ uses: train/ppo, needs: { env: env }, \
+         with: { total_timesteps: 256, n_steps: 32, n_envs: 4, batch_size: 64 } }",
         // Of CartPole, which has as many observations and actions.
         "{ uses: train/import, needs: { env: env }, with: { path: model.zip } }",
         "{ uses: train/dqn, needs: { env: env }, with: { total_timesteps: 200, learning_starts: 100 } }",
@@ -441,7 +442,8 @@ fn refused(project: &Project, args: &[&str]) -> String {
 fn what_cannot_be_decided_is_refused() {
     let (header, days) = days(120);
     let last: Date = days.keys().last().unwrap().parse().unwrap();
-    let train = "{ uses: train/ppo, needs: { env: env }, with: { total_timesteps: 256, n_steps: 32, n_envs: 4, batch_size: 64 } }";
+    let train = "{ uses: train/ppo, needs: { env: env }, \
+        with: { total_timesteps: 256, n_steps: 32, n_envs: 4, batch_size: 64 } }";
     let project = Project::new(&TABLE.replace("TRAIN", train));
     write_until(&project, "rows.csv", (&header, &days), last);
     assert_eq!(project.exec(&[]).code, 0);

@@ -115,7 +115,10 @@ fn a_map_with_entries_as_a_default_is_found() {
         "properties": { "inner": { "anyOf": [{ "$ref": "#/definitions/Inner" }, { "type": "null" }] } },
         "additionalProperties": false,
         "definitions": {
-            "Inner": { "properties": { "empty": map, "free": true, "names": map }, "additionalProperties": false }
+            "Inner": {
+                "properties": { "empty": map, "free": true, "names": map },
+                "additionalProperties": false
+            }
         }
     });
     let default = json!({ "inner": { "empty": {}, "free": { "b": 2 }, "names": { "a": 1 } } });

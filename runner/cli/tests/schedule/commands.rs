@@ -138,7 +138,8 @@ fn an_old_night_again() {
     error: the pipeline has no schedule
       hint: `p.yaml` has no `schedule:`
     ");
-    insta::assert_snapshot!(plain.run(&["schedule", "list"]).stderr.replace(&plain.home().display().to_string(), "HOME"), @r"
+    let listed = plain.run(&["schedule", "list"]).stderr;
+    insta::assert_snapshot!(listed.replace(&plain.home().display().to_string(), "HOME"), @r"
     error: no schedule has nights in `HOME`
       hint: name the pipelines: `runner schedule next nightly.yaml`
     ");

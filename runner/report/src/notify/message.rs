@@ -53,7 +53,7 @@ pub struct Message {
 pub struct StageError {
     /// The stage.
     pub stage: String,
-    /// Its error.
+    /// The error of the stage.
     pub error: String,
 }
 
@@ -64,7 +64,7 @@ fn names<S: serde::Serializer>(occasions: &[Occasion], serializer: S) -> Result<
 impl Message {
     /// The message on a run, whose small artifacts are read from `store`; `promotion` is the alias that it
     /// moved.
-    pub fn of_run(run: &Run, promotion: Option<String>, store: &cache::Store) -> Self {
+    pub fn on_run(run: &Run, promotion: Option<String>, store: &cache::Store) -> Self {
         let drift = run.stages.iter().filter(|stage| stage.of.kind == DRIFT);
         let drift: Vec<String> = drift
             .filter_map(|stage| {
@@ -120,7 +120,7 @@ impl Message {
     }
 
     /// The message on a night that came to no run, or whose decision failed.
-    pub fn of_night(pipeline: &str, night: &Night) -> Self {
+    pub fn on_night(pipeline: &str, night: &Night) -> Self {
         let why = night.why.clone().unwrap_or_else(|| "no reason is known".to_owned());
         Self {
             occasions: vec![Occasion::Failure],
@@ -180,7 +180,9 @@ impl Message {
             }
             // https://learn.microsoft.com/connectors/teams: "When a Teams webhook request is received".
             Shape::Teams => {
-                let block = |text: &str, weight: &str| json!({ "type": "TextBlock", "text": text, "weight": weight, "wrap": true });
+                let block = |text: &str, weight: &str| {
+                    json!({ "type": "TextBlock", "text": text, "weight": weight, "wrap": true })
+                };
                 let body = [
                     block(&self.title, "Bolder"),
                     block(&self.text.replace('\n', "\n\n"), "Default"),

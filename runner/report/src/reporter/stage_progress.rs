@@ -24,7 +24,7 @@ pub struct StageProgress {
     pub metrics: BTreeMap<String, f64>,
     /// Times and the CPU seconds used by then.
     cpu: VecDeque<(DateTime<Utc>, f64)>,
-    /// Its resident memory, in bytes.
+    /// The resident memory of the stage, in bytes.
     pub memory: Option<u64>,
 }
 

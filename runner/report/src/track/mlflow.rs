@@ -201,7 +201,9 @@ fn lineage(run: &Run) -> Value {
             "outputs": outputs.collect::<Map<String, Value>>(),
         })
     });
-    json!({ "run": run.id, "pipeline": run.pipeline, "program": run.program, "stages": stages.collect::<Vec<_>>() })
+    json!({
+        "run": run.id, "pipeline": run.pipeline, "program": run.program, "stages": stages.collect::<Vec<_>>(),
+    })
 }
 
 impl Server for Mlflow {

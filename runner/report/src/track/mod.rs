@@ -29,7 +29,7 @@ const PATIENCE: Duration = Duration::from_secs(4);
 
 /// A server that follows a run.
 trait Server: Send {
-    /// Its name in messages.
+    /// The name of the server in messages.
     fn name(&self) -> &'static str;
 
     /// Takes in events, in their order.

@@ -24,8 +24,8 @@ pub(super) struct Otlp {
     url: String,
     headers: Vec<(String, String)>,
     times: BTreeMap<String, Times>,
-    /// Those of the run.
-    of_run: Times,
+    /// The times of the run.
+    run_times: Times,
 }
 
 /// The times at which a stage started, and ended.
@@ -51,15 +51,15 @@ impl Otlp {
             url: format!("{endpoint}/v1/traces"),
             headers: headers.collect::<Result<_, String>>()?,
             times: BTreeMap::new(),
-            of_run: Times::default(),
+            run_times: Times::default(),
         })
     }
 
     fn spans(&self, run: &Run) -> Vec<Value> {
         let (trace, root) = (id::<16>(&run.id, ""), id::<8>(&run.id, "run"));
-        let began = self.of_run.began.unwrap_or(run.started);
+        let began = self.run_times.began.unwrap_or(run.started);
         let ended = self
-            .of_run
+            .run_times
             .ended
             .unwrap_or(began + TimeDelta::milliseconds((run.seconds * 1e3) as i64));
         let mut attributes = vec![text("runner.pipeline", &run.pipeline), text("runner.run", &run.id)];
@@ -143,8 +143,8 @@ impl Server for Otlp {
                 Event::StageFinished { stage, .. } => {
                     self.times.entry(stage.clone()).or_default().ended = Some(event.time);
                 }
-                Event::RunStarted { .. } => self.of_run.began = Some(event.time),
-                Event::RunFinished { .. } => self.of_run.ended = Some(event.time),
+                Event::RunStarted { .. } => self.run_times.began = Some(event.time),
+                Event::RunFinished { .. } => self.run_times.ended = Some(event.time),
                 _ => {}
             }
         }
@@ -156,7 +156,12 @@ impl Server for Otlp {
 
     fn end(&mut self, run: &Run, _: &Store) -> Result<(), Trouble> {
         let body = json!({ "resourceSpans": [{
-            "resource": { "attributes": [text("service.name", "runner"), text("service.version", env!("CARGO_PKG_VERSION"))] },
+            "resource": {
+                "attributes": [
+                    text("service.name", "runner"),
+                    text("service.version", env!("CARGO_PKG_VERSION")),
+                ]
+            },
             "scopeSpans": [{ "scope": { "name": "runner" }, "spans": self.spans(run) }],
         }] });
         let sent = self

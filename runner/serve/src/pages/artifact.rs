@@ -24,8 +24,8 @@ pub(crate) fn artifact(site: &Site, id: &str, stage: &str, output: &str) -> Resu
         Failure::usage(format!("run {id} has no output `{stage}.{output}`"))
             .hint("open the run, and follow its links")
     };
-    let of_stage = run.stage(stage).ok_or_else(missing)?;
-    let digest = of_stage.outputs.get(output).ok_or_else(missing)?;
+    let run_stage = run.stage(stage).ok_or_else(missing)?;
+    let digest = run_stage.outputs.get(output).ok_or_else(missing)?;
     let store = site.store()?;
     let artifact = store.artifact(*digest)?;
     let mut body = format!(

@@ -107,8 +107,8 @@ pub(super) fn plots(session: &Session, read: &Read) -> Result<String, Failure> {
         return Ok(String::new());
     };
     let side = |call: bool| {
-        let of_side = smile.iter().filter(|quote| quote.call == call);
-        of_side
+        let quotes = smile.iter().filter(|quote| quote.call == call);
+        quotes
             .map(|quote| (quote.strike, quote.volatility))
             .collect::<Vec<_>>()
     };

@@ -40,7 +40,8 @@ pub(crate) fn layouts(session: &Session, args: &LayoutsArgs) -> Result<(), Failu
         let list: Vec<_> = all()
             .map(|layout| {
                 json!({
-                    "name": layout.name, "table": layout.table, "about": layout.about, "source": layout.source,
+                    "name": layout.name, "table": layout.table,
+                    "about": layout.about, "source": layout.source,
                     "recognise": layout.recognise,
                 })
             })

@@ -217,7 +217,7 @@ fn page(decision: &Decision) -> String {
         ));
     }
     if !acted.choices.is_empty() {
-        let of_choice = |choice: &stages_evaluate::acting::Choice| {
+        let choice_row = |choice: &stages_evaluate::acting::Choice| {
             let mut row = vec![
                 choice.choice.clone(),
                 format!("{:.2} %", 100.0 * choice.probability),
@@ -227,7 +227,7 @@ fn page(decision: &Decision) -> String {
             row.rotate_right(choice.component.iter().len());
             row
         };
-        let rows: Vec<Vec<String>> = acted.choices.iter().map(of_choice).collect();
+        let rows: Vec<Vec<String>> = acted.choices.iter().map(choice_row).collect();
         out.push('\n');
         out.push_str(&match acted.choices[0].component {
             None => text::table(&["choice", "probability", "masked"], &rows, &[1]),

@@ -98,7 +98,7 @@ pub(super) fn list(session: &Session, name: Option<&str>) -> Result<(), Failure>
         };
         return match session.json {
             true => output::print_json(&as_json(name, &policy)),
-            false => output::print(&of_one(name, &policy)),
+            false => output::print(&policy_text(name, &policy)),
         };
     }
     let mut policies = Vec::new();
@@ -145,10 +145,13 @@ pub(super) fn list(session: &Session, name: Option<&str>) -> Result<(), Failure>
 }
 
 fn as_json(name: &str, policy: &NamedPolicy) -> Value {
-    json!({ "name": name, "aliases": policy.aliases(), "versions": policy.versions, "moves": policy.moves, "verdicts": policy.verdicts })
+    json!({
+        "name": name, "aliases": policy.aliases(), "versions": policy.versions,
+        "moves": policy.moves, "verdicts": policy.verdicts,
+    })
 }
 
-fn of_one(name: &str, policy: &NamedPolicy) -> String {
+fn policy_text(name: &str, policy: &NamedPolicy) -> String {
     let rows: Vec<Vec<String>> = policy
         .versions
         .iter()
@@ -254,6 +257,9 @@ pub(super) fn show(session: &Session, name: &str) -> Result<(), Failure> {
         .unwrap_or_default();
     let aliases = policy.aliases_of(version.version);
     if session.json {
+        let metrics = figures.headline.iter();
+        let metrics = metrics.filter_map(|name| Some((name, figures.values.get(name)?)));
+        let metrics: std::collections::BTreeMap<_, _> = metrics.collect();
         return output::print_json(&json!({
             "name": reference.name,
             "version": version,
@@ -261,7 +267,7 @@ pub(super) fn show(session: &Session, name: &str) -> Result<(), Failure> {
             "kind": read.kind(),
             "parameters": read.params().len(),
             "stage": stage,
-            "metrics": figures.headline.iter().filter_map(|name| Some((name, figures.values.get(name)?))).collect::<std::collections::BTreeMap<_, _>>(),
+            "metrics": metrics,
         }));
     }
     let mut out = format!(
@@ -298,11 +304,11 @@ pub(super) fn register(session: &Session, args: &PolicyRegisterArgs) -> Result<(
         Named::Stage(run, stage) => (run, stage, "policy".to_owned()),
         Named::Artifact(_, Some(named)) => named,
         Named::Artifact(_, None) | Named::Run(_) => {
-            return Err(Failure::usage(format!("`{}` is no stage of a run", args.what))
+            return Err(Failure::usage(format!("`{}` is not a stage of a run", args.what))
                 .hint("give RUN/STAGE of a training; `runner runs` lists the runs"));
         }
     };
-    // Refuses what is no policy.
+    // Refuses what is not a policy.
     let (digest, _) = super::find(&archive, &format!("{}/{}.{output}", run.id, stage.id))?;
     let from = Registration {
         run: run.id.clone(),

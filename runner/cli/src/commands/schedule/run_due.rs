@@ -156,7 +156,7 @@ impl PipelineWork<'_> {
         if all.is_empty() || !has_failed || !is_new || is_told {
             return;
         }
-        for line in notify::send(all, &Message::of_night(&self.entry.scheduled.name, night)) {
+        for line in notify::send(all, &Message::on_night(&self.entry.scheduled.name, night)) {
             output::say(&format!("warning: {line}"));
         }
     }
@@ -219,10 +219,10 @@ impl Work for PipelineWork<'_> {
     fn awaited(&mut self, due: &Due, wait_for: &WaitFor) -> Result<Vec<Awaited>, Failure> {
         let mut awaited = self.sources(due, &wait_for.sources)?;
         // The paths may have the night's date in them.
-        let of_night = self.session.scheduled(&self.entry.file, &Self::settings(due))?;
-        let files = of_night.schedule.wait_for.map(|wait_for| wait_for.files);
+        let nightly = self.session.scheduled(&self.entry.file, &Self::settings(due))?;
+        let files = nightly.schedule.wait_for.map(|wait_for| wait_for.files);
         awaited.extend(files.into_iter().flatten().map(|name| {
-            let path = of_night.base.join(&name);
+            let path = nightly.base.join(&name);
             let is_there = path.is_file();
             Awaited {
                 missing: (!is_there).then(|| "there is no such file".to_owned()),
@@ -257,8 +257,8 @@ impl Work for PipelineWork<'_> {
         let (over, ended) = channel::<()>();
         let (run, is_over) = std::thread::scope(|scope| {
             let run_control = control.clone();
-            let of_command = self.control;
-            let watch = move || watch(of_command, &run_control, timeout, &ended);
+            let command_control = self.control;
+            let watch = move || watch(command_control, &run_control, timeout, &ended);
             let watch = Builder::new().spawn_scoped(scope, watch).map_err(no_thread)?;
             let caller = Caller {
                 control: Some(control.clone()),
@@ -288,8 +288,8 @@ impl Work for PipelineWork<'_> {
     }
 
     fn then(&mut self, due: &Due, run: &str) -> Result<String, Failure> {
-        let of_night = self.session.scheduled(&self.entry.file, &Self::settings(due))?;
-        let Some(then) = of_night.schedule.then else {
+        let nightly = self.session.scheduled(&self.entry.file, &Self::settings(due))?;
+        let Some(then) = nightly.schedule.then else {
             return Ok(String::new());
         };
         // As of this night, its own promotion included.
@@ -316,7 +316,7 @@ impl Work for PipelineWork<'_> {
         let session = Session {
             json: false,
             verbosity: Verbosity::Quiet,
-            current: of_night.base,
+            current: nightly.base,
             ..self.session.clone()
         };
         let decision = act::decision(&session, &args, self.control, Some(run))?;
