@@ -1,7 +1,6 @@
 //! The command line: arguments, a module for each command, the registry of stage kinds and the configuration
 //! of a home. Only this crate accesses the environment, the working directory and the terminal.
 
-mod acting;
 mod args;
 mod commands;
 mod complete;

@@ -9,8 +9,8 @@ use cache_remote::{Remote, RemoteSettings, SourceFiles, Timing};
 use datasets::Date;
 use runner_engine::executor::machine_memory;
 use runner_engine::{Failure, Options};
-use runner_history as history;
 use runner_history::schedule::DueTimes;
+use runner_history::{self as history, Archive};
 use runner_pipeline::{
     Isolation, LoadOptions, NightDates, Pipeline, PipelineErrors, Scheduled, load_memo, load_with_memo,
     load_with_sources, memo_name, named, resolved, scheduled, select,
@@ -289,10 +289,4 @@ impl Project {
             past: Arc::new(history::PastRuns::new(&self.runs, &self.pipeline.name, run)),
         }
     }
-}
-
-/// A store and the history of its runs.
-pub(crate) struct Archive {
-    pub store: Store,
-    pub runs: PathBuf,
 }

@@ -5,6 +5,7 @@ use crate::session::Session;
 use cache::Store;
 use clap::{Args, ValueEnum};
 use runner_engine::{Failure, text};
+use runner_history::named;
 use serde::Serialize;
 use serde_json::Value;
 use std::path::{Path, PathBuf};
@@ -132,9 +133,7 @@ fn environments(session: &Session, names: &[String]) -> Result<Vec<stages_env::A
     let archive = session.archive()?;
     let mut rows = Vec::new();
     for name in names {
-        let artifact = archive
-            .store
-            .artifact(super::artifact::find_artifact(&archive, name)?)?;
+        let artifact = archive.store.artifact(named::find_artifact(&archive, name)?)?;
         rows.extend(stages_env::bench_any(name, &archive.store, &artifact)?);
     }
     Ok(rows)

@@ -1,12 +1,12 @@
 //! `runner export`.
 
-use super::artifact::{self, Named};
 use super::remote;
 use crate::complete::{candidates, completed};
 use crate::output;
 use crate::session::Session;
 use clap::Args;
 use runner_engine::{Failure, text};
+use runner_history::named::{self, Named};
 use runner_report::write_metric_files;
 use std::path::PathBuf;
 
@@ -30,7 +30,7 @@ pub(crate) struct ExportArgs {
 pub(crate) fn export(session: &Session, args: &ExportArgs) -> Result<(), Failure> {
     let archive = session.archive()?;
     let dest = session.current.join(&args.dest);
-    let named = artifact::find(&archive, &args.what)?;
+    let named = named::find(&archive, &args.what)?;
     if let Named::Run(run) = &named {
         let written = write_metric_files(run, &archive.store, &dest)?;
         if session.json {
@@ -49,7 +49,7 @@ pub(crate) fn export(session: &Session, args: &ExportArgs) -> Result<(), Failure
             args.dest.display()
         ));
     }
-    let digest = artifact::as_artifact(named, &args.what)?;
+    let digest = named::as_artifact(named, &args.what)?;
     let found = archive.store.artifact(digest)?;
     let used = dest.is_file() || std::fs::read_dir(&dest).is_ok_and(|mut entries| entries.next().is_some());
     if used {

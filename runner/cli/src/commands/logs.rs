@@ -2,9 +2,10 @@
 
 use crate::complete::{candidates, completed};
 use crate::output;
-use crate::session::{Archive, Session};
+use crate::session::Session;
 use clap::Args;
 use runner_engine::Failure;
+use runner_history::Archive;
 use runner_history::{self as history, LogFollower, StageRun};
 use std::time::Duration;
 

@@ -1,6 +1,5 @@
 //! The commands, a module each.
 
-pub(crate) mod artifact;
 pub(crate) mod bench;
 mod bench_cache;
 mod bench_track;

@@ -1,14 +1,15 @@
 //! `runner show`.
 
-use super::artifact::{Named, find};
 use super::labels::Marked;
 use crate::complete::{candidates, completed};
 use crate::output;
-use crate::session::{Archive, Session};
+use crate::session::Session;
 use cache::{ActionRecord, ArtifactDigest};
 use clap::Args;
 use runner_engine::key::{RUN, Recipe};
 use runner_engine::{Failure, StageStatus, described_source, text};
+use runner_history::Archive;
+use runner_history::named::{Named, find};
 use runner_history::{Marks, Run, StageRun, marks};
 use runner_report::{preview, quality_table};
 use serde_json::{Value, json};
@@ -280,8 +281,8 @@ fn show_artifact(
                 .and_then(|record| Recipe::from_json(&record.recipe)),
             None => None,
         };
-        let made_by = origin
-            .map(|(run, stage, output)| json!({ "run": run.id, "stage": stage.id, "output": output }));
+        let made_by =
+            origin.map(|(run, stage, output)| json!({ "run": run.id, "stage": stage.id, "output": output }));
         return output::print_json(&json!({
             "digest": digest,
             "type": artifact.kind,

@@ -64,7 +64,7 @@ const PYTHON: &str = "python";
 
 pub(crate) fn stages(session: &Session, args: &StagesArgs) -> Result<(), Failure> {
     if let Some(name) = &args.of_type {
-        return of_type(session, name);
+        return type_text(session, name);
     }
     let Some(name) = &args.kind else {
         return if session.json {

@@ -147,9 +147,12 @@ fn rows_of_other_companies_are_left_out() {
 #[test]
 fn a_change_that_cannot_be_followed_is_refused() {
     let market = changed(&market(), "2018-02-12", false);
-    let project = Project::new(&PIPELINE.replace("symbol: OLD, date: DATE, kind: symbol_change, new_symbol: \
-        NEW", "symbol: OLD, date: 2018-02-12, kind: symbol_change, new_symbol: NEW }, \
-        { symbol: NEW, date: 2018-03-07, kind: symbol_change, new_symbol: OLD"));
+    let project = Project::new(&PIPELINE.replace(
+        "symbol: OLD, date: DATE, kind: symbol_change, new_symbol: \
+        NEW",
+        "symbol: OLD, date: 2018-02-12, kind: symbol_change, new_symbol: NEW }, \
+        { symbol: NEW, date: 2018-03-07, kind: symbol_change, new_symbol: OLD",
+    ));
     market.write(&project, 50);
     let ended = project.exec(&[]);
     assert_ne!(ended.code, 0);

@@ -108,9 +108,7 @@ pub(super) fn plots(session: &Session, read: &Read) -> Result<String, Failure> {
     };
     let side = |call: bool| {
         let quotes = smile.iter().filter(|quote| quote.call == call);
-        quotes
-            .map(|quote| (quote.strike, quote.volatility))
-            .collect::<Vec<_>>()
+        quotes.map(|quote| (quote.strike, quote.volatility)).collect::<Vec<_>>()
     };
     let smile = plot(
         &format!("smile of {symbol} on {snapshot}, expiry {expiry} (c call, p put, * both; {whose})"),

@@ -1,18 +1,25 @@
 //! `runner policy act`.
 
 use super::find;
-use crate::acting::{self, Decision, Given, MaxAge, Settings, Trained};
+use crate::args::Settings as PipelineSettings;
 use crate::args::values::age;
 use crate::commands::remote;
 use crate::complete::{candidates, completed};
-use crate::session::{Archive, Session};
+use crate::session::{Project, Session};
+use crate::{config, registry};
 use crate::{interrupt, output};
 use chrono::{DateTime, Utc};
 use clap::Args;
 use datasets::{Date, SnapshotTime};
+use runner_acting::{Acting, Decision, Given, MaxAge, Settings, Trained};
 use runner_engine::{Control, Failure, text};
+use runner_history::Archive;
 use runner_history::policies::{PolicyRef, Registry};
+use runner_pipeline::Pipeline;
 use stages_env::acting::{ActingOrder, Holding};
+use std::collections::BTreeSet;
+use std::path::Path;
+use std::sync::Arc;
 use std::time::Duration;
 
 /// Decide: today's action of a policy from today's files.
@@ -104,7 +111,7 @@ pub(crate) fn decision(
             })
             .collect(),
         replace: args.replace,
-        account: acting::account(&args.positions, args.cash, &session.current)?,
+        account: runner_acting::account(&args.positions, args.cash, &session.current)?,
         at: args.at.as_deref().map(moment).transpose()?,
         from: args
             .from
@@ -115,7 +122,7 @@ pub(crate) fn decision(
         sample: args.sample,
         max_age: max_age(&archive, args)?,
     };
-    let (run, stage) = acting::origin(&archive, &args.what)?;
+    let (run, stage) = runner_acting::origin(&archive, &args.what)?;
     let (digest, policy) = find(&archive, &args.what)?;
     let trained = Trained {
         run,
@@ -125,7 +132,27 @@ pub(crate) fn decision(
     };
     let _guard = archive.store.guard()?;
     let mut progress = output::progress(session.verbosity);
-    let decision = acting::decide(session, &archive, &trained, &settings, control, &mut progress)?;
+    let load = |file: &Path| session.load(file, &PipelineSettings::default());
+    let options = |pipeline: &Pipeline| {
+        let project = Project {
+            isolation: config::isolation(archive.store.root())?,
+            store: archive.store.clone(),
+            runs: archive.runs.clone(),
+            pipeline: Arc::new(pipeline.clone()),
+            chosen: Vec::new(),
+            force: BTreeSet::new(),
+        };
+        Ok(project.options(session, "act"))
+    };
+    let acting = Acting {
+        archive: &archive,
+        kinds: registry::kinds(),
+        file_types: registry::FILE_TYPES,
+        options: &options,
+        load: &load,
+        control,
+    };
+    let decision = runner_acting::decide(&acting, &trained, &settings, &mut progress)?;
     archive.store.flush()?;
     match (of_run, archive.store.upstream()) {
         (Some(run), _) => remote::finish_uploads(session, &archive.store, run, control)?,

@@ -4,12 +4,13 @@ pub(crate) mod act;
 mod export;
 mod registry;
 
-use super::artifact;
 use crate::complete::{candidates, completed};
-use crate::session::{Archive, Session};
+use crate::session::Session;
 use cache::ArtifactDigest;
 use clap::Subcommand;
 use runner_engine::Failure;
+use runner_history::Archive;
+use runner_history::named;
 use stages_policy::{Policy, policy};
 
 /// Decide with, export and register trained policies.
@@ -63,13 +64,13 @@ pub(crate) fn policy(session: &Session, command: &PolicyCommand) -> Result<(), F
 
 /// The policy that `name` denotes; of a stage its output `policy`.
 fn find(archive: &Archive, name: &str) -> Result<(ArtifactDigest, Policy), Failure> {
-    let digest = match artifact::find(archive, name)? {
-        artifact::Named::Stage(_, stage) => stage.outputs.get("policy").copied(),
+    let digest = match named::find(archive, name)? {
+        named::Named::Stage(_, stage) => stage.outputs.get("policy").copied(),
         _ => None,
     };
     let digest = match digest {
         Some(digest) => digest,
-        None => artifact::find_artifact(archive, name)?,
+        None => named::find_artifact(archive, name)?,
     };
     let found = archive.store.artifact(digest)?;
     let Some(entry) = found.entry(policy::ENTRY) else {

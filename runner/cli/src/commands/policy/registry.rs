@@ -1,13 +1,14 @@
 //! `runner policy list|show|register|promote|rollback|diff`: the registry of policies.
 
 use crate::args::values::age;
-use crate::commands::artifact::{self, Named};
 use crate::complete::{candidates, completed};
 use crate::output;
-use crate::session::{Archive, Session};
+use crate::session::Session;
 use clap::Args;
 use runner_engine::{Failure, text};
+use runner_history::Archive;
 use runner_history::compare::{self as compared, Comparison, Options};
+use runner_history::named::{self, Named};
 use runner_history::policies::{NamedPolicy, PolicyRef, Reason, Registration, Registry, Version};
 use runner_history::{self as history, Figures, Run};
 use runner_report as report;
@@ -300,7 +301,7 @@ pub(super) fn show(session: &Session, name: &str) -> Result<(), Failure> {
 
 pub(super) fn register(session: &Session, args: &PolicyRegisterArgs) -> Result<(), Failure> {
     let archive = session.archive()?;
-    let (run, stage, output) = match artifact::find(&archive, &args.what)? {
+    let (run, stage, output) = match named::find(&archive, &args.what)? {
         Named::Stage(run, stage) => (run, stage, "policy".to_owned()),
         Named::Artifact(_, Some(named)) => named,
         Named::Artifact(_, None) | Named::Run(_) => {

@@ -3,7 +3,6 @@
 use super::ScheduledArgs;
 use super::show::{due_json, local};
 use super::{Entry, clock, entries};
-use crate::acting::Decision;
 use crate::args::values::age;
 use crate::args::{Selection, Settings};
 use crate::commands::exec::ExecArgs;
@@ -14,6 +13,7 @@ use crate::session::Session;
 use crate::{interrupt, output};
 use chrono::{DateTime, Utc};
 use clap::Args;
+use runner_acting::Decision;
 use runner_engine::{Control, DecisionEvent, Failure, RunStatus, exit, no_thread, text};
 use runner_history::policies::{PolicyRef, Registry};
 use runner_history::schedule::{

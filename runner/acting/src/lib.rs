@@ -11,23 +11,47 @@ pub use account::account;
 pub use data::Given;
 pub use made::MadeDecision;
 
-use crate::commands::artifact::{self, Named};
-use crate::session::{Archive, Project, Session};
 use cache::ArtifactDigest;
 use datasets::{Date, SnapshotTime};
 use made::add_act;
 use recorded::Recorded;
 use runner_engine::{Collected, Control, Failure, Options, Progress, exit};
-use runner_history::{Run, StageRun};
+use runner_history::named::{self, Named};
+use runner_history::{Archive, Run, StageRun};
 use runner_pipeline::Pipeline;
 use serde::Serialize;
+use stages_core::AnyStage;
+use stages_core::typed_output::FileType;
 use stages_env::Split;
 use stages_evaluate::Decided;
 use stages_evaluate::acting::{Acted, ActingAccount, ActingOptions, dates};
 use stages_policy::Policy;
-use std::collections::BTreeSet;
-use std::sync::Arc;
+use std::path::Path;
 use std::time::Duration;
+
+/// The means of a decision: the archive of the policy, and what the runs of stages need.
+pub struct Acting<'a> {
+    /// The store and the history of the policy.
+    pub archive: &'a Archive,
+    /// The stage kinds.
+    pub kinds: &'static [Box<dyn AnyStage>],
+    /// The types of files that programs write, and others than `stages-core` check.
+    pub file_types: &'static [FileType],
+    /// The options of the runs of a pipeline's stages.
+    pub options: &'a dyn Fn(&Pipeline) -> Result<Options, Failure>,
+    /// Reads a pipeline file.
+    pub load: &'a dyn Fn(&Path) -> Result<Pipeline, Failure>,
+    /// The interrupt of the runs.
+    pub control: &'a Control,
+}
+
+impl Acting<'_> {
+    /// The stage kind with that name.
+    fn kind(&self, name: &str) -> Option<&'static dyn AnyStage> {
+        let mut kinds = self.kinds.iter();
+        kinds.find(|kind| kind.name() == name).map(AsRef::as_ref)
+    }
+}
 
 /// The settings of a decision.
 pub struct Settings {
@@ -35,12 +59,15 @@ pub struct Settings {
     pub data: Vec<Given>,
     /// If true, they stand in place of the stages' own files.
     pub replace: bool,
+    /// The account that it is made with.
     pub account: ActingAccount,
     /// The moment of the decision; the last one of the files without it.
     pub at: Option<SnapshotTime>,
     /// The date from which on the policy plays; the first test date of its environment without it.
     pub from: Option<Date>,
+    /// The world to decide in, where the environment has several.
     pub world: Option<String>,
+    /// The seed of a drawn action.
     pub sample: Option<u64>,
     /// The most that may lie between the end of training and the decision.
     pub max_age: Option<MaxAge>,
@@ -48,6 +75,7 @@ pub struct Settings {
 
 /// A limit of a policy's age.
 pub struct MaxAge {
+    /// The age.
     pub age: Duration,
     /// The option that set it, or the registry.
     pub named: String,
@@ -56,8 +84,11 @@ pub struct MaxAge {
 /// The policy that decided.
 #[derive(Debug, Serialize)]
 pub struct Decider {
+    /// The run that trained it.
     pub run: String,
+    /// The stage that trained it.
     pub stage: String,
+    /// The artifact.
     pub digest: ArtifactDigest,
     /// The stage kind that trained it.
     pub kind: String,
@@ -70,6 +101,7 @@ pub struct Decider {
 /// A decision, as it is printed.
 #[derive(Debug, Serialize)]
 pub struct Decision {
+    /// The policy.
     pub policy: Decider,
     /// The decision in the store.
     pub artifact: ArtifactDigest,
@@ -77,6 +109,7 @@ pub struct Decision {
     pub environment: ArtifactDigest,
     /// The last moment of the files.
     pub data_until: String,
+    /// The action, its orders and the account.
     #[serde(flatten)]
     pub acted: Acted,
     /// Notes about it, for people.
@@ -88,15 +121,22 @@ pub struct Decision {
 
 /// A policy in the run that trained it.
 pub struct Trained {
+    /// The run.
     pub run: Run,
+    /// The stage of the training.
     pub stage: StageRun,
+    /// The artifact.
     pub digest: ArtifactDigest,
+    /// The policy itself.
     pub policy: Policy,
 }
 
 /// The run and the stage of a policy.
+///
+/// # Errors
+/// If the name denotes no stage of a run.
 pub fn origin(archive: &Archive, name: &str) -> Result<(Run, StageRun), Failure> {
-    match artifact::find(archive, name)? {
+    match named::find(archive, name)? {
         Named::Stage(run, stage) | Named::Artifact(_, Some((run, stage, _))) => Ok((*run, *stage)),
         Named::Artifact(_, None) | Named::Run(_) => Err(Failure::usage(format!(
             "`{name}` is not a stage of a run, whose record has the pipeline"
@@ -106,27 +146,27 @@ pub fn origin(archive: &Archive, name: &str) -> Result<(Run, StageRun), Failure>
 }
 
 /// Decides.
+///
+/// # Errors
+/// If the files or the age of the policy do not allow a decision, or a stage fails.
 pub fn decide(
-    session: &Session,
-    archive: &Archive,
+    acting: &Acting<'_>,
     trained: &Trained,
     settings: &Settings,
-    control: &Control,
     progress: &mut Progress<'_>,
 ) -> Result<Decision, Failure> {
+    let archive = acting.archive;
     let Trained {
         run, stage, policy, ..
     } = trained;
-    let recorded = Recorded::new(session, archive, run, stage)?;
+    let recorded = Recorded::new(acting, run, stage)?;
     let trained_env = recorded.env_artifact()?;
     let trained_env = archive.store.artifact(trained_env)?;
     let trained_until = dates(&archive.store, &trained_env, Split::Train)?.map(|(_, last)| last);
     let logs =
         tempfile::tempdir().map_err(|err| Failure::caused("cannot create a temporary directory", &err))?;
     let runs = Stages {
-        session,
-        archive,
-        control,
+        acting,
         logs: logs.path(),
     };
     let data = data::resolve(&recorded, &settings.data, &runs, progress)?;
@@ -163,7 +203,7 @@ pub fn decide(
         account: settings.account.clone(),
         sample: settings.sample,
     };
-    let act = add_act(&mut pipeline, recorded.env, trained, &options)?;
+    let act = add_act(acting, &mut pipeline, recorded.env, trained, &options)?;
     let made = runs.decision(&pipeline, act, progress)?;
     let Decided {
         environment, acted, ..
@@ -203,10 +243,8 @@ fn refused(message: String) -> Failure {
 
 /// Runs stages in the store, without a record.
 struct Stages<'a> {
-    session: &'a Session,
-    archive: &'a Archive,
-    control: &'a Control,
-    logs: &'a std::path::Path,
+    acting: &'a Acting<'a>,
+    logs: &'a Path,
 }
 
 impl Stages<'_> {
@@ -217,25 +255,23 @@ impl Stages<'_> {
         nodes: Vec<usize>,
         progress: &mut Progress<'_>,
     ) -> Result<Collected, Failure> {
-        let project = Project {
-            isolation: crate::config::isolation(self.archive.runs.parent().unwrap_or(&self.archive.runs))?,
-            store: self.archive.store.clone(),
-            runs: self.archive.runs.clone(),
-            pipeline: Arc::new(pipeline.clone()),
-            chosen: nodes,
-            force: BTreeSet::new(),
-        };
         let options = Options {
             logs: self.logs.to_owned(),
-            ..project.options(self.session, "act")
+            ..(self.acting.options)(pipeline)?
         };
+        let Acting {
+            archive,
+            file_types,
+            control,
+            ..
+        } = *self.acting;
         Collected::run(
-            &project.pipeline,
-            &project.chosen,
-            &project.store,
-            crate::registry::FILE_TYPES,
+            pipeline,
+            &nodes,
+            &archive.store,
+            file_types,
             &options,
-            self.control,
+            control,
             progress,
         )
     }

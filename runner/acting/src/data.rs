@@ -98,7 +98,7 @@ pub(super) fn resolve(
             hint: refused.hint,
             ..super::refused(format!("`{id}` cannot read the files given to it: {}", refused.why))
         })?;
-        let last = last_moment(&stages.archive.store, &outputs)?
+        let last = last_moment(&stages.acting.archive.store, &outputs)?
             .ok_or_else(|| super::refused(format!("the files given to `{id}` have no rows")))?;
         until = until.max(Some(last));
     }

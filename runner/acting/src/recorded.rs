@@ -1,12 +1,10 @@
 //! The pipeline from files to a policy's environment, from the record of the policy's run.
 
-use crate::args::Settings;
-use crate::registry;
-use crate::session::{Archive, Session};
+use super::Acting;
 use cache::ArtifactDigest;
 use runner_engine::Failure;
 use runner_engine::key::RUN;
-use runner_history::{self as history, ResolvedStage, Run, StageRun};
+use runner_history::{self as history, Archive, ResolvedStage, Run, StageRun};
 use runner_pipeline::{Earlier, InputRef, Node, Pipeline, Place, TaskGraph, Work};
 use stages_core::{PortType, Provided};
 use std::collections::{BTreeMap, BTreeSet};
@@ -29,7 +27,7 @@ pub(super) struct Recorded {
 
 impl Recorded {
     /// The stages of the environment that `trained` was trained in.
-    pub fn new(session: &Session, archive: &Archive, run: &Run, trained: &StageRun) -> Result<Self, Failure> {
+    pub fn new(acting: &Acting<'_>, run: &Run, trained: &StageRun) -> Result<Self, Failure> {
         let env = trained.needs.get(ENV).and_then(|needs| needs.first()).ok_or_else(|| {
             Failure::usage(format!("`{}` of run {} needs no environment", trained.id, run.id))
                 .hint("give RUN/STAGE of a training, or of `train/import` with its input `env`")
@@ -61,9 +59,9 @@ impl Recorded {
         for &i in &needed {
             let stage = &run.stages[i].of;
             let work = match stage.kind.as_str() {
-                RUN => program(session, run, stage, &mut file)?,
+                RUN => program(acting, run, stage, &mut file)?,
                 name => {
-                    let kind = registry::find(name).ok_or_else(|| {
+                    let kind = acting.kind(name).ok_or_else(|| {
                         Failure::usage(format!(
                             "`{}` is a `{name}`, which this program does not have",
                             stage.id
@@ -84,7 +82,7 @@ impl Recorded {
                     }
                 }
             };
-            let (needs, earlier) = inputs(archive, run, stage, &place)?;
+            let (needs, earlier) = inputs(acting.archive, run, stage, &place)?;
             let provides = stage.types.iter().filter_map(|(name, ty)| {
                 let ty: PortType = serde_json::from_value(ty.as_str().into()).ok()?;
                 Some((name.clone(), Provided::unknown(ty)))
@@ -201,7 +199,7 @@ fn inputs(
 /// The program of a recorded stage, whose files the record does not have: it is taken from the pipeline file,
 /// where that still says the same.
 fn program(
-    session: &Session,
+    acting: &Acting<'_>,
     run: &Run,
     stage: &ResolvedStage,
     file: &mut Option<Pipeline>,
@@ -215,7 +213,7 @@ fn program(
         ))
     };
     if file.is_none() {
-        *file = Some(session.load(&run.file, &Settings::default())?);
+        *file = Some((acting.load)(&run.file)?);
     }
     let node = file
         .as_ref()

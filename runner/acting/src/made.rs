@@ -1,7 +1,6 @@
 //! The stage `policy/act` behind a policy's environment, and what it made.
 
-use super::Trained;
-use crate::registry;
+use super::{Acting, Trained};
 use cache::{ActionKey, ArtifactDigest};
 use runner_engine::{Collected, Failure, StageStatus};
 use runner_pipeline::{Earlier, InputRef, Node, Pipeline, Place, Resources, TaskGraph, Work};
@@ -55,6 +54,7 @@ impl MadeDecision {
 
 /// Appends the stage that decides with a policy in the environment of the node `env`; returns its node.
 pub(super) fn add_act(
+    acting: &Acting<'_>,
     pipeline: &mut Pipeline,
     env: usize,
     trained: &Trained,
@@ -63,8 +63,9 @@ pub(super) fn add_act(
     let failed =
         |why: String| Failure::machine(format!("the settings of the decision cannot be written: {why}"));
     let config = serde_json::to_value(DecideConfig::new(options)).map_err(|err| failed(err.to_string()))?;
-    let kind =
-        registry::find(Decide::NAME).ok_or_else(|| failed(format!("there is no `{}`", Decide::NAME)))?;
+    let kind = acting
+        .kind(Decide::NAME)
+        .ok_or_else(|| failed(format!("there is no `{}`", Decide::NAME)))?;
     let outputs = trained.stage.outputs.iter();
     let output = outputs.filter(|(_, digest)| **digest == trained.digest);
     let output = output.map(|(name, _)| name.as_str()).next().unwrap_or(POLICY);

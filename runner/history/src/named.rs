@@ -1,33 +1,47 @@
-//! Resolves `RUN`, `RUN/STAGE`, `RUN/STAGE.OUTPUT` and digests.
+//! A store with the history of its runs, and the objects that names denote: `RUN`, `RUN/STAGE`,
+//! `RUN/STAGE.OUTPUT` and digests.
 
-use crate::session::Archive;
-use cache::ArtifactDigest;
+use super::policies::{PolicyRef, Registry};
+use super::{Run, StageRun, find_stage, list, load, resolve};
+use cache::{ArtifactDigest, Store};
 use runner_engine::Failure;
-use runner_history::policies::{PolicyRef, Registry};
-use runner_history::{self as history, Run, StageRun};
 use std::collections::BTreeSet;
+use std::path::PathBuf;
+
+/// A store and the history of its runs.
+pub struct Archive {
+    /// The store.
+    pub store: Store,
+    /// The directory of the runs.
+    pub runs: PathBuf,
+}
 
 /// The object that a name denotes.
-pub(crate) enum Named {
+pub enum Named {
+    /// A run.
     Run(Box<Run>),
+    /// A stage of a run.
     Stage(Box<Run>, Box<StageRun>),
     /// An artifact; the run and stage that were named or that produced it, and the name of the output.
     Artifact(ArtifactDigest, Option<(Box<Run>, Box<StageRun>, String)>),
 }
 
-/// Resolves `name`.
-pub(crate) fn find(archive: &Archive, name: &str) -> Result<Named, Failure> {
+/// The object that `name` denotes.
+///
+/// # Errors
+/// If there is none, or several, or the history cannot be read.
+pub fn find(archive: &Archive, name: &str) -> Result<Named, Failure> {
     // Neither runs nor stages have an `@` in their names; values of a matrix may.
     if name.contains('@') && !name.contains('/') {
         return registered(archive, name);
     }
     if let Some((run, stage)) = name.split_once('/') {
-        let id = history::resolve(&archive.runs, run)?;
-        let run = history::load(&archive.runs, &id)?;
+        let id = resolve(&archive.runs, run)?;
+        let run = load(&archive.runs, &id)?;
         return in_run(run, stage);
     }
-    match history::resolve(&archive.runs, name) {
-        Ok(id) => Ok(Named::Run(Box::new(history::load(&archive.runs, &id)?))),
+    match resolve(&archive.runs, name) {
+        Ok(id) => Ok(Named::Run(Box::new(load(&archive.runs, &id)?))),
         Err(err) => match by_digest(archive, name)? {
             Some(named) => Ok(named),
             None => Err(err.hint(
@@ -41,7 +55,7 @@ pub(crate) fn find(archive: &Archive, name: &str) -> Result<Named, Failure> {
 /// A registered policy, with the stage that made it if the history has that.
 fn registered(archive: &Archive, name: &str) -> Result<Named, Failure> {
     let (_, version) = Registry::new(archive.store.root()).get(&PolicyRef::parse(name)?)?;
-    let named = history::load(&archive.runs, &version.from.run).ok().and_then(|run| {
+    let named = load(&archive.runs, &version.from.run).ok().and_then(|run| {
         let (stage, output) = version.from.output.rsplit_once('.')?;
         let stage = run.stage(stage)?.clone();
         Some((Box::new(run), Box::new(stage), output.to_owned()))
@@ -53,10 +67,10 @@ fn in_run(run: Run, name: &str) -> Result<Named, Failure> {
     // A matrix point may contain a dot: the output's name follows the last dot outside brackets.
     let cut = name.rfind('.').filter(|at| !name[*at..].contains(']'));
     let Some((stage, output)) = cut.map(|at| (&name[..at], &name[at + 1..])) else {
-        let stage = Box::new(history::find_stage(&run, name)?.clone());
+        let stage = Box::new(find_stage(&run, name)?.clone());
         return Ok(Named::Stage(Box::new(run), stage));
     };
-    let stage = history::find_stage(&run, stage)?;
+    let stage = find_stage(&run, stage)?;
     let Some(&digest) = stage.outputs.get(output) else {
         let outputs: Vec<&str> = stage.outputs.iter().map(|(name, _)| name.as_str()).collect();
         let failure = Failure::usage(format!(
@@ -82,7 +96,7 @@ fn by_digest(archive: &Archive, name: &str) -> Result<Option<Named>, Failure> {
     }
     let mut found = BTreeSet::new();
     let mut origin = None;
-    for run in history::list(&archive.runs)?.into_iter().rev() {
+    for run in list(&archive.runs)?.into_iter().rev() {
         for stage in &run.stages {
             for (output, digest) in stage.outputs.iter() {
                 if digest.to_hex().starts_with(name) {
@@ -114,12 +128,18 @@ fn by_digest(archive: &Archive, name: &str) -> Result<Option<Named>, Failure> {
 }
 
 /// The artifact that `name` denotes; a stage denotes its only output.
-pub(crate) fn find_artifact(archive: &Archive, name: &str) -> Result<ArtifactDigest, Failure> {
+///
+/// # Errors
+/// If it denotes none.
+pub fn find_artifact(archive: &Archive, name: &str) -> Result<ArtifactDigest, Failure> {
     as_artifact(find(archive, name)?, name)
 }
 
 /// The artifact that was found under `name`.
-pub(crate) fn as_artifact(named: Named, name: &str) -> Result<ArtifactDigest, Failure> {
+///
+/// # Errors
+/// If that is a run, or a stage with another number of outputs than one.
+pub fn as_artifact(named: Named, name: &str) -> Result<ArtifactDigest, Failure> {
     match named {
         Named::Artifact(digest, _) => Ok(digest),
         Named::Stage(_, stage) => {
