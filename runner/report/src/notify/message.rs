@@ -180,7 +180,11 @@ impl Message {
             }
             // https://learn.microsoft.com/connectors/teams: "When a Teams webhook request is received".
             Shape::Teams => {
-                let block = |text: &str, weight: &str| json!({ "type": "TextBlock", "text": text, "weight": weight, "wrap": true });
+                let block = |text: &str, weight: &str| {
+                    json!({
+                        "type": "TextBlock", "text": text, "weight": weight, "wrap": true,
+                    })
+                };
                 let body = [
                     block(&self.title, "Bolder"),
                     block(&self.text.replace('\n', "\n\n"), "Default"),
