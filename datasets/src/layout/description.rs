@@ -189,9 +189,9 @@ pub struct Join {
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct ContractSymbol {
-    /// The name of the column in the header.
+    /// Its name in the header.
     pub column: String,
-    /// The format of the symbol: `occ` (`SPXW  240419P05000000`, `O:SPY240419P00500000`) or `deribit`
+    /// Its format: `occ` (`SPXW  240419P05000000`, `O:SPY240419P00500000`) or `deribit`
     /// (`BTC-28MAR25-90000-C`).
     pub format: super::contract_symbol::SymbolFormat,
 }

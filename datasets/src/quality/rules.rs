@@ -178,7 +178,7 @@ pub const RATES: &[Rule] = rules! {
 
 /// The rules of a user's own factors.
 pub const FACTORS: &[Rule] = rules! {
-    bad_number: Value, "a value that is not a finite number; removed";
+    bad_number: Value, "a value that is no finite number; removed";
     missing_symbol: Row, "no symbol, in a file that has symbols";
     contradiction: Always => Fail, "several rows for one key that have different values: none of them is \
         shown";
