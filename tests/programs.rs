@@ -36,7 +36,13 @@ pub struct Expected {
 }
 
 fn reference() -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/reference/symbolic")
+    let references = Path::new(env!("CARGO_MANIFEST_DIR"))
+        .ancestors()
+        .map(|dir| dir.join("tests/reference/symbolic"));
+    references
+        .into_iter()
+        .find(|dir| dir.is_dir())
+        .expect("tests/reference/symbolic")
 }
 
 fn read(path: &Path) -> Vec<Case> {

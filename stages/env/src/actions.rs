@@ -30,13 +30,13 @@ pub enum ActionSpace {
         /// The range of each component.
         bounds: Bounds,
     },
-    /// One of the candidates that a state has, which are observed as atoms of tokens
-    /// ([`SymbolicBatch`](crate::symbolic::batch::SymbolicBatch)), as is the state; there is no other
-    /// observation, and no action mask.
+    /// One of the candidates that a state has, which are observed as rows of ids
+    /// ([`CandidateBatch`](crate::CandidateBatch)), as is the state; there is no other observation, and no
+    /// action mask.
     Candidates {
-        /// The name of every token, in order.
+        /// The name of every id, in order.
         names: Vec<String>,
-        /// The tokens of an atom.
+        /// The ids of a row.
         width: usize,
     },
 }
@@ -59,7 +59,7 @@ impl ActionSpace {
         }
     }
 
-    /// The name of every choice of a discrete space, of every token of candidates, else of every component.
+    /// The name of every choice of a discrete space, of every id of candidates, else of every component.
     pub fn names(&self) -> &[String] {
         match self {
             Self::Discrete { names, .. }

@@ -1,8 +1,8 @@
 //! The interface between environments and the programs that step them.
 
 use crate::actions::Actions;
+use crate::candidates::CandidateBatch;
 use crate::spec::EnvSpec;
-use crate::symbolic::batch::SymbolicBatch;
 use stages_core::StageError;
 
 /// The buffers of a step of B environments; owned by the caller and reused.
@@ -103,7 +103,7 @@ pub trait BatchEnv: Send {
 
     /// Overwrites `batch` with the states and their candidates, where the action space is
     /// [`ActionSpace::Candidates`](crate::ActionSpace::Candidates); others have none.
-    fn observe_symbols(&mut self, _batch: &mut SymbolicBatch) {}
+    fn observe_candidates(&mut self, _batch: &mut CandidateBatch) {}
 
     /// Counts since the environments were opened, under the names of metrics; most environments have none.
     fn named_counts(&self) -> Vec<(&'static str, u64)> {

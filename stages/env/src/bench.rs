@@ -17,7 +17,7 @@ use std::time::{Duration, Instant};
 
 /// Calls `measure` in a pool of one thread, and of as many as rayon's current pool has, with the number of
 /// environments and of threads, for each batch that has an environment for each thread.
-pub(crate) fn with_threads(
+pub fn with_threads(
     batches: &[usize],
     mut measure: impl FnMut(usize, usize) -> Result<(), StageError> + Send,
 ) -> Result<(), StageError> {

@@ -3,9 +3,9 @@
 use crate::actions::{ActionBuffer, ActionSpace};
 use crate::batch::{BatchEnv, Step};
 use crate::bench::with_threads;
+use crate::candidates::CandidateBatch;
 use crate::open::open_any;
 use crate::open_options::OpenOptions;
-use crate::symbolic::batch::SymbolicBatch;
 use cache::{Artifact, Store};
 use serde::Serialize;
 use stages_core::StageError;
@@ -53,11 +53,11 @@ fn measure(name: &str, mut env: Box<dyn BatchEnv>, threads: usize) -> Result<Any
     let num_envs = env.num_envs();
     let space = env.spec().action_space.clone();
     let mut out = Step::new(env.spec(), num_envs);
-    let mut symbols = SymbolicBatch::default();
+    let mut symbols = CandidateBatch::default();
     let mut random = Random::new(&[3]);
     let mut actions = ActionBuffer::new(&space, num_envs);
     env.reset(out.buffers());
-    env.observe_symbols(&mut symbols);
+    env.observe_candidates(&mut symbols);
     let (mut steps, mut ends, mut reward) = (0, 0, 0.0);
     let mut best = 0.0_f64;
     for _ in 0..TURNS {
@@ -65,7 +65,7 @@ fn measure(name: &str, mut env: Box<dyn BatchEnv>, threads: usize) -> Result<Any
         while start.elapsed() < TURN {
             draw(&space, &out.action_mask, &symbols, &mut random, &mut actions);
             env.step(actions.as_actions(), out.buffers())?;
-            env.observe_symbols(&mut symbols);
+            env.observe_candidates(&mut symbols);
             taken += num_envs;
             ends += (0..num_envs).filter(|&i| out.terminated[i] || out.truncated[i]).count();
             reward += out.reward.iter().map(|&reward| f64::from(reward)).sum::<f64>();
@@ -88,7 +88,7 @@ fn measure(name: &str, mut env: Box<dyn BatchEnv>, threads: usize) -> Result<Any
 fn draw(
     space: &ActionSpace,
     mask: &[bool],
-    symbols: &SymbolicBatch,
+    symbols: &CandidateBatch,
     random: &mut Random,
     actions: &mut ActionBuffer,
 ) {

@@ -10,6 +10,7 @@ mod adjustment;
 mod batch;
 pub mod bench;
 mod bench_any;
+mod candidates;
 pub mod classic;
 mod episode;
 mod expression;
@@ -31,7 +32,6 @@ mod saved_state;
 mod spec;
 mod split;
 pub mod stocks;
-pub mod symbolic;
 pub mod table;
 #[cfg(test)]
 mod testing;
@@ -42,8 +42,10 @@ pub use actions::{ActionBuffer, ActionSpace, Actions, Bounds};
 pub use batch::{BatchEnv, Step, StepBuffers};
 pub use bench::bench;
 pub use bench_any::{AnyBenchRow, bench_any};
-pub use open::{evaluation_episodes, open, open_any};
+pub use candidates::CandidateBatch;
+pub use open::{EnvFamily, evaluation_episodes, open, open_any, register};
 pub use open_options::{OpenOptions, Split};
+pub use saved_state::{StateReader, StateWriter};
 pub use spec::{Difference, EnvSpec, Normalisation};
 pub use written::FILE_TYPE;
 
@@ -57,6 +59,5 @@ pub fn kinds() -> Vec<Box<dyn stages_core::AnyStage>> {
         stages_core::erase(stocks::Stocks),
         stages_core::erase(table::FromTable),
         stages_core::erase(python::Python),
-        stages_core::erase(symbolic::Symbolic),
     ]
 }

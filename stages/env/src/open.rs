@@ -1,11 +1,13 @@
 //! From an `env` artifact to environments that can be stepped.
 
+use crate::actions::ActionSpace;
 use crate::batch::BatchEnv;
 use crate::open_options::{OpenOptions, Split};
-use crate::{classic, hedging, lookup, options as options_env, python, stocks, symbolic, table};
+use crate::{classic, hedging, lookup, options as options_env, python, stocks, table};
 use cache::{Artifact, Store};
 use serde::Deserialize;
 use stages_core::StageError;
+use std::sync::OnceLock;
 
 /// The part of the `meta` of an `env` artifact that all families share.
 #[derive(Deserialize)]
@@ -13,29 +15,55 @@ struct Meta {
     family: String,
 }
 
+/// A family of environments of another crate.
+#[derive(Clone, Copy, Debug)]
+pub struct EnvFamily {
+    /// The name in the `meta` of its artifacts.
+    pub name: &'static str,
+    /// Opens an artifact, as [`open_any`] does.
+    pub open: fn(&Store, &Artifact, &OpenOptions) -> Result<Box<dyn BatchEnv>, StageError>,
+    /// The number of evaluation episodes of a split, as [`evaluation_episodes`] gives it.
+    pub evaluation_episodes: fn(&Store, &Artifact, Split) -> Result<Option<usize>, StageError>,
+}
+
+static REGISTERED: OnceLock<&'static [EnvFamily]> = OnceLock::new();
+
+/// Adds the families of other crates to those of this one, for the whole process. The first call counts: a
+/// program has one list of them, beside its list of stage kinds.
+pub fn register(families: &'static [EnvFamily]) {
+    REGISTERED.get_or_init(|| families);
+}
+
+fn registered(name: &str) -> Option<&'static EnvFamily> {
+    let families = REGISTERED.get().copied().unwrap_or_default();
+    families.iter().find(|family| family.name == name)
+}
+
 /// Opens the environment that an `env` artifact holds, for a program that observes numbers.
 ///
 /// # Errors
 /// When the artifact is not an environment's, its blobs are missing or damaged, or the options do not fit it;
-/// when its states are symbolic.
+/// when its actions are candidates.
 pub fn open(
     store: &Store,
     artifact: &Artifact,
     options: &OpenOptions,
 ) -> Result<Box<dyn BatchEnv>, StageError> {
-    if family(artifact)? == symbolic::FAMILY {
-        return Err(
-            StageError::new("the environment's states are symbolic: they are atoms, not numbers")
-                .hint("train/ppo, train/recurrent_ppo and train/a2c take environments of env/symbolic"),
-        );
+    let env = open_any(store, artifact, options)?;
+    match env.spec().action_space {
+        ActionSpace::Candidates { .. } => Err(StageError::new(format!(
+            "the states and candidate actions of `{}` are ids of symbols, not numbers",
+            env.spec().name
+        ))
+        .hint("train/ppo, train/recurrent_ppo and train/a2c learn from candidates")),
+        _ => Ok(env),
     }
-    open_any(store, artifact, options)
 }
 
-/// The same, for a program that takes symbolic states as well.
+/// Opens the environment that an `env` artifact holds, for a program that takes candidate actions as well.
 ///
 /// # Errors
-/// Those of [`open`], but for symbolic states.
+/// When the artifact is not an environment's, its blobs are missing or damaged, or the options do not fit it.
 pub fn open_any(
     store: &Store,
     artifact: &Artifact,
@@ -53,10 +81,12 @@ pub fn open_any(
         options_env::FAMILY => Ok(Box::new(options_env::open(store, artifact, options)?)),
         python::FAMILY => Ok(Box::new(python::open(store, artifact, options)?)),
         stocks::FAMILY => Ok(Box::new(stocks::open(store, artifact, options)?)),
-        symbolic::FAMILY => Ok(Box::new(symbolic::open(store, artifact, options)?)),
         table::FAMILY => Ok(Box::new(table::open(store, artifact, options)?)),
-        other => Err(StageError::new(format!("unknown environment family `{other}`"))
-            .hint("the artifact was made by another version; run its stage again")),
+        other => match registered(other) {
+            Some(family) => (family.open)(store, artifact, options),
+            None => Err(StageError::new(format!("unknown environment family `{other}`"))
+                .hint("the artifact was made by another version; run its stage again")),
+        },
     }
 }
 
@@ -76,8 +106,9 @@ pub fn evaluation_episodes(
         options_env::FAMILY => options_env::evaluation_episodes(store, artifact, split).map(Some),
         stocks::FAMILY => stocks::evaluation_episodes(store, artifact, split).map(Some),
         table::FAMILY => table::evaluation_episodes(store, artifact, split).map(Some),
-        symbolic::FAMILY => Ok(symbolic::evaluation_episodes(artifact, split)),
-        _ => Ok(None),
+        other => {
+            registered(other).map_or(Ok(None), |family| (family.evaluation_episodes)(store, artifact, split))
+        }
     }
 }
 

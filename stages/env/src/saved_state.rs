@@ -3,34 +3,34 @@
 use bytemuck::Pod;
 
 /// Writes a state.
-pub(crate) struct StateWriter(Vec<u8>);
+pub struct StateWriter(Vec<u8>);
 
 impl StateWriter {
     /// Starts a state of the kind and size that `tag` names.
-    pub(crate) fn new(tag: &str) -> Self {
+    pub fn new(tag: &str) -> Self {
         let mut bytes = (tag.len() as u64).to_le_bytes().to_vec();
         bytes.extend_from_slice(tag.as_bytes());
         Self(bytes)
     }
 
     /// Adds an array.
-    pub(crate) fn array<T: Pod>(mut self, values: &[T]) -> Self {
+    pub fn array<T: Pod>(mut self, values: &[T]) -> Self {
         self.0.extend_from_slice(bytemuck::cast_slice(values));
         self
     }
 
     /// The bytes.
-    pub(crate) fn finish(self) -> Vec<u8> {
+    pub fn finish(self) -> Vec<u8> {
         self.0
     }
 }
 
 /// Reads a state back, into arrays of the same lengths.
-pub(crate) struct StateReader<'a>(&'a [u8]);
+pub struct StateReader<'a>(&'a [u8]);
 
 impl<'a> StateReader<'a> {
     /// Checks the tag, and that `size` bytes of arrays follow it.
-    pub(crate) fn new(bytes: &'a [u8], tag: &str, size: usize) -> Result<Self, String> {
+    pub fn new(bytes: &'a [u8], tag: &str, size: usize) -> Result<Self, String> {
         let head = StateWriter::new(tag).finish();
         match bytes.strip_prefix(head.as_slice()) {
             None => Err(format!("the saved state is not one of `{tag}`")),
@@ -43,7 +43,7 @@ impl<'a> StateReader<'a> {
     }
 
     /// Fills an array.
-    pub(crate) fn array<T: Pod>(&mut self, values: &mut [T]) {
+    pub fn array<T: Pod>(&mut self, values: &mut [T]) {
         let bytes: &mut [u8] = bytemuck::cast_slice_mut(values);
         let (mine, rest) = self.0.split_at(bytes.len());
         bytes.copy_from_slice(mine);

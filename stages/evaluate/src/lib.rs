@@ -21,7 +21,6 @@ mod panel;
 pub mod performance;
 mod policy_input;
 mod portfolio_rules;
-pub mod reasoning;
 pub mod regression;
 mod rules;
 mod runs;
@@ -41,7 +40,8 @@ pub use compare::{Compare, CompareConfig, VerdictConfig};
 pub use config::BacktestConfig;
 pub use decide::{AccountKind, Decide, DecideConfig, Decided};
 pub use drift::{Drift, DriftConfig, DriftLimits};
-pub use reasoning::{Reasoning, ReasoningConfig};
+pub use output::{Metrics, store_metrics_with};
+pub use panel::Estimate;
 pub use walk_forward::{WalkForward, WalkForwardConfig};
 
 /// The stage kinds of this family.
@@ -51,7 +51,6 @@ pub fn kinds() -> Vec<Box<dyn stages_core::AnyStage>> {
         stages_core::erase(Compare),
         stages_core::erase(Decide),
         stages_core::erase(Drift),
-        stages_core::erase(Reasoning),
         stages_core::erase(WalkForward),
     ]
 }

@@ -9,29 +9,28 @@ use std::sync::Arc;
 
 /// Figures by name, in the order they were added.
 #[derive(Default)]
-pub(crate) struct Metrics(Vec<(String, f64)>);
+pub struct Metrics(Vec<(String, f64)>);
 
 impl Metrics {
     /// Adds a figure.
-    pub(crate) fn add(&mut self, name: impl Into<String>, value: f64) {
+    pub fn add(&mut self, name: impl Into<String>, value: f64) {
         self.0.push((name.into(), value));
     }
 
     /// Adds the ends of a figure's interval.
-    pub(crate) fn interval(&mut self, name: &str, of: Estimate) {
+    pub fn interval(&mut self, name: &str, of: Estimate) {
         self.add(format!("{name}_low"), of.low);
         self.add(format!("{name}_high"), of.high);
     }
 
     /// Adds a figure with its interval.
-    pub(crate) fn estimate(&mut self, name: &str, of: Estimate) {
+    pub fn estimate(&mut self, name: &str, of: Estimate) {
         self.add(name, of.value);
         self.interval(name, of);
     }
 
     /// The figures, in the order they were added.
-    #[cfg(test)]
-    pub(crate) fn iter(&self) -> impl Iterator<Item = (&str, f64)> {
+    pub fn iter(&self) -> impl Iterator<Item = (&str, f64)> {
         self.0.iter().map(|(name, value)| (name.as_str(), *value))
     }
 
@@ -101,7 +100,10 @@ pub(crate) fn store_judged(
 }
 
 /// Stores and reports the metrics, with files beside them.
-pub(crate) fn store_metrics_with(
+///
+/// # Errors
+/// When the store cannot be written.
+pub fn store_metrics_with(
     context: &Context,
     metrics: Metrics,
     files: &[(&str, &str)],

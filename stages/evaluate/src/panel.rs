@@ -9,9 +9,9 @@ use stages_numerics::random::Random;
 /// The number, the sum and the sum of squares of excess returns.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub(crate) struct Sums {
-    pub n: f64,
-    pub sum: f64,
-    pub squares: f64,
+    pub(crate) n: f64,
+    pub(crate) sum: f64,
+    pub(crate) squares: f64,
 }
 
 impl Sums {
@@ -70,15 +70,18 @@ impl Sums {
 
 /// The excess returns of each strategy in an evaluation episode: `[strategy][path][step]`, all as many steps.
 pub(crate) struct Episode<'a> {
-    pub world: &'a str,
-    pub strategies: Vec<Vec<&'a [f64]>>,
+    pub(crate) world: &'a str,
+    pub(crate) strategies: Vec<Vec<&'a [f64]>>,
 }
 
 /// A figure with its 95 % interval.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(crate) struct Estimate {
+pub struct Estimate {
+    /// The figure.
     pub value: f64,
+    /// The 2.5 % quantile.
     pub low: f64,
+    /// The 97.5 % quantile.
     pub high: f64,
 }
 

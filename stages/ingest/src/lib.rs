@@ -17,7 +17,7 @@ mod bench_chain;
 pub mod chain;
 mod clock;
 mod csv_text;
-mod cuts;
+pub mod cuts;
 pub mod features;
 mod file_memo;
 pub mod files;
@@ -26,7 +26,6 @@ pub mod frame;
 mod header;
 pub mod inspect;
 mod json_text;
-pub mod knowledge;
 mod large;
 pub mod layout_choice;
 mod layout_columns;
@@ -38,7 +37,6 @@ pub mod propose;
 mod rates;
 pub mod read;
 
-pub mod simulated_families;
 pub mod simulated_market;
 pub mod simulated_panel;
 pub mod table;
@@ -54,13 +52,11 @@ pub fn kinds() -> Vec<Box<dyn stages_core::AnyStage>> {
     vec![
         stages_core::erase(simulated_market::SimulatedMarket),
         stages_core::erase(simulated_panel::SimulatedPanel),
-        stages_core::erase(simulated_families::SimulatedFamilies),
         stages_core::erase(chain::OptionChain),
         stages_core::erase(bars::Bars),
         stages_core::erase(features::Features),
         stages_core::erase(table::Table),
         stages_core::erase(rates::Rates),
         stages_core::erase(actions::CorporateActions),
-        stages_core::erase(knowledge::KnowledgeBase),
     ]
 }

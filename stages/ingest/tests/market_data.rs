@@ -33,7 +33,6 @@ fn main() -> std::process::ExitCode {
         ("what_the_pipelines_ask", what_the_pipelines_ask),
         ("aapl_2014_split", aapl_2014_split),
         ("lean_options", lean_options),
-        ("knowledge_bases", knowledge_bases),
     ])
 }
 
@@ -546,42 +545,4 @@ fn what_the_pipelines_ask(data: &Path) {
         (&sse["underlying"], &sse["multiplier"]),
         (&json!("parity"), &json!(10_000.0))
     );
-}
-
-fn knowledge_bases(data: &Path) {
-    let bench = Bench::new();
-    let kb = data.join("kb");
-    let run = |with: serde_json::Value| bench.run("ingest/knowledge_base", with).unwrap().artifact.meta;
-    let rows = |meta: &serde_json::Value, rule: &str| -> u64 {
-        let findings = meta["quality"].as_array().unwrap().iter();
-        findings
-            .filter(|finding| finding["rule"] == rule)
-            .map(|finding| finding["rows"].as_u64().unwrap())
-            .sum()
-    };
-    let files = |names: [&str; 3], of: &str| names.map(|name| kb.join(of).join(name));
-    let [train, valid, test] = files(["train.nl", "dev.nl", "test.nl"], "kinship");
-    let kinship = run(json!({ "train": train, "valid": valid, "test": test }));
-    assert_eq!((&kinship["facts"], &kinship["constants"]), (&json!(8544), &json!(104)));
-    assert_eq!(
-        kinship["queries"],
-        json!({ "train": 8544, "valid": 1068, "test": 1074 })
-    );
-    assert_eq!(rows(&kinship, "unknown_entity"), 0);
-    let [train, valid, test] = files(["train.txt", "valid.txt", "test.txt"], "family");
-    let facts = kb.join("family/facts.txt");
-    let family = run(json!({ "graph": facts, "train": train, "valid": valid, "test": test }));
-    assert_eq!(
-        (&family["facts"], &family["predicates"]),
-        (&json!(17615 + 5868), &json!(12))
-    );
-    let countries = run(json!({ "graph": kb.join("countries/countries_S1.nl") }));
-    assert_eq!(
-        (&countries["facts"], &countries["predicates"]),
-        (&json!(1111), &json!(2))
-    );
-    let [train, valid, test] =
-        files(["train.txt", "valid.txt", "test.txt"], "countries_triples/countries_S3");
-    let countries = run(json!({ "train": train, "valid": valid, "test": test }));
-    assert_eq!(countries["queries"]["test"], 24);
 }

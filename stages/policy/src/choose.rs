@@ -3,7 +3,7 @@
 use crate::model::Output;
 use crate::{ActionHead, categorical, gaussian, squashed, symbolic};
 use stages_env::ActionSpace;
-use stages_env::symbolic::batch::SymbolicBatch;
+use stages_env::CandidateBatch;
 use stages_numerics::random::Random;
 
 /// The choices `[K]` of row i: the likeliest, or drawn by `random`.
@@ -25,7 +25,7 @@ pub fn discrete(
 }
 
 /// The candidate of row i: the likeliest, the first of equals, or drawn by `random`.
-pub fn candidate(symbols: &SymbolicBatch, output: &Output, i: usize, random: Option<&mut Random>) -> u32 {
+pub fn candidate(symbols: &CandidateBatch, output: &Output, i: usize, random: Option<&mut Random>) -> u32 {
     let row = symbols.env_candidates[i] as usize..symbols.env_candidates[i + 1] as usize;
     let log_prob = &output.log_prob[row];
     let chosen = match random {

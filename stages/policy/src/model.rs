@@ -6,7 +6,7 @@ use crate::objective::{Objective, Sums};
 use crate::{Architecture, categorical};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use stages_env::symbolic::batch::SymbolicBatch;
+use stages_env::CandidateBatch;
 
 /// The type of numbers that an LSTM's matrix products take. Parameters, sums, states and all else are in f32.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -29,7 +29,7 @@ pub struct Observed<'a> {
     /// `[B]`: the observation is the first of its episode; the recurrent state is zeroed before it.
     pub episode_start: &'a [bool],
     /// The states and their candidates, where actions are candidates; there is nothing else to observe then.
-    pub symbols: Option<&'a SymbolicBatch>,
+    pub symbols: Option<&'a CandidateBatch>,
 }
 
 /// The outputs of a network for B observations.
@@ -76,7 +76,7 @@ pub struct Minibatch<'a> {
     pub state: &'a [f32],
     /// The states and candidates of each step of the rollout, where actions are candidates; without memory,
     /// too.
-    pub symbols: &'a [SymbolicBatch],
+    pub symbols: &'a [CandidateBatch],
     /// The index of the first sample of each sequence in the minibatch: those of [`Minibatch::sequences`], in
     /// any order. Where T = N, they are the indices of columns.
     pub indices: &'a [u32],

@@ -6,7 +6,7 @@ use crate::{Architecture, Precision, choose};
 use safetensors::tensor::{Dtype, SafeTensors, TensorView};
 use serde::{Deserialize, Serialize};
 use stages_core::StageError;
-use stages_env::symbolic::batch::SymbolicBatch;
+use stages_env::CandidateBatch;
 use stages_env::{ActionBuffer, Actions, EnvSpec, Normalisation};
 use stages_numerics::dispatch::InstructionSet;
 use stages_numerics::random::Random;
@@ -286,7 +286,7 @@ impl Policy {
     /// [`Policy::act`]. The log-probabilities of all candidates are in [`PolicyState::output`].
     pub fn act_on_symbols<'s>(
         &self,
-        symbols: &SymbolicBatch,
+        symbols: &CandidateBatch,
         episode_start: &[bool],
         state: &'s mut PolicyState,
         mode: Mode,

@@ -4,7 +4,7 @@ use crate::learner::Learner;
 use crate::phase_timer::Phase;
 use crate::settings::Common;
 use stages_core::StageError;
-use stages_env::symbolic::batch::SymbolicBatch;
+use stages_env::CandidateBatch;
 use stages_env::{ActionSpace, Actions, Step, StepBuffers};
 use stages_policy::{Minibatch, Observed};
 
@@ -35,7 +35,7 @@ pub(crate) struct Rollout {
     pub episode_start: Vec<bool>,
     /// The states and candidates of each step, and after the last one `[N + 1]`, where actions are
     /// candidates.
-    pub symbols: Vec<SymbolicBatch>,
+    pub symbols: Vec<CandidateBatch>,
     /// The recurrent states before the burn-in of each sequence, or before the sequence if there is no
     /// burn-in `[N / length, B, S]`.
     pub state: Vec<f32>,
@@ -76,8 +76,8 @@ impl Rollout {
         self.mask[..b * a].copy_from_slice(&state.mask);
         self.episode_start[..b].copy_from_slice(&state.episode_start);
         if let ActionSpace::Candidates { .. } = spec.action_space {
-            self.symbols.resize_with(common.n_steps + 1, SymbolicBatch::default);
-            learner.env.observe_symbols(&mut self.symbols[0]);
+            self.symbols.resize_with(common.n_steps + 1, CandidateBatch::default);
+            learner.env.observe_candidates(&mut self.symbols[0]);
         }
     }
 
@@ -126,7 +126,7 @@ impl Rollout {
             learner.env.step(actions, StepBuffers { obs, ..out })?;
         }
         if let Some(symbols) = self.symbols.get_mut(t + 1) {
-            learner.env.observe_symbols(symbols);
+            learner.env.observe_candidates(symbols);
         }
         state.record_step(&self.step);
         for (i, start) in self.episode_start[(t + 1) * b..(t + 2) * b].iter_mut().enumerate() {

@@ -3,6 +3,7 @@
 mod a2c;
 mod advantages;
 mod allocations;
+mod candidates;
 mod clipped;
 mod continuous;
 mod devices;
@@ -19,7 +20,6 @@ mod pytorch;
 mod replay;
 mod resume;
 mod sequences;
-mod symbolic;
 mod transformer;
 mod truncation;
 mod validation;

@@ -9,7 +9,7 @@ use crate::settings::Common;
 use crate::validation_config::ValidationConfig;
 use cache::{Artifact, Store};
 use stages_core::StageError;
-use stages_env::symbolic::batch::SymbolicBatch;
+use stages_env::CandidateBatch;
 use stages_env::{ActionSpace, Actions, BatchEnv, Normalisation, OpenOptions, Split, Step, StepBuffers};
 use stages_numerics::random::Random;
 use stages_policy::{ActionHead, Observed, Output, choose};
@@ -163,12 +163,12 @@ impl Validation {
         let mut random = Random::new(&[self.seed, DRAW]);
         let mut episodes = vec![Episode::default(); n];
         let takes_candidates = matches!(head, ActionHead::Candidates(_));
-        let (mut symbols, mut part) = (SymbolicBatch::default(), SymbolicBatch::default());
+        let (mut symbols, mut part) = (CandidateBatch::default(), CandidateBatch::default());
         while episodes.iter().any(|episode| !episode.over) {
             learner.tick(0)?;
             if takes_candidates {
-                self.envs[0].observe_symbols(&mut symbols);
-                self.envs[1].observe_symbols(&mut part);
+                self.envs[0].observe_candidates(&mut symbols);
+                self.envs[1].observe_candidates(&mut part);
                 symbols.append(&part);
             }
             let statistics = &learner.state.statistics;

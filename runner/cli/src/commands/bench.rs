@@ -140,7 +140,7 @@ fn environments(session: &Session, names: &[String]) -> Result<Vec<stages_env::A
 }
 
 /// Proof search over the facts of these files, or over families drawn at random.
-fn symbolic(triples: &[PathBuf]) -> Result<Vec<stages_env::symbolic::SymbolicRow>, Failure> {
+fn symbolic(triples: &[PathBuf]) -> Result<Vec<stages_symbolic::env::SymbolicRow>, Failure> {
     let mut text = String::new();
     for path in triples {
         text += &std::fs::read_to_string(path)
@@ -148,7 +148,7 @@ fn symbolic(triples: &[PathBuf]) -> Result<Vec<stages_env::symbolic::SymbolicRow
         text.push('\n');
     }
     let triples = (!triples.is_empty()).then_some(text.as_str());
-    Ok(stages_env::symbolic::bench(triples)?)
+    Ok(stages_symbolic::env::bench(triples)?)
 }
 
 /// The features alone, those of FinRL on its panel, and the stage over 100 symbols.

@@ -27,7 +27,7 @@ use recurrent::Recurrent;
 use shape::AtomAt;
 pub(crate) use shape::SymbolsAt;
 pub use shape::{AtomEmbedding, Pooling, Symbols};
-use stages_env::symbolic::batch::SymbolicBatch;
+use stages_env::CandidateBatch;
 use stages_numerics::dispatch::InstructionSet;
 use std::ops::Range;
 
@@ -190,7 +190,7 @@ impl SymbolicModel {
 }
 
 /// The states and candidates of a step, without which nothing can be computed.
-fn symbols<'a>(input: &Observed<'a>) -> &'a SymbolicBatch {
+fn symbols<'a>(input: &Observed<'a>) -> &'a CandidateBatch {
     match input.symbols {
         Some(batch) if batch.len() == input.episode_start.len() => batch,
         _ => panic!("a step of symbolic states without the symbols of each row"),

@@ -8,7 +8,7 @@ use crate::kernels::elementwise;
 use crate::mlp::MlpRun;
 use crate::model::Minibatch;
 use crate::objective::{Objective, PolicyOutputs, Sums};
-use stages_env::symbolic::batch::SymbolicBatch;
+use stages_env::CandidateBatch;
 use std::ops::Range;
 
 /// The buffers of one task.
@@ -53,11 +53,11 @@ struct Candidates {
 }
 
 /// The candidates of an environment of a batch: their atoms in tokens, and the first atom of each.
-fn candidates(batch: &SymbolicBatch, env: usize) -> Bags<'_> {
+fn candidates(batch: &CandidateBatch, env: usize) -> Bags<'_> {
     let range = batch.env_candidates[env] as usize..batch.env_candidates[env + 1] as usize;
     let starts = &batch.candidate_starts[range.start..=range.end];
     let (first, last) = (starts[0] as usize, starts[starts.len() - 1] as usize);
-    (&batch.candidate_atoms[first * batch.width..last * batch.width], starts)
+    (&batch.candidate_rows[first * batch.width..last * batch.width], starts)
 }
 
 impl Candidates {
@@ -157,7 +157,7 @@ fn keep(starts: impl Iterator<Item = bool>, to: &mut Vec<f32>) {
 
 impl Pass {
     /// Embeds the states of rows.
-    fn embed<'a>(&mut self, network: &Network, rows: impl Iterator<Item = (&'a SymbolicBatch, usize)>) {
+    fn embed<'a>(&mut self, network: &Network, rows: impl Iterator<Item = (&'a CandidateBatch, usize)>) {
         let (places, instructions) = (network.places(0), network.instructions);
         let (w, e) = (places.width, places.len);
         self.atoms.clear();
@@ -165,7 +165,7 @@ impl Pass {
         self.bags.push(0);
         for (batch, env) in rows {
             let bag = batch.state_starts[env] as usize * w..batch.state_starts[env + 1] as usize * w;
-            self.atoms.extend_from_slice(&batch.state_atoms[bag]);
+            self.atoms.extend_from_slice(&batch.state_rows[bag]);
             self.bags.push(self.atoms.len() / w);
         }
         self.embedded.resize(self.atoms.len() / w * e, 0.0);
@@ -185,7 +185,7 @@ impl Pass {
     pub fn forward(
         &mut self,
         network: &Network,
-        batch: &SymbolicBatch,
+        batch: &CandidateBatch,
         rows: Range<usize>,
         episode_start: &[bool],
         state: &mut [f32],
@@ -220,7 +220,7 @@ impl Pass {
     pub fn backward(&mut self, network: &Network, minibatch: &Minibatch, objective: &dyn Objective) {
         let instructions = network.instructions;
         let (e, s) = (network.symbols.embedding, network.state_len);
-        let envs = minibatch.symbols.first().map_or(1, SymbolicBatch::len);
+        let envs = minibatch.symbols.first().map_or(1, CandidateBatch::len);
         self.gradient.clear();
         self.gradient.resize(network.len, 0.0);
         self.sums = Sums::default();

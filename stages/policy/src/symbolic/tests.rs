@@ -7,7 +7,7 @@ use crate::{
     ActionHead, Activation, Architecture, Critic, Lstm, Minibatch, Model, Observed, Output, Sampled, Sums,
     Tensor, initial,
 };
-use stages_env::symbolic::batch::SymbolicBatch;
+use stages_env::CandidateBatch;
 use stages_numerics::dispatch::InstructionSet;
 use stages_numerics::random::Random;
 
@@ -53,13 +53,13 @@ fn symbols(architecture: &Architecture) -> Symbols {
 }
 
 /// Random states of 0 to 3 atoms, with 1 to 6 candidates of 1 to 3 atoms.
-fn batch(symbols: &Symbols, envs: usize, random: &mut Random) -> SymbolicBatch {
-    let mut batch = SymbolicBatch {
+fn batch(symbols: &Symbols, envs: usize, random: &mut Random) -> CandidateBatch {
+    let mut batch = CandidateBatch {
         width: symbols.width,
         state_starts: vec![0],
         candidate_starts: vec![0],
         env_candidates: vec![0],
-        ..SymbolicBatch::default()
+        ..CandidateBatch::default()
     };
     let bag = |atoms: u64, random: &mut Random, to: &mut Vec<u32>, starts: &mut Vec<u32>| {
         for _ in 0..atoms {
@@ -72,10 +72,10 @@ fn batch(symbols: &Symbols, envs: usize, random: &mut Random) -> SymbolicBatch {
         starts.push((to.len() / symbols.width) as u32);
     };
     for _ in 0..envs {
-        bag(random.below(4), random, &mut batch.state_atoms, &mut batch.state_starts);
+        bag(random.below(4), random, &mut batch.state_rows, &mut batch.state_starts);
         for _ in 0..1 + random.below(6) {
             let atoms = 1 + random.below(3);
-            bag(atoms, random, &mut batch.candidate_atoms, &mut batch.candidate_starts);
+            bag(atoms, random, &mut batch.candidate_rows, &mut batch.candidate_starts);
         }
         batch.env_candidates.push(batch.candidate_starts.len() as u32 - 1);
     }
@@ -84,13 +84,13 @@ fn batch(symbols: &Symbols, envs: usize, random: &mut Random) -> SymbolicBatch {
 
 struct Rollout {
     data: Data,
-    symbols: Vec<SymbolicBatch>,
+    symbols: Vec<CandidateBatch>,
 }
 
 impl Rollout {
     fn new(architecture: &Architecture, steps: usize, envs: usize, seed: u64) -> Self {
         let random = &mut Random::new(&[seed]);
-        let symbols: Vec<SymbolicBatch> = (0..steps)
+        let symbols: Vec<CandidateBatch> = (0..steps)
             .map(|_| batch(&symbols(architecture), envs, random))
             .collect();
         let n = steps * envs;
@@ -225,7 +225,7 @@ impl Slow<'_> {
     }
 
     /// Log-probabilities of the candidates of an environment, and its value; advances the state.
-    fn step(&self, batch: &SymbolicBatch, env: usize, start: bool, state: &mut [f64]) -> (Vec<f64>, f64) {
+    fn step(&self, batch: &CandidateBatch, env: usize, start: bool, state: &mut [f64]) -> (Vec<f64>, f64) {
         if start {
             state.fill(0.0);
         }
@@ -233,7 +233,7 @@ impl Slow<'_> {
         let atoms = |from: u32, to: u32, all: &[u32]| all[from as usize * w..to as usize * w].to_vec();
         let x = self.bag(
             "state",
-            &atoms(batch.state_starts[env], batch.state_starts[env + 1], &batch.state_atoms),
+            &atoms(batch.state_starts[env], batch.state_starts[env + 1], &batch.state_rows),
         );
         let (actor, critic) = match self.architecture.lstm {
             None => (x.clone(), x),
@@ -252,7 +252,7 @@ impl Slow<'_> {
         let mut row: Vec<f64> = (batch.env_candidates[env]..batch.env_candidates[env + 1])
             .map(|candidate| {
                 let starts = &batch.candidate_starts[candidate as usize..];
-                let bag = self.bag("candidate", &atoms(starts[0], starts[1], &batch.candidate_atoms));
+                let bag = self.bag("candidate", &atoms(starts[0], starts[1], &batch.candidate_rows));
                 bag.iter().zip(&query).map(|(x, y)| x * y).sum::<f64>() / libm::sqrt(query.len() as f64)
             })
             .collect();

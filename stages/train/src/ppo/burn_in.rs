@@ -3,7 +3,7 @@
 //! 2019).
 
 use crate::rollout::Rollout;
-use stages_env::symbolic::batch::SymbolicBatch;
+use stages_env::CandidateBatch;
 use stages_policy::{Minibatch, Model, Observed, Output};
 
 /// The states of a rollout's sequences, and the buffers of a step.
@@ -17,7 +17,7 @@ pub(crate) struct BurnIn<'a> {
     obs: Vec<f32>,
     mask: Vec<bool>,
     episode_start: Vec<bool>,
-    symbols: SymbolicBatch,
+    symbols: CandidateBatch,
     state: Vec<f32>,
     output: Output,
 }
@@ -34,7 +34,7 @@ impl<'a> BurnIn<'a> {
             obs: Vec::new(),
             mask: Vec::new(),
             episode_start: Vec::new(),
-            symbols: SymbolicBatch::default(),
+            symbols: CandidateBatch::default(),
             state: Vec::new(),
             output: Output::default(),
         })

@@ -1,0 +1,222 @@
+//! Symbolic environments behind the interface of all environments, on several threads.
+
+use super::batch::SymbolicEnvs;
+use super::open::SymbolicTask;
+use cache::{Artifact, Store};
+use rayon::iter::{IndexedParallelIterator as _, IntoParallelRefMutIterator as _, ParallelIterator as _};
+use stages_core::StageError;
+use stages_env::CandidateBatch;
+use stages_env::EnvSpec;
+use stages_env::{ActionSpace, Actions};
+use stages_env::{BatchEnv, StepBuffers};
+use stages_env::{OpenOptions, Split};
+use stages_env::{StateReader, StateWriter};
+use std::ops::Range;
+
+/// The most environments that one thread steps by itself.
+const RANGE: usize = 64;
+
+/// The environments of a range, and what they wrote.
+struct Part {
+    envs: Box<dyn SymbolicEnvs>,
+    batch: CandidateBatch,
+    terminated: Vec<u8>,
+    truncated: Vec<u8>,
+    reward: Vec<f32>,
+}
+
+/// B symbolic environments. Their limit of steps is part of the task: an episode that it cuts off has
+/// terminated, with what is then its reward.
+pub struct SymbolicBatchEnv {
+    spec: EnvSpec,
+    parts: Vec<Part>,
+    /// The state in which they were opened.
+    first: Vec<u8>,
+}
+
+impl SymbolicBatchEnv {
+    /// `num_envs` environments, which `open` opens range by range. The actions of `spec` are candidates.
+    pub fn new(spec: EnvSpec, num_envs: usize, open: impl Fn(Range<usize>) -> Box<dyn SymbolicEnvs>) -> Self {
+        let parts = num_envs.div_ceil(RANGE);
+        let part = |part: usize| {
+            let range = part * num_envs / parts..(part + 1) * num_envs / parts;
+            Part {
+                terminated: vec![0; range.len()],
+                truncated: vec![0; range.len()],
+                reward: vec![0.0; range.len()],
+                envs: open(range),
+                batch: CandidateBatch::default(),
+            }
+        };
+        let mut envs = Self {
+            spec,
+            parts: (0..parts).map(part).collect(),
+            first: Vec::new(),
+        };
+        envs.first = envs.save();
+        envs
+    }
+}
+
+impl BatchEnv for SymbolicBatchEnv {
+    fn spec(&self) -> &EnvSpec {
+        &self.spec
+    }
+
+    fn num_envs(&self) -> usize {
+        self.parts.iter().map(|part| part.envs.len()).sum()
+    }
+
+    /// Goes back to the first episodes.
+    fn reset(&mut self, mut out: StepBuffers<'_>) {
+        out.clear();
+        let first = std::mem::take(&mut self.first);
+        // They wrote it.
+        let restored = self.restore(&first);
+        debug_assert!(restored.is_ok());
+        self.first = first;
+    }
+
+    fn step(&mut self, actions: Actions<'_>, out: StepBuffers<'_>) -> Result<(), StageError> {
+        let mut rest = actions.discrete(self.num_envs())?;
+        let parts: Vec<_> = self
+            .parts
+            .iter_mut()
+            .map(|part| {
+                let (now, later) = rest.split_at(part.envs.len());
+                rest = later;
+                (part, now)
+            })
+            .collect();
+        let step = |(part, actions): (&mut Part, &[u32])| {
+            part.envs
+                .step(actions, &mut part.reward, &mut part.terminated, &mut part.truncated);
+        };
+        match parts.len() {
+            1 => parts.into_iter().for_each(step),
+            _ => {
+                let mut parts = parts;
+                parts
+                    .par_iter_mut()
+                    .with_max_len(1)
+                    .for_each(|(part, actions)| step((part, actions)));
+            }
+        }
+        let mut at = 0;
+        for part in &self.parts {
+            for i in 0..part.envs.len() {
+                out.reward[at] = part.reward[i];
+                out.terminated[at] = part.terminated[i] != 0 || part.truncated[i] != 0;
+                out.truncated[at] = false;
+                at += 1;
+            }
+        }
+        Ok(())
+    }
+
+    fn observe_candidates(&mut self, batch: &mut CandidateBatch) {
+        match self.parts.as_mut_slice() {
+            [only] => only.envs.observe(batch),
+            parts => {
+                parts
+                    .par_iter_mut()
+                    .with_max_len(1)
+                    .for_each(|part| part.envs.observe(&mut part.batch));
+                let ActionSpace::Candidates { width, .. } = self.spec.action_space else {
+                    return;
+                };
+                batch.clear(width);
+                self.parts.iter().for_each(|part| batch.append(&part.batch));
+            }
+        }
+    }
+
+    fn named_counts(&self) -> Vec<(&'static str, u64)> {
+        let mut counts: Vec<(&'static str, u64)> = Vec::new();
+        for part in &self.parts {
+            let of_part = part.envs.named_counts();
+            match counts.is_empty() {
+                true => counts = of_part,
+                false => counts.iter_mut().zip(of_part).for_each(|(sum, count)| sum.1 += count.1),
+            }
+        }
+        counts
+    }
+
+    fn save(&self) -> Vec<u8> {
+        let saved: Vec<Vec<u8>> = self.parts.iter().map(|part| part.envs.save()).collect();
+        let lengths: Vec<u64> = saved.iter().map(|part| part.len() as u64).collect();
+        let writer = StateWriter::new(&self.tag()).array(&lengths);
+        saved
+            .iter()
+            .fold(writer, |writer, part| writer.array(part.as_slice()))
+            .finish()
+    }
+
+    fn restore(&mut self, state: &[u8]) -> Result<(), String> {
+        let tag = self.tag();
+        let size = state.len().saturating_sub(8 + tag.len());
+        let mut reader = StateReader::new(state, &tag, size)?;
+        let mut lengths = vec![0_u64; self.parts.len()];
+        if size < 8 * lengths.len() {
+            return Err(format!("the saved state of `{tag}` is cut off"));
+        }
+        reader.array(&mut lengths);
+        let total = lengths.iter().try_fold(0_u64, |sum, &length| sum.checked_add(length));
+        if total != Some((size - 8 * lengths.len()) as u64) {
+            return Err(format!("the saved state of `{tag}` has another form"));
+        }
+        for (part, length) in self.parts.iter_mut().zip(lengths) {
+            let mut saved = vec![0_u8; length as usize];
+            reader.array(&mut saved);
+            part.envs.restore(&saved)?;
+        }
+        Ok(())
+    }
+}
+
+impl SymbolicBatchEnv {
+    fn tag(&self) -> String {
+        format!("{} {}", self.spec.name, self.num_envs())
+    }
+}
+
+/// Opens an artifact of env/symbolic. Rewards are shaped in training only.
+///
+/// # Errors
+/// Those of [`SymbolicTask::open`].
+pub(crate) fn open(
+    store: &Store,
+    artifact: &Artifact,
+    options: &OpenOptions,
+) -> Result<Box<dyn BatchEnv>, StageError> {
+    let mut task = SymbolicTask::open(store, artifact, split(options.split))?;
+    if options.split == Split::Train {
+        task = task.with_shaping(store, artifact)?;
+    }
+    Ok(Box::new(SymbolicBatchEnv::new(
+        task.spec(),
+        options.num_envs,
+        |range| task.envs(range.start, range.len(), options.seed),
+    )))
+}
+
+/// The number of evaluation episodes of a split: 0 where it has nothing to ask; else `None`, since episodes
+/// are drawn.
+pub(crate) fn evaluation_episodes(
+    _: &Store,
+    artifact: &Artifact,
+    of: Split,
+) -> Result<Option<usize>, StageError> {
+    let sizes = ["queries", "problems"].map(|name| &artifact.meta[name][split(of).name()]);
+    Ok(sizes.contains(&&serde_json::json!(0)).then_some(0))
+}
+
+/// The split of queries or problems.
+fn split(of: Split) -> stages_knowledge::Split {
+    match of {
+        Split::Train => stages_knowledge::Split::Train,
+        Split::Validation => stages_knowledge::Split::Valid,
+        Split::Test => stages_knowledge::Split::Test,
+    }
+}

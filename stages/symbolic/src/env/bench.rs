@@ -1,0 +1,360 @@
+//! The speed of symbolic environments on this machine.
+
+use super::batch::SymbolicEnvs;
+use super::paths::{PathConfig, PathCounts, PathEnvs, PathTask};
+use super::proofs::{Order, ProofConfig, ProofCounts, ProofEnvs, ProofTask, TrainingQueries};
+use rayon::iter::{IntoParallelRefMutIterator as _, ParallelIterator as _};
+use serde::Serialize;
+use stages_core::StageError;
+use stages_env::CandidateBatch;
+use stages_env::bench::with_threads;
+use stages_knowledge::mining::{MiningOptions, mine, with_mined};
+use stages_knowledge::{BuildError, Builder, KnowledgeBase, ProgramBuilder, Split};
+use stages_numerics::random::Random;
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+/// A measurement.
+#[derive(Clone, Debug, Serialize)]
+pub struct SymbolicRow {
+    /// The environment, and the form of its observations: bags of atoms; of proofs also padded to the 64-bit
+    /// numbers of 21 states of 10 atoms and a mask.
+    pub environment: String,
+    /// Environments in the batch.
+    pub num_envs: usize,
+    /// Threads.
+    pub threads: usize,
+    /// Actions of a state, on average.
+    pub actions: f64,
+    /// Bytes of an observation, on average.
+    pub bytes: f64,
+    /// Steps of an episode, on average.
+    pub length: f64,
+    /// The fraction of episodes in which random actions end at the right verdict, or at the answer.
+    pub right: f64,
+    /// Environment steps a second, all environments together.
+    pub steps_per_second: f64,
+}
+
+const BATCHES: [usize; 5] = [1, 16, 64, 256, 1024];
+/// The time for which a measurement is repeated; the best repetition counts.
+const TURN: Duration = Duration::from_millis(60);
+const TURNS: usize = 5;
+/// Steps between two looks at the clock.
+const STEPS: usize = 16;
+
+/// Proof search in the preset `deepprooflog` and path finding in three steps, with random actions, observed
+/// after each step, with one thread and with all of rayon's current pool. The queries are the facts of
+/// `triples` (head, relation and tail on a line, or `relation(head,tail).`), or of families drawn at random;
+/// the rules of two conditions are mined from them.
+///
+/// # Errors
+/// When a line has no three words.
+pub fn bench(triples: Option<&str>) -> Result<Vec<SymbolicRow>, StageError> {
+    let facts = match triples {
+        Some(text) => parsed(text)?,
+        None => families(420),
+    };
+    let knowledge = knowledge(&facts)?;
+    let config = PathConfig {
+        queries: TrainingQueries::Facts,
+        ..PathConfig::default()
+    };
+    let paths = Arc::new(PathTask::new(knowledge.clone(), &config, Split::Train)?);
+    let config = ProofConfig {
+        queries: TrainingQueries::Facts,
+        ..ProofConfig::default()
+    };
+    let proofs = Arc::new(ProofTask::new(knowledge, &config, Split::Train)?);
+    let path_envs = |first, len| PathEnvs::new(paths.clone(), first, len, 1, Order::Random);
+    let proof_envs = |first, len| ProofEnvs::new(proofs.clone(), first, len, 1, Order::Random);
+    let mut rows = Vec::new();
+    with_threads(&BATCHES, |num_envs, threads| {
+        rows.push(measure("paths, bags", &path_envs, num_envs, threads, false));
+        rows.push(measure("proofs, bags", &proof_envs, num_envs, threads, false));
+        rows.push(measure("proofs, padded", &proof_envs, num_envs, threads, true));
+        Ok(())
+    })?;
+    Ok(rows)
+}
+
+/// Environments that count steps, episodes, and those that ended right.
+trait Counted: SymbolicEnvs {
+    fn counted(&self) -> [u64; 3];
+}
+
+impl Counted for ProofEnvs {
+    fn counted(&self) -> [u64; 3] {
+        let counts: ProofCounts = self.counts();
+        [
+            counts.steps,
+            counts.episodes,
+            counts.true_proved + counts.false_given_up,
+        ]
+    }
+}
+
+impl Counted for PathEnvs {
+    fn counted(&self) -> [u64; 3] {
+        let counts: PathCounts = self.counts();
+        [counts.steps, counts.episodes, counts.right]
+    }
+}
+
+/// A range of environments with its buffers.
+struct Range<E> {
+    envs: E,
+    batch: CandidateBatch,
+    padded: Vec<u64>,
+    actions: Vec<u32>,
+    rewards: Vec<f32>,
+    terminated: Vec<u8>,
+    truncated: Vec<u8>,
+    random: Random,
+    candidates: u64,
+    bytes: u64,
+}
+
+impl<E: SymbolicEnvs> Range<E> {
+    fn step(&mut self, is_padded: bool) {
+        let rows = self.batch.env_candidates.windows(2);
+        for (action, row) in self.actions.iter_mut().zip(rows) {
+            *action = self.random.below(u64::from(row[1] - row[0])) as u32;
+        }
+        self.envs.step(
+            &self.actions,
+            &mut self.rewards,
+            &mut self.terminated,
+            &mut self.truncated,
+        );
+        self.envs.observe(&mut self.batch);
+        self.candidates += self.batch.candidate_starts.len() as u64 - 1;
+        self.bytes += match is_padded {
+            true => {
+                pad(&self.batch, &mut self.padded);
+                8 * self.padded.len() as u64
+            }
+            false => {
+                let batch = &self.batch;
+                let tokens = [
+                    &batch.state_rows,
+                    &batch.state_starts,
+                    &batch.candidate_rows,
+                    &batch.candidate_starts,
+                    &batch.env_candidates,
+                ];
+                4 * tokens.map(Vec::len).iter().sum::<usize>() as u64
+            }
+        };
+    }
+}
+
+/// States, atoms of a state and candidates of a padded observation.
+const STATES: usize = 21;
+const ATOMS: usize = 10;
+
+/// Writes each environment's state, its candidates and their mask as 64-bit numbers in places of fixed sizes.
+fn pad(batch: &CandidateBatch, out: &mut [u64]) {
+    let state = ATOMS * batch.width;
+    let row = STATES * state + STATES - 1;
+    let copy = |tokens: &[u32], from: u32, to: u32, out: &mut [u64]| {
+        let tokens = &tokens[from as usize * batch.width..to as usize * batch.width];
+        let (used, rest) = out.split_at_mut(tokens.len());
+        used.iter_mut()
+            .zip(tokens)
+            .for_each(|(out, &token)| *out = token.into());
+        rest.fill(0);
+    };
+    for (env, out) in out.chunks_exact_mut(row).enumerate() {
+        let (states, mask) = out.split_at_mut(STATES * state);
+        let mut states = states.chunks_exact_mut(state);
+        if let Some(out) = states.next() {
+            copy(
+                &batch.state_rows,
+                batch.state_starts[env],
+                batch.state_starts[env + 1],
+                out,
+            );
+        }
+        let (from, to) = (
+            batch.env_candidates[env] as usize,
+            batch.env_candidates[env + 1] as usize,
+        );
+        for (candidate, out) in (from..to).zip(&mut states) {
+            let (from, to) = (batch.candidate_starts[candidate], batch.candidate_starts[candidate + 1]);
+            copy(&batch.candidate_rows, from, to, out);
+        }
+        states.for_each(|out| out.fill(0));
+        for (candidate, out) in mask.iter_mut().enumerate() {
+            *out = u64::from(candidate < to - from);
+        }
+    }
+}
+
+fn measure<E: Counted>(
+    environment: &str,
+    envs: &dyn Fn(usize, usize) -> E,
+    num_envs: usize,
+    threads: usize,
+    is_padded: bool,
+) -> SymbolicRow {
+    let mut ranges: Vec<Range<E>> = (0..threads)
+        .map(|range| {
+            let first = num_envs * range / threads;
+            let len = num_envs * (range + 1) / threads - first;
+            let mut envs = envs(first, len);
+            let mut batch = CandidateBatch::default();
+            envs.observe(&mut batch);
+            let row = STATES * ATOMS * batch.width + STATES - 1;
+            Range {
+                padded: vec![0; if is_padded { len * row } else { 0 }],
+                envs,
+                batch,
+                actions: vec![0; len],
+                rewards: vec![0.0; len],
+                terminated: vec![0; len],
+                truncated: vec![0; len],
+                random: Random::new(&[range as u64]),
+                candidates: 0,
+                bytes: 0,
+            }
+        })
+        .collect();
+    let mut run = || {
+        for _ in 0..STEPS {
+            match ranges.as_mut_slice() {
+                [range] => range.step(is_padded),
+                ranges => ranges.par_iter_mut().for_each(|range| range.step(is_padded)),
+            }
+        }
+    };
+    run();
+    let mut best = 0.0_f64;
+    for _ in 0..TURNS {
+        let (mut runs, start) = (0, Instant::now());
+        while start.elapsed() < TURN {
+            run();
+            runs += 1;
+        }
+        best = best.max((runs * STEPS * num_envs) as f64 / start.elapsed().as_secs_f64());
+    }
+    let [steps, episodes, right] = [0, 1, 2]
+        .map(|count: usize| ranges.iter().map(|range| range.envs.counted()[count]).sum::<u64>() as f64);
+    let sum = |of: fn(&Range<E>) -> u64| ranges.iter().map(of).sum::<u64>() as f64 / steps;
+    SymbolicRow {
+        environment: environment.to_owned(),
+        num_envs,
+        threads,
+        actions: sum(|range| range.candidates),
+        bytes: sum(|range| range.bytes),
+        length: steps / episodes,
+        right: right / episodes,
+        steps_per_second: best,
+    }
+}
+
+/// A fact: head, relation and tail.
+type Fact = (String, String, String);
+
+fn parsed(text: &str) -> Result<Vec<Fact>, StageError> {
+    let line = |(number, line): (usize, &str)| {
+        let atom = line.trim().strip_suffix(").").and_then(|atom| atom.split_once('('));
+        let words: Vec<&str> = match atom {
+            Some((relation, pair)) => match pair.split_once(',') {
+                Some((head, tail)) => vec![head.trim(), relation, tail.trim()],
+                None => Vec::new(),
+            },
+            None => line.split_whitespace().collect(),
+        };
+        match words[..] {
+            [head, relation, tail] => Ok((head.to_owned(), relation.to_owned(), tail.to_owned())),
+            _ => Err(StageError::new(format!("line {} has no three words", number + 1))),
+        }
+    };
+    let lines = text.lines().enumerate().filter(|(_, line)| !line.trim().is_empty());
+    lines.map(line).collect()
+}
+
+/// Families of four grandparents, their children and grandchildren, with twelve relations.
+fn families(count: usize) -> Vec<Fact> {
+    let mut random = Random::new(&[12]);
+    let mut facts = Vec::new();
+    for family in 0..count {
+        // Couples of two generations: those of the second are a child of each of two couples of the first.
+        let mut parents: BTreeMap<usize, [usize; 2]> = BTreeMap::new();
+        let mut couples = vec![[0, 1], [2, 3]];
+        let mut is_male = vec![true, false, true, false];
+        let mut grow =
+            |couple: [usize; 2], is_male: &mut Vec<bool>, parents: &mut BTreeMap<usize, [usize; 2]>| {
+                let first = is_male.len();
+                for _ in 0..1 + random.below(3) {
+                    parents.insert(is_male.len(), couple);
+                    is_male.push(random.below(2) == 0);
+                }
+                first..is_male.len()
+            };
+        let left = grow(couples[0], &mut is_male, &mut parents);
+        let right = grow(couples[1], &mut is_male, &mut parents);
+        let (a, b) = (left.start, right.start);
+        (is_male[a], is_male[b]) = (true, false);
+        couples.push([a, b]);
+        grow([a, b], &mut is_male, &mut parents);
+        let name = |person: usize| format!("p{family}_{person}");
+        let mut add = |a: usize, male: &str, female: &str, b: usize| {
+            let relation = if is_male[a] { male } else { female };
+            facts.push((name(a), relation.to_owned(), name(b)));
+        };
+        for [husband, wife] in &couples {
+            add(*husband, "husband", "", *wife);
+            add(*wife, "", "wife", *husband);
+        }
+        let siblings = |of: usize| -> Vec<usize> {
+            let same =
+                |&(&other, couple): &(&usize, &[usize; 2])| other != of && parents.get(&of) == Some(couple);
+            parents.iter().filter(same).map(|(&other, _)| other).collect()
+        };
+        for (&child, couple) in &parents {
+            for &parent in couple {
+                add(parent, "father", "mother", child);
+                add(child, "son", "daughter", parent);
+                for sibling in siblings(parent) {
+                    add(sibling, "uncle", "aunt", child);
+                    add(child, "nephew", "niece", sibling);
+                }
+            }
+            for sibling in siblings(child) {
+                add(child, "brother", "sister", sibling);
+            }
+        }
+    }
+    facts
+}
+
+/// The facts with rules that are mined from them: of each relation the best four of up to two conditions,
+/// with a support of 20.
+fn knowledge(facts: &[Fact]) -> Result<KnowledgeBase, StageError> {
+    let too_large = || StageError::new("there are too many names");
+    let mut builder = ProgramBuilder::default();
+    let mut seen = BTreeSet::new();
+    for (head, relation, tail) in facts {
+        let kind = stages_knowledge::ConstantKind::Atom;
+        let relation = builder
+            .symbols
+            .predicate(relation.as_bytes(), 2)
+            .map_err(|_| too_large())?;
+        let [head, tail] = [head, tail].map(|name| builder.symbols.constant(name.as_bytes(), kind));
+        let fact = [relation, head.map_err(|_| too_large())?, tail.map_err(|_| too_large())?];
+        if seen.insert(fact) {
+            builder.fact(&fact);
+        }
+    }
+    let refused = |err: BuildError| StageError::new(err.to_string());
+    let mut knowledge = Builder::new();
+    knowledge.graph("facts", &builder.finish()).map_err(refused)?;
+    let knowledge = knowledge.finish().map_err(refused)?;
+    let rules = mine(&knowledge, &MiningOptions::default(), None, &BTreeSet::new(), |_| {
+        Ok::<(), StageError>(())
+    })?;
+    with_mined(knowledge, &rules).map_err(refused)
+}

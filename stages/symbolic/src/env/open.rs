@@ -1,0 +1,290 @@
+//! From an `env` artifact of the family `symbolic` to its task.
+//!
+//! | file | contents |
+//! | --- | --- |
+//! | `env.json` | the settings |
+//! | `knowledge.bin`, `derived.bin` | the knowledge base, as in an artifact of the type `knowledge` |
+//! | `problems.json` | [`RuleTexts`], of rule worlds |
+//! | `embedding.bin` | the vectors of an [`Embedding`], where rewards are shaped |
+
+use super::batch::{SymbolicEnvs, Vocabulary};
+use super::config::{SymbolicConfig, TaskConfig};
+use super::embedding::Embedding;
+use super::paths::{PathConfig, PathEnvs, PathTask};
+use super::proofs::{Order, ProofConfig, ProofEnvs, ProofTask};
+use super::rules::{RuleEnvs, RuleTask, RuleTexts, RulesConfig};
+use super::shaping::Shaping;
+use cache::{Artifact, BlobDigest, Store};
+use serde::de::DeserializeOwned;
+use stages_core::StageError;
+use stages_env::ActionSpace;
+use stages_env::EnvSpec;
+use stages_knowledge::{KnowledgeBase, Split, artifact, print};
+use std::sync::Arc;
+
+/// The `family` in the artifact's meta.
+pub(crate) const FAMILY: &str = "symbolic";
+pub(super) const CONFIG: &str = "env.json";
+pub(super) const PROBLEMS: &str = "problems.json";
+pub(super) const EMBEDDING: &str = "embedding.bin";
+
+/// The names of the marks, in order.
+const MARKS: [&str; super::batch::mark::COUNT as usize] =
+    ["<query>", "<current>", "<give_up>", "<no_op>", "<proved>"];
+
+/// A task over the queries or problems of a split. Immutable, and shared by all environments.
+#[derive(Clone, Debug)]
+pub enum SymbolicTask {
+    /// Proof search.
+    Proofs(Arc<ProofTask>),
+    /// Path finding.
+    Paths(Arc<PathTask>),
+    /// Rule worlds.
+    Rules(Arc<RuleTask>),
+}
+
+fn file<T: DeserializeOwned>(store: &Store, artifact: &Artifact, name: &str) -> Result<T, StageError> {
+    serde_json::from_slice(&store.blob(blob(artifact, name)?)?)
+        .map_err(|err| unreadable(name, &err.to_string()))
+}
+
+fn blob(artifact: &Artifact, name: &str) -> Result<BlobDigest, StageError> {
+    let entry = artifact.entry(name);
+    Ok(entry
+        .ok_or_else(|| StageError::new(format!("the environment has no `{name}`")))?
+        .blob)
+}
+
+fn unreadable(name: &str, why: &str) -> StageError {
+    StageError::new(format!("cannot read `{name}` of the environment: {why}"))
+        .hint("run the environment's stage again with --force")
+}
+
+/// Refuses an environment that is not of this family, for stages that take no other.
+fn check_family(artifact: &Artifact) -> Result<(), StageError> {
+    match artifact.meta.get("family").and_then(serde_json::Value::as_str) {
+        Some(FAMILY) => Ok(()),
+        other => Err(StageError::new(format!(
+            "the environment is `{}`, not `{FAMILY}`",
+            other.unwrap_or("of no family")
+        ))
+        .hint("env/symbolic makes one")),
+    }
+}
+
+/// Returns whether an `env` artifact is of this family.
+pub fn is_symbolic(artifact: &Artifact) -> bool {
+    check_family(artifact).is_ok()
+}
+
+impl SymbolicTask {
+    /// Opens the artifact of env/symbolic, with the queries or problems of a split and the rewards of the
+    /// task.
+    ///
+    /// # Errors
+    /// When it is of another family or damaged, or has nothing to ask in the split.
+    pub fn open(store: &Store, artifact: &Artifact, split: Split) -> Result<Self, StageError> {
+        check_family(artifact)?;
+        let config: SymbolicConfig = file(store, artifact, CONFIG)?;
+        match config.of_task()? {
+            TaskConfig::Rules(rules) => Self::of_texts(&rules, &file(store, artifact, PROBLEMS)?, split),
+            task => Self::of_knowledge(&task, artifact::open(store, artifact)?.base, split),
+        }
+    }
+
+    /// The same for training in it: the rewards are shaped, where that is set.
+    ///
+    /// # Errors
+    /// When the artifact is damaged.
+    pub(super) fn with_shaping(self, store: &Store, artifact: &Artifact) -> Result<Self, StageError> {
+        let Some(embedding) = self.embedding(store, artifact)? else {
+            return Ok(self);
+        };
+        let config = file::<SymbolicConfig>(store, artifact, CONFIG)?.of_task()?;
+        Ok(match (self, &config) {
+            (
+                Self::Proofs(task),
+                TaskConfig::Proofs(ProofConfig {
+                    shaping: Some(config), ..
+                }),
+            ) => {
+                let shaping = Shaping::new(embedding, config);
+                Self::Proofs(Arc::new(Arc::unwrap_or_clone(task).with_shaping(shaping)))
+            }
+            (
+                Self::Paths(task),
+                TaskConfig::Paths(PathConfig {
+                    soft_reward: Some(config),
+                    ..
+                }),
+            ) => Self::Paths(Arc::new(Arc::unwrap_or_clone(task).with_soft_reward(embedding, config))),
+            (task, _) => task,
+        })
+    }
+
+    /// The embedding by which rewards of training are shaped, where they are.
+    ///
+    /// # Errors
+    /// When the artifact is damaged.
+    pub fn embedding(&self, store: &Store, artifact: &Artifact) -> Result<Option<Embedding>, StageError> {
+        let base = match self {
+            Self::Proofs(task) => task.knowledge(),
+            Self::Paths(task) => task.knowledge(),
+            Self::Rules(_) => return Ok(None),
+        };
+        let config = file::<SymbolicConfig>(store, artifact, CONFIG)?.of_task()?;
+        let Some(config) = config.embedding() else {
+            return Ok(None);
+        };
+        let bytes = store.blob(blob(artifact, EMBEDDING)?)?;
+        let embedding = Embedding::of_bytes(&bytes, base, config);
+        embedding
+            .map(Some)
+            .ok_or_else(|| unreadable(EMBEDDING, "it is of another knowledge base"))
+    }
+
+    /// The task of a knowledge base.
+    pub(super) fn of_knowledge(
+        task: &TaskConfig,
+        base: KnowledgeBase,
+        split: Split,
+    ) -> Result<Self, StageError> {
+        match task {
+            TaskConfig::Proofs(config) => {
+                ProofTask::new(base, config, split).map(|task| Self::Proofs(Arc::new(task)))
+            }
+            TaskConfig::Paths(config) => {
+                PathTask::new(base, config, split).map(|task| Self::Paths(Arc::new(task)))
+            }
+            TaskConfig::Rules(_) => Err(StageError::new("rule worlds use no knowledge base")),
+        }
+    }
+
+    /// The task of rule worlds.
+    pub(super) fn of_texts(
+        config: &RulesConfig,
+        texts: &RuleTexts,
+        split: Split,
+    ) -> Result<Self, StageError> {
+        RuleTask::new(texts, config, split).map(|task| Self::Rules(Arc::new(task)))
+    }
+
+    /// Environments `first` to `first + len` of a batch, each at the start of its first episode. What they
+    /// are asked is drawn by (seed, environment, episode).
+    pub fn envs(&self, first: usize, len: usize, seed: u64) -> Box<dyn SymbolicEnvs> {
+        match self {
+            Self::Proofs(task) => Box::new(ProofEnvs::new(task.clone(), first, len, seed, Order::Random)),
+            Self::Paths(task) => Box::new(PathEnvs::new(task.clone(), first, len, seed, Order::Random)),
+            Self::Rules(task) => Box::new(RuleEnvs::new(task.clone(), first, len, seed, Order::Random)),
+        }
+    }
+
+    /// The same over at most so many queries (facts, where both sides of each are asked) or problems, spread
+    /// evenly over those of the split.
+    pub fn thinned(self, most: usize) -> Self {
+        match self {
+            Self::Proofs(task) => Self::Proofs(Arc::new(Arc::unwrap_or_clone(task).thinned(most))),
+            Self::Paths(task) => Self::Paths(Arc::new(Arc::unwrap_or_clone(task).thinned(most))),
+            Self::Rules(task) => Self::Rules(Arc::new(Arc::unwrap_or_clone(task).thinned(most))),
+        }
+    }
+
+    /// The ranges of tokens. They are those of all splits.
+    pub fn vocabulary(&self) -> Vocabulary {
+        match self {
+            Self::Proofs(task) => task.vocabulary(),
+            Self::Paths(task) => task.vocabulary(),
+            Self::Rules(task) => task.vocabulary(),
+        }
+    }
+
+    /// The tokens of an atom.
+    pub fn width(&self) -> usize {
+        match self {
+            Self::Proofs(task) => task.width(),
+            Self::Paths(task) => task.width(),
+            Self::Rules(task) => task.width(),
+        }
+    }
+
+    /// The number of queries or problems of the split.
+    pub fn size(&self) -> usize {
+        match self {
+            Self::Proofs(task) => task.queries(),
+            Self::Paths(task) => task.queries(),
+            Self::Rules(task) => task.problems(),
+        }
+    }
+
+    /// The name of the task: `symbolic/proofs`, for example.
+    pub fn name(&self) -> &'static str {
+        match self {
+            Self::Proofs(_) => "symbolic/proofs",
+            Self::Paths(_) => "symbolic/paths",
+            Self::Rules(_) => "symbolic/rules",
+        }
+    }
+
+    /// The specification, with the names of all tokens in order, so that a policy of another vocabulary is
+    /// refused.
+    pub fn spec(&self) -> EnvSpec {
+        let (predicates, constants) = match self {
+            Self::Proofs(task) => names(task.knowledge()),
+            Self::Paths(task) => {
+                let relations = (0..task.relations() as u32).map(|relation| task.relation_name(relation));
+                (
+                    relations.collect(),
+                    names(task.knowledge()).1[..task.knowledge().constants()].to_vec(),
+                )
+            }
+            Self::Rules(task) => (task.predicate_names(), task.object_names().to_vec()),
+        };
+        let variables = 0..self.vocabulary().variables;
+        let names = std::iter::once("<padding>".to_owned())
+            .chain(predicates)
+            .chain(constants)
+            .chain(variables.map(|number| format!("_{number}")))
+            .chain(MARKS.map(str::to_owned))
+            .collect();
+        EnvSpec {
+            name: self.name().to_owned(),
+            observation: Vec::new(),
+            action_space: ActionSpace::Candidates {
+                names,
+                width: self.width(),
+            },
+            normalisation: None,
+        }
+    }
+}
+
+/// At most so many of `len` numbers from 0, spread evenly and in order.
+pub(super) fn spread(len: usize, most: usize) -> impl Iterator<Item = usize> {
+    let kept = most.min(len);
+    (0..kept).map(move |at| at * len / kept)
+}
+
+/// The names of predicates, and of constants and functors.
+fn names(knowledge: &KnowledgeBase) -> (Vec<String>, Vec<String>) {
+    let symbols = knowledge.symbols();
+    let with_arity = |name: &str, arity: u8| {
+        let mut out = String::new();
+        print::quoted(name, &mut out);
+        format!("{out}/{arity}")
+    };
+    let predicates = (0..symbols.predicates.len() as u32)
+        .map(|number| with_arity(symbols.predicates.name(number), symbols.predicates.tag(number)))
+        .collect();
+    let constant = |number: u32| {
+        let mut out = String::new();
+        print::term(symbols, &[number], &mut out);
+        out
+    };
+    let functors = (0..symbols.functors.len() as u32)
+        .map(|number| with_arity(symbols.functors.name(number), symbols.functors.tag(number)));
+    let constants = (0..knowledge.constants() as u32)
+        .map(constant)
+        .chain(functors)
+        .collect();
+    (predicates, constants)
+}

@@ -1,0 +1,278 @@
+//! A proof search: a knowledge base, its settings and queries. Immutable, and shared by all environments of a
+//! batch.
+
+use super::config::{ProofConfig, Settings, TrainingQueries};
+use crate::env::batch::{Vocabulary, mark};
+use crate::env::open::spread;
+use crate::env::shaping::Shaping;
+use stages_core::StageError;
+use stages_knowledge::{KnowledgeBase, Split, Word, word};
+use stages_numerics::random::Random;
+use std::sync::Arc;
+
+/// A proof search over the queries of a split.
+#[derive(Clone, Debug)]
+pub struct ProofTask {
+    pub(crate) knowledge: KnowledgeBase,
+    pub(crate) settings: Settings,
+    /// The number of conditions of each rule.
+    pub(crate) conditions: Vec<u32>,
+    queries: Queries,
+    /// The positive ground queries of one atom of all splits, in order: with the facts they are what is known
+    /// to hold.
+    known: Vec<Box<[Word]>>,
+    /// The constants that occur in facts and queries.
+    entities: Vec<Word>,
+    vocabulary: Vocabulary,
+    width: usize,
+    pub(super) shaping: Option<Arc<Shaping>>,
+}
+
+/// Queries, as goal lists.
+#[derive(Clone, Debug)]
+enum Queries {
+    /// Facts of the graph.
+    Facts(u32),
+    /// Those given: words, and whether they are stated to hold.
+    Given(Vec<(Box<[Word]>, bool)>),
+}
+
+/// A query as it is asked.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Query {
+    /// The goals.
+    pub words: Vec<Word>,
+    /// True if it is stated to hold.
+    pub label: bool,
+    /// True where it was to be corrupted, and no false query was found.
+    pub is_uncorrupted: bool,
+}
+
+/// Draws for a false query; beyond, the query is asked as it is.
+const DRAWS: usize = 64;
+
+impl ProofTask {
+    /// The search over a knowledge base's queries of a split, with the rewards of the task: see
+    /// [`Self::with_shaping`].
+    ///
+    /// # Errors
+    /// When a setting is out of range, a rule has a negated condition, there is no query, or one has too many
+    /// variables.
+    pub fn new(knowledge: KnowledgeBase, config: &ProofConfig, split: Split) -> Result<Self, StageError> {
+        config
+            .validate()
+            .map_err(|problem| StageError::new(format!("`{}`: {}", problem.field, problem.message)))?;
+        if knowledge.has_negation() {
+            let negated = |rule: &u32| {
+                let mut body = knowledge.rule(*rule).body.iter();
+                body.any(|&word| word::is_predicate(word) && word::is_negated(word))
+            };
+            let place = (0..knowledge.rules() as u32)
+                .find(negated)
+                .map(|rule| knowledge.place(rule));
+            return Err(StageError::new(format!(
+                "proof search cannot use a rule with a negated condition ({})",
+                place.unwrap_or_default()
+            ))
+            .hint("leave the rule out, or derive its facts by reason/datalog"));
+        }
+        let conditions = (0..knowledge.rules() as u32)
+            .map(|rule| word::parts(knowledge.rule(rule).body).count() as u32)
+            .collect();
+        let queries = match config.queries {
+            TrainingQueries::Facts if split == Split::Train => {
+                Queries::Facts(knowledge.relations().facts() as u32)
+            }
+            _ => Queries::Given(given(&knowledge, split)),
+        };
+        let mut known: Vec<Box<[Word]>> = Split::ALL
+            .into_iter()
+            .flat_map(|split| given(&knowledge, split))
+            .filter(|(words, label)| *label && is_ground_atom(words))
+            .map(|(words, _)| words)
+            .collect();
+        known.sort_unstable();
+        known.dedup();
+        let (vocabulary, width) = vocabulary(&knowledge, config);
+        let task = Self {
+            settings: config.settings(),
+            conditions,
+            entities: entities(&knowledge),
+            knowledge,
+            queries,
+            known,
+            vocabulary,
+            width,
+            shaping: None,
+        };
+        if task.queries() == 0 {
+            return Err(
+                StageError::new(format!("the knowledge base has no queries of `{}`", split.name()))
+                    .hint("give ingest/knowledge_base files of them, or set `queries: facts` for training"),
+            );
+        }
+        Ok(task)
+    }
+
+    /// The same with shaped rewards, by an embedding of its knowledge base.
+    pub fn with_shaping(mut self, shaping: Shaping) -> Self {
+        self.shaping = Some(Arc::new(shaping));
+        self
+    }
+
+    /// The knowledge base.
+    pub fn knowledge(&self) -> &KnowledgeBase {
+        &self.knowledge
+    }
+
+    /// The ranges of tokens.
+    pub fn vocabulary(&self) -> Vocabulary {
+        self.vocabulary
+    }
+
+    /// The tokens of an atom.
+    pub fn width(&self) -> usize {
+        self.width
+    }
+
+    /// The number of queries, without corrupted ones.
+    pub fn queries(&self) -> usize {
+        match &self.queries {
+            Queries::Facts(facts) => *facts as usize,
+            Queries::Given(queries) => queries.len(),
+        }
+    }
+
+    /// The same over at most so many queries, spread evenly over all; what is known stays known.
+    pub fn thinned(mut self, most: usize) -> Self {
+        let kept = spread(self.queries(), most).map(|query| self.query(query));
+        self.queries = Queries::Given(kept.map(|query| (query.words.into(), query.label)).collect());
+        self
+    }
+
+    /// The most steps of an episode.
+    pub fn steps(&self) -> u32 {
+        self.settings.steps
+    }
+
+    /// The fraction of queries that are corrupted.
+    pub fn corrupted(&self) -> f64 {
+        self.settings.corrupted
+    }
+
+    /// A query as it is given.
+    pub fn query(&self, query: usize) -> Query {
+        let (words, label) = match &self.queries {
+            Queries::Facts(_) => (self.knowledge.fact(query as u32), true),
+            Queries::Given(queries) => (queries[query].0.to_vec(), queries[query].1),
+        };
+        Query {
+            words,
+            label,
+            is_uncorrupted: false,
+        }
+    }
+
+    /// Exchanges one argument of a true query of one ground atom by another constant, so that it is neither a
+    /// fact nor a positive query of any split. Other queries stay as they are.
+    pub fn corrupt(&self, query: &mut Query, random: &mut Random) {
+        if !query.label {
+            return;
+        }
+        let arity = word::arity(query.words[0]);
+        if is_ground_atom(&query.words) && arity > 0 && !self.entities.is_empty() {
+            for _ in 0..DRAWS {
+                let argument = 1 + random.below(arity as u64) as usize;
+                let entity = self.entities[random.below(self.entities.len() as u64) as usize];
+                let given = std::mem::replace(&mut query.words[argument], entity);
+                let is_known = self.knowledge.is_fact(&query.words)
+                    || self
+                        .known
+                        .binary_search_by(|known| known.as_ref().cmp(&query.words))
+                        .is_ok();
+                if !is_known {
+                    query.label = false;
+                    return;
+                }
+                query.words[argument] = given;
+            }
+        }
+        query.is_uncorrupted = true;
+    }
+
+    /// Returns whether a predicate's word and constants are a query whose own fact is hidden.
+    pub(crate) fn hides(&self, query: &Query) -> bool {
+        self.settings.hide_query && query.label && is_ground_atom(&query.words)
+    }
+}
+
+/// Returns whether words are one atom whose arguments are constants.
+fn is_ground_atom(words: &[Word]) -> bool {
+    words.len() == 1 + word::arity(words[0]) && words[1..].iter().all(|&word| word::is_constant(word))
+}
+
+/// The queries of a split: their predicates as positive ones, and whether they are stated to hold.
+fn given(knowledge: &KnowledgeBase, split: Split) -> Vec<(Box<[Word]>, bool)> {
+    let queries = knowledge.queries(split);
+    let positive = |&word: &Word| match word::is_predicate(word) {
+        true => word::positive(word),
+        false => word,
+    };
+    (0..queries.len())
+        .filter(|&query| !queries.get(query).is_empty())
+        .map(|query| {
+            let words = queries.get(query).iter().map(positive).collect();
+            (words, queries.is_positive(query))
+        })
+        .collect()
+}
+
+/// The constants of facts and of ground queries, in order.
+fn entities(knowledge: &KnowledgeBase) -> Vec<Word> {
+    let mut occurs = vec![false; knowledge.constants()];
+    let relations = knowledge.relations();
+    for predicate in 0..relations.predicates() as u32 {
+        let relation = relations.get(predicate);
+        for argument in 0..relation.arity() {
+            for &constant in relation.column(argument) {
+                occurs[constant as usize] = true;
+            }
+        }
+    }
+    for split in Split::ALL {
+        let queries = knowledge.queries(split);
+        for query in 0..queries.len() {
+            let constants = queries.get(query).iter().filter(|&&word| word::is_constant(word));
+            constants.for_each(|&constant| occurs[constant as usize] = true);
+        }
+    }
+    (0..knowledge.constants() as u32)
+        .filter(|&constant| occurs[constant as usize])
+        .collect()
+}
+
+/// The ranges of tokens, and the tokens of an atom.
+fn vocabulary(knowledge: &KnowledgeBase, config: &ProofConfig) -> (Vocabulary, usize) {
+    let symbols = knowledge.symbols();
+    let arity = (0..knowledge.predicates() as u32)
+        .map(|predicate| usize::from(symbols.predicates.tag(predicate)))
+        .max()
+        .unwrap_or(0);
+    let width = match config.atom_tokens {
+        0 if symbols.functors.is_empty() => 1 + arity,
+        0 => 16,
+        tokens => tokens as usize,
+    };
+    // As many variables as a state of the largest size can have.
+    let variables = match config.settings().max_atoms {
+        0 => 64,
+        atoms => (atoms * (width - 1)).clamp(1, 4096),
+    };
+    let vocabulary = Vocabulary {
+        predicates: knowledge.predicates() as u32,
+        constants: (knowledge.constants() + symbols.functors.len()) as u32,
+        variables: variables as u32,
+        marks: mark::COUNT,
+    };
+    (vocabulary, width)
+}

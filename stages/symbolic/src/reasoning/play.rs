@@ -1,0 +1,142 @@
+//! Episodes of symbolic environments, one for each query or problem, with actions by scores of the
+//! candidates.
+
+use crate::env::batch::SymbolicEnvs;
+use crate::env::proofs::{FinishedProof, ProofEnvs};
+use crate::env::rules::{FinishedPlan, RuleEnvs};
+use stages_core::StageError;
+use stages_env::CandidateBatch;
+use stages_numerics::random::Random;
+
+/// A function that scores candidates: it writes a logit for each candidate of the batch, in order. The
+/// numbers are those of the environments of the batch before that those of this one go on from, [`START`] at
+/// the start of an episode, which is what a memory needs.
+pub type Score<'a> = dyn FnMut(&CandidateBatch, &[u32], &mut Vec<f32>) -> Result<(), StageError> + 'a;
+
+/// No environment: an episode starts.
+pub const START: u32 = u32::MAX;
+
+/// The choice among candidates.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Choice {
+    /// The most likely one; the first of equals.
+    Greedy,
+    /// Drawn by the probabilities.
+    Sampled,
+}
+
+/// Equal scores: where actions are sampled, random ones.
+///
+/// # Errors
+/// Never.
+pub fn indifferent(batch: &CandidateBatch, _: &[u32], logits: &mut Vec<f32>) -> Result<(), StageError> {
+    logits.resize(batch.candidates(), 0.0);
+    Ok(())
+}
+
+/// Environments that ask in turn: episode e of environment i has number i + e × environments.
+pub(super) trait InTurn: SymbolicEnvs {
+    /// The end of an episode.
+    type End;
+    /// The end of an environment's last episode, until it is taken.
+    fn take_end(&mut self, env: usize) -> Option<Self::End>;
+}
+
+impl InTurn for ProofEnvs {
+    type End = FinishedProof;
+    fn take_end(&mut self, env: usize) -> Option<FinishedProof> {
+        self.take_finished(env)
+    }
+}
+
+impl InTurn for RuleEnvs {
+    type End = FinishedPlan;
+    fn take_end(&mut self, env: usize) -> Option<FinishedPlan> {
+        self.take_finished(env)
+    }
+}
+
+/// The ends of episodes 0 to `turns`, in order, each with the probability of the actions that were taken in
+/// it. What is sampled depends on the seed, the environment and the step.
+///
+/// # Errors
+/// Those of the policy.
+pub(super) fn play<E: InTurn>(
+    envs: &mut E,
+    turns: usize,
+    (choice, seed): (Choice, u64),
+    policy: &mut Score,
+) -> Result<Vec<(E::End, f64)>, StageError> {
+    let all = envs.len();
+    let mut batch = CandidateBatch::default();
+    let mut logits = Vec::new();
+    let mut actions = vec![0; all];
+    let (mut rewards, mut terminated, mut truncated) = (vec![0.0; all], vec![0; all], vec![0; all]);
+    let mut log_probability = vec![0.0; all];
+    let mut episodes = vec![0_usize; all];
+    let mut from = vec![START; all];
+    let mut ends: Vec<Option<(E::End, f64)>> = Vec::new();
+    ends.resize_with(turns, || None);
+    let mut left = turns;
+    let mut step = 0_u64;
+    while left > 0 {
+        envs.observe(&mut batch);
+        logits.clear();
+        policy(&batch, &from, &mut logits)?;
+        for env in 0..all {
+            let candidates = batch.env_candidates[env] as usize..batch.env_candidates[env + 1] as usize;
+            let uniform = Random::new(&[seed, env as u64, step]).uniform();
+            let (action, probability) = choose(&logits[candidates], choice, uniform);
+            actions[env] = action as u32;
+            log_probability[env] += probability.ln();
+        }
+        envs.step(&actions, &mut rewards, &mut terminated, &mut truncated);
+        step += 1;
+        for env in 0..all {
+            from[env] = env as u32;
+            let Some(end) = envs.take_end(env) else {
+                continue;
+            };
+            from[env] = START;
+            let probability = std::mem::take(&mut log_probability[env]).exp();
+            if let Some(slot) = ends.get_mut(env + episodes[env] * all) {
+                *slot = Some((end, probability));
+                left -= 1;
+            }
+            episodes[env] += 1;
+        }
+    }
+    Ok(ends.into_iter().flatten().collect())
+}
+
+/// The action of a row of logits, and its probability.
+fn choose(logits: &[f32], choice: Choice, uniform: f64) -> (usize, f64) {
+    let most = logits.iter().copied().fold(f32::NEG_INFINITY, f32::max);
+    let weight = |logit: f32| f64::from(logit - most).exp();
+    let total: f64 = logits.iter().map(|&logit| weight(logit)).sum();
+    let action = match choice {
+        Choice::Greedy => logits.iter().position(|&logit| logit == most).unwrap_or(0),
+        Choice::Sampled => {
+            let mut rest = uniform * total;
+            let drawn = logits.iter().position(|&logit| {
+                rest -= weight(logit);
+                rest < 0.0
+            });
+            drawn.unwrap_or(logits.len() - 1)
+        }
+    };
+    (action, weight(logits[action]) / total)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn choices_follow_the_logits() {
+        assert_eq!(choose(&[0.0, 1.0, 1.0], Choice::Greedy, 0.9).0, 1);
+        let (action, probability) = choose(&[0.0, f32::NEG_INFINITY, 0.0], Choice::Sampled, 0.6);
+        assert_eq!((action, probability), (2, 0.5));
+        assert_eq!(choose(&[3.0], Choice::Sampled, 0.999).0, 0);
+    }
+}

@@ -1,0 +1,103 @@
+//! The study of rule worlds: plans beside the shortest ones.
+
+use super::config::ReasoningBaseline;
+use super::plans::{PlanOutcome, plan_searches, plans};
+use super::play::{Choice, indifferent};
+use super::sheet::{Figure, Sheet};
+use super::stage::{ENVS, Runs};
+use super::study::Study;
+use crate::env::rules::RuleTask;
+use stages_core::StageError;
+use std::fmt::Write as _;
+use std::sync::Arc;
+
+/// The study of a task's problems.
+///
+/// # Errors
+/// When the stage should stop.
+pub(super) fn study(runs: &Runs, task: &Arc<RuleTask>) -> Result<Study, StageError> {
+    let config = runs.config;
+    let choice = (config.choice(), config.seed);
+    let (policies, blind) = runs.all(|actor| {
+        plans(task, ENVS, choice, &mut |batch, from, logits| {
+            actor.score(batch, from, logits)
+        })
+    })?;
+    runs.context.check_cancelled()?;
+    let budget = config.budget(task.steps());
+    let found = plan_searches(task, config.search_budget.max(budget));
+    let sheets = |of: &[Vec<PlanOutcome>]| of.iter().map(|of| sheet(of, &found)).collect();
+    let mut baselines = Vec::new();
+    if config.has(ReasoningBaseline::Random) {
+        let random = plans(task, ENVS, (Choice::Sampled, config.seed), &mut indifferent)?;
+        baselines.push((ReasoningBaseline::Random.name(), sheet(&random, &found)));
+    }
+    if config.has(ReasoningBaseline::Search) {
+        let mut searched = Sheet::default();
+        let is_solved = |_: usize, found: &(Option<usize>, u64)| found.0.is_some() && found.1 <= budget;
+        let success = Figure::mean(&found, 1, |at, found| Some(f64::from(u8::from(is_solved(at, found)))));
+        searched.add("success", success);
+        baselines.push((ReasoningBaseline::Search.name(), searched));
+    }
+    Ok(Study {
+        units: task.problems(),
+        policies: sheets(&policies),
+        blind: sheets(&blind),
+        baselines,
+        compared: &["success"],
+        others: vec![
+            ("problems".to_owned(), task.problems() as f64),
+            ("search_budget".to_owned(), budget as f64),
+        ],
+        proofs: texts(task, &policies[0], &found, config.proofs),
+        files: Vec::new(),
+    })
+}
+
+/// The figures of plans.
+fn sheet(outcomes: &[PlanOutcome], found: &[(Option<usize>, u64)]) -> Sheet {
+    let mut sheet = Sheet::default();
+    let success = |_: usize, end: &PlanOutcome| Some(f64::from(u8::from(end.is_solved)));
+    sheet.add("success", Figure::mean(outcomes, 1, success));
+    // Of problems that are solved, and whose shortest plan was found.
+    let lengths = |at: usize, end: &PlanOutcome| match found[at].0 {
+        Some(shortest) if end.is_solved => Some((end.plan.len() as f64, shortest as f64)),
+        _ => None,
+    };
+    let length = |at: usize, end: &PlanOutcome| lengths(at, end).map(|both| both.0);
+    let shortest = |at: usize, end: &PlanOutcome| lengths(at, end).map(|both| both.1);
+    let is_shortest =
+        |at: usize, end: &PlanOutcome| lengths(at, end).map(|(a, b)| f64::from(u8::from(a == b)));
+    sheet.add("plan_length", Figure::mean(outcomes, 1, length));
+    sheet.add("shortest_length", Figure::mean(outcomes, 1, shortest));
+    sheet.add("length_ratio", Figure::ratio(outcomes, 1, lengths));
+    sheet.add("shortest_fraction", Figure::mean(outcomes, 1, is_shortest));
+    sheet
+}
+
+/// The plans of the first problems that are solved.
+fn texts(
+    task: &RuleTask,
+    outcomes: &[PlanOutcome],
+    found: &[(Option<usize>, u64)],
+    most: usize,
+) -> Vec<String> {
+    let solved = outcomes.iter().enumerate().filter(|(_, end)| end.is_solved);
+    let text = |(problem, end): (usize, &PlanOutcome)| {
+        let mut text = format!(
+            "; {}: {} actions, probability {:.3}",
+            task.problem_name(problem),
+            end.plan.len(),
+            end.probability
+        );
+        if let Some(shortest) = found[problem].0 {
+            let _ = write!(text, "; the shortest plan has {shortest}");
+        }
+        text.push('\n');
+        for &action in &end.plan {
+            let _ = writeln!(text, "{}", task.step_text(problem, action));
+        }
+        text
+    };
+    solved.take(most).map(text).collect()
+}
