@@ -170,9 +170,8 @@ impl<'a> Plan<'a> {
 
     /// True if a table of a node has no dates.
     fn has_undated(&self, node: usize) -> Result<bool, Failure> {
-        let outputs = self.base.made.get(&node).map(|(_, outputs)| outputs.values());
-        for digest in outputs.into_iter().flatten() {
-            let tables = self.reader.kept(self.store, *digest)?;
+        for (_, digest) in self.base.outputs(node) {
+            let tables = self.reader.kept(self.store, digest)?;
             let is_undated = |table: &Table| table.stamps.is_none() && table.batch.num_rows() > 0;
             if tables
                 .iter()
@@ -194,32 +193,22 @@ impl<'a> Plan<'a> {
             .collect();
         let needs = self.pipeline.nodes[node].needs.values().flatten().map(|need| need.node);
         for i in needs.chain([node]) {
-            for digest in self
-                .base
-                .made
-                .get(&i)
-                .map(|(_, outputs)| outputs.values())
-                .into_iter()
-                .flatten()
-            {
-                for output in self.reader.kept(self.store, *digest)?.iter() {
-                    if let Ok(stamps) = output.table.as_ref().map(|table| table.stamps.clone()) {
-                        all.extend(stamps);
-                    }
+            for (_, digest) in self.base.outputs(i) {
+                for output in self.reader.kept(self.store, digest)?.iter() {
+                    let stamps = output.table.as_ref().ok().and_then(|table| table.stamps.clone());
+                    all.extend(stamps);
                 }
             }
         }
-        let dates: Vec<Vec<Stamp>> = all
-            .iter()
-            .map(|stamps| {
-                stamps
-                    .iter()
-                    .copied()
-                    .collect::<BTreeSet<Stamp>>()
-                    .into_iter()
-                    .collect()
-            })
-            .collect();
+        let distinct = |stamps: &Vec<Stamp>| {
+            stamps
+                .iter()
+                .copied()
+                .collect::<BTreeSet<Stamp>>()
+                .into_iter()
+                .collect()
+        };
+        let dates: Vec<Vec<Stamp>> = all.iter().map(distinct).collect();
         all.extend(dates);
         Ok(all.into_iter().collect())
     }

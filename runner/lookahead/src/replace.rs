@@ -3,7 +3,7 @@
 use super::environment::{self, Ranges};
 use super::sources::{Source, Version};
 use runner_engine::{Made, sources};
-use runner_pipeline::{Earlier, Pipeline, TaskGraph, Work};
+use runner_pipeline::{Earlier, Pipeline, Work, graph_of};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
@@ -23,17 +23,15 @@ impl Replaced {
         made: &BTreeMap<usize, Made>,
         versions: &[(&Source, Version)],
     ) -> Pipeline {
-        let mut nodes = pipeline.nodes.clone();
+        let mut replaced = pipeline.clone();
+        let nodes = &mut replaced.nodes;
         for (source, version) in versions {
             let node = &mut nodes[source.node];
             match version {
                 Version::Output { .. } => {}
                 Version::Earlier { port, place, digest } => {
-                    if let Some(earlier) =
-                        node.earlier.get_mut(port).and_then(|earlier| earlier.get_mut(*place))
-                    {
-                        earlier.digest = *digest;
-                    }
+                    let earlier = node.earlier.get_mut(port).and_then(|earlier| earlier.get_mut(*place));
+                    earlier.into_iter().for_each(|earlier| earlier.digest = *digest);
                 }
                 Version::Files(changed) => match &mut node.work {
                     Work::Command(command) => {
@@ -60,7 +58,7 @@ impl Replaced {
                 *config = environment::with_ranges(config, ranges).into();
             }
         }
-        for node in &mut nodes {
+        for node in nodes {
             for (port, needs) in &mut node.needs {
                 let pinned: Vec<Earlier> = needs
                     .iter()
@@ -81,21 +79,8 @@ impl Replaced {
                 node.earlier.entry(port.clone()).or_default().splice(0..0, pinned);
             }
         }
-        let edges: Vec<(usize, usize)> = nodes
-            .iter()
-            .enumerate()
-            .flat_map(|(i, node)| node.needs.values().flatten().map(move |need| (i, need.node)))
-            .collect();
-        Pipeline {
-            name: pipeline.name.clone(),
-            file: pipeline.file.clone(),
-            base: pipeline.base.clone(),
-            params: pipeline.params.clone(),
-            graph: TaskGraph::new(nodes.len(), edges),
-            nodes,
-            promote: None,
-            notify: Vec::new(),
-            track: Vec::new(),
-        }
+        replaced.graph = graph_of(&replaced.nodes);
+        (replaced.promote, replaced.notify, replaced.track) = (None, Vec::new(), Vec::new());
+        replaced
     }
 }

@@ -14,13 +14,18 @@ pub struct Unchecked {
 }
 
 impl Unchecked {
-    /// A source that cannot be changed.
-    pub fn source(name: &str, reason: &str) -> Self {
+    /// An output of a stage, or all of them, and the reason.
+    pub(crate) fn new(stage: &str, what: &str, reason: impl Into<String>) -> Self {
         Self {
-            stage: name.to_owned(),
-            what: String::new(),
-            reason: format!("{reason}, so that its future cannot be changed"),
+            stage: stage.to_owned(),
+            what: what.to_owned(),
+            reason: reason.into(),
         }
+    }
+
+    /// A source that cannot be changed.
+    pub(crate) fn source(name: &str, reason: &str) -> Self {
+        Self::new(name, "", format!("{reason}, so that its future cannot be changed"))
     }
 }
 

@@ -39,7 +39,7 @@ pub use file::load::{LoadOptions, Names, load, load_text, load_with_sources, nam
 pub use file::memo::{load_memo, load_with_memo, memo_name};
 pub use file::notify::{Channel, Email, Notify, Occasion, Shape, Tls, Url};
 pub use file::track::Track;
-pub use model::{InputRef, Node, Pipeline, Promote, Register, Resources, Work};
+pub use model::{InputRef, Node, Pipeline, Promote, Register, Resources, Work, graph_of};
 pub use schedule::{CatchUp, Cron, NightDates, Schedule, Scheduled, Then, WaitFor, When};
 pub use select::{named, select};
 pub use stage::command::{Command, Isolation, LOG_LIMIT, PythonCall, Shell, Tool};

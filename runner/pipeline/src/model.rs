@@ -46,7 +46,7 @@ impl Pipeline {
 }
 
 /// The task graph of expanded nodes.
-pub(crate) fn graph_of(nodes: &[Node]) -> TaskGraph {
+pub fn graph_of(nodes: &[Node]) -> TaskGraph {
     let needs = |(i, node): (usize, &Node)| {
         let needs = node.needs.values().flatten();
         needs.map(move |need| (i, need.node)).collect::<Vec<_>>()

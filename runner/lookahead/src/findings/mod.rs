@@ -11,6 +11,7 @@ use super::uncheckable::Unchecked;
 use super::verdict::{Changed, Cost, Moved, Outcome, Verdict};
 use super::version::Tested;
 use runner_engine::Failure;
+use std::collections::btree_map::Entry;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// The fewest tested dates after a training range that show that nothing depends on later data.
@@ -74,46 +75,30 @@ impl Findings {
         }
         for (node, output, compared) in tested.compared {
             self.rounded += compared.rounded;
-            let known = self
-                .tables
-                .entry((node, output.clone(), compared.name.clone()))
-                .or_default();
+            let table = (node, output.clone(), compared.name.clone());
+            let known = self.tables.entry(table).or_default();
             match compared.result {
                 Ok(Same(rows)) => {
                     self.rows += rows;
-                    let count = if version.change == Change::Truncated {
-                        &mut known.truncated
-                    } else {
-                        &mut known.perturbed
-                    };
-                    *count += rows;
+                    match version.change {
+                        Change::Truncated => known.truncated += rows,
+                        Change::OtherValues | Change::OtherRows => known.perturbed += rows,
+                    }
                 }
                 Err(Reason::Unchecked(reason)) => {
-                    known
-                        .unchecked
-                        .get_or_insert_with(|| (reason, BTreeSet::new()))
-                        .1
-                        .insert(version.cut);
+                    let (_, cuts) = known.unchecked.get_or_insert_with(|| (reason, BTreeSet::new()));
+                    cuts.insert(version.cut);
                 }
                 Err(Reason::Moved(differences)) => {
                     for difference in differences {
                         *known.moved.entry(version.cut).or_insert(true) &= difference.most;
                         let key = (node, output.clone(), compared.name.clone(), difference.column.clone());
-                        let moved = || {
-                            (
-                                moved::moved(
-                                    plan,
-                                    node,
-                                    &output,
-                                    &compared.name,
-                                    &cut.at,
-                                    version.change,
-                                    difference,
-                                ),
-                                BTreeSet::new(),
-                            )
+                        let moved = || (moved::moved(plan, &key, &version, difference), BTreeSet::new());
+                        let (_, cuts) = match self.moved.entry(key.clone()) {
+                            Entry::Occupied(found) => found.into_mut(),
+                            Entry::Vacant(new) => new.insert(moved()),
                         };
-                        self.moved.entry(key).or_insert_with(moved).1.insert(version.cut);
+                        cuts.insert(version.cut);
                     }
                 }
             }
@@ -137,22 +122,19 @@ impl Findings {
     pub fn verdict(mut self, plan: &Plan<'_>, seconds: f64) -> Result<Verdict, Failure> {
         let fitted = self.fitted(plan, LEAST_AFTER);
         let mut unchecked = plan.found.unchecked.clone();
-        if plan.found.sources.is_empty() {
-            unchecked.push(Unchecked {
-                stage: plan.pipeline.name.clone(),
-                what: String::new(),
-                reason: "no source has dates, so that nothing can be changed".to_owned(),
-            });
-        } else if self.runs == 0 || self.changed.is_empty() {
-            unchecked.push(Unchecked {
-                stage: plan.pipeline.name.clone(),
-                what: String::new(),
-                reason: "the sources have too few dates to change those after one".to_owned(),
-            });
-        } else {
-            for &node in &plan.affected {
-                self.of_stage(plan, node, &fitted, &mut unchecked);
-            }
+        let too_few = match plan.found.sources.is_empty() {
+            true => Some("no source has dates, so that nothing can be changed"),
+            false => self
+                .changed
+                .is_empty()
+                .then_some("the sources have too few dates to change those after one"),
+        };
+        match too_few {
+            Some(reason) => unchecked.push(Unchecked::new(&plan.pipeline.name, "", reason)),
+            None => plan
+                .affected
+                .iter()
+                .for_each(|&node| self.judge_stage(plan, node, &fitted, &mut unchecked)),
         }
         let mut rules = Vec::new();
         for (&node, date) in &fitted {
@@ -164,7 +146,7 @@ impl Findings {
         }
         self.moved.retain(|key, _| !fitted.contains_key(&key.0));
         for &node in &plan.replaced.pinned {
-            self.of_training(plan, node, &mut rules, &mut unchecked);
+            self.judge_training(plan, node, &mut rules, &mut unchecked);
         }
         for &node in plan.affected.iter().filter(|&&node| evaluates(plan.pipeline, node)) {
             let rule =
@@ -173,22 +155,18 @@ impl Findings {
             rules.push((plan.pipeline.nodes[node].id.clone(), rule));
         }
         let leaking: BTreeSet<usize> = self.moved.keys().map(|key| key.0).collect();
-        let mut moved: Vec<Moved> = std::mem::take(&mut self.moved)
-            .into_values()
-            .map(|(mut moved, cuts)| {
-                let needs = plan.pipeline.nodes[moved.node].needs.values().flatten();
-                let from: BTreeSet<usize> = needs
-                    .map(|need| need.node)
-                    .filter(|node| leaking.contains(node))
-                    .collect();
-                moved.from = from
-                    .into_iter()
-                    .map(|node| plan.pipeline.nodes[node].id.clone())
-                    .collect();
-                moved.dates = cuts.len();
-                moved
-            })
-            .collect();
+        let id = |node: usize| plan.pipeline.nodes[node].id.clone();
+        let finish = |(mut moved, cuts): (Moved, BTreeSet<usize>)| {
+            let needs = plan.pipeline.nodes[moved.node].needs.values().flatten();
+            let from: BTreeSet<usize> = needs
+                .map(|need| need.node)
+                .filter(|node| leaking.contains(node))
+                .collect();
+            moved.from = from.into_iter().map(id).collect();
+            moved.dates = cuts.len();
+            moved
+        };
+        let mut moved: Vec<Moved> = std::mem::take(&mut self.moved).into_values().map(finish).collect();
         moved.sort_by_key(|moved| moved.node);
         let mut confidence = plan.confidence.clone();
         if self.cuts.len() < plan.cuts.len() {

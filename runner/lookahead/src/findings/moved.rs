@@ -1,40 +1,34 @@
 //! Values that moved, as the verdict names them.
 
-use crate::change::Change;
+use super::Column;
+use crate::change::Version;
 use crate::compare::Difference;
 use crate::plan::Plan;
 use crate::verdict::Moved;
 
-/// A difference as a finding.
-pub fn moved(
-    plan: &Plan<'_>,
-    node: usize,
-    output: &str,
-    table: &str,
-    at: &str,
-    change: Change,
-    difference: Difference,
-) -> Moved {
-    let digest = plan.base.made.get(&node).and_then(|(_, outputs)| outputs.get(output));
+/// A difference in a column as a finding.
+pub fn moved(plan: &Plan<'_>, column: &Column, version: &Version, difference: Difference) -> Moved {
+    let (node, output, table, _) = column;
+    let digest = plan.base.made.get(node).and_then(|(_, outputs)| outputs.get(output));
     let files = digest
         .and_then(|digest| plan.store.artifact(*digest).ok())
         .map_or(1, |artifact| artifact.entries.len());
     let is_part = table.contains('/');
     let sources: Vec<&str> = (0..plan.found.sources.len())
-        .filter(|&place| plan.downstream(place).contains(&node))
+        .filter(|&place| plan.downstream(place).contains(node))
         .map(|place| plan.found.sources[place].name.as_str())
         .collect();
     Moved {
-        stage: plan.pipeline.nodes[node].id.clone(),
-        node,
+        stage: plan.pipeline.nodes[*node].id.clone(),
+        node: *node,
         output: if files == 1 && !is_part {
-            output.to_owned()
+            output.clone()
         } else {
             format!("{output}/{table}")
         },
         column: difference.column,
-        at: at.to_owned(),
-        change,
+        at: plan.cuts[version.cut].at.clone(),
+        change: version.change,
         row: difference.row,
         date: difference.date.map(|date| date.to_string()),
         about: difference.about,

@@ -9,7 +9,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 impl Findings {
     /// Names what could not be compared of a stage.
-    pub(super) fn of_stage(
+    pub(super) fn judge_stage(
         &self,
         plan: &Plan<'_>,
         node: usize,
@@ -19,13 +19,7 @@ impl Findings {
         let is_fitted = fitted.contains_key(&node);
         let of = &plan.pipeline.nodes[node];
         let is_program = matches!(of.work, Work::Command(_));
-        let mut add = |what: &str, reason: String| {
-            unchecked.push(Unchecked {
-                stage: of.id.clone(),
-                what: what.to_owned(),
-                reason,
-            });
-        };
+        let mut add = |what: &str, reason: String| unchecked.push(Unchecked::new(&of.id, what, reason));
         let failed = self.failed.get(&node);
         // A kind of ours may need more data than there is up to a date; a program that fails was not
         // compared.
@@ -43,14 +37,7 @@ impl Findings {
             add("", message.unwrap_or_else(steps));
             return;
         }
-        let outputs = plan
-            .base
-            .made
-            .get(&node)
-            .map(|(_, outputs)| outputs.keys())
-            .into_iter()
-            .flatten();
-        for output in outputs {
+        for (output, _) in plan.base.outputs(node) {
             if is_metrics(plan.pipeline, node, output) || plan.is_excepted(node, output) {
                 continue;
             }
@@ -120,7 +107,7 @@ impl Findings {
     }
 
     /// Judges a training by its input: the training dates of an environment, and what was fitted on them.
-    pub(super) fn of_training(
+    pub(super) fn judge_training(
         &self,
         plan: &Plan<'_>,
         node: usize,
@@ -136,11 +123,8 @@ impl Findings {
         {
             let env = &plan.pipeline.nodes[need.node].id;
             if is_stepped_by_program(plan.pipeline, need.node) {
-                unchecked.push(Unchecked {
-                    stage: id.clone(),
-                    what: String::new(),
-                    reason: format!("`{env}` is stepped by a program, and has no training dates"),
-                });
+                let reason = format!("`{env}` is stepped by a program, and has no training dates");
+                unchecked.push(Unchecked::new(id, "", reason));
                 continue;
             }
             let ranges = plan.replaced.ranges.get(&need.node);
@@ -161,11 +145,10 @@ impl Findings {
                         "it reads the training dates of `{env}` alone, which were compared after they end"
                     ),
                 )),
-                false => unchecked.push(Unchecked {
-                    stage: id.clone(),
-                    what: String::new(),
-                    reason: format!("`{env}` was not compared at a date after its training dates"),
-                }),
+                false => {
+                    let reason = format!("`{env}` was not compared at a date after its training dates");
+                    unchecked.push(Unchecked::new(id, "", reason));
+                }
             }
         }
     }

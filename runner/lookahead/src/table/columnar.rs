@@ -3,44 +3,14 @@
 use arrow_array::{RecordBatch, RecordBatchReader};
 use arrow_ipc::reader::{FileReader, StreamReader};
 use arrow_ipc::writer::{FileWriter, StreamWriter};
-use arrow_schema::ArrowError;
-use arrow_schema::SchemaRef;
+use arrow_select::concat::concat_batches;
 use bytes::Bytes;
 use parquet::arrow::ArrowWriter;
 use parquet::arrow::arrow_reader::ParquetRecordBatchReaderBuilder;
 use parquet::basic::Compression;
 use parquet::file::properties::{EnabledStatistics, WriterProperties};
-use std::fmt::Display;
+use std::error::Error;
 use std::io::Cursor;
-
-fn unreadable(err: impl Display) -> String {
-    format!("cannot be read: {err}")
-}
-
-fn whole(
-    schema: &SchemaRef,
-    batches: impl Iterator<Item = Result<RecordBatch, ArrowError>>,
-) -> Result<RecordBatch, String> {
-    let batches: Vec<RecordBatch> = batches.collect::<Result<_, _>>().map_err(unreadable)?;
-    arrow_select::concat::concat_batches(schema, &batches).map_err(unreadable)
-}
-
-pub fn parquet(bytes: &[u8]) -> Result<RecordBatch, String> {
-    let builder =
-        ParquetRecordBatchReaderBuilder::try_new(Bytes::copy_from_slice(bytes)).map_err(unreadable)?;
-    let reader = builder.with_batch_size(1 << 20).build().map_err(unreadable)?;
-    whole(&reader.schema(), reader)
-}
-
-pub fn arrow_file(bytes: &[u8]) -> Result<RecordBatch, String> {
-    let reader = FileReader::try_new(Cursor::new(bytes), None).map_err(unreadable)?;
-    whole(&reader.schema(), reader)
-}
-
-pub fn arrow_stream(bytes: &[u8]) -> Result<RecordBatch, String> {
-    let reader = StreamReader::try_new(Cursor::new(bytes), None).map_err(unreadable)?;
-    whole(&reader.schema(), reader)
-}
 
 /// A file format of columns.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -56,11 +26,19 @@ impl Container {
     /// # Errors
     /// The reason why it cannot be read.
     pub fn read(self, bytes: &[u8]) -> Result<RecordBatch, String> {
-        match self {
-            Self::Parquet => parquet(bytes),
-            Self::ArrowFile => arrow_file(bytes),
-            Self::ArrowStream => arrow_stream(bytes),
-        }
+        let whole = || -> Result<RecordBatch, Box<dyn Error>> {
+            let mut reader: Box<dyn RecordBatchReader + '_> = match self {
+                Self::Parquet => {
+                    let builder = ParquetRecordBatchReaderBuilder::try_new(Bytes::copy_from_slice(bytes))?;
+                    Box::new(builder.with_batch_size(1 << 20).build()?)
+                }
+                Self::ArrowFile => Box::new(FileReader::try_new(Cursor::new(bytes), None)?),
+                Self::ArrowStream => Box::new(StreamReader::try_new(Cursor::new(bytes), None)?),
+            };
+            let batches = reader.by_ref().collect::<Result<Vec<RecordBatch>, _>>()?;
+            Ok(concat_batches(&reader.schema(), &batches)?)
+        };
+        whole().map_err(|err| format!("cannot be read: {err}"))
     }
 
     /// Writes a table.
@@ -68,29 +46,31 @@ impl Container {
     /// # Errors
     /// When it holds a type that the format does not have.
     pub fn write(self, batch: &RecordBatch) -> Result<Vec<u8>, String> {
-        let mut bytes = Vec::new();
-        let schema = batch.schema();
-        match self {
-            Self::Parquet => {
-                // It is read once or twice, and then dropped.
-                let properties = WriterProperties::builder()
-                    .set_compression(Compression::UNCOMPRESSED)
-                    .set_statistics_enabled(EnabledStatistics::None)
-                    .build();
-                let mut writer =
-                    ArrowWriter::try_new(&mut bytes, schema, Some(properties)).map_err(unreadable)?;
-                writer.write(batch).map_err(unreadable)?;
-                writer.close().map_err(unreadable)?;
+        let (mut bytes, schema) = (Vec::new(), batch.schema());
+        let mut write = || -> Result<(), Box<dyn Error>> {
+            match self {
+                Self::Parquet => {
+                    // It is read once or twice, and then dropped.
+                    let properties = WriterProperties::builder()
+                        .set_compression(Compression::UNCOMPRESSED)
+                        .set_statistics_enabled(EnabledStatistics::None);
+                    let mut writer =
+                        ArrowWriter::try_new(&mut bytes, schema.clone(), Some(properties.build()))?;
+                    writer.write(batch)?;
+                    writer.close()?;
+                }
+                Self::ArrowFile => {
+                    let mut writer = FileWriter::try_new(&mut bytes, &schema)?;
+                    writer.write(batch).and_then(|()| writer.finish())?;
+                }
+                Self::ArrowStream => {
+                    let mut writer = StreamWriter::try_new(&mut bytes, &schema)?;
+                    writer.write(batch).and_then(|()| writer.finish())?;
+                }
             }
-            Self::ArrowFile => {
-                let mut writer = FileWriter::try_new(&mut bytes, &schema).map_err(unreadable)?;
-                writer.write(batch).and_then(|()| writer.finish()).map_err(unreadable)?;
-            }
-            Self::ArrowStream => {
-                let mut writer = StreamWriter::try_new(&mut bytes, &schema).map_err(unreadable)?;
-                writer.write(batch).and_then(|()| writer.finish()).map_err(unreadable)?;
-            }
-        }
+            Ok(())
+        };
+        write().map_err(|err| format!("cannot be written: {err}"))?;
         Ok(bytes)
     }
 }
@@ -139,7 +119,7 @@ mod tests {
             let mut writer = ArrowWriter::try_new(&mut bytes, batch().schema(), Some(properties)).unwrap();
             writer.write(&batch()).unwrap();
             writer.close().unwrap();
-            assert_eq!(parquet(&bytes).unwrap(), batch(), "{codec:?}");
+            assert_eq!(Container::Parquet.read(&bytes).unwrap(), batch(), "{codec:?}");
         }
     }
 
@@ -153,8 +133,8 @@ mod tests {
             writer.write(&batch()).and_then(|()| writer.finish()).unwrap();
             let mut writer = StreamWriter::try_new_with_options(&mut stream, &schema, options).unwrap();
             writer.write(&batch()).and_then(|()| writer.finish()).unwrap();
-            assert_eq!(arrow_file(&file).unwrap(), batch(), "{codec:?}");
-            assert_eq!(arrow_stream(&stream).unwrap(), batch(), "{codec:?}");
+            assert_eq!(Container::ArrowFile.read(&file).unwrap(), batch(), "{codec:?}");
+            assert_eq!(Container::ArrowStream.read(&stream).unwrap(), batch(), "{codec:?}");
         }
     }
 
