@@ -16,7 +16,7 @@ pub enum Change {
 }
 
 impl Change {
-    /// Its name in messages.
+    /// The name in messages.
     pub fn name(self) -> &'static str {
         match self {
             Self::Truncated => "truncated",

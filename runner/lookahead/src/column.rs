@@ -24,27 +24,27 @@ pub enum Column {
     Days(Vec<Option<i32>>),
     /// Codes of texts, [`MISSING`] for none, and the texts.
     Texts(Vec<u32>, Vec<String>),
-    /// Of a type that is left as it is.
+    /// Cells of a type that is left as it is.
     Other,
 }
 
 impl Column {
     /// A typed column.
-    pub fn of_array(array: &ArrayRef) -> Self {
+    pub fn from_array(array: &ArrayRef) -> Self {
         match array.data_type() {
             DataType::Boolean => Self::Flags(array.as_boolean().iter().collect()),
             DataType::Date32 => Self::Days(array.as_primitive::<Date32Type>().iter().collect()),
             DataType::Float64 | DataType::Float32 | DataType::Decimal128(..) => numbers(array, false),
             ty if ty.is_integer() => numbers(array, true),
             _ => match moment::texts(array.as_ref()) {
-                Some(cells) => Self::of_texts(cells),
+                Some(cells) => Self::from_texts(cells),
                 None => Self::Other,
             },
         }
     }
 
     /// A column of text, whatever it says.
-    pub fn of_texts<'a>(cells: impl IntoIterator<Item = Option<&'a str>>) -> Self {
+    pub fn from_texts<'a>(cells: impl IntoIterator<Item = Option<&'a str>>) -> Self {
         let (mut codes, mut choices) = (Vec::new(), Vec::new());
         let mut known: HashMap<&str, u32> = HashMap::new();
         for cell in cells {
@@ -59,7 +59,7 @@ impl Column {
     }
 
     /// A column of a file of text: numbers if all of its cells are, but for those that mark missing values.
-    pub fn of_cells<'a>(cells: impl Iterator<Item = Option<&'a str>> + Clone) -> Self {
+    pub fn from_cells<'a>(cells: impl Iterator<Item = Option<&'a str>> + Clone) -> Self {
         let (mut values, mut integers, mut found) = (Vec::new(), Vec::new(), false);
         for cell in cells.clone() {
             let parsed = cell.map(str::trim).filter(|text| !is_mark(text)).map(number);
@@ -67,7 +67,7 @@ impl Column {
             let (value, integer) = match parsed {
                 None => (f64::NAN, false),
                 Some(Some(number)) => number,
-                Some(None) => return Self::of_texts(cells),
+                Some(None) => return Self::from_texts(cells),
             };
             values.push(value);
             integers.push(integer);
@@ -75,7 +75,7 @@ impl Column {
         if found {
             Self::Numbers(values, integers)
         } else {
-            Self::of_texts(cells)
+            Self::from_texts(cells)
         }
     }
 
@@ -129,7 +129,7 @@ mod tests {
     use super::*;
 
     fn shown(cells: &[&str]) -> String {
-        match Column::of_cells(cells.iter().map(|cell| Some(*cell))) {
+        match Column::from_cells(cells.iter().map(|cell| Some(*cell))) {
             Column::Numbers(values, integers) => format!("{values:?} {integers:?}"),
             Column::Texts(codes, choices) => format!("{codes:?} {choices:?}"),
             _ => "other".to_owned(),

@@ -38,7 +38,7 @@ pub struct Packed {
 
 enum Member {
     Dated(Box<Document>),
-    /// Without dates: it stays as it is.
+    /// A file without dates, which stays as it is.
     Fixed(Vec<u8>),
 }
 
@@ -64,7 +64,7 @@ impl Packed {
     }
 
     /// The file as part of a data set, to which no symbols or dates are added.
-    pub fn of_data_set(mut self) -> Self {
+    pub fn in_data_set(mut self) -> Self {
         for (_, member) in &mut self.members {
             if let Member::Dated(document) = member {
                 document.may_grow = false;
@@ -152,16 +152,17 @@ impl Document {
             return Err(reason.to_owned());
         }
         let Some(stamps) = stamps else { return Ok(None) };
-        let is_text = matches!(form, Form::Csv(_));
-        let column = |array: &ArrayRef| match moment::texts(array).filter(|_| is_text) {
-            Some(cells) => Column::of_cells(cells.into_iter()),
-            None => Column::of_array(array),
+        let column = |(i, array): (usize, &ArrayRef)| match (&form, moment::texts(array)) {
+            (Form::Csv(_), Some(cells)) => Column::from_cells(cells.into_iter()),
+            (Form::Json(style), _) if style.is_json(i) => Column::Other,
+            _ => Column::from_array(array),
         };
+        let columns = batch.columns().iter().enumerate().map(column).collect();
         let fields = batch.schema_ref().fields().iter();
         let mut document = Self {
             form,
             names: fields.map(|field| field.name().trim().to_ascii_lowercase()).collect(),
-            columns: batch.columns().iter().map(column).collect(),
+            columns,
             batch,
             stamps,
             date,
@@ -234,7 +235,7 @@ impl Document {
         let arrays = columns.map(|(old, new)| interleave(&[old.as_ref(), new.as_ref()], &picks));
         let arrays = arrays.collect::<Result<_, _>>();
         arrays
-            .and_then(|arrays| table::of_rows(self.batch.schema(), arrays, picks.len()))
+            .and_then(|arrays| table::with_rows(self.batch.schema(), arrays, picks.len()))
             .map_err(|err| err.to_string())
     }
 }

@@ -28,14 +28,14 @@ pub(super) fn fetched(
             continue;
         }
         let fetched = fetch_sources(&mut sources, &store, &Silent);
-        let (_, of_node) = fetched.map_err(|err| {
+        let (_, node_links) = fetched.map_err(|err| {
             let failure = Failure::new(
                 runner_engine::exit::STAGE_FAILED,
                 format!("`{}`: {}", node.id, err.message),
             );
             err.hint.into_iter().fold(failure, Failure::hint)
         })?;
-        links.extend(of_node);
+        links.extend(node_links);
         for source in &mut sources {
             (source.remote, source.digest) = (None, None);
         }

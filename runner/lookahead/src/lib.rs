@@ -5,6 +5,11 @@
 //! downstream run again in a temporary store, and every row that was known by the date must be the same
 //! ([`compare`]). What could not be changed, run or compared is named, and the check has then not passed.
 //! `docs/lookahead.md` describes the method and its confidence.
+//!
+//! From below: [`moment`] reads dates and times, [`table`] files; [`document`] is a table that can be written
+//! with other rows, which [`perturb`] makes. [`environment`] and [`outputs`] are the tables of artifacts, which
+//! [`compare`] compares. [`sources`] finds what can be changed, [`plan`] chooses the dates, [`version`] runs
+//! the stages on changed data, and [`findings`] judges; [`check()`] is the whole.
 
 mod change;
 mod check;

@@ -18,7 +18,7 @@ const KEPT: u64 = 1 << 30;
 pub struct Output {
     /// The file, and the table in it where there are several; unique within the artifact.
     pub name: String,
-    /// The same for the same bytes.
+    /// One table for each content: the same pointer for the same bytes.
     pub table: Result<Arc<Table>, String>,
     /// The file's bytes, if the table is all that it holds.
     blob: Option<BlobDigest>,
@@ -51,11 +51,25 @@ fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 }
 
 impl Output {
-    fn new(name: &str, table: Result<Table, String>, blob: Option<BlobDigest>) -> Self {
+    /// The tables of a file, or the reason why it cannot be read.
+    pub fn file(path: &str, bytes: &[u8]) -> Vec<Self> {
+        match read(path, bytes) {
+            Ok(tables) => tables
+                .into_iter()
+                .map(|table| match table.name.is_empty() {
+                    true => Self::new(path, Ok(table)),
+                    false => Self::new(&format!("{path}/{}", table.name), Ok(table)),
+                })
+                .collect(),
+            Err(reason) => vec![Self::new(path, Err(reason))],
+        }
+    }
+
+    fn new(name: &str, table: Result<Table, String>) -> Self {
         Self {
             name: name.to_owned(),
             table: table.map(Arc::new),
-            blob,
+            blob: None,
         }
     }
 }
@@ -100,7 +114,7 @@ impl Reader {
                 continue;
             }
             if let Some(late) = locked(&self.late).get(&entry.blob).filter(|late| late.first > until) {
-                outputs.push(Output::new(&entry.path, Ok(late.empty.clone()), None));
+                outputs.push(Output::new(&entry.path, Ok(late.empty.clone())));
                 continue;
             }
             let read = file(store, artifact, &entry.path, entry.blob)?;
@@ -136,9 +150,9 @@ fn tables(store: &Store, artifact: &Artifact) -> Result<Vec<Output>, Failure> {
         return Ok(match environment::tables(store, artifact) {
             Ok(tables) => tables
                 .into_iter()
-                .map(|table| Output::new(&table.name.clone(), Ok(table), None))
+                .map(|table| Output::new(&table.name.clone(), Ok(table)))
                 .collect(),
-            Err(reason) => vec![Output::new("env.json", Err(reason), None)],
+            Err(reason) => vec![Output::new("env.json", Err(reason))],
         });
     }
     let mut outputs = Vec::new();
@@ -148,21 +162,24 @@ fn tables(store: &Store, artifact: &Artifact) -> Result<Vec<Output>, Failure> {
     Ok(outputs)
 }
 
-/// The tables of a file.
+/// The tables of a file of an artifact.
 fn file(store: &Store, artifact: &Artifact, path: &str, blob: BlobDigest) -> Result<Vec<Output>, Failure> {
-    let output = |mut table: Table| {
-        if artifact.kind == "trajectory" {
-            table = without_oracle(table);
+    let mut outputs = Output::file(path, &store.blob(blob)?);
+    if artifact.kind == "trajectory" {
+        for output in &mut outputs {
+            output.table = output
+                .table
+                .as_ref()
+                .map(|table| Arc::new(without_oracle(table)))
+                .map_err(Clone::clone);
         }
-        match table.name.is_empty() {
-            true => Output::new(path, Ok(table), Some(blob)),
-            false => Output::new(&format!("{path}/{}", table.name), Ok(table), None),
-        }
-    };
-    Ok(match read(path, &store.blob(blob)?) {
-        Ok(tables) => tables.into_iter().map(output).collect(),
-        Err(reason) => vec![Output::new(path, Err(reason), None)],
-    })
+    }
+    if let [only] = outputs.as_mut_slice()
+        && only.table.as_ref().is_ok_and(|table| table.name.is_empty())
+    {
+        only.blob = Some(blob);
+    }
+    Ok(outputs)
 }
 
 fn read(path: &str, bytes: &[u8]) -> Result<Vec<Table>, String> {
@@ -179,7 +196,8 @@ fn read(path: &str, bytes: &[u8]) -> Result<Vec<Table>, String> {
 }
 
 /// A trajectory without the rows of an oracle, which knows what nobody can.
-fn without_oracle(mut table: Table) -> Table {
+fn without_oracle(table: &Table) -> Table {
+    let mut table = table.clone();
     let strategies = table.batch.column_by_name("strategy");
     let Some(strategies) = strategies.and_then(|column| column.as_string_opt::<i32>()) else {
         return table;

@@ -59,7 +59,7 @@ impl Outcome {
         }
     }
 
-    /// Its name in events.
+    /// The name in events.
     pub fn name(self) -> &'static str {
         match self {
             Self::Passed => "passed",
@@ -115,9 +115,9 @@ pub struct Moved {
     pub change: Change,
     /// The first changed row, counted from 0 within the file.
     pub row: usize,
-    /// Its date, if it has one.
+    /// The date of that row, if it has one.
     pub date: Option<String>,
-    /// Its identification: the cells of columns such as `symbol`.
+    /// The cells that identify it, of columns such as `symbol`.
     pub about: String,
     /// The original value.
     pub was: String,

@@ -83,38 +83,28 @@ impl Compare<'_> {
     }
 
     fn moved_rows(&self, column: &str, was: &Known, became: &Known, date: Option<usize>) -> Vec<Difference> {
-        let shared = was.rows.len().min(became.rows.len());
         let (a, b) = (text::hashes(&was.batch), text::hashes(&became.batch));
-        let differs = |row: &usize| a[*row] != b[*row];
-        let row = (0..shared).find(differs).unwrap_or(shared);
-        let count = |known: &Known| format!("{} rows", known.rows.len());
-        let text = |known: &Known| {
-            if row < known.rows.len() {
-                text::texts(&known.batch, row, date)
-            } else {
-                "none".to_owned()
-            }
+        let is_order = a.len() == b.len();
+        let shared = a.len().min(b.len());
+        let differing: Vec<usize> = (0..shared).filter(|&row| a[row] != b[row]).collect();
+        let row = differing.first().copied().unwrap_or(shared);
+        let has_it = if row < a.len() { was } else { became };
+        let text = |known: &Known| match is_order {
+            true if row < known.rows.len() => text::texts(&known.batch, row, date),
+            true => "none".to_owned(),
+            false => format!("{} rows", known.rows.len()),
         };
-        let is_order = was.rows.len() == became.rows.len();
         vec![Difference {
             column: column.to_owned(),
             row: was.rows.get(row).copied().unwrap_or(row),
-            date: was.stamps.get(row).or_else(|| became.stamps.get(row)).copied(),
-            about: text::about(
-                if row < was.rows.len() {
-                    &was.batch
-                } else {
-                    &became.batch
-                },
-                row,
-                None,
-            ),
-            was: if is_order { text(was) } else { count(was) },
-            became: if is_order { text(became) } else { count(became) },
+            date: has_it.stamps.get(row).copied(),
+            about: text::about(&has_it.batch, row, None),
+            was: text(was),
+            became: text(became),
             rows: if is_order {
-                (0..shared).filter(differs).count()
+                differing.len()
             } else {
-                was.rows.len().abs_diff(became.rows.len())
+                a.len().abs_diff(b.len())
             },
             most: false,
         }]

@@ -3,6 +3,8 @@
 
 mod cells;
 mod known;
+#[cfg(test)]
+mod tests;
 mod text;
 
 use super::change::Change;

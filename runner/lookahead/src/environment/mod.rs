@@ -121,8 +121,8 @@ fn by_world(files: &[RecordBatch], worlds: usize) -> Result<Vec<Vec<(RecordBatch
 
 impl World {
     fn dates(&self) -> Vec<Date> {
-        let of_part = |(snapshots, _): &(RecordBatch, RecordBatch)| days(snapshots, "date");
-        self.parts.iter().filter_map(of_part).flatten().map(Date).collect()
+        let part_dates = |(snapshots, _): &(RecordBatch, RecordBatch)| days(snapshots, "date");
+        self.parts.iter().filter_map(part_dates).flatten().map(Date).collect()
     }
 
     /// The first and the last date of a range of snapshots.
@@ -263,7 +263,7 @@ fn fitted(environment: &Environment) -> Result<Table, String> {
     let begin = || worlds.first()?.dates().first().copied();
     // Without training dates nothing is fitted.
     let known = known.or_else(begin).ok_or("has no snapshots")?;
-    let of_worlds =
+    let by_worlds =
         |field: fn(&Value) -> &Value| worlds.iter().map(|world| field(&world.spec).clone()).collect();
     let mut rows: Vec<(String, Value)> = match family {
         Family::Stocks => panel::elements(spec, worlds, known),
@@ -271,9 +271,9 @@ fn fitted(environment: &Environment) -> Result<Table, String> {
             .map(|name| (name.to_owned(), spec["env"][name].clone()))
             .into(),
     };
-    rows.push(("warm_up".to_owned(), of_worlds(|world| &world["warm_up"])));
+    rows.push(("warm_up".to_owned(), by_worlds(|world| &world["warm_up"])));
     rows.push(("multiplier".to_owned(), spec["multiplier"].clone()));
-    rows.push(("train".to_owned(), of_worlds(|world| &world["splits"]["train"])));
+    rows.push(("train".to_owned(), by_worlds(|world| &world["splits"]["train"])));
     let batch = RecordBatch::try_from_iter(columns([
         (
             "date",

@@ -44,7 +44,7 @@ pub(super) fn tables(world: &World) -> Option<Vec<Table>> {
     }
     quotes.sort_unstable();
     let values = concat(&values).ok()?;
-    let mut of_quotes: Vec<(String, ArrayRef)> = columns([
+    let mut quote_columns: Vec<(String, ArrayRef)> = columns([
         (
             "date",
             Arc::new(Date32Array::from_iter_values(
@@ -58,7 +58,7 @@ pub(super) fn tables(world: &World) -> Option<Vec<Table>> {
     ]);
     for (place, name) in VALUES.into_iter().enumerate().take(width) {
         let value = element(&values, quotes.iter().map(|quote| quote.2 * width + place))?;
-        of_quotes.push((name.to_owned(), value));
+        quote_columns.push((name.to_owned(), value));
     }
     let snapshots = concat_batches(&snapshots.first()?.schema(), &snapshots).ok()?;
     let times = stamps(&snapshots)?;
@@ -66,7 +66,7 @@ pub(super) fn tables(world: &World) -> Option<Vec<Table>> {
         Table::named("snapshots", snapshots, times),
         Table::named(
             "contracts",
-            RecordBatch::try_from_iter(of_quotes).ok()?,
+            RecordBatch::try_from_iter(quote_columns).ok()?,
             quotes.iter().map(|quote| quote.0).collect(),
         ),
     ])

@@ -1,4 +1,4 @@
-//! Findings that are no comparisons: columns that could not be compared, and those that a rule judges.
+//! Findings that are not comparisons: columns that could not be compared, and those that a rule judges.
 
 use super::{Findings, Known};
 use crate::plan::{Plan, evaluates, is_metrics, is_stepped_by_program};
@@ -30,7 +30,7 @@ impl Findings {
         if is_stepped_by_program(plan.pipeline, node) {
             let message = failed.and_then(|failed| failed.values().next()).cloned();
             let steps = || {
-                "what its program shows at a step, of the files that it reads, is no table that can be \
+                "what its program shows at a step, of the files that it reads, is not a table that can be \
                 compared"
                     .to_owned()
             };

@@ -4,7 +4,7 @@ mod names;
 mod text;
 
 pub use names::is_date_name;
-pub use text::{named_in, of_name, of_texts};
+pub use text::{name_date, named_in, text_dates};
 
 use arrow_array::cast::AsArray;
 use arrow_array::types::{Date32Type, Int64Type};
@@ -83,7 +83,7 @@ fn settle(mut stamps: Vec<Stamp>) -> Vec<Stamp> {
 }
 
 /// The column with the dates of a table's rows, and the dates; `None` if no column has a date in each row.
-pub fn of_batch(batch: &RecordBatch) -> Option<(usize, Vec<Stamp>)> {
+pub fn table_dates(batch: &RecordBatch) -> Option<(usize, Vec<Stamp>)> {
     let schema = batch.schema();
     let fields = schema.fields();
     let typed = |i: usize| {
@@ -93,16 +93,16 @@ pub fn of_batch(batch: &RecordBatch) -> Option<(usize, Vec<Stamp>)> {
         )
     };
     let named = (0..fields.len()).filter(|&i| is_date_name(fields[i].name()));
-    let of_type = (0..fields.len()).filter(|&i| typed(i) && !is_other_date_name(fields[i].name()));
+    let typed_columns = (0..fields.len()).filter(|&i| typed(i) && !is_other_date_name(fields[i].name()));
     // The index that pandas writes: the first column of text, without a name.
     let first = (0..fields.len().min(1)).filter(|_| !is_other_date_name(fields[0].name()));
     let text = (0..fields.len()).filter(|&i| {
         is_text(fields[i].data_type()) && fields[i].name().to_ascii_lowercase().contains("date")
     });
     let text = text.filter(|&i| !is_other_date_name(fields[i].name()));
-    for i in named.chain(of_type).chain(first).chain(text) {
+    for i in named.chain(typed_columns).chain(first).chain(text) {
         let epoch = is_date_name(fields[i].name());
-        if let Some(mut stamps) = of_column(batch.column(i).as_ref(), epoch) {
+        if let Some(mut stamps) = column_dates(batch.column(i).as_ref(), epoch) {
             add_times(batch, i, &mut stamps);
             if let Some(instants) = instants(batch) {
                 stamps = instants;
@@ -139,7 +139,7 @@ fn is_text(ty: &DataType) -> bool {
 /// The instants of rows of which a column of days says less: those of the snapshots of a chain.
 pub fn instants(batch: &RecordBatch) -> Option<Vec<Stamp>> {
     let column = batch.column_by_name(SNAPSHOT.name)?;
-    of_column(column.as_ref(), true).filter(|stamps| stamps.iter().all(|stamp| stamp.start == stamp.end))
+    column_dates(column.as_ref(), true).filter(|stamps| stamps.iter().all(|stamp| stamp.start == stamp.end))
 }
 
 /// A time of day in a column `time` beside a column of dates.
@@ -172,7 +172,7 @@ pub fn texts(column: &dyn Array) -> Option<Vec<Option<&str>>> {
 
 /// The dates of a column; `None` if one is missing or is not a date. Numbers are dates in a column of such a
 /// name alone.
-pub fn of_column(column: &dyn Array, numbers: bool) -> Option<Vec<Stamp>> {
+pub fn column_dates(column: &dyn Array, numbers: bool) -> Option<Vec<Stamp>> {
     if column.null_count() > 0 {
         return None;
     }
@@ -200,22 +200,24 @@ pub fn of_column(column: &dyn Array, numbers: bool) -> Option<Vec<Stamp>> {
         }
         DataType::Timestamp(TimeUnit::Microsecond, _) => instants(|value| value),
         DataType::Timestamp(TimeUnit::Nanosecond, _) => instants(|value| value.div_euclid(1000)),
-        DataType::Int64 | DataType::Int32 if numbers => of_numbers(integers()?.into_iter()),
+        DataType::Int64 | DataType::Int32 if numbers => number_dates(integers()?.into_iter()),
         _ => {
             let cells: Option<Vec<&str>> = texts(column)?.into_iter().collect();
-            of_texts(&cells?, numbers)
+            text_dates(&cells?, numbers)
         }
     }
 }
 
 /// The dates of integers: numbers of eight digits, or others in a column whose name says so.
-pub fn of_integers(values: impl Iterator<Item = i64> + Clone, named: bool) -> Option<Vec<Stamp>> {
+pub fn integer_dates(values: impl Iterator<Item = i64> + Clone, named: bool) -> Option<Vec<Stamp>> {
     let eight_digits = || values.clone().all(|value| (10_000_000..100_000_000).contains(&value));
-    (named || eight_digits()).then(|| of_numbers(values.clone())).flatten()
+    (named || eight_digits())
+        .then(|| number_dates(values.clone()))
+        .flatten()
 }
 
 /// Dates such as 20240131, or seconds, milliseconds, microseconds or nanoseconds since 1970.
-fn of_numbers(values: impl Iterator<Item = i64> + Clone) -> Option<Vec<Stamp>> {
+fn number_dates(values: impl Iterator<Item = i64> + Clone) -> Option<Vec<Stamp>> {
     let compact = |value: i64| {
         let part = |by: i64| u32::try_from(value / by % 100).ok();
         let year = i32::try_from(value / 10_000)
@@ -256,9 +258,9 @@ mod tests {
             RecordBatch::try_from_iter(table::time_columns(times)).unwrap()
         };
         let instants = [2 * DAY + 15 * 3600 * SECOND, 2 * DAY + 20 * 3600 * SECOND];
-        let (column, stamps) = of_batch(&batch(instants.map(Some))).unwrap();
+        let (column, stamps) = table_dates(&batch(instants.map(Some))).unwrap();
         assert_eq!((column, stamps), (0, instants.map(Stamp::instant).to_vec()));
-        let (_, stamps) = of_batch(&batch([None, None])).unwrap();
+        let (_, stamps) = table_dates(&batch([None, None])).unwrap();
         assert_eq!(stamps, [Stamp::day(Date(2)); 2]);
     }
 }

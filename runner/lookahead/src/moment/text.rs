@@ -1,10 +1,10 @@
 //! Dates and times in text: in cells, in the names of files, in programs.
 
-use super::{DAY, SECOND, Stamp, of_numbers, settle};
+use super::{DAY, SECOND, Stamp, number_dates, settle};
 use datasets::Date;
 
-/// The dates of text cells, all in one form; `None` if there is no such form.
-pub fn of_texts(cells: &[&str], numbers: bool) -> Option<Vec<Stamp>> {
+/// The dates of text cells, all in one form; `None` if they have no such form.
+pub fn text_dates(cells: &[&str], numbers: bool) -> Option<Vec<Stamp>> {
     let all = |parse: &dyn Fn(&str) -> Option<Stamp>| {
         cells.iter().map(|cell| parse(cell.trim())).collect::<Option<Vec<_>>>()
     };
@@ -18,7 +18,7 @@ pub fn of_texts(cells: &[&str], numbers: bool) -> Option<Vec<Stamp>> {
         let is_compact = cells.iter().all(|cell| cell.trim().len() == 8);
         let values = cells.iter().map(|cell| cell.trim().parse::<i64>().unwrap_or(-1));
         return if numbers || is_compact {
-            of_numbers(values).filter(|_| !cells.is_empty())
+            number_dates(values).filter(|_| !cells.is_empty())
         } else {
             None
         };
@@ -124,7 +124,7 @@ fn with_month_name(text: &str) -> Option<Stamp> {
 }
 
 /// The date in a file's name: `2024-01-31` or `20240131`.
-pub fn of_name(path: &str) -> Option<Stamp> {
+pub fn name_date(path: &str) -> Option<Stamp> {
     let found = |width: usize, parse: &dyn Fn(&str) -> Option<Stamp>| {
         (0..path.len().saturating_sub(width - 1)).rev().find_map(|i| {
             let bytes = path.as_bytes();
@@ -137,7 +137,7 @@ pub fn of_name(path: &str) -> Option<Stamp> {
         found(8, &|part| {
             let digits = part.bytes().all(|byte| byte.is_ascii_digit());
             digits
-                .then(|| of_numbers(std::iter::once(part.parse().ok()?)))
+                .then(|| number_dates(std::iter::once(part.parse().ok()?)))
                 .flatten()
                 .map(|stamps| stamps[0])
         })
@@ -163,7 +163,7 @@ mod tests {
     use crate::moment::date_of;
 
     fn shown(cells: &[&str]) -> Vec<String> {
-        of_texts(cells, true)
+        text_dates(cells, true)
             .unwrap_or_default()
             .iter()
             .map(ToString::to_string)
@@ -202,20 +202,20 @@ mod tests {
             shown(&["11/1/2024", "12/1/2024", "1/2/2024"]),
             ["2024-01-11", "2024-01-12", "2024-02-01"]
         );
-        let month = of_texts(&["2024-02"], false).unwrap()[0];
+        let month = text_dates(&["2024-02"], false).unwrap()[0];
         assert_eq!(date_of(month.end).to_string(), "2024-02-29");
         for cells in [&["2024-01-31", "soon"][..], &["2024-13-01"], &["12"], &["1.5"], &[""]] {
-            assert_eq!(of_texts(cells, true), None, "{cells:?}");
+            assert_eq!(text_dates(cells, true), None, "{cells:?}");
         }
         // A number is a date only where the name says so, but for eight digits.
-        assert_eq!(of_texts(&["1706659200"], false), None);
+        assert_eq!(text_dates(&["1706659200"], false), None);
     }
 
     #[test]
     fn dates_in_names() {
-        assert_eq!(of_name("bars/2024-01-31.csv").unwrap().to_string(), "2024-01-31");
-        assert_eq!(of_name("bars_20240131.parquet").unwrap().to_string(), "2024-01-31");
-        assert_eq!(of_name("bars_120240131.parquet"), None);
+        assert_eq!(name_date("bars/2024-01-31.csv").unwrap().to_string(), "2024-01-31");
+        assert_eq!(name_date("bars_20240131.parquet").unwrap().to_string(), "2024-01-31");
+        assert_eq!(name_date("bars_120240131.parquet"), None);
         assert_eq!(named_in("from 2024-01-31 on"), [Date::from_ymd(2024, 1, 31).unwrap()]);
     }
 }

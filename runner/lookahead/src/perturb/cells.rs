@@ -41,7 +41,7 @@ pub fn rows(document: &Document, from: &[usize], new: &New) -> Result<RecordBatc
     let columns = document.batch.columns().iter().enumerate().map(column);
     let columns = columns.collect::<Result<Vec<_>, ArrowError>>();
     columns
-        .and_then(|columns| table::of_rows(document.batch.schema(), columns, from.len()))
+        .and_then(|columns| table::with_rows(document.batch.schema(), columns, from.len()))
         .map_err(|err| err.to_string())
 }
 

@@ -63,7 +63,7 @@ pub fn role(document: &Document, column: usize) -> Role {
         Column::Texts(_, choices) => {
             let texts: Vec<&str> = choices.iter().map(String::as_str).collect();
             let is_key = texts.iter().all(|text| is_contract(text));
-            match choices.len() > 1 && !is_key && moment::of_texts(&texts, false).is_none() {
+            match choices.len() > 1 && !is_key && moment::text_dates(&texts, false).is_none() {
                 true => Role::Texts,
                 false => Role::Fixed,
             }
@@ -85,7 +85,7 @@ fn number(name: &str, values: &[f64], integers: &[bool]) -> Role {
         .all(|(value, integer)| *integer || !value.is_finite());
     if is_integers {
         let is_time =
-            moment::of_integers(present().map(|value| value as i64), name.contains("time")).is_some();
+            moment::integer_dates(present().map(|value| value as i64), name.contains("time")).is_some();
         if is_time {
             return Role::Fixed;
         }

@@ -63,9 +63,9 @@ pub fn all(document: &Document) -> Result<Variant, String> {
     // No moment is left without rows after it, so that the change is one.
     if in_order && document.may_grow && document.has_plain_dates() {
         for later in 1..=3 {
-            let of_last = (0..stamps.len()).filter(|&row| Some(stamps[row]) == last);
+            let last_rows = (0..stamps.len()).filter(|&row| Some(stamps[row]) == last);
             let factor = 1.0 + 0.1 * f64::from(later);
-            rows.extend(of_last.map(|from| Row {
+            rows.extend(last_rows.map(|from| Row {
                 from,
                 factor,
                 symbol: None,

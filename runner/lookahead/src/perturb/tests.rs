@@ -4,9 +4,10 @@ use super::{New, version as changed};
 use crate::change::{About, Change};
 use crate::document::Packed;
 use crate::moment::Stamp;
-use crate::table::Container;
+use crate::table::{self, Container, Packing};
 use arrow_array::{ArrayRef, BooleanArray, Date32Array, Float32Array, Int32Array, RecordBatch, StringArray};
 use datasets::Date;
+use std::borrow::Cow;
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
@@ -145,4 +146,88 @@ fn types_of_columns_are_respected() {
         }
         assert_eq!(read(Change::Truncated), batch.slice(0, 20));
     }
+}
+
+/// A version of each form of a file has the rows up to the date, and the file's own form.
+#[test]
+fn every_form_is_kept() {
+    let day = until(19_724);
+    let date = |i: i32| Date(19_723 + i).to_string();
+    let lines: Vec<String> = (0..4).map(|i| format!("\"{}\",{i}.50,\"a, b\"", date(i))).collect();
+    let csv = format!("date,x,s\n{}\n", lines.join("\n"));
+    let known = format!("date,x,s\n{}\n", lines[..2].join("\n"));
+    let text = |new: New| String::from_utf8(new.bytes).unwrap();
+    assert_eq!(
+        text(version("t.csv", csv.as_bytes(), Change::Truncated, day, &[])),
+        known
+    );
+    assert!(text(version("t.csv", csv.as_bytes(), Change::OtherValues, day, &[])).starts_with(&known));
+    // Objects, of which some do not have a field, or have none of a value.
+    let rows: Vec<String> = (0..4)
+        .map(|i| match i {
+            1 => format!(r#"{{"date": "{}", "x": null}}"#, date(i)),
+            i => format!(r#"{{"date": "{}", "x": {i}, "list": [{i}, "a"]}}"#, date(i)),
+        })
+        .collect();
+    let (lines, array) = (rows.join("\n"), format!("[{}]", rows.join(",")));
+    let new = text(version("t.jsonl", lines.as_bytes(), Change::Truncated, day, &[]));
+    assert_eq!(
+        new.replace(r#"[0,"a"]"#, r#"[0, "a"]"#),
+        format!("{}\n", rows[..2].join("\n"))
+    );
+    let new = text(version("t.json", array.as_bytes(), Change::OtherValues, day, &[]));
+    let new: Vec<serde_json::Value> = serde_json::from_str(&new).unwrap();
+    assert_eq!(new.len(), 4);
+    assert_eq!(
+        new[..2],
+        serde_json::from_str::<Vec<serde_json::Value>>(&array).unwrap()[..2]
+    );
+    assert!(new[2]["x"].is_i64() && new[2]["x"] != 2 && new[2]["list"] == serde_json::json!([2, "a"]));
+    // Packed, alone and with a file without dates.
+    let file = |name| (name, Cow::Borrowed(csv.as_bytes()));
+    let packed = Packing::Gzip.pack(vec![file("t.csv")]).unwrap();
+    let new = version("t.csv.gz", &packed, Change::Truncated, day, &[]);
+    assert_eq!((new.rows, new.left), (2, 2));
+    assert_eq!(table::unpack("t.csv.gz", &new.bytes).unwrap().1[0].1, known.as_bytes());
+    let mut members = vec![file("a.csv"), file("b.csv")];
+    members.push(("notes.txt", b"nothing".as_slice().into()));
+    let new = version(
+        "t.zip",
+        &Packing::Zip.pack(members).unwrap(),
+        Change::Truncated,
+        day,
+        &[],
+    );
+    let (packing, unpacked) = table::unpack("t.zip", &new.bytes).unwrap();
+    assert_eq!((packing, unpacked.len(), new.left), (Packing::Zip, 3, 4));
+    assert_eq!(
+        (&*unpacked[1].1, &*unpacked[2].1),
+        (known.as_bytes(), b"nothing".as_slice())
+    );
+}
+
+/// What cannot be changed is said; what has no dates is left as it is.
+#[test]
+fn files_that_cannot_be_changed_say_why() {
+    let reason = |path: &str, text: &str| match Packed::read(path, text.as_bytes()) {
+        Ok(Some(_)) => "can be changed".to_owned(),
+        Ok(None) => "has no dates".to_owned(),
+        Err(reason) => reason,
+    };
+    let cannot = "is of a format whose future cannot be changed";
+    assert_eq!(reason("t.csv", "date,x\n2024-01-01,1\n"), "can be changed");
+    assert_eq!(reason("t.txt", "on 2024-01-01 rain\nand on 2024-01-02 none\n"), cannot);
+    assert_eq!(
+        reason("t.py", "on 2024-01-01 rain\nand on 2024-01-02 none\n"),
+        "has no dates"
+    );
+    assert_eq!(reason("t.json", r#"{"date": ["2024-01-01"], "x": [2]}"#), cannot);
+    assert_eq!(reason("t.csv", "symbol,x\nA,1\n"), "has no dates");
+    assert_eq!(reason("bars/2024-01-01.csv", "symbol,x\nA,1\n"), "can be changed");
+    let some = "day_seen,x\n2024-01-01,1\n2024-01-02,1\nlater,1\n";
+    assert_eq!(
+        reason("t.csv", some),
+        "has rows without a date in the column `day_seen`"
+    );
+    assert_eq!(reason("t.bin", "a\0b"), "is of a format that cannot be read (`.bin`)");
 }

@@ -22,12 +22,12 @@ const HELD: u64 = 512 << 20;
 pub struct Source {
     /// `smooth: prices.csv` for the files of a stage, `market.bars` for an output.
     pub name: String,
-    /// Its stage.
+    /// The stage.
     pub node: usize,
     what: What,
-    /// Its dates and symbols.
+    /// The dates and symbols of its rows.
     pub scan: Scan,
-    /// Its files as they were read, in the order of their use.
+    /// The files as they were read, in the order of their use.
     held: Vec<Held>,
 }
 
@@ -165,10 +165,10 @@ impl Found {
     ) -> Result<(), Failure> {
         let (mut held, mut scan) = (Vec::new(), Scan::default());
         let (mut dated, mut failed) = (false, None);
-        // The files of an environment or a policy are no tables of dated rows.
+        // The files of an environment or a policy are not tables of dated rows.
         if !["env", "policy", "metrics", "trajectory"].contains(&artifact.kind.as_str()) {
             for entry in &artifact.entries {
-                match version::of_entry(artifact, entry, store)? {
+                match version::read_entry(artifact, entry, store)? {
                     Ok(packed) => {
                         dated |= packed.is_some();
                         held.push(match packed {

@@ -32,7 +32,7 @@ pub fn read(file: &File) -> Result<(Option<Packed>, u64), String> {
 }
 
 /// Reads a file of an artifact; `None` if it has no dates.
-pub fn of_entry(
+pub fn read_entry(
     artifact: &Artifact,
     entry: &Entry,
     store: &Store,
@@ -40,7 +40,7 @@ pub fn of_entry(
     let packed = Packed::read(&entry.path, &store.blob(entry.blob)?);
     Ok(packed.map(|packed| match artifact.kind == "file" {
         true => packed,
-        false => packed.map(Packed::of_data_set),
+        false => packed.map(Packed::in_data_set),
     }))
 }
 
@@ -112,7 +112,7 @@ impl Source {
         let mut builder = ArtifactBuilder::new(&overlay.store, &artifact.kind, artifact.meta.clone());
         let mut rows = 0;
         for (entry, held) in artifact.entries.iter().zip(&self.held) {
-            let again = || of_entry(&artifact, entry, overlay.base());
+            let again = || read_entry(&artifact, entry, overlay.base());
             match held.version(about, &entry.path, again)? {
                 Some(new) => {
                     rows += new.rows;

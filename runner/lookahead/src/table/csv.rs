@@ -20,7 +20,7 @@ pub struct Csv {
 }
 
 impl Csv {
-    /// Reads a text; `None` if its rows have different numbers of cells, or one cell that is no date.
+    /// Reads a text; `None` if its rows have different numbers of cells, or one cell that is not a date.
     pub fn read(bytes: &[u8]) -> Option<Self> {
         let text = std::str::from_utf8(bytes).ok()?;
         let text = text.strip_prefix('\u{feff}').unwrap_or(text);
@@ -36,8 +36,9 @@ impl Csv {
             return None;
         }
         // The first row is the header, unless it holds a date or a number.
-        let is_value =
-            |cell: &String| cell.trim().parse::<f64>().is_ok() || moment::of_texts(&[cell], false).is_some();
+        let is_value = |cell: &String| {
+            cell.trim().parse::<f64>().is_ok() || moment::text_dates(&[cell], false).is_some()
+        };
         let has_header = !rows[0].iter().any(is_value);
         let (names, header) = if has_header {
             (rows.remove(0), Some(first.to_string()))

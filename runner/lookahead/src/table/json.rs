@@ -32,12 +32,19 @@ impl<'de> Deserialize<'de> for Object {
     }
 }
 
-/// How rows of JSON are written.
+/// The form in which rows of JSON are written.
 #[derive(Clone, Debug)]
 pub struct Style {
     /// True for an array, false for lines.
     is_array: bool,
     columns: Vec<Cells>,
+}
+
+impl Style {
+    /// True if a column holds nested or mixed values, as JSON.
+    pub fn is_json(&self, column: usize) -> bool {
+        self.columns[column].is_json
+    }
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -126,7 +133,7 @@ pub fn read(bytes: &[u8]) -> Result<(Form, Table), String> {
     };
     let (keys, values): (Vec<&str>, Vec<&Value>) =
         object.0.iter().map(|(key, value)| (key.as_str(), value)).unzip();
-    if keys.len() > 1 && moment::of_texts(&keys, false).is_some() {
+    if keys.len() > 1 && moment::text_dates(&keys, false).is_some() {
         let columns = vec![
             texts("key", keys.iter().map(|key| Some((*key).to_owned()))),
             texts("value", values.into_iter().map(cell)),

@@ -23,9 +23,9 @@ use std::sync::Arc;
 /// A table of a file.
 #[derive(Clone, Debug)]
 pub struct Table {
-    /// Its name within the file; empty if the file holds one table.
+    /// The name within the file; empty if the file holds one table.
     pub name: String,
-    /// Its columns.
+    /// The columns.
     pub batch: RecordBatch,
     /// The column of the dates, where there is one.
     pub date: Option<usize>,
@@ -47,7 +47,7 @@ pub enum Form {
 impl Table {
     /// A table with the dates that a column of it holds.
     pub fn new(batch: RecordBatch) -> Self {
-        let dated = moment::of_batch(&batch);
+        let dated = moment::table_dates(&batch);
         let (date, stamps) = dated.map_or((None, None), |(date, stamps)| (Some(date), Some(stamps)));
         Self {
             date,
@@ -97,7 +97,7 @@ fn matrix_dates(column: &ArrayRef) -> Option<Vec<Stamp>> {
     if values.len() < 2 || !values.iter().all(is_whole) {
         return None;
     }
-    let stamps = moment::of_integers(values.iter().map(|value| *value as i64), true)?;
+    let stamps = moment::integer_dates(values.iter().map(|value| *value as i64), true)?;
     let is_time = stamps.iter().all(|stamp| stamp.start % 60_000_000 == 0);
     (is_time && stamps.is_sorted() && stamps.first() < stamps.last()).then_some(stamps)
 }
@@ -125,8 +125,10 @@ pub fn read(
     share_dates(&mut tables);
     // A file of each day, without dates in it.
     for ((_, table), (name, _)) in tables.iter_mut().zip(files) {
-        if let (None, Some(stamp)) = (&table.stamps, moment::of_name(name).or_else(|| moment::of_name(path)))
-        {
+        if let (None, Some(stamp)) = (
+            &table.stamps,
+            moment::name_date(name).or_else(|| moment::name_date(path)),
+        ) {
             table.stamps = Some(vec![stamp; table.batch.num_rows()]);
         }
     }
@@ -200,7 +202,7 @@ fn share_dates(tables: &mut [(Form, Table)]) {
     let Some(&i) = found else { return };
     let dates = &mut tables[i].1;
     if dates.stamps.is_none() {
-        dates.stamps = moment::of_column(dates.batch.column(0).as_ref(), true);
+        dates.stamps = moment::column_dates(dates.batch.column(0).as_ref(), true);
         dates.date = dates.stamps.as_ref().map(|_| 0);
     }
     let Some(stamps) = dates.stamps.clone() else { return };
@@ -259,14 +261,14 @@ fn plain(batch: &RecordBatch) -> Result<RecordBatch, String> {
         .map_err(|err| err.to_string())?;
     let (fields, arrays): (Vec<_>, Vec<_>) = columns.into_iter().unzip();
     let schema = Schema::new_with_metadata(fields, batch.schema_ref().metadata().clone());
-    of_rows(Arc::new(schema), arrays, batch.num_rows()).map_err(|err| err.to_string())
+    with_rows(Arc::new(schema), arrays, batch.num_rows()).map_err(|err| err.to_string())
 }
 
 /// A table of columns of so many rows.
 ///
 /// # Errors
 /// When they are not of the schema.
-pub fn of_rows(schema: Arc<Schema>, arrays: Vec<ArrayRef>, rows: usize) -> Result<RecordBatch, ArrowError> {
+pub fn with_rows(schema: Arc<Schema>, arrays: Vec<ArrayRef>, rows: usize) -> Result<RecordBatch, ArrowError> {
     RecordBatch::try_new_with_options(schema, arrays, &RecordBatchOptions::new().with_row_count(Some(rows)))
 }
 
@@ -277,7 +279,7 @@ fn batch(columns: Vec<(String, ArrayRef)>, rows: usize) -> RecordBatch {
         .map(|(name, array)| Field::new(name, array.data_type().clone(), true));
     let schema = Arc::new(Schema::new(fields.collect::<Vec<_>>()));
     let arrays = columns.into_iter().map(|(_, array)| array).collect();
-    of_rows(schema.clone(), arrays, rows).unwrap_or_else(|_| RecordBatch::new_empty(schema))
+    with_rows(schema.clone(), arrays, rows).unwrap_or_else(|_| RecordBatch::new_empty(schema))
 }
 
 /// A cell as text.
