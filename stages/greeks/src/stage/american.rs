@@ -1,5 +1,6 @@
 //! `greeks/american`.
 
+use super::chain::{PricedChain, PricingConfig, counts, docs, each_partition, share, sums};
 use super::contracts::{check_exercise, only, with_forward};
 use super::curves::{Curves, MaxAge};
 use super::dividends::{self, CashDividend};
@@ -19,15 +20,14 @@ use rayon::prelude::*;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
-use stages_core::dataset::{self, DataSet, Partition};
+use stages_core::dataset::{self, Partition};
 use stages_core::{
     ConfigProblem, Context, Given, Memo, Outputs, PlanContext, PortType, Ports, Provided, Share, StageError,
-    StageKind, contracts, table,
+    StageKind, table,
 };
 use stages_numerics::dispatch::InstructionSet;
 use stages_numerics::special::log_ratio;
 use std::collections::BTreeMap;
-use std::sync::atomic::{AtomicU64, Ordering};
 
 /// Configuration of `greeks/american`.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -52,6 +52,12 @@ pub struct AmericanConfig {
     pub time: TimeConfig,
     /// The age in days that a curve of `rates` may have on the day it is used for; an older one is an error.
     pub max_rates_age_days: MaxAge,
+}
+
+impl PricingConfig for AmericanConfig {
+    fn terms(&mut self) -> (&mut TimeConfig, [&mut Yield; 2]) {
+        (&mut self.time, [&mut self.dividend_yield, &mut self.borrow_rate])
+    }
 }
 
 /// Price and Greeks of every American contract of an option chain that has an implied volatility, row by row
@@ -96,118 +102,48 @@ impl StageKind for American {
     }
 
     fn run(&self, config: &Self::Config, context: &Context) -> Result<Outputs, StageError> {
-        let chain = DataSet::open(context.input("chain")?)?;
-        let is_intraday = chain.is_intraday(&context.store)?;
-        let curves = Curves::open(&context.given(), is_intraday)?.unwrap_or_default();
-        let contracts = contracts::read(&chain.meta)?;
-        only(Exercise::American, &contracts, Self::NAME)?;
-        let config = &of_chain(config, &contracts, is_intraday)?;
-        let (done, total) = (AtomicU64::new(0), chain.partitions.len() as u64);
-        let results: Vec<(Partition, [u64; Reason::ALL.len()])> = chain
-            .partitions
-            .par_iter()
-            .map(|partition| {
-                context.check_cancelled()?;
-                let settings = settings(config, partition)?;
-                // The counts are in a memo of their own, as a table from the cache has none.
-                let mut counts = None;
-                let blob = context.memo(&memo(partition, &settings, &curves), || {
-                    let chain = with_forward(partition.read(&context.store)?, &contracts, Self::NAME)?;
-                    curves.check_age(&chain, config.max_rates_age_days)?;
-                    let (batch, found) = chain_greeks(&chain, config, &curves)?;
-                    counts = Some(found);
-                    table::to_parquet(&batch)
-                })?;
-                let counts = context.memo(&counts_memo(partition, &settings, &curves), || {
-                    let counts = match counts {
-                        Some(counts) => counts,
-                        None => chain_greeks(&partition.read(&context.store)?, config, &curves)?.1,
-                    };
-                    Ok(counts.iter().flat_map(|n| n.to_le_bytes()).collect())
-                })?;
-                let counts = context.store.blob(counts.blob)?;
-                let mut totals = [0_u64; Reason::ALL.len()];
-                for (total, bytes) in totals.iter_mut().zip(counts.as_chunks::<8>().0) {
-                    *total = u64::from_le_bytes(*bytes);
-                }
-                let done = done.fetch_add(1, Ordering::Relaxed) + 1;
-                context.progress(
-                    done,
-                    Some(total),
-                    format!("American Greeks {} {}", partition.key.symbols, partition.key.range.from),
-                );
-                let key = partition.key.clone();
-                Ok((Partition { key, blob }, totals))
-            })
-            .collect::<Result<_, StageError>>()?;
-        let units: serde_json::Map<_, _> = GREEKS
-            .iter()
-            .map(|column| (column.name.to_owned(), column.doc.into()))
-            .collect();
-        let mut reasons = serde_json::Map::new();
-        for (i, reason) in Reason::ALL.into_iter().enumerate() {
-            let n: u64 = results.iter().map(|(_, counts)| counts[i]).sum();
-            reasons.insert(reason.name().to_owned(), n.into());
-        }
-        let meta = json!({ "model": "american", "columns": units, "rows_by_reason": reasons });
+        let check = |contracts: &Contracts| only(Exercise::American, contracts, Self::NAME);
+        let priced = PricedChain::open(&context.given(), config, check)?;
+        let PricedChain {
+            chain,
+            contracts,
+            curves,
+            config,
+        } = &priced;
+        let results = each_partition(context, chain, "American Greeks", |partition| {
+            let mut found = None;
+            let blob = context.memo(&memo(&priced, partition)?, || {
+                let chain = with_forward(partition.read(&context.store)?, contracts, Self::NAME)?;
+                curves.check_age(&chain, config.max_rates_age_days)?;
+                let (batch, counts) = chain_greeks(&chain, config, curves)?;
+                found = Some(counts);
+                table::to_parquet(&batch)
+            })?;
+            let label = format!("{} (counts)", partition.key.name());
+            let memo = priced.memo("greeks/american reason counts v3", partition, label)?;
+            let counts = counts(context, &memo, || match found {
+                Some(counts) => Ok(counts),
+                None => Ok(chain_greeks(&partition.read(&context.store)?, config, curves)?.1),
+            })?;
+            let key = partition.key.clone();
+            Ok((Partition { key, blob }, counts))
+        })?;
+        let reasons = sums(Reason::ALL.iter().map(|reason| reason.name()), &results);
+        let meta = json!({ "model": "american", "columns": docs(GREEKS), "rows_by_reason": reasons });
         let partitions = results.into_iter().map(|(partition, _)| partition);
         let digest = dataset::write(&context.store, PortType::Greeks, meta, partitions)?;
         Ok(Outputs::from([("greeks".to_owned(), digest)]))
     }
 
     fn cached_share(&self, config: &Self::Config, given: &Given<'_>) -> Result<Option<Share>, StageError> {
-        let chain = DataSet::open(given.input("chain")?)?;
-        let is_intraday = chain.is_intraday(given.store)?;
-        let curves = Curves::open(given, is_intraday)?.unwrap_or_default();
-        let config = &of_chain(config, &contracts::read(&chain.meta)?, is_intraday)?;
-        let memos: Vec<Memo> = chain
-            .partitions
-            .iter()
-            .map(|partition| Ok(memo(partition, &settings(config, partition)?, &curves)))
-            .collect::<Result<_, StageError>>()?;
-        Share::of_memos("partitions", given, &memos).map(Some)
+        let priced = PricedChain::open(given, config, |_| Ok(()))?;
+        share(given, &priced.chain, |partition| memo(&priced, partition))
     }
 }
 
-/// The configuration with the day count of the chain's contracts.
-fn of_chain(
-    config: &AmericanConfig,
-    contracts: &Contracts,
-    is_intraday: bool,
-) -> Result<AmericanConfig, StageError> {
-    Ok(AmericanConfig {
-        time: config.time.of_chain(contracts, is_intraday)?,
-        ..config.clone()
-    })
-}
-
-/// The configuration as a partition reads it.
-fn settings(config: &AmericanConfig, partition: &Partition) -> Result<String, StageError> {
-    let config = AmericanConfig {
-        dividend_yield: config.dividend_yield.of_partition(&partition.key),
-        borrow_rate: config.borrow_rate.of_partition(&partition.key),
-        ..config.clone()
-    };
-    let config = serde_json::to_value(config).map_err(|err| StageError::new(err.to_string()))?;
-    Ok(cache::canonical_json(&config))
-}
-
-/// The Greeks of a partition of the chain.
-fn memo(partition: &Partition, settings: &str, curves: &Curves) -> Memo {
-    let rates = curves.key(partition.key.range);
-    let parts: [&[u8]; 3] = [partition.blob.blob.as_bytes(), settings.as_bytes(), &rates];
-    Memo::new("greeks/american v3", &parts, partition.key.name())
-}
-
-/// The number of its rows that have Greeks, and of the others by reason.
-fn counts_memo(partition: &Partition, settings: &str, curves: &Curves) -> Memo {
-    let rates = curves.key(partition.key.range);
-    let parts: [&[u8]; 3] = [partition.blob.blob.as_bytes(), settings.as_bytes(), &rates];
-    Memo::new(
-        "greeks/american reason counts v3",
-        &parts,
-        format!("{} (counts)", partition.key.name()),
-    )
+/// The memo of the Greeks of a partition of the chain.
+fn memo(priced: &PricedChain<AmericanConfig>, partition: &Partition) -> Result<Memo, StageError> {
+    priced.memo("greeks/american v3", partition, partition.key.name())
 }
 
 /// The table of Greeks beside a chain, and its rows by reason.

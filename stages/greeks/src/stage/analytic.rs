@@ -1,5 +1,6 @@
 //! `greeks/analytic`.
 
+use super::chain::{PricedChain, PricingConfig, docs, each_partition, share};
 use super::contracts::{check_exercise, only, with_forward};
 use super::curves::{Curves, MaxAge};
 use super::outputs::{self, KEYS, Output};
@@ -12,18 +13,16 @@ use crate::numerics::formula::Model;
 use arrow_array::RecordBatch;
 use datasets::contract::{Contracts, Exercise};
 use datasets::schema::Column;
-use rayon::prelude::*;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
-use stages_core::dataset::{self, DataSet, Partition};
+use stages_core::dataset::{self, Partition};
 use stages_core::{
     ConfigProblem, Context, Given, Memo, Outputs, PlanContext, PortType, Ports, Provided, Share, StageError,
-    StageKind, contracts, table,
+    StageKind, table,
 };
 use stages_numerics::special::{exp, log_ratio};
 use std::collections::BTreeMap;
-use std::sync::atomic::{AtomicU64, Ordering};
 
 /// Configuration of `greeks/analytic`.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -63,6 +62,12 @@ impl Default for AnalyticConfig {
             time: TimeConfig::default(),
             max_rates_age_days: MaxAge::default(),
         }
+    }
+}
+
+impl PricingConfig for AnalyticConfig {
+    fn terms(&mut self) -> (&mut TimeConfig, [&mut Yield; 2]) {
+        (&mut self.time, [&mut self.dividend_yield, &mut self.borrow_rate])
     }
 }
 
@@ -122,89 +127,37 @@ impl StageKind for Analytic {
     }
 
     fn run(&self, config: &Self::Config, context: &Context) -> Result<Outputs, StageError> {
-        let chain = DataSet::open(context.input("chain")?)?;
-        let is_intraday = chain.is_intraday(&context.store)?;
-        let curves = Curves::open(&context.given(), is_intraday)?.unwrap_or_default();
-        let contracts = contracts::read(&chain.meta)?;
-        only(Exercise::European, &contracts, Self::NAME)?;
-        let config = &of_chain(config, &contracts, is_intraday)?;
-        let (done, total) = (AtomicU64::new(0), chain.partitions.len() as u64);
-        let partitions: Vec<Partition> = chain
-            .partitions
-            .par_iter()
-            .map(|partition| {
-                context.check_cancelled()?;
-                let settings = settings(config, partition)?;
-                let blob = context.memo(&memo(partition, &settings, &curves), || {
-                    let chain = with_forward(partition.read(&context.store)?, &contracts, Self::NAME)?;
-                    curves.check_age(&chain, config.max_rates_age_days)?;
-                    table::to_parquet(&chain_greeks(&chain, config, &curves)?)
-                })?;
-                let done = done.fetch_add(1, Ordering::Relaxed) + 1;
-                context.progress(
-                    done,
-                    Some(total),
-                    format!("Greeks {} {}", partition.key.symbols, partition.key.range.from),
-                );
-                let key = partition.key.clone();
-                Ok(Partition { key, blob })
-            })
-            .collect::<Result<_, StageError>>()?;
-        let units: serde_json::Map<_, _> = config
-            .columns()
-            .iter()
-            .map(|column| (column.name.to_owned(), column.doc.into()))
-            .collect();
-        let meta = json!({ "model": config.model, "columns": units });
+        let check = |contracts: &Contracts| only(Exercise::European, contracts, Self::NAME);
+        let priced = PricedChain::open(&context.given(), config, check)?;
+        let PricedChain {
+            chain,
+            contracts,
+            curves,
+            config,
+        } = &priced;
+        let partitions = each_partition(context, chain, "Greeks", |partition| {
+            let blob = context.memo(&memo(&priced, partition)?, || {
+                let chain = with_forward(partition.read(&context.store)?, contracts, Self::NAME)?;
+                curves.check_age(&chain, config.max_rates_age_days)?;
+                table::to_parquet(&chain_greeks(&chain, config, curves)?)
+            })?;
+            let key = partition.key.clone();
+            Ok(Partition { key, blob })
+        })?;
+        let meta = json!({ "model": config.model, "columns": docs(&config.columns()) });
         let digest = dataset::write(&context.store, PortType::Greeks, meta, partitions)?;
         Ok(Outputs::from([("greeks".to_owned(), digest)]))
     }
 
     fn cached_share(&self, config: &Self::Config, given: &Given<'_>) -> Result<Option<Share>, StageError> {
-        let chain = DataSet::open(given.input("chain")?)?;
-        let is_intraday = chain.is_intraday(given.store)?;
-        let curves = Curves::open(given, is_intraday)?.unwrap_or_default();
-        let config = &of_chain(config, &contracts::read(&chain.meta)?, is_intraday)?;
-        let memos: Vec<Memo> = chain
-            .partitions
-            .iter()
-            .map(|partition| Ok(memo(partition, &settings(config, partition)?, &curves)))
-            .collect::<Result<_, StageError>>()?;
-        Share::of_memos("partitions", given, &memos).map(Some)
+        let priced = PricedChain::open(given, config, |_| Ok(()))?;
+        share(given, &priced.chain, |partition| memo(&priced, partition))
     }
 }
 
-/// The configuration with the day count of the chain's contracts.
-fn of_chain(
-    config: &AnalyticConfig,
-    contracts: &Contracts,
-    is_intraday: bool,
-) -> Result<AnalyticConfig, StageError> {
-    Ok(AnalyticConfig {
-        time: config.time.of_chain(contracts, is_intraday)?,
-        ..config.clone()
-    })
-}
-
-/// The configuration as a partition reads it.
-fn settings(config: &AnalyticConfig, partition: &Partition) -> Result<String, StageError> {
-    let config = AnalyticConfig {
-        dividend_yield: config.dividend_yield.of_partition(&partition.key),
-        borrow_rate: config.borrow_rate.of_partition(&partition.key),
-        ..config.clone()
-    };
-    let config = serde_json::to_value(config).map_err(|err| StageError::new(err.to_string()))?;
-    Ok(cache::canonical_json(&config))
-}
-
-/// The Greeks of a partition of the chain.
-fn memo(partition: &Partition, settings: &str, curves: &Curves) -> Memo {
-    let parts: [&[u8]; 3] = [
-        partition.blob.blob.as_bytes(),
-        settings.as_bytes(),
-        &curves.key(partition.key.range),
-    ];
-    Memo::new("greeks/analytic v2", &parts, partition.key.name())
+/// The memo of the Greeks of a partition of the chain.
+fn memo(priced: &PricedChain<AnalyticConfig>, partition: &Partition) -> Result<Memo, StageError> {
+    priced.memo("greeks/analytic v2", partition, partition.key.name())
 }
 
 /// The table of Greeks beside a chain.

@@ -2,6 +2,7 @@
 
 mod american;
 mod analytic;
+mod chain;
 mod contracts;
 mod curves;
 mod dividends;

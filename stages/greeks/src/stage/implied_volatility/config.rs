@@ -1,5 +1,6 @@
 //! The configuration of `greeks/implied_volatility`.
 
+use crate::stage::chain::PricingConfig;
 use crate::stage::curves::MaxAge;
 use crate::stage::dividends::CashDividend;
 use crate::stage::time::TimeConfig;
@@ -104,5 +105,11 @@ impl Default for ImpliedVolatilityConfig {
             time: TimeConfig::default(),
             max_rates_age_days: MaxAge::default(),
         }
+    }
+}
+
+impl PricingConfig for ImpliedVolatilityConfig {
+    fn terms(&mut self) -> (&mut TimeConfig, [&mut Yield; 2]) {
+        (&mut self.time, [&mut self.dividend_yield, &mut self.borrow_rate])
     }
 }

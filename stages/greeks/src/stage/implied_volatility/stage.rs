@@ -4,6 +4,7 @@ use super::config::{ForwardSource, ImpliedVolatilityConfig, Style};
 use super::conventions::{Conventions, Styles};
 use super::volatilities::add_volatility;
 use crate::numerics::implied::Status;
+use crate::stage::chain::{PricingConfig, canonical, counts, each_partition, object, share, sums};
 use crate::stage::contracts::only_carried;
 use crate::stage::curves::Curves;
 use crate::stage::dividends;
@@ -11,7 +12,6 @@ use crate::stage::time::{self, TimeConfig};
 use arrow_array::{RecordBatch, UInt8Array};
 use datasets::contract::{Contracts, Origin};
 use datasets::schema::IMPLIED_VOLATILITY;
-use rayon::prelude::*;
 use serde_json::{Value, json};
 use stages_core::dataset::{self, DataSet, Partition};
 use stages_core::{
@@ -19,7 +19,6 @@ use stages_core::{
     Provided, RelativeCost, Share, StageError, StageEvent, StageKind, contracts, table,
 };
 use std::collections::BTreeMap;
-use std::sync::atomic::{AtomicU64, Ordering};
 
 /// The cost of an American volatility under `forward: parity`, compared with `forward: rates`, as measured on
 /// a day of SPY.
@@ -188,65 +187,34 @@ impl StageKind for ImpliedVolatility {
         let mut contracts = contracts::read(&chain.meta)?;
         warn_of_assumptions(context, &contracts, &config.time);
         Styles::new(config.style, &contracts)?;
-        let config = &of_chain(config, &contracts, is_intraday)?;
+        let config = &config.for_chain(&contracts, is_intraday)?;
         if config.forward == ForwardSource::Rates {
             let way_out = "use `forward: parity`, which takes it from calls and puts";
             only_carried(&contracts, "`forward: rates`", way_out)?;
         }
-        let (done, total) = (AtomicU64::new(0), chain.partitions.len() as u64);
-        let results: Vec<(Partition, [u64; STATUSES])> = chain
-            .partitions
-            .par_iter()
-            .map(|partition| {
-                context.check_cancelled()?;
-                let conventions = Conventions::of(config.style, &contracts, &partition.key)?;
-                let blob = context.memo(&memo(partition, config, &conventions, curves.as_ref())?, || {
-                    let chain = partition.read(&context.store)?;
-                    if let Some(curves) = &curves {
-                        curves.check_age(&chain, config.max_rates_age_days)?;
-                    }
-                    table::to_parquet(&add_volatility(&chain, config, &conventions, curves.as_ref())?)
-                })?;
-                let counts = Memo::new(
-                    "greeks/implied_volatility status counts v2",
-                    &[blob.blob.as_bytes()],
-                    format!("{} (counts)", partition.key.name()),
-                );
-                let counts = context.memo(&counts, || {
-                    let batch = table::from_parquet(context.store.blob(blob.blob)?)?;
-                    Ok(count(&batch)?.iter().flat_map(|n| n.to_le_bytes()).collect())
-                })?;
-                let counts = context.store.blob(counts.blob)?;
-                let mut totals = [0_u64; STATUSES];
-                for (total, bytes) in totals.iter_mut().zip(counts.as_chunks::<8>().0) {
-                    *total = u64::from_le_bytes(*bytes);
+        let results = each_partition(context, &chain, "implied volatility", |partition| {
+            let conventions = Conventions::of(config.style, &contracts, &partition.key)?;
+            let blob = context.memo(&memo(partition, config, &conventions, curves.as_ref())?, || {
+                let chain = partition.read(&context.store)?;
+                if let Some(curves) = &curves {
+                    curves.check_age(&chain, config.max_rates_age_days)?;
                 }
-                let done = done.fetch_add(1, Ordering::Relaxed) + 1;
-                context.progress(
-                    done,
-                    Some(total),
-                    format!(
-                        "implied volatility {} {}",
-                        partition.key.symbols, partition.key.range.from
-                    ),
-                );
-                let key = partition.key.clone();
-                Ok((Partition { key, blob }, totals))
-            })
-            .collect::<Result<_, StageError>>()?;
-        let mut counts = serde_json::Map::new();
-        for status in Status::ALL {
-            let n: u64 = results
-                .iter()
-                .map(|(_, counts)| counts[usize::from(status.code())])
-                .sum();
-            counts.insert(status.name().to_owned(), n.into());
-        }
-        let mut meta = match chain.meta {
-            Value::Object(map) => map,
-            _ => serde_json::Map::new(),
-        };
-        meta.insert("implied_volatility".to_owned(), json!({ "rows_by_status": counts }));
+                table::to_parquet(&add_volatility(&chain, config, &conventions, curves.as_ref())?)
+            })?;
+            let memo = Memo::new(
+                "greeks/implied_volatility status counts v2",
+                &[blob.blob.as_bytes()],
+                format!("{} (counts)", partition.key.name()),
+            );
+            let counts = counts(context, &memo, || {
+                count(&table::from_parquet(context.store.blob(blob.blob)?)?)
+            })?;
+            let key = partition.key.clone();
+            Ok((Partition { key, blob }, counts))
+        })?;
+        let statuses = sums(Status::ALL.iter().map(|status| status.name()), &results);
+        let mut meta = object(chain.meta);
+        meta.insert("implied_volatility".to_owned(), json!({ "rows_by_status": statuses }));
         // A style that was set where the chain only assumed one is the chain's from here on.
         if let Some(exercise) = config.style.exercise()
             && !contracts.classes.is_empty()
@@ -270,29 +238,12 @@ impl StageKind for ImpliedVolatility {
         let is_intraday = chain.is_intraday(given.store)?;
         let curves = Curves::open(given, is_intraday)?;
         let contracts = contracts::read(&chain.meta)?;
-        let config = &of_chain(config, &contracts, is_intraday)?;
-        let memos: Vec<Memo> = chain
-            .partitions
-            .iter()
-            .map(|partition| {
-                let conventions = Conventions::of(config.style, &contracts, &partition.key)?;
-                memo(partition, config, &conventions, curves.as_ref())
-            })
-            .collect::<Result<_, StageError>>()?;
-        Share::of_memos("partitions", given, &memos).map(Some)
+        let config = &config.for_chain(&contracts, is_intraday)?;
+        share(given, &chain, |partition| {
+            let conventions = Conventions::of(config.style, &contracts, &partition.key)?;
+            memo(partition, config, &conventions, curves.as_ref())
+        })
     }
-}
-
-/// The configuration with the day count of the chain's contracts.
-fn of_chain(
-    config: &ImpliedVolatilityConfig,
-    contracts: &Contracts,
-    is_intraday: bool,
-) -> Result<ImpliedVolatilityConfig, StageError> {
-    Ok(ImpliedVolatilityConfig {
-        time: config.time.of_chain(contracts, is_intraday)?,
-        ..config.clone()
-    })
 }
 
 /// Warns where a chain states no contracts, so that the day count and the style rest on defaults.
@@ -320,14 +271,7 @@ fn memo(
     conventions: &Conventions,
     curves: Option<&Curves>,
 ) -> Result<Memo, StageError> {
-    let config = ImpliedVolatilityConfig {
-        dividend_yield: config.dividend_yield.of_partition(&partition.key),
-        borrow_rate: config.borrow_rate.of_partition(&partition.key),
-        ..config.clone()
-    };
-    let settings =
-        serde_json::to_value((config, conventions)).map_err(|err| StageError::new(err.to_string()))?;
-    let settings = cache::canonical_json(&settings);
+    let settings = canonical(&(config.for_partition(partition), conventions))?;
     let rates = curves.map(|curves| curves.key(partition.key.range));
     let parts: [&[u8]; 4] = [
         partition.blob.blob.as_bytes(),

@@ -2,11 +2,10 @@
 
 use super::config::SurfaceConfig;
 use super::{days, tables};
+use crate::stage::chain::{canonical, each_partition, object, share};
 use arrow_array::RecordBatch;
 use cache::BlobRef;
 use datasets::schema::{FEATURES, SNAPSHOT};
-use rayon::prelude::*;
-use serde::Serialize;
 use serde_json::{Value, json};
 use stages_core::dataset::{self, DataSet, Partition};
 use stages_core::{
@@ -14,7 +13,6 @@ use stages_core::{
     Provided, Share, StageError, StageKind, contracts, table,
 };
 use std::collections::BTreeMap;
-use std::sync::atomic::{AtomicU64, Ordering};
 
 /// Fits a surface of implied volatility without arbitrage to each snapshot of an option chain
 /// ([`crate::numerics::surface`]).
@@ -123,48 +121,35 @@ impl StageKind for Surface {
         let chain = DataSet::open(context.input("chain")?)?;
         let is_intraday = chain.is_intraday(&context.store)?;
         let config = &of_chain(config, &chain, is_intraday)?;
-        let (done, total) = (AtomicU64::new(0), chain.partitions.len() as u64);
-        let (chains, features): (Vec<Partition>, Vec<Partition>) = chain
-            .partitions
-            .par_iter()
-            .map(|partition| {
-                context.check_cancelled()?;
-                let read = || partition.read(&context.store);
-                let blob = context.memo(&surfaces_memo(partition, config)?, || {
-                    Ok(days::encode(&days::fit(&read()?, config)?))
-                })?;
-                let surfaces = || {
-                    let bytes = context.store.blob(blob.blob)?;
-                    days::decode(&bytes, is_intraday).ok_or_else(|| {
-                        StageError::new(format!(
-                            "the memo of the surfaces of `{}` has another format",
-                            partition.key.path()
-                        ))
-                    })
-                };
-                let table = |batch: RecordBatch| table::to_parquet(&batch);
-                let [chain_memo, features_memo] = table_memos(partition, blob, config)?;
-                let marked =
-                    context.memo(&chain_memo, || table(tables::mark(&read()?, &surfaces()?, config)?))?;
-                let features = context.memo(&features_memo, || {
-                    table(tables::features(partition.key.symbol()?, &surfaces()?, config)?)
-                })?;
-                let done = done.fetch_add(1, Ordering::Relaxed) + 1;
-                let message = format!("surface {} {}", partition.key.symbols, partition.key.range.from);
-                context.progress(done, Some(total), message);
-                let with = |blob| Partition {
-                    key: partition.key.clone(),
-                    blob,
-                };
-                Ok((with(marked), with(features)))
-            })
-            .collect::<Result<Vec<_>, StageError>>()?
-            .into_iter()
-            .unzip();
-        let mut meta = match chain.meta {
-            Value::Object(map) => map,
-            _ => serde_json::Map::new(),
-        };
+        let tables = each_partition(context, &chain, "surface", |partition| {
+            let read = || partition.read(&context.store);
+            let blob = context.memo(&surfaces_memo(partition, config)?, || {
+                Ok(days::encode(&days::fit(&read()?, config)?))
+            })?;
+            let surfaces = || {
+                let bytes = context.store.blob(blob.blob)?;
+                days::decode(&bytes, is_intraday).ok_or_else(|| {
+                    StageError::new(format!(
+                        "the memo of the surfaces of `{}` has another format",
+                        partition.key.path()
+                    ))
+                })
+            };
+            let table = |batch: RecordBatch| table::to_parquet(&batch);
+            let [chain_memo, features_memo] = table_memos(partition, blob, config)?;
+            let marked =
+                context.memo(&chain_memo, || table(tables::mark(&read()?, &surfaces()?, config)?))?;
+            let features = context.memo(&features_memo, || {
+                table(tables::features(partition.key.symbol()?, &surfaces()?, config)?)
+            })?;
+            let with = |blob| Partition {
+                key: partition.key.clone(),
+                blob,
+            };
+            Ok((with(marked), with(features)))
+        })?;
+        let (chains, features): (Vec<Partition>, Vec<Partition>) = tables.into_iter().unzip();
+        let mut meta = object(chain.meta);
         meta.insert("surface".to_owned(), json!({ "smile": "spline" }));
         let chain = dataset::write(&context.store, PortType::OptionChain, Value::Object(meta), chains)?;
         let meta = json!({ "features": config.features() });
@@ -178,12 +163,7 @@ impl StageKind for Surface {
     fn cached_share(&self, config: &Self::Config, given: &Given<'_>) -> Result<Option<Share>, StageError> {
         let chain = DataSet::open(given.input("chain")?)?;
         let config = &of_chain(config, &chain, chain.is_intraday(given.store)?)?;
-        let memos: Vec<Memo> = chain
-            .partitions
-            .iter()
-            .map(|partition| surfaces_memo(partition, config))
-            .collect::<Result<_, StageError>>()?;
-        Share::of_memos("partitions", given, &memos).map(Some)
+        share(given, &chain, |partition| surfaces_memo(partition, config))
     }
 }
 
@@ -195,14 +175,9 @@ fn of_chain(config: &SurfaceConfig, chain: &DataSet, is_intraday: bool) -> Resul
     })
 }
 
-fn json_of(value: &impl Serialize) -> Result<String, StageError> {
-    let value = serde_json::to_value(value).map_err(|err| StageError::new(err.to_string()))?;
-    Ok(cache::canonical_json(&value))
-}
-
 /// The fitted surfaces of a partition: no maturity and no delta is in their key.
 fn surfaces_memo(partition: &Partition, config: &SurfaceConfig) -> Result<Memo, StageError> {
-    let settings = json_of(&(config.least_quotes, config.least_days, &config.time))?;
+    let settings = canonical(&(config.least_quotes, config.least_days, &config.time))?;
     let parts: [&[u8]; 2] = [partition.blob.blob.as_bytes(), settings.as_bytes()];
     let label = format!("{} surfaces", partition.key.name());
     Ok(Memo::new("greeks/surface fit v2", &parts, label))
@@ -214,13 +189,13 @@ fn table_memos(
     surfaces: BlobRef,
     config: &SurfaceConfig,
 ) -> Result<[Memo; 2], StageError> {
-    let time = json_of(&config.time)?;
+    let time = canonical(&config.time)?;
     let chain: [&[u8]; 3] = [
         partition.blob.blob.as_bytes(),
         surfaces.blob.as_bytes(),
         time.as_bytes(),
     ];
-    let points = json_of(&(&config.maturities, &config.deltas))?;
+    let points = canonical(&(&config.maturities, &config.deltas))?;
     let features: [&[u8]; 3] = [
         partition.key.symbol()?.as_bytes(),
         surfaces.blob.as_bytes(),
