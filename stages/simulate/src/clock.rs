@@ -2,7 +2,8 @@
 //! little. Options are priced and paths simulated on the same clock, so that no day of the week is cheap.
 //! Interest and dividends go by the calendar.
 
-use super::parameters::{Invalid, Parameters};
+use super::limits::Invalid;
+use super::parameters::Parameters;
 use datasets::calendar::{is_trading_day, next_trading_day};
 use datasets::layout::CalendarName;
 use datasets::{Date, DateRange};

@@ -8,7 +8,7 @@
 //! A generation depends on no later one: more generations leave the earlier people as they were.
 
 use crate::Invalid;
-use crate::parameters::{whole, within};
+use crate::limits::{whole, within};
 use crate::stream;
 use stages_numerics::random::Random;
 

@@ -28,6 +28,7 @@ mod clock;
 mod complex;
 mod day;
 pub mod families;
+mod limits;
 mod listing;
 mod market;
 pub mod panel;
@@ -40,10 +41,11 @@ mod stream;
 
 pub use bates::{Bates, Expiry};
 pub use day::Day;
+pub use limits::Invalid;
 pub use listing::Listed;
 pub use market::{Market, simulate_days};
 pub use parameters::{
-    ChainPartition, Expiries, Invalid, Parameters, Physical, Regime, RiskNeutral, Spread, Strikes, Time,
+    ChainPartition, Expiries, Parameters, Physical, Regime, RiskNeutral, Spread, Strikes, Time,
 };
 pub use quotes::Quote;
 pub use rates::{Curve, Rates, TENORS};

@@ -4,7 +4,8 @@
 //! it expires.
 
 use super::clock::EXCHANGE;
-use super::parameters::{Expiries, Invalid, Strikes};
+use super::limits::Invalid;
+use super::parameters::{Expiries, Strikes};
 use datasets::Date;
 use datasets::calendar::{expiry_of, friday_on_or_after, monthly_expiry, third_friday};
 use std::collections::BTreeMap;

@@ -3,8 +3,9 @@
 use super::bates::Bates;
 use super::clock::Clock;
 use super::day::Day;
+use super::limits::Invalid;
 use super::listing::{Listed, listings};
-use super::parameters::{Invalid, Parameters};
+use super::parameters::Parameters;
 use super::path;
 use super::quotes::{Quote, quotes};
 use super::regimes::{self, regimes};

@@ -50,6 +50,7 @@
 //! The resulting premium is measured by `tests/variance_premium.rs` of this crate.
 
 use super::bates::Bates;
+use super::limits::{Invalid, check_start, whole, within};
 use super::rates::Rates;
 use super::stream;
 use datasets::Date;
@@ -394,18 +395,6 @@ impl Default for Spread {
     }
 }
 
-/// An invalid parameter.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("`{field}`: {message}")]
-pub struct Invalid {
-    /// Its path, such as `physical.kappa`.
-    pub field: &'static str,
-    /// The problem.
-    pub message: String,
-    /// A hint at its solution.
-    pub hint: String,
-}
-
 /// The most worlds.
 const MOST_WORLDS: u32 = 10_000;
 /// The most trading days.
@@ -434,10 +423,7 @@ impl Parameters {
         let world = |number: u32| Self {
             symbol: format!("{}{number:03}", self.symbol),
             seed: Random::new(&[self.seed, stream::WORLD, u64::from(number)]).next_u64(),
-            rates: Rates {
-                seed: Some(self.rates.seed.unwrap_or(self.seed)),
-                ..self.rates
-            },
+            rates: self.rates.shared(self.seed),
             worlds: 1,
             ..self.clone()
         };
@@ -490,13 +476,7 @@ impl Parameters {
                 hint: "give letters and digits, such as SIM".to_owned(),
             });
         }
-        if !(1990..=2100).contains(&self.start.ymd().0) {
-            return Err(Invalid {
-                field: "start",
-                message: format!("the exchange's calendar is not known around {}", self.start),
-                hint: "give a date from 1990-01-01 to 2100-12-31".to_owned(),
-            });
-        }
+        check_start(self.start)?;
         whole("days", self.days, 1, MOST_DAYS)?;
         whole("worlds", self.worlds, 1, MOST_WORLDS)?;
         within("spot", self.spot, 1.0, 1e6)?;
@@ -504,10 +484,7 @@ impl Parameters {
             within("initial_variance", v, 0.0, 4.0)?;
         }
         within("dividend_yield", self.dividend_yield, -0.2, 0.2)?;
-        within("rates.short_rate", self.rates.short_rate, 0.0, 0.3)?;
-        within("rates.mean", self.rates.mean, 0.0, 0.3)?;
-        within("rates.speed", self.rates.speed, 0.0, 20.0)?;
-        within("rates.volatility", self.rates.volatility, 0.0, 1.0)?;
+        self.rates.check()?;
         within("physical.kappa", p.kappa, 0.01, 50.0)?;
         within("physical.theta", p.theta, 1e-4, 4.0)?;
         within("physical.sigma", p.sigma, 1e-3, 5.0)?;
@@ -561,28 +538,6 @@ impl Parameters {
         within("bar_volume", self.bar_volume, 1e3, 1e13)?;
         within("open_interest", self.open_interest, 0.0, 1e8)
     }
-}
-
-pub(super) fn within(field: &'static str, value: f64, least: f64, most: f64) -> Result<(), Invalid> {
-    if (least..=most).contains(&value) {
-        return Ok(());
-    }
-    Err(Invalid {
-        field,
-        message: format!("{value} is out of range"),
-        hint: format!("give a number from {least} to {most}"),
-    })
-}
-
-pub(super) fn whole(field: &'static str, value: u32, least: u32, most: u32) -> Result<(), Invalid> {
-    if (least..=most).contains(&value) {
-        return Ok(());
-    }
-    Err(Invalid {
-        field,
-        message: format!("{value} is out of range"),
-        hint: format!("give a whole number from {least} to {most}"),
-    })
 }
 
 #[cfg(test)]

@@ -1,6 +1,7 @@
 //! The short rate of Cox, Ingersoll and Ross ("A theory of the term structure of interest rates", 1985),
 //! without a premium for its risk, and the zero rates that follow from it.
 
+use super::limits::{Invalid, within};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -35,6 +36,23 @@ impl Default for Rates {
             volatility: 0.05,
             seed: None,
         }
+    }
+}
+
+impl Rates {
+    /// The rates of each world of a market whose seed is `seed`: one path for all.
+    pub(super) fn shared(&self, seed: u64) -> Self {
+        Self {
+            seed: Some(self.seed.unwrap_or(seed)),
+            ..*self
+        }
+    }
+
+    pub(super) fn check(&self) -> Result<(), Invalid> {
+        within("rates.short_rate", self.short_rate, 0.0, 0.3)?;
+        within("rates.mean", self.mean, 0.0, 0.3)?;
+        within("rates.speed", self.speed, 0.0, 20.0)?;
+        within("rates.volatility", self.volatility, 0.0, 1.0)
     }
 }
 

@@ -9,7 +9,7 @@
 //! | `listing.hazard` | 3 % a year | performance delistings, a round number of the size in Shumway (1997) |
 //! | the others | | round numbers |
 
-use crate::parameters::{Invalid, whole, within};
+use crate::limits::{Invalid, check_start, whole, within};
 use crate::rates::Rates;
 use crate::stream;
 use datasets::Date;
@@ -197,10 +197,7 @@ impl PanelParameters {
         let world = |number: u32| Self {
             market_name: format!("{}{number:03}", self.market_name),
             seed: Random::new(&[self.seed, stream::WORLD, u64::from(number)]).next_u64(),
-            rates: Rates {
-                seed: Some(self.rates.seed.unwrap_or(self.seed)),
-                ..self.rates
-            },
+            rates: self.rates.shared(self.seed),
             worlds: 1,
             ..self.clone()
         };
@@ -234,13 +231,7 @@ impl PanelParameters {
                 hint: "give letters and digits, such as SIM".to_owned(),
             });
         }
-        if !(1990..=2100).contains(&self.start.ymd().0) {
-            return Err(Invalid {
-                field: "start",
-                message: format!("the exchange's calendar is not known around {}", self.start),
-                hint: "give a date from 1990-01-01 to 2100-12-31".to_owned(),
-            });
-        }
+        check_start(self.start)?;
         whole("days", self.days, 1, 20_000)?;
         whole("worlds", self.worlds, 1, 10_000)?;
         whole("stocks", self.stocks, 1, 4096)?;
@@ -264,9 +255,6 @@ impl PanelParameters {
         within("listing.wait", self.listing.wait, 1.0, 1e5)?;
         within("overnight", self.overnight, 0.0, 0.95)?;
         within("volume", self.volume, 1e2, 1e12)?;
-        within("rates.short_rate", self.rates.short_rate, 0.0, 0.3)?;
-        within("rates.mean", self.rates.mean, 0.0, 0.3)?;
-        within("rates.speed", self.rates.speed, 0.0, 20.0)?;
-        within("rates.volatility", self.rates.volatility, 0.0, 1.0)
+        self.rates.check()
     }
 }

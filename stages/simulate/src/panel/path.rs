@@ -3,7 +3,7 @@
 
 use super::parameters::PanelParameters;
 use crate::clock::EXCHANGE;
-use crate::parameters::Invalid;
+use crate::limits::Invalid;
 use crate::rates::Curve;
 use crate::stream;
 use datasets::Date;
