@@ -96,7 +96,7 @@ impl From<stages_core::StageError> for Failure {
     fn from(err: stages_core::StageError) -> Self {
         use stages_core::error::Cause;
         let code = match err.cause {
-            Cause::Failed => exit::STAGE_FAILED,
+            Cause::Failed | Cause::Diverged => exit::STAGE_FAILED,
             Cause::Interrupted => exit::INTERRUPTED,
             Cause::Store | Cause::DamagedInput => exit::MACHINE_FAILED,
         };

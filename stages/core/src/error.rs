@@ -61,6 +61,8 @@ pub struct StageError {
 pub enum Cause {
     /// The stage itself failed.
     Failed,
+    /// The stage itself failed, as a training diverged.
+    Diverged,
     /// It was cancelled.
     Interrupted,
     /// The store or the machine failed.

@@ -40,7 +40,7 @@ pub enum PolicyOutputs<'a> {
         /// Logarithms of the standard deviations `[A]`.
         log_std: &'a [f32],
         /// The derivative of the loss by them `[A]`, which is added to.
-        dlog_std: &'a mut [f32],
+        grad_log_std: &'a mut [f32],
     },
 }
 

@@ -54,8 +54,8 @@ fn back_body<const FMA: bool>(
     a: usize,
     noise: &[f32],
     action: &[f32],
-    d_action: &[f32],
-    d_log_prob: f32,
+    grad_action: &[f32],
+    grad_log_prob: f32,
 ) {
     for (i, row) in outputs.chunks_exact_mut(2 * a).enumerate() {
         let (mean, log_std) = row.split_at_mut(a);
@@ -63,12 +63,12 @@ fn back_body<const FMA: bool>(
             let (e, x) = (noise[i * a + j], action[i * a + j]);
             let slope = 1.0 - x * x;
             // Through a = tanh u: the action, and the last term of its density.
-            let du = slope * (d_action[i * a + j] + d_log_prob * 2.0 * x / (slope + EPSILON));
+            let du = slope * (grad_action[i * a + j] + grad_log_prob * 2.0 * x / (slope + EPSILON));
             let bounded = clamp(log_std[j], LOG_STD.0, LOG_STD.1);
             let within = bounded == log_std[j];
             mean[j] = du;
             log_std[j] = if within {
-                du * exp::<FMA>(bounded) * e - d_log_prob
+                du * exp::<FMA>(bounded) * e - grad_log_prob
             } else {
                 0.0
             };
@@ -78,7 +78,7 @@ fn back_body<const FMA: bool>(
 kernel! {
     /// Overwrites outputs `[n, 2 A]` by the derivative of a loss by them, given those by the actions `[n, A]`
     /// that [`sample`] made of them and by each log-density.
-    pub fn back(outputs: &mut [f32], a: usize, noise: &[f32], action: &[f32], d_action: &[f32], d_log_prob: f32) = back_body
+    pub fn back(outputs: &mut [f32], a: usize, noise: &[f32], action: &[f32], grad_action: &[f32], grad_log_prob: f32) = back_body
 }
 
 #[cfg(test)]

@@ -192,7 +192,7 @@ impl Objective for PolicyGradient<'_> {
             PolicyOutputs::Continuous {
                 mean,
                 log_std,
-                dlog_std,
+                grad_log_std,
             } => {
                 let a = log_std.len();
                 for (mean, &i) in mean.chunks_exact_mut(a).zip(samples) {
@@ -207,7 +207,7 @@ impl Objective for PolicyGradient<'_> {
                         let by = libm::exp(-f64::from(log_std[j]));
                         let z = f64::from(action[j] - mean[j]) * by;
                         mean[j] = (-self.weight * advantage * z * by) as f32;
-                        dlog_std[j] += (-self.weight * (advantage * (z * z - 1.0) + ENTROPY)) as f32;
+                        grad_log_std[j] += (-self.weight * (advantage * (z * z - 1.0) + ENTROPY)) as f32;
                     }
                 }
             }

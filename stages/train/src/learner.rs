@@ -9,19 +9,12 @@ use crate::progress::Progress;
 use crate::settings::Common;
 use crate::train_state::{Statistics, TrainState};
 use stages_core::StageError;
+use stages_core::error::Cause;
 use stages_env::{BatchEnv, EnvSpec, Step};
 use stages_numerics::dispatch::InstructionSet;
 use stages_policy::kernels::elementwise;
 use stages_policy::{Minibatch, Model, Objective, Policy, Sums, initial};
 use std::path::Path;
-
-/// The beginning of the message of a training that diverged.
-const DIVERGED: &str = "training diverged";
-
-/// True if an error says that a training diverged.
-pub(crate) fn is_divergence(err: &StageError) -> bool {
-    err.message.starts_with(DIVERGED)
-}
 
 /// An algorithm that learns from rollouts, or from a replay buffer.
 pub(crate) trait Algorithm {
@@ -234,29 +227,32 @@ impl<'a> Learner<'a> {
             None => "there is no checkpoint".to_owned(),
             Some(checkpointer) => checkpointer.mark_diverged(),
         };
-        Err(StageError::new(format!(
-            "{DIVERGED} at step {} (update {}, epoch {}): {}, gradient norm {}",
+        let diverged = StageError::new(format!(
+            "training diverged at step {} (update {}, epoch {}): {}, gradient norm {}",
             self.state.step,
             self.state.update + 1,
             epoch + 1,
             losses(),
             self.norm
-        ))
-        .hint(format!("lower learning_rate, or normalize_reward; {checkpoint}")))
+        ));
+        Err(StageError {
+            cause: Cause::Diverged,
+            ..diverged.hint(format!("lower learning_rate, or normalize_reward; {checkpoint}"))
+        })
     }
 
     /// A step of Adam along the last gradient, whose norm is clipped.
     pub fn optimiser_step(&mut self, learning_rate: f64, max_grad_norm: f64) {
         let state = &mut self.state;
-        state.adam_steps += 1;
+        state.optimiser_steps += 1;
         optimiser::update(
-            state.adam_steps,
+            state.optimiser_steps,
             learning_rate,
             (self.norm, max_grad_norm),
             &mut state.params,
             &self.gradient,
-            &mut state.adam_m,
-            &mut state.adam_v,
+            &mut state.first_moment,
+            &mut state.second_moment,
         );
         self.model.load(&state.params);
     }
@@ -265,12 +261,12 @@ impl<'a> Learner<'a> {
     /// square.
     pub fn rms_prop_step(&mut self, learning_rate: f64, (alpha, epsilon): (f64, f64), max_grad_norm: f64) {
         let (instructions, state) = (InstructionSet::detect(), &mut self.state);
-        state.adam_steps += 1;
+        state.optimiser_steps += 1;
         // PyTorch's clip_grad_norm_.
         let clip = (max_grad_norm / (self.norm + 1e-6)).min(1.0);
         elementwise::scale(instructions, &mut self.gradient, clip as f32);
         let (rate, alpha, epsilon) = (learning_rate as f32, alpha as f32, epsilon as f32);
-        let (params, squares) = (&mut state.params, &mut state.adam_v);
+        let (params, squares) = (&mut state.params, &mut state.second_moment);
         elementwise::rms_prop(instructions, rate, alpha, epsilon, params, &self.gradient, squares);
         self.model.load(&state.params);
     }

@@ -79,7 +79,7 @@ pub(crate) fn summary(state: &TrainState, selected: Option<&Selected>) -> Value 
     let mut summary = json!({
         "timesteps": state.step,
         "updates": state.update,
-        "gradient_steps": state.adam_steps,
+        "gradient_steps": state.optimiser_steps,
         "episodes": state.episodes,
         "parameters": state.params.len(),
         "episodic_return": recent.map(|(value, _)| value),

@@ -19,15 +19,15 @@ pub(crate) struct TrainState {
     pub step: u64,
     /// Rollouts learned from.
     pub update: u64,
-    /// Steps of Adam.
-    pub adam_steps: u64,
+    /// Steps of the optimiser.
+    pub optimiser_steps: u64,
     /// Episodes ended.
     pub episodes: u64,
     /// `[P]`, those of the policy first, then those of critics that it is not acted with; and the optimiser
-    /// state: Adam's moments.
+    /// state: Adam's moments, of which RMSprop has the second alone.
     pub params: Vec<f32>,
-    pub adam_m: Vec<f32>,
-    pub adam_v: Vec<f32>,
+    pub first_moment: Vec<f32>,
+    pub second_moment: Vec<f32>,
     /// The environments, as they save themselves; up to date at the start of an update alone.
     pub env: Vec<u8>,
     /// The next observations of the policy `[B, D]`, normalised, their action masks `[B, A]`, `[B]`, and the
@@ -79,10 +79,10 @@ impl TrainState {
         let mut train_state = Self {
             step: 0,
             update: 0,
-            adam_steps: 0,
+            optimiser_steps: 0,
             episodes: 0,
-            adam_m: vec![0.0; params.len()],
-            adam_v: vec![0.0; params.len()],
+            first_moment: vec![0.0; params.len()],
+            second_moment: vec![0.0; params.len()],
             params,
             env: Vec::new(),
             obs: first.obs.clone(),
@@ -126,8 +126,8 @@ impl TrainState {
     /// Adds parameters that are learned, but are not the policy's.
     pub fn add_params(&mut self, params: &[f32]) {
         self.params.extend_from_slice(params);
-        self.adam_m.resize(self.params.len(), 0.0);
-        self.adam_v.resize(self.params.len(), 0.0);
+        self.first_moment.resize(self.params.len(), 0.0);
+        self.second_moment.resize(self.params.len(), 0.0);
     }
 
     /// Counts an episode that has ended.
@@ -202,11 +202,11 @@ impl TrainState {
         let Self {
             step,
             update,
-            adam_steps,
+            optimiser_steps,
             episodes,
             params,
-            adam_m,
-            adam_v,
+            first_moment,
+            second_moment,
             env,
             obs,
             mask,
@@ -222,11 +222,11 @@ impl TrainState {
             selection,
         } = from;
         (self.step, self.update) = (*step, *update);
-        (self.adam_steps, self.episodes) = (*adam_steps, *episodes);
+        (self.optimiser_steps, self.episodes) = (*optimiser_steps, *episodes);
         for (to, from) in [
             (&mut self.params, params),
-            (&mut self.adam_m, adam_m),
-            (&mut self.adam_v, adam_v),
+            (&mut self.first_moment, first_moment),
+            (&mut self.second_moment, second_moment),
         ] {
             to.resize(from.len(), 0.0);
             to.par_chunks_mut(COPIED)
@@ -255,8 +255,8 @@ impl TrainState {
                 |rms: &Option<RunningMeanStd>| rms.as_ref().map(|rms| rms.mean.len() + rms.variance.len());
             [
                 state.params.len(),
-                state.adam_m.len(),
-                state.adam_v.len(),
+                state.first_moment.len(),
+                state.second_moment.len(),
                 state.obs.len(),
                 state.mask.len(),
                 state.episode_start.len(),

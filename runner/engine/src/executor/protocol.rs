@@ -52,7 +52,7 @@ impl Message {
     pub fn failed(err: StageError) -> Self {
         Self::Failed {
             cause: match err.cause {
-                Cause::Failed => WireCause::Failed,
+                Cause::Failed | Cause::Diverged => WireCause::Failed,
                 Cause::Interrupted => WireCause::Interrupted,
                 Cause::Store => WireCause::Store,
                 Cause::DamagedInput => WireCause::DamagedInput,

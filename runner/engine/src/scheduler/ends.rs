@@ -53,7 +53,8 @@ impl Scheduler<'_, '_, '_> {
                 self.heal(i, err, &damaged);
             }
             Outcome::Failed(err) => {
-                let again = err.cause == Cause::Failed && self.slots[i].retries > 0 && !self.stopping;
+                let failed = matches!(err.cause, Cause::Failed | Cause::Diverged);
+                let again = failed && self.slots[i].retries > 0 && !self.stopping;
                 if !again {
                     return self.fail(i, err);
                 }

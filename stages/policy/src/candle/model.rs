@@ -251,12 +251,12 @@ impl CandleModel {
             None => Vec::new(),
             Some(at) => self.parameters.var(at).to_vec1()?,
         };
-        let mut dlog_std = vec![0.0; log_std.len()];
+        let mut grad_log_std = vec![0.0; log_std.len()];
         let outputs = if self.architecture.head.is_continuous() {
             PolicyOutputs::Continuous {
                 mean: &mut dpolicy,
                 log_std: &log_std,
-                dlog_std: &mut dlog_std,
+                grad_log_std: &mut grad_log_std,
             }
         } else {
             PolicyOutputs::Discrete {
@@ -275,7 +275,9 @@ impl CandleModel {
         for (tensor, var) in self.parameters.layout.tensors.list.iter().zip(&self.parameters.vars) {
             let out = &mut gradient[tensor.range()];
             match gradients.get(var.as_tensor()) {
-                _ if Some(tensor.offset) == self.parameters.layout.log_std => out.copy_from_slice(&dlog_std),
+                _ if Some(tensor.offset) == self.parameters.layout.log_std => {
+                    out.copy_from_slice(&grad_log_std)
+                }
                 None => out.fill(0.0),
                 Some(values) => out.copy_from_slice(&values.flatten_all()?.to_vec1::<f32>()?),
             }

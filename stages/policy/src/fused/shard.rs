@@ -197,7 +197,7 @@ impl Shard {
                         Some(segment) => PolicyOutputs::Continuous {
                             mean: run.last(),
                             log_std: &network.weights.log_std,
-                            dlog_std: &mut self.gradient[segment.local..segment.local + segment.len],
+                            grad_log_std: &mut self.gradient[segment.local..segment.local + segment.len],
                         },
                     };
                     objective.policy(instructions, &self.samples, outputs, sums);

@@ -50,14 +50,14 @@ impl TrunkRun {
 
     /// The backward pass from [`TrunkRun::last`], which holds the gradient of the outputs; writes the
     /// gradients of the weights to `gradient`, or adds them to it if `add`, and writes that of the input to
-    /// `to_input`, each if it is given.
+    /// `grad_input`, each if it is given.
     pub fn backward(
         &mut self,
         products: Products,
         trunk: &Trunk,
         input: &[f32],
         rows: usize,
-        to_input: Option<&mut [f32]>,
+        grad_input: Option<&mut [f32]>,
         mut gradient: Option<(&mut [f32], bool)>,
     ) {
         let Some(last) = self.outputs.last_mut() else { return };
@@ -80,7 +80,7 @@ impl TrunkRun {
                 self.below.resize(rows * layer.dense.inputs);
                 back(products, layer, &self.above, rows, &mut self.below);
                 std::mem::swap(&mut self.above, &mut self.below);
-            } else if let Some(below) = to_input {
+            } else if let Some(below) = grad_input {
                 back(products, layer, &self.above, rows, below);
                 break;
             }

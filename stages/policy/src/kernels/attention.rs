@@ -180,32 +180,36 @@ pub struct Backward<'a> {
     /// The softmax of the scores, as [`forward`] left it.
     pub weights: &'a [f32],
     /// The gradient of the output of attention `[d]`.
-    pub dout: &'a [f32],
+    pub grad_out: &'a [f32],
 }
 
 #[inline(always)]
 fn backward_body<const FMA: bool>(
     window: Window<'_>,
     from: Backward<'_>,
-    dq: &mut [f32],
-    dkeys: &mut [f32],
-    dvalues: &mut [f32],
-    dpositions: &mut [f32],
+    grad_q: &mut [f32],
+    grad_keys: &mut [f32],
+    grad_values: &mut [f32],
+    grad_positions: &mut [f32],
     scratch: &mut [f32],
 ) {
-    let d = dq.len();
+    let d = grad_q.len();
     let (n, size) = (window.len, d / window.heads);
     let scale = 1.0 / (size as f32).sqrt();
     let padded = from.weights.len() / window.heads;
-    dq.fill(0.0);
+    grad_q.fill(0.0);
     for head in 0..window.heads {
         let part = head * size..(head + 1) * size;
         let weights = &from.weights[head * padded..(head + 1) * padded];
-        let (q, dout, dq) = (&from.q[part.clone()], &from.dout[part.clone()], &mut dq[part.clone()]);
+        let (q, grad_out, grad_q) = (
+            &from.q[part.clone()],
+            &from.grad_out[part.clone()],
+            &mut grad_q[part.clone()],
+        );
         let values = &from.values[part.start * window.key_stride..];
         let mut sums = [0.0_f32; LANES];
         for first in (0..n).step_by(LANES) {
-            let products = products::<FMA>(dout, &values[first..], window.key_stride);
+            let products = products::<FMA>(grad_out, &values[first..], window.key_stride);
             let (weights, out) = (&weights[first..first + LANES], &mut scratch[first..first + LANES]);
             for j in 0..LANES {
                 // Lanes beyond the last step hold stale values; their weights are 0, but the products need
@@ -222,40 +226,41 @@ fn backward_body<const FMA: bool>(
         for c in (0..blocks).step_by(BLOCK) {
             let at = part.start + c;
             let (mut by_key, mut by_position) = ([0.0_f32; BLOCK], [0.0_f32; BLOCK]);
-            let (q, dout) = (&q[c..c + BLOCK], &dout[c..c + BLOCK]);
-            for (j, &slope) in scratch[..n].iter().enumerate() {
+            let (q, grad_out) = (&q[c..c + BLOCK], &grad_out[c..c + BLOCK]);
+            for (j, &grad_score) in scratch[..n].iter().enumerate() {
                 let row = j * d + at..j * d + at + BLOCK;
                 let (key, position) = (&from.key_rows[row.clone()], &from.position_rows[row.clone()]);
-                let (dkey, dposition) = (&mut dkeys[row.clone()], &mut dpositions[row.clone()]);
-                let dvalue = &mut dvalues[row];
+                let (grad_key, grad_position) =
+                    (&mut grad_keys[row.clone()], &mut grad_positions[row.clone()]);
+                let grad_value = &mut grad_values[row];
                 for i in 0..BLOCK {
-                    by_key[i] = mul_add::<FMA>(slope, key[i], by_key[i]);
-                    by_position[i] = mul_add::<FMA>(slope, position[i], by_position[i]);
-                    dkey[i] = mul_add::<FMA>(slope, q[i], dkey[i]);
-                    dposition[i] = mul_add::<FMA>(slope, q[i], dposition[i]);
-                    dvalue[i] = mul_add::<FMA>(weights[j], dout[i], dvalue[i]);
+                    by_key[i] = mul_add::<FMA>(grad_score, key[i], by_key[i]);
+                    by_position[i] = mul_add::<FMA>(grad_score, position[i], by_position[i]);
+                    grad_key[i] = mul_add::<FMA>(grad_score, q[i], grad_key[i]);
+                    grad_position[i] = mul_add::<FMA>(grad_score, q[i], grad_position[i]);
+                    grad_value[i] = mul_add::<FMA>(weights[j], grad_out[i], grad_value[i]);
                 }
             }
             for i in 0..BLOCK {
-                dq[c + i] = by_key[i] + by_position[i];
+                grad_q[c + i] = by_key[i] + by_position[i];
             }
         }
-        for (j, &slope) in scratch[..n].iter().enumerate() {
+        for (j, &grad_score) in scratch[..n].iter().enumerate() {
             if blocks == size {
                 break;
             }
             let row = j * d + part.start + blocks..j * d + part.end;
-            let rest = &mut dq[blocks..];
-            axpy::<FMA>(slope, &from.key_rows[row.clone()], rest);
-            axpy::<FMA>(slope, &from.position_rows[row.clone()], rest);
-            axpy::<FMA>(slope, &q[blocks..], &mut dkeys[row.clone()]);
-            axpy::<FMA>(slope, &q[blocks..], &mut dpositions[row.clone()]);
-            axpy::<FMA>(weights[j], &dout[blocks..], &mut dvalues[row]);
+            let rest = &mut grad_q[blocks..];
+            axpy::<FMA>(grad_score, &from.key_rows[row.clone()], rest);
+            axpy::<FMA>(grad_score, &from.position_rows[row.clone()], rest);
+            axpy::<FMA>(grad_score, &q[blocks..], &mut grad_keys[row.clone()]);
+            axpy::<FMA>(grad_score, &q[blocks..], &mut grad_positions[row.clone()]);
+            axpy::<FMA>(weights[j], &grad_out[blocks..], &mut grad_values[row]);
         }
     }
 }
 kernel! {
-    /// The backward pass of [`forward`]: `dq` `[d]` is set; the gradients of keys, values and vectors of
+    /// The backward pass of [`forward`]: `grad_q` `[d]` is set; the gradients of keys, values and vectors of
     /// position, all `[n, d]`, are added to. `scratch` has n elements, rounded up to LANES.
-    pub fn backward(window: Window<'_>, from: Backward<'_>, dq: &mut [f32], dkeys: &mut [f32], dvalues: &mut [f32], dpositions: &mut [f32], scratch: &mut [f32]) = backward_body
+    pub fn backward(window: Window<'_>, from: Backward<'_>, grad_q: &mut [f32], grad_keys: &mut [f32], grad_values: &mut [f32], grad_positions: &mut [f32], scratch: &mut [f32]) = backward_body
 }

@@ -48,7 +48,7 @@ kernel! {
 
 #[inline(always)]
 fn mix_back_body<const FMA: bool>(
-    dout: &[f32],
+    grad_out: &[f32],
     rz: &[f32],
     h: &[f32],
     x: &[f32],
@@ -57,7 +57,7 @@ fn mix_back_body<const FMA: bool>(
     dx: &mut [f32],
     d: usize,
 ) {
-    for ((((((dout, rz), h), x), dh), drz), dx) in dout
+    for ((((((grad_out, rz), h), x), dh), drz), dx) in grad_out
         .chunks_exact(d)
         .zip(rz.chunks_exact(2 * d))
         .zip(h.chunks_exact(d))
@@ -68,16 +68,16 @@ fn mix_back_body<const FMA: bool>(
     {
         let (z, dz) = (&rz[d..], &mut drz[d..]);
         for i in 0..d {
-            dh[i] = dout[i] * z[i] * (1.0 - h[i] * h[i]);
-            dz[i] = dout[i] * (h[i] - x[i]) * z[i] * (1.0 - z[i]);
-            dx[i] = dout[i] * (1.0 - z[i]);
+            dh[i] = grad_out[i] * z[i] * (1.0 - h[i] * h[i]);
+            dz[i] = grad_out[i] * (h[i] - x[i]) * z[i] * (1.0 - z[i]);
+            dx[i] = grad_out[i] * (1.0 - z[i]);
         }
     }
 }
 kernel! {
     /// The backward pass of [`mix`]: sets the gradients of the inputs of h and of z (within `[rows, 2 d]`),
     /// and of x as far as it is mixed.
-    pub fn mix_back(dout: &[f32], rz: &[f32], h: &[f32], x: &[f32], dh: &mut [f32], drz: &mut [f32], dx: &mut [f32], d: usize) = mix_back_body
+    pub fn mix_back(grad_out: &[f32], rz: &[f32], h: &[f32], x: &[f32], dh: &mut [f32], drz: &mut [f32], dx: &mut [f32], d: usize) = mix_back_body
 }
 
 #[inline(always)]

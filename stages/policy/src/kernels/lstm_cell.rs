@@ -149,19 +149,19 @@ fn backward_body<const FMA: bool>(block: &mut Backward) {
             cell = dc[r];
         }
         let now = c[r];
-        let [mut d_i, mut d_f, mut d_g, mut d_o] = [[0.0_f32; 16]; 4];
+        let [mut grad_i, mut grad_f, mut grad_g, mut grad_o] = [[0.0_f32; 16]; 4];
         for j in 0..16 {
             let t = tanh::<FMA>(now[j]);
             let d = d[j] + after[j];
             let down = mul_add::<FMA>(d * o[j], 1.0 - t * t, cell[j]);
-            d_i[j] = down * g[j] * i[j] * (1.0 - i[j]);
-            d_f[j] = down * before[j] * f[j] * (1.0 - f[j]);
-            d_g[j] = down * i[j] * (1.0 - g[j] * g[j]);
-            d_o[j] = d * t * o[j] * (1.0 - o[j]);
+            grad_i[j] = down * g[j] * i[j] * (1.0 - i[j]);
+            grad_f[j] = down * before[j] * f[j] * (1.0 - f[j]);
+            grad_g[j] = down * i[j] * (1.0 - g[j] * g[j]);
+            grad_o[j] = d * t * o[j] * (1.0 - o[j]);
             cell[j] = down * f[j];
         }
-        join(&mut dz_if[r], &d_i, &d_f);
-        join(&mut dz_go[r], &d_g, &d_o);
+        join(&mut dz_if[r], &grad_i, &grad_f);
+        join(&mut dz_go[r], &grad_g, &grad_o);
         dc[r] = cell;
     }
 }

@@ -207,13 +207,13 @@ impl Mlp {
 
     /// The backward pass of the last forward pass of `run`, whose outputs the caller has overwritten with the
     /// derivative of the loss: writes that by the parameters to `gradient` `[P]`, and that by the input to
-    /// `to_input`, each if it is given.
+    /// `grad_input`, each if it is given.
     pub fn backward(
         &self,
         input: &[f32],
         run: &mut MlpRun,
         gradient: Option<&mut [f32]>,
-        to_input: Option<&mut [f32]>,
+        grad_input: Option<&mut [f32]>,
     ) {
         let rows = self.rows(input);
         match &self.place {
@@ -222,11 +222,11 @@ impl Mlp {
                 &fused.trunk,
                 input,
                 rows,
-                to_input,
+                grad_input,
                 gradient.map(|gradient| (gradient, false)),
             ),
             Place::Device(device) => {
-                device.backward(rows, run.on_device.get_or_insert_default(), gradient, to_input);
+                device.backward(rows, run.on_device.get_or_insert_default(), gradient, grad_input);
             }
         }
     }

@@ -105,33 +105,33 @@ impl OnDevice {
         rows: usize,
         pass: &Pass,
         gradient: Option<&mut [f32]>,
-        to_input: Option<&mut [f32]>,
+        grad_input: Option<&mut [f32]>,
     ) -> Result<()> {
         let outputs = pass.outputs.len() / rows.max(1);
-        let mut by_output = Tensor::from_slice(&pass.outputs, (rows, outputs), &self.device)?;
+        let mut grad_output = Tensor::from_slice(&pass.outputs, (rows, outputs), &self.device)?;
         // From the last tensor to the first.
         let mut parts = Vec::new();
         for (i, ((weight, _), x)) in self.params.iter().zip(&pass.inputs).enumerate().rev() {
             if gradient.is_some() {
-                parts.push(by_output.sum(0)?);
-                parts.push(x.t()?.matmul(&by_output)?.flatten_all()?);
+                parts.push(grad_output.sum(0)?);
+                parts.push(x.t()?.matmul(&grad_output)?.flatten_all()?);
             }
             if i > 0 {
                 let slope = match self.activation {
                     Activation::Tanh => x.sqr()?.affine(-1.0, 1.0)?,
                     Activation::Relu => x.gt(0.0)?.to_dtype(DType::F32)?,
                 };
-                by_output = (by_output.matmul(&weight.t()?)? * slope)?;
-            } else if to_input.is_some() {
-                by_output = by_output.matmul(&weight.t()?)?;
+                grad_output = (grad_output.matmul(&weight.t()?)? * slope)?;
+            } else if grad_input.is_some() {
+                grad_output = grad_output.matmul(&weight.t()?)?;
             }
         }
         if let Some(gradient) = gradient {
             parts.reverse();
             gradient.copy_from_slice(&Tensor::cat(&parts, 0)?.to_vec1::<f32>()?);
         }
-        if let Some(to_input) = to_input {
-            to_input.copy_from_slice(&by_output.flatten_all()?.to_vec1::<f32>()?);
+        if let Some(grad_input) = grad_input {
+            grad_input.copy_from_slice(&grad_output.flatten_all()?.to_vec1::<f32>()?);
         }
         Ok(())
     }
@@ -142,16 +142,16 @@ impl OnDevice {
         rows: usize,
         pass: &Pass,
         mut gradient: Option<&mut [f32]>,
-        mut to_input: Option<&mut [f32]>,
+        mut grad_input: Option<&mut [f32]>,
     ) {
         let done = match self.fault.get() {
             None => {
-                self.keep(self.try_backward(rows, pass, gradient.as_deref_mut(), to_input.as_deref_mut()))
+                self.keep(self.try_backward(rows, pass, gradient.as_deref_mut(), grad_input.as_deref_mut()))
             }
             Some(_) => None,
         };
         if done.is_none() {
-            for floats in [gradient, to_input].into_iter().flatten() {
+            for floats in [gradient, grad_input].into_iter().flatten() {
                 floats.fill(0.0);
             }
         }

@@ -86,9 +86,9 @@ fn outputs_and_gradients_are_those_of_autodiff() {
                 let outputs = mlp.forward(x, &mut run);
                 assert_near(outputs, &y[rows.start * 3..rows.end * 3], "outputs");
                 outputs.copy_from_slice(&weight[rows.start * 3..rows.end * 3]);
-                let to_input = &mut found_dx[rows.start * 7..rows.end * 7];
+                let grad_input = &mut found_dx[rows.start * 7..rows.end * 7];
                 let mut found = vec![9.0; params.len()];
-                mlp.backward(x, &mut run, Some(&mut found), Some(to_input));
+                mlp.backward(x, &mut run, Some(&mut found), Some(grad_input));
                 sum.iter_mut().zip(&found).for_each(|(sum, x)| *sum += x);
                 if shard == 0 {
                     // A pass for the input alone gives the same, and leaves the weights' gradient.

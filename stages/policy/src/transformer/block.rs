@@ -98,12 +98,12 @@ pub(super) struct Temp {
     keys_across: Vec<f32>,
     values: Vec<f32>,
     values_across: Vec<f32>,
-    dkeys: Vec<f32>,
-    dvalues: Vec<f32>,
-    dpositions: Vec<f32>,
+    grad_keys: Vec<f32>,
+    grad_values: Vec<f32>,
+    grad_positions: Vec<f32>,
     dscores: Vec<f32>,
     dquery: Vec<f32>,
-    dkey_value: Vec<f32>,
+    grad_key_value: Vec<f32>,
     dread: Vec<f32>,
     dy: Vec<f32>,
     dmiddle: Vec<f32>,
@@ -182,7 +182,7 @@ impl Block {
         weights: &BlockWeights,
         steps: Steps,
         x: &[f32],
-        dout: &[f32],
+        grad_out: &[f32],
         dx: &mut Vec<f32>,
         temp: &mut Temp,
         gradient: &mut [f32],
@@ -192,12 +192,12 @@ impl Block {
         let at = &weights.at;
         let mut dy = std::mem::take(&mut temp.dy);
         let mut dmiddle = std::mem::take(&mut temp.dmiddle);
-        dmiddle.resize(dout.len(), 0.0);
+        dmiddle.resize(grad_out.len(), 0.0);
         self.ff_gate.backward(
             kit,
             &weights.ff_gate,
             (&self.ff_y, &self.middle),
-            dout,
+            grad_out,
             (&mut dy, &mut dmiddle),
             &mut temp.gate,
             gradient,
@@ -231,9 +231,9 @@ impl Block {
         weights
             .query
             .gradient(kit, &normed[dropped * d..], &temp.dquery, gradient);
-        weights.key_value.gradient(normed, &temp.dkey_value, gradient);
+        weights.key_value.gradient(normed, &temp.grad_key_value, gradient);
         zeros(&mut temp.dnorm, x.len());
-        weights.key_value.back(kit, &temp.dkey_value, &mut temp.dnorm);
+        weights.key_value.back(kit, &temp.grad_key_value, &mut temp.dnorm);
         weights
             .query
             .matrix
@@ -255,13 +255,13 @@ impl Block {
         let d = shape.d_model;
         let padded = shape.n_heads * weights_len(shape.window);
         temp.dquery.resize(self.query.len(), 0.0);
-        temp.dkey_value.resize(self.key_value.len(), 0.0);
+        temp.grad_key_value.resize(self.key_value.len(), 0.0);
         temp.dscores.resize(weights_len(shape.window), 0.0);
-        zeros(&mut temp.dpositions, shape.window * d);
+        zeros(&mut temp.grad_positions, shape.window * d);
         for column in 0..steps.columns {
             let stride = temp.gather(&self.key_value, steps, column, d, true);
-            zeros(&mut temp.dkeys, steps.steps_in * d);
-            zeros(&mut temp.dvalues, steps.steps_in * d);
+            zeros(&mut temp.grad_keys, steps.steps_in * d);
+            zeros(&mut temp.grad_values, steps.steps_in * d);
             for step in 0..steps.steps_out {
                 let row = step * steps.columns + column;
                 let (first, len) = reach(shape, steps, step, row);
@@ -280,27 +280,27 @@ impl Block {
                     position_rows: &weights.positions[from..],
                     values: &temp.values_across[first..],
                     weights: &self.weights[row * padded..(row + 1) * padded],
-                    dout: &temp.dread[row * d..(row + 1) * d],
+                    grad_out: &temp.dread[row * d..(row + 1) * d],
                 };
                 attention::backward(
                     kit.instructions,
                     window,
                     back,
                     &mut temp.dquery[row * d..(row + 1) * d],
-                    &mut temp.dkeys[first * d..],
-                    &mut temp.dvalues[first * d..],
-                    &mut temp.dpositions[from..],
+                    &mut temp.grad_keys[first * d..],
+                    &mut temp.grad_values[first * d..],
+                    &mut temp.grad_positions[from..],
                     &mut temp.dscores,
                 );
             }
             for step in 0..steps.steps_in {
-                let row = &mut temp.dkey_value[(step * steps.columns + column) * 2 * d..][..2 * d];
-                row[..d].copy_from_slice(&temp.dkeys[step * d..(step + 1) * d]);
-                row[d..].copy_from_slice(&temp.dvalues[step * d..(step + 1) * d]);
+                let row = &mut temp.grad_key_value[(step * steps.columns + column) * 2 * d..][..2 * d];
+                row[..d].copy_from_slice(&temp.grad_keys[step * d..(step + 1) * d]);
+                row[d..].copy_from_slice(&temp.grad_values[step * d..(step + 1) * d]);
             }
         }
         let out = &mut gradient[weights.at.position..][..shape.window * d];
-        for (row, out) in temp.dpositions.chunks_exact(d).rev().zip(out.chunks_exact_mut(d)) {
+        for (row, out) in temp.grad_positions.chunks_exact(d).rev().zip(out.chunks_exact_mut(d)) {
             elementwise::add(kit.instructions, out, row);
         }
     }

@@ -52,7 +52,7 @@ impl Gate {
         kit: Kit,
         weights: &GateWeights,
         (y, x): (&[f32], &[f32]),
-        dout: &[f32],
+        grad_out: &[f32],
         (dy, dx): (&mut Vec<f32>, &mut [f32]),
         temp: &mut GateTemp,
         gradient: &mut [f32],
@@ -61,7 +61,7 @@ impl Gate {
         let GateTemp { dh, drz, drx, sums } = temp;
         dh.resize(x.len(), 0.0);
         drz.resize(2 * x.len(), 0.0);
-        gru_gate::mix_back(kit.instructions, dout, &self.rz, &self.h, x, dh, drz, dx, d);
+        gru_gate::mix_back(kit.instructions, grad_out, &self.rz, &self.h, x, dh, drz, dx, d);
         weights.h_y.gradient(y, dh, gradient);
         weights.h_x.gradient(&self.rx, dh, gradient);
         zeros(dy, x.len());

@@ -245,7 +245,7 @@ impl Shard {
                 Some(at) => PolicyOutputs::Continuous {
                     mean: &mut self.dlogits,
                     log_std: &network.kit.params[at..at + a],
-                    dlog_std: &mut gradient[at..at + a],
+                    grad_log_std: &mut gradient[at..at + a],
                 },
             };
             objective.policy(instructions, &self.samples, outputs, &mut self.sums);

@@ -2,13 +2,14 @@
 //! the time that their arithmetic takes at the machine's measured peak.
 
 use super::peak_gflops;
+use crate::a2c;
 use crate::es::algorithm::Es;
 use crate::learner::{Algorithm, Learner};
 use crate::replay::off_policy::{FromReplay, OffPolicy};
+use crate::replay::settings::OffPolicySettings;
 use crate::settings::Common;
 use crate::spin_wait::spinning;
 use crate::{A2cConfig, DqnConfig, EsConfig, Pbt, PbtConfig, Ppo, PpoConfig, SacConfig, Td3Config};
-use crate::{a2c, dqn, sac, td3};
 use cache::{KeyHasher, Store};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
@@ -116,11 +117,11 @@ impl<'a> Made<'a> {
     fn replay<A: OffPolicy>(
         &self,
         name: &str,
-        settings: &A::Settings,
+        settings: &OffPolicySettings<A>,
         operations: f64,
     ) -> Result<TrainerRow, StageError> {
         // The rounds before learning begins, and one that makes buffers.
-        let algorithm = FromReplay::<A>::new(settings);
+        let algorithm = FromReplay::new(settings);
         let skipped = 1000 / algorithm.common().n_steps + 2;
         self.row(name, algorithm, skipped, operations)
     }
@@ -248,17 +249,17 @@ fn measure(store: &Store, least: Duration) -> Result<Vec<TrainerRow>, StageError
     let env = lookup.open(&long.settings().map_err(wrong)?.common)?;
     let (inputs, outputs) = (env.spec().obs_dim(), env.spec().action_space.num_outputs());
     let mut rows = vec![
-        pendulum.replay::<sac::algorithm::Sac>(
+        pendulum.replay(
             "SAC, Pendulum, 256 x 256, batch 256",
             &sac.settings().map_err(wrong)?,
             of_sac,
         )?,
-        pendulum.replay::<td3::algorithm::Td3>(
+        pendulum.replay(
             "TD3, Pendulum, 256 x 256, batch 256",
             &td3.settings().map_err(wrong)?,
             of_td3,
         )?,
-        cart_pole.replay::<dqn::algorithm::Dqn>(
+        cart_pole.replay(
             "DQN, CartPole, 256 x 256, batch 64, a gradient step in two",
             &dqn.settings().map_err(wrong)?,
             of_dqn,

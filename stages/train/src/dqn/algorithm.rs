@@ -11,7 +11,6 @@ use crate::replay::off_policy::{Losses, OffPolicy};
 use crate::replay::priorities::Priorities;
 use crate::replay::settings::ReplaySettings;
 use crate::replay::{Outcome, Replay};
-use crate::settings::Common;
 use crate::train_state::TrainState;
 use rayon::prelude::*;
 use stages_core::StageError;
@@ -25,8 +24,16 @@ const EPSILON: f64 = 1e-6;
 
 /// DQN. The train state's extra parameters are those of the target network, and after them, where replay is
 /// prioritised, the greatest priority so far and that of each row of the buffer.
-pub(crate) struct Dqn {
-    settings: DqnSettings,
+#[derive(Clone, Debug)]
+pub struct Dqn {
+    pub(crate) dueling: bool,
+    pub(crate) target_update_interval: u64,
+    /// The share of random actions at first and at last, and the share of the training in between.
+    pub(crate) exploration: (f64, f64),
+    pub(crate) exploration_fraction: f64,
+    pub(crate) double_q: bool,
+    /// Alpha and the first beta of prioritised replay.
+    pub(crate) priorities: Option<(f64, f64)>,
 }
 
 /// The networks, and buffers.
@@ -68,55 +75,32 @@ struct Shard {
 }
 
 impl OffPolicy for Dqn {
-    type Settings = DqnSettings;
     type Networks = Networks;
 
-    fn new(settings: &DqnSettings) -> Self {
-        Self {
-            settings: settings.clone(),
-        }
-    }
-
-    fn common(&self) -> &Common {
-        &self.settings.common
-    }
-
-    fn common_mut(&mut self) -> &mut Common {
-        &mut self.settings.common
-    }
-
-    fn replay(&self) -> &ReplaySettings {
-        &self.settings.replay
-    }
-
-    fn replay_mut(&mut self) -> &mut ReplaySettings {
-        &mut self.settings.replay
-    }
-
-    fn start(&self, _: &EnvSpec, state: &mut TrainState) -> Result<(), StageError> {
+    fn start(settings: &DqnSettings, _: &EnvSpec, state: &mut TrainState) -> Result<(), StageError> {
         state.extra = state.params.clone();
-        if self.settings.priorities.is_some() {
-            let capacity = self.settings.replay.capacity(self.settings.common.n_envs);
+        if settings.own.priorities.is_some() {
+            let capacity = settings.replay.capacity(settings.common.n_envs);
             state.extra.push(1.0);
             state.extra.resize(state.params.len() + 1 + capacity, 0.0);
         }
         Ok(())
     }
 
-    fn networks(&self, learner: &Learner) -> Networks {
+    fn networks(settings: &DqnSettings, learner: &Learner) -> Networks {
         let shape = MlpShape::of(learner.model.architecture());
         let TrainState { params, extra, .. } = &learner.state;
         let mut online = learner.model.perceptron(&shape, true);
         let mut target = learner.model.perceptron(&shape, false);
         online.load(params);
         target.load(&extra[..params.len()]);
-        let batch_size = self.settings.replay.batch_size;
+        let batch_size = settings.replay.batch_size;
         let mut shards = Vec::new();
         shards.resize_with(batch_size.div_ceil(shard_rows(batch_size, &online)), Shard::default);
         for shard in &mut shards {
             shard.gradient.zeros(params.len());
         }
-        let is_prioritised = self.settings.priorities.is_some();
+        let is_prioritised = settings.own.priorities.is_some();
         Networks {
             online,
             target,
@@ -135,17 +119,20 @@ impl OffPolicy for Dqn {
     }
 
     fn step(
-        &self,
+        settings: &DqnSettings,
         networks: &mut Networks,
         replay: &mut Replay,
         learner: &mut Learner,
         random: &mut Random,
     ) -> Result<(), StageError> {
-        let settings = &self.settings;
         let before = replay.total();
         let uniformly = before < settings.replay.learning_starts;
-        let epsilon = if uniformly { 1.0 } else { settings.epsilon(before) };
-        networks.act(epsilon, settings.dueling, random, learner);
+        let epsilon = if uniformly {
+            1.0
+        } else {
+            settings.own.epsilon(before, &settings.common)
+        };
+        networks.act(epsilon, settings.own.dueling, random, learner);
         let rows = replay.step(learner, Actions::Discrete(&networks.choices), &networks.action)?;
         if let Some(priorities) = &mut networks.priorities {
             let extra = &mut learner.state.extra[networks.num_params..];
@@ -154,7 +141,8 @@ impl OffPolicy for Dqn {
                 priorities.set(row, extra[0]);
             }
         }
-        if before / settings.target_update_interval != replay.total() / settings.target_update_interval {
+        let interval = settings.own.target_update_interval;
+        if before / interval != replay.total() / interval {
             let targets = &mut learner.state.extra[..networks.num_params];
             follow(targets, settings.replay.tau, &learner.state.params);
             networks.target.load(targets);
@@ -163,17 +151,16 @@ impl OffPolicy for Dqn {
     }
 
     fn gradient_step(
-        &self,
+        settings: &DqnSettings,
         networks: &mut Networks,
         replay: &mut Replay,
         learner: &mut Learner,
         random: &mut Random,
     ) -> Result<Losses, StageError> {
-        let (settings, common) = (&self.settings, &self.settings.common);
         let batch_size = settings.replay.batch_size;
         learner.timer.start(Phase::Backward);
         networks.draw(settings, replay, random);
-        let step = learner.state.adam_steps + 1;
+        let step = learner.state.optimiser_steps + 1;
         let rows = shard_rows(batch_size, &networks.online);
         let Networks {
             online,
@@ -188,7 +175,7 @@ impl OffPolicy for Dqn {
         let batches = shards.par_iter_mut().zip(batches).with_max_len(1);
         batches.for_each(|(shard, (indices, weights))| {
             shard.load(buffer, indices, &settings.replay);
-            shard.learn(nets, settings, weights, 1.0 / batch_size as f32);
+            shard.learn(nets, &settings.own, weights, 1.0 / batch_size as f32);
         });
         let mut losses = Losses::default();
         for shard in &*shards {
@@ -197,12 +184,12 @@ impl OffPolicy for Dqn {
         let loss = losses.critic;
         learner.check_finite(loss, step as usize, || format!("loss {loss}"))?;
         learner.timer.start(Phase::Optimiser);
-        learner.state.adam_steps = step;
-        networks.follow_errors(settings, &mut learner.state);
-        let learning_rate = common.learning_rate_at(learner.state.step);
+        learner.state.optimiser_steps = step;
+        networks.follow_errors(&settings.own, &mut learner.state);
+        let learning_rate = settings.common.learning_rate_at(learner.state.step);
         let len = networks.num_params;
         let clip = Clip {
-            max_norm: common.max_grad_norm,
+            max_norm: settings.common.max_grad_norm,
             squares: &mut networks.squares,
         };
         learn(
@@ -217,14 +204,14 @@ impl OffPolicy for Dqn {
         Ok(losses)
     }
 
-    fn metrics(&self, losses: &Losses, learner: &Learner) -> Vec<Metric> {
-        let common = &self.settings.common;
+    fn metrics(settings: &DqnSettings, losses: &Losses, learner: &Learner) -> Vec<Metric> {
+        let common = &settings.common;
         let step = learner.state.step;
         vec![
             ("charts/learning_rate", Some(common.learning_rate_at(step))),
             (
                 "charts/exploration_rate",
-                Some(self.settings.epsilon(step + common.rollout())),
+                Some(settings.own.epsilon(step + common.rollout(), common)),
             ),
             ("losses/td_loss", losses.mean(losses.critic)),
             ("losses/q_values", losses.mean(losses.value)),
@@ -259,7 +246,7 @@ impl Networks {
 
     /// Draws the rows of a batch, and their weights.
     fn draw(&mut self, settings: &DqnSettings, replay: &Replay, random: &mut Random) {
-        let (Some(priorities), Some((_, beta0))) = (&self.priorities, settings.priorities) else {
+        let (Some(priorities), Some((_, beta0))) = (&self.priorities, settings.own.priorities) else {
             replay.sample(random, &mut self.indices);
             return;
         };
@@ -279,7 +266,7 @@ impl Networks {
     }
 
     /// Gives the rows of the last batch priorities by their errors.
-    fn follow_errors(&mut self, settings: &DqnSettings, state: &mut TrainState) {
+    fn follow_errors(&mut self, settings: &Dqn, state: &mut TrainState) {
         let (Some(priorities), Some((alpha, _))) = (&mut self.priorities, settings.priorities) else {
             return;
         };
@@ -315,13 +302,7 @@ impl Shard {
     }
 
     /// The gradient of Huber's loss, whose rows have these weights, times `weight`.
-    fn learn(
-        &mut self,
-        (online, target): (&Mlp, &Mlp),
-        settings: &DqnSettings,
-        weights: &[f32],
-        weight: f32,
-    ) {
+    fn learn(&mut self, (online, target): (&Mlp, &Mlp), settings: &Dqn, weights: &[f32], weight: f32) {
         let (dueling, a) = (settings.dueling, self.next_mask.len() / self.choices.len());
         self.losses = Losses::default();
         let masks = self.next_mask.chunks_exact(a);

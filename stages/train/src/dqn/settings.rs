@@ -1,8 +1,9 @@
 //! The settings of `train/dqn`, named and set as stable-baselines3 2.9 does; those of prioritised replay as
 //! in stable-baselines 2.
 
+use super::algorithm::Dqn;
 use crate::network::{Network, NetworkHead, problem};
-use crate::replay::settings::{ReplaySettings, replay_of, with_replay_settings};
+use crate::replay::settings::{OffPolicySettings, replay_of, with_replay_settings};
 use crate::settings::{
     Common, DeviceChoice, Resume, check_positive, check_weight, common_of, config_struct,
     with_shared_settings,
@@ -65,30 +66,13 @@ with_replay_settings!(with_shared_settings! config_struct!
 );
 
 /// The checked settings.
-#[derive(Clone, Debug)]
-pub struct DqnSettings {
-    pub(crate) common: Common,
-    pub(crate) replay: ReplaySettings,
-    pub(crate) dueling: bool,
-    pub(crate) target_update_interval: u64,
-    /// The share of random actions at first and at last, and the share of the training in between.
-    pub(crate) exploration: (f64, f64),
-    pub(crate) exploration_fraction: f64,
-    pub(crate) double_q: bool,
-    /// Of prioritised replay: alpha and the first beta.
-    pub(crate) priorities: Option<(f64, f64)>,
-}
+pub type DqnSettings = OffPolicySettings<Dqn>;
 
-impl DqnSettings {
-    /// The common settings.
-    pub(crate) fn common(&self) -> &Common {
-        &self.common
-    }
-
+impl Dqn {
     /// The share of random actions after `step` environment steps.
-    pub(crate) fn epsilon(&self, step: u64) -> f64 {
+    pub(crate) fn epsilon(&self, step: u64, common: &Common) -> f64 {
         let (first, last) = self.exploration;
-        let done = step as f64 / self.common.total_timesteps as f64;
+        let done = step as f64 / common.total_timesteps as f64;
         if done >= self.exploration_fraction {
             return last;
         }
@@ -96,10 +80,10 @@ impl DqnSettings {
     }
 
     /// True if steps depend on the length of the training.
-    pub(crate) fn depends_on_total(&self) -> bool {
+    pub(crate) fn depends_on_total(&self, common: &Common) -> bool {
         let (first, last) = self.exploration;
         let explores = self.exploration_fraction > 0.0 && first != last;
-        self.common.learning_rate.depends_on_total()
+        common.learning_rate.depends_on_total()
             || explores
             || self.priorities.is_some_and(|(_, beta)| beta < 1.0)
     }
@@ -147,15 +131,17 @@ impl DqnConfig {
         check_weight("prioritized_replay_alpha", self.prioritized_replay_alpha)?;
         check_positive("max_grad_norm", self.max_grad_norm)?;
         let powers = (self.prioritized_replay_alpha, self.prioritized_replay_beta0);
-        Ok(DqnSettings {
+        Ok(OffPolicySettings {
             common,
             replay,
-            dueling: policy.dueling,
-            target_update_interval: self.target_update_interval,
-            exploration: (self.exploration_initial_eps, self.exploration_final_eps),
-            exploration_fraction: self.exploration_fraction,
-            double_q: self.double_q,
-            priorities: self.prioritized_replay.then_some(powers),
+            own: Dqn {
+                dueling: policy.dueling,
+                target_update_interval: self.target_update_interval,
+                exploration: (self.exploration_initial_eps, self.exploration_final_eps),
+                exploration_fraction: self.exploration_fraction,
+                double_q: self.double_q,
+                priorities: self.prioritized_replay.then_some(powers),
+            },
         })
     }
 }

@@ -14,5 +14,5 @@ kind!(
     version: 2,
     "deep Q-learning: one of several choices, learned from a replay buffer",
     not_in_key: NOT_IN_KEY,
-    |settings| settings.depends_on_total()
+    |settings| settings.own.depends_on_total(settings.common())
 );

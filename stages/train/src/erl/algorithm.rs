@@ -13,6 +13,7 @@ use crate::metrics::Metric;
 use crate::phase_timer::Phase;
 use crate::replay::Replay;
 use crate::replay::off_policy::{HasActor, Losses};
+use crate::replay::settings::OffPolicySettings;
 use crate::settings::Common;
 use crate::train_state::{Statistics, TrainState};
 use crate::warm_start;
@@ -36,7 +37,7 @@ const CHOOSE: u64 = u64::from_le_bytes(*b"choose\0\0");
 /// the distribution's own.
 pub(crate) struct Erl<'a, A: HasActor> {
     settings: ErlSettings,
-    learner: A,
+    learner: OffPolicySettings<A>,
     open: &'a Opener<'a>,
     seats: Mutex<Vec<Seat>>,
     episodes: Option<EpisodeLoop>,
@@ -50,7 +51,7 @@ pub(crate) struct Erl<'a, A: HasActor> {
 
 /// The learner's actor, which explores.
 struct Explorer<'a, A: HasActor> {
-    learner: &'a A,
+    learner: &'a OffPolicySettings<A>,
     networks: &'a mut A::Networks,
     random: Random,
     space: ActionSpace,
@@ -61,7 +62,7 @@ impl<A: HasActor> Actor for Explorer<'_, A> {
     fn act(&mut self, obs: &[f32], live: &[usize], _: &[bool], actions: &mut ActionBuffer) {
         self.taken.clear();
         self.taken
-            .extend_from_slice(self.learner.explore(self.networks, obs, &mut self.random));
+            .extend_from_slice(A::explore(self.learner, self.networks, obs, &mut self.random));
         let a = self.space.num_components();
         if let ActionBuffer::Continuous(actions) = actions {
             for (action, &e) in self.taken.chunks_exact(a).zip(live) {
@@ -112,7 +113,7 @@ impl<A: HasActor> Algorithm for Erl<'_, A> {
         let architecture = self.common().network.architecture(spec)?;
         self.tensors = architecture.tensors();
         self.actor_len = state.params.len();
-        self.learner.start(spec, state)?;
+        A::start(&self.learner, spec, state)?;
         self.extra_len = state.extra.len();
         match &self.settings.evolution {
             Evolution::ErlGa(_) => {
@@ -135,7 +136,7 @@ impl<A: HasActor> Algorithm for Erl<'_, A> {
         state: &TrainState,
         from: DataFrom,
     ) -> Result<bool, StageError> {
-        let replay = Replay::new(self.learner.replay(), spec, 1, Some(folder))?;
+        let replay = Replay::new(&self.learner.replay, spec, 1, Some(folder))?;
         self.replay.insert(replay).open(folder, state, from)
     }
 
@@ -161,11 +162,11 @@ impl<A: HasActor> Algorithm for Erl<'_, A> {
         learner.tick(0)?;
         let mut replay = match self.replay.take() {
             Some(replay) => replay,
-            None => Replay::new(self.learner.replay(), learner.env.spec(), 1, None)?,
+            None => Replay::new(&self.learner.replay, learner.env.spec(), 1, None)?,
         };
         let mut networks = match self.networks.take() {
             Some(networks) => networks,
-            None => self.learner.networks(learner),
+            None => A::networks(&self.learner, learner),
         };
         let iteration = match self.settings.evolution.clone() {
             Evolution::ErlGa(settings) => self.erl_ga(&settings, &mut replay, &mut networks, learner),
@@ -191,16 +192,16 @@ impl<A: HasActor> Algorithm for Erl<'_, A> {
             ),
             ("erl/fitness_of_learner", iteration.explored),
         ];
-        metrics.extend(self.learner.metrics(&iteration.losses, learner));
+        metrics.extend(A::metrics(&self.learner, &iteration.losses, learner));
         Ok(metrics)
     }
 }
 
 impl<'a, A: HasActor> Erl<'a, A> {
-    pub fn new(settings: &ErlSettings, learner: &A::Settings, open: &'a Opener<'a>) -> Self {
+    pub fn new(settings: &ErlSettings, learner: &OffPolicySettings<A>, open: &'a Opener<'a>) -> Self {
         Self {
             settings: settings.clone(),
-            learner: A::new(learner),
+            learner: learner.clone(),
             open,
             seats: Mutex::default(),
             episodes: None,
@@ -233,9 +234,13 @@ impl<'a, A: HasActor> Erl<'a, A> {
             let n = self.settings.updates(iteration.steps);
             let mut random = Random::new(&[seed, BATCH, update]);
             for _ in 0..n {
-                iteration
-                    .losses
-                    .add(&self.learner.gradient_step(networks, replay, learner, &mut random)?);
+                iteration.losses.add(&A::gradient_step(
+                    &self.learner,
+                    networks,
+                    replay,
+                    learner,
+                    &mut random,
+                )?);
             }
         } else {
             self.skip_starts(learner)?;
@@ -250,7 +255,7 @@ impl<'a, A: HasActor> Erl<'a, A> {
             .is_some_and(|explored| iteration.fitness[champion] > explored);
         if !learns || is_due && is_better {
             let champion = &population[champion * self.actor_len..(champion + 1) * self.actor_len];
-            self.learner.take_actor(networks, champion, !learns, &mut learner.state);
+            A::take_actor(networks, champion, !learns, &mut learner.state);
         }
         let mut random = Random::new(&[seed, EVOLVE, update]);
         let mut next =
@@ -294,9 +299,15 @@ impl<'a, A: HasActor> Erl<'a, A> {
             let mut random = Random::new(&[seed, BATCH, update]);
             for &i in &order[..settings.num_learning_offspring] {
                 let member = &mut population[i * len..(i + 1) * len];
-                self.learner.take_actor(networks, member, true, &mut learner.state);
+                A::take_actor(networks, member, true, &mut learner.state);
                 for _ in 0..each {
-                    losses.add(&self.learner.gradient_step(networks, replay, learner, &mut random)?);
+                    losses.add(&A::gradient_step(
+                        &self.learner,
+                        networks,
+                        replay,
+                        learner,
+                        &mut random,
+                    )?);
                 }
                 member.copy_from_slice(&learner.state.params[..len]);
             }

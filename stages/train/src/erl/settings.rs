@@ -2,9 +2,11 @@
 //! `train/td3` and `train/sac` have them.
 
 use crate::network::{Network, NetworkHead, check_sizes};
-use crate::replay::settings::ReplaySettings;
+use crate::replay::settings::{OffPolicySettings, ReplaySettings};
+use crate::sac::algorithm::Sac;
 use crate::sac::settings::{EntCoef, SacPolicy, SacSettings};
 use crate::settings::{Common, DeviceChoice, Resume, check_positive, check_schedule, check_weight};
+use crate::td3::algorithm::Td3;
 use crate::td3::settings::Td3Settings;
 use crate::validation_config::ValidationConfig;
 use schemars::JsonSchema;
@@ -458,9 +460,7 @@ impl ErlConfig {
         let network = |head| Network::perceptron(&policy.net_arch.pi, policy.activation_fn, head);
         let inner = match self.agent {
             Agent::Td3 => {
-                let settings = Td3Settings {
-                    common: self.common(network(NetworkHead::Deterministic))?,
-                    replay,
+                let own = Td3 {
                     qf: policy.net_arch.qf.clone(),
                     n_critics: policy.n_critics,
                     action_noise: self.action_noise.unwrap_or(0.1),
@@ -468,20 +468,23 @@ impl ErlConfig {
                     target_policy_noise: 0.2,
                     target_noise_clip: 0.5,
                 };
-                check_weight("action_noise", settings.action_noise)?;
-                if settings.policy_delay == 0 {
+                check_weight("action_noise", own.action_noise)?;
+                if own.policy_delay == 0 {
                     return Err(ConfigProblem::new("policy_delay", "must be at least 1"));
                 }
-                Inner::Td3(settings)
+                let common = self.common(network(NetworkHead::Deterministic))?;
+                Inner::Td3(OffPolicySettings { common, replay, own })
             }
-            Agent::Sac => Inner::Sac(SacSettings {
+            Agent::Sac => Inner::Sac(OffPolicySettings {
                 common: self.common(network(NetworkHead::SquashedGaussian))?,
                 replay,
-                qf: policy.net_arch.qf.clone(),
-                n_critics: policy.n_critics,
-                ent_coef: self.ent_coef.clone().unwrap_or_default().checked()?,
-                target_entropy: None,
-                target_update_interval: 1,
+                own: Sac {
+                    qf: policy.net_arch.qf.clone(),
+                    n_critics: policy.n_critics,
+                    ent_coef: self.ent_coef.clone().unwrap_or_default().checked()?,
+                    target_entropy: None,
+                    target_update_interval: 1,
+                },
             }),
         };
         let updates = match self.algorithm {

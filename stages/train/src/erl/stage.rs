@@ -4,8 +4,7 @@ use super::algorithm::Erl as Trainer;
 use super::settings::{ErlConfig, ErlSettings, Inner};
 use crate::replay::settings::NOT_IN_KEY;
 use crate::stage::{ENV, INIT, OUTPUTS, Training, provided};
-use crate::td3::algorithm::Td3;
-use crate::{sac, warm_start};
+use crate::warm_start;
 use stages_core::{
     ConfigProblem, Context, Given, Outputs, PlanContext, Ports, Provided, Share, StageError, StageKind,
 };
@@ -62,12 +61,12 @@ impl StageKind for Erl {
         let open = || stages_env::open(&context.store, env, &options);
         let (training, init) = (training(config, &settings), init.as_ref());
         match &settings.inner {
-            Inner::Td3(inner) => training.run(context, init, normalise_as, || {
-                Trainer::<Td3>::new(&settings, inner, &open)
-            }),
-            Inner::Sac(inner) => training.run(context, init, normalise_as, || {
-                Trainer::<sac::algorithm::Sac>::new(&settings, inner, &open)
-            }),
+            Inner::Td3(inner) => {
+                training.run(context, init, normalise_as, || Trainer::new(&settings, inner, &open))
+            }
+            Inner::Sac(inner) => {
+                training.run(context, init, normalise_as, || Trainer::new(&settings, inner, &open))
+            }
         }
     }
 

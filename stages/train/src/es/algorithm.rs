@@ -239,7 +239,11 @@ impl Es<'_> {
         let state = &mut learner.state;
         let mut distribution = Distribution {
             mean: &mut state.params[..n],
-            adam: (&mut state.adam_m[..n], &mut state.adam_v[..n], &mut state.adam_steps),
+            adam: (
+                &mut state.first_moment[..n],
+                &mut state.second_moment[..n],
+                &mut state.optimiser_steps,
+            ),
             own: &mut state.extra,
         };
         self.strategy.tell(generation, &self.noise, &costs, &mut distribution);

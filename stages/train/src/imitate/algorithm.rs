@@ -224,8 +224,8 @@ impl Objective for Divergence<'_> {
             PolicyOutputs::Continuous {
                 mean,
                 log_std,
-                dlog_std,
-            } => gaussian_kl(instructions, self, samples, mean, log_std, dlog_std, sums),
+                grad_log_std,
+            } => gaussian_kl(instructions, self, samples, mean, log_std, grad_log_std, sums),
             // Environments whose actions are candidates are not opened for imitation.
             PolicyOutputs::Candidates { .. } => {}
         }
@@ -281,7 +281,7 @@ fn gaussian_body<const FMA: bool>(
     samples: &[u32],
     mean: &mut [f32],
     log_std: &[f32],
-    dlog_std: &mut [f32],
+    grad_log_std: &mut [f32],
     sums: &mut Sums,
 ) {
     let a = log_std.len();
@@ -294,13 +294,13 @@ fn gaussian_body<const FMA: bool>(
             let squares = distance * distance + spread * spread;
             sums[KL] += f64::from(log_std[j] - kl.log_std[j] + 0.5 * (squares - 1.0));
             mean[j] = kl.weight * distance * by;
-            dlog_std[j] += kl.weight * (1.0 - squares);
+            grad_log_std[j] += kl.weight * (1.0 - squares);
         }
     }
 }
 kernel! {
     /// The divergence of two normal distributions, in closed form.
-    fn gaussian_kl(kl: &Divergence<'_>, samples: &[u32], mean: &mut [f32], log_std: &[f32], dlog_std: &mut [f32], sums: &mut Sums) = gaussian_body
+    fn gaussian_kl(kl: &Divergence<'_>, samples: &[u32], mean: &mut [f32], log_std: &[f32], grad_log_std: &mut [f32], sums: &mut Sums) = gaussian_body
 }
 
 impl Imitation {

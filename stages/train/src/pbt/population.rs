@@ -9,6 +9,7 @@ use crate::train_state::TrainState;
 use cache::{Artifact, ArtifactDigest, BlobRef, canonical_json};
 use rayon::ThreadPoolBuilder;
 use serde::Serialize;
+use stages_core::error::Cause;
 use stages_core::event::EventSink;
 use stages_core::{Context, Memo, StageError, StageEvent};
 use stages_numerics::random::Random;
@@ -231,7 +232,7 @@ impl Population<'_> {
             });
             match state {
                 Ok(state) => Ok(state.encode()),
-                Err(err) if crate::learner::is_divergence(&err) => {
+                Err(err) if err.cause == Cause::Diverged => {
                     self.context.log(format!("member {i}: {}", err.message));
                     Ok(Vec::new())
                 }

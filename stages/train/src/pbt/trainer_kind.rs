@@ -8,6 +8,7 @@ use crate::learner::Algorithm;
 use crate::ppo::algorithm::Ppo;
 use crate::ppo::settings::PpoSettings;
 use crate::replay::off_policy::{FromReplay, OffPolicy};
+use crate::replay::settings::OffPolicySettings;
 use crate::settings::Common;
 use crate::{
     A2cConfig, DqnConfig, ErlConfig, EsConfig, PpoConfig, RecurrentPpoConfig, SacConfig, Td3Config,
@@ -104,9 +105,9 @@ impl TrainerKind {
                     a2c::algorithm::A2c::new(&settings)
                 })
             }
-            Self::Sac => off_policy::<sac::algorithm::Sac>(name, read::<SacConfig>(with)?.settings()?),
-            Self::Td3 => off_policy::<td3::algorithm::Td3>(name, read::<Td3Config>(with)?.settings()?),
-            Self::Dqn => off_policy::<dqn::algorithm::Dqn>(name, read::<DqnConfig>(with)?.settings()?),
+            Self::Sac => off_policy(name, read::<SacConfig>(with)?.settings()?),
+            Self::Td3 => off_policy(name, read::<Td3Config>(with)?.settings()?),
+            Self::Dqn => off_policy(name, read::<DqnConfig>(with)?.settings()?),
             Self::Es => Box::new(read::<EsConfig>(with)?.settings()?),
             Self::Erl => Box::new(read::<ErlConfig>(with)?.settings()?),
         })
@@ -167,12 +168,11 @@ fn ppo_member(name: &'static str, settings: PpoSettings) -> Box<dyn Member> {
     member(name, &settings.common.clone(), move || Ppo::new(&settings))
 }
 
-fn off_policy<A: OffPolicy + 'static>(name: &'static str, settings: A::Settings) -> Box<dyn Member>
-where
-    A::Settings: Send + Sync,
-{
-    let common = A::new(&settings).common().clone();
-    member(name, &common, move || FromReplay::<A>::new(&settings))
+fn off_policy<A: OffPolicy + Send + Sync + 'static>(
+    name: &'static str,
+    settings: OffPolicySettings<A>,
+) -> Box<dyn Member> {
+    member(name, &settings.common.clone(), move || FromReplay::new(&settings))
 }
 
 impl<A: Algorithm, F: Fn() -> A + Send + Sync> Member for Of<F> {
@@ -207,8 +207,8 @@ impl Member for ErlSettings {
         let open = || stages_env::open(&segment.context.store, segment.env.1, &options);
         let name = erl::stage::Erl::NAME;
         match &self.inner {
-            Inner::Td3(inner) => train(name, || Erl::<td3::algorithm::Td3>::new(self, inner, &open), segment),
-            Inner::Sac(inner) => train(name, || Erl::<sac::algorithm::Sac>::new(self, inner, &open), segment),
+            Inner::Td3(inner) => train(name, || Erl::new(self, inner, &open), segment),
+            Inner::Sac(inner) => train(name, || Erl::new(self, inner, &open), segment),
         }
     }
 }

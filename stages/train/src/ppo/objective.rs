@@ -1,6 +1,7 @@
 //! The clipped objective of proximal policy optimisation (Schulman and others, 2017): its losses, and their
 //! derivatives by the outputs of a network.
 
+use super::algorithm::{Surrogate, surrogate};
 use stages_numerics::dispatch::InstructionSet;
 use stages_numerics::kernel;
 use stages_policy::categorical::{Lanes, Softmax, num_outputs, store};
@@ -86,6 +87,28 @@ impl Losses {
     }
 }
 
+impl Clipped<'_> {
+    /// The surrogate of sample `i`, whose action now has the log-probability `log_prob`; adds it and the
+    /// policy's entropy to the sums.
+    #[inline(always)]
+    fn surrogate<const FMA: bool>(
+        &self,
+        i: usize,
+        log_prob: f32,
+        entropy: f32,
+        sums: &mut Sums,
+    ) -> Surrogate {
+        let advantage = (self.advantage[i] - self.moments.0) * self.moments.1;
+        let log_ratio = log_prob - self.old_log_prob[i];
+        let surrogate = surrogate::<FMA>(log_ratio, advantage, self.coefficients.clip_range);
+        sums[POLICY] -= f64::from(surrogate.value);
+        sums[ENTROPY] += f64::from(entropy);
+        sums[APPROX_KL] += f64::from(surrogate.kl);
+        sums[CLIPPED] += if surrogate.is_outside { 1.0 } else { 0.0 };
+        surrogate
+    }
+}
+
 impl Objective for Clipped<'_> {
     fn policy(&self, instructions: InstructionSet, samples: &[u32], outputs: PolicyOutputs, sums: &mut Sums) {
         match outputs {
@@ -97,8 +120,8 @@ impl Objective for Clipped<'_> {
             PolicyOutputs::Continuous {
                 mean,
                 log_std,
-                dlog_std,
-            } => clipped_continuous(instructions, self, samples, mean, log_std, dlog_std, sums),
+                grad_log_std,
+            } => clipped_continuous(instructions, self, samples, mean, log_std, grad_log_std, sums),
             PolicyOutputs::Candidates { logits, starts } => {
                 clipped_candidates(instructions, self, samples, starts, logits, sums);
             }
@@ -110,7 +133,7 @@ impl Objective for Clipped<'_> {
     }
 }
 
-/// The value of `of` for each of up to 16 samples; 0 for those that are missing.
+/// The element of `of` for each of up to 16 samples; 0 for those that are missing.
 #[inline(always)]
 fn gather(samples: &[u32], of: &[f32]) -> Lanes {
     let mut lanes = [0.0; 16];
@@ -136,7 +159,6 @@ fn discrete_body<const FMA: bool>(
     let Coefficients {
         clip_range, ent_coef, ..
     } = ppo.coefficients;
-    let (low, high) = (1.0 - clip_range, 1.0 + clip_range);
     let (num_actions, k) = (num_outputs(choices), choices.len());
     let [mut policy, mut entropies, mut kl, mut outside] = [[0.0_f64; 16]; 4];
     for (samples, logits) in samples.chunks(16).zip(logits.chunks_mut(16 * num_actions)) {
@@ -183,19 +205,15 @@ fn discrete_body<const FMA: bool>(
         for advantage in &mut advantage[..count] {
             *advantage = (*advantage - ppo.moments.0) * ppo.moments.1;
         }
-        let mut by_log_prob = [0.0_f32; 16];
+        let mut grad_log_prob = [0.0_f32; 16];
         for r in 0..16 {
-            let log_ratio = chosen[r] - old[r];
-            let ratio = exp::<FMA>(log_ratio);
-            let clipped = advantage[r] * clamp(ratio, low, high);
-            let plain = advantage[r] * ratio;
-            // Where the clipped term is the smaller, no gradient flows.
-            by_log_prob[r] = if plain <= clipped { -plain } else { 0.0 };
+            let surrogate = surrogate::<FMA>(chosen[r] - old[r], advantage[r], clip_range);
+            grad_log_prob[r] = surrogate.grad_log_prob;
             let counts = if r < count { 1.0 } else { 0.0 };
-            policy[r] -= counts * f64::from(if plain <= clipped { plain } else { clipped });
+            policy[r] -= counts * f64::from(surrogate.value);
             entropies[r] += counts * f64::from(all_entropy[r]);
-            kl[r] += counts * f64::from(ratio - 1.0 - log_ratio);
-            outside[r] += if (ratio - 1.0).abs() > clip_range { counts } else { 0.0 };
+            kl[r] += counts * f64::from(surrogate.kl);
+            outside[r] += if surrogate.is_outside { counts } else { 0.0 };
         }
         for (component, columns) in softmax.components.iter().enumerate() {
             let actions = chosen_columns(component, columns.start);
@@ -205,8 +223,8 @@ fn discrete_body<const FMA: bool>(
                 let (log_prob, p) = (&softmax.log_prob[j], &softmax.p[j]);
                 for r in 0..16 {
                     let hit = if actions[r] == j as u32 { 1.0 } else { 0.0 };
-                    let slope = by_log_prob[r] * (hit - p[r]) + ent_coef * p[r] * (log_prob[r] + entropy[r]);
-                    x[r] = if mask[r] { ppo.weight * slope } else { 0.0 };
+                    let grad = grad_log_prob[r] * (hit - p[r]) + ent_coef * p[r] * (log_prob[r] + entropy[r]);
+                    x[r] = if mask[r] { ppo.weight * grad } else { 0.0 };
                 }
             }
         }
@@ -230,10 +248,7 @@ fn candidates_body<const FMA: bool>(
     logits: &mut [f32],
     sums: &mut Sums,
 ) {
-    let Coefficients {
-        clip_range, ent_coef, ..
-    } = ppo.coefficients;
-    let (low, high) = (1.0 - clip_range, 1.0 + clip_range);
+    let ent_coef = ppo.coefficients.ent_coef;
     for (row, &i) in starts.windows(2).zip(samples) {
         let (row, i) = (&mut logits[row[0] as usize..row[1] as usize], i as usize);
         let action = ppo.actions[i] as usize;
@@ -247,21 +262,13 @@ fn candidates_body<const FMA: bool>(
         for &x in &*row {
             entropy -= exp::<FMA>(x - log) * (x - log);
         }
-        let log_ratio = row[action] - log - ppo.old_log_prob[i];
-        let ratio = exp::<FMA>(log_ratio);
-        let advantage = (ppo.advantage[i] - ppo.moments.0) * ppo.moments.1;
-        let (plain, clipped) = (advantage * ratio, advantage * clamp(ratio, low, high));
-        // Where the clipped term is the smaller, no gradient flows.
-        let by_log_prob = if plain <= clipped { -plain } else { 0.0 };
-        sums[POLICY] -= f64::from(if plain <= clipped { plain } else { clipped });
-        sums[ENTROPY] += f64::from(entropy);
-        sums[APPROX_KL] += f64::from(ratio - 1.0 - log_ratio);
-        sums[CLIPPED] += if (ratio - 1.0).abs() > clip_range { 1.0 } else { 0.0 };
+        let surrogate = ppo.surrogate::<FMA>(i, row[action] - log, entropy, sums);
+        let grad_log_prob = surrogate.grad_log_prob;
         for x in &mut *row {
             let (log_prob, p) = (*x - log, exp::<FMA>(*x - log));
-            *x = ppo.weight * p * (ent_coef * (log_prob + entropy) - by_log_prob);
+            *x = ppo.weight * p * (ent_coef * (log_prob + entropy) - grad_log_prob);
         }
-        row[action] += ppo.weight * by_log_prob;
+        row[action] += ppo.weight * grad_log_prob;
     }
 }
 kernel! {
@@ -275,39 +282,29 @@ fn continuous_body<const FMA: bool>(
     samples: &[u32],
     mean: &mut [f32],
     log_std: &[f32],
-    dlog_std: &mut [f32],
+    grad_log_std: &mut [f32],
     sums: &mut Sums,
 ) {
     let a = log_std.len();
-    let Coefficients {
-        clip_range, ent_coef, ..
-    } = ppo.coefficients;
-    let (low, high) = (1.0 - clip_range, 1.0 + clip_range);
+    let ent_coef = ppo.coefficients.ent_coef;
     let entropy = gaussian::entropy(log_std);
     for (mean, &i) in mean.chunks_exact_mut(a).zip(samples) {
         let i = i as usize;
         let action = &ppo.continuous[i * a..(i + 1) * a];
-        let log_ratio = gaussian::log_density::<FMA>(action, mean, log_std) - ppo.old_log_prob[i];
-        let ratio = exp::<FMA>(log_ratio);
-        let advantage = (ppo.advantage[i] - ppo.moments.0) * ppo.moments.1;
-        let (plain, clipped) = (advantage * ratio, advantage * clamp(ratio, low, high));
-        // Where the clipped term is the smaller, no gradient flows.
-        let by_log_prob = if plain <= clipped { -ppo.weight * plain } else { 0.0 };
-        sums[POLICY] -= f64::from(if plain <= clipped { plain } else { clipped });
-        sums[ENTROPY] += f64::from(entropy);
-        sums[APPROX_KL] += f64::from(ratio - 1.0 - log_ratio);
-        sums[CLIPPED] += if (ratio - 1.0).abs() > clip_range { 1.0 } else { 0.0 };
+        let log_prob = gaussian::log_density::<FMA>(action, mean, log_std);
+        let surrogate = ppo.surrogate::<FMA>(i, log_prob, entropy, sums);
+        let grad_log_prob = ppo.weight * surrogate.grad_log_prob;
         for j in 0..a {
             let by = exp::<FMA>(-log_std[j]);
             let z = (action[j] - mean[j]) * by;
-            mean[j] = by_log_prob * z * by;
-            dlog_std[j] += mul_add::<FMA>(by_log_prob, z * z - 1.0, -ppo.weight * ent_coef);
+            mean[j] = grad_log_prob * z * by;
+            grad_log_std[j] += mul_add::<FMA>(grad_log_prob, z * z - 1.0, -ppo.weight * ent_coef);
         }
     }
 }
 kernel! {
-    /// The same of continuous actions.
-    fn clipped_continuous(ppo: &Clipped<'_>, samples: &[u32], mean: &mut [f32], log_std: &[f32], dlog_std: &mut [f32], sums: &mut Sums) = continuous_body
+    /// The clipped surrogate and the entropy bonus of continuous actions.
+    fn clipped_continuous(ppo: &Clipped<'_>, samples: &[u32], mean: &mut [f32], log_std: &[f32], grad_log_std: &mut [f32], sums: &mut Sums) = continuous_body
 }
 
 #[inline(always)]
@@ -320,7 +317,7 @@ fn value_body<const FMA: bool>(ppo: &Clipped, samples: &[u32], value: &mut [f32]
         let (old, target) = (gather(samples, ppo.old_value), gather(samples, ppo.target));
         let mut new = [0.0_f32; 16];
         new[..part.len()].copy_from_slice(part);
-        let mut slope = [0.0_f32; 16];
+        let mut grad_value = [0.0_f32; 16];
         for r in 0..16 {
             let moved = new[r] - old[r];
             let used = if bound.is_some() {
@@ -330,9 +327,9 @@ fn value_body<const FMA: bool>(ppo: &Clipped, samples: &[u32], value: &mut [f32]
             };
             let error = used - target[r];
             squares[r] += f64::from(error) * f64::from(error);
-            slope[r] = if moved.abs() > range { 0.0 } else { weight * error };
+            grad_value[r] = if moved.abs() > range { 0.0 } else { weight * error };
         }
-        part.copy_from_slice(&slope[..part.len()]);
+        part.copy_from_slice(&grad_value[..part.len()]);
     }
     sums[VALUE] += total(&squares);
 }

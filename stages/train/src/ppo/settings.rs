@@ -4,7 +4,7 @@
 use crate::network::{MlpLstmPolicy, MlpPolicy, TransformerPolicy};
 use crate::rollout::Sequences;
 use crate::settings::{
-    DeviceChoice, Resume, check_positive, check_schedule, check_weight, config, settings,
+    Common, DeviceChoice, Resume, check_positive, check_schedule, check_weight, config, settings,
     with_common_settings, with_shared_settings,
 };
 use crate::validation_config::ValidationConfig;
@@ -78,6 +78,21 @@ with_ppo_settings!(with_common_settings! config!
 );
 
 impl PpoSettings {
+    /// The common settings.
+    pub(crate) fn common(&self) -> &Common {
+        &self.common
+    }
+
+    /// True if steps depend on the length of the training.
+    pub(crate) fn depends_on_total(&self) -> bool {
+        let schedules = [
+            Some(self.common.learning_rate),
+            Some(self.clip_range),
+            self.clip_range_vf,
+        ];
+        schedules.iter().flatten().any(|schedule| schedule.depends_on_total())
+    }
+
     /// The sequences into which a rollout is cut, if it is.
     pub(crate) fn sequences(&self) -> Option<Sequences> {
         self.sequence_length.map(|length| Sequences {

@@ -1,30 +1,58 @@
-//! The actor and the critics of SAC and TD3: their places in the train state, and their steps.
+//! The actor and the critics of SAC and TD3: their places in the train state, acting and steps.
 //!
 //! The train state's parameters are those of the actor, then of the critics, one after another, then what
 //! else an algorithm learns; its extra ones begin with those of the target critics.
 
-use super::networks::{Learned, follow, learn};
+use super::Replay;
+use super::networks::{Learned, follow, learn, shard_rows};
 use super::off_policy::Losses;
+use super::settings::OffPolicySettings;
 use super::shard::Rows;
 use crate::learner::Learner;
+use crate::phase_timer::Phase;
 use crate::train_state::TrainState;
 use rayon::prelude::*;
-use stages_policy::{Architecture, Mlp, MlpRun, MlpShape};
+use stages_core::StageError;
+use stages_env::Actions;
+use stages_numerics::random::Random;
+use stages_policy::{Architecture, Mlp, MlpRun, MlpShape, squashed};
 use std::ops::Range;
 
 /// The name of the stream of the critics' first parameters.
 const CRITIC: u64 = u64::from_le_bytes(*b"critic\0\0");
 
-/// See the module.
+/// The networks.
 pub(crate) struct ActorCritic {
     pub actor: Mlp,
     pub critics: Vec<Mlp>,
     pub targets: Vec<Mlp>,
+}
+
+/// The networks, the optimisers' steps, and buffers. `S` is what an algorithm keeps beside actions.
+pub(crate) struct ActorCriticLearner<S> {
+    pub networks: ActorCritic,
+    pub run: MlpRun,
+    /// The actions of a step `[B, A]`, as the critics see them.
+    pub action: Vec<f32>,
+    pub own: S,
+    /// Those actions as the environments see them.
+    scaled: Vec<f32>,
+    indices: Vec<u32>,
+    shards: Vec<Shard<S>>,
     num_actor: usize,
     num_critics: usize,
     gradient: Vec<f32>,
     /// The critics' steps before the actor's first one.
     began: u64,
+}
+
+/// Some rows of a batch, and the actor's actions for them.
+#[derive(Default)]
+pub(crate) struct Shard<S> {
+    pub rows: Rows,
+    pub action: Vec<f32>,
+    pub own: S,
+    pub losses: Losses,
 }
 
 /// The first parameters of `n` critics with these hidden layers.
@@ -33,9 +61,9 @@ pub(crate) fn first_critics(architecture: &Architecture, qf: &[usize], n: usize,
     (0..n as u64).flat_map(|i| shape.initial(&[seed, CRITIC, i])).collect()
 }
 
-impl ActorCritic {
+impl<S: Default + Send + Sync> ActorCriticLearner<S> {
     /// The networks with the parameters of the train state.
-    pub fn new(qf: &[usize], n_critics: usize, learner: &Learner) -> Self {
+    pub fn new(qf: &[usize], n_critics: usize, batch_size: usize, learner: &Learner) -> Self {
         let architecture = learner.model.architecture();
         let (actor, critic) = (MlpShape::of(architecture), MlpShape::critic(architecture, qf));
         let (num_actor, num_critics) = (actor.num_params(), n_critics * critic.num_params());
@@ -44,87 +72,162 @@ impl ActorCritic {
                 .map(|_| learner.model.perceptron(&critic, learns))
                 .collect()
         };
-        let mut networks = Self {
+        let mut networks = ActorCritic {
             actor: learner.model.perceptron(&actor, true),
             critics: critics(true),
             targets: critics(false),
-            num_actor,
-            num_critics,
-            gradient: vec![0.0; num_actor.max(num_critics)],
-            began: 0,
         };
         let TrainState { params, extra, .. } = &learner.state;
         networks.actor.load(&params[..num_actor]);
         load_all(&mut networks.critics, &params[num_actor..num_actor + num_critics]);
         load_all(&mut networks.targets, &extra[..num_critics]);
-        networks
+        let mut shards = Vec::new();
+        shards.resize_with(
+            batch_size.div_ceil(shard_rows(batch_size, &networks.actor)),
+            Shard::<S>::default,
+        );
+        for Shard { rows, .. } in &mut shards {
+            rows.actor_gradient.zeros(num_actor);
+            rows.critic_gradient.zeros(num_critics);
+        }
+        Self {
+            networks,
+            run: MlpRun::default(),
+            action: Vec::new(),
+            own: S::default(),
+            scaled: Vec::new(),
+            indices: vec![0; batch_size],
+            shards,
+            num_actor,
+            num_critics,
+            gradient: vec![0.0; num_actor.max(num_critics)],
+            began: 0,
+        }
     }
 
     fn critics_at(&self) -> Range<usize> {
         self.num_actor..self.num_actor + self.num_critics
     }
 
-    /// The number of parameters of the actor, and of all critics.
-    pub fn lens(&self) -> (usize, usize) {
-        (self.num_actor, self.num_critics)
+    /// The place of a target actor among the train state's extra parameters.
+    pub fn target_actor_at(&self) -> Range<usize> {
+        self.num_critics..self.num_critics + self.num_actor
     }
 
     /// Goes on with another actor; if `anew`, its optimiser begins anew.
     pub fn take_actor(&mut self, params: &[f32], anew: bool, state: &mut TrainState) {
         let range = 0..self.num_actor;
         state.params[range.clone()].copy_from_slice(params);
-        self.actor.load(params);
+        self.networks.actor.load(params);
         if anew {
-            state.adam_m[range.clone()].fill(0.0);
-            state.adam_v[range].fill(0.0);
-            self.began = state.adam_steps;
+            state.first_moment[range.clone()].fill(0.0);
+            state.second_moment[range].fill(0.0);
+            self.began = state.optimiser_steps;
         }
     }
 
-    /// Room for the gradients of a shard.
-    pub fn make_room(&self, rows: &mut Rows) {
-        rows.actor_gradient.zeros(self.num_actor);
-        rows.critic_gradient.zeros(self.num_critics);
+    /// Draws uniformly random actions for all environments.
+    pub fn draw_uniformly(&mut self, replay: &Replay, learner: &Learner, random: &mut Random) {
+        let n = learner.state.episode_start.len();
+        self.action.resize(n * replay.num_components(), 0.0);
+        self.action.fill_with(|| (2.0 * random.uniform() - 1.0) as f32);
     }
 
-    /// A step of Adam of the critics, along the gradients of `n` shards; `step` is its number and the
-    /// learning rate.
-    pub fn step_critics<'r>(
+    /// Takes the actions, and keeps the transitions.
+    ///
+    /// # Errors
+    /// When the environments do not take such actions.
+    pub fn act(&mut self, replay: &mut Replay, learner: &mut Learner) -> Result<(), StageError> {
+        self.scaled.clone_from(&self.action);
+        squashed::scale(&learner.env.spec().action_space, &mut self.scaled);
+        replay.step(learner, Actions::Continuous(&self.scaled), &self.action)?;
+        Ok(())
+    }
+
+    /// A step of Adam of the critics, along the gradients that `shard` computes of the shards of a batch;
+    /// `stream` names the random numbers of a shard. Returns the number of the step and the losses.
+    ///
+    /// # Errors
+    /// When training diverges.
+    pub fn step_critics<A>(
         &mut self,
-        step: (u64, f64),
-        n: usize,
-        shard: impl Fn(usize) -> &'r Rows + Sync,
-        state: &mut TrainState,
-    ) {
-        let range = self.critics_at();
+        settings: &OffPolicySettings<A>,
+        (stream, random): (u64, &mut Random),
+        replay: &Replay,
+        learner: &mut Learner,
+        shard: impl Fn(&mut Shard<S>, &ActorCritic, Random) + Sync,
+    ) -> Result<(u64, Losses), StageError> {
+        let OffPolicySettings {
+            common, replay: of, ..
+        } = settings;
+        let learning_rate = common.learning_rate_at(learner.state.step);
+        learner.timer.start(Phase::Backward);
+        replay.sample(random, &mut self.indices);
+        let step = learner.state.optimiser_steps + 1;
+        let rows = shard_rows(of.batch_size, &self.networks.actor);
+        let (networks, seed) = (&self.networks, common.seed);
+        let batches = self
+            .shards
+            .par_iter_mut()
+            .zip(self.indices.par_chunks(rows))
+            .enumerate();
+        batches.with_max_len(1).for_each(|(i, (of_batch, indices))| {
+            of_batch.rows.load(replay, indices, of.n_steps, of.gamma);
+            of_batch.losses = Losses::default();
+            shard(of_batch, networks, Random::new(&[seed, stream, step, i as u64]));
+        });
+        let mut losses = Losses::default();
+        for shard in &self.shards {
+            losses.add(&shard.losses);
+        }
+        let (qf_loss, log_prob) = (losses.critic, losses.log_prob);
+        learner.check_finite(qf_loss + log_prob, step as usize, || format!("critic loss {qf_loss}"))?;
+        learner.timer.start(Phase::Optimiser);
+        let state = &mut learner.state;
+        state.optimiser_steps = step;
+        let (range, shards) = (self.critics_at(), &self.shards);
         let gradient = &mut self.gradient[..range.len()];
         let learned = Learned::of(state, range.clone());
-        learn(step, n, |i| &shard(i).critic_gradient, None, gradient, learned);
-        load_all(&mut self.critics, &state.params[range]);
+        let of_shard = |i: usize| &*shards[i].rows.critic_gradient;
+        learn((step, learning_rate), shards.len(), of_shard, None, gradient, learned);
+        load_all(&mut self.networks.critics, &state.params[range]);
+        Ok((step, losses))
     }
 
-    /// The same, of the actor, which takes one step in `delay` of the critics'.
-    pub fn step_actor<'r>(
+    /// A step of Adam of the actor, which takes one in `delay` of the critics', along the gradients that
+    /// `shard` computes.
+    pub fn step_actor<A>(
         &mut self,
-        (step, learning_rate): (u64, f64),
-        delay: u64,
-        n: usize,
-        shard: impl Fn(usize) -> &'r Rows + Sync,
-        state: &mut TrainState,
+        settings: &OffPolicySettings<A>,
+        (step, delay): (u64, u64),
+        losses: &mut Losses,
+        learner: &mut Learner,
+        shard: impl Fn(&mut Shard<S>, &ActorCritic) + Sync,
     ) {
-        let range = 0..self.num_actor;
+        learner.timer.start(Phase::Backward);
+        let networks = &self.networks;
+        let all = self.shards.par_iter_mut().with_max_len(1);
+        all.for_each(|of_batch| shard(of_batch, networks));
+        for shard in &self.shards {
+            losses.actor += shard.losses.actor;
+        }
+        losses.actor_samples += settings.replay.batch_size as f64;
+        learner.timer.start(Phase::Optimiser);
+        let learning_rate = settings.common.learning_rate_at(learner.state.step);
         let step = (step / delay - self.began / delay, learning_rate);
+        let (range, shards) = (0..self.num_actor, &self.shards);
         let gradient = &mut self.gradient[range.clone()];
-        let learned = Learned::of(state, range.clone());
-        learn(step, n, |i| &shard(i).actor_gradient, None, gradient, learned);
-        self.actor.load(&state.params[range]);
+        let learned = Learned::of(&mut learner.state, range.clone());
+        let of_shard = |i: usize| &*shards[i].rows.actor_gradient;
+        learn(step, shards.len(), of_shard, None, gradient, learned);
+        self.networks.actor.load(&learner.state.params[range]);
     }
 
     /// Moves the target critics towards the critics by the share `tau`.
     pub fn step_targets(&mut self, tau: f64, state: &mut TrainState) {
         let targets = &mut state.extra[..self.num_critics];
         follow(targets, tau, &state.params[self.critics_at()]);
-        load_all(&mut self.targets, targets);
+        load_all(&mut self.networks.targets, targets);
     }
 }
 

@@ -36,8 +36,8 @@ impl<'a> Learned<'a> {
     pub fn of(state: &'a mut TrainState, range: Range<usize>) -> Self {
         Self {
             params: &mut state.params[range.clone()],
-            m: &mut state.adam_m[range.clone()],
-            v: &mut state.adam_v[range],
+            m: &mut state.first_moment[range.clone()],
+            v: &mut state.second_moment[range],
         }
     }
 }

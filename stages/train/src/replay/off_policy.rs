@@ -2,7 +2,7 @@
 //! learn from batches of them in between.
 
 use super::Replay;
-use super::settings::ReplaySettings;
+use super::settings::OffPolicySettings;
 use crate::learner::{Algorithm, DataFrom, Learner};
 use crate::metrics::Metric;
 use crate::phase_timer::Phase;
@@ -19,41 +19,29 @@ use std::path::Path;
 const ACT: u64 = u64::from_le_bytes(*b"act\0\0\0\0\0");
 const BATCH: u64 = u64::from_le_bytes(*b"batch\0\0\0");
 
-/// An algorithm that learns from a replay buffer.
-pub(crate) trait OffPolicy {
-    /// Its checked settings.
-    type Settings;
-    /// Its networks, with the parameters of the train state, and buffers.
+/// An algorithm that learns from a replay buffer, with the settings that it alone has.
+pub(crate) trait OffPolicy: Clone + Sized {
+    /// Networks, with the parameters of the train state, and buffers.
     type Networks;
-
-    fn new(settings: &Self::Settings) -> Self;
-
-    /// The settings that every algorithm has.
-    fn common(&self) -> &Common;
-
-    /// Those settings, for trials that change them.
-    fn common_mut(&mut self) -> &mut Common;
-
-    /// The settings of the replay buffer.
-    fn replay(&self) -> &ReplaySettings;
-
-    /// Those settings, for trials that change them.
-    fn replay_mut(&mut self) -> &mut ReplaySettings;
 
     /// Adds the parameters that are not the policy's, and targets, at the start of training.
     ///
     /// # Errors
-    /// When the environments are not its.
-    fn start(&self, spec: &EnvSpec, state: &mut TrainState) -> Result<(), StageError>;
+    /// When the environments are not ones that the algorithm can learn in.
+    fn start(
+        settings: &OffPolicySettings<Self>,
+        spec: &EnvSpec,
+        state: &mut TrainState,
+    ) -> Result<(), StageError>;
 
-    fn networks(&self, learner: &Learner) -> Self::Networks;
+    fn networks(settings: &OffPolicySettings<Self>, learner: &Learner) -> Self::Networks;
 
     /// Chooses an action in each environment, takes it, and keeps the transitions.
     ///
     /// # Errors
     /// When the environments do not take such actions.
     fn step(
-        &self,
+        settings: &OffPolicySettings<Self>,
         networks: &mut Self::Networks,
         replay: &mut Replay,
         learner: &mut Learner,
@@ -65,7 +53,7 @@ pub(crate) trait OffPolicy {
     /// # Errors
     /// When training diverges.
     fn gradient_step(
-        &self,
+        settings: &OffPolicySettings<Self>,
         networks: &mut Self::Networks,
         replay: &mut Replay,
         learner: &mut Learner,
@@ -73,16 +61,21 @@ pub(crate) trait OffPolicy {
     ) -> Result<Losses, StageError>;
 
     /// The metrics of a round.
-    fn metrics(&self, losses: &Losses, learner: &Learner) -> Vec<Metric>;
+    fn metrics(settings: &OffPolicySettings<Self>, losses: &Losses, learner: &Learner) -> Vec<Metric>;
 }
 
 /// An algorithm with an actor of continuous actions, beside which a population can act.
 pub(crate) trait HasActor: OffPolicy {
     /// Chooses actions `[n, A]` for observations `[n, D]`, as networks read them, with exploration.
-    fn explore<'n>(&self, networks: &'n mut Self::Networks, obs: &[f32], random: &mut Random) -> &'n [f32];
+    fn explore<'n>(
+        settings: &OffPolicySettings<Self>,
+        networks: &'n mut Self::Networks,
+        obs: &[f32],
+        random: &mut Random,
+    ) -> &'n [f32];
 
     /// Goes on with another actor; if `anew`, its optimiser and its target begin anew.
-    fn take_actor(&self, networks: &mut Self::Networks, params: &[f32], anew: bool, state: &mut TrainState);
+    fn take_actor(networks: &mut Self::Networks, params: &[f32], anew: bool, state: &mut TrainState);
 }
 
 /// Sums over the samples of gradient steps.
@@ -117,15 +110,15 @@ impl Losses {
 
 /// An algorithm with its replay buffer.
 pub(crate) struct FromReplay<A: OffPolicy> {
-    algorithm: A,
+    settings: OffPolicySettings<A>,
     replay: Option<Replay>,
     networks: Option<A::Networks>,
 }
 
 impl<A: OffPolicy> FromReplay<A> {
-    pub fn new(settings: &A::Settings) -> Self {
+    pub fn new(settings: &OffPolicySettings<A>) -> Self {
         Self {
-            algorithm: A::new(settings),
+            settings: settings.clone(),
             replay: None,
             networks: None,
         }
@@ -137,10 +130,10 @@ impl<A: OffPolicy> FromReplay<A> {
         networks: &mut A::Networks,
         learner: &mut Learner,
     ) -> Result<Vec<Metric>, StageError> {
-        let (algorithm, settings) = (&self.algorithm, self.algorithm.replay());
         let Common {
             n_envs, n_steps, seed, ..
-        } = *algorithm.common();
+        } = self.settings.common;
+        let settings = &self.settings.replay;
         let update = learner.state.update;
         let (mut act, mut batch) = (Random::new(&[seed, ACT, update]), Random::new(&[seed, BATCH, update]));
         let mut losses = Losses::default();
@@ -149,38 +142,44 @@ impl<A: OffPolicy> FromReplay<A> {
         for t in 1..=n_steps {
             learner.tick(((t - 1) * n_envs) as u64)?;
             learner.timer.start(Phase::Forward);
-            algorithm.step(networks, replay, learner, &mut act)?;
+            A::step(&self.settings, networks, replay, learner, &mut act)?;
             if t.is_multiple_of(settings.train_freq) && replay.total() > settings.learning_starts {
                 let steps = settings.gradient_steps(n_envs).min(left);
                 left -= steps;
                 for _ in 0..steps {
-                    losses.add(&algorithm.gradient_step(networks, replay, learner, &mut batch)?);
+                    losses.add(&A::gradient_step(
+                        &self.settings,
+                        networks,
+                        replay,
+                        learner,
+                        &mut batch,
+                    )?);
                     learner.samples += settings.batch_size as u64;
                 }
             }
             learner.check_device()?;
         }
         learner.timer.stop();
-        Ok(algorithm.metrics(&losses, learner))
+        Ok(A::metrics(&self.settings, &losses, learner))
     }
 }
 
 impl<A: OffPolicy> Algorithm for FromReplay<A> {
     fn common(&self) -> &Common {
-        self.algorithm.common()
+        &self.settings.common
     }
 
     fn common_mut(&mut self) -> &mut Common {
-        self.algorithm.common_mut()
+        &mut self.settings.common
     }
 
     fn shorten_trial(&mut self) {
         // Learning is what a trial measures.
-        self.algorithm.replay_mut().learning_starts = 0;
+        self.settings.replay.learning_starts = 0;
     }
 
     fn samples_per_update(&self) -> f64 {
-        let (replay, common) = (self.algorithm.replay(), self.common());
+        let OffPolicySettings { common, replay, .. } = &self.settings;
         let rounds = common.n_steps / replay.train_freq;
         (rounds * replay.gradient_steps(common.n_envs) * replay.batch_size) as f64
     }
@@ -191,7 +190,7 @@ impl<A: OffPolicy> Algorithm for FromReplay<A> {
     }
 
     fn start(&mut self, spec: &EnvSpec, state: &mut TrainState) -> Result<(), StageError> {
-        self.algorithm.start(spec, state)
+        A::start(&self.settings, spec, state)
     }
 
     fn open_data(
@@ -201,7 +200,7 @@ impl<A: OffPolicy> Algorithm for FromReplay<A> {
         state: &TrainState,
         from: DataFrom,
     ) -> Result<bool, StageError> {
-        let replay = Replay::new(self.algorithm.replay(), spec, self.common().n_envs, Some(folder))?;
+        let replay = Replay::new(&self.settings.replay, spec, self.common().n_envs, Some(folder))?;
         self.replay.insert(replay).open(folder, state, from)
     }
 
@@ -216,11 +215,11 @@ impl<A: OffPolicy> Algorithm for FromReplay<A> {
     fn update(&mut self, learner: &mut Learner) -> Result<Vec<Metric>, StageError> {
         let mut replay = match self.replay.take() {
             Some(replay) => replay,
-            None => Replay::new(self.algorithm.replay(), learner.env.spec(), self.common().n_envs, None)?,
+            None => Replay::new(&self.settings.replay, learner.env.spec(), self.common().n_envs, None)?,
         };
         let mut networks = match self.networks.take() {
             Some(networks) => networks,
-            None => self.algorithm.networks(learner),
+            None => A::networks(&self.settings, learner),
         };
         let metrics = self.round(&mut replay, &mut networks, learner);
         (self.replay, self.networks) = (Some(replay), Some(networks));

@@ -1,6 +1,6 @@
 //! The settings of algorithms that learn from a replay buffer, named as stable-baselines3 2.9 does.
 
-use crate::settings::check_positive;
+use crate::settings::{Common, check_positive};
 use stages_core::ConfigProblem;
 
 /// Passes the settings of a replay buffer to a macro, after its other arguments. `Self` is the configuration.
@@ -54,6 +54,22 @@ macro_rules! replay_of {
     };
 }
 pub(crate) use replay_of;
+
+/// The checked settings of an algorithm that learns from a replay buffer.
+#[derive(Clone, Debug)]
+pub struct OffPolicySettings<A> {
+    pub(crate) common: Common,
+    pub(crate) replay: ReplaySettings,
+    /// The algorithm, with the settings that it alone has.
+    pub(crate) own: A,
+}
+
+impl<A> OffPolicySettings<A> {
+    /// The common settings.
+    pub(crate) fn common(&self) -> &Common {
+        &self.common
+    }
+}
 
 /// Metrics are of this number of steps of each environment, rounded up to whole
 /// [`ReplaySettings::train_freq`].

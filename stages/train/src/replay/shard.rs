@@ -21,9 +21,9 @@ pub(crate) struct Rows {
     pub target: Vec<f32>,
     /// The critics' values `[n]`, one critic after another.
     pub values: Vec<f32>,
-    /// The derivative of the loss by own actions `[n, A]`, and by a critic's input `[n, D + A]`.
-    pub d_action: Vec<f32>,
-    pub d_input: Vec<f32>,
+    /// The gradients of the loss by own actions `[n, A]`, and by a critic's input `[n, D + A]`.
+    pub grad_action: Vec<f32>,
+    pub grad_input: Vec<f32>,
     pub actor: MlpRun,
     pub critics: Vec<MlpRun>,
     /// The gradients of the critics, one after another, and of the actor.
@@ -58,8 +58,8 @@ impl Rows {
             self.outcomes.push(outcome);
         }
         self.target.resize(indices.len(), 0.0);
-        self.d_action.resize(indices.len() * replay.k, 0.0);
-        self.d_input.resize(self.own.len(), 0.0);
+        self.grad_action.resize(indices.len() * replay.k, 0.0);
+        self.grad_input.resize(self.own.len(), 0.0);
     }
 }
 
@@ -71,11 +71,11 @@ pub(crate) fn put_actions(actions: &[f32], a: usize, pairs: &mut [f32]) {
     }
 }
 
-/// Adds the derivatives by the actions, of those by pairs.
-pub(crate) fn add_d_actions(d_pairs: &[f32], a: usize, d_actions: &mut [f32]) {
-    let width = d_pairs.len() * a / d_actions.len().max(1);
-    for (d_pair, d_action) in d_pairs.chunks_exact(width).zip(d_actions.chunks_exact_mut(a)) {
-        for (sum, x) in d_action.iter_mut().zip(&d_pair[width - a..]) {
+/// Adds the gradients by actions, out of the gradients by pairs.
+pub(crate) fn add_grad_actions(grad_pairs: &[f32], a: usize, grad_actions: &mut [f32]) {
+    let width = grad_pairs.len() * a / grad_actions.len().max(1);
+    for (grad_pair, grad_action) in grad_pairs.chunks_exact(width).zip(grad_actions.chunks_exact_mut(a)) {
+        for (sum, x) in grad_action.iter_mut().zip(&grad_pair[width - a..]) {
             *sum += x;
         }
     }

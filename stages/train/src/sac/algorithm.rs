@@ -5,18 +5,14 @@
 use super::settings::SacSettings;
 use crate::learner::Learner;
 use crate::metrics::Metric;
-use crate::phase_timer::Phase;
 use crate::replay::Replay;
-use crate::replay::actor_critic::{ActorCritic, first_critics};
-use crate::replay::networks::{Learned, learn, shard_rows};
+use crate::replay::actor_critic::{ActorCritic, ActorCriticLearner, Shard, first_critics};
+use crate::replay::networks::{Learned, learn};
 use crate::replay::off_policy::{HasActor, Losses, OffPolicy};
-use crate::replay::settings::ReplaySettings;
-use crate::replay::shard::{Rows, add_d_actions, put_actions};
-use crate::settings::Common;
+use crate::replay::shard::{add_grad_actions, put_actions};
 use crate::train_state::TrainState;
-use rayon::prelude::*;
 use stages_core::StageError;
-use stages_env::{Actions, EnvSpec};
+use stages_env::EnvSpec;
 use stages_numerics::dispatch::InstructionSet;
 use stages_numerics::random::Random;
 use stages_policy::{Mlp, MlpRun, squashed};
@@ -25,194 +21,108 @@ use stages_policy::{Mlp, MlpRun, squashed};
 const DRAW: u64 = u64::from_le_bytes(*b"draw\0\0\0\0");
 
 /// SAC. After the critics' parameters the train state has the logarithm of the entropy's weight.
-pub(crate) struct Sac {
-    settings: SacSettings,
+#[derive(Clone, Debug)]
+pub struct Sac {
+    /// The sizes of each critic's hidden layers, and the number of critics.
+    pub(crate) qf: Vec<usize>,
+    pub(crate) n_critics: usize,
+    /// The weight of the entropy at the start, and true if it is learned.
+    pub(crate) ent_coef: (f64, bool),
+    pub(crate) target_entropy: Option<f64>,
+    pub(crate) target_update_interval: u64,
 }
 
-/// The networks, and buffers.
-pub(crate) struct Networks {
-    learned: ActorCritic,
-    run: MlpRun,
-    /// Actions of a step `[B, A]`: as the critics see them, and as the environments do.
-    noise: Vec<f32>,
-    action: Vec<f32>,
-    scaled: Vec<f32>,
-    log_prob: Vec<f32>,
-    indices: Vec<u32>,
-    shards: Vec<Shard>,
-}
-
-/// Some rows of a batch, and the actions that the actor draws for them.
+/// The noise by which actions are drawn, and the logarithms of their densities.
 #[derive(Default)]
-struct Shard {
-    rows: Rows,
+pub(crate) struct Draws {
     noise: Vec<f32>,
-    action: Vec<f32>,
     log_prob: Vec<f32>,
-    losses: Losses,
 }
 
 impl OffPolicy for Sac {
-    type Settings = SacSettings;
-    type Networks = Networks;
+    type Networks = ActorCriticLearner<Draws>;
 
-    fn new(settings: &SacSettings) -> Self {
-        Self {
-            settings: settings.clone(),
-        }
-    }
-
-    fn common(&self) -> &Common {
-        &self.settings.common
-    }
-
-    fn common_mut(&mut self) -> &mut Common {
-        &mut self.settings.common
-    }
-
-    fn replay(&self) -> &ReplaySettings {
-        &self.settings.replay
-    }
-
-    fn replay_mut(&mut self) -> &mut ReplaySettings {
-        &mut self.settings.replay
-    }
-
-    fn start(&self, spec: &EnvSpec, state: &mut TrainState) -> Result<(), StageError> {
-        let SacSettings {
-            common, qf, n_critics, ..
-        } = &self.settings;
-        let critics = first_critics(&common.network.architecture(spec)?, qf, *n_critics, common.seed);
+    fn start(settings: &SacSettings, spec: &EnvSpec, state: &mut TrainState) -> Result<(), StageError> {
+        let (common, own) = (&settings.common, &settings.own);
+        let architecture = common.network.architecture(spec)?;
+        let critics = first_critics(&architecture, &own.qf, own.n_critics, common.seed);
         state.add_params(&critics);
-        state.add_params(&[libm::log(self.settings.ent_coef.0) as f32]);
+        state.add_params(&[libm::log(own.ent_coef.0) as f32]);
         state.extra = critics;
         Ok(())
     }
 
-    fn networks(&self, learner: &Learner) -> Networks {
-        let batch_size = self.settings.replay.batch_size;
-        let learned = ActorCritic::new(&self.settings.qf, self.settings.n_critics, learner);
-        let mut shards = Vec::new();
-        shards.resize_with(
-            batch_size.div_ceil(shard_rows(batch_size, &learned.actor)),
-            Shard::default,
-        );
-        for shard in &mut shards {
-            learned.make_room(&mut shard.rows);
-        }
-        Networks {
-            learned,
-            run: MlpRun::default(),
-            noise: Vec::new(),
-            action: Vec::new(),
-            scaled: Vec::new(),
-            log_prob: Vec::new(),
-            indices: vec![0; batch_size],
-            shards,
-        }
+    fn networks(settings: &SacSettings, learner: &Learner) -> Self::Networks {
+        let Sac { qf, n_critics, .. } = &settings.own;
+        ActorCriticLearner::new(qf, *n_critics, settings.replay.batch_size, learner)
     }
 
     fn step(
-        &self,
-        networks: &mut Networks,
+        settings: &SacSettings,
+        networks: &mut Self::Networks,
         replay: &mut Replay,
         learner: &mut Learner,
         random: &mut Random,
     ) -> Result<(), StageError> {
-        let state = &learner.state;
-        if replay.total() < self.settings.replay.learning_starts {
-            networks
-                .action
-                .resize(state.episode_start.len() * replay.num_components(), 0.0);
-            networks.action.fill_with(|| (2.0 * random.uniform() - 1.0) as f32);
+        if replay.total() < settings.replay.learning_starts {
+            networks.draw_uniformly(replay, learner, random);
         } else {
-            self.explore(networks, &state.obs, random);
+            Self::explore(settings, networks, &learner.state.obs, random);
         }
-        networks.scaled.clone_from(&networks.action);
-        squashed::scale(&learner.env.spec().action_space, &mut networks.scaled);
-        replay.step(learner, Actions::Continuous(&networks.scaled), &networks.action)?;
-        Ok(())
+        networks.act(replay, learner)
     }
 
     /// A step of every optimiser along the gradient of a batch, and of the target networks.
     fn gradient_step(
-        &self,
-        networks: &mut Networks,
+        settings: &SacSettings,
+        networks: &mut Self::Networks,
         replay: &mut Replay,
         learner: &mut Learner,
         random: &mut Random,
     ) -> Result<Losses, StageError> {
-        let (settings, common) = (&self.settings.replay, &self.settings.common);
-        let learning_rate = common.learning_rate_at(learner.state.step);
-        learner.timer.start(Phase::Backward);
-        replay.sample(random, &mut networks.indices);
-        let step = learner.state.adam_steps + 1;
+        let (batch_size, own) = (settings.replay.batch_size, &settings.own);
         let log_alpha = learner.state.params.last().copied().unwrap_or_default();
         let alpha = libm::expf(log_alpha);
-        let weight = 1.0 / settings.batch_size as f32;
-        let rows = shard_rows(settings.batch_size, &networks.learned.actor);
+        let weight = 1.0 / batch_size as f32;
 
         // Critics, towards the reward and the soft value of the next state.
-        let Networks {
-            learned,
-            shards,
-            indices,
-            ..
-        } = &mut *networks;
-        let (buffer, before) = (&*replay, &*learned);
-        let batches = shards.par_iter_mut().zip(indices.par_chunks(rows)).enumerate();
-        batches.with_max_len(1).for_each(|(i, (shard, indices))| {
-            let random = Random::new(&[common.seed, DRAW, step, i as u64]);
-            shard.rows.load(buffer, indices, settings.n_steps, settings.gamma);
-            shard.critics(before, alpha, weight, random);
-        });
-        let mut losses = Losses::default();
-        for shard in &*shards {
-            losses.add(&shard.losses);
-        }
-        let (qf_loss, log_prob) = (losses.critic, losses.log_prob);
-        learner.check_finite(qf_loss + log_prob, step as usize, || format!("critic loss {qf_loss}"))?;
-        learner.timer.start(Phase::Optimiser);
-        learner.state.adam_steps = step;
-        let n = shards.len();
-        learned.step_critics((step, learning_rate), n, |i| &shards[i].rows, &mut learner.state);
+        let random = (DRAW, random);
+        let (step, mut losses) =
+            networks.step_critics(settings, random, replay, learner, |shard, networks, random| {
+                shard.critics(networks, alpha, weight, random);
+            })?;
 
         // The actor, towards actions that the critics value now.
-        learner.timer.start(Phase::Backward);
-        let (actor, critics) = (&learned.actor, &learned.critics);
-        let all = shards.par_iter_mut().with_max_len(1);
-        all.for_each(|shard| shard.actor(actor, critics, alpha, weight));
-        for shard in &*shards {
-            losses.actor += shard.losses.actor;
-        }
-        learner.timer.start(Phase::Optimiser);
-        learned.step_actor((step, learning_rate), 1, n, |i| &shards[i].rows, &mut learner.state);
+        networks.step_actor(settings, (step, 1), &mut losses, learner, |shard, networks| {
+            shard.actor(&networks.actor, &networks.critics, alpha, weight);
+        });
 
         // The weight of the entropy, by the actions of the actor before this step.
-        if self.settings.ent_coef.1 {
+        if own.ent_coef.1 {
             let components = learner.model.architecture().head.num_components() as f64;
-            let target = self.settings.target_entropy.unwrap_or(-components);
-            let slope = [-(losses.log_prob / settings.batch_size as f64 + target) as f32];
+            let target = own.target_entropy.unwrap_or(-components);
+            let grad_log_alpha = [-(losses.log_prob / batch_size as f64 + target) as f32];
             let end = learner.state.params.len();
+            let learning_rate = settings.common.learning_rate_at(learner.state.step);
             let alpha = Learned::of(&mut learner.state, end - 1..end);
-            learn((step, learning_rate), 1, |_| &slope, None, &mut [0.0], alpha);
+            learn((step, learning_rate), 1, |_| &grad_log_alpha, None, &mut [0.0], alpha);
         }
 
-        if step.is_multiple_of(self.settings.target_update_interval) {
-            learned.step_targets(settings.tau, &mut learner.state);
+        if step.is_multiple_of(own.target_update_interval) {
+            networks.step_targets(settings.replay.tau, &mut learner.state);
         }
         Ok(losses)
     }
 
-    fn metrics(&self, losses: &Losses, learner: &Learner) -> Vec<Metric> {
+    fn metrics(settings: &SacSettings, losses: &Losses, learner: &Learner) -> Vec<Metric> {
         let log_alpha = learner.state.params.last().copied().unwrap_or_default();
-        let learning_rate = self.settings.common.learning_rate_at(learner.state.step);
+        let learning_rate = settings.common.learning_rate_at(learner.state.step);
         vec![
             ("charts/learning_rate", Some(learning_rate)),
             ("losses/qf_loss", losses.mean(losses.critic)),
             (
                 "losses/qf_values",
-                losses.mean(losses.value / self.settings.n_critics as f64),
+                losses.mean(losses.value / settings.own.n_critics as f64),
             ),
             ("losses/actor_loss", losses.mean(losses.actor)),
             ("losses/entropy", losses.mean(-losses.log_prob)),
@@ -221,43 +131,56 @@ impl OffPolicy for Sac {
     }
 }
 
-impl Shard {
-    /// Draws an action for each row from the outputs of the actor's run.
-    fn draw(&mut self, actor: &Mlp, next: bool, random: &mut Random) {
-        let obs = if next { &self.rows.next_obs } else { &self.rows.obs };
-        let outputs = actor.forward(obs, &mut self.rows.actor);
-        let n = self.rows.outcomes.len();
-        self.noise.resize(outputs.len() / 2, 0.0);
+impl Draws {
+    /// Draws an action for each row of observations.
+    fn draw(
+        &mut self,
+        actor: &Mlp,
+        obs: &[f32],
+        run: &mut MlpRun,
+        action: &mut Vec<f32>,
+        random: &mut Random,
+    ) {
+        let a = actor.shape().outputs / 2;
+        let outputs = actor.forward(obs, run);
+        let n = outputs.len() / (2 * a);
+        self.noise.resize(n * a, 0.0);
         self.noise.fill_with(|| random.normal() as f32);
-        self.action.resize(outputs.len() / 2, 0.0);
+        action.resize(n * a, 0.0);
         self.log_prob.resize(n, 0.0);
-        let instructions = InstructionSet::detect();
-        squashed::sample(instructions, outputs, &self.noise, &mut self.action, &mut self.log_prob);
+        squashed::sample(
+            InstructionSet::detect(),
+            outputs,
+            &self.noise,
+            action,
+            &mut self.log_prob,
+        );
     }
+}
 
+impl Shard<Draws> {
     /// The critics' gradients. Leaves the actor's own actions, for its gradient.
     fn critics(&mut self, networks: &ActorCritic, alpha: f32, weight: f32, mut random: Random) {
-        self.losses = Losses::default();
-        self.draw(&networks.actor, true, &mut random);
-        let a = self.action.len() / self.log_prob.len();
-        let rows = &mut self.rows;
-        put_actions(&self.action, a, &mut rows.next);
+        let Self { rows, action, own, .. } = self;
+        own.draw(&networks.actor, &rows.next_obs, &mut rows.actor, action, &mut random);
+        let a = action.len() / own.log_prob.len();
+        put_actions(action, a, &mut rows.next);
         rows.least_targets(&networks.targets);
-        for ((target, outcome), log_prob) in rows.target.iter_mut().zip(&rows.outcomes).zip(&self.log_prob) {
+        for ((target, outcome), log_prob) in rows.target.iter_mut().zip(&rows.outcomes).zip(&own.log_prob) {
             *target = outcome.reward + outcome.discount * (*target - alpha * log_prob);
         }
         rows.critic_gradients(&networks.critics, 0.5, weight, &mut self.losses);
 
-        self.draw(&networks.actor, false, &mut random);
-        put_actions(&self.action, a, &mut self.rows.own);
-        self.losses.log_prob = self.log_prob.iter().map(|&x| f64::from(x)).sum();
+        own.draw(&networks.actor, &rows.obs, &mut rows.actor, action, &mut random);
+        put_actions(action, a, &mut rows.own);
+        self.losses.log_prob = own.log_prob.iter().map(|&x| f64::from(x)).sum();
     }
 
     /// The actor's gradient: of the mean of alpha ln pi(a | s) - min_i Q_i(s, a) by its parameters, through
     /// the action.
     fn actor(&mut self, actor: &Mlp, critics: &[Mlp], alpha: f32, weight: f32) {
         let rows = &mut self.rows;
-        let (n, a) = (self.log_prob.len(), self.action.len() / self.log_prob.len());
+        let (n, a) = (self.own.log_prob.len(), self.action.len() / self.own.log_prob.len());
         rows.values.clear();
         for (critic, run) in critics.iter().zip(&mut rows.critics) {
             rows.values.extend_from_slice(critic.forward(&rows.own, run));
@@ -271,13 +194,13 @@ impl Shard {
                 0,
                 |least, critic| if value(critic) < value(least) { critic } else { least },
             );
-            self.losses.actor += f64::from(alpha * self.log_prob[i] - value(least));
+            self.losses.actor += f64::from(alpha * self.own.log_prob[i] - value(least));
             rows.critics[least].outputs()[i] = -weight;
         }
-        rows.d_action.fill(0.0);
+        rows.grad_action.fill(0.0);
         for (critic, run) in critics.iter().zip(&mut rows.critics) {
-            critic.backward(&rows.own, run, None, Some(&mut rows.d_input));
-            add_d_actions(&rows.d_input, a, &mut rows.d_action);
+            critic.backward(&rows.own, run, None, Some(&mut rows.grad_input));
+            add_grad_actions(&rows.grad_input, a, &mut rows.grad_action);
         }
         let instructions = InstructionSet::detect();
         let outputs = rows.actor.outputs();
@@ -285,9 +208,9 @@ impl Shard {
             instructions,
             outputs,
             a,
-            &self.noise,
+            &self.own.noise,
             &self.action,
-            &rows.d_action,
+            &rows.grad_action,
             alpha * weight,
         );
         actor.backward(&rows.obs, &mut rows.actor, Some(&mut rows.actor_gradient), None);
@@ -296,27 +219,24 @@ impl Shard {
 
 impl HasActor for Sac {
     /// Draws from the policy's distribution.
-    fn explore<'n>(&self, networks: &'n mut Networks, obs: &[f32], random: &mut Random) -> &'n [f32] {
-        let Networks {
-            learned,
+    fn explore<'n>(
+        _: &SacSettings,
+        networks: &'n mut Self::Networks,
+        obs: &[f32],
+        random: &mut Random,
+    ) -> &'n [f32] {
+        let ActorCriticLearner {
+            networks,
             run,
-            noise,
             action,
-            log_prob,
+            own,
             ..
         } = networks;
-        let outputs = learned.actor.forward(obs, run);
-        let a = learned.actor.shape().outputs / 2;
-        let n = outputs.len() / (2 * a);
-        action.resize(n * a, 0.0);
-        noise.resize(n * a, 0.0);
-        noise.fill_with(|| random.normal() as f32);
-        log_prob.resize(n, 0.0);
-        squashed::sample(InstructionSet::detect(), outputs, noise, action, log_prob);
+        own.draw(&networks.actor, obs, run, action, random);
         action
     }
 
-    fn take_actor(&self, networks: &mut Networks, params: &[f32], anew: bool, state: &mut TrainState) {
-        networks.learned.take_actor(params, anew, state);
+    fn take_actor(networks: &mut Self::Networks, params: &[f32], anew: bool, state: &mut TrainState) {
+        networks.take_actor(params, anew, state);
     }
 }

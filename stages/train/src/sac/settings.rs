@@ -1,8 +1,9 @@
 //! The settings of `train/sac`, named and set as stable-baselines3 2.9 does.
 
+use super::algorithm::Sac;
 use crate::network::{Network, NetworkHead, check_sizes, problem};
-use crate::replay::settings::{ReplaySettings, replay_of, with_replay_settings};
-use crate::settings::{Common, DeviceChoice, Resume, common_of, config_struct, with_shared_settings};
+use crate::replay::settings::{OffPolicySettings, replay_of, with_replay_settings};
+use crate::settings::{DeviceChoice, Resume, common_of, config_struct, with_shared_settings};
 use crate::validation_config::ValidationConfig;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -108,25 +109,7 @@ with_replay_settings!(with_shared_settings! config_struct!
 );
 
 /// The checked settings.
-#[derive(Clone, Debug)]
-pub struct SacSettings {
-    pub(crate) common: Common,
-    pub(crate) replay: ReplaySettings,
-    /// The sizes of each critic's hidden layers, and the number of critics.
-    pub(crate) qf: Vec<usize>,
-    pub(crate) n_critics: usize,
-    /// The weight of the entropy at the start, and true if it is learned.
-    pub(crate) ent_coef: (f64, bool),
-    pub(crate) target_entropy: Option<f64>,
-    pub(crate) target_update_interval: u64,
-}
-
-impl SacSettings {
-    /// The common settings.
-    pub(crate) fn common(&self) -> &Common {
-        &self.common
-    }
-}
+pub type SacSettings = OffPolicySettings<Sac>;
 
 impl SacConfig {
     const LEARNING_STARTS: u64 = 100;
@@ -156,14 +139,16 @@ impl SacConfig {
         if self.target_entropy.is_some_and(|value| !value.is_finite()) {
             return Err(ConfigProblem::new("target_entropy", "must be finite"));
         }
-        Ok(SacSettings {
+        Ok(OffPolicySettings {
             common,
             replay,
-            qf: policy.net_arch.qf.clone(),
-            n_critics: policy.n_critics,
-            ent_coef,
-            target_entropy: self.target_entropy,
-            target_update_interval: self.target_update_interval,
+            own: Sac {
+                qf: policy.net_arch.qf.clone(),
+                n_critics: policy.n_critics,
+                ent_coef,
+                target_entropy: self.target_entropy,
+                target_update_interval: self.target_update_interval,
+            },
         })
     }
 }

@@ -1,11 +1,10 @@
 //! The settings of `train/td3`, named and set as stable-baselines3 2.9 does.
 
+use super::algorithm::Td3;
 use crate::network::{Network, NetworkHead, check_sizes};
-use crate::replay::settings::{ReplaySettings, replay_of, with_replay_settings};
+use crate::replay::settings::{OffPolicySettings, replay_of, with_replay_settings};
 use crate::sac::settings::ActorCriticArch;
-use crate::settings::{
-    Common, DeviceChoice, Resume, check_weight, common_of, config_struct, with_shared_settings,
-};
+use crate::settings::{DeviceChoice, Resume, check_weight, common_of, config_struct, with_shared_settings};
 use crate::validation_config::ValidationConfig;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -54,25 +53,7 @@ with_replay_settings!(with_shared_settings! config_struct!
 );
 
 /// The checked settings.
-#[derive(Clone, Debug)]
-pub struct Td3Settings {
-    pub(crate) common: Common,
-    pub(crate) replay: ReplaySettings,
-    /// The sizes of each critic's hidden layers, and the number of critics.
-    pub(crate) qf: Vec<usize>,
-    pub(crate) n_critics: usize,
-    pub(crate) action_noise: f64,
-    pub(crate) policy_delay: u64,
-    pub(crate) target_policy_noise: f64,
-    pub(crate) target_noise_clip: f64,
-}
-
-impl Td3Settings {
-    /// The common settings.
-    pub(crate) fn common(&self) -> &Common {
-        &self.common
-    }
-}
+pub type Td3Settings = OffPolicySettings<Td3>;
 
 impl Td3Config {
     const LEARNING_STARTS: u64 = 100;
@@ -105,15 +86,17 @@ impl Td3Config {
         ] {
             check_weight(field, value)?;
         }
-        Ok(Td3Settings {
+        Ok(OffPolicySettings {
             common,
             replay,
-            qf: policy.net_arch.qf.clone(),
-            n_critics: policy.n_critics,
-            action_noise: self.action_noise,
-            policy_delay: self.policy_delay,
-            target_policy_noise: self.target_policy_noise,
-            target_noise_clip: self.target_noise_clip,
+            own: Td3 {
+                qf: policy.net_arch.qf.clone(),
+                n_critics: policy.n_critics,
+                action_noise: self.action_noise,
+                policy_delay: self.policy_delay,
+                target_policy_noise: self.target_policy_noise,
+                target_noise_clip: self.target_noise_clip,
+            },
         })
     }
 }

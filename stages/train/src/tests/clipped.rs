@@ -247,18 +247,18 @@ fn continuous_actions_match_finite_differences() {
         },
     };
     for instructions in InstructionSet::available() {
-        let (mut dmean, mut dlog_std, mut sums) = (mean.clone(), vec![0.0; a], Sums::default());
+        let (mut dmean, mut grad_log_std, mut sums) = (mean.clone(), vec![0.0; a], Sums::default());
         let outputs = PolicyOutputs::Continuous {
             mean: &mut dmean,
             log_std: &log_std,
-            dlog_std: &mut dlog_std,
+            grad_log_std: &mut grad_log_std,
         };
         objective.policy(instructions, &samples, outputs, &mut sums);
         let total = Losses::mean(&sums, n).total(&objective.coefficients);
         let exact = loss(&wide_mean, &wide_log_std);
         assert!((total - exact).abs() < 1e-5 * exact.abs().max(1.0), "{total} {exact}");
         let h = 1e-5;
-        for (k, &found) in dmean.iter().chain(&dlog_std).enumerate() {
+        for (k, &found) in dmean.iter().chain(&grad_log_std).enumerate() {
             let at = |step: f64| {
                 let (mut mean, mut log_std) = (wide_mean.clone(), wide_log_std.clone());
                 match k.checked_sub(n * a) {

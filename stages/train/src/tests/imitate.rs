@@ -264,14 +264,14 @@ fn the_objective_matches_finite_differences() {
             log_std: &teacher_log_std,
             ..discrete
         };
-        let (mut found, mut dlog_std, mut sums) = (mean.clone(), vec![0.0; a], Sums::default());
+        let (mut found, mut grad_log_std, mut sums) = (mean.clone(), vec![0.0; a], Sums::default());
         let outputs = PolicyOutputs::Continuous {
             mean: &mut found,
             log_std: &log_std,
-            dlog_std: &mut dlog_std,
+            grad_log_std: &mut grad_log_std,
         };
         continuous.policy(instructions, &samples, outputs, &mut sums);
-        found.extend_from_slice(&dlog_std);
+        found.extend_from_slice(&grad_log_std);
         near(&found, sums[KL], &[mean.as_slice(), &log_std].concat(), &gaussian);
 
         let (mut found, mut sums) = (value.clone(), Sums::default());

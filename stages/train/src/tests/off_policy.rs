@@ -5,6 +5,7 @@ use super::learning::score;
 use super::resume::Fuse;
 use super::*;
 use crate::replay::off_policy::{FromReplay, OffPolicy};
+use crate::replay::settings::OffPolicySettings;
 use crate::train_state::TrainState;
 use crate::{Dqn, DqnConfig, Sac, SacConfig, Td3, Td3Config};
 use stages_core::error::Cause;
@@ -278,10 +279,10 @@ fn a_round_allocates_nothing_per_step() {
 /// The train state after a round with a model.
 fn after_a_round<A: OffPolicy>(
     context: &Context,
-    settings: &A::Settings,
+    settings: &OffPolicySettings<A>,
     model: impl Fn(&Architecture) -> Box<dyn Model>,
 ) -> TrainState {
-    let mut algorithm = FromReplay::<A>::new(settings);
+    let mut algorithm = FromReplay::new(settings);
     let options = OpenOptions::train(algorithm.common().n_envs, 1);
     let env = stages_env::open(&context.store, &context.inputs["env"][0].artifact, &options).unwrap();
     let model = model(&algorithm.common().network.architecture(env.spec()).unwrap());
@@ -292,7 +293,7 @@ fn after_a_round<A: OffPolicy>(
 
 /// The networks of candle stand in for those on a GPU. Sums in another order make another training in the
 /// end, but not in some steps.
-fn learns_alike<A: OffPolicy>(env: &str, settings: &A::Settings) {
+fn learns_alike<A: OffPolicy>(env: &str, settings: &OffPolicySettings<A>) {
     let home = tempfile::tempdir().unwrap();
     let mut context = context(home.path());
     connect(&mut context, env);
@@ -314,7 +315,7 @@ fn learns_alike<A: OffPolicy>(env: &str, settings: &A::Settings) {
     }
     // They did learn.
     assert!(
-        fused.adam_steps > 10 && norm(&mut fused.adam_m.iter().copied()) > 1e-3,
+        fused.optimiser_steps > 10 && norm(&mut fused.first_moment.iter().copied()) > 1e-3,
         "{env}"
     );
 }

@@ -146,7 +146,7 @@ fn a_continued_training_ends_in_the_bytes_of_a_longer_one() {
     let (before, after) = (state(&first), state(&other));
     assert_eq!((before.step, after.step), (1536, 1792));
     assert_eq!(before.params, after.params);
-    assert!(after.adam_steps > before.adam_steps && after.selection.best.is_none());
+    assert!(after.optimiser_steps > before.optimiser_steps && after.selection.best.is_none());
     let count = |state: &TrainState| state.statistics.return_rms.as_ref().unwrap().count;
     assert_eq!(count(&after), count(&before) + 256.0);
 
