@@ -58,7 +58,7 @@ mod tests {
     /// On a quadratic the mean comes to the optimum.
     #[test]
     fn a_quadratic_is_maximised() {
-        let settings = CrossEntropy::default();
+        let settings = crate::ErlConfig::default().cross_entropy().unwrap();
         let wanted = [0.3f32, -0.2, 0.1, 0.5];
         let mut mean = [0.0f32; 4];
         let mut own = first(&settings, 4);

@@ -119,7 +119,7 @@ mod tests {
         let len = tensors.last().unwrap().range().end;
         let population: Vec<f32> = (0..12).flat_map(|i| vec![1.0 + i as f32; len]).collect();
         let fitness: Vec<f64> = (0..12).map(|i| f64::from((i * 7) % 12)).collect();
-        let settings = Genetic::default();
+        let settings = crate::ErlConfig::default().genetic().unwrap();
         let next = next_generation(&settings, &tensors, &population, &fitness, &mut Random::new(&[1]));
         assert_eq!(next.len(), population.len());
         let order = ranking(&fitness);

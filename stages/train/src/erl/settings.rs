@@ -190,23 +190,6 @@ pub struct Genetic {
     pub(crate) num_crossover_frac: f64,
 }
 
-impl Default for Genetic {
-    fn default() -> Self {
-        Self {
-            num_elites: 4,
-            rl_injection_interval: 1,
-            champion_injection_interval: 0,
-            tournament_size: 3,
-            num_mutation_frac: 0.1,
-            mut_strength: 0.1,
-            super_mut_strength: 10.0,
-            super_mut_prob: 0.05,
-            reset_prob: 0.05,
-            num_crossover_frac: 0.1,
-        }
-    }
-}
-
 /// The settings of the cross-entropy method.
 #[derive(Clone, Debug)]
 pub struct CrossEntropy {
@@ -215,18 +198,6 @@ pub struct CrossEntropy {
     pub(crate) variance_init: f64,
     pub(crate) variance_final: f64,
     pub(crate) variance_decay: f64,
-}
-
-impl Default for CrossEntropy {
-    fn default() -> Self {
-        Self {
-            num_elites: 8,
-            num_learning_offspring: 16,
-            variance_init: 1e-2,
-            variance_final: 1e-5,
-            variance_decay: 1e-3,
-        }
-    }
 }
 
 /// The algorithm over the population, with its settings.
@@ -320,21 +291,18 @@ impl ErlConfig {
         Ok(())
     }
 
-    fn genetic(&self) -> Result<Genetic, ConfigProblem> {
-        let default = Genetic::default();
+    pub(super) fn genetic(&self) -> Result<Genetic, ConfigProblem> {
         let settings = Genetic {
-            num_elites: self.num_elites.unwrap_or(default.num_elites),
-            rl_injection_interval: self.rl_injection_interval.unwrap_or(default.rl_injection_interval),
-            champion_injection_interval: self
-                .champion_injection_interval
-                .unwrap_or(default.champion_injection_interval),
-            tournament_size: self.tournament_size.unwrap_or(default.tournament_size),
-            num_mutation_frac: self.num_mutation_frac.unwrap_or(default.num_mutation_frac),
-            mut_strength: self.mut_strength.unwrap_or(default.mut_strength),
-            super_mut_strength: self.super_mut_strength.unwrap_or(default.super_mut_strength),
-            super_mut_prob: self.super_mut_prob.unwrap_or(default.super_mut_prob),
-            reset_prob: self.reset_prob.unwrap_or(default.reset_prob),
-            num_crossover_frac: self.num_crossover_frac.unwrap_or(default.num_crossover_frac),
+            num_elites: self.num_elites.unwrap_or(4),
+            rl_injection_interval: self.rl_injection_interval.unwrap_or(1),
+            champion_injection_interval: self.champion_injection_interval.unwrap_or(0),
+            tournament_size: self.tournament_size.unwrap_or(3),
+            num_mutation_frac: self.num_mutation_frac.unwrap_or(0.1),
+            mut_strength: self.mut_strength.unwrap_or(0.1),
+            super_mut_strength: self.super_mut_strength.unwrap_or(10.0),
+            super_mut_prob: self.super_mut_prob.unwrap_or(0.05),
+            reset_prob: self.reset_prob.unwrap_or(0.05),
+            num_crossover_frac: self.num_crossover_frac.unwrap_or(0.1),
         };
         for (field, share) in [
             ("num_mutation_frac", settings.num_mutation_frac),
@@ -365,14 +333,13 @@ impl ErlConfig {
         Ok(settings)
     }
 
-    fn cross_entropy(&self) -> Result<CrossEntropy, ConfigProblem> {
-        let default = CrossEntropy::default();
+    pub(super) fn cross_entropy(&self) -> Result<CrossEntropy, ConfigProblem> {
         let settings = CrossEntropy {
-            num_elites: self.num_elites.unwrap_or(default.num_elites),
+            num_elites: self.num_elites.unwrap_or(8),
             num_learning_offspring: self.num_learning_offspring.unwrap_or(self.pop_size / 2),
-            variance_init: self.variance_init.unwrap_or(default.variance_init),
-            variance_final: self.variance_final.unwrap_or(default.variance_final),
-            variance_decay: self.variance_decay.unwrap_or(default.variance_decay),
+            variance_init: self.variance_init.unwrap_or(1e-2),
+            variance_final: self.variance_final.unwrap_or(1e-5),
+            variance_decay: self.variance_decay.unwrap_or(1e-3),
         };
         for (field, count) in [
             ("num_elites", settings.num_elites),

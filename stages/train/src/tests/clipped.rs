@@ -1,6 +1,7 @@
 //! PPO's clipped objective: its derivatives against candle's autodiff of the same loss, and against finite
 //! differences.
 
+use crate::ppo::algorithm::surrogate;
 use crate::ppo::objective::{Clipped, Coefficients, Losses};
 use candle_core::{Device, Result, Tensor, Var};
 use stages_numerics::dispatch::InstructionSet;
@@ -272,6 +273,32 @@ fn continuous_actions_match_finite_differences() {
                 (f64::from(found) - exact).abs() < 1e-4 * exact.abs().max(1.0),
                 "{instructions:?} {k}: {found} {exact}"
             );
+        }
+    }
+}
+
+#[test]
+fn the_surrogate_and_its_gradient_are_those_of_the_definition() {
+    const RANGE: f64 = 0.2;
+    let value = |log_ratio: f64, advantage: f64| {
+        let ratio = libm::exp(log_ratio);
+        (ratio * advantage).min(ratio.clamp(1.0 - RANGE, 1.0 + RANGE) * advantage)
+    };
+    for advantage in [-1.5, 0.0, 2.0] {
+        for log_ratio in [-0.5, -0.1, 0.0, 0.1, 0.5] {
+            let found = surrogate::<false>(log_ratio as f32, advantage as f32, RANGE as f32);
+            let change = value(log_ratio + 1e-6, advantage) - value(log_ratio - 1e-6, advantage);
+            for (found, wanted) in [
+                (found.value, value(log_ratio, advantage)),
+                (found.grad_log_prob, -change / 2e-6),
+                (found.kl, libm::expm1(log_ratio) - log_ratio),
+            ] {
+                assert!(
+                    (f64::from(found) - wanted).abs() < 1e-5,
+                    "{log_ratio} {advantage}: {found} {wanted}"
+                );
+            }
+            assert_eq!(found.is_outside, log_ratio.abs() > 0.3);
         }
     }
 }
