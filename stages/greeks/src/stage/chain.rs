@@ -1,5 +1,5 @@
-//! The option chain of a stage: its configuration, partitions, memos and counts, as all stages of Greeks share
-//! them.
+//! The option chain of a stage: its configuration, partitions, memos and counts, as all stages of Greeks
+//! share them.
 
 use super::curves::Curves;
 use super::time::TimeConfig;
