@@ -69,6 +69,18 @@ pub struct StepBuffers<'a> {
 }
 
 impl StepBuffers<'_> {
+    /// The same buffers, for a call that takes them.
+    pub fn again(&mut self) -> StepBuffers<'_> {
+        StepBuffers {
+            obs: self.obs,
+            reward: self.reward,
+            terminated: self.terminated,
+            truncated: self.truncated,
+            final_obs: self.final_obs,
+            action_mask: self.action_mask,
+        }
+    }
+
     /// Clears all but the observations: no reward, no end of an episode, every choice allowed.
     pub fn clear(&mut self) {
         self.reward.fill(0.0);

@@ -3,7 +3,10 @@
 use crate::actions::ActionSpace;
 use crate::batch::BatchEnv;
 use crate::open_options::{OpenOptions, Split};
-use crate::{classic, hedging, lookup, options as options_env, python, stocks, table};
+use crate::options::OptionsEnv;
+use crate::stocks::StocksEnv;
+use crate::table::TableEnv;
+use crate::{classic, hedging, lookup, options as options_env, portfolio, python, stocks, table};
 use cache::{Artifact, Store};
 use serde::Deserialize;
 use stages_core::StageError;
@@ -78,10 +81,10 @@ pub fn open_any(
         classic::FAMILY => classic::open(store, artifact, options),
         hedging::FAMILY => Ok(Box::new(hedging::open(store, artifact, options)?)),
         lookup::FAMILY => Ok(Box::new(lookup::open(store, artifact, options)?)),
-        options_env::FAMILY => Ok(Box::new(options_env::open(store, artifact, options)?)),
+        options_env::FAMILY => Ok(Box::new(OptionsEnv::open(store, artifact, options)?)),
         python::FAMILY => Ok(Box::new(python::open(store, artifact, options)?)),
-        stocks::FAMILY => Ok(Box::new(stocks::open(store, artifact, options)?)),
-        table::FAMILY => Ok(Box::new(table::open(store, artifact, options)?)),
+        stocks::FAMILY => Ok(Box::new(StocksEnv::open(store, artifact, options)?)),
+        table::FAMILY => Ok(Box::new(TableEnv::open(store, artifact, options)?)),
         other => match registered(other) {
             Some(family) => (family.open)(store, artifact, options),
             None => Err(StageError::new(format!("unknown environment family `{other}`"))
@@ -103,9 +106,9 @@ pub fn evaluation_episodes(
     split: Split,
 ) -> Result<Option<usize>, StageError> {
     match family(artifact)?.as_str() {
-        options_env::FAMILY => options_env::evaluation_episodes(store, artifact, split).map(Some),
-        stocks::FAMILY => stocks::evaluation_episodes(store, artifact, split).map(Some),
-        table::FAMILY => table::evaluation_episodes(store, artifact, split).map(Some),
+        options_env::FAMILY | stocks::FAMILY | table::FAMILY => {
+            portfolio::evaluation_episodes(store, artifact, split).map(Some)
+        }
         other => {
             registered(other).map_or(Ok(None), |family| (family.evaluation_episodes)(store, artifact, split))
         }

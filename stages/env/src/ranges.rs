@@ -27,21 +27,18 @@ pub(crate) struct Rows<'a, T> {
 impl<T: Send> View for Rows<'_, T> {
     fn split(self, n: usize) -> (Self, Self) {
         let (a, b) = self.values.split_at_mut(n * self.width);
-        (
-            Self {
-                values: a,
-                width: self.width,
-            },
-            Self {
-                values: b,
-                width: self.width,
-            },
-        )
+        (Self::new(a, self.width), Self::new(b, self.width))
     }
 }
 
-impl<T> Rows<'_, T> {
+impl<'a, T> Rows<'a, T> {
+    /// `values`, of which each environment has `width`.
+    pub(crate) fn new(values: &'a mut [T], width: usize) -> Self {
+        Self { values, width }
+    }
+
     /// The numbers of the range's environment `i`.
+    #[inline]
     pub(crate) fn row(&mut self, i: usize) -> &mut [T] {
         &mut self.values[i * self.width..(i + 1) * self.width]
     }
@@ -74,21 +71,12 @@ impl<'a> StepRows<'a> {
     pub(crate) fn new(out: StepBuffers<'a>, spec: &EnvSpec) -> Self {
         let width = spec.obs_dim();
         Self {
-            obs: Rows {
-                values: out.obs,
-                width,
-            },
+            obs: Rows::new(out.obs, width),
             reward: out.reward,
             terminated: out.terminated,
             truncated: out.truncated,
-            final_obs: Rows {
-                values: out.final_obs,
-                width,
-            },
-            action_mask: Rows {
-                values: out.action_mask,
-                width: spec.action_space.mask_len(),
-            },
+            final_obs: Rows::new(out.final_obs, width),
+            action_mask: Rows::new(out.action_mask, spec.action_space.mask_len()),
         }
     }
 }

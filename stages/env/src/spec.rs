@@ -31,6 +31,11 @@ pub struct Normalisation {
 }
 
 impl EnvSpec {
+    /// The bound of observations: that of the normalisation where there is one, else `own`.
+    pub(crate) fn clip(&self, own: f32) -> f32 {
+        self.normalisation.as_ref().map_or(own, |by| by.clip)
+    }
+
     /// The length D of an observation.
     pub fn obs_dim(&self) -> usize {
         self.observation.len()

@@ -9,7 +9,7 @@ use stages_core::{ConfigProblem, StageError};
 /// Snapshots from the first to the last, both included; an episode takes at least one step, so that they
 /// differ.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) struct SnapshotRange {
+pub struct SnapshotRange {
     pub first: usize,
     pub last: usize,
 }

@@ -14,8 +14,8 @@ use cache::{ArtifactBuilder, Store};
 use datasets::Date;
 use datasets::corporate_action::{CorporateAction, Kind};
 use stages_env::options::{
-    Baseline, Day, Decision, InMemory, Instrument, MarketSource, OptionsConfig, Order, Orders, Quote,
-    Settlements, build, open,
+    Baseline, Day, Decision, InMemory, Instrument, MarketSource, OptionsConfig, OptionsEnv, Order, Orders,
+    Quote, Settlements, build,
 };
 use stages_env::stocks::{self, Bar, PanelSource, Prices, StocksConfig, SymbolBars};
 use stages_env::{BatchEnv, OpenOptions, Step};
@@ -208,7 +208,7 @@ fn aapl_2014_split(data: &Path) {
             artifact.bytes(name, bytes).unwrap();
         }
         let artifact = store.artifact(artifact.finish().unwrap()).unwrap();
-        let mut env = open(&store, &artifact, &OpenOptions::test(1, 1)).unwrap();
+        let mut env = OptionsEnv::open(&store, &artifact, &OpenOptions::test(1, 1)).unwrap();
         let mut out = Step::new(env.spec(), 1);
         env.reset(out.buffers());
         let (call, put) = env.at_the_money(0, 0).unwrap();
@@ -294,7 +294,7 @@ fn spx_2019(data: &Path) {
         artifact.bytes(name, bytes).unwrap();
     }
     let artifact = store.artifact(artifact.finish().unwrap()).unwrap();
-    let mut env = open(&store, &artifact, &OpenOptions::train(8, 1)).unwrap();
+    let mut env = OptionsEnv::open(&store, &artifact, &OpenOptions::train(8, 1)).unwrap();
     let mut out = Step::new(env.spec(), 8);
     env.reset(out.buffers());
     for _ in 0..100 {
@@ -365,7 +365,7 @@ fn dow_36(data: &Path) {
         artifact.bytes(name, bytes).unwrap();
     }
     let artifact = store.artifact(artifact.finish().unwrap()).unwrap();
-    let mut env = stocks::open(&store, &artifact, &OpenOptions::test(1, 1)).unwrap();
+    let mut env = stocks::StocksEnv::open(&store, &artifact, &OpenOptions::test(1, 1)).unwrap();
     let mut out = Step::new(env.spec(), 1);
     env.reset(out.buffers());
     assert_eq!(env.num_symbols(), 36);

@@ -1,6 +1,7 @@
 //! Changes of what a policy sees, which show whether it uses it.
 
-use crate::market_env::{Layout, MarketEnv, Span};
+use crate::market::{Layout, Market, Span};
+use stages_env::PortfolioEnv;
 use stages_numerics::random::Random;
 
 /// A change of what a policy sees; its account and the action mask stay its own.
@@ -17,22 +18,20 @@ pub(crate) enum Ablation {
 }
 
 impl Ablation {
-    pub(crate) fn name<E: MarketEnv>(self) -> &'static str {
+    pub(crate) fn name<S: Market>(self) -> &'static str {
         match self {
             Self::OtherWorld => "other_world",
-            Self::Shuffled => E::SHUFFLED,
+            Self::Shuffled => S::SHUFFLED,
             Self::NoMemory => "no_memory",
         }
     }
-}
 
-impl Ablation {
     /// Changes the observation of episode `i` at a step of it. The changes of a step depend on the seed, the
     /// episode and the step alone.
-    pub(crate) fn change<E: MarketEnv>(
+    pub(crate) fn change<S: Market>(
         self,
         layout: &Layout,
-        (env, spans, seed): (&E, &[Span], u64),
+        (env, spans, seed): (&PortfolioEnv<S>, &[Span], u64),
         (i, step): (usize, usize),
         obs: &mut [f32],
     ) {

@@ -9,6 +9,9 @@ use datasets::{Date, SnapshotTime};
 use serde::{Deserialize, Serialize};
 use stages_core::StageError;
 use stages_env::acting::{Acting, ActingOrders, ActingWorld, Holdings};
+use stages_env::options::OptionsEnv;
+use stages_env::stocks::StocksEnv;
+use stages_env::table::TableEnv;
 use stages_env::{ActionSpace, Actions, OpenOptions, Split, Step};
 use stages_numerics::random::Random;
 use stages_policy::{Mode, Policy, PolicyState};
@@ -124,9 +127,9 @@ pub struct Acted {
 /// Opens an environment over market data.
 fn open(store: &Store, artifact: &Artifact, options: &OpenOptions) -> Result<Box<dyn Acting>, StageError> {
     match artifact.meta.get("family").and_then(serde_json::Value::as_str) {
-        Some("options") => Ok(Box::new(stages_env::options::open(store, artifact, options)?)),
-        Some("stocks") => Ok(Box::new(stages_env::stocks::open(store, artifact, options)?)),
-        Some("table") => Ok(Box::new(stages_env::table::open(store, artifact, options)?)),
+        Some("options") => Ok(Box::new(OptionsEnv::open(store, artifact, options)?)),
+        Some("stocks") => Ok(Box::new(StocksEnv::open(store, artifact, options)?)),
+        Some("table") => Ok(Box::new(TableEnv::open(store, artifact, options)?)),
         _ => Err(StageError::new("the environment has no data of dates")
             .hint("a decision is asked of a policy of env/options, env/stocks or env/table")),
     }

@@ -1,15 +1,15 @@
 //! The stage kind `evaluate/backtest`.
 
 use crate::config::BacktestConfig;
+use crate::market_backtest::backtest;
 use crate::policy_input::check_fits;
-use crate::{
-    episodes, hedging_backtest, lookup_backtest, options_backtest, output, policy_input, stocks_backtest,
-    table_backtest,
-};
+use crate::{episodes, hedging_backtest, lookup_backtest, output, policy_input, table};
 use stages_core::{
     ConfigProblem, Context, InputPort, OutputPort, Outputs, PlanContext, PortType, Ports, Provided,
     StageError, StageKind,
 };
+use stages_env::options::OptionsSimulator;
+use stages_env::stocks::StocksSimulator;
 use std::collections::BTreeMap;
 
 /// The stage kind `evaluate/backtest`.
@@ -68,9 +68,9 @@ impl StageKind for Backtest {
         let env = &context.input("env")?.artifact;
         let policy = policy_input::load(context)?;
         match env.meta.get("family").and_then(serde_json::Value::as_str) {
-            Some("options") => options_backtest::backtest(config, context, env, &policy),
-            Some("stocks") => stocks_backtest::backtest(config, context, env, &policy),
-            Some("table") => table_backtest::backtest(config, context, env, &policy),
+            Some("options") => backtest::<OptionsSimulator>(config, context, env, &policy),
+            Some("stocks") => backtest::<StocksSimulator>(config, context, env, &policy),
+            Some("table") => table::backtest(config, context, env, &policy),
             Some("lookup") => lookup_backtest::backtest(config, context, env, &policy),
             Some("hedging") => hedging_backtest::backtest(config, context, env, &policy),
             _ => {

@@ -3,15 +3,16 @@
 
 use crate::ablation::Ablation;
 use crate::config::BacktestConfig;
-use crate::market_env::MarketEnv;
-use crate::market_env::Run;
-use crate::market_env::Span;
+use crate::market::{Market, Run, Span};
+use crate::measures::{self, Known};
+use crate::output;
 use crate::performance::{LEAST_OBSERVATIONS, Periods};
 use crate::policy_input::check_fits;
-use crate::runs::{self, run_policy};
+use crate::runs::{self, run_all, run_policy};
+use crate::trajectory::trajectory;
 use cache::Artifact;
-use stages_core::{Context, StageError, StageEvent};
-use stages_env::OpenOptions;
+use stages_core::{Context, Outputs, StageError, StageEvent};
+use stages_env::{BatchEnv as _, OpenOptions, PortfolioEnv, Step};
 use stages_policy::Policy;
 
 /// The part of a strategy in the comparison.
@@ -28,21 +29,13 @@ pub(crate) enum Role {
 }
 
 /// A strategy and its runs: as many of each evaluation episode.
-pub(crate) struct Strategy<E: MarketEnv> {
+pub(crate) struct Strategy<S: Market> {
     pub name: String,
     pub role: Role,
-    pub runs: Vec<Run<E>>,
+    pub runs: Vec<Run<S>>,
 }
 
-impl<E: MarketEnv> Strategy<E> {
-    pub(crate) fn baseline(name: impl Into<String>, runs: Vec<Run<E>>) -> Self {
-        Self {
-            name: name.into(),
-            role: Role::Baseline,
-            runs,
-        }
-    }
-
+impl<S: Market> Strategy<S> {
     /// The beginning of the names of its metrics.
     pub(crate) fn prefix(&self) -> String {
         match self.role {
@@ -54,71 +47,130 @@ impl<E: MarketEnv> Strategy<E> {
     }
 }
 
-/// The test data of an environment, and the policy that is evaluated on it.
-pub(crate) struct Backtest<'a, O> {
+/// The evaluation of a policy on the test data of a market.
+pub(crate) struct Backtest<'a, S: Market> {
     pub config: &'a BacktestConfig,
     pub context: &'a Context,
     pub artifact: &'a Artifact,
     pub policy: &'a Policy,
-    /// Opens environments.
-    pub open: O,
+    /// One environment.
+    pub one: PortfolioEnv<S>,
+    /// The evaluation episodes.
+    spans: Vec<Span>,
+    strategies: Vec<Strategy<S>>,
 }
 
-impl<E: MarketEnv, O: Fn(&Artifact, &OpenOptions) -> Result<E, StageError>> Backtest<'_, O> {
+/// Opens so many environments over the test data, as the policy expects them.
+pub(crate) fn open<S: Market>(
+    config: &BacktestConfig,
+    context: &Context,
+    artifact: &Artifact,
+    policy: &Policy,
+    num_envs: usize,
+) -> Result<PortfolioEnv<S>, StageError> {
+    let options = OpenOptions {
+        normalise_as: policy.spec().normalisation.clone(),
+        ..OpenOptions::test(num_envs, config.seed)
+    };
+    PortfolioEnv::open(&context.store, artifact, &options)
+}
+
+/// Evaluates a policy.
+///
+/// # Errors
+/// When it does not fit the environment, an environment fails, or the stage is cancelled.
+pub(crate) fn backtest<S: Market>(
+    config: &BacktestConfig,
+    context: &Context,
+    artifact: &Artifact,
+    policy: &Policy,
+) -> Result<Outputs, StageError> {
+    let one: PortfolioEnv<S> = open(config, context, artifact, policy, 1)?;
+    check_fits(policy.spec(), one.spec())?;
+    let mut all = Backtest {
+        config,
+        context,
+        artifact,
+        policy,
+        one,
+        spans: Vec::new(),
+        strategies: Vec::new(),
+    };
+    all.spans = runs::spans(&all.envs(all.one.evaluation_episodes())?);
+    warn_of_few(context, all.spans.iter().map(|span| span.steps).sum());
+    all.policy()?;
+    S::compare(&mut all)?;
+    let known = Known {
+        periods: Periods::between(&all.one.test_dates(0)),
+        regimes: S::regimes(&all.one),
+    };
+    let metrics = measures::measure(config, &all.strategies, &known);
+    all.strategies.retain(|strategy| strategy.role != Role::Ablation);
+    output::store(
+        context,
+        metrics,
+        &trajectory(&all.strategies, &all.one)?,
+        S::about(&all.one),
+    )
+}
+
+impl<S: Market> Backtest<'_, S> {
     /// So many environments over the test data.
-    pub(crate) fn envs(&self, num_envs: usize) -> Result<E, StageError> {
-        let options = OpenOptions {
-            normalise_as: self.policy.spec().normalisation.clone(),
-            ..OpenOptions::test(num_envs, self.config.seed)
-        };
-        (self.open)(self.artifact, &options)
+    fn envs(&self, num_envs: usize) -> Result<PortfolioEnv<S>, StageError> {
+        open(self.config, self.context, self.artifact, self.policy, num_envs)
     }
 
-    /// As many environments for `paths` runs of a strategy, spread over `episodes`, at least one each.
-    pub(crate) fn envs_for(&self, paths: usize, episodes: usize) -> Result<E, StageError> {
+    /// As many environments for `paths` runs of a strategy, spread over the episodes, at least one each.
+    fn envs_for(&self, paths: usize) -> Result<PortfolioEnv<S>, StageError> {
+        let episodes = self.spans.len();
         self.envs(episodes * paths.div_ceil(episodes))
     }
 
-    /// One environment, which shows that the policy fits, the evaluation episodes, and the spacing of their
-    /// dates.
-    pub(crate) fn start(&self) -> Result<(E, Vec<Span>, Periods), StageError> {
-        let one = self.envs(1)?;
-        check_fits(self.policy.spec(), one.spec())?;
-        let spans = runs::spans(&self.envs(one.evaluation_episodes())?);
-        let periods = Periods::between(&one.test_dates(0));
-        warn_of_few(self.context, spans.iter().map(|span| span.steps).sum());
-        Ok((one, spans, periods))
-    }
-
-    /// The runs of the policy: as configured, of each ablation, and in its other mode.
-    pub(crate) fn policy(&self, one: &E, spans: &[Span]) -> Result<Vec<Strategy<E>>, StageError> {
-        let (config, context, policy, episodes) = (self.config, self.context, self.policy, spans.len());
-        let layout = one.layout();
+    /// Runs the policy: as configured, with each ablation, and in its other mode.
+    fn policy(&mut self) -> Result<(), StageError> {
+        let (config, context, policy, episodes) = (self.config, self.context, self.policy, self.spans.len());
         let mut views = vec![None];
-        if config.ablations && !layout.market.is_empty() {
+        if config.ablations && !S::layout(&self.one).market.is_empty() {
             views.extend([Some(Ablation::OtherWorld), Some(Ablation::Shuffled)]);
             views.extend(policy.architecture().remembers().then_some(Some(Ablation::NoMemory)));
         }
         let mode = (config.deterministic, config.seed);
         let mut env = self.envs(episodes * views.len())?;
-        let mut seen = run_policy(context, policy, (&mut env, spans), &views, mode)?.into_iter();
-        let mut strategies: Vec<Strategy<E>> = views
-            .iter()
-            .map(|view| Strategy {
-                name: view.map_or("policy", Ablation::name::<E>).to_owned(),
-                role: view.map_or(Role::Policy, |_| Role::Ablation),
-                runs: seen.by_ref().take(episodes).map(|run| run.of_path(0)).collect(),
-            })
-            .collect();
+        let mut seen = run_policy(context, policy, (&mut env, &self.spans), &views, mode)?.into_iter();
+        self.strategies.extend(views.iter().map(|view| Strategy {
+            name: view.map_or("policy", Ablation::name::<S>).to_owned(),
+            role: view.map_or(Role::Policy, |_| Role::Ablation),
+            runs: seen.by_ref().take(episodes).map(|run| run.of_path(0)).collect(),
+        }));
         let paths = if config.deterministic { config.drawn_paths } else { 1 };
-        let mut env = self.envs_for(paths, episodes)?;
+        let mut env = self.envs_for(paths)?;
         let mode = (!config.deterministic, config.seed);
-        strategies.push(Strategy {
+        self.strategies.push(Strategy {
             name: if config.deterministic { "drawn" } else { "greedy" }.to_owned(),
             role: Role::Mode,
-            runs: run_policy(context, policy, (&mut env, spans), &[None], mode)?,
+            runs: run_policy(context, policy, (&mut env, &self.spans), &[None], mode)?,
         });
-        Ok(strategies)
+        Ok(())
+    }
+
+    /// Runs a baseline; drawn ones several times. `act` chooses, names its choices, and steps.
+    pub(crate) fn baseline(
+        &mut self,
+        name: impl Into<String>,
+        is_drawn: bool,
+        act: impl FnMut(&mut PortfolioEnv<S>, &mut Step, &[Run<S>], &mut [String]) -> Result<(), StageError>,
+    ) -> Result<(), StageError> {
+        let name = name.into();
+        let number = self.strategies.len() as u64;
+        self.context.progress(number, None, format!("baseline {name}"));
+        let mut env = self.envs_for(if is_drawn { self.config.random_paths } else { 1 })?;
+        let runs = run_all(self.context, (&mut env, &self.spans), act)?;
+        self.strategies.push(Strategy {
+            name,
+            role: Role::Baseline,
+            runs,
+        });
+        Ok(())
     }
 }
 

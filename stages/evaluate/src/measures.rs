@@ -1,9 +1,8 @@
 //! The measures of a backtest over market data, by name; docs/evaluation.md defines them.
 
 use crate::config::{BacktestConfig, Block};
+use crate::market::{Market, Run, Statement as _};
 use crate::market_backtest::{Role, Strategy};
-use crate::market_env::Run;
-use crate::market_env::{MarketEnv, Statement as _};
 use crate::output::Metrics;
 use crate::panel::{Episode, Estimate, Panel, Sums};
 use crate::performance::{Performance, Periods, Returns, mean_and_deviation};
@@ -21,9 +20,9 @@ pub(crate) struct Known {
 }
 
 /// All measures. The policy is the first strategy.
-pub(crate) fn measure<E: MarketEnv>(
+pub(crate) fn measure<S: Market>(
     config: &BacktestConfig,
-    strategies: &[Strategy<E>],
+    strategies: &[Strategy<S>],
     known: &Known,
 ) -> Metrics {
     let returns: Vec<Vec<Returns>> = strategies
@@ -68,7 +67,7 @@ pub(crate) fn measure<E: MarketEnv>(
     this.profits(&mut metrics);
     this.by_regime(&mut metrics);
     let runs = &strategies[0].runs;
-    for (name, value) in E::measures(runs) {
+    for (name, value) in S::measures(runs) {
         metrics.add(name, value);
     }
     metrics.add(
@@ -82,10 +81,7 @@ pub(crate) fn measure<E: MarketEnv>(
 }
 
 /// The excess returns by episode, strategy and path.
-fn episodes<'a, E: MarketEnv>(
-    strategies: &'a [Strategy<E>],
-    returns: &'a [Vec<Returns>],
-) -> Vec<Episode<'a>> {
+fn episodes<'a, S: Market>(strategies: &'a [Strategy<S>], returns: &'a [Vec<Returns>]) -> Vec<Episode<'a>> {
     let policy = &strategies[0].runs;
     policy
         .iter()
@@ -107,10 +103,10 @@ fn episodes<'a, E: MarketEnv>(
 
 /// The mean time that a position is held, in steps, at least 1: by Little's law what is held over what is
 /// opened.
-fn holding_period<E: MarketEnv>(runs: &[Run<E>]) -> f64 {
+fn holding_period<S: Market>(runs: &[Run<S>]) -> f64 {
     let steps = runs.iter().flat_map(Run::steps);
-    let (held, opened) = steps.fold((0.0, 0.0), |sum, (before, after, note)| {
-        let (held, opened) = E::held(before, after, note);
+    let (held, opened) = steps.fold((0.0, 0.0), |sum, (before, after, record)| {
+        let (held, opened) = S::held(before, after, record);
         (sum.0 + held, sum.1 + opened)
     });
     if opened > 0.0 {
@@ -120,17 +116,17 @@ fn holding_period<E: MarketEnv>(runs: &[Run<E>]) -> f64 {
     }
 }
 
-struct Measures<'a, E: MarketEnv> {
+struct Measures<'a, S: Market> {
     config: &'a BacktestConfig,
     known: &'a Known,
-    strategies: &'a [Strategy<E>],
+    strategies: &'a [Strategy<S>],
     returns: &'a [Vec<Returns>],
     panel: &'a Panel,
     /// Periods a year; NaN of too few observations.
     annual: f64,
 }
 
-impl<E: MarketEnv> Measures<'_, E> {
+impl<S: Market> Measures<'_, S> {
     fn excess_return(&self, sums: &Sums) -> f64 {
         self.annual * sums.mean()
     }
@@ -216,7 +212,7 @@ impl<E: MarketEnv> Measures<'_, E> {
     /// baselines.
     fn share_of_oracle(&self, metrics: &mut Metrics) {
         let at = |name: &str| {
-            let of = |strategy: &Strategy<E>| strategy.role == Role::Baseline && strategy.name == name;
+            let of = |strategy: &Strategy<S>| strategy.role == Role::Baseline && strategy.name == name;
             self.strategies.iter().position(of)
         };
         let (Some(equal), Some(oracle)) = (at("equal_weight"), at("oracle")) else {
@@ -267,7 +263,7 @@ impl<E: MarketEnv> Measures<'_, E> {
     /// The policy's profit by cause, as a fraction of its capital; the mean over runs.
     fn profits(&self, metrics: &mut Metrics) {
         let runs = &self.strategies[0].runs;
-        let causes = runs[0].profits().next().map_or(E::PROFITS.len(), |by| by.len());
+        let causes = runs[0].profits().next().map_or(S::PROFITS.len(), |by| by.len());
         let mut total = vec![0.0; causes];
         for run in runs {
             for by in run.profits() {
@@ -275,7 +271,7 @@ impl<E: MarketEnv> Measures<'_, E> {
                 total.iter_mut().zip(by).for_each(|(total, by)| *total += by * scale);
             }
         }
-        for (name, value) in E::PROFITS.iter().zip(&total) {
+        for (name, value) in S::PROFITS.iter().zip(&total) {
             metrics.add(format!("profit/{name}"), *value);
         }
         metrics.add("profit/total", total.iter().sum());
@@ -301,7 +297,7 @@ impl<E: MarketEnv> Measures<'_, E> {
 }
 
 /// Measures of an account beyond its returns.
-fn account<E: MarketEnv>(run: &Run<E>, annual: f64) -> [(&'static str, f64); 3] {
+fn account<S: Market>(run: &Run<S>, annual: f64) -> [(&'static str, f64); 3] {
     let (first, last) = (run.first(), run.last());
     let mean_nav =
         run.statements.iter().map(|account| account.nav()).sum::<f64>() / run.statements.len() as f64;

@@ -20,13 +20,11 @@
 //! each holding time and threshold. What they earn on test worlds is thus not fitted there. They bound
 //! policies of this form; one that trades finer could beat them.
 
-use crate::market_env::Run;
-use crate::market_env::Span;
-use crate::runs::run_all;
+use crate::market::Run;
 use cache::Artifact;
 use serde::{Deserialize, Serialize};
 use stages_core::{Context, Memo, StageError};
-use stages_env::options::{Decision, OptionsEnv};
+use stages_env::options::{Decision, OptionsEnv, OptionsSimulator};
 use stages_env::{BatchEnv, OpenOptions, Split, Step};
 
 /// The environments in which candidates are compared, and the seed of their episodes.
@@ -144,6 +142,27 @@ impl Rule {
         }
     }
 
+    /// Steps environments over evaluation episodes.
+    pub(crate) fn decider(
+        &self,
+    ) -> impl FnMut(&mut OptionsEnv, &mut Step, &[Run<OptionsSimulator>], &mut [String]) -> Result<(), StageError>
+    {
+        let mut run = RuleRun::new(self, 0);
+        let mut decisions = Vec::new();
+        move |env, step, runs, names| {
+            run.held.resize(env.num_envs(), Held::default());
+            run.decide(env, |i| runs[i].actions.is_empty(), &mut decisions);
+            let actions = env.menu();
+            for (name, decision) in names.iter_mut().zip(&decisions) {
+                if let Decision::Action(action) = decision {
+                    actions[*action as usize].clone_into(name);
+                }
+            }
+            env.step_decisions(&decisions, step.buffers());
+            Ok(())
+        }
+    }
+
     fn act(&self, held: &mut Held, lines: usize, is_allowed: impl Fn(u32) -> bool) -> u32 {
         let target = self.targets[held.class];
         if lines == 0 {
@@ -181,35 +200,11 @@ pub(crate) fn rules(context: &Context, artifact: &Artifact) -> Result<Vec<Rule>,
     let text = |err: serde_json::Error| StageError::new(err.to_string());
     let blob = context.memo(&memo, || {
         let options = OpenOptions::train(ENVIRONMENTS, SEED);
-        let mut env = stages_env::options::open(&context.store, artifact, &options)?;
+        let mut env = OptionsEnv::open(&context.store, artifact, &options)?;
         let found = search(context, &mut env)?;
         serde_json::to_vec(&found).map_err(text)
     })?;
     serde_json::from_slice(&context.store.blob(blob.blob)?).map_err(text)
-}
-
-/// Runs a rule over evaluation episodes.
-///
-/// # Errors
-/// When the stage is cancelled.
-pub(crate) fn run_rule(
-    context: &Context,
-    rule: &Rule,
-    (env, spans): (&mut OptionsEnv, &[Span]),
-) -> Result<Vec<Run<OptionsEnv>>, StageError> {
-    let mut run = RuleRun::new(rule, env.num_envs());
-    let mut decisions = Vec::new();
-    run_all(context, (env, spans), |env, step, runs, names| {
-        run.decide(env, |i| runs[i].actions.is_empty(), &mut decisions);
-        let actions = env.menu();
-        for (name, decision) in names.iter_mut().zip(&decisions) {
-            if let Decision::Action(action) = decision {
-                actions[*action as usize].clone_into(name);
-            }
-        }
-        env.step_decisions(&decisions, step.buffers());
-        Ok(())
-    })
 }
 
 /// Training episodes on which candidates are compared.

@@ -2,14 +2,14 @@
 //! last.
 
 use crate::ablation::Ablation;
-use crate::market_env::{MarketEnv, Run, Span, Statement as _};
+use crate::market::{Market, Run, Span, Statement as _};
 use stages_core::{Context, StageError};
-use stages_env::{ActionSpace, Actions, Step};
+use stages_env::{ActionSpace, Actions, BatchEnv as _, PortfolioEnv, Step};
 use stages_numerics::random::Random;
 use stages_policy::{Mode, Policy};
 
 /// The evaluation episodes of an environment, by number.
-pub(crate) fn spans(env: &impl MarketEnv) -> Vec<Span> {
+pub(crate) fn spans(env: &PortfolioEnv<impl Market>) -> Vec<Span> {
     (0..env.evaluation_episodes())
         .map(|i| Span {
             world: env.world(i).to_owned(),
@@ -21,15 +21,15 @@ pub(crate) fn spans(env: &impl MarketEnv) -> Vec<Span> {
 
 /// Runs the policy once for each of `views`, `None` being what it sees by itself, all in one batch; the runs
 /// of each view in turn. `env` has as many environments as episodes times views.
-pub(crate) fn run_policy<E: MarketEnv>(
+pub(crate) fn run_policy<S: Market>(
     context: &Context,
     policy: &Policy,
-    (env, spans): (&mut E, &[Span]),
+    (env, spans): (&mut PortfolioEnv<S>, &[Span]),
     views: &[Option<Ablation>],
     (deterministic, seed): (bool, u64),
-) -> Result<Vec<Run<E>>, StageError> {
+) -> Result<Vec<Run<S>>, StageError> {
     let n = env.num_envs();
-    let layout = env.layout();
+    let layout = S::layout(env);
     let mut state = policy.start(n);
     let mut random = Random::new(&[seed, 0x706f_6c69]);
     let view = |i: usize| views[(i / spans.len()) % views.len()];
@@ -75,34 +75,34 @@ fn describe(space: &ActionSpace, actions: Actions<'_>, i: usize) -> String {
 }
 
 /// Runs every environment to the end of its evaluation episode. `act` chooses, names its choices, and steps.
-pub(crate) fn run_all<E: MarketEnv>(
+pub(crate) fn run_all<S: Market>(
     context: &Context,
-    (env, spans): (&mut E, &[Span]),
-    mut act: impl FnMut(&mut E, &mut Step, &[Run<E>], &mut [String]) -> Result<(), StageError>,
-) -> Result<Vec<Run<E>>, StageError> {
+    (env, spans): (&mut PortfolioEnv<S>, &[Span]),
+    mut act: impl FnMut(&mut PortfolioEnv<S>, &mut Step, &[Run<S>], &mut [String]) -> Result<(), StageError>,
+) -> Result<Vec<Run<S>>, StageError> {
     let batch = env.num_envs();
     let mut step = Step::new(env.spec(), batch);
-    env.begin();
+    S::begin_records(env);
     env.reset(step.buffers());
-    let mut runs: Vec<Run<E>> = (0..batch)
+    let mut runs: Vec<Run<S>> = (0..batch)
         .map(|i| Run::new(env, i, &spans[i % spans.len()], spans.len()))
         .collect();
     let mut ended = vec![false; batch];
     let mut names = vec![String::new(); batch];
     while ended.contains(&false) {
         context.check_cancelled()?;
-        let regimes: Vec<Option<usize>> = (0..batch).map(|i| env.regime(i)).collect();
+        let regimes: Vec<Option<usize>> = (0..batch).map(|i| S::regime(env, i)).collect();
         act(env, &mut step, &runs, &mut names)?;
         for (i, run) in runs.iter_mut().enumerate() {
             if ended[i] {
                 continue;
             }
             ended[i] = step.terminated[i] || step.truncated[i];
-            let last = if ended[i] { env.final_statement(i) } else { None };
+            let last = if ended[i] { env.final_ledger(i) } else { None };
             run.actions.push(std::mem::take(&mut names[i]));
-            run.notes.push(env.note(i, run.last(), ended[i]));
+            run.records.push(S::record(env, i, run.last(), ended[i]));
             run.regimes.extend(regimes[i]);
-            run.statements.push(last.unwrap_or_else(|| env.statement(i)));
+            run.statements.push(last.unwrap_or_else(|| env.ledger(i)));
         }
     }
     Ok(runs)

@@ -243,7 +243,7 @@ fn options_decide_as_the_backtest_does() {
         let ended = project.exec(&[]);
         assert_eq!(ended.code, 0, "{}", ended.text());
         let open = |store: &Store, artifact: &Artifact, options: &OpenOptions| {
-            stages_env::options::open(store, artifact, options).unwrap()
+            OptionsEnv::open(store, artifact, options).unwrap()
         };
         let spent = |env: &OptionsEnv| {
             let ledger = env.ledger(0);
@@ -342,7 +342,7 @@ fn stocks_decide_as_the_backtest_does() {
         let ended = project.exec(&[]);
         assert_eq!(ended.code, 0, "{}", ended.text());
         let open = |store: &Store, artifact: &Artifact, options: &OpenOptions| {
-            stages_env::stocks::open(store, artifact, options).unwrap()
+            StocksEnv::open(store, artifact, options).unwrap()
         };
         let spent = |env: &StocksEnv| {
             let ledger = env.ledger(0);
@@ -386,7 +386,7 @@ fn tables_decide_as_the_backtest_does_by_a_policy_of_stable_baselines3_too() {
         let ended = project.exec(&[]);
         assert_eq!(ended.code, 0, "{}", ended.text());
         let open = |store: &Store, artifact: &Artifact, options: &OpenOptions| {
-            stages_env::table::open(store, artifact, options).unwrap()
+            TableEnv::open(store, artifact, options).unwrap()
         };
         let spent = |env: &TableEnv| Spent(env.ledger(0).costs, 0, env.ledger(0).nav);
         let known = decisions(&project, &ended, open, |env| env.ledger(0).time.date, spent);

@@ -6,11 +6,12 @@ use super::mountain_car::MountainCar;
 use super::pendulum::Pendulum;
 use super::repeat_previous::RepeatPrevious;
 use crate::batch::BatchEnv;
+use crate::env_artifact;
 use crate::open_options::OpenOptions;
-use cache::{Artifact, ArtifactBuilder, Store};
+use cache::{Artifact, Store};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use stages_core::{Context, OutputPort, Outputs, PortType, Ports, StageError, StageKind};
+use stages_core::{Context, Outputs, Ports, StageError, StageKind};
 
 /// The `family` in the artifact's meta.
 pub(crate) const FAMILY: &str = "classic";
@@ -61,19 +62,14 @@ impl StageKind for Classic {
         MountainCarContinuous, and a memory game";
     const PORTS: Ports = Ports {
         inputs: &[],
-        outputs: &[OutputPort {
-            name: "env",
-            ty: PortType::Env,
-            doc: "the environment",
-        }],
+        outputs: &[env_artifact::OUTPUT],
     };
 
     fn run(&self, config: &ClassicConfig, context: &Context) -> Result<Outputs, StageError> {
-        let json = serde_json::json!({ "id": config.id });
         let meta = serde_json::json!({ "family": FAMILY, "format": 1 });
-        let mut builder = ArtifactBuilder::new(&context.store, PortType::Env.name(), meta);
-        builder.bytes(FILE, cache::canonical_json(&json).as_bytes())?;
-        Ok([("env".to_owned(), builder.finish()?)].into())
+        let mut builder = env_artifact::builder(&context.store, meta);
+        env_artifact::add_config(&mut builder, FILE, config)?;
+        env_artifact::outputs(builder)
     }
 }
 
@@ -83,11 +79,7 @@ pub(crate) fn open(
     artifact: &Artifact,
     options: &OpenOptions,
 ) -> Result<Box<dyn BatchEnv>, StageError> {
-    let entry = artifact
-        .entry(FILE)
-        .ok_or_else(|| StageError::new(format!("the environment has no `{FILE}`")))?;
-    let config: ClassicConfig = serde_json::from_slice(&store.blob(entry.blob)?)
-        .map_err(|err| StageError::new(format!("cannot read `{FILE}` of the environment: {err}")))?;
+    let config: ClassicConfig = env_artifact::config(env_artifact::files(store, artifact), FILE)?;
     let repeat = |name, decks, k| Box::new(RepeatPrevious::new(name, decks, k, options));
     Ok(match config.id {
         Id::CartPole => Box::new(CartPole::new(false, options)),

@@ -2,15 +2,12 @@
 
 use super::config::{HedgingConfig, SPOT};
 use super::env::{HedgingEnv, POINT};
+use crate::env_artifact;
 use crate::ipc;
 use crate::open_options::OpenOptions;
 use arrow_array::types::Float64Type;
-use bytes::Bytes;
-use cache::{Artifact, ArtifactBuilder, Store};
-use stages_core::{
-    ConfigProblem, Context, OutputPort, Outputs, PlanContext, PortType, Ports, Provided, StageError,
-    StageKind,
-};
+use cache::{Artifact, Store};
+use stages_core::{ConfigProblem, Context, Outputs, PlanContext, Ports, Provided, StageError, StageKind};
 use stages_numerics::black_scholes::greeks;
 use stages_numerics::random::Random;
 use std::collections::BTreeMap;
@@ -54,11 +51,7 @@ impl StageKind for Hedging {
     const ABOUT: &'static str = "hedging a short call in a simulated market without frictions";
     const PORTS: Ports = Ports {
         inputs: &[],
-        outputs: &[OutputPort {
-            name: "env",
-            ty: PortType::Env,
-            doc: "the environment",
-        }],
+        outputs: &[env_artifact::OUTPUT],
     };
 
     fn check(
@@ -67,21 +60,19 @@ impl StageKind for Hedging {
         _: &PlanContext,
     ) -> Result<BTreeMap<String, Provided>, ConfigProblem> {
         config.validate()?;
-        Ok(BTreeMap::from([("env".to_owned(), Provided::unknown(PortType::Env))]))
+        Ok(env_artifact::provided())
     }
 
     fn run(&self, config: &HedgingConfig, context: &Context) -> Result<Outputs, StageError> {
         config.validate()?;
         let meta = serde_json::json!({ "family": FAMILY, "format": 1 });
-        let mut builder = ArtifactBuilder::new(&context.store, PortType::Env.name(), meta);
-        let json = serde_json::to_value(config)
-            .map_err(|err| StageError::new(format!("cannot write `{SPEC}`: {err}")))?;
-        builder.bytes(SPEC, cache::canonical_json(&json).as_bytes())?;
+        let mut builder = env_artifact::builder(&context.store, meta);
+        env_artifact::add_config(&mut builder, SPEC, config)?;
         for (stream, name) in (0..).zip(TABLES) {
             context.check_cancelled()?;
             builder.bytes(name, &config.table(stream)?)?;
         }
-        Ok([("env".to_owned(), builder.finish()?)].into())
+        env_artifact::outputs(builder)
     }
 }
 
@@ -90,14 +81,8 @@ impl StageKind for Hedging {
 /// # Errors
 /// As [`crate::open`].
 pub fn open(store: &Store, artifact: &Artifact, options: &OpenOptions) -> Result<HedgingEnv, StageError> {
-    let file = |name: &str| -> Result<Bytes, StageError> {
-        let entry = artifact
-            .entry(name)
-            .ok_or_else(|| StageError::new(format!("the environment has no `{name}`")))?;
-        Ok(Bytes::from_owner(store.blob(entry.blob)?))
-    };
-    let config: HedgingConfig = serde_json::from_slice(&file(SPEC)?)
-        .map_err(|err| StageError::new(format!("cannot read `{SPEC}` of the environment: {err}")))?;
+    let file = env_artifact::files(store, artifact);
+    let config: HedgingConfig = env_artifact::config(&file, SPEC)?;
     config.validate()?;
     let name = TABLES[options.split.table()];
     let points = ipc::numbers::<Float64Type>(&ipc::read(name, file(name)?)?, "point")?;

@@ -2,16 +2,14 @@
 
 use super::config::LookupConfig;
 use super::env::{LookupEnv, Table};
+use crate::env_artifact;
 use crate::ipc;
 use crate::open_options::{OpenOptions, Split};
 use arrow_array::types::Float32Type;
 use arrow_array::{ArrayRef, Float32Array};
 use bytes::Bytes;
-use cache::{Artifact, ArtifactBuilder, Store};
-use stages_core::{
-    ConfigProblem, Context, OutputPort, Outputs, PlanContext, PortType, Ports, Provided, StageError,
-    StageKind,
-};
+use cache::{Artifact, Store};
+use stages_core::{ConfigProblem, Context, Outputs, PlanContext, Ports, Provided, StageError, StageKind};
 use stages_numerics::random::Random;
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -53,11 +51,7 @@ impl StageKind for Lookup {
         "a simulated market with a planted edge: a table of features, the first of which predicts the return";
     const PORTS: Ports = Ports {
         inputs: &[],
-        outputs: &[OutputPort {
-            name: "env",
-            ty: PortType::Env,
-            doc: "the environment",
-        }],
+        outputs: &[env_artifact::OUTPUT],
     };
 
     fn check(
@@ -66,21 +60,19 @@ impl StageKind for Lookup {
         _: &PlanContext,
     ) -> Result<BTreeMap<String, Provided>, ConfigProblem> {
         config.validate()?;
-        Ok(BTreeMap::from([("env".to_owned(), Provided::unknown(PortType::Env))]))
+        Ok(env_artifact::provided())
     }
 
     fn run(&self, config: &LookupConfig, context: &Context) -> Result<Outputs, StageError> {
         config.validate()?;
         let meta = serde_json::json!({ "family": FAMILY, "format": 1 });
-        let mut builder = ArtifactBuilder::new(&context.store, PortType::Env.name(), meta);
-        let json = serde_json::to_value(config)
-            .map_err(|err| StageError::new(format!("cannot write `{SPEC}`: {err}")))?;
-        builder.bytes(SPEC, cache::canonical_json(&json).as_bytes())?;
+        let mut builder = env_artifact::builder(&context.store, meta);
+        env_artifact::add_config(&mut builder, SPEC, config)?;
         for (name, stream) in TABLES {
             context.check_cancelled()?;
             builder.bytes(name, &config.table(stream)?)?;
         }
-        Ok([("env".to_owned(), builder.finish()?)].into())
+        env_artifact::outputs(builder)
     }
 }
 
@@ -117,14 +109,8 @@ pub(crate) fn from_table(
 /// # Errors
 /// As [`crate::open`].
 pub fn open(store: &Store, artifact: &Artifact, options: &OpenOptions) -> Result<LookupEnv, StageError> {
-    let file = |name: &str| -> Result<Bytes, StageError> {
-        let entry = artifact
-            .entry(name)
-            .ok_or_else(|| StageError::new(format!("the environment has no `{name}`")))?;
-        Ok(Bytes::from_owner(store.blob(entry.blob)?))
-    };
-    let config: LookupConfig = serde_json::from_slice(&file(SPEC)?)
-        .map_err(|err| StageError::new(format!("cannot read `{SPEC}` of the environment: {err}")))?;
+    let file = env_artifact::files(store, artifact);
+    let config: LookupConfig = env_artifact::config(&file, SPEC)?;
     from_table(config, file(TABLES[options.split.table()].0)?, options)
 }
 

@@ -3,6 +3,7 @@
 use super::build::{Day, Quote};
 use super::config::OptionsConfig;
 use super::symbol_changes::{Name, WorldInput, joined};
+use crate::env_artifact;
 use crate::feature_columns::FeatureColumn;
 use crate::worlds::Symbols;
 use arrow_array::RecordBatch;
@@ -21,7 +22,7 @@ pub(super) const NEEDED_GREEKS: [&str; 4] = ["delta", "gamma", "vega", "theta"];
 
 /// Returns whether a column of features is a key rather than a feature.
 pub(super) fn is_key(column: &str) -> bool {
-    matches!(column, "symbol" | "date" | "snapshot") || CONTRACT.iter().any(|key| key.name == column)
+    env_artifact::is_key(column) || CONTRACT.iter().any(|key| key.name == column)
 }
 
 /// The worlds that the configuration names, in the order of the chains and of the symbols in them. Symbols

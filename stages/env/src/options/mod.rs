@@ -82,5 +82,4 @@ pub use quantities::QUANTITIES;
 pub use reason::Reason;
 pub(crate) use stage::FAMILY;
 pub use stage::Options;
-pub(crate) use step::evaluation_episodes;
-pub use step::{Baseline, Explained, Ledger, OptionsEnv, Position, open};
+pub use step::{Baseline, Explained, Ledger, OptionsEnv, OptionsSimulator, Position};

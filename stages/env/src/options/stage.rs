@@ -10,19 +10,20 @@ use super::hedge::HedgeInstrument;
 use super::inputs::{Features, NEEDED_GREEKS, days, is_key, worlds};
 use super::listed::Listed;
 use super::symbol_changes::WorldInput;
+use crate::env_artifact::{self, input};
 use crate::hedge;
 use crate::rates;
 use bytes::Bytes;
-use cache::{ArtifactBuilder, BlobRef, Store};
+use cache::{BlobRef, Store};
 use datasets::Date;
 use datasets::schema::SNAPSHOT;
 use stages_core::corporate_actions;
 use stages_core::dataset::Partition;
 use stages_core::{
-    ConfigProblem, Context, Given, InputPort, Memo, OutputPort, Outputs, PlanContext, PortType, Ports,
-    Provided, Share, StageError, StageEvent, StageKind,
+    ConfigProblem, Context, Given, Memo, Outputs, PlanContext, PortType, Ports, Provided, Share, StageError,
+    StageEvent, StageKind,
 };
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 /// The `family` in the artifact's meta.
@@ -30,16 +31,6 @@ pub(crate) const FAMILY: &str = "options";
 
 /// The stage kind `env/options`.
 pub struct Options;
-
-const fn input(name: &'static str, ty: PortType, optional: bool, list: bool, doc: &'static str) -> InputPort {
-    InputPort {
-        name,
-        ty,
-        optional,
-        list,
-        doc,
-    }
-}
 
 impl StageKind for Options {
     type Config = OptionsConfig;
@@ -103,11 +94,7 @@ impl StageKind for Options {
                 the future is at its fair price",
             ),
         ],
-        outputs: &[OutputPort {
-            name: "env",
-            ty: PortType::Env,
-            doc: "the environment's tables and specification",
-        }],
+        outputs: &[env_artifact::TABLES],
     };
 
     fn check(
@@ -161,20 +148,10 @@ impl StageKind for Options {
             .hint("set hedge: { instrument: future }, or leave `future` out"));
         }
         // Of several chains, each has features of the same names.
-        let one_chain = plan.inputs.get("chain").is_none_or(|chains| chains.len() < 2);
-        let mut seen = BTreeSet::new();
-        for features in plan.inputs.get("features").into_iter().flatten() {
-            for column in features.columns.iter().flatten().filter(|name| !is_key(name)) {
-                if !seen.insert(column) && one_chain {
-                    return Err(ConfigProblem::new(
-                        "",
-                        format!("the feature `{column}` comes from two inputs"),
-                    )
-                    .hint("leave it out of one of the feature stages"));
-                }
-            }
+        if plan.inputs.get("chain").is_none_or(|chains| chains.len() < 2) {
+            env_artifact::check_features(plan, is_key)?;
         }
-        Ok([("env".to_owned(), Provided::unknown(PortType::Env))].into())
+        Ok(env_artifact::provided())
     }
 
     fn run(&self, config: &OptionsConfig, context: &Context) -> Result<Outputs, StageError> {
@@ -257,12 +234,7 @@ impl StageKind for Options {
             .collect();
         let pairs: Vec<_> = sources.iter().zip(&stores).collect();
         let built = build_worlds(&pairs, config)?;
-        for note in built.notes {
-            context.log(note);
-        }
-        for message in built.warnings {
-            context.events.emit(StageEvent::Warning { message, hint: None });
-        }
+        env_artifact::report(context, built.notes, built.warnings);
         let mut contracts = serde_json::Map::new();
         for (symbol, listed) in symbols.iter().zip(&listings) {
             contracts.insert(symbol.clone(), serde_json::json!(listed.contracts));
@@ -274,11 +246,11 @@ impl StageKind for Options {
             "multiplier": listings[0].multiplier,
             "contracts": contracts,
         });
-        let mut builder = ArtifactBuilder::new(&context.store, PortType::Env.name(), meta);
+        let mut builder = env_artifact::builder(&context.store, meta);
         for (path, blob) in built.files {
             builder.blob(&path, blob);
         }
-        Ok([("env".to_owned(), builder.finish()?)].into())
+        env_artifact::outputs(builder)
     }
 
     fn cached_share(&self, config: &OptionsConfig, given: &Given<'_>) -> Result<Option<Share>, StageError> {

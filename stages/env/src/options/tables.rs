@@ -17,6 +17,7 @@ use super::portfolio_margin::RiskRow;
 use crate::adjustment::Adjustment;
 use crate::hedge::FuturePrice;
 use crate::ipc;
+use crate::portfolio::WorldFile;
 use crate::spec::EnvSpec;
 use crate::split::Splits;
 use arrow_array::types::{Float32Type, Float64Type, Int32Type};
@@ -31,7 +32,6 @@ use serde::{Deserialize, Serialize};
 use stages_core::StageError;
 use std::sync::Arc;
 
-pub(crate) const SPEC: &str = "env.json";
 const SNAPSHOTS: &str = "snapshots.arrow";
 const PATHS: &str = "paths.arrow";
 /// The column of the instants of settlement.
@@ -131,18 +131,13 @@ pub(crate) struct World {
     pub adjustments: Vec<Adjustment>,
 }
 
-impl Spec {
-    pub(crate) fn encode(&self) -> Result<Vec<u8>, StageError> {
-        let json = serde_json::to_value(self)
-            .map_err(|err| StageError::new(format!("cannot write `{SPEC}`: {err}")))?;
-        Ok(cache::canonical_json(&json).into_bytes())
+impl WorldFile for World {
+    fn name(&self) -> &str {
+        &self.symbol
     }
 
-    pub(crate) fn decode(bytes: &[u8]) -> Result<Self, StageError> {
-        serde_json::from_slice(bytes).map_err(|err| {
-            StageError::new(format!("cannot read `{SPEC}` of the environment: {err}"))
-                .hint("it was made by another version or damaged; run the environment's stage again")
-        })
+    fn splits(&self) -> &Splits {
+        &self.splits
     }
 }
 

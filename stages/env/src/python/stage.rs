@@ -4,12 +4,13 @@ use super::artifact::{FAMILY, FILE, Made, PROJECT, Spaces, Versions, write};
 use super::config::PythonConfig;
 use super::interpreter::{INTERPRETER, remember, sources};
 use super::process::Process;
-use cache::{ArtifactBuilder, ArtifactDigest, BlobRef, Store};
+use crate::env_artifact;
+use cache::{ArtifactDigest, BlobRef, Store};
 use serde::Deserialize;
 use serde_json::json;
 use stages_core::{
-    ConfigProblem, Context, EventSink, OutputPort, Outputs, PlanContext, PortType, Ports, Provided, Source,
-    StageError, StageEvent, StageKind,
+    ConfigProblem, Context, EventSink, Outputs, PlanContext, Ports, Provided, Source, StageError, StageEvent,
+    StageKind,
 };
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -35,11 +36,7 @@ impl StageKind for Python {
         "a Gymnasium id, or an environment of one's own in Python, stepped by worker processes";
     const PORTS: Ports = Ports {
         inputs: &[],
-        outputs: &[OutputPort {
-            name: "env",
-            ty: PortType::Env,
-            doc: "the environment",
-        }],
+        outputs: &[env_artifact::OUTPUT],
     };
 
     fn check(
@@ -48,7 +45,7 @@ impl StageKind for Python {
         _: &PlanContext,
     ) -> Result<BTreeMap<String, Provided>, ConfigProblem> {
         config.validate()?;
-        Ok(BTreeMap::from([("env".to_owned(), Provided::unknown(PortType::Env))]))
+        Ok(env_artifact::provided())
     }
 
     fn sources(&self, config: &PythonConfig, base: &Path) -> Result<Vec<Source>, ConfigProblem> {
@@ -129,11 +126,9 @@ fn make(
             packages: described.packages,
         },
     };
-    let json = serde_json::to_value(&made)
-        .map_err(|err| StageError::new(format!("cannot write `{FILE}` of the environment: {err}")))?;
     let meta = json!({ "family": FAMILY, "format": 1 });
-    let mut builder = ArtifactBuilder::new(store, PortType::Env.name(), meta);
-    builder.bytes(FILE, cache::canonical_json(&json).as_bytes())?;
+    let mut builder = env_artifact::builder(store, meta);
+    env_artifact::add_config(&mut builder, FILE, &made)?;
     for (name, bytes) in &files {
         builder.bytes(name, bytes)?;
     }

@@ -32,7 +32,7 @@ pub(crate) struct Change {
 }
 
 /// The reward of an environment's steps.
-pub(crate) struct Reward {
+pub struct Reward {
     config: RewardConfig,
     program: Option<Program>,
     capital: f64,
@@ -46,6 +46,11 @@ impl Reward {
             program: config.program(names)?,
             capital,
         })
+    }
+
+    /// True if rewards depend on moments of the episode so far.
+    pub(crate) fn keeps_moments(&self) -> bool {
+        self.config.keeps_moments()
     }
 
     /// The moments at the start of an episode.

@@ -2,6 +2,7 @@
 
 use super::build::{Bar, HedgeBars, PanelSource, SymbolBars, SymbolFeature};
 use super::config::StocksConfig;
+use crate::env_artifact::is_key;
 use crate::feature_columns::FeatureColumn;
 use crate::{hedge, rates};
 use arrow_array::RecordBatch;
@@ -13,11 +14,6 @@ use std::collections::{BTreeMap, BTreeSet};
 
 /// The name of the only world.
 pub(super) const ONLY: &str = "market";
-
-/// Returns whether a column of features is a key rather than a feature.
-pub(super) fn is_key(column: &str) -> bool {
-    matches!(column, "symbol" | "date" | "snapshot")
-}
 
 /// The worlds that the inputs hold, in the order of their names.
 ///

@@ -56,5 +56,4 @@ pub use hedge::{Neutral, StocksHedge};
 pub use quantities::QUANTITIES;
 pub(crate) use stage::FAMILY;
 pub use stage::Stocks;
-pub(crate) use step::evaluation_episodes;
-pub use step::{Baseline, HedgeLedger, Ledger, StocksEnv, Target, open};
+pub use step::{Baseline, HedgeLedger, Ledger, StocksEnv, StocksSimulator, Target};

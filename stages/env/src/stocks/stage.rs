@@ -2,29 +2,18 @@
 
 use super::build::build;
 use super::config::{FillAt, Prices, Rules, StocksConfig};
-use super::inputs::{is_key, panels};
-use cache::ArtifactBuilder;
+use super::inputs::panels;
+use crate::env_artifact::{self, input, is_key};
 use stages_core::{
-    ConfigProblem, Context, InputPort, OutputPort, Outputs, PlanContext, PortType, Ports, Provided,
-    StageError, StageEvent, StageKind,
+    ConfigProblem, Context, Outputs, PlanContext, PortType, Ports, Provided, StageError, StageKind,
 };
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 
 /// The `family` in the artifact's meta.
 pub(crate) const FAMILY: &str = "stocks";
 
 /// The stage kind `env/stocks`.
 pub struct Stocks;
-
-const fn input(name: &'static str, ty: PortType, optional: bool, list: bool, doc: &'static str) -> InputPort {
-    InputPort {
-        name,
-        ty,
-        optional,
-        list,
-        doc,
-    }
-}
 
 impl StageKind for Stocks {
     type Config = StocksConfig;
@@ -72,11 +61,7 @@ impl StageKind for Stocks {
                 "daily bars of the contracts of a future, with volume, by which `hedge` hedges",
             ),
         ],
-        outputs: &[OutputPort {
-            name: "env",
-            ty: PortType::Env,
-            doc: "the environment's tables and specification",
-        }],
+        outputs: &[env_artifact::TABLES],
     };
 
     fn check(
@@ -131,19 +116,8 @@ impl StageKind for Stocks {
                 }
             }
         }
-        let mut seen = BTreeSet::new();
-        for features in plan.inputs.get("features").into_iter().flatten() {
-            for column in features.columns.iter().flatten().filter(|name| !is_key(name)) {
-                if !seen.insert(column) {
-                    return Err(ConfigProblem::new(
-                        "",
-                        format!("the feature `{column}` comes from two inputs"),
-                    )
-                    .hint("leave it out of one of the feature stages"));
-                }
-            }
-        }
-        Ok([("env".to_owned(), Provided::unknown(PortType::Env))].into())
+        env_artifact::check_features(plan, is_key)?;
+        Ok(env_artifact::provided())
     }
 
     fn run(&self, config: &StocksConfig, context: &Context) -> Result<Outputs, StageError> {
@@ -151,12 +125,7 @@ impl StageKind for Stocks {
         let sources = panels(config, context)?;
         context.check_cancelled()?;
         let built = build(&sources, config)?;
-        for note in built.notes {
-            context.log(note);
-        }
-        for message in built.warnings {
-            context.events.emit(StageEvent::Warning { message, hint: None });
-        }
+        env_artifact::report(context, built.notes, built.warnings);
         let worlds: Vec<&str> = sources.iter().map(|source| source.name.as_str()).collect();
         let mut meta = serde_json::json!({
             "family": FAMILY,
@@ -167,10 +136,10 @@ impl StageKind for Stocks {
         if config.rules == Rules::Finrl {
             meta["note"] = "FinRL's rules, for comparison with published results only".into();
         }
-        let mut builder = ArtifactBuilder::new(&context.store, PortType::Env.name(), meta);
+        let mut builder = env_artifact::builder(&context.store, meta);
         for (path, bytes) in built.files {
             builder.bytes(&path, &bytes)?;
         }
-        Ok([("env".to_owned(), builder.finish()?)].into())
+        env_artifact::outputs(builder)
     }
 }

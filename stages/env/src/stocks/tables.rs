@@ -13,8 +13,8 @@
 use super::config::StocksConfig;
 use crate::ipc;
 use crate::parts::{Column, Part, mismatch};
+use crate::portfolio::World;
 use crate::spec::EnvSpec;
-use crate::split::Splits;
 use arrow_array::types::{Date32Type, Float32Type, Float64Type, UInt8Type};
 use arrow_array::{ArrayRef, Date32Array, Float64Array, RecordBatch};
 use arrow_buffer::ScalarBuffer;
@@ -23,7 +23,6 @@ use stages_core::StageError;
 use std::ops::Range;
 use std::sync::Arc;
 
-pub(crate) const SPEC: &str = "env.json";
 /// The directory of the parts.
 pub(crate) const PANEL: &str = "panel";
 
@@ -54,34 +53,11 @@ pub(crate) struct Spec {
     pub hidden: Vec<String>,
     /// The names of the parts, in order.
     pub parts: Vec<String>,
+    /// The symbols of one market each. Dates are numbered from a world's first one.
     pub worlds: Vec<World>,
 }
 
-/// A world: the symbols of one market. Dates are numbered from its first one.
-#[derive(Clone, Debug, Serialize, Deserialize)]
-pub(crate) struct World {
-    pub name: String,
-    /// `[N]`.
-    pub symbols: Vec<String>,
-    /// The first date at which every feature has had a value.
-    pub warm_up: usize,
-    pub splits: Splits,
-}
-
 impl Spec {
-    pub(crate) fn encode(&self) -> Result<Vec<u8>, StageError> {
-        let json = serde_json::to_value(self)
-            .map_err(|err| StageError::new(format!("cannot write `{SPEC}`: {err}")))?;
-        Ok(cache::canonical_json(&json).into_bytes())
-    }
-
-    pub(crate) fn decode(bytes: &[u8]) -> Result<Self, StageError> {
-        serde_json::from_slice(bytes).map_err(|err| {
-            StageError::new(format!("cannot read `{SPEC}` of the environment: {err}"))
-                .hint("it was made by another version or damaged; run the environment's stage again")
-        })
-    }
-
     /// The number of symbols, the same in each world.
     pub(crate) fn symbols(&self) -> usize {
         self.worlds.first().map_or(0, |world| world.symbols.len())

@@ -6,9 +6,10 @@ use super::inputs::has_instants;
 use super::observation;
 use super::quantities::Form;
 use super::source::{SymbolRows, TableSource};
-use super::tables::{Rows, SPEC, Spec, TABLE, World};
+use super::tables::{Rows, Spec, TABLE};
 use crate::normalise;
 use crate::parts;
+use crate::portfolio::{SPEC, World, encode_spec};
 use crate::spec::EnvSpec;
 use crate::split::{SnapshotRange, SplitRules, split};
 use crate::worlds::{HeldOut, Role, WorldSet, roles};
@@ -129,7 +130,7 @@ pub fn build(source: &TableSource, config: &TableConfig) -> Result<Built, StageE
         .par_iter()
         .map(|part| Ok((parts::file(TABLE, &part.name), Rows::encode(&rows, part)?)))
         .collect::<Result<_, StageError>>()?;
-    let mut files = vec![(SPEC.to_owned(), spec.encode()?)];
+    let mut files = vec![(SPEC.to_owned(), encode_spec(&spec)?)];
     files.extend(of_parts);
     Ok(Built {
         files,

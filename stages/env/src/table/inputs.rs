@@ -1,6 +1,7 @@
 //! The stage's inputs, read into a table by symbol.
 
 use super::source::{SymbolRows, TableSource};
+use crate::env_artifact::is_key;
 use arrow_array::RecordBatch;
 use arrow_schema::DataType;
 use datasets::SnapshotTime;
@@ -10,11 +11,6 @@ use std::collections::BTreeMap;
 
 /// The inputs, in the order in which they are joined: the rows are those of the first.
 pub(super) const INPUTS: [&str; 2] = ["table", "features"];
-
-/// Returns whether a column is a key rather than a number of the user's.
-pub(super) fn is_key(column: &str) -> bool {
-    matches!(column, "symbol" | "date" | "snapshot")
-}
 
 /// Reads the inputs, and joins their columns by symbol and instant to the rows of the first. A further input
 /// of one symbol that the first does not hold is of every symbol.

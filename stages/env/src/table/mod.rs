@@ -44,5 +44,4 @@ pub use quantities::{OF_PRICES, OF_REWARDS, QUANTITIES};
 pub use source::{SymbolRows, TableSource};
 pub(crate) use stage::FAMILY;
 pub use stage::FromTable;
-pub(crate) use step::evaluation_episodes;
-pub use step::{Ledger, TableEnv, Target, open};
+pub use step::{Ledger, TableEnv, TableSimulator, Target};

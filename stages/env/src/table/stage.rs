@@ -2,11 +2,10 @@
 
 use super::build::build;
 use super::config::TableConfig;
-use super::inputs::{INPUTS, is_key, read};
-use cache::ArtifactBuilder;
+use super::inputs::{INPUTS, read};
+use crate::env_artifact::{self, input, is_key};
 use stages_core::{
-    ConfigProblem, Context, InputPort, OutputPort, Outputs, PlanContext, PortType, Ports, Provided,
-    StageError, StageEvent, StageKind,
+    ConfigProblem, Context, Outputs, PlanContext, PortType, Ports, Provided, StageError, StageKind,
 };
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -24,27 +23,23 @@ impl StageKind for FromTable {
         "an environment from any table: columns to observe, a price or reward columns, and actions on them";
     const PORTS: Ports = Ports {
         inputs: &[
-            InputPort {
-                name: "table",
-                ty: PortType::Table,
-                optional: true,
-                list: false,
-                doc: "the rows: by symbol and instant, with columns of numbers",
-            },
-            InputPort {
-                name: "features",
-                ty: PortType::Features,
-                optional: true,
-                list: true,
-                doc: "further columns by symbol and date, or by date under one symbol that the table does \
-                    not have; without `table`, the rows",
-            },
+            input(
+                "table",
+                PortType::Table,
+                true,
+                false,
+                "the rows: by symbol and instant, with columns of numbers",
+            ),
+            input(
+                "features",
+                PortType::Features,
+                true,
+                true,
+                "further columns by symbol and date, or by date under one symbol that the table does not \
+                have; without `table`, the rows",
+            ),
         ],
-        outputs: &[OutputPort {
-            name: "env",
-            ty: PortType::Env,
-            doc: "the environment's tables and specification",
-        }],
+        outputs: &[env_artifact::TABLES],
     };
 
     fn check(
@@ -77,7 +72,7 @@ impl StageKind for FromTable {
             let columns = known.into_iter().flatten().map(String::as_str);
             config.validate_columns(columns.filter(|name| !is_key(name)))?;
         }
-        Ok([("env".to_owned(), Provided::unknown(PortType::Env))].into())
+        Ok(env_artifact::provided())
     }
 
     fn run(&self, config: &TableConfig, context: &Context) -> Result<Outputs, StageError> {
@@ -85,17 +80,12 @@ impl StageKind for FromTable {
         let source = read(context)?;
         context.check_cancelled()?;
         let built = build(&source, config)?;
-        for note in built.notes {
-            context.log(note);
-        }
-        for message in built.warnings {
-            context.events.emit(StageEvent::Warning { message, hint: None });
-        }
+        env_artifact::report(context, built.notes, built.warnings);
         let meta = serde_json::json!({ "family": FAMILY, "format": 2 });
-        let mut builder = ArtifactBuilder::new(&context.store, PortType::Env.name(), meta);
+        let mut builder = env_artifact::builder(&context.store, meta);
         for (path, bytes) in built.files {
             builder.bytes(&path, &bytes)?;
         }
-        Ok([("env".to_owned(), builder.finish()?)].into())
+        env_artifact::outputs(builder)
     }
 }

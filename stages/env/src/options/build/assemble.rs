@@ -14,7 +14,8 @@ use crate::options::config::OptionsConfig;
 use crate::options::hedge::HedgeInstrument;
 use crate::options::observation;
 use crate::options::strategies::Strategies;
-use crate::options::tables::{SPEC, SnapshotRows, Spec, World, part_files};
+use crate::options::tables::{SnapshotRows, Spec, World, part_files};
+use crate::portfolio::{SPEC, encode_spec};
 use crate::rates;
 use crate::spec::EnvSpec;
 use crate::split::{SnapshotRange, split};
@@ -120,7 +121,7 @@ pub fn build_worlds<S: PartStore>(
         worlds: worlds.iter().map(|world| world.world.clone()).collect(),
     };
     let mut built = Built {
-        files: vec![(SPEC.to_owned(), store.file(spec.encode()?)?)],
+        files: vec![(SPEC.to_owned(), store.file(encode_spec(&spec)?)?)],
         notes: Vec::new(),
         warnings: Vec::new(),
     };

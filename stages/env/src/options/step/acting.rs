@@ -1,31 +1,27 @@
-//! One decision, for trading outside: [`Acting`] for options.
+//! One decision, for trading outside: [`Acting`](crate::acting::Acting) for options.
 
 use super::action_mask;
 use super::choices;
-use super::env::{Acts, OptionsEnv, show};
 use super::hedge;
 use super::mark_to_market::mark;
 use super::market::Market;
-use super::state::{Account, EnvState, Hedge, Line};
-use super::stepper::{Act, Stepper};
+use super::simulator::{Act, Env, OptionsSimulator};
+use super::state::{Account, Hedge, Line};
 use super::weights::{Decided, rebalance};
-use crate::acting::{
-    Acting, ActingOrder, ActingOrders, ActingWorld, Holdable, Holding, Holdings, OptionRight, Side, finite,
-};
+use crate::acting::{ActingOrder, ActingOrders, Holdable, Holding, Holdings, OptionRight, Side, finite};
 use crate::actions::Actions;
-use crate::batch::{BatchEnv as _, StepBuffers};
 use crate::hedge::HedgeOrder;
 use crate::options::action_config::ActionKind;
 use crate::options::action_space::CLOSE_CHOICES;
+use crate::options::config::MAX_ACTIONS;
 use crate::options::hedge::HedgeInstrument;
 use crate::options::observation::slot_names;
 use crate::options::order::{Decision, Instrument};
 use crate::options::reason::Reason;
 use crate::options::step::exercise::settle;
 use crate::options::tables::Entry;
-use crate::ranges::StepRows;
-use crate::split::SnapshotRange;
-use datasets::{Date, SnapshotTime};
+use crate::portfolio::{ActingSimulator, EnvView, Simulator as _};
+use datasets::Date;
 use stages_core::StageError;
 use std::collections::BTreeMap;
 
@@ -38,9 +34,9 @@ struct Held {
 }
 
 impl Held {
-    fn of(env: &EnvState) -> Self {
+    fn of(env: &Env<'_>) -> Self {
         let mut contracts = BTreeMap::new();
-        for line in &env.lines[..env.account.lines as usize] {
+        for line in &env.positions[..env.account.lines as usize] {
             *contracts.entry(line.contract).or_default() += i64::from(line.quantity);
         }
         Self {
@@ -61,44 +57,11 @@ impl Held {
     }
 }
 
-impl Acting for OptionsEnv {
-    fn worlds(&self) -> Vec<ActingWorld> {
-        let Market { tables, ranges, .. } = &self.stepper.market;
-        let world = |range: &SnapshotRange| ActingWorld {
-            name: tables.spec.worlds[tables.world_of(range.first)].symbol.clone(),
-            first: range.first,
-            last: range.last,
-        };
-        ranges.iter().map(world).collect()
-    }
-
-    fn time(&self, snapshot: usize) -> SnapshotTime {
-        self.stepper.market.tables.time(snapshot)
-    }
-
-    fn begin_at(&mut self, snapshot: usize) {
-        self.stepper.market.ranges = vec![SnapshotRange {
-            first: snapshot,
-            last: u32::MAX as usize,
-        }];
-        self.stepper.begin(0, &mut self.states.rows().env(0));
-        self.finals.fill(None);
-    }
-
-    fn show(&mut self, mut out: StepBuffers<'_>) {
-        out.clear();
-        let mut out = StepRows::new(out, &self.stepper.market.tables.spec.env);
-        let mut states = self.states.rows();
-        show(&self.stepper, &states.env(0), out.obs.row(0), out.action_mask.row(0));
-    }
-
-    fn holdings(&self) -> Holdings {
-        let market = &self.stepper.market;
-        let (account, hedge) = (&self.states.accounts[0], &self.states.hedges[0]);
-        let (now, symbol) = (market.now(account), self.world(0));
-        let mut positions: Vec<Holding> = self
-            .states
-            .lines_of(0)
+impl ActingSimulator for OptionsSimulator {
+    fn holdings(&self, env: EnvView<'_, Self>) -> Holdings {
+        let (market, account, hedge) = (&self.market, env.account, env.hedge);
+        let (now, symbol) = (market.now(account), market.tables.worlds.name(account.t as usize));
+        let mut positions: Vec<Holding> = env.positions[..account.lines as usize]
             .iter()
             .map(|line| {
                 let contract = &market.tables.contracts[line.contract as usize];
@@ -132,12 +95,9 @@ impl Acting for OptionsEnv {
         }
     }
 
-    fn hold(&mut self, holdings: &Holdings) -> Result<(), StageError> {
-        let symbol = self.world(0).to_owned();
-        let stepper = &self.stepper;
-        let market = &stepper.market;
-        let mut states = self.states.rows();
-        let mut env = states.env(0);
+    fn hold(&self, env: &mut Env<'_>, holdings: &Holdings) -> Result<(), StageError> {
+        let market = &self.market;
+        let symbol = market.tables.worlds.name(env.account.t as usize).to_owned();
         let (mut lines, mut units, mut futures) = (Vec::new(), 0.0, 0.0);
         for holding in &holdings.positions {
             if holding.symbol != symbol {
@@ -152,11 +112,11 @@ impl Acting for OptionsEnv {
                 _ => return Err(holding.unknown(&["options".to_owned(), "the underlying".to_owned()])),
             }
         }
-        if lines.len() > env.lines.len() {
+        if lines.len() > env.positions.len() {
             return Err(StageError::new(format!(
                 "there are {} positions in options, and the environment has {} lines for them",
                 lines.len(),
-                env.lines.len()
+                env.positions.len()
             ))
             .hint(
                 "positions that were opened together in one contract count as one: add them up; `lines` \
@@ -181,71 +141,65 @@ impl Acting for OptionsEnv {
             last: past.last,
             ..Account::default()
         };
-        env.lines.fill(Line::default());
-        env.lines[..lines.len()].copy_from_slice(&lines);
+        env.positions.fill(Line::default());
+        env.positions[..lines.len()].copy_from_slice(&lines);
         *env.counters = Default::default();
         *env.hedge = Hedge {
             futures,
             ..Hedge::default()
         };
-        *env.moments = stepper.reward.moments();
-        market.recall(&mut env);
+        market.recall(env);
         let now = market.now(env.account);
-        let (mut closable, settles) = mark(market, now, &mut env);
+        let (mut closable, settles) = mark(market, now, env);
         if settles {
-            settle(market, now, &mut env);
-            closable = mark(market, now, &mut env).0;
+            settle(market, now, env);
+            closable = mark(market, now, env).0;
         }
         env.account.peak = holdings.peak.unwrap_or(env.account.nav).max(env.account.nav);
-        action_mask::update(market, &stepper.costs, now, &mut env, closable);
+        action_mask::update(market, &self.costs, now, env, closable);
         Ok(())
     }
 
     fn capital(&self) -> Option<f64> {
-        Some(self.stepper.market.config.capital)
+        Some(self.market.config.capital)
     }
 
     fn choices(&self) -> Vec<String> {
-        match self.stepper.market.config.actions {
+        match self.market.config.actions {
             ActionKind::Menu => self.spec().action_space.names().to_vec(),
-            ActionKind::MultiDiscrete => choices::names(&self.stepper.market),
+            ActionKind::MultiDiscrete => choices::names(&self.market),
             ActionKind::Continuous => Vec::new(),
         }
     }
 
-    fn masked(&self) -> Vec<Option<&'static str>> {
-        let (stepper, mut states) = (&self.stepper, self.states.clone());
-        let mut states = states.rows();
-        let env = states.env(0);
-        let reasons = match stepper.market.config.actions {
-            ActionKind::Menu => (0..self.menu().len())
-                .map(|action| stepper.check(&env, Decision::Action(action as u32)).err())
+    fn masked(&self, env: &Env<'_>) -> Vec<Option<&'static str>> {
+        let menu = self.market.strategies.names.len().min(MAX_ACTIONS);
+        let reasons = match self.market.config.actions {
+            ActionKind::Menu => (0..menu)
+                .map(|action| self.check(env, Decision::Action(action as u32)).err())
                 .collect(),
-            ActionKind::MultiDiscrete => choices::reasons(&stepper.market, &stepper.costs, &env),
+            ActionKind::MultiDiscrete => choices::reasons(&self.market, &self.costs, env),
             ActionKind::Continuous => Vec::new(),
         };
         reasons.into_iter().map(|reason| reason.map(Reason::name)).collect()
     }
 
-    fn orders(&self, action: Actions<'_>) -> Result<ActingOrders, StageError> {
+    fn orders(&self, env: &mut Env<'_>, action: Actions<'_>) -> Result<ActingOrders, StageError> {
         let space = &self.spec().action_space;
-        let act = Acts::new(self.stepper.market.config.actions, action, 1, space.num_components())?
-            .of(0, space.num_components());
-        let (market, mut states) = (&self.stepper.market, self.states.clone());
-        let mut states = states.rows();
-        let mut env = states.env(0);
-        let (before, account, counters) = (Held::of(&env), *env.account, *env.counters);
-        let (hedge, refused) = trade(&self.stepper, &mut env, act);
-        let traded = Held::of(&env);
-        hedge::rebalance(market, market.now(&account), &mut env, hedge);
-        let after = Held::of(&env);
+        let act = self.acts(action, 1)?.of(0);
+        let market = &self.market;
+        let (before, account, counters) = (Held::of(env), *env.account, *env.counters);
+        let (hedge, refused) = trade(self, env, act);
+        let traded = Held::of(env);
+        hedge::rebalance(market, market.now(&account), env, hedge);
+        let after = Held::of(env);
         let cost = |now: &Account, before: &Account| {
             now.spread_cost + now.commission - before.spread_cost - before.commission
         };
         let orders = Described {
             market,
             account: &account,
-            symbol: self.world(0),
+            symbol: market.tables.worlds.name(account.t as usize),
             names: space.names(),
             act,
         };
@@ -274,16 +228,16 @@ impl Acting for OptionsEnv {
 
 /// Trades as a step does, at the prices of now whatever `fills.price`. Returns the hedge that is to follow,
 /// and the reason why a decision is refused.
-fn trade(stepper: &Stepper, env: &mut EnvState, act: Act<'_>) -> (HedgeOrder, Option<Reason>) {
-    let market = &stepper.market;
+fn trade(simulator: &OptionsSimulator, env: &mut Env<'_>, act: Act<'_>) -> (HedgeOrder, Option<Reason>) {
+    let market = &simulator.market;
     match act {
         Act::Decision(decision) => {
-            let (now, oldest) = (env.account.t as usize, env.lines[0].group);
-            let result = stepper.check(env, decision);
-            let result = result.and_then(|()| stepper.act(env, decision, now, oldest));
-            (stepper.hedge_order(decision), result.err())
+            let (now, oldest) = (env.account.t as usize, env.positions[0].group);
+            let result = simulator.check(env, decision);
+            let result = result.and_then(|()| simulator.act(env, decision, now, oldest));
+            (simulator.hedge_order(decision), result.err())
         }
-        Act::Choices(choices) => (choices::choose(market, &stepper.costs, env, choices), None),
+        Act::Choices(choices) => (choices::choose(market, &simulator.costs, env, choices), None),
         Act::Weights(weights) => {
             let decided = Decided::now(market, env.account);
             (rebalance(market, env, weights, decided), None)
@@ -302,7 +256,7 @@ fn line(market: &Market, account: &Account, holding: &Holding, place: usize) -> 
     if holding.quantity.fract() != 0.0 || holding.quantity == 0.0 || holding.quantity.abs() > 1e6 {
         return Err(holding.refused(&format!("{} is no number of contracts", holding.quantity)));
     }
-    let world = tables.snapshots_of(tables.world_of(t as usize));
+    let world = tables.worlds.snapshots(tables.worlds.of(t as usize));
     let found: Vec<u32> = (0..tables.contracts.len() as u32)
         .filter(|&id| {
             let contract = &tables.contracts[id as usize];

@@ -5,7 +5,8 @@ use super::lookup::At;
 use super::mark_to_market::Closable;
 use super::market::Market;
 use super::open_costs::{ALLOWED, Allowed, OpenCosts, can_open};
-use super::state::{Account, EnvState};
+use super::simulator::Env;
+use super::state::Account;
 use crate::options::reason::Reason;
 use crate::options::strategies::{CLOSE_ALL, CLOSE_OLDEST, FIRST_OPEN, HEDGES, HOLD};
 
@@ -33,13 +34,7 @@ fn closing(account: &Account, futures: f64, closable: Closable) -> Allowed {
 }
 
 /// Finds the action mask of the state, and counts the reasons.
-pub(super) fn update(
-    market: &Market,
-    costs: &OpenCosts,
-    now: At<'_>,
-    env: &mut EnvState,
-    closable: Closable,
-) {
+pub(super) fn update(market: &Market, costs: &OpenCosts, now: At<'_>, env: &mut Env<'_>, closable: Closable) {
     let account = &*env.account;
     let t = account.t as usize;
     let close = closing(account, env.hedge.futures, closable);
@@ -53,7 +48,7 @@ pub(super) fn update(
         let opened = market
             .basket(t, action - FIRST_OPEN, size)
             .and_then(|basket| market.filled(now, basket))
-            .and_then(|basket| can_open(market, now, account, env.hedge.futures, env.lines, &basket));
+            .and_then(|basket| can_open(market, now, account, env.hedge.futures, env.positions, &basket));
         if let Err(reason) = opened {
             counts = counts - (1 << (8 * ALLOWED)) + (1 << (8 * reason as u32));
             mask &= !(1 << action);
@@ -80,7 +75,7 @@ pub(super) fn update(
 }
 
 /// The reason why an action is masked.
-pub(super) fn reason(market: &Market, costs: &OpenCosts, env: &EnvState, action: usize) -> Reason {
+pub(super) fn reason(market: &Market, costs: &OpenCosts, env: &Env<'_>, action: usize) -> Reason {
     let account = &*env.account;
     let nothing = match action {
         CLOSE_ALL => account.lines == 0 && account.units == 0.0 && env.hedge.futures == 0.0,
@@ -100,7 +95,7 @@ pub(super) fn reason(market: &Market, costs: &OpenCosts, env: &EnvState, action:
                                     market.now(account),
                                     account,
                                     env.hedge.futures,
-                                    env.lines,
+                                    env.positions,
                                     &basket,
                                 )
                             })

@@ -60,7 +60,7 @@ impl Baseline {
 
 impl Baseline {
     /// The decision of the baseline in a state of environment `i`.
-    pub(super) fn decide(self, market: &Market, i: usize, account: &Account) -> Decision {
+    pub(super) fn decide(self, market: &Market, seed: u64, i: usize, account: &Account) -> Decision {
         let hold = Decision::Action(HOLD as u32);
         let t = account.t as usize;
         let order = |contract: u32, quantity: f64| Order {
@@ -108,7 +108,7 @@ impl Baseline {
                 pair(0, n, n, Some(HedgeOrder::Zero))
             }
             Self::Random => {
-                let mut random = Random::new(&[market.seed, RANDOM, i as u64, account.episode, t as u64]);
+                let mut random = Random::new(&[seed, RANDOM, i as u64, account.episode, t as u64]);
                 let mut nth = random.below(u64::from(account.action_mask.count_ones()));
                 let mut mask = account.action_mask;
                 while nth > 0 {

@@ -4,8 +4,9 @@
 use super::lookup::At;
 use super::market::{Basket, Market};
 use super::open_costs::{OpenCosts, can_open};
+use super::simulator::Env;
 use super::state::Hedge;
-use super::state::{Account, Cached, Counters, EnvState, Line, Terms};
+use super::state::{Account, Cached, Counters, Line, Terms};
 use super::trade::{Close, close, open};
 use crate::hedge::{HEDGE_CHOICES, HedgeOrder};
 use crate::options::action_space::{
@@ -41,7 +42,7 @@ fn hedge_order(market: &Market, choices: &[u32]) -> HedgeOrder {
 
 /// Closes and opens by the choices of the components; counts what is refused. Returns the hedge that is to
 /// follow.
-pub(super) fn choose(market: &Market, costs: &OpenCosts, env: &mut EnvState, choices: &[u32]) -> HedgeOrder {
+pub(super) fn choose(market: &Market, costs: &OpenCosts, env: &mut Env<'_>, choices: &[u32]) -> HedgeOrder {
     let now = market.now(env.account);
     let (strategy, size, at) = components(choices);
     let closed = to_close(market, now, env, at).map(|which| {
@@ -58,7 +59,7 @@ pub(super) fn choose(market: &Market, costs: &OpenCosts, env: &mut EnvState, cho
 
 /// Finds what the choices stand for at this snapshot, to be traded at the next; counts what is refused
 /// already.
-pub(super) fn decide(market: &Market, costs: &OpenCosts, env: &mut EnvState, choices: &[u32]) -> Chosen {
+pub(super) fn decide(market: &Market, costs: &OpenCosts, env: &mut Env<'_>, choices: &[u32]) -> Chosen {
     let now = market.now(env.account);
     let (strategy, size, at) = components(choices);
     let close = to_close(market, now, env, at);
@@ -77,7 +78,7 @@ pub(super) fn decide(market: &Market, costs: &OpenCosts, env: &mut EnvState, cho
 pub(super) fn close_later(
     market: &Market,
     now: At<'_>,
-    env: &mut EnvState,
+    env: &mut Env<'_>,
     which: Close,
 ) -> Result<(), Reason> {
     can_close(now, env, which)?;
@@ -86,7 +87,7 @@ pub(super) fn close_later(
 }
 
 /// The lines that a choice of the component `close` closes.
-fn to_close(market: &Market, now: At<'_>, env: &EnvState, choice: usize) -> Result<Option<Close>, Reason> {
+fn to_close(market: &Market, now: At<'_>, env: &Env<'_>, choice: usize) -> Result<Option<Close>, Reason> {
     let which = match choice {
         CLOSE_ALL => Close::All,
         CLOSE_OLDEST | CLOSE_NEAREST_EXPIRY | CLOSE_LARGEST_LOSS => {
@@ -133,7 +134,7 @@ fn open_choice(
     market: &Market,
     costs: &OpenCosts,
     now: At<'_>,
-    env: &mut EnvState,
+    env: &mut Env<'_>,
     strategy: usize,
     size: usize,
 ) -> Result<(), Reason> {
@@ -145,7 +146,7 @@ fn open_choice(
         costs,
         now,
         (env.account, env.hedge.futures),
-        env.lines,
+        env.positions,
         strategy,
         size,
     )?;
@@ -181,9 +182,9 @@ fn openable(
 }
 
 /// The strategy that a choice of the component `close` closes, by the group of its lines.
-fn group(market: &Market, now: At<'_>, env: &EnvState, choice: usize) -> Option<u32> {
+fn group(market: &Market, now: At<'_>, env: &Env<'_>, choice: usize) -> Option<u32> {
     let n = env.account.lines as usize;
-    let (lines, terms) = (&env.lines[..n], &env.terms[..n]);
+    let (lines, terms) = (&env.positions[..n], &env.terms[..n]);
     match choice {
         CLOSE_OLDEST => lines.first().map(|line| line.group),
         CLOSE_NEAREST_EXPIRY => {
@@ -211,15 +212,18 @@ fn profit(market: &Market, now: At<'_>, line: &Line) -> f64 {
 
 /// Checks that lines are there and have quotes: of a strategy all, of all some, unless there is a hedge to
 /// close.
-fn can_close(now: At<'_>, env: &EnvState, which: Close) -> Result<(), Reason> {
+fn can_close(now: At<'_>, env: &Env<'_>, which: Close) -> Result<(), Reason> {
     let n = env.account.lines as usize;
-    let mut quoted = env.lines[..n].iter().zip(&env.terms[..n]).filter_map(|(line, terms)| {
-        let chosen = match which {
-            Close::All => true,
-            Close::Group(group) => line.group == group,
-        };
-        chosen.then(|| !now.entry_at(terms.base).exit(line.quantity).is_nan())
-    });
+    let mut quoted = env.positions[..n]
+        .iter()
+        .zip(&env.terms[..n])
+        .filter_map(|(line, terms)| {
+            let chosen = match which {
+                Close::All => true,
+                Close::Group(group) => line.group == group,
+            };
+            chosen.then(|| !now.entry_at(terms.base).exit(line.quantity).is_nan())
+        });
     let is_met = match which {
         Close::All if env.account.units != 0.0 || env.hedge.futures != 0.0 => true,
         Close::All if n == 0 => return Err(Reason::NothingToClose),
@@ -230,7 +234,7 @@ fn can_close(now: At<'_>, env: &EnvState, which: Close) -> Result<(), Reason> {
 }
 
 /// Writes the mask of each component, one after the other.
-pub(super) fn mask(market: &Market, costs: &OpenCosts, env: &EnvState, out: &mut [bool]) {
+pub(super) fn mask(market: &Market, costs: &OpenCosts, env: &Env<'_>, out: &mut [bool]) {
     let now = market.now(env.account);
     out.fill(true);
     let (strategies, rest) = out.split_at_mut(market.strategies.legs.len() + 1);
@@ -252,7 +256,7 @@ pub(super) fn mask(market: &Market, costs: &OpenCosts, env: &EnvState, out: &mut
             let openable = |account: &Account, futures: f64, lines: &[Line]| {
                 openable(market, costs, now, (account, futures), lines, strategy, size).is_ok()
             };
-            let can = openable(env.account, env.hedge.futures, env.lines)
+            let can = openable(env.account, env.hedge.futures, env.positions)
                 || closed
                     .as_ref()
                     .is_some_and(|closed| openable(&closed.account, closed.hedge.futures, &closed.lines));
@@ -277,7 +281,7 @@ pub(super) fn names(market: &Market) -> Vec<String> {
 
 /// The reason why each choice is masked, as [`mask`] writes it: of a strategy the one at the first size, of a
 /// size that of the first strategy.
-pub(super) fn reasons(market: &Market, costs: &OpenCosts, env: &EnvState) -> Vec<Option<Reason>> {
+pub(super) fn reasons(market: &Market, costs: &OpenCosts, env: &Env<'_>) -> Vec<Option<Reason>> {
     let now = market.now(env.account);
     let (strategies, sizes) = (market.strategies.legs.len(), market.config.sizes.len());
     let hedges = if market.config.hedge.is_by_action() {
@@ -290,7 +294,7 @@ pub(super) fn reasons(market: &Market, costs: &OpenCosts, env: &EnvState) -> Vec
     let opening = |strategy: usize, size: usize| {
         let contracts = contracts(market, env.account, now, market.config.sizes[size]);
         let held = (env.account as &Account, env.hedge.futures);
-        openable(market, costs, now, held, env.lines, strategy, contracts).err()
+        openable(market, costs, now, held, env.positions, strategy, contracts).err()
     };
     let reason = |choice: usize| {
         if let Some(strategy) = choice.checked_sub(1).filter(|&i| i < strategies) {
@@ -317,23 +321,24 @@ struct Closed {
 }
 
 impl Closed {
-    fn new(market: &Market, now: At<'_>, env: &EnvState) -> Self {
+    fn new(market: &Market, now: At<'_>, env: &Env<'_>) -> Self {
         let mut this = Self {
             account: *env.account,
             hedge: *env.hedge,
             lines: [Line::default(); MAX_LINES],
         };
-        let n = env.lines.len();
-        this.lines[..n].copy_from_slice(env.lines);
-        let mut terms = [Terms::NONE; MAX_LINES];
+        let n = env.positions.len();
+        this.lines[..n].copy_from_slice(env.positions);
+        let mut terms = [Terms::default(); MAX_LINES];
         terms[..n].copy_from_slice(env.terms);
         let mut moments = *env.moments;
         close(
             market,
             now,
-            &mut EnvState {
+            &mut Env {
                 account: &mut this.account,
-                lines: &mut this.lines,
+                positions: &mut this.lines,
+                orders: &mut [],
                 terms: &mut terms,
                 cached: &mut Cached::default(),
                 counters: &mut Counters::default(),

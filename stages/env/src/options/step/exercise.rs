@@ -2,7 +2,8 @@
 
 use super::lookup::At;
 use super::market::Market;
-use super::state::{Account, EnvState, Line, Terms};
+use super::simulator::Env;
+use super::state::{Account, Line, Terms};
 use super::trade::trade;
 use crate::options::exercise::Delivery;
 use crate::options::order::Instrument;
@@ -16,7 +17,7 @@ fn intrinsic_of(market: &Market, now: At<'_>, terms: &Terms) -> f64 {
 
 /// Assigns short lines whose holders exercise at this snapshot, the next one of which pays `dividend` for
 /// each unit of the underlying.
-pub(super) fn assign(market: &Market, now: At<'_>, env: &mut EnvState, dividend: f64) {
+pub(super) fn assign(market: &Market, now: At<'_>, env: &mut Env<'_>, dividend: f64) {
     let rule = &market.config.exercise;
     let mut contracts = 0;
     remove(market, now, env, |line, terms| {
@@ -37,13 +38,13 @@ fn is_exercisable(market: &Market, now: At<'_>, line: &Line, terms: &Terms) -> b
 }
 
 /// Returns whether an account has lines that can be exercised.
-pub(super) fn has_exercisable(market: &Market, now: At<'_>, env: &EnvState) -> bool {
-    let mut lines = env.lines[..env.account.lines as usize].iter().zip(env.terms.iter());
+pub(super) fn has_exercisable(market: &Market, now: At<'_>, env: &Env<'_>) -> bool {
+    let mut lines = env.positions[..env.account.lines as usize].iter().zip(env.terms.iter());
     lines.any(|(line, terms)| is_exercisable(market, now, line, terms))
 }
 
 /// Exercises all long lines in the money.
-pub(super) fn exercise(market: &Market, now: At<'_>, env: &mut EnvState) {
+pub(super) fn exercise(market: &Market, now: At<'_>, env: &mut Env<'_>) {
     remove(market, now, env, |line, terms| is_exercisable(market, now, line, terms));
 }
 
@@ -51,24 +52,24 @@ pub(super) fn exercise(market: &Market, now: At<'_>, env: &mut EnvState) {
 fn remove(
     market: &Market,
     now: At<'_>,
-    env: &mut EnvState,
+    env: &mut Env<'_>,
     mut is_exercised: impl FnMut(&Line, &Terms) -> bool,
 ) {
     let lines = env.account.lines as usize;
     let before = env.account.units;
     let mut kept = 0;
     for i in 0..lines {
-        let (line, terms) = (env.lines[i], env.terms[i]);
+        let (line, terms) = (env.positions[i], env.terms[i]);
         if is_exercised(&line, &terms) {
             deliver(market, now, env.account, &line, &terms);
         } else {
-            (env.lines[kept], env.terms[kept]) = (line, terms);
+            (env.positions[kept], env.terms[kept]) = (line, terms);
             kept += 1;
         }
     }
     if kept < lines {
         env.cached.paired = false;
-        env.lines[kept..lines].fill(Line::default());
+        env.positions[kept..lines].fill(Line::default());
         env.account.lines = kept as u32;
         cover(market, now, env.account, before);
     }
@@ -104,24 +105,24 @@ pub(super) fn cover(market: &Market, now: At<'_>, account: &mut Account, before:
 }
 
 /// Settles the lines that expire at this snapshot, in cash or by delivery.
-pub(super) fn settle(market: &Market, now: At<'_>, env: &mut EnvState) {
+pub(super) fn settle(market: &Market, now: At<'_>, env: &mut Env<'_>) {
     let lines = env.account.lines as usize;
     env.cached.paired = false;
     let (before, is_physical) = (env.account.units, market.config.exercise.delivery == Delivery::Physical);
     let mut kept = 0;
     for i in 0..lines {
-        let (line, terms) = (env.lines[i], env.terms[i]);
+        let (line, terms) = (env.positions[i], env.terms[i]);
         let entry = now.entry_at(terms.base);
         if entry.is_settled() && !(is_physical && entry.mark > 0.0) {
             env.account.cash += f64::from(line.quantity) * market.multiplier * entry.mark;
         } else if entry.is_settled() {
             deliver(market, now, env.account, &line, &terms);
         } else {
-            (env.lines[kept], env.terms[kept]) = (line, terms);
+            (env.positions[kept], env.terms[kept]) = (line, terms);
             kept += 1;
         }
     }
-    env.lines[kept..lines].fill(Line::default());
+    env.positions[kept..lines].fill(Line::default());
     env.account.lines = kept as u32;
     if is_physical {
         cover(market, now, env.account, before);

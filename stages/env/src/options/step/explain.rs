@@ -1,7 +1,7 @@
 //! The profit of a step by Greek, for evaluation.
 
 use super::market::Market;
-use super::state::EnvState;
+use super::simulator::Env;
 use crate::options::config::MAX_LINES;
 use serde::{Deserialize, Serialize};
 
@@ -35,7 +35,7 @@ pub(super) struct Exposure {
 
 impl Exposure {
     /// The exposure of the lines as they are.
-    pub(super) fn new(market: &Market, env: &EnvState) -> Self {
+    pub(super) fn new(market: &Market, env: &Env<'_>) -> Self {
         let t = env.account.t as usize;
         let now = market.tables.at(t);
         let mut this = Self {
@@ -45,7 +45,7 @@ impl Exposure {
             theta: 0.0,
             lines: [(0.0, 0.0); MAX_LINES],
         };
-        let held = &env.lines[..env.account.lines as usize];
+        let held = &env.positions[..env.account.lines as usize];
         for (i, line) in held.iter().enumerate() {
             let entry = now.entry(line.contract);
             let units = f64::from(line.quantity) * market.multiplier;
@@ -59,7 +59,7 @@ impl Exposure {
 
     /// The profit by Greek of the step that has led to the snapshot of now, before lines settle or are
     /// adjusted.
-    pub(super) fn explain(&self, market: &Market, env: &EnvState) -> Explained {
+    pub(super) fn explain(&self, market: &Market, env: &Env<'_>) -> Explained {
         let t = env.account.t as usize;
         let tables = &market.tables;
         let moved = tables.underlying[self.t] * market.underlying_return(self.t);
@@ -67,7 +67,7 @@ impl Exposure {
             None => f64::from(tables.dates[t] - tables.dates[self.t]),
             Some(now) => (now - tables.instants[self.t]) as f64 / 86_400e6,
         };
-        let held = &env.lines[..env.account.lines as usize];
+        let held = &env.positions[..env.account.lines as usize];
         let vega = |(line, &(vega, before)): (&super::state::Line, &(f64, f64))| {
             let change = implied_volatility(market, t, line.contract) - before;
             // At expiry, and where Greeks are 0, there is none.

@@ -3,7 +3,7 @@
 
 use super::lookup::At;
 use super::market::Market;
-use super::state::EnvState;
+use super::simulator::Env;
 use crate::hedge::HedgeOrder;
 use crate::options::hedge::HedgeInstrument;
 
@@ -31,9 +31,9 @@ pub(super) fn closing_cost(market: &Market, units: f64, futures: f64, underlying
 }
 
 /// The delta of the account as it is, in units of the underlying.
-pub(super) fn delta(market: &Market, now: At<'_>, env: &EnvState) -> f64 {
+pub(super) fn delta(market: &Market, now: At<'_>, env: &Env<'_>) -> f64 {
     let lines = env.account.lines as usize;
-    let options: f64 = env.lines[..lines]
+    let options: f64 = env.positions[..lines]
         .iter()
         .zip(&env.terms[..lines])
         .map(|(line, terms)| f64::from(line.quantity) * market.multiplier * now.entry_at(terms.base).delta)
@@ -42,7 +42,7 @@ pub(super) fn delta(market: &Market, now: At<'_>, env: &EnvState) -> f64 {
 }
 
 /// Hedges the account by an order.
-pub(super) fn rebalance(market: &Market, now: At<'_>, env: &mut EnvState, order: HedgeOrder) {
+pub(super) fn rebalance(market: &Market, now: At<'_>, env: &mut Env<'_>, order: HedgeOrder) {
     let config = &market.config.hedge;
     if order == HedgeOrder::Leave || config.is_none() {
         return;
@@ -56,7 +56,7 @@ pub(super) fn rebalance(market: &Market, now: At<'_>, env: &mut EnvState, order:
 
 /// Trades what is held of the instrument towards this share of the options' delta, against it, unless the
 /// change is within the band.
-pub(super) fn to_ratio(market: &Market, now: At<'_>, env: &mut EnvState, ratio: f64) {
+pub(super) fn to_ratio(market: &Market, now: At<'_>, env: &mut Env<'_>, ratio: f64) {
     let config = &market.config.hedge;
     let held = match config.instrument {
         HedgeInstrument::None => return,
@@ -73,7 +73,7 @@ pub(super) fn to_ratio(market: &Market, now: At<'_>, env: &mut EnvState, ratio: 
 }
 
 /// Closes what is held of the instrument.
-pub(super) fn close(market: &Market, now: At<'_>, env: &mut EnvState) {
+pub(super) fn close(market: &Market, now: At<'_>, env: &mut Env<'_>) {
     let held = match market.config.hedge.instrument {
         HedgeInstrument::None => 0.0,
         HedgeInstrument::Underlying => env.account.units,
@@ -85,7 +85,7 @@ pub(super) fn close(market: &Market, now: At<'_>, env: &mut EnvState) {
 }
 
 /// Trades units of the instrument.
-fn trade(market: &Market, now: At<'_>, env: &mut EnvState, units: f64) {
+fn trade(market: &Market, now: At<'_>, env: &mut Env<'_>, units: f64) {
     let config = &market.config.hedge;
     let t = env.account.t as usize;
     if config.instrument == HedgeInstrument::Future {
@@ -102,7 +102,7 @@ fn trade(market: &Market, now: At<'_>, env: &mut EnvState, units: f64) {
 }
 
 /// Pays for a trade of units of the instrument.
-fn pay(market: &Market, env: &mut EnvState, units: f64, notional: f64) {
+fn pay(market: &Market, env: &mut Env<'_>, units: f64, notional: f64) {
     let (account, hedge) = (&mut *env.account, &mut *env.hedge);
     let (spread_cost, commission) = market.config.hedge.terms().costs(units, notional);
     account.cash -= spread_cost + commission;
@@ -117,7 +117,7 @@ fn pay(market: &Market, env: &mut EnvState, units: f64, notional: f64) {
 }
 
 /// Pays for the underlying held short, up to the next snapshot.
-pub(super) fn borrow(market: &Market, env: &mut EnvState) {
+pub(super) fn borrow(market: &Market, env: &mut Env<'_>) {
     let t = env.account.t as usize;
     let short = (-env.account.units).max(0.0);
     let tables = &market.tables;
@@ -128,7 +128,7 @@ pub(super) fn borrow(market: &Market, env: &mut EnvState) {
 }
 
 /// Settles futures in cash at the snapshot that the account has come to.
-pub(super) fn settle(market: &Market, env: &mut EnvState) {
+pub(super) fn settle(market: &Market, env: &mut Env<'_>) {
     if env.hedge.futures == 0.0 {
         return;
     }

@@ -8,16 +8,16 @@ use crate::adjustment::Adjustment;
 use crate::hedge::FuturePrice;
 use crate::ipc;
 use crate::normalise;
-use crate::open_options::Split;
 use crate::options::fills::Depths;
 use crate::options::hedge::HedgeInstrument;
 use crate::options::portfolio_margin::{RiskRow, SCENARIOS};
 use crate::options::tables::{
-    CARRY, DELIVERABLE, DEPTHS, Entry, FUTURE, RISKS, SETTLEMENT, SIZES, SPEC, Spec, World, part_files,
+    CARRY, DELIVERABLE, DEPTHS, Entry, FUTURE, RISKS, SETTLEMENT, SIZES, Spec, World, part_files,
 };
+use crate::parts::mismatch;
+use crate::portfolio::{SPEC, Worlds, decode_spec};
 use crate::rates::growth;
 use crate::spec::Normalisation;
-use crate::split::SnapshotRange;
 use arrow_array::RecordBatch;
 use arrow_array::cast::AsArray;
 use arrow_array::types::{
@@ -29,7 +29,6 @@ use datasets::schema::SNAPSHOT;
 use datasets::{Date, SnapshotTime};
 use stages_core::StageError;
 use std::collections::{BTreeMap, HashMap};
-use std::ops::Range;
 
 /// The microseconds of a day.
 const DAY: f64 = 86_400e6;
@@ -54,8 +53,7 @@ pub(crate) struct Contract {
 /// The open tables: T snapshots, K slots. The worlds' snapshots follow one another.
 pub(crate) struct Tables {
     pub spec: Spec,
-    /// The first snapshot of each world.
-    starts: Vec<usize>,
+    pub worlds: Worlds,
     /// Days since 1970-01-01.
     pub dates: Vec<i32>,
     /// Microseconds since 1970 UTC; empty where there is one snapshot a day.
@@ -118,13 +116,13 @@ impl Tables {
         FuturePrice::decode(self.future.get(at..at + FuturePrice::WIDTH)?)
     }
 
-    /// Opens the files that `file` gives by name, showing observations as `normalise_as` where it is given.
+    /// Opens the files that `file` gives by name, showing observations in `normalisation` where it is given.
     pub(crate) fn open(
         file: impl Fn(&str) -> Result<Bytes, StageError>,
-        normalise_as: Option<&Normalisation>,
+        normalisation: Option<&Normalisation>,
     ) -> Result<Self, StageError> {
-        let mut spec = Spec::decode(&file(SPEC)?)?;
-        if let Some(other) = normalise_as {
+        let mut spec: Spec = decode_spec(&file(SPEC)?)?;
+        if let Some(other) = normalisation {
             spec.env.normalisation = Some(other.clone());
         }
         let slate = &spec.config.slate;
@@ -133,7 +131,7 @@ impl Tables {
         let is_adjusted = spec.worlds.iter().any(|world| !world.adjustments.is_empty());
         reader.roots = is_adjusted.then(Vec::new);
         for world in &spec.worlds {
-            reader.begin_world();
+            let start = reader.begin_world();
             for part in &world.parts {
                 let [snapshots, paths] = part_files(part);
                 reader.take(
@@ -141,6 +139,7 @@ impl Tables {
                     &ipc::read(&paths, file(&paths)?)?,
                 )?;
             }
+            reader.worlds.push(world, reader.dates.len() - start)?;
         }
         let this = reader.finish(spec)?;
         this.check()?;
@@ -150,40 +149,8 @@ impl Tables {
     /// Refuses tables whose indices lead out of one another, so that no step can.
     fn check(&self) -> Result<(), StageError> {
         let n = self.contracts.len() as i32;
-        let is_within = |(i, world): (usize, &World)| {
-            let snapshots = self.snapshots_of(i);
-            !snapshots.is_empty()
-                && world
-                    .splits
-                    .ranges()
-                    .all(|range| range.first < range.last && range.last < snapshots.len())
-        };
-        let fits = !self.dates.is_empty()
-            && self.slate.iter().chain(&self.at_the_money).all(|&id| id < n)
-            && self.spec.worlds.iter().enumerate().all(is_within);
+        let fits = !self.dates.is_empty() && self.slate.iter().chain(&self.at_the_money).all(|&id| id < n);
         if fits { Ok(()) } else { Err(mismatch()) }
-    }
-
-    /// The snapshots of world `i`.
-    pub(crate) fn snapshots_of(&self, i: usize) -> Range<usize> {
-        let end = self.starts.get(i + 1).copied().unwrap_or(self.dates.len());
-        self.starts[i]..end
-    }
-
-    /// The world that snapshot `t` is of.
-    pub(crate) fn world_of(&self, t: usize) -> usize {
-        self.starts.partition_point(|&start| start <= t).saturating_sub(1)
-    }
-
-    /// The ranges of a split over all worlds, numbered over all snapshots.
-    pub(crate) fn ranges(&self, split: Split) -> Vec<SnapshotRange> {
-        let of_world = |(world, &start): (&World, &usize)| {
-            world.splits.of(split).into_iter().map(move |range| SnapshotRange {
-                first: start + range.first,
-                last: start + range.last,
-            })
-        };
-        self.spec.worlds.iter().zip(&self.starts).flat_map(of_world).collect()
     }
 
     /// The features of snapshot `t` that are not observed.
@@ -295,16 +262,11 @@ impl<'a> At<'a> {
     }
 }
 
-fn mismatch() -> StageError {
-    StageError::new("the environment's tables are inconsistent")
-        .hint("run the environment's stage again with --force")
-}
-
 /// Joins the parts.
 struct Reader {
     slots: usize,
     pairs: usize,
-    starts: Vec<usize>,
+    worlds: Worlds,
     hidden: Vec<f32>,
     dates: Vec<i32>,
     instants: Vec<i64>,
@@ -333,7 +295,7 @@ impl Reader {
         Self {
             slots,
             pairs,
-            starts: Vec::new(),
+            worlds: Worlds::default(),
             hidden: Vec::new(),
             dates: Vec::new(),
             instants: Vec::new(),
@@ -354,10 +316,10 @@ impl Reader {
         }
     }
 
-    /// The parts that follow are of another world, whose contracts are others.
-    fn begin_world(&mut self) {
-        self.starts.push(self.dates.len());
+    /// The parts that follow are of another world, whose contracts are others. Returns its first snapshot.
+    fn begin_world(&mut self) -> usize {
         self.alive.clear();
+        self.dates.len()
     }
 
     /// Takes the next part.
@@ -557,7 +519,7 @@ impl Reader {
         // Without a forward, an index grows at the short rate.
         let known = |(carry, rate): (f64, &f64)| if carry.is_nan() { *rate } else { carry };
         let carry: Vec<f64> = carry.into_iter().zip(&rate).map(known).collect();
-        let days = days_ahead(&self.starts, &dates, &self.instants);
+        let days = days_ahead(&self.worlds, &dates, &self.instants);
         let width = raw.len() / dates.len().max(1);
         let rows = match &spec.env.normalisation {
             Some(by) => {
@@ -584,7 +546,7 @@ impl Reader {
         Ok(Tables {
             adjusted: adjusted(
                 &spec,
-                &self.starts,
+                &self.worlds,
                 dates.len(),
                 &self.contracts,
                 &self.deliverables,
@@ -595,7 +557,7 @@ impl Reader {
             future: self.future,
             days,
             spec,
-            starts: self.starts,
+            worlds: self.worlds,
             hidden: self.hidden,
             dates,
             instants: self.instants,
@@ -615,18 +577,18 @@ impl Reader {
 /// The adjustments, each with the contract that every contract held until then becomes.
 fn adjusted(
     spec: &Spec,
-    starts: &[usize],
+    worlds: &Worlds,
     snapshots: usize,
     contracts: &[Contract],
     deliverables: &[f64],
     roots: &[String],
 ) -> Result<BTreeMap<u32, Adjusted>, StageError> {
     let mut out = BTreeMap::new();
-    let of_world = |(world, &start): (&World, &usize)| {
-        let adjustments = world.adjustments.clone();
+    let of_world = |(number, world): (usize, &World)| {
+        let (start, adjustments) = (worlds.snapshots(number).start, world.adjustments.clone());
         adjustments.into_iter().map(move |adjustment| (start, adjustment))
     };
-    for (start, adjustment) in spec.worlds.iter().zip(starts).flat_map(of_world) {
+    for (start, adjustment) in spec.worlds.iter().enumerate().flat_map(of_world) {
         let t = (start + adjustment.snapshot) as u32;
         if adjustment.snapshot == 0 || t as usize >= snapshots {
             return Err(mismatch());
@@ -674,15 +636,11 @@ fn adjusted(
 }
 
 /// Days from each snapshot to the next; none at the end of a world.
-fn days_ahead(starts: &[usize], dates: &[i32], instants: &[i64]) -> Vec<f64> {
-    let mut days: Vec<f64> = (0..dates.len())
-        .map(|t| match instants.get(t) {
-            None => f64::from(dates.get(t + 1).map_or(0, |next| next - dates[t])),
-            Some(now) => instants.get(t + 1).map_or(0, |next| next - now) as f64 / DAY,
-        })
-        .collect();
-    for &start in starts.iter().skip(1) {
-        days[start - 1] = 0.0;
-    }
-    days
+fn days_ahead(worlds: &Worlds, dates: &[i32], instants: &[i64]) -> Vec<f64> {
+    let ahead = |t: usize| match instants.get(t) {
+        _ if worlds.begins(t + 1) => 0.0,
+        None => f64::from(dates.get(t + 1).map_or(0, |next| next - dates[t])),
+        Some(now) => instants.get(t + 1).map_or(0, |next| next - now) as f64 / DAY,
+    };
+    (0..dates.len()).map(ahead).collect()
 }

@@ -4,7 +4,8 @@ use super::exercise::settle;
 use super::hedge;
 use super::lookup::At;
 use super::market::Market;
-use super::state::{EnvState, Terms};
+use super::simulator::Env;
+use super::state::Terms;
 use super::trade::{Close, close};
 use crate::options::config::MAX_LINES;
 use crate::options::margin::{MarginLeg, charge_above_mark, requirement_and_pairs};
@@ -25,7 +26,7 @@ pub(super) struct Closable {
 }
 
 /// Settles, marks, and liquidates where margin is not met.
-pub(super) fn settle_and_mark(market: &Market, now: At<'_>, env: &mut EnvState) -> Closable {
+pub(super) fn settle_and_mark(market: &Market, now: At<'_>, env: &mut Env<'_>) -> Closable {
     let (mut closable, settles) = mark(market, now, env);
     if settles {
         settle(market, now, env);
@@ -40,9 +41,9 @@ pub(super) fn settle_and_mark(market: &Market, now: At<'_>, env: &mut EnvState) 
 
 /// Marks the account to market: value, Greeks, margin. Returns the lines that can be closed, and true if some
 /// line settles now.
-pub(super) fn mark(market: &Market, now: At<'_>, env: &mut EnvState) -> (Closable, bool) {
+pub(super) fn mark(market: &Market, now: At<'_>, env: &mut Env<'_>) -> (Closable, bool) {
     let n = env.account.lines as usize;
-    let (lines, terms) = (&env.lines[..n], &env.terms[..n]);
+    let (lines, terms) = (&env.positions[..n], &env.terms[..n]);
     let underlying = now.underlying;
     let (mut marks, mut liquid) = (0.0, 0.0);
     let mut greeks = [0.0; 4];
@@ -110,10 +111,10 @@ pub(super) fn mark(market: &Market, now: At<'_>, env: &mut EnvState) -> (Closabl
 }
 
 /// The portfolio margin requirement.
-fn scan(market: &Market, now: At<'_>, env: &EnvState, scenarios: &[Scenario; SCENARIOS]) -> f64 {
+fn scan(market: &Market, now: At<'_>, env: &Env<'_>, scenarios: &[Scenario; SCENARIOS]) -> f64 {
     let mut scan = Scan::new(env.account.units + env.hedge.futures, now.underlying, scenarios);
     let n = env.account.lines as usize;
-    for (line, terms) in env.lines[..n].iter().zip(env.terms.iter()) {
+    for (line, terms) in env.positions[..n].iter().zip(env.terms.iter()) {
         let delivered = now.underlying * market.tables.shares(terms.deliverable);
         scan.add(
             now.risks(line.contract),
@@ -125,8 +126,8 @@ fn scan(market: &Market, now: At<'_>, env: &EnvState, scenarios: &[Scenario; SCE
 }
 
 /// Closes all that has a quote, because margin is not met.
-fn liquidate(market: &Market, now: At<'_>, env: &mut EnvState, closable: Closable) -> Closable {
-    let held = |env: &EnvState| (env.account.lines, env.account.units, env.hedge.futures);
+fn liquidate(market: &Market, now: At<'_>, env: &mut Env<'_>, closable: Closable) -> Closable {
+    let held = |env: &Env<'_>| (env.account.lines, env.account.units, env.hedge.futures);
     let before = held(env);
     close(market, now, env, Close::All);
     if held(env) == before {
@@ -178,10 +179,10 @@ impl PairedMargin {
 }
 
 /// The margin requirement of at most N lines by the margin rule; stores the pairing.
-fn pair<const N: usize>(market: &Market, now: At<'_>, env: &mut EnvState) -> f64 {
+fn pair<const N: usize>(market: &Market, now: At<'_>, env: &mut Env<'_>) -> f64 {
     let n = env.account.lines as usize;
     let mut legs = [MarginLeg::default(); N];
-    for (leg, (line, terms)) in legs.iter_mut().zip(env.lines.iter().zip(&env.terms[..n])) {
+    for (leg, (line, terms)) in legs.iter_mut().zip(env.positions.iter().zip(&env.terms[..n])) {
         *leg = MarginLeg {
             expiry: terms.expiry,
             strike: terms.strike,

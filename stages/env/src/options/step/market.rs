@@ -1,8 +1,8 @@
 //! The data and rules that all environments of a batch share, and the prices they trade at.
 
 use super::lookup::{Adjusted, At, Tables};
-use super::state::{Account, Cached, EnvState, Line, Terms};
-use crate::open_options::Split;
+use super::simulator::Env;
+use super::state::{Account, Cached, Line, Terms};
 use crate::options::config::{MAX_LEGS, MarginKind, OptionsConfig};
 use crate::options::fills::FillRule;
 use crate::options::hedge::HedgeInstrument;
@@ -12,8 +12,6 @@ use crate::options::order::Instrument;
 use crate::options::portfolio_margin::{SCENARIOS, Scenario};
 use crate::options::reason::Reason;
 use crate::options::strategies::{Leg, Strategies};
-use crate::split::SnapshotRange;
-use stages_numerics::random::Random;
 
 /// The tables and rules of a batch of environments.
 pub(super) struct Market {
@@ -25,10 +23,6 @@ pub(super) struct Market {
     /// The scenarios of portfolio margin, where it is the rule.
     pub scenarios: Option<[Scenario; SCENARIOS]>,
     pub clip: f32,
-    /// The ranges of the split, of all worlds.
-    pub ranges: Vec<SnapshotRange>,
-    pub split: Split,
-    pub seed: u64,
 }
 
 /// The greatest common divisor.
@@ -66,13 +60,6 @@ impl Basket {
 }
 
 impl Market {
-    /// The first and the last snapshot of a training episode of environment `i`: a range drawn in proportion
-    /// to its length, a number of steps, and a start.
-    pub(super) fn training_episode(&self, i: usize, episode: u64) -> (usize, usize) {
-        let mut random = Random::new(&[self.seed, i as u64, episode]);
-        self.config.episode_length.draw(&self.ranges, &mut random)
-    }
-
     /// The adjustment for corporate actions at snapshot `t`, if there is one.
     #[inline]
     pub(super) fn adjusted(&self, t: u32) -> Option<&Adjusted> {
@@ -255,10 +242,10 @@ impl Market {
     }
 
     /// Finds the terms of all lines of an environment that was restored.
-    pub(super) fn recall(&self, env: &mut EnvState) {
+    pub(super) fn recall(&self, env: &mut Env<'_>) {
         let now = self.now(env.account);
         let n = env.account.lines as usize;
-        for (terms, line) in env.terms.iter_mut().zip(&env.lines[..n]) {
+        for (terms, line) in env.terms.iter_mut().zip(&env.positions[..n]) {
             *terms = self.terms(now, line);
         }
         *env.cached = Cached {

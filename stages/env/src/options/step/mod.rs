@@ -16,13 +16,13 @@ mod market;
 mod observe;
 mod open_costs;
 mod reward;
+mod simulator;
 mod state;
-mod stepper;
 mod trade;
 mod weights;
 
 pub use baseline::Baseline;
-pub(crate) use env::evaluation_episodes;
-pub use env::{OptionsEnv, open};
+pub use env::OptionsEnv;
 pub use explain::Explained;
 pub use ledger::{Ledger, Position};
+pub use simulator::OptionsSimulator;

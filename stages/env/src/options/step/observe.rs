@@ -1,12 +1,12 @@
 //! Writes the observation of a state; [`observation`](crate::options::observation) has its layout.
 
 use super::market::Market;
-use super::state::EnvState;
+use super::simulator::Env;
 use crate::options::observation::{ACCOUNT, POSITION};
 
 /// Writes the observation of a state.
-pub(super) fn observe(market: &Market, env: &EnvState, out: &mut [f32]) {
-    let (account, lines, terms) = (&*env.account, &*env.lines, &*env.terms);
+pub(super) fn observe(market: &Market, env: &Env<'_>, out: &mut [f32]) {
+    let (account, lines, terms) = (&*env.account, &*env.positions, &*env.terms);
     let t = account.t as usize;
     let tables = &market.tables;
     let (row, rest) = out.split_at_mut(tables.width());

@@ -2,14 +2,13 @@
 
 use crate::options::margin::Pairing;
 use crate::options::reason::Reason;
-use crate::ranges::{Rows, View};
-use crate::reward::Moments;
+use crate::portfolio::clock;
 use bytemuck::{Pod, Zeroable};
 
 /// An account, and its position in the episode. Saved states hold these bytes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Pod, Zeroable)]
 #[repr(C)]
-pub(super) struct Account {
+pub struct Account {
     pub cash: f64,
     /// Units of the underlying held.
     pub units: f64,
@@ -55,7 +54,7 @@ pub(super) struct Account {
 /// A position line: contracts of one kind that were opened together. Saved states hold these bytes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Pod, Zeroable)]
 #[repr(C)]
-pub(super) struct Line {
+pub struct Line {
     pub contract: u32,
     /// Negative if short.
     pub quantity: i32,
@@ -68,7 +67,7 @@ pub(super) struct Line {
 /// Counts of refused and masked actions, by reason. Saved states hold these bytes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Pod, Zeroable)]
 #[repr(C)]
-pub(super) struct Counters {
+pub struct Counters {
     /// Masked actions that were chosen.
     pub refused: [u32; Reason::COUNT],
     /// Actions masked, each snapshot anew.
@@ -79,9 +78,9 @@ pub(super) struct Counters {
 /// rule: a cache line, computed anew when the line changes.
 #[derive(Clone, Copy, Debug)]
 #[repr(align(64))]
-pub(super) struct Terms {
+pub struct Terms {
     pub strike: f64,
-    pub pairing: Pairing,
+    pub(super) pairing: Pairing,
     pub expiry: i32,
     /// The entry at snapshot t is number (this + t) of the part.
     pub base: u32,
@@ -90,21 +89,23 @@ pub(super) struct Terms {
     pub deliverable: u8,
 }
 
-impl Terms {
-    /// The terms of an unused line.
-    pub(super) const NONE: Self = Self {
-        strike: 0.0,
-        pairing: Pairing::NONE,
-        expiry: 0,
-        base: 0,
-        call: false,
-        deliverable: 0,
-    };
+/// The terms of an unused line.
+impl Default for Terms {
+    fn default() -> Self {
+        Self {
+            strike: 0.0,
+            pairing: Pairing::NONE,
+            expiry: 0,
+            base: 0,
+            call: false,
+            deliverable: 0,
+        }
+    }
 }
 
 /// The validity of an account's [`Terms`].
 #[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Cached {
+pub struct Cached {
     /// The part of the tables that [`Terms::base`] refers to.
     pub part: u32,
     /// True if [`Terms::pairing`] is of the lines as they are.
@@ -114,7 +115,7 @@ pub(super) struct Cached {
 /// The hedge of an account. Saved states hold these bytes where there is hedging.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Pod, Zeroable)]
 #[repr(C)]
-pub(super) struct Hedge {
+pub struct Hedge {
     /// Futures held, in units of the underlying.
     pub futures: f64,
     /// Sums over the episode: settlements of futures, cost of borrowing, and those parts of the account's
@@ -126,127 +127,4 @@ pub(super) struct Hedge {
     pub traded: f64,
 }
 
-/// One environment.
-pub(super) struct EnvState<'a> {
-    pub account: &'a mut Account,
-    /// `[M]`.
-    pub lines: &'a mut [Line],
-    /// `[M]`.
-    pub terms: &'a mut [Terms],
-    pub cached: &'a mut Cached,
-    pub counters: &'a mut Counters,
-    pub hedge: &'a mut Hedge,
-    pub moments: &'a mut Moments,
-}
-
-/// All environments of a batch, B with M lines each.
-#[derive(Clone)]
-pub(super) struct States {
-    /// `[B]`.
-    pub accounts: Vec<Account>,
-    /// `[B, M]`.
-    pub lines: Vec<Line>,
-    /// `[B]`.
-    pub counters: Vec<Counters>,
-    /// `[B]`.
-    pub hedges: Vec<Hedge>,
-    /// `[B]`.
-    pub moments: Vec<Moments>,
-    terms: Vec<Terms>,
-    cached: Vec<Cached>,
-    width: usize,
-}
-
-impl States {
-    pub(super) fn new(num_envs: usize, width: usize) -> Self {
-        Self {
-            accounts: vec![Account::default(); num_envs],
-            lines: vec![Line::default(); num_envs * width],
-            counters: vec![Counters::default(); num_envs],
-            hedges: vec![Hedge::default(); num_envs],
-            moments: vec![Moments::default(); num_envs],
-            terms: vec![Terms::NONE; num_envs * width],
-            cached: vec![Cached::default(); num_envs],
-            width,
-        }
-    }
-
-    /// The lines in use of environment `i`.
-    pub(super) fn lines_of(&self, i: usize) -> &[Line] {
-        &self.lines[i * self.width..][..self.accounts[i].lines as usize]
-    }
-
-    pub(super) fn rows(&mut self) -> StateRows<'_> {
-        let width = self.width;
-        StateRows {
-            accounts: &mut self.accounts,
-            lines: Rows {
-                values: &mut self.lines,
-                width,
-            },
-            terms: Rows {
-                values: &mut self.terms,
-                width,
-            },
-            cached: &mut self.cached,
-            counters: &mut self.counters,
-            hedges: &mut self.hedges,
-            moments: &mut self.moments,
-        }
-    }
-}
-
-/// A range of environments.
-pub(super) struct StateRows<'a> {
-    accounts: &'a mut [Account],
-    lines: Rows<'a, Line>,
-    terms: Rows<'a, Terms>,
-    cached: &'a mut [Cached],
-    counters: &'a mut [Counters],
-    hedges: &'a mut [Hedge],
-    moments: &'a mut [Moments],
-}
-
-impl StateRows<'_> {
-    /// The range's environment `i`.
-    pub(super) fn env(&mut self, i: usize) -> EnvState<'_> {
-        EnvState {
-            account: &mut self.accounts[i],
-            lines: self.lines.row(i),
-            terms: self.terms.row(i),
-            cached: &mut self.cached[i],
-            counters: &mut self.counters[i],
-            hedge: &mut self.hedges[i],
-            moments: &mut self.moments[i],
-        }
-    }
-}
-
-impl View for StateRows<'_> {
-    fn split(self, n: usize) -> (Self, Self) {
-        let (accounts, lines) = (self.accounts.split_at_mut(n), self.lines.split(n));
-        let (terms, cached) = (self.terms.split(n), self.cached.split_at_mut(n));
-        let hedges = self.hedges.split_at_mut(n);
-        let (counters, moments) = (self.counters.split_at_mut(n), self.moments.split_at_mut(n));
-        (
-            Self {
-                accounts: accounts.0,
-                lines: lines.0,
-                terms: terms.0,
-                cached: cached.0,
-                counters: counters.0,
-                hedges: hedges.0,
-                moments: moments.0,
-            },
-            Self {
-                accounts: accounts.1,
-                lines: lines.1,
-                terms: terms.1,
-                cached: cached.1,
-                counters: counters.1,
-                hedges: hedges.1,
-                moments: moments.1,
-            },
-        )
-    }
-}
+clock!(Account);

@@ -3,7 +3,8 @@
 use super::hedge;
 use super::lookup::{Adjusted, At};
 use super::market::Market;
-use super::state::{Account, EnvState, Line};
+use super::simulator::Env;
+use super::state::{Account, Line};
 use crate::options::order::Instrument;
 
 /// The lines to close.
@@ -46,7 +47,7 @@ pub(super) fn trade(
 pub(super) fn open(
     market: &Market,
     now: At<'_>,
-    env: &mut EnvState,
+    env: &mut Env<'_>,
     legs: impl Iterator<Item = (Instrument, f64)>,
 ) {
     let group = env.account.groups;
@@ -62,19 +63,19 @@ pub(super) fn open(
                 group,
             };
             let i = env.account.lines as usize;
-            (env.lines[i], env.terms[i]) = (line, market.terms(now, &line));
+            (env.positions[i], env.terms[i]) = (line, market.terms(now, &line));
             env.account.lines += 1;
         }
     }
 }
 
 /// Closes the lines of `which` that have a quote.
-pub(super) fn close(market: &Market, now: At<'_>, env: &mut EnvState, which: Close) {
+pub(super) fn close(market: &Market, now: At<'_>, env: &mut Env<'_>, which: Close) {
     let lines = env.account.lines as usize;
     env.cached.paired = false;
     let mut kept = 0;
     for i in 0..lines {
-        let line = env.lines[i];
+        let line = env.positions[i];
         let entry = now.entry_at(env.terms[i].base);
         let chosen = match which {
             Close::All => true,
@@ -84,11 +85,11 @@ pub(super) fn close(market: &Market, now: At<'_>, env: &mut EnvState, which: Clo
             let contract = Instrument::Contract(line.contract);
             trade(market, now, env.account, contract, -f64::from(line.quantity));
         } else {
-            (env.lines[kept], env.terms[kept]) = (line, env.terms[i]);
+            (env.positions[kept], env.terms[kept]) = (line, env.terms[i]);
             kept += 1;
         }
     }
-    env.lines[kept..lines].fill(Line::default());
+    env.positions[kept..lines].fill(Line::default());
     env.account.lines = kept as u32;
     if which == Close::All {
         hedge::close(market, now, env);
@@ -100,12 +101,12 @@ pub(super) fn close(market: &Market, now: At<'_>, env: &mut EnvState, which: Clo
 
 /// Trades down the lines of a group by so many contracts, the oldest first. Returns whether all of them had
 /// quotes.
-pub(super) fn reduce(market: &Market, now: At<'_>, env: &mut EnvState, group: u32, contracts: i32) -> bool {
+pub(super) fn reduce(market: &Market, now: At<'_>, env: &mut Env<'_>, group: u32, contracts: i32) -> bool {
     let lines = env.account.lines as usize;
     env.cached.paired = false;
     let (mut left, mut kept) = (contracts, 0);
     for i in 0..lines {
-        let (mut line, terms) = (env.lines[i], env.terms[i]);
+        let (mut line, terms) = (env.positions[i], env.terms[i]);
         let has_quote = !now.entry_at(terms.base).exit(line.quantity).is_nan();
         if line.group == group && left > 0 && has_quote {
             let closed = left.min(line.quantity.abs());
@@ -116,17 +117,17 @@ pub(super) fn reduce(market: &Market, now: At<'_>, env: &mut EnvState, group: u3
             left -= closed;
         }
         if line.quantity != 0 {
-            (env.lines[kept], env.terms[kept]) = (line, terms);
+            (env.positions[kept], env.terms[kept]) = (line, terms);
             kept += 1;
         }
     }
-    env.lines[kept..lines].fill(Line::default());
+    env.positions[kept..lines].fill(Line::default());
     env.account.lines = kept as u32;
     left == 0
 }
 
 /// Adjusts positions for corporate actions that take effect at this snapshot.
-pub(super) fn adjust(market: &Market, now: At<'_>, env: &mut EnvState, adjusted: &Adjusted) {
+pub(super) fn adjust(market: &Market, now: At<'_>, env: &mut Env<'_>, adjusted: &Adjusted) {
     let adjustment = &adjusted.adjustment;
     env.account.cash += env.account.units * adjustment.cash;
     env.account.units *= f64::from(adjustment.shares);
@@ -141,7 +142,7 @@ pub(super) fn adjust(market: &Market, now: At<'_>, env: &mut EnvState, adjusted:
     }
     env.cached.paired = false;
     let lines = env.account.lines as usize;
-    for (line, terms) in env.lines[..lines].iter_mut().zip(&mut env.terms[..lines]) {
+    for (line, terms) in env.positions[..lines].iter_mut().zip(&mut env.terms[..lines]) {
         if let Some(&successor) = adjusted.successors.get(&line.contract) {
             line.contract = successor;
             line.quantity = line.quantity.saturating_mul(adjustment.shares as i32);

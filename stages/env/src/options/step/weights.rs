@@ -5,7 +5,8 @@ use super::hedge;
 use super::lookup::{Adjusted, At};
 use super::market::{Basket, Market};
 use super::open_costs::affordable;
-use super::state::{Account, EnvState, Line};
+use super::simulator::Env;
+use super::state::{Account, Line};
 use super::trade::{reduce, trade};
 use crate::hedge::HedgeOrder;
 use crate::options::order::Instrument;
@@ -31,12 +32,7 @@ impl Decided {
 
 /// Trades the slots to the weights of a decision, at the prices of now; counts what is refused. Returns the
 /// hedge that is to follow.
-pub(super) fn rebalance(
-    market: &Market,
-    env: &mut EnvState,
-    weights: &[f32],
-    decided: Decided,
-) -> HedgeOrder {
+pub(super) fn rebalance(market: &Market, env: &mut Env<'_>, weights: &[f32], decided: Decided) -> HedgeOrder {
     let now = market.now(env.account);
     let slots = market.slate(decided.t as usize).len();
     // A corporate action since then.
@@ -56,7 +52,7 @@ pub(super) fn rebalance(
         let contracts = (weight.clamp(-1.0, 1.0) * decided.full).clamp(-1e5, 1e5);
         (contracts.round() as i32).saturating_mul(shares)
     };
-    let wanted = |env: &EnvState, slot: usize| {
+    let wanted = |env: &Env<'_>, slot: usize| {
         let (held, target) = (held(env, slot), target(slot));
         let is_small = f64::from((target - held).abs()) < no_trade * full;
         (held, if target != 0 && is_small { held } else { target })
@@ -95,8 +91,8 @@ pub(super) fn rebalance(
 }
 
 /// Contracts held that were opened through a slot.
-fn held(env: &EnvState, slot: usize) -> i32 {
-    let lines = &env.lines[..env.account.lines as usize];
+fn held(env: &Env<'_>, slot: usize) -> i32 {
+    let lines = &env.positions[..env.account.lines as usize];
     let of_slot = lines.iter().filter(|line| line.group as usize == slot);
     of_slot.map(|line| line.quantity).sum()
 }
@@ -118,14 +114,14 @@ fn contract(
 fn increase(
     market: &Market,
     now: At<'_>,
-    env: &mut EnvState,
+    env: &mut Env<'_>,
     (slot, contract): (usize, u32),
     quantity: i32,
 ) -> Result<(), Reason> {
     let instrument = Instrument::Contract(contract);
     let n = env.account.lines as usize;
     let same = |line: &Line| line.contract == contract && line.group as usize == slot;
-    let line = env.lines[..n].iter().position(same);
+    let line = env.positions[..n].iter().position(same);
     if line.is_none() && n == market.config.lines {
         return Err(Reason::NoRoom);
     }
@@ -133,19 +129,19 @@ fn increase(
     basket.push(instrument, f64::from(quantity));
     let basket = market.filled(now, basket)?;
     let quantity = basket.legs()[0].1 as i32;
-    affordable(market, now, env.account, env.hedge.futures, env.lines, &basket)?;
+    affordable(market, now, env.account, env.hedge.futures, env.positions, &basket)?;
     env.cached.paired = false;
     trade(market, now, env.account, instrument, f64::from(quantity));
     match line {
-        Some(i) => env.lines[i].quantity += quantity,
+        Some(i) => env.positions[i].quantity += quantity,
         None => {
-            env.lines[n] = Line {
+            env.positions[n] = Line {
                 contract,
                 quantity,
                 opened: env.account.t,
                 group: slot as u32,
             };
-            env.terms[n] = market.terms(now, &env.lines[n]);
+            env.terms[n] = market.terms(now, &env.positions[n]);
             env.account.lines += 1;
         }
     }

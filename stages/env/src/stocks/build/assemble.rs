@@ -9,13 +9,14 @@ use super::symbol_features::symbol_features;
 use crate::feature_columns::market_features;
 use crate::normalise;
 use crate::parts;
+use crate::portfolio::{SPEC, World, encode_spec};
 use crate::rates;
 use crate::spec::{EnvSpec, Normalisation};
 use crate::split::{SnapshotRange, split};
 use crate::stocks::action_space::action_space;
 use crate::stocks::config::{MAX_SYMBOLS, Rules, StocksConfig};
 use crate::stocks::observation;
-use crate::stocks::tables::{PANEL, Panel, SPEC, Spec, World, status};
+use crate::stocks::tables::{PANEL, Panel, Spec, status};
 use crate::worlds::{Role, roles};
 use datasets::{Date, SnapshotTime};
 use rayon::prelude::*;
@@ -125,7 +126,7 @@ pub fn build(sources: &[PanelSource], config: &StocksConfig) -> Result<Built, St
         worlds: worlds.iter().map(|built| built.world.clone()).collect(),
     };
     let mut built = Built {
-        files: vec![(SPEC.to_owned(), spec.encode()?)],
+        files: vec![(SPEC.to_owned(), encode_spec(&spec)?)],
         notes: Vec::new(),
         warnings: Vec::new(),
     };

@@ -1,24 +1,19 @@
-//! One decision, for trading outside: [`Acting`] for stocks.
+//! One decision, for trading outside: [`Acting`](crate::acting::Acting) for stocks.
 
-use super::env::{ActKind, Acts, StocksEnv, show};
+use super::env::{ActKind, Acts};
 use super::finrl;
 use super::hedge::{self, HedgeAct};
-use super::market::Market;
 use super::orders::Intent;
+use super::simulator::StocksSimulator;
 use super::state::{Account, Hedge};
 use super::trade::execute;
-use crate::acting::{
-    Acting, ActingOrder, ActingOrders, ActingWorld, Holdable, Holding, Holdings, Side, finite,
-};
+use crate::acting::{ActingOrder, ActingOrders, Holdable, Holding, Holdings, Side, finite};
 use crate::actions::Actions;
-use crate::batch::{BatchEnv as _, StepBuffers};
 use crate::hedge::HEDGE_CHOICES;
-use crate::ranges::StepRows;
-use crate::split::SnapshotRange;
+use crate::portfolio::{ActingSimulator, EnvState, EnvView, Simulator as _};
 use crate::stocks::action_space::lots_of;
 use crate::stocks::config::Rules;
 use crate::stocks::tables::status;
-use datasets::{Date, SnapshotTime};
 use stages_core::StageError;
 
 /// A symbol that does not trade on the date.
@@ -28,44 +23,14 @@ const NOTHING_HELD: &str = "nothing_held";
 /// An order reduced by volume, cash or margin.
 const REDUCED: &str = "reduced";
 
-impl Acting for StocksEnv {
-    fn worlds(&self) -> Vec<ActingWorld> {
-        let Market { tables, ranges, .. } = self.market();
-        let world = |range: &SnapshotRange| ActingWorld {
-            name: tables.spec.worlds[tables.world_of(range.first)].name.clone(),
-            first: range.first,
-            last: range.last,
-        };
-        ranges.iter().map(world).collect()
-    }
-
-    fn time(&self, snapshot: usize) -> SnapshotTime {
-        SnapshotTime::of_day(Date(self.market().tables.dates[snapshot]))
-    }
-
-    fn begin_at(&mut self, snapshot: usize) {
-        self.stepper.market.ranges = vec![SnapshotRange {
-            first: snapshot,
-            last: u32::MAX as usize,
-        }];
-        self.stepper.begin(0, &mut self.states.rows().env(0));
-        self.finals.fill(None);
-    }
-
-    fn show(&mut self, mut out: StepBuffers<'_>) {
-        out.clear();
-        let mut out = StepRows::new(out, &self.stepper.market.tables.spec.env);
-        let mut states = self.states.rows();
-        show(&self.stepper, &states.env(0), out.obs.row(0), out.action_mask.row(0));
-    }
-
-    fn holdings(&self) -> Holdings {
-        let account = &self.states.accounts[0];
-        let marks = self.marks(account.t as usize);
-        let held = self.symbols(0).iter().zip(self.shares(0)).zip(marks);
-        let units = self.states.hedges[0].units;
+impl ActingSimulator for StocksSimulator {
+    fn holdings(&self, env: EnvView<'_, Self>) -> Holdings {
+        let (market, account) = (&self.market, env.account);
+        let t = account.t as usize;
+        let held = market.symbols(t).iter().zip(env.positions).zip(market.tables.marks(t));
+        let units = env.hedge.units;
         let hedge = (units != 0.0).then(|| {
-            let price = self.market().tables.hedge(account.t as usize).price;
+            let price = market.tables.hedge(t).price;
             Holding::of(self.hedge_instrument(), self.hedge_symbol(), units, finite(price))
         });
         Holdings {
@@ -80,8 +45,8 @@ impl Acting for StocksEnv {
         }
     }
 
-    fn hold(&mut self, holdings: &Holdings) -> Result<(), StageError> {
-        let symbols = self.symbols(0).to_vec();
+    fn hold(&self, env: &mut EnvState<'_, Self>, holdings: &Holdings) -> Result<(), StageError> {
+        let symbols = self.market.symbols(env.account.t as usize);
         let mut shares = vec![0.0; symbols.len()];
         let mut units = 0.0;
         for holding in &holdings.positions {
@@ -99,20 +64,18 @@ impl Acting for StocksEnv {
                 (Some(Holdable::Stock) | None, Some(at)) if holding.expiry.is_none() => {
                     shares[at] += holding.quantity
                 }
-                _ => return Err(holding.unknown(&symbols)),
+                _ => return Err(holding.unknown(symbols)),
             }
         }
-        let short = self.market().config.actions.short && self.rules() == Rules::Market;
+        let config = &self.market.config;
+        let short = config.actions.short && config.rules == Rules::Market;
         if let Some((symbol, held)) = symbols.iter().zip(&shares).find(|(_, held)| !short && **held < 0.0) {
             return Err(Holding::of(Holdable::Stock, symbol, *held, None)
                 .refused(&format!("{held} shares are short, and the environment allows none")));
         }
-        let stepper = &self.stepper;
-        let mut states = self.states.rows();
-        let env = states.env(0);
         let past = *env.account;
         *env.account = Account {
-            cash: holdings.cash.unwrap_or(stepper.market.config.capital),
+            cash: holdings.cash.unwrap_or(config.capital),
             reward: past.reward,
             risk: past.risk,
             episode: past.episode,
@@ -121,23 +84,22 @@ impl Acting for StocksEnv {
             last: past.last,
             ..Account::default()
         };
-        env.shares.copy_from_slice(&shares);
+        env.positions.copy_from_slice(&shares);
         *env.hedge = Hedge {
             units,
             ..Hedge::default()
         };
-        *env.moments = stepper.reward.moments();
-        stepper.market.mark(env.account, env.shares, units);
+        self.market.mark(env.account, env.positions, units);
         env.account.peak = holdings.peak.unwrap_or(env.account.nav).max(env.account.nav);
         Ok(())
     }
 
     fn capital(&self) -> Option<f64> {
-        Some(Self::capital(self))
+        Some(self.market.config.capital)
     }
 
     fn choices(&self) -> Vec<String> {
-        let actions = &self.market().config.actions;
+        let actions = &self.market.config.actions;
         if self.spec().action_space.mask_len() == 0 {
             return Vec::new();
         }
@@ -148,27 +110,26 @@ impl Acting for StocksEnv {
             shares => format!("sell {}", -shares),
         };
         let of_hedge = ["leave", "to zero", "to the band"].map(str::to_owned);
-        let symbols = (0..self.num_symbols()).flat_map(|_| (0..=2 * k).map(name));
+        let symbols = (0..self.market.tables.n).flat_map(|_| (0..=2 * k).map(name));
         symbols.chain(of_hedge.into_iter().take(self.hedge_choices())).collect()
     }
 
-    fn masked(&self) -> Vec<Option<&'static str>> {
+    fn masked(&self, env: &EnvState<'_, Self>) -> Vec<Option<&'static str>> {
         if self.spec().action_space.mask_len() == 0 {
             return Vec::new();
         }
-        let market = self.market();
-        let actions = &market.config.actions;
+        let market = &self.market;
+        let (actions, t) = (&market.config.actions, env.account.t as usize);
         let k = actions.lots.len() as u32;
-        let flags = market.tables.status(self.snapshot(0));
+        let flags = market.tables.status(t);
         let reason = |(held, flags): (f64, u8), choice: u32| match choice {
             0 => None,
             _ if flags & status::TRADES == 0 => Some(NOT_TRADED),
             choice if choice > k && !actions.short && held <= 0.0 => Some(NOTHING_HELD),
             _ => None,
         };
-        let symbols = self.shares(0).iter().copied().zip(flags.iter().copied());
-        let hedge_trades =
-            self.hedges() && market.tables.hedge(self.snapshot(0)).status & status::TRADES != 0;
+        let symbols = env.positions.iter().copied().zip(flags.iter().copied());
+        let hedge_trades = self.hedges() && market.tables.hedge(t).status & status::TRADES != 0;
         let of_hedge =
             (0..self.hedge_choices()).map(|choice| (choice > 0 && !hedge_trades).then_some(NOT_TRADED));
         symbols
@@ -177,26 +138,23 @@ impl Acting for StocksEnv {
             .collect()
     }
 
-    fn orders(&self, action: Actions<'_>) -> Result<ActingOrders, StageError> {
-        let market = self.market();
+    fn orders(&self, env: &mut EnvState<'_, Self>, action: Actions<'_>) -> Result<ActingOrders, StageError> {
+        let market = &self.market;
         let config = &market.config;
         let acts = Acts::new(config, action, 1, market.tables.n)?;
-        let mut states = self.states.clone();
-        let mut states = states.rows();
-        let mut env = states.env(0);
-        let (before, held) = (*env.account, env.shares.to_vec());
+        let (before, held) = (*env.account, env.positions.to_vec());
         let (hedge_before, act) = (*env.hedge, acts.hedge(0));
         let t = before.t as usize;
         let intent = acts.decide(market, 0, env.orders);
         match config.rules {
-            Rules::Finrl => finrl::trade(market, &mut env, intent),
+            Rules::Finrl => finrl::trade(market, env, intent),
             Rules::Market => {
-                self.stepper.order(&mut env, intent);
+                self.order(env, intent);
                 if intent != Intent::Hold {
-                    execute(market, &mut env, t, false);
+                    execute(market, env, t, false);
                 }
                 if self.hedges() {
-                    hedge::rebalance(market, &mut env, act, t, false);
+                    hedge::rebalance(market, env, act, t, false);
                 }
             }
         }
@@ -217,9 +175,9 @@ impl Acting for StocksEnv {
             ActKind::Weights(weights) | ActKind::Trades(weights, _) => format!("trade {:.4}", weights[at]),
             ActKind::Choices(choices) => format!("choice {}", choices[at]),
         };
-        let (symbols, marks) = (self.symbols(0), market.tables.marks(t));
+        let (symbols, marks) = (market.symbols(t), market.tables.marks(t));
         let mut orders = Vec::new();
-        for (at, (now, held)) in env.shares.iter().zip(&held).enumerate() {
+        for (at, (now, held)) in env.positions.iter().zip(&held).enumerate() {
             let change = now - held;
             if change == 0.0 {
                 continue;
@@ -282,14 +240,14 @@ impl Acting for StocksEnv {
     }
 }
 
-impl StocksEnv {
+impl StocksSimulator {
     /// The symbol of the instrument that hedges; `future` of the input of that name.
     fn hedge_symbol(&self) -> &str {
-        &self.market().config.hedge.instrument
+        &self.market.config.hedge.instrument
     }
 
     fn hedge_instrument(&self) -> Holdable {
-        match self.market().config.hedge.is_future() {
+        match self.market.config.hedge.is_future() {
             true => Holdable::Future,
             false => Holdable::Stock,
         }
@@ -297,7 +255,7 @@ impl StocksEnv {
 
     /// The choices of the component `hedge` of actions.
     fn hedge_choices(&self) -> usize {
-        match self.market().config.hedge.is_by_action() {
+        match self.market.config.hedge.is_by_action() {
             true => HEDGE_CHOICES as usize,
             false => 0,
         }

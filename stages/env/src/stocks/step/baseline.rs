@@ -2,7 +2,7 @@
 
 use super::market::Market;
 use super::orders::Intent;
-use super::state::EnvState;
+use super::simulator::Env;
 use crate::stocks::tables::status;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -40,7 +40,7 @@ impl Baseline {
     }
 
     /// The decision of the baseline in environment `i`.
-    pub(super) fn decide(self, market: &Market, i: usize, env: &mut EnvState) -> Intent {
+    pub(super) fn decide(self, market: &Market, seed: u64, i: usize, env: &mut Env<'_>) -> Intent {
         let t = env.account.t as usize;
         let flags = market.tables.status(t);
         let trades = |flags: &u8| flags & status::TRADES != 0;
@@ -57,7 +57,7 @@ impl Baseline {
             Self::EqualWeightHeld if env.account.t > env.account.first => Intent::Hold,
             Self::EqualWeightHeld | Self::EqualWeight => equal(env.orders),
             Self::Random => {
-                let mut random = Random::new(&[market.seed, RANDOM, i as u64, env.account.episode, t as u64]);
+                let mut random = Random::new(&[seed, RANDOM, i as u64, env.account.episode, t as u64]);
                 let mut draw = || -libm::log(1.0 - random.uniform());
                 let mut sum = draw();
                 for (order, flags) in env.orders.iter_mut().zip(flags) {

@@ -14,8 +14,9 @@
 
 use super::market::Market;
 use super::orders::Intent;
-use super::state::Outcome;
-use super::state::{Account, EnvState};
+use super::simulator::Env;
+use super::state::Account;
+use crate::portfolio::Outcome;
 use crate::stocks::config::MAX_SYMBOLS;
 use crate::stocks::tables::status;
 
@@ -23,7 +24,7 @@ use crate::stocks::tables::status;
 const SYMBOL_BITS: u32 = MAX_SYMBOLS.trailing_zeros();
 
 /// One step.
-pub(super) fn step(market: &Market, env: &mut EnvState, intent: Intent) -> Outcome {
+pub(super) fn step(market: &Market, env: &mut Env<'_>, intent: Intent) -> Outcome {
     let t = env.account.t as usize;
     if env.account.t >= env.account.last {
         return Outcome {
@@ -41,7 +42,7 @@ pub(super) fn step(market: &Market, env: &mut EnvState, intent: Intent) -> Outco
         env.account.risk = market.tables.risk[t];
     }
     let end = total(env, market.tables.marks(t));
-    market.mark(env.account, env.shares, 0.0);
+    market.mark(env.account, env.positions, 0.0);
     env.account.nav = end;
     env.account.reward = (end - begin) * settings.reward_scaling;
     Outcome {
@@ -52,7 +53,7 @@ pub(super) fn step(market: &Market, env: &mut EnvState, intent: Intent) -> Outco
 }
 
 /// The trades of a step, at the closes of its date.
-pub(super) fn trade(market: &Market, env: &mut EnvState, intent: Intent) {
+pub(super) fn trade(market: &Market, env: &mut Env<'_>, intent: Intent) {
     let t = env.account.t as usize;
     let settings = &market.config.finrl;
     let marks = market.tables.marks(t);
@@ -61,7 +62,7 @@ pub(super) fn trade(market: &Market, env: &mut EnvState, intent: Intent) {
         Intent::Shares => {}
         Intent::Weights => {
             let nav = env.account.nav;
-            for ((order, held), mark) in env.orders.iter_mut().zip(&*env.shares).zip(marks) {
+            for ((order, held), mark) in env.orders.iter_mut().zip(&*env.positions).zip(marks) {
                 let weight = if order.is_nan() { 0.0 } else { order.clamp(0.0, 1.0) };
                 *order = (weight * nav / (mark * (1.0 + settings.buy_cost_pct))).trunc() - held;
             }
@@ -82,7 +83,7 @@ pub(super) fn trade(market: &Market, env: &mut EnvState, intent: Intent) {
     keys.sort_unstable();
     let split = |key: i64| ((key & (MAX_SYMBOLS as i64 - 1)) as usize, (key >> SYMBOL_BITS) as f64);
     let flags = market.tables.status(t);
-    let (account, shares) = (&mut *env.account, &mut *env.shares);
+    let (account, shares) = (&mut *env.account, &mut *env.positions);
     for (i, order) in keys.iter().map(|&key| split(key)).take_while(|(_, order)| *order < 0.0) {
         let trades = exits || flags[i] & status::TRADES != 0;
         let held = shares[i];
@@ -105,10 +106,10 @@ pub(super) fn trade(market: &Market, env: &mut EnvState, intent: Intent) {
 }
 
 /// Cash and stocks: NumPy's products, summed one after the other.
-fn total(env: &EnvState, marks: &[f64]) -> f64 {
+fn total(env: &Env<'_>, marks: &[f64]) -> f64 {
     env.account.cash
         + env
-            .shares
+            .positions
             .iter()
             .zip(marks)
             .fold(0.0, |sum, (held, mark)| sum + mark * held)

@@ -3,13 +3,14 @@
 
 use super::kernels::{Exposure, exposure, weighted};
 use super::market::Market;
-use super::state::{Account, EnvState};
+use super::simulator::Env;
+use super::state::Account;
 use crate::hedge::{HedgeOrder, HedgeTerms};
 use crate::stocks::tables::{HedgeQuote, status};
 
 /// The order for the hedge, after the other trades of a decision.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(super) enum HedgeAct {
+pub enum HedgeAct {
     Order(HedgeOrder),
     /// The share of the portfolio's exposure that the hedge takes away.
     Ratio(f32),
@@ -33,16 +34,6 @@ pub(super) fn of_portfolio(market: &Market, shares: &[f64], prices: &[f64], deci
     held.net
 }
 
-/// The value of units of the instrument as a part of the net asset value: none of a future, which is settled
-/// in cash.
-pub(super) fn asset(market: &Market, units: f64, price: f64) -> f64 {
-    if market.config.hedge.is_future() {
-        0.0
-    } else {
-        units * price
-    }
-}
-
 /// The price of the instrument, of the date that an account has come to: its open, or its close.
 pub(super) fn price(quote: &HedgeQuote, later: bool) -> f64 {
     if later { quote.open } else { quote.price }
@@ -50,7 +41,7 @@ pub(super) fn price(quote: &HedgeQuote, later: bool) -> f64 {
 
 /// Hedges the account after its other trades. `decided` is the date of the decision; `later` trades at the
 /// opens of the account's date, else at its closes.
-pub(super) fn rebalance(market: &Market, env: &mut EnvState, act: HedgeAct, decided: usize, later: bool) {
+pub(super) fn rebalance(market: &Market, env: &mut Env<'_>, act: HedgeAct, decided: usize, later: bool) {
     if act == HedgeAct::Order(HedgeOrder::Leave) {
         return;
     }
@@ -63,7 +54,7 @@ pub(super) fn rebalance(market: &Market, env: &mut EnvState, act: HedgeAct, deci
     }
     let prices = if later { tables.opens(t) } else { tables.marks(t) };
     let (held, nav) = (env.hedge.units, env.account.nav);
-    let exposure = of_portfolio(market, env.shares, prices, decided) / price + held;
+    let exposure = of_portfolio(market, env.positions, prices, decided) / price + held;
     let terms = market.config.hedge.terms();
     let units = match act {
         HedgeAct::Order(order) => terms.units(order, exposure, price, nav),
@@ -73,7 +64,7 @@ pub(super) fn rebalance(market: &Market, env: &mut EnvState, act: HedgeAct, deci
 }
 
 /// Closes what is held of the instrument at the close.
-pub(super) fn close(market: &Market, env: &mut EnvState) {
+pub(super) fn close(market: &Market, env: &mut Env<'_>) {
     if env.hedge.units == 0.0 {
         return;
     }
@@ -82,7 +73,7 @@ pub(super) fn close(market: &Market, env: &mut EnvState) {
 }
 
 /// Trades units of the instrument, where it has a price.
-fn trade(market: &Market, env: &mut EnvState, units: f64, (quote, later): (&HedgeQuote, bool)) {
+fn trade(market: &Market, env: &mut Env<'_>, units: f64, (quote, later): (&HedgeQuote, bool)) {
     let needed = if later { status::OPENS } else { status::TRADES };
     if units == 0.0 {
         return;
@@ -93,7 +84,7 @@ fn trade(market: &Market, env: &mut EnvState, units: f64, (quote, later): (&Hedg
     }
     let price = price(quote, later);
     env.hedge.units += units;
-    env.account.cash -= asset(market, units, price);
+    env.account.cash -= market.hedge_asset(units, price);
     pay(&market.config.hedge.terms(), env, units.abs(), units.abs() * price);
     env.account.trades += 1;
     if later {
@@ -102,7 +93,7 @@ fn trade(market: &Market, env: &mut EnvState, units: f64, (quote, later): (&Hedg
 }
 
 /// Pays for a trade of units of the instrument.
-fn pay(terms: &HedgeTerms, env: &mut EnvState, units: f64, notional: f64) {
+fn pay(terms: &HedgeTerms, env: &mut Env<'_>, units: f64, notional: f64) {
     let (spread_cost, commission) = terms.costs(units, notional);
     env.account.cash -= spread_cost + commission;
     env.hedge.spread_cost += spread_cost;
@@ -111,7 +102,7 @@ fn pay(terms: &HedgeTerms, env: &mut EnvState, units: f64, notional: f64) {
 }
 
 /// Books a gain of prices, which a future pays in cash.
-fn gain(market: &Market, env: &mut EnvState, gain: f64) {
+fn gain(market: &Market, env: &mut Env<'_>, gain: f64) {
     env.hedge.gains += gain;
     if market.config.hedge.is_future() {
         env.account.cash += gain;
@@ -119,7 +110,7 @@ fn gain(market: &Market, env: &mut EnvState, gain: f64) {
 }
 
 /// Pays for units held short, from date `t` to the next.
-pub(super) fn borrow(market: &Market, env: &mut EnvState, t: usize) {
+pub(super) fn borrow(market: &Market, env: &mut Env<'_>, t: usize) {
     let hedge = &market.config.hedge;
     if env.hedge.units >= 0.0 || hedge.is_future() {
         return;
@@ -134,7 +125,7 @@ pub(super) fn borrow(market: &Market, env: &mut EnvState, t: usize) {
 
 /// Brings what is held to the account's date: corporate actions, gains of prices up to its close, and a
 /// settlement where the instrument counts as delisted.
-pub(super) fn settle(market: &Market, env: &mut EnvState) {
+pub(super) fn settle(market: &Market, env: &mut Env<'_>) {
     let held = env.hedge.units;
     if held == 0.0 {
         return;
@@ -147,7 +138,7 @@ pub(super) fn settle(market: &Market, env: &mut EnvState) {
     env.hedge.units = held * quote.ratio;
     gain(market, env, env.hedge.units * quote.before - held * last.price);
     if quote.status & status::SETTLES != 0 {
-        let value = asset(market, env.hedge.units, quote.price);
+        let value = market.hedge_asset(env.hedge.units, quote.price);
         let loss = value.abs() * market.config.delisting.haircut;
         env.account.cash += value - loss;
         env.account.delisting_loss += loss;
@@ -157,7 +148,7 @@ pub(super) fn settle(market: &Market, env: &mut EnvState) {
 }
 
 /// Moves futures to another contract where the date does, at the closes of both.
-pub(super) fn roll(market: &Market, env: &mut EnvState) {
+pub(super) fn roll(market: &Market, env: &mut Env<'_>) {
     let quote = market.tables.hedge(env.account.t as usize);
     if env.hedge.units != 0.0 && quote.status & status::ROLLS != 0 {
         let units = env.hedge.units.abs();

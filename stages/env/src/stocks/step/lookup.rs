@@ -1,25 +1,21 @@
 //! The open tables of an environment, in which a step looks up its values.
 
-use crate::ipc;
 use crate::normalise;
-use crate::open_options::Split;
-use crate::parts::{self, by_world, mismatch};
+use crate::parts::{by_world, mismatch};
+use crate::portfolio::{SPEC, Worlds, decode_spec, normalise_as, part_batches};
 use crate::rates::growth;
 use crate::spec::Normalisation;
-use crate::split::SnapshotRange;
 use crate::stocks::config::{FillAt, Rules};
-use crate::stocks::tables::{Event, HedgeQuote, PANEL, Panel, PanelFile, SPEC, Spec, Widths, status};
+use crate::stocks::tables::{Event, HedgeQuote, PANEL, Panel, PanelFile, Spec, Widths, status};
 use bytes::Bytes;
 use stages_core::StageError;
-use std::ops::Range;
 
 /// The open tables: T dates of N symbols. The worlds' dates follow one another.
 pub(crate) struct Tables {
     pub spec: Spec,
     /// N.
     pub n: usize,
-    /// The first date of each world.
-    starts: Vec<usize>,
+    pub worlds: Worlds,
     /// Days since 1970-01-01.
     pub dates: Vec<i32>,
     /// Days to the next date; 0 at the end of a world.
@@ -54,15 +50,13 @@ pub(crate) struct Tables {
 }
 
 impl Tables {
-    /// Opens the files that `file` gives by name, showing observations as `normalise_as` where it is given.
+    /// Opens the files that `file` gives by name, showing observations in `normalisation` where it is given.
     pub(crate) fn open(
         file: impl Fn(&str) -> Result<Bytes, StageError>,
-        normalise_as: Option<&Normalisation>,
+        normalisation: Option<&Normalisation>,
     ) -> Result<Self, StageError> {
-        let mut spec = Spec::decode(&file(SPEC)?)?;
-        if let (Some(other), Some(own)) = (normalise_as, &mut spec.env.normalisation) {
-            *own = other.clone();
-        }
+        let mut spec: Spec = decode_spec(&file(SPEC)?)?;
+        normalise_as(&mut spec.env, normalisation);
         let n = spec.symbols();
         let config = &spec.config;
         let widths = Widths {
@@ -76,33 +70,22 @@ impl Tables {
             has_hedge: !config.hedge.is_none(),
             has_beta: config.hedge.has_betas(),
         };
-        let mut batches = Vec::with_capacity(spec.parts.len());
-        for part in &spec.parts {
-            let name = parts::file(PANEL, part);
-            batches.push(ipc::read(&name, file(&name)?)?);
-        }
+        let batches = part_batches(file, PANEL, &spec.parts)?;
         let files: Vec<PanelFile> = batches
             .iter()
             .map(|batch| PanelFile::new(batch, &widths))
             .collect::<Result<_, _>>()?;
-        let (mut all, mut starts) = (Panel::default(), Vec::with_capacity(spec.worlds.len()));
+        let (mut all, mut worlds) = (Panel::default(), Worlds::default());
         let mut days: Vec<f64> = Vec::new();
         for (world, rows) in spec.worlds.iter().zip(by_world(&batches, spec.worlds.len())?) {
             let start = all.dates.len();
             for (file, rows) in &rows {
                 all.append(&files[*file], rows);
             }
-            let t = all.dates.len() - start;
-            let fits = world.symbols.len() == n
-                && t > 0
-                && world
-                    .splits
-                    .ranges()
-                    .all(|range| range.first < range.last && range.last < t);
-            if !fits {
+            if world.symbols.len() != n {
                 return Err(mismatch());
             }
-            starts.push(start);
+            worlds.push(world, all.dates.len() - start)?;
             days.extend(all.dates[start..].windows(2).map(|pair| f64::from(pair[1] - pair[0])));
             days.push(0.0);
         }
@@ -117,7 +100,7 @@ impl Tables {
         }
         let mut this = Self {
             n,
-            starts,
+            worlds,
             accrual: growth(&days, &all.rate),
             debit_accrual: growth(&days, &debit),
             days,
@@ -152,7 +135,7 @@ impl Tables {
 
     /// The mean return of the symbols that trade at `t` and at the date before.
     fn mean_return(&self, t: usize) -> f64 {
-        if t == 0 || self.starts.contains(&t) {
+        if t == 0 || self.worlds.begins(t) {
             return 0.0;
         }
         let returns: Vec<f64> = (0..self.n).filter_map(|i| self.total_return(t, i)).collect();
@@ -164,7 +147,7 @@ impl Tables {
 
     /// The return of a symbol, dividends included, from the date before `t`, where it trades on both.
     pub(crate) fn total_return(&self, t: usize, symbol: usize) -> Option<f64> {
-        if t == 0 || self.starts.contains(&t) {
+        if t == 0 || self.worlds.begins(t) {
             return None;
         }
         let trades = |t: usize| self.status(t)[symbol] & status::TRADES != 0;
@@ -175,28 +158,6 @@ impl Tables {
         let (ratio, cash) = event.map_or((1.0, 0.0), |event| (event.ratio, event.cash));
         let (before, now) = (self.marks(t - 1)[symbol], self.marks(t)[symbol]);
         Some((now * ratio + cash) / before - 1.0)
-    }
-
-    /// The dates of world `i`.
-    pub(crate) fn dates_of(&self, i: usize) -> Range<usize> {
-        let end = self.starts.get(i + 1).copied().unwrap_or(self.dates.len());
-        self.starts[i]..end
-    }
-
-    /// The world that date `t` is of.
-    pub(crate) fn world_of(&self, t: usize) -> usize {
-        self.starts.partition_point(|&start| start <= t).saturating_sub(1)
-    }
-
-    /// The ranges of a split over all worlds, numbered over all dates.
-    pub(crate) fn ranges(&self, split: Split) -> Vec<SnapshotRange> {
-        let of_world = |(world, &start): (&crate::stocks::tables::World, &usize)| {
-            world.splits.of(split).into_iter().map(move |range| SnapshotRange {
-                first: start + range.first,
-                last: start + range.last,
-            })
-        };
-        self.spec.worlds.iter().zip(&self.starts).flat_map(of_world).collect()
     }
 
     #[inline]
@@ -249,7 +210,7 @@ impl Tables {
     /// The return of the instrument that hedges, dividends included, from the date before `t`, where it has a
     /// bar on both.
     pub(crate) fn hedge_return(&self, t: usize) -> Option<f64> {
-        if t == 0 || self.starts.contains(&t) {
+        if t == 0 || self.worlds.begins(t) {
             return None;
         }
         self.hedge.get(t)?.total_return(&self.hedge[t - 1])

@@ -1,15 +1,10 @@
 //! The data and rules that all environments of a batch share.
 
-use super::hedge::asset;
 use super::kernels::{Exposure, exposure};
 use super::lookup::Tables;
 use super::state::Account;
-use crate::episode::EpisodeLength;
-use crate::open_options::Split;
-use crate::split::SnapshotRange;
-use crate::stocks::config::{FillAt, Rules, StocksConfig};
+use crate::stocks::config::{FillAt, StocksConfig};
 use stages_numerics::dispatch::InstructionSet;
-use stages_numerics::random::Random;
 
 /// The tables and rules of a batch of environments.
 pub(super) struct Market {
@@ -17,32 +12,21 @@ pub(super) struct Market {
     pub config: StocksConfig,
     pub clip: f32,
     pub instructions: InstructionSet,
-    /// The ranges of the split, of all worlds.
-    pub ranges: Vec<SnapshotRange>,
-    pub split: Split,
-    pub seed: u64,
 }
 
 impl Market {
-    /// The first and the last date of an episode of environment `i`.
-    pub(super) fn episode(&self, i: usize, episode: u64) -> (usize, usize) {
-        match self.split {
-            Split::Test | Split::Validation => {
-                let range = self.ranges[i % self.ranges.len()];
-                (range.first, range.last)
-            }
-            Split::Train => {
-                let mut random = Random::new(&[self.seed, i as u64, episode]);
-                let length = match self.config.rules {
-                    Rules::Market => self.config.episode_length,
-                    // FinRL's episodes are whole.
-                    Rules::Finrl => EpisodeLength {
-                        least: u32::MAX,
-                        most: u32::MAX,
-                    },
-                };
-                length.draw(&self.ranges, &mut random)
-            }
+    /// The symbols of the world that date `t` is of.
+    pub(super) fn symbols(&self, t: usize) -> &[String] {
+        &self.tables.spec.worlds[self.tables.worlds.of(t)].symbols
+    }
+
+    /// The value of units of the instrument that hedges as a part of the net asset value: none of a future,
+    /// which is settled in cash.
+    pub(super) fn hedge_asset(&self, units: f64, price: f64) -> f64 {
+        if self.config.hedge.is_future() {
+            0.0
+        } else {
+            units * price
         }
     }
 
@@ -61,7 +45,7 @@ impl Market {
         account.gross = held.gross;
         account.nav = account.cash + held.net;
         if units != 0.0 {
-            account.nav += asset(self, units, self.tables.hedge(account.t as usize).price);
+            account.nav += self.hedge_asset(units, self.tables.hedge(account.t as usize).price);
         }
         account.peak = account.peak.max(account.nav);
     }

@@ -12,11 +12,11 @@ mod market;
 mod observe;
 mod orders;
 mod reward;
+mod simulator;
 mod state;
-mod stepper;
 mod trade;
 
 pub use baseline::Baseline;
-pub(crate) use env::evaluation_episodes;
-pub use env::{StocksEnv, Target, open};
+pub use env::{StocksEnv, Target};
 pub use ledger::{HedgeLedger, Ledger};
+pub use simulator::StocksSimulator;

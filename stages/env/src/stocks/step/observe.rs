@@ -3,22 +3,22 @@
 use super::hedge::of_portfolio;
 use super::kernels::show_weights;
 use super::market::Market;
-use super::state::EnvState;
+use super::simulator::Env;
 use crate::stocks::config::Rules;
 use crate::stocks::observation::{ACCOUNT, HEDGE};
 use crate::stocks::tables::status;
 
 /// Writes the observation of a state.
-pub(super) fn observe(market: &Market, env: &EnvState, out: &mut [f32]) {
+pub(super) fn observe(market: &Market, env: &Env<'_>, out: &mut [f32]) {
     let account = &*env.account;
     let t = account.t as usize;
     let row = market.tables.row(t);
     if market.config.rules == Rules::Finrl {
-        let n = env.shares.len();
+        let n = env.positions.len();
         let (closes, indicators) = row.split_at(n);
         out[0] = account.cash as f32;
         out[1..=n].copy_from_slice(closes);
-        for (out, held) in out[1 + n..].iter_mut().zip(&*env.shares) {
+        for (out, held) in out[1 + n..].iter_mut().zip(&*env.positions) {
             *out = *held as f32;
         }
         out[1 + 2 * n..].copy_from_slice(indicators);
@@ -29,10 +29,10 @@ pub(super) fn observe(market: &Market, env: &EnvState, out: &mut [f32]) {
     let clip = f64::from(market.clip);
     // Near ruin, the scale stays finite.
     let scale = 1.0 / account.nav.max(1e-3 * market.config.capital);
-    let (weights, totals) = rest.split_at_mut(env.shares.len());
+    let (weights, totals) = rest.split_at_mut(env.positions.len());
     show_weights(
         market.instructions,
-        env.shares,
+        env.positions,
         market.tables.marks(t),
         scale,
         clip,
@@ -51,7 +51,7 @@ pub(super) fn observe(market: &Market, env: &EnvState, out: &mut [f32]) {
     }
     let quote = market.tables.hedge(t);
     let value = env.hedge.units * quote.price;
-    let exposure = of_portfolio(market, env.shares, market.tables.marks(t), t) + value;
+    let exposure = of_portfolio(market, env.positions, market.tables.marks(t), t) + value;
     let values: [f64; HEDGE.len()] = [
         f64::from(u8::from(quote.status & status::TRADES != 0)),
         value * scale,

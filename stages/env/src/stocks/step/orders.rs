@@ -2,13 +2,13 @@
 
 use super::kernels::{Exposure, Targets, clamp_weights, targets, whole};
 use super::market::Market;
-use super::state::EnvState;
+use super::simulator::Env;
 use crate::stocks::action_space::lots_of;
 use crate::stocks::tables::status;
 
 /// The meaning of the numbers that a decision has left in an environment's orders.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Intent {
+pub enum Intent {
     /// Nothing is traded.
     Hold,
     /// They are target weights.
@@ -69,7 +69,7 @@ fn limits(market: &Market, sums: Exposure) -> (f64, f64) {
 
 /// Turns target weights into signed shares, at the marks that the decision sees; a symbol that does not trade
 /// keeps its position.
-pub(super) fn weights_to_shares(market: &Market, env: &mut EnvState) {
+pub(super) fn weights_to_shares(market: &Market, env: &mut Env<'_>) {
     let actions = &market.config.actions;
     let least = if actions.short { -actions.largest } else { 0.0 };
     let mut sums = Exposure::default();
@@ -85,18 +85,18 @@ pub(super) fn weights_to_shares(market: &Market, env: &mut EnvState) {
         lot: f64::from(market.config.fills.lot),
     };
     let (marks, flags) = (market.tables.marks(t), market.tables.status(t));
-    targets(market.instructions, env.orders, env.shares, marks, flags, &by);
+    targets(market.instructions, env.orders, env.positions, marks, flags, &by);
 }
 
 /// Keeps orders of signed shares to whole lots, and to what may be traded: nothing of a symbol that does not
 /// trade, nothing below 0 where positions are not short, and no more than the participation in the volume
 /// allows.
-pub(super) fn restrict(market: &Market, env: &mut EnvState) {
+pub(super) fn restrict(market: &Market, env: &mut Env<'_>) {
     let t = env.account.t as usize;
     let flags = market.tables.status(t);
     let short = market.config.actions.short;
     let (mut refused, mut reduced) = (0, 0);
-    for ((order, held), flags) in env.orders.iter_mut().zip(&*env.shares).zip(flags) {
+    for ((order, held), flags) in env.orders.iter_mut().zip(&*env.positions).zip(flags) {
         if *order == 0.0 {
             continue;
         }

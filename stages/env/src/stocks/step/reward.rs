@@ -2,7 +2,8 @@
 
 use super::hedge;
 use super::market::Market;
-use super::state::{Account, EnvState, Hedge};
+use super::simulator::Env;
+use super::state::{Account, Hedge};
 use crate::reward::{Change, Reward, drawdown};
 use crate::stocks::quantities::QUANTITIES;
 
@@ -14,7 +15,7 @@ pub(super) struct Book {
 }
 
 impl Book {
-    pub(super) fn new(env: &EnvState) -> Self {
+    pub(super) fn new(env: &Env<'_>) -> Self {
         Self {
             account: *env.account,
             hedge: *env.hedge,
@@ -48,7 +49,7 @@ impl Book {
 }
 
 /// The reward of the step from `before` to the state, whose peak is up to date.
-pub(super) fn reward(reward: &Reward, market: &Market, before: &Book, env: &mut EnvState) -> f64 {
+pub(super) fn reward(reward: &Reward, market: &Market, before: &Book, env: &mut Env<'_>) -> f64 {
     let after = Book::new(env);
     let t = after.account.t as usize;
     // The value of the hedge, and the exposure that it leaves.
@@ -56,7 +57,7 @@ pub(super) fn reward(reward: &Reward, market: &Market, before: &Book, env: &mut 
         true => [0.0, after.account.net],
         false => {
             let value = after.hedge.units * market.tables.hedge(t).price;
-            let of_portfolio = hedge::of_portfolio(market, env.shares, market.tables.marks(t), t);
+            let of_portfolio = hedge::of_portfolio(market, env.positions, market.tables.marks(t), t);
             [value, of_portfolio + value]
         }
     };
@@ -68,7 +69,7 @@ pub(super) fn reward(reward: &Reward, market: &Market, before: &Book, env: &mut 
         costs: after.costs() - before.costs(),
         exposure: held[1],
     };
-    let shares = &*env.shares;
+    let shares = &*env.positions;
     reward.of(&change, env.moments, |scale| {
         quantities(market, &change, [before, &after], (shares, held), scale)
     })

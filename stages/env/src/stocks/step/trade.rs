@@ -6,7 +6,8 @@ use super::kernels::{
     reduce_with_impact,
 };
 use super::market::Market;
-use super::state::{Account, EnvState};
+use super::simulator::Env;
+use super::state::Account;
 use crate::stocks::tables::status;
 
 /// Books the trades of a pass.
@@ -23,10 +24,10 @@ fn book(account: &mut Account, costing: &Costing<'_>, trades: &Trades) {
 /// Makes the trades of the orders: first what reduces positions, then, by one factor for all, as much of the
 /// rest as cash (or margin) allows. `decided` is the date whose volumes count; `later` makes the trades at
 /// the opens of the account's date, else at its marks.
-pub(super) fn execute(market: &Market, env: &mut EnvState, decided: usize, later: bool) {
-    let EnvState {
+pub(super) fn execute(market: &Market, env: &mut Env<'_>, decided: usize, later: bool) {
+    let Env {
         account,
-        shares,
+        positions: shares,
         orders,
         hedge: held_hedge,
         ..
@@ -76,7 +77,7 @@ pub(super) fn execute(market: &Market, env: &mut EnvState, decided: usize, later
         0.0 => (0.0, 0.0, 0.0),
         units => {
             let price = hedge::price(&market.tables.hedge(t), later);
-            let asset = hedge::asset(market, units, price);
+            let asset = market.hedge_asset(units, price);
             (asset, (-asset).max(0.0), config.hedge.terms().margin(units, price))
         }
     };
@@ -102,8 +103,8 @@ pub(super) fn execute(market: &Market, env: &mut EnvState, decided: usize, later
 }
 
 /// Closes every position that trades, and the hedge, at the marks of the account's date.
-pub(super) fn liquidate(market: &Market, env: &mut EnvState) {
-    for (order, held) in env.orders.iter_mut().zip(&*env.shares) {
+pub(super) fn liquidate(market: &Market, env: &mut Env<'_>) {
+    for (order, held) in env.orders.iter_mut().zip(&*env.positions) {
         *order = -held;
     }
     super::orders::restrict(market, env);

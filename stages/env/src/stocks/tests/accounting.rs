@@ -163,7 +163,7 @@ pub(super) fn play(config: &StocksConfig, seed: u64) -> (Ledger, usize) {
             assert_eq!((out.terminated[0], out.truncated[0]), (ruined, !ruined));
             return (ledger, splits);
         }
-        for (i, held) in env.shares(0).iter().enumerate() {
+        for (i, held) in env.held(0).iter().enumerate() {
             agree("shares", *held, slow.shares[i], 1.0);
             assert_eq!(env.trades(slow.t, i), slow.trades(i, slow.t));
             assert!(config.actions.short || *held >= 0.0);

@@ -159,7 +159,7 @@ fn trajectory_to_the_number() {
         let mut exits = 0;
         for step in 0..steps {
             let action: Vec<f32> = actions.iter().map(|column| column[step] as f32).collect();
-            let before = env.shares(0).to_vec();
+            let before = env.held(0).to_vec();
             env.step(Actions::Continuous(&action), out.buffers()).unwrap();
             let is_last = step + 1 == steps;
             assert_eq!((out.terminated[0], out.truncated[0]), (is_last, false), "step {step}");
@@ -186,9 +186,9 @@ fn trajectory_to_the_number() {
             }
             exits += usize::from(turbulence[step] >= config.finrl.turbulence_threshold.unwrap());
             for i in 0..n {
-                assert_eq!(env.shares(0)[i], held[i][step], "{} of step {step}", tickers[i]);
+                assert_eq!(env.held(0)[i], held[i][step], "{} of step {step}", tickers[i]);
                 assert_eq!(
-                    env.shares(0)[i] - before[i],
+                    env.held(0)[i] - before[i],
                     executed[i][step],
                     "{} of step {step}",
                     tickers[i]
@@ -236,9 +236,9 @@ fn fixed_weights_trade_by_the_same_rules() {
     env.step_targets(&[Target::Weights(&[0.25; 4])], out.buffers()).unwrap();
     let ledger = env.ledger(0);
     assert!(ledger.cash > 0.0 && ledger.cash < 0.01 * config.capital, "{ledger:?}");
-    let held = env.shares(0).to_vec();
+    let held = env.held(0).to_vec();
     assert!(held.iter().all(|shares| *shares > 0.0 && shares.fract() == 0.0));
     env.step_targets(&[Target::Hold], out.buffers()).unwrap();
-    assert_eq!(env.shares(0), held);
+    assert_eq!(env.held(0), held);
     assert!(env.step_targets(&[Target::Weights(&[0.5; 3])], out.buffers()).is_err());
 }

@@ -138,7 +138,7 @@ fn symbols_and_worlds_of_inputs() {
         let context = context(dir.path(), inputs(&store, source));
         let outputs = Stocks.run(config, &context)?;
         let artifact = store.artifact(outputs["env"]).unwrap();
-        crate::stocks::open(&store, &artifact, &OpenOptions::test(1, 1))
+        StocksEnv::open(&store, &artifact, &OpenOptions::test(1, 1))
     };
     let mut config = StocksConfig {
         symbols: vec!["S04".to_owned(), "S00".to_owned()],
@@ -185,7 +185,7 @@ fn finrl_is_labelled() {
     let artifact = store.artifact(outputs["env"]).unwrap();
     assert_eq!(artifact.meta["rules"], "finrl");
     assert!(artifact.meta["note"].as_str().unwrap().contains("for comparison"));
-    let env = crate::stocks::open(&store, &artifact, &OpenOptions::test(1, 1)).unwrap();
+    let env = StocksEnv::open(&store, &artifact, &OpenOptions::test(1, 1)).unwrap();
     assert!(env.spec().name.contains("FinRL"));
     assert_eq!(env.rules(), Rules::Finrl);
 }

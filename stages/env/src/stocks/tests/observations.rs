@@ -35,7 +35,7 @@ fn positions_and_account_by_name() {
     env.step_targets(&[Target::Weights(&[0.5, 0.0, 0.2])], out.buffers())
         .unwrap();
     let ledger = env.ledger(0);
-    let weight = env.shares(0)[2] * env.marks(1)[2] / ledger.nav;
+    let weight = env.held(0)[2] * env.marks(1)[2] / ledger.nav;
     assert!((0.15..0.25).contains(&weight));
     assert_eq!(at(&out, &env, "S02.weight"), weight as f32);
     assert_eq!(at(&out, &env, "S01.weight"), 0.0);
@@ -91,10 +91,10 @@ fn masks_of_choices() {
     assert_eq!(out.action_mask[5..10], [true, false, false, false, false]);
     env.step(crate::actions::Actions::MultiDiscrete(&[2, 1, 0, 0]), out.buffers())
         .unwrap();
-    assert_eq!(env.shares(0)[..2], [1000.0, 0.0]);
+    assert_eq!(env.held(0)[..2], [1000.0, 0.0]);
     assert_eq!(out.action_mask[..5], [true; 5]);
     assert_eq!(env.ledger(0).refused, 1);
     env.step(crate::actions::Actions::MultiDiscrete(&[4, 0, 9, 3]), out.buffers())
         .unwrap();
-    assert_eq!(env.shares(0), [0.0; 4]);
+    assert_eq!(env.held(0), [0.0; 4]);
 }

@@ -77,7 +77,7 @@ fn the_worked_example() {
     env.step(Actions::Continuous(&[0.5, 0.3]), out.buffers()).unwrap();
     let mut cash = (1000.0 - 800.0 - 0.65 - 0.80) * day;
     let ledger = env.ledger(0);
-    assert_eq!(env.shares(0), [50.0, 15.0]);
+    assert_eq!(env.held(0), [50.0, 15.0]);
     near(ledger.commission, 0.65);
     near(ledger.spread_cost, 0.80);
     near(ledger.cash, cash);
@@ -87,7 +87,7 @@ fn the_worked_example() {
     // A is split; B is frozen at 19.
     env.step_targets(&[Target::Hold], out.buffers()).unwrap();
     cash *= day;
-    assert_eq!(env.shares(0), [100.0, 15.0]);
+    assert_eq!(env.held(0), [100.0, 15.0]);
     near(env.ledger(0).nav, cash + 100.0 * 6.0 + 15.0 * 19.0);
     assert_eq!(format!("{:.4}", env.ledger(0).nav), "1083.5897");
 
@@ -114,7 +114,7 @@ fn the_next_open_fills_what_the_close_decides() {
     env.step(Actions::Continuous(&[0.5, 0.3]), out.buffers()).unwrap();
     // Sized at the closes of 10 and 20, filled at the opens of 10.5 and 18.5; all of the cash has earned the
     // interest of the day.
-    assert_eq!(env.shares(0), [50.0, 15.0]);
+    assert_eq!(env.held(0), [50.0, 15.0]);
     let (value, commission) = (50.0 * 10.5 + 15.0 * 18.5, 0.65);
     near(
         env.ledger(0).cash,
@@ -124,8 +124,8 @@ fn the_next_open_fills_what_the_close_decides() {
     env.step(Actions::Continuous(&[0.25, 0.0]), out.buffers()).unwrap();
     let target = (0.25 * (env.ledger(0).nav)).floor();
     assert!(target > 0.0);
-    assert_eq!(env.shares(0)[1], 15.0);
-    assert_eq!(env.shares(0)[0] % 2.0, 0.0);
+    assert_eq!(env.held(0)[1], 15.0);
+    assert_eq!(env.held(0)[0] % 2.0, 0.0);
     assert_eq!(env.ledger(0).refused, 1);
 }
 
@@ -141,7 +141,7 @@ fn short_positions_pay_for_what_they_borrow() {
     env.reset(out.buffers());
     // 50 shares of A sold at 10: 1,500 of cash, of which 500 are owed in shares, at 0.1 % a day.
     env.step(Actions::Continuous(&[-0.5, 0.0]), out.buffers()).unwrap();
-    assert_eq!(env.shares(0), [-50.0, 0.0]);
+    assert_eq!(env.held(0), [-50.0, 0.0]);
     near(env.ledger(0).borrow_cost, 0.5);
     near(env.ledger(0).cash, 1500.0 * 0.0001_f64.exp() - 0.5);
     near(env.ledger(0).net, -550.0);
@@ -163,7 +163,7 @@ fn cash_is_shared_by_one_factor() {
     env.reset(out.buffers());
     // Half and half would be 50 and 25 shares, 1,010 with the costs: 0.990 of each is 49 and 24.
     env.step(Actions::Continuous(&[0.9, 0.9]), out.buffers()).unwrap();
-    assert_eq!(env.shares(0), [49.0, 24.0]);
+    assert_eq!(env.held(0), [49.0, 24.0]);
     assert_eq!(env.ledger(0).reduced, 2);
 }
 
@@ -197,7 +197,7 @@ fn baselines() {
         let mut shares = Vec::new();
         for _ in 0..env.test_steps(0) {
             env.step_baseline(baseline, out.buffers());
-            shares.push(env.shares(0).to_vec());
+            shares.push(env.held(0).to_vec());
         }
         shares.pop();
         (shares, env.final_ledger(0).unwrap(), env.final_weights(0).to_vec())

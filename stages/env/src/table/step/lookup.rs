@@ -1,13 +1,11 @@
 //! The open tables of an environment, in which a step looks up its values.
 
-use crate::ipc;
 use crate::normalise;
-use crate::open_options::Split;
-use crate::parts::{self, by_world, mismatch};
+use crate::parts::{by_world, mismatch};
+use crate::portfolio::{SPEC, Worlds, decode_spec, normalise_as, part_batches};
 use crate::spec::Normalisation;
-use crate::split::SnapshotRange;
 use crate::table::quantities::Form;
-use crate::table::tables::{Rows, RowsFile, SPEC, Spec, TABLE};
+use crate::table::tables::{Rows, RowsFile, Spec, TABLE};
 use bytes::Bytes;
 use datasets::{Date, SnapshotTime};
 use stages_core::StageError;
@@ -17,8 +15,7 @@ pub(crate) struct Tables {
     pub spec: Spec,
     /// N.
     pub n: usize,
-    /// The first row of each world.
-    pub starts: Vec<usize>,
+    pub worlds: Worlds,
     /// `[T]`.
     pub times: Vec<SnapshotTime>,
     /// Days to the next row; 0 at the end of a world.
@@ -34,15 +31,13 @@ pub(crate) struct Tables {
 }
 
 impl Tables {
-    /// Opens the files that `file` gives by name, showing observations as `normalise_as` where it is given.
+    /// Opens the files that `file` gives by name, showing observations in `normalisation` where it is given.
     pub(crate) fn open(
         file: impl Fn(&str) -> Result<Bytes, StageError>,
-        normalise_as: Option<&Normalisation>,
+        normalisation: Option<&Normalisation>,
     ) -> Result<Self, StageError> {
-        let mut spec = Spec::decode(&file(SPEC)?)?;
-        if let (Some(other), Some(own)) = (normalise_as, &mut spec.env.normalisation) {
-            *own = other.clone();
-        }
+        let mut spec: Spec = decode_spec(&file(SPEC)?)?;
+        normalise_as(&mut spec.env, normalisation);
         let by = spec.env.normalisation.clone().ok_or_else(mismatch)?;
         let (n, width) = (spec.symbols(), spec.paying_width());
         let shown_width = n * spec.observed.len();
@@ -50,11 +45,7 @@ impl Tables {
             return Err(mismatch());
         }
         let form = spec.config.form();
-        let mut batches = Vec::with_capacity(spec.parts.len());
-        for part in &spec.parts {
-            let name = parts::file(TABLE, part);
-            batches.push(ipc::read(&name, file(&name)?)?);
-        }
+        let batches = part_batches(file, TABLE, &spec.parts)?;
         let files: Vec<RowsFile> = batches
             .iter()
             .map(|batch| RowsFile::new(batch, &spec))
@@ -62,7 +53,7 @@ impl Tables {
         let of_worlds = by_world(&batches, spec.worlds.len())?;
         let mut this = Self {
             n,
-            starts: Vec::new(),
+            worlds: Worlds::default(),
             times: Vec::new(),
             days: Vec::new(),
             payoffs: Vec::new(),
@@ -77,16 +68,10 @@ impl Tables {
                 rows.append(&files[*file], of_file);
             }
             let t = rows.dates.len();
-            let fits = t > 0
-                && world.symbols.len() == n
-                && world
-                    .splits
-                    .ranges()
-                    .all(|range| range.first < range.last && range.last < t);
-            if !fits {
+            if world.symbols.len() != n {
                 return Err(mismatch());
             }
-            this.starts.push(this.times.len());
+            this.worlds.push(world, t)?;
             let instant = |row: usize| rows.instants.get(row).copied();
             let times = rows.dates.iter().enumerate().map(|(row, &date)| SnapshotTime {
                 date: Date(date),
@@ -109,23 +94,6 @@ impl Tables {
             this.shown.extend(normalise::rows(&rows.observed, shown_width, &by));
         }
         Ok(this)
-    }
-
-    /// The ranges of a split over all worlds, numbered over all rows.
-    pub(crate) fn ranges(&self, split: Split) -> Vec<SnapshotRange> {
-        let worlds = self.spec.worlds.iter().zip(&self.starts);
-        let of_world = worlds.flat_map(|(world, start)| {
-            world.splits.of(split).into_iter().map(move |range| SnapshotRange {
-                first: start + range.first,
-                last: start + range.last,
-            })
-        });
-        of_world.collect()
-    }
-
-    /// The world that row `t` is of.
-    pub(crate) fn world_of(&self, t: usize) -> usize {
-        self.starts.partition_point(|&start| start <= t).saturating_sub(1)
     }
 
     /// The payoffs of the step from row `t` to the next.

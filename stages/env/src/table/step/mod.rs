@@ -4,9 +4,9 @@ mod acting;
 mod env;
 mod ledger;
 mod lookup;
+mod simulator;
 mod state;
-mod stepper;
 
-pub(crate) use env::evaluation_episodes;
-pub use env::{TableEnv, Target, open};
+pub use env::{TableEnv, Target};
 pub use ledger::Ledger;
+pub use simulator::TableSimulator;

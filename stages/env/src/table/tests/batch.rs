@@ -2,6 +2,7 @@
 
 use super::*;
 use crate::actions::Actions;
+use crate::portfolio::decode_spec;
 use crate::testing::{step_discrete, steps_again_after_a_restart};
 use std::collections::BTreeMap;
 
@@ -64,7 +65,7 @@ fn threads_and_neighbours_change_nothing() {
 fn training_episodes_stay_in_the_training_rows() {
     let source = random(2, 60, 4);
     let built = build(&source, &short()).unwrap();
-    let spec = tables::Spec::decode(&built.files[0].1).unwrap();
+    let spec: tables::Spec = decode_spec(&built.files[0].1).unwrap();
     let last = spec.worlds[0].splits.train[0].last;
     let mut env = from(&built, &OpenOptions::train(64, 1));
     let mut out = begun(&mut env);
@@ -72,8 +73,8 @@ fn training_episodes_stay_in_the_training_rows() {
     let mut lengths = std::collections::BTreeSet::new();
     for _ in 0..200 {
         for i in 0..64 {
-            seen.insert((env.world(i).to_owned(), env.row(i) % 60));
-            assert!(env.row(i) % 60 <= last);
+            seen.insert((env.world(i).to_owned(), env.snapshot(i) % 60));
+            assert!(env.snapshot(i) % 60 <= last);
         }
         step_discrete(&mut env, &[1; 64], &mut out);
         for i in 0..64 {
@@ -93,12 +94,12 @@ fn normalisation_is_fitted_on_training_rows() {
     let mut source = random(2, 100, 9);
     let built = build(&source, &short()).unwrap();
     let env = from(&built, &OpenOptions::train(1, 0));
-    let spec = tables::Spec::decode(&built.files[0].1).unwrap();
+    let spec: tables::Spec = decode_spec(&built.files[0].1).unwrap();
     let train = spec.worlds[0].splits.train[0];
     let rows: Vec<f32> = [0, 100]
         .iter()
         .flat_map(|start| (train.first..=train.last).map(move |t| start + t))
-        .map(|t| env.shown(t)[0])
+        .map(|t| env.market_row(t)[0])
         .collect();
     let mean = rows.iter().sum::<f32>() / rows.len() as f32;
     let square = rows.iter().map(|v| v * v).sum::<f32>() / rows.len() as f32;
@@ -106,10 +107,10 @@ fn normalisation_is_fitted_on_training_rows() {
     for symbol in &mut source.symbols {
         symbol.values[1][train.last + 1..].fill(1e6);
     }
-    let other = tables::Spec::decode(&build(&source, &short()).unwrap().files[0].1).unwrap();
+    let other: tables::Spec = decode_spec(&build(&source, &short()).unwrap().files[0].1).unwrap();
     assert_eq!(other.env.normalisation, spec.env.normalisation);
     let changed = from(&build(&source, &short()).unwrap(), &OpenOptions::train(1, 0));
-    assert_eq!(changed.shown(99)[0], 5.0);
+    assert_eq!(changed.market_row(99)[0], 5.0);
 }
 
 /// Rows after the one that an environment is at change nothing that it has shown, paid or allowed until then.
@@ -229,7 +230,7 @@ fn several_rows_a_day() {
     };
     let mut env = opened(&source, &config, &OpenOptions::test(1, 0));
     let mut out = begun(&mut env);
-    assert_eq!((env.row(0), env.test_steps(0)), (88, 31));
+    assert_eq!((env.snapshot(0), env.test_steps(0)), (88, 31));
     let mut hours = Vec::new();
     for _ in 0..4 {
         step_discrete(&mut env, &[0], &mut out);

@@ -2,6 +2,7 @@
 
 use super::*;
 use crate::open_options::Split;
+use crate::portfolio::decode_spec;
 use crate::worlds::{HeldOut, WorldSet};
 use stages_core::ConfigProblem;
 
@@ -207,7 +208,7 @@ fn gaps_are_handled_as_documented() {
     });
     let mut env = opened(&source, &config, &OpenOptions::test(1, 0));
     let mut out = begun(&mut env);
-    assert_eq!((env.row(0), env.test_steps(0)), (1, 3));
+    assert_eq!((env.snapshot(0), env.test_steps(0)), (1, 3));
     // Nothing is fitted without training rows: raw values.
     assert_eq!(out.obs[0], 1.0);
     env.step(crate::actions::Actions::Discrete(&[2]), out.buffers())
@@ -266,7 +267,7 @@ fn symbols_are_split_by_the_same_dates() {
     });
     let config = TableConfig { purge: 5, ..price() };
     let built = build(&source, &config).unwrap();
-    let spec = tables::Spec::decode(&built.files[0].1).unwrap();
+    let spec: tables::Spec = decode_spec(&built.files[0].1).unwrap();
     let ranges: Vec<String> = spec
         .worlds
         .iter()
@@ -296,7 +297,7 @@ fn symbols_are_split_by_the_same_dates() {
         }),
         ..price()
     };
-    let spec = tables::Spec::decode(&build(&source, &by_symbol).unwrap().files[0].1).unwrap();
+    let spec: tables::Spec = decode_spec(&build(&source, &by_symbol).unwrap().files[0].1).unwrap();
     let trained: Vec<bool> = spec
         .worlds
         .iter()

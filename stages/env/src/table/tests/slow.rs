@@ -165,7 +165,11 @@ fn agree(config: TableConfig, symbols: usize) {
             if config.price.is_empty() {
                 near(ledger.total, slow.total);
             }
-            let held = if ended { env.final_held(world) } else { env.held(world) };
+            let held = if ended {
+                env.final_weights(world)
+            } else {
+                env.held(world)
+            };
             held.iter().zip(&slow.held).for_each(|(held, slow)| near(*held, *slow));
             assert_eq!(ledger.time, source.symbols[0].times[row + 1]);
         }

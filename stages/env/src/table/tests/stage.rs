@@ -126,13 +126,13 @@ fn inputs_are_joined_by_symbol_and_date() {
         let context = context(dir.path(), inputs);
         FromTable.run(&whole(price()), &context).map(|outputs| {
             let artifact = context.store.artifact(outputs["env"]).unwrap();
-            open(&context.store, &artifact, &OpenOptions::test(2, 0)).unwrap()
+            TableEnv::open(&context.store, &artifact, &OpenOptions::test(2, 0)).unwrap()
         })
     };
     let mut index = one(&[("vix", &[0.0; 60])]);
     index.symbols[0].values[0] = (0..60).map(|i| f64::from(i) / 100.0).collect();
     let env = run(&index, &[0]).unwrap();
-    assert_eq!((env.shown(7)[0], env.shown(67)[0]), (0.07, 0.07));
+    assert_eq!((env.market_row(7)[0], env.market_row(67)[0]), (0.07, 0.07));
     let mut others = random(2, 60, 2);
     others.symbols.iter_mut().for_each(|rows| rows.symbol.insert(0, 'X'));
     let err = run(&others, &[1]).err().unwrap();

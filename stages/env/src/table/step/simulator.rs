@@ -1,20 +1,26 @@
 //! The step of one environment: only look-ups and sums.
 
+use super::env::Acts;
+use super::ledger::Ledger;
 use super::lookup::Tables;
-use super::state::{Account, EnvState, NO_CHOICE};
+use super::state::{Account, NO_CHOICE};
+use crate::actions::Actions;
+use crate::episode::EpisodeLength;
 use crate::expression::Program;
-use crate::open_options::Split;
+use crate::open_options::OpenOptions;
+use crate::portfolio::{Clock as _, EnvState, EnvView, Outcome, Simulator, Worlds};
 use crate::reward::{Change, Reward, drawdown};
+use crate::spec::EnvSpec;
 use crate::split::SnapshotRange;
-use crate::table::config::MAX_TERMS;
-use crate::table::quantities;
-use crate::table::quantities::Form;
-use stages_core::ConfigProblem;
-use stages_numerics::random::Random;
+use crate::table::config::{MAX_TERMS, TableConfig};
+use crate::table::quantities::{self, Form};
+use bytes::Bytes;
+use datasets::SnapshotTime;
+use stages_core::StageError;
 
 /// The meaning of what a decision has left in an environment's target.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Intent {
+pub enum Intent {
     /// The positions stay as they are.
     Hold,
     /// They are positions, within their limits.
@@ -24,28 +30,19 @@ pub(super) enum Intent {
 }
 
 /// Steps the environments of a batch.
-pub(super) struct Stepper {
-    pub tables: Tables,
-    pub form: Form,
-    pub clip: f32,
-    /// The ranges of the split, of all worlds.
-    pub ranges: Vec<SnapshotRange>,
-    pub split: Split,
-    pub seed: u64,
-    pub reward: Reward,
+pub struct TableSimulator {
+    pub(super) tables: Tables,
+    pub(super) form: Form,
+    clip: f32,
+    pub(super) reward: Reward,
     /// The expression of the reward where it is not of an account, with its factor.
     expression: Option<(Program, f64)>,
     terminal: Option<Program>,
     /// The cost of 1 of turnover.
-    pub cost: f64,
+    pub(super) cost: f64,
 }
 
-/// The outcome of a step.
-pub(super) struct Outcome {
-    pub reward: f32,
-    pub terminated: bool,
-    pub truncated: bool,
-}
+type Env<'a> = EnvState<'a, TableSimulator>;
 
 /// The quantities that a step moved, as expressions name them.
 #[derive(Clone, Copy, Debug, Default)]
@@ -83,93 +80,16 @@ impl Values {
     }
 }
 
-impl Stepper {
-    pub(super) fn new(tables: Tables, split: Split, seed: u64) -> Result<Self, ConfigProblem> {
-        let config = &tables.spec.config;
-        let form = config.form();
-        let terms: Vec<&str> = tables.spec.terms.iter().map(String::as_str).collect();
-        let names = quantities::with_terms(form, &terms);
-        let clip = tables.spec.env.normalisation.as_ref().map_or(config.clip, |n| n.clip);
-        let expression = match form {
-            Form::Price => None,
-            Form::PerPosition | Form::PerAction => config
-                .reward
-                .program(&names)?
-                .map(|program| (program, config.reward.scale)),
-        };
-        Ok(Self {
-            form,
-            clip,
-            ranges: tables.ranges(split),
-            split,
-            seed,
-            reward: Reward::new(&config.reward, 1.0, &names)?,
-            expression,
-            terminal: config.terminal(&names)?,
-            cost: 1e-4 * config.costs.basis_points,
-            tables,
-        })
-    }
-
-    /// Starts the episode that `env.account.episode` numbers, in environment `i`: a drawn range, length and
-    /// start in training, else a whole range.
-    pub(super) fn begin(&self, i: usize, env: &mut EnvState) {
-        let (first, last) = match self.split {
-            Split::Test | Split::Validation => {
-                let range = self.ranges[i % self.ranges.len()];
-                (range.first, range.last)
-            }
-            Split::Train => {
-                let mut random = Random::new(&[self.seed, i as u64, env.account.episode]);
-                self.tables.spec.config.episode_length.draw(&self.ranges, &mut random)
-            }
-        };
-        *env.account = Account {
-            nav: 1.0,
-            peak: 1.0,
-            episode: env.account.episode,
-            t: first as u32,
-            first: first as u32,
-            last: last as u32,
-            choice: NO_CHOICE,
-            ..Account::default()
-        };
-        env.held.fill(0.0);
-        *env.moments = self.reward.moments();
-    }
-
-    /// One step: takes the target positions, is paid at the next row, and rewards.
-    pub(super) fn step(&self, env: &mut EnvState, intent: Intent) -> Outcome {
-        let before = *env.account;
-        let t = before.t as usize;
-        if intent == Intent::Hold {
-            env.target.copy_from_slice(env.held);
-        }
-        let moved = match self.form {
-            Form::Price => self.trade(env, t),
-            Form::PerPosition => self.change(env, t),
-            Form::PerAction => self.choose(env, t, intent),
-        };
-        env.account.t += 1;
-        let reward = self.reward_of(&before, env, &moved);
-        let account = &*env.account;
-        let ruined = self.form == Form::Price && account.nav <= self.tables.spec.config.ruin;
-        let terminated = ruined
-            || self.terminal.as_ref().is_some_and(|program| {
-                program.evaluate(self.values(&before, account, &moved).as_ref()) != 0.0
-            });
-        Outcome {
-            reward: reward as f32,
-            terminated,
-            truncated: !terminated && account.t >= account.last,
-        }
+impl TableSimulator {
+    pub(super) fn config(&self) -> &TableConfig {
+        &self.tables.spec.config
     }
 
     /// Positions as fractions of the net asset value, which earn the returns of prices and drift with them.
-    fn trade(&self, env: &mut EnvState, t: usize) -> Moved {
+    fn trade(&self, env: &mut Env<'_>, t: usize) -> Moved {
         let returns = self.tables.payoffs(t);
         let mut moved = Moved::default();
-        for ((target, held), change) in env.target.iter().zip(&*env.held).zip(returns) {
+        for ((target, held), change) in env.orders.iter().zip(&*env.positions).zip(returns) {
             moved.turnover += (target - held).abs();
             moved.earned += target * change;
             moved.position += target;
@@ -186,27 +106,27 @@ impl Stepper {
         account.turnover += nav * moved.turnover;
         // At a thousandth of the value before, an episode has ended by ruin unless `ruin` is 0.
         let scale = 1.0 / growth.max(1e-3);
-        for ((held, target), change) in env.held.iter_mut().zip(&*env.target).zip(returns) {
+        for ((held, target), change) in env.positions.iter_mut().zip(&*env.orders).zip(returns) {
             *held = target * (1.0 + change) * scale;
         }
         moved
     }
 
     /// Positions that the reward column of each symbol is paid for.
-    fn change(&self, env: &mut EnvState, t: usize) -> Moved {
+    fn change(&self, env: &mut Env<'_>, t: usize) -> Moved {
         let mut moved = Moved::default();
-        for ((target, held), paid) in env.target.iter().zip(&*env.held).zip(self.tables.payoffs(t)) {
+        for ((target, held), paid) in env.orders.iter().zip(&*env.positions).zip(self.tables.payoffs(t)) {
             moved.turnover += (target - held).abs();
             moved.earned += target * paid;
             moved.position += target;
             moved.gross += target.abs();
         }
-        env.held.copy_from_slice(env.target);
+        env.positions.copy_from_slice(env.orders);
         self.paid(env.account, moved)
     }
 
     /// A choice, which is paid its column; the first of an episode is no change.
-    fn choose(&self, env: &mut EnvState, t: usize, intent: Intent) -> Moved {
+    fn choose(&self, env: &mut Env<'_>, t: usize, intent: Intent) -> Moved {
         let payoffs = self.tables.payoffs(t);
         let before = env.account.choice;
         let choice = match (intent, before) {
@@ -233,7 +153,7 @@ impl Stepper {
         Moved { costs, ..moved }
     }
 
-    fn reward_of(&self, before: &Account, env: &mut EnvState, moved: &Moved) -> f64 {
+    fn reward_of(&self, before: &Account, env: &mut Env<'_>, moved: &Moved) -> f64 {
         let account = &*env.account;
         match (self.form, &self.expression) {
             (Form::Price, _) => {
@@ -287,9 +207,135 @@ impl Stepper {
         all.add(self.tables.terms(t));
         all
     }
+}
 
-    /// Writes the observation of a state.
-    pub(super) fn observe(&self, env: &EnvState, out: &mut [f32]) {
+impl Simulator for TableSimulator {
+    const GRAIN: usize = 512;
+    const MASKS: bool = false;
+
+    type Account = Account;
+    type Position = f64;
+    type Counters = ();
+    type Hedge = ();
+    /// The positions that a step takes.
+    type Order = f64;
+    type Terms = ();
+    type Cached = ();
+    type Acts<'a> = Acts<'a>;
+    type Act<'a> = Intent;
+    type Ledger = Ledger;
+    type Note = ();
+
+    fn open(
+        file: impl Fn(&str) -> Result<Bytes, StageError>,
+        options: &OpenOptions,
+    ) -> Result<Self, StageError> {
+        let tables = Tables::open(file, options.normalise_as.as_ref())?;
+        let config = &tables.spec.config;
+        let form = config.form();
+        let terms: Vec<&str> = tables.spec.terms.iter().map(String::as_str).collect();
+        let names = quantities::with_terms(form, &terms);
+        let expression = match form {
+            Form::Price => None,
+            Form::PerPosition | Form::PerAction => config
+                .reward
+                .program(&names)?
+                .map(|program| (program, config.reward.scale)),
+        };
+        Ok(Self {
+            form,
+            clip: tables.spec.env.clip(config.clip),
+            reward: Reward::new(&config.reward, 1.0, &names)?,
+            expression,
+            terminal: config.terminal(&names)?,
+            cost: 1e-4 * config.costs.basis_points,
+            tables,
+        })
+    }
+
+    fn spec(&self) -> &EnvSpec {
+        &self.tables.spec.env
+    }
+
+    fn width(&self) -> usize {
+        self.tables.n
+    }
+
+    fn tag(&self, num_envs: usize) -> String {
+        let tables = &self.tables;
+        format!(
+            "table v1 x {num_envs} of {} symbols over {} rows",
+            tables.n,
+            tables.times.len(),
+        )
+    }
+
+    fn worlds(&self) -> &Worlds {
+        &self.tables.worlds
+    }
+
+    fn time(&self, row: usize) -> SnapshotTime {
+        self.tables.times[row]
+    }
+
+    fn reward(&self) -> &Reward {
+        &self.reward
+    }
+
+    fn episode_length(&self) -> EpisodeLength {
+        self.config().episode_length
+    }
+
+    fn begin(&self, env: &mut Env<'_>, snapshots: SnapshotRange) {
+        *env.account = Account {
+            nav: 1.0,
+            peak: 1.0,
+            episode: env.account.episode,
+            t: snapshots.first as u32,
+            first: snapshots.first as u32,
+            last: snapshots.last as u32,
+            choice: NO_CHOICE,
+            ..Account::default()
+        };
+        env.positions.fill(0.0);
+    }
+
+    fn acts<'a>(&self, actions: Actions<'a>, num_envs: usize) -> Result<Acts<'a>, StageError> {
+        Acts::new(self, actions, num_envs)
+    }
+
+    fn decide<'a>(&self, acts: Self::Acts<'a>, i: usize, env: &mut Env<'_>) -> Self::Act<'a> {
+        acts.decide(self, i, env.orders)
+    }
+
+    /// Takes the target positions, is paid at the next row, and rewards.
+    fn step(&self, env: &mut Env<'_>, intent: Intent, _: Option<&mut ()>) -> Outcome {
+        let before = *env.account;
+        let t = before.t as usize;
+        if intent == Intent::Hold {
+            env.orders.copy_from_slice(env.positions);
+        }
+        let moved = match self.form {
+            Form::Price => self.trade(env, t),
+            Form::PerPosition => self.change(env, t),
+            Form::PerAction => self.choose(env, t, intent),
+        };
+        env.account.t += 1;
+        let reward = self.reward_of(&before, env, &moved);
+        let account = &*env.account;
+        let ruined = self.form == Form::Price && account.nav <= self.config().ruin;
+        let terminated = ruined
+            || self.terminal.as_ref().is_some_and(|program| {
+                program.evaluate(self.values(&before, account, &moved).as_ref()) != 0.0
+            });
+        Outcome {
+            reward: reward as f32,
+            terminated,
+            truncated: !terminated && account.t >= account.last,
+        }
+    }
+
+    fn observe(&self, env: &Env<'_>, out: &mut [f32]) {
         let account = &*env.account;
         let shown = self.tables.shown(account.t as usize);
         let (row, own) = out.split_at_mut(shown.len());
@@ -303,7 +349,7 @@ impl Stepper {
             }
             return;
         }
-        for (out, held) in own.iter_mut().zip(&*env.held) {
+        for (out, held) in own.iter_mut().zip(&*env.positions) {
             *out = clipped(*held);
         }
         if let [.., nav, deep] = own
@@ -312,5 +358,43 @@ impl Stepper {
             *nav = clipped(10.0 * (account.nav - 1.0));
             *deep = clipped(10.0 * drawdown(account.nav, account.peak));
         }
+    }
+
+    fn ledger(&self, env: EnvView<'_, Self>) -> Ledger {
+        let account = env.account;
+        let row = account.t as usize;
+        Ledger {
+            time: self.tables.times[row],
+            row,
+            step: account.steps(),
+            nav: account.nav,
+            total: account.total,
+            costs: account.costs,
+            turnover: account.turnover,
+            net: env.positions.iter().sum(),
+            gross: env.positions.iter().map(|held| held.abs()).sum(),
+        }
+    }
+
+    fn num_weights(&self) -> usize {
+        self.tables.n
+    }
+
+    fn weights(&self, env: EnvView<'_, Self>, out: &mut [f64]) {
+        out.copy_from_slice(env.positions);
+    }
+
+    /// Cash earns nothing.
+    fn risk_free_return(&self, _: usize) -> f64 {
+        0.0
+    }
+
+    /// The mean over symbols of what 1 of position is paid; with a price, the mean return.
+    fn underlying_return(&self, row: usize) -> f64 {
+        self.tables.mean_payoff(row)
+    }
+
+    fn market_row(&self, row: usize) -> &[f32] {
+        self.tables.shown(row)
     }
 }

@@ -1,116 +1,16 @@
 //! Evaluation on `env/stocks`.
 
-use crate::config::{BacktestConfig, BaselineName};
-use crate::market_backtest::{Backtest, Role, Strategy};
-use crate::market_env::Run;
-use crate::market_env::Span;
-use crate::market_env::{Layout, MarketEnv, Statement};
-use crate::measures::{self, Known};
+use crate::config::BaselineName;
+use crate::market::{Column, Layout, Market, Run, Statement, Table};
+use crate::market_backtest::Backtest;
 use crate::oracle::Oracle;
-use crate::output;
 use crate::performance::{Returns, step_return};
 use crate::portfolio_rules::PortfolioRule;
 use crate::regression::regress;
-use crate::runs::run_all;
-use crate::stocks_trajectory::trajectory;
-use cache::Artifact;
-use datasets::Date;
-use stages_core::{Context, Outputs, StageError};
-use stages_env::BatchEnv as _;
-use stages_env::stocks::{Ledger, Rules, StocksEnv, Target};
-use stages_policy::Policy;
-
-pub(crate) fn backtest(
-    config: &BacktestConfig,
-    context: &Context,
-    artifact: &Artifact,
-    policy: &Policy,
-) -> Result<Outputs, StageError> {
-    let all = Backtest {
-        config,
-        context,
-        artifact,
-        policy,
-        open: |artifact: &Artifact, options: &_| stages_env::stocks::open(&context.store, artifact, options),
-    };
-    let (one, spans, periods) = all.start()?;
-    let mut strategies = all.policy(&one, &spans)?;
-    for &baseline in &config.baselines {
-        let paths = match baseline {
-            BaselineName::Random => config.random_paths,
-            _ => 1,
-        };
-        let mut env = all.envs_for(paths, spans.len())?;
-        let rule = match baseline {
-            BaselineName::MinimumVariance => Some(PortfolioRule::MinimumVariance),
-            BaselineName::Momentum => Some(PortfolioRule::Momentum),
-            _ => None,
-        };
-        if baseline == BaselineName::Oracle {
-            if let Some(oracle) = Oracle::new(&env) {
-                let runs = run_oracle(context, &oracle, (&mut env, &spans))?;
-                strategies.push(Strategy::baseline(baseline.name(), runs));
-            }
-            continue;
-        }
-        let runs = match (baseline.of_stocks(), rule) {
-            (Some(baseline), _) => run_all(context, (&mut env, &spans), |env, step, _, _| {
-                env.step_baseline(baseline, step.buffers());
-                Ok(())
-            })?,
-            (None, Some(rule)) => run_rule(context, rule, (&mut env, &spans))?,
-            (None, None) => continue,
-        };
-        context.progress(strategies.len() as u64, None, format!("baseline {}", baseline.name()));
-        strategies.push(Strategy::baseline(baseline.name(), runs));
-    }
-    let known = Known {
-        periods,
-        regimes: Vec::new(),
-    };
-    let metrics = measures::measure(config, &strategies, &known);
-    strategies.retain(|strategy| strategy.role != Role::Ablation);
-    let rules = match one.rules() {
-        Rules::Market => "market",
-        Rules::Finrl => "finrl",
-    };
-    let about = serde_json::json!({ "of": "stocks", "rules": rules, "symbols": &one.spec().action_space.names()[..one.num_symbols()], "capital": one.capital() });
-    output::store(context, metrics, &trajectory(&strategies, &one)?, about)
-}
-
-/// Runs a rule that rebalances, and holds in between.
-fn run_rule(
-    context: &Context,
-    rule: PortfolioRule,
-    (env, spans): (&mut StocksEnv, &[Span]),
-) -> Result<Vec<Run<StocksEnv>>, StageError> {
-    run_all(context, (env, spans), |env, step, runs, _| {
-        let weights: Vec<Option<Vec<f64>>> = (runs.iter().enumerate())
-            .map(|(i, run)| rule.weights(env, i, run.last().step))
-            .collect();
-        let targets: Vec<Target<'_>> = weights
-            .iter()
-            .map(|weights| weights.as_deref().map_or(Target::Hold, Target::Weights))
-            .collect();
-        env.step_targets(&targets, step.buffers())
-    })
-}
-
-/// Runs the oracle.
-fn run_oracle(
-    context: &Context,
-    oracle: &Oracle,
-    (env, spans): (&mut StocksEnv, &[Span]),
-) -> Result<Vec<Run<StocksEnv>>, StageError> {
-    run_all(context, (env, spans), |env, step, runs, _| {
-        let weights: Vec<Option<Vec<f64>>> = (0..runs.len()).map(|i| oracle.weights(env, i)).collect();
-        let targets: Vec<Target<'_>> = weights
-            .iter()
-            .map(|weights| weights.as_deref().map_or(Target::Hold, Target::Weights))
-            .collect();
-        env.step_targets(&targets, step.buffers())
-    })
-}
+use datasets::SnapshotTime;
+use stages_core::StageError;
+use stages_env::stocks::{HedgeLedger, Ledger, Rules, StocksEnv, StocksSimulator, Target};
+use stages_env::{BatchEnv as _, Step};
 
 /// The profit of a step by the lines of the hedge; none without one.
 fn hedge_lines(before: &Ledger, after: &Ledger) -> Option<[f64; 5]> {
@@ -126,7 +26,7 @@ fn hedge_lines(before: &Ledger, after: &Ledger) -> Option<[f64; 5]> {
 
 /// The exposure to the instrument without and with the hedge, by the environment's estimate and by regression
 /// of the account's returns on the instrument's; nothing without a hedge.
-fn hedge_measures(runs: &[Run<StocksEnv>]) -> Vec<(String, f64)> {
+fn hedge_measures(runs: &[Run<StocksSimulator>]) -> Vec<(String, f64)> {
     let mut sums = [0.0; 3];
     let mut count = 0.0;
     for ledger in runs.iter().flat_map(|run| &run.statements[1..]) {
@@ -155,7 +55,7 @@ fn hedge_measures(runs: &[Run<StocksEnv>]) -> Vec<(String, f64)> {
                     let of_hedge: f64 = hedge_lines(before, after).into_iter().flatten().sum();
                     step_return(before.nav, after.nav - if hedged { 0.0 } else { of_hedge })
                 });
-                let instrument = run.notes.iter().map(|note| note.instrument);
+                let instrument = run.records.iter().map(|record| record.instrument);
                 run.beside(account.collect(), instrument.collect())
             })
             .collect();
@@ -169,6 +69,10 @@ fn hedge_measures(runs: &[Run<StocksEnv>]) -> Vec<(String, f64)> {
 }
 
 impl Statement for Ledger {
+    fn time(&self) -> SnapshotTime {
+        SnapshotTime::of_day(self.date)
+    }
+
     fn step(&self) -> usize {
         self.step
     }
@@ -202,9 +106,8 @@ pub(crate) struct Held {
     instrument: f64,
 }
 
-impl MarketEnv for StocksEnv {
-    type Statement = Ledger;
-    type Note = Held;
+impl Market for StocksSimulator {
+    type Record = Held;
 
     /// Prices are gains and losses of what is held; the others are lines of the account, the last ones of a
     /// hedge.
@@ -226,24 +129,16 @@ impl MarketEnv for StocksEnv {
     ];
     const SHUFFLED: &'static str = "shuffled_stocks";
 
-    fn statement(&self, i: usize) -> Ledger {
-        self.ledger(i)
-    }
-
-    fn final_statement(&self, i: usize) -> Option<Ledger> {
-        self.final_ledger(i)
-    }
-
-    fn note(&self, i: usize, before: &Ledger, ended: bool) -> Held {
-        let mut weights = vec![0.0; self.num_symbols()];
+    fn record(env: &StocksEnv, i: usize, before: &Ledger, ended: bool) -> Held {
+        let mut weights = vec![0.0; env.num_symbols()];
         match ended {
-            true => weights.copy_from_slice(self.final_weights(i)),
-            false => self.weights(i, &mut weights),
+            true => weights.copy_from_slice(env.final_weights(i)),
+            false => env.weights(i, &mut weights),
         }
         Held {
             weights,
-            instrument: match self.hedges() {
-                true => self.hedge_return(before.snapshot),
+            instrument: match env.hedges() {
+                true => env.hedge_return(before.snapshot),
                 false => 0.0,
             },
         }
@@ -295,50 +190,124 @@ impl MarketEnv for StocksEnv {
         .collect()
     }
 
-    fn evaluation_episodes(&self) -> usize {
-        Self::evaluation_episodes(self)
-    }
-
-    fn snapshot(&self, i: usize) -> usize {
-        Self::snapshot(self, i)
-    }
-
-    fn world(&self, i: usize) -> &str {
-        Self::world(self, i)
-    }
-
-    fn test_steps(&self, i: usize) -> usize {
-        Self::test_steps(self, i)
-    }
-
-    fn test_dates(&self, i: usize) -> Vec<Date> {
-        Self::test_dates(self, i)
-    }
-
-    fn risk_free_return(&self, snapshot: usize) -> f64 {
-        Self::risk_free_return(self, snapshot)
-    }
-
-    fn underlying_return(&self, snapshot: usize) -> f64 {
-        self.market_return(snapshot)
-    }
-
-    fn market_row(&self, snapshot: usize) -> &[f32] {
-        Self::market_row(self, snapshot)
-    }
-
     /// Under FinRL's rules there is none: its observation is raw, prices and account in one.
-    fn layout(&self) -> Layout {
-        if self.rules() == Rules::Finrl {
+    fn layout(env: &StocksEnv) -> Layout {
+        if env.rules() == Rules::Finrl {
             return Layout::default();
         }
-        let shown = Self::market_row(self, self.snapshot(0)).len();
+        let shown = env.market_row(env.snapshot(0)).len();
         let by_date = |name: &&String| name.starts_with("market.");
-        let first = self.spec().observation[..shown].iter().filter(by_date).count();
+        let first = env.spec().observation[..shown].iter().filter(by_date).count();
         Layout {
             market: 0..shown,
             instruments: first..shown,
-            width: (shown - first) / self.num_symbols(),
+            width: (shown - first) / env.num_symbols(),
         }
     }
+
+    fn compare(all: &mut Backtest<'_, Self>) -> Result<(), StageError> {
+        for &baseline in &all.config.baselines {
+            let (name, is_drawn) = (baseline.name(), baseline == BaselineName::Random);
+            let rule = match baseline {
+                BaselineName::MinimumVariance => Some(PortfolioRule::MinimumVariance),
+                BaselineName::Momentum => Some(PortfolioRule::Momentum),
+                _ => None,
+            };
+            if let Some(baseline) = baseline.of_stocks() {
+                all.baseline(name, is_drawn, |env, step, _, _| {
+                    env.step_baseline(baseline, step.buffers());
+                    Ok(())
+                })?;
+            } else if let Some(rule) = rule {
+                all.baseline(name, false, |env, step, runs, _| {
+                    step_weights(env, step, |env, i| rule.weights(env, i, runs[i].last().step))
+                })?;
+            } else if baseline == BaselineName::Oracle
+                && let Some(oracle) = Oracle::new(&all.one)
+            {
+                all.baseline(name, false, |env, step, _, _| {
+                    step_weights(env, step, |env, i| oracle.weights(env, i))
+                })?;
+            }
+        }
+        Ok(())
+    }
+
+    fn about(env: &StocksEnv) -> serde_json::Value {
+        let rules = match env.rules() {
+            Rules::Market => "market",
+            Rules::Finrl => "finrl",
+        };
+        let symbols = &env.spec().action_space.names()[..env.num_symbols()];
+        serde_json::json!({ "of": "stocks", "rules": rules, "symbols": symbols, "capital": env.capital() })
+    }
+
+    const TABLE: Table<Self> = Table {
+        actions: false,
+        profits: true,
+        levels: true,
+        weights: |env| {
+            let symbols = &env.spec().action_space.names()[..env.num_symbols()];
+            symbols.iter().map(|name| format!("weight.{name}")).collect()
+        },
+        of_record: |record| &record.weights,
+    };
+
+    fn columns(env: &StocksEnv) -> Vec<Column<Self>> {
+        let mut columns: Vec<Column<Self>> = vec![
+            ("nav", |l| l.nav),
+            ("cash", |l| l.cash),
+            ("gross", |l| l.gross),
+            ("net", |l| l.net),
+            ("concentration", |l| l.concentration),
+            ("positions", |l| l.positions as f64),
+            ("costs", Ledger::costs),
+            ("commission", |l| l.commission),
+            ("spread_cost", |l| l.spread_cost),
+            ("impact_cost", |l| l.impact_cost),
+            ("borrow_cost", |l| l.borrow_cost),
+            ("interest", |l| l.interest),
+            ("debit_interest", |l| l.debit_interest),
+            ("dividends", |l| l.dividends),
+            ("delisting_loss", |l| l.delisting_loss),
+            ("traded_value", |l| l.traded_value),
+            ("trades", |l| f64::from(l.trades)),
+            ("refused", |l| f64::from(l.refused)),
+            ("reduced", |l| f64::from(l.reduced)),
+            ("liquidations", |l| f64::from(l.liquidations)),
+        ];
+        if env.hedges() {
+            columns.extend([
+                ("hedge_units", (|l| hedge(l, |h| h.units)) as fn(&Ledger) -> f64),
+                ("hedge_value", |l| hedge(l, |h| h.value)),
+                ("hedge_exposure", |l| hedge(l, |h| h.exposure)),
+                ("hedge_gains", |l| hedge(l, |h| h.gains)),
+                ("hedge_dividends", |l| hedge(l, |h| h.dividends)),
+                ("hedge_borrow_cost", |l| hedge(l, |h| h.borrow_cost)),
+                ("hedge_commission", |l| hedge(l, |h| h.commission)),
+                ("hedge_spread_cost", |l| hedge(l, |h| h.spread_cost)),
+                ("hedge_traded_value", |l| hedge(l, |h| h.traded_value)),
+            ]);
+        }
+        columns
+    }
+}
+
+/// A line of the hedge; 0 without one.
+fn hedge(ledger: &Ledger, of: fn(&HedgeLedger) -> f64) -> f64 {
+    ledger.hedge.as_ref().map_or(0.0, of)
+}
+
+/// Trades to the weights that `weights` gives environment i; holds where it gives none.
+fn step_weights(
+    env: &mut StocksEnv,
+    step: &mut Step,
+    weights: impl Fn(&StocksEnv, usize) -> Option<Vec<f64>>,
+) -> Result<(), StageError> {
+    let weights: Vec<Option<Vec<f64>>> = (0..env.num_envs()).map(|i| weights(env, i)).collect();
+    let targets: Vec<Target<'_>> = weights
+        .iter()
+        .map(|weights| weights.as_deref().map_or(Target::Hold, Target::Weights))
+        .collect();
+    env.step_targets(&targets, step.buffers())
 }

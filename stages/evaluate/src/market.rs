@@ -1,13 +1,17 @@
-//! The view that an evaluation has of an environment over market data: accounts, dates, and the market's part
-//! of observations. `env/options` and `env/stocks` have it.
+//! What an evaluation asks of a market beyond what every [`Simulator`] says: measures of accounts, baselines,
+//! and columns.
 
+use crate::market_backtest::Backtest;
 use crate::performance::{Returns, step_return};
-use datasets::Date;
-use stages_env::BatchEnv;
+use datasets::SnapshotTime;
+use stages_core::StageError;
+use stages_env::{PortfolioEnv, Simulator};
 use std::ops::Range;
 
 /// An account at a snapshot. Sums run from the start of the episode.
 pub(crate) trait Statement: Copy {
+    /// The time of the snapshot.
+    fn time(&self) -> SnapshotTime;
     /// Steps taken in the episode.
     fn step(&self) -> usize;
     /// The net asset value.
@@ -22,7 +26,7 @@ pub(crate) trait Statement: Copy {
     fn liquidations(&self) -> f64;
 }
 
-/// The elements of an observation that show the market: [`MarketEnv::market_row`] has them first.
+/// The elements of an observation that show the market: [`Simulator::market_row`] has them first.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Layout {
     /// Those that another world's can stand for.
@@ -33,12 +37,13 @@ pub(crate) struct Layout {
     pub width: usize,
 }
 
-/// A batch of environments over market data.
-pub(crate) trait MarketEnv: BatchEnv + Sized {
-    /// The account.
-    type Statement: Statement;
+/// A column of numbers by its name.
+pub(crate) type Column<S> = (&'static str, fn(&<S as Simulator>::Ledger) -> f64);
+
+/// A market that is evaluated: what its accounts are measured by, and what a policy is compared with.
+pub(crate) trait Market: Simulator<Ledger: Statement> {
     /// The record of a step that is kept beside the accounts before and after it.
-    type Note;
+    type Record;
 
     /// The causes of profit, which add up to the change of the net asset value. The last ones may be those of
     /// some environments alone.
@@ -46,45 +51,54 @@ pub(crate) trait MarketEnv: BatchEnv + Sized {
     /// The name of the ablation that shuffles the instruments.
     const SHUFFLED: &'static str;
 
-    /// Prepares for [`MarketEnv::note`]; called before the first step.
-    fn begin(&mut self) {}
-    /// The account of environment `i`.
-    fn statement(&self, i: usize) -> Self::Statement;
-    /// The account of environment `i` as its last finished episode left it.
-    fn final_statement(&self, i: usize) -> Option<Self::Statement>;
-    /// The note of the step that environment `i` has taken, after the account `before`; `ended` if it ended
+    /// Prepares for [`Market::record`]; called before the first step.
+    fn begin_records(_env: &mut PortfolioEnv<Self>) {}
+    /// The record of the step that environment `i` has taken, after the account `before`; `ended` if it ended
     /// the episode.
-    fn note(&self, i: usize, before: &Self::Statement, ended: bool) -> Self::Note;
+    fn record(env: &PortfolioEnv<Self>, i: usize, before: &Self::Ledger, ended: bool) -> Self::Record;
     /// The change of the net asset value of a step by its causes.
-    fn profit(before: &Self::Statement, after: &Self::Statement, note: &Self::Note) -> Vec<f64>;
+    fn profit(before: &Self::Ledger, after: &Self::Ledger, record: &Self::Record) -> Vec<f64>;
     /// The size of what is held over a step, and of what was opened before it, in any one unit: their sums'
     /// quotient is the mean holding time.
-    fn held(before: &Self::Statement, after: &Self::Statement, note: &Self::Note) -> (f64, f64);
+    fn held(before: &Self::Ledger, after: &Self::Ledger, record: &Self::Record) -> (f64, f64);
     /// Measures of the policy's runs that other environments do not have.
     fn measures(runs: &[Run<Self>]) -> Vec<(String, f64)>;
+    /// The names of the regimes, where the environment knows them, in the order of their numbers.
+    fn regimes(_env: &PortfolioEnv<Self>) -> Vec<String> {
+        Vec::new()
+    }
     /// The regime of environment `i` now, where it is known.
-    fn regime(&self, _i: usize) -> Option<usize> {
+    fn regime(_env: &PortfolioEnv<Self>, _i: usize) -> Option<usize> {
         None
     }
+    /// The elements of the part of the observation at a snapshot that is the same for every account.
+    fn layout(env: &PortfolioEnv<Self>) -> Layout;
 
-    /// The number of evaluation episodes.
-    fn evaluation_episodes(&self) -> usize;
-    /// The snapshot that environment `i` is at.
-    fn snapshot(&self, i: usize) -> usize;
-    /// The world that environment `i` is in.
-    fn world(&self, i: usize) -> &str;
-    /// The steps of the evaluation episode of environment `i`.
-    fn test_steps(&self, i: usize) -> usize;
-    /// Its dates.
-    fn test_dates(&self, i: usize) -> Vec<Date>;
-    /// The return of cash from a snapshot to the next.
-    fn risk_free_return(&self, snapshot: usize) -> f64;
-    /// The return of the underlying, or of the market, from a snapshot to the next.
-    fn underlying_return(&self, snapshot: usize) -> f64;
-    /// The part of the observation at a snapshot that is the same for every account.
-    fn market_row(&self, snapshot: usize) -> &[f32];
-    /// Its elements.
-    fn layout(&self) -> Layout;
+    /// Runs what the policy is compared with.
+    ///
+    /// # Errors
+    /// When an environment fails, or the stage is cancelled.
+    fn compare(backtest: &mut Backtest<'_, Self>) -> Result<(), StageError>;
+    /// What the trajectory says of itself.
+    fn about(env: &PortfolioEnv<Self>) -> serde_json::Value;
+    /// Names and values of the columns of an account.
+    fn columns(env: &PortfolioEnv<Self>) -> Vec<Column<Self>>;
+    /// The columns of the trajectory that differ from market to market.
+    const TABLE: Table<Self>;
+}
+
+/// The columns of a trajectory, beside those of every market.
+pub(crate) struct Table<S: Market> {
+    /// True if it has the actions.
+    pub actions: bool,
+    /// True if it has the profits by cause.
+    pub profits: bool,
+    /// True if it has the level of the underlying, 1 at the start of an episode; accounts of the others know
+    /// its price.
+    pub levels: bool,
+    /// The names of the policy's weights, and their values after a step.
+    pub weights: fn(&PortfolioEnv<S>) -> Vec<String>,
+    pub of_record: fn(&S::Record) -> &[f64],
 }
 
 /// An evaluation episode: its world and its snapshots.
@@ -96,18 +110,18 @@ pub(crate) struct Span {
 }
 
 /// The run of a strategy over one evaluation episode.
-pub(crate) struct Run<E: MarketEnv> {
+pub(crate) struct Run<S: Market> {
     /// The number of the evaluation episode.
     pub episode: usize,
     /// The number of the run among those of the same strategy and episode.
     pub path: usize,
     pub world: String,
     /// The account at each snapshot, the first before any trade.
-    pub statements: Vec<E::Statement>,
+    pub statements: Vec<S::Ledger>,
     /// The action at each snapshot but the last; empty where it is none of the action space.
     pub actions: Vec<String>,
-    /// The note of each step.
-    pub notes: Vec<E::Note>,
+    /// The record of each step.
+    pub records: Vec<S::Record>,
     /// The regime at the start of each step, where regimes are known.
     pub regimes: Vec<usize>,
     /// Returns of cash and of the underlying at each step of the episode, whenever the run ends.
@@ -115,16 +129,16 @@ pub(crate) struct Run<E: MarketEnv> {
     underlying: Vec<f64>,
 }
 
-impl<E: MarketEnv> Run<E> {
-    pub(crate) fn new(env: &E, i: usize, span: &Span, episodes: usize) -> Self {
+impl<S: Market> Run<S> {
+    pub(crate) fn new(env: &PortfolioEnv<S>, i: usize, span: &Span, episodes: usize) -> Self {
         let snapshots = || span.first..span.first + span.steps;
         Self {
             episode: i % episodes,
             path: i / episodes,
             world: span.world.clone(),
-            statements: vec![env.statement(i)],
+            statements: vec![env.ledger(i)],
             actions: Vec::new(),
-            notes: Vec::new(),
+            records: Vec::new(),
             regimes: Vec::new(),
             risk_free: snapshots().map(|t| env.risk_free_return(t)).collect(),
             underlying: snapshots().map(|t| env.underlying_return(t)).collect(),
@@ -136,11 +150,11 @@ impl<E: MarketEnv> Run<E> {
         Self { path, ..self }
     }
 
-    pub(crate) fn first(&self) -> &E::Statement {
+    pub(crate) fn first(&self) -> &S::Ledger {
         &self.statements[0]
     }
 
-    pub(crate) fn last(&self) -> &E::Statement {
+    pub(crate) fn last(&self) -> &S::Ledger {
         &self.statements[self.statements.len() - 1]
     }
 
@@ -172,14 +186,15 @@ impl<E: MarketEnv> Run<E> {
         Returns::of_account(account, &self.risk_free, &underlying)
     }
 
-    /// The steps: the accounts before and after, and the note.
-    pub(crate) fn steps(&self) -> impl Iterator<Item = (&E::Statement, &E::Statement, &E::Note)> {
-        let pairs = self.statements.windows(2).zip(&self.notes);
-        pairs.map(|(pair, note)| (&pair[0], &pair[1], note))
+    /// The steps: the accounts before and after, and the record.
+    pub(crate) fn steps(&self) -> impl Iterator<Item = (&S::Ledger, &S::Ledger, &S::Record)> {
+        let pairs = self.statements.windows(2).zip(&self.records);
+        pairs.map(|(pair, record)| (&pair[0], &pair[1], record))
     }
 
-    /// The change of the net asset value of each step by its causes, [`MarketEnv::PROFITS`].
+    /// The change of the net asset value of each step by its causes, [`Market::PROFITS`].
     pub(crate) fn profits(&self) -> impl Iterator<Item = Vec<f64>> {
-        self.steps().map(|(before, after, note)| E::profit(before, after, note))
+        self.steps()
+            .map(|(before, after, record)| S::profit(before, after, record))
     }
 }

@@ -1,0 +1,124 @@
+//! The artifact of an environment, as its stage writes it and as it is opened.
+
+use bytes::Bytes;
+use cache::{Artifact, ArtifactBuilder, Store};
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+use stages_core::{
+    ConfigProblem, Context, InputPort, OutputPort, Outputs, PlanContext, PortType, Provided, StageError,
+    StageEvent,
+};
+use std::collections::{BTreeMap, BTreeSet};
+
+/// The output of a stage without inputs.
+pub(crate) const OUTPUT: OutputPort = output("the environment");
+/// The output of a stage that makes tables.
+pub(crate) const TABLES: OutputPort = output("the environment's tables and specification");
+
+const fn output(doc: &'static str) -> OutputPort {
+    OutputPort {
+        name: "env",
+        ty: PortType::Env,
+        doc,
+    }
+}
+
+/// An input of a stage.
+pub(crate) const fn input(
+    name: &'static str,
+    ty: PortType,
+    optional: bool,
+    list: bool,
+    doc: &'static str,
+) -> InputPort {
+    InputPort {
+        name,
+        ty,
+        optional,
+        list,
+        doc,
+    }
+}
+
+/// Returns whether a column is a key rather than a value.
+pub(crate) fn is_key(column: &str) -> bool {
+    matches!(column, "symbol" | "date" | "snapshot")
+}
+
+/// Refuses a feature that comes from two inputs.
+///
+/// # Errors
+/// The first such feature.
+pub(crate) fn check_features(plan: &PlanContext, is_key: fn(&str) -> bool) -> Result<(), ConfigProblem> {
+    let mut seen = BTreeSet::new();
+    for features in plan.inputs.get("features").into_iter().flatten() {
+        for column in features.columns.iter().flatten().filter(|name| !is_key(name)) {
+            if !seen.insert(column) {
+                return Err(
+                    ConfigProblem::new("", format!("the feature `{column}` comes from two inputs"))
+                        .hint("leave it out of one of the feature stages"),
+                );
+            }
+        }
+    }
+    Ok(())
+}
+
+/// What planning knows of the output.
+pub(crate) fn provided() -> BTreeMap<String, Provided> {
+    [("env".to_owned(), Provided::unknown(PortType::Env))].into()
+}
+
+/// An artifact that files are added to.
+pub(crate) fn builder(store: &Store, meta: serde_json::Value) -> ArtifactBuilder<'_> {
+    ArtifactBuilder::new(store, PortType::Env.name(), meta)
+}
+
+/// The output of a stage.
+pub(crate) fn outputs(builder: ArtifactBuilder<'_>) -> Result<Outputs, StageError> {
+    Ok([("env".to_owned(), builder.finish()?)].into())
+}
+
+/// Logs notes, and warns.
+pub(crate) fn report(context: &Context, notes: Vec<String>, warnings: Vec<String>) {
+    for note in notes {
+        context.log(note);
+    }
+    for message in warnings {
+        context.events.emit(StageEvent::Warning { message, hint: None });
+    }
+}
+
+/// The files of an artifact, by name.
+pub(crate) fn files<'a>(
+    store: &'a Store,
+    artifact: &'a Artifact,
+) -> impl Fn(&str) -> Result<Bytes, StageError> + 'a {
+    move |name| {
+        let entry = artifact
+            .entry(name)
+            .ok_or_else(|| StageError::new(format!("the environment has no `{name}`")))?;
+        Ok(Bytes::from_owner(store.blob(entry.blob)?))
+    }
+}
+
+/// Adds a configuration as a file.
+pub(crate) fn add_config(
+    builder: &mut ArtifactBuilder<'_>,
+    name: &str,
+    config: &impl Serialize,
+) -> Result<(), StageError> {
+    let json = serde_json::to_value(config)
+        .map_err(|err| StageError::new(format!("cannot write `{name}`: {err}")))?;
+    builder.bytes(name, cache::canonical_json(&json).as_bytes())?;
+    Ok(())
+}
+
+/// Reads a configuration that was added as a file.
+pub(crate) fn config<C: DeserializeOwned>(
+    file: impl Fn(&str) -> Result<Bytes, StageError>,
+    name: &str,
+) -> Result<C, StageError> {
+    serde_json::from_slice(&file(name)?)
+        .map_err(|err| StageError::new(format!("cannot read `{name}` of the environment: {err}")))
+}

@@ -1,0 +1,381 @@
+//! The batch of environments.
+
+use super::course::Course;
+use super::files::{SPEC, decode_spec};
+use super::simulator::{Clock as _, Simulator};
+use super::state::{EnvState, StateRows, States};
+use crate::actions::Actions;
+use crate::batch::{BatchEnv, StepBuffers};
+use crate::env_artifact::files;
+use crate::open_options::{OpenOptions, Split};
+use crate::ranges::{Rows, StepRows, View, for_ranges};
+use crate::reward::Moments;
+use crate::saved_state::{StateReader, StateWriter};
+use crate::spec::EnvSpec;
+use crate::split::Splits;
+use bytes::Bytes;
+use cache::{Artifact, Store};
+use datasets::Date;
+use serde::Deserialize;
+use stages_core::StageError;
+
+/// B environments of a market.
+pub struct PortfolioEnv<S: Simulator> {
+    pub(crate) simulator: S,
+    pub(crate) course: Course,
+    pub(crate) states: States<S>,
+    /// The account at the end of the last episode of each `[B]`, and its weights `[B, N]`.
+    finals: Vec<Option<S::Ledger>>,
+    final_weights: Vec<f64>,
+    /// What the last step of each explained of itself, where [`PortfolioEnv::keep_notes`] asked for it; else
+    /// empty.
+    notes: Vec<S::Note>,
+}
+
+/// The number of evaluation episodes of a split in an artifact over market data: one for each range of each
+/// world.
+///
+/// # Errors
+/// When the artifact is damaged.
+pub(crate) fn evaluation_episodes(
+    store: &Store,
+    artifact: &Artifact,
+    split: Split,
+) -> Result<usize, StageError> {
+    #[derive(Deserialize)]
+    struct World {
+        splits: Splits,
+    }
+    #[derive(Deserialize)]
+    struct Spec {
+        worlds: Vec<World>,
+    }
+    let spec: Spec = decode_spec(&files(store, artifact)(SPEC)?)?;
+    Ok(spec.worlds.iter().map(|world| world.splits.of(split).len()).sum())
+}
+
+/// A range of environments and the rows that they write.
+struct EnvRows<'a, S: Simulator> {
+    states: StateRows<'a, S>,
+    finals: &'a mut [Option<S::Ledger>],
+    final_weights: Rows<'a, f64>,
+    notes: Rows<'a, S::Note>,
+    out: StepRows<'a>,
+}
+
+impl<S: Simulator> View for EnvRows<'_, S> {
+    fn split(self, n: usize) -> (Self, Self) {
+        let (states, finals, out) = (self.states.split(n), self.finals.split_at_mut(n), self.out.split(n));
+        let (final_weights, notes) = (self.final_weights.split(n), self.notes.split(n));
+        (
+            Self {
+                states: states.0,
+                finals: finals.0,
+                final_weights: final_weights.0,
+                notes: notes.0,
+                out: out.0,
+            },
+            Self {
+                states: states.1,
+                finals: finals.1,
+                final_weights: final_weights.1,
+                notes: notes.1,
+                out: out.1,
+            },
+        )
+    }
+}
+
+/// Starts the episode that the account numbers, in environment `i`.
+#[inline]
+pub(super) fn begin<S: Simulator>(simulator: &S, course: &Course, i: usize, env: &mut EnvState<'_, S>) {
+    let snapshots = course.episode(i, *env.account.episode(), simulator.episode_length());
+    simulator.begin(env, snapshots);
+    *env.moments = simulator.reward().moments();
+}
+
+impl<S: Simulator> PortfolioEnv<S> {
+    /// Opens the artifact of a stage, each environment at the beginning of its first episode.
+    ///
+    /// # Errors
+    /// As [`crate::open`]; and when `options` asks for training dates of an environment that has none.
+    pub fn open(store: &Store, artifact: &Artifact, options: &OpenOptions) -> Result<Self, StageError> {
+        Self::from_files(files(store, artifact), options)
+    }
+
+    /// Opens the files that `file` gives by name.
+    ///
+    /// # Errors
+    /// As [`PortfolioEnv::open`].
+    pub(crate) fn from_files(
+        file: impl Fn(&str) -> Result<Bytes, StageError>,
+        options: &OpenOptions,
+    ) -> Result<Self, StageError> {
+        let num_envs = options.num_envs;
+        if num_envs == 0 {
+            return Err(StageError::new("cannot open 0 environments"));
+        }
+        let simulator = S::open(file, options)?;
+        let course = Course::new(simulator.worlds(), options)?;
+        let mut states = States::new(num_envs, simulator.width());
+        let mut rows = states.rows();
+        for i in 0..num_envs {
+            begin(&simulator, &course, i, &mut rows.env(i));
+        }
+        Ok(Self {
+            course,
+            states,
+            finals: vec![None; num_envs],
+            final_weights: vec![0.0; num_envs * simulator.num_weights()],
+            notes: Vec::new(),
+            simulator,
+        })
+    }
+
+    /// B.
+    pub(crate) fn len(&self) -> usize {
+        self.finals.len()
+    }
+
+    /// Steps every environment; `decide` says what environment i does, from its own state alone.
+    pub(crate) fn run<'a>(
+        &mut self,
+        decide: &(impl Fn(&S, usize, &mut EnvState<'_, S>) -> S::Act<'a> + Sync),
+        out: StepBuffers<'_>,
+    ) {
+        let (simulator, course) = (&self.simulator, &self.course);
+        let num_envs = self.finals.len();
+        let range = EnvRows {
+            states: self.states.rows(),
+            finals: &mut self.finals,
+            final_weights: Rows::new(&mut self.final_weights, simulator.num_weights()),
+            notes: Rows {
+                width: usize::from(!self.notes.is_empty()),
+                values: &mut self.notes,
+            },
+            out: StepRows::new(out, simulator.spec()),
+        };
+        for_ranges(range, num_envs, S::GRAIN, &|first, len, mut range: EnvRows<'_, S>| {
+            let out = &mut range.out;
+            for i in 0..len {
+                let mut env = range.states.env(i);
+                let act = decide(simulator, first + i, &mut env);
+                let outcome = simulator.step(&mut env, act, range.notes.row(i).first_mut());
+                out.reward[i] = outcome.reward;
+                out.terminated[i] = outcome.terminated;
+                out.truncated[i] = outcome.truncated;
+                if outcome.terminated || outcome.truncated {
+                    simulator.observe(&env, out.final_obs.row(i));
+                    range.finals[i] = Some(simulator.ledger(env.view()));
+                    simulator.weights(env.view(), range.final_weights.row(i));
+                    *env.account.episode() += 1;
+                    begin(simulator, course, first + i, &mut env);
+                }
+                simulator.observe(&env, out.obs.row(i));
+                if S::MASKS {
+                    simulator.mask(&env, out.action_mask.row(i));
+                }
+            }
+            if !S::MASKS {
+                out.action_mask.values.fill(true);
+            }
+        });
+    }
+
+    fn tag(&self) -> String {
+        let Course { split, seed, .. } = &self.course;
+        let kind = self.simulator.tag(self.finals.len());
+        format!("{kind}, {split:?} with seed {seed}")
+    }
+
+    /// Keeps what every step from now on explains of itself.
+    pub(crate) fn keep_notes(&mut self) {
+        self.notes = vec![S::Note::default(); self.finals.len()];
+    }
+
+    /// What the last step of environment `i` explained of itself; nothing unless [`PortfolioEnv::keep_notes`]
+    /// was called.
+    pub(crate) fn note(&self, i: usize) -> S::Note {
+        self.notes.get(i).copied().unwrap_or_default()
+    }
+
+    /// Forgets the ends of episodes.
+    pub(super) fn forget(&mut self) {
+        self.finals.fill(None);
+    }
+
+    /// The account of environment `i`, as it is now; after the end of an episode, at the start of the next.
+    pub fn ledger(&self, i: usize) -> S::Ledger {
+        self.simulator.ledger(self.states.view(i))
+    }
+
+    /// The account of environment `i` as its last finished episode left it; `None` before the first end.
+    pub fn final_ledger(&self, i: usize) -> Option<S::Ledger> {
+        self.finals[i]
+    }
+
+    /// The positions of environment `i` `[N]`, negative if short.
+    pub fn held(&self, i: usize) -> &[S::Position] {
+        self.states.view(i).positions
+    }
+
+    /// Writes the value of each position of environment `i` as a fraction of its net asset value `[N]`.
+    pub fn weights(&self, i: usize, out: &mut [f64]) {
+        self.simulator.weights(self.states.view(i), out);
+    }
+
+    /// The weights `[N]` with which the last finished episode of environment `i` ended; zeros before the
+    /// first end.
+    pub fn final_weights(&self, i: usize) -> &[f64] {
+        let n = self.simulator.num_weights();
+        &self.final_weights[i * n..(i + 1) * n]
+    }
+
+    /// The number of the snapshot that environment `i` is at, among those of all worlds.
+    pub fn snapshot(&self, i: usize) -> usize {
+        self.states.now(i)
+    }
+
+    /// The name of the world that environment `i` is in.
+    pub fn world(&self, i: usize) -> &str {
+        self.simulator.worlds().name(self.snapshot(i))
+    }
+
+    /// The names of all worlds.
+    pub fn worlds(&self) -> Vec<&str> {
+        self.simulator.worlds().names().iter().map(String::as_str).collect()
+    }
+
+    /// The first snapshot of the world that a snapshot is of: history before it is of another market.
+    pub fn world_start(&self, snapshot: usize) -> usize {
+        let worlds = self.simulator.worlds();
+        worlds.snapshots(worlds.of(snapshot)).start
+    }
+
+    /// The number of evaluation episodes of the split that it was opened with: environment i runs the i-th,
+    /// and then again from the first on.
+    pub fn evaluation_episodes(&self) -> usize {
+        self.course.ranges.len()
+    }
+
+    /// Steps from the start to the end of the evaluation episode of environment `i`.
+    pub fn test_steps(&self, i: usize) -> usize {
+        let range = self.course.evaluated(i);
+        range.last - range.first + self.simulator.steps_beyond()
+    }
+
+    /// The dates of the snapshots of the evaluation episode of environment `i`.
+    pub fn test_dates(&self, i: usize) -> Vec<Date> {
+        let range = self.course.evaluated(i);
+        (range.first..=range.last)
+            .map(|t| self.simulator.time(t).date)
+            .collect()
+    }
+
+    /// The interest on 1 of cash from a snapshot to the next.
+    pub fn risk_free_return(&self, snapshot: usize) -> f64 {
+        self.simulator.risk_free_return(snapshot)
+    }
+
+    /// The return of the underlying, or of the market, from a snapshot to the next, with dividends; 0 at the
+    /// end of a world.
+    pub fn underlying_return(&self, snapshot: usize) -> f64 {
+        self.simulator.underlying_return(snapshot)
+    }
+
+    /// The part of an observation that is the market's at a snapshot, the same for every account.
+    pub fn market_row(&self, snapshot: usize) -> &[f32] {
+        self.simulator.market_row(snapshot)
+    }
+}
+
+impl<S: Simulator> BatchEnv for PortfolioEnv<S> {
+    fn spec(&self) -> &EnvSpec {
+        self.simulator.spec()
+    }
+
+    fn num_envs(&self) -> usize {
+        self.finals.len()
+    }
+
+    fn reset(&mut self, mut out: StepBuffers<'_>) {
+        out.clear();
+        let mut out = StepRows::new(out, self.simulator.spec());
+        let mut states = self.states.rows();
+        for i in 0..self.finals.len() {
+            let mut env = states.env(i);
+            if env.account.steps() != 0 {
+                *env.account.episode() += 1;
+                begin(&self.simulator, &self.course, i, &mut env);
+            }
+            self.simulator.observe(&env, out.obs.row(i));
+            if S::MASKS {
+                self.simulator.mask(&env, out.action_mask.row(i));
+            }
+        }
+    }
+
+    fn step(&mut self, actions: Actions<'_>, mut out: StepBuffers<'_>) -> Result<(), StageError> {
+        let acts = self.simulator.acts(actions, self.finals.len())?;
+        self.run(&|simulator, i, env| simulator.decide(acts, i, env), out.again());
+        match out.reward.iter().position(|reward| !reward.is_finite()) {
+            None => Ok(()),
+            Some(i) => Err(StageError::new(format!(
+                "the reward of a step to {} is {}",
+                self.simulator.time(self.snapshot(i)),
+                out.reward[i]
+            ))
+            .hint(
+                "keep the expression at `reward` from dividing by 0 and from roots and logarithms of what \
+                may be 0 or less",
+            )),
+        }
+    }
+
+    fn save(&self) -> Vec<u8> {
+        let states = &self.states;
+        let moments: &[Moments] = match self.simulator.reward().keeps_moments() {
+            true => &states.moments,
+            false => &[],
+        };
+        let hedges: &[S::Hedge] = if self.simulator.hedges() { &states.hedges } else { &[] };
+        StateWriter::new(&self.tag())
+            .array(&states.accounts)
+            .array(&states.positions)
+            .array(&states.counters)
+            .array(moments)
+            .array(hedges)
+            .finish()
+    }
+
+    fn restore(&mut self, state: &[u8]) -> Result<(), String> {
+        let tag = self.tag();
+        let (simulator, states) = (&self.simulator, &mut self.states);
+        let moments: &mut [Moments] = match simulator.reward().keeps_moments() {
+            true => &mut states.moments,
+            false => &mut [],
+        };
+        let hedges: &mut [S::Hedge] = if simulator.hedges() {
+            &mut states.hedges
+        } else {
+            &mut []
+        };
+        let size = size_of_val(&states.accounts[..])
+            + size_of_val(&states.positions[..])
+            + size_of_val(&states.counters[..])
+            + size_of_val(moments)
+            + size_of_val(hedges);
+        let mut reader = StateReader::new(state, &tag, size)?;
+        reader.array(&mut states.accounts);
+        reader.array(&mut states.positions);
+        reader.array(&mut states.counters);
+        reader.array(moments);
+        reader.array(hedges);
+        let mut rows = states.rows();
+        for i in 0..self.finals.len() {
+            simulator.recall(&mut rows.env(i));
+        }
+        self.forget();
+        Ok(())
+    }
+}

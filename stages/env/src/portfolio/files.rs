@@ -1,0 +1,78 @@
+//! What the tables of all markets have in common on disk.
+
+use crate::ipc;
+use crate::parts;
+use crate::spec::{EnvSpec, Normalisation};
+use crate::split::Splits;
+use arrow_array::RecordBatch;
+use bytes::Bytes;
+use serde::de::DeserializeOwned;
+use serde::{Deserialize, Serialize};
+use stages_core::StageError;
+
+/// The file of configuration, observation and actions by name, normalisation, and worlds.
+pub(crate) const SPEC: &str = "env.json";
+
+/// The bytes of [`SPEC`].
+pub(crate) fn encode_spec(spec: &impl Serialize) -> Result<Vec<u8>, StageError> {
+    let json =
+        serde_json::to_value(spec).map_err(|err| StageError::new(format!("cannot write `{SPEC}`: {err}")))?;
+    Ok(cache::canonical_json(&json).into_bytes())
+}
+
+/// Reads [`SPEC`].
+pub(crate) fn decode_spec<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, StageError> {
+    serde_json::from_slice(bytes).map_err(|err| {
+        StageError::new(format!("cannot read `{SPEC}` of the environment: {err}"))
+            .hint("it was made by another version or damaged; run the environment's stage again")
+    })
+}
+
+/// Shows observations in another normalisation than their own, where one is given and they have one.
+pub(crate) fn normalise_as(spec: &mut EnvSpec, other: Option<&Normalisation>) {
+    if let (Some(other), Some(own)) = (other, &mut spec.normalisation) {
+        *own = other.clone();
+    }
+}
+
+/// The files of parts, in order.
+pub(crate) fn part_batches(
+    file: impl Fn(&str) -> Result<Bytes, StageError>,
+    table: &str,
+    parts: &[String],
+) -> Result<Vec<RecordBatch>, StageError> {
+    let read = |part: &String| {
+        let name = parts::file(table, part);
+        ipc::read(&name, file(&name)?)
+    };
+    parts.iter().map(read).collect()
+}
+
+/// A world as [`SPEC`] has it.
+pub(crate) trait WorldFile {
+    /// The name.
+    fn name(&self) -> &str;
+    /// The ranges of the splits, numbered from the world's first snapshot.
+    fn splits(&self) -> &Splits;
+}
+
+/// A world of symbols side by side. Snapshots are numbered from its first one.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub(crate) struct World {
+    pub name: String,
+    /// `[N]`.
+    pub symbols: Vec<String>,
+    /// The first snapshot at which every feature has had a value.
+    pub warm_up: usize,
+    pub splits: Splits,
+}
+
+impl WorldFile for World {
+    fn name(&self) -> &str {
+        &self.name
+    }
+
+    fn splits(&self) -> &Splits {
+        &self.splits
+    }
+}

@@ -1,0 +1,165 @@
+//! The traits that a market implements.
+
+use super::state::{EnvState, EnvView};
+use super::worlds::Worlds;
+use crate::actions::Actions;
+use crate::episode::EpisodeLength;
+use crate::open_options::OpenOptions;
+use crate::reward::Reward;
+use crate::spec::EnvSpec;
+use crate::split::SnapshotRange;
+use bytemuck::Pod;
+use bytes::Bytes;
+use datasets::SnapshotTime;
+use stages_core::StageError;
+
+/// The outcome of a step.
+pub struct Outcome {
+    pub reward: f32,
+    pub terminated: bool,
+    pub truncated: bool,
+}
+
+/// The place of an account in its episode.
+pub trait Clock {
+    /// The number of the episode in this environment.
+    fn episode(&mut self) -> &mut u64;
+    /// The snapshot of now, counted over all worlds.
+    fn now(&self) -> usize;
+    /// The steps taken in the episode.
+    fn steps(&self) -> usize;
+}
+
+/// Implements [`Clock`] for an account with the fields `episode`, `t` and `first`.
+macro_rules! clock {
+    ($account:ty) => {
+        impl $crate::portfolio::Clock for $account {
+            #[inline]
+            fn episode(&mut self) -> &mut u64 {
+                &mut self.episode
+            }
+            #[inline]
+            fn now(&self) -> usize {
+                self.t as usize
+            }
+            #[inline]
+            fn steps(&self) -> usize {
+                (self.t - self.first) as usize
+            }
+        }
+    };
+}
+pub(crate) use clock;
+
+/// A part of an account that a saved state holds byte by byte.
+pub trait Saved: Pod + Default + Send + Sync {}
+impl<T: Pod + Default + Send + Sync> Saved for T {}
+
+/// A part of an account that follows from the others.
+pub trait Derived: Copy + Default + Send + Sync {}
+impl<T: Copy + Default + Send + Sync> Derived for T {}
+
+/// The rules and tables by which environments are stepped, one account at a time. Environment i of a batch
+/// depends on (seed, i) alone.
+pub trait Simulator: Sized + Send + Sync + 'static {
+    /// With fewer environments per thread than this, scheduling the task costs more than stepping them.
+    const GRAIN: usize;
+    /// True if choices are masked by state.
+    const MASKS: bool = true;
+
+    /// The account.
+    type Account: Saved + Clock;
+    /// A position; an account has [`Simulator::width`] of them.
+    type Position: Saved;
+    /// Counts of what happened.
+    type Counters: Saved;
+    /// The hedge of an account.
+    type Hedge: Saved;
+    /// The wish of a step for a position.
+    type Order: Derived;
+    /// Look-ups that are kept for a position.
+    type Terms: Derived;
+    /// The validity of those look-ups.
+    type Cached: Derived;
+
+    /// The actions of a batch.
+    type Acts<'a>: Copy + Send + Sync;
+    /// The act of one environment in a step.
+    type Act<'a>: Copy;
+    /// The statement of an account.
+    type Ledger: Copy + Send;
+    /// What a step explains of itself where it is asked to.
+    type Note: Derived;
+
+    /// Opens the files that `file` gives by name.
+    ///
+    /// # Errors
+    /// When one is missing or damaged.
+    fn open(
+        file: impl Fn(&str) -> Result<Bytes, StageError>,
+        options: &OpenOptions,
+    ) -> Result<Self, StageError>;
+    /// Observations and actions.
+    fn spec(&self) -> &EnvSpec;
+    /// The positions of an account.
+    fn width(&self) -> usize;
+    /// The name of saved states of so many environments: kind and size, but for the split and the seed.
+    fn tag(&self, num_envs: usize) -> String;
+    /// True if accounts have a hedge.
+    fn hedges(&self) -> bool {
+        false
+    }
+
+    /// The reward.
+    fn reward(&self) -> &Reward;
+    /// The worlds.
+    fn worlds(&self) -> &Worlds;
+    /// The time of a snapshot.
+    fn time(&self, snapshot: usize) -> SnapshotTime;
+    /// The steps of a training episode.
+    fn episode_length(&self) -> EpisodeLength;
+    /// The steps of an evaluation episode beyond its last snapshot.
+    fn steps_beyond(&self) -> usize {
+        0
+    }
+
+    /// Starts an episode of the first to the last of snapshots; the account keeps the episode's number alone.
+    fn begin(&self, env: &mut EnvState<'_, Self>, snapshots: SnapshotRange);
+    /// The actions of `num_envs` environments.
+    ///
+    /// # Errors
+    /// When they are of another kind or shape.
+    fn acts<'a>(&self, actions: Actions<'a>, num_envs: usize) -> Result<Self::Acts<'a>, StageError>;
+    /// The act of environment `i`; it may write the orders.
+    fn decide<'a>(&self, acts: Self::Acts<'a>, i: usize, env: &mut EnvState<'_, Self>) -> Self::Act<'a>;
+    /// One step.
+    fn step(
+        &self,
+        env: &mut EnvState<'_, Self>,
+        act: Self::Act<'_>,
+        note: Option<&mut Self::Note>,
+    ) -> Outcome;
+    /// Writes the observation of a state.
+    fn observe(&self, env: &EnvState<'_, Self>, out: &mut [f32]);
+    /// Writes the action mask of a state, where [`Simulator::MASKS`].
+    fn mask(&self, _env: &EnvState<'_, Self>, _out: &mut [bool]) {}
+    /// Finds what follows from a restored account.
+    fn recall(&self, _env: &mut EnvState<'_, Self>) {}
+
+    /// The statement of an account.
+    fn ledger(&self, env: EnvView<'_, Self>) -> Self::Ledger;
+    /// The number of weights of an account.
+    fn num_weights(&self) -> usize {
+        0
+    }
+    /// Writes the value of each position as a fraction of the net asset value.
+    fn weights(&self, _env: EnvView<'_, Self>, _out: &mut [f64]) {}
+
+    /// The interest on 1 of cash from a snapshot to the next.
+    fn risk_free_return(&self, snapshot: usize) -> f64;
+    /// The return of the underlying, or of the market, from a snapshot to the next, with dividends; 0 at the
+    /// end of a world.
+    fn underlying_return(&self, snapshot: usize) -> f64;
+    /// The part of an observation that is the market's at a snapshot, the same for every account.
+    fn market_row(&self, snapshot: usize) -> &[f32];
+}

@@ -1,0 +1,339 @@
+//! The step of one environment: only look-ups and sums.
+
+use super::env::Acts;
+use super::finrl;
+use super::hedge::{self, HedgeAct};
+use super::kernels::{Exposure, exposure};
+use super::ledger::Ledger;
+use super::lookup::Tables;
+use super::market::Market;
+use super::observe::observe;
+use super::orders::{Intent, restrict, weights_to_shares};
+use super::reward::{Book, reward};
+use super::state::{Account, Hedge};
+use super::trade::{execute, liquidate};
+use crate::actions::Actions;
+use crate::episode::EpisodeLength;
+use crate::open_options::OpenOptions;
+use crate::portfolio::{EnvState, EnvView, Outcome, Simulator, Worlds};
+use crate::reward::Reward;
+use crate::spec::EnvSpec;
+use crate::split::SnapshotRange;
+use crate::stocks::config::Rules;
+use crate::stocks::quantities;
+use crate::stocks::tables::status;
+use bytes::Bytes;
+use datasets::{Date, SnapshotTime};
+use stages_core::StageError;
+use stages_numerics::dispatch::InstructionSet;
+
+/// Steps environments of one market.
+pub struct StocksSimulator {
+    pub(super) market: Market,
+    pub(super) reward: Reward,
+}
+
+pub(super) type Env<'a> = EnvState<'a, StocksSimulator>;
+
+impl StocksSimulator {
+    /// The order of the rule of `hedge`: none where actions hedge.
+    pub(super) fn hedge_rule(&self) -> HedgeAct {
+        HedgeAct::Order(self.market.config.hedge.terms().order())
+    }
+
+    /// Turns what a decision has left in the orders into the signed shares that may be traded.
+    pub(super) fn order(&self, env: &mut Env<'_>, intent: Intent) {
+        let market = &self.market;
+        match intent {
+            Intent::Hold => env.orders.fill(0.0),
+            Intent::Weights => weights_to_shares(market, env),
+            Intent::Shares => {}
+        }
+        if intent == Intent::Shares
+            || intent == Intent::Weights && market.config.fills.participation.is_some()
+        {
+            restrict(market, env);
+        }
+    }
+
+    /// Interest on cash and debt, and the fee for borrowed shares, from date `t` to the next.
+    fn carry(&self, env: &mut Env<'_>, t: usize) {
+        let tables = &self.market.tables;
+        let account = &mut *env.account;
+        let short = match self.market.config.has_margin() {
+            false => 0.0,
+            true => {
+                let mut held = Exposure::default();
+                exposure(self.market.instructions, env.positions, tables.marks(t), &mut held);
+                0.5 * (held.gross - held.net)
+            }
+        };
+        if account.cash >= 0.0 {
+            let interest = account.cash * tables.accrual[t];
+            account.cash += interest;
+            account.interest += interest;
+        } else {
+            let interest = -account.cash * tables.debit_accrual[t];
+            account.cash -= interest;
+            account.debit_interest += interest;
+        }
+        if short > 0.0 {
+            let fee = short * self.market.config.margin.borrow * tables.days[t] / 365.0;
+            account.cash -= fee;
+            account.borrow_cost += fee;
+        }
+        hedge::borrow(&self.market, env, t);
+    }
+
+    /// Corporate actions of the account's date, on holdings and, where they are `pending`, on orders; and
+    /// settlements of what counts as delisted.
+    fn settle(&self, env: &mut Env<'_>, pending: bool) {
+        let tables = &self.market.tables;
+        let t = env.account.t as usize;
+        let account = &mut *env.account;
+        for event in tables.events(t) {
+            let i = event.symbol as usize;
+            let paid = env.positions[i] * event.cash;
+            account.cash += paid;
+            account.dividends += paid;
+            env.positions[i] *= event.ratio;
+            if pending && event.ratio != 1.0 {
+                env.orders[i] *= event.ratio;
+            }
+        }
+        hedge::settle(&self.market, env);
+        let account = &mut *env.account;
+        if !tables.settles(t) {
+            return;
+        }
+        for (i, flags) in tables.status(t).iter().enumerate() {
+            let held = env.positions[i];
+            if flags & status::SETTLES != 0 && held != 0.0 {
+                let value = held * tables.marks(t)[i];
+                let loss = value.abs() * self.market.config.delisting.haircut;
+                account.cash += value - loss;
+                account.delisting_loss += loss;
+                account.settlements += 1;
+                env.positions[i] = 0.0;
+            }
+        }
+    }
+}
+
+impl Simulator for StocksSimulator {
+    const GRAIN: usize = 32;
+
+    type Account = Account;
+    type Position = f64;
+    type Counters = ();
+    type Hedge = Hedge;
+    /// The signed shares that a step is to trade.
+    type Order = f64;
+    type Terms = ();
+    type Cached = ();
+    type Acts<'a> = Acts<'a>;
+    type Act<'a> = (Intent, HedgeAct);
+    type Ledger = Ledger;
+    type Note = ();
+
+    fn open(
+        file: impl Fn(&str) -> Result<Bytes, StageError>,
+        options: &OpenOptions,
+    ) -> Result<Self, StageError> {
+        let tables = Tables::open(file, options.normalise_as.as_ref())?;
+        let config = tables.spec.config.clone();
+        let names = quantities::names(!config.hedge.is_none());
+        Ok(Self {
+            reward: Reward::new(&config.reward, config.capital, names)?,
+            market: Market {
+                clip: tables.spec.env.clip(config.clip),
+                tables,
+                // Rows of some tens of symbols: wider vectors leave more of them over.
+                instructions: InstructionSet::detect().without_avx512(),
+                config,
+            },
+        })
+    }
+
+    fn spec(&self) -> &EnvSpec {
+        &self.market.tables.spec.env
+    }
+
+    fn width(&self) -> usize {
+        self.market.tables.n
+    }
+
+    fn tag(&self, num_envs: usize) -> String {
+        let tables = &self.market.tables;
+        format!(
+            "stocks v1 x {num_envs} of {} symbols over {} dates",
+            tables.n,
+            tables.dates.len(),
+        )
+    }
+
+    fn worlds(&self) -> &Worlds {
+        &self.market.tables.worlds
+    }
+
+    fn time(&self, snapshot: usize) -> SnapshotTime {
+        SnapshotTime::of_day(Date(self.market.tables.dates[snapshot]))
+    }
+
+    /// Under FinRL's rules one, after the last date.
+    fn steps_beyond(&self) -> usize {
+        usize::from(self.market.config.rules == Rules::Finrl)
+    }
+
+    fn reward(&self) -> &Reward {
+        &self.reward
+    }
+
+    fn hedges(&self) -> bool {
+        !self.market.config.hedge.is_none()
+    }
+
+    fn episode_length(&self) -> EpisodeLength {
+        let config = &self.market.config;
+        match config.rules {
+            Rules::Market => config.episode_length,
+            // FinRL's episodes are whole.
+            Rules::Finrl => EpisodeLength {
+                least: u32::MAX,
+                most: u32::MAX,
+            },
+        }
+    }
+
+    fn begin(&self, env: &mut Env<'_>, snapshots: SnapshotRange) {
+        let config = &self.market.config;
+        *env.account = Account {
+            cash: config.capital,
+            nav: config.capital,
+            peak: config.capital,
+            episode: env.account.episode,
+            t: snapshots.first as u32,
+            first: snapshots.first as u32,
+            last: snapshots.last as u32,
+            ..Account::default()
+        };
+        env.positions.fill(0.0);
+        *env.hedge = Hedge::default();
+    }
+
+    fn acts<'a>(&self, actions: Actions<'a>, num_envs: usize) -> Result<Acts<'a>, StageError> {
+        Acts::new(&self.market.config, actions, num_envs, self.market.tables.n)
+    }
+
+    fn decide<'a>(&self, acts: Self::Acts<'a>, i: usize, env: &mut Env<'_>) -> Self::Act<'a> {
+        (acts.decide(&self.market, i, env.orders), acts.hedge(i))
+    }
+
+    /// One step by the orders of the environment: trades, goes to the next date, settles, marks, enforces
+    /// margin, rewards.
+    fn step(&self, env: &mut Env<'_>, (intent, act): (Intent, HedgeAct), _: Option<&mut ()>) -> Outcome {
+        let market = &self.market;
+        if market.config.rules == Rules::Finrl {
+            return finrl::step(market, env, intent);
+        }
+        let before = Book::new(env);
+        let decided = before.account.t as usize;
+        let later = market.fills_later();
+        self.order(env, intent);
+        if intent != Intent::Hold && !later {
+            execute(market, env, decided, false);
+        }
+        let hedges = !market.config.hedge.is_none();
+        if hedges && !later {
+            hedge::rebalance(market, env, act, decided, false);
+        }
+        self.carry(env, decided);
+        env.account.t += 1;
+        self.settle(env, later);
+        if later && intent != Intent::Hold {
+            execute(market, env, decided, true);
+        }
+        if hedges {
+            if later {
+                hedge::rebalance(market, env, act, decided, true);
+            }
+            hedge::roll(market, env);
+        }
+        market.mark(env.account, env.positions, env.hedge.units);
+        let margin = &market.config.margin;
+        let required =
+            margin.maintenance * env.account.gross + hedge::margin(market, env.account, env.hedge.units);
+        if (market.config.has_margin() || hedges) && env.account.nav < required {
+            let peak = before.account.peak;
+            liquidate(market, env);
+            env.account.peak = peak;
+            market.mark(env.account, env.positions, env.hedge.units);
+        }
+        let reward = reward(&self.reward, market, &before, env);
+        let account = &*env.account;
+        let terminated = account.nav <= market.config.ruin * market.config.capital;
+        Outcome {
+            reward: reward as f32,
+            terminated,
+            truncated: !terminated && account.t >= account.last,
+        }
+    }
+
+    fn observe(&self, env: &Env<'_>, out: &mut [f32]) {
+        observe(&self.market, env, out);
+    }
+
+    fn mask(&self, env: &Env<'_>, action_mask: &mut [bool]) {
+        let market = &self.market;
+        let k = market.config.actions.lots.len();
+        if action_mask.is_empty() {
+            return;
+        }
+        let (action_mask, of_hedge) = action_mask.split_at_mut(env.positions.len() * (1 + 2 * k));
+        if let [leave, orders @ ..] = of_hedge {
+            *leave = true;
+            orders.fill(market.tables.hedge(env.account.t as usize).status & status::TRADES != 0);
+        }
+        let flags = market.tables.status(env.account.t as usize);
+        for ((mask, held), flags) in action_mask.chunks_exact_mut(1 + 2 * k).zip(&*env.positions).zip(flags) {
+            let trades = flags & status::TRADES != 0;
+            mask[0] = true;
+            mask[1..=k].fill(trades);
+            mask[1 + k..].fill(trades && (market.config.actions.short || *held > 0.0));
+        }
+    }
+
+    fn ledger(&self, env: EnvView<'_, Self>) -> Ledger {
+        Ledger::new(&self.market, env.account, env.positions, env.hedge)
+    }
+
+    fn num_weights(&self) -> usize {
+        self.market.tables.n
+    }
+
+    fn weights(&self, env: EnvView<'_, Self>, out: &mut [f64]) {
+        let (market, t) = (&self.market, env.account.t as usize);
+        let scale = 1.0 / env.account.nav.max(1e-3 * market.config.capital);
+        for ((out, held), mark) in out.iter_mut().zip(env.positions).zip(market.tables.marks(t)) {
+            *out = held * mark * scale;
+        }
+    }
+
+    /// 0 under FinRL's rules.
+    fn risk_free_return(&self, snapshot: usize) -> f64 {
+        match self.market.config.rules {
+            Rules::Market => self.market.tables.accrual[snapshot],
+            Rules::Finrl => 0.0,
+        }
+    }
+
+    /// The mean of the symbols that trade at a snapshot and at the next.
+    fn underlying_return(&self, snapshot: usize) -> f64 {
+        let returns = &self.market.tables.market_return;
+        returns.get(snapshot + 1).copied().unwrap_or(0.0)
+    }
+
+    fn market_row(&self, snapshot: usize) -> &[f32] {
+        self.market.tables.row(snapshot)
+    }
+}

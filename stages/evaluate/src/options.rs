@@ -1,0 +1,187 @@
+//! Evaluation on `env/options`.
+
+use crate::market::{Column, Layout, Market, Run, Statement, Table};
+use crate::market_backtest::Backtest;
+use crate::rules::rules;
+use datasets::SnapshotTime;
+use stages_core::StageError;
+use stages_env::BatchEnv as _;
+use stages_env::options::{Baseline, Explained, Ledger, OptionsEnv, OptionsSimulator, Reason};
+
+/// The prefix of the hidden features that say which regime a snapshot is in.
+const REGIME: &str = "regime_";
+
+impl Statement for Ledger {
+    fn time(&self) -> SnapshotTime {
+        Self::time(self)
+    }
+
+    fn step(&self) -> usize {
+        self.step
+    }
+
+    fn nav(&self) -> f64 {
+        self.nav
+    }
+
+    fn spread_cost(&self) -> f64 {
+        self.spread_cost
+    }
+
+    fn costs(&self) -> f64 {
+        self.spread_cost + self.commission
+    }
+
+    fn traded_value(&self) -> f64 {
+        self.traded_value
+    }
+
+    fn liquidations(&self) -> f64 {
+        f64::from(self.liquidations)
+    }
+}
+
+/// The profit of a step by Greek, and the position lines that it opened.
+pub(crate) struct Opened {
+    explained: Explained,
+    opened: usize,
+}
+
+impl Market for OptionsSimulator {
+    type Record = Opened;
+
+    /// Carry is interest less the cost of borrowing.
+    const PROFITS: &'static [&'static str] =
+        &["delta", "gamma", "vega", "theta", "carry", "costs", "unexplained"];
+    const SHUFFLED: &'static str = "shuffled_slate";
+
+    fn begin_records(env: &mut OptionsEnv) {
+        env.explain();
+    }
+
+    fn record(env: &OptionsEnv, i: usize, before: &Ledger, ended: bool) -> Opened {
+        let now = before.time();
+        let opened = env.positions(i).iter().filter(|line| line.opened == now).count();
+        Opened {
+            explained: env.explained(i),
+            opened: if ended { 0 } else { opened },
+        }
+    }
+
+    fn profit(before: &Ledger, after: &Ledger, record: &Opened) -> Vec<f64> {
+        let by = &record.explained;
+        let received = |ledger: &Ledger| ledger.interest - ledger.borrow_cost;
+        let carry = received(after) - received(before);
+        let costs = before.costs() - after.costs();
+        let known = by.delta + by.gamma + by.vega + by.theta + carry + costs;
+        let rest = after.nav - before.nav - known;
+        vec![by.delta, by.gamma, by.vega, by.theta, carry, costs, rest]
+    }
+
+    fn held(before: &Ledger, _: &Ledger, record: &Opened) -> (f64, f64) {
+        (before.lines as f64, record.opened as f64)
+    }
+
+    fn measures(runs: &[Run<Self>]) -> Vec<(String, f64)> {
+        let masked = |k: usize| runs.iter().map(|run| f64::from(run.last().masked[k])).sum();
+        let reasons = Reason::ALL.iter().enumerate();
+        reasons
+            .map(|(k, reason)| (format!("masked/{}", reason.name()), masked(k)))
+            .collect()
+    }
+
+    /// That of the largest feature.
+    fn regime(env: &OptionsEnv, i: usize) -> Option<usize> {
+        let names = env.hidden_names().iter().zip(env.hidden(i));
+        let of_regimes = names
+            .filter(|(name, _)| name.starts_with(REGIME))
+            .map(|(_, &value)| value);
+        of_regimes
+            .enumerate()
+            .max_by(|a, b| a.1.total_cmp(&b.1))
+            .map(|(at, _)| at)
+    }
+
+    fn layout(env: &OptionsEnv) -> Layout {
+        let names = &env.spec().observation;
+        let range = |prefix: &str| {
+            let first = names.iter().position(|name| name.starts_with(prefix)).unwrap_or(0);
+            first..first + names.iter().filter(|name| name.starts_with(prefix)).count()
+        };
+        let slate = range("slate.");
+        let slot_of = |name: &String| name.rsplit_once('.').map(|(slot, _)| slot.to_owned());
+        let slots = &names[slate.clone()];
+        let width = slots
+            .iter()
+            .take_while(|name| slot_of(name) == slot_of(&slots[0]))
+            .count();
+        Layout {
+            market: range("market."),
+            instruments: slate,
+            width,
+        }
+    }
+
+    fn regimes(env: &OptionsEnv) -> Vec<String> {
+        let names = env.hidden_names().iter();
+        names
+            .filter_map(|name| name.strip_prefix(REGIME).map(str::to_owned))
+            .collect()
+    }
+
+    fn compare(all: &mut Backtest<'_, Self>) -> Result<(), StageError> {
+        let possible = all.config.baselines.iter().filter_map(|baseline| baseline.of_options());
+        for baseline in possible
+            .filter(|baseline| all.one.hedges() || !baseline.hedges())
+            .collect::<Vec<_>>()
+        {
+            all.baseline(baseline.name(), baseline == Baseline::Random, |env, step, _, _| {
+                env.step_baseline(baseline, step.buffers());
+                Ok(())
+            })?;
+        }
+        let rules = if all.config.rules {
+            rules(all.context, all.artifact)?
+        } else {
+            Vec::new()
+        };
+        for rule in &rules {
+            all.context.log(rule.describe(&all.one));
+            all.baseline(rule.name.clone(), false, rule.decider())?;
+        }
+        Ok(())
+    }
+
+    fn about(env: &OptionsEnv) -> serde_json::Value {
+        serde_json::json!({ "of": "options", "symbol": env.world(0), "capital": env.capital() })
+    }
+
+    const TABLE: Table<Self> = Table {
+        actions: true,
+        profits: true,
+        levels: false,
+        weights: |_| Vec::new(),
+        of_record: |_| &[],
+    };
+
+    fn columns(_: &OptionsEnv) -> Vec<Column<Self>> {
+        vec![
+            ("underlying", |l| l.underlying),
+            ("nav", |l| l.nav),
+            ("liquidation_value", |l| l.liquidation_value),
+            ("cash", |l| l.cash),
+            ("units", |l| l.units),
+            ("delta", |l| l.delta),
+            ("gamma", |l| l.gamma),
+            ("vega", |l| l.vega),
+            ("theta", |l| l.theta),
+            ("margin", |l| l.margin),
+            ("lines", |l| l.lines as f64),
+            ("model_marks", |l| l.model_marks as f64),
+            ("costs", |l| l.spread_cost + l.commission),
+            ("spread_cost", |l| l.spread_cost),
+            ("interest", |l| l.interest),
+            ("traded_value", |l| l.traded_value),
+        ]
+    }
+}
