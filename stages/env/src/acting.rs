@@ -11,7 +11,7 @@ use std::borrow::Cow;
 /// A market of an environment, with the first and the last snapshot of the split that it was opened with.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ActingWorld {
-    /// Its name: the symbol of its underlying, or `table`.
+    /// The name: the symbol of the underlying, or `table`.
     pub name: String,
     /// The first snapshot that a decision can be made at, numbered over all worlds.
     pub first: usize,
@@ -48,12 +48,12 @@ pub enum OptionRight {
 }
 
 impl OptionRight {
-    /// That of a call, or of a put.
+    /// The right of a call, or of a put.
     pub(crate) fn of(call: bool) -> Self {
         if call { Self::Call } else { Self::Put }
     }
 
-    /// Its name.
+    /// The name.
     pub fn name(self) -> &'static str {
         match self {
             Self::Call => "call",
@@ -66,15 +66,15 @@ impl OptionRight {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Holding {
-    /// Its kind; without it, an option where there is an `expiry`, else what the environment trades.
+    /// The kind; without it, an option where there is an `expiry`, else what the environment trades.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub instrument: Option<Holdable>,
     /// The symbol; of an option that of its underlying.
     pub symbol: String,
-    /// Of an option, its expiry.
+    /// The expiry of an option.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub expiry: Option<Date>,
-    /// Its strike.
+    /// The strike of an option.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub strike: Option<f64>,
     /// Call or put.
@@ -111,7 +111,7 @@ impl Holding {
         }
     }
 
-    /// Its name: `SPX 2024-01-19 4800 call`, or the symbol.
+    /// The name: `SPX 2024-01-19 4800 call`, or the symbol.
     pub fn describe(&self) -> String {
         describe(&self.symbol, self.expiry, self.strike, self.right)
     }
@@ -174,7 +174,7 @@ impl Side {
         if quantity < 0.0 { Self::Sell } else { Self::Buy }
     }
 
-    /// Its name.
+    /// The name.
     pub fn name(self) -> &'static str {
         match self {
             Self::Buy => "buy",
@@ -191,9 +191,9 @@ pub struct ActingOrder {
     pub instrument: Holdable,
     /// The symbol; of an option that of its underlying.
     pub symbol: String,
-    /// Of an option, its expiry.
+    /// The expiry of an option.
     pub expiry: Option<Date>,
-    /// Its strike.
+    /// The strike of an option.
     pub strike: Option<f64>,
     /// Call or put.
     pub right: Option<OptionRight>,
@@ -219,6 +219,34 @@ pub struct ActingOrder {
 }
 
 impl ActingOrder {
+    /// The order of a signed change of what is held of a symbol, without quotes: `rate` is the part of the
+    /// price that a trade pays.
+    pub(crate) fn of(
+        instrument: Holdable,
+        symbol: &str,
+        change: f64,
+        (mid, rate): (f64, f64),
+        cost: f64,
+        why: String,
+    ) -> Self {
+        Self {
+            instrument,
+            symbol: symbol.to_owned(),
+            expiry: None,
+            strike: None,
+            right: None,
+            side: Side::of(change),
+            quantity: change.abs(),
+            multiplier: 1.0,
+            bid: None,
+            ask: None,
+            mid: finite(mid),
+            limit: finite(mid * (1.0 + rate.copysign(change))),
+            cost,
+            why,
+        }
+    }
+
     /// The name of what is traded: `SPX 2024-01-19 4800 call`, or the symbol.
     pub fn describe(&self) -> String {
         describe(&self.symbol, self.expiry, self.strike, self.right)

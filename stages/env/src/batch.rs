@@ -69,7 +69,7 @@ pub struct StepBuffers<'a> {
 }
 
 impl StepBuffers<'_> {
-    /// The same buffers, for a call that takes them.
+    /// Reborrows the buffers, for a call that takes them.
     pub fn again(&mut self) -> StepBuffers<'_> {
         StepBuffers {
             obs: self.obs,

@@ -4,10 +4,11 @@ use crate::actions::{ActionBuffer, ActionSpace};
 use crate::batch::{BatchEnv, Step};
 use crate::lookup::{self, LookupConfig};
 use crate::open_options::{OpenOptions, Split};
-use crate::options::{FeatureColumn, InMemory, OptionsConfig, OptionsEnv, build, synthetic};
-use crate::ranges::{Rows, View, for_ranges};
-use crate::stocks::{self, Rules, StocksConfig, StocksEnv};
-use crate::table::{self, SymbolRows, TableConfig, TableEnv, TableSource};
+use crate::options::{FeatureColumn, InMemory, OptionsConfig, OptionsSimulator, build, synthetic};
+use crate::portfolio::{PortfolioEnv, Simulator};
+use crate::ranges::{Rows, for_ranges};
+use crate::stocks::{self, Rules, StocksConfig, StocksSimulator};
+use crate::table::{self, SymbolRows, TableConfig, TableSimulator, TableSource};
 use bytes::Bytes;
 use datasets::{Date, SnapshotTime};
 use serde::Serialize;
@@ -90,14 +91,17 @@ pub fn bench() -> Result<Vec<BenchRow>, StageError> {
             "lookup",
             Box::new(|open| Ok(Box::new(lookup::from_table(look_up.clone(), table.clone(), open)?))),
         ),
-        ("options", Box::new(|open| open_options(&shown, open))),
-        ("options, slate left out", Box::new(|open| open_options(&hidden, open))),
-        ("stocks", Box::new(|open| open_stocks(&market, open))),
-        ("stocks, FinRL rules", Box::new(|open| open_stocks(&finrl, open))),
+        ("options", Box::new(|open| boxed::<OptionsSimulator>(&shown, open))),
         (
-            "table",
-            Box::new(|open| Ok(Box::new(TableEnv::from_files(file(&tabular), open)?))),
+            "options, slate left out",
+            Box::new(|open| boxed::<OptionsSimulator>(&hidden, open)),
         ),
+        ("stocks", Box::new(|open| boxed::<StocksSimulator>(&market, open))),
+        (
+            "stocks, FinRL rules",
+            Box::new(|open| boxed::<StocksSimulator>(&finrl, open)),
+        ),
+        ("table", Box::new(|open| boxed::<TableSimulator>(&tabular, open))),
     ];
     let all = rayon::current_num_threads();
     let mut rows = Vec::new();
@@ -180,12 +184,11 @@ fn file<'a>(files: &'a [(String, Bytes)]) -> impl Fn(&str) -> Result<Bytes, Stag
     }
 }
 
-fn open_options(files: &[(String, Bytes)], open: &OpenOptions) -> Result<Box<dyn BatchEnv>, StageError> {
-    Ok(Box::new(OptionsEnv::from_files(file(files), open)?))
-}
-
-fn open_stocks(files: &[(String, Bytes)], open: &OpenOptions) -> Result<Box<dyn BatchEnv>, StageError> {
-    Ok(Box::new(StocksEnv::from_files(file(files), open)?))
+fn boxed<S: Simulator>(
+    files: &[(String, Bytes)],
+    open: &OpenOptions,
+) -> Result<Box<dyn BatchEnv>, StageError> {
+    Ok(Box::new(PortfolioEnv::<S>::from_files(file(files), open)?))
 }
 
 /// `DRAWN` rows of random actions.
@@ -269,19 +272,6 @@ pub(crate) fn rate(
     Ok(best)
 }
 
-/// The current row of each environment, and the output rows.
-struct Copies<'a> {
-    at: &'a mut [usize],
-    out: Rows<'a, f32>,
-}
-
-impl View for Copies<'_> {
-    fn split(self, n: usize) -> (Self, Self) {
-        let (at, out) = (self.at.split_at_mut(n), self.out.split(n));
-        (Self { at: at.0, out: out.0 }, Self { at: at.1, out: out.1 })
-    }
-}
-
 /// Rows of `width` numbers copied a second from a table, one for each of `num_envs`, each the row after its
 /// last.
 fn copies(num_envs: usize, width: usize) -> Result<f64, StageError> {
@@ -292,20 +282,19 @@ fn copies(num_envs: usize, width: usize) -> Result<f64, StageError> {
     let mut out = vec![0.0_f32; num_envs * width];
     rate(num_envs, || {
         for _ in 0..DRAWN {
-            let view = Copies {
-                at: &mut at,
-                out: Rows {
-                    values: &mut out,
-                    width,
+            let view = (&mut at[..], Rows::new(&mut out, width));
+            for_ranges(
+                view,
+                num_envs,
+                256,
+                &|_, len, (at, mut out): (&mut [usize], Rows<'_, f32>)| {
+                    for i in 0..len {
+                        let row = at[i];
+                        out.row(i).copy_from_slice(&table[row * width..(row + 1) * width]);
+                        at[i] = if row + 1 == rows { 0 } else { row + 1 };
+                    }
                 },
-            };
-            for_ranges(view, num_envs, 256, &|_, len, mut view: Copies| {
-                for i in 0..len {
-                    let row = view.at[i];
-                    view.out.row(i).copy_from_slice(&table[row * width..(row + 1) * width]);
-                    view.at[i] = if row + 1 == rows { 0 } else { row + 1 };
-                }
-            });
+            );
         }
         std::hint::black_box(&mut out);
         Ok(())

@@ -1,7 +1,8 @@
 //! The artifact of an environment, as its stage writes it and as it is opened.
 
+use crate::portfolio::Built;
 use bytes::Bytes;
-use cache::{Artifact, ArtifactBuilder, Store};
+use cache::{Artifact, ArtifactBuilder, BlobRef, Store};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use stages_core::{
@@ -64,7 +65,7 @@ pub(crate) fn check_features(plan: &PlanContext, is_key: fn(&str) -> bool) -> Re
     Ok(())
 }
 
-/// What planning knows of the output.
+/// The output as planning knows it.
 pub(crate) fn provided() -> BTreeMap<String, Provided> {
     [("env".to_owned(), Provided::unknown(PortType::Env))].into()
 }
@@ -79,14 +80,43 @@ pub(crate) fn outputs(builder: ArtifactBuilder<'_>) -> Result<Outputs, StageErro
     Ok([("env".to_owned(), builder.finish()?)].into())
 }
 
-/// Logs notes, and warns.
-pub(crate) fn report(context: &Context, notes: Vec<String>, warnings: Vec<String>) {
-    for note in notes {
+/// A file of tables: bytes, or a blob that is stored already.
+pub(crate) trait TableFile {
+    /// Adds the file.
+    fn add(&self, path: &str, builder: &mut ArtifactBuilder<'_>) -> Result<(), StageError>;
+}
+
+impl TableFile for Vec<u8> {
+    fn add(&self, path: &str, builder: &mut ArtifactBuilder<'_>) -> Result<(), StageError> {
+        builder.bytes(path, self)?;
+        Ok(())
+    }
+}
+
+impl TableFile for BlobRef {
+    fn add(&self, path: &str, builder: &mut ArtifactBuilder<'_>) -> Result<(), StageError> {
+        builder.blob(path, *self);
+        Ok(())
+    }
+}
+
+/// Stores tables; logs their notes, and warns.
+pub(crate) fn store<F: TableFile>(
+    context: &Context,
+    meta: serde_json::Value,
+    built: Built<F>,
+) -> Result<Outputs, StageError> {
+    for note in built.notes {
         context.log(note);
     }
-    for message in warnings {
+    for message in built.warnings {
         context.events.emit(StageEvent::Warning { message, hint: None });
     }
+    let mut builder = builder(&context.store, meta);
+    for (path, file) in &built.files {
+        file.add(path, &mut builder)?;
+    }
+    outputs(builder)
 }
 
 /// The files of an artifact, by name.

@@ -146,7 +146,7 @@ impl Program {
         Self::compile_as(text, names, Kind::Number, "the reward")
     }
 
-    /// As [`Program::compile`], of a condition: its value is 1 where it holds, else 0.
+    /// Compiles a condition as [`Program::compile`] does: its value is 1 where it holds, else 0.
     ///
     /// # Errors
     /// Likewise, with a number where a condition is due.

@@ -9,9 +9,9 @@ pub(crate) const FEW_SNAPSHOTS: usize = 100;
 /// A market feature.
 #[derive(Clone, Debug)]
 pub struct FeatureColumn {
-    /// Its name.
+    /// The name.
     pub name: String,
-    /// Its values by time, ascending; NaN where it is null. Those of days stand, beside a chain with several
+    /// The values by time, ascending; NaN where it is null. Those of days stand, beside a chain with several
     /// snapshots a day, for the ends of the days: a snapshot shows that of the day before.
     pub values: Vec<(SnapshotTime, f64)>,
 }

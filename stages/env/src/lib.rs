@@ -2,7 +2,7 @@
 //!
 //! A stage of this family stores tables; [`open`] maps them and gives a [`BatchEnv`]. Each kind of
 //! environment has a directory with its configuration (`config.rs`), its stage (`stage.rs`) and its batch of
-//! environments (`env.rs`).
+//! environments (`env.rs`); those over market data fill in one skeleton, `portfolio`.
 
 pub mod acting;
 mod actions;
@@ -11,6 +11,7 @@ mod batch;
 pub mod bench;
 mod bench_any;
 mod candidates;
+mod checks;
 pub mod classic;
 mod env_artifact;
 mod episode;
@@ -47,7 +48,7 @@ pub use bench_any::{AnyBenchRow, bench_any};
 pub use candidates::CandidateBatch;
 pub use open::{EnvFamily, evaluation_episodes, open, open_any, register};
 pub use open_options::{OpenOptions, Split};
-pub use portfolio::{PortfolioEnv, Simulator};
+pub use portfolio::{Built, PortfolioEnv, Simulator};
 pub use saved_state::{StateReader, StateWriter};
 pub use spec::{Difference, EnvSpec, Normalisation};
 pub use written::FILE_TYPE;

@@ -18,7 +18,7 @@ pub enum Split {
 }
 
 impl Split {
-    /// Its part of the name of a random stream.
+    /// The split's part of the name of a random stream.
     pub(crate) fn word(self) -> u64 {
         match self {
             Self::Train => 0,

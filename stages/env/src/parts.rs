@@ -22,7 +22,7 @@ const WORLD: &str = "world";
 /// A part of the tables.
 #[derive(Debug, PartialEq)]
 pub(crate) struct Part {
-    /// Its first and its last possible date, `FROM_TO`.
+    /// The first and the last possible date, `FROM_TO`.
     pub name: String,
     /// The worlds that have rows in it, in order, each with its rows, numbered from the world's first.
     pub rows: Vec<(usize, Range<usize>)>,

@@ -93,11 +93,11 @@ pub enum Difference {
     Name {
         /// `observation`, `action` or `token`.
         what: &'static str,
-        /// Its index.
+        /// The index of the element.
         at: usize,
-        /// Its name in training, `nothing` beyond the end.
+        /// The name in training, `nothing` beyond the end.
         trained: String,
-        /// Its name here.
+        /// The name here.
         here: String,
     },
     /// Another kind of action space.

@@ -60,11 +60,11 @@ pub struct Choice {
     pub component: Option<String>,
     /// The number of the choice.
     pub index: usize,
-    /// Its name.
+    /// The name.
     pub choice: String,
-    /// Its probability; of a policy of action values that of its epsilon-greedy exploration.
+    /// The probability; of a policy of action values that of its epsilon-greedy exploration.
     pub probability: f32,
-    /// Its logarithm, as the policy computes it; `None` where it is masked.
+    /// The logarithm of the probability, as the policy computes it; `None` where it is masked.
     pub log_probability: Option<f32>,
     /// The reason why it is masked; `None` where it is allowed.
     pub masked: Option<Cow<'static, str>>,
@@ -73,7 +73,7 @@ pub struct Choice {
 /// A component of a continuous action.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Component {
-    /// Its name.
+    /// The name.
     pub component: String,
     /// The most likely value, within the bounds of the environment.
     pub value: f32,
@@ -89,7 +89,7 @@ pub struct Component {
 pub struct Chosen {
     /// In words.
     pub text: String,
-    /// Its values: the number of a choice, one for each component, or real numbers.
+    /// The values: the number of a choice, one for each component, or real numbers.
     pub values: Vec<f64>,
 }
 
@@ -100,7 +100,7 @@ pub struct Acted {
     pub world: String,
     /// The time of the snapshot of the decision.
     pub time: String,
-    /// Its date.
+    /// The date of the snapshot.
     pub date: Date,
     /// The time of the snapshot from which on the policy played.
     pub played_from: String,
@@ -108,7 +108,7 @@ pub struct Acted {
     pub played: usize,
     /// `flat`, `played` or `given`: the account.
     pub account_is: Cow<'static, str>,
-    /// Its holdings before the decision.
+    /// The holdings before the decision.
     pub account: Holdings,
     /// The most likely action.
     pub action: Chosen,

@@ -92,7 +92,7 @@ impl BaselineName {
         Self::Random,
     ];
 
-    /// Its name in metrics.
+    /// The name in metrics.
     pub(crate) fn name(self) -> &'static str {
         match self {
             Self::Cash => "cash",
@@ -108,7 +108,7 @@ impl BaselineName {
         }
     }
 
-    /// That of `env/options`.
+    /// The baseline of `env/options`.
     pub(crate) fn of_options(self) -> Option<options::Baseline> {
         match self {
             Self::Cash => Some(options::Baseline::Cash),
@@ -120,7 +120,7 @@ impl BaselineName {
         }
     }
 
-    /// That of `env/stocks`, where it looks at no history.
+    /// The baseline of `env/stocks`, where it looks at no history.
     pub(crate) fn of_stocks(self) -> Option<stocks::Baseline> {
         match self {
             Self::Cash => Some(stocks::Baseline::Cash),

@@ -116,7 +116,7 @@ impl Decided {
             .entry(DOCUMENT)
             .ok_or_else(|| StageError::new(format!("the decision has no file `{DOCUMENT}`")))?;
         serde_json::from_slice(&store.blob(entry.blob)?)
-            .map_err(|err| StageError::new(format!("`{DOCUMENT}` is no decision: {err}")))
+            .map_err(|err| StageError::new(format!("`{DOCUMENT}` is not a decision: {err}")))
     }
 }
 

@@ -2,17 +2,18 @@
 
 use crate::output::Metrics;
 use crate::performance::mean_and_deviation;
+use crate::policy_input::mode;
 use stages_core::{Context, StageError};
 use stages_env::{BatchEnv, Step};
 use stages_numerics::random::Random;
-use stages_policy::{Mode, Policy};
+use stages_policy::Policy;
 
 /// An episode that ended.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Episode {
     /// The sum of its rewards.
     pub episodic_return: f64,
-    /// Its steps.
+    /// The number of steps.
     pub length: u64,
 }
 
@@ -20,44 +21,60 @@ pub struct Episode {
 ///
 /// # Errors
 /// When the stage is cancelled, or the policy's actions are not the environment's.
-pub fn play(
+pub fn play<E: BatchEnv + ?Sized>(
     context: &Context,
     policy: &Policy,
-    env: &mut dyn BatchEnv,
+    env: &mut E,
     deterministic: bool,
     seed: u64,
 ) -> Result<Vec<Episode>, StageError> {
-    let batch = env.num_envs();
-    let mut step = Step::new(env.spec(), batch);
-    env.reset(step.buffers());
-    let mut state = policy.start(batch);
-    let mut start = vec![true; batch];
+    let mut state = policy.start(env.num_envs());
+    let mut start = vec![true; env.num_envs()];
     let mut random = Random::new(&[seed, 0x0065_7661]);
-    let mut running = vec![(0.0, 0); batch];
-    let mut ended: Vec<Option<Episode>> = vec![None; batch];
-    while ended.iter().any(Option::is_none) {
-        context.check_cancelled()?;
-        let mode = if deterministic {
-            Mode::Greedy
-        } else {
-            Mode::Sample(&mut random)
-        };
+    let act = |env: &mut E, step: &mut Step, _| {
+        let mode = mode(deterministic, &mut random);
         let actions = policy.act(&step.obs, &step.action_mask, &start, &mut state, mode);
         env.step(actions, step.buffers())?;
-        for i in 0..batch {
-            running[i].0 += f64::from(step.reward[i]);
-            running[i].1 += 1;
-            start[i] = step.terminated[i] || step.truncated[i];
-            if start[i] {
-                ended[i].get_or_insert(Episode {
-                    episodic_return: running[i].0,
-                    length: running[i].1,
-                });
-                running[i] = (0.0, 0);
+        let ends = step.terminated.iter().zip(&step.truncated);
+        start.clear();
+        start.extend(ends.map(|(terminated, truncated)| *terminated || *truncated));
+        Ok(())
+    };
+    play_first(context, env, act, |_, _, _| ())
+}
+
+/// Plays the first episode of each environment of `env`; `act` steps them all, at the given number of steps,
+/// and `each` is called after every step of an episode that is played.
+pub(crate) fn play_first<E: BatchEnv + ?Sized>(
+    context: &Context,
+    env: &mut E,
+    mut act: impl FnMut(&mut E, &mut Step, u64) -> Result<(), StageError>,
+    mut each: impl FnMut(&E, &Step, usize),
+) -> Result<Vec<Episode>, StageError> {
+    let n = env.num_envs();
+    let mut step = Step::new(env.spec(), n);
+    env.reset(step.buffers());
+    let none = Episode {
+        episodic_return: 0.0,
+        length: 0,
+    };
+    let (mut played, mut over) = (vec![none; n], vec![false; n]);
+    let mut at = 0;
+    while over.contains(&false) {
+        context.check_cancelled()?;
+        act(env, &mut step, at)?;
+        at += 1;
+        for i in 0..n {
+            if over[i] {
+                continue;
             }
+            over[i] = step.terminated[i] || step.truncated[i];
+            played[i].episodic_return += f64::from(step.reward[i]);
+            played[i].length += 1;
+            each(env, &step, i);
         }
     }
-    Ok(ended.into_iter().flatten().collect())
+    Ok(played)
 }
 
 /// The returns and lengths of episodes as columns.

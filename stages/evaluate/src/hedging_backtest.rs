@@ -5,13 +5,13 @@ use crate::config::BacktestConfig;
 use crate::episodes::{self, Episode};
 use crate::output;
 use crate::performance::mean_and_deviation;
-use crate::policy_input::check_fits;
+use crate::policy_input::{check_fits, mode};
 use cache::Artifact;
 use stages_core::{Context, Outputs, StageError};
 use stages_env::hedging::HedgingEnv;
 use stages_env::{BatchEnv, Step};
 use stages_numerics::random::Random;
-use stages_policy::{Mode, Policy};
+use stages_policy::Policy;
 
 /// One decision.
 struct Decision {
@@ -43,11 +43,7 @@ pub(crate) fn backtest(
     let (mut state, mut start) = (policy.start(n), vec![true; n]);
     let mut random = Random::new(&[config.seed, 0x6865_6467]);
     let ours = hedge(context, &mut env, |env, step, ratios| {
-        let mode = if config.deterministic {
-            Mode::Greedy
-        } else {
-            Mode::Sample(&mut random)
-        };
+        let mode = mode(config.deterministic, &mut random);
         let actions = policy.act(&step.obs, &step.action_mask, &start, &mut state, mode);
         start.fill(false);
         for (ratio, &action) in ratios.iter_mut().zip(actions.discrete(n)?) {
@@ -99,44 +95,32 @@ pub(crate) fn backtest(
     output::store(context, metrics, &table, serde_json::json!({ "of": "hedging" }))
 }
 
-/// Hedges the first episode of each environment, all of which are as long; `choose` fills in the ratios.
+/// Hedges the first episode of each environment; `choose` fills in the ratios.
 fn hedge(
     context: &Context,
     env: &mut HedgingEnv,
     mut choose: impl FnMut(&HedgingEnv, &Step, &mut [f64]) -> Result<(), StageError>,
 ) -> Result<Hedged, StageError> {
     let n = env.num_envs();
-    let mut out = Step::new(env.spec(), n);
-    env.reset(out.buffers());
-    let steps = env.config().steps as usize;
-    let (mut returns, mut ratios) = (vec![0.0; n], vec![0.0; n]);
-    let mut decisions = Vec::with_capacity(n * steps);
-    for step in 0..steps {
-        context.check_cancelled()?;
-        choose(env, &out, &mut ratios)?;
+    let mut ratios = vec![0.0; n];
+    let mut decisions = Vec::with_capacity(n * env.config().steps as usize);
+    let act = |env: &mut HedgingEnv, out: &mut Step, step: u64| {
+        choose(env, out, &mut ratios)?;
         for (episode, &hedge) in ratios.iter().enumerate() {
             let (underlying, delta) = env.delta(episode);
             decisions.push(Decision {
                 episode,
-                step,
+                step: step as usize,
                 underlying,
                 delta,
                 hedge,
             });
         }
         env.step_ratios(&ratios, out.buffers());
-        for (total, reward) in returns.iter_mut().zip(&out.reward) {
-            *total += f64::from(*reward);
-        }
-    }
+        Ok(())
+    };
     Ok(Hedged {
-        episodes: returns
-            .into_iter()
-            .map(|episodic_return| Episode {
-                episodic_return,
-                length: steps as u64,
-            })
-            .collect(),
+        episodes: episodes::play_first(context, env, act, |_, _, _| ())?,
         profit: (0..n).map(|i| env.final_profit(i)).collect(),
         decisions,
     })

@@ -39,24 +39,14 @@ pub(crate) fn backtest(
 
 /// The returns of the optimal policy in the first episode of each environment.
 fn run_optimal(context: &Context, optimal: &Optimal, env: &mut LookupEnv) -> Result<Vec<f64>, StageError> {
-    let n = env.num_envs();
-    let mut step = Step::new(env.spec(), n);
-    env.reset(step.buffers());
-    let (mut returns, mut over) = (vec![0.0; n], vec![false; n]);
-    let mut actions = vec![0; n];
-    while over.contains(&false) {
-        context.check_cancelled()?;
+    let mut actions = vec![0; env.num_envs()];
+    let act = |env: &mut LookupEnv, step: &mut Step, _| {
         for (i, action) in actions.iter_mut().enumerate() {
             let (left, position, feature) = env.decision(i);
             *action = optimal.action(left, position, feature);
         }
-        env.step(Actions::Discrete(&actions), step.buffers())?;
-        for i in 0..n {
-            if !over[i] {
-                returns[i] += f64::from(step.reward[i]);
-            }
-            over[i] |= step.terminated[i];
-        }
-    }
-    Ok(returns)
+        env.step(Actions::Discrete(&actions), step.buffers())
+    };
+    let played = episodes::play_first(context, env, act, |_, _, _| ())?;
+    Ok(played.iter().map(|episode| episode.episodic_return).collect())
 }

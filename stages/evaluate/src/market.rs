@@ -1,5 +1,5 @@
-//! What an evaluation asks of a market beyond what every [`Simulator`] says: measures of accounts, baselines,
-//! and columns.
+//! The facts that an evaluation asks of a market beyond those of every [`Simulator`]: measures of accounts,
+//! baselines, and columns.
 
 use crate::market_backtest::Backtest;
 use crate::performance::{Returns, step_return};
@@ -29,9 +29,9 @@ pub(crate) trait Statement: Copy {
 /// The elements of an observation that show the market: [`Simulator::market_row`] has them first.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Layout {
-    /// Those that another world's can stand for.
+    /// The elements that another world's can stand for.
     pub market: Range<usize>,
-    /// Those of instruments one after the other, each as many.
+    /// The elements of instruments one after the other, each as many.
     pub instruments: Range<usize>,
     /// Elements of an instrument.
     pub width: usize,
@@ -79,7 +79,7 @@ pub(crate) trait Market: Simulator<Ledger: Statement> {
     /// # Errors
     /// When an environment fails, or the stage is cancelled.
     fn compare(backtest: &mut Backtest<'_, Self>) -> Result<(), StageError>;
-    /// What the trajectory says of itself.
+    /// The description of the trajectory in its artifact.
     fn about(env: &PortfolioEnv<Self>) -> serde_json::Value;
     /// Names and values of the columns of an account.
     fn columns(env: &PortfolioEnv<Self>) -> Vec<Column<Self>>;
@@ -145,7 +145,7 @@ impl<S: Market> Run<S> {
         }
     }
 
-    /// The same run by another number among those of its strategy and episode.
+    /// Numbers the run anew among those of its strategy and episode.
     pub(crate) fn of_path(self, path: usize) -> Self {
         Self { path, ..self }
     }

@@ -120,7 +120,7 @@ impl<S: Market> Backtest<'_, S> {
         open(self.config, self.context, self.artifact, self.policy, num_envs)
     }
 
-    /// As many environments for `paths` runs of a strategy, spread over the episodes, at least one each.
+    /// Environments for `paths` runs of a strategy, spread over the episodes, at least one each.
     fn envs_for(&self, paths: usize) -> Result<PortfolioEnv<S>, StageError> {
         let episodes = self.spans.len();
         self.envs(episodes * paths.div_ceil(episodes))

@@ -90,7 +90,7 @@ impl Market for OptionsSimulator {
             .collect()
     }
 
-    /// That of the largest feature.
+    /// The regime of the largest feature.
     fn regime(env: &OptionsEnv, i: usize) -> Option<usize> {
         let names = env.hidden_names().iter().zip(env.hidden(i));
         let of_regimes = names

@@ -3,7 +3,8 @@
 use cache::Artifact;
 use stages_core::{Context, StageError};
 use stages_env::EnvSpec;
-use stages_policy::{Policy, policy};
+use stages_numerics::random::Random;
+use stages_policy::{Mode, Policy, policy};
 
 /// The policy at the port `policy`.
 pub(crate) fn load(context: &Context) -> Result<Policy, StageError> {
@@ -26,5 +27,13 @@ pub(crate) fn check_fits(policy: &EnvSpec, env: &EnvSpec) -> Result<(), StageErr
             "evaluate it on an environment with the same features, slate and actions, or train it on this \
             one",
         )),
+    }
+}
+
+/// The mode of acting: the most likely action, or a drawn one.
+pub(crate) fn mode(deterministic: bool, random: &mut Random) -> Mode<'_> {
+    match deterministic {
+        true => Mode::Greedy,
+        false => Mode::Sample(random),
     }
 }

@@ -18,7 +18,7 @@ const BEST: usize = 3;
 pub(crate) enum PortfolioRule {
     /// The long-only weights of least variance.
     MinimumVariance,
-    /// The same value of each symbol with the best returns.
+    /// An equal value of each symbol with the best returns.
     Momentum,
 }
 

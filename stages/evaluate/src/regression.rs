@@ -8,7 +8,7 @@ use crate::performance::Returns;
 pub struct Estimate {
     /// The least-squares estimate.
     pub value: f64,
-    /// Its standard error.
+    /// The standard error.
     pub error: f64,
 }
 

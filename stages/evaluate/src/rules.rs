@@ -47,9 +47,9 @@ const STEPS: usize = 512;
 pub(crate) enum Classes {
     /// One.
     Constant,
-    /// Those of hidden features that are 1 in their class.
+    /// The classes of hidden features that are 1 in their class.
     Oracle(Vec<usize>),
-    /// Those of hidden features that are probabilities, from a threshold on.
+    /// The classes of hidden features that are probabilities, from a threshold on.
     Filter(Vec<usize>, f32),
 }
 

@@ -3,10 +3,11 @@
 
 use crate::ablation::Ablation;
 use crate::market::{Market, Run, Span, Statement as _};
+use crate::policy_input::mode;
 use stages_core::{Context, StageError};
 use stages_env::{ActionSpace, Actions, BatchEnv as _, PortfolioEnv, Step};
 use stages_numerics::random::Random;
-use stages_policy::{Mode, Policy};
+use stages_policy::Policy;
 
 /// The evaluation episodes of an environment, by number.
 pub(crate) fn spans(env: &PortfolioEnv<impl Market>) -> Vec<Span> {
@@ -43,11 +44,7 @@ pub(crate) fn run_policy<S: Market>(
                 ablation.change(&layout, (&*env, spans, seed), at, obs);
             }
         }
-        let mode = if deterministic {
-            Mode::Greedy
-        } else {
-            Mode::Sample(&mut random)
-        };
+        let mode = mode(deterministic, &mut random);
         let actions = policy.act(&step.obs, &step.action_mask, &start, &mut state, mode);
         for (i, name) in names.iter_mut().enumerate() {
             *name = describe(&env.spec().action_space, actions, i);

@@ -5,7 +5,7 @@ use crate::config::BacktestConfig;
 use crate::episodes::{self, Episode};
 use crate::output;
 use crate::performance::mean_and_deviation;
-use crate::policy_input::check_fits;
+use crate::policy_input::{check_fits, mode};
 use crate::table_rules::{Rule, choices, times};
 use arrow_array::{ArrayRef, Float64Array, RecordBatch, StringArray};
 use datasets::SnapshotTime;
@@ -13,7 +13,7 @@ use stages_core::{Context, Outputs, StageError};
 use stages_env::table::{TableActionKind, TableEnv};
 use stages_env::{BatchEnv as _, Step};
 use stages_numerics::random::Random;
-use stages_policy::{Mode, Policy};
+use stages_policy::Policy;
 use std::sync::Arc;
 
 /// A step of a strategy.
@@ -42,11 +42,7 @@ pub(crate) fn backtest(
     let (mut state, mut start) = (policy.start(n), vec![true; n]);
     let mut random = Random::new(&[config.seed, 0x7265_7761]);
     let ours = play(context, &mut env, 0, &mut rows, |env, step, _| {
-        let mode = if config.deterministic {
-            Mode::Greedy
-        } else {
-            Mode::Sample(&mut random)
-        };
+        let mode = mode(config.deterministic, &mut random);
         let actions = policy.act(&step.obs, &step.action_mask, &start, &mut state, mode);
         start.fill(false);
         env.step(actions, step.buffers())
@@ -83,46 +79,22 @@ fn play(
     env: &mut TableEnv,
     strategy: usize,
     rows: &mut Vec<Row>,
-    mut act: impl FnMut(&mut TableEnv, &mut Step, u64) -> Result<(), StageError>,
+    act: impl FnMut(&mut TableEnv, &mut Step, u64) -> Result<(), StageError>,
 ) -> Result<Vec<Episode>, StageError> {
-    let n = env.num_envs();
-    let mut step = Step::new(env.spec(), n);
-    env.reset(step.buffers());
-    let worlds: Vec<String> = (0..n).map(|i| env.world(i).to_owned()).collect();
-    let mut played = vec![
-        Episode {
-            episodic_return: 0.0,
-            length: 0,
-        };
-        n
-    ];
-    let mut over = vec![false; n];
-    let mut at = 0;
-    while over.contains(&false) {
-        context.check_cancelled()?;
-        act(env, &mut step, at)?;
-        at += 1;
-        for i in 0..n {
-            if over[i] {
-                continue;
-            }
-            over[i] = step.terminated[i] || step.truncated[i];
-            let last = if over[i] { env.final_ledger(i) } else { None };
-            let ledger = last.unwrap_or_else(|| env.ledger(i));
-            let reward = f64::from(step.reward[i]);
-            played[i].episodic_return += reward;
-            played[i].length += 1;
-            rows.push(Row {
-                strategy,
-                world: worlds[i].clone(),
-                episode: i,
-                time: ledger.time,
-                reward,
-                total: ledger.total,
-            });
-        }
-    }
-    Ok(played)
+    // An episode stays in its world, and its last step leads to the start of the next episode of it.
+    episodes::play_first(context, env, act, |env, step, i| {
+        let is_over = step.terminated[i] || step.truncated[i];
+        let last = if is_over { env.final_ledger(i) } else { None };
+        let ledger = last.unwrap_or_else(|| env.ledger(i));
+        rows.push(Row {
+            strategy,
+            world: env.world(i).to_owned(),
+            episode: i,
+            time: ledger.time,
+            reward: f64::from(step.reward[i]),
+            total: ledger.total,
+        });
+    })
 }
 
 fn trajectory(names: &[String], rows: &[Row]) -> Result<RecordBatch, StageError> {

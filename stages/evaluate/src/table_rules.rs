@@ -28,16 +28,16 @@ pub(crate) enum Rule {
     Cash,
     /// A position of 1 in the only symbol.
     Underlying,
-    /// The same value of every symbol, once or at each step.
+    /// An equal value of every symbol, once or at each step.
     EqualWeight { held: bool },
-    /// The same choice always.
+    /// One choice always.
     Always(u32),
     /// A random action.
     Random,
 }
 
 impl Rule {
-    /// Those of an environment with a price.
+    /// The rules of an environment with a price.
     pub(crate) fn of_prices(config: &BacktestConfig, env: &TableEnv, choices: usize) -> Vec<Self> {
         let is_panel =
             matches!(env.spec().action_space, ActionSpace::Continuous { .. }) && env.num_symbols() > 1;
@@ -53,7 +53,7 @@ impl Rule {
         named.chain((0..choices as u32).map(Self::Always)).collect()
     }
 
-    /// Its name in metrics.
+    /// The name in metrics.
     pub(crate) fn name(self, env: &TableEnv) -> String {
         match self {
             Self::Cash => "cash".to_owned(),

@@ -142,7 +142,7 @@ fn mistakes_are_found_before_anything_runs() {
         ("call: nowhere:make", "there is no module `nowhere`"),
         (
             "id: CartPole-v1, files: [../secret]",
-            "is no file below the directory of the modules",
+            "is not a file below the directory of the modules",
         ),
         ("id: CartPole-v1, files: [missing.csv]", "there is no file"),
         ("id: CartPole-v1, time_limit: 0", "must be from 0.1"),

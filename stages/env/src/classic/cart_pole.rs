@@ -4,11 +4,9 @@
 //! Gymnasium's `classic_control/cartpole.py` (Euler integration, 0.02 s a step). The state is kept in f64 and
 //! shown in f32, as there.
 
+use super::episodic::{Episodic, EpisodicEnv, Outcome};
 use crate::actions::{ActionSpace, Actions};
-use crate::batch::{BatchEnv, StepBuffers};
 use crate::open_options::OpenOptions;
-use crate::ranges::{StepRows, View, for_ranges};
-use crate::saved_state::{StateReader, StateWriter};
 use crate::spec::EnvSpec;
 use stages_core::StageError;
 use stages_numerics::random::Random;
@@ -27,62 +25,32 @@ const X_LIMIT: f64 = 2.4;
 const MAX_STEPS: u32 = 500;
 const RESET: f64 = 0.05;
 
-/// With fewer environments per thread than this, scheduling the task costs more than stepping them.
-const GRAIN: usize = 1024;
+/// The task.
+pub struct Poles {
+    spec: EnvSpec,
+    hidden: bool,
+}
 
 /// B poles. Reward 1 for each step, the last one too; terminated beyond 2.4 or 12 degrees, truncated after
 /// 500 steps.
-pub struct CartPole {
-    spec: EnvSpec,
-    stream: [u64; 2],
-    hidden: bool,
-    /// Position, velocity, angle, angular velocity.
-    poles: Vec<[f64; 4]>,
-    steps: Vec<u32>,
-    episodes: Vec<u64>,
-}
+pub type CartPole = EpisodicEnv<Poles>;
 
 impl CartPole {
     /// `options.num_envs` of them; with `hidden`, only position and angle are shown.
     pub fn new(hidden: bool, options: &OpenOptions) -> Self {
-        let shown: &[&str] = if hidden {
-            &["position", "angle"]
+        let (name, shown): (_, &[&str]) = if hidden {
+            ("CartPole-hidden-velocity", &["position", "angle"])
         } else {
-            &["position", "velocity", "angle", "angular_velocity"]
+            ("CartPole-v1", &["position", "velocity", "angle", "angular_velocity"])
         };
-        let name = if hidden {
-            "CartPole-hidden-velocity"
-        } else {
-            "CartPole-v1"
+        let spec = EnvSpec {
+            name: name.to_owned(),
+            observation: shown.iter().map(|&s| s.to_owned()).collect(),
+            action_space: ActionSpace::discrete(["left", "right"]),
+            normalisation: None,
         };
-        let mut this = Self {
-            spec: EnvSpec {
-                name: name.to_owned(),
-                observation: shown.iter().map(|&s| s.to_owned()).collect(),
-                action_space: ActionSpace::discrete(["left", "right"]),
-                normalisation: None,
-            },
-            stream: [options.seed, options.split.word()],
-            hidden,
-            poles: vec![[0.0; 4]; options.num_envs],
-            steps: vec![0; options.num_envs],
-            episodes: vec![0; options.num_envs],
-        };
-        for i in 0..options.num_envs {
-            this.poles[i] = fresh(this.stream, i, 0);
-        }
-        this
+        Self::of(Poles { spec, hidden }, options)
     }
-
-    fn tag(&self) -> String {
-        format!("{} v1 x {}", self.spec.name, self.poles.len())
-    }
-}
-
-/// The state that episode `episode` of environment `i` begins with.
-fn fresh(stream: [u64; 2], i: usize, episode: u64) -> [f64; 4] {
-    let mut random = Random::new(&[stream[0], stream[1], i as u64, episode]);
-    std::array::from_fn(|_| -RESET + 2.0 * RESET * random.uniform())
 }
 
 /// The state one step later; `right` is the direction of the push.
@@ -101,132 +69,54 @@ fn fallen([x, _, angle, _]: [f64; 4]) -> bool {
     !(x.abs() <= X_LIMIT && angle.abs() <= THETA_LIMIT)
 }
 
-fn show(pole: [f64; 4], hidden: bool, out: &mut [f32]) {
-    if hidden {
-        out[0] = pole[0] as f32;
-        out[1] = pole[2] as f32;
-    } else {
-        for (out, value) in out.iter_mut().zip(pole) {
-            *out = value as f32;
-        }
-    }
-}
+impl Episodic for Poles {
+    /// Position, velocity, angle, angular velocity.
+    type Value = [f64; 4];
+    type Action = u32;
 
-struct PoleView<'a> {
-    actions: &'a [u32],
-    poles: &'a mut [[f64; 4]],
-    steps: &'a mut [u32],
-    episodes: &'a mut [u64],
-}
-
-impl View for PoleView<'_> {
-    fn split(self, n: usize) -> (Self, Self) {
-        let (actions, poles) = (self.actions.split_at(n), self.poles.split_at_mut(n));
-        let (steps, episodes) = (self.steps.split_at_mut(n), self.episodes.split_at_mut(n));
-        (
-            Self {
-                actions: actions.0,
-                poles: poles.0,
-                steps: steps.0,
-                episodes: episodes.0,
-            },
-            Self {
-                actions: actions.1,
-                poles: poles.1,
-                steps: steps.1,
-                episodes: episodes.1,
-            },
-        )
-    }
-}
-
-impl PoleView<'_> {
-    fn step(self, stream: [u64; 2], hidden: bool, out: StepRows) {
-        let len = self.poles.len();
-        let view = (self, out);
-        for_ranges(
-            view,
-            len,
-            GRAIN,
-            &|first, len, (state, mut out): (PoleView, StepRows)| {
-                for i in 0..len {
-                    let pole = advance(state.poles[i], state.actions[i] == 1);
-                    state.steps[i] += 1;
-                    let terminated = fallen(pole);
-                    let truncated = !terminated && state.steps[i] >= MAX_STEPS;
-                    out.reward[i] = 1.0;
-                    out.terminated[i] = terminated;
-                    out.truncated[i] = truncated;
-                    state.poles[i] = pole;
-                    if terminated || truncated {
-                        show(pole, hidden, out.final_obs.row(i));
-                        state.episodes[i] += 1;
-                        state.steps[i] = 0;
-                        state.poles[i] = fresh(stream, first + i, state.episodes[i]);
-                    }
-                    show(state.poles[i], hidden, out.obs.row(i));
-                    out.action_mask.row(i).fill(true);
-                }
-            },
-        );
-    }
-}
-
-impl BatchEnv for CartPole {
     fn spec(&self) -> &EnvSpec {
         &self.spec
     }
 
-    fn num_envs(&self) -> usize {
-        self.poles.len()
+    fn width(&self) -> usize {
+        1
     }
 
-    fn reset(&mut self, mut out: StepBuffers<'_>) {
-        out.clear();
-        let d = self.spec.obs_dim();
-        for i in 0..self.poles.len() {
-            if self.steps[i] != 0 {
-                self.episodes[i] += 1;
-                self.steps[i] = 0;
-                self.poles[i] = fresh(self.stream, i, self.episodes[i]);
+    fn actions<'a>(&self, actions: Actions<'a>, num_envs: usize) -> Result<&'a [u32], StageError> {
+        actions.discrete(num_envs)
+    }
+
+    fn fresh(&self, mut random: Random, state: &mut [[f64; 4]]) {
+        state[0] = std::array::from_fn(|_| -RESET + 2.0 * RESET * random.uniform());
+    }
+
+    fn advance(&self, state: &mut [[f64; 4]], count: u32, action: u32) -> Outcome {
+        state[0] = advance(state[0], action == 1);
+        let terminated = fallen(state[0]);
+        Outcome {
+            reward: 1.0,
+            terminated,
+            truncated: !terminated && count + 1 >= MAX_STEPS,
+        }
+    }
+
+    fn show(&self, state: &[[f64; 4]], _: u32, out: &mut [f32]) {
+        let pole = state[0];
+        if self.hidden {
+            out[0] = pole[0] as f32;
+            out[1] = pole[2] as f32;
+        } else {
+            for (out, value) in out.iter_mut().zip(pole) {
+                *out = value as f32;
             }
-            show(self.poles[i], self.hidden, &mut out.obs[i * d..(i + 1) * d]);
         }
-    }
-
-    fn step(&mut self, actions: Actions<'_>, out: StepBuffers<'_>) -> Result<(), StageError> {
-        let view = StepRows::new(out, &self.spec);
-        PoleView {
-            actions: actions.discrete(self.poles.len())?,
-            poles: &mut self.poles,
-            steps: &mut self.steps,
-            episodes: &mut self.episodes,
-        }
-        .step(self.stream, self.hidden, view);
-        Ok(())
-    }
-
-    fn save(&self) -> Vec<u8> {
-        StateWriter::new(&self.tag())
-            .array(&self.poles)
-            .array(&self.steps)
-            .array(&self.episodes)
-            .finish()
-    }
-
-    fn restore(&mut self, state: &[u8]) -> Result<(), String> {
-        let mut reader = StateReader::new(state, &self.tag(), self.poles.len() * (32 + 4 + 8))?;
-        reader.array(&mut self.poles);
-        reader.array(&mut self.steps);
-        reader.array(&mut self.episodes);
-        Ok(())
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::batch::Step;
+    use crate::batch::{BatchEnv as _, Step};
     use crate::testing::step_discrete;
 
     /// Gymnasium 1.x, `CartPole-v1` from the state (0.01, -0.02, 0.03, 0.04), worked by hand with its

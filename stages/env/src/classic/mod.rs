@@ -3,6 +3,7 @@
 
 mod cart_pole;
 mod control;
+mod episodic;
 mod mountain_car;
 mod pendulum;
 mod repeat_previous;

@@ -5,7 +5,7 @@
 //! the first step on, as there. Every push costs, and only the hilltop earns: a learner that follows the
 //! reward it finds near itself stands still.
 
-use super::control::{Outcome, Task};
+use super::control::{Moved, Task};
 use stages_numerics::random::Random;
 
 const POWER: f32 = 0.0015;
@@ -15,7 +15,7 @@ const MIN_POSITION: f64 = -1.2;
 const MAX_POSITION: f64 = 0.6;
 const GOAL: f64 = 0.45;
 
-/// Its state is position and velocity. An episode ends on the hilltop, and is cut off after 999 steps.
+/// A car whose state is position and velocity. An episode ends on the hilltop, and is cut off after 999 steps.
 /// Gymnasium charges for the square of a push beyond the bounds, which here counts as the bound.
 pub struct MountainCar;
 
@@ -30,7 +30,7 @@ impl Task for MountainCar {
         [-0.6 + 0.2 * random.uniform(), 0.0]
     }
 
-    fn advance([position, velocity]: [f64; 2], force: f32) -> Outcome {
+    fn advance([position, velocity]: [f64; 2], force: f32) -> Moved {
         let pull = GRAVITY * libm::cos(3.0 * position);
         let velocity = velocity + (f64::from(force * POWER) - pull);
         let velocity = velocity.clamp(-MAX_SPEED, MAX_SPEED);
@@ -42,7 +42,7 @@ impl Task for MountainCar {
         };
         let terminated = position >= GOAL && velocity >= 0.0;
         let prize = if terminated { 100.0 } else { 0.0 };
-        Outcome {
+        Moved {
             state: [position, velocity].map(|x| f64::from(x as f32)),
             reward: prize - 0.1 * (f64::from(force) * f64::from(force)),
             terminated,

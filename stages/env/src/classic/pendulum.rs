@@ -4,7 +4,7 @@
 //! As coded in Gymnasium's `classic_control/pendulum.py` (0.05 s a step, g = 10, mass and length 1). The
 //! state is kept in f64; torque and observations are f32, as there.
 
-use super::control::{Outcome, Task};
+use super::control::{Moved, Task};
 use stages_numerics::random::Random;
 use std::f64::consts::PI;
 
@@ -12,7 +12,7 @@ const GRAVITY: f64 = 10.0;
 const DT: f64 = 0.05;
 const MAX_SPEED: f64 = 8.0;
 
-/// Its state is the angle from upright and the angular velocity. An episode is cut off after 200 steps and
+/// A pendulum whose state is the angle from upright and the angular velocity. An episode is cut off after 200 steps and
 /// never ends by itself.
 pub struct Pendulum;
 
@@ -27,13 +27,13 @@ impl Task for Pendulum {
         [PI, 1.0].map(|high| -high + 2.0 * high * random.uniform())
     }
 
-    fn advance([angle, velocity]: [f64; 2], torque: f32) -> Outcome {
+    fn advance([angle, velocity]: [f64; 2], torque: f32) -> Moved {
         let normal = (angle + PI).rem_euclid(2.0 * PI) - PI;
         // Gymnasium's terms of the torque are f32.
         let cost = normal * normal + 0.1 * (velocity * velocity) + f64::from(0.001 * (torque * torque));
         let acceleration = 3.0 * GRAVITY / 2.0 * libm::sin(angle) + f64::from(3.0 * torque);
         let velocity = (velocity + acceleration * DT).clamp(-MAX_SPEED, MAX_SPEED);
-        Outcome {
+        Moved {
             state: [angle + velocity * DT, velocity],
             reward: -cost,
             terminated: false,

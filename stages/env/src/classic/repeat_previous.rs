@@ -13,195 +13,92 @@
 //! which a little more is left: it is right 13 n / (52 n - 1) of the time with n decks, a return of 26 n /
 //! (52 n - 1) - 1, just above -1/2.
 
+use super::episodic::{Episodic, EpisodicEnv, Outcome};
 use crate::actions::{ActionSpace, Actions};
-use crate::batch::{BatchEnv, StepBuffers};
 use crate::open_options::OpenOptions;
-use crate::ranges::{Rows, StepRows, View, for_ranges};
-use crate::saved_state::{StateReader, StateWriter};
 use crate::spec::EnvSpec;
 use stages_core::StageError;
 use stages_numerics::random::Random;
 
 const SUITS: [&str; 4] = ["spades", "diamonds", "clubs", "hearts"];
 const CARDS: usize = 52;
-/// With fewer environments per thread than this, scheduling the task costs more than stepping them.
-const GRAIN: usize = 1024;
 
-/// B games.
-pub struct RepeatPrevious {
+/// The game.
+pub struct Game {
     spec: EnvSpec,
-    stream: [u64; 2],
     /// Cards in a game.
     cards: usize,
     /// The distance of the card to name; 1 is the one that is shown.
     k: usize,
-    /// `[B, cards]`: the suits in the order they are dealt.
-    suits: Vec<u8>,
-    /// The number of cards dealt.
-    dealt: Vec<u32>,
-    episodes: Vec<u64>,
 }
+
+/// B games.
+pub type RepeatPrevious = EpisodicEnv<Game>;
 
 impl RepeatPrevious {
     /// `options.num_envs` games with this many decks.
     pub(crate) fn new(name: &str, decks: usize, k: usize, options: &OpenOptions) -> Self {
-        let cards = decks * CARDS;
-        let mut this = Self {
-            spec: EnvSpec {
-                name: name.to_owned(),
-                observation: SUITS.map(str::to_owned).into(),
-                action_space: ActionSpace::discrete(SUITS),
-                normalisation: None,
-            },
-            stream: [options.seed, options.split.word()],
-            cards,
-            k,
-            suits: vec![0; options.num_envs * cards],
-            dealt: vec![1; options.num_envs],
-            episodes: vec![0; options.num_envs],
+        let spec = EnvSpec {
+            name: name.to_owned(),
+            observation: SUITS.map(str::to_owned).into(),
+            action_space: ActionSpace::discrete(SUITS),
+            normalisation: None,
         };
-        for (i, suits) in this.suits.chunks_exact_mut(cards).enumerate() {
-            shuffle(this.stream, i, 0, suits);
-        }
-        this
-    }
-
-    fn tag(&self) -> String {
-        format!("{} v1 x {}", self.spec.name, self.dealt.len())
+        let cards = decks * CARDS;
+        Self::of(Game { spec, cards, k }, options)
     }
 }
 
-/// The cards of episode `episode` of environment `i`.
-fn shuffle(stream: [u64; 2], i: usize, episode: u64, suits: &mut [u8]) {
-    for (card, suit) in suits.iter_mut().enumerate() {
-        *suit = (card % SUITS.len()) as u8;
-    }
-    Random::new(&[stream[0], stream[1], i as u64, episode]).shuffle(suits);
-}
+impl Episodic for Game {
+    /// A suit; the state has them in the order they are dealt.
+    type Value = u8;
+    type Action = u32;
+    /// The count is the number of cards dealt.
+    const FIRST: u32 = 1;
 
-fn show(suit: u8, out: &mut [f32]) {
-    out.fill(0.0);
-    out[usize::from(suit)] = 1.0;
-}
-
-struct Games<'a> {
-    actions: &'a [u32],
-    suits: Rows<'a, u8>,
-    dealt: &'a mut [u32],
-    episodes: &'a mut [u64],
-}
-
-impl View for Games<'_> {
-    fn split(self, n: usize) -> (Self, Self) {
-        let (actions, suits) = (self.actions.split_at(n), self.suits.split(n));
-        let (dealt, episodes) = (self.dealt.split_at_mut(n), self.episodes.split_at_mut(n));
-        (
-            Self {
-                actions: actions.0,
-                suits: suits.0,
-                dealt: dealt.0,
-                episodes: episodes.0,
-            },
-            Self {
-                actions: actions.1,
-                suits: suits.1,
-                dealt: dealt.1,
-                episodes: episodes.1,
-            },
-        )
-    }
-}
-
-impl BatchEnv for RepeatPrevious {
     fn spec(&self) -> &EnvSpec {
         &self.spec
     }
 
-    fn num_envs(&self) -> usize {
-        self.dealt.len()
+    fn width(&self) -> usize {
+        self.cards
     }
 
-    fn reset(&mut self, mut out: StepBuffers<'_>) {
-        out.clear();
-        for (i, suits) in self.suits.chunks_exact_mut(self.cards).enumerate() {
-            if self.dealt[i] != 1 {
-                self.episodes[i] += 1;
-                self.dealt[i] = 1;
-                shuffle(self.stream, i, self.episodes[i], suits);
-            }
-            show(suits[0], &mut out.obs[i * SUITS.len()..(i + 1) * SUITS.len()]);
+    fn actions<'a>(&self, actions: Actions<'a>, num_envs: usize) -> Result<&'a [u32], StageError> {
+        actions.discrete(num_envs)
+    }
+
+    fn fresh(&self, mut random: Random, suits: &mut [u8]) {
+        for (card, suit) in suits.iter_mut().enumerate() {
+            *suit = (card % SUITS.len()) as u8;
+        }
+        random.shuffle(suits);
+    }
+
+    fn advance(&self, suits: &mut [u8], dealt: u32, action: u32) -> Outcome {
+        let (dealt, unit) = (dealt as usize, 1.0 / (self.cards - self.k) as f32);
+        Outcome {
+            reward: match dealt.checked_sub(self.k) {
+                None => 0.0,
+                Some(back) if u32::from(suits[back]) == action => unit,
+                Some(_) => -unit,
+            },
+            // The last card is dealt, but there is nothing left to decide.
+            terminated: dealt + 1 == self.cards,
+            truncated: false,
         }
     }
 
-    fn step(&mut self, actions: Actions<'_>, out: StepBuffers<'_>) -> Result<(), StageError> {
-        let actions = actions.discrete(self.dealt.len())?;
-        let (stream, k, cards, len) = (self.stream, self.k, self.cards, self.dealt.len());
-        let unit = 1.0 / (cards - k) as f32;
-        let games = Games {
-            actions,
-            suits: Rows {
-                values: &mut self.suits,
-                width: cards,
-            },
-            dealt: &mut self.dealt,
-            episodes: &mut self.episodes,
-        };
-        let view = (games, StepRows::new(out, &self.spec));
-        for_ranges(
-            view,
-            len,
-            GRAIN,
-            &|first, len, (mut games, mut out): (Games, StepRows)| {
-                for i in 0..len {
-                    let suits = games.suits.row(i);
-                    let dealt = games.dealt[i] as usize;
-                    out.reward[i] = match dealt.checked_sub(k) {
-                        None => 0.0,
-                        Some(back) if u32::from(suits[back]) == games.actions[i] => unit,
-                        Some(_) => -unit,
-                    };
-                    // The last card is dealt, but there is nothing left to decide.
-                    let over = dealt + 1 == cards;
-                    out.terminated[i] = over;
-                    out.truncated[i] = false;
-                    if over {
-                        show(suits[dealt], out.final_obs.row(i));
-                        games.episodes[i] += 1;
-                        games.dealt[i] = 1;
-                        shuffle(stream, first + i, games.episodes[i], suits);
-                    } else {
-                        games.dealt[i] += 1;
-                    }
-                    show(suits[games.dealt[i] as usize - 1], out.obs.row(i));
-                }
-                out.action_mask.values.fill(true);
-            },
-        );
-        Ok(())
-    }
-
-    fn save(&self) -> Vec<u8> {
-        StateWriter::new(&self.tag())
-            .array(&self.suits)
-            .array(&self.dealt)
-            .array(&self.episodes)
-            .finish()
-    }
-
-    fn restore(&mut self, state: &[u8]) -> Result<(), String> {
-        let size = self.suits.len() + self.dealt.len() * (4 + 8);
-        let mut reader = StateReader::new(state, &self.tag(), size)?;
-        reader.array(&mut self.suits);
-        reader.array(&mut self.dealt);
-        reader.array(&mut self.episodes);
-        Ok(())
+    fn show(&self, suits: &[u8], dealt: u32, out: &mut [f32]) {
+        out.fill(0.0);
+        out[usize::from(suits[dealt as usize - 1])] = 1.0;
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::batch::Step;
+    use crate::batch::{BatchEnv as _, Step};
     use crate::testing::step_discrete;
 
     fn suit(obs: &[f32]) -> u32 {

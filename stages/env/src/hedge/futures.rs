@@ -22,9 +22,9 @@ pub struct FutureBar {
     pub date: Date,
     /// The contract.
     pub contract: String,
-    /// Its open; NaN where it has none.
+    /// The open; NaN where it has none.
     pub open: f64,
-    /// Its close.
+    /// The close.
     pub close: f64,
     /// The contracts traded on the day.
     pub volume: f64,
@@ -33,9 +33,9 @@ pub struct FutureBar {
 /// The prices of a future at a snapshot.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct FuturePrice {
-    /// That of the contract that is held from this snapshot on.
+    /// The price of the contract that is held from this snapshot on.
     pub price: f64,
-    /// That of the contract that was held up to it.
+    /// The price of the contract that was held up to it.
     pub before: f64,
     /// True if they are different contracts.
     pub is_roll: bool,

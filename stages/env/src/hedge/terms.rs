@@ -1,5 +1,6 @@
 //! The rule and the costs of a hedge; [`hedge`](super) has the formulas.
 
+use crate::checks::positive;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use stages_core::ConfigProblem;
@@ -77,13 +78,7 @@ impl HedgeTerms {
                 ));
             }
         }
-        if !(self.lot.is_finite() && self.lot > 0.0) {
-            return Err(ConfigProblem::new(
-                "hedge.lot",
-                format!("{} is not a positive number", self.lot),
-            ));
-        }
-        Ok(())
+        positive("hedge.lot", self.lot)
     }
 
     /// The order of the rule.

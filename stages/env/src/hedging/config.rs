@@ -1,5 +1,6 @@
 //! The configuration of `env/hedging`.
 
+use crate::checks::positive;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use stages_core::ConfigProblem;
@@ -72,9 +73,7 @@ impl HedgingConfig {
             ("moneyness", self.moneyness),
             ("volatility", self.volatility),
         ] {
-            if !(value.is_finite() && value > 0.0) {
-                return Err(ConfigProblem::new(field, format!("{value} is not a positive number")));
-            }
+            positive(field, value)?;
         }
         if !(-10.0..=10.0).contains(&self.drift) {
             return Err(ConfigProblem::new("drift", "a drift is a decimal: 0.05 for 5 %"));

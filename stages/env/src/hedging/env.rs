@@ -4,7 +4,7 @@ use super::config::{HedgingConfig, SPOT};
 use crate::actions::{ActionSpace, Actions};
 use crate::batch::{BatchEnv, StepBuffers};
 use crate::open_options::{OpenOptions, Split};
-use crate::ranges::{StepRows, View, for_ranges};
+use crate::ranges::{StepRows, for_ranges};
 use crate::saved_state::{StateReader, StateWriter};
 use crate::spec::EnvSpec;
 use arrow_buffer::ScalarBuffer;
@@ -127,38 +127,35 @@ impl HedgingEnv {
 
     fn run(&mut self, ratio: &(impl Fn(usize) -> f64 + Sync), out: StepBuffers<'_>) {
         let (shared, len) = (&self.shared, self.states.len());
-        let range = HedgeRows {
-            states: &mut self.states,
-            finals: &mut self.finals,
-        };
+        let range = (&mut self.states[..], &mut self.finals[..]);
         let view = (range, StepRows::new(out, &self.spec));
-        for_ranges(
-            view,
-            len,
-            GRAIN,
-            &|first, len, (range, mut out): (HedgeRows, StepRows)| {
-                for i in 0..len {
-                    let state = &mut range.states[i];
-                    let [from, call, _] = shared.point(state.path, state.step);
-                    let [to, then, _] = shared.point(state.path, state.step + 1);
-                    state.hedge = ratio(first + i);
-                    let earned = (state.hedge * (to - from) - (then - call)) * (100.0 / SPOT);
-                    state.profit += earned;
-                    state.step += 1;
-                    let over = state.step >= shared.config.steps;
-                    out.reward[i] = -(earned * earned) as f32;
-                    out.terminated[i] = over;
-                    out.truncated[i] = false;
-                    if over {
-                        shared.show(state, out.final_obs.row(i));
-                        range.finals[i] = state.profit;
-                        *state = shared.fresh(first + i, state.episode + 1);
-                    }
-                    shared.show(state, out.obs.row(i));
+        for_ranges(view, len, GRAIN, &|first,
+                                       len,
+                                       ((states, finals), mut out): (
+            (&mut [HedgeState], &mut [f64]),
+            StepRows,
+        )| {
+            for i in 0..len {
+                let state = &mut states[i];
+                let [from, call, _] = shared.point(state.path, state.step);
+                let [to, then, _] = shared.point(state.path, state.step + 1);
+                state.hedge = ratio(first + i);
+                let earned = (state.hedge * (to - from) - (then - call)) * (100.0 / SPOT);
+                state.profit += earned;
+                state.step += 1;
+                let over = state.step >= shared.config.steps;
+                out.reward[i] = -(earned * earned) as f32;
+                out.terminated[i] = over;
+                out.truncated[i] = false;
+                if over {
+                    shared.show(state, out.final_obs.row(i));
+                    finals[i] = state.profit;
+                    *state = shared.fresh(first + i, state.episode + 1);
                 }
-                out.action_mask.values.fill(true);
-            },
-        );
+                shared.show(state, out.obs.row(i));
+            }
+            out.action_mask.values.fill(true);
+        });
     }
 
     fn tag(&self) -> String {
@@ -168,27 +165,6 @@ impl HedgingEnv {
             self.shared.paths,
             self.shared.split,
             self.shared.seed
-        )
-    }
-}
-
-struct HedgeRows<'a> {
-    states: &'a mut [HedgeState],
-    finals: &'a mut [f64],
-}
-
-impl View for HedgeRows<'_> {
-    fn split(self, n: usize) -> (Self, Self) {
-        let (states, finals) = (self.states.split_at_mut(n), self.finals.split_at_mut(n));
-        (
-            Self {
-                states: states.0,
-                finals: finals.0,
-            },
-            Self {
-                states: states.1,
-                finals: finals.1,
-            },
         )
     }
 }

@@ -79,7 +79,7 @@ impl StageKind for Hedging {
 /// Opens the artifact of the stage `env/hedging`, as itself rather than as a [`crate::BatchEnv`].
 ///
 /// # Errors
-/// As [`crate::open`].
+/// The errors of [`crate::open`].
 pub fn open(store: &Store, artifact: &Artifact, options: &OpenOptions) -> Result<HedgingEnv, StageError> {
     let file = env_artifact::files(store, artifact);
     let config: HedgingConfig = env_artifact::config(&file, SPEC)?;

@@ -4,7 +4,7 @@ use super::config::{LookupConfig, POSITIONS};
 use crate::actions::{ActionSpace, Actions};
 use crate::batch::{BatchEnv, StepBuffers};
 use crate::open_options::{OpenOptions, Split};
-use crate::ranges::{Rows, StepRows, View, for_ranges};
+use crate::ranges::{StepRows, for_ranges};
 use crate::saved_state::{StateReader, StateWriter};
 use crate::spec::EnvSpec;
 use arrow_buffer::ScalarBuffer;
@@ -132,27 +132,6 @@ impl LookupEnv {
     }
 }
 
-struct LookupRows<'a> {
-    actions: &'a [u32],
-    states: Rows<'a, LookupState>,
-}
-
-impl View for LookupRows<'_> {
-    fn split(self, n: usize) -> (Self, Self) {
-        let (actions, states) = (self.actions.split_at(n), self.states.split(n));
-        (
-            Self {
-                actions: actions.0,
-                states: states.0,
-            },
-            Self {
-                actions: actions.1,
-                states: states.1,
-            },
-        )
-    }
-}
-
 impl BatchEnv for LookupEnv {
     fn spec(&self) -> &EnvSpec {
         &self.spec
@@ -193,40 +172,33 @@ impl BatchEnv for LookupEnv {
 fn step(shared: &Shared, states: &mut [LookupState], actions: &[u32], out: StepRows) {
     let (cost, length) = (shared.config.cost as f32, shared.config.episode_length);
     let len = states.len();
-    let range = LookupRows {
-        actions,
-        states: Rows {
-            values: states,
-            width: 1,
-        },
-    };
-    let view = (range, out);
-    for_ranges(
-        view,
-        len,
-        GRAIN,
-        &|first, len, (range, mut out): (LookupRows, StepRows)| {
-            for i in 0..len {
-                let state = &mut range.states.values[i];
-                let position = *POSITIONS.get(range.actions[i] as usize).unwrap_or(&POSITIONS[0]);
-                let earned = position * shared.table.returns[state.row as usize];
-                let reward = 100.0 * (earned - cost * (position - state.position).abs());
-                state.position = position;
-                state.profit += 0.01 * reward;
-                state.reward = reward;
-                state.row += 1;
-                state.step += 1;
-                let over = state.step >= length;
-                out.reward[i] = reward;
-                out.terminated[i] = over;
-                out.truncated[i] = false;
-                if over {
-                    shared.show(state, out.final_obs.row(i));
-                    *state = shared.fresh(first + i, state.episode + 1);
-                }
-                shared.show(state, out.obs.row(i));
+    let view = ((actions, states), out);
+    for_ranges(view, len, GRAIN, &|first,
+                                   len,
+                                   ((actions, states), mut out): (
+        (&[u32], &mut [LookupState]),
+        StepRows,
+    )| {
+        for i in 0..len {
+            let state = &mut states[i];
+            let position = *POSITIONS.get(actions[i] as usize).unwrap_or(&POSITIONS[0]);
+            let earned = position * shared.table.returns[state.row as usize];
+            let reward = 100.0 * (earned - cost * (position - state.position).abs());
+            state.position = position;
+            state.profit += 0.01 * reward;
+            state.reward = reward;
+            state.row += 1;
+            state.step += 1;
+            let over = state.step >= length;
+            out.reward[i] = reward;
+            out.terminated[i] = over;
+            out.truncated[i] = false;
+            if over {
+                shared.show(state, out.final_obs.row(i));
+                *state = shared.fresh(first + i, state.episode + 1);
             }
-            out.action_mask.values.fill(true);
-        },
-    );
+            shared.show(state, out.obs.row(i));
+        }
+        out.action_mask.values.fill(true);
+    });
 }

@@ -107,7 +107,7 @@ pub(crate) fn from_table(
 /// Opens the artifact of the stage `env/lookup`, as itself rather than as a [`crate::BatchEnv`].
 ///
 /// # Errors
-/// As [`crate::open`].
+/// The errors of [`crate::open`].
 pub fn open(store: &Store, artifact: &Artifact, options: &OpenOptions) -> Result<LookupEnv, StageError> {
     let file = env_artifact::files(store, artifact);
     let config: LookupConfig = env_artifact::config(&file, SPEC)?;

@@ -6,6 +6,7 @@ use super::fills::{self, FillPrice, Impact, Liquidity};
 use super::hedge::HedgeConfig;
 use super::portfolio_margin::RiskArray;
 use super::quantities;
+use crate::checks::{positive, within};
 use crate::episode::EpisodeLength;
 use crate::reward::{self, RewardConfig};
 use crate::split::SplitRules;
@@ -386,23 +387,7 @@ impl OptionsConfig {
     /// Checks all values but those of the strategies.
     pub(crate) fn validate_values(&self) -> Result<(), ConfigProblem> {
         let problem = |field: &str, message: &str| Err(ConfigProblem::new(field, message));
-        let positive = |field: &str, value: f64| {
-            if value.is_finite() && value > 0.0 {
-                Ok(())
-            } else {
-                Err(ConfigProblem::new(field, format!("{value} is not a positive number")))
-            }
-        };
-        let fraction = |field: &str, value: f64, most: f64| {
-            if (0.0..=most).contains(&value) {
-                Ok(())
-            } else {
-                Err(ConfigProblem::new(
-                    field,
-                    format!("{value} is not between 0 and {most}"),
-                ))
-            }
-        };
+        let fraction = |field: &str, value: f64, most: f64| within(field, value, 0.0, most);
         if !(self.multiplier.is_finite() && self.multiplier >= 0.0) {
             return problem(
                 "multiplier",

@@ -67,7 +67,7 @@ impl ContractSets {
         })
     }
 
-    /// Those of a world, of each set that has any rows of its partitions; `None` where there are none.
+    /// The features of a world, of each set that has any rows of its partitions; `None` where there are none.
     ///
     /// # Errors
     /// When no set has any; when a set beside a chain lacks one of the chain's partitions; when one has days

@@ -67,8 +67,8 @@ pub use crate::reward::{CvarPenalty, RewardConfig, RewardKind};
 pub use crate::worlds::{HeldOut, Symbols, WorldSet};
 pub use action_config::{ActionKind, Limits, StrategySet};
 pub use build::{
-    Built, ContractColumns, ContractFeatures, Day, InMemory, MarketSource, PartStore, Piece, Quote,
-    Settlements, build, build_worlds,
+    ContractColumns, ContractFeatures, Day, InMemory, MarketSource, PartStore, Piece, Quote, Settlements,
+    build, build_worlds,
 };
 pub use config::{
     Fills, Leg, MarginConfig, MarginKind, OptionsConfig, QuoteKind, Right, Sizing, SlateConfig, SlateFeature,

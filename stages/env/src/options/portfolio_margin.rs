@@ -168,7 +168,7 @@ pub(crate) struct Scan {
 }
 
 impl Scan {
-    /// That of the underlying held.
+    /// The gain of the underlying held.
     pub(crate) fn new(units: f64, underlying: f64, scenarios: &[Scenario; SCENARIOS]) -> Self {
         Self {
             gains: scenarios.map(|scenario| scenario.share * scenario.spot * units * underlying),

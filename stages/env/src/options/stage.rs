@@ -234,7 +234,6 @@ impl StageKind for Options {
             .collect();
         let pairs: Vec<_> = sources.iter().zip(&stores).collect();
         let built = build_worlds(&pairs, config)?;
-        env_artifact::report(context, built.notes, built.warnings);
         let mut contracts = serde_json::Map::new();
         for (symbol, listed) in symbols.iter().zip(&listings) {
             contracts.insert(symbol.clone(), serde_json::json!(listed.contracts));
@@ -246,11 +245,7 @@ impl StageKind for Options {
             "multiplier": listings[0].multiplier,
             "contracts": contracts,
         });
-        let mut builder = env_artifact::builder(&context.store, meta);
-        for (path, blob) in built.files {
-            builder.blob(&path, blob);
-        }
-        env_artifact::outputs(builder)
+        env_artifact::store(context, meta, built)
     }
 
     fn cached_share(&self, config: &OptionsConfig, given: &Given<'_>) -> Result<Option<Share>, StageError> {

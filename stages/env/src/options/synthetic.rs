@@ -31,7 +31,7 @@ pub fn market(days: usize, seed: u64) -> SyntheticMarket {
     generate(days, &[None], Settlements::default(), seed)
 }
 
-/// As [`market`], with snapshots at these hours of each day in New York. The first feature has one value a
+/// The market of [`market`], with snapshots at these hours of each day in New York. The first feature has one value a
 /// day.
 ///
 /// # Errors

@@ -233,11 +233,11 @@ pub(crate) struct ContractRows {
     pub time_value: Vec<f64>,
     /// One for each snapshot from the first on.
     pub entries: Vec<Vec<Entry>>,
-    /// Likewise; empty where trades do not depend on them.
+    /// Volume and open interest, likewise; empty where trades do not depend on them.
     pub depths: Vec<Vec<[f32; 2]>>,
-    /// Likewise.
+    /// Sizes of bid and ask, likewise.
     pub sizes: Vec<Vec<[f32; 2]>>,
-    /// Likewise; empty where margin does not depend on them.
+    /// Gains in the scenarios of margin, likewise; empty where it does not depend on them.
     pub risks: Vec<Vec<RiskRow>>,
 }
 

@@ -27,7 +27,7 @@ pub struct PortfolioEnv<S: Simulator> {
     /// The account at the end of the last episode of each `[B]`, and its weights `[B, N]`.
     finals: Vec<Option<S::Ledger>>,
     final_weights: Vec<f64>,
-    /// What the last step of each explained of itself, where [`PortfolioEnv::keep_notes`] asked for it; else
+    /// The explanation of the last step of each, where [`PortfolioEnv::keep_notes`] asked for it; else
     /// empty.
     notes: Vec<S::Note>,
 }
@@ -98,7 +98,7 @@ impl<S: Simulator> PortfolioEnv<S> {
     /// Opens the artifact of a stage, each environment at the beginning of its first episode.
     ///
     /// # Errors
-    /// As [`crate::open`]; and when `options` asks for training dates of an environment that has none.
+    /// The errors of [`crate::open`]; and when `options` asks for training dates of an environment that has none.
     pub fn open(store: &Store, artifact: &Artifact, options: &OpenOptions) -> Result<Self, StageError> {
         Self::from_files(files(store, artifact), options)
     }
@@ -106,7 +106,7 @@ impl<S: Simulator> PortfolioEnv<S> {
     /// Opens the files that `file` gives by name.
     ///
     /// # Errors
-    /// As [`PortfolioEnv::open`].
+    /// The errors of [`PortfolioEnv::open`].
     pub(crate) fn from_files(
         file: impl Fn(&str) -> Result<Bytes, StageError>,
         options: &OpenOptions,
@@ -188,12 +188,12 @@ impl<S: Simulator> PortfolioEnv<S> {
         format!("{kind}, {split:?} with seed {seed}")
     }
 
-    /// Keeps what every step from now on explains of itself.
+    /// Keeps the explanation of every step from now on.
     pub(crate) fn keep_notes(&mut self) {
         self.notes = vec![S::Note::default(); self.finals.len()];
     }
 
-    /// What the last step of environment `i` explained of itself; nothing unless [`PortfolioEnv::keep_notes`]
+    /// The explanation of the last step of environment `i`; nothing unless [`PortfolioEnv::keep_notes`]
     /// was called.
     pub(crate) fn note(&self, i: usize) -> S::Note {
         self.notes.get(i).copied().unwrap_or_default()

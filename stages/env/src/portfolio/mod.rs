@@ -27,7 +27,10 @@ mod worlds;
 pub use acting::ActingSimulator;
 pub use env::PortfolioEnv;
 pub(crate) use env::evaluation_episodes;
-pub(crate) use files::{SPEC, World, WorldFile, decode_spec, encode_spec, normalise_as, part_batches};
+pub use files::Built;
+pub(crate) use files::{
+    SPEC, World, WorldFile, decode_spec, encode_spec, normalise_as, of_world, part_batches,
+};
 pub(crate) use simulator::{Clock, clock};
 pub use simulator::{Outcome, Simulator};
 pub use state::{EnvState, EnvView};

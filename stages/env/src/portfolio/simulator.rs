@@ -88,7 +88,7 @@ pub trait Simulator: Sized + Send + Sync + 'static {
     type Act<'a>: Copy;
     /// The statement of an account.
     type Ledger: Copy + Send;
-    /// What a step explains of itself where it is asked to.
+    /// The explanation of a step, where one is asked for.
     type Note: Derived;
 
     /// Opens the files that `file` gives by name.

@@ -81,7 +81,7 @@ pub(super) enum ActionSpaces {
 }
 
 impl Spaces {
-    /// The same in the terms of all environments.
+    /// The spec in the terms of all environments.
     pub fn spec(&self, name: &str) -> EnvSpec {
         let numbered = |n: usize| (0..n).map(|k| format!("action[{k}]")).collect();
         let masked = self.masked;

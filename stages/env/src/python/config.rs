@@ -102,7 +102,7 @@ impl PythonConfig {
             if file.is_empty() || !is_inner {
                 return Err(ConfigProblem::new(
                     format!("files[{i}]"),
-                    format!("`{file}` is no file below the directory of the modules"),
+                    format!("`{file}` is not a file below the directory of the modules"),
                 )
                 .hint("name it relative to `path`, without `..`"));
             }

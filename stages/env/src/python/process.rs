@@ -125,7 +125,7 @@ impl Process {
     /// Waits until the worker is done with any number of steps, each of which has its limit.
     ///
     /// # Errors
-    /// As [`Self::done`].
+    /// Waits as [`Self::done`] does.
     pub fn done_with_all(&mut self) -> Result<(), StageError> {
         self.wait(None)
     }
@@ -146,7 +146,7 @@ impl Process {
     /// Waits for the answer to the request.
     ///
     /// # Errors
-    /// As [`Self::done`].
+    /// Waits as [`Self::done`] does.
     pub fn answer<T: DeserializeOwned>(&mut self) -> Result<T, StageError> {
         let limit = self.limit;
         self.limit = self.limit.max(START);

@@ -19,7 +19,7 @@ pub(crate) struct Moments {
 pub(crate) struct Change {
     /// Net asset value before and after the step.
     pub nav: [f64; 2],
-    /// Its peak in the episode before and after the step.
+    /// The peak of the net asset value in the episode before and after the step.
     pub peak: [f64; 2],
     /// The interest of 1 of cash over the step.
     pub risk_free: f64,
@@ -39,7 +39,7 @@ pub struct Reward {
 }
 
 impl Reward {
-    /// Of accounts that begin with `capital`; an expression is over quantities of these names.
+    /// The reward of accounts that begin with `capital`; an expression is over quantities of these names.
     pub(crate) fn new(config: &RewardConfig, capital: f64, names: &[&str]) -> Result<Self, ConfigProblem> {
         Ok(Self {
             config: config.clone(),

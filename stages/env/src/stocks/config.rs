@@ -2,6 +2,7 @@
 
 use super::hedge::StocksHedge;
 use super::quantities;
+use crate::checks::{positive, within};
 use crate::episode::EpisodeLength;
 use crate::reward::{self, RewardConfig};
 use crate::split::SplitRules;
@@ -336,18 +337,6 @@ impl StocksConfig {
     /// # Errors
     /// The first mistake, with its field.
     pub fn validate(&self) -> Result<(), ConfigProblem> {
-        let within = |field: &str, value: f64, least: f64, most: f64| match (least..=most).contains(&value) {
-            true => Ok(()),
-            false if most == f64::MAX => Err(ConfigProblem::new(field, format!("{value} is below {least}"))),
-            false => Err(ConfigProblem::new(
-                field,
-                format!("{value} is not between {least} and {most}"),
-            )),
-        };
-        let positive = |field: &str, value: f64| match value.is_finite() && value > 0.0 {
-            true => Ok(()),
-            false => Err(ConfigProblem::new(field, format!("{value} is not a positive number"))),
-        };
         for (i, symbol) in self.symbols.iter().enumerate() {
             if self.symbols[..i].contains(symbol) {
                 return Err(ConfigProblem::new(
@@ -477,13 +466,7 @@ impl StocksConfig {
                             .hint("0.001 is 10 basis points"));
                     }
                 }
-                match finrl.reward_scaling.is_finite() && finrl.reward_scaling > 0.0 {
-                    true => Ok(()),
-                    false => Err(ConfigProblem::new(
-                        "finrl.reward_scaling",
-                        format!("{} is not a positive number", finrl.reward_scaling),
-                    )),
-                }
+                positive("finrl.reward_scaling", finrl.reward_scaling)
             }
         }
     }

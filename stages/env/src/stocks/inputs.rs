@@ -162,7 +162,7 @@ impl Hedges {
         }
     }
 
-    /// Those of a world; none where no symbol hedges.
+    /// The bars of a world; none where no symbol hedges.
     fn of_world(&mut self, world: &str) -> Result<Option<SymbolBars>, StageError> {
         match self.of_all.clone().or_else(|| self.of_worlds.remove(world)) {
             None if !self.name.is_empty() => Err(StageError::new(format!(

@@ -47,7 +47,7 @@ mod tests;
 
 pub use crate::feature_columns::FeatureColumn;
 pub use crate::hedge::{FutureBar, HedgeOrder, HedgeRule};
-pub use build::{Bar, Built, HedgeBars, PanelSource, SymbolBars, SymbolFeature, build};
+pub use build::{Bar, HedgeBars, PanelSource, SymbolBars, SymbolFeature, build};
 pub use config::{
     Delisting, FillAt, Finrl, Prices, Rules, StockActionKind, StockActions, StockFills, StockMargin,
     StocksConfig,

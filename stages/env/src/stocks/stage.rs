@@ -125,7 +125,6 @@ impl StageKind for Stocks {
         let sources = panels(config, context)?;
         context.check_cancelled()?;
         let built = build(&sources, config)?;
-        env_artifact::report(context, built.notes, built.warnings);
         let worlds: Vec<&str> = sources.iter().map(|source| source.name.as_str()).collect();
         let mut meta = serde_json::json!({
             "family": FAMILY,
@@ -136,10 +135,6 @@ impl StageKind for Stocks {
         if config.rules == Rules::Finrl {
             meta["note"] = "FinRL's rules, for comparison with published results only".into();
         }
-        let mut builder = env_artifact::builder(&context.store, meta);
-        for (path, bytes) in built.files {
-            builder.bytes(&path, &bytes)?;
-        }
-        env_artifact::outputs(builder)
+        env_artifact::store(context, meta, built)
     }
 }

@@ -79,7 +79,7 @@ fn walk(random: &mut Random, dates: &[Date], volatility: f64) -> Vec<Bar> {
     bars.collect()
 }
 
-/// As [`panel`], with what happens to shares: S01 is listed late, S02 is halted for three days and later
+/// The panel of [`panel`], with what happens to shares: S01 is listed late, S02 is halted for three days and later
 /// delisted, S03 is split 2 for 1 and later 3 for 2, S04 and S00 pay dividends. The fund is halted for a
 /// while, split 2 for 1, and pays a dividend.
 pub fn eventful(days: usize, symbols: usize, indicators: usize, seed: u64) -> PanelSource {

@@ -30,13 +30,13 @@ pub(crate) const PANEL: &str = "panel";
 pub(crate) mod status {
     /// It has a bar: it can be traded at the close.
     pub(crate) const TRADES: u8 = 1;
-    /// Its bar has an open.
+    /// The symbol's bar has an open.
     pub(crate) const OPENS: u8 = 2;
     /// Positions in it are settled: it counts as delisted from this date on.
     pub(crate) const SETTLES: u8 = 4;
     /// It has been listed, and does not count as delisted.
     pub(crate) const LISTED: u8 = 8;
-    /// Of a future that hedges: positions move to another contract.
+    /// Positions in a future that hedges move to another contract.
     pub(crate) const ROLLS: u8 = 16;
 }
 
@@ -246,7 +246,7 @@ pub(crate) struct HedgeQuote {
     /// The close; without a bar the last one, as corporate actions leave it; 0 before the first. Of a future
     /// that of the contract that is held from this date on.
     pub price: f64,
-    /// Of a future the close of the contract that was held up to this date; else the price.
+    /// The close of the contract of a future that was held up to this date; else the price.
     pub before: f64,
     /// The open of what was held up to this date, or its price before it; where fills need it.
     pub open: f64,

@@ -9,7 +9,7 @@ use super::source::{SymbolRows, TableSource};
 use super::tables::{Rows, Spec, TABLE};
 use crate::normalise;
 use crate::parts;
-use crate::portfolio::{SPEC, World, encode_spec};
+use crate::portfolio::{Built, SPEC, World, encode_spec, of_world};
 use crate::spec::EnvSpec;
 use crate::split::{SnapshotRange, SplitRules, split};
 use crate::worlds::{HeldOut, Role, WorldSet, roles};
@@ -17,17 +17,6 @@ use datasets::{Date, SnapshotTime};
 use rayon::prelude::*;
 use stages_core::StageError;
 use std::collections::BTreeSet;
-
-/// The tables as files, with lines for the log and for the terminal.
-#[derive(Debug)]
-pub struct Built {
-    /// Name and file, in order.
-    pub files: Vec<(String, Vec<u8>)>,
-    /// Lines for the log.
-    pub notes: Vec<String>,
-    /// Lines for the terminal.
-    pub warnings: Vec<String>,
-}
 
 /// A world before it is split: its symbols, the instants of its rows, and the first that every observed
 /// column has had a value at.
@@ -341,13 +330,8 @@ fn worlds(unsplit: &[Unsplit], config: &TableConfig) -> Result<Vec<World>, Stage
     let several = unsplit.len() > 1;
     let mut worlds = Vec::with_capacity(unsplit.len());
     for (unsplit, role) in unsplit.iter().zip(&roles) {
-        let splits = split_one(unsplit, &rules, *role).map_err(|err| match several {
-            true => StageError {
-                message: format!("`{}`: {}", unsplit.name, err.message),
-                ..err
-            },
-            false => err,
-        })?;
+        let name = format!("`{}`", unsplit.name);
+        let splits = split_one(unsplit, &rules, *role).map_err(|err| of_world(several, &name, err))?;
         worlds.push(World {
             name: unsplit.name.clone(),
             symbols: unsplit.symbols.clone(),

@@ -1,6 +1,7 @@
 //! The configuration of `env/table`.
 
 use super::quantities::{self, Form};
+use crate::checks::{positive, within};
 use crate::episode::EpisodeLength;
 use crate::expression::{Mistake, Program};
 use crate::reward::{self, RewardConfig};
@@ -247,13 +248,6 @@ impl TableConfig {
     /// # Errors
     /// The first mistake, with its field.
     pub fn validate(&self) -> Result<(), ConfigProblem> {
-        let within = |field: &str, value: f64, least: f64, most: f64| match (least..=most).contains(&value) {
-            true => Ok(()),
-            false => Err(ConfigProblem::new(
-                field,
-                format!("{value} is not between {least} and {most}"),
-            )),
-        };
         let given = [
             !self.price.is_empty(),
             !self.reward_column.is_empty(),
@@ -287,12 +281,7 @@ impl TableConfig {
         within("costs.basis_points", self.costs.basis_points, 0.0, 5000.0)?;
         within("ruin", self.ruin, 0.0, 0.99)?;
         within("max_gaps", self.max_gaps, 0.0, 1.0)?;
-        if !(self.clip.is_finite() && self.clip > 0.0) {
-            return Err(ConfigProblem::new(
-                "clip",
-                format!("{} is not a positive number", self.clip),
-            ));
-        }
+        positive("clip", f64::from(self.clip))?;
         self.episode_length.validate()?;
         self.split_rules().validate()?;
         for (field, held) in [("test", &self.test), ("validation", &self.validation)] {
@@ -382,7 +371,7 @@ impl TableConfig {
             return Err(ConfigProblem::new(
                 "actions.low",
                 format!(
-                    "{} to {} is no range of positions within -{MAX_POSITION} and {MAX_POSITION}",
+                    "{} to {} is not a range of positions within -{MAX_POSITION} and {MAX_POSITION}",
                     actions.low, actions.high
                 ),
             ));

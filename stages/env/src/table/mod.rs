@@ -38,7 +38,7 @@ mod tables;
 #[cfg(test)]
 mod tests;
 
-pub use build::{Built, build};
+pub use build::build;
 pub use config::{Gaps, TableActionKind, TableActions, TableConfig, TableCosts};
 pub use quantities::{OF_PRICES, OF_REWARDS, QUANTITIES};
 pub use source::{SymbolRows, TableSource};

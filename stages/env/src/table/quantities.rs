@@ -12,7 +12,7 @@ pub(crate) enum Form {
     PerAction,
 }
 
-/// Those of every environment, each with what it is. With a price, amounts are fractions of the net asset
+/// The quantities of every environment, each with its meaning. With a price, amounts are fractions of the net asset
 /// value before the step.
 pub const QUANTITIES: [(&str, &str); 8] = [
     ("paid", "what the step paid, less its costs"),
@@ -34,11 +34,11 @@ pub const QUANTITIES: [(&str, &str); 8] = [
     ("steps", "the steps of the episode so far, this one included"),
 ];
 
-/// Those of an environment without a price alone.
+/// The quantities of an environment without a price alone.
 pub const OF_REWARDS: [(&str, &str); 1] =
     [("total", "the sum of `paid` in the episode so far, this step included")];
 
-/// Those of an environment with a price alone.
+/// The quantities of an environment with a price alone.
 pub const OF_PRICES: [(&str, &str); 6] = [
     ("return", "the return of the step, N' / N - 1: `paid`"),
     ("log_return", "the logarithm of N' / N"),

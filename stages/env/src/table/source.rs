@@ -14,7 +14,7 @@ pub struct TableSource {
 /// The rows of a symbol, in the order of their instants.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct SymbolRows {
-    /// Its name.
+    /// The name.
     pub symbol: String,
     /// `[T]`.
     pub times: Vec<SnapshotTime>,

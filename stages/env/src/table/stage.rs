@@ -80,12 +80,7 @@ impl StageKind for FromTable {
         let source = read(context)?;
         context.check_cancelled()?;
         let built = build(&source, config)?;
-        env_artifact::report(context, built.notes, built.warnings);
         let meta = serde_json::json!({ "family": FAMILY, "format": 2 });
-        let mut builder = env_artifact::builder(&context.store, meta);
-        for (path, bytes) in built.files {
-            builder.bytes(&path, &bytes)?;
-        }
-        env_artifact::outputs(builder)
+        env_artifact::store(context, meta, built)
     }
 }

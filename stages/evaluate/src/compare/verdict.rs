@@ -94,7 +94,7 @@ impl Verdict {
         }
     }
 
-    /// Its number among metrics.
+    /// The number among metrics.
     fn number(self) -> f64 {
         match self {
             Self::Better => 1.0,
@@ -115,7 +115,7 @@ pub(super) struct Evidence {
     pub annual: f64,
     /// The agent's largest drawdown, as a fraction of the highest value.
     pub drawdown: f64,
-    /// Its costs a year as a fraction of its value; NaN if unknown.
+    /// The costs a year as a fraction of the value; NaN if unknown.
     pub costs: f64,
     /// True if it is blind by the ablations of its backtest, where they are known.
     pub blind: Option<bool>,

@@ -40,7 +40,7 @@ impl Run {
         self.nav.windows(2).map(|pair| step_return(pair[0], pair[1])).collect()
     }
 
-    /// Those of the underlying.
+    /// The levels of the underlying.
     pub fn underlying_returns(&self) -> Vec<f64> {
         self.underlying.windows(2).map(|pair| pair[1] / pair[0] - 1.0).collect()
     }

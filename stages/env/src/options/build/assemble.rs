@@ -15,7 +15,7 @@ use crate::options::hedge::HedgeInstrument;
 use crate::options::observation;
 use crate::options::strategies::Strategies;
 use crate::options::tables::{SnapshotRows, Spec, World, part_files};
-use crate::portfolio::{SPEC, encode_spec};
+use crate::portfolio::{Built, SPEC, encode_spec, of_world};
 use crate::rates;
 use crate::spec::EnvSpec;
 use crate::split::{SnapshotRange, split};
@@ -24,21 +24,10 @@ use datasets::Date;
 use rayon::prelude::*;
 use stages_core::StageError;
 
-/// The tables as files, with lines for the log.
-#[derive(Debug)]
-pub struct Built<F> {
-    /// Name and file, in order.
-    pub files: Vec<(String, F)>,
-    /// Lines for the log.
-    pub notes: Vec<String>,
-    /// Lines for the terminal.
-    pub warnings: Vec<String>,
-}
-
 /// Builds the tables of one world.
 ///
 /// # Errors
-/// Those of [`build_worlds`].
+/// The errors of [`build_worlds`].
 pub fn build<S: PartStore>(
     source: &MarketSource<'_>,
     config: &OptionsConfig,
@@ -69,13 +58,8 @@ pub fn build_worlds<S: PartStore>(
             } else {
                 String::new()
             };
-            world(source, config, *role, *store, &prefix).map_err(|err| match several {
-                true => StageError {
-                    message: format!("{}: {}", source.symbol, err.message),
-                    ..err
-                },
-                false => err,
-            })
+            world(source, config, *role, *store, &prefix)
+                .map_err(|err| of_world(several, &source.symbol, err))
         })
         .collect::<Result<_, StageError>>()?;
     let Some(((first, store), (one, others))) = sources.first().copied().zip(worlds.split_first()) else {
@@ -126,15 +110,8 @@ pub fn build_worlds<S: PartStore>(
         warnings: Vec::new(),
     };
     for world in worlds {
-        let prefix = if several {
-            format!("{}: ", world.world.symbol)
-        } else {
-            String::new()
-        };
-        let prefixed = |line: String| format!("{prefix}{line}");
         built.files.extend(world.files);
-        built.notes.extend(world.notes.into_iter().map(prefixed));
-        built.warnings.extend(world.warnings.into_iter().map(prefixed));
+        built.add(several.then_some(&world.world.symbol), world.notes, world.warnings);
     }
     Ok(built)
 }

@@ -36,7 +36,7 @@ pub struct ContractColumns {
 }
 
 impl ContractFeatures<'_> {
-    /// Those of the slots of a part's snapshots `[T, K, C]`, from the memo where they are cached; NaN for an
+    /// Features of the slots of a part's snapshots `[T, K, C]`, from the memo where they are cached; NaN for an
     /// empty slot, and where there is no value. `key` is of the snapshots.
     pub(super) fn of_slots<S: PartStore>(
         &self,

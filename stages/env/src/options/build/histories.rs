@@ -36,7 +36,7 @@ pub(crate) struct Listing {
 /// The contract that another was before an adjustment.
 #[derive(Clone, Copy, Debug)]
 struct Predecessor {
-    /// Its index.
+    /// The index of the contract.
     index: usize,
     /// The snapshot of the part at which it becomes the other.
     at: usize,
@@ -123,7 +123,7 @@ impl Listing {
 /// The last values of a contract, for its marks when it has no quote.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct LastValues {
-    /// Its last implied volatility; NaN if it never had one.
+    /// The last implied volatility; NaN if it never had one.
     pub volatility: f64,
     /// The time value of its last mark.
     pub time_value: f64,
@@ -257,7 +257,7 @@ pub(crate) struct QuotedHistories {
     volatility: Vec<Vec<f64>>,
     /// Empty where they are not in the tables.
     depths: Vec<Vec<[f32; 2]>>,
-    /// Likewise: of bid and ask.
+    /// The sizes of bid and ask, likewise.
     sizes: Vec<Vec<[f32; 2]>>,
     curves: BTreeMap<Class, Vec<(usize, Curve)>>,
 }

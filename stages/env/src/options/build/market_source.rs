@@ -111,9 +111,9 @@ impl Quote {
 /// A snapshot of the chain.
 #[derive(Clone, Debug)]
 pub struct Day {
-    /// Its date.
+    /// The date.
     pub date: Date,
-    /// Its instant, where the chain has several snapshots a day: microseconds since 1970 UTC.
+    /// The instant, where the chain has several snapshots a day: microseconds since 1970 UTC.
     pub instant: Option<i64>,
     /// The price of the underlying; NaN where it is not known, and then the snapshot is left out.
     pub underlying: f64,
@@ -129,7 +129,7 @@ impl Day {
         self.roots.get(usize::from(quote.root)).map_or("", String::as_str)
     }
 
-    /// Its time.
+    /// The time.
     pub fn time(&self) -> SnapshotTime {
         SnapshotTime {
             date: self.date,

@@ -10,7 +10,7 @@ mod selection;
 mod settlements;
 mod snapshots;
 
-pub use assemble::{Built, build, build_worlds};
+pub use assemble::{build, build_worlds};
 pub(super) use chain::{Chain, part_snapshots};
 pub use contract_features::{ContractColumns, ContractFeatures};
 pub use market_source::{Day, MarketSource, Quote};

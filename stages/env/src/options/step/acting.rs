@@ -254,7 +254,7 @@ fn line(market: &Market, account: &Account, holding: &Holding, place: usize) -> 
             .hint("a position in an option has `expiry` (2024-01-19), `strike` and `right` (call or put)"));
     };
     if holding.quantity.fract() != 0.0 || holding.quantity == 0.0 || holding.quantity.abs() > 1e6 {
-        return Err(holding.refused(&format!("{} is no number of contracts", holding.quantity)));
+        return Err(holding.refused(&format!("{} is not a number of contracts", holding.quantity)));
     }
     let world = tables.worlds.snapshots(tables.worlds.of(t as usize));
     let found: Vec<u32> = (0..tables.contracts.len() as u32)
@@ -430,21 +430,8 @@ impl Described<'_> {
             true => "hedge".to_owned(),
             false => self.why(None),
         };
-        (change != 0.0).then(|| ActingOrder {
-            instrument,
-            symbol: self.symbol.to_owned(),
-            expiry: None,
-            strike: None,
-            right: None,
-            side: Side::of(change),
-            quantity: change.abs(),
-            multiplier: 1.0,
-            bid: None,
-            ask: None,
-            mid: finite(mid),
-            limit: finite(mid * (1.0 + half_spread.copysign(change))),
-            cost: change.abs() * mid * half_spread + commission,
-            why,
-        })
+        let cost = change.abs() * mid * half_spread + commission;
+        let prices = (mid, half_spread);
+        (change != 0.0).then(|| ActingOrder::of(instrument, self.symbol, change, prices, cost, why))
     }
 }

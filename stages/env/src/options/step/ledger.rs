@@ -13,10 +13,10 @@ use serde::{Deserialize, Serialize};
 pub struct Ledger {
     /// The snapshot's date.
     pub date: Date,
-    /// Its instant, where there are several a day: microseconds since 1970 UTC.
+    /// The snapshot's instant, where there are several a day: microseconds since 1970 UTC.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub instant: Option<i64>,
-    /// Its index among the snapshots.
+    /// The snapshot's index among all.
     pub snapshot: usize,
     /// Steps taken in the episode.
     pub step: usize,
@@ -86,9 +86,9 @@ pub struct Ledger {
 pub struct Position {
     /// The contract's number in the environment's tables.
     pub contract: u32,
-    /// Its expiry.
+    /// The contract's expiry.
     pub expiry: Date,
-    /// Its strike.
+    /// The contract's strike.
     pub strike: f64,
     /// Call or put.
     pub call: bool,

@@ -79,7 +79,7 @@ pub(crate) struct Tables {
     pub contracts: Vec<Contract>,
     /// The instant of settlement of each contract, likewise.
     settlements: Vec<i64>,
-    /// As many as a [`Contract::deliverable`] can number.
+    /// The shares that units deliver, as many as a [`Contract::deliverable`] can number.
     deliverables: Box<[f64; 256]>,
     /// The adjustments for corporate actions, by snapshot.
     pub adjusted: BTreeMap<u32, Adjusted>,
@@ -263,6 +263,7 @@ impl<'a> At<'a> {
 }
 
 /// Joins the parts.
+#[derive(Default)]
 struct Reader {
     slots: usize,
     pairs: usize,
@@ -295,24 +296,8 @@ impl Reader {
         Self {
             slots,
             pairs,
-            worlds: Worlds::default(),
-            hidden: Vec::new(),
-            dates: Vec::new(),
-            instants: Vec::new(),
-            underlying: Vec::new(),
-            rate: Vec::new(),
-            carry: Vec::new(),
-            future: Vec::new(),
-            slate: Vec::new(),
-            at_the_money: Vec::new(),
-            raw: Vec::new(),
-            contracts: Vec::new(),
-            settlements: Vec::new(),
             deliverables: vec![1.0],
-            roots: None,
-            alive: Vec::new(),
-            part_of: Vec::new(),
-            parts: Vec::new(),
+            ..Self::default()
         }
     }
 

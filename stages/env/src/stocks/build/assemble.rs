@@ -9,7 +9,7 @@ use super::symbol_features::symbol_features;
 use crate::feature_columns::market_features;
 use crate::normalise;
 use crate::parts;
-use crate::portfolio::{SPEC, World, encode_spec};
+use crate::portfolio::{Built, SPEC, World, encode_spec, of_world};
 use crate::rates;
 use crate::spec::{EnvSpec, Normalisation};
 use crate::split::{SnapshotRange, split};
@@ -25,17 +25,6 @@ use stages_core::StageError;
 /// A column of normalised features needs this many values of its symbol on training dates; with fewer it is
 /// normalised as the feature of all symbols.
 const FEW_VALUES: usize = 20;
-
-/// The tables as files, with lines for the log and for the terminal.
-#[derive(Debug)]
-pub struct Built {
-    /// Name and file, in order.
-    pub files: Vec<(String, Vec<u8>)>,
-    /// Lines for the log.
-    pub notes: Vec<String>,
-    /// Lines for the terminal.
-    pub warnings: Vec<String>,
-}
 
 /// Builds the tables of worlds, each from its source; the worlds side by side.
 ///
@@ -64,13 +53,7 @@ pub fn build(sources: &[PanelSource], config: &StocksConfig) -> Result<Built, St
         .zip(&roles)
         .zip(&risks)
         .map(|((source, role), risk)| {
-            world(source, config, *role, risk).map_err(|err| match several {
-                true => StageError {
-                    message: format!("{}: {}", source.name, err.message),
-                    ..err
-                },
-                false => err,
-            })
+            world(source, config, *role, risk).map_err(|err| of_world(several, &source.name, err))
         })
         .collect::<Result<_, StageError>>()?;
     let Some((first, others)) = sources.split_first() else {
@@ -132,14 +115,8 @@ pub fn build(sources: &[PanelSource], config: &StocksConfig) -> Result<Built, St
     };
     built.files.extend(files);
     for ((world, not_joined), source) in worlds.into_iter().zip(not_joined).zip(sources) {
-        let prefixed = |line: String| match several {
-            true => format!("{}: {line}", source.name),
-            false => line,
-        };
-        built.notes.extend(world.notes.into_iter().map(prefixed));
-        built
-            .warnings
-            .extend(not_joined.into_iter().chain(world.warnings).map(prefixed));
+        let warnings = not_joined.into_iter().chain(world.warnings);
+        built.add(several.then_some(&source.name), world.notes, warnings);
     }
     Ok(built)
 }

@@ -8,5 +8,5 @@ mod source;
 mod symbol_changes;
 mod symbol_features;
 
-pub use assemble::{Built, build};
+pub use assemble::build;
 pub use source::{Bar, HedgeBars, PanelSource, SymbolBars, SymbolFeature};

@@ -25,14 +25,14 @@ pub struct Bar {
 pub struct SymbolBars {
     /// The symbol, as corporate actions name it.
     pub symbol: String,
-    /// Its bars by date, ascending.
+    /// The bars by date, ascending.
     pub bars: Vec<Bar>,
 }
 
 /// A feature by symbol and date.
 #[derive(Clone, Debug, PartialEq)]
 pub struct SymbolFeature {
-    /// Its name.
+    /// The name.
     pub name: String,
     /// For each symbol of the panel its values by date, ascending; NaN where it is null.
     pub values: Vec<Vec<(Date, f64)>>,
@@ -41,9 +41,9 @@ pub struct SymbolFeature {
 /// The data of a world.
 #[derive(Clone, Debug, Default)]
 pub struct PanelSource {
-    /// Its name.
+    /// The name.
     pub name: String,
-    /// Its symbols, in the order of observations and actions.
+    /// The symbols, in the order of observations and actions.
     pub bars: Vec<SymbolBars>,
     /// Features by date alone.
     pub features: Vec<FeatureColumn>,
@@ -62,8 +62,8 @@ pub struct PanelSource {
 /// The bars of an instrument that hedges.
 #[derive(Clone, Debug, PartialEq)]
 pub enum HedgeBars {
-    /// Of a symbol.
+    /// Bars of a symbol.
     Symbol(SymbolBars),
-    /// Of the contracts of a future.
+    /// Bars of the contracts of a future.
     Future(Vec<FutureBar>),
 }

@@ -7,7 +7,7 @@ use super::orders::Intent;
 use super::simulator::StocksSimulator;
 use super::state::{Account, Hedge};
 use super::trade::execute;
-use crate::acting::{ActingOrder, ActingOrders, Holdable, Holding, Holdings, Side, finite};
+use crate::acting::{ActingOrder, ActingOrders, Holdable, Holding, Holdings, finite};
 use crate::actions::Actions;
 use crate::hedge::HEDGE_CHOICES;
 use crate::portfolio::{ActingSimulator, EnvState, EnvView, Simulator as _};
@@ -183,46 +183,33 @@ impl ActingSimulator for StocksSimulator {
                 continue;
             }
             let fraction = fraction(change > 0.0);
-            orders.push(ActingOrder {
-                instrument: Holdable::Stock,
-                symbol: symbols[at].clone(),
-                expiry: None,
-                strike: None,
-                right: None,
-                side: Side::of(change),
-                quantity: change.abs(),
-                multiplier: 1.0,
-                bid: None,
-                ask: None,
-                mid: finite(marks[at]),
-                limit: finite(marks[at] * (1.0 + fraction.copysign(change))),
-                cost: change.abs() * (marks[at] * fraction + per_share),
-                why: why(at),
-            });
+            let cost = change.abs() * (marks[at] * fraction + per_share);
+            let prices = (marks[at], fraction);
+            orders.push(ActingOrder::of(
+                Holdable::Stock,
+                &symbols[at],
+                change,
+                prices,
+                cost,
+                why(at),
+            ));
         }
         let change = env.hedge.units - hedge_before.units;
         if change != 0.0 {
             let (terms, price) = (config.hedge.terms(), market.tables.hedge(t).price);
             let (spread_cost, commission) = terms.costs(change.abs(), change.abs() * price);
-            orders.push(ActingOrder {
-                instrument: self.hedge_instrument(),
-                symbol: self.hedge_symbol().to_owned(),
-                expiry: None,
-                strike: None,
-                right: None,
-                side: Side::of(change),
-                quantity: change.abs(),
-                multiplier: 1.0,
-                bid: None,
-                ask: None,
-                mid: finite(price),
-                limit: finite(price * (1.0 + terms.half_spread.copysign(change))),
-                cost: spread_cost + commission,
-                why: match act {
-                    HedgeAct::Order(_) => "hedge".to_owned(),
-                    HedgeAct::Ratio(ratio) => format!("hedge ratio {ratio:.3}"),
-                },
-            });
+            let why = match act {
+                HedgeAct::Order(_) => "hedge".to_owned(),
+                HedgeAct::Ratio(ratio) => format!("hedge ratio {ratio:.3}"),
+            };
+            orders.push(ActingOrder::of(
+                self.hedge_instrument(),
+                self.hedge_symbol(),
+                change,
+                (price, terms.half_spread),
+                spread_cost + commission,
+                why,
+            ));
         }
         let of_hedge =
             env.hedge.spread_cost + env.hedge.commission - hedge_before.spread_cost - hedge_before.commission;

@@ -32,7 +32,7 @@ pub enum Target<'a> {
 /// The actions of a batch.
 #[derive(Clone, Copy)]
 pub struct Acts<'a> {
-    /// Those of the symbols.
+    /// The actions of the symbols.
     pub(super) kind: ActKind<'a>,
     /// The components of an action: of each symbol, and of the hedge where actions hedge.
     width: usize,

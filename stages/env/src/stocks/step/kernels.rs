@@ -113,7 +113,7 @@ kernel! {
 /// The factors that turn weights into shares.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Targets {
-    /// Of positive weights, and of negative ones.
+    /// The factors of positive weights, and of negative ones.
     pub long: f64,
     pub short: f64,
     pub nav: f64,
@@ -183,7 +183,7 @@ pub(super) struct Trades {
     pub shares: f64,
     pub impact: f64,
     pub count: f64,
-    /// Of what is left to trade: its absolute value, shares and impact.
+    /// The absolute value, shares and impact of what is left to trade.
     pub rest_value: f64,
     pub rest_shares: f64,
     pub rest_impact: f64,
@@ -265,7 +265,7 @@ fn reduce_impact_body<const FMA: bool>(
     reduce::<true>(orders, held, by, out);
 }
 kernel! {
-    /// As [`reduce_plain`], with impact.
+    /// [`reduce_plain`] with impact.
     pub(super) fn reduce_with_impact(orders: &mut [f64], held: &mut [f64], by: &Costing<'_>, out: &mut Trades) =
         reduce_impact_body
 }
@@ -346,7 +346,7 @@ fn increase_impact_body<const FMA: bool>(
     increase::<true>(orders, held, by, factor, lot, out);
 }
 kernel! {
-    /// As [`increase_plain`], with impact.
+    /// [`increase_plain`] with impact.
     pub(super) fn increase_with_impact(
         orders: &[f64],
         held: &mut [f64],

@@ -15,7 +15,7 @@ use serde::{Deserialize, Serialize};
 pub struct Ledger {
     /// The date.
     pub date: Date,
-    /// Its index among the dates of all worlds.
+    /// The date's index among the dates of all worlds.
     pub snapshot: usize,
     /// Steps taken in the episode.
     pub step: usize,

@@ -3,7 +3,7 @@
 use super::env::Acts;
 use super::simulator::{Intent, TableSimulator};
 use super::state::{Account, NO_CHOICE};
-use crate::acting::{ActingOrder, ActingOrders, Holdable, Holding, Holdings, Side};
+use crate::acting::{ActingOrder, ActingOrders, Holdable, Holding, Holdings};
 use crate::actions::Actions;
 use crate::portfolio::{ActingSimulator, EnvState, EnvView, Simulator as _};
 use crate::table::quantities::Form;
@@ -119,21 +119,18 @@ impl ActingSimulator for TableSimulator {
         let changes = self.symbols(env.account).iter().zip(&*env.orders).zip(&*env.positions);
         let orders: Vec<ActingOrder> = changes
             .filter(|((_, target), held)| target != held)
-            .map(|((symbol, target), held)| ActingOrder {
-                instrument: Holdable::Position,
-                symbol: symbol.clone(),
-                expiry: None,
-                strike: None,
-                right: None,
-                side: Side::of(target - held),
-                quantity: (target - held).abs(),
-                multiplier: 1.0,
-                bid: None,
-                ask: None,
-                mid: None,
-                limit: None,
-                cost: cost * (target - held).abs(),
-                why: why.clone(),
+            .map(|((symbol, target), held)| {
+                let change = target - held;
+                // A position has no price.
+                let prices = (f64::NAN, 0.0);
+                ActingOrder::of(
+                    Holdable::Position,
+                    symbol,
+                    change,
+                    prices,
+                    cost * change.abs(),
+                    why.clone(),
+                )
             })
             .collect();
         Ok(ActingOrders {

@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 pub struct Ledger {
     /// The instant of the row.
     pub time: SnapshotTime,
-    /// Its number among the rows of all worlds.
+    /// The row's number among the rows of all worlds.
     pub row: usize,
     /// Steps taken in the episode.
     pub step: usize,

@@ -7,6 +7,7 @@ mod stage;
 use super::*;
 use crate::batch::{BatchEnv, Step};
 use crate::open_options::OpenOptions;
+use crate::portfolio::Built;
 use bytes::Bytes;
 use datasets::{Date, SnapshotTime};
 use stages_numerics::random::Random;
