@@ -1,6 +1,5 @@
 //! The artifact of an environment, as its stage writes it and as it is opened.
 
-use crate::portfolio::Built;
 use bytes::Bytes;
 use cache::{Artifact, ArtifactBuilder, BlobRef, Store};
 use serde::Serialize;
@@ -78,6 +77,34 @@ pub(crate) fn builder(store: &Store, meta: serde_json::Value) -> ArtifactBuilder
 /// The output of a stage.
 pub(crate) fn outputs(builder: ArtifactBuilder<'_>) -> Result<Outputs, StageError> {
     Ok([("env".to_owned(), builder.finish()?)].into())
+}
+
+/// Tables as files, with lines for the log and for the terminal.
+#[derive(Debug)]
+pub struct Built<F = Vec<u8>> {
+    /// Name and file, in order.
+    pub files: Vec<(String, F)>,
+    /// Lines for the log.
+    pub notes: Vec<String>,
+    /// Lines for the terminal.
+    pub warnings: Vec<String>,
+}
+
+impl<F> Built<F> {
+    /// Adds lines, which begin with the name of their world where there are several.
+    pub(crate) fn add(
+        &mut self,
+        world: Option<&String>,
+        notes: impl IntoIterator<Item = String>,
+        warnings: impl IntoIterator<Item = String>,
+    ) {
+        let named = |line: String| match world {
+            Some(world) => format!("{world}: {line}"),
+            None => line,
+        };
+        self.notes.extend(notes.into_iter().map(named));
+        self.warnings.extend(warnings.into_iter().map(named));
+    }
 }
 
 /// A file of tables: bytes, or a blob that is stored already.

@@ -9,6 +9,15 @@ pub(crate) trait View: Sized + Send {
     fn split(self, n: usize) -> (Self, Self);
 }
 
+/// Cuts a struct of views in two, field by field.
+macro_rules! split_fields {
+    ($this:ident, $n:ident, $($field:ident),+) => {{
+        $(let $field = $this.$field.split($n);)+
+        (Self { $($field: $field.0),+ }, Self { $($field: $field.1),+ })
+    }};
+}
+pub(crate) use split_fields;
+
 impl<A: View, B: View> View for (A, B) {
     fn split(self, n: usize) -> (Self, Self) {
         let (a, b) = (self.0.split(n), self.1.split(n));
@@ -83,27 +92,7 @@ impl<'a> StepRows<'a> {
 
 impl View for StepRows<'_> {
     fn split(self, n: usize) -> (Self, Self) {
-        let (obs, reward) = (self.obs.split(n), self.reward.split(n));
-        let (terminated, truncated) = (self.terminated.split(n), self.truncated.split(n));
-        let (final_obs, action_mask) = (self.final_obs.split(n), self.action_mask.split(n));
-        (
-            Self {
-                obs: obs.0,
-                reward: reward.0,
-                terminated: terminated.0,
-                truncated: truncated.0,
-                final_obs: final_obs.0,
-                action_mask: action_mask.0,
-            },
-            Self {
-                obs: obs.1,
-                reward: reward.1,
-                terminated: terminated.1,
-                truncated: truncated.1,
-                final_obs: final_obs.1,
-                action_mask: action_mask.1,
-            },
-        )
+        split_fields!(self, n, obs, reward, terminated, truncated, final_obs, action_mask)
     }
 }
 

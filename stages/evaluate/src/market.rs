@@ -1,10 +1,8 @@
 //! The facts that an evaluation asks of a market beyond those of every [`Simulator`]: measures of accounts,
 //! baselines, and columns.
 
-use crate::market_backtest::Backtest;
 use crate::performance::{Returns, step_return};
 use datasets::SnapshotTime;
-use stages_core::StageError;
 use stages_env::{PortfolioEnv, Simulator};
 use std::ops::Range;
 
@@ -74,11 +72,6 @@ pub(crate) trait Market: Simulator<Ledger: Statement> {
     /// The elements of the part of the observation at a snapshot that is the same for every account.
     fn layout(env: &PortfolioEnv<Self>) -> Layout;
 
-    /// Runs what the policy is compared with.
-    ///
-    /// # Errors
-    /// When an environment fails, or the stage is cancelled.
-    fn compare(backtest: &mut Backtest<'_, Self>) -> Result<(), StageError>;
     /// The description of the trajectory in its artifact.
     fn about(env: &PortfolioEnv<Self>) -> serde_json::Value;
     /// Names and values of the columns of an account.
@@ -196,5 +189,37 @@ impl<S: Market> Run<S> {
     pub(crate) fn profits(&self) -> impl Iterator<Item = Vec<f64>> {
         self.steps()
             .map(|(before, after, record)| S::profit(before, after, record))
+    }
+}
+
+/// The part of a strategy in the comparison.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Role {
+    /// The policy as configured.
+    Policy,
+    /// The policy in its other mode: drawn where it is greedy, greedy where it is drawn.
+    Mode,
+    /// A rule that the policy is compared with.
+    Baseline,
+    /// The policy, shown something else.
+    Ablation,
+}
+
+/// A strategy and its runs: as many of each evaluation episode.
+pub(crate) struct Strategy<S: Market> {
+    pub name: String,
+    pub role: Role,
+    pub runs: Vec<Run<S>>,
+}
+
+impl<S: Market> Strategy<S> {
+    /// The beginning of the names of its metrics.
+    pub(crate) fn prefix(&self) -> String {
+        match self.role {
+            Role::Policy => String::new(),
+            Role::Mode => format!("{}/", self.name),
+            Role::Baseline => format!("baseline/{}/", self.name),
+            Role::Ablation => format!("ablation/{}/", self.name),
+        }
     }
 }

@@ -3,7 +3,7 @@
 
 use crate::ablation::Ablation;
 use crate::config::BacktestConfig;
-use crate::market::{Market, Run, Span};
+use crate::market::{Market, Role, Run, Span, Strategy};
 use crate::measures::{self, Known};
 use crate::output;
 use crate::performance::{LEAST_OBSERVATIONS, Periods};
@@ -15,36 +15,13 @@ use stages_core::{Context, Outputs, StageError, StageEvent};
 use stages_env::{BatchEnv as _, OpenOptions, PortfolioEnv, Step};
 use stages_policy::Policy;
 
-/// The part of a strategy in the comparison.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Role {
-    /// The policy as configured.
-    Policy,
-    /// The policy in its other mode: drawn where it is greedy, greedy where it is drawn.
-    Mode,
-    /// A rule that the policy is compared with.
-    Baseline,
-    /// The policy, shown something else.
-    Ablation,
-}
-
-/// A strategy and its runs: as many of each evaluation episode.
-pub(crate) struct Strategy<S: Market> {
-    pub name: String,
-    pub role: Role,
-    pub runs: Vec<Run<S>>,
-}
-
-impl<S: Market> Strategy<S> {
-    /// The beginning of the names of its metrics.
-    pub(crate) fn prefix(&self) -> String {
-        match self.role {
-            Role::Policy => String::new(),
-            Role::Mode => format!("{}/", self.name),
-            Role::Baseline => format!("baseline/{}/", self.name),
-            Role::Ablation => format!("ablation/{}/", self.name),
-        }
-    }
+/// A market with what a policy is compared with.
+pub(crate) trait Compared: Market {
+    /// Runs what the policy is compared with.
+    ///
+    /// # Errors
+    /// When an environment fails, or the stage is cancelled.
+    fn compare(backtest: &mut Backtest<'_, Self>) -> Result<(), StageError>;
 }
 
 /// The evaluation of a policy on the test data of a market.
@@ -79,7 +56,7 @@ pub(crate) fn open<S: Market>(
 ///
 /// # Errors
 /// When it does not fit the environment, an environment fails, or the stage is cancelled.
-pub(crate) fn backtest<S: Market>(
+pub(crate) fn backtest<S: Compared>(
     config: &BacktestConfig,
     context: &Context,
     artifact: &Artifact,

@@ -1,7 +1,7 @@
 //! Evaluation on `env/options`.
 
 use crate::market::{Column, Layout, Market, Run, Statement, Table};
-use crate::market_backtest::Backtest;
+use crate::market_backtest::{Backtest, Compared};
 use crate::rules::rules;
 use datasets::SnapshotTime;
 use stages_core::StageError;
@@ -129,29 +129,6 @@ impl Market for OptionsSimulator {
             .collect()
     }
 
-    fn compare(all: &mut Backtest<'_, Self>) -> Result<(), StageError> {
-        let possible = all.config.baselines.iter().filter_map(|baseline| baseline.of_options());
-        for baseline in possible
-            .filter(|baseline| all.one.hedges() || !baseline.hedges())
-            .collect::<Vec<_>>()
-        {
-            all.baseline(baseline.name(), baseline == Baseline::Random, |env, step, _, _| {
-                env.step_baseline(baseline, step.buffers());
-                Ok(())
-            })?;
-        }
-        let rules = if all.config.rules {
-            rules(all.context, all.artifact)?
-        } else {
-            Vec::new()
-        };
-        for rule in &rules {
-            all.context.log(rule.describe(&all.one));
-            all.baseline(rule.name.clone(), false, rule.decider())?;
-        }
-        Ok(())
-    }
-
     fn about(env: &OptionsEnv) -> serde_json::Value {
         serde_json::json!({ "of": "options", "symbol": env.world(0), "capital": env.capital() })
     }
@@ -183,5 +160,30 @@ impl Market for OptionsSimulator {
             ("interest", |l| l.interest),
             ("traded_value", |l| l.traded_value),
         ]
+    }
+}
+
+impl Compared for OptionsSimulator {
+    fn compare(all: &mut Backtest<'_, Self>) -> Result<(), StageError> {
+        let possible = all.config.baselines.iter().filter_map(|baseline| baseline.of_options());
+        for baseline in possible
+            .filter(|baseline| all.one.hedges() || !baseline.hedges())
+            .collect::<Vec<_>>()
+        {
+            all.baseline(baseline.name(), baseline == Baseline::Random, |env, step, _, _| {
+                env.step_baseline(baseline, step.buffers());
+                Ok(())
+            })?;
+        }
+        let rules = if all.config.rules {
+            rules(all.context, all.artifact)?
+        } else {
+            Vec::new()
+        };
+        for rule in &rules {
+            all.context.log(rule.describe(&all.one));
+            all.baseline(rule.name.clone(), false, rule.decider())?;
+        }
+        Ok(())
     }
 }

@@ -2,7 +2,7 @@
 
 use crate::config::BaselineName;
 use crate::market::{Column, Layout, Market, Run, Statement, Table};
-use crate::market_backtest::Backtest;
+use crate::market_backtest::{Backtest, Compared};
 use crate::oracle::Oracle;
 use crate::performance::{Returns, step_return};
 use crate::portfolio_rules::PortfolioRule;
@@ -205,34 +205,6 @@ impl Market for StocksSimulator {
         }
     }
 
-    fn compare(all: &mut Backtest<'_, Self>) -> Result<(), StageError> {
-        for &baseline in &all.config.baselines {
-            let (name, is_drawn) = (baseline.name(), baseline == BaselineName::Random);
-            let rule = match baseline {
-                BaselineName::MinimumVariance => Some(PortfolioRule::MinimumVariance),
-                BaselineName::Momentum => Some(PortfolioRule::Momentum),
-                _ => None,
-            };
-            if let Some(baseline) = baseline.of_stocks() {
-                all.baseline(name, is_drawn, |env, step, _, _| {
-                    env.step_baseline(baseline, step.buffers());
-                    Ok(())
-                })?;
-            } else if let Some(rule) = rule {
-                all.baseline(name, false, |env, step, runs, _| {
-                    step_weights(env, step, |env, i| rule.weights(env, i, runs[i].last().step))
-                })?;
-            } else if baseline == BaselineName::Oracle
-                && let Some(oracle) = Oracle::new(&all.one)
-            {
-                all.baseline(name, false, |env, step, _, _| {
-                    step_weights(env, step, |env, i| oracle.weights(env, i))
-                })?;
-            }
-        }
-        Ok(())
-    }
-
     fn about(env: &StocksEnv) -> serde_json::Value {
         let rules = match env.rules() {
             Rules::Market => "market",
@@ -310,4 +282,34 @@ fn step_weights(
         .map(|weights| weights.as_deref().map_or(Target::Hold, Target::Weights))
         .collect();
     env.step_targets(&targets, step.buffers())
+}
+
+impl Compared for StocksSimulator {
+    fn compare(all: &mut Backtest<'_, Self>) -> Result<(), StageError> {
+        for &baseline in &all.config.baselines {
+            let (name, is_drawn) = (baseline.name(), baseline == BaselineName::Random);
+            let rule = match baseline {
+                BaselineName::MinimumVariance => Some(PortfolioRule::MinimumVariance),
+                BaselineName::Momentum => Some(PortfolioRule::Momentum),
+                _ => None,
+            };
+            if let Some(baseline) = baseline.of_stocks() {
+                all.baseline(name, is_drawn, |env, step, _, _| {
+                    env.step_baseline(baseline, step.buffers());
+                    Ok(())
+                })?;
+            } else if let Some(rule) = rule {
+                all.baseline(name, false, |env, step, runs, _| {
+                    step_weights(env, step, |env, i| rule.weights(env, i, runs[i].last().step))
+                })?;
+            } else if baseline == BaselineName::Oracle
+                && let Some(oracle) = Oracle::new(&all.one)
+            {
+                all.baseline(name, false, |env, step, _, _| {
+                    step_weights(env, step, |env, i| oracle.weights(env, i))
+                })?;
+            }
+        }
+        Ok(())
+    }
 }

@@ -2,7 +2,7 @@
 
 use crate::config::BacktestConfig;
 use crate::market::{Column, Layout, Market, Run, Statement, Table};
-use crate::market_backtest::{self, Backtest};
+use crate::market_backtest::{self, Backtest, Compared};
 use crate::table_episodes;
 use crate::table_rules::{Rule, choices};
 use cache::Artifact;
@@ -102,19 +102,6 @@ impl Market for TableSimulator {
         }
     }
 
-    fn compare(all: &mut Backtest<'_, Self>) -> Result<(), StageError> {
-        let seed = all.config.seed;
-        for rule in Rule::of_prices(all.config, &all.one, choices(all.config, &all.one)) {
-            let mut steps = 0;
-            all.baseline(rule.name(&all.one), rule == Rule::Random, |env, step, _, _| {
-                rule.step(seed, steps, env, step)?;
-                steps += 1;
-                Ok(())
-            })?;
-        }
-        Ok(())
-    }
-
     fn about(env: &TableEnv) -> serde_json::Value {
         serde_json::json!({ "of": "table", "actions": env.spec().action_space.names() })
     }
@@ -141,5 +128,20 @@ impl Market for TableSimulator {
             ("net", |l| l.net),
             ("gross", |l| l.gross),
         ]
+    }
+}
+
+impl Compared for TableSimulator {
+    fn compare(all: &mut Backtest<'_, Self>) -> Result<(), StageError> {
+        let seed = all.config.seed;
+        for rule in Rule::of_prices(all.config, &all.one, choices(all.config, &all.one)) {
+            let mut steps = 0;
+            all.baseline(rule.name(&all.one), rule == Rule::Random, |env, step, _, _| {
+                rule.step(seed, steps, env, step)?;
+                steps += 1;
+                Ok(())
+            })?;
+        }
+        Ok(())
     }
 }

@@ -1,7 +1,6 @@
 //! The table of the accounts of all strategies, step by step.
 
-use crate::market::{Market, Run, Statement as _};
-use crate::market_backtest::{Role, Strategy};
+use crate::market::{Market, Role, Run, Statement as _, Strategy};
 use arrow_array::{ArrayRef, Float64Array, RecordBatch, StringArray};
 use stages_core::{StageError, table};
 use stages_env::PortfolioEnv;

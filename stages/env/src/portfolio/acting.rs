@@ -13,20 +13,24 @@ use stages_core::StageError;
 
 /// A market of which one decision is asked: [`Acting`] has what each function gives.
 pub trait ActingSimulator: Simulator {
-    fn holdings(&self, env: EnvView<'_, Self>) -> Holdings;
+    fn holdings(&self, env: EnvView<'_, Self::Parts>) -> Holdings;
     /// Replaces what is held.
     ///
     /// # Errors
     /// When a position is not known, or has no room.
-    fn hold(&self, env: &mut EnvState<'_, Self>, holdings: &Holdings) -> Result<(), StageError>;
+    fn hold(&self, env: &mut EnvState<'_, Self::Parts>, holdings: &Holdings) -> Result<(), StageError>;
     fn capital(&self) -> Option<f64>;
     fn choices(&self) -> Vec<String>;
-    fn masked(&self, env: &EnvState<'_, Self>) -> Vec<Option<&'static str>>;
+    fn masked(&self, env: &EnvState<'_, Self::Parts>) -> Vec<Option<&'static str>>;
     /// Carries out an action in a copy of the environment.
     ///
     /// # Errors
     /// When the action is of another kind or shape.
-    fn orders(&self, env: &mut EnvState<'_, Self>, action: Actions<'_>) -> Result<ActingOrders, StageError>;
+    fn orders(
+        &self,
+        env: &mut EnvState<'_, Self::Parts>,
+        action: Actions<'_>,
+    ) -> Result<ActingOrders, StageError>;
 }
 
 impl<S: ActingSimulator> Acting for PortfolioEnv<S> {

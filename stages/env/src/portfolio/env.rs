@@ -2,13 +2,13 @@
 
 use super::course::Course;
 use super::files::{SPEC, decode_spec};
-use super::simulator::{Clock as _, Simulator};
-use super::state::{EnvState, StateRows, States};
+use super::simulator::Simulator;
+use super::state::{Clock as _, EnvState, Parts, StateRows, States};
 use crate::actions::Actions;
 use crate::batch::{BatchEnv, StepBuffers};
 use crate::env_artifact::files;
 use crate::open_options::{OpenOptions, Split};
-use crate::ranges::{Rows, StepRows, View, for_ranges};
+use crate::ranges::{Rows, StepRows, View, for_ranges, split_fields};
 use crate::reward::Moments;
 use crate::saved_state::{StateReader, StateWriter};
 use crate::spec::EnvSpec;
@@ -23,7 +23,7 @@ use stages_core::StageError;
 pub struct PortfolioEnv<S: Simulator> {
     pub(crate) simulator: S,
     pub(crate) course: Course,
-    pub(crate) states: States<S>,
+    pub(crate) states: States<S::Parts>,
     /// The account at the end of the last episode of each `[B]`, and its weights `[B, N]`.
     finals: Vec<Option<S::Ledger>>,
     final_weights: Vec<f64>,
@@ -56,7 +56,7 @@ pub(crate) fn evaluation_episodes(
 
 /// A range of environments and the rows that they write.
 struct EnvRows<'a, S: Simulator> {
-    states: StateRows<'a, S>,
+    states: StateRows<'a, S::Parts>,
     finals: &'a mut [Option<S::Ledger>],
     final_weights: Rows<'a, f64>,
     notes: Rows<'a, S::Note>,
@@ -65,30 +65,18 @@ struct EnvRows<'a, S: Simulator> {
 
 impl<S: Simulator> View for EnvRows<'_, S> {
     fn split(self, n: usize) -> (Self, Self) {
-        let (states, finals, out) = (self.states.split(n), self.finals.split_at_mut(n), self.out.split(n));
-        let (final_weights, notes) = (self.final_weights.split(n), self.notes.split(n));
-        (
-            Self {
-                states: states.0,
-                finals: finals.0,
-                final_weights: final_weights.0,
-                notes: notes.0,
-                out: out.0,
-            },
-            Self {
-                states: states.1,
-                finals: finals.1,
-                final_weights: final_weights.1,
-                notes: notes.1,
-                out: out.1,
-            },
-        )
+        split_fields!(self, n, states, finals, final_weights, notes, out)
     }
 }
 
 /// Starts the episode that the account numbers, in environment `i`.
 #[inline]
-pub(super) fn begin<S: Simulator>(simulator: &S, course: &Course, i: usize, env: &mut EnvState<'_, S>) {
+pub(super) fn begin<S: Simulator>(
+    simulator: &S,
+    course: &Course,
+    i: usize,
+    env: &mut EnvState<'_, S::Parts>,
+) {
     let snapshots = course.episode(i, *env.account.episode(), simulator.episode_length());
     simulator.begin(env, snapshots);
     *env.moments = simulator.reward().moments();
@@ -140,7 +128,7 @@ impl<S: Simulator> PortfolioEnv<S> {
     /// Steps every environment; `decide` says what environment i does, from its own state alone.
     pub(crate) fn run<'a>(
         &mut self,
-        decide: &(impl Fn(&S, usize, &mut EnvState<'_, S>) -> S::Act<'a> + Sync),
+        decide: &(impl Fn(&S, usize, &mut EnvState<'_, S::Parts>) -> S::Act<'a> + Sync),
         out: StepBuffers<'_>,
     ) {
         let (simulator, course) = (&self.simulator, &self.course);
@@ -215,7 +203,7 @@ impl<S: Simulator> PortfolioEnv<S> {
     }
 
     /// The positions of environment `i` `[N]`, negative if short.
-    pub fn held(&self, i: usize) -> &[S::Position] {
+    pub fn held(&self, i: usize) -> &[<S::Parts as Parts>::Position] {
         self.states.view(i).positions
     }
 
@@ -338,7 +326,8 @@ impl<S: Simulator> BatchEnv for PortfolioEnv<S> {
             true => &states.moments,
             false => &[],
         };
-        let hedges: &[S::Hedge] = if self.simulator.hedges() { &states.hedges } else { &[] };
+        let hedges: &[<S::Parts as Parts>::Hedge] =
+            if self.simulator.hedges() { &states.hedges } else { &[] };
         StateWriter::new(&self.tag())
             .array(&states.accounts)
             .array(&states.positions)
@@ -355,7 +344,7 @@ impl<S: Simulator> BatchEnv for PortfolioEnv<S> {
             true => &mut states.moments,
             false => &mut [],
         };
-        let hedges: &mut [S::Hedge] = if simulator.hedges() {
+        let hedges: &mut [<S::Parts as Parts>::Hedge] = if simulator.hedges() {
             &mut states.hedges
         } else {
             &mut []

@@ -77,34 +77,6 @@ impl WorldFile for World {
     }
 }
 
-/// Tables as files, with lines for the log and for the terminal.
-#[derive(Debug)]
-pub struct Built<F = Vec<u8>> {
-    /// Name and file, in order.
-    pub files: Vec<(String, F)>,
-    /// Lines for the log.
-    pub notes: Vec<String>,
-    /// Lines for the terminal.
-    pub warnings: Vec<String>,
-}
-
-impl<F> Built<F> {
-    /// Adds lines, which begin with the name of their world where there are several.
-    pub(crate) fn add(
-        &mut self,
-        world: Option<&String>,
-        notes: impl IntoIterator<Item = String>,
-        warnings: impl IntoIterator<Item = String>,
-    ) {
-        let named = |line: String| match world {
-            Some(world) => format!("{world}: {line}"),
-            None => line,
-        };
-        self.notes.extend(notes.into_iter().map(named));
-        self.warnings.extend(warnings.into_iter().map(named));
-    }
-}
-
 /// An error of a world: where there are several, it begins with the world's name.
 pub(crate) fn of_world(several: bool, name: &str, err: StageError) -> StageError {
     match several {

@@ -27,11 +27,10 @@ mod worlds;
 pub use acting::ActingSimulator;
 pub use env::PortfolioEnv;
 pub(crate) use env::evaluation_episodes;
-pub use files::Built;
 pub(crate) use files::{
     SPEC, World, WorldFile, decode_spec, encode_spec, normalise_as, of_world, part_batches,
 };
-pub(crate) use simulator::{Clock, clock};
 pub use simulator::{Outcome, Simulator};
-pub use state::{EnvState, EnvView};
+pub(crate) use state::clock;
+pub use state::{Clock, EnvState, EnvView, Parts};
 pub use worlds::Worlds;

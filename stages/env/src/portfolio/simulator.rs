@@ -1,6 +1,6 @@
 //! The traits that a market implements.
 
-use super::state::{EnvState, EnvView};
+use super::state::{Derived, EnvState, EnvView, Parts};
 use super::worlds::Worlds;
 use crate::actions::Actions;
 use crate::episode::EpisodeLength;
@@ -8,7 +8,6 @@ use crate::open_options::OpenOptions;
 use crate::reward::Reward;
 use crate::spec::EnvSpec;
 use crate::split::SnapshotRange;
-use bytemuck::Pod;
 use bytes::Bytes;
 use datasets::SnapshotTime;
 use stages_core::StageError;
@@ -20,45 +19,6 @@ pub struct Outcome {
     pub truncated: bool,
 }
 
-/// The place of an account in its episode.
-pub trait Clock {
-    /// The number of the episode in this environment.
-    fn episode(&mut self) -> &mut u64;
-    /// The snapshot of now, counted over all worlds.
-    fn now(&self) -> usize;
-    /// The steps taken in the episode.
-    fn steps(&self) -> usize;
-}
-
-/// Implements [`Clock`] for an account with the fields `episode`, `t` and `first`.
-macro_rules! clock {
-    ($account:ty) => {
-        impl $crate::portfolio::Clock for $account {
-            #[inline]
-            fn episode(&mut self) -> &mut u64 {
-                &mut self.episode
-            }
-            #[inline]
-            fn now(&self) -> usize {
-                self.t as usize
-            }
-            #[inline]
-            fn steps(&self) -> usize {
-                (self.t - self.first) as usize
-            }
-        }
-    };
-}
-pub(crate) use clock;
-
-/// A part of an account that a saved state holds byte by byte.
-pub trait Saved: Pod + Default + Send + Sync {}
-impl<T: Pod + Default + Send + Sync> Saved for T {}
-
-/// A part of an account that follows from the others.
-pub trait Derived: Copy + Default + Send + Sync {}
-impl<T: Copy + Default + Send + Sync> Derived for T {}
-
 /// The rules and tables by which environments are stepped, one account at a time. Environment i of a batch
 /// depends on (seed, i) alone.
 pub trait Simulator: Sized + Send + Sync + 'static {
@@ -67,21 +27,8 @@ pub trait Simulator: Sized + Send + Sync + 'static {
     /// True if choices are masked by state.
     const MASKS: bool = true;
 
-    /// The account.
-    type Account: Saved + Clock;
-    /// A position; an account has [`Simulator::width`] of them.
-    type Position: Saved;
-    /// Counts of what happened.
-    type Counters: Saved;
-    /// The hedge of an account.
-    type Hedge: Saved;
-    /// The wish of a step for a position.
-    type Order: Derived;
-    /// Look-ups that are kept for a position.
-    type Terms: Derived;
-    /// The validity of those look-ups.
-    type Cached: Derived;
-
+    /// The parts of an account.
+    type Parts: Parts;
     /// The actions of a batch.
     type Acts<'a>: Copy + Send + Sync;
     /// The act of one environment in a step.
@@ -124,36 +71,41 @@ pub trait Simulator: Sized + Send + Sync + 'static {
     }
 
     /// Starts an episode of the first to the last of snapshots; the account keeps the episode's number alone.
-    fn begin(&self, env: &mut EnvState<'_, Self>, snapshots: SnapshotRange);
+    fn begin(&self, env: &mut EnvState<'_, Self::Parts>, snapshots: SnapshotRange);
     /// The actions of `num_envs` environments.
     ///
     /// # Errors
     /// When they are of another kind or shape.
     fn acts<'a>(&self, actions: Actions<'a>, num_envs: usize) -> Result<Self::Acts<'a>, StageError>;
     /// The act of environment `i`; it may write the orders.
-    fn decide<'a>(&self, acts: Self::Acts<'a>, i: usize, env: &mut EnvState<'_, Self>) -> Self::Act<'a>;
+    fn decide<'a>(
+        &self,
+        acts: Self::Acts<'a>,
+        i: usize,
+        env: &mut EnvState<'_, Self::Parts>,
+    ) -> Self::Act<'a>;
     /// One step.
     fn step(
         &self,
-        env: &mut EnvState<'_, Self>,
+        env: &mut EnvState<'_, Self::Parts>,
         act: Self::Act<'_>,
         note: Option<&mut Self::Note>,
     ) -> Outcome;
     /// Writes the observation of a state.
-    fn observe(&self, env: &EnvState<'_, Self>, out: &mut [f32]);
+    fn observe(&self, env: &EnvState<'_, Self::Parts>, out: &mut [f32]);
     /// Writes the action mask of a state, where [`Simulator::MASKS`].
-    fn mask(&self, _env: &EnvState<'_, Self>, _out: &mut [bool]) {}
+    fn mask(&self, _env: &EnvState<'_, Self::Parts>, _out: &mut [bool]) {}
     /// Finds what follows from a restored account.
-    fn recall(&self, _env: &mut EnvState<'_, Self>) {}
+    fn recall(&self, _env: &mut EnvState<'_, Self::Parts>) {}
 
     /// The statement of an account.
-    fn ledger(&self, env: EnvView<'_, Self>) -> Self::Ledger;
+    fn ledger(&self, env: EnvView<'_, Self::Parts>) -> Self::Ledger;
     /// The number of weights of an account.
     fn num_weights(&self) -> usize {
         0
     }
     /// Writes the value of each position as a fraction of the net asset value.
-    fn weights(&self, _env: EnvView<'_, Self>, _out: &mut [f64]) {}
+    fn weights(&self, _env: EnvView<'_, Self::Parts>, _out: &mut [f64]) {}
 
     /// The interest on 1 of cash from a snapshot to the next.
     fn risk_free_return(&self, snapshot: usize) -> f64;

@@ -1,28 +1,85 @@
 //! The state of a batch: plain numbers in arrays, one for each part of an account.
 
-use super::simulator::{Clock as _, Simulator};
-use crate::ranges::{Rows, View};
+use crate::ranges::{Rows, View, split_fields};
 use crate::reward::Moments;
+use bytemuck::Pod;
 
-/// One environment.
-pub struct EnvState<'a, S: Simulator> {
-    pub account: &'a mut S::Account,
-    /// `[N]`.
-    pub positions: &'a mut [S::Position],
-    pub counters: &'a mut S::Counters,
-    pub hedge: &'a mut S::Hedge,
-    pub(crate) moments: &'a mut Moments,
-    /// `[N]`: what a step is to do with each position; no state beyond it.
-    pub orders: &'a mut [S::Order],
-    /// `[N]`: look-ups for each position, found anew when it changes.
-    pub terms: &'a mut [S::Terms],
-    pub cached: &'a mut S::Cached,
+/// The place of an account in its episode.
+pub trait Clock {
+    /// The number of the episode in this environment.
+    fn episode(&mut self) -> &mut u64;
+    /// The snapshot of now, counted over all worlds.
+    fn now(&self) -> usize;
+    /// The steps taken in the episode.
+    fn steps(&self) -> usize;
 }
 
-impl<S: Simulator> EnvState<'_, S> {
+/// Implements [`Clock`] for an account with the fields `episode`, `t` and `first`.
+macro_rules! clock {
+    ($account:ty) => {
+        impl $crate::portfolio::Clock for $account {
+            #[inline]
+            fn episode(&mut self) -> &mut u64 {
+                &mut self.episode
+            }
+            #[inline]
+            fn now(&self) -> usize {
+                self.t as usize
+            }
+            #[inline]
+            fn steps(&self) -> usize {
+                (self.t - self.first) as usize
+            }
+        }
+    };
+}
+pub(crate) use clock;
+
+/// A part of an account that a saved state holds byte by byte.
+pub trait Saved: Pod + Default + Send + Sync {}
+impl<T: Pod + Default + Send + Sync> Saved for T {}
+
+/// A part of an account that follows from the others.
+pub trait Derived: Copy + Default + Send + Sync {}
+impl<T: Copy + Default + Send + Sync> Derived for T {}
+
+/// The parts of an account.
+pub trait Parts: Sized + 'static {
+    /// The account.
+    type Account: Saved + Clock;
+    /// A position; an account has as many as [`Simulator::width`](super::Simulator::width) says.
+    type Position: Saved;
+    /// Counts of what happened.
+    type Counters: Saved;
+    /// The hedge of an account.
+    type Hedge: Saved;
+    /// The wish of a step for a position.
+    type Order: Derived;
+    /// Look-ups that are kept for a position.
+    type Terms: Derived;
+    /// The validity of those look-ups.
+    type Cached: Derived;
+}
+
+/// One environment.
+pub struct EnvState<'a, P: Parts> {
+    pub account: &'a mut P::Account,
+    /// `[N]`.
+    pub positions: &'a mut [P::Position],
+    pub counters: &'a mut P::Counters,
+    pub hedge: &'a mut P::Hedge,
+    pub(crate) moments: &'a mut Moments,
+    /// `[N]`: what a step is to do with each position; no state beyond it.
+    pub orders: &'a mut [P::Order],
+    /// `[N]`: look-ups for each position, found anew when it changes.
+    pub terms: &'a mut [P::Terms],
+    pub cached: &'a mut P::Cached,
+}
+
+impl<P: Parts> EnvState<'_, P> {
     /// The account, to be read.
     #[inline]
-    pub fn view(&self) -> EnvView<'_, S> {
+    pub fn view(&self) -> EnvView<'_, P> {
         EnvView {
             account: self.account,
             positions: self.positions,
@@ -33,44 +90,44 @@ impl<S: Simulator> EnvState<'_, S> {
 }
 
 /// One environment, to be read: what is saved of it.
-pub struct EnvView<'a, S: Simulator> {
-    pub account: &'a S::Account,
+pub struct EnvView<'a, P: Parts> {
+    pub account: &'a P::Account,
     /// `[N]`.
-    pub positions: &'a [S::Position],
-    pub counters: &'a S::Counters,
-    pub hedge: &'a S::Hedge,
+    pub positions: &'a [P::Position],
+    pub counters: &'a P::Counters,
+    pub hedge: &'a P::Hedge,
 }
 
-impl<S: Simulator> Clone for EnvView<'_, S> {
+impl<P: Parts> Clone for EnvView<'_, P> {
     fn clone(&self) -> Self {
         *self
     }
 }
 
-impl<S: Simulator> Copy for EnvView<'_, S> {}
+impl<P: Parts> Copy for EnvView<'_, P> {}
 
 /// All environments of a batch, B with N positions each.
-pub struct States<S: Simulator> {
+pub struct States<P: Parts> {
     /// `[B]`.
-    pub(super) accounts: Vec<S::Account>,
+    pub(super) accounts: Vec<P::Account>,
     /// `[B, N]`.
-    pub(super) positions: Vec<S::Position>,
+    pub(super) positions: Vec<P::Position>,
     /// `[B]`.
-    pub(super) counters: Vec<S::Counters>,
+    pub(super) counters: Vec<P::Counters>,
     /// `[B]`.
-    pub(super) hedges: Vec<S::Hedge>,
+    pub(super) hedges: Vec<P::Hedge>,
     /// `[B]`.
     pub(super) moments: Vec<Moments>,
     /// `[B, N]`.
-    orders: Vec<S::Order>,
+    orders: Vec<P::Order>,
     /// `[B, N]`.
-    terms: Vec<S::Terms>,
+    terms: Vec<P::Terms>,
     /// `[B]`.
-    cached: Vec<S::Cached>,
+    cached: Vec<P::Cached>,
     width: usize,
 }
 
-impl<S: Simulator> Clone for States<S> {
+impl<P: Parts> Clone for States<P> {
     fn clone(&self) -> Self {
         Self {
             accounts: self.accounts.clone(),
@@ -86,24 +143,24 @@ impl<S: Simulator> Clone for States<S> {
     }
 }
 
-impl<S: Simulator> States<S> {
+impl<P: Parts> States<P> {
     pub(crate) fn new(num_envs: usize, width: usize) -> Self {
         let all = num_envs * width;
         Self {
-            accounts: vec![S::Account::default(); num_envs],
-            positions: vec![S::Position::default(); all],
-            counters: vec![S::Counters::default(); num_envs],
-            hedges: vec![S::Hedge::default(); num_envs],
+            accounts: vec![P::Account::default(); num_envs],
+            positions: vec![P::Position::default(); all],
+            counters: vec![P::Counters::default(); num_envs],
+            hedges: vec![P::Hedge::default(); num_envs],
             moments: vec![Moments::default(); num_envs],
-            orders: vec![S::Order::default(); all],
-            terms: vec![S::Terms::default(); all],
-            cached: vec![S::Cached::default(); num_envs],
+            orders: vec![P::Order::default(); all],
+            terms: vec![P::Terms::default(); all],
+            cached: vec![P::Cached::default(); num_envs],
             width,
         }
     }
 
     /// Environment `i`, to be read.
-    pub(crate) fn view(&self, i: usize) -> EnvView<'_, S> {
+    pub(crate) fn view(&self, i: usize) -> EnvView<'_, P> {
         EnvView {
             account: &self.accounts[i],
             positions: &self.positions[i * self.width..(i + 1) * self.width],
@@ -117,7 +174,7 @@ impl<S: Simulator> States<S> {
         self.accounts[i].now()
     }
 
-    pub(crate) fn rows(&mut self) -> StateRows<'_, S> {
+    pub(crate) fn rows(&mut self) -> StateRows<'_, P> {
         let width = self.width;
         StateRows {
             accounts: &mut self.accounts,
@@ -133,21 +190,21 @@ impl<S: Simulator> States<S> {
 }
 
 /// A range of environments.
-pub(crate) struct StateRows<'a, S: Simulator> {
-    accounts: &'a mut [S::Account],
-    positions: Rows<'a, S::Position>,
-    counters: &'a mut [S::Counters],
-    hedges: &'a mut [S::Hedge],
+pub(crate) struct StateRows<'a, P: Parts> {
+    accounts: &'a mut [P::Account],
+    positions: Rows<'a, P::Position>,
+    counters: &'a mut [P::Counters],
+    hedges: &'a mut [P::Hedge],
     moments: &'a mut [Moments],
-    orders: Rows<'a, S::Order>,
-    terms: Rows<'a, S::Terms>,
-    cached: &'a mut [S::Cached],
+    orders: Rows<'a, P::Order>,
+    terms: Rows<'a, P::Terms>,
+    cached: &'a mut [P::Cached],
 }
 
-impl<S: Simulator> StateRows<'_, S> {
+impl<P: Parts> StateRows<'_, P> {
     /// The range's environment `i`.
     #[inline]
-    pub(crate) fn env(&mut self, i: usize) -> EnvState<'_, S> {
+    pub(crate) fn env(&mut self, i: usize) -> EnvState<'_, P> {
         EnvState {
             account: &mut self.accounts[i],
             positions: self.positions.row(i),
@@ -161,33 +218,10 @@ impl<S: Simulator> StateRows<'_, S> {
     }
 }
 
-impl<S: Simulator> View for StateRows<'_, S> {
+impl<P: Parts> View for StateRows<'_, P> {
     fn split(self, n: usize) -> (Self, Self) {
-        let (accounts, positions) = (self.accounts.split_at_mut(n), self.positions.split(n));
-        let (counters, hedges) = (self.counters.split_at_mut(n), self.hedges.split_at_mut(n));
-        let (moments, orders) = (self.moments.split_at_mut(n), self.orders.split(n));
-        let (terms, cached) = (self.terms.split(n), self.cached.split_at_mut(n));
-        (
-            Self {
-                accounts: accounts.0,
-                positions: positions.0,
-                counters: counters.0,
-                hedges: hedges.0,
-                moments: moments.0,
-                orders: orders.0,
-                terms: terms.0,
-                cached: cached.0,
-            },
-            Self {
-                accounts: accounts.1,
-                positions: positions.1,
-                counters: counters.1,
-                hedges: hedges.1,
-                moments: moments.1,
-                orders: orders.1,
-                terms: terms.1,
-                cached: cached.1,
-            },
+        split_fields!(
+            self, n, accounts, positions, counters, hedges, moments, orders, terms, cached
         )
     }
 }

@@ -1,12 +1,13 @@
 //! One decision, for trading outside: [`Acting`](crate::acting::Acting) for options.
 
 use super::action_mask;
+use super::acts::Act;
 use super::choices;
 use super::hedge;
 use super::mark_to_market::mark;
 use super::market::Market;
-use super::simulator::{Act, Env, OptionsSimulator};
-use super::state::{Account, Hedge, Line};
+use super::simulator::OptionsSimulator;
+use super::state::{Account, Env, Hedge, Line, OptionsParts};
 use super::weights::{Decided, rebalance};
 use crate::acting::{ActingOrder, ActingOrders, Holdable, Holding, Holdings, OptionRight, Side, finite};
 use crate::actions::Actions;
@@ -58,7 +59,7 @@ impl Held {
 }
 
 impl ActingSimulator for OptionsSimulator {
-    fn holdings(&self, env: EnvView<'_, Self>) -> Holdings {
+    fn holdings(&self, env: EnvView<'_, OptionsParts>) -> Holdings {
         let (market, account, hedge) = (&self.market, env.account, env.hedge);
         let (now, symbol) = (market.now(account), market.tables.worlds.name(account.t as usize));
         let mut positions: Vec<Holding> = env.positions[..account.lines as usize]

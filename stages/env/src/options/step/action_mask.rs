@@ -5,8 +5,7 @@ use super::lookup::At;
 use super::mark_to_market::Closable;
 use super::market::Market;
 use super::open_costs::{ALLOWED, Allowed, OpenCosts, can_open};
-use super::simulator::Env;
-use super::state::Account;
+use super::state::{Account, Env};
 use crate::options::reason::Reason;
 use crate::options::strategies::{CLOSE_ALL, CLOSE_OLDEST, FIRST_OPEN, HEDGES, HOLD};
 

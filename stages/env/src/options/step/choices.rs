@@ -4,9 +4,8 @@
 use super::lookup::At;
 use super::market::{Basket, Market};
 use super::open_costs::{OpenCosts, can_open};
-use super::simulator::Env;
-use super::state::Hedge;
 use super::state::{Account, Cached, Counters, Line, Terms};
+use super::state::{Env, Hedge};
 use super::trade::{Close, close, open};
 use crate::hedge::{HEDGE_CHOICES, HedgeOrder};
 use crate::options::action_space::{

@@ -1,54 +1,18 @@
 //! The batch of environments, and what an action means.
 
+use super::acts::Act;
 use super::baseline::Baseline;
 use super::explain::Explained;
 use super::ledger::Position;
 use super::market::Market;
-use super::simulator::{Act, OptionsSimulator};
-use crate::actions::Actions;
+use super::simulator::OptionsSimulator;
 use crate::batch::StepBuffers;
-use crate::options::action_config::ActionKind;
 use crate::options::config::MAX_ACTIONS;
 use crate::options::order::Decision;
 use crate::portfolio::PortfolioEnv;
-use stages_core::StageError;
 
 /// B environments that trade options on one underlying.
 pub type OptionsEnv = PortfolioEnv<OptionsSimulator>;
-
-/// The actions of a batch.
-#[derive(Clone, Copy)]
-pub enum Acts<'a> {
-    Menu(&'a [u32]),
-    /// With the values of an action.
-    Choices(&'a [u32], usize),
-    Weights(&'a [f32], usize),
-}
-
-impl<'a> Acts<'a> {
-    /// Actions of `n` environments, of k values each.
-    pub(super) fn new(
-        kind: ActionKind,
-        actions: Actions<'a>,
-        n: usize,
-        k: usize,
-    ) -> Result<Self, StageError> {
-        Ok(match kind {
-            ActionKind::Menu => Self::Menu(actions.discrete(n)?),
-            ActionKind::MultiDiscrete => Self::Choices(actions.multi_discrete(n, k)?, k),
-            ActionKind::Continuous => Self::Weights(actions.continuous(n, k)?, k),
-        })
-    }
-
-    /// The action of environment `i`.
-    pub(super) fn of(self, i: usize) -> Act<'a> {
-        match self {
-            Self::Menu(actions) => Act::Decision(Decision::Action(actions[i])),
-            Self::Choices(choices, k) => Act::Choices(&choices[i * k..(i + 1) * k]),
-            Self::Weights(weights, k) => Act::Weights(&weights[i * k..(i + 1) * k]),
-        }
-    }
-}
 
 impl OptionsEnv {
     fn market(&self) -> &Market {

@@ -2,8 +2,7 @@
 
 use super::lookup::At;
 use super::market::Market;
-use super::simulator::Env;
-use super::state::{Account, Line, Terms};
+use super::state::{Account, Env, Line, Terms};
 use super::trade::trade;
 use crate::options::exercise::Delivery;
 use crate::options::order::Instrument;

@@ -1,7 +1,7 @@
 //! The profit of a step by Greek, for evaluation.
 
 use super::market::Market;
-use super::simulator::Env;
+use super::state::Env;
 use crate::options::config::MAX_LINES;
 use serde::{Deserialize, Serialize};
 

@@ -3,7 +3,7 @@
 
 use super::lookup::At;
 use super::market::Market;
-use super::simulator::Env;
+use super::state::Env;
 use crate::hedge::HedgeOrder;
 use crate::options::hedge::HedgeInstrument;
 

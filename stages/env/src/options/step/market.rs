@@ -1,8 +1,7 @@
 //! The data and rules that all environments of a batch share, and the prices they trade at.
 
 use super::lookup::{Adjusted, At, Tables};
-use super::simulator::Env;
-use super::state::{Account, Cached, Line, Terms};
+use super::state::{Account, Cached, Env, Line, Terms};
 use crate::options::config::{MAX_LEGS, MarginKind, OptionsConfig};
 use crate::options::fills::FillRule;
 use crate::options::hedge::HedgeInstrument;

@@ -2,6 +2,7 @@
 
 mod acting;
 mod action_mask;
+mod acts;
 mod baseline;
 mod choices;
 mod env;

@@ -1,7 +1,7 @@
 //! Writes the observation of a state; [`observation`](crate::options::observation) has its layout.
 
 use super::market::Market;
-use super::simulator::Env;
+use super::state::Env;
 use crate::options::observation::{ACCOUNT, POSITION};
 
 /// Writes the observation of a state.

@@ -1,8 +1,8 @@
 //! The step of one environment: only look-ups and sums, no pricing.
 
 use super::action_mask;
+use super::acts::{Act, Acts};
 use super::choices::{self, Chosen, choose, close_later, decide};
-use super::env::Acts;
 use super::exercise::{assign, exercise};
 use super::explain::{Explained, Exposure};
 use super::hedge;
@@ -13,7 +13,7 @@ use super::market::{Basket, Market};
 use super::observe::observe;
 use super::open_costs::{OpenCosts, can_open};
 use super::reward::{Before, reward};
-use super::state::{Account, Cached, Counters, Hedge, Line, Terms};
+use super::state::{Account, Env, Line, OptionsParts};
 use super::trade::{Close, adjust, close, open};
 use super::weights::{Decided, rebalance};
 use crate::actions::Actions;
@@ -27,7 +27,7 @@ use crate::options::order::{Decision, Instrument, Orders};
 use crate::options::quantities;
 use crate::options::reason::Reason;
 use crate::options::strategies::{CLOSE_ALL, CLOSE_OLDEST, FIRST_OPEN, HOLD, Strategies};
-use crate::portfolio::{EnvState, EnvView, Outcome, Simulator, Worlds};
+use crate::portfolio::{EnvView, Outcome, Simulator, Worlds};
 use crate::reward::Reward;
 use crate::spec::EnvSpec;
 use crate::split::SnapshotRange;
@@ -40,18 +40,6 @@ pub struct OptionsSimulator {
     pub(super) market: Market,
     pub(super) costs: OpenCosts,
     pub(super) reward: Reward,
-}
-
-pub(super) type Env<'a> = EnvState<'a, OptionsSimulator>;
-
-/// The act of an environment in a step.
-#[derive(Clone, Copy)]
-pub enum Act<'a> {
-    Decision(Decision),
-    /// A choice for each component of multi-discrete actions.
-    Choices(&'a [u32]),
-    /// A weight for each slot, and the hedge ratio, of continuous actions.
-    Weights(&'a [f32]),
 }
 
 impl OptionsSimulator {
@@ -192,13 +180,7 @@ impl OptionsSimulator {
 impl Simulator for OptionsSimulator {
     const GRAIN: usize = 32;
 
-    type Account = Account;
-    type Position = Line;
-    type Counters = Counters;
-    type Hedge = Hedge;
-    type Order = ();
-    type Terms = Terms;
-    type Cached = Cached;
+    type Parts = OptionsParts;
     type Acts<'a> = Acts<'a>;
     type Act<'a> = Act<'a>;
     type Ledger = Ledger;
@@ -429,7 +411,7 @@ impl Simulator for OptionsSimulator {
         self.market.recall(env);
     }
 
-    fn ledger(&self, env: EnvView<'_, Self>) -> Ledger {
+    fn ledger(&self, env: EnvView<'_, OptionsParts>) -> Ledger {
         let lines = &env.positions[..env.account.lines as usize];
         Ledger::new(&self.market, env.account, lines, env.counters, env.hedge)
     }

@@ -2,7 +2,7 @@
 
 use crate::options::margin::Pairing;
 use crate::options::reason::Reason;
-use crate::portfolio::clock;
+use crate::portfolio::{EnvState, Parts, clock};
 use bytemuck::{Pod, Zeroable};
 
 /// An account, and its position in the episode. Saved states hold these bytes.
@@ -128,3 +128,19 @@ pub struct Hedge {
 }
 
 clock!(Account);
+
+/// The parts of an account: position lines `[M]`, with the terms of their contracts.
+pub struct OptionsParts;
+
+impl Parts for OptionsParts {
+    type Account = Account;
+    type Position = Line;
+    type Counters = Counters;
+    type Hedge = Hedge;
+    type Order = ();
+    type Terms = Terms;
+    type Cached = Cached;
+}
+
+/// One environment.
+pub(super) type Env<'a> = EnvState<'a, OptionsParts>;

@@ -3,8 +3,7 @@
 use super::hedge;
 use super::lookup::{Adjusted, At};
 use super::market::Market;
-use super::simulator::Env;
-use super::state::{Account, Line};
+use super::state::{Account, Env, Line};
 use crate::options::order::Instrument;
 
 /// The lines to close.

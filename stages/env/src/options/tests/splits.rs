@@ -1,9 +1,9 @@
 //! Positions held over corporate actions.
 
 use super::*;
+use crate::env_artifact::Built;
 use crate::options::Ledger;
 use crate::options::synthetic::market;
-use crate::portfolio::Built;
 use datasets::corporate_action::{CorporateAction, Kind};
 
 /// The market with another price of the underlying from day `at` on: `price` of the old one, every option

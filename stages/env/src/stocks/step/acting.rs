@@ -1,16 +1,16 @@
 //! One decision, for trading outside: [`Acting`](crate::acting::Acting) for stocks.
 
-use super::env::{ActKind, Acts};
+use super::acts::{ActKind, Acts};
 use super::finrl;
 use super::hedge::{self, HedgeAct};
 use super::orders::Intent;
 use super::simulator::StocksSimulator;
-use super::state::{Account, Hedge};
+use super::state::{Account, Env, Hedge, StocksParts};
 use super::trade::execute;
 use crate::acting::{ActingOrder, ActingOrders, Holdable, Holding, Holdings, finite};
 use crate::actions::Actions;
 use crate::hedge::HEDGE_CHOICES;
-use crate::portfolio::{ActingSimulator, EnvState, EnvView, Simulator as _};
+use crate::portfolio::{ActingSimulator, EnvView, Simulator as _};
 use crate::stocks::action_space::lots_of;
 use crate::stocks::config::Rules;
 use crate::stocks::tables::status;
@@ -24,7 +24,7 @@ const NOTHING_HELD: &str = "nothing_held";
 const REDUCED: &str = "reduced";
 
 impl ActingSimulator for StocksSimulator {
-    fn holdings(&self, env: EnvView<'_, Self>) -> Holdings {
+    fn holdings(&self, env: EnvView<'_, StocksParts>) -> Holdings {
         let (market, account) = (&self.market, env.account);
         let t = account.t as usize;
         let held = market.symbols(t).iter().zip(env.positions).zip(market.tables.marks(t));
@@ -45,7 +45,7 @@ impl ActingSimulator for StocksSimulator {
         }
     }
 
-    fn hold(&self, env: &mut EnvState<'_, Self>, holdings: &Holdings) -> Result<(), StageError> {
+    fn hold(&self, env: &mut Env<'_>, holdings: &Holdings) -> Result<(), StageError> {
         let symbols = self.market.symbols(env.account.t as usize);
         let mut shares = vec![0.0; symbols.len()];
         let mut units = 0.0;
@@ -114,7 +114,7 @@ impl ActingSimulator for StocksSimulator {
         symbols.chain(of_hedge.into_iter().take(self.hedge_choices())).collect()
     }
 
-    fn masked(&self, env: &EnvState<'_, Self>) -> Vec<Option<&'static str>> {
+    fn masked(&self, env: &Env<'_>) -> Vec<Option<&'static str>> {
         if self.spec().action_space.mask_len() == 0 {
             return Vec::new();
         }
@@ -138,7 +138,7 @@ impl ActingSimulator for StocksSimulator {
             .collect()
     }
 
-    fn orders(&self, env: &mut EnvState<'_, Self>, action: Actions<'_>) -> Result<ActingOrders, StageError> {
+    fn orders(&self, env: &mut Env<'_>, action: Actions<'_>) -> Result<ActingOrders, StageError> {
         let market = &self.market;
         let config = &market.config;
         let acts = Acts::new(config, action, 1, market.tables.n)?;

@@ -2,7 +2,7 @@
 
 use super::market::Market;
 use super::orders::Intent;
-use super::simulator::Env;
+use super::state::Env;
 use crate::stocks::tables::status;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};

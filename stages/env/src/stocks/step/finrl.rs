@@ -14,8 +14,7 @@
 
 use super::market::Market;
 use super::orders::Intent;
-use super::simulator::Env;
-use super::state::Account;
+use super::state::{Account, Env};
 use crate::portfolio::Outcome;
 use crate::stocks::config::MAX_SYMBOLS;
 use crate::stocks::tables::status;

@@ -3,8 +3,7 @@
 
 use super::kernels::{Exposure, exposure, weighted};
 use super::market::Market;
-use super::simulator::Env;
-use super::state::Account;
+use super::state::{Account, Env};
 use crate::hedge::{HedgeOrder, HedgeTerms};
 use crate::stocks::tables::{HedgeQuote, status};
 

@@ -200,7 +200,12 @@ fn impact<const IMPACT: bool>(by: &Costing<'_>, i: usize, shares: f64, value: f6
 }
 
 #[inline(always)]
-fn reduce<const IMPACT: bool>(orders: &mut [f64], held: &mut [f64], by: &Costing<'_>, out: &mut Trades) {
+fn reduce_orders<const IMPACT: bool>(
+    orders: &mut [f64],
+    held: &mut [f64],
+    by: &Costing<'_>,
+    out: &mut Trades,
+) {
     let n = orders.len();
     let held = &mut held[..n];
     let by = Costing {
@@ -248,30 +253,18 @@ fn reduce<const IMPACT: bool>(orders: &mut [f64], held: &mut [f64], by: &Costing
 
 #[inline(always)]
 fn reduce_body<const FMA: bool>(orders: &mut [f64], held: &mut [f64], by: &Costing<'_>, out: &mut Trades) {
-    reduce::<false>(orders, held, by, out);
+    match by.impact > 0.0 {
+        true => reduce_orders::<true>(orders, held, by, out),
+        false => reduce_orders::<false>(orders, held, by, out),
+    }
 }
 kernel! {
-    /// Makes what reduces positions, without impact; the rest is left in the orders.
-    pub(super) fn reduce_plain(orders: &mut [f64], held: &mut [f64], by: &Costing<'_>, out: &mut Trades) = reduce_body
+    /// Makes what reduces positions; the rest is left in the orders.
+    pub(super) fn reduce(orders: &mut [f64], held: &mut [f64], by: &Costing<'_>, out: &mut Trades) = reduce_body
 }
 
 #[inline(always)]
-fn reduce_impact_body<const FMA: bool>(
-    orders: &mut [f64],
-    held: &mut [f64],
-    by: &Costing<'_>,
-    out: &mut Trades,
-) {
-    reduce::<true>(orders, held, by, out);
-}
-kernel! {
-    /// [`reduce_plain`] with impact.
-    pub(super) fn reduce_with_impact(orders: &mut [f64], held: &mut [f64], by: &Costing<'_>, out: &mut Trades) =
-        reduce_impact_body
-}
-
-#[inline(always)]
-fn increase<const IMPACT: bool>(
+fn increase_held<const IMPACT: bool>(
     orders: &[f64],
     held: &mut [f64],
     by: &Costing<'_>,
@@ -320,11 +313,14 @@ fn increase_body<const FMA: bool>(
     lot: f64,
     out: &mut Trades,
 ) {
-    increase::<false>(orders, held, by, factor, lot, out);
+    match by.impact > 0.0 {
+        true => increase_held::<true>(orders, held, by, factor, lot, out),
+        false => increase_held::<false>(orders, held, by, factor, lot, out),
+    }
 }
 kernel! {
-    /// Makes the orders times a factor of at most 1, in whole lots, without impact.
-    pub(super) fn increase_plain(
+    /// Makes the orders times a factor of at most 1, in whole lots.
+    pub(super) fn increase(
         orders: &[f64],
         held: &mut [f64],
         by: &Costing<'_>,
@@ -332,29 +328,6 @@ kernel! {
         lot: f64,
         out: &mut Trades,
     ) = increase_body
-}
-
-#[inline(always)]
-fn increase_impact_body<const FMA: bool>(
-    orders: &[f64],
-    held: &mut [f64],
-    by: &Costing<'_>,
-    factor: f64,
-    lot: f64,
-    out: &mut Trades,
-) {
-    increase::<true>(orders, held, by, factor, lot, out);
-}
-kernel! {
-    /// [`increase_plain`] with impact.
-    pub(super) fn increase_with_impact(
-        orders: &[f64],
-        held: &mut [f64],
-        by: &Costing<'_>,
-        factor: f64,
-        lot: f64,
-        out: &mut Trades,
-    ) = increase_impact_body
 }
 
 #[inline(always)]

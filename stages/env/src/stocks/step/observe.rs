@@ -3,7 +3,7 @@
 use super::hedge::of_portfolio;
 use super::kernels::show_weights;
 use super::market::Market;
-use super::simulator::Env;
+use super::state::Env;
 use crate::stocks::config::Rules;
 use crate::stocks::observation::{ACCOUNT, HEDGE};
 use crate::stocks::tables::status;

@@ -2,7 +2,7 @@
 
 use super::kernels::{Exposure, Targets, clamp_weights, targets, whole};
 use super::market::Market;
-use super::simulator::Env;
+use super::state::Env;
 use crate::stocks::action_space::lots_of;
 use crate::stocks::tables::status;
 

@@ -2,8 +2,7 @@
 
 use super::hedge;
 use super::market::Market;
-use super::simulator::Env;
-use super::state::{Account, Hedge};
+use super::state::{Account, Env, Hedge};
 use crate::reward::{Change, Reward, drawdown};
 use crate::stocks::quantities::QUANTITIES;
 

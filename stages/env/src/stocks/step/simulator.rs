@@ -1,6 +1,6 @@
 //! The step of one environment: only look-ups and sums.
 
-use super::env::Acts;
+use super::acts::Acts;
 use super::finrl;
 use super::hedge::{self, HedgeAct};
 use super::kernels::{Exposure, exposure};
@@ -10,12 +10,12 @@ use super::market::Market;
 use super::observe::observe;
 use super::orders::{Intent, restrict, weights_to_shares};
 use super::reward::{Book, reward};
-use super::state::{Account, Hedge};
+use super::state::{Account, Env, Hedge, StocksParts};
 use super::trade::{execute, liquidate};
 use crate::actions::Actions;
 use crate::episode::EpisodeLength;
 use crate::open_options::OpenOptions;
-use crate::portfolio::{EnvState, EnvView, Outcome, Simulator, Worlds};
+use crate::portfolio::{EnvView, Outcome, Simulator, Worlds};
 use crate::reward::Reward;
 use crate::spec::EnvSpec;
 use crate::split::SnapshotRange;
@@ -32,8 +32,6 @@ pub struct StocksSimulator {
     pub(super) market: Market,
     pub(super) reward: Reward,
 }
-
-pub(super) type Env<'a> = EnvState<'a, StocksSimulator>;
 
 impl StocksSimulator {
     /// The order of the rule of `hedge`: none where actions hedge.
@@ -123,14 +121,7 @@ impl StocksSimulator {
 impl Simulator for StocksSimulator {
     const GRAIN: usize = 32;
 
-    type Account = Account;
-    type Position = f64;
-    type Counters = ();
-    type Hedge = Hedge;
-    /// The signed shares that a step is to trade.
-    type Order = f64;
-    type Terms = ();
-    type Cached = ();
+    type Parts = StocksParts;
     type Acts<'a> = Acts<'a>;
     type Act<'a> = (Intent, HedgeAct);
     type Ledger = Ledger;
@@ -303,7 +294,7 @@ impl Simulator for StocksSimulator {
         }
     }
 
-    fn ledger(&self, env: EnvView<'_, Self>) -> Ledger {
+    fn ledger(&self, env: EnvView<'_, StocksParts>) -> Ledger {
         Ledger::new(&self.market, env.account, env.positions, env.hedge)
     }
 
@@ -311,7 +302,7 @@ impl Simulator for StocksSimulator {
         self.market.tables.n
     }
 
-    fn weights(&self, env: EnvView<'_, Self>, out: &mut [f64]) {
+    fn weights(&self, env: EnvView<'_, StocksParts>, out: &mut [f64]) {
         let (market, t) = (&self.market, env.account.t as usize);
         let scale = 1.0 / env.account.nav.max(1e-3 * market.config.capital);
         for ((out, held), mark) in out.iter_mut().zip(env.positions).zip(market.tables.marks(t)) {

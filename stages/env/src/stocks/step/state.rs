@@ -1,6 +1,6 @@
 //! The account of an environment and its hedge: plain numbers, as they are saved.
 
-use crate::portfolio::clock;
+use crate::portfolio::{EnvState, Parts, clock};
 use bytemuck::{Pod, Zeroable};
 
 /// An account, and its position in the episode. Saved states hold these bytes.
@@ -63,3 +63,20 @@ pub struct Hedge {
 }
 
 clock!(Account);
+
+/// The parts of an account: shares held `[N]`, negative if short; an order is the signed shares that a step is
+/// to trade.
+pub struct StocksParts;
+
+impl Parts for StocksParts {
+    type Account = Account;
+    type Position = f64;
+    type Counters = ();
+    type Hedge = Hedge;
+    type Order = f64;
+    type Terms = ();
+    type Cached = ();
+}
+
+/// One environment.
+pub(super) type Env<'a> = EnvState<'a, StocksParts>;

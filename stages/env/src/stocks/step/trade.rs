@@ -1,13 +1,9 @@
 //! Trades: their costs, and what cash and margin allow.
 
 use super::hedge;
-use super::kernels::{
-    Costing, Exposure, ROUNDING, Trades, exposure, increase_plain, increase_with_impact, reduce_plain,
-    reduce_with_impact,
-};
+use super::kernels::{Costing, Exposure, ROUNDING, Trades, exposure, increase, reduce};
 use super::market::Market;
-use super::simulator::Env;
-use super::state::Account;
+use super::state::{Account, Env};
 use crate::stocks::tables::status;
 
 /// Books the trades of a pass.
@@ -62,10 +58,7 @@ pub(super) fn execute(market: &Market, env: &mut Env<'_>, decided: usize, later:
         volatilities,
     };
     let mut trades = Trades::default();
-    match with_impact {
-        true => reduce_with_impact(market.instructions, orders, shares, &costing, &mut trades),
-        false => reduce_plain(market.instructions, orders, shares, &costing, &mut trades),
-    }
+    reduce(market.instructions, orders, shares, &costing, &mut trades);
     book(account, &costing, &trades);
     let rest = trades.rest_value;
     if rest == 0.0 {
@@ -95,10 +88,7 @@ pub(super) fn execute(market: &Market, env: &mut Env<'_>, decided: usize, later:
         account.reduced += orders.iter().map(|order| u32::from(*order != 0.0)).sum::<u32>();
     }
     let lot = f64::from(config.fills.lot);
-    match with_impact {
-        true => increase_with_impact(market.instructions, orders, shares, &costing, factor, lot, &mut trades),
-        false => increase_plain(market.instructions, orders, shares, &costing, factor, lot, &mut trades),
-    }
+    increase(market.instructions, orders, shares, &costing, factor, lot, &mut trades);
     book(account, &costing, &trades);
 }
 

@@ -1,11 +1,11 @@
 //! One decision, for trading outside: [`Acting`](crate::acting::Acting) for tables.
 
-use super::env::Acts;
-use super::simulator::{Intent, TableSimulator};
-use super::state::{Account, NO_CHOICE};
+use super::acts::{Acts, Intent};
+use super::simulator::TableSimulator;
+use super::state::{Account, Env, NO_CHOICE, TableParts};
 use crate::acting::{ActingOrder, ActingOrders, Holdable, Holding, Holdings};
 use crate::actions::Actions;
-use crate::portfolio::{ActingSimulator, EnvState, EnvView, Simulator as _};
+use crate::portfolio::{ActingSimulator, EnvView, Simulator as _};
 use crate::table::quantities::Form;
 use stages_core::StageError;
 
@@ -17,7 +17,7 @@ impl TableSimulator {
 }
 
 impl ActingSimulator for TableSimulator {
-    fn holdings(&self, env: EnvView<'_, Self>) -> Holdings {
+    fn holdings(&self, env: EnvView<'_, TableParts>) -> Holdings {
         let account = env.account;
         let positions = match self.form {
             Form::PerAction => {
@@ -44,7 +44,7 @@ impl ActingSimulator for TableSimulator {
         }
     }
 
-    fn hold(&self, env: &mut EnvState<'_, Self>, holdings: &Holdings) -> Result<(), StageError> {
+    fn hold(&self, env: &mut Env<'_>, holdings: &Holdings) -> Result<(), StageError> {
         if holdings.cash.is_some() {
             return Err(StageError::new("an environment of a table has no cash").hint(
                 "its positions are fractions of the net asset value; `nav` and `peak` are multiples \
@@ -104,14 +104,14 @@ impl ActingSimulator for TableSimulator {
         }
     }
 
-    fn masked(&self, _: &EnvState<'_, Self>) -> Vec<Option<&'static str>> {
+    fn masked(&self, _: &Env<'_>) -> Vec<Option<&'static str>> {
         vec![None; self.spec().action_space.mask_len()]
     }
 
-    fn orders(&self, env: &mut EnvState<'_, Self>, action: Actions<'_>) -> Result<ActingOrders, StageError> {
-        let acts = Acts::new(self, action, 1)?;
+    fn orders(&self, env: &mut Env<'_>, action: Actions<'_>) -> Result<ActingOrders, StageError> {
+        let acts = Acts::new(self.config(), action, 1, self.tables.n)?;
         let why = self.spec().action_space.describe(action, 0);
-        if acts.decide(self, 0, env.orders) != Intent::Positions {
+        if acts.decide(self.config(), 0, env.orders) != Intent::Positions {
             // A choice is no trade.
             return Ok(ActingOrders::default());
         }

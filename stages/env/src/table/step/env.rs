@@ -1,9 +1,10 @@
 //! The batch of environments, and what an action or a target means.
 
-use super::simulator::{Intent, TableSimulator};
-use crate::actions::Actions;
+use super::acts::{Intent, limit};
+use super::simulator::TableSimulator;
+use super::state::Env;
 use crate::batch::StepBuffers;
-use crate::portfolio::{EnvState, PortfolioEnv};
+use crate::portfolio::PortfolioEnv;
 use crate::table::config::{TableActionKind, TableConfig};
 use crate::table::quantities::Form;
 use datasets::SnapshotTime;
@@ -20,70 +21,6 @@ pub enum Target<'a> {
     Hold,
     /// Positions `[N]`; costs are those of the environment.
     Positions(&'a [f64]),
-}
-
-/// Brings positions within their limits: each within its range, and of several their absolute sum within
-/// `gross` by one factor.
-fn limit(config: &TableConfig, target: &mut [f64]) {
-    let actions = &config.actions;
-    let mut gross = 0.0;
-    for target in &mut *target {
-        // Not a number: no position, as near to it as the range allows.
-        let wanted = if target.is_nan() { 0.0 } else { *target };
-        *target = wanted.clamp(actions.low, actions.high);
-        gross += target.abs();
-    }
-    if config.is_panel() && gross > actions.gross {
-        let factor = actions.gross / gross;
-        target.iter_mut().for_each(|target| *target *= factor);
-    }
-}
-
-/// The actions of a batch.
-#[derive(Clone, Copy)]
-pub enum Acts<'a> {
-    /// Choices that are paid their columns.
-    Paid(&'a [u32]),
-    /// Choices of a position.
-    Choices(&'a [u32]),
-    Positions(&'a [f32]),
-}
-
-impl<'a> Acts<'a> {
-    /// Actions for `b` environments.
-    pub(super) fn new(
-        simulator: &TableSimulator,
-        actions: Actions<'a>,
-        b: usize,
-    ) -> Result<Self, StageError> {
-        Ok(match (simulator.form, simulator.config().actions.kind) {
-            (Form::PerAction, _) => Self::Paid(actions.discrete(b)?),
-            (_, TableActionKind::Discrete) => Self::Choices(actions.discrete(b)?),
-            (_, TableActionKind::Continuous | TableActionKind::Weights) => {
-                Self::Positions(actions.continuous(b, simulator.tables.n)?)
-            }
-        })
-    }
-
-    /// Fills the target of environment `i`, and says what it means.
-    pub(super) fn decide(self, simulator: &TableSimulator, i: usize, target: &mut [f64]) -> Intent {
-        let config = simulator.config();
-        match self {
-            Self::Paid(choices) => return Intent::Choice(choices[i]),
-            Self::Choices(choices) => {
-                let positions = &config.actions.positions;
-                target[0] = *positions.get(choices[i] as usize).unwrap_or(&positions[0]);
-            }
-            Self::Positions(wanted) => {
-                let n = target.len();
-                for (target, wanted) in target.iter_mut().zip(&wanted[i * n..(i + 1) * n]) {
-                    *target = f64::from(*wanted);
-                }
-                limit(config, target);
-            }
-        }
-        Intent::Positions
-    }
 }
 
 impl TableEnv {
@@ -104,7 +41,7 @@ impl TableEnv {
                 "expected a target for each of {b} environments, with {n} finite positions each"
             )));
         }
-        let decide = |simulator: &TableSimulator, i: usize, env: &mut EnvState<'_, TableSimulator>| {
+        let decide = |simulator: &TableSimulator, i: usize, env: &mut Env<'_>| {
             let Target::Positions(positions) = targets[i] else {
                 return Intent::Hold;
             };

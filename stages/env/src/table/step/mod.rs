@@ -1,6 +1,7 @@
 //! Online: steps environments over the tables, by look-up alone.
 
 mod acting;
+mod acts;
 mod env;
 mod ledger;
 mod lookup;

@@ -1,14 +1,14 @@
 //! The step of one environment: only look-ups and sums.
 
-use super::env::Acts;
+use super::acts::{Acts, Intent};
 use super::ledger::Ledger;
 use super::lookup::Tables;
-use super::state::{Account, NO_CHOICE};
+use super::state::{Account, Env, NO_CHOICE, TableParts};
 use crate::actions::Actions;
 use crate::episode::EpisodeLength;
 use crate::expression::Program;
 use crate::open_options::OpenOptions;
-use crate::portfolio::{Clock as _, EnvState, EnvView, Outcome, Simulator, Worlds};
+use crate::portfolio::{Clock as _, EnvView, Outcome, Simulator, Worlds};
 use crate::reward::{Change, Reward, drawdown};
 use crate::spec::EnvSpec;
 use crate::split::SnapshotRange;
@@ -17,17 +17,6 @@ use crate::table::quantities::{self, Form};
 use bytes::Bytes;
 use datasets::SnapshotTime;
 use stages_core::StageError;
-
-/// The meaning of what a decision has left in an environment's target.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Intent {
-    /// The positions stay as they are.
-    Hold,
-    /// They are positions, within their limits.
-    Positions,
-    /// The choice of this number.
-    Choice(u32),
-}
 
 /// Steps the environments of a batch.
 pub struct TableSimulator {
@@ -41,8 +30,6 @@ pub struct TableSimulator {
     /// The cost of 1 of turnover.
     pub(super) cost: f64,
 }
-
-type Env<'a> = EnvState<'a, TableSimulator>;
 
 /// The quantities that a step moved, as expressions name them.
 #[derive(Clone, Copy, Debug, Default)]
@@ -213,14 +200,7 @@ impl Simulator for TableSimulator {
     const GRAIN: usize = 512;
     const MASKS: bool = false;
 
-    type Account = Account;
-    type Position = f64;
-    type Counters = ();
-    type Hedge = ();
-    /// The positions that a step takes.
-    type Order = f64;
-    type Terms = ();
-    type Cached = ();
+    type Parts = TableParts;
     type Acts<'a> = Acts<'a>;
     type Act<'a> = Intent;
     type Ledger = Ledger;
@@ -301,11 +281,11 @@ impl Simulator for TableSimulator {
     }
 
     fn acts<'a>(&self, actions: Actions<'a>, num_envs: usize) -> Result<Acts<'a>, StageError> {
-        Acts::new(self, actions, num_envs)
+        Acts::new(self.config(), actions, num_envs, self.tables.n)
     }
 
     fn decide<'a>(&self, acts: Self::Acts<'a>, i: usize, env: &mut Env<'_>) -> Self::Act<'a> {
-        acts.decide(self, i, env.orders)
+        acts.decide(self.config(), i, env.orders)
     }
 
     /// Takes the target positions, is paid at the next row, and rewards.
@@ -360,7 +340,7 @@ impl Simulator for TableSimulator {
         }
     }
 
-    fn ledger(&self, env: EnvView<'_, Self>) -> Ledger {
+    fn ledger(&self, env: EnvView<'_, TableParts>) -> Ledger {
         let account = env.account;
         let row = account.t as usize;
         Ledger {
@@ -380,7 +360,7 @@ impl Simulator for TableSimulator {
         self.tables.n
     }
 
-    fn weights(&self, env: EnvView<'_, Self>, out: &mut [f64]) {
+    fn weights(&self, env: EnvView<'_, TableParts>, out: &mut [f64]) {
         out.copy_from_slice(env.positions);
     }
 

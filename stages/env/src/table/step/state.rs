@@ -1,6 +1,6 @@
 //! The account of an environment: plain numbers, as they are saved.
 
-use crate::portfolio::clock;
+use crate::portfolio::{EnvState, Parts, clock};
 use bytemuck::{Pod, Zeroable};
 
 /// No choice yet.
@@ -29,3 +29,20 @@ pub struct Account {
 }
 
 clock!(Account);
+
+/// The parts of an account: positions `[N]`, with a price as fractions of the net asset value, as prices have
+/// left them; an order is the position that a step takes.
+pub struct TableParts;
+
+impl Parts for TableParts {
+    type Account = Account;
+    type Position = f64;
+    type Counters = ();
+    type Hedge = ();
+    type Order = f64;
+    type Terms = ();
+    type Cached = ();
+}
+
+/// One environment.
+pub(super) type Env<'a> = EnvState<'a, TableParts>;

@@ -6,8 +6,8 @@ mod stage;
 
 use super::*;
 use crate::batch::{BatchEnv, Step};
+use crate::env_artifact::Built;
 use crate::open_options::OpenOptions;
-use crate::portfolio::Built;
 use bytes::Bytes;
 use datasets::{Date, SnapshotTime};
 use stages_numerics::random::Random;
