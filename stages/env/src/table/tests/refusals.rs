@@ -68,7 +68,7 @@ fn configurations() {
         (
             serde_json::json!({ "price": "close", "actions": { "kind": "continuous", "low": 2 } }),
             "actions.low",
-            "no range",
+            "not a range",
         ),
         (
             serde_json::json!({ "price": "close", "actions": { "kind": "weights", "gross": 0 } }),
