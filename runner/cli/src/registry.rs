@@ -10,11 +10,11 @@ pub const FILE_TYPES: &[FileType] = &[stages_env::FILE_TYPE, stages_policy::FILE
 /// The families of environments that `stages-env` does not know; [`kinds`] registers them.
 const ENV_FAMILIES: &[stages_env::EnvFamily] = &[stages_symbolic::ENV_FAMILY];
 
-/// The stage kinds, by family.
+/// The stage kinds, by name.
 pub fn kinds() -> &'static [Box<dyn AnyStage>] {
     static KINDS: LazyLock<Vec<Box<dyn AnyStage>>> = LazyLock::new(|| {
         stages_env::register(ENV_FAMILIES);
-        [
+        let mut kinds: Vec<Box<dyn AnyStage>> = [
             stages_ingest::kinds(),
             stages_greeks::kinds(),
             stages_features::kinds(),
@@ -25,7 +25,9 @@ pub fn kinds() -> &'static [Box<dyn AnyStage>] {
         ]
         .into_iter()
         .flatten()
-        .collect()
+        .collect();
+        kinds.sort_by_key(|kind| kind.name());
+        kinds
     });
     &KINDS
 }
