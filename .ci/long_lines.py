@@ -1,7 +1,7 @@
 """Prints the lines of Rust that are longer than 110 columns, and fails if there are any.
 
-Text in another language may be longer: raw strings, lines within a string of several lines, tables and long
-addresses of documentation.
+Text in another language may be longer: raw strings, lines within a string of several lines; and in
+documentation tables, long addresses, and drawings and formulas between fences.
 """
 
 import pathlib
@@ -11,6 +11,7 @@ import sys
 
 WIDTH = 110
 TOKEN = re.compile(r'//[^\n]*|/\*.*?\*/|\bb?r(#*)".*?"\1|"(?:\\.|[^"\\])*"|' + r"'(?:\\.|[^\\'\n])'", re.S)
+FENCE = re.compile(r"\s*//[/!] ```")
 TABLE = re.compile(r"\s*//[/!] (\||.*https?://\S{60})")
 
 
@@ -22,8 +23,10 @@ def without_texts(token):
 
 
 def long_lines(source):
+    is_fenced = False
     for number, line in enumerate(TOKEN.sub(without_texts, source).split("\n"), 1):
-        if len(line) > WIDTH and not TABLE.match(line):
+        is_fenced ^= bool(FENCE.match(line))
+        if len(line) > WIDTH and not is_fenced and not TABLE.match(line):
             yield number, len(line)
 
 

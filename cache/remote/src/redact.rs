@@ -125,6 +125,7 @@ mod tests {
         insta::assert_snapshot!(clean(answer), @"status 403 Forbidden: SignatureDoesNotMatch");
         insta::assert_snapshot!(clean("status 401: {\"error\": {\"token\": \"ya29.x\"}}"), @"status 401");
         assert!(clean(&"x".repeat(5000)).len() < 400);
-        insta::assert_snapshot!(clean("\x1b]0;title\x07\x1b[2J \u{9b}31m\u{202e}"), @r"\u{1b}]0;title\u{7}\u{1b}[2J \u{9b}31m\u{202e}");
+        insta::assert_snapshot!(clean("\x1b]0;\
+            title\x07\x1b[2J \u{9b}31m\u{202e}"), @r"\u{1b}]0;title\u{7}\u{1b}[2J \u{9b}31m\u{202e}");
     }
 }

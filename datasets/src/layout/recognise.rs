@@ -226,7 +226,8 @@ mod tests {
         assert_eq!(
             name(
                 Table::Chain,
-                "underlying,underlying_last,exchange,optionroot,type,expiration,quotedate,strike,last,net,bid,\
+                "underlying,underlying_last,exchange,optionroot,type,expiration,quotedate,strike,last,net,\
+                 bid,\
                  ask,volume,openinterest,impliedvol,delta,gamma"
             )
             .as_deref(),
@@ -236,7 +237,8 @@ mod tests {
             name(
                 Table::Chain,
                 "underlying,underlying_last, \
-                exchange,optionroot,optionext,type,expiration,quotedate,strike,last,bid,ask,volume,openinterest,impliedvol,delta,gamma,theta,vega,optionalias"
+                exchange,optionroot,optionext,type,expiration,quotedate,strike,last,bid,ask,volume,\
+                openinterest,impliedvol,delta,gamma,theta,vega,optionalias"
             )
             .as_deref(),
             Some("historicaloptiondata")

@@ -352,7 +352,8 @@ mod tests {
     /// Existing stores depend on the key: it changes only together with the domain.
     #[test]
     fn key_is_pinned() {
-        insta::assert_snapshot!(recipe().key(), @"adb73b9d3f793aff15505cd61333530557d6929b497da6b7af9cd64ff1c5cd1e");
+        insta::assert_snapshot!(recipe().key(),
+            @"adb73b9d3f793aff15505cd61333530557d6929b497da6b7af9cd64ff1c5cd1e");
     }
 
     #[test]

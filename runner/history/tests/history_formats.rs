@@ -19,8 +19,10 @@ fn run() -> (tempfile::TempDir, PathBuf) {
     let pipeline: ResolvedPipeline = serde_json::from_value(serde_json::json!({
         "name": "p", "file": "/p.yaml", "params": { "lr": 0.1 },
         "stages": [{
-            "id": "train", "stage": "train", "point": {}, "kind": "train/ppo", "version": 2, "config": { "lr": 0.1 },
-            "needs": { "init": ["20261119T213045-k3f9/train.policy"] }, "outputs": { "policy": "policy" }, "resources": {},
+            "id": "train", "stage": "train", "point": {}, "kind": "train/ppo", "version": 2,
+                "config": { "lr": 0.1 },
+            "needs": { "init": ["20261119T213045-k3f9/train.policy"] }, "outputs": { "policy": "policy" },
+                "resources": {},
         }],
     }))
     .unwrap();

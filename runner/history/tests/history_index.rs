@@ -37,7 +37,8 @@ fn write(runs: &Path, id: &str, status: &str) {
     fs::write(dir.join("events.jsonl"), events).unwrap();
     let stage = |id: &str, kind: &str| {
         serde_json::json!({
-            "id": id, "stage": id.split('[').next(), "point": {}, "kind": kind, "version": 1, "config": {"lr": 0.1},
+            "id": id, "stage": id.split('[').next(), "point": {}, "kind": kind, "version": 1,
+                "config": {"lr": 0.1},
             "needs": {}, "outputs": {"metrics": "metrics"}, "resources": {},
         })
     };

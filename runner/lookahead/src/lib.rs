@@ -7,9 +7,9 @@
 //! `docs/lookahead.md` describes the method and its confidence.
 //!
 //! From below: [`moment`] reads dates and times, [`table`] files; [`document`] is a table that can be written
-//! with other rows, which [`perturb`] makes. [`environment`] and [`outputs`] are the tables of artifacts, which
-//! [`compare`] compares. [`sources`] finds what can be changed, [`plan`] chooses the dates, [`version`] runs
-//! the stages on changed data, and [`findings`] judges; [`check()`] is the whole.
+//! with other rows, which [`perturb`] makes. [`environment`] and [`outputs`] are the tables of artifacts,
+//! which [`compare`] compares. [`sources`] finds what can be changed, [`plan`] chooses the dates, [`version`]
+//! runs the stages on changed data, and [`findings`] judges; [`check()`] is the whole.
 
 mod change;
 mod check;

@@ -77,9 +77,10 @@ pub fn test(
     lend(&overlay, plan, &versions)?;
     for &node in &nodes {
         for earlier in pipeline.nodes[node].earlier.values().flatten() {
-            let is_version = versions.iter().any(
-                |(_, version)| matches!(version, sources::Version::Earlier { digest, .. } if *digest == earlier.digest),
-            );
+            let is_version = versions.iter().any(|(_, version)| {
+                matches!(version, sources::Version::Earlier { digest,
+                    .. } if *digest == earlier.digest)
+            });
             if !is_version {
                 overlay.artifact(earlier.digest)?;
             }

@@ -259,7 +259,8 @@ impl Env {
 fn take(env: &mut dyn BatchEnv, actions: &Buffer, num_envs: usize, out: StepBuffers<'_>) -> PyResult<()> {
     let actions = match &env.spec().action_space {
         // SAFETY: the environment is borrowed exclusively, and this is the only slice of its actions.
-        ActionSpace::Discrete { .. } | ActionSpace::Candidates { .. } => Actions::Discrete(unsafe { actions.values() }),
+        ActionSpace::Discrete { .. } | ActionSpace::Candidates { .. } => Actions::Discrete(unsafe {
+            actions.values() }),
         // SAFETY: as above.
         ActionSpace::MultiDiscrete { .. } => Actions::MultiDiscrete(unsafe { actions.values() }),
         ActionSpace::Continuous { names, .. } => {

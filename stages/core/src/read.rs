@@ -462,7 +462,8 @@ mod tests {
     proptest! {
         /// A value that is read is the one that `serde_json` reads, and what one refuses the other refuses.
         #[test]
-        fn reads_as_serde_json_does(whole in -2i64..300, ratio: Option<f64>, windows in prop::collection::vec(any::<u32>(), 0..3),
+        fn reads_as_serde_json_does(whole in -2i64..300, ratio: Option<f64>,
+            windows in prop::collection::vec(any::<u32>(), 0..3),
             years in prop::collection::btree_map(1900u32..2100, any::<[i64; 2]>(), 0..3), extra: bool) {
             let mut list: Vec<Value> = windows.iter().map(|window| json!({ "window": window })).collect();
             list.extend([json!("none"), json!({ "band": { "low": 1, "high": 2.5 } })]);

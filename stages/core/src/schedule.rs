@@ -89,7 +89,8 @@ impl JsonSchema for Schedule {
                 { "type": "number" },
                 {
                     "type": "object",
-                    "properties": { "linear": { "type": "array", "items": { "type": "number" }, "minItems": 2, "maxItems": 2 } },
+                    "properties": { "linear": { "type": "array", "items": { "type": "number" },
+                        "minItems": 2, "maxItems": 2 } },
                     "required": ["linear"],
                     "additionalProperties": false
                 }

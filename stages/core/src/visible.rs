@@ -8,7 +8,8 @@ use std::fmt::Write as _;
 fn is_hidden(c: char) -> bool {
     c.is_control()
         // Line separators, and the marks and overrides of bidirectional text.
-        || matches!(c, '\u{61c}' | '\u{200e}' | '\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
+        || matches!(c,
+            '\u{61c}' | '\u{200e}' | '\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
 }
 
 /// The text with its control characters and marks of direction written as escapes (`\u001b`), line feeds and

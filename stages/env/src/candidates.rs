@@ -1,7 +1,7 @@
 //! States and candidate actions of any number, as rows of ids without padding.
 
-/// The states of a batch and the candidate actions of each, which differ in number. A state and a candidate are
-/// bags of rows, and a row is `width` ids: of words, symbols, items, whatever has an embedding.
+/// The states of a batch and the candidate actions of each, which differ in number. A state and a candidate
+/// are bags of rows, and a row is `width` ids: of words, symbols, items, whatever has an embedding.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct CandidateBatch {
     /// W, the ids of a row; unused places hold 0.

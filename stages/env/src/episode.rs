@@ -68,7 +68,8 @@ impl JsonSchema for EpisodeLength {
             "description": "Steps, or [least, most] to draw from.",
             "anyOf": [
                 { "type": "integer", "minimum": 1 },
-                { "type": "array", "items": { "type": "integer", "minimum": 1 }, "minItems": 2, "maxItems": 2 }
+                { "type": "array", "items": { "type": "integer", "minimum": 1 }, "minItems": 2,
+                    "maxItems": 2 }
             ]
         })
     }

@@ -345,7 +345,8 @@ fn steps_are_those_of_gymnasium(python: &str) {
         let batch = 5;
         let mut env = world.open(name, kwargs.clone(), &options(batch, 2));
         let (first, steps, actions) = play(env.as_mut(), steps);
-        let said = json!({ "name": name, "kwargs": kwargs, "seed": 7, "split": 0, "batch": batch, "actions": actions });
+        let said = json!({ "name": name, "kwargs": kwargs, "seed": 7, "split": 0, "batch": batch,
+            "actions": actions });
         let mut reference = std::process::Command::new(&world.python)
             .args(["-B", "-c", REFERENCE])
             .arg(world.dir.path())
@@ -406,7 +407,8 @@ fn spaces_are_named_and_masks_read(python: &str) {
     assert_eq!((choices.as_slice(), masked), (&[2, 3][..], &true));
     let env = world.open("Pendulum-v1", json!({}), &options(1, 1));
     assert!(
-        matches!(&env.spec().action_space, ActionSpace::Continuous { bounds, .. } if bounds.low == [-2.0] && bounds.high == [2.0])
+        matches!(&env.spec().action_space, ActionSpace::Continuous { bounds, .. } if bounds.low == [-2.0]
+            && bounds.high == [2.0])
     );
     assert_eq!(env.spec().observation, ["obs[0]", "obs[1]", "obs[2]"]);
 }

@@ -125,9 +125,12 @@ fn talib(n: usize) -> Vec<Value> {
 /// Those that have no period, or more than one.
 fn talib_of_several() -> Vec<Value> {
     let list = json!([
-        { "t3": {} }, { "macd": [12, 26, 9] }, { "apo": { "fast": 5, "slow": 14 } }, { "ppo": { "fast": 5, "slow": 14 } },
-        { "apo": { "fast": 5, "slow": 14, "average": "simple" } }, { "ppo": { "fast": 5, "slow": 14, "average": "simple" } },
-        "trange", { "sar": {} }, { "sar": { "acceleration": 0.05, "maximum": 0.4 } }, { "stoch": [5, 3, 3] }, { "stochf": [14, 3] },
+        { "t3": {} }, { "macd": [12, 26, 9] }, { "apo": { "fast": 5, "slow": 14 } }, { "ppo": { "fast": 5,
+            "slow": 14 } },
+        { "apo": { "fast": 5, "slow": 14, "average": "simple" } }, { "ppo": { "fast": 5, "slow": 14,
+            "average": "simple" } },
+        "trange", { "sar": {} }, { "sar": { "acceleration": 0.05, "maximum": 0.4 } }, { "stoch": [5, 3, 3] },
+            { "stochf": [14, 3] },
         { "stochrsi": [14, 5, 3] }, { "ultosc": [7, 14, 28] }, "bop", "obv", "ad", { "adosc": [3, 10] }
     ]);
     list.as_array().unwrap().clone()
@@ -413,7 +416,8 @@ proptest! {
         let at = (at * bars.close.len() as f64) as usize;
         let mut other = bars.clone();
         for (column, factor) in [
-            (&mut other.open, 1.5), (&mut other.high, 2.0), (&mut other.low, 0.5), (&mut other.close, 1.7), (&mut other.volume, 3.0),
+            (&mut other.open, 1.5), (&mut other.high, 2.0), (&mut other.low, 0.5), (&mut other.close, 1.7),
+                (&mut other.volume, 3.0),
         ] {
             column[at..].iter_mut().for_each(|value| *value *= factor);
         }

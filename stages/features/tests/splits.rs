@@ -78,8 +78,10 @@ fn actions(store: &Store, splits: &[(i32, f64)]) -> ArtifactDigest {
 }
 
 fn indicators() -> Value {
-    json!({ "indicators": [{ "log_return": 1 }, { "rsi": 14 }, { "ppo": { "fast": 12, "slow": 26 } }, { "mfi": 14 }, { "cci": 14 },
-        { "sma": 20 }, { "macd": [12, 26, 9] }, { "bollinger": { "period": 20 } }, { "atr": 14 }, { "sar": {} },
+    json!({ "indicators": [{ "log_return": 1 }, { "rsi": 14 }, { "ppo": { "fast": 12, "slow": 26 } },
+        { "mfi": 14 }, { "cci": 14 },
+        { "sma": 20 }, { "macd": [12, 26, 9] }, { "bollinger": { "period": 20 } }, { "atr": 14 },
+            { "sar": {} },
         { "var": 10 }, "obv", { "linearreg_angle": 14 }] })
 }
 

@@ -85,7 +85,8 @@ fn both(
 }
 
 fn by_rates() -> Value {
-    json!({ "style": "american", "forward": "rates", "dividend_yield": YIELD, "time": { "calendar": "none" } })
+    json!({ "style": "american", "forward": "rates", "dividend_yield": YIELD,
+        "time": { "calendar": "none" } })
 }
 
 /// The greatest distance of a row's Greeks from `exact`, where the volatility is found; and how many rows had

@@ -237,7 +237,8 @@ fn a_forward_by_rates_takes_yield_and_borrow() {
         ),
         SIGMA,
     );
-    let with = json!({ "forward": "rates", "dividend_yield": { "TEST": { "2019-01-01": YIELD } }, "borrow_rate": { "TEST": BORROW } });
+    let with = json!({ "forward": "rates", "dividend_yield": { "TEST": { "2019-01-01": YIELD } },
+        "borrow_rate": { "TEST": BORROW } });
     assert_all(&of(std::slice::from_ref(&years), with), SIGMA);
     // American calls with a dividend ahead: the yield beside the cash is q + b.
     let cash = json!([{ "ex_date": "2019-06-03", "amount": 1.0 }]);

@@ -723,7 +723,8 @@ mod tests {
 
     proptest! {
         #[test]
-        fn any_bytes_are_read_or_refused(bytes in prop::collection::vec(prop::sample::select(b"ab,;\"\n\r 1.\xc3\xa9-".to_vec()), 0..80)) {
+        fn any_bytes_are_read_or_refused(
+            bytes in prop::collection::vec(prop::sample::select(b"ab,;\"\n\r 1.\xc3\xa9-".to_vec()), 0..80)) {
             let packed = packed(&bytes);
             if let Ok(frame) = Frame::read(&packed, |_| true) {
                 for name in frame.names.clone() {

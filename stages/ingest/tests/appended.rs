@@ -39,7 +39,8 @@ fn days(count: usize) -> Vec<Date> {
 
 fn with(more: Value) -> Value {
     let columns = json!({
-        "symbol": "s", "date": "d", "expiry": "e", "strike": "k", "call": "cp", "bid": "b", "ask": "a", "underlying": "u",
+        "symbol": "s", "date": "d", "expiry": "e", "strike": "k", "call": "cp", "bid": "b", "ask": "a",
+            "underlying": "u",
         "multiplier": { "column": "m", "optional": true }, "last": { "column": "l", "optional": true }
     });
     let mut with =
@@ -138,7 +139,8 @@ fn an_appended_day_that_changes_the_terms() {
     // all are checked.
     let morning = run_chain(
         &bench,
-        &json!({ "path": "d", "layout": with["layout"], "partition": "day", "calendar": "us", "morning_settled": ["ABC"] }),
+        &json!({ "path": "d", "layout": with["layout"], "partition": "day", "calendar": "us",
+            "morning_settled": ["ABC"] }),
     );
     assert_eq!(morning.computed(), 5);
 }
@@ -163,7 +165,10 @@ fn states_go_on_over_partitions() {
     }
     let columns =
         json!({ "date": "d", "expiry": "e", "strike": "k", "call": "cp", "last": "l", "volume": "v" });
-    let with = |partition: &str| json!({ "path": "d", "symbol": "ABC", "layout": { "columns": columns }, "partition": partition, "calendar": "us" });
+    let with = |partition: &str| {
+        json!({ "path": "d", "symbol": "ABC", "layout": { "columns": columns },
+        "partition": partition, "calendar": "us" })
+    };
     let by_day = run_chain(&bench, &with("day"));
     let by_year = run_chain(&bench, &with("year"));
     assert_eq!(by_day.artifact.meta["underlying"], "parity");
@@ -254,7 +259,8 @@ fn bars_cost_the_years_that_change() {
     write(&fresh, before.plus(1), &jump);
     assert_eq!(fresh.run("ingest/bars", with.clone()).unwrap().digest, jumped.digest);
     // Symbols and dates choose rows of files that are not read again.
-    let some = json!({ "path": "b", "calendar": "weekends", "symbols": ["B"], "dates": { "from": "2016-12-30", "to": "2017-03-31" } });
+    let some = json!({ "path": "b", "calendar": "weekends", "symbols": ["B"],
+        "dates": { "from": "2016-12-30", "to": "2017-03-31" } });
     let chosen = bench.run("ingest/bars", some.clone()).unwrap();
     assert_eq!(chosen.computed(), 5 + 2, "the days of five files, and two years");
     assert_eq!(chosen.digest, fresh.run("ingest/bars", some).unwrap().digest);

@@ -65,7 +65,11 @@ ABC 2019-06-04 21.5 21.6 21.4 21.5 - 21
 fn other_bars() {
     let bench = Bench::new();
     bench
-        .file("spy.csv", "datadate,tic,prccd,ajexdi,prcod,prchd,prcld,cshtrd\n20090102,SPY,92.96,2.0,90.44,93.44,89.85,227563000.0\n")
+        .file(
+            "spy.csv",
+            "datadate,tic,prccd,ajexdi,prcod,prchd,prcld,cshtrd\n20090102,SPY,92.96,2.0,90.44,93.44,89.85,\
+            227563000.0\n",
+        )
         .file("vix.csv", "DATE,CLOSE\n01/02/1990,17.24\n");
     let spy = bench.run("ingest/bars", json!({ "path": "spy.csv" })).unwrap();
     assert_eq!(
@@ -111,7 +115,8 @@ BRK.B 2024-01-17 - - - 361.5 - -
 late 2024-01-18 - - - 10.25 - -
 "
     );
-    let adjusted = json!({ "path": "closes.csv", "layout": { "columns": { "date": "Date", "adjusted_close": "*", "close": "AAPL" } } });
+    let adjusted = json!({ "path": "closes.csv", "layout": { "columns": { "date": "Date",
+        "adjusted_close": "*", "close": "AAPL" } } });
     let refused = bench.check("ingest/bars", adjusted).unwrap_err();
     assert!(refused.message.contains("only closes of bars"), "{refused:?}");
     bench.file("index.csv", ",AAPL\n2024-01-16,187.5\n");
@@ -145,7 +150,8 @@ fn par_yields() {
     assert_eq!(done.artifact.meta["quoted_as"], "par_semiannual");
 
     bench.file("ois.csv", "d;on;1y\n05.01.2009;1.0;2.0\n");
-    let layout = json!({ "columns": { "date": "d", "0": "on", "1": "1y" }, "date_format": "%d.%m.%Y", "quote": "zero_continuous" });
+    let layout = json!({ "columns": { "date": "d", "0": "on", "1": "1y" }, "date_format": "%d.%m.%Y",
+        "quote": "zero_continuous" });
     let done = bench
         .run("ingest/rates", json!({ "path": "ois.csv", "layout": layout }))
         .unwrap();

@@ -8,7 +8,8 @@ use common::{Bench, floats, gzip, text, zip_of};
 use serde_json::json;
 
 const CBOE: &str = "\
-underlying,underlying_last,exchange,optionroot,type,expiration,quotedate,strike,last,net,bid,ask,volume,openinterest,impliedvol,delta,gamma
+underlying,underlying_last,exchange,optionroot,type,expiration,quotedate,strike,last,net,bid,ask,volume,\
+openinterest,impliedvol,delta,gamma
 SPX,2756.04,CBOE,SPXW190607P02750000,put,06/07/2019,05/31/2019,2750.0,28.0,0,27.5,28.1,10,50,0.1601,-0.4,0.0
 SPX,2756.04,CBOE,SPXW190607C02750000,call,06/07/2019,05/31/2019,2750.0,34.0,0,33.5,34.1,12,70,0.16,0.5,0.0
 SPX,2756.04,CBOE,SPXW190607C03500000,call,06/07/2019,05/31/2019,3500.0,0.0,0,0.0,0.05,0,0,0.02,0.0,0.0
@@ -126,14 +127,16 @@ fn an_unforeseen_layout() {
     let bench = Bench::new();
     bench.file(
         "x.csv",
-        "Ticker;Day;Exp;K;Right;Bid;Ask;IV%\nABC;28.06.2019;19.07.2019;10;Kauf;1.0;1.2;20\nABC;28.06.2019;19.07.2019;10;Verkauf;0.9;1.1;25\n",
+        "Ticker;Day;Exp;K;Right;Bid;Ask;IV%\nABC;28.06.2019;19.07.2019;10;Kauf;1.0;1.2;20\nABC;28.06.2019;\
+        19.07.2019;10;Verkauf;0.9;1.1;25\n",
     );
     let layout = json!({
         "columns": {
             "symbol": "Ticker", "date": "Day", "expiry": "Exp", "strike": "K", "call": "Right",
             "bid": "Bid", "ask": "Ask", "implied_volatility": "IV%"
         },
-        "date_format": "%d.%m.%Y", "call_values": ["kauf"], "put_values": ["verkauf"], "percent": ["implied_volatility"]
+        "date_format": "%d.%m.%Y", "call_values": ["kauf"], "put_values": ["verkauf"],
+            "percent": ["implied_volatility"]
     });
     let done = bench
         .run(
@@ -293,7 +296,8 @@ fn days_and_symbols() {
         paths,
         ["SPX/2019-05-01_2019-05-31.parquet", "XSP/2019-06-01_2019-06-30.parquet"]
     );
-    let with = json!({ "path": "a.csv", "symbols": ["XSP"], "dates": { "from": "2019-06-01", "to": "2019-06-30" }, "partition": "day" });
+    let with = json!({ "path": "a.csv", "symbols": ["XSP"], "dates": { "from": "2019-06-01",
+        "to": "2019-06-30" }, "partition": "day" });
     let done = bench.run("ingest/option_chain", with).unwrap();
     assert_eq!(done.artifact.entries.len(), 1);
     assert_eq!(done.artifact.entries[0].path, "XSP/2019-06-04_2019-06-04.parquet");

@@ -188,7 +188,10 @@ fn rows_are_shown_as_the_definition_says() {
         (0, Some(0)),
         (1, Some(2)),
     ] {
-        let settings = |path: &str, contract: Value| json!({ "path": path, "contract": contract, "lag": lag, "max_age": max_age });
+        let settings = |path: &str, contract: Value| {
+            json!({ "path": path, "contract": contract, "lag": lag,
+            "max_age": max_age })
+        };
         let (by_id, warnings) = run(&bench, &chain, settings("id.csv", json!({}))).unwrap();
         assert!(warnings.is_empty(), "{warnings:?}");
         let found = rows(&bench, &by_id, "value");
@@ -267,7 +270,8 @@ fn rows_without_classes_are_of_each() {
     let chain = chain(&bench, &[]);
     bench.file(
         "f.csv",
-        "symbol,date,expiry,strike,right,v\nABC,2019-05-26,2019-06-21,10,call,5\nXYZ,2019-05-26,2019-06-21,12,put,6\n",
+        "symbol,date,expiry,strike,right,v\nABC,2019-05-26,2019-06-21,10,call,5\nXYZ,2019-05-26,2019-06-21,\
+        12,put,6\n",
     );
     let (artifact, _) = run(&bench, &chain, json!({ "path": "f.csv", "contract": {} })).unwrap();
     for (i, c, _, value) in rows(&bench, &artifact, "v") {

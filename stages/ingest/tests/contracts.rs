@@ -78,7 +78,8 @@ fn an_assumption_is_a_warning_once() {
         contracts(&done).of("ACME", "ACME").unwrap().origin["multiplier"],
         Origin::Assumed
     );
-    let stated = json!({ "contract": { "underlying_kind": "share", "exercise": "american", "settlement": "physical", "multiplier": 100, "currency": "USD" } });
+    let stated = json!({ "contract": { "underlying_kind": "share", "exercise": "american",
+        "settlement": "physical", "multiplier": 100, "currency": "USD" } });
     let done = run(&quotes(&[("ACME", "ACME")]), stated).unwrap();
     assert_eq!(done.warnings, Vec::<String>::new());
     assert_eq!(
@@ -89,7 +90,8 @@ fn an_assumption_is_a_warning_once() {
 
 #[test]
 fn a_hand_described_layout_says_what_it_assumed() {
-    let columns = json!({ "date": "d", "expiry": "e", "strike": "k", "call": "r", "bid": "b", "ask": "a", "symbol": "s", "underlying": "u" });
+    let columns = json!({ "date": "d", "expiry": "e", "strike": "k", "call": "r", "bid": "b", "ask": "a",
+        "symbol": "s", "underlying": "u" });
     let text = "d,e,k,r,b,a,s,u\n2019-05-31,2019-06-21,100,c,1,1.2,ACME,100\n";
     let done = run(text, json!({ "layout": { "columns": columns } })).unwrap();
     let [warning] = done.warnings.as_slice() else {
@@ -175,7 +177,8 @@ fn short_forms() {
 /// A layout with the terms of contracts by row.
 fn by_row() -> Value {
     json!({ "columns": {
-        "date": "d", "expiry": "e", "strike": "k", "call": "r", "bid": "b", "ask": "a", "symbol": "s", "underlying": "u",
+        "date": "d", "expiry": "e", "strike": "k", "call": "r", "bid": "b", "ask": "a", "symbol": "s",
+            "underlying": "u",
         "multiplier": "size", "exercise": "style"
     } })
 }
@@ -303,7 +306,8 @@ fn a_calendar_ends_where_its_table_does() {
 
 #[test]
 fn quotes_in_coin_become_quotes_in_currency() {
-    let columns = json!({ "date": "d", "expiry": "e", "strike": "k", "call": "r", "bid": "b", "ask": "a", "symbol": "s", "underlying": "u" });
+    let columns = json!({ "date": "d", "expiry": "e", "strike": "k", "call": "r", "bid": "b", "ask": "a",
+        "symbol": "s", "underlying": "u" });
     let text = "d,e,k,r,b,a,s,u\n2024-05-31,2024-06-28,70000,c,0.05,0.06,BTC,68000\n";
     let with =
         json!({ "layout": { "columns": columns }, "contract": { "calendar": "24/7", "quote_unit": "coin" } });
@@ -332,7 +336,8 @@ fn quotes_in_coin_become_quotes_in_currency() {
 /// Two snapshots of one day are no duplicates: both stay, or one is chosen.
 #[test]
 fn snapshots_of_a_day_are_chosen_and_not_dropped_in_silence() {
-    let columns = json!({ "date": "d", "expiry": "e", "strike": "k", "call": "r", "bid": "b", "ask": "a", "symbol": "s", "underlying": "u" });
+    let columns = json!({ "date": "d", "expiry": "e", "strike": "k", "call": "r", "bid": "b", "ask": "a",
+        "symbol": "s", "underlying": "u" });
     let row = |time: &str, bid: f64| format!("2019-05-31 {time},2019-06-21,100,c,{bid},9,SPX,100\n");
     let text = format!("d,e,k,r,b,a,s,u\n{}{}", row("15:45:00", 2.0), row("09:45:00", 1.0));
     let with = |snapshot: Value| {

@@ -41,10 +41,21 @@ fn shown(actions: &[CorporateAction]) -> Vec<String> {
 fn files_of_every_form() {
     let bench = Bench::new();
     bench
-        .file("own.csv", "ticker,ex_date,type,ratio,amount,new_symbol\nABC,2019-06-10,Split,7-for-1,,\nABC,2019-07-01,special dividend,,2.5,\nABC,2019-08-01,symbol change,,,XYZ\n")
-        .file("QQQ.csv", "Date,Open,High,Low,Close,Volume,Dividends,Stock \
-            Splits\n2019-05-01,1,1,1,1,5,0.25,0.0\n2019-06-03,1,1,1,1,5,0,4.0\n2019-07-01,1,1,1,1,5,0.5,0\n")
-        .file("lean/aapl.csv", "20140507,0.8961764,0.03571430,592.33\n20140606,0.9011818,0.03571430,645.57\n20140806,0.9011818,0.25,94.96\n20501231,0.9011818,0.25,0\n");
+        .file(
+            "own.csv",
+            "ticker,ex_date,type,ratio,amount,new_symbol\nABC,2019-06-10,Split,7-for-1,,\nABC,2019-07-01,\
+            special dividend,,2.5,\nABC,2019-08-01,symbol change,,,XYZ\n",
+        )
+        .file(
+            "QQQ.csv",
+            "Date,Open,High,Low,Close,Volume,Dividends,Stock \
+            Splits\n2019-05-01,1,1,1,1,5,0.25,0.0\n2019-06-03,1,1,1,1,5,0,4.0\n2019-07-01,1,1,1,1,5,0.5,0\n",
+        )
+        .file(
+            "lean/aapl.csv",
+            "20140507,0.8961764,0.03571430,592.33\n20140606,0.9011818,0.03571430,645.57\n20140806,0.9011818,\
+            0.25,94.96\n20501231,0.9011818,0.25,0\n",
+        );
     let of = |with| {
         bench.check(KIND, with).unwrap_or_else(|problem| panic!("{problem:?}"));
     };

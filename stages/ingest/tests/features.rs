@@ -237,8 +237,9 @@ fn columns_get_names() {
 fn bad_rows_are_counted() {
     let bench = Bench::new();
     let mut file =
-        "date,tic,v\n2019-05-28,ABC,1\n2019-05-29,ABC,n.m.\n2019-05-30,,3\n2019-05-31,ABC,4\n2019-05-31,ABC,5\n"
-            .to_owned();
+        "date,tic,v\n2019-05-28,ABC,1\n2019-05-29,ABC,n.m.\n2019-05-30,,3\n2019-05-31,ABC,4\n2019-05-31,ABC,\
+        5\n"
+        .to_owned();
     bench.file("f.csv", file.clone());
     let quality = |artifact: &Artifact| -> Vec<(String, u64, String)> {
         let findings = artifact.meta["quality"].as_array().unwrap().iter();

@@ -36,8 +36,10 @@ fn snapshot(time: &str, spot: f64) -> String {
 const ROWS: usize = 36;
 
 fn with(more: Value) -> Value {
-    let columns = json!({ "symbol": "s", "date": "t", "expiry": "e", "strike": "k", "call": "cp", "bid": "b", "ask": "a", "underlying": "u" });
-    let mut with = json!({ "path": "d", "layout": { "columns": columns, "zone": "America/New_York" }, "partition": "day", "calendar": "us" });
+    let columns = json!({ "symbol": "s", "date": "t", "expiry": "e", "strike": "k", "call": "cp", "bid": "b",
+        "ask": "a", "underlying": "u" });
+    let mut with = json!({ "path": "d", "layout": { "columns": columns, "zone": "America/New_York" },
+        "partition": "day", "calendar": "us" });
     for (key, value) in more.as_object().unwrap() {
         match (with["layout"].as_object_mut(), key.as_str()) {
             (Some(layout), "zone" | "dates") => layout.insert(key.clone(), value.clone()),
@@ -91,8 +93,10 @@ fn two_snapshots_of_a_day_are_kept_and_not_dropped_as_duplicates() {
     assert_eq!(
         meta["snapshots_a_day"],
         json!({
-            "usual": 2, "fewest": 2, "most": 2, "days": 2, "days_with_fewer": 0, "first": "10:00", "last": "15:45",
-            "time_zone": ["America/New_York"], "file_time_zone": ["America/New_York"], "file_time_zone_origin": "layout",
+            "usual": 2, "fewest": 2, "most": 2, "days": 2, "days_with_fewer": 0, "first": "10:00",
+                "last": "15:45",
+            "time_zone": ["America/New_York"], "file_time_zone": ["America/New_York"],
+                "file_time_zone_origin": "layout",
         })
     );
     let rows = bench.rows(&done);

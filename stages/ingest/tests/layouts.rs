@@ -566,7 +566,8 @@ fn all_missing_columns_are_named_at_once() {
         "Quote Date,Expiry,Strike Price,Right,Bid_Price,Ask\n2024-01-19,2024-02-16,480,C,5.1,5.2\n",
     );
     let layout = json!({ "columns": {
-        "date": "quote_date", "expiry": "expiry", "strike": "strike", "call": "right", "bid": "bid", "ask": "ask", "volume": "Volume"
+        "date": "quote_date", "expiry": "expiry", "strike": "strike", "call": "right", "bid": "bid",
+            "ask": "ask", "volume": "Volume"
     } });
     let problem = bench
         .check(CHAIN, json!({ "path": "x.csv", "layout": layout }))

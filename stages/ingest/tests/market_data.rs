@@ -191,8 +191,10 @@ fn a_described_layout_on_the_vendors_file(data: &Path) {
     assert_eq!(known.artifact.meta["rows_read"], 13_944 + 14_078);
     let layout = json!({
         "columns": {
-            "symbol": "underlying", "date": "quotedate", "expiry": "expiration", "root": "optionroot", "strike": "strike",
-            "call": "type", "bid": "bid", "ask": "ask", "last": "last", "volume": "volume", "open_interest": "openinterest",
+            "symbol": "underlying", "date": "quotedate", "expiry": "expiration", "root": "optionroot",
+                "strike": "strike",
+            "call": "type", "bid": "bid", "ask": "ask", "last": "last", "volume": "volume",
+                "open_interest": "openinterest",
             "underlying": "underlying_last", "implied_volatility": "impliedvol"
         },
         "date_format": "%m/%d/%Y"
@@ -432,10 +434,12 @@ fn aapl(data: &Path) -> String {
 fn aapl_2014_split(data: &Path) {
     let bench = Bench::new();
     bench.file("aapl.csv", aapl(data));
-    let columns = json!({ "date": "day", "expiry": "expiry", "strike": "strike", "call": "right", "bid": "bid", "ask": "ask", "underlying": "spot" });
+    let columns = json!({ "date": "day", "expiry": "expiry", "strike": "strike", "call": "right",
+        "bid": "bid", "ask": "ask", "underlying": "spot" });
     let with = |bad: serde_json::Value| {
         let layout = json!({ "columns": columns, "date_format": "%Y%m%d" });
-        json!({ "path": "aapl.csv", "symbol": "AAPL", "calendar": "us", "layout": layout, "on_bad_rows": bad })
+        json!({ "path": "aapl.csv", "symbol": "AAPL", "calendar": "us", "layout": layout,
+            "on_bad_rows": bad })
     };
     let err = bench.run(CHAIN, with(json!("by_rule"))).err().unwrap();
     eprintln!("AAPL: {}", err.message);

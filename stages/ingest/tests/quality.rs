@@ -12,7 +12,8 @@ use serde_json::{Value, json};
 use stages_core::table;
 
 const CHAIN: &str = "ingest/option_chain";
-const HEADER: &str = "underlying,underlying_last,exchange,optionroot,type,expiration,quotedate,strike,last,net,bid,ask,volume,openinterest,impliedvol,delta,gamma\n";
+const HEADER: &str = "underlying,underlying_last,exchange,optionroot,type,expiration,quotedate,strike,last,\
+    net,bid,ask,volume,openinterest,impliedvol,delta,gamma\n";
 
 /// A quote; the rest of a vendor's row follows from it.
 #[derive(Clone, Debug)]
@@ -159,7 +160,8 @@ fn last_prices_that_nobody_traded_at() {
          2019-06-04,2019-09-20,100,C,2.6,4,100.5\n2019-06-04,2019-09-20,100,P,2.3,0,100.5\n\
          2019-06-05,2019-09-20,100,C,2.7,0,101\n2019-06-05,2019-09-20,100,P,2.2,0,101\n",
     );
-    let layout = json!({ "columns": { "date": "d", "expiry": "e", "strike": "k", "call": "cp", "last": "last", "volume": "vol", "underlying": "s" } });
+    let layout = json!({ "columns": { "date": "d", "expiry": "e", "strike": "k", "call": "cp",
+        "last": "last", "volume": "vol", "underlying": "s" } });
     let with = |quotes| json!({ "path": "last.csv", "layout": layout, "symbol": "ABC", "quotes": quotes });
     let done = bench.run(CHAIN, with(json!({ "from_last": {} }))).unwrap();
     // The call has no trade on the first day; what follows is not known then. The put traded before.
@@ -171,7 +173,8 @@ fn last_prices_that_nobody_traded_at() {
         "no quote is made up around it"
     );
     // Files that count nothing cannot tell.
-    let uncounted = json!({ "columns": { "date": "d", "expiry": "e", "strike": "k", "call": "cp", "last": "last", "underlying": "s" } });
+    let uncounted = json!({ "columns": { "date": "d", "expiry": "e", "strike": "k", "call": "cp",
+        "last": "last", "underlying": "s" } });
     let done = bench
         .run(
             CHAIN,
@@ -366,7 +369,8 @@ fn copied_bars_are_counted() {
     bench.file(
         "ABC.csv",
         "Date,Open,High,Low,Close,Adj \
-        Close,Volume\n2019-06-03,10,11,9,10.5,10.5,500\n2019-06-04,10,11,9,10.5,10.5,500\n2019-06-05,10,11,9,10.6,10.6,500\n",
+        Close,Volume\n2019-06-03,10,11,9,10.5,10.5,500\n2019-06-04,10,11,9,10.5,10.5,500\n2019-06-05,10,11,\
+        9,10.6,10.6,500\n",
     );
     let run = |bad: Value| {
         bench

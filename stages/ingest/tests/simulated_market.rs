@@ -400,7 +400,10 @@ fn hidden_states_are_an_output_of_their_own() {
 #[test]
 fn partitions_of_a_year_hold_the_rows_of_months() {
     let bench = Bench::new();
-    let with = |partition: &str| json!({ "days": 261, "partition": partition, "expiries": { "weekly": 0, "monthly": 1, "quarterly_days": 0 } });
+    let with = |partition: &str| {
+        json!({ "days": 261, "partition": partition, "expiries": { "weekly": 0,
+        "monthly": 1, "quarterly_days": 0 } })
+    };
     let (months, years) = (run(&bench, with("month"), 2), run(&bench, with("year"), 2));
     let paths: Vec<_> = years.blobs("chain").into_iter().map(|(path, _)| path).collect();
     assert_eq!(

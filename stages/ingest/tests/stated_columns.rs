@@ -127,11 +127,13 @@ fn the_vendors_volatility_is_kept_as_it_is() {
     let bench = Bench::new();
     bench.file(
         "a.csv",
-        "symbol,date,expiry,strike,call,bid,ask,underlying,iv,delta\nSPX,2019-06-03,2019-07-19,2750,true,60,62,2744.45,0.01,0.5\n\
+        "symbol,date,expiry,strike,call,bid,ask,underlying,iv,delta\nSPX,2019-06-03,2019-07-19,2750,true,60,\
+         62,2744.45,0.01,0.5\n\
          SPX,2019-06-03,2019-07-19,2760,true,55,57,2744.45,0.2,0.48\n",
     );
     let layout = json!({ "columns": {
-        "symbol": "symbol", "date": "date", "expiry": "expiry", "strike": "strike", "call": "call", "bid": "bid", "ask": "ask",
+        "symbol": "symbol", "date": "date", "expiry": "expiry", "strike": "strike", "call": "call",
+            "bid": "bid", "ask": "ask",
         "underlying": "underlying", "implied_volatility": "iv", "vendor_delta": "delta",
     } });
     let done = bench.run(CHAIN, json!({ "path": "a.csv", "layout": layout })).unwrap();
@@ -141,7 +143,8 @@ fn the_vendors_volatility_is_kept_as_it_is() {
 }
 
 fn terms(columns: &Value) -> Value {
-    let mut all = json!({ "symbol": "symbol", "date": "date", "expiry": "expiry", "strike": "strike", "call": "call", "bid": "bid", "ask": "ask",
+    let mut all = json!({ "symbol": "symbol", "date": "date", "expiry": "expiry", "strike": "strike",
+        "call": "call", "bid": "bid", "ask": "ask",
         "underlying": "underlying" });
     for (name, source) in columns.as_object().unwrap() {
         all[name] = source.clone();
@@ -236,7 +239,8 @@ fn terms_of_pricing_are_a_fact_of_the_whole_data_set() {
         assert!(done.artifact.meta["has"]["columns"].is_null());
     }
     // Only the rows that are asked for count.
-    let with = json!({ "path": "a.csv", "layout": terms(&json!({ "forward": "Fwd" })), "dates": { "from": "2019-05-01", "to": "2019-05-31" } });
+    let with = json!({ "path": "a.csv", "layout": terms(&json!({ "forward": "Fwd" })),
+        "dates": { "from": "2019-05-01", "to": "2019-05-31" } });
     let done = bench.run(CHAIN, with).unwrap();
     assert!(!names(&bench.rows(&done)).contains(&"forward".to_owned()));
 }

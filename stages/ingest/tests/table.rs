@@ -76,7 +76,8 @@ fn columns_are_chosen() {
     let done = bench
         .run(
             KIND,
-            json!({ "path": "rows.csv", "instant": "when", "instant_format": "%m/%d/%Y", "columns": ["b"], "partition": "month" }),
+            json!({ "path": "rows.csv", "instant": "when", "instant_format": "%m/%d/%Y", "columns": ["b"],
+                "partition": "month" }),
         )
         .unwrap();
     assert_eq!(

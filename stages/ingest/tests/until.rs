@@ -68,7 +68,8 @@ fn with(folder: &str, until: Option<Date>) -> Value {
         "table" => with["partition"] = json!("month"),
         "rates" => with["layout"] = json!({ "columns": { "date": "Date", "0.25": "m3", "1": "y1" } }),
         "chain" => {
-            with["layout"] = json!({ "columns": { "symbol": "s", "date": "d", "expiry": "e", "strike": "k", "call": "cp", "bid": "b", "ask": "a", "underlying": "u" } });
+            with["layout"] = json!({ "columns": { "symbol": "s", "date": "d", "expiry": "e", "strike": "k",
+                "call": "cp", "bid": "b", "ask": "a", "underlying": "u" } });
         }
         _ => {}
     }

@@ -225,7 +225,9 @@ mod x86 {
     macro_rules! vector {
         (
             $(#[$doc:meta])* $name:ident($register:ident, $token:ident) x $width:literal = $instructions:path;
-            $float:ident { $add:ident $sub:ident $mul:ident $div:ident $set:ident $sqrt:ident $set_int:ident $float_of:ident $bits_of:ident }
+            $float:ident {
+                $add:ident $sub:ident $mul:ident $div:ident $set:ident $sqrt:ident $set_int:ident
+                $float_of:ident $bits_of:ident }
             $fused:ident { $mul_add:ident }
             $sign:ident { $xor:ident }
             $int:ident { $add_int:ident $left:ident $right:ident $or:ident $and:ident }
@@ -355,7 +357,8 @@ mod x86 {
         /// Eight numbers in a register of AVX-512.
         Avx512(__m512d, V4) x 8 = InstructionSet::Avx512;
         avx512f {
-            _mm512_add_pd _mm512_sub_pd _mm512_mul_pd _mm512_div_pd _mm512_set1_pd _mm512_sqrt_pd _mm512_set1_epi64
+            _mm512_add_pd _mm512_sub_pd _mm512_mul_pd _mm512_div_pd _mm512_set1_pd _mm512_sqrt_pd
+            _mm512_set1_epi64
             _mm512_castsi512_pd _mm512_castpd_si512
         }
         avx512f { _mm512_fmadd_pd }
@@ -369,7 +372,8 @@ mod x86 {
         /// Four numbers in a register of AVX2.
         Avx2(__m256d, V3) x 4 = InstructionSet::Avx2;
         avx {
-            _mm256_add_pd _mm256_sub_pd _mm256_mul_pd _mm256_div_pd _mm256_set1_pd _mm256_sqrt_pd _mm256_set1_epi64x
+            _mm256_add_pd _mm256_sub_pd _mm256_mul_pd _mm256_div_pd _mm256_set1_pd _mm256_sqrt_pd
+            _mm256_set1_epi64x
             _mm256_castsi256_pd _mm256_castpd_si256
         }
         fma { _mm256_fmadd_pd }

@@ -123,7 +123,8 @@ fn log_softmax_body<const FMA: bool>(
 }
 kernel! {
     /// [`log_softmax`] of rows `[_, A]`.
-    pub(crate) fn log_softmax_rows(logits: &mut [f32], mask: &[bool], choices: &[u32], softmax: &mut Softmax) = log_softmax_body
+    pub(crate) fn log_softmax_rows(logits: &mut [f32], mask: &[bool], choices: &[u32],
+        softmax: &mut Softmax) = log_softmax_body
 }
 
 #[inline(always)]
@@ -176,7 +177,8 @@ fn sample_body<const FMA: bool>(
 kernel! {
     /// For each row of logits `[B, A]` the choices that uniform numbers `[B, K]` in [0, 1) fall on, and the
     /// log-probability of them together `[B]`.
-    pub(crate) fn sample_rows(logits: &[f32], mask: &[bool], choices: &[u32], uniform: &[f64], softmax: &mut Softmax, actions: &mut [u32], log_prob: &mut [f32]) = sample_body
+    pub(crate) fn sample_rows(logits: &[f32], mask: &[bool], choices: &[u32], uniform: &[f64],
+        softmax: &mut Softmax, actions: &mut [u32], log_prob: &mut [f32]) = sample_body
 }
 
 /// A, the number of logits of components with `choices`.

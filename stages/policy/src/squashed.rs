@@ -78,7 +78,8 @@ fn back_body<const FMA: bool>(
 kernel! {
     /// Overwrites outputs `[n, 2 A]` by the derivative of a loss by them, given those by the actions `[n, A]`
     /// that [`sample`] made of them and by each log-density.
-    pub fn back(outputs: &mut [f32], a: usize, noise: &[f32], action: &[f32], grad_action: &[f32], grad_log_prob: f32) = back_body
+    pub fn back(outputs: &mut [f32], a: usize, noise: &[f32], action: &[f32], grad_action: &[f32],
+        grad_log_prob: f32) = back_body
 }
 
 #[cfg(test)]

@@ -212,7 +212,8 @@ fn a_folder_has_its_files_by_name() {
     assert_eq!(queries(&done), json!({ "train": 2, "valid": 1, "test": 1 }));
     // The same files by name are the same knowledge base; so is the folder elsewhere.
     let named = json!({
-        "train": "kinship/train.nl", "valid": "kinship/dev.nl", "test": "kinship/test.nl", "graph": "rules.pl", "duplicates": "drop"
+        "train": "kinship/train.nl", "valid": "kinship/dev.nl", "test": "kinship/test.nl",
+            "graph": "rules.pl", "duplicates": "drop"
     });
     let by_name = bench.run(KIND, named).unwrap();
     let sizes = |done: &common::Done| (done.artifact.meta["facts"].clone(), queries(done));

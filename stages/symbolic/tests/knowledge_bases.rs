@@ -1,5 +1,5 @@
-//! Knowledge bases from real files, and baselines of path finding on Kinship and Countries, beside the figures of an independent program over
-//! dense matrices (numpy).
+//! Knowledge bases from real files, and baselines of path finding on Kinship and Countries, beside the
+//! figures of an independent program over dense matrices (numpy).
 
 #![expect(clippy::unwrap_used, reason = "helpers of tests")]
 #![expect(clippy::print_stdout, reason = "the figures of the docs")]

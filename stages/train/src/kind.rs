@@ -2,7 +2,8 @@
 
 /// Declares a stage kind: environment and initial policy in, policy and metrics out.
 macro_rules! kind {
-    ($(#[$meta:meta])* $kind:ident($config:ty, $algorithm:ty), $name:literal, version: $version:literal, $about:literal, not_in_key: $not_in_key:expr, |$settings:ident| $depends:expr) => {
+    ($(#[$meta:meta])* $kind:ident($config:ty, $algorithm:ty), $name:literal, version: $version:literal,
+        $about:literal, not_in_key: $not_in_key:expr, |$settings:ident| $depends:expr) => {
         $(#[$meta])*
         pub struct $kind;
 
@@ -23,7 +24,8 @@ macro_rules! kind {
                 &self,
                 config: &$config,
                 _: &stages_core::PlanContext,
-            ) -> Result<std::collections::BTreeMap<String, stages_core::Provided>, stages_core::ConfigProblem> {
+            ) -> Result<std::collections::BTreeMap<String, stages_core::Provided>,
+                stages_core::ConfigProblem> {
                 config.settings()?;
                 Ok($crate::stage::provided(&Self::PORTS))
             }

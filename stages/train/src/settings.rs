@@ -120,7 +120,8 @@ pub(crate) use with_common_settings;
 pub(crate) const NOT_IN_KEY: &[&str] = &["checkpoint_interval", "device", "log_interval"];
 
 macro_rules! common {
-    ({ $($(#[$meta:meta])* $field:ident: $ty:ty = $default:expr,)* } { $($(#[$shared_meta:meta])* $shared:ident: $shared_ty:ty = $shared_default:expr,)* }) => {
+    ({ $($(#[$meta:meta])* $field:ident: $ty:ty = $default:expr,)* } {
+        $($(#[$shared_meta:meta])* $shared:ident: $shared_ty:ty = $shared_default:expr,)* }) => {
         /// The settings of every training: those that every algorithm has, and those of rollouts and
         /// minibatches, which an algorithm without sets by itself.
         #[derive(Clone, Debug)]
@@ -136,7 +137,8 @@ with_minibatch_settings!(with_shared_settings! common!);
 
 /// Declares the checked settings of an algorithm: the common ones and its own.
 macro_rules! settings {
-    ($(#[$settings_meta:meta])* $settings:ident { $($(#[$meta:meta])* $field:ident: $ty:ty = $default:expr,)* }) => {
+    ($(#[$settings_meta:meta])* $settings:ident { $($(#[$meta:meta])* $field:ident: $ty:ty =
+        $default:expr,)* }) => {
         $(#[$settings_meta])*
         #[derive(Clone, Debug)]
         pub struct $settings {
@@ -194,7 +196,8 @@ pub(crate) use config;
 
 /// Declares the configuration of a stage kind alone, of groups of settings in one flat map.
 macro_rules! config_struct {
-    ($(#[$about:meta])* $config:ident($policy:ty) $({ $($(#[$meta:meta])* $field:ident: $ty:ty = $default:expr,)* })*) => {
+    ($(#[$about:meta])* $config:ident($policy:ty) $({ $($(#[$meta:meta])* $field:ident: $ty:ty =
+        $default:expr,)* })*) => {
         $(#[$about])*
         #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
         #[serde(default, deny_unknown_fields)]
@@ -219,7 +222,8 @@ pub(crate) use config_struct;
 /// The common settings of a configuration that has the shared ones, and has others for rollouts and
 /// minibatches.
 macro_rules! common_of {
-    ($config:ident, $network:expr, $n_steps:expr, $batch_size:expr, $max_grad_norm:expr; { $($(#[$meta:meta])* $field:ident: $ty:ty = $default:expr,)* }) => {
+    ($config:ident, $network:expr, $n_steps:expr, $batch_size:expr, $max_grad_norm:expr;
+        { $($(#[$meta:meta])* $field:ident: $ty:ty = $default:expr,)* }) => {
         $crate::settings::Common {
             $($field: $config.$field,)*
             n_steps: $n_steps,

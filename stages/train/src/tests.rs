@@ -132,8 +132,10 @@ fn replayed(ppo: &Algorithm, learner: &mut Learner, indices: &[u32], state: Opti
 /// The settings of the reference curves for CartPole-v1.
 fn cart_pole(total_timesteps: u64, seed: u64) -> PpoConfig {
     serde_json::from_value(json!({
-        "total_timesteps": total_timesteps, "seed": seed, "n_envs": 8, "n_steps": 32, "batch_size": 256, "n_epochs": 20,
-        "gamma": 0.98, "gae_lambda": 0.8, "learning_rate": { "linear": [1e-3, 0.0] }, "clip_range": { "linear": [0.2, 0.0] },
+        "total_timesteps": total_timesteps, "seed": seed, "n_envs": 8, "n_steps": 32, "batch_size": 256,
+            "n_epochs": 20,
+        "gamma": 0.98, "gae_lambda": 0.8, "learning_rate": { "linear": [1e-3, 0.0] },
+            "clip_range": { "linear": [0.2, 0.0] },
     }))
     .unwrap()
 }
@@ -141,11 +143,14 @@ fn cart_pole(total_timesteps: u64, seed: u64) -> PpoConfig {
 /// The settings of the reference curves for CartPole with its velocities hidden.
 fn hidden_velocity(total_timesteps: u64, seed: u64) -> RecurrentPpoConfig {
     serde_json::from_value(json!({
-        "total_timesteps": total_timesteps, "seed": seed, "n_envs": 8, "n_steps": 32, "batch_size": 256, "n_epochs": 20,
-        "gamma": 0.98, "gae_lambda": 0.8, "learning_rate": { "linear": [1e-3, 0.0] }, "clip_range": { "linear": [0.2, 0.0] },
+        "total_timesteps": total_timesteps, "seed": seed, "n_envs": 8, "n_steps": 32, "batch_size": 256,
+            "n_epochs": 20,
+        "gamma": 0.98, "gae_lambda": 0.8, "learning_rate": { "linear": [1e-3, 0.0] },
+            "clip_range": { "linear": [0.2, 0.0] },
         "normalize_obs": true, "normalize_reward": true,
         "policy_kwargs": {
-            "lstm_hidden_size": 64, "net_arch": { "pi": [64], "vf": [64] }, "activation_fn": "relu", "ortho_init": false
+            "lstm_hidden_size": 64, "net_arch": { "pi": [64], "vf": [64] }, "activation_fn": "relu",
+                "ortho_init": false
         },
     }))
     .unwrap()

@@ -282,10 +282,12 @@ mod tests {
 
     proptest! {
         #[test]
-        fn any_pieces_make_the_same_log(lengths in prop::collection::vec(0usize..40, 0..8), limit in 2u64..50) {
+        fn any_pieces_make_the_same_log(lengths in prop::collection::vec(0usize..40, 0..8),
+            limit in 2u64..50) {
             let text: Vec<u8> = (0..lengths.iter().sum::<usize>()).map(|i| b'a' + (i % 26) as u8).collect();
             let mut rest = &text[..];
-            let pieces: Vec<&[u8]> = lengths.iter().map(|&length| rest.split_off(..length).unwrap()).collect();
+            let pieces: Vec<&[u8]> =
+                lengths.iter().map(|&length| rest.split_off(..length).unwrap()).collect();
             let half = (limit / 2) as usize;
             let expected = if text.len() <= 2 * half {
                 text.clone()

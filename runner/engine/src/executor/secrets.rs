@@ -83,7 +83,8 @@ mod tests {
 
     proptest! {
         #[test]
-        fn chunks_make_no_difference(text in "[ab ]{0,60}", secret in "[ab]{1,4}", at in prop::collection::vec(0usize..60, 0..5)) {
+        fn chunks_make_no_difference(text in "[ab ]{0,60}", secret in "[ab]{1,4}",
+            at in prop::collection::vec(0usize..60, 0..5)) {
             let mut cuts: Vec<usize> = at.into_iter().map(|at| at.min(text.len())).collect();
             cuts.push(0);
             cuts.push(text.len());

@@ -173,7 +173,10 @@ mod tests {
                 out_1.txt" }),
         );
         let unite = |seeds: &Repeats, parameters| seeds.unite(&a, &point("b", parameters));
-        let like = |seed: u32, lr: f64, command: &str| json!({ "params.seed": seed, "params.lr": lr, "x.with.command": command });
+        let like = |seed: u32, lr: f64, command: &str| {
+            json!({ "params.seed": seed, "params.lr": lr,
+            "x.with.command": command })
+        };
         assert!(unite(&seeds, like(2, 0.1, "go --seed 2 --lr 0.1 > out_2.txt")));
         assert!(!unite(&seeds, like(2, 0.1, "go --seed 2 --lr 0.1 > out_3.txt")));
         assert!(!unite(&seeds, like(2, 0.1, "go --seed 2 --lr 0.1")));

@@ -602,9 +602,12 @@ mod tests {
         #[test]
         fn nor_on_what_looks_like_one(parts in proptest::collection::vec(
             prop_oneof![
-                Just("and"), Just("or"), Just("not"), Just("("), Just(")"), Just("=="), Just("!"), Just("<"), Just("~"),
-                Just("status"), Just("done"), Just("started"), Just("2026-11-20"), Just("2d"), Just("-1.5"), Just("\""),
-                Just("train[seed=1].x"), Just("mean("), Just("params."), Just("[]."), Just("a.b"), Just("é"), Just(","),
+                Just("and"), Just("or"), Just("not"), Just("("), Just(")"), Just("=="), Just("!"), Just("<"),
+                    Just("~"),
+                Just("status"), Just("done"), Just("started"), Just("2026-11-20"), Just("2d"), Just("-1.5"),
+                    Just("\""),
+                Just("train[seed=1].x"), Just("mean("), Just("params."), Just("[]."), Just("a.b"), Just("é"),
+                    Just(","),
             ], 0..12), glue in prop_oneof![Just(""), Just(" ")]
         ) {
             let text = parts.join(glue);

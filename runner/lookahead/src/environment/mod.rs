@@ -196,8 +196,8 @@ pub fn ranges(store: &Store, artifact: &Artifact) -> Option<Ranges> {
         });
     }
     let found = match family {
-        // From the first date of all to the last, whatever lies between them: symbols of a table begin and end
-        // as they like.
+        // From the first date of all to the last, whatever lies between them: symbols of a table begin and
+        // end as they like.
         Family::Table => {
             let all = |range: fn(&World) -> Option<(Date, Date)>| {
                 let found = || worlds.iter().filter_map(range);

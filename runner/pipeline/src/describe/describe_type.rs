@@ -109,5 +109,6 @@ pub fn type_json(ty: PortType) -> Value {
             })
         })
         .collect();
-    json!({ "type": ty.name(), "key": of.key, "columns": columns, "others": of.others, "checks": of.checks, "form": of.form })
+    json!({ "type": ty.name(), "key": of.key, "columns": columns, "others": of.others, "checks": of.checks,
+        "form": of.form })
 }

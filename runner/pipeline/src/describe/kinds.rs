@@ -37,7 +37,8 @@ pub fn kind_json(kind: &dyn AnyStage) -> Value {
         .iter()
         .map(|port| {
             json!({
-                "name": port.name, "type": port.ty.name(), "optional": port.optional, "list": port.list, "about": port.doc,
+                "name": port.name, "type": port.ty.name(), "optional": port.optional, "list": port.list,
+                    "about": port.doc,
             })
         })
         .collect();

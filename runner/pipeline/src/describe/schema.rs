@@ -25,7 +25,8 @@ pub fn schema(kinds: &[Box<dyn AnyStage>]) -> Value {
         "description": "`STAGE`, `STAGE.OUTPUT`, `STAGE[AXIS=VALUE]` or `STAGE[*]`; `RUN/STAGE` of an \
         earlier run; `latest` is the last run of this pipeline; `NAME@ALIAS` of a registered policy",
         "type": "string",
-        "pattern": "^([^/\\[]+/|[A-Za-z][A-Za-z0-9_.-]*@)?[A-Za-z0-9_][A-Za-z0-9_-]*(\\[[^\\]]+\\])?(\\.[A-Za-z_][A-Za-z0-9_-]*)?$",
+        "pattern": "^([^/\\[]+/|\
+        [A-Za-z][A-Za-z0-9_.-]*@)?[A-Za-z0-9_][A-Za-z0-9_-]*(\\[[^\\]]+\\])?(\\.[A-Za-z_][A-Za-z0-9_-]*)?$",
     });
     let axes = json!({ "type": ["string", "array"], "minItems": 1, "items": { "type": "string" } });
     let collect = json!({
@@ -227,7 +228,10 @@ fn stage(names: &[&str], rules: Vec<Value>) -> Value {
                         "type": "object",
                         "additionalProperties": false,
                         "required": ["policy"],
-                        "properties": { "policy": { "type": "string", "pattern": NAME }, "alias": { "type": "string", "pattern": NAME }, "max_age": { "description": "The age from which on it may not act: `30d`.", "type": "string", "pattern": "^([0-9]+[smhd])+$" } },
+                        "properties": { "policy": { "type": "string", "pattern": NAME },
+                            "alias": { "type": "string", "pattern": NAME },
+                            "max_age": { "description": "The age from which on it may not act: `30d`.",
+                            "type": "string", "pattern": "^([0-9]+[smhd])+$" } },
                     },
                 ],
             },
@@ -326,7 +330,8 @@ fn stage(names: &[&str], rules: Vec<Value>) -> Value {
             ),
             "container": described(
                 "The image that it runs in, by podman or docker: part of its key.",
-                or_interpolation(json!({ "type": "string", "pattern": "^[A-Za-z0-9][A-Za-z0-9._/:-]*@sha256:[0-9a-f]{64}$" })),
+                or_interpolation(json!({ "type": "string",
+                    "pattern": "^[A-Za-z0-9][A-Za-z0-9._/:-]*@sha256:[0-9a-f]{64}$" })),
             ),
         },
         "allOf": all,
@@ -361,7 +366,8 @@ fn notify() -> Value {
         "items": {
             "type": "object",
             "additionalProperties": false,
-            "oneOf": [{ "required": ["webhook"] }, { "required": ["command"] }, { "required": ["email"] }, { "required": ["ping"] }],
+            "oneOf": [{ "required": ["webhook"] }, { "required": ["command"] }, { "required": ["email"] },
+                { "required": ["ping"] }],
             "properties": {
                 "on": {
                     "description": "The occasions; `failure` by default, of `ping` `success`.",
@@ -398,7 +404,10 @@ fn notify() -> Value {
 }
 
 fn track() -> Value {
-    let secret = || json!({ "type": "object", "additionalProperties": false, "required": ["secret"], "properties": { "secret": { "type": "string", "pattern": VARIABLE } } });
+    let secret = || {
+        json!({ "type": "object", "additionalProperties": false, "required": ["secret"],
+        "properties": { "secret": { "type": "string", "pattern": VARIABLE } } })
+    };
     let address = |description: &str| {
         let url = or_interpolation(json!({ "type": "string", "pattern": "^https?://" }));
         json!({ "description": description, "anyOf": [url, secret()] })
@@ -450,7 +459,10 @@ fn schedule() -> Value {
         .chain(["every_day"])
         .collect();
     let text = |description: &str| json!({ "description": description, "type": "string" });
-    let texts = |description: &str| json!({ "description": description, "type": ["string", "array"], "items": { "type": "string" } });
+    let texts = |description: &str| {
+        json!({ "description": description, "type": ["string", "array"],
+        "items": { "type": "string" } })
+    };
     let length = |description: &str| {
         let pattern = json!({ "type": "string", "pattern": "^([0-9]+[smhd])+$" });
         let mut schema = or_interpolation(pattern);
@@ -542,7 +554,8 @@ fn matrix() -> Value {
         "type": "object",
         "additionalProperties": false,
         "required": ["from", "to"],
-        "properties": { "from": number, "to": number, "step": number, "count": whole, "spacing": { "enum": ["linear", "log"] } },
+        "properties": { "from": number, "to": number, "step": number, "count": whole,
+            "spacing": { "enum": ["linear", "log"] } },
     });
     let length = or_interpolation(json!({ "type": "string", "pattern": "^[0-9]+(y|mo|w|d)$" }));
     let date = or_interpolation(json!({ "type": "string", "pattern": "^[0-9]{4}-[0-9]{2}-[0-9]{2}$" }));
@@ -564,7 +577,8 @@ fn matrix() -> Value {
         "type": "object",
         "additionalProperties": false,
         "properties": {
-            "uniform": ends, "log_uniform": ends, "integer": ends, "choice": values, "samples": whole, "seed": whole,
+            "uniform": ends, "log_uniform": ends, "integer": ends, "choice": values, "samples": whole,
+                "seed": whole,
         },
         "oneOf": [
             { "required": ["uniform"] },
@@ -598,7 +612,8 @@ fn matrix() -> Value {
             "samples": { "description": "The number of points drawn for the axes without their own \
             `samples`.", "anyOf": [whole, samples] },
         },
-        "additionalProperties": { "anyOf": [values, range, folds, draws, { "$ref": "#/definitions/interpolation" }] },
+        "additionalProperties": { "anyOf": [values, range, folds, draws,
+            { "$ref": "#/definitions/interpolation" }] },
     })
 }
 

@@ -239,7 +239,8 @@ mod tests {
 
     proptest! {
         #[test]
-        fn values_come_back(value in json(), numbers in prop::collection::vec(any::<u64>(), 0..4), cut in any::<prop::sample::Index>()) {
+        fn values_come_back(value in json(), numbers in prop::collection::vec(any::<u64>(), 0..4),
+            cut in any::<prop::sample::Index>()) {
             let mut out = Writer::default();
             out.json(&value);
             out.list(numbers.iter().copied(), Writer::number);

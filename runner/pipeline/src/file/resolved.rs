@@ -308,7 +308,8 @@ mod tests {
                 prop_assert_eq!(round(&Json::String(text.clone())), Json::String(text.clone()));
             }
             let number = if number.is_finite() { number } else { 0.5 };
-            let value = serde_json::json!({ "x": texts, "y": [number, whole, true, null, { "no": "yes" }], "on": { "z": {} } });
+            let value = serde_json::json!({ "x": texts, "y": [number, whole, true, null, { "no": "yes" }],
+                "on": { "z": {} } });
             prop_assert_eq!(round(&value), value);
         }
     }

@@ -561,8 +561,8 @@ pub(crate) fn is_secret(name: &str) -> bool {
 
 /// The text for the shell: `${needs.X}` and `${outputs.X}` of [`super::Command::command`] replaced by the
 /// result of `value` for (`needs`, `X`), and `$${` by `${`. The result is one plain path
-/// ([`plain`](crate::text::plain)) or several with spaces between them; any other character in it is replaced by
-/// `_`, since none is safe in every kind of quotes.
+/// ([`plain`](crate::text::plain)) or several with spaces between them; any other character in it is replaced
+/// by `_`, since none is safe in every kind of quotes.
 pub fn command_text(command: &str, value: impl Fn(&str, &str) -> Option<String>) -> String {
     let mut out = String::new();
     let mut rest = command;

@@ -1,5 +1,5 @@
-//! One stage: its inputs, its interpolations, the configuration of a stage kind, and the program of a `run:` or
-//! Python stage.
+//! One stage: its inputs, its interpolations, the configuration of a stage kind, and the program of a `run:`
+//! or Python stage.
 
 pub(crate) mod command;
 pub(crate) mod configure;

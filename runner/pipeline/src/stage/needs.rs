@@ -272,7 +272,8 @@ fn of_run<'t>(
             "name a stage of this pipeline",
         );
     };
-    let is_own = matches!(&written.run, RunRef::LastOf { pipeline, file } if *pipeline == this.name && file.as_ref() == Some(&this.path()));
+    let is_own = matches!(&written.run, RunRef::LastOf { pipeline, file } if *pipeline == this.name
+        && file.as_ref() == Some(&this.path()));
     let reference = EarlierRef {
         run: written.run,
         stage,

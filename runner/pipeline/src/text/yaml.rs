@@ -534,7 +534,8 @@ mod tests {
     fn anchors_aliases_and_merges() {
         assert_eq!(
             read("a: &x {p: 1, q: 2}\nb: *x\nc: {<<: *x, p: 3}\nd:\n  <<: [*x, {r: 4, p: 9}]\n"),
-            json!({"a": {"p": 1, "q": 2}, "b": {"p": 1, "q": 2}, "c": {"p": 3, "q": 2}, "d": {"p": 1, "q": 2, "r": 4}})
+            json!({"a": {"p": 1, "q": 2}, "b": {"p": 1, "q": 2}, "c": {"p": 3, "q": 2}, "d": {"p": 1, "q": 2,
+                "r": 4}})
         );
     }
 

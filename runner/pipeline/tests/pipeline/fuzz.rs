@@ -106,6 +106,7 @@ proptest! {
     fn any_text(text in "\\PC{0,200}") {
         survives(&text, &[]);
         survives(GOOD, &[&text]);
-        survives(GOOD, &[&format!("seed={text}"), &format!("train.with.{text}=1"), &format!("env.with.slate={text}")]);
+        survives(GOOD, &[&format!("seed={text}"), &format!("train.with.{text}=1"),
+            &format!("env.with.slate={text}")]);
     }
 }

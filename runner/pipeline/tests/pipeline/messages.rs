@@ -123,7 +123,8 @@ fn a_circle() {
         "  greeks:\n",
         "  iv2: { uses: greeks/implied_volatility, needs: { chain: iv } }\n  greeks:\n",
     );
-    insta::assert_snapshot!(bad(&text.replace("{ chain: market, rates: market.rates }", "{ chain: iv2 }"), &[]), @r"
+    let circle = text.replace("{ chain: market, rates: market.rates }", "{ chain: iv2 }");
+    insta::assert_snapshot!(bad(&circle, &[]), @r"
     p.yaml:16:21: the stages form a cycle: `iv` needs `iv2` needs `iv`
        |
     16 |     needs: { chain: iv2 }

@@ -231,7 +231,8 @@ fn stages_are_selected_with_what_they_need() {
             .filter(|line| line.contains("STAGE:1") || line.contains("hint"));
         shown.map(|line| line.trim().to_owned()).collect::<Vec<_>>().join(" ")
     };
-    insta::assert_snapshot!(["train[sed=1]", "train.policy", "train[seed=2", "grek[seed=1]"].map(hint).join("\n"), @r"
+    let hints = ["train[sed=1]", "train.policy", "train[seed=2", "grek[seed=1]"].map(hint);
+    insta::assert_snapshot!(hints.join("\n"), @r"
     STAGE:1:1: the stage `train` has no axis `sed` = hint: did you mean `seed`?
     STAGE:1:1: `train.policy` is an output, not a stage = hint: a stage runs as a whole: `train`
     STAGE:1:1: the `[` is not closed = hint: write STAGE, `STAGE[AXIS=VALUE]` or `STAGE[*]`

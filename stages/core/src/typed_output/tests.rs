@@ -80,7 +80,8 @@ fn features_are_cut_by_year() {
 }
 
 const OF_CONTRACTS: &str = "symbol,date,expiry,root,strike,call,score\n\
-SPX,2019-02-01,2019-03-15,SPXW,2700,false,-1\nSPX,2019-02-01,2019-03-15,SPXW,2700,true,\nSPX,2019-01-31,2019-03-15,SPX,2650.5,true,2\n";
+SPX,2019-02-01,2019-03-15,SPXW,2700,false,-1\nSPX,2019-02-01,2019-03-15,SPXW,2700,true,\nSPX,2019-01-31,\
+2019-03-15,SPX,2650.5,true,2\n";
 
 #[test]
 fn bars_and_rates() {
@@ -233,7 +234,8 @@ fn what_does_not_fit_is_named() {
         ),
         (
             Features,
-            "symbol,date,expiry,strike,call,v\nA,2019-05-28,2019-06-21,10,true,1\nA,2019-05-28,2019-06-21,10,true,2\n",
+            "symbol,date,expiry,strike,call,v\nA,2019-05-28,2019-06-21,10,true,1\nA,2019-05-28,2019-06-21,\
+            10,true,2\n",
             "`f.csv`, row 3: a second row of A (A, expiry 2019-06-21, strike 10, call) on 2019-05-28; the \
             first is `f.csv`, row 2",
         ),
@@ -454,7 +456,8 @@ fn corporate_actions_are_written() {
         )
     };
     let digest = stored(
-        "symbol,date,kind,ratio,amount,new_symbol\nB,2020-01-02,symbol_change,,,C\nA,2020-08-31,split,4,,\nA,2020-08-31,cash_dividend,,0.82,\n",
+        "symbol,date,kind,ratio,amount,new_symbol\nB,2020-01-02,symbol_change,,,C\nA,2020-08-31,split,4,\
+        ,\nA,2020-08-31,cash_dividend,,0.82,\n",
     )
     .unwrap();
     let input = Input {
@@ -486,7 +489,8 @@ fn corporate_actions_are_written() {
     assert!(refused("A,2020-08-31,split,4,\nA,2020-08-31,split,4,\n").contains("a second row of A"));
 }
 
-const GREEKS: &str = "symbol,date,expiry,root,strike,call,delta\nSPX,2019-02-01,2019-03-15,SPX,2700,false,-0.4\nSPX,2019-01-31,2019-03-15,SPX,2700,true,0.5\nSPX,2019-02-01,2019-03-15,SPX,2700,true,0.6\n";
+const GREEKS: &str = "symbol,date,expiry,root,strike,call,delta\nSPX,2019-02-01,2019-03-15,SPX,2700,false,\
+    -0.4\nSPX,2019-01-31,2019-03-15,SPX,2700,true,0.5\nSPX,2019-02-01,2019-03-15,SPX,2700,true,0.6\n";
 
 const CHAIN: &str = "\
 symbol,date,expiry,root,strike,call,bid,ask,underlying,forward,discount_factor,multiplier,exercise
@@ -522,7 +526,9 @@ fn metrics_of_both_forms() {
             .to_vec();
         Ok((artifact, String::from_utf8(bytes).unwrap()))
     };
-    let lines = "{\"name\":\"loss\",\"step\":0,\"value\":2.0}\n{\"name\":\"loss\",\"step\":5,\"value\":0.5}\n{\"name\":\"sharpe\",\"step\":0,\"value\":1.25}\n";
+    let lines = "{\"name\":\"loss\",\"step\":0,\"value\":2.0}\n\
+        {\"name\":\"loss\",\"step\":5,\"value\":0.5}\n\
+        {\"name\":\"sharpe\",\"step\":0,\"value\":1.25}\n";
     let (artifact, found) = stored(&[lines]).unwrap();
     assert_eq!(found, lines);
     assert_eq!(

@@ -241,7 +241,8 @@ proptest! {
     /// The key holds all that changes a result: the rest of the configuration follows from the defaults.
     #[test]
     fn the_key_and_the_defaults_give_the_configuration(settings in settings()) {
-        let default = serde_json::to_value(Settings { log_interval: settings.log_interval, ..Settings::default() }).unwrap();
+        let default = serde_json::to_value(Settings { log_interval: settings.log_interval,
+            ..Settings::default() }).unwrap();
         let key = key_of(&*erase(Kind), &settings);
         prop_assert_eq!(overlaid(&default, &key), serde_json::to_value(&settings).unwrap());
     }

@@ -226,7 +226,8 @@ proptest! {
             for date in table::dates(rows, "date").unwrap() {
                 prop_assert!(partition.key.range.contains(date));
             }
-            prop_assert!(table::texts(rows, "symbol").unwrap().iter().all(|symbol| symbol == partition.key.symbol().ok()));
+            prop_assert!(table::texts(rows,
+                "symbol").unwrap().iter().all(|symbol| symbol == partition.key.symbol().ok()));
         }
         let mut symbols: Vec<_> = rows.iter().map(|row| row.0.clone()).collect();
         symbols.dedup();
@@ -238,7 +239,8 @@ proptest! {
         let together = open(store, dataset::partition_symbols(store, &whole, period).unwrap());
         prop_assert_eq!(&together.symbols(store).unwrap(), &symbols);
         for symbol in &symbols {
-            prop_assert_eq!(together.read_symbol(store, symbol).unwrap(), set.read_symbol(store, symbol).unwrap());
+            prop_assert_eq!(together.read_symbol(store, symbol).unwrap(), set.read_symbol(store,
+                symbol).unwrap());
         }
         prop_assert!(set.read_symbol(store, "D").unwrap().is_none());
     }

@@ -88,7 +88,8 @@ proptest! {
     /// Parts that differ, also only in where one ends, have different keys.
     #[test]
     fn a_key_tells_all_parts_apart(a in parts(), b in parts()) {
-        let key = |name, parts: &[Vec<u8>]| memo_key(name, &parts.iter().map(Vec::as_slice).collect::<Vec<_>>());
+        let key = |name, parts: &[Vec<u8>]| memo_key(name,
+            &parts.iter().map(Vec::as_slice).collect::<Vec<_>>());
         prop_assert_eq!(key("test v1", &a) == key("test v1", &b), a == b);
         prop_assert_ne!(key("test v1", &a), key("test v2", &a));
     }

@@ -106,13 +106,15 @@ proptest! {
         for (i, (symbol, date, price, _, call)) in rows.iter().enumerate() {
             prop_assert_eq!(texts.value(i), symbol);
             prop_assert_eq!(dates[i], Date(*date));
-            prop_assert_eq!(prices[i].to_bits(), if price.is_nan() { f64::NAN.to_bits() } else { price.to_bits() });
+            prop_assert_eq!(prices[i].to_bits(),
+                if price.is_nan() { f64::NAN.to_bits() } else { price.to_bits() });
             prop_assert_eq!(calls.value(i), *call);
         }
     }
 
     #[test]
-    fn a_missing_number_is_null(values in prop::collection::vec(prop_oneof![Just(f64::NAN), -1e3..1e3], 0..20)) {
+    fn a_missing_number_is_null(values in prop::collection::vec(prop_oneof![Just(f64::NAN), -1e3..1e3],
+        0..20)) {
         let column = table::nullable(&values);
         prop_assert_eq!(&column, &table::nullable_of(values.clone()));
         prop_assert_eq!(column.len(), values.len());

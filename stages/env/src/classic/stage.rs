@@ -126,7 +126,8 @@ mod tests {
         assert_eq!((env.spec().obs_dim(), env.spec().action_space.num_outputs()), (4, 4));
         let env = open("Pendulum-v1");
         assert!(
-            matches!(&env.spec().action_space, crate::ActionSpace::Continuous { bounds, .. } if bounds.high == [2.0])
+            matches!(&env.spec().action_space, crate::ActionSpace::Continuous { bounds,
+                .. } if bounds.high == [2.0])
         );
     }
 }

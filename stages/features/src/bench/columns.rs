@@ -58,13 +58,20 @@ pub fn sample_bars(symbol: usize, bars: usize) -> Bars {
 /// Every indicator with its usual settings.
 fn indicators() -> Vec<Value> {
     json!([
-        { "sma": 20 }, { "ema": 12 }, { "wma": 30 }, { "dema": 30 }, { "tema": 30 }, { "trima": 30 }, { "kama": 30 }, { "t3": {} },
-        { "macd": [12, 26, 9] }, { "apo": {} }, { "ppo": {} }, { "trix": 30 }, { "rsi": 14 }, { "cmo": 14 }, { "mom": 10 }, { "roc": 10 },
-        { "rocp": 10 }, { "log_return": 1 }, { "bollinger": {} }, { "stddev": 5 }, { "var": 5 }, { "linearreg": 14 },
-        { "linearreg_slope": 14 }, { "linearreg_angle": 14 }, { "linearreg_intercept": 14 }, { "tsf": 14 }, { "beta": { "period": 5 } },
-        { "correl": { "period": 30 } }, { "max": 30 }, { "min": 30 }, { "midpoint": 14 }, { "midprice": 14 }, "trange", { "atr": 14 },
-        { "natr": 14 }, { "dm": 14 }, { "di": 14 }, { "dx": 14 }, { "adx": 14 }, { "adxr": 14 }, { "sar": {} }, { "cci": 14 },
-        { "stoch": [5, 3, 3] }, { "stochf": [5, 3] }, { "stochrsi": [14, 5, 3] }, { "willr": 14 }, { "aroon": 14 },
+        { "sma": 20 }, { "ema": 12 }, { "wma": 30 }, { "dema": 30 }, { "tema": 30 }, { "trima": 30 },
+            { "kama": 30 }, { "t3": {} },
+        { "macd": [12, 26, 9] }, { "apo": {} }, { "ppo": {} }, { "trix": 30 }, { "rsi": 14 }, { "cmo": 14 },
+            { "mom": 10 }, { "roc": 10 },
+        { "rocp": 10 }, { "log_return": 1 }, { "bollinger": {} }, { "stddev": 5 }, { "var": 5 },
+            { "linearreg": 14 },
+        { "linearreg_slope": 14 }, { "linearreg_angle": 14 }, { "linearreg_intercept": 14 }, { "tsf": 14 },
+            { "beta": { "period": 5 } },
+        { "correl": { "period": 30 } }, { "max": 30 }, { "min": 30 }, { "midpoint": 14 }, { "midprice": 14 },
+            "trange", { "atr": 14 },
+        { "natr": 14 }, { "dm": 14 }, { "di": 14 }, { "dx": 14 }, { "adx": 14 }, { "adxr": 14 },
+            { "sar": {} }, { "cci": 14 },
+        { "stoch": [5, 3, 3] }, { "stochf": [5, 3] }, { "stochrsi": [14, 5, 3] }, { "willr": 14 },
+            { "aroon": 14 },
         { "ultosc": [7, 14, 28] }, "bop", { "mfi": 14 }, "obv", "ad", { "adosc": [3, 10] }
     ])
     .as_array()
@@ -110,7 +117,8 @@ pub fn cases() -> Vec<Named> {
 /// FinRL's eight indicators, by the definitions of stockstats; MACD with its signal and histogram,
 /// Bollinger's bands with their middle.
 fn finrl() -> Vec<Named> {
-    let settings = json!([{ "macd": [12, 26, 9] }, { "bollinger": { "period": 20 } }, { "rsi": 30 }, { "cci": 30 }, { "dx": 30 }, { "sma": 30 }, { "sma": 60 }]);
+    let settings = json!([{ "macd": [12, 26, 9] }, { "bollinger": { "period": 20 } }, { "rsi": 30 },
+        { "cci": 30 }, { "dx": 30 }, { "sma": 30 }, { "sma": 60 }]);
     let indicators: Vec<Indicator> = serde_json::from_value(settings).unwrap_or_default();
     indicators
         .iter()

@@ -421,13 +421,18 @@ mod tests {
         ) {
             let o = Contract { spot, strike: 100.0, years, rate, dividend_yield, volatility, call };
             let f = if forward { black_76 } else { black_scholes_merton };
-            let slope = |up: Contract, down: Contract, h: f64, of: fn(Greeks) -> f64| (of(f(&up)) - of(f(&down))) / (2.0 * h);
+            let slope = |up: Contract, down: Contract, h: f64,
+                of: fn(Greeks) -> f64| (of(f(&up)) - of(f(&down))) / (2.0 * h);
             let g = f(&o);
             let (hs, h) = (1e-3, 1e-5);
-            let by_spot = |of| slope(Contract { spot: spot + hs, ..o }, Contract { spot: spot - hs, ..o }, hs, of);
-            let by_vol = |of| slope(Contract { volatility: volatility + h, ..o }, Contract { volatility: volatility - h, ..o }, h, of);
-            let by_time = |of| slope(Contract { years: years + h, ..o }, Contract { years: years - h, ..o }, h, of);
-            let by_rate = |of| slope(Contract { rate: rate + h, ..o }, Contract { rate: rate - h, ..o }, h, of);
+            let by_spot = |of| slope(Contract { spot: spot + hs, ..o }, Contract { spot: spot - hs, ..o },
+                hs, of);
+            let by_vol = |of| slope(Contract { volatility: volatility + h, ..o },
+                Contract { volatility: volatility - h, ..o }, h, of);
+            let by_time = |of| slope(Contract { years: years + h, ..o }, Contract { years: years - h, ..o },
+                h, of);
+            let by_rate = |of| slope(Contract { rate: rate + h, ..o }, Contract { rate: rate - h, ..o }, h,
+                of);
             let close = |a: f64, b: f64| (a - b).abs() <= 2e-6 * (1.0 + a.abs().max(b.abs()));
             prop_assert!(close(g.delta, by_spot(|g| g.price)));
             prop_assert!(close(g.gamma, by_spot(|g| g.delta)));

@@ -96,7 +96,8 @@ proptest! {
     #[test]
     fn greeks_are_derivatives_of_the_price(o in options()) {
         let greeks = black_scholes_merton(&o).to_array();
-        for (i, ((value, exact), scale)) in greeks.into_iter().zip(by_differences(&o)).zip(scales(&o)).enumerate() {
+        for (i, ((value, exact),
+            scale)) in greeks.into_iter().zip(by_differences(&o)).zip(scales(&o)).enumerate() {
             let error = (value - exact).abs();
             prop_assert!(error <= 1e-13 * scale + 1e-12 * exact.abs(), "{i}: {value:e} {exact:e} {error:e} \
                 {scale}");
@@ -109,7 +110,8 @@ proptest! {
     /// A call less a put is the forward less the strike, discounted; so are their derivatives.
     #[test]
     fn parity(o in options()) {
-        let (call, put) = (black_scholes_merton(&Contract { call: true, ..o }), black_scholes_merton(&Contract { call: false, ..o }));
+        let (call, put) = (black_scholes_merton(&Contract { call: true, ..o }),
+            black_scholes_merton(&Contract { call: false, ..o }));
         let (dq, dr) = (libm::exp(-o.dividend_yield * o.years), libm::exp(-o.rate * o.years));
         let (sq, kr) = (o.spot * dq, o.strike * dr);
         let exact = Greeks {

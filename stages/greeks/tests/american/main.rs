@@ -431,17 +431,20 @@ proptest! {
         let w = if call { 1.0 } else { -1.0 };
         let european = black_scholes_merton(&o).price;
         prop_assert!(g.price >= european - 1e-7, "{} {european}", g.price);
-        prop_assert!(g.price >= w * (spot - 100.0), "{} below intrinsic by {}", g.price, w * (spot - 100.0) - g.price);
+        prop_assert!(g.price >= w * (spot - 100.0), "{} below intrinsic by {}", g.price,
+            w * (spot - 100.0) - g.price);
         let most = if call { spot * 1.04 } else { 100.0 };
         prop_assert!(g.price <= most);
         let up = |o: Contract| american(&o).0.price;
-        let (wilder, longer) = (Contract { volatility: volatility + 0.01, ..o }, Contract { years: years + 0.05, ..o });
+        let (wilder, longer) = (Contract { volatility: volatility + 0.01, ..o },
+            Contract { years: years + 0.05, ..o });
         let higher = Contract { spot: spot + 1.0, ..o };
         prop_assert!(up(wilder) >= g.price - 1e-6);
         prop_assert!(up(longer) >= g.price - 1e-6);
         prop_assert!(w * (up(higher) - g.price) >= -1e-6);
         // Symmetry, and homogeneity in spot and strike.
-        let mirrored = Contract { spot: 100.0, strike: spot, rate: dividend_yield, dividend_yield: rate, call: !call, ..o };
+        let mirrored = Contract { spot: 100.0, strike: spot, rate: dividend_yield, dividend_yield: rate,
+            call: !call, ..o };
         prop_assert!((up(mirrored) - g.price).abs() < 1e-9);
         let tripled = Contract { spot: 3.0 * spot, strike: 300.0, ..o };
         prop_assert!((up(tripled) - 3.0 * g.price).abs() < 1e-9);
@@ -456,7 +459,8 @@ proptest! {
         let o = Contract { spot, strike: 100.0, years, rate, dividend_yield, volatility, call };
         let (hs, h) = (0.02, 1e-4);
         let by_spot = [Contract { spot: spot + hs, ..o }, Contract { spot: spot - hs, ..o }];
-        let by_vol = [Contract { volatility: volatility + h, ..o }, Contract { volatility: volatility - h, ..o }];
+        let by_vol = [Contract { volatility: volatility + h, ..o }, Contract { volatility: volatility - h,
+            ..o }];
         let by_time = [Contract { years: years + h, ..o }, Contract { years: years - h, ..o }];
         let by_rate = [Contract { rate: rate + h, ..o }, Contract { rate: rate - h, ..o }];
         let options: Vec<Contract> = [[o, o], by_spot, by_vol, by_time, by_rate].concat();

@@ -128,7 +128,8 @@ mod tests {
 
     #[test]
     fn factor_and_map_files() {
-        let text = "20140507,0.8961764,0.03571430,592.33\n20140606,0.9011818,0.03571430,645.57\n20140806,0.9011818,0.25,94.96\n20501231,1,1,0\n";
+        let text = "20140507,0.8961764,0.03571430,592.33\n20140606,0.9011818,0.03571430,645.57\n20140806,\
+            0.9011818,0.25,94.96\n20501231,1,1,0\n";
         assert!(is_lean(text) && !is_lean("date,split\n"));
         let actions = parse(&packed(text), "AAPL").unwrap();
         let of = |kind| actions.iter().filter(move |action| action.kind == kind);

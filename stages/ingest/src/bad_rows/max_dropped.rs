@@ -104,7 +104,8 @@ impl JsonSchema for MaxDropped {
         schemars::json_schema!({
             "description": format!("A share of the rows, {MOST_DROPPED} unless the rule has its own; or by \
             rule: {{ default: 0.05, no_quote: 0.9 }}."),
-            "anyOf": [{ "const": BY_RULE }, share.clone(), { "type": "object", "additionalProperties": share }]
+            "anyOf": [{ "const": BY_RULE }, share.clone(), { "type": "object",
+                "additionalProperties": share }]
         })
     }
 }

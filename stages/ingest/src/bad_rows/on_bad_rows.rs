@@ -166,7 +166,8 @@ impl JsonSchema for OnBadRows {
         schemars::json_schema!({
             "description": "by_rule, drop, keep, untradable or fail; or by rule: \
             { default: drop, crossed_quote: keep }.",
-            "anyOf": [{ "const": BY_RULE }, action.clone(), { "type": "object", "additionalProperties": action }]
+            "anyOf": [{ "const": BY_RULE }, action.clone(), { "type": "object",
+                "additionalProperties": action }]
         })
     }
 }

@@ -74,7 +74,8 @@ impl JsonSchema for Snapshot {
         "Snapshot".into()
     }
     fn json_schema(_: &mut SchemaGenerator) -> Schema {
-        schemars::json_schema!({ "type": "string", "pattern": r"^(all|first|last|\d{1,2}:\d{2})$", "description": "all, first, last, or a time of day such as \"15:45\"." })
+        schemars::json_schema!({ "type": "string", "pattern": r"^(all|first|last|\d{1,2}:\d{2})$",
+            "description": "all, first, last, or a time of day such as \"15:45\"." })
     }
 }
 

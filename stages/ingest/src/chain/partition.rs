@@ -181,7 +181,8 @@ impl Facts<'_> {
             "period": self.period,
             "symbols": config.symbols,
             // A partition is the same for all dates that have the whole of it.
-            "dates": config.dates.map(|dates| intersection(dates, unit.range)).filter(|dates| *dates != unit.range),
+            "dates": config.dates.map(|dates| intersection(dates,
+                unit.range)).filter(|dates| *dates != unit.range),
             "snapshot": config.snapshot,
             "on_bad_rows": config.on_bad_rows,
             "quotes": config.quotes,

@@ -73,7 +73,8 @@ impl JsonSchema for FactorColumns {
         let name = generator.subschema_for::<String>();
         schemars::json_schema!({
             "description": "A list of columns, or a map from names of features to columns.",
-            "anyOf": [{ "type": "array", "items": name.clone() }, { "type": "object", "additionalProperties": name }]
+            "anyOf": [{ "type": "array", "items": name.clone() }, { "type": "object",
+                "additionalProperties": name }]
         })
     }
 }

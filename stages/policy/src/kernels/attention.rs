@@ -163,7 +163,8 @@ fn forward_body<const FMA: bool>(
 kernel! {
     /// out `[d]` := the output of attention for a query q `[d]` over `values` `[n, d]`; `weights`
     /// `[heads, n rounded up to LANES, or more]` keep the softmax of its scores. n must be at least 1.
-    pub fn forward(window: Window<'_>, q: &[f32], values: &[f32], weights: &mut [f32], out: &mut [f32]) = forward_body
+    pub fn forward(window: Window<'_>, q: &[f32], values: &[f32], weights: &mut [f32],
+        out: &mut [f32]) = forward_body
 }
 
 /// The operands of the backward pass in addition to the window.
@@ -262,5 +263,6 @@ fn backward_body<const FMA: bool>(
 kernel! {
     /// The backward pass of [`forward`]: `grad_q` `[d]` is set; the gradients of keys, values and vectors of
     /// position, all `[n, d]`, are added to. `scratch` has n elements, rounded up to LANES.
-    pub fn backward(window: Window<'_>, from: Backward<'_>, grad_q: &mut [f32], grad_keys: &mut [f32], grad_values: &mut [f32], grad_positions: &mut [f32], scratch: &mut [f32]) = backward_body
+    pub fn backward(window: Window<'_>, from: Backward<'_>, grad_q: &mut [f32], grad_keys: &mut [f32],
+        grad_values: &mut [f32], grad_positions: &mut [f32], scratch: &mut [f32]) = backward_body
 }

@@ -160,7 +160,8 @@ fn adam_body<const FMA: bool>(
 }
 kernel! {
     /// One step of Adam (Kingma and Ba, 2015), as PyTorch writes it.
-    pub fn adam(step: AdamStep, params: &mut [f32], gradient: &[f32], m: &mut [f32], v: &mut [f32]) = adam_body
+    pub fn adam(step: AdamStep, params: &mut [f32], gradient: &[f32], m: &mut [f32],
+        v: &mut [f32]) = adam_body
 }
 
 #[inline(always)]
@@ -181,7 +182,8 @@ fn rms_prop_body<const FMA: bool>(
 }
 kernel! {
     /// One step of RMSprop (Tieleman and Hinton, 2012), as PyTorch writes it: epsilon outside the root.
-    pub fn rms_prop(rate: f32, alpha: f32, epsilon: f32, params: &mut [f32], gradient: &[f32], v: &mut [f32]) = rms_prop_body
+    pub fn rms_prop(rate: f32, alpha: f32, epsilon: f32, params: &mut [f32], gradient: &[f32],
+        v: &mut [f32]) = rms_prop_body
 }
 
 #[inline(always)]

@@ -77,7 +77,8 @@ fn mix_back_body<const FMA: bool>(
 kernel! {
     /// The backward pass of [`mix`]: sets the gradients of the inputs of h and of z (within `[rows, 2 d]`),
     /// and of x as far as it is mixed.
-    pub fn mix_back(grad_out: &[f32], rz: &[f32], h: &[f32], x: &[f32], dh: &mut [f32], drz: &mut [f32], dx: &mut [f32], d: usize) = mix_back_body
+    pub fn mix_back(grad_out: &[f32], rz: &[f32], h: &[f32], x: &[f32], dh: &mut [f32], drz: &mut [f32],
+        dx: &mut [f32], d: usize) = mix_back_body
 }
 
 #[inline(always)]
@@ -106,5 +107,6 @@ fn open_back_body<const FMA: bool>(
 kernel! {
     /// The backward pass of [`open`]: sets the gradient of the input of r (within `[rows, 2 d]`), adds to
     /// that of x.
-    pub fn open_back(drx: &[f32], rz: &[f32], x: &[f32], drz: &mut [f32], dx: &mut [f32], d: usize) = open_back_body
+    pub fn open_back(drx: &[f32], rz: &[f32], x: &[f32], drz: &mut [f32], dx: &mut [f32],
+        d: usize) = open_back_body
 }

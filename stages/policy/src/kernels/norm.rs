@@ -59,7 +59,8 @@ fn forward_body<const FMA: bool>(
 kernel! {
     /// y := unit x weight + bias, with `unit` the rows of x less their mean, over their standard deviation,
     /// whose `inverse` is kept.
-    pub fn forward(x: &[f32], weight: &[f32], bias: &[f32], unit: &mut [f32], inverse: &mut [f32], y: &mut [f32]) = forward_body
+    pub fn forward(x: &[f32], weight: &[f32], bias: &[f32], unit: &mut [f32], inverse: &mut [f32],
+        y: &mut [f32]) = forward_body
 }
 
 #[inline(always)]
@@ -92,5 +93,6 @@ fn backward_body<const FMA: bool>(
 }
 kernel! {
     /// Adds to the gradients of x, weight and bias.
-    pub fn backward(dy: &[f32], weight: &[f32], unit: &[f32], inverse: &[f32], dx: &mut [f32], dweight: &mut [f32], dbias: &mut [f32]) = backward_body
+    pub fn backward(dy: &[f32], weight: &[f32], unit: &[f32], inverse: &[f32], dx: &mut [f32],
+        dweight: &mut [f32], dbias: &mut [f32]) = backward_body
 }

@@ -118,7 +118,8 @@ fn atoms_back_body<const FMA: bool>(
 kernel! {
     /// The gradients of the parameters, from `by` times the gradient `above` `[E]` of each of the embeddings
     /// `[N, E]` of atoms `[N, W]`.
-    pub(super) fn atoms_back(places: Places<'_>, atoms: &[u32], embedded: &[f32], above: &[f32], by: f32, scratch: &mut Vec<f32>, gradient: &mut PlacesGradient<'_>) = atoms_back_body
+    pub(super) fn atoms_back(places: Places<'_>, atoms: &[u32], embedded: &[f32], above: &[f32], by: f32,
+        scratch: &mut Vec<f32>, gradient: &mut PlacesGradient<'_>) = atoms_back_body
 }
 
 /// An environment's candidates: their atoms in tokens, and the first atom of each.

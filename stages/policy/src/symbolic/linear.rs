@@ -186,7 +186,8 @@ fn weigh_body<const FMA: bool>(
 }
 kernel! {
     /// The queries `[n, E]` as each place weighs them, and their products with the bias.
-    fn weigh(places: Places<'_>, queries: &[f32], by_lane: &mut [f32], by_state: &mut [f32], of_bias: &mut [f32]) = weigh_body
+    fn weigh(places: Places<'_>, queries: &[f32], by_lane: &mut [f32], by_state: &mut [f32],
+        of_bias: &mut [f32]) = weigh_body
 }
 
 #[inline(always)]
@@ -243,7 +244,8 @@ fn parts_back_body<const FMA: bool>(
 kernel! {
     /// From the gradients of [`parts`]: adds those of the tokens' embeddings, and sums up the embeddings by
     /// place and state, each times its gradient.
-    fn parts_back(places: Places<'_>, rows: &[u32], slopes: &[f32], by_state: &[f32], sums: &mut [f32], table: &mut [f32]) = parts_back_body
+    fn parts_back(places: Places<'_>, rows: &[u32], slopes: &[f32], by_state: &[f32], sums: &mut [f32],
+        table: &mut [f32]) = parts_back_body
 }
 
 #[inline(always)]
@@ -282,5 +284,6 @@ fn weigh_back_body<const FMA: bool>(
 }
 kernel! {
     /// Writes the gradients of the queries, and adds those of weights and bias.
-    fn weigh_back(places: Places<'_>, queries: &[f32], sums: &[f32], of_bias: &[f32], to_queries: &mut [f32], gradient: &mut PlacesGradient<'_>) = weigh_back_body
+    fn weigh_back(places: Places<'_>, queries: &[f32], sums: &[f32], of_bias: &[f32], to_queries: &mut [f32],
+        gradient: &mut PlacesGradient<'_>) = weigh_back_body
 }

@@ -206,7 +206,8 @@ fn cells_body<const FMA: bool>(
 kernel! {
     /// The gates `[b, 4H]` (input, forget, cell, output) from their sums, the cells after them, and the
     /// outputs.
-    fn cells(gates: &mut [f32], before: &[f32], keep: &[f32], after: &mut [f32], output: &mut [f32]) = cells_body
+    fn cells(gates: &mut [f32], before: &[f32], keep: &[f32], after: &mut [f32],
+        output: &mut [f32]) = cells_body
 }
 
 #[inline(always)]
@@ -239,5 +240,6 @@ fn cells_back_body<const FMA: bool>(
 kernel! {
     /// The gradients of the gates' sums `[b, 4H]`, and of the cells before them, from those of the outputs
     /// and of the cells after them.
-    fn cells_back(gates: &[f32], before: &[f32], keep: &[f32], after: &[f32], by_output: &[f32], by_cells: &mut [f32], by_gates: &mut [f32]) = cells_back_body
+    fn cells_back(gates: &[f32], before: &[f32], keep: &[f32], after: &[f32], by_output: &[f32],
+        by_cells: &mut [f32], by_gates: &mut [f32]) = cells_back_body
 }

@@ -348,7 +348,8 @@ fn rules_stand_behind_the_facts() {
     assert_eq!(mined.relations().facts(), base.relations().facts());
     let mut expected = artifact::sizes(&base);
     expected["rules"] = 1.into();
-    expected["mined"] = json!({ "rules": 1, "relations": { "grandparent": { "rules": 1, "support": 8, "confidence": 0.8 } } });
+    expected["mined"] = json!({ "rules": 1, "relations": { "grandparent": { "rules": 1, "support": 8,
+        "confidence": 0.8 } } });
     assert_eq!(output.artifact.meta, expected);
     assert_eq!(
         output.digest.to_hex(),
@@ -403,7 +404,10 @@ fn given_rules_are_kept() {
     let (output, log) = run(&store, &base, json!({ "min_support": 5 })).unwrap();
     assert_eq!(output.digest, of_given);
     assert_eq!(log, ["none are mined: the knowledge base has rules of its own (1)"]);
-    let add = |min_support: u64| json!({ "min_support": min_support, "where_given": "add", "inverses": true, "length": 2, "rules_per_relation": 2 });
+    let add = |min_support: u64| {
+        json!({ "min_support": min_support, "where_given": "add", "inverses": true,
+        "length": 2, "rules_per_relation": 2 })
+    };
     let (output, _) = run(&store, &base, add(5)).unwrap();
     assert_eq!(
         rules(&store, &output.artifact),
@@ -417,7 +421,8 @@ fn given_rules_are_kept() {
     // The next best rule takes the place of a given one.
     let best_of_parents = |given: &str| {
         let base = knowledge(&format!("{}{given}", chain(11)));
-        let one = json!({ "min_support": 5, "where_given": "add", "inverses": true, "rules_per_relation": 1, "relations": ["parent"] });
+        let one = json!({ "min_support": 5, "where_given": "add", "inverses": true, "rules_per_relation": 1,
+            "relations": ["parent"] });
         let (output, _) = run(&store, &base, one).unwrap();
         rules(&store, &output.artifact)
     };

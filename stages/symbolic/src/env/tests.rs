@@ -230,7 +230,8 @@ fn proofs_are_opened_by_split() {
     let artifact = run(json!({ "depth": 4 }), &context).unwrap();
     assert_eq!(
         artifact.meta,
-        json!({ "family": "symbolic", "format": 1, "task": "proofs", "queries": { "train": 1, "valid": 0, "test": 2 } })
+        json!({ "family": "symbolic", "format": 1, "task": "proofs", "queries": { "train": 1, "valid": 0,
+            "test": 2 } })
     );
     // The knowledge base is the same blob.
     let knowledge = &context.inputs["knowledge"][0].artifact;
@@ -327,7 +328,8 @@ fn rule_worlds_are_drawn_or_read() {
     }
     write("test.pddl", &texts.problems(Split::Test)[0].1);
     let stage = erase(super::Symbolic);
-    let with = json!({ "task": "rules", "domain": "domain.pddl", "train": ["train"], "test": ["test.pddl"], "steps": 9 });
+    let with = json!({ "task": "rules", "domain": "domain.pddl", "train": ["train"], "test": ["test.pddl"],
+        "steps": 9 });
     let config = stage.resolve(with).unwrap();
     let mut context = context(dir.path(), BTreeMap::new());
     context.sources = stage.sources(&config, base.path()).unwrap();

@@ -88,9 +88,11 @@ fn kinship_env() -> Value {
 
 fn kinship_settings() -> Value {
     json!({
-        "total_timesteps": 16_000_000, "n_envs": 512, "n_steps": 12, "batch_size": 512, "n_epochs": 1, "learning_rate": { "linear": [5e-3, 0.0] },
+        "total_timesteps": 16_000_000, "n_envs": 512, "n_steps": 12, "batch_size": 512, "n_epochs": 1,
+            "learning_rate": { "linear": [5e-3, 0.0] },
         "ent_coef": 0.3, "gamma": 1.0, "gae_lambda": 1.0,
-        "policy_kwargs": { "net_arch": { "pi": [256], "vf": [16] }, "symbols": { "embedding_dim": 64, "atoms": "learned" } },
+        "policy_kwargs": { "net_arch": { "pi": [256], "vf": [16] }, "symbols": { "embedding_dim": 64,
+            "atoms": "learned" } },
     })
 }
 
@@ -143,9 +145,11 @@ fn regions(task: &PathTask) -> RankingOptions {
 
 fn countries_settings() -> Value {
     json!({
-        "total_timesteps": 600_000, "n_envs": 256, "n_steps": 12, "batch_size": 1024, "n_epochs": 2, "learning_rate": { "linear": [4e-3, 0.0] },
+        "total_timesteps": 600_000, "n_envs": 256, "n_steps": 12, "batch_size": 1024, "n_epochs": 2,
+            "learning_rate": { "linear": [4e-3, 0.0] },
         "ent_coef": 0.02, "gamma": 1.0, "gae_lambda": 1.0,
-        "policy_kwargs": { "net_arch": { "pi": [64], "vf": [16] }, "symbols": { "embedding_dim": 64, "atoms": "linear" } },
+        "policy_kwargs": { "net_arch": { "pi": [64], "vf": [16] }, "symbols": { "embedding_dim": 64,
+            "atoms": "linear" } },
     })
 }
 
@@ -174,9 +178,11 @@ fn countries_of_one_seed(data: &Path) {
 
 fn family_settings() -> Value {
     json!({
-        "total_timesteps": 6_000_000, "n_envs": 256, "n_steps": 16, "batch_size": 2048, "n_epochs": 1, "learning_rate": { "linear": [5e-3, 0.0] },
+        "total_timesteps": 6_000_000, "n_envs": 256, "n_steps": 16, "batch_size": 2048, "n_epochs": 1,
+            "learning_rate": { "linear": [5e-3, 0.0] },
         "ent_coef": 0.03,
-        "policy_kwargs": { "net_arch": { "pi": [128], "vf": [64] }, "symbols": { "embedding_dim": 64, "atoms": "learned" } },
+        "policy_kwargs": { "net_arch": { "pi": [128], "vf": [64] }, "symbols": { "embedding_dim": 64,
+            "atoms": "learned" } },
     })
 }
 

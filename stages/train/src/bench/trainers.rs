@@ -161,7 +161,8 @@ fn populations(store: &Store, least: Duration) -> Result<[TrainerRow; 2], StageE
     let total = 10_000 + 50_000 * least.as_secs();
     let made = Made::new(store, Lookup, json!({}), least)?;
     let with = json!({
-        "total_timesteps": total, "n_envs": 32, "n_steps": 64, "batch_size": 512, "n_epochs": 4, "device": "cpu",
+        "total_timesteps": total, "n_envs": 32, "n_steps": 64, "batch_size": 512, "n_epochs": 4,
+            "device": "cpu",
     });
     let context = |key: &str| {
         let mut context = Context::new(
@@ -230,7 +231,8 @@ fn measure(store: &Store, least: Duration) -> Result<Vec<TrainerRow>, StageError
     let td3: Td3Config =
         config(json!({ "total_timesteps": total, "buffer_size": 200_000, "policy_kwargs": wide }))?;
     let tuned = json!({
-        "total_timesteps": total, "batch_size": 64, "buffer_size": 100_000, "learning_starts": 1000, "target_update_interval": 10, "train_freq": 256,
+        "total_timesteps": total, "batch_size": 64, "buffer_size": 100_000, "learning_starts": 1000,
+            "target_update_interval": 10, "train_freq": 256,
         "gradient_steps": 128, "policy_kwargs": { "net_arch": [256, 256] },
     });
     let dqn: DqnConfig = config(tuned)?;

@@ -113,7 +113,8 @@ impl DqnConfig {
         let replay = with_replay_settings!(replay_of! self;);
         replay.check(self.n_envs)?;
         let max_grad_norm = self.max_grad_norm;
-        let common = with_shared_settings!(common_of! self, network, replay.round(), replay.batch_size, max_grad_norm;);
+        let common = with_shared_settings!(common_of! self, network, replay.round(), replay.batch_size,
+            max_grad_norm;);
         common.check()?;
         if self.target_update_interval == 0 {
             return Err(ConfigProblem::new("target_update_interval", "must be at least 1"));

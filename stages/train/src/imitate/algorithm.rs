@@ -272,7 +272,8 @@ fn categorical_body<const FMA: bool>(
 kernel! {
     /// sum p (ln p - ln q) over choices (of independent components, the divergence is the sum), 16 samples at
     /// a time; its derivative by the logits is q - p.
-    fn categorical_kl(kl: &Divergence<'_>, samples: &[u32], choices: &[u32], softmax: &mut Softmax, logits: &mut [f32], sums: &mut Sums) = categorical_body
+    fn categorical_kl(kl: &Divergence<'_>, samples: &[u32], choices: &[u32], softmax: &mut Softmax,
+        logits: &mut [f32], sums: &mut Sums) = categorical_body
 }
 
 #[inline(always)]
@@ -300,7 +301,8 @@ fn gaussian_body<const FMA: bool>(
 }
 kernel! {
     /// The divergence of two normal distributions, in closed form.
-    fn gaussian_kl(kl: &Divergence<'_>, samples: &[u32], mean: &mut [f32], log_std: &[f32], grad_log_std: &mut [f32], sums: &mut Sums) = gaussian_body
+    fn gaussian_kl(kl: &Divergence<'_>, samples: &[u32], mean: &mut [f32], log_std: &[f32],
+        grad_log_std: &mut [f32], sums: &mut Sums) = gaussian_body
 }
 
 impl Imitation {

@@ -237,7 +237,8 @@ fn discrete_body<const FMA: bool>(
 }
 kernel! {
     /// The clipped surrogate and the entropy bonus of discrete actions, 16 samples at a time.
-    fn clipped_discrete(ppo: &Clipped<'_>, samples: &[u32], choices: &[u32], softmax: &mut Softmax, logits: &mut [f32], sums: &mut Sums) = discrete_body
+    fn clipped_discrete(ppo: &Clipped<'_>, samples: &[u32], choices: &[u32], softmax: &mut Softmax,
+        logits: &mut [f32], sums: &mut Sums) = discrete_body
 }
 
 #[inline(always)]
@@ -273,7 +274,8 @@ fn candidates_body<const FMA: bool>(
 }
 kernel! {
     /// The clipped surrogate and the entropy bonus of candidates, those of sample i from `starts[i]` on.
-    fn clipped_candidates(ppo: &Clipped<'_>, samples: &[u32], starts: &[u32], logits: &mut [f32], sums: &mut Sums) = candidates_body
+    fn clipped_candidates(ppo: &Clipped<'_>, samples: &[u32], starts: &[u32], logits: &mut [f32],
+        sums: &mut Sums) = candidates_body
 }
 
 #[inline(always)]
@@ -304,7 +306,8 @@ fn continuous_body<const FMA: bool>(
 }
 kernel! {
     /// The clipped surrogate and the entropy bonus of continuous actions.
-    fn clipped_continuous(ppo: &Clipped<'_>, samples: &[u32], mean: &mut [f32], log_std: &[f32], grad_log_std: &mut [f32], sums: &mut Sums) = continuous_body
+    fn clipped_continuous(ppo: &Clipped<'_>, samples: &[u32], mean: &mut [f32], log_std: &[f32],
+        grad_log_std: &mut [f32], sums: &mut Sums) = continuous_body
 }
 
 #[inline(always)]

@@ -74,7 +74,8 @@ with_ppo_settings!(with_sequence_settings! [with_common_settings! config!
 ]);
 with_ppo_settings!(with_common_settings! config!
     "Configuration of `train/transformer_ppo`."
-    TransformerPpoConfig(TransformerPolicy, n_steps: 128, batch_size: 128) => PpoSettings(sequence_length: None, burn_in: 0)
+    TransformerPpoConfig(TransformerPolicy, n_steps: 128,
+        batch_size: 128) => PpoSettings(sequence_length: None, burn_in: 0)
 );
 
 impl PpoSettings {

@@ -130,7 +130,8 @@ impl SacConfig {
             Network::perceptron(&policy.net_arch.pi, policy.activation_fn, NetworkHead::SquashedGaussian);
         let replay = with_replay_settings!(replay_of! self;);
         replay.check(self.n_envs)?;
-        let common = with_shared_settings!(common_of! self, network, replay.round(), replay.batch_size, f64::INFINITY;);
+        let common = with_shared_settings!(common_of! self, network, replay.round(), replay.batch_size,
+            f64::INFINITY;);
         common.check()?;
         let ent_coef = self.ent_coef.checked()?;
         if self.target_update_interval == 0 {

@@ -74,7 +74,8 @@ impl Td3Config {
             Network::perceptron(&policy.net_arch.pi, policy.activation_fn, NetworkHead::Deterministic);
         let replay = with_replay_settings!(replay_of! self;);
         replay.check(self.n_envs)?;
-        let common = with_shared_settings!(common_of! self, network, replay.round(), replay.batch_size, f64::INFINITY;);
+        let common = with_shared_settings!(common_of! self, network, replay.round(), replay.batch_size,
+            f64::INFINITY;);
         common.check()?;
         if self.policy_delay == 0 {
             return Err(ConfigProblem::new("policy_delay", "must be at least 1"));

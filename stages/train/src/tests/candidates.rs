@@ -143,8 +143,10 @@ fn train(settings: &PpoSettings, shows_again: bool, updates: usize) -> Policy {
 fn candidates_are_learned_by_each_embedding() {
     for atoms in ["learned", "linear", "transe"] {
         let settings = serde_json::from_value::<PpoConfig>(json!({
-            "total_timesteps": 65_536, "n_envs": 16, "n_steps": 32, "batch_size": 128, "n_epochs": 4, "learning_rate": 3e-3,
-            "policy_kwargs": { "net_arch": { "pi": [16], "vf": [16] }, "symbols": { "embedding_dim": 16, "atoms": atoms } },
+            "total_timesteps": 65_536, "n_envs": 16, "n_steps": 32, "batch_size": 128, "n_epochs": 4,
+                "learning_rate": 3e-3,
+            "policy_kwargs": { "net_arch": { "pi": [16], "vf": [16] }, "symbols": { "embedding_dim": 16,
+                "atoms": atoms } },
         }))
         .unwrap()
         .settings()
@@ -165,7 +167,8 @@ fn candidates_are_learned_by_each_embedding() {
 #[test]
 fn burn_in_reads_symbols() {
     let settings = serde_json::from_value::<RecurrentPpoConfig>(json!({
-        "total_timesteps": 4096, "n_envs": 4, "n_steps": 16, "batch_size": 32, "sequence_length": 4, "burn_in": 3,
+        "total_timesteps": 4096, "n_envs": 4, "n_steps": 16, "batch_size": 32, "sequence_length": 4,
+            "burn_in": 3,
         "policy_kwargs": {
             "net_arch": { "pi": [8], "vf": [8] }, "lstm_hidden_size": 8, "symbols": { "embedding_dim": 8 },
         },
@@ -244,9 +247,11 @@ fn settings_that_have_no_meaning_are_refused() {
 #[test]
 fn a_memory_keeps_what_a_state_showed() {
     let settings = serde_json::from_value::<RecurrentPpoConfig>(json!({
-        "total_timesteps": 65_536, "n_envs": 32, "n_steps": 16, "batch_size": 128, "n_epochs": 4, "learning_rate": 3e-3,
+        "total_timesteps": 65_536, "n_envs": 32, "n_steps": 16, "batch_size": 128, "n_epochs": 4,
+            "learning_rate": 3e-3,
         "policy_kwargs": {
-            "net_arch": { "pi": [16], "vf": [16] }, "lstm_hidden_size": 16, "symbols": { "embedding_dim": 16 },
+            "net_arch": { "pi": [16], "vf": [16] }, "lstm_hidden_size": 16,
+                "symbols": { "embedding_dim": 16 },
         },
     }))
     .unwrap()

@@ -6,7 +6,8 @@ use stages_policy::{Precision, initial};
 
 fn settings(kind: &str) -> PpoSettings {
     let common = json!({
-        "total_timesteps": 4096, "n_envs": 6, "n_steps": 64, "batch_size": 128, "normalize_obs": true, "policy_kwargs": {},
+        "total_timesteps": 4096, "n_envs": 6, "n_steps": 64, "batch_size": 128, "normalize_obs": true,
+            "policy_kwargs": {},
     });
     let with = |network: serde_json::Value| {
         let mut json = common.clone();
@@ -64,7 +65,8 @@ fn the_first_minibatch_has_ratios_of_one() {
 fn a_longer_training_goes_on_from_the_shorter_one() {
     let config = |total: u64| {
         let mut config: RecurrentPpoConfig = serde_json::from_value(json!({
-            "n_envs": 6, "n_steps": 64, "batch_size": 128, "n_epochs": 2, "normalize_obs": true, "normalize_reward": true,
+            "n_envs": 6, "n_steps": 64, "batch_size": 128, "n_epochs": 2, "normalize_obs": true,
+                "normalize_reward": true,
             "policy_kwargs": { "lstm_hidden_size": 8, "net_arch": { "pi": [8], "vf": [8] } },
         }))
         .unwrap();

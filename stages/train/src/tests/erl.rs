@@ -7,8 +7,10 @@ use crate::{Erl, ErlConfig};
 
 fn erl(total_timesteps: u64, with: &serde_json::Value) -> ErlConfig {
     let mut config = json!({
-        "total_timesteps": total_timesteps, "seed": 5, "pop_size": 4, "num_elites": 2, "warmup_iters": 1, "num_rl_updates_per_iter": 20,
-        "episode_length": 20, "episodes_for_fitness": 2, "buffer_size": 700, "batch_size": 40, "checkpoint_interval": 1e-9,
+        "total_timesteps": total_timesteps, "seed": 5, "pop_size": 4, "num_elites": 2, "warmup_iters": 1,
+            "num_rl_updates_per_iter": 20,
+        "episode_length": 20, "episodes_for_fitness": 2, "buffer_size": 700, "batch_size": 40,
+            "checkpoint_interval": 1e-9,
         "policy_kwargs": { "net_arch": { "pi": [24, 16], "qf": [40] } },
     });
     for (field, value) in with.as_object().unwrap() {
@@ -40,8 +42,10 @@ fn merged(with: &serde_json::Value, more: &serde_json::Value) -> serde_json::Val
 /// A population of four beside TD3, as many gradient steps as transitions.
 fn pendulum(total_timesteps: u64, seed: u64) -> ErlConfig {
     serde_json::from_value(json!({
-        "total_timesteps": total_timesteps, "seed": seed, "pop_size": 4, "num_elites": 1, "warmup_iters": 1, "num_rl_updates_per_iter": -1,
-        "buffer_size": 100_000, "learning_rate": 1e-3, "policy_kwargs": { "net_arch": { "pi": [64, 64], "qf": [64, 64] } },
+        "total_timesteps": total_timesteps, "seed": seed, "pop_size": 4, "num_elites": 1, "warmup_iters": 1,
+            "num_rl_updates_per_iter": -1,
+        "buffer_size": 100_000, "learning_rate": 1e-3, "policy_kwargs": { "net_arch": { "pi": [64, 64],
+            "qf": [64, 64] } },
     }))
     .unwrap()
 }
@@ -59,7 +63,8 @@ fn a_population_begins_with_the_policy_at_init() {
     let home = tempfile::tempdir().unwrap();
     let mut context = context(home.path());
     connect(&mut context, "Pendulum-v1");
-    let with = json!({ "warmup_iters": 1000, "pop_size": 3, "num_elites": 1, "num_mutation_frac": 0, "num_crossover_frac": 0 });
+    let with = json!({ "warmup_iters": 1000, "pop_size": 3, "num_elites": 1, "num_mutation_frac": 0,
+        "num_crossover_frac": 0 });
     let first = Erl.run(&erl(60, &with), &context).unwrap()["policy"];
     let artifact = context.store.artifact(first).unwrap();
     let params = |digest| {
@@ -125,7 +130,8 @@ fn erl_is_better_than_its_halves() {
             ..pendulum(10_000, seed)
         };
         let td3: crate::Td3Config = serde_json::from_value(json!({
-            "total_timesteps": 10_000, "seed": seed, "buffer_size": 100_000, "policy_kwargs": { "net_arch": { "pi": [64, 64], "qf": [64, 64] } },
+            "total_timesteps": 10_000, "seed": seed, "buffer_size": 100_000,
+                "policy_kwargs": { "net_arch": { "pi": [64, 64], "qf": [64, 64] } },
         }))
         .unwrap();
         let erl = score(Erl, &pendulum(10_000, seed), "Pendulum-v1", seed);
@@ -145,7 +151,8 @@ fn erl_is_better_than_its_halves() {
 fn erl_drives_out_of_the_valley_better_than_its_halves() {
     let validation = json!({ "every": 10_000, "episodes": 20 });
     let with = json!({
-        "pop_size": 10, "num_elites": 1, "tournament_size": 1, "reset_prob": 0.9, "num_mutation_frac": 0.5, "rl_injection_interval": 10,
+        "pop_size": 10, "num_elites": 1, "tournament_size": 1, "reset_prob": 0.9, "num_mutation_frac": 0.5,
+            "rl_injection_interval": 10,
         "episode_length": 200, "validation": validation,
     });
     for seed in 101..=105 {
@@ -156,7 +163,8 @@ fn erl_drives_out_of_the_valley_better_than_its_halves() {
         let both = config(&with);
         let evolution = config(&merged(&with, &json!({ "warmup_iters": u64::MAX })));
         let td3: crate::Td3Config = serde_json::from_value(json!({
-            "total_timesteps": 100_000, "seed": seed, "buffer_size": 100_000, "policy_kwargs": { "net_arch": { "pi": [64, 64], "qf": [64, 64] } },
+            "total_timesteps": 100_000, "seed": seed, "buffer_size": 100_000,
+                "policy_kwargs": { "net_arch": { "pi": [64, 64], "qf": [64, 64] } },
             "validation": validation,
         }))
         .unwrap();
@@ -175,7 +183,8 @@ fn validation_judges_the_champion_too() {
     connect(&mut context, "Pendulum-v1");
     for seed in 1..=4 {
         let with = json!({
-            "seed": seed, "episode_length": null, "pop_size": 10, "num_elites": 1, "reset_prob": 0.9, "num_mutation_frac": 0.5, "learning_rate": 0.1,
+            "seed": seed, "episode_length": null, "pop_size": 10, "num_elites": 1, "reset_prob": 0.9,
+                "num_mutation_frac": 0.5, "learning_rate": 0.1,
             "validation": { "every": 10_000, "episodes": 10 },
         });
         let found = Erl.run(&erl(60_000, &with), &context).unwrap();

@@ -78,7 +78,8 @@ fn students_with_a_memory_imitate_teachers_with_one() {
     let net_arch = json!({ "pi": [32], "vf": [32] });
     let lstm = last(json!({ "lstm": { "lstm_hidden_size": 32, "net_arch": net_arch } }));
     let transformer = last(json!({
-        "transformer": { "window": 8, "d_model": 32, "n_heads": 2, "n_layers": 1, "d_ff": 32, "net_arch": net_arch }
+        "transformer": { "window": 8, "d_model": 32, "n_heads": 2, "n_layers": 1, "d_ff": 32,
+            "net_arch": net_arch }
     }));
     let blind = last(json!({ "mlp": { "net_arch": net_arch } }));
     assert!(

@@ -95,7 +95,8 @@ fn recurrent_ppo_learns_cart_pole_with_hidden_velocity() {
 /// The settings of [`hidden_velocity`], with a transformer, which learns more steadily in half the epochs.
 fn hidden_velocity_transformer(total_timesteps: u64, seed: u64) -> TransformerPpoConfig {
     serde_json::from_value(json!({
-        "total_timesteps": total_timesteps, "seed": seed, "n_envs": 8, "n_steps": 32, "batch_size": 256, "n_epochs": 10,
+        "total_timesteps": total_timesteps, "seed": seed, "n_envs": 8, "n_steps": 32, "batch_size": 256,
+            "n_epochs": 10,
         "gamma": GAMMA, "gae_lambda": GAE_LAMBDA,
         "learning_rate": { "linear": [7e-4, 0.0] }, "clip_range": { "linear": [0.2, 0.0] },
         "normalize_obs": true, "normalize_reward": true,
@@ -108,7 +109,8 @@ fn hidden_velocity_transformer(total_timesteps: u64, seed: u64) -> TransformerPp
 /// 10 epochs, gamma 0.9.
 fn pendulum(total_timesteps: u64, seed: u64) -> PpoConfig {
     serde_json::from_value(json!({
-        "total_timesteps": total_timesteps, "seed": seed, "n_envs": 4, "n_steps": 1024, "batch_size": 64, "n_epochs": 10,
+        "total_timesteps": total_timesteps, "seed": seed, "n_envs": 4, "n_steps": 1024, "batch_size": 64,
+            "n_epochs": 10,
         "gamma": 0.9, "gae_lambda": 0.95, "learning_rate": 1e-3, "clip_range": 0.2,
     }))
     .unwrap()
@@ -169,7 +171,8 @@ fn ppo_without_memory_does_not_learn_hidden_velocity() {
 /// The settings of the game of memory in `pipelines/learning_study.yaml`.
 fn memory(total_timesteps: u64, seed: u64) -> RecurrentPpoConfig {
     serde_json::from_value(json!({
-        "total_timesteps": total_timesteps, "seed": seed, "n_envs": 32, "n_steps": 51, "batch_size": 408, "n_epochs": 10,
+        "total_timesteps": total_timesteps, "seed": seed, "n_envs": 32, "n_steps": 51, "batch_size": 408,
+            "n_epochs": 10,
         "learning_rate": { "linear": [1e-3, 0.0] }, "ent_coef": 0.01, "normalize_reward": true,
         "policy_kwargs": { "lstm_hidden_size": 64, "net_arch": { "pi": [64], "vf": [64] } },
     }))
@@ -256,7 +259,8 @@ fn share_of_optimal(context: &Context, policy: &Policy) -> f64 {
 
 fn edge(total_timesteps: u64, seed: u64, rows: usize, features: usize) -> f64 {
     let config = ppo(json!({
-        "total_timesteps": total_timesteps, "seed": seed, "n_steps": 128, "batch_size": 4096, "gamma": 0.9, "ent_coef": 0.01,
+        "total_timesteps": total_timesteps, "seed": seed, "n_steps": 128, "batch_size": 4096, "gamma": 0.9,
+            "ent_coef": 0.01,
     }));
     let market = json!({ "rows": rows, "features": features });
     let (_home, context, policy) = trained(stages_env::lookup::Lookup, market, &config);
@@ -286,7 +290,8 @@ fn ppo_finds_the_planted_edge_among_64_features() {
 /// Scholes.
 fn hedge(total_timesteps: u64, seed: u64) -> f64 {
     let config = ppo(json!({
-        "total_timesteps": total_timesteps, "seed": seed, "n_steps": 120, "batch_size": 1920, "n_epochs": 10, "gamma": 0.0,
+        "total_timesteps": total_timesteps, "seed": seed, "n_steps": 120, "batch_size": 1920, "n_epochs": 10,
+            "gamma": 0.0,
         "normalize_reward": false,
     }));
     let (_home, context, policy) = trained(stages_env::hedging::Hedging, json!({}), &config);

@@ -125,7 +125,8 @@ fn train(
 #[test]
 fn every_component_is_learned_by_ppo_and_imitated() {
     let settings = serde_json::from_value::<PpoConfig>(json!({
-        "total_timesteps": 65_536, "n_envs": 8, "n_steps": 64, "batch_size": 128, "n_epochs": 6, "learning_rate": 3e-3,
+        "total_timesteps": 65_536, "n_envs": 8, "n_steps": 64, "batch_size": 128, "n_epochs": 6,
+            "learning_rate": 3e-3,
         "policy_kwargs": { "net_arch": { "pi": [16], "vf": [16] } },
     }))
     .unwrap()

@@ -23,7 +23,8 @@ fn config<C: serde::de::DeserializeOwned>(total_timesteps: u64, seed: u64, with:
 /// Small networks and batches, and a buffer that is overwritten twice in 2,000 steps.
 fn small<C: serde::de::DeserializeOwned>(total_timesteps: u64, with: &serde_json::Value) -> C {
     let mut config = json!({
-        "n_envs": 2, "buffer_size": 700, "learning_starts": 100, "batch_size": 40, "n_steps": 2, "checkpoint_interval": 1e-9,
+        "n_envs": 2, "buffer_size": 700, "learning_starts": 100, "batch_size": 40, "n_steps": 2,
+            "checkpoint_interval": 1e-9,
         "policy_kwargs": { "net_arch": { "pi": [24, 16], "qf": [40] } },
     });
     for (field, value) in with.as_object().unwrap() {
@@ -39,7 +40,8 @@ fn small_sac(total_timesteps: u64) -> SacConfig {
 /// DQN with everything that has state; its exploration does not depend on the length of the training.
 fn small_dqn() -> serde_json::Value {
     json!({
-        "policy_kwargs": { "net_arch": [24, 16], "dueling": true }, "exploration_fraction": 0, "exploration_final_eps": 0.3, "double_q": true,
+        "policy_kwargs": { "net_arch": [24, 16], "dueling": true }, "exploration_fraction": 0,
+            "exploration_final_eps": 0.3, "double_q": true,
         "prioritized_replay": true, "prioritized_replay_beta0": 1, "target_update_interval": 50,
     })
 }
@@ -63,8 +65,10 @@ fn td3_swings_a_pendulum_up() {
 /// The settings of RL Zoo for CartPole-v1.
 fn tuned_dqn() -> serde_json::Value {
     json!({
-        "learning_rate": 2.3e-3, "batch_size": 64, "buffer_size": 100_000, "learning_starts": 1000, "target_update_interval": 10, "train_freq": 256,
-        "gradient_steps": 128, "exploration_fraction": 0.16, "exploration_final_eps": 0.04, "policy_kwargs": { "net_arch": [256, 256] },
+        "learning_rate": 2.3e-3, "batch_size": 64, "buffer_size": 100_000, "learning_starts": 1000,
+            "target_update_interval": 10, "train_freq": 256,
+        "gradient_steps": 128, "exploration_fraction": 0.16, "exploration_final_eps": 0.04,
+            "policy_kwargs": { "net_arch": [256, 256] },
     })
 }
 

@@ -15,10 +15,12 @@ use stages_policy::Policy;
 fn config(members: usize, total: u64, interval: u64) -> PbtConfig {
     serde_json::from_value(json!({
         "trainer": "train/ppo", "pop_size": members, "interval": interval, "seed": 11,
-        "search_space": { "learning_rate": { "low": 1e-6, "high": 3e-3 }, "ent_coef": { "low": 0.0, "high": 0.01 } },
+        "search_space": { "learning_rate": { "low": 1e-6, "high": 3e-3 }, "ent_coef": { "low": 0.0,
+            "high": 0.01 } },
         "checkpoint_interval": 1e-9,
         "with": {
-            "total_timesteps": total, "n_envs": 8, "n_steps": 32, "batch_size": 256, "n_epochs": 10, "gamma": 0.98, "gae_lambda": 0.8,
+            "total_timesteps": total, "n_envs": 8, "n_steps": 32, "batch_size": 256, "n_epochs": 10,
+                "gamma": 0.98, "gae_lambda": 0.8,
         },
     }))
     .unwrap()
@@ -76,11 +78,15 @@ fn same_bytes_for_any_number_of_threads() {
 /// A replay buffer, and a population, go along with a state that is taken over.
 #[test]
 fn members_may_be_trained_by_any_kind() {
-    let replay = json!({ "learning_starts": 100, "batch_size": 16, "policy_kwargs": { "net_arch": { "pi": [16], "qf": [16] } } });
-    let dqn = json!({ "learning_starts": 100, "batch_size": 16, "prioritized_replay": true, "policy_kwargs": { "net_arch": [16] } });
-    let es = json!({ "population_size": 4, "num_rollouts": 1, "episode_length": 20, "policy_kwargs": { "net_arch": [8] } });
+    let replay = json!({ "learning_starts": 100, "batch_size": 16,
+        "policy_kwargs": { "net_arch": { "pi": [16], "qf": [16] } } });
+    let dqn = json!({ "learning_starts": 100, "batch_size": 16, "prioritized_replay": true,
+        "policy_kwargs": { "net_arch": [16] } });
+    let es = json!({ "population_size": 4, "num_rollouts": 1, "episode_length": 20,
+        "policy_kwargs": { "net_arch": [8] } });
     let erl = json!({
-        "pop_size": 3, "num_elites": 1, "warmup_iters": 1, "num_rl_updates_per_iter": 5, "episode_length": 20, "batch_size": 16,
+        "pop_size": 3, "num_elites": 1, "warmup_iters": 1, "num_rl_updates_per_iter": 5,
+            "episode_length": 20, "batch_size": 16,
         "policy_kwargs": { "net_arch": { "pi": [16], "qf": [16] } },
     });
     for (trainer, env, with) in [
@@ -93,7 +99,8 @@ fn members_may_be_trained_by_any_kind() {
         let mut with = with.clone();
         with["total_timesteps"] = json!(600);
         let config: PbtConfig = serde_json::from_value(json!({
-            "trainer": trainer, "pop_size": 3, "interval": 200, "seed": 2, "search_space": { "learning_rate": { "low": 1e-4, "high": 1e-2 } },
+            "trainer": trainer, "pop_size": 3, "interval": 200, "seed": 2,
+                "search_space": { "learning_rate": { "low": 1e-4, "high": 1e-2 } },
             "with": with,
         }))
         .unwrap();

@@ -9,10 +9,12 @@ use stages_policy::{Mode, Policy, TransformerModel, initial};
 /// A small training with everything that has state.
 fn small(total_timesteps: u64) -> TransformerPpoConfig {
     serde_json::from_value(json!({
-        "total_timesteps": total_timesteps, "seed": 5, "n_envs": 8, "n_steps": 32, "batch_size": 96, "n_epochs": 2,
+        "total_timesteps": total_timesteps, "seed": 5, "n_envs": 8, "n_steps": 32, "batch_size": 96,
+            "n_epochs": 2,
         "learning_rate": 1e-3, "normalize_obs": true, "normalize_reward": true, "checkpoint_interval": 1e-9,
         "policy_kwargs": {
-            "window": 6, "d_model": 12, "n_heads": 2, "n_layers": 2, "d_ff": 16, "net_arch": { "pi": [8], "vf": [8] }
+            "window": 6, "d_model": 12, "n_heads": 2, "n_layers": 2, "d_ff": 16, "net_arch": { "pi": [8],
+                "vf": [8] }
         },
     }))
     .unwrap()

@@ -60,7 +60,8 @@ fn features_by_contract() {
 #[test]
 fn features_by_contract_at_instants() {
     let text = "symbol,date,snapshot,expiry,strike,call,score\n\
-                SPX,2019-02-01,2019-02-01T20:45:00Z,2019-03-15,2700,true,2\nSPX,2019-02-01,2019-02-01T14:31:00Z,2019-03-15,2700,true,1\n";
+                SPX,2019-02-01,2019-02-01T20:45:00Z,2019-03-15,2700,true,2\nSPX,2019-02-01,\
+                2019-02-01T14:31:00Z,2019-03-15,2700,true,1\n";
     let (_, tables) = of_text(PortType::Features, text).unwrap();
     assert_eq!(table::floats_or_nan(&tables[0], "score").unwrap(), [1.0, 2.0]);
     let wrong = text.replace("2019-02-01T20:45", "2019-02-04T20:45");
@@ -133,7 +134,8 @@ fn greeks_in_files_of_the_chains_names_are_its_partitions() {
 
 #[test]
 fn greeks_of_several_snapshots_a_day() {
-    let text = "symbol,date,snapshot,expiry,strike,call,delta\nBTC,2024-01-02,2024-01-02T10:00:00Z,2024-03-29,50000,true,0.5\nBTC,2024-01-02,2024-01-02T09:00:00Z,2024-03-29,50000,true,0.4\n";
+    let text = "symbol,date,snapshot,expiry,strike,call,delta\nBTC,2024-01-02,2024-01-02T10:00:00Z,\
+        2024-03-29,50000,true,0.5\nBTC,2024-01-02,2024-01-02T09:00:00Z,2024-03-29,50000,true,0.4\n";
     let (_, tables) = of_text(PortType::Greeks, text).unwrap();
     assert_eq!(table::floats_or_nan(&tables[0], "delta").unwrap(), [0.4, 0.5]);
     assert_eq!(table::texts(&tables[0], "root").unwrap().value(0), "BTC");

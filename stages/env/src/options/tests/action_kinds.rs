@@ -567,7 +567,11 @@ fn every_slot_trades_at_every_maturity() {
     let strategies = Strategies::new(&config).unwrap();
     for slot in 0..20 {
         for quantity in [1, -1] {
-            let alone = |legs: &Vec<_>| matches!(legs.as_slice(), [crate::options::strategies::Leg { traded: Traded::Slot(s), quantity: q }] if (*s, *q) == (slot, quantity));
+            let alone = |legs: &Vec<_>| {
+                matches!(legs.as_slice(),
+                [crate::options::strategies::Leg { traded: Traded::Slot(s), quantity: q }] if (*s,
+                *q) == (slot, quantity))
+            };
             assert!(strategies.legs.iter().any(alone), "{slot} {quantity}");
         }
     }

@@ -106,12 +106,14 @@ fn configurations() {
             "is a number, not a condition",
         ),
         (
-            serde_json::json!({ "price": "close", "actions": { "kind": "weights" }, "reward": "paid - signal" }),
+            serde_json::json!({ "price": "close", "actions": { "kind": "weights" },
+                "reward": "paid - signal" }),
             "reward",
             "a value for each symbol",
         ),
         (
-            serde_json::json!({ "price": "close", "actions": { "kind": "weights" }, "test": { "worlds": 1 } }),
+            serde_json::json!({ "price": "close", "actions": { "kind": "weights" },
+                "test": { "worlds": 1 } }),
             "test",
             "one world",
         ),

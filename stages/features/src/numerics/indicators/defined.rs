@@ -289,9 +289,12 @@ mod tests {
             bars.volume.push(wave(i, 0.3));
         }
         let settings = json!([
-            { "sma": 20 }, { "ema": 12 }, { "wma": 30 }, { "kama": 30 }, { "t3": {} }, { "macd": [12, 26, 9] }, { "rsi": 14 }, { "bollinger": {} },
-            { "linearreg": 14 }, { "correl": { "period": 30 } }, { "midprice": 14 }, { "natr": 14 }, { "adxr": 14 }, { "sar": {} }, { "cci": 14 },
-            { "stoch": [5, 3, 3] }, { "aroon": 14 }, { "ultosc": [7, 14, 28] }, { "mfi": 14 }, { "adosc": [3, 10] }
+            { "sma": 20 }, { "ema": 12 }, { "wma": 30 }, { "kama": 30 }, { "t3": {} }, { "macd": [12, 26,
+                9] }, { "rsi": 14 }, { "bollinger": {} },
+            { "linearreg": 14 }, { "correl": { "period": 30 } }, { "midprice": 14 }, { "natr": 14 },
+                { "adxr": 14 }, { "sar": {} }, { "cci": 14 },
+            { "stoch": [5, 3, 3] }, { "aroon": 14 }, { "ultosc": [7, 14, 28] }, { "mfi": 14 }, { "adosc": [3,
+                10] }
         ]);
         for settings in settings.as_array().unwrap() {
             let indicator: Indicator = serde_json::from_value(settings.clone()).unwrap();

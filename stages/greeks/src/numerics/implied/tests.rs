@@ -40,7 +40,8 @@ fn error(x: f64, s: f64, steps: usize) -> Option<f64> {
 
 #[test]
 fn two_steps_suffice_for_every_attainable_price() {
-    // |x| as in the program that comes with Jäckel's implementation (`letsberational_timing`, instructions of 2024), to where doubles end.
+    // |x| as in the program that comes with Jäckel's implementation (`letsberational_timing`, instructions of
+    // 2024), to where doubles end.
     let grid = [
         0.0, 1e-14, 1e-8, 1e-4, 1e-3, 0.01, 0.05, 0.1, 0.25, 0.5, 1.0, 2.0, 4.0, 8.0, 16.0, 32.0, 64.0,
         128.0, 256.0, 512.0,

@@ -110,7 +110,8 @@ fn training_alone_has_soft_rewards() {
     let dir = tempfile::tempdir().unwrap();
     let context = with_knowledge(dir.path(), &ring());
     let settings = [
-        json!({ "task": "paths", "hops": 2, "soft_reward": { "range": 100, "embedding": { "dim": 8, "epochs": 2 } } }),
+        json!({ "task": "paths", "hops": 2, "soft_reward": { "range": 100, "embedding": { "dim": 8,
+            "epochs": 2 } } }),
         json!({ "task": "paths", "hops": 2 }),
     ];
     let [soft, plain] = settings.map(|with| run(with, &context).unwrap());
