@@ -272,7 +272,10 @@ proptest! {
     /// Whatever the bytes, a stage ends with a table or an error.
     #[test]
     fn any_bytes(
-        body in prop::collection::vec(prop::sample::select(b"0129.,-/\"\n\r;CPx \xc3\xa9\xff".to_vec()), 0..200),
+        body in prop::collection::vec(
+            prop::sample::select(b"0129.,-/\"\n\r;CPx \xc3\xa9\xff".to_vec()),
+            0..200
+        ),
         cut in 0_usize..60,
     ) {
         let bench = Bench::new();
