@@ -15,8 +15,8 @@ const MIN_POSITION: f64 = -1.2;
 const MAX_POSITION: f64 = 0.6;
 const GOAL: f64 = 0.45;
 
-/// A car whose state is position and velocity. An episode ends on the hilltop, and is cut off after 999 steps.
-/// Gymnasium charges for the square of a push beyond the bounds, which here counts as the bound.
+/// A car whose state is position and velocity. An episode ends on the hilltop, and is cut off after 999
+/// steps. Gymnasium charges for the square of a push beyond the bounds, which here counts as the bound.
 pub struct MountainCar;
 
 impl Task for MountainCar {

@@ -12,8 +12,8 @@ const GRAVITY: f64 = 10.0;
 const DT: f64 = 0.05;
 const MAX_SPEED: f64 = 8.0;
 
-/// A pendulum whose state is the angle from upright and the angular velocity. An episode is cut off after 200 steps and
-/// never ends by itself.
+/// A pendulum whose state is the angle from upright and the angular velocity. An episode is cut off after 200
+/// steps and never ends by itself.
 pub struct Pendulum;
 
 impl Task for Pendulum {

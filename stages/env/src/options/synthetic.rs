@@ -31,8 +31,8 @@ pub fn market(days: usize, seed: u64) -> SyntheticMarket {
     generate(days, &[None], Settlements::default(), seed)
 }
 
-/// The market of [`market`], with snapshots at these hours of each day in New York. The first feature has one value a
-/// day.
+/// The market of [`market`], with snapshots at these hours of each day in New York. The first feature has one
+/// value a day.
 ///
 /// # Errors
 /// None that is known: contracts without terms settle at 16:00 in New York.

@@ -86,7 +86,8 @@ impl<S: Simulator> PortfolioEnv<S> {
     /// Opens the artifact of a stage, each environment at the beginning of its first episode.
     ///
     /// # Errors
-    /// The errors of [`crate::open`]; and when `options` asks for training dates of an environment that has none.
+    /// The errors of [`crate::open`]; and when `options` asks for training dates of an environment that has
+    /// none.
     pub fn open(store: &Store, artifact: &Artifact, options: &OpenOptions) -> Result<Self, StageError> {
         Self::from_files(files(store, artifact), options)
     }

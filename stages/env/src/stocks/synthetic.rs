@@ -79,9 +79,9 @@ fn walk(random: &mut Random, dates: &[Date], volatility: f64) -> Vec<Bar> {
     bars.collect()
 }
 
-/// The panel of [`panel`], with what happens to shares: S01 is listed late, S02 is halted for three days and later
-/// delisted, S03 is split 2 for 1 and later 3 for 2, S04 and S00 pay dividends. The fund is halted for a
-/// while, split 2 for 1, and pays a dividend.
+/// The panel of [`panel`], with what happens to shares: S01 is listed late, S02 is halted for three days and
+/// later delisted, S03 is split 2 for 1 and later 3 for 2, S04 and S00 pay dividends. The fund is halted for
+/// a while, split 2 for 1, and pays a dividend.
 pub fn eventful(days: usize, symbols: usize, indicators: usize, seed: u64) -> PanelSource {
     let mut source = panel(days, symbols, indicators, seed);
     let date = |share: f64| source.bars[0].bars[(days as f64 * share) as usize].date;

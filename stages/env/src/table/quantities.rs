@@ -12,8 +12,8 @@ pub(crate) enum Form {
     PerAction,
 }
 
-/// The quantities of every environment, each with its meaning. With a price, amounts are fractions of the net asset
-/// value before the step.
+/// The quantities of every environment, each with its meaning. With a price, amounts are fractions of the net
+/// asset value before the step.
 pub const QUANTITIES: [(&str, &str); 8] = [
     ("paid", "what the step paid, less its costs"),
     ("earned", "what the step paid, before costs"),

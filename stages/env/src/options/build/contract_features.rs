@@ -36,8 +36,8 @@ pub struct ContractColumns {
 }
 
 impl ContractFeatures<'_> {
-    /// Features of the slots of a part's snapshots `[T, K, C]`, from the memo where they are cached; NaN for an
-    /// empty slot, and where there is no value. `key` is of the snapshots.
+    /// Features of the slots of a part's snapshots `[T, K, C]`, from the memo where they are cached; NaN for
+    /// an empty slot, and where there is no value. `key` is of the snapshots.
     pub(super) fn of_slots<S: PartStore>(
         &self,
         store: &S,

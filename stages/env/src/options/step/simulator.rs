@@ -290,8 +290,8 @@ impl Simulator for OptionsSimulator {
         acts.of(i)
     }
 
-    /// Trades, goes to the next snapshot, settles, marks, enforces margin, rewards; writes the profit by Greek
-    /// where it is asked for.
+    /// Trades, goes to the next snapshot, settles, marks, enforces margin, rewards; writes the profit by
+    /// Greek where it is asked for.
     fn step(&self, env: &mut Env<'_>, act: Act<'_>, explained: Option<&mut Explained>) -> Outcome {
         let market = &self.market;
         let before = Before::new(env.account);

@@ -107,7 +107,8 @@ fn clamp_weights_body<const FMA: bool>(weights: &mut [f64], least: f64, most: f6
 }
 kernel! {
     /// Brings each weight within bounds; not a number counts as 0. Gives the sums of weights.
-    pub(super) fn clamp_weights(weights: &mut [f64], least: f64, most: f64, out: &mut Exposure) = clamp_weights_body
+    pub(super) fn clamp_weights(weights: &mut [f64], least: f64, most: f64,
+        out: &mut Exposure) = clamp_weights_body
 }
 
 /// The factors that turn weights into shares.
@@ -158,7 +159,8 @@ fn targets_body<const FMA: bool>(
 }
 kernel! {
     /// Turns weights into signed shares to trade; 0 for a symbol that does not trade.
-    pub(super) fn targets(orders: &mut [f64], held: &[f64], marks: &[f64], flags: &[u8], by: &Targets) = targets_body
+    pub(super) fn targets(orders: &mut [f64], held: &[f64], marks: &[f64], flags: &[u8],
+        by: &Targets) = targets_body
 }
 
 /// The rates of costs, and the sizes that impact is measured by.
@@ -260,7 +262,8 @@ fn reduce_body<const FMA: bool>(orders: &mut [f64], held: &mut [f64], by: &Costi
 }
 kernel! {
     /// Makes what reduces positions; the rest is left in the orders.
-    pub(super) fn reduce(orders: &mut [f64], held: &mut [f64], by: &Costing<'_>, out: &mut Trades) = reduce_body
+    pub(super) fn reduce(orders: &mut [f64], held: &mut [f64], by: &Costing<'_>,
+        out: &mut Trades) = reduce_body
 }
 
 #[inline(always)]
@@ -340,5 +343,6 @@ fn show_weights_body<const FMA: bool>(shares: &[f64], marks: &[f64], scale: f64,
 }
 kernel! {
     /// Writes the values of positions times a scale, clipped.
-    pub(super) fn show_weights(shares: &[f64], marks: &[f64], scale: f64, clip: f64, out: &mut [f32]) = show_weights_body
+    pub(super) fn show_weights(shares: &[f64], marks: &[f64], scale: f64, clip: f64,
+        out: &mut [f32]) = show_weights_body
 }

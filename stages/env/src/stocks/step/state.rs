@@ -64,8 +64,8 @@ pub struct Hedge {
 
 clock!(Account);
 
-/// The parts of an account: shares held `[N]`, negative if short; an order is the signed shares that a step is
-/// to trade.
+/// The parts of an account: shares held `[N]`, negative if short; an order is the signed shares that a step
+/// is to trade.
 pub struct StocksParts;
 
 impl Parts for StocksParts {
