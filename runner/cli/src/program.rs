@@ -21,7 +21,7 @@ pub fn main() -> u8 {
         [only] if only == "worker" => {
             return executor::worker(registry::kinds(), registry::FILE_TYPES, cache_remote::open_for_worker);
         }
-        [only] if only == "sandbox" => return executor::sandbox(),
+        [only] if only == "sandbox" => return runner_sandbox::sandbox(),
         _ => {}
     }
     match complete::answer() {

@@ -7,7 +7,6 @@ use crate::registry;
 use cache::Store;
 use cache_remote::{Remote, RemoteSettings, SourceFiles, Timing};
 use datasets::Date;
-use runner_engine::executor::machine_memory;
 use runner_engine::{Failure, Options};
 use runner_history::schedule::DueTimes;
 use runner_history::{self as history, Archive};
@@ -16,6 +15,7 @@ use runner_pipeline::{
     load_with_sources, memo_name, named, resolved, scheduled, select,
 };
 use runner_report::reporter::Verbosity;
+use runner_sandbox::machine_memory;
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;

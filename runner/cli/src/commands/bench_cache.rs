@@ -6,7 +6,7 @@ mod planning;
 
 use cache::{BlobRef, Store};
 use runner_engine::Failure;
-use runner_engine::executor::{Isolated, probe};
+use runner_sandbox::{Isolated, probe};
 use serde::Serialize;
 use std::fs::{self, File};
 use std::io::{Read as _, Write as _};

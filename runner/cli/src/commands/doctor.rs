@@ -4,8 +4,8 @@ use crate::output;
 use crate::registry;
 use crate::session::{PROGRAM, Session};
 use cache::Store;
-use runner_engine::executor::{Isolated, machine_memory, probe};
 use runner_engine::{Failure, exit, text};
+use runner_sandbox::{Isolated, machine_memory, probe};
 use serde_json::json;
 use std::path::Path;
 

@@ -11,7 +11,7 @@ use crate::{interrupt, output};
 use cache::Store;
 use cache::shared::is_writable;
 use clap::{Args, ValueEnum};
-use runner_engine::executor::{WorkerProcess, peak_memory};
+use runner_engine::executor::WorkerProcess;
 use runner_engine::{
     Control, Event, Failure, Reporter, StageStatus, Stamped, StoreSession, Summary, exit, run_pipeline, text,
 };
@@ -23,6 +23,7 @@ use runner_report::notify::{self, Message};
 use runner_report::reporter::{JsonLines, Metrics, Terminal, Verbosity};
 use runner_report::track::Tracking;
 use runner_report::{self as report, results_table};
+use runner_sandbox::peak_memory;
 use std::collections::BTreeSet;
 use std::io::IsTerminal as _;
 use std::path::PathBuf;

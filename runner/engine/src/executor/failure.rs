@@ -3,7 +3,7 @@
 use super::command_run::Run;
 use super::invisible::{self, Host};
 use super::log;
-use super::sandbox::Isolated;
+use runner_sandbox::Isolated;
 use stages_core::StageError;
 use stages_core::error::Cause;
 use std::fs;

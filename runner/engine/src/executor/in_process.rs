@@ -1,10 +1,10 @@
 //! An executor that runs actions in this process: for tests, and for programs that use this crate as a
 //! library.
 
+use super::isolation::Sandbox;
 use super::job::{Done, Executor, Job};
 use super::limits::{Limits, timed_out};
 use super::run_job::run_job;
-use super::sandbox::Sandbox;
 use cache::{OpenUpstream, Upstream};
 use stages_core::error::Cause;
 use stages_core::typed_output::FileType;

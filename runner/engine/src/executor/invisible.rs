@@ -1,7 +1,7 @@
 //! Hints of a stage that failed because it did not see a file of the host.
 
-use super::sandbox::is_visible;
 use runner_pipeline::{is_shim, program_behind};
+use runner_sandbox::is_visible;
 use stages_core::Source;
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};

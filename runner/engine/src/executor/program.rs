@@ -3,16 +3,17 @@
 use super::command_run::Run;
 use super::container::{self, Container, Watchdog};
 use super::files::failed;
+use super::isolation::Sandbox;
 use super::limits::Limits;
 use super::log::{self, LogWriter};
 use super::python::Reports;
-use super::sandbox::{Isolated, Sandbox, Spec, Surroundings};
 use super::secrets::Masker;
 use super::stage_dir::StageDir;
 use super::tools::check_versions;
 use super::watch::{Ended, watch};
 use cache::Store;
 use runner_pipeline::{Shell, Tool};
+use runner_sandbox::{Isolated, Spec, Surroundings};
 use stages_core::{EventSink, StageError};
 use std::cell::RefCell;
 use std::collections::BTreeMap;

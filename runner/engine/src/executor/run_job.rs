@@ -2,11 +2,11 @@
 
 use super::command_run::Run;
 use super::failure::panicked;
+use super::isolation::Sandbox;
 use super::job::{Done, Job, JobWork};
 use super::limits::Limits;
-use super::memory::peak_memory;
-use super::sandbox::Sandbox;
 use cache::{Artifact, Store, WorkerReport};
+use runner_sandbox::peak_memory;
 use stages_core::typed_output::FileType;
 use stages_core::{AnyStage, Context, EventSink, Input, StageError, StageEvent};
 use std::collections::BTreeMap;

@@ -14,9 +14,9 @@
 //! removed by anybody's `gc`.
 
 use super::files::failed;
-use super::sandbox::Isolated;
 use cache::{Store, Workspace, shared};
 use runner_pipeline::is_plain_path;
+use runner_sandbox::Isolated;
 use stages_core::StageError;
 use std::fs;
 use std::path::{Path, PathBuf};

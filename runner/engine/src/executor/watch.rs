@@ -2,8 +2,8 @@
 
 use super::limits::Limits;
 use super::log::LogWriter;
-use super::memory::{USAGE, family_memory, tree_cpu};
-use super::sandbox::{Running, Said};
+use runner_sandbox::{Running, Said};
+use runner_sandbox::{USAGE, family_memory, tree_cpu};
 use stages_core::{EventSink, StageError, StageEvent};
 use std::collections::BTreeSet;
 use std::io;

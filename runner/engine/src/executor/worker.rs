@@ -1,14 +1,14 @@
 //! The worker's side of a worker process.
 
+use super::isolation::Sandbox;
 use super::job::{Job, JobWork};
 use super::limits::Limits;
-use super::memory::{USAGE, tree_cpu, tree_memory};
 use super::protocol::{Message, STOP};
 use super::run_job::run_job;
-use super::sandbox::Sandbox;
-use super::worker_process::this_program;
 use crate::text;
 use cache::{OpenUpstream, Store, TransferStats};
+use runner_sandbox::this_program;
+use runner_sandbox::{USAGE, tree_cpu, tree_memory};
 use stages_core::typed_output::FileType;
 use stages_core::{AnyStage, EventSink, StageError, StageEvent};
 use std::io::{BufRead as _, Write as _, stdin, stdout};

@@ -1,12 +1,13 @@
 //! The engine's side of a worker process.
 
 use super::failure::signal_name;
+use super::isolation::Sandbox;
 use super::job::{Done, Executor, Job, JobWork};
 use super::limits::{Limits, timed_out};
 use super::protocol::{Message, STOP, error};
 use super::run_job::run_job;
-use super::sandbox::Sandbox;
 use cache::{Store, WorkerReport};
+use runner_sandbox::this_program;
 use rustix::process::{Pid, Signal, kill_process_group};
 use stages_core::error::Cause;
 use stages_core::typed_output::FileType;
@@ -29,15 +30,6 @@ pub struct WorkerProcess {
     store: Store,
     file_types: &'static [FileType],
     sandbox: Sandbox,
-}
-
-/// The path of this program, even if its file is replaced meanwhile.
-pub(super) fn this_program() -> std::io::Result<PathBuf> {
-    if cfg!(target_os = "linux") {
-        Ok("/proc/self/exe".into())
-    } else {
-        std::env::current_exe()
-    }
 }
 
 impl WorkerProcess {

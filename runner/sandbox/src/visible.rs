@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 /// True if an isolated program sees the path: the system's own files, or something below one of these.
-pub(crate) fn is_visible(path: &Path, visible: &[PathBuf]) -> bool {
+pub fn is_visible(path: &Path, visible: &[PathBuf]) -> bool {
     const ALWAYS: [&str; 3] = ["/dev", "/proc", "/stage"];
     SYSTEM.iter().chain(&ALWAYS).any(|above| path.starts_with(above))
         || visible.iter().any(|above| path.starts_with(above))

@@ -1,11 +1,8 @@
 //! The sandbox of an executor: its server, and the isolation that it can give.
 
-use super::client::{Client, Running};
-use super::isolated_by::Isolated;
-use super::probe::Probed;
-use super::protocol::Spec;
 use cache::Store;
 use runner_pipeline::Isolation;
+use runner_sandbox::{Client, Isolated, Probed, Running, Spec};
 use rustix::fd::OwnedFd;
 use stages_core::StageError;
 use std::path::PathBuf;
@@ -45,7 +42,7 @@ impl Sandbox {
     fn probed(&self, store: &Store) -> Result<&Probed, StageError> {
         let client = self.client(store)?;
         let probe = || match store.workspace() {
-            Ok(dir) => Probed::of(client, dir.path()),
+            Ok(dir) => Probed::with(client, dir.path()),
             Err(err) => Probed {
                 namespaces: Err(err.to_string()),
                 landlock: Err(err.to_string()),

@@ -21,7 +21,7 @@ pub enum Isolated {
 impl Isolated {
     /// True if a program cannot write to its inputs, whatever their permissions, and sees its directory as
     /// `/stage`.
-    pub(crate) fn has_own_root(self) -> bool {
+    pub fn has_own_root(self) -> bool {
         matches!(self, Self::Namespaces | Self::Container)
     }
 

@@ -1,5 +1,5 @@
 //! The sandbox in which external programs run: who starts them, what they see, and how the whole family of
-//! processes ends.
+//! processes ends. It knows no pipeline and no store.
 //!
 //! ```text
 //! engine ── server ── supervisor ── init (PID 1) ── shell ── …      namespaces
@@ -35,7 +35,6 @@ mod group;
 #[cfg(target_os = "linux")]
 mod isolated;
 mod isolated_by;
-mod isolation;
 #[cfg(target_os = "linux")]
 mod landlock;
 #[cfg(target_os = "linux")]
@@ -56,12 +55,13 @@ mod supervisor;
 mod system;
 #[cfg(target_os = "linux")]
 mod tree;
+mod usage;
 mod visible;
 
-pub(crate) use client::Running;
+pub use client::{Client, Running, this_program};
 pub use isolated_by::Isolated;
-pub(crate) use isolation::Sandbox;
 pub use probe::{Probed, probe};
-pub(crate) use protocol::{Said, Spec, Surroundings};
+pub use protocol::{Said, Spec, Surroundings};
 pub use server::sandbox;
-pub(crate) use visible::is_visible;
+pub use usage::{USAGE, family_memory, machine_memory, peak_memory, tree_cpu, tree_memory};
+pub use visible::is_visible;

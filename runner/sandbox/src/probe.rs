@@ -1,10 +1,8 @@
 //! The isolation that a system has, and the reason why it has no more.
 
-use super::super::worker_process::this_program;
-use super::client::Client;
+use super::client::{Client, this_program};
 use super::isolated_by::Isolated;
 use super::protocol::{Said, Spec, Surroundings};
-use cache::shared;
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
@@ -47,7 +45,7 @@ pub fn probe() -> Probed {
         let dir = tempfile::tempdir().map_err(|err| format!("cannot create a temporary directory: {err}"))?;
         let started = this_program().and_then(|program| Client::start(&program, dir.path()));
         let started = started.map_err(|err| format!("`runner sandbox` cannot start: {err}"))?;
-        Ok(Probed::of(&started, dir.path()))
+        Ok(Probed::with(&started, dir.path()))
     };
     tried().unwrap_or_else(|reason| Probed {
         namespaces: Err(reason.clone()),
@@ -57,8 +55,8 @@ pub fn probe() -> Probed {
 }
 
 impl Probed {
-    /// As [`probe`], with a server that runs already and an empty directory.
-    pub(super) fn of(client: &Client, dir: &Path) -> Self {
+    /// Tries the same as [`probe`] with a server that runs already and an empty directory.
+    pub fn with(client: &Client, dir: &Path) -> Self {
         #[cfg(target_os = "linux")]
         let mut limits = super::group::parent();
         #[cfg(not(target_os = "linux"))]
@@ -110,7 +108,7 @@ fn attempt(client: &Client, dir: &Path, group: Option<PathBuf>) -> Result<(), St
         ..Spec::default()
     };
     for name in ["work", "tmp"] {
-        shared::create_dir_all(&spec.stage.join(name)).map_err(failed)?;
+        fs::create_dir_all(&spec.stage.join(name)).map_err(failed)?;
     }
     let log = fs::File::create(dir.join("log")).map_err(failed)?;
     let mut running = client.run(&spec, &log.into()).map_err(failed)?;

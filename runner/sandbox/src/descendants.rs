@@ -4,7 +4,7 @@
 //! group it is in. So every process of the family is below the supervisor. Where there are no subreapers, the
 //! family is the program's process group.
 
-use super::super::memory::descendants;
+use super::usage::descendants;
 use rustix::io::Errno;
 use rustix::process::{Pid, Signal, WaitOptions, kill_process, kill_process_group, wait};
 use std::time::{Duration, Instant};

@@ -8,13 +8,22 @@ use std::io::{self, Write as _};
 use std::os::fd::AsFd as _;
 use std::os::unix::net::UnixStream;
 use std::os::unix::process::CommandExt as _;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 use std::time::Duration;
 
 /// The maximum number of supervisors that wait for their next program.
 const IDLE: usize = 64;
+
+/// The path of this program, even if its file is replaced meanwhile.
+pub fn this_program() -> io::Result<PathBuf> {
+    if cfg!(target_os = "linux") {
+        Ok("/proc/self/exe".into())
+    } else {
+        std::env::current_exe()
+    }
+}
 
 /// Supervisors without a program: their control sockets.
 #[derive(Default)]
@@ -37,7 +46,7 @@ impl Idle {
 }
 
 /// A server of supervisors, for the programs of one engine. Dropped, it ends them all.
-pub(crate) struct Client {
+pub struct Client {
     child: Child,
     requests: Option<OwnedFd>,
     idle: Arc<Idle>,
@@ -113,7 +122,7 @@ impl Drop for Client {
 }
 
 /// A running program. Dropped, it is killed with its family, unless that has ended.
-pub(crate) struct Running {
+pub struct Running {
     control: Option<UnixStream>,
     surroundings: Surroundings,
     /// True once a command was sent. The supervisor may read it after the program's end.

@@ -4,7 +4,7 @@ use std::fs;
 use std::time::Duration;
 
 /// The interval between reports of a stage's resource usage.
-pub(crate) const USAGE: Duration = Duration::from_secs(1);
+pub const USAGE: Duration = Duration::from_secs(1);
 
 /// The peak resident memory of this process in bytes, if the system reports it.
 pub fn peak_memory() -> Option<u64> {
@@ -12,12 +12,12 @@ pub fn peak_memory() -> Option<u64> {
 }
 
 /// The resident memory of a process and all its descendants.
-pub(crate) fn tree_memory(pid: u32) -> u64 {
+pub fn tree_memory(pid: u32) -> u64 {
     memory(tree(pid))
 }
 
 /// The resident memory of all descendants of a process.
-pub(crate) fn family_memory(pid: u32) -> u64 {
+pub fn family_memory(pid: u32) -> u64 {
     memory(descendants(pid))
 }
 
@@ -27,12 +27,12 @@ fn memory(pids: Vec<u32>) -> u64 {
 }
 
 /// All descendants of a process.
-pub(crate) fn descendants(pid: u32) -> Vec<u32> {
+pub fn descendants(pid: u32) -> Vec<u32> {
     tree(pid).split_off(1)
 }
 
 /// The CPU time of a process and all its descendants in seconds, as far as the system reports it.
-pub(crate) fn tree_cpu(pid: u32) -> f64 {
+pub fn tree_cpu(pid: u32) -> f64 {
     tree(pid).into_iter().filter_map(cpu_seconds).sum()
 }
 

@@ -24,7 +24,7 @@ const LONGEST: u32 = 16 << 20;
 
 /// Everything around a program that a supervisor prepares once, for all programs that it starts.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) struct Surroundings {
+pub struct Surroundings {
     /// The isolation of programs: none, namespaces of their own (see [`super::tree`]), or
     /// [`super::landlock`].
     pub isolated: Isolated,
@@ -39,7 +39,7 @@ pub(crate) struct Surroundings {
 
 /// A program to start.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
-pub(crate) struct Spec {
+pub struct Spec {
     /// The same for all programs of a supervisor.
     pub surroundings: Surroundings,
     /// The directory of the stage on the host; `/stage` for an isolated program.
@@ -58,12 +58,16 @@ pub(crate) struct Spec {
 
 /// A message of a supervisor.
 #[derive(Debug, Serialize, Deserialize)]
-pub(crate) enum Said {
+pub enum Said {
     /// The program runs for some milliseconds. The processes below this one are its family.
-    Started { pid: u32 },
+    Started {
+        /// The process above the family.
+        pid: u32,
+    },
     /// The program has exited with this status, as `waitpid(2)` reports it, and no process of its family is
     /// left.
     Ended {
+        /// The wait status of the first process.
         status: i32,
         /// The programs that the family executed; `None` if they could not be observed.
         executed: Option<BTreeSet<PathBuf>>,
@@ -71,9 +75,15 @@ pub(crate) enum Said {
         out_of_memory: bool,
     },
     /// The program could not be started.
-    Failed { message: String },
+    Failed {
+        /// The step and the system's reason.
+        message: String,
+    },
     /// Its surroundings could not be prepared: the supervisor exits.
-    Unprepared { message: String },
+    Unprepared {
+        /// The step and the system's reason.
+        message: String,
+    },
 }
 
 /// Writes a value with its length.
