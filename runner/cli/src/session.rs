@@ -11,8 +11,8 @@ use runner_engine::{Failure, Options};
 use runner_history::schedule::DueTimes;
 use runner_history::{self as history, Archive};
 use runner_pipeline::{
-    Isolation, LoadOptions, NightDates, Pipeline, PipelineErrors, Scheduled, load_memo, load_with_memo,
-    load_with_sources, memo_name, named, resolved, scheduled, select,
+    Isolation, LoadOptions, NightDates, Pipeline, PipelineErrors, Scheduled, load_with_sources, named,
+    resolved, scheduled, select,
 };
 use runner_report::reporter::Verbosity;
 use runner_sandbox::machine_memory;
@@ -113,26 +113,9 @@ impl Session {
         }
     }
 
-    /// Reads a pipeline, from the memo in the store of its home if nothing has changed since.
+    /// Reads a pipeline.
     pub fn load(&self, file: &Path, settings: &Settings) -> Result<Pipeline, Failure> {
-        let options = self.reading(file, settings)?;
-        let home = self.home(folder_of(&self.current, file).as_deref());
-        // Reading a pipeline does not create a store.
-        let store = home.join("format").is_file().then(|| Store::open(&home).ok()).flatten();
-        let (Some(store), Some(program)) = (store, program_identity()) else {
-            return load_with_sources(file, &options).map_err(wrong);
-        };
-        let name = memo_name(file, &options, &program);
-        let memo = store.load_derived(&name);
-        if let Some(pipeline) = memo.and_then(|memo| load_memo(&memo, file, &options)) {
-            return Ok(pipeline);
-        }
-        let (pipeline, memo) = load_with_memo(file, &options).map_err(wrong)?;
-        if let Some(memo) = memo {
-            // A command that needs to write to the store reports such an error itself.
-            let _ = store.save_derived(&name, memo);
-        }
-        Ok(pipeline)
+        load_with_sources(file, &self.reading(file, settings)?).map_err(wrong)
     }
 
     /// The resolved pipeline as one file.
@@ -228,24 +211,6 @@ fn dates_of(scheduled: Option<&Scheduled>, night: &str) -> Result<NightDates, Fa
 pub(crate) fn folder_of(current: &Path, file: &Path) -> Option<PathBuf> {
     let file = std::path::absolute(file).unwrap_or_else(|_| current.join(file));
     file.parent().map(Path::to_owned)
-}
-
-/// The identity of this build of the program, which differs even between builds of the same version.
-fn program_identity() -> Option<String> {
-    use std::os::unix::fs::MetadataExt as _;
-    let program = if cfg!(target_os = "linux") {
-        "/proc/self/exe".into()
-    } else {
-        std::env::current_exe().ok()?
-    };
-    let meta = std::fs::metadata(program).ok()?;
-    let times = [meta.mtime(), meta.mtime_nsec(), meta.ctime(), meta.ctime_nsec()];
-    Some(format!(
-        "{PROGRAM} {} {} {} {times:?}",
-        meta.dev(),
-        meta.ino(),
-        meta.size()
-    ))
 }
 
 /// The failure of an invalid pipeline.

@@ -3,7 +3,7 @@
 //! | folder | |
 //! | --- | --- |
 //! | `text/` | bytes to text, YAML to a tree of values with positions, errors with hints |
-//! | `file/` | the file: `compose` (`include:`), `document` (keys and names), `overrides` (profiles and `--set`), the blocks beside the stages; `load`, which calls all steps; `resolved` writes a pipeline as one file; `memo` caches the result for an unchanged one |
+//! | `file/` | the file: `compose` (`include:`), `document` (keys and names), `overrides` (profiles and `--set`), the blocks beside the stages; `load`, which calls all steps; `resolved` writes a pipeline as one file |
 //! | `matrix/` | the axes of a stage, and the points that they expand to |
 //! | `stage/` | one stage: `reference` and `needs` (inputs, order), `interpolate` (`${…}`), `configure` (a stage kind's configuration), the programs of `run:` and Python stages |
 //! | `schedule/` | the block `schedule:` |
@@ -36,7 +36,6 @@ pub use describe::schema::schema;
 pub use describe::{graph, svg};
 pub use file::config_file;
 pub use file::load::{LoadOptions, Names, load, load_text, load_with_sources, names, resolved, scheduled};
-pub use file::memo::{load_memo, load_with_memo, memo_name};
 pub use file::notify::{Channel, Email, Notify, Occasion, Shape, Tls, Url};
 pub use file::track::Track;
 pub use model::{InputRef, Node, Pipeline, Promote, Register, Resources, Work, graph_of};

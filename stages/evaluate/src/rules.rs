@@ -27,6 +27,9 @@ use stages_core::{Context, Memo, StageError};
 use stages_env::options::{Decision, OptionsEnv, OptionsSimulator};
 use stages_env::{BatchEnv, OpenOptions, Split, Step};
 
+/// A run of a rule over an episode of options.
+type OptionsRun = Run<OptionsSimulator>;
+
 /// The environments in which candidates are compared, and the seed of their episodes.
 const ENVIRONMENTS: usize = 64;
 const SEED: u64 = 0x7275_6c65;
@@ -145,8 +148,7 @@ impl Rule {
     /// Steps environments over evaluation episodes.
     pub(crate) fn decider(
         &self,
-    ) -> impl FnMut(&mut OptionsEnv, &mut Step, &[Run<OptionsSimulator>], &mut [String]) -> Result<(), StageError>
-    {
+    ) -> impl FnMut(&mut OptionsEnv, &mut Step, &[OptionsRun], &mut [String]) -> Result<(), StageError> {
         let mut run = RuleRun::new(self, 0);
         let mut decisions = Vec::new();
         move |env, step, runs, names| {

@@ -1,6 +1,6 @@
 //! Hits and misses: the stages that run again, and those that do not.
 
-use crate::{Project, files};
+use crate::Project;
 
 const CHAIN: &str = "\
 version: 1
@@ -179,25 +179,4 @@ fn an_edited_source_is_noticed() {
     cached b
     cached c
     ");
-}
-
-#[test]
-fn the_memo_of_a_pipeline_is_kept_and_a_damaged_one_ignored() {
-    let text =
-        "version: 1\nname: memo\nstages:\n  a: { run: 'echo 1 > ${outputs.x}', outputs: { x: x.txt } }\n";
-    let project = Project::new(text);
-    insta::assert_snapshot!(project.exec(&[]).log(), @"ran a");
-    insta::assert_snapshot!(project.exec(&[]).log(), @"cached a");
-    let memos = files(&project.home().join("derived"));
-    assert_eq!(memos.len(), 1);
-    let memo = std::fs::read(&memos[0]).unwrap();
-    for damaged in [memo[..memo.len() / 2].to_vec(), b"damaged".to_vec(), Vec::new()] {
-        std::fs::remove_file(&memos[0]).unwrap();
-        std::fs::write(&memos[0], damaged).unwrap();
-        assert_eq!(project.exec(&[]).log(), "cached a");
-        assert_eq!(std::fs::read(&memos[0]).unwrap(), memo);
-    }
-    project.write("p.yaml", &text.replace("echo 1", "echo 2"));
-    insta::assert_snapshot!(project.exec(&[]).log(), @"ran a");
-    assert_eq!(project.output("a.x"), "2\n");
 }

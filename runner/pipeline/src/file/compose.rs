@@ -12,7 +12,6 @@ use crate::text::problems::Problems;
 use crate::text::source::{self, Spot};
 use crate::text::tree::{Key, Tree, Value};
 use crate::text::yaml;
-use cache::{BlobDigest, BlobRef};
 use std::collections::{BTreeMap, HashMap};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -24,8 +23,6 @@ const MOST_FILES: usize = 64;
 pub(crate) struct Composed {
     pub root: Tree,
     pub bases: BTreeMap<String, Arc<Path>>,
-    /// The included files, absolute, with the digests of their bytes.
-    pub files: Vec<(PathBuf, BlobDigest)>,
 }
 
 impl Composed {
@@ -34,7 +31,6 @@ impl Composed {
         Self {
             root,
             bases: BTreeMap::new(),
-            files: Vec::new(),
         }
     }
 }
@@ -156,7 +152,6 @@ impl Composer<'_> {
                 return None;
             }
         };
-        let digest = BlobRef::of(&bytes).blob;
         let real = std::fs::canonicalize(&path).unwrap_or_else(|_| path.clone());
         if self.chain.contains(&real) {
             let message = format!("`{name}` includes itself, directly or through other files");
@@ -189,9 +184,8 @@ impl Composer<'_> {
         self.chain.push(real);
         let folder = path.parent().unwrap_or(folder).to_owned();
         let shown = shown.parent().unwrap_or(Path::new("")).to_owned();
-        let mut composed = self.resolve(root, &folder, &shown, false);
+        let composed = self.resolve(root, &folder, &shown, false);
         self.chain.pop();
-        composed.files.push((path, digest));
         Some(composed)
     }
 }
@@ -223,7 +217,6 @@ fn does_something(stage: &Tree) -> bool {
 /// Merges a document over another one.
 fn overlay(below: &mut Composed, above: Composed) {
     below.bases.extend(above.bases);
-    below.files.extend(above.files);
     let Value::Map(entries) = above.root.value else {
         return;
     };

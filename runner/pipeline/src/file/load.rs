@@ -2,8 +2,6 @@
 
 mod node;
 
-pub(crate) use node::{promised, provided};
-
 use crate::file::compose::compose;
 use crate::file::connections::Connections;
 use crate::file::document::{self, Document};
@@ -21,7 +19,6 @@ use crate::schedule::{self, NightDates, Schedule, Scheduled};
 use crate::stage::earlier::This;
 use crate::stage::interpolate::{Scope, Variables, fill};
 use crate::stage::needs::{self, Face, Needs};
-use crate::stage::run_stage::Reads;
 use crate::stage::setting::Setting;
 use crate::stage::tools::Finder;
 use crate::stage::written::{Job, Stage};
@@ -30,7 +27,6 @@ use crate::text::source::{self, Texts};
 use crate::text::tree::{Tree, Value};
 use crate::text::yaml;
 use crate::{FindEarlier, FindTried, Node, Notify, Pipeline, PipelineErrors, Promote, Track, Work};
-use cache::{BlobDigest, BlobRef};
 use serde_json::Value as Json;
 use stages_core::AnyStage;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
@@ -88,31 +84,6 @@ pub fn load(file: &Path, options: &LoadOptions) -> Result<Pipeline, PipelineErro
 pub fn load_with_sources(file: &Path, options: &LoadOptions) -> Result<Pipeline, PipelineErrors> {
     let text = source::read(file)?;
     Loader::new(file, text, options, true).load()
-}
-
-/// The inputs from which a pipeline was loaded, besides its options.
-#[derive(Default)]
-pub(crate) struct Recorded {
-    /// The pipeline file and its included files, with the digests of their bytes.
-    pub files: Vec<(PathBuf, BlobDigest)>,
-    /// The environment variables that were interpolated.
-    pub variables: BTreeSet<String>,
-    /// The reads of `run:` stages from the file system, by node.
-    pub reads: BTreeMap<usize, Reads>,
-    /// True if the registry of policies was asked for a number.
-    pub has_asked_registry: bool,
-}
-
-/// Like [`load_with_sources`], with a record of the inputs.
-pub(crate) fn load_recorded(
-    file: &Path,
-    options: &LoadOptions,
-) -> Result<(Pipeline, Recorded), PipelineErrors> {
-    let bytes = source::read_bytes(file)?;
-    let digest = BlobRef::of(&bytes).blob;
-    let mut loader = Loader::new(file, source::decode(file, bytes)?, options, true);
-    loader.recorded.files.push((file.to_owned(), digest));
-    loader.load_recorded()
 }
 
 /// The absolute directory of a pipeline file.
@@ -254,7 +225,6 @@ struct Loader<'a> {
     promote: Option<Promote>,
     notify: Vec<Notify>,
     track: Vec<Track>,
-    recorded: Recorded,
 }
 
 /// A stage before its expansion.
@@ -285,21 +255,16 @@ impl<'a> Loader<'a> {
             promote: None,
             notify: Vec::new(),
             track: Vec::new(),
-            recorded: Recorded::default(),
         }
     }
 
-    fn load(self) -> Result<Pipeline, PipelineErrors> {
-        self.load_recorded().map(|(pipeline, _)| pipeline)
-    }
-
-    fn load_recorded(mut self) -> Result<(Pipeline, Recorded), PipelineErrors> {
+    fn load(mut self) -> Result<Pipeline, PipelineErrors> {
         let document = match self.resolve() {
             Some(document) if !self.problems.any() => document,
             _ => return Err(self.problems.finish()),
         };
         let params = self.params.iter();
-        let pipeline = Pipeline {
+        Ok(Pipeline {
             name: document.name,
             file: self.file.to_owned(),
             base: self.base.to_path_buf(),
@@ -309,17 +274,7 @@ impl<'a> Loader<'a> {
             promote: self.promote,
             notify: self.notify,
             track: self.track,
-        };
-        let has_asked_registry = self.env.has_asked_registry();
-        let variables = self.env.read();
-        Ok((
-            pipeline,
-            Recorded {
-                variables,
-                has_asked_registry,
-                ..self.recorded
-            },
-        ))
+        })
     }
 
     /// The document with its includes, as it is written; `None` if the errors prevent further checks.
@@ -333,7 +288,6 @@ impl<'a> Loader<'a> {
         };
         let composed = compose(root, self.file, &self.base, &mut self.problems);
         self.bases = composed.bases;
-        self.recorded.files.extend(composed.files);
         document::read(composed.root, self.file, &mut self.problems)
     }
 

@@ -11,7 +11,6 @@ use crate::text::suggest::{nearest, suggest};
 use crate::text::tree::{self, Key, Tree, Value, follow, spell, steps};
 use crate::text::yaml;
 use serde_json::Value as Json;
-use std::cell::{Cell, RefCell};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// The variables of interpolations.
@@ -31,42 +30,23 @@ pub(crate) struct Scope<'a> {
     pub verbatim: bool,
 }
 
-/// The environment and the registry of policies, which record what is read of them.
+/// The environment and the registry of policies.
 pub(crate) struct Variables<'e> {
     all: &'e BTreeMap<String, String>,
-    read: RefCell<BTreeSet<String>>,
     tried: Option<&'e FindTried>,
-    has_asked_registry: Cell<bool>,
 }
 
 impl<'e> Variables<'e> {
     pub fn new(all: &'e BTreeMap<String, String>, tried: Option<&'e FindTried>) -> Self {
-        Self {
-            all,
-            read: RefCell::default(),
-            tried,
-            has_asked_registry: Cell::new(false),
-        }
-    }
-
-    /// True if the registry was asked.
-    pub fn has_asked_registry(&self) -> bool {
-        self.has_asked_registry.get()
+        Self { all, tried }
     }
 
     fn get(&self, name: &str) -> Option<&'e String> {
-        let value = self.all.get(name)?;
-        self.read.borrow_mut().insert(name.to_owned());
-        Some(value)
+        self.all.get(name)
     }
 
     fn names(&self) -> impl Iterator<Item = &str> {
         self.all.keys().map(String::as_str)
-    }
-
-    /// The names of the variables that were read.
-    pub fn read(self) -> BTreeSet<String> {
-        self.read.into_inner()
     }
 }
 
@@ -458,7 +438,6 @@ fn read_policies(
         );
         return None;
     };
-    scope.env.has_asked_registry.set(true);
     let found = scope.env.tried.map_or_else(
         || {
             Err(NotFound {

@@ -18,23 +18,7 @@ use std::path::Path;
 /// The smallest `log:` in bytes.
 const LEAST_LOG: u64 = 1 << 10;
 
-/// The patterns and tools that a stage reads from outside the store, interpolated.
-#[derive(Default)]
-pub(crate) struct Reads {
-    /// The patterns of `files:`.
-    pub patterns: Vec<Pattern>,
-    /// The programs of `tools:`.
-    pub tools: Vec<Request>,
-}
-
-impl Reads {
-    /// True if it reads nothing.
-    pub fn is_empty(&self) -> bool {
-        self.patterns.is_empty() && self.tools.is_empty()
-    }
-}
-
-/// The command of a stage, and what it reads. Without `finder`, tools are not looked for.
+/// The command of a stage. Without `finder`, tools are not looked for.
 pub(crate) fn command(
     stage: &Stage,
     written: &Program,
@@ -42,11 +26,11 @@ pub(crate) fn command(
     finder: Option<&Finder<'_>>,
     base: &Path,
     problems: &mut Problems,
-) -> (Command, Reads) {
+) -> Command {
     let needs: Vec<&str> = stage.needs.iter().map(|(key, _)| key.name.as_str()).collect();
     let names: Vec<&str> = written.outputs.iter().map(|(key, _)| key.name.as_str()).collect();
     let run = &written.run;
-    let mut reads = Reads::default();
+    let mut patterns: Vec<Pattern> = Vec::new();
     let mut command = Command {
         command: fill_command(run, run.text().unwrap_or_default(), scope, &needs, &names, problems),
         secrets: written.secrets.clone(),
@@ -55,10 +39,10 @@ pub(crate) fn command(
     let before = problems.count();
     for file in &written.files {
         let filled = fill(file, scope, problems);
-        reads.patterns.extend(Pattern::read(&filled, problems));
+        patterns.extend(Pattern::read(&filled, problems));
     }
     if problems.count() == before {
-        command.files = files::expand(&reads.patterns, base, problems);
+        command.files = files::expand(&patterns, base, problems);
     }
     command.outputs = outputs(written, scope, &command.files, problems);
     command.types = written.types.clone();
@@ -70,7 +54,7 @@ pub(crate) fn command(
             "a stage with a `container` has no `tools`",
             "the image has the programs: remove one of the two",
         );
-        return (command, reads);
+        return command;
     }
     let mut tools = Vec::new();
     for tree in &written.tools {
@@ -87,7 +71,6 @@ pub(crate) fn command(
             Some(Err((message, hint))) => problems.add(tree.spot, message, hint),
             None => {}
         }
-        reads.tools.push(request);
     }
     for (i, (tool, spot)) in tools.iter().enumerate() {
         let same = |other: &Tool| match (tool.is_environment(), other.is_environment()) {
@@ -100,7 +83,7 @@ pub(crate) fn command(
         }
     }
     command.tools = in_order(tools.into_iter().map(|(tool, _)| tool).collect());
-    (command, reads)
+    command
 }
 
 /// The file of each output.

@@ -171,16 +171,12 @@ const LONGEST: u64 = 16 << 20;
 
 /// Reads a pipeline file: UTF-8 without control characters, within the length limit.
 pub(crate) fn read(file: &Path) -> Result<String, PipelineError> {
-    decode(file, read_bytes(file)?)
-}
-
-/// The bytes of a pipeline file.
-pub(crate) fn read_bytes(file: &Path) -> Result<Vec<u8>, PipelineError> {
-    bytes(file).map_err(|(message, hint)| {
+    let bytes = bytes(file).map_err(|(message, hint)| {
         let mut texts = Texts::default();
         texts.push(file.to_owned(), String::new());
         texts.error(Spot::start(0), message, hint)
-    })
+    })?;
+    decode(file, bytes)
 }
 
 /// The YAML file in the directory of a missing one whose name is nearest.

@@ -7,7 +7,6 @@ mod fuzz;
 #[path = "../kinds/mod.rs"]
 mod kinds;
 mod large;
-mod memo;
 mod messages;
 mod python;
 mod resolve;

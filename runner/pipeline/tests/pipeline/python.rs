@@ -1,9 +1,7 @@
 //! `uses: python` stages: what they resolve to, and what is said where they cannot.
 
 use crate::options;
-use runner_pipeline::{
-    Command, LoadOptions, Pipeline, Work, load, load_with_memo, load_with_sources, resolved,
-};
+use runner_pipeline::{Command, LoadOptions, Pipeline, Work, load, load_with_sources, resolved};
 use serde_json::json;
 use stages_core::PortType;
 use std::fs;
@@ -205,11 +203,4 @@ fn what_is_wrong_is_said_before_anything_runs() {
     let errors = machine.load(STAGE, &[]).err().unwrap();
     assert!(errors.contains("has no package `pyarrow`"), "{errors}");
     assert!(errors.contains("env/bin/python -m pip install pyarrow"), "{errors}");
-}
-
-#[test]
-fn such_a_pipeline_has_no_memo() {
-    let machine = Machine::new();
-    let file = machine.pipeline(STAGE);
-    assert!(load_with_memo(&file, &machine.options(&[])).unwrap().1.is_none());
 }

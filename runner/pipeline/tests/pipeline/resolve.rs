@@ -289,3 +289,52 @@ fn several_mistakes_are_found_at_once() {
     let errors = bad(&text, &["seeed=1"]);
     assert_eq!(errors.matches("hint:").count(), 5, "{errors}");
 }
+
+#[test]
+fn an_output_has_the_type_that_it_names() {
+    let text = "\
+version: 1
+name: typed
+stages:
+  a: { run: 'echo > ${outputs.x}', outputs: { x: { path: x.csv, type: features }, y: y.csv } }
+";
+    let pipeline = good(text, &[]);
+    let Work::Command(command) = &pipeline.nodes[0].work else {
+        panic!("not a command");
+    };
+    assert_eq!(format!("{:?}", command.types), r#"{"x": Features}"#);
+    assert_eq!(command.outputs["x"], "x.csv");
+    let provided = pipeline.nodes[0].provides.values();
+    let types: Vec<&str> = provided.map(|provided| provided.ty.name()).collect();
+    assert_eq!(types, ["features", "file"]);
+}
+
+#[test]
+fn the_number_of_tried_policies_is_asked_of_the_registry() {
+    let text = GOOD.replace("timesteps: 8192", "timesteps: ${policies.desk.tried}");
+    assert_ne!(text, GOOD);
+    let dir = tempfile::tempdir().unwrap();
+    let file = dir.path().join("p.yaml");
+    std::fs::write(&file, &text).unwrap();
+    for tried in [3, 4] {
+        let options = runner_pipeline::LoadOptions {
+            tried: Some(Box::new(move |name| {
+                assert_eq!(name, "desk");
+                Ok(tried)
+            })),
+            ..options(&[])
+        };
+        let pipeline = load_with_sources(&file, &options).unwrap_or_else(|errors| panic!("{errors}"));
+        let is_tried =
+            |work: &Work| matches!(work, Work::Kind { config, .. } if config["timesteps"] == tried);
+        assert!(pipeline.nodes.iter().any(|node| is_tried(&node.work)));
+    }
+    let errors = load_with_sources(&file, &options(&[]))
+        .map(drop)
+        .unwrap_err()
+        .to_string();
+    assert!(
+        errors.contains("the registry of policies is not known here"),
+        "{errors}"
+    );
+}

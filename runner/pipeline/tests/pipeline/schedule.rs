@@ -3,7 +3,7 @@
 use crate::{bad, options, read};
 use runner_pipeline::{
     CatchUp, LoadOptions, NightDates, Pipeline, Schedule, Then, Track, WaitFor, When, Work, load_text,
-    load_with_sources, memo_name, resolved, scheduled,
+    load_with_sources, resolved, scheduled,
 };
 use serde_json::{Value, json};
 use std::path::Path;
@@ -157,17 +157,6 @@ fn without_a_night_parameters_stay_and_its_dates_are_unknown() {
        |               ^^^^^^^^^^^^^^^^^^^^
        = hint: name the night, such as `--night 2026-11-25`, or read a parameter here that `schedule: { params: … }` sets
     ");
-}
-
-#[test]
-fn nights_have_memos_of_their_own() {
-    let name = |options: &LoadOptions| memo_name(Path::new("p.yaml"), options, "program");
-    let names = [
-        name(&options(&[])),
-        name(&night("2026-03-06", "2026-03-05")),
-        name(&night("2026-03-09", "2026-03-06")),
-    ];
-    assert!(names[0] != names[1] && names[1] != names[2] && names[0] != names[2]);
 }
 
 #[test]

@@ -68,7 +68,7 @@ impl Loader<'_> {
                     verbatim: false,
                 };
                 let finder = self.sources.then_some(&self.finder);
-                let (mut command, reads) =
+                let mut command =
                     run_stage::command(stage, written, &scope, finder, &node.base, &mut self.problems);
                 if let Some(python) = &written.python {
                     python_stage::resolve(
@@ -81,9 +81,6 @@ impl Loader<'_> {
                         &mut command,
                         &mut self.problems,
                     );
-                }
-                if !reads.is_empty() {
-                    self.recorded.reads.insert(self.nodes.len(), reads);
                 }
                 node.work = Work::Command(Arc::new(command));
             }
@@ -243,7 +240,7 @@ impl Loader<'_> {
 }
 
 /// The contents of a kind's outputs, as far as its ports declare them.
-pub(crate) fn promised(kind: &dyn AnyStage) -> BTreeMap<String, Provided> {
+fn promised(kind: &dyn AnyStage) -> BTreeMap<String, Provided> {
     let outputs = kind.ports().outputs.iter();
     outputs
         .map(|port| (port.name.to_owned(), Provided::unknown(port.ty)))
@@ -251,10 +248,7 @@ pub(crate) fn promised(kind: &dyn AnyStage) -> BTreeMap<String, Provided> {
 }
 
 /// The expected contents of the inputs, by port.
-pub(crate) fn provided(
-    needs: &BTreeMap<String, Vec<InputRef>>,
-    nodes: &[Node],
-) -> BTreeMap<String, Vec<Provided>> {
+fn provided(needs: &BTreeMap<String, Vec<InputRef>>, nodes: &[Node]) -> BTreeMap<String, Vec<Provided>> {
     let provided = |input: &InputRef| nodes[input.node].provides.get(&input.output).cloned();
     needs
         .iter()
