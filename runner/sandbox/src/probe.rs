@@ -108,7 +108,7 @@ fn attempt(client: &Client, dir: &Path, group: Option<PathBuf>) -> Result<(), St
         ..Spec::default()
     };
     for name in ["work", "tmp"] {
-        fs::create_dir_all(&spec.stage.join(name)).map_err(failed)?;
+        fs::create_dir_all(spec.stage.join(name)).map_err(failed)?;
     }
     let log = fs::File::create(dir.join("log")).map_err(failed)?;
     let mut running = client.run(&spec, &log.into()).map_err(failed)?;

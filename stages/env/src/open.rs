@@ -18,13 +18,16 @@ struct Meta {
     family: String,
 }
 
+/// Opens the environment of an artifact.
+pub type Open = fn(&Store, &Artifact, &OpenOptions) -> Result<Box<dyn BatchEnv>, StageError>;
+
 /// A family of environments of another crate.
 #[derive(Clone, Copy, Debug)]
 pub struct EnvFamily {
     /// The name in the `meta` of its artifacts.
     pub name: &'static str,
     /// Opens an artifact, as [`open_any`] does.
-    pub open: fn(&Store, &Artifact, &OpenOptions) -> Result<Box<dyn BatchEnv>, StageError>,
+    pub open: Open,
     /// The number of evaluation episodes of a split, as [`evaluation_episodes`] gives it.
     pub evaluation_episodes: fn(&Store, &Artifact, Split) -> Result<Option<usize>, StageError>,
 }
