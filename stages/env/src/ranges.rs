@@ -47,8 +47,10 @@ impl<'a, T> Rows<'a, T> {
     }
 
     /// The numbers of the range's environment `i`.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn row(&mut self, i: usize) -> &mut [T] {
+        // Values without a size are all alike.
+        let i = if size_of::<T>() == 0 { 0 } else { i };
         &mut self.values[i * self.width..(i + 1) * self.width]
     }
 }

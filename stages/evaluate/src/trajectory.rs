@@ -3,8 +3,11 @@
 use crate::market::{Market, Role, Run, Statement as _, Strategy};
 use arrow_array::{ArrayRef, Float64Array, RecordBatch, StringArray};
 use stages_core::{StageError, table};
-use stages_env::PortfolioEnv;
+use stages_env::{PortfolioEnv, Simulator};
 use std::sync::Arc;
+
+/// A text of each row.
+type TextOf<'a, S> = dyn Fn(&Strategy<S>, &Run<S>, &<S as Simulator>::Ledger) -> Option<String> + 'a;
 
 /// The table of strategies: a row for each snapshot of each run. Profits are those of the step that ends at
 /// the row's snapshot, weights those that it led to, of the policy alone.
@@ -24,7 +27,7 @@ pub(crate) fn trajectory<S: Market>(
         let values = rows().map(|(_, run, ledger)| of(run, ledger));
         Arc::new(Float64Array::from_iter_values(values))
     };
-    let texts = |of: &dyn Fn(&Strategy<S>, &Run<S>, &S::Ledger) -> Option<String>| -> ArrayRef {
+    let texts = |of: &TextOf<'_, S>| -> ArrayRef {
         let values = rows().map(|(strategy, run, ledger)| of(strategy, run, ledger));
         Arc::new(values.collect::<StringArray>())
     };

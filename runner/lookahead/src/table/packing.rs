@@ -17,11 +17,14 @@ pub enum Packing {
     Zip,
 }
 
+/// A file in a packed one: its name and bytes.
+pub type Member<'a> = (String, Cow<'a, [u8]>);
+
 /// The packing of a file, and the named files in it.
 ///
 /// # Errors
 /// When it is damaged, or unpacks to more than 4 GiB.
-pub fn unpack<'a>(path: &str, bytes: &'a [u8]) -> Result<(Packing, Vec<(String, Cow<'a, [u8]>)>), String> {
+pub fn unpack<'a>(path: &str, bytes: &'a [u8]) -> Result<(Packing, Vec<Member<'a>>), String> {
     let damaged = |err: zip::result::ZipError| format!("cannot be unpacked: {err}");
     match bytes {
         [0x1f, 0x8b, ..] => {

@@ -149,7 +149,11 @@ impl<S: Simulator> PortfolioEnv<S> {
             for i in 0..len {
                 let mut env = range.states.env(i);
                 let act = decide(simulator, first + i, &mut env);
-                let outcome = simulator.step(&mut env, act, range.notes.row(i).first_mut());
+                let note = match size_of::<S::Note>() {
+                    0 => None,
+                    _ => range.notes.row(i).first_mut(),
+                };
+                let outcome = simulator.step(&mut env, act, note);
                 out.reward[i] = outcome.reward;
                 out.terminated[i] = outcome.terminated;
                 out.truncated[i] = outcome.truncated;

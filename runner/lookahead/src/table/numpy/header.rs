@@ -154,7 +154,8 @@ impl Header {
 
     /// True if rows stand one after another, so that the array can be written with others.
     pub fn is_by_rows(&self) -> bool {
-        !self.shape.is_empty() && !(self.fortran && self.shape.len() > 1 && self.width() > 1)
+        let is_by_columns = self.fortran && self.shape.len() > 1 && self.width() > 1;
+        !self.shape.is_empty() && !is_by_columns
     }
 
     /// The beginning of a file with so many rows, up to its data.
