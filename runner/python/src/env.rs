@@ -258,9 +258,10 @@ impl Env {
 #[expect(unsafe_code, reason = "slices of memory that Python writes")]
 fn take(env: &mut dyn BatchEnv, actions: &Buffer, num_envs: usize, out: StepBuffers<'_>) -> PyResult<()> {
     let actions = match &env.spec().action_space {
-        // SAFETY: the environment is borrowed exclusively, and this is the only slice of its actions.
-        ActionSpace::Discrete { .. } | ActionSpace::Candidates { .. } => Actions::Discrete(unsafe {
-            actions.values() }),
+        ActionSpace::Discrete { .. } | ActionSpace::Candidates { .. } => {
+            // SAFETY: the environment is borrowed exclusively, and this is the only slice of its actions.
+            Actions::Discrete(unsafe { actions.values() })
+        }
         // SAFETY: as above.
         ActionSpace::MultiDiscrete { .. } => Actions::MultiDiscrete(unsafe { actions.values() }),
         ActionSpace::Continuous { names, .. } => {

@@ -200,8 +200,8 @@ fn check_masks(space: &ActionSpace, mask: &[bool]) -> PyResult<()> {
         let mut at = 0;
         for (component, &n) in choices.iter().enumerate() {
             if !row[at..at + n].contains(&true) {
-                let message = format!("the action mask of environment {i} allows no choice of component \
-                    {component}");
+                let message =
+                    format!("the action mask of environment {i} allows no choice of component {component}");
                 return Err(raise(message, Some("at least one must be allowed")));
             }
             at += n;
