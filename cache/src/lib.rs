@@ -11,7 +11,7 @@
 //! ├── actions/ab/cdef…        action records, named by action key: a line of JSON, a line with its checksum
 //! ├── memos/ab/cdef…          memo records (likewise), named by memo key
 //! ├── recent/ab/cdef…         hit caches: the hits of earlier runs (bytes and their checksum)
-//! ├── derived/ab/cdef…        derived files, such as memos of resolved pipelines (bytes and their checksum)
+//! ├── derived/ab/cdef…        derived files, such as the interpreters of environments (bytes and their checksum)
 //! ├── remote                  the index of blobs that the upstream holds according to earlier requests and
 //! │                           that are not here
 //! ├── stat/ab/cdef…           digests of source files (likewise), named by the digest of their path

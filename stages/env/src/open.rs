@@ -90,10 +90,9 @@ pub fn open_any(
         table::FAMILY => Ok(Box::new(TableEnv::open(store, artifact, options)?)),
         other => match registered(other) {
             Some(family) => (family.open)(store, artifact, options),
-            None => Err(StageError::new(format!(
-                "this program does not open environments of the family `{other}`"
-            ))
-            .hint("`runner` opens all families; an artifact of another version needs its stage run again")),
+            None => Err(StageError::new(format!("unknown environment family `{other}`")).hint(
+                "`runner` opens all families; an artifact of another version needs its stage run again",
+            )),
         },
     }
 }
