@@ -447,7 +447,7 @@ mod tests {
             json!({ "whole": 1, "rate": 2 }),
             json!({ "whole": 1, "list": ["none", "widow"] }),
             json!({ "whole": 1, "list": [{ "window": -1 }] }),
-            json!({ "whole": 1, "list": [{ "band": { "low": 1, "hihg": 2 } }] }),
+            json!({ "whole": 1, "list": [{ "band": { "low": 1, "top": 2 } }] }),
             json!({ "whole": 1, "list": ["band"] }),
             json!({ "whole": 1, "list": [{ "none": null, "window": 1 }] }),
             json!({ "whole": 1, "list": 3 }),
