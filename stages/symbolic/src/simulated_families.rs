@@ -13,7 +13,7 @@ use stages_core::{
     StageKind,
 };
 use stages_knowledge::datalog::{Model, Rules};
-use stages_knowledge::program::TooMany;
+use stages_knowledge::word::TooMany;
 use stages_knowledge::{
     BuildError, Builder, ConstantKind, KnowledgeBase, Program, ProgramBuilder, Split, Word, artifact, text,
     word,

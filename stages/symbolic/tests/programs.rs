@@ -62,7 +62,7 @@ fn search(task: &ProofTask, most: usize) -> (Vec<Answer>, u64, ProofCounts) {
         engine.expand(task, state, &[], &[], &mut successors, counts);
         successors
     };
-    let start = task.start(&query.words);
+    let start = task.first_state(&query.words);
     let first = expand(&start, &mut counts);
     let mut stack = vec![(start, first, 0)];
     let mut path = Vec::new();
@@ -88,9 +88,9 @@ fn search(task: &ProofTask, most: usize) -> (Vec<Answer>, u64, ProofCounts) {
         let clause = successors.clause(*next);
         let conditions = match clause {
             Clause::Fact(_) => 0,
-            Clause::Rule(rule) => word::parts(task.knowledge().rule(rule).body).count(),
+            Clause::Rule(rule) => word::parts(task.knowledge.rule(rule).body).count(),
         };
-        path.push((task.knowledge().clause_number(state.words[0], clause), conditions));
+        path.push((task.knowledge.clause_number(state.words[0], clause), conditions));
         let (words, depths) = successors.get(*next);
         let after = Goals {
             words: words.to_vec(),
@@ -138,14 +138,12 @@ fn check(case: &Case) {
     let depth = case.depth as u32;
     let task = case_task(case, depth);
     let query = task.query(0).words;
-    let names = names(task.knowledge(), word::variables(&query));
+    let names = names(&task.knowledge, word::variables(&query));
     let goals = word::parts(&query).count();
 
     let (answers, applied, counts) = search(&task, case.k + 1);
     assert_eq!(
-        &text::goal(&case.goal, &mut task.knowledge().symbols().thaw())
-            .unwrap()
-            .1,
+        &text::goal(&case.goal, &mut task.knowledge.symbols().thaw()).unwrap().1,
         vars
     );
     assert_eq!(answers.len() > case.k, *more);
@@ -170,12 +168,13 @@ fn check(case: &Case) {
 
     // The actions of the environment.
     let mut envs = ProofEnvs::new(task.clone(), 0, 1, 0, Order::InTurn { all: 1 });
-    let (state, successors, gives_up) = envs.state(0);
+    let episode = envs.episode(0);
+    let (state, successors, gives_up) = (&episode.state, &episode.successors, episode.gives_up);
     let predicate = state.words[0];
     let (mut clauses, mut left) = (Vec::new(), Vec::new());
     for at in 0..successors.len() {
         let (words, depths) = successors.get(at);
-        clauses.push(task.knowledge().clause_number(predicate, successors.clause(at)));
+        clauses.push(task.knowledge.clause_number(predicate, successors.clause(at)));
         left.push(print::terms(&names, words)[..depths.len()].to_vec());
     }
     assert_eq!((&clauses, &left), (first_clauses, resolvents));

@@ -21,13 +21,9 @@ fn made(with: Value) -> KnowledgeBase {
 
 /// The queries of a split: true where they are stated to hold.
 fn asked(base: &KnowledgeBase, split: Split) -> Vec<(String, bool)> {
-    let queries = base.queries(split);
-    (0..queries.len())
-        .map(|query| {
-            let text = print::terms(base.symbols(), queries.get(query)).concat();
-            let positive = text.strip_prefix("\\+").unwrap_or(&text).to_owned();
-            (positive, queries.is_positive(query))
-        })
+    let asked = base.asked(split);
+    asked
+        .map(|(query, is_positive)| (print::terms(base.symbols(), &query).concat(), is_positive))
         .collect()
 }
 

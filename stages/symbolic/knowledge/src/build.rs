@@ -1,10 +1,11 @@
 //! Knowledge bases from programs: names are merged, facts sorted by predicate and indexed.
 
-use crate::knowledge_base::{KnowledgeBase, Queries, Split, rule_heads, rule_index};
+use crate::knowledge_base::{KnowledgeBase, Split, rule_indices};
 use crate::names::Names;
-use crate::program::{ConstantKind, Program, Rule, Symbols, SymbolsBuilder, TooMany};
-use crate::relations::{Columns, TooManyFacts};
-use crate::word::{self, Word};
+use crate::program::{ConstantKind, Program, Rule, Symbols, SymbolsBuilder};
+use crate::relations::Columns;
+use crate::sections::ListsBuilder;
+use crate::word::{self, TooMany, Word};
 use std::fmt;
 
 /// The reason for which programs make no knowledge base.
@@ -33,58 +34,42 @@ impl From<TooMany> for BuildError {
     }
 }
 
-impl From<TooManyFacts> for BuildError {
-    fn from(_: TooManyFacts) -> Self {
-        Self::TooLarge
-    }
-}
-
 /// Merges programs into a knowledge base. Clauses are numbered in the order in which programs are added.
 #[derive(Default)]
 pub struct Builder {
     symbols: SymbolsBuilder,
     facts: Vec<Word>,
     fact_clauses: Vec<u32>,
-    rules: Vec<Word>,
-    rule_starts: Vec<u32>,
-    queries: [(Vec<Word>, Vec<u32>); 3],
+    rules: ListsBuilder,
+    queries: [ListsBuilder; 3],
     clauses: u32,
     sources: String,
     texts: u32,
 }
 
-/// The words of a program's names among those of all.
-struct Renaming {
-    constants: Vec<Word>,
-    predicates: Vec<Word>,
-    functors: Vec<Word>,
-    is_identity: bool,
-}
+/// The words of a program's constants, predicates and functors among those of all; `None` where they are the
+/// same.
+struct Renaming(Option<[Vec<Word>; 3]>);
 
 impl Renaming {
-    fn word(&self, given: Word) -> Word {
-        let number = word::number(given) as usize;
-        if word::is_constant(given) {
-            self.constants[number]
-        } else if word::is_functor(given) {
-            self.functors[number]
-        } else if word::is_predicate(given) {
-            let word = self.predicates[number];
-            if word::is_negated(given) {
-                word::negated(word)
-            } else {
-                word
-            }
-        } else {
-            given
-        }
-    }
-
     fn extend(&self, to: &mut Vec<Word>, words: &[Word]) {
-        match self.is_identity {
-            true => to.extend_from_slice(words),
-            false => to.extend(words.iter().map(|&word| self.word(word))),
-        }
+        let Some([constants, predicates, functors]) = &self.0 else {
+            return to.extend_from_slice(words);
+        };
+        to.extend(words.iter().map(|&given| {
+            let number = word::number(given) as usize;
+            if word::is_constant(given) {
+                constants[number]
+            } else if word::is_functor(given) {
+                functors[number]
+            } else if !word::is_predicate(given) {
+                given
+            } else if word::is_negated(given) {
+                word::negated(predicates[number])
+            } else {
+                predicates[number]
+            }
+        }));
     }
 }
 
@@ -95,33 +80,24 @@ impl Builder {
     }
 
     fn rename(&mut self, symbols: &Symbols) -> Result<Renaming, BuildError> {
-        if self.symbols.constants.is_empty()
-            && self.symbols.predicates.is_empty()
-            && self.symbols.functors.is_empty()
-        {
-            self.symbols = symbols.thaw();
-            return Ok(Renaming {
-                constants: Vec::new(),
-                predicates: Vec::new(),
-                functors: Vec::new(),
-                is_identity: true,
-            });
-        }
         let all = &mut self.symbols;
+        if all.constants.is_empty() && all.predicates.is_empty() && all.functors.is_empty() {
+            *all = symbols.thaw();
+            return Ok(Renaming(None));
+        }
         let numbers = |names: &Names| 0..names.len() as u32;
         let (constants, predicates, functors) = (&symbols.constants, &symbols.predicates, &symbols.functors);
-        Ok(Renaming {
-            constants: numbers(constants)
+        Ok(Renaming(Some([
+            numbers(constants)
                 .map(|n| all.constant(constants.bytes(n), ConstantKind::of_tag(constants.tag(n))))
                 .collect::<Result<_, _>>()?,
-            predicates: numbers(predicates)
+            numbers(predicates)
                 .map(|n| all.predicate(predicates.bytes(n), predicates.tag(n).into()))
                 .collect::<Result<_, _>>()?,
-            functors: numbers(functors)
+            numbers(functors)
                 .map(|n| all.functor(functors.bytes(n), functors.tag(n).into()))
                 .collect::<Result<_, _>>()?,
-            is_identity: false,
-        })
+        ])))
     }
 
     /// Adds the clauses of a program to those that proofs may use; `source` is the name of its text, for
@@ -159,8 +135,7 @@ impl Builder {
             self.rule(&renaming, &rule, first + rule.clause)?;
             next_rule = rules.next();
         }
-        let is_small = |words: &[Word]| words.len() < u32::MAX as usize / 2;
-        match is_small(&self.facts) && is_small(&self.rules) {
+        match self.facts.len().max(self.rules.words()) < u32::MAX as usize / 2 {
             true => Ok(()),
             false => Err(BuildError::TooLarge),
         }
@@ -173,15 +148,14 @@ impl Builder {
         let (mut head, mut body) = (Vec::new(), Vec::new());
         renaming.extend(&mut head, rule.head);
         renaming.extend(&mut body, rule.body);
-        self.rule_starts.push(self.rules.len() as u32);
-        Rule {
+        let rule = Rule {
             clause,
             source: self.texts - 1,
             head: &head,
             body: &body,
             ..*rule
-        }
-        .push(&mut self.rules);
+        };
+        self.rules.push(rule.words());
         Ok(())
     }
 
@@ -210,20 +184,18 @@ impl Builder {
         negative: bool,
     ) -> Result<(), BuildError> {
         let renaming = self.rename(&program.symbols)?;
-        let (words, starts) = &mut self.queries[split as usize];
-        let mut add = |query: &[Word]| {
-            starts.push(words.len() as u32);
-            let start = words.len();
-            renaming.extend(words, query);
-            for word in words[start..]
-                .iter_mut()
-                .filter(|word| negative && word::is_predicate(**word))
-            {
-                *word = word::negated(*word);
-            }
-            words.len() < u32::MAX as usize / 2
+        let queries = &mut self.queries[split as usize];
+        let signed = |word: Word| match negative && word::is_predicate(word) {
+            true => word::negated(word),
+            false => word,
         };
-        match program.facts().filter(|_| facts).all(&mut add) && program.goals().all(add) {
+        let mut words = Vec::new();
+        let mut add = |query: &[Word]| {
+            renaming.extend(&mut words, query);
+            queries.push(words.drain(..).map(signed));
+            queries.words() < u32::MAX as usize / 2
+        };
+        match program.facts().filter(|_| facts).all(&mut add) && program.goals.iter().all(add) {
             true => Ok(()),
             false => Err(BuildError::TooLarge),
         }
@@ -233,33 +205,18 @@ impl Builder {
     ///
     /// # Errors
     /// When it is too large for 32-bit offsets.
-    pub fn finish(mut self) -> Result<KnowledgeBase, BuildError> {
-        self.rule_starts.push(self.rules.len() as u32);
+    pub fn finish(self) -> Result<KnowledgeBase, BuildError> {
         let symbols = self.symbols.freeze();
-        let predicates = symbols.predicates.len();
-        let relations = columns(
-            &symbols,
-            std::mem::take(&mut self.facts),
-            &std::mem::take(&mut self.fact_clauses),
-        )
-        .index(symbols.constants.len())?;
-        let heads = rule_heads(predicates, &self.rules, &self.rule_starts);
-        let rule_keys = rule_index(&heads, predicates, &self.rules, &self.rule_starts);
-        let queries = self.queries.map(|(words, mut starts)| {
-            starts.push(words.len() as u32);
-            Queries {
-                words: words.into(),
-                starts: starts.into(),
-            }
-        });
+        let relations = columns(&symbols, self.facts, &self.fact_clauses).index(symbols.constants.len())?;
+        let rules = self.rules.freeze();
+        let [heads, rule_keys] = rule_indices(symbols.predicates.len(), &rules);
         Ok(KnowledgeBase {
             symbols,
             relations,
-            rules: self.rules.into(),
-            rule_starts: self.rule_starts.into(),
-            heads: heads.into(),
-            rule_keys: rule_keys.into(),
-            queries,
+            rules,
+            heads,
+            rule_keys,
+            queries: self.queries.map(ListsBuilder::freeze),
             sources: self.sources.into(),
         })
     }

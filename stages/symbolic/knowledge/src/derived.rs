@@ -1,7 +1,7 @@
 //! The facts that follow from a knowledge base by its rules, each with a shortest proof.
 
 use crate::relations::{Relation, Relations};
-use crate::sections::{Reader, SectionError, Words, Writer};
+use crate::sections::{Lists, Reader, SectionError, Words, Writer};
 use crate::word::Word;
 use bytes::Bytes;
 use std::io;
@@ -46,9 +46,7 @@ pub struct Derived {
     /// Pairs of depth and steps, by fact.
     pub(crate) costs: Words,
     /// For each fact the rule, then the facts that its positive conditions are, in order.
-    pub(crate) proofs: Words,
-    /// The start of each proof, and the end of the last.
-    pub(crate) proof_starts: Words,
+    pub(crate) proofs: Lists,
 }
 
 /// The last step of a proof.
@@ -110,8 +108,7 @@ impl Derived {
 
     /// The last step of the proof kept.
     pub fn proof(&self, fact: u32) -> DerivedProof<'_> {
-        let fact = fact as usize;
-        let words = &self.proofs[self.proof_starts[fact] as usize..self.proof_starts[fact + 1] as usize];
+        let words = self.proofs.get(fact as usize);
         DerivedProof {
             rule: words[0],
             children: &words[1..],
@@ -126,8 +123,7 @@ impl Derived {
         let mut writer = Writer::default();
         self.relations.write(&mut writer);
         writer.words(&self.costs);
-        writer.words(&self.proofs);
-        writer.words(&self.proof_starts);
+        self.proofs.write(&mut writer);
         writer.write(out)
     }
 
@@ -140,12 +136,11 @@ impl Derived {
         let derived = Self {
             relations: Relations::read(reader)?,
             costs: reader.words()?,
-            proofs: reader.words()?,
-            proof_starts: reader.words()?,
+            proofs: Lists::read(reader)?,
         };
         let facts = derived.relations.facts();
         let is_sound =
-            reader.is_at_end() && derived.costs.len() == 2 * facts && derived.proof_starts.len() == facts + 1;
+            reader.is_at_end() && derived.costs.len() == 2 * facts && derived.proofs.len() == facts;
         is_sound.then_some(derived).ok_or(SectionError)
     }
 }

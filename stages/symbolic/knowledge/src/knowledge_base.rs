@@ -3,13 +3,17 @@
 use crate::build::{BuildError, Builder};
 use crate::program::{Program, RULE_HEAD, Rule, Symbols};
 use crate::relations::{Relation, Relations, Rows};
-use crate::sections::{Reader, SectionError, Words, Writer};
+use crate::sections::{Lists, Reader, SectionError, Words, Writer};
 use crate::word::{self, Word};
 use bytes::Bytes;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
 use std::io;
 
 /// The sets of queries.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+#[schemars(rename = "ReasoningSplit", description = "The queries or problems of an evaluation.")]
 pub enum Split {
     /// Those to train on.
     Train = 0,
@@ -35,48 +39,14 @@ impl Split {
 pub struct KnowledgeBase {
     pub(crate) symbols: Symbols,
     pub(crate) relations: Relations,
-    pub(crate) rules: Words,
-    pub(crate) rule_starts: Words,
+    pub(crate) rules: Lists,
     /// The rules that conclude each predicate, in order: starts by predicate, then their numbers.
     pub(crate) heads: Words,
-    /// The index of rules by first argument; see `rule_index`.
+    /// The index of rules by first argument; see `rule_indices`.
     pub(crate) rule_keys: Words,
-    pub(crate) queries: [Queries; 3],
+    pub(crate) queries: [Lists; 3],
     /// The names of the texts that clauses come from, each ended by a line break.
     pub(crate) sources: Bytes,
-}
-
-/// The queries of a split: goal lists, most of them of one ground atom. A query whose atoms are negated is
-/// stated not to hold.
-#[derive(Clone, Debug)]
-pub struct Queries {
-    pub(crate) words: Words,
-    /// The start of each query, and the end of the last.
-    pub(crate) starts: Words,
-}
-
-impl Queries {
-    /// The number of queries.
-    pub fn len(&self) -> usize {
-        self.starts.len() - 1
-    }
-
-    /// Returns whether there are none.
-    pub fn is_empty(&self) -> bool {
-        self.len() == 0
-    }
-
-    /// A query's words as they are given: the predicates of a negative one are negated.
-    #[inline]
-    pub fn get(&self, query: usize) -> &[Word] {
-        &self.words[self.starts[query] as usize..self.starts[query + 1] as usize]
-    }
-
-    /// Returns whether a query is stated to hold.
-    #[inline]
-    pub fn is_positive(&self, query: usize) -> bool {
-        self.get(query).first().is_none_or(|&word| !word::is_negated(word))
-    }
 }
 
 /// A clause that may match an atom.
@@ -120,20 +90,14 @@ impl KnowledgeBase {
         source: &str,
         added: impl IntoIterator<Item = Rule<'a>>,
     ) -> Result<Self, BuildError> {
-        let last = (0..self.rules()).map(|rule| self.rules[self.rule_starts[rule] as usize]);
+        let last = self.rules.iter().map(|rule| rule[0]);
         let last = last.chain(self.relations.last_clause()).max();
         let mut clause = last.map_or(Some(0), |last| last.checked_add(1));
-        let mut rules = self.rules.to_vec();
-        let mut rule_starts = self.rule_starts.to_vec();
+        let mut rules = self.rules.thaw();
         let mut sources = self.sources.to_vec();
         let text = sources.iter().filter(|&&byte| byte == b'\n').count() as u32;
-        sources.extend(
-            source
-                .chars()
-                .filter(|c| !c.is_control())
-                .collect::<String>()
-                .as_bytes(),
-        );
+        let source: String = source.chars().filter(|c| !c.is_control()).collect();
+        sources.extend(source.as_bytes());
         sources.push(b'\n');
         for rule in added {
             if word::is_negated(rule.head[0]) {
@@ -141,25 +105,22 @@ impl KnowledgeBase {
             }
             let number = clause.ok_or(BuildError::TooLarge)?;
             clause = number.checked_add(1);
-            Rule {
+            let rule = Rule {
                 clause: number,
                 source: text,
                 ..rule
-            }
-            .push(&mut rules);
-            if rules.len() >= u32::MAX as usize / 2 {
+            };
+            rules.push(rule.words());
+            if rules.words() >= u32::MAX as usize / 2 {
                 return Err(BuildError::TooLarge);
             }
-            rule_starts.push(rules.len() as u32);
         }
-        let predicates = self.predicates();
-        let heads = rule_heads(predicates, &rules, &rule_starts);
-        let rule_keys = rule_index(&heads, predicates, &rules, &rule_starts);
+        let rules = rules.freeze();
+        let [heads, rule_keys] = rule_indices(self.predicates(), &rules);
         Ok(Self {
-            rules: rules.into(),
-            rule_starts: rule_starts.into(),
-            heads: heads.into(),
-            rule_keys: rule_keys.into(),
+            rules,
+            heads,
+            rule_keys,
             sources: sources.into(),
             ..self
         })
@@ -169,9 +130,8 @@ impl KnowledgeBase {
     pub fn fact(&self, fact: u32) -> Vec<Word> {
         let (predicate, row) = self.relations.locate(fact);
         let relation = self.relations.get(predicate);
-        let constants = (0..relation.arity()).map(|argument| relation.column(argument)[row as usize]);
         std::iter::once(word::predicate(predicate, relation.arity()))
-            .chain(constants)
+            .chain(relation.values(row))
             .collect()
     }
 
@@ -204,14 +164,13 @@ impl KnowledgeBase {
 
     /// The number of rules: of all clauses that are no plain facts.
     pub fn rules(&self) -> usize {
-        self.rule_starts.len() - 1
+        self.rules.len()
     }
 
     /// A rule.
     #[inline]
     pub fn rule(&self, rule: u32) -> Rule<'_> {
-        let rule = rule as usize;
-        Rule::of(&self.rules[self.rule_starts[rule] as usize..self.rule_starts[rule + 1] as usize])
+        Rule::of(self.rules.get(rule as usize))
     }
 
     /// The place of a rule, for messages: its text and line.
@@ -233,7 +192,7 @@ impl KnowledgeBase {
     pub fn clause_number(&self, predicate: Word, clause: Clause) -> u32 {
         match clause {
             Clause::Fact(row) => self.relation(predicate).clause(row),
-            Clause::Rule(rule) => self.rules[self.rule_starts[rule as usize] as usize],
+            Clause::Rule(rule) => self.rules.get(rule as usize)[0],
         }
     }
 
@@ -246,9 +205,42 @@ impl KnowledgeBase {
         })
     }
 
-    /// The queries of a split.
-    pub fn queries(&self, split: Split) -> &Queries {
+    /// The queries of a split: goal lists, most of them of one ground atom. A query whose atoms are negated is
+    /// stated not to hold.
+    pub fn queries(&self, split: Split) -> &Lists {
         &self.queries[split as usize]
+    }
+
+    /// The queries of a split with their predicates as positive ones, and whether they are stated to hold.
+    pub fn asked(&self, split: Split) -> impl Iterator<Item = (Vec<Word>, bool)> + '_ {
+        let positive = |&word: &Word| match word::is_predicate(word) {
+            true => word::positive(word),
+            false => word,
+        };
+        let holds = |query: &[Word]| query.first().is_none_or(|&word| !word::is_negated(word));
+        let queries = self.queries(split).iter();
+        queries.map(move |query| (query.iter().map(positive).collect(), holds(query)))
+    }
+
+    /// The facts of two constants: predicate, head and tail by number.
+    pub fn pairs(&self) -> impl Iterator<Item = [u32; 3]> + '_ {
+        let relations = self.relations.iter().filter(|(_, relation)| relation.arity() == 2);
+        relations.flat_map(|(predicate, relation)| {
+            let pairs = relation.column(0).iter().zip(relation.column(1));
+            pairs.map(move |(&head, &tail)| [predicate, head, tail])
+        })
+    }
+
+    /// For each constant, whether a fact names it.
+    pub fn named_in_facts(&self) -> Vec<bool> {
+        let mut is_named = vec![false; self.constants()];
+        for (_, relation) in self.relations.iter() {
+            let columns = (0..relation.arity()).map(|argument| relation.column(argument));
+            columns
+                .flatten()
+                .for_each(|&constant| is_named[constant as usize] = true);
+        }
+        is_named
     }
 
     /// Returns whether a ground atom (a predicate's word and constants) is among the facts.
@@ -298,13 +290,10 @@ impl KnowledgeBase {
         let mut writer = Writer::default();
         self.symbols.write(&mut writer);
         self.relations.write(&mut writer);
-        for words in [&self.rules, &self.rule_starts, &self.heads, &self.rule_keys] {
-            writer.words(words);
-        }
-        for queries in &self.queries {
-            writer.words(&queries.words);
-            writer.words(&queries.starts);
-        }
+        self.rules.write(&mut writer);
+        writer.words(&self.heads);
+        writer.words(&self.rule_keys);
+        self.queries.iter().for_each(|queries| queries.write(&mut writer));
         writer.bytes(&self.sources);
         writer.write(out)
     }
@@ -315,30 +304,18 @@ impl KnowledgeBase {
     /// When it is not one.
     pub fn open(file: Bytes) -> Result<Self, SectionError> {
         let reader = &mut Reader::open(file)?;
-        let symbols = Symbols::read(reader)?;
-        let relations = Relations::read(reader)?;
-        let [rules, rule_starts, heads, rule_keys] = [(); 4].map(|()| reader.words());
-        let queries = |reader: &mut Reader| -> Result<Queries, SectionError> {
-            Ok(Queries {
-                words: reader.words()?,
-                starts: reader.words()?,
-            })
-        };
         let knowledge = Self {
-            symbols,
-            relations,
-            rules: rules?,
-            rule_starts: rule_starts?,
-            heads: heads?,
-            rule_keys: rule_keys?,
-            queries: [queries(reader)?, queries(reader)?, queries(reader)?],
+            symbols: Symbols::read(reader)?,
+            relations: Relations::read(reader)?,
+            rules: Lists::read(reader)?,
+            heads: reader.words()?,
+            rule_keys: reader.words()?,
+            queries: [Lists::read(reader)?, Lists::read(reader)?, Lists::read(reader)?],
             sources: reader.bytes()?,
         };
         let is_sound = reader.is_at_end()
             && knowledge.relations.predicates() == knowledge.predicates()
-            && knowledge.heads.len() > knowledge.predicates()
-            && !knowledge.rule_starts.is_empty()
-            && knowledge.queries.iter().all(|queries| !queries.starts.is_empty());
+            && knowledge.heads.len() > knowledge.predicates();
         is_sound.then_some(knowledge).ok_or(SectionError)
     }
 }
@@ -400,8 +377,7 @@ impl Iterator for ClauseIter<'_> {
         if self.at < self.left.rows.len() {
             let row = self.left.rows.get(self.at);
             let is_next = rule.is_none_or(|rule| {
-                let knowledge = self.left.knowledge;
-                let of_rule = knowledge.rules[knowledge.rule_starts[rule as usize] as usize];
+                let of_rule = self.left.knowledge.rules.get(rule as usize)[0];
                 self.left
                     .relation
                     .is_some_and(|relation| relation.clause(row) < of_rule)
@@ -417,46 +393,43 @@ impl Iterator for ClauseIter<'_> {
     }
 }
 
-/// The words of `heads`: for each predicate the start of its rules and the end of the last's; then their
-/// numbers.
-pub(crate) fn rule_heads(predicates: usize, rules: &[Word], rule_starts: &[u32]) -> Vec<Word> {
-    let head = |start: u32| word::number(rules[start as usize + RULE_HEAD]) as usize;
-    let (_, of_rules) = rule_starts.split_last().unwrap_or((&0, &[]));
+/// The number of rules of a predicate from which on they are indexed by first argument.
+const INDEXED: usize = 16;
+
+/// The words of `heads` and of `rule_keys`.
+///
+/// `heads` has for each predicate the start of its rules and the end of the last's; then their numbers.
+///
+/// `rule_keys` has for each predicate the start of its entry and the end of the last; then the entries. An
+/// entry is empty, or holds the number of keys, the keys in order, the starts of their lists and the end of the
+/// last; the lists, the last of which has the rules with a variable there.
+pub(crate) fn rule_indices(predicates: usize, rules: &Lists) -> [Words; 2] {
+    let head = |rule: u32| &rules.get(rule as usize)[RULE_HEAD..];
+    let predicate = |rule: u32| word::number(head(rule)[0]) as usize;
+    let numbers = 0..rules.len() as u32;
     let mut heads = vec![0_u32; predicates + 1];
-    for &start in of_rules {
-        heads[head(start) + 1] += 1;
-    }
+    numbers.clone().for_each(|rule| heads[predicate(rule) + 1] += 1);
     heads[0] = predicates as u32 + 1;
     for predicate in 0..predicates {
         heads[predicate + 1] += heads[predicate];
     }
     let mut next = heads.clone();
-    heads.resize(predicates + 1 + of_rules.len(), 0);
-    for (rule, &start) in of_rules.iter().enumerate() {
-        let to = &mut next[head(start)];
-        heads[*to as usize] = rule as u32;
+    heads.resize(predicates + 1 + rules.len(), 0);
+    for rule in numbers {
+        let to = &mut next[predicate(rule)];
+        heads[*to as usize] = rule;
         *to += 1;
     }
-    heads
-}
 
-/// The number of rules of a predicate from which on they are indexed by first argument.
-const INDEXED: usize = 16;
-
-/// The words of `rule_keys`: for each predicate the start of its entry and the end of the last; then the
-/// entries. An entry is empty, or holds the number of keys, the keys in order, the starts of their lists and
-/// the end of the last; the lists, the last of which has the rules with a variable there.
-pub(crate) fn rule_index(heads: &[u32], predicates: usize, rules: &[Word], rule_starts: &[u32]) -> Vec<Word> {
     let mut index: Vec<Word> = vec![0; predicates + 1];
     for predicate in 0..predicates {
         index[predicate] = index.len() as u32;
         let of = &heads[heads[predicate] as usize..heads[predicate + 1] as usize];
-        let head = |rule: u32| rule_starts[rule as usize] as usize + RULE_HEAD;
-        if of.len() < INDEXED || of.iter().any(|&rule| word::arity(rules[head(rule)]) == 0) {
+        if of.len() < INDEXED || of.iter().any(|&rule| word::arity(head(rule)[0]) == 0) {
             continue;
         }
         // Variables are last: a key for all of them.
-        let key = |rule: u32| match rules[head(rule) + 1] {
+        let key = |rule: u32| match head(rule)[1] {
             word if word::is_variable(word) => Word::MAX,
             word => word,
         };
@@ -479,7 +452,7 @@ pub(crate) fn rule_index(heads: &[u32], predicates: usize, rules: &[Word], rule_
         index.extend(order);
     }
     index[predicates] = index.len() as u32;
-    index
+    [heads.into(), index.into()]
 }
 
 impl KnowledgeBase {

@@ -3,7 +3,7 @@
 //!
 //! Text becomes a [`Program`] ([`text`]), programs become a [`KnowledgeBase`] ([`build`]), which lies in one
 //! file and is read in place ([`artifact`]). A term is a slice of 32-bit words ([`word`]). [`Resolver`] makes
-//! one step of SLD resolution; [`mod@reference`] is the slow interpreter that it is tested against.
+//! one step of SLD resolution.
 
 pub mod artifact;
 pub mod build;
@@ -14,8 +14,6 @@ pub mod mining;
 pub mod names;
 pub mod print;
 pub mod program;
-#[doc(hidden)]
-pub mod reference;
 pub mod relations;
 pub mod resolve;
 pub mod sections;
@@ -25,7 +23,7 @@ pub mod word;
 pub use artifact::{Knowledge, open};
 pub use build::{BuildError, Builder};
 pub use derived::{Derived, DerivedProof, FactRef};
-pub use knowledge_base::{Candidates, Clause, KnowledgeBase, Queries, Split};
+pub use knowledge_base::{Candidates, Clause, KnowledgeBase, Split};
 pub use program::{ConstantKind, Program, ProgramBuilder, Rule, Symbols, SymbolsBuilder};
 pub use relations::{Relation, Relations, Rows};
 pub use resolve::{Outcome, Resolver, TooLarge};

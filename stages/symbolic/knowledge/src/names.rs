@@ -3,6 +3,7 @@
 
 use crate::sections::{Reader, SectionError, Words, Writer};
 use bytes::Bytes;
+use std::ops::Deref;
 
 /// The hash of a name and its tag. It is part of the file format.
 pub(crate) fn hash(text: &[u8], tag: u32) -> u32 {
@@ -28,56 +29,21 @@ pub(crate) fn hash(text: &[u8], tag: u32) -> u32 {
 /// A table of names, each with a tag (the kind of a constant, the arity of a predicate) that is part of its
 /// identity. Numbers are given in order of first appearance.
 #[derive(Clone, Debug, Default)]
-pub struct Interner {
-    text: Vec<u8>,
-    ends: Vec<u32>,
-    tags: Vec<u8>,
+pub struct Table<B, W> {
+    text: B,
+    ends: W,
+    tags: B,
     /// Pairs of hash and number plus one; 0 is free. A power of two of them, at most half full.
-    slots: Vec<u32>,
+    slots: W,
 }
 
-/// As [`Interner`], frozen: in memory, or mapped from a file.
-#[derive(Clone, Debug)]
-pub struct Names {
-    text: Bytes,
-    ends: Words,
-    tags: Bytes,
-    slots: Words,
-}
+/// A table that takes more names.
+pub type Interner = Table<Vec<u8>, Vec<u32>>;
 
-fn find(
-    text: &[u8],
-    ends: &[u32],
-    tags: &[u8],
-    slots: &[u32],
-    name: &[u8],
-    tag: u8,
-    hash: u32,
-) -> Result<u32, usize> {
-    let mask = slots.len() / 2 - 1;
-    let mut slot = hash as usize & mask;
-    loop {
-        let number = slots[2 * slot + 1];
-        if number == 0 {
-            return Err(slot);
-        }
-        let number = number - 1;
-        if slots[2 * slot] == hash && tags[number as usize] == tag && slice(text, ends, number) == name {
-            return Ok(number);
-        }
-        slot = (slot + 1) & mask;
-    }
-}
+/// A frozen table: in memory, or mapped from a file.
+pub type Names = Table<Bytes, Words>;
 
-fn slice<'a>(text: &'a [u8], ends: &[u32], number: u32) -> &'a [u8] {
-    let start = match number {
-        0 => 0,
-        _ => ends[number as usize - 1] as usize,
-    };
-    &text[start..ends[number as usize] as usize]
-}
-
-impl Interner {
+impl<B: Deref<Target = [u8]>, W: Deref<Target = [u32]>> Table<B, W> {
     /// The number of names.
     pub fn len(&self) -> usize {
         self.ends.len()
@@ -88,13 +54,53 @@ impl Interner {
         self.ends.is_empty()
     }
 
+    /// The name with that number.
+    pub fn name(&self, number: u32) -> &str {
+        // Names come from text that was UTF-8.
+        std::str::from_utf8(self.bytes(number)).unwrap_or("\u{fffd}")
+    }
+
+    /// The name with that number, as bytes.
+    pub fn bytes(&self, number: u32) -> &[u8] {
+        let start = match number {
+            0 => 0,
+            _ => self.ends[number as usize - 1] as usize,
+        };
+        &self.text[start..self.ends[number as usize] as usize]
+    }
+
+    /// The tag of the name with that number.
+    pub fn tag(&self, number: u32) -> u8 {
+        self.tags[number as usize]
+    }
+
+    /// The number of a name, or the slot that is free for it.
+    fn slot(&self, name: &[u8], tag: u8, hash: u32) -> Result<u32, usize> {
+        let slots = &*self.slots;
+        let mask = slots.len() / 2 - 1;
+        let mut slot = hash as usize & mask;
+        loop {
+            let number = slots[2 * slot + 1];
+            if number == 0 {
+                return Err(slot);
+            }
+            let number = number - 1;
+            if slots[2 * slot] == hash && self.tag(number) == tag && self.bytes(number) == name {
+                return Ok(number);
+            }
+            slot = (slot + 1) & mask;
+        }
+    }
+}
+
+impl Interner {
     /// The number of a name, given when it is new; `None` where the names together have more than 4 GiB.
     pub fn intern(&mut self, name: &[u8], tag: u8) -> Option<u32> {
         if self.slots.len() < 4 * (self.len() + 1) {
             self.grow();
         }
         let hash = hash(name, tag.into());
-        match find(&self.text, &self.ends, &self.tags, &self.slots, name, tag, hash) {
+        match self.slot(name, tag, hash) {
             Ok(number) => Some(number),
             Err(slot) => {
                 let end = u32::try_from(self.text.len() + name.len()).ok()?;
@@ -161,16 +167,6 @@ impl Interner {
         self.slots = slots;
     }
 
-    /// The name with that number.
-    pub fn name(&self, number: u32) -> &[u8] {
-        slice(&self.text, &self.ends, number)
-    }
-
-    /// The tag of the name with that number.
-    pub fn tag(&self, number: u32) -> u8 {
-        self.tags[number as usize]
-    }
-
     /// The frozen table.
     pub fn freeze(mut self) -> Names {
         if self.slots.is_empty() {
@@ -186,45 +182,9 @@ impl Interner {
 }
 
 impl Names {
-    /// The number of names.
-    pub fn len(&self) -> usize {
-        self.ends.len()
-    }
-
-    /// Returns whether it has none.
-    pub fn is_empty(&self) -> bool {
-        self.ends.is_empty()
-    }
-
-    /// The name with that number.
-    pub fn name(&self, number: u32) -> &str {
-        // Names come from text that was UTF-8.
-        std::str::from_utf8(slice(&self.text, &self.ends, number)).unwrap_or("\u{fffd}")
-    }
-
-    /// The name with that number, as bytes.
-    pub fn bytes(&self, number: u32) -> &[u8] {
-        slice(&self.text, &self.ends, number)
-    }
-
-    /// The tag of the name with that number.
-    pub fn tag(&self, number: u32) -> u8 {
-        self.tags[number as usize]
-    }
-
     /// The number of a name.
     pub fn find(&self, name: &str, tag: u8) -> Option<u32> {
-        let name = name.as_bytes();
-        find(
-            &self.text,
-            &self.ends,
-            &self.tags,
-            &self.slots,
-            name,
-            tag,
-            hash(name, tag.into()),
-        )
-        .ok()
+        self.slot(name.as_bytes(), tag, hash(name.as_bytes(), tag.into())).ok()
     }
 
     /// A copy that takes more names.

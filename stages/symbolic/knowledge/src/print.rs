@@ -2,10 +2,12 @@
 //! a comma, lists in brackets, variables as `A`, `B`, … by their numbers. Operators are written as any other
 //! functor: `-(a,b)`.
 
-use crate::program::{ConstantKind, LIST, Symbols, SymbolsBuilder};
+use crate::names::Table;
+use crate::program::{ConstantKind, LIST, Symbols};
 use crate::text::continues_name;
 use crate::word::{self, Word};
 use std::fmt::Write as _;
+use std::ops::Deref;
 
 /// The names that words refer to.
 pub trait Naming {
@@ -17,12 +19,10 @@ pub trait Naming {
     fn functor(&self, number: u32) -> &str;
 }
 
-impl Naming for Symbols {
+impl<B: Deref<Target = [u8]>, W: Deref<Target = [u32]>> Naming for Symbols<Table<B, W>> {
     fn constant(&self, number: u32) -> (&str, ConstantKind) {
-        (
-            self.constants.name(number),
-            ConstantKind::of_tag(self.constants.tag(number)),
-        )
+        let kind = ConstantKind::of_tag(self.constants.tag(number));
+        (self.constants.name(number), kind)
     }
     fn predicate(&self, number: u32) -> &str {
         self.predicates.name(number)
@@ -30,25 +30,6 @@ impl Naming for Symbols {
     fn functor(&self, number: u32) -> &str {
         self.functors.name(number)
     }
-}
-
-impl Naming for SymbolsBuilder {
-    fn constant(&self, number: u32) -> (&str, ConstantKind) {
-        (
-            text(self.constants.name(number)),
-            ConstantKind::of_tag(self.constants.tag(number)),
-        )
-    }
-    fn predicate(&self, number: u32) -> &str {
-        text(self.predicates.name(number))
-    }
-    fn functor(&self, number: u32) -> &str {
-        text(self.functors.name(number))
-    }
-}
-
-fn text(bytes: &[u8]) -> &str {
-    std::str::from_utf8(bytes).unwrap_or("\u{fffd}")
 }
 
 /// Appends a variable's name: `A` to `Z`, then `A1` and so on.

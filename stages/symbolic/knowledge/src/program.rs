@@ -1,8 +1,8 @@
 //! Programs: what a text says, in words, before it is indexed.
 
 use crate::names::{Interner, Names};
-use crate::sections::{Reader, SectionError, Words, Writer};
-use crate::word::{self, Word};
+use crate::sections::{Lists, ListsBuilder, Reader, SectionError, Words, Writer};
+use crate::word::{self, TooMany, Word};
 use bytes::Bytes;
 use std::io;
 
@@ -36,26 +36,18 @@ impl ConstantKind {
 pub const LIST: &str = "[|]";
 
 /// The names that words refer to.
-#[derive(Clone, Debug)]
-pub struct Symbols {
+#[derive(Clone, Debug, Default)]
+pub struct Symbols<N = Names> {
     /// The constants; a tag is a [`ConstantKind`].
-    pub constants: Names,
+    pub constants: N,
     /// The predicates; a tag is the arity.
-    pub predicates: Names,
+    pub predicates: N,
     /// The functors; a tag is the arity.
-    pub functors: Names,
+    pub functors: N,
 }
 
-/// As [`Symbols`], while names are still added.
-#[derive(Clone, Debug, Default)]
-pub struct SymbolsBuilder {
-    /// The constants.
-    pub constants: Interner,
-    /// The predicates.
-    pub predicates: Interner,
-    /// The functors.
-    pub functors: Interner,
-}
+/// Names to which more are added.
+pub type SymbolsBuilder = Symbols<Interner>;
 
 impl SymbolsBuilder {
     /// The word of a constant.
@@ -105,7 +97,7 @@ impl SymbolsBuilder {
 impl Symbols {
     /// A copy that takes more names: for goals that name what the knowledge base does not.
     pub fn thaw(&self) -> SymbolsBuilder {
-        SymbolsBuilder {
+        Symbols {
             constants: self.constants.thaw(),
             predicates: self.predicates.thaw(),
             functors: self.functors.thaw(),
@@ -138,10 +130,6 @@ impl Symbols {
     }
 }
 
-/// The error for a text with more names, or an arity larger, than words can hold.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct TooMany;
-
 /// The clauses of a text, and its queries, in order.
 #[derive(Clone, Debug)]
 pub struct Program {
@@ -150,13 +138,9 @@ pub struct Program {
     /// The facts without variables, compound terms and confidence: each a predicate's word and constants.
     pub facts: Words,
     /// All other clauses; see [`Rule`].
-    pub rules: Words,
-    /// The start of each rule in `rules`, and the end of the last.
-    pub rule_starts: Words,
-    /// The goals of `?- goal.`, or of a file of queries.
-    pub goals: Words,
-    /// The start of each goal list in `goals`, and the end of the last.
-    pub goal_starts: Words,
+    pub rules: Lists,
+    /// The goal lists of `?- goal.`, or of a file of queries.
+    pub goals: Lists,
     /// The number of clauses.
     pub clauses: u32,
 }
@@ -202,12 +186,12 @@ impl<'a> Rule<'a> {
         }
     }
 
-    pub(crate) fn push(&self, words: &mut Vec<Word>) {
+    /// Its words.
+    pub(crate) fn words(&self) -> impl Iterator<Item = Word> + use<'a> {
         let confidence = self.confidence.to_bits();
         let length = self.head.len() as u32;
-        words.extend([self.clause, self.variables, confidence, self.source, self.line, length]);
-        words.extend(self.head);
-        words.extend(self.body);
+        let first = [self.clause, self.variables, confidence, self.source, self.line, length];
+        first.into_iter().chain(self.head.iter().chain(self.body).copied())
     }
 }
 
@@ -217,10 +201,8 @@ pub struct ProgramBuilder {
     /// The names.
     pub symbols: SymbolsBuilder,
     facts: Vec<Word>,
-    rules: Vec<Word>,
-    rule_starts: Vec<u32>,
-    goals: Vec<Word>,
-    goal_starts: Vec<u32>,
+    rules: ListsBuilder,
+    goals: ListsBuilder,
     clauses: u32,
 }
 
@@ -237,8 +219,7 @@ impl ProgramBuilder {
         if body.is_empty() && confidence == 1.0 && head[1..].iter().all(|&word| word::is_constant(word)) {
             return self.fact(head);
         }
-        self.rule_starts.push(self.rules.len() as u32);
-        Rule {
+        let rule = Rule {
             clause: self.clauses,
             variables,
             confidence,
@@ -246,35 +227,30 @@ impl ProgramBuilder {
             line,
             head,
             body,
-        }
-        .push(&mut self.rules);
+        };
+        self.rules.push(rule.words());
         self.clauses += 1;
     }
 
     /// Adds a goal list.
     pub fn goal(&mut self, goals: &[Word]) {
-        self.goal_starts.push(self.goals.len() as u32);
-        self.goals.extend_from_slice(goals);
+        self.goals.push(goals.iter().copied());
     }
 
     /// Returns whether the words are still few enough for their offsets.
     pub(crate) fn fits(&self) -> bool {
-        [&self.facts, &self.rules, &self.goals]
+        [self.facts.len(), self.rules.words(), self.goals.words()]
             .iter()
-            .all(|words| words.len() < u32::MAX as usize / 2)
+            .all(|&words| words < u32::MAX as usize / 2)
     }
 
     /// The program.
-    pub fn finish(mut self) -> Program {
-        self.rule_starts.push(self.rules.len() as u32);
-        self.goal_starts.push(self.goals.len() as u32);
+    pub fn finish(self) -> Program {
         Program {
             symbols: self.symbols.freeze(),
             facts: self.facts.into(),
-            rules: self.rules.into(),
-            rule_starts: self.rule_starts.into(),
-            goals: self.goals.into(),
-            goal_starts: self.goal_starts.into(),
+            rules: self.rules.freeze(),
+            goals: self.goals.freeze(),
             clauses: self.clauses,
         }
     }
@@ -293,26 +269,15 @@ impl Program {
                 true => self.facts.clone(),
                 false => kept().flatten().copied().collect(),
             },
-            rules: Words::from(Vec::new()),
-            rule_starts: Words::from(vec![0]),
-            goals: Words::from(Vec::new()),
-            goal_starts: Words::from(vec![0]),
+            rules: ListsBuilder::default().freeze(),
+            goals: ListsBuilder::default().freeze(),
             clauses: clauses as u32,
         }
     }
 
     /// The rules, in order.
     pub fn rules(&self) -> impl ExactSizeIterator<Item = Rule<'_>> {
-        self.rule_starts
-            .windows(2)
-            .map(|pair| Rule::of(&self.rules[pair[0] as usize..pair[1] as usize]))
-    }
-
-    /// The goal lists, in order.
-    pub fn goals(&self) -> impl ExactSizeIterator<Item = &[Word]> {
-        self.goal_starts
-            .windows(2)
-            .map(|pair| &self.goals[pair[0] as usize..pair[1] as usize])
+        self.rules.iter().map(Rule::of)
     }
 
     /// The facts, in order.
@@ -328,15 +293,9 @@ impl Program {
         let counts = [self.clauses];
         let mut writer = Writer::default();
         self.symbols.write(&mut writer);
-        for words in [
-            &self.facts,
-            &self.rules,
-            &self.rule_starts,
-            &self.goals,
-            &self.goal_starts,
-        ] {
-            writer.words(words);
-        }
+        writer.words(&self.facts);
+        self.rules.write(&mut writer);
+        self.goals.write(&mut writer);
         writer.words(&counts);
         writer.write(out)
     }
@@ -350,10 +309,8 @@ impl Program {
         let program = Self {
             symbols: Symbols::read(reader)?,
             facts: reader.words()?,
-            rules: reader.words()?,
-            rule_starts: reader.words()?,
-            goals: reader.words()?,
-            goal_starts: reader.words()?,
+            rules: Lists::read(reader)?,
+            goals: Lists::read(reader)?,
             clauses: *reader.words()?.first().ok_or(SectionError)?,
         };
         match reader.is_at_end() {

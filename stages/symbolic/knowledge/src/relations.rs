@@ -6,7 +6,7 @@
 //! constants that occur.
 
 use crate::sections::{Reader, SectionError, Words, Writer};
-use crate::word::{self, Word};
+use crate::word::{self, TooMany, Word};
 
 /// The facts of all predicates.
 #[derive(Clone, Debug)]
@@ -101,6 +101,12 @@ impl<'a> Relation<'a> {
     /// The arity.
     pub fn arity(&self) -> usize {
         (self.entry.len() - ENTRY) / PER_ARGUMENT
+    }
+
+    /// The constants of a row.
+    pub fn values(&self, row: u32) -> impl Iterator<Item = Word> + use<'a> {
+        let (columns, rows) = (self.columns, self.rows as usize);
+        (0..self.arity()).map(move |argument| columns[argument * rows + row as usize])
     }
 
     /// The clause of a row.
@@ -214,6 +220,23 @@ impl Relations {
         }
     }
 
+    /// The facts of each predicate, with its number.
+    pub fn iter(&self) -> impl Iterator<Item = (u32, Relation<'_>)> + Clone {
+        (0..self.predicates() as u32).map(|predicate| (predicate, self.get(predicate)))
+    }
+
+    /// Calls `each` with the predicate, the row and the constants of each fact.
+    pub(crate) fn each_fact(&self, mut each: impl FnMut(u32, u32, &[Word])) {
+        let mut values = Vec::new();
+        for (predicate, relation) in self.iter() {
+            for row in 0..relation.rows {
+                values.clear();
+                values.extend(relation.values(row));
+                each(predicate, row, &values);
+            }
+        }
+    }
+
     /// The largest number of a fact's clause.
     pub(crate) fn last_clause(&self) -> Option<u32> {
         self.clauses.iter().max().copied()
@@ -236,27 +259,21 @@ impl Relations {
     /// The facts that are given before, by an earlier clause: their numbers, in order.
     pub fn repeated(&self) -> Vec<u32> {
         let mut repeated = Vec::new();
-        let mut values = Vec::new();
-        for predicate in 0..self.predicates() as u32 {
+        self.each_fact(|predicate, row, values| {
             let relation = self.get(predicate);
-            for row in 0..relation.rows {
-                values.clear();
-                values.extend((0..relation.arity()).map(|argument| relation.column(argument)[row as usize]));
-                if relation.find(&values).next() != Some(row) {
-                    repeated.push(relation.first + row);
-                }
+            if relation.find(values).next() != Some(row) {
+                repeated.push(relation.first + row);
             }
-        }
+        });
         repeated
     }
 
     /// The facts without those of these numbers, which are in order.
-    pub(crate) fn without(&self, dropped: &[u32], constants: usize) -> Result<Self, TooManyFacts> {
+    pub(crate) fn without(&self, dropped: &[u32], constants: usize) -> Result<Self, TooMany> {
         let is_kept =
             |relation: &Relation<'_>, row: &u32| dropped.binary_search(&(relation.first + row)).is_err();
         let mut kept = Columns::default();
-        for predicate in 0..self.predicates() as u32 {
-            let relation = self.get(predicate);
+        for (_, relation) in self.iter() {
             let rows: Vec<u32> = (0..relation.rows).filter(|row| is_kept(&relation, row)).collect();
             kept.sizes.push((relation.arity(), rows.len() as u32));
             kept.clauses.extend(rows.iter().map(|&row| relation.clause(row)));
@@ -309,16 +326,12 @@ pub(crate) struct Columns {
     pub clauses: Vec<u32>,
 }
 
-/// The error for facts that are too many for 32-bit offsets.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct TooManyFacts;
-
 impl Columns {
     /// Builds the indices; `constants` is the number of constants that there are.
-    pub fn index(self, constants: usize) -> Result<Relations, TooManyFacts> {
+    pub fn index(self, constants: usize) -> Result<Relations, TooMany> {
         let facts: u64 = self.sizes.iter().map(|&(_, rows)| u64::from(rows)).sum();
         if self.columns.len() as u64 >= u64::from(u32::MAX) / 4 || facts >= u64::from(u32::MAX) / 4 {
-            return Err(TooManyFacts);
+            return Err(TooMany);
         }
         let mut starts = Vec::with_capacity(self.sizes.len() + 1);
         let mut directory: Vec<u32> = Vec::new();
@@ -345,7 +358,7 @@ impl Columns {
         }
         starts.push(directory.len() as u32);
         if postings.len() as u64 >= u64::from(u32::MAX) || table.len() as u64 >= u64::from(u32::MAX) {
-            return Err(TooManyFacts);
+            return Err(TooMany);
         }
         Ok(Relations {
             starts: starts.into(),

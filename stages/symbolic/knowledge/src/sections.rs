@@ -13,6 +13,7 @@ use arrow_buffer::{Buffer, ScalarBuffer};
 use bytes::Bytes;
 use std::fmt;
 use std::io::{self, Write};
+use std::ops::Deref;
 
 /// 32-bit words: in memory, or mapped from a file.
 pub type Words = ScalarBuffer<u32>;
@@ -163,6 +164,95 @@ impl Reader {
     /// Returns whether all were read.
     pub fn is_at_end(&self) -> bool {
         self.sections.as_slice().is_empty()
+    }
+}
+
+/// Lists of words, one after another.
+#[derive(Clone, Debug)]
+pub struct Lists<W = Words> {
+    words: W,
+    /// The start of each list, and the end of the last.
+    starts: W,
+}
+
+/// Lists to which more are added.
+pub type ListsBuilder = Lists<Vec<u32>>;
+
+impl<W: Deref<Target = [u32]>> Lists<W> {
+    /// The number of lists.
+    pub fn len(&self) -> usize {
+        self.starts.len() - 1
+    }
+
+    /// Returns whether there are none.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// A list, by its number.
+    #[inline]
+    pub fn get(&self, list: usize) -> &[u32] {
+        &self.words[self.starts[list] as usize..self.starts[list + 1] as usize]
+    }
+
+    /// The lists, in order.
+    pub fn iter(&self) -> impl ExactSizeIterator<Item = &[u32]> {
+        (0..self.len()).map(|list| self.get(list))
+    }
+
+    /// The number of words of all lists.
+    pub(crate) fn words(&self) -> usize {
+        self.words.len()
+    }
+}
+
+impl Default for ListsBuilder {
+    fn default() -> Self {
+        Self {
+            words: Vec::new(),
+            starts: vec![0],
+        }
+    }
+}
+
+impl ListsBuilder {
+    /// Adds a list.
+    pub fn push(&mut self, list: impl IntoIterator<Item = u32>) {
+        self.words.extend(list);
+        self.starts.push(self.words.len() as u32);
+    }
+
+    /// The frozen lists.
+    pub fn freeze(self) -> Lists {
+        Lists {
+            words: self.words.into(),
+            starts: self.starts.into(),
+        }
+    }
+}
+
+impl Lists {
+    /// A copy that takes more lists.
+    pub fn thaw(&self) -> ListsBuilder {
+        Lists {
+            words: self.words.to_vec(),
+            starts: self.starts.to_vec(),
+        }
+    }
+
+    /// Adds its two sections.
+    pub(crate) fn write<'a>(&'a self, writer: &mut Writer<'a>) {
+        writer.words(&self.words);
+        writer.words(&self.starts);
+    }
+
+    /// Reads its two sections.
+    pub(crate) fn read(reader: &mut Reader) -> Result<Self, SectionError> {
+        let (words, starts) = (reader.words()?, reader.words()?);
+        match starts.is_empty() {
+            true => Err(SectionError),
+            false => Ok(Self { words, starts }),
+        }
     }
 }
 

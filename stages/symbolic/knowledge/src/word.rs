@@ -27,6 +27,10 @@ pub const MAX_FUNCTORS: usize = 1 << 22;
 /// As [`MAX_CONSTANTS`], of predicates.
 pub const MAX_PREDICATES: usize = 1 << 21;
 
+/// The error for more names, facts or words, or a larger arity, than words and 32-bit offsets can hold.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct TooMany;
+
 const TAG: Word = 0xC000_0000;
 const VARIABLE: Word = 0x4000_0000;
 const FUNCTOR: Word = 0x8000_0000;

@@ -5,7 +5,7 @@
 #[path = "../../../../tests/requirements.rs"]
 mod requirements;
 
-use stages_knowledge::mining::{MiningOptions, mine};
+use stages_knowledge::mining::{RulesConfig, mine};
 use stages_knowledge::text::TripleForm;
 use stages_knowledge::{Builder, text};
 use std::collections::BTreeSet;
@@ -72,7 +72,7 @@ fn the_rules_of_family(data: &Path) {
         builder.graph(file, &program).unwrap();
     }
     let knowledge = builder.finish().unwrap();
-    let Ok(rules) = mine(&knowledge, &MiningOptions::default(), None, &BTreeSet::new(), |_| {
+    let Ok(rules) = mine(&knowledge, &RulesConfig::default(), None, &BTreeSet::new(), |_| {
         Ok::<(), Infallible>(())
     });
     let name = |&relation: &u32| knowledge.symbols().predicates.name(relation);

@@ -6,7 +6,7 @@
 use cache::{Artifact, KeyHasher, Store};
 use serde_json::{Value, json};
 use stages_core::{CancelToken, Context, EventSink, Input, StageError, StageEvent};
-use stages_knowledge::mining::{MiningOptions, mine, with_mined};
+use stages_knowledge::mining::{RulesConfig, mine, with_mined};
 use stages_knowledge::{Builder, KnowledgeBase, Split, artifact, kinds, open, print, text};
 use std::collections::{BTreeMap, BTreeSet};
 use std::convert::Infallible;
@@ -17,7 +17,7 @@ fn knowledge(text: &str) -> KnowledgeBase {
 }
 
 /// Rules as text, each with its support and the pairs of its body.
-fn mined(knowledge: &KnowledgeBase, options: &MiningOptions) -> Vec<(String, u64, u64)> {
+fn mined(knowledge: &KnowledgeBase, options: &RulesConfig) -> Vec<(String, u64, u64)> {
     let Ok(rules) = mine(knowledge, options, None, &BTreeSet::new(), |_| Ok::<(), Infallible>(()));
     let rules = rules.iter();
     rules
@@ -90,7 +90,7 @@ fn text_of(head: &str, body: &[Step<'_>]) -> String {
 }
 
 /// All rules by trying every body on every pair and path.
-fn by_definition(facts: &BTreeSet<Fact>, options: &MiningOptions) -> Vec<(String, u64, u64)> {
+fn by_definition(facts: &BTreeSet<Fact>, options: &RulesConfig) -> Vec<(String, u64, u64)> {
     let constants: BTreeSet<String> = facts.iter().flat_map(|[a, _, b]| [a.clone(), b.clone()]).collect();
     let constants: Vec<String> = constants.into_iter().collect();
     let relations: BTreeSet<&str> = facts.iter().map(|[_, relation, _]| relation.as_str()).collect();
@@ -162,12 +162,13 @@ fn rules_are_those_of_the_definition() {
                 [a, format!("r{}", draws.below(relations)), b]
             })
             .collect();
-        let options = MiningOptions {
+        let options = RulesConfig {
             length: 1 + draws.below(3) as usize,
             inverses: draws.below(2) == 0,
             min_support: 1 + draws.below(2),
             min_confidence: [0.0, 0.25, 0.5][draws.below(3) as usize],
             rules_per_relation: draws.below(6) as usize,
+            ..RulesConfig::default()
         };
         // Facts that are repeated, in an order of their own, among facts of one and of three constants.
         let mut lines: Vec<String> = facts
@@ -206,12 +207,12 @@ fn mined_rules_are_clauses_as_if_they_were_read() {
             (i + 2) % 7
         );
     }
-    let options = MiningOptions {
+    let options = RulesConfig {
         length: 3,
         inverses: true,
         min_support: 1,
         rules_per_relation: 40,
-        ..MiningOptions::default()
+        ..RulesConfig::default()
     };
     let program = text::prolog(&text, false).unwrap();
     let given = || {

@@ -9,8 +9,10 @@ mod requirements;
 #[path = "../../../../tests/programs.rs"]
 mod programs;
 
+mod interpreter;
+
+use interpreter::{Found, Interpreter, Proof, atoms};
 use programs::{Case, Expected};
-use stages_knowledge::reference::{Found, Interpreter, Proof, atoms};
 use stages_knowledge::{
     Clause, KnowledgeBase, Outcome, Program, Resolver, SymbolsBuilder, Word, print, text, word,
 };

@@ -60,7 +60,8 @@ fn clauses_are_read() {
     )
     .unwrap();
     let goals: Vec<Vec<String>> = program
-        .goals()
+        .goals
+        .iter()
         .map(|goal| print::terms(&program.symbols, goal))
         .collect();
     assert_eq!(goals, [["p(A)", "q(A,b)"]]);
@@ -189,7 +190,7 @@ fn a_program_comes_back_from_its_file() {
     program.write(&mut file).unwrap();
     let again = Program::open(file.clone().into()).unwrap();
     assert_eq!(clauses(&again), clauses(&program));
-    assert_eq!(again.goals().len(), 1);
+    assert_eq!(again.goals.len(), 1);
     for cut in [0, 10, 100, file.len() - 1] {
         assert!(Program::open(file[..cut].to_vec().into()).is_err());
     }

@@ -1,6 +1,10 @@
-//! Tokens, and environments whose states and actions are bags of atoms in tokens.
+//! Tokens, and environments whose states and actions are bags of atoms in tokens: what the tasks share.
 
+use super::counts::Counts;
+use super::saved_episodes;
 use stages_env::CandidateBatch;
+use stages_numerics::random::Random;
+use std::sync::Arc;
 
 /// The sizes of the ranges of tokens: 0 is padding; then come predicates, constants (entities and functors),
 /// variables numbered in each state and candidate by first occurrence, and [marks](mark).
@@ -42,13 +46,8 @@ impl Vocabulary {
     }
 
     /// The number of tokens.
-    pub fn len(&self) -> usize {
+    pub fn tokens(&self) -> usize {
         self.mark(self.marks) as usize
-    }
-
-    /// Returns whether there are none but padding.
-    pub fn is_empty(&self) -> bool {
-        self.len() == 1
     }
 }
 
@@ -68,17 +67,219 @@ pub mod mark {
     pub const COUNT: u32 = 5;
 }
 
+/// The order in which queries or problems are asked.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Order {
+    /// Drawn for each episode by (seed, environment, episode).
+    Random,
+    /// One after another by `all` environments together: episode e of environment i asks number i + e ×
+    /// `all`, over and over. Where queries are corrupted, each is asked as it is and then corrupted.
+    InTurn {
+        /// The number of environments of all ranges.
+        all: usize,
+    },
+}
+
+/// The place of an episode in a batch, on which its random numbers depend.
+#[derive(Clone, Copy, Debug)]
+pub struct Place {
+    /// The seed of the batch.
+    pub seed: u64,
+    /// The order of the queries.
+    pub order: Order,
+    /// The environment's number in the batch.
+    pub env: u64,
+    /// The episode's number, from 0.
+    pub episode: u64,
+}
+
+impl Place {
+    /// The random numbers of the episode.
+    pub fn random(&self) -> Random {
+        Random::new(&[self.seed, self.env, self.episode])
+    }
+
+    /// The number of the query, of so many.
+    pub fn query(&self, queries: usize) -> usize {
+        let queries = queries as u64;
+        let query = match self.order {
+            Order::Random => self.random().below(queries),
+            Order::InTurn { all } => (self.env + self.episode * all as u64) % queries,
+        };
+        query as usize
+    }
+}
+
+/// What a policy must know of a task.
+pub trait Described: Send + Sync + 'static {
+    /// Its name in settings and saved states.
+    fn name(&self) -> &'static str;
+    /// The ranges of tokens. They are those of all splits.
+    fn vocabulary(&self) -> Vocabulary;
+    /// The tokens of an atom.
+    fn width(&self) -> usize;
+    /// The names of predicates, and of constants and functors, in the order of their tokens.
+    fn names(&self) -> [Vec<String>; 2];
+    /// The number of queries or problems of the split.
+    fn size(&self) -> usize;
+}
+
+/// A task over the queries or problems of a split. Immutable, and shared by all environments.
+pub trait Task: Described + Sized {
+    /// An environment's episode.
+    type Episode: Default + Send;
+    /// The end of an episode.
+    type End: Default + Send;
+    /// The buffers of a range of environments.
+    type Buffers: Send;
+    /// What is counted.
+    type Counts: Counts;
+    /// True if saved states hold the number of steps, which is not that of the actions.
+    const SAVES_STEPS: bool = false;
+
+    /// The buffers of a range of environments.
+    fn buffers(&self) -> Self::Buffers;
+    /// Starts the episode of a place.
+    fn start(&self, place: &Place, episode: &mut Self::Episode, work: &mut Work<Self>);
+    /// Takes an action: the index of a candidate, the last one standing for larger indices. The end of the
+    /// episode is written where it ends.
+    fn step(
+        &self,
+        place: &Place,
+        action: u32,
+        episode: &mut Self::Episode,
+        end: &mut Self::End,
+        work: &mut Work<Self>,
+    ) -> Step;
+    /// Overwrites `batch` with the states and candidates of episodes.
+    fn observe<'a>(
+        &self,
+        episodes: impl Iterator<Item = &'a Self::Episode>,
+        work: &mut Work<Self>,
+        batch: &mut CandidateBatch,
+    );
+    /// What was done in an episode, from which it is played again: the steps, and the actions.
+    fn taken(episode: &Self::Episode) -> (u32, &[u32]);
+    /// Plays an episode again from its start. Returns false where it cannot have gone so.
+    fn replay(
+        &self,
+        place: &Place,
+        taken: (u32, &[u32]),
+        episode: &mut Self::Episode,
+        work: &mut Work<Self>,
+    ) -> bool;
+}
+
+/// What the environments of a range share.
+pub struct Work<T: Task> {
+    /// Buffers.
+    pub buffers: T::Buffers,
+    /// Counts since the environments were opened.
+    pub counts: T::Counts,
+}
+
+/// The result of a step.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Step {
+    /// The reward.
+    pub reward: f32,
+    /// True if the episode has terminated.
+    pub is_terminated: bool,
+    /// True if it was cut off at its limit of steps.
+    pub is_truncated: bool,
+}
+
+/// An environment.
+struct Slot<T: Task> {
+    /// The number of the episode, from 0.
+    number: u64,
+    episode: T::Episode,
+    /// The end of the last episode, where it was not taken.
+    end: T::End,
+    has_ended: bool,
+}
+
 /// Environments of a contiguous range of a batch, stepped together on one thread. They begin the next episode
 /// by themselves. Random numbers depend on (seed, environment, episode), so that the division into ranges
 /// changes no result.
+pub struct Envs<T: Task> {
+    task: Arc<T>,
+    first: usize,
+    seed: u64,
+    order: Order,
+    work: Work<T>,
+    slots: Vec<Slot<T>>,
+}
+
+impl<T: Task> Envs<T> {
+    /// Environments `first` to `first + len` of a batch, each at the start of its first episode.
+    pub fn new(task: Arc<T>, first: usize, len: usize, seed: u64, order: Order) -> Self {
+        let slot = || Slot {
+            number: 0,
+            episode: T::Episode::default(),
+            end: T::End::default(),
+            has_ended: false,
+        };
+        let work = Work {
+            buffers: task.buffers(),
+            counts: T::Counts::default(),
+        };
+        let slots = std::iter::repeat_with(slot).take(len).collect();
+        let mut envs = Self {
+            task,
+            first,
+            seed,
+            order,
+            work,
+            slots,
+        };
+        (0..len).for_each(|at| envs.start(at, 0));
+        envs
+    }
+
+    /// The counts since the environments were opened.
+    pub fn counts(&self) -> T::Counts {
+        self.work.counts
+    }
+
+    /// An environment's episode.
+    pub fn episode(&self, at: usize) -> &T::Episode {
+        &self.slots[at].episode
+    }
+
+    /// The end of an environment's last episode, until it is taken.
+    pub fn take_finished(&mut self, at: usize) -> Option<T::End> {
+        let slot = &mut self.slots[at];
+        std::mem::take(&mut slot.has_ended).then(|| std::mem::take(&mut slot.end))
+    }
+
+    #[inline]
+    fn place(&self, at: usize, episode: u64) -> Place {
+        Place {
+            seed: self.seed,
+            order: self.order,
+            env: (self.first + at) as u64,
+            episode,
+        }
+    }
+
+    /// Starts an environment's episode of that number.
+    fn start(&mut self, at: usize, number: u64) {
+        let place = self.place(at, number);
+        let slot = &mut self.slots[at];
+        slot.number = number;
+        self.task.start(&place, &mut slot.episode, &mut self.work);
+    }
+
+    fn tag(&self) -> String {
+        format!("{} {} {}", self.task.name(), self.first, self.slots.len())
+    }
+}
+
+/// The [`Envs`] of any task.
 pub trait SymbolicEnvs: Send {
     /// The number of environments.
-    fn len(&self) -> usize;
-
-    /// Returns whether there are none.
-    fn is_empty(&self) -> bool {
-        self.len() == 0
-    }
+    fn num_envs(&self) -> usize;
 
     /// Overwrites `batch` with the states and candidates.
     fn observe(&mut self, batch: &mut CandidateBatch);
@@ -88,11 +289,10 @@ pub trait SymbolicEnvs: Send {
     fn step(&mut self, actions: &[u32], rewards: &mut [f32], terminated: &mut [u8], truncated: &mut [u8]);
 
     /// Counts since they were opened, under the names of metrics: among them those of what caps cut.
-    fn named_counts(&self) -> Vec<(&'static str, u64)> {
-        Vec::new()
-    }
+    fn named_counts(&self) -> Vec<(&'static str, u64)>;
 
-    /// The state, for a checkpoint.
+    /// The state, for a checkpoint: the numbers of the episodes and the actions taken in them, from which they
+    /// are played again.
     fn save(&self) -> Vec<u8>;
 
     /// Goes on from a saved state of the same environments.
@@ -100,4 +300,59 @@ pub trait SymbolicEnvs: Send {
     /// # Errors
     /// When it is not one.
     fn restore(&mut self, state: &[u8]) -> Result<(), String>;
+}
+
+impl<T: Task> SymbolicEnvs for Envs<T> {
+    fn num_envs(&self) -> usize {
+        self.slots.len()
+    }
+
+    fn observe(&mut self, batch: &mut CandidateBatch) {
+        let episodes = self.slots.iter().map(|slot| &slot.episode);
+        self.task.observe(episodes, &mut self.work, batch);
+    }
+
+    fn step(&mut self, actions: &[u32], rewards: &mut [f32], terminated: &mut [u8], truncated: &mut [u8]) {
+        for at in 0..self.slots.len() {
+            let place = self.place(at, self.slots[at].number);
+            let Slot { episode, end, .. } = &mut self.slots[at];
+            let step = self.task.step(&place, actions[at], episode, end, &mut self.work);
+            rewards[at] = step.reward;
+            (terminated[at], truncated[at]) = (step.is_terminated.into(), step.is_truncated.into());
+            if step.is_terminated || step.is_truncated {
+                self.slots[at].has_ended = true;
+                self.start(at, place.episode + 1);
+            }
+        }
+    }
+
+    fn named_counts(&self) -> Vec<(&'static str, u64)> {
+        self.work.counts.metrics()
+    }
+
+    fn save(&self) -> Vec<u8> {
+        let counts: Vec<u64> = self.work.counts.metrics().iter().map(|(_, count)| *count).collect();
+        let episodes = self.slots.iter().map(|slot| (slot.number, T::taken(&slot.episode)));
+        saved_episodes::write(&self.tag(), &counts, T::SAVES_STEPS, episodes)
+    }
+
+    fn restore(&mut self, state: &[u8]) -> Result<(), String> {
+        let tag = self.tag();
+        let counts = self.work.counts.metrics().len();
+        let saved = saved_episodes::read(state, &tag, counts, T::SAVES_STEPS, self.slots.len())?;
+        for (at, (number, steps, actions)) in saved.episodes.into_iter().enumerate() {
+            self.start(at, number);
+            let place = self.place(at, number);
+            let Slot {
+                episode, has_ended, ..
+            } = &mut self.slots[at];
+            *has_ended = false;
+            if !self.task.replay(&place, (steps, &actions), episode, &mut self.work) {
+                return Err(saved_episodes::broken(&tag));
+            }
+        }
+        let counts = self.work.counts.each().into_iter().zip(saved.counts);
+        counts.for_each(|(to, count)| *to = count);
+        Ok(())
+    }
 }

@@ -1,6 +1,7 @@
 //! Symbolic environments behind the interface of all environments, on several threads.
 
 use super::batch::SymbolicEnvs;
+use super::counts::add;
 use super::open::SymbolicTask;
 use cache::{Artifact, Store};
 use rayon::iter::{IndexedParallelIterator as _, IntoParallelRefMutIterator as _, ParallelIterator as _};
@@ -64,7 +65,7 @@ impl BatchEnv for SymbolicBatchEnv {
     }
 
     fn num_envs(&self) -> usize {
-        self.parts.iter().map(|part| part.envs.len()).sum()
+        self.parts.iter().map(|part| part.envs.num_envs()).sum()
     }
 
     /// Goes back to the first episodes.
@@ -83,7 +84,7 @@ impl BatchEnv for SymbolicBatchEnv {
             .parts
             .iter_mut()
             .map(|part| {
-                let (now, later) = rest.split_at(part.envs.len());
+                let (now, later) = rest.split_at(part.envs.num_envs());
                 rest = later;
                 (part, now)
             })
@@ -104,7 +105,7 @@ impl BatchEnv for SymbolicBatchEnv {
         }
         let mut at = 0;
         for part in &self.parts {
-            for i in 0..part.envs.len() {
+            for i in 0..part.envs.num_envs() {
                 out.reward[at] = part.reward[i];
                 out.terminated[at] = part.terminated[i] != 0 || part.truncated[i] != 0;
                 out.truncated[at] = false;
@@ -134,11 +135,7 @@ impl BatchEnv for SymbolicBatchEnv {
     fn named_counts(&self) -> Vec<(&'static str, u64)> {
         let mut counts: Vec<(&'static str, u64)> = Vec::new();
         for part in &self.parts {
-            let of_part = part.envs.named_counts();
-            match counts.is_empty() {
-                true => counts = of_part,
-                false => counts.iter_mut().zip(of_part).for_each(|(sum, count)| sum.1 += count.1),
-            }
+            add(&mut counts, part.envs.named_counts());
         }
         counts
     }

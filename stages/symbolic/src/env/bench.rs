@@ -1,14 +1,14 @@
 //! The speed of symbolic environments on this machine.
 
-use super::batch::SymbolicEnvs;
-use super::paths::{PathConfig, PathCounts, PathEnvs, PathTask};
-use super::proofs::{Order, ProofConfig, ProofCounts, ProofEnvs, ProofTask, TrainingQueries};
+use super::batch::{Order, SymbolicEnvs};
+use super::paths::{PathConfig, PathEnvs, PathTask};
+use super::proofs::{ProofConfig, ProofEnvs, ProofTask, TrainingQueries};
 use rayon::iter::{IntoParallelRefMutIterator as _, ParallelIterator as _};
 use serde::Serialize;
 use stages_core::StageError;
 use stages_env::CandidateBatch;
 use stages_env::bench::with_threads;
-use stages_knowledge::mining::{MiningOptions, mine, with_mined};
+use stages_knowledge::mining::{RulesConfig, mine, with_mined};
 use stages_knowledge::{BuildError, Builder, KnowledgeBase, ProgramBuilder, Split};
 use stages_numerics::random::Random;
 use std::collections::{BTreeMap, BTreeSet};
@@ -71,35 +71,20 @@ pub fn bench(triples: Option<&str>) -> Result<Vec<SymbolicRow>, StageError> {
     let proof_envs = |first, len| ProofEnvs::new(proofs.clone(), first, len, 1, Order::Random);
     let mut rows = Vec::new();
     with_threads(&BATCHES, |num_envs, threads| {
-        rows.push(measure("paths, bags", &path_envs, num_envs, threads, false));
-        rows.push(measure("proofs, bags", &proof_envs, num_envs, threads, false));
-        rows.push(measure("proofs, padded", &proof_envs, num_envs, threads, true));
+        let proved = &["env/true_proved", "env/false_given_up"];
+        rows.push(measure(
+            "paths, bags",
+            &["env/right"],
+            &path_envs,
+            num_envs,
+            threads,
+            false,
+        ));
+        rows.push(measure("proofs, bags", proved, &proof_envs, num_envs, threads, false));
+        rows.push(measure("proofs, padded", proved, &proof_envs, num_envs, threads, true));
         Ok(())
     })?;
     Ok(rows)
-}
-
-/// Environments that count steps, episodes, and those that ended right.
-trait Counted: SymbolicEnvs {
-    fn counted(&self) -> [u64; 3];
-}
-
-impl Counted for ProofEnvs {
-    fn counted(&self) -> [u64; 3] {
-        let counts: ProofCounts = self.counts();
-        [
-            counts.steps,
-            counts.episodes,
-            counts.true_proved + counts.false_given_up,
-        ]
-    }
-}
-
-impl Counted for PathEnvs {
-    fn counted(&self) -> [u64; 3] {
-        let counts: PathCounts = self.counts();
-        [counts.steps, counts.episodes, counts.right]
-    }
 }
 
 /// A range of environments with its buffers.
@@ -192,8 +177,10 @@ fn pad(batch: &CandidateBatch, out: &mut [u64]) {
     }
 }
 
-fn measure<E: Counted>(
+/// `right` names the counts of episodes that end right.
+fn measure<E: SymbolicEnvs>(
     environment: &str,
+    right: &[&str],
     envs: &dyn Fn(usize, usize) -> E,
     num_envs: usize,
     threads: usize,
@@ -239,8 +226,14 @@ fn measure<E: Counted>(
         }
         best = best.max((runs * STEPS * num_envs) as f64 / start.elapsed().as_secs_f64());
     }
-    let [steps, episodes, right] = [0, 1, 2]
-        .map(|count: usize| ranges.iter().map(|range| range.envs.counted()[count]).sum::<u64>() as f64);
+    let counted = |names: &[&str]| -> f64 {
+        let counts = ranges.iter().flat_map(|range| range.envs.named_counts());
+        counts
+            .filter(|(name, _)| names.contains(name))
+            .map(|(_, count)| count as f64)
+            .sum()
+    };
+    let [steps, episodes, right] = [&["env/steps"][..], &["env/episodes"], right].map(counted);
     let sum = |of: fn(&Range<E>) -> u64| ranges.iter().map(of).sum::<u64>() as f64 / steps;
     SymbolicRow {
         environment: environment.to_owned(),
@@ -353,7 +346,7 @@ fn knowledge(facts: &[Fact]) -> Result<KnowledgeBase, StageError> {
     let mut knowledge = Builder::new();
     knowledge.graph("facts", &builder.finish()).map_err(refused)?;
     let knowledge = knowledge.finish().map_err(refused)?;
-    let rules = mine(&knowledge, &MiningOptions::default(), None, &BTreeSet::new(), |_| {
+    let rules = mine(&knowledge, &RulesConfig::default(), None, &BTreeSet::new(), |_| {
         Ok::<(), StageError>(())
     })?;
     with_mined(knowledge, &rules).map_err(refused)

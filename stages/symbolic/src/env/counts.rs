@@ -1,37 +1,46 @@
 //! Counts of events in environments: no cap cuts silently.
 
-/// Declares a struct of counts, with their names and their sum.
+/// Counts with names.
+pub trait Counts: Copy + Default + Send {
+    /// The counts under the names of metrics, in order.
+    fn metrics(&self) -> Vec<(&'static str, u64)>;
+    /// Each count, in the same order.
+    fn each(&mut self) -> Vec<&mut u64>;
+}
+
+/// No counts.
+impl Counts for () {
+    fn metrics(&self) -> Vec<(&'static str, u64)> {
+        Vec::new()
+    }
+    fn each(&mut self) -> Vec<&mut u64> {
+        Vec::new()
+    }
+}
+
+/// Adds counts of the same names to those of other environments, of which there may be none yet.
+pub(crate) fn add(sums: &mut Vec<(&'static str, u64)>, counts: Vec<(&'static str, u64)>) {
+    match sums.is_empty() {
+        true => *sums = counts,
+        false => sums.iter_mut().zip(counts).for_each(|(sum, count)| sum.1 += count.1),
+    }
+}
+
+/// Declares a struct of counts.
 macro_rules! counts {
     ($(#[$about:meta])* $type:ident { $($(#[$doc:meta])* $name:ident,)* }) => {
         $(#[$about])*
-        #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
+        #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
         pub struct $type {
             $($(#[$doc])* pub $name: u64,)*
         }
 
-        impl $type {
-            /// The number of counts.
-            pub const LEN: usize = [$(stringify!($name)),*].len();
-
-            /// The counts with their names, in order.
-            pub fn named(&self) -> [(&'static str, u64); Self::LEN] {
-                [$((stringify!($name), self.$name)),*]
-            }
-
-            /// The counts under the names of metrics, in order.
-            pub(crate) fn metrics(&self) -> Vec<(&'static str, u64)> {
+        impl crate::env::counts::Counts for $type {
+            fn metrics(&self) -> Vec<(&'static str, u64)> {
                 vec![$((concat!("env/", stringify!($name)), self.$name)),*]
             }
-
-            /// The counts of these numbers, in the order of [`Self::named`].
-            pub(crate) fn of(numbers: [u64; Self::LEN]) -> Self {
-                let [$($name),*] = numbers;
-                Self { $($name),* }
-            }
-
-            /// Adds those of other environments.
-            pub fn add(&mut self, other: &Self) {
-                $(self.$name += other.$name;)*
+            fn each(&mut self) -> Vec<&mut u64> {
+                vec![$(&mut self.$name),*]
             }
         }
     };

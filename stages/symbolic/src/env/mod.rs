@@ -6,7 +6,7 @@ pub mod batch;
 mod batched;
 mod bench;
 mod config;
-mod counts;
+pub(crate) mod counts;
 pub mod embedding;
 mod open;
 pub mod paths;

@@ -7,11 +7,11 @@
 //! | `problems.json` | [`RuleTexts`], of rule worlds |
 //! | `embedding.bin` | the vectors of an [`Embedding`], where rewards are shaped |
 
-use super::batch::{SymbolicEnvs, Vocabulary};
+use super::batch::{Described, Order, SymbolicEnvs};
 use super::config::{SymbolicConfig, TaskConfig};
 use super::embedding::Embedding;
 use super::paths::{PathConfig, PathEnvs, PathTask};
-use super::proofs::{Order, ProofConfig, ProofEnvs, ProofTask};
+use super::proofs::{ProofConfig, ProofEnvs, ProofTask};
 use super::rules::{RuleEnvs, RuleTask, RuleTexts, RulesConfig};
 use super::shaping::Shaping;
 use cache::{Artifact, BlobDigest, Store};
@@ -20,6 +20,7 @@ use stages_core::StageError;
 use stages_env::ActionSpace;
 use stages_env::EnvSpec;
 use stages_knowledge::{KnowledgeBase, Split, artifact, print};
+use std::ops::Deref;
 use std::sync::Arc;
 
 /// The `family` in the artifact's meta.
@@ -128,8 +129,8 @@ impl SymbolicTask {
     /// When the artifact is damaged.
     pub fn embedding(&self, store: &Store, artifact: &Artifact) -> Result<Option<Embedding>, StageError> {
         let base = match self {
-            Self::Proofs(task) => task.knowledge(),
-            Self::Paths(task) => task.knowledge(),
+            Self::Proofs(task) => &task.knowledge,
+            Self::Paths(task) => &task.knowledge,
             Self::Rules(_) => return Ok(None),
         };
         let config = file::<SymbolicConfig>(store, artifact, CONFIG)?.of_task()?;
@@ -189,56 +190,10 @@ impl SymbolicTask {
         }
     }
 
-    /// The ranges of tokens. They are those of all splits.
-    pub fn vocabulary(&self) -> Vocabulary {
-        match self {
-            Self::Proofs(task) => task.vocabulary(),
-            Self::Paths(task) => task.vocabulary(),
-            Self::Rules(task) => task.vocabulary(),
-        }
-    }
-
-    /// The tokens of an atom.
-    pub fn width(&self) -> usize {
-        match self {
-            Self::Proofs(task) => task.width(),
-            Self::Paths(task) => task.width(),
-            Self::Rules(task) => task.width(),
-        }
-    }
-
-    /// The number of queries or problems of the split.
-    pub fn size(&self) -> usize {
-        match self {
-            Self::Proofs(task) => task.queries(),
-            Self::Paths(task) => task.queries(),
-            Self::Rules(task) => task.problems(),
-        }
-    }
-
-    /// The name of the task: `symbolic/proofs`, for example.
-    pub fn name(&self) -> &'static str {
-        match self {
-            Self::Proofs(_) => "symbolic/proofs",
-            Self::Paths(_) => "symbolic/paths",
-            Self::Rules(_) => "symbolic/rules",
-        }
-    }
-
     /// The specification, with the names of all tokens in order, so that a policy of another vocabulary is
     /// refused.
     pub fn spec(&self) -> EnvSpec {
-        let (predicates, constants) = match self {
-            Self::Proofs(task) => names(task.knowledge()),
-            Self::Paths(task) => {
-                let relations = (0..task.relations() as u32).map(|relation| task.relation_name(relation));
-                (
-                    relations.collect(),
-                    names(task.knowledge()).1[..task.knowledge().constants()].to_vec(),
-                )
-            }
-            Self::Rules(task) => (task.predicate_names(), task.object_names().to_vec()),
-        };
+        let [predicates, constants] = self.names();
         let variables = 0..self.vocabulary().variables;
         let names = std::iter::once("<padding>".to_owned())
             .chain(predicates)
@@ -247,13 +202,25 @@ impl SymbolicTask {
             .chain(MARKS.map(str::to_owned))
             .collect();
         EnvSpec {
-            name: self.name().to_owned(),
+            name: format!("symbolic/{}", self.name()),
             observation: Vec::new(),
             action_space: ActionSpace::Candidates {
                 names,
                 width: self.width(),
             },
             normalisation: None,
+        }
+    }
+}
+
+impl Deref for SymbolicTask {
+    type Target = dyn Described;
+
+    fn deref(&self) -> &Self::Target {
+        match self {
+            Self::Proofs(task) => &**task,
+            Self::Paths(task) => &**task,
+            Self::Rules(task) => &**task,
         }
     }
 }
@@ -265,7 +232,7 @@ pub(super) fn spread(len: usize, most: usize) -> impl Iterator<Item = usize> {
 }
 
 /// The names of predicates, and of constants and functors.
-fn names(knowledge: &KnowledgeBase) -> (Vec<String>, Vec<String>) {
+pub(super) fn names(knowledge: &KnowledgeBase) -> [Vec<String>; 2] {
     let symbols = knowledge.symbols();
     let with_arity = |name: &str, arity: u8| {
         let mut out = String::new();
@@ -286,5 +253,5 @@ fn names(knowledge: &KnowledgeBase) -> (Vec<String>, Vec<String>) {
         .map(constant)
         .chain(functors)
         .collect();
-    (predicates, constants)
+    [predicates, constants]
 }

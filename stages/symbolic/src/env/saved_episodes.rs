@@ -3,25 +3,32 @@
 
 use stages_env::{StateReader, StateWriter};
 
-/// The contents of a saved state: counts, and the number and actions of each environment's episode.
-pub(super) struct SavedEpisodes<const COUNTS: usize> {
-    pub counts: [u64; COUNTS],
-    pub episodes: Vec<(u64, Vec<u32>)>,
+/// The contents of a saved state: counts, and the number, steps and actions of each environment's episode.
+pub(super) struct SavedEpisodes {
+    pub counts: Vec<u64>,
+    pub episodes: Vec<(u64, u32, Vec<u32>)>,
 }
 
-/// The bytes of a state of the kind and size that `tag` names.
+/// The bytes of a state of the kind and size that `tag` names. With steps, the numbers of actions have 32 bits.
 pub(super) fn write<'a>(
     tag: &str,
     counts: &[u64],
-    episodes: impl Iterator<Item = (u64, &'a [u32])> + Clone,
+    with_steps: bool,
+    episodes: impl Iterator<Item = (u64, (u32, &'a [u32]))> + Clone,
 ) -> Vec<u8> {
-    let (numbers, lengths): (Vec<u64>, Vec<u64>) = episodes
-        .clone()
-        .map(|(number, actions)| (number, actions.len() as u64))
-        .unzip();
-    let writer = StateWriter::new(tag).array(counts).array(&numbers).array(&lengths);
+    let numbers: Vec<u64> = episodes.clone().map(|episode| episode.0).collect();
+    let lengths: Vec<u64> = episodes.clone().map(|episode| episode.1.1.len() as u64).collect();
+    let mut writer = StateWriter::new(tag).array(counts).array(&numbers);
+    writer = match with_steps {
+        true => {
+            let steps: Vec<u32> = episodes.clone().map(|episode| episode.1.0).collect();
+            let lengths: Vec<u32> = lengths.iter().map(|&length| length as u32).collect();
+            writer.array(&steps).array(&lengths)
+        }
+        false => writer.array(&lengths),
+    };
     episodes
-        .fold(writer, |writer, (_, actions)| writer.array(actions))
+        .fold(writer, |writer, (_, (_, actions))| writer.array(actions))
         .finish()
 }
 
@@ -29,21 +36,32 @@ pub(super) fn write<'a>(
 ///
 /// # Errors
 /// When it is of another kind or size, or cut off.
-pub(super) fn read<const COUNTS: usize>(
+pub(super) fn read(
     state: &[u8],
     tag: &str,
+    counts: usize,
+    with_steps: bool,
     len: usize,
-) -> Result<SavedEpisodes<COUNTS>, String> {
+) -> Result<SavedEpisodes, String> {
     let size = state.len().saturating_sub(8 + tag.len());
     let mut reader = StateReader::new(state, tag, size)?;
-    let fixed = 8 * (COUNTS + 2 * len);
+    let fixed = 8 * (counts + 2 * len);
     if size < fixed {
         return Err(broken(tag));
     }
-    let (mut counts, mut numbers, mut lengths) = ([0_u64; COUNTS], vec![0_u64; len], vec![0_u64; len]);
+    let (mut counts, mut numbers, mut steps) = (vec![0_u64; counts], vec![0_u64; len], vec![0_u32; len]);
+    let mut lengths = vec![0_u64; len];
     reader.array(&mut counts);
     reader.array(&mut numbers);
-    reader.array(&mut lengths);
+    match with_steps {
+        true => {
+            let mut short = vec![0_u32; len];
+            reader.array(&mut steps);
+            reader.array(&mut short);
+            lengths = short.into_iter().map(u64::from).collect();
+        }
+        false => reader.array(&mut lengths),
+    }
     let total = lengths.iter().try_fold(0_u64, |sum, &length| sum.checked_add(length));
     if total.and_then(|total| total.checked_mul(4)) != Some((size - fixed) as u64) {
         return Err(broken(tag));
@@ -53,9 +71,12 @@ pub(super) fn read<const COUNTS: usize>(
         reader.array(&mut actions);
         actions
     });
+    let episodes = numbers.into_iter().zip(steps).zip(actions);
     Ok(SavedEpisodes {
         counts,
-        episodes: numbers.into_iter().zip(actions).collect(),
+        episodes: episodes
+            .map(|((number, steps), actions)| (number, steps, actions))
+            .collect(),
     })
 }
 

@@ -183,13 +183,8 @@ impl StageKind for Symbolic {
 /// Returns whether a query of training is one positive atom of a predicate of two arguments with facts in the
 /// graph.
 fn asks_of_the_graph(base: &KnowledgeBase) -> bool {
-    let (queries, relations) = (base.queries(Split::Train), base.relations());
-    (0..queries.len()).any(|query| match *queries.get(query) {
-        [predicate, _, _] => {
-            queries.is_positive(query)
-                && word::arity(predicate) == 2
-                && relations.get(word::number(predicate)).rows > 0
-        }
+    base.asked(Split::Train).any(|(query, is_positive)| match query[..] {
+        [predicate, _, _] => is_positive && word::arity(predicate) == 2 && base.relation(predicate).rows > 0,
         _ => false,
     })
 }

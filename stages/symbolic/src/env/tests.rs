@@ -247,7 +247,7 @@ fn proofs_are_opened_by_split() {
     );
     let spec = test.spec();
     assert_eq!(spec.difference(&train.spec()), None);
-    assert_eq!(spec.action_space.names().len(), test.vocabulary().len());
+    assert_eq!(spec.action_space.names().len(), test.vocabulary().tokens());
     assert_eq!(
         spec.action_space.names()[..8],
         [
@@ -273,7 +273,7 @@ fn proofs_are_opened_by_split() {
     let mut envs = train.envs(0, 2, 5);
     let mut batch = CandidateBatch::default();
     envs.observe(&mut batch);
-    assert_eq!((envs.len(), batch.width), (2, 3));
+    assert_eq!((envs.num_envs(), batch.width), (2, 3));
     // What follows from the query by the only rule: states with one successor are passed.
     assert_eq!(at(batch.state_rows[0]), "parent/2");
 

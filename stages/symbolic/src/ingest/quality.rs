@@ -105,20 +105,8 @@ fn queries(knowledge: &KnowledgeBase) -> [Finding; 5] {
     let count: usize = Split::ALL.iter().map(|&split| knowledge.queries(split).len()).sum();
     seen.reserve(count);
     for split in Split::ALL {
-        let queries = knowledge.queries(split);
-        for number in 0..queries.len() {
-            let given = queries.get(number);
-            let is_positive = queries.is_positive(number);
-            let atoms: Vec<Word> = given
-                .iter()
-                .map(|&word| {
-                    if word::is_predicate(word) {
-                        word::positive(word)
-                    } else {
-                        word
-                    }
-                })
-                .collect();
+        for (number, (atoms, is_positive)) in knowledge.asked(split).enumerate() {
+            let given = knowledge.queries(split).get(number);
             let shown = || format!("{}: {}", split.name(), text(knowledge, given));
             let is_ground_atom =
                 word::end(&atoms, 0) == atoms.len() && atoms[1..].iter().all(|&word| word::is_constant(word));
@@ -179,16 +167,7 @@ fn queries(knowledge: &KnowledgeBase) -> [Finding; 5] {
 
 /// The constants that a clause names.
 fn known_constants(knowledge: &KnowledgeBase) -> Vec<bool> {
-    let mut known = vec![false; knowledge.constants()];
-    for predicate in 0..knowledge.predicates() as u32 {
-        let relation = knowledge.relations().get(predicate);
-        for argument in 0..relation.arity() {
-            relation
-                .column(argument)
-                .iter()
-                .for_each(|&constant| known[constant as usize] = true);
-        }
-    }
+    let mut known = knowledge.named_in_facts();
     for rule in 0..knowledge.rules() as u32 {
         let rule = knowledge.rule(rule);
         let words = rule.head.iter().chain(rule.body);

@@ -131,7 +131,7 @@ mod tests {
             variables: 2,
             marks: 1,
         };
-        let tokens: Vec<u32> = (0..vocabulary.len() as u32).collect();
+        let tokens: Vec<u32> = (0..vocabulary.tokens() as u32).collect();
         let batch = CandidateBatch {
             width: 1,
             state_rows: tokens.clone(),

@@ -2,6 +2,7 @@
 //! search in the same budget, and an embedding.
 
 use super::ranking::{Ranker, RankingOptions, Rankings};
+use crate::env::batch::Described as _;
 use crate::env::embedding::Embedding;
 use crate::env::paths::{PathCounts, PathQuery, PathState, PathTask, embedding_score};
 use stages_knowledge::mining::{self, Instances};
@@ -16,14 +17,14 @@ fn ranked(
 ) -> Rankings {
     let mut ranker = Ranker::new(task, options);
     let mut scores = BTreeMap::new();
-    for query in 0..task.queries() {
+    for query in 0..task.size() {
         let query = task.query(query);
         scores.clear();
         score(&query, &mut scores);
         let reached: Vec<(u32, f64)> = scores.iter().map(|(&entity, &score)| (entity, score)).collect();
         ranker.add(&query, &reached);
     }
-    ranker.finish()
+    ranker.found
 }
 
 /// Ranks of random actions: an entity's score is the probability to end there, over all paths.
@@ -35,7 +36,7 @@ pub fn random_walk(task: &PathTask, options: &RankingOptions) -> Rankings {
         // What comes next depends on the entity and on the number of steps only: one state of each entity
         // stands for all.
         let mut here = BTreeMap::from([(query.source, (start, 1.0))]);
-        for _ in 0..task.hops() {
+        for _ in 0..task.hops {
             let mut next: BTreeMap<u32, (PathState, f64)> = BTreeMap::new();
             for (state, probability) in here.values() {
                 let share = probability / state.candidates() as f64;
@@ -71,7 +72,7 @@ pub fn tail_frequency(task: &PathTask, options: &RankingOptions) -> Rankings {
 /// entities as the beam does of states. The query's edge and its inverse are hidden; the source itself is no
 /// answer.
 pub fn breadth_first(task: &PathTask, options: &RankingOptions) -> Rankings {
-    let budget = 1 + (task.hops() - 1) * options.beam;
+    let budget = 1 + (task.hops - 1) * options.beam;
     ranked(task, options, |query, scores| {
         let own = [
             (query.source, query.relation, query.answer),
@@ -80,7 +81,7 @@ pub fn breadth_first(task: &PathTask, options: &RankingOptions) -> Rankings {
         let mut seen = BTreeSet::from([query.source]);
         let mut queue = vec![query.source];
         let (mut at, mut distance, mut end) = (0, 1, 1);
-        while at < queue.len().min(budget) && distance <= task.hops() {
+        while at < queue.len().min(budget) && distance <= task.hops {
             let from = queue[at];
             for (relation, to) in task.edges(from) {
                 if !own.contains(&(from, relation, to)) && seen.insert(to) {
@@ -100,7 +101,7 @@ pub fn breadth_first(task: &PathTask, options: &RankingOptions) -> Rankings {
 pub fn embedding(task: &PathTask, options: &RankingOptions, embedding: &Embedding) -> Rankings {
     ranked(task, options, |query, scores| {
         let score = |&entity: &u32| Some((entity, embedding_score(task, embedding, query, entity)?.into()));
-        scores.extend(task.entities().iter().filter_map(score));
+        scores.extend(task.entities.iter().filter_map(score));
         let best = scores.values().copied().fold(f64::NEG_INFINITY, f64::max);
         scores.values_mut().for_each(|score| *score = libm::exp(*score - best));
         let sum: f64 = scores.values().sum();
@@ -182,7 +183,7 @@ struct Graph {
 
 impl Graph {
     fn new(task: &PathTask) -> Self {
-        let edges = mining::Graph::new(task.knowledge(), true);
+        let edges = mining::Graph::new(&task.knowledge, true);
         let mut tails = BTreeMap::new();
         for &(relation, to) in (0..edges.constants()).flat_map(|entity| edges.from(entity)) {
             *tails.entry((relation, to)).or_default() += 1;
@@ -279,27 +280,27 @@ mod tests {
             dim: 8,
             ..EmbeddingConfig::default()
         };
-        let fitted = Embedding::fit(task.knowledge(), &config, &mut |_| Ok(())).unwrap();
+        let fitted = Embedding::fit(&task.knowledge, &config, &mut |_| Ok(())).unwrap();
         let result = embedding(&task, &RankingOptions::default(), &fitted);
         let [ben, lea, joe, kim] = ["ben", "lea", "joe", "kim"]
-            .map(|name| task.knowledge().symbols().constants.find(name, 0).unwrap());
-        let uncle = task.knowledge().symbols().predicates.find("uncle", 2).unwrap();
+            .map(|name| task.knowledge.symbols().constants.find(name, 0).unwrap());
+        let uncle = task.knowledge.symbols().predicates.find("uncle", 2).unwrap();
         // Ben's other nephews are filtered, and no other uncle is known.
         let rank = |of: &dyn Fn(u32) -> f32, answer: u32, filtered: &[u32]| {
-            let others = task.entities().iter().filter(|entity| !filtered.contains(entity));
+            let others = task.entities.iter().filter(|entity| !filtered.contains(entity));
             1.0 + others.filter(|&&entity| of(entity) > of(answer)).count() as f64
         };
         let tail = |entity| fitted.score(uncle, ben, entity).unwrap();
         let head = |entity| fitted.score(uncle, entity, lea).unwrap();
         assert_eq!(result.ranks, [rank(&tail, lea, &[joe, kim]), rank(&head, ben, &[])]);
-        assert_eq!(result.all.reached, 1.0);
+        assert_eq!(result.is_reached, [true; 2]);
     }
 
     #[test]
     fn rules_are_counted() {
         let task = family();
         let graph = Graph::new(&task);
-        let relation = |name: &str| task.knowledge().symbols().predicates.find(name, 2).unwrap();
+        let relation = |name: &str| task.knowledge.symbols().predicates.find(name, 2).unwrap();
         let [mother, brother, uncle] = ["mother", "brother", "uncle"].map(relation);
         let mined = graph.mine(&RuleOptions::default());
         let confidence = |body: &[u32]| {

@@ -1,7 +1,6 @@
 //! The configuration of `evaluate/reasoning`.
 
 use super::play::Choice;
-use super::ranking::Pooling;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use stages_core::ConfigProblem;
@@ -12,7 +11,7 @@ use stages_knowledge::Split;
 #[serde(default, deny_unknown_fields)]
 pub struct ReasoningConfig {
     /// The queries or problems.
-    pub split: ReasoningSplit,
+    pub split: Split,
     /// The most queries or problems, spread evenly over the split; 0 for all. Where both sides of facts are
     /// asked, facts are counted.
     pub queries: usize,
@@ -41,19 +40,6 @@ pub struct ReasoningConfig {
     pub proofs: usize,
     /// Resamples of the bootstrap.
     pub bootstrap_draws: usize,
-}
-
-/// The queries or problems of an evaluation.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "snake_case")]
-pub enum ReasoningSplit {
-    /// Those to train on.
-    Train,
-    /// Those to choose settings by.
-    Valid,
-    /// Those to test on.
-    #[default]
-    Test,
 }
 
 /// The score of an entity that several paths reach.
@@ -108,7 +94,7 @@ impl ReasoningBaseline {
 impl Default for ReasoningConfig {
     fn default() -> Self {
         Self {
-            split: ReasoningSplit::default(),
+            split: Split::Test,
             queries: 0,
             seed: 0,
             deterministic: true,
@@ -145,15 +131,6 @@ impl ReasoningConfig {
         Ok(())
     }
 
-    /// The split of the knowledge base.
-    pub(super) fn split(&self) -> Split {
-        match self.split {
-            ReasoningSplit::Train => Split::Train,
-            ReasoningSplit::Valid => Split::Valid,
-            ReasoningSplit::Test => Split::Test,
-        }
-    }
-
     /// The choice of actions.
     pub(super) fn choice(&self) -> Choice {
         if self.deterministic {
@@ -174,14 +151,5 @@ impl ReasoningConfig {
     /// Returns whether a baseline is wanted.
     pub(super) fn has(&self, baseline: ReasoningBaseline) -> bool {
         self.baselines.contains(&baseline)
-    }
-}
-
-impl From<PathPooling> for Pooling {
-    fn from(pooling: PathPooling) -> Self {
-        match pooling {
-            PathPooling::Max => Self::Max,
-            PathPooling::Sum => Self::Sum,
-        }
     }
 }

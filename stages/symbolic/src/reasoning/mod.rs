@@ -3,16 +3,16 @@
 mod actor;
 pub mod baselines;
 mod config;
-mod path_study;
+pub mod path_study;
 pub mod plans;
 pub mod play;
-mod proof_study;
+pub mod proof_study;
 pub mod ranking;
 mod rule_study;
-mod sheet;
+pub mod sheet;
 mod stage;
 mod study;
 pub mod verdicts;
 
-pub use config::{PathPooling, ReasoningBaseline, ReasoningConfig, ReasoningSplit};
+pub use config::{PathPooling, ReasoningBaseline, ReasoningConfig};
 pub use stage::Reasoning;

@@ -6,6 +6,7 @@ use super::ranking::{RankingOptions, Rankings, ranking};
 use super::sheet::{Area, Figure, Sheet};
 use super::stage::Runs;
 use super::study::{Study, env_counts};
+use crate::env::batch::Described as _;
 use crate::env::paths::{PathTask, QuerySides};
 use rayon::prelude::*;
 use stages_core::StageError;
@@ -18,7 +19,7 @@ pub(super) fn study(runs: &Runs, task: &PathTask) -> Result<Study, StageError> {
     let config = runs.config;
     let options = RankingOptions {
         beam: config.beam,
-        pooling: config.pooling.into(),
+        pooling: config.pooling,
         candidates: candidates(&config.candidates, task)?,
         paths: config.proofs,
         ..RankingOptions::default()
@@ -45,15 +46,13 @@ pub(super) fn study(runs: &Runs, task: &PathTask) -> Result<Study, StageError> {
         .collect();
     let sheets = |of: &[Rankings]| of.iter().map(|of| sheet(task, of, true)).collect();
     let mut others = vec![
-        ("queries".to_owned(), task.queries() as f64),
-        ("entities".to_owned(), task.entities().len() as f64),
-        ("unused_queries".to_owned(), task.unused_queries() as f64),
+        ("queries".to_owned(), task.size() as f64),
+        ("entities".to_owned(), task.entities.len() as f64),
+        ("unused_queries".to_owned(), task.unused as f64),
     ];
-    let mut counts = policies[0].counts;
-    policies[1..].iter().for_each(|of| counts.add(&of.counts));
-    others.extend(env_counts(counts.named()));
+    others.extend(env_counts(policies.iter().map(|of| of.counts)));
     Ok(Study {
-        units: task.queries() / per_unit(task),
+        units: task.size() / per_unit(task),
         policies: sheets(&policies),
         blind: sheets(&blind),
         baselines: wanted.par_iter().filter_map(baseline).collect(),
@@ -66,7 +65,7 @@ pub(super) fn study(runs: &Runs, task: &PathTask) -> Result<Study, StageError> {
 
 /// The queries of a fact.
 fn per_unit(task: &PathTask) -> usize {
-    match task.sides() {
+    match task.sides {
         QuerySides::Tails => 1,
         QuerySides::Both => 2,
     }
@@ -75,8 +74,8 @@ fn per_unit(task: &PathTask) -> usize {
 /// The numbers of entities of these names.
 fn candidates(names: &[String], task: &PathTask) -> Result<Vec<u32>, StageError> {
     let number = |name: &String| {
-        let constant = task.knowledge().symbols().constants.find(name, 0);
-        let is_entity = |constant: &u32| task.entities().binary_search(constant).is_ok();
+        let constant = task.knowledge.symbols().constants.find(name, 0);
+        let is_entity = |constant: &u32| task.entities.binary_search(constant).is_ok();
         constant.filter(is_entity).ok_or_else(|| {
             StageError::new(format!("`candidates`: `{name}` is no entity of the knowledge base"))
                 .hint("write names as the facts do; without `candidates` the area is that of all entities")
@@ -85,63 +84,42 @@ fn candidates(names: &[String], task: &PathTask) -> Result<Vec<u32>, StageError>
     names.iter().map(number).collect()
 }
 
-/// The names of the figures of all queries, of those for tails, and of those for heads.
-const NAMES: [[&str; 6]; 3] = [
-    ["mrr", "hits_1", "hits_3", "hits_10", "mean_rank", "reached"],
-    [
-        "tails_mrr",
-        "tails_hits_1",
-        "tails_hits_3",
-        "tails_hits_10",
-        "tails_mean_rank",
-        "tails_reached",
-    ],
-    [
-        "heads_mrr",
-        "heads_hits_1",
-        "heads_hits_3",
-        "heads_hits_10",
-        "heads_mean_rank",
-        "heads_reached",
-    ],
-];
-
 /// The figures of ranks. The area of all queries has an interval where `with_area`; it takes the scores of
 /// all candidates of all queries.
-fn sheet(task: &PathTask, found: &Rankings, with_area: bool) -> Sheet {
+pub fn sheet(task: &PathTask, found: &Rankings, with_area: bool) -> Sheet {
     let per_unit = per_unit(task);
     let mut sheet = Sheet::default();
-    let (sides, areas) = match per_unit {
-        1 => (1, vec![]),
-        _ => (
-            3,
-            vec![
-                ("tails_auc_pr", found.tails.auc_pr),
-                ("heads_auc_pr", found.heads.auc_pr),
-            ],
-        ),
-    };
-    for (side, names) in NAMES.iter().enumerate().take(sides) {
-        let numbers: [&dyn Fn(usize, f64) -> f64; 6] = [
-            &|_, rank| 1.0 / rank,
-            &|_, rank| f64::from(u8::from(rank <= 1.0)),
-            &|_, rank| f64::from(u8::from(rank <= 3.0)),
-            &|_, rank| f64::from(u8::from(rank <= 10.0)),
-            &|_, rank| rank,
-            &|at, _| f64::from(u8::from(found.is_reached[at])),
-        ];
-        for (name, number) in names.iter().zip(numbers) {
-            // The query for a fact's head follows the one for its tail.
-            let is_of = |at: usize| side == 0 || at % per_unit == side - 1;
-            let figure =
-                Figure::mean(&found.ranks, per_unit, |at, rank| is_of(at).then(|| number(at, *rank)));
-            sheet.add(name, figure);
+    let is = |is: bool| f64::from(u8::from(is));
+    let figures: [(&str, &dyn Fn(usize, f64) -> f64); 6] = [
+        ("mrr", &|_, rank| 1.0 / rank),
+        ("hits_1", &|_, rank| is(rank <= 1.0)),
+        ("hits_3", &|_, rank| is(rank <= 3.0)),
+        ("hits_10", &|_, rank| is(rank <= 10.0)),
+        ("mean_rank", &|_, rank| rank),
+        ("reached", &|at, _| is(found.is_reached[at])),
+    ];
+    // The query for a fact's head follows the one for its tail.
+    let sides: &[&str] = if per_unit == 1 { &[] } else { &["tails", "heads"] };
+    for (name, number) in figures {
+        sheet.add(
+            name,
+            Figure::mean(&found.ranks, per_unit, |at, rank| Some(number(at, *rank))),
+        );
+    }
+    for (at_side, side) in sides.iter().enumerate() {
+        for (name, number) in figures {
+            let of_side = |at: usize, rank: &f64| (at % per_unit == at_side).then(|| number(at, *rank));
+            sheet.add(format!("{side}_{name}"), Figure::mean(&found.ranks, per_unit, of_side));
         }
     }
+    let area = Area::new(found.areas.iter(), per_unit);
     match with_area {
-        true => sheet.add("auc_pr", Figure::Area(Area::new(found.areas.iter(), per_unit))),
-        false => sheet.fixed.push(("auc_pr", found.all.auc_pr)),
+        true => sheet.add("auc_pr", Figure::Area(area)),
+        false => sheet.fixed.push(("auc_pr".to_owned(), area.whole())),
     }
-    sheet.fixed.extend(areas);
+    for (at, side) in sides.iter().enumerate() {
+        let area = Area::new(found.areas.iter().skip(at).step_by(per_unit), 1);
+        sheet.fixed.push((format!("{side}_auc_pr"), area.whole()));
+    }
     sheet
 }

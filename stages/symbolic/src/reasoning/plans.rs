@@ -1,7 +1,7 @@
 //! Plans in rule worlds: every problem played once, beside random actions and breadth-first search.
 
 use super::play::{Choice, Score, play};
-use crate::env::proofs::Order;
+use crate::env::batch::{Described as _, Order};
 use crate::env::rules::{RuleEnvs, RuleTask, shortest_plan};
 use rayon::prelude::*;
 use stages_core::StageError;
@@ -28,7 +28,7 @@ pub fn plans(
     choice: (Choice, u64),
     policy: &mut Score,
 ) -> Result<Vec<PlanOutcome>, StageError> {
-    let problems = task.problems();
+    let problems = task.size();
     let all = envs.clamp(1, problems);
     let mut envs = RuleEnvs::new(task.clone(), 0, all, choice.1, Order::InTurn { all });
     let ends = play(&mut envs, problems, choice, policy)?.into_iter();
@@ -47,5 +47,5 @@ pub fn plan_searches(task: &RuleTask, budget: u64) -> Vec<(Option<usize>, u64)> 
         let found = shortest_plan(task, problem, budget);
         (found.plan.map(|plan| plan.len()), found.expanded)
     };
-    (0..task.problems()).into_par_iter().map(search).collect()
+    (0..task.size()).into_par_iter().map(search).collect()
 }

@@ -1,9 +1,7 @@
 //! Episodes of symbolic environments, one for each query or problem, with actions by scores of the
 //! candidates.
 
-use crate::env::batch::SymbolicEnvs;
-use crate::env::proofs::{FinishedProof, ProofEnvs};
-use crate::env::rules::{FinishedPlan, RuleEnvs};
+use crate::env::batch::{Envs, SymbolicEnvs as _, Task};
 use stages_core::StageError;
 use stages_env::CandidateBatch;
 use stages_numerics::random::Random;
@@ -34,40 +32,18 @@ pub fn indifferent(batch: &CandidateBatch, _: &[u32], logits: &mut Vec<f32>) -> 
     Ok(())
 }
 
-/// Environments that ask in turn: episode e of environment i has number i + e × environments.
-pub(super) trait InTurn: SymbolicEnvs {
-    /// The end of an episode.
-    type End;
-    /// The end of an environment's last episode, until it is taken.
-    fn take_end(&mut self, env: usize) -> Option<Self::End>;
-}
-
-impl InTurn for ProofEnvs {
-    type End = FinishedProof;
-    fn take_end(&mut self, env: usize) -> Option<FinishedProof> {
-        self.take_finished(env)
-    }
-}
-
-impl InTurn for RuleEnvs {
-    type End = FinishedPlan;
-    fn take_end(&mut self, env: usize) -> Option<FinishedPlan> {
-        self.take_finished(env)
-    }
-}
-
-/// The ends of episodes 0 to `turns`, in order, each with the probability of the actions that were taken in
+/// The ends of episodes 0 to `turns` of environments that ask in turn, in order, each with the probability of the actions that were taken in
 /// it. What is sampled depends on the seed, the environment and the step.
 ///
 /// # Errors
 /// Those of the policy.
-pub(super) fn play<E: InTurn>(
-    envs: &mut E,
+pub(super) fn play<T: Task>(
+    envs: &mut Envs<T>,
     turns: usize,
     (choice, seed): (Choice, u64),
     policy: &mut Score,
-) -> Result<Vec<(E::End, f64)>, StageError> {
-    let all = envs.len();
+) -> Result<Vec<(T::End, f64)>, StageError> {
+    let all = envs.num_envs();
     let mut batch = CandidateBatch::default();
     let mut logits = Vec::new();
     let mut actions = vec![0; all];
@@ -75,7 +51,7 @@ pub(super) fn play<E: InTurn>(
     let mut log_probability = vec![0.0; all];
     let mut episodes = vec![0_usize; all];
     let mut from = vec![START; all];
-    let mut ends: Vec<Option<(E::End, f64)>> = Vec::new();
+    let mut ends: Vec<Option<(T::End, f64)>> = Vec::new();
     ends.resize_with(turns, || None);
     let mut left = turns;
     let mut step = 0_u64;
@@ -94,7 +70,7 @@ pub(super) fn play<E: InTurn>(
         step += 1;
         for env in 0..all {
             from[env] = env as u32;
-            let Some(end) = envs.take_end(env) else {
+            let Some(end) = envs.take_finished(env) else {
                 continue;
             };
             from[env] = START;

@@ -1,11 +1,11 @@
 //! The study of proof search: verdicts, proofs beside the shortest ones, and calibration.
 
 use super::config::ReasoningBaseline;
-use super::ranking::Labelled;
-use super::sheet::{Area, Figure, Sheet};
+use super::sheet::{Area, Figure, Labelled, Sheet};
 use super::stage::{ENVS, Runs};
 use super::study::{Study, env_counts};
 use super::verdicts::{Outcome, Searched, VerdictOptions, Verdicts, random_verdicts, searches, verdicts};
+use crate::env::batch::Described as _;
 use crate::env::proofs::ProofTask;
 use stages_core::StageError;
 use std::fmt::Write as _;
@@ -21,8 +21,6 @@ pub(super) fn study(runs: &Runs, task: &Arc<ProofTask>) -> Result<Study, StageEr
         envs: ENVS,
         seed: config.seed,
         choice: config.choice(),
-        // The shortest proofs are searched for once, below.
-        search_budget: 0,
         trees: config.proofs,
     };
     let (policies, blind) = runs.all(|actor| {
@@ -30,10 +28,10 @@ pub(super) fn study(runs: &Runs, task: &Arc<ProofTask>) -> Result<Study, StageEr
             actor.score(batch, from, logits)
         })
     })?;
-    let budget = config.budget(task.steps());
+    let budget = config.budget(task.settings.steps);
     runs.context.check_cancelled()?;
     let found = searches(task, config.seed, [config.search_budget.max(budget), budget]);
-    let per_unit = task.turns() / task.queries();
+    let per_unit = task.turns() / task.size();
     let sheets = |of: &[Verdicts]| of.iter().map(|of| sheet(&of.outcomes, &found, per_unit)).collect();
     let mut baselines = Vec::new();
     if config.has(ReasoningBaseline::Random) {
@@ -54,11 +52,9 @@ pub(super) fn study(runs: &Runs, task: &Arc<ProofTask>) -> Result<Study, StageEr
             found.iter().filter(|found| found.label).count() as f64 / found.len() as f64,
         ),
     ];
-    let mut counts = policies[0].counts;
-    policies[1..].iter().for_each(|of| counts.add(&of.counts));
-    others.extend(env_counts(counts.named()));
+    others.extend(env_counts(policies.iter().map(|of| of.counts)));
     Ok(Study {
-        units: task.queries(),
+        units: task.size(),
         policies: sheets(&policies),
         blind: sheets(&blind),
         baselines,
@@ -70,7 +66,7 @@ pub(super) fn study(runs: &Runs, task: &Arc<ProofTask>) -> Result<Study, StageEr
 }
 
 /// The figures of verdicts.
-fn sheet(outcomes: &[Outcome], found: &[Searched], per_unit: usize) -> Sheet {
+pub fn sheet(outcomes: &[Outcome], found: &[Searched], per_unit: usize) -> Sheet {
     let mut sheet = judged(outcomes, per_unit);
     sheet.add(
         "steps",
@@ -81,13 +77,7 @@ fn sheet(outcomes: &[Outcome], found: &[Searched], per_unit: usize) -> Sheet {
         Some(shortest) if end.label && end.is_proved => Some((end.length as f64, shortest as f64)),
         _ => None,
     };
-    let length = |at: usize, end: &Outcome| lengths(at, end).map(|both| both.0);
-    let shortest = |at: usize, end: &Outcome| lengths(at, end).map(|both| both.1);
-    let is_shortest = |at: usize, end: &Outcome| lengths(at, end).map(|(a, b)| f64::from(u8::from(a == b)));
-    sheet.add("proof_length", Figure::mean(outcomes, per_unit, length));
-    sheet.add("shortest_length", Figure::mean(outcomes, per_unit, shortest));
-    sheet.add("length_ratio", Figure::ratio(outcomes, per_unit, lengths));
-    sheet.add("shortest_fraction", Figure::mean(outcomes, per_unit, is_shortest));
+    sheet.add_lengths("proof_length", outcomes, per_unit, lengths);
     let scores: Vec<Labelled> = outcomes
         .iter()
         .map(|end| Labelled {
@@ -123,12 +113,18 @@ fn searched(found: &[Searched], budget: u64, per_unit: usize) -> Sheet {
     judged(&found.iter().map(outcome).collect::<Vec<_>>(), per_unit)
 }
 
-/// The verdicts of each policy by confidence.
+/// The verdicts of each policy by confidence, in ten equal ranges from 0.5 to 1.
 fn calibration(policies: &[Verdicts]) -> String {
     let mut text = String::from("policy,confidence,right,verdicts\n");
     for (at, of) in policies.iter().enumerate() {
-        for (confidence, right, count) in &of.calibration {
-            let _ = writeln!(text, "{},{confidence:.6},{right:.6},{count}", at + 1);
+        for range in 0..10 {
+            let ends = of.outcomes.iter().filter(|end| end.confidence().1 == range);
+            let count = ends.clone().count() as f64;
+            if count > 0.0 {
+                let confidence = ends.clone().map(|end| end.confidence().0).sum::<f64>() / count;
+                let right = ends.filter(|end| end.is_right()).count() as f64 / count;
+                let _ = writeln!(text, "{},{confidence:.6},{right:.6},{count}", at + 1);
+            }
         }
     }
     text

@@ -6,6 +6,7 @@ use super::play::{Choice, indifferent};
 use super::sheet::{Figure, Sheet};
 use super::stage::{ENVS, Runs};
 use super::study::Study;
+use crate::env::batch::Described as _;
 use crate::env::rules::RuleTask;
 use stages_core::StageError;
 use std::fmt::Write as _;
@@ -24,7 +25,7 @@ pub(super) fn study(runs: &Runs, task: &Arc<RuleTask>) -> Result<Study, StageErr
         })
     })?;
     runs.context.check_cancelled()?;
-    let budget = config.budget(task.steps());
+    let budget = config.budget(task.steps);
     let found = plan_searches(task, config.search_budget.max(budget));
     let sheets = |of: &[Vec<PlanOutcome>]| of.iter().map(|of| sheet(of, &found)).collect();
     let mut baselines = Vec::new();
@@ -40,13 +41,13 @@ pub(super) fn study(runs: &Runs, task: &Arc<RuleTask>) -> Result<Study, StageErr
         baselines.push((ReasoningBaseline::Search.name(), searched));
     }
     Ok(Study {
-        units: task.problems(),
+        units: task.size(),
         policies: sheets(&policies),
         blind: sheets(&blind),
         baselines,
         compared: &["success"],
         others: vec![
-            ("problems".to_owned(), task.problems() as f64),
+            ("problems".to_owned(), task.size() as f64),
             ("search_budget".to_owned(), budget as f64),
         ],
         proofs: texts(task, &policies[0], &found, config.proofs),
@@ -64,14 +65,7 @@ fn sheet(outcomes: &[PlanOutcome], found: &[(Option<usize>, u64)]) -> Sheet {
         Some(shortest) if end.is_solved => Some((end.plan.len() as f64, shortest as f64)),
         _ => None,
     };
-    let length = |at: usize, end: &PlanOutcome| lengths(at, end).map(|both| both.0);
-    let shortest = |at: usize, end: &PlanOutcome| lengths(at, end).map(|both| both.1);
-    let is_shortest =
-        |at: usize, end: &PlanOutcome| lengths(at, end).map(|(a, b)| f64::from(u8::from(a == b)));
-    sheet.add("plan_length", Figure::mean(outcomes, 1, length));
-    sheet.add("shortest_length", Figure::mean(outcomes, 1, shortest));
-    sheet.add("length_ratio", Figure::ratio(outcomes, 1, lengths));
-    sheet.add("shortest_fraction", Figure::mean(outcomes, 1, is_shortest));
+    sheet.add_lengths("plan_length", outcomes, 1, lengths);
     sheet
 }
 
@@ -86,7 +80,7 @@ fn texts(
     let text = |(problem, end): (usize, &PlanOutcome)| {
         let mut text = format!(
             "; {}: {} actions, probability {:.3}",
-            task.problem_name(problem),
+            task.texts[problem],
             end.plan.len(),
             end.probability
         );

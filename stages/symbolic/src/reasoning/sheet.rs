@@ -4,16 +4,24 @@
 //! The *units* of a resample are what is independent: a true query with its corrupted twin, a fact with the
 //! queries for both of its sides, a problem.
 
-use super::ranking::Labelled;
 use super::verdicts::Outcome;
 
 /// The figures of a strategy.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Sheet {
+pub struct Sheet {
     /// Those that resamples have, by name.
-    pub figures: Vec<(&'static str, Figure)>,
+    pub(super) figures: Vec<(String, Figure)>,
     /// Those that are known of all queries alone.
-    pub fixed: Vec<(&'static str, f64)>,
+    pub(super) fixed: Vec<(String, f64)>,
+}
+
+/// Candidates with their labels: whether they are the answer.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub(super) struct Labelled {
+    /// Those that are reached, with their scores.
+    pub reached: Vec<(f64, bool)>,
+    /// The number of those that are not, and of answers among them.
+    pub unreached: [usize; 2],
 }
 
 /// A figure that follows from units, each of which counts a number of times.
@@ -54,6 +62,16 @@ impl Figure {
             ((at / per_unit) as u32, range, confidence, end.is_right())
         };
         Self::Calibration(outcomes.iter().enumerate().map(one).collect())
+    }
+
+    /// The figure where each unit counts once.
+    fn whole(&self) -> f64 {
+        let units = match self {
+            Self::Ratio(sums) => sums.len(),
+            Self::Area(area) => area.unreached.len(),
+            Self::Calibration(verdicts) => verdicts.last().map_or(0, |last| last.0 as usize + 1),
+        };
+        self.value(&vec![1.0; units])
     }
 
     /// The figure where each unit counts so many times; NaN of nothing.
@@ -116,7 +134,14 @@ impl Area {
         }
     }
 
-    /// Average precision; equal scores are one threshold.
+    /// Average precision of all candidates, 0 without an answer.
+    pub fn whole(&self) -> f64 {
+        let area = self.value(&vec![1.0; self.unreached.len()]);
+        if area.is_nan() { 0.0 } else { area }
+    }
+
+    /// Average precision, the sum over thresholds of the precision there times the recall that it adds; equal
+    /// scores are one threshold, and what is not reached is the last one.
     fn value(&self, times: &[f64]) -> f64 {
         let (mut found, mut seen, mut sum) = (0.0, 0.0, 0.0);
         let mut threshold = |new: f64, count: f64| {
@@ -148,18 +173,41 @@ impl Area {
 
 impl Sheet {
     /// Adds a figure.
-    pub fn add(&mut self, name: &'static str, figure: Figure) {
-        self.figures.push((name, figure));
+    pub(super) fn add(&mut self, name: impl Into<String>, figure: Figure) {
+        self.figures.push((name.into(), figure));
+    }
+
+    /// Adds the figures of lengths beside the shortest ones; `of` gives both of a query where both are known.
+    pub(super) fn add_lengths<T>(
+        &mut self,
+        name: &str,
+        queries: &[T],
+        per_unit: usize,
+        of: impl Fn(usize, &T) -> Option<(f64, f64)>,
+    ) {
+        let mean = |of: &dyn Fn(usize, &T) -> Option<f64>| Figure::mean(queries, per_unit, of);
+        self.add(name, mean(&|at, query| of(at, query).map(|both| both.0)));
+        self.add("shortest_length", mean(&|at, query| of(at, query).map(|both| both.1)));
+        self.add("length_ratio", Figure::ratio(queries, per_unit, &of));
+        let is_shortest = |at: usize, query: &T| of(at, query).map(|(a, b)| f64::from(u8::from(a == b)));
+        self.add("shortest_fraction", mean(&is_shortest));
     }
 
     /// All figures where each unit counts so many times.
-    pub fn values(&self, times: &[f64]) -> Vec<f64> {
+    pub(super) fn values(&self, times: &[f64]) -> Vec<f64> {
         self.figures.iter().map(|(_, figure)| figure.value(times)).collect()
     }
 
     /// The place of a figure.
-    pub fn at(&self, name: &str) -> Option<usize> {
+    pub(super) fn at(&self, name: &str) -> Option<usize> {
         self.figures.iter().position(|figure| figure.0 == name)
+    }
+
+    /// A figure of all units, by its name; NaN where there is none.
+    pub fn value(&self, name: &str) -> f64 {
+        let fixed = self.fixed.iter().find(|figure| figure.0 == name).map(|figure| figure.1);
+        let of_units = self.at(name).map(|at| self.figures[at].1.whole());
+        of_units.or(fixed).unwrap_or(f64::NAN)
     }
 }
 
@@ -208,13 +256,33 @@ mod tests {
             let (a, b) = (figure.value(&times), copy.value(&ones));
             assert!((a - b).abs() < 1e-12 && a > 0.0, "{a} {b}: {figure:?}");
         }
-        // Of all of them it is that of the other implementation.
-        let mut all = Labelled::default();
-        for query in &queries {
-            all.reached.extend_from_slice(&query.reached);
-            (0..2).for_each(|of| all.unreached[of] += query.unreached[of]);
-        }
-        assert!((area(&queries).value(&[1.0; 6]) - all.average_precision()).abs() < 1e-12);
         assert!(success(&outcomes[1..1]).value(&[]).is_nan());
+    }
+
+    fn area(reached: &[(f64, bool)], unreached: [usize; 2]) -> f64 {
+        let reached = reached.to_vec();
+        Area::new([Labelled { reached, unreached }].iter(), 1).whole()
+    }
+
+    #[test]
+    fn average_precision_is_that_of_the_definition() {
+        // The example of scikit-learn's average_precision_score.
+        let scores = [(0.1, false), (0.4, false), (0.35, true), (0.8, true)];
+        assert!((area(&scores, [0; 2]) - 5.0 / 6.0).abs() < 1e-12);
+        // Equal scores say nothing: the precision is the fraction of positives.
+        let equal: Vec<(f64, bool)> = (0..10).map(|i| (0.5, i < 3)).collect();
+        assert!((area(&equal, [0; 2]) - 0.3).abs() < 1e-12);
+        assert_eq!(area(&[], [0; 2]), 0.0);
+    }
+
+    #[test]
+    fn the_area_is_average_precision_with_what_is_not_reached_last() {
+        let reached = vec![(0.3, false), (0.9, true), (0.5, false), (0.3, true)];
+        let mut all = reached.clone();
+        all.extend([(f64::NEG_INFINITY, true), (f64::NEG_INFINITY, false)]);
+        let of = area(&reached, [2, 1]);
+        // Precisions 1, 2/4 and 3/6.
+        assert!((of - 2.0 / 3.0).abs() < 1e-12 && (of - area(&all, [0; 2])).abs() < 1e-12);
+        assert_eq!(area(&[], [3, 0]), 0.0);
     }
 }

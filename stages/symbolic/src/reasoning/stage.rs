@@ -66,7 +66,7 @@ impl StageKind for Reasoning {
 
     fn run(&self, config: &ReasoningConfig, context: &Context) -> Result<Outputs, StageError> {
         let env = &context.input("env")?.artifact;
-        let mut task = SymbolicTask::open(&context.store, env, config.split())?;
+        let mut task = SymbolicTask::open(&context.store, env, config.split)?;
         let policies = policies(context, &task.spec())?;
         let embedding = match &task {
             SymbolicTask::Paths(_) if config.has(ReasoningBaseline::Embedding) => {
@@ -80,7 +80,7 @@ impl StageKind for Reasoning {
         if !config.candidates.is_empty() && !matches!(task, SymbolicTask::Paths(_)) {
             return Err(StageError::new(format!(
                 "`candidates` is a setting of `task: paths`, and this is `{}`",
-                task.name()
+                format_args!("symbolic/{}", task.name())
             ))
             .hint("remove it"));
         }

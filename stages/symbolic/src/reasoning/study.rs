@@ -2,6 +2,7 @@
 //! intervals.
 
 use super::sheet::Sheet;
+use crate::env::counts::{Counts, add};
 use rayon::prelude::*;
 use stages_evaluate::Estimate;
 use stages_evaluate::Metrics;
@@ -91,7 +92,7 @@ impl Study {
         }
         for (at, (name, _)) in all.fixed.iter().enumerate() {
             let sum: f64 = self.policies.iter().map(|sheet| sheet.fixed[at].1).sum();
-            metrics.add(*name, sum / policies as f64);
+            metrics.add(name.clone(), sum / policies as f64);
         }
         if policies > 1 {
             metrics.add("policies", policies as f64);
@@ -137,7 +138,7 @@ impl Study {
                     resampled.whole.values[policies + policy][at]
                 });
                 metrics.add(format!("ablation/{BLIND}/{name}"), blind);
-                if !self.compared.contains(name) {
+                if !self.compared.contains(&name.as_str()) {
                     continue;
                 }
                 let loss = resampled.estimate(|drawn| {
@@ -184,14 +185,14 @@ fn said(difference: Estimate) -> String {
 
 /// The counts of caps that cut, and of queries that could not be corrupted. The other counts of an
 /// environment are about whole batches, in which episodes are played that no query asks for.
-pub(super) fn env_counts(
-    counts: impl IntoIterator<Item = (&'static str, u64)>,
+pub(super) fn env_counts<C: Counts>(
+    policies: impl Iterator<Item = C>,
 ) -> impl Iterator<Item = (String, f64)> {
-    let is_told = |name: &str| name.contains("cut") || name == "uncorrupted";
-    counts
-        .into_iter()
-        .filter(move |(name, _)| is_told(name))
-        .map(|(name, count)| (format!("env/{name}"), count as f64))
+    let mut sums = Vec::new();
+    policies.for_each(|counts| add(&mut sums, counts.metrics()));
+    let is_told = |name: &str| name.contains("cut") || name == "env/uncorrupted";
+    let told = sums.into_iter().filter(move |(name, _)| is_told(name));
+    told.map(|(name, count)| (name.to_owned(), count as f64))
 }
 
 /// The mean over policies.

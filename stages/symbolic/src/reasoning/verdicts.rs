@@ -2,8 +2,8 @@
 //! breadth-first search in the same budget.
 
 use super::play::{Choice, Score, indifferent, play};
-use super::ranking::Labelled;
-use crate::env::proofs::{FinishedProof, Order, ProofCounts, ProofEnvs, ProofTask, ProofTree, shortest};
+use crate::env::batch::Order;
+use crate::env::proofs::{FinishedProof, ProofCounts, ProofEnvs, ProofTask, ProofTree, shortest};
 use rayon::prelude::*;
 use stages_core::StageError;
 use std::sync::Arc;
@@ -17,8 +17,6 @@ pub struct VerdictOptions {
     pub seed: u64,
     /// The choice of actions.
     pub choice: Choice,
-    /// States that are expanded in search of the shortest proof, for comparison of lengths; 0 for no search.
-    pub search_budget: u64,
     /// Proofs that are drawn as trees.
     pub trees: usize,
 }
@@ -26,33 +24,6 @@ pub struct VerdictOptions {
 /// The result of an evaluation.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Verdicts {
-    /// Queries, corrupted ones among them.
-    pub queries: usize,
-    /// The fraction of true queries.
-    pub true_fraction: f64,
-    /// The fraction of right verdicts; a search that ends at its limit of steps says `false`.
-    pub accuracy: f64,
-    /// The fraction of true queries that are proved.
-    pub success: f64,
-    /// The fraction of false queries that are proved.
-    pub false_proofs: f64,
-    /// Steps of an episode, on average.
-    pub steps: f64,
-    /// Resolution steps of the proofs of true queries whose shortest proof was found, on average.
-    pub proof_length: f64,
-    /// Resolution steps of the shortest proofs of the same queries, on average.
-    pub shortest_length: f64,
-    /// The fraction of these proofs that are as short.
-    pub shortest_fraction: f64,
-    /// The area under the curve of precision by recall, by average precision; see [`score`]. Chance is
-    /// `true_fraction`.
-    pub auc_pr: f64,
-    /// The mean absolute difference between the confidence of verdicts and the fraction of right ones, over
-    /// `calibration`.
-    pub calibration_error: f64,
-    /// Verdicts by confidence in ten equal ranges from 0.5 to 1: mean confidence, fraction of right ones, and
-    /// their number.
-    pub calibration: Vec<(f64, f64, usize)>,
     /// The counts of the episodes, caps that cut among them.
     pub counts: ProofCounts,
     /// Proofs as trees.
@@ -108,20 +79,6 @@ pub fn verdicts(
     let all = options.envs.clamp(1, turns);
     let mut envs = ProofEnvs::new(task.clone(), 0, all, options.seed, Order::InTurn { all });
     let finished = play(&mut envs, turns, (options.choice, options.seed), policy)?;
-    let mut result = summary(task, options, &finished);
-    result.counts = envs.counts();
-    Ok(result)
-}
-
-fn mean(sum: f64, count: usize) -> f64 {
-    match count {
-        0 => 0.0,
-        count => sum / count as f64,
-    }
-}
-
-fn summary(task: &ProofTask, options: &VerdictOptions, finished: &[(FinishedProof, f64)]) -> Verdicts {
-    let queries = finished.len();
     let outcomes: Vec<Outcome> = finished
         .iter()
         .map(|(end, probability)| Outcome {
@@ -132,58 +89,20 @@ fn summary(task: &ProofTask, options: &VerdictOptions, finished: &[(FinishedProo
             length: end.trace.len(),
         })
         .collect();
-    let count = |is: &dyn Fn(&Outcome) -> bool| outcomes.iter().filter(|end| is(end)).count();
-    let true_queries = count(&|end| end.label);
-    let scores: Vec<(f64, bool)> = outcomes.iter().map(|end| (end.score, end.label)).collect();
-    let mut bins = vec![(0.0, 0, 0); 10];
-    let (mut lengths, mut shortest_lengths, mut compared, mut as_short) = (0, 0, 0, 0);
-    let mut trees = Vec::new();
-    for ((end, probability), outcome) in finished.iter().zip(&outcomes) {
-        let (confidence, bin) = outcome.confidence();
-        let bin = &mut bins[bin];
-        *bin = (bin.0 + confidence, bin.1 + usize::from(outcome.is_right()), bin.2 + 1);
-        if !(end.is_proved && end.query.label) {
-            continue;
-        }
-        if let Some(trace) = shortest(task, &end.query, options.search_budget).trace {
-            lengths += end.trace.len();
-            shortest_lengths += trace.len();
-            as_short += usize::from(trace.len() == end.trace.len());
-            compared += 1;
-        }
-        // Proofs of several steps show more.
-        if trees.len() < options.trees && end.trace.len() > 1 {
-            let tree = ProofTree::new(task, &end.query, &end.trace).text(task);
-            let steps = end.trace.len();
-            trees.push(format!(
-                "% {steps} resolution steps, probability {probability:.3}\n{tree}"
-            ));
-        }
-    }
-    let steps: u64 = outcomes.iter().map(|end| u64::from(end.steps)).sum();
-    let calibration: Vec<(f64, f64, usize)> = bins
-        .into_iter()
-        .filter(|(_, _, count)| *count > 0)
-        .map(|(confidence, right, count)| (confidence / count as f64, right as f64 / count as f64, count))
-        .collect();
-    let error = |(confidence, right, count): &(f64, f64, usize)| (confidence - right).abs() * *count as f64;
-    Verdicts {
-        queries,
-        true_fraction: mean(true_queries as f64, queries),
-        accuracy: mean(count(&Outcome::is_right) as f64, queries),
-        success: mean(count(&|end| end.label && end.is_proved) as f64, true_queries),
-        false_proofs: mean(count(&|end| !end.label && end.is_proved) as f64, queries - true_queries),
-        steps: mean(steps as f64, queries),
-        proof_length: mean(lengths as f64, compared),
-        shortest_length: mean(shortest_lengths as f64, compared),
-        shortest_fraction: mean(as_short as f64, compared),
-        auc_pr: average_precision(&scores),
-        calibration_error: mean(calibration.iter().map(error).sum(), queries),
-        calibration,
-        counts: ProofCounts::default(),
-        trees,
+    // Proofs of several steps show more.
+    let shown = finished
+        .iter()
+        .filter(|(end, _)| end.is_proved && end.query.label && end.trace.len() > 1);
+    let tree = |(end, probability): &(FinishedProof, f64)| {
+        let tree = ProofTree::new(task, &end.query, &end.trace).text(task);
+        let steps = end.trace.len();
+        format!("% {steps} resolution steps, probability {probability:.3}\n{tree}")
+    };
+    Ok(Verdicts {
+        counts: envs.counts(),
+        trees: shown.take(options.trees).map(tree).collect(),
         outcomes,
-    }
+    })
 }
 
 /// The verdicts of random actions: what a policy must beat.
@@ -232,19 +151,11 @@ pub fn searches(task: &ProofTask, seed: u64, [of_true, of_false]: [u64; 2]) -> V
     (0..task.turns()).into_par_iter().map(search).collect()
 }
 
-/// The average precision of scores with labels: the sum over thresholds of the precision there times the
-/// recall that it adds; equal scores are one threshold.
-pub fn average_precision(scores: &[(f64, bool)]) -> f64 {
-    let scores = Labelled {
-        reached: scores.to_vec(),
-        unreached: [0; 2],
-    };
-    scores.average_precision()
-}
-
 #[cfg(test)]
 mod tests {
+    use super::super::proof_study::sheet;
     use super::*;
+    use crate::env::batch::Described as _;
     use crate::env::proofs::{ProofConfig, TrainingQueries};
     use stages_knowledge::{KnowledgeBase, Split, text};
 
@@ -252,7 +163,6 @@ mod tests {
         envs: 16,
         seed: 3,
         choice: Choice::Greedy,
-        search_budget: 10_000,
         trees: 1,
     };
 
@@ -283,15 +193,10 @@ mod tests {
         program + "path(X, Y) :- edge(X, Y).\npath(X, Y) :- edge(X, Z), path(Z, Y).\n"
     }
 
-    #[test]
-    fn average_precision_is_that_of_the_definition() {
-        // The example of scikit-learn's average_precision_score.
-        let scores = [(0.1, false), (0.4, false), (0.35, true), (0.8, true)];
-        assert!((average_precision(&scores) - 5.0 / 6.0).abs() < 1e-12);
-        // Equal scores say nothing: the precision is the fraction of positives.
-        let equal: Vec<(f64, bool)> = (0..10).map(|i| (0.5, i < 3)).collect();
-        assert!((average_precision(&equal) - 0.3).abs() < 1e-12);
-        assert_eq!(average_precision(&[]), 0.0);
+    /// A figure of verdicts beside the shortest proofs.
+    fn figure(task: &ProofTask, of: &Verdicts, name: &str) -> f64 {
+        let found = searches(task, OPTIONS.seed, [10_000; 2]);
+        sheet(&of.outcomes, &found, 2).value(name)
     }
 
     #[test]
@@ -306,14 +211,13 @@ mod tests {
             Ok(())
         })
         .unwrap();
-        assert_eq!((result.queries, result.true_fraction), (2 * task.queries(), 0.5));
+        let true_queries = result.outcomes.iter().filter(|end| end.label).count();
+        assert_eq!((result.outcomes.len(), true_queries), (2 * task.size(), task.size()));
+        let of = |name: &str| figure(&task, &result, name);
         // A false query that is one step from a proof cannot be given up.
-        assert_eq!(
-            (result.success, result.steps, result.counts.out_of_steps),
-            (0.0, 1.0, 0)
-        );
+        assert_eq!((of("success"), of("steps"), result.counts.out_of_steps), (0.0, 1.0, 0));
         assert!(
-            (result.accuracy - 0.5 * (1.0 - result.false_proofs)).abs() < 1e-12 && result.false_proofs < 0.1
+            (of("accuracy") - 0.5 * (1.0 - of("false_proofs"))).abs() < 1e-12 && of("false_proofs") < 0.1
         );
     }
 
@@ -335,17 +239,19 @@ mod tests {
             Ok(())
         })
         .unwrap();
-        assert_eq!(random.queries, eager.queries);
-        assert!(eager.success > random.success, "{random:?} {eager:?}");
-        assert!(eager.shortest_length <= eager.proof_length && eager.shortest_length > 0.0);
-        assert!((0.0..=1.0).contains(&eager.calibration_error) && eager.calibration.len() <= 10);
+        assert_eq!(random.outcomes.len(), eager.outcomes.len());
+        let of = |name: &str| figure(&task, &eager, name);
+        let by_chance = figure(&task, &random, "success");
+        assert!(of("success") > by_chance, "{random:?} {eager:?}");
+        assert!(of("shortest_length") <= of("proof_length") && of("shortest_length") > 0.0);
+        assert!((0.0..=1.0).contains(&of("calibration_error")));
         let found = searches(&task, OPTIONS.seed, [10_000; 2]);
         // Without a bound, the search proves what any policy proves.
         let proved = |budget: u64, of: bool| {
             let of = found.iter().filter(|found| found.label == of);
             of.filter(|found| found.is_proved(budget)).count()
         };
-        let least = eager.success.max(random.success) * task.queries() as f64;
+        let least = of("success").max(by_chance) * task.size() as f64;
         assert!(proved(10_000, true) as f64 >= least && proved(1, true) < proved(10_000, true));
         // What is proved in a budget does not depend on the one that was searched in.
         let narrow = searches(&task, OPTIONS.seed, [7; 2]);
@@ -364,10 +270,7 @@ mod tests {
             verdicts(&task, &OPTIONS, first).unwrap(),
             verdicts(&task, &other, first).unwrap(),
         );
-        assert_eq!(
-            (one.accuracy, one.auc_pr, one.proof_length),
-            (two.accuracy, two.auc_pr, two.proof_length)
-        );
+        assert_eq!(one.outcomes, two.outcomes);
         assert_eq!(one.trees, two.trees);
     }
 }

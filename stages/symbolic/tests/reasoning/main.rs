@@ -20,10 +20,14 @@ use serde_json::{Value, json};
 use stages_knowledge::Split;
 use stages_symbolic::env::SymbolicTask;
 use stages_symbolic::env::paths::PathTask;
+use stages_symbolic::reasoning::PathPooling;
 use stages_symbolic::reasoning::baselines::{RuleOptions, random_walk, rules, tail_frequency};
+use stages_symbolic::reasoning::path_study::sheet as ranks_of;
 use stages_symbolic::reasoning::play::Choice;
-use stages_symbolic::reasoning::ranking::{Pooling, RankingOptions, Ranks, ranking};
-use stages_symbolic::reasoning::verdicts::{VerdictOptions, Verdicts, random_verdicts, searches, verdicts};
+use stages_symbolic::reasoning::proof_study::sheet as verdicts_of;
+use stages_symbolic::reasoning::ranking::{RankingOptions, Rankings, ranking};
+use stages_symbolic::reasoning::sheet::Sheet;
+use stages_symbolic::reasoning::verdicts::{VerdictOptions, random_verdicts, searches, verdicts};
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Instant;
@@ -52,32 +56,31 @@ fn paths(home: &Home, split: Split) -> Arc<PathTask> {
 }
 
 /// Trains and ranks the tails of the test split.
-fn ranked(home: &Home, trainings: &[Value], options: &RankingOptions, seed: u64) -> Ranks {
+fn ranked(home: &Home, trainings: &[Value], options: &RankingOptions, seed: u64) -> Sheet {
     let began = Instant::now();
     let policy = home.train(trainings, seed);
     let seconds = began.elapsed().as_secs_f64();
-    let ranks = ranking(&paths(home, Split::Test), options, &mut logits(&policy))
-        .unwrap()
-        .tails;
-    print(&format!("seed {seed}, {seconds:.0} s"), &ranks);
+    let task = paths(home, Split::Test);
+    let ranks = ranking(&task, options, &mut logits(&policy)).unwrap();
+    print(&format!("seed {seed}, {seconds:.0} s"), &task, &ranks)
+}
+
+/// Prints the figures of ranks, and returns them.
+fn print(name: &str, task: &PathTask, ranks: &Rankings) -> Sheet {
+    let ranks = ranks_of(task, ranks, true);
+    let figures = ["mrr", "hits_1", "hits_3", "hits_10", "auc_pr", "reached"];
+    let [mrr, first, third, tenth, area, reached] = figures.map(|name| ranks.value(name));
+    eprintln!(
+        "{name}: MRR {mrr:.3}, hits {first:.3} {third:.3} {tenth:.3}, AUC-PR {area:.3}, reached {reached:.3}"
+    );
     ranks
 }
 
-fn print(name: &str, ranks: &Ranks) {
-    let [first, third, tenth] = ranks.hits;
-    eprintln!(
-        "{name}: MRR {:.3}, hits {first:.3} {third:.3} {tenth:.3}, AUC-PR {:.3}, reached {:.3}",
-        ranks.mrr, ranks.auc_pr, ranks.reached
-    );
-}
-
-/// Prints the baselines; those of the rules are returned.
-fn baselines(task: &PathTask, options: &RankingOptions) -> Ranks {
-    print("random walks", &random_walk(task, options).tails);
-    print("tail frequency", &tail_frequency(task, options).tails);
-    let mined = rules(task, options, &RuleOptions::default()).tails;
-    print("rules", &mined);
-    mined
+/// Prints the baselines.
+fn baselines(task: &PathTask, options: &RankingOptions) {
+    print("random walks", task, &random_walk(task, options));
+    print("tail frequency", task, &tail_frequency(task, options));
+    print("rules", task, &rules(task, options, &RuleOptions::default()));
 }
 
 // Kinship.
@@ -101,7 +104,7 @@ const KINSHIP: f64 = 0.82;
 
 fn summed_up() -> RankingOptions {
     RankingOptions {
-        pooling: Pooling::Sum,
+        pooling: PathPooling::Sum,
         ..RankingOptions::default()
     }
 }
@@ -117,9 +120,9 @@ fn kinship(data: &Path) {
         let seconds = began.elapsed().as_secs_f64();
         for beam in [100, 400] {
             let options = RankingOptions { beam, ..summed_up() };
-            let ranks = ranking(&task, &options, &mut logits(&policy)).unwrap().tails;
-            print(&format!("seed {seed}, {seconds:.0} s, beam {beam}"), &ranks);
-            assert!(beam == 100 || ranks.mrr > KINSHIP, "seed {seed}: {ranks:?}");
+            let ranks = ranking(&task, &options, &mut logits(&policy)).unwrap();
+            let mrr = print(&format!("seed {seed}, {seconds:.0} s, beam {beam}"), &task, &ranks).value("mrr");
+            assert!(beam == 100 || mrr > KINSHIP, "seed {seed}: {mrr}");
         }
     }
 }
@@ -135,7 +138,7 @@ fn countries_of(data: &Path, name: &str) -> (Home, RankingOptions) {
 }
 
 fn regions(task: &PathTask) -> RankingOptions {
-    let constants = &task.knowledge().symbols().constants;
+    let constants = &task.knowledge.symbols().constants;
     let regions = ["africa", "americas", "asia", "europe", "oceania"];
     RankingOptions {
         candidates: regions.map(|name| constants.find(name, 0).unwrap()).to_vec(),
@@ -162,16 +165,16 @@ fn countries(data: &Path) {
         eprintln!("Countries {name}");
         baselines(&paths(&home, Split::Test), &options);
         for seed in SEEDS {
-            let ranks = ranked(&home, &[countries_settings()], &options, seed);
-            assert!(ranks.auc_pr > target, "{name}, seed {seed}: {ranks:?}");
+            let area = ranked(&home, &[countries_settings()], &options, seed).value("auc_pr");
+            assert!(area > target, "{name}, seed {seed}: {area}");
         }
     }
 }
 
 fn countries_of_one_seed(data: &Path) {
     let (home, options) = countries_of(data, "S3");
-    let ranks = ranked(&home, &[countries_settings()], &options, 101);
-    assert!(ranks.auc_pr > 0.872, "{ranks:?}");
+    let area = ranked(&home, &[countries_settings()], &options, 101).value("auc_pr");
+    assert!(area > 0.872, "{area}");
 }
 
 // Family.
@@ -186,11 +189,20 @@ fn family_settings() -> Value {
     })
 }
 
-fn print_verdicts(name: &str, of: &Verdicts) {
+fn print_verdicts(name: &str, of: &Sheet) {
+    let figures = [
+        "accuracy",
+        "success",
+        "false_proofs",
+        "proof_length",
+        "shortest_length",
+        "auc_pr",
+        "steps",
+    ];
+    let [accuracy, success, false_proofs, length, shortest, area, steps] = figures.map(|name| of.value(name));
     eprintln!(
-        "{name}: accuracy {:.3}, proved {:.3}, false proofs {:.4}, proofs {:.3} (shortest {:.3}), AUC-PR \
-        {:.3}, steps {:.2}",
-        of.accuracy, of.success, of.false_proofs, of.proof_length, of.shortest_length, of.auc_pr, of.steps
+        "{name}: accuracy {accuracy:.3}, proved {success:.3}, false proofs {false_proofs:.4}, proofs \
+        {length:.3} (shortest {shortest:.3}), AUC-PR {area:.3}, steps {steps:.2}"
     );
 }
 
@@ -199,17 +211,17 @@ fn family(data: &Path) {
     let SymbolicTask::Proofs(task) = home.task(Split::Test) else {
         panic!("a task of proof search")
     };
-    assert_eq!(task.knowledge().rules(), 44);
+    assert_eq!(task.knowledge.rules(), 44);
     let options = VerdictOptions {
         envs: 256,
         seed: 7,
         choice: Choice::Greedy,
-        search_budget: 1000,
         trees: 0,
     };
-    let random = random_verdicts(&task, &options).unwrap();
-    print_verdicts("random", &random);
     let searched = searches(&task, options.seed, [1000, 1000]);
+    let random = random_verdicts(&task, &options).unwrap();
+    let random = verdicts_of(&random.outcomes, &searched, 2);
+    print_verdicts("random", &random);
     for budget in [10, 100, 1000] {
         let right = searched.iter().filter(|of| of.is_proved(budget) == of.label).count();
         let accuracy = right as f64 / searched.len() as f64;
@@ -220,11 +232,15 @@ fn family(data: &Path) {
         let policy = home.train(&[family_settings()], seed);
         let seconds = began.elapsed().as_secs_f64();
         let learned = verdicts(&task, &options, &mut logits(&policy)).unwrap();
+        let learned = verdicts_of(&learned.outcomes, &searched, 2);
         print_verdicts(&format!("seed {seed}, {seconds:.0} s"), &learned);
-        assert!(learned.accuracy > random.accuracy + 0.1, "seed {seed}: {learned:?}");
         assert!(
-            learned.proof_length < 1.1 * learned.shortest_length,
-            "seed {seed}: {learned:?}"
+            learned.value("accuracy") > random.value("accuracy") + 0.1,
+            "seed {seed}"
+        );
+        assert!(
+            learned.value("proof_length") < 1.1 * learned.value("shortest_length"),
+            "seed {seed}"
         );
     }
 }
@@ -236,16 +252,16 @@ fn shuffled_relations(data: &Path) {
     let kinship = DataSet::kinship(data).shuffled(1).knowledge();
     let home = Home::new(&kinship, kinship_env());
     baselines(&paths(&home, Split::Test), &summed_up());
-    let ranks = ranked(&home, &[kinship_settings()], &summed_up(), 101);
-    assert!(ranks.mrr < 0.1, "{ranks:?}");
+    let mrr = ranked(&home, &[kinship_settings()], &summed_up(), 101).value("mrr");
+    assert!(mrr < 0.1, "{mrr}");
     let env = json!({ "task": "paths", "edge_dropout": 0.9, "show_entities": false });
     for name in ["S1", "S2", "S3"] {
         let home = Home::new(&DataSet::countries(data, name).shuffled(1).knowledge(), env.clone());
         let options = regions(&paths(&home, Split::Test));
         eprintln!("Countries {name}, shuffled");
         baselines(&paths(&home, Split::Test), &options);
-        let ranks = ranked(&home, &[countries_settings()], &options, 101);
+        let mrr = ranked(&home, &[countries_settings()], &options, 101).value("mrr");
         // The area is that of random walks, or more: which regions are near does not depend on relations.
-        assert!(ranks.mrr < 0.5, "{name}: {ranks:?}");
+        assert!(mrr < 0.5, "{name}: {mrr}");
     }
 }

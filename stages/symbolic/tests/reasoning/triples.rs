@@ -1,6 +1,6 @@
 //! Knowledge bases of the data sets' files, with mined rules, and with shuffled relations.
 
-use stages_knowledge::mining::{MiningOptions, mine, with_mined};
+use stages_knowledge::mining::{RulesConfig, mine, with_mined};
 use stages_knowledge::text::TripleForm;
 use stages_knowledge::{Builder, KnowledgeBase, Program, Split, text};
 use stages_numerics::random::Random;
@@ -90,7 +90,7 @@ impl DataSet {
             return knowledge;
         }
         let never = |_| Ok::<(), Infallible>(());
-        let rules = mine(&knowledge, &MiningOptions::default(), None, &BTreeSet::new(), never).unwrap();
+        let rules = mine(&knowledge, &RulesConfig::default(), None, &BTreeSet::new(), never).unwrap();
         with_mined(knowledge, &rules).unwrap()
     }
 }

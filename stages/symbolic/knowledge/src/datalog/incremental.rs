@@ -8,9 +8,10 @@
 use super::join::{Depths, Plan, Start};
 use super::model::{Model, Proof, cost, kept, order};
 use super::rules::Rules;
-use super::table::{Fact, GIVEN};
+use super::table::{Fact, GIVEN, Table};
 use crate::derived::{Derived, FactRef};
 use crate::knowledge_base::KnowledgeBase;
+use crate::relations::Relations;
 use crate::word::{self, Word};
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
@@ -108,26 +109,15 @@ impl<'a> Model<'a> {
                     .find(old.predicates.name(number), old.predicates.tag(number))
             })
             .collect();
-        let mut values: Vec<Word> = Vec::new();
-        let mut rows = |relations: &crate::relations::Relations,
-                        tables: &mut Vec<super::table::Table>|
-         -> Vec<Option<Fact>> {
+        let rows = |relations: &Relations, tables: &mut Vec<Table>| -> Vec<Option<Fact>> {
             let mut facts = Vec::with_capacity(relations.facts());
-            for predicate in 0..relations.predicates() as u32 {
-                let relation = relations.get(predicate);
-                for row in 0..relation.rows {
-                    facts.push(predicates[predicate as usize].map(|predicate| {
-                        values.clear();
-                        let arguments = 0..relation.arity();
-                        values.extend(
-                            arguments
-                                .map(|argument| constants[relation.column(argument)[row as usize] as usize]),
-                        );
-                        let row = tables[predicate as usize].add(&values);
-                        Fact { predicate, row }
-                    }));
-                }
-            }
+            relations.each_fact(|predicate, _, values| {
+                facts.push(predicates[predicate as usize].map(|predicate| {
+                    let values: Vec<Word> = values.iter().map(|&value| constants[value as usize]).collect();
+                    let row = tables[predicate as usize].add(&values);
+                    Fact { predicate, row }
+                }));
+            });
             facts
         };
         let given = rows(before.relations(), &mut self.tables);
@@ -152,27 +142,21 @@ impl<'a> Model<'a> {
 
     /// The facts that are given now and were not, and those that were and are not.
     fn differences(&mut self, given: &[Fact]) -> (Vec<Fact>, Vec<Fact>) {
-        let relations = self.knowledge.relations();
         let mut is_still: Vec<Vec<bool>> =
             self.tables.iter().map(|table| vec![false; table.rows.len()]).collect();
         let mut added = BTreeSet::new();
-        let mut values: Vec<Word> = Vec::new();
-        for predicate in 0..relations.predicates() as u32 {
-            let relation = relations.get(predicate);
-            let table = &mut self.tables[predicate as usize];
-            for row in 0..relation.rows {
-                values.clear();
-                values.extend((0..relation.arity()).map(|argument| relation.column(argument)[row as usize]));
-                let row = table.add(&values);
-                let known = &table.rows[row as usize];
-                match known.depth > 0 && known.rule == GIVEN {
-                    true => is_still[predicate as usize][row as usize] = true,
-                    false => {
-                        added.insert(Fact { predicate, row });
-                    }
+        let tables = &mut self.tables;
+        self.knowledge.relations().each_fact(|predicate, _, values| {
+            let table = &mut tables[predicate as usize];
+            let row = table.add(values);
+            let known = &table.rows[row as usize];
+            match known.depth > 0 && known.rule == GIVEN {
+                true => is_still[predicate as usize][row as usize] = true,
+                false => {
+                    added.insert(Fact { predicate, row });
                 }
             }
-        }
+        });
         let gone: BTreeSet<Fact> = given
             .iter()
             .copied()

@@ -54,18 +54,12 @@ impl<'a> Model<'a> {
 
     /// Adds the facts that are given.
     pub(super) fn give(&mut self) {
-        let relations = self.knowledge.relations();
-        let mut values = Vec::new();
-        for predicate in 0..relations.predicates() as u32 {
-            let relation = relations.get(predicate);
-            for row in 0..relation.rows {
-                values.clear();
-                values.extend((0..relation.arity()).map(|argument| relation.column(argument)[row as usize]));
-                let table = &mut self.tables[predicate as usize];
-                let row = table.add(&values);
-                table.prove(row, 1, 1, GIVEN, &[]);
-            }
-        }
+        let tables = &mut self.tables;
+        self.knowledge.relations().each_fact(|predicate, _, values| {
+            let table = &mut tables[predicate as usize];
+            let row = table.add(values);
+            table.prove(row, 1, 1, GIVEN, &[]);
+        });
     }
 
     /// The plan of a rule, with the indices that it looks up.

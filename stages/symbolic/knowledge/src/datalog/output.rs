@@ -3,14 +3,16 @@
 use super::model::Model;
 use super::table::{Fact, GIVEN};
 use crate::derived::{Derived, FactRef};
-use crate::relations::{Columns, TooManyFacts};
+use crate::relations::Columns;
+use crate::sections::ListsBuilder;
+use crate::word::TooMany;
 
 impl Model<'_> {
     /// The facts that are derived, without those that are given.
     ///
     /// # Errors
     /// When they are too many for 32-bit offsets.
-    pub fn derived(&self) -> Result<Derived, TooManyFacts> {
+    pub fn derived(&self) -> Result<Derived, TooMany> {
         let mut order: Vec<Fact> = Vec::new();
         let mut sizes = Vec::with_capacity(self.tables.len());
         for (predicate, table) in self.tables.iter().enumerate() {
@@ -40,20 +42,19 @@ impl Model<'_> {
             let row = relation.find(table.values(fact.row)).next().unwrap_or_default();
             FactRef::Given(relation.first + row)
         };
-        let (mut costs, mut proofs, mut proof_starts) = (Vec::new(), Vec::new(), Vec::new());
+        let (mut costs, mut proofs) = (Vec::new(), ListsBuilder::default());
         let mut clauses = Vec::new();
         for &fact in &order {
             let table = &self.tables[fact.predicate as usize];
             let row = &table.rows[fact.row as usize];
             let rule = &self.rules.all[row.rule as usize];
             costs.extend([row.depth, row.steps]);
-            proof_starts.push(u32::try_from(proofs.len()).map_err(|_| TooManyFacts)?);
-            proofs.push(rule.number);
             let children = &table.children[row.children..row.children + rule.positive.len()];
-            proofs.extend(children.iter().map(|&child| reference(child).word()));
+            let children = children.iter().map(|&child| reference(child).word());
+            proofs.push(std::iter::once(rule.number).chain(children));
             clauses.push(self.knowledge.rule(rule.number).clause);
         }
-        proof_starts.push(u32::try_from(proofs.len()).map_err(|_| TooManyFacts)?);
+        u32::try_from(proofs.words()).map_err(|_| TooMany)?;
         let mut columns = Vec::new();
         let mut from = 0;
         for &(arity, rows) in &sizes {
@@ -72,8 +73,7 @@ impl Model<'_> {
         Ok(Derived {
             relations,
             costs: costs.into(),
-            proofs: proofs.into(),
-            proof_starts: proof_starts.into(),
+            proofs: proofs.freeze(),
         })
     }
 }

@@ -2,7 +2,6 @@
 
 use super::bodies::{LONGEST, Work};
 use super::graph::Graph;
-use super::rules::MiningOptions;
 use crate::knowledge_base::KnowledgeBase;
 use crate::print;
 use crate::word;
@@ -49,13 +48,12 @@ pub struct RulesConfig {
 
 impl Default for RulesConfig {
     fn default() -> Self {
-        let options = MiningOptions::default();
         Self {
-            length: options.length,
-            inverses: options.inverses,
-            min_support: options.min_support,
-            min_confidence: options.min_confidence,
-            rules_per_relation: options.rules_per_relation,
+            length: 2,
+            inverses: false,
+            min_support: 20,
+            min_confidence: 0.0,
+            rules_per_relation: 4,
             relations: Vec::new(),
             where_given: WhereGiven::Keep,
             most_edges: 1_000_000_000,
@@ -64,16 +62,6 @@ impl Default for RulesConfig {
 }
 
 impl RulesConfig {
-    pub(super) fn options(&self) -> MiningOptions {
-        MiningOptions {
-            length: self.length,
-            inverses: self.inverses,
-            min_support: self.min_support,
-            min_confidence: self.min_confidence,
-            rules_per_relation: self.rules_per_relation,
-        }
-    }
-
     pub(super) fn validate(&self) -> Result<(), ConfigProblem> {
         if self.length > LONGEST {
             let message = format!("{} conditions are more than {LONGEST}", self.length);

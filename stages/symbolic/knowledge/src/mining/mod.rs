@@ -18,5 +18,5 @@ mod stage;
 pub use bodies::{Bodies, Body, Instances, LONGEST, Work, count};
 pub use config::{RulesConfig, WhereGiven};
 pub use graph::Graph;
-pub use rules::{MinedRule, MiningOptions, mine, with_mined};
+pub use rules::{MinedRule, mine, with_mined};
 pub use stage::MineRules;

@@ -1,6 +1,7 @@
 //! Rules of the bodies that are counted.
 
 use super::bodies::{Bodies, Body, Instances, Work, count};
+use super::config::RulesConfig;
 use super::graph::Graph;
 use crate::build::BuildError;
 use crate::knowledge_base::KnowledgeBase;
@@ -9,33 +10,6 @@ use crate::program::Rule;
 use crate::word::{self, Word};
 use std::cmp::Ordering;
 use std::collections::{BTreeMap, BTreeSet};
-
-/// The rules that are wanted.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct MiningOptions {
-    /// The largest number of conditions, up to [`LONGEST`](super::LONGEST).
-    pub length: usize,
-    /// True where conditions may run against the direction of a relation: `p(Z, X)` in place of `p(X, Z)`.
-    pub inverses: bool,
-    /// The least number of pairs that body and head hold for.
-    pub min_support: u64,
-    /// The least confidence.
-    pub min_confidence: f64,
-    /// The rules of a relation that are kept, the best by confidence; all where it is 0.
-    pub rules_per_relation: usize,
-}
-
-impl Default for MiningOptions {
-    fn default() -> Self {
-        Self {
-            length: 2,
-            inverses: false,
-            min_support: 20,
-            min_confidence: 0.0,
-            rules_per_relation: 4,
-        }
-    }
-}
 
 /// A rule whose conditions lead from the first variable of its head to the second.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -96,7 +70,7 @@ impl MinedRule {
 /// Those of `check`.
 pub fn mine<E>(
     knowledge: &KnowledgeBase,
-    options: &MiningOptions,
+    options: &RulesConfig,
     heads: Option<&[u32]>,
     given: &BTreeSet<[Vec<Word>; 2]>,
     check: impl FnMut(Work) -> Result<(), E>,
@@ -145,7 +119,7 @@ struct Candidate<'a> {
 fn best(
     knowledge: &KnowledgeBase,
     predicates: u32,
-    options: &MiningOptions,
+    options: &RulesConfig,
     given: &BTreeSet<[Vec<Word>; 2]>,
     bodies: &Bodies,
 ) -> Vec<MinedRule> {

@@ -87,7 +87,7 @@ impl StageKind for MineRules {
             }
             config.exceeded(now, &knowledge).map_or(Ok(()), Err)
         };
-        let rules = mine(&knowledge, &config.options(), heads.as_deref(), &given_rules, check)?;
+        let rules = mine(&knowledge, config, heads.as_deref(), &given_rules, check)?;
         report(&rules, work, &knowledge, context);
         if rules.is_empty() {
             return passed_on();

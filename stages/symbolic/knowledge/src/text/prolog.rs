@@ -6,8 +6,8 @@
 
 use super::TextError;
 use super::lexer::{Lexer, Token};
-use crate::program::{ConstantKind, LIST, Program, ProgramBuilder, SymbolsBuilder, TooMany};
-use crate::word::{self, MAX_ARITY, Word};
+use crate::program::{ConstantKind, LIST, Program, ProgramBuilder, SymbolsBuilder};
+use crate::word::{self, MAX_ARITY, TooMany, Word};
 use std::borrow::Cow;
 use std::collections::HashMap;
 

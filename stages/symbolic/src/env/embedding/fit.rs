@@ -42,7 +42,7 @@ impl Embedding {
         config: &EmbeddingConfig,
         watch: &mut dyn FnMut(u32) -> Result<(), StageError>,
     ) -> Result<Self, StageError> {
-        let facts = facts(knowledge);
+        let facts: Vec<Fact> = knowledge.pairs().collect();
         if facts.is_empty() {
             return Err(
                 StageError::new("the graph has no facts of two constants, which an embedding is of")
@@ -87,20 +87,6 @@ impl Embedding {
         embedding.calibration = calibrated(&embedding, knowledge, &facts, &entities, config.seed);
         Ok(embedding)
     }
-}
-
-/// The facts of two constants, in the order of their numbers.
-fn facts(knowledge: &KnowledgeBase) -> Vec<Fact> {
-    let relations = knowledge.relations();
-    let mut facts = Vec::new();
-    for number in 0..relations.predicates() as u32 {
-        let relation = relations.get(number);
-        if relation.arity() == 2 {
-            let pairs = relation.column(0).iter().zip(relation.column(1));
-            facts.extend(pairs.map(|(&head, &tail)| [number, head, tail]));
-        }
-    }
-    facts
 }
 
 /// The state of the optimiser, and buffers.

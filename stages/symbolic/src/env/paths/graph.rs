@@ -145,11 +145,6 @@ impl Graph {
         self.cut[entity as usize]
     }
 
-    /// The number of the edges that were cut, of all entities.
-    pub fn all_cut(&self) -> u64 {
-        self.cut.iter().copied().map(u64::from).sum()
-    }
-
     /// An edge's number, if it is there.
     pub fn find(&self, (from, relation, to): Edge) -> Option<u32> {
         let row = self.row(from);

@@ -15,10 +15,11 @@ mod task;
 #[cfg(test)]
 mod tests;
 
-pub use super::proofs::{Order, TrainingQueries};
+pub use super::batch::Order;
+pub use super::proofs::TrainingQueries;
 pub use config::{PathConfig, QuerySides};
 pub use counts::PathCounts;
-pub use env::{FinishedPath, PathEnvs};
+pub use env::PathEnvs;
 pub use observe::observe;
 pub use soft_reward::{SoftRewardConfig, embedding_score};
 pub use state::PathState;

@@ -3,7 +3,7 @@
 use super::graph::WIDTH;
 use super::state::PathState;
 use super::task::PathTask;
-use crate::env::batch::mark;
+use crate::env::batch::{Described as _, mark};
 use stages_env::CandidateBatch;
 
 /// Overwrites `batch` with states and their candidates. A state is
@@ -30,7 +30,7 @@ pub fn observe<'a>(task: &PathTask, states: impl Iterator<Item = &'a PathState>,
         (graph.atoms[WIDTH * edge], shown(graph.targets[edge]))
     };
     for state in states {
-        let (query, walked) = (state.query(), state.walked());
+        let (query, walked) = (&state.query, state.walked());
         let left = |steps: usize| vocabulary.variable((task.hops - 1).saturating_sub(steps) as u32);
         let atoms = &mut batch.state_rows;
         atoms.extend([

@@ -10,6 +10,7 @@
 
 use super::PathQuery;
 use super::task::PathTask;
+use crate::env::batch::Described as _;
 use crate::env::embedding::{Embedding, EmbeddingConfig};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -77,7 +78,7 @@ impl SoftReward {
     /// Those of a task's queries, by an embedding of its knowledge base.
     pub(super) fn new(embedding: Embedding, config: &SoftRewardConfig, task: &PathTask) -> Self {
         let mut best = Vec::new();
-        for query in (0..task.queries()).map(|query| task.query(query)) {
+        for query in (0..task.size()).map(|query| task.query(query)) {
             let start = query.known[0] as usize;
             best.resize(best.len().max(start + 1), f32::INFINITY);
             // Queries of one source and relation share their answers.

@@ -8,8 +8,10 @@ use std::ops::Range;
 /// A place on a path: the query, the steps so far, and the candidates.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct PathState {
-    query: PathQuery,
-    current: u32,
+    /// The query.
+    pub query: PathQuery,
+    /// The entity at the end of the path so far.
+    pub current: u32,
     /// The edges walked.
     walked: Vec<u32>,
     /// Ranges of the current entity's edges that are no candidates, in order, none touching another.
@@ -176,18 +178,6 @@ impl PathState {
         self.left_out.insert(at, [edge, edge + 1]);
         self.candidates -= 1;
         true
-    }
-
-    /// The query.
-    #[inline]
-    pub fn query(&self) -> &PathQuery {
-        &self.query
-    }
-
-    /// The entity at the end of the path so far.
-    #[inline]
-    pub fn current(&self) -> u32 {
-        self.current
     }
 
     /// The number of candidates: 0 at the end of the path only.

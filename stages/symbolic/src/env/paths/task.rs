@@ -5,19 +5,22 @@ use super::config::{PathConfig, QuerySides};
 use super::graph::{Edge, Graph, WIDTH};
 use super::soft_reward::{SoftReward, SoftRewardConfig};
 use super::{PathState, TrainingQueries};
-use crate::env::batch::{Vocabulary, mark};
+use crate::env::batch::{Described, Vocabulary, mark};
 use crate::env::embedding::Embedding;
-use crate::env::open::spread;
+use crate::env::open::{names, spread};
 use stages_core::StageError;
-use stages_knowledge::{KnowledgeBase, Split, word};
+use stages_knowledge::{KnowledgeBase, Split, Word, word};
 use std::sync::Arc;
 
 /// Path finding over the queries of a split.
 #[derive(Clone, Debug)]
 pub struct PathTask {
-    knowledge: KnowledgeBase,
-    pub(super) hops: usize,
-    sides: QuerySides,
+    /// The knowledge base.
+    pub knowledge: KnowledgeBase,
+    /// Steps in an episode.
+    pub hops: usize,
+    /// The sides that are asked for. With both, the query for a fact's head follows the one for its tail.
+    pub sides: QuerySides,
     /// In training, the probability with which an edge is left out.
     pub(super) edge_dropout: f64,
     pub(super) shows_entities: bool,
@@ -25,9 +28,11 @@ pub struct PathTask {
     queries: Vec<PathQuery>,
     /// The known answers, those of one source and relation side by side and in order.
     answers: Vec<u32>,
-    entities: Vec<u32>,
+    /// The entities, in order: the constants of facts of two constants and of such queries of all splits.
+    pub entities: Vec<u32>,
     vocabulary: Vocabulary,
-    unused: usize,
+    /// The queries of the split that are not asked, as they are not one positive fact of two constants.
+    pub unused: usize,
     pub(super) soft_reward: Option<Arc<SoftReward>>,
 }
 
@@ -62,7 +67,8 @@ impl PathTask {
             .validate()
             .map_err(|problem| StageError::new(format!("`{}`: {}", problem.field, problem.message)))?;
         let predicates = knowledge.predicates() as u32;
-        let mut facts = facts(&knowledge);
+        let facts = knowledge.pairs().map(|[predicate, head, tail]| (head, predicate, tail));
+        let mut facts: Vec<Edge> = facts.collect();
         facts.sort_unstable();
         facts.dedup();
         let given = Split::ALL.map(|split| given(&knowledge, split));
@@ -136,37 +142,6 @@ impl PathTask {
         self
     }
 
-    /// The knowledge base.
-    pub fn knowledge(&self) -> &KnowledgeBase {
-        &self.knowledge
-    }
-
-    /// The ranges of tokens: predicates are those of the knowledge base, then their inverses; variables
-    /// number the steps that are left.
-    pub fn vocabulary(&self) -> Vocabulary {
-        self.vocabulary
-    }
-
-    /// The tokens of an atom.
-    pub fn width(&self) -> usize {
-        WIDTH
-    }
-
-    /// Steps in an episode.
-    pub fn hops(&self) -> usize {
-        self.hops
-    }
-
-    /// The sides that are asked for. With both, the query for a fact's head follows the one for its tail.
-    pub fn sides(&self) -> QuerySides {
-        self.sides
-    }
-
-    /// The number of queries, those of both sides where both are asked for.
-    pub fn queries(&self) -> usize {
-        self.queries.len()
-    }
-
     /// The same over at most so many facts' queries, spread evenly over all; known answers stay known.
     pub fn thinned(mut self, most: usize) -> Self {
         let sides = match self.sides {
@@ -185,25 +160,10 @@ impl PathTask {
         self.queries[query]
     }
 
-    /// The queries of the split that are not asked, as they are not one positive fact of two constants.
-    pub fn unused_queries(&self) -> usize {
-        self.unused
-    }
-
-    /// The edges that `max_actions` cut, of all entities.
-    pub fn edges_cut(&self) -> u64 {
-        self.graph.all_cut()
-    }
-
     /// The known answers to a query, in order.
     #[inline]
     pub fn answers(&self, query: &PathQuery) -> &[u32] {
         &self.answers[query.known[0] as usize..query.known[1] as usize]
-    }
-
-    /// The entities, in order: the constants of facts of two constants and of such queries of all splits.
-    pub fn entities(&self) -> &[u32] {
-        &self.entities
     }
 
     /// The number of relations, inverses among them: the inverse of each of the first half is in the second.
@@ -231,7 +191,7 @@ impl PathTask {
     /// A state's query and path as text: `head relation ?: head -relation-> entity -relation-> entity`.
     pub fn text(&self, state: &PathState) -> String {
         let name = |entity: u32| self.knowledge.symbols().constants.name(entity);
-        let query = state.query();
+        let query = &state.query;
         let source = name(query.source);
         let mut text = format!("{source} {} ?: {source}", self.relation_name(query.relation));
         for (relation, to) in state.path(self) {
@@ -240,6 +200,34 @@ impl PathTask {
             text.push_str(&format!(" -{relation}-> {}", name(to)));
         }
         text
+    }
+}
+
+impl Described for PathTask {
+    fn name(&self) -> &'static str {
+        "paths"
+    }
+
+    /// Predicates are those of the knowledge base, then their inverses; variables number the steps that are
+    /// left.
+    fn vocabulary(&self) -> Vocabulary {
+        self.vocabulary
+    }
+
+    fn width(&self) -> usize {
+        WIDTH
+    }
+
+    fn names(&self) -> [Vec<String>; 2] {
+        let [_, mut constants] = names(&self.knowledge);
+        constants.truncate(self.knowledge.constants());
+        let relations = (0..self.relations() as u32).map(|relation| self.relation_name(relation));
+        [relations.collect(), constants]
+    }
+
+    /// The number of queries, those of both sides where both are asked for.
+    fn size(&self) -> usize {
+        self.queries.len()
     }
 }
 
@@ -273,26 +261,11 @@ fn query(edge: Edge, predicates: u32, known: &[Edge], graph: &Graph) -> PathQuer
     }
 }
 
-/// The facts of two constants.
-fn facts(knowledge: &KnowledgeBase) -> Vec<Edge> {
-    let relations = knowledge.relations();
-    let mut facts = Vec::new();
-    for predicate in 0..relations.predicates() as u32 {
-        let relation = relations.get(predicate);
-        if relation.arity() == 2 {
-            let (heads, tails) = (relation.column(0), relation.column(1));
-            facts.extend(heads.iter().zip(tails).map(|(&head, &tail)| (head, predicate, tail)));
-        }
-    }
-    facts
-}
-
 /// The queries of a split that are one positive fact of two constants, and the number of the others.
 fn given(knowledge: &KnowledgeBase, split: Split) -> (Vec<Edge>, usize) {
-    let queries = knowledge.queries(split);
-    let fact = |query: usize| match *queries.get(query) {
+    let fact = |(query, is_positive): (Vec<Word>, bool)| match query[..] {
         [predicate, head, tail]
-            if queries.is_positive(query)
+            if is_positive
                 && word::arity(predicate) == 2
                 && word::is_constant(head)
                 && word::is_constant(tail) =>
@@ -301,7 +274,7 @@ fn given(knowledge: &KnowledgeBase, split: Split) -> (Vec<Edge>, usize) {
         }
         _ => None,
     };
-    let facts: Vec<Edge> = (0..queries.len()).filter_map(fact).collect();
-    let unused = queries.len() - facts.len();
+    let facts: Vec<Edge> = knowledge.asked(split).filter_map(fact).collect();
+    let unused = knowledge.queries(split).len() - facts.len();
     (facts, unused)
 }

@@ -1,5 +1,6 @@
 //! Counts of events in a search: no cap cuts silently.
 
+use super::env::FinishedProof;
 use crate::env::counts::counts;
 
 counts! {
@@ -50,5 +51,20 @@ counts! {
         tokens_cut,
         /// Observed variables that share the last token of variables.
         variables_cut,
+    }
+}
+
+impl ProofCounts {
+    /// Counts an episode that has ended.
+    pub(super) fn end(&mut self, end: &FinishedProof) {
+        self.episodes += 1;
+        let count = match (end.is_truncated, end.query.label, end.is_proved) {
+            (true, ..) => &mut self.out_of_steps,
+            (_, true, true) => &mut self.true_proved,
+            (_, true, false) => &mut self.true_given_up,
+            (_, false, true) => &mut self.false_proved,
+            (_, false, false) => &mut self.false_given_up,
+        };
+        *count += 1;
     }
 }

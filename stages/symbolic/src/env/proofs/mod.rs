@@ -15,9 +15,10 @@ mod task;
 #[cfg(test)]
 mod tests;
 
+pub use super::batch::Order;
 pub use config::{ActionForm, GoalSelection, ProofConfig, ProofPreset, ProofReward, TrainingQueries};
 pub use counts::ProofCounts;
-pub use env::{FinishedProof, Order, ProofEnvs};
+pub use env::{FinishedProof, ProofEnvs, ProofEpisode};
 pub use expand::Engine;
 pub use search::{Found, ProofNode, ProofTree, shortest};
 pub use state::{Goals, Successors};

@@ -4,7 +4,7 @@ use super::config::ActionForm;
 use super::counts::ProofCounts;
 use super::state::{Goals, Successors};
 use super::task::ProofTask;
-use crate::env::batch::mark;
+use crate::env::batch::{Described as _, mark};
 use stages_env::CandidateBatch;
 use stages_knowledge::{Clause, Word, word};
 
@@ -25,7 +25,7 @@ impl Tokens {
         Self {
             width: task.width(),
             constants: vocabulary.constant(0),
-            functors: vocabulary.constant(task.knowledge().constants() as u32),
+            functors: vocabulary.constant(task.knowledge.constants() as u32),
             variables: vocabulary.variable(0),
             last_variable: vocabulary.variables - 1,
             marks: vocabulary.mark(0),
@@ -103,7 +103,7 @@ impl<'a> Writer<'a> {
                     }
                 }
                 ActionForm::Clauses => {
-                    let knowledge = self.task.knowledge();
+                    let knowledge = &self.task.knowledge;
                     match successors.clause(at) {
                         Clause::Fact(row) => {
                             let relation = knowledge.relation(successors.predicate);

@@ -35,7 +35,7 @@ pub fn shortest(task: &ProofTask, query: &Query, budget: u64) -> Found {
     let mut engine = Engine::new(task);
     let mut counts = ProofCounts::default();
     let mut successors = Successors::default();
-    let start = task.start(&query.words);
+    let start = task.first_state(&query.words);
     let hashed = |state: &Goals| hash(&state.words, &state.depths, settings.depth > 0);
     let mut seen = BTreeSet::from([hashed(&start)]);
     let mut nodes = vec![Node {

@@ -2,8 +2,8 @@
 //! batch.
 
 use super::config::{ProofConfig, Settings, TrainingQueries};
-use crate::env::batch::{Vocabulary, mark};
-use crate::env::open::spread;
+use crate::env::batch::{Described, Vocabulary, mark};
+use crate::env::open::{names, spread};
 use crate::env::shaping::Shaping;
 use stages_core::StageError;
 use stages_knowledge::{KnowledgeBase, Split, Word, word};
@@ -13,7 +13,8 @@ use std::sync::Arc;
 /// A proof search over the queries of a split.
 #[derive(Clone, Debug)]
 pub struct ProofTask {
-    pub(crate) knowledge: KnowledgeBase,
+    /// The knowledge base.
+    pub knowledge: KnowledgeBase,
     pub(crate) settings: Settings,
     /// The number of conditions of each rule.
     pub(crate) conditions: Vec<u32>,
@@ -105,7 +106,7 @@ impl ProofTask {
             width,
             shaping: None,
         };
-        if task.queries() == 0 {
+        if task.size() == 0 {
             return Err(
                 StageError::new(format!("the knowledge base has no queries of `{}`", split.name()))
                     .hint("give ingest/knowledge_base files of them, or set `queries: facts` for training"),
@@ -120,44 +121,11 @@ impl ProofTask {
         self
     }
 
-    /// The knowledge base.
-    pub fn knowledge(&self) -> &KnowledgeBase {
-        &self.knowledge
-    }
-
-    /// The ranges of tokens.
-    pub fn vocabulary(&self) -> Vocabulary {
-        self.vocabulary
-    }
-
-    /// The tokens of an atom.
-    pub fn width(&self) -> usize {
-        self.width
-    }
-
-    /// The number of queries, without corrupted ones.
-    pub fn queries(&self) -> usize {
-        match &self.queries {
-            Queries::Facts(facts) => *facts as usize,
-            Queries::Given(queries) => queries.len(),
-        }
-    }
-
     /// The same over at most so many queries, spread evenly over all; what is known stays known.
     pub fn thinned(mut self, most: usize) -> Self {
-        let kept = spread(self.queries(), most).map(|query| self.query(query));
+        let kept = spread(self.size(), most).map(|query| self.query(query));
         self.queries = Queries::Given(kept.map(|query| (query.words.into(), query.label)).collect());
         self
-    }
-
-    /// The most steps of an episode.
-    pub fn steps(&self) -> u32 {
-        self.settings.steps
-    }
-
-    /// The fraction of queries that are corrupted.
-    pub fn corrupted(&self) -> f64 {
-        self.settings.corrupted
     }
 
     /// A query as it is given.
@@ -206,45 +174,49 @@ impl ProofTask {
     }
 }
 
+impl Described for ProofTask {
+    fn name(&self) -> &'static str {
+        "proofs"
+    }
+
+    fn vocabulary(&self) -> Vocabulary {
+        self.vocabulary
+    }
+
+    fn width(&self) -> usize {
+        self.width
+    }
+
+    fn names(&self) -> [Vec<String>; 2] {
+        names(&self.knowledge)
+    }
+
+    /// The number of queries, without corrupted ones.
+    fn size(&self) -> usize {
+        match &self.queries {
+            Queries::Facts(facts) => *facts as usize,
+            Queries::Given(queries) => queries.len(),
+        }
+    }
+}
+
 /// Returns whether words are one atom whose arguments are constants.
 fn is_ground_atom(words: &[Word]) -> bool {
     words.len() == 1 + word::arity(words[0]) && words[1..].iter().all(|&word| word::is_constant(word))
 }
 
-/// The queries of a split: their predicates as positive ones, and whether they are stated to hold.
+/// The queries of a split that ask something: words, and whether they are stated to hold.
 fn given(knowledge: &KnowledgeBase, split: Split) -> Vec<(Box<[Word]>, bool)> {
-    let queries = knowledge.queries(split);
-    let positive = |&word: &Word| match word::is_predicate(word) {
-        true => word::positive(word),
-        false => word,
-    };
-    (0..queries.len())
-        .filter(|&query| !queries.get(query).is_empty())
-        .map(|query| {
-            let words = queries.get(query).iter().map(positive).collect();
-            (words, queries.is_positive(query))
-        })
-        .collect()
+    let asked = knowledge.asked(split).filter(|(words, _)| !words.is_empty());
+    asked.map(|(words, label)| (words.into(), label)).collect()
 }
 
 /// The constants of facts and of ground queries, in order.
 fn entities(knowledge: &KnowledgeBase) -> Vec<Word> {
-    let mut occurs = vec![false; knowledge.constants()];
-    let relations = knowledge.relations();
-    for predicate in 0..relations.predicates() as u32 {
-        let relation = relations.get(predicate);
-        for argument in 0..relation.arity() {
-            for &constant in relation.column(argument) {
-                occurs[constant as usize] = true;
-            }
-        }
-    }
-    for split in Split::ALL {
-        let queries = knowledge.queries(split);
-        for query in 0..queries.len() {
-            let constants = queries.get(query).iter().filter(|&&word| word::is_constant(word));
-            constants.for_each(|&constant| occurs[constant as usize] = true);
-        }
+    let mut occurs = knowledge.named_in_facts();
+    for (query, _) in Split::ALL.into_iter().flat_map(|split| knowledge.asked(split)) {
+        let constants = query.iter().filter(|&&word| word::is_constant(word));
+        constants.for_each(|&constant| occurs[constant as usize] = true);
     }
     (0..knowledge.constants() as u32)
         .filter(|&constant| occurs[constant as usize])

@@ -4,16 +4,12 @@ use super::config::RulesConfig;
 use super::ground::{Ground, holds};
 use super::pddl::Domain;
 use super::texts::RuleTexts;
-use crate::env::batch::{SymbolicEnvs, Vocabulary, mark};
+use crate::env::batch::{Described, Envs, Place, Step, Task, Vocabulary, Work, mark};
 use crate::env::open::spread;
-use crate::env::proofs::Order;
 use stages_core::StageError;
 use stages_env::CandidateBatch;
-use stages_env::{StateReader, StateWriter};
 use stages_knowledge::Split;
-use stages_numerics::random::Random;
 use std::collections::BTreeSet;
-use std::sync::Arc;
 
 /// A domain and ground problems of it. Immutable, and shared by all environments of a batch.
 #[derive(Clone, Debug)]
@@ -21,14 +17,15 @@ pub struct RuleTask {
     domain: Domain,
     problems: Vec<Ground>,
     /// The name of each problem's text.
-    texts: Vec<String>,
+    pub texts: Vec<String>,
     /// The token of each object of each problem.
     objects: Vec<Vec<u32>>,
     /// The names of the objects of all splits, in order.
     names: Vec<String>,
     vocabulary: Vocabulary,
     width: usize,
-    steps: u32,
+    /// The most steps of an episode.
+    pub steps: u32,
     step_reward: f32,
 }
 
@@ -97,37 +94,6 @@ impl RuleTask {
         })
     }
 
-    /// The names of predicates, `name/arity`, and then of actions, `action:name/arity`.
-    pub fn predicate_names(&self) -> Vec<String> {
-        let predicates = self.domain.predicates.iter();
-        let actions = self.domain.actions.iter();
-        predicates
-            .map(|(name, types)| format!("{name}/{}", types.len()))
-            .chain(actions.map(|action| format!("action:{}/{}", action.name, action.parameters.len())))
-            .collect()
-    }
-
-    /// The names of the objects of all problems, of all splits.
-    pub fn object_names(&self) -> &[String] {
-        &self.names
-    }
-
-    /// The ranges of tokens: predicates are those of the domain, then its actions; constants the objects of
-    /// all problems by name.
-    pub fn vocabulary(&self) -> Vocabulary {
-        self.vocabulary
-    }
-
-    /// The tokens of an atom: one more than its predicate and arguments, which marks what is asked.
-    pub fn width(&self) -> usize {
-        self.width
-    }
-
-    /// The number of problems.
-    pub fn problems(&self) -> usize {
-        self.problems.len()
-    }
-
     /// The same over at most so many problems, spread evenly over all.
     pub fn thinned(mut self, most: usize) -> Self {
         let kept: Vec<usize> = spread(self.problems.len(), most).collect();
@@ -135,16 +101,6 @@ impl RuleTask {
         self.texts = kept.iter().map(|&problem| self.texts[problem].clone()).collect();
         self.objects = kept.iter().map(|&problem| self.objects[problem].clone()).collect();
         self
-    }
-
-    /// The most steps of an episode.
-    pub fn steps(&self) -> u32 {
-        self.steps
-    }
-
-    /// The name of a problem's text.
-    pub fn problem_name(&self, problem: usize) -> &str {
-        &self.texts[problem]
     }
 
     /// The number of ground actions of a problem, those that can never be taken among them.
@@ -221,7 +177,7 @@ impl RuleTask {
 }
 
 /// The end of an episode.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct FinishedPlan {
     /// The problem.
     pub problem: usize,
@@ -231,202 +187,170 @@ pub struct FinishedPlan {
     pub plan: Vec<u32>,
 }
 
-/// An environment.
+/// An episode of a problem.
 #[derive(Clone, Debug, Default)]
-struct Episode {
-    /// The number of the episode, from 0.
-    number: u64,
-    problem: usize,
+pub struct RuleEpisode {
+    /// The problem.
+    pub problem: usize,
     steps: u32,
-    state: Vec<u64>,
+    /// The state, a bit for each ground atom.
+    pub state: Vec<u64>,
     /// The actions whose preconditions hold. Where there is none, the only candidate changes nothing.
-    actions: Vec<u32>,
+    pub actions: Vec<u32>,
     /// The actions taken.
     plan: Vec<u32>,
 }
 
 /// A range of environments of rule worlds: each episode has a problem, drawn by (seed, environment, episode)
 /// or in turn. It terminates at the goal with a reward of 1.
-#[derive(Debug)]
-pub struct RuleEnvs {
-    task: Arc<RuleTask>,
-    first: usize,
-    seed: u64,
-    order: Order,
-    episodes: Vec<Episode>,
-    finished: Vec<Option<FinishedPlan>>,
-}
+pub type RuleEnvs = Envs<RuleTask>;
 
-impl RuleEnvs {
-    /// Environments `first` to `first + len` of a batch, each at the start of its first episode.
-    pub fn new(task: Arc<RuleTask>, first: usize, len: usize, seed: u64, order: Order) -> Self {
-        let mut envs = Self {
-            task,
-            first,
-            seed,
-            order,
-            episodes: vec![Episode::default(); len],
-            finished: vec![None; len],
-        };
-        (0..len).for_each(|at| envs.start(at, 0));
-        envs
-    }
-
-    /// The end of an environment's last episode, until it is taken.
-    pub fn take_finished(&mut self, at: usize) -> Option<FinishedPlan> {
-        self.finished[at].take()
-    }
-
-    /// An environment's problem, its state, and the actions whose preconditions hold.
-    pub fn state(&self, at: usize) -> (usize, &[u64], &[u32]) {
-        let episode = &self.episodes[at];
-        (episode.problem, &episode.state, &episode.actions)
-    }
-
-    fn start(&mut self, at: usize, number: u64) {
-        let problems = self.task.problems.len() as u64;
-        let env = (self.first + at) as u64;
-        let problem = match self.order {
-            Order::Random => Random::new(&[self.seed, env, number]).below(problems),
-            Order::InTurn { all } => (env + number * all as u64) % problems,
-        } as usize;
-        let episode = &mut self.episodes[at];
-        (episode.number, episode.problem, episode.steps) = (number, problem, 0);
-        episode.plan.clear();
-        episode.state.clone_from(&self.task.problems[problem].init);
-        episode.find_actions(&self.task);
-    }
-}
-
-impl Episode {
+impl RuleEpisode {
     fn find_actions(&mut self, task: &RuleTask) {
         self.actions.clear();
         self.actions.extend(task.applicable(self.problem, &self.state));
     }
 }
 
-impl SymbolicEnvs for RuleEnvs {
-    fn len(&self) -> usize {
-        self.episodes.len()
+impl Described for RuleTask {
+    fn name(&self) -> &'static str {
+        "rules"
     }
 
-    fn observe(&mut self, batch: &mut CandidateBatch) {
-        let task = &*self.task;
-        batch.clear(task.width);
-        for episode in &self.episodes {
-            let (ground, objects) = (&task.problems[episode.problem], &task.objects[episode.problem]);
+    /// Predicates are those of the domain, then its actions; constants the objects of all problems by name.
+    fn vocabulary(&self) -> Vocabulary {
+        self.vocabulary
+    }
+
+    /// One more than a predicate and its arguments, which marks what is asked.
+    fn width(&self) -> usize {
+        self.width
+    }
+
+    /// `name/arity` of predicates, then `action:name/arity` of actions; the objects of all splits.
+    fn names(&self) -> [Vec<String>; 2] {
+        let predicates = self.domain.predicates.iter();
+        let actions = self.domain.actions.iter();
+        let predicates = predicates
+            .map(|(name, types)| format!("{name}/{}", types.len()))
+            .chain(actions.map(|action| format!("action:{}/{}", action.name, action.parameters.len())));
+        [predicates.collect(), self.names.clone()]
+    }
+
+    fn size(&self) -> usize {
+        self.problems.len()
+    }
+}
+
+impl Task for RuleTask {
+    type Episode = RuleEpisode;
+    type End = FinishedPlan;
+    type Buffers = ();
+    type Counts = ();
+    const SAVES_STEPS: bool = true;
+
+    fn buffers(&self) {}
+
+    fn start(&self, place: &Place, episode: &mut RuleEpisode, _: &mut Work<Self>) {
+        let problem = place.query(self.size());
+        (episode.problem, episode.steps) = (problem, 0);
+        episode.plan.clear();
+        episode.state.clone_from(&self.problems[problem].init);
+        episode.find_actions(self);
+    }
+
+    fn step(
+        &self,
+        _: &Place,
+        action: u32,
+        episode: &mut RuleEpisode,
+        end: &mut FinishedPlan,
+        _: &mut Work<Self>,
+    ) -> Step {
+        let ground = &self.problems[episode.problem];
+        episode.steps += 1;
+        if let Some(last) = episode.actions.len().checked_sub(1) {
+            let action = episode.actions[(action as usize).min(last)];
+            ground.actions[action as usize].apply(&mut episode.state);
+            episode.plan.push(action);
+        }
+        let is_solved = ground.is_solved(&episode.state);
+        let is_late = !is_solved && episode.steps >= self.steps;
+        match is_solved || is_late {
+            true => {
+                *end = FinishedPlan {
+                    problem: episode.problem,
+                    is_solved,
+                    plan: std::mem::take(&mut episode.plan),
+                };
+            }
+            false => episode.find_actions(self),
+        }
+        Step {
+            reward: if is_solved { 1.0 } else { self.step_reward },
+            is_terminated: is_solved,
+            is_truncated: is_late,
+        }
+    }
+
+    fn observe<'a>(
+        &self,
+        episodes: impl Iterator<Item = &'a RuleEpisode>,
+        _: &mut Work<Self>,
+        batch: &mut CandidateBatch,
+    ) {
+        batch.clear(self.width);
+        for episode in episodes {
+            let (ground, objects) = (&self.problems[episode.problem], &self.objects[episode.problem]);
             let token = |&object: &usize| objects[object];
             for (number, (predicate, arguments)) in ground.atoms.iter().enumerate() {
                 if holds(&episode.state, number as u32) {
-                    task.atom(*predicate, arguments.iter().map(token), None, &mut batch.state_rows);
+                    self.atom(*predicate, arguments.iter().map(token), None, &mut batch.state_rows);
                 }
             }
             for &atom in &ground.goal {
                 let (predicate, arguments) = &ground.atoms[atom as usize];
                 let mark = Some(mark::QUERY);
-                task.atom(*predicate, arguments.iter().map(token), mark, &mut batch.state_rows);
+                self.atom(*predicate, arguments.iter().map(token), mark, &mut batch.state_rows);
             }
             batch.end_state();
             for &action in &episode.actions {
                 let action = &ground.actions[action as usize];
-                let predicate = task.domain.predicates.len() + action.schema;
-                task.atom(
-                    predicate,
-                    action.arguments.iter().map(token),
-                    None,
-                    &mut batch.candidate_rows,
-                );
+                let predicate = self.domain.predicates.len() + action.schema;
+                let arguments = action.arguments.iter().map(token);
+                self.atom(predicate, arguments, None, &mut batch.candidate_rows);
                 batch.end_candidate();
             }
             if episode.actions.is_empty() {
-                batch.candidate_rows.push(task.vocabulary.mark(mark::NO_OP));
-                batch.candidate_rows.extend(std::iter::repeat_n(0, task.width - 1));
+                batch.candidate_rows.push(self.vocabulary.mark(mark::NO_OP));
+                batch.candidate_rows.extend(std::iter::repeat_n(0, self.width - 1));
                 batch.end_candidate();
             }
             batch.end_candidates();
         }
     }
 
-    fn step(&mut self, actions: &[u32], rewards: &mut [f32], terminated: &mut [u8], truncated: &mut [u8]) {
-        for at in 0..self.episodes.len() {
-            let episode = &mut self.episodes[at];
-            let ground = &self.task.problems[episode.problem];
-            episode.steps += 1;
-            if let Some(last) = episode.actions.len().checked_sub(1) {
-                let action = episode.actions[(actions[at] as usize).min(last)];
-                ground.actions[action as usize].apply(&mut episode.state);
-                episode.plan.push(action);
-            }
-            let is_solved = ground.is_solved(&episode.state);
-            let is_late = !is_solved && episode.steps >= self.task.steps;
-            rewards[at] = if is_solved { 1.0 } else { self.task.step_reward };
-            (terminated[at], truncated[at]) = (is_solved.into(), is_late.into());
-            match is_solved || is_late {
-                true => {
-                    self.finished[at] = Some(FinishedPlan {
-                        problem: episode.problem,
-                        is_solved,
-                        plan: std::mem::take(&mut episode.plan),
-                    });
-                    let next = episode.number + 1;
-                    self.start(at, next);
-                }
-                false => episode.find_actions(&self.task),
-            }
-        }
+    fn taken(episode: &RuleEpisode) -> (u32, &[u32]) {
+        (episode.steps, &episode.plan)
     }
 
-    /// The numbers and steps of the episodes and the actions taken in them, from which they are played again.
-    fn save(&self) -> Vec<u8> {
-        let numbers: Vec<u64> = self.episodes.iter().map(|episode| episode.number).collect();
-        let steps: Vec<u32> = self.episodes.iter().map(|episode| episode.steps).collect();
-        let lengths: Vec<u32> = self.episodes.iter().map(|episode| episode.plan.len() as u32).collect();
-        let writer = StateWriter::new(&self.tag())
-            .array(&numbers)
-            .array(&steps)
-            .array(&lengths);
-        let episodes = self.episodes.iter();
-        episodes
-            .fold(writer, |writer, episode| writer.array(&episode.plan))
-            .finish()
-    }
-
-    fn restore(&mut self, state: &[u8]) -> Result<(), String> {
-        let (tag, len) = (self.tag(), self.episodes.len());
-        let size = state.len().saturating_sub(8 + tag.len());
-        let broken = || format!("the saved state of `{tag}` has {size} bytes of another form");
-        let mut reader = StateReader::new(state, &tag, size)?;
-        let (mut numbers, mut steps, mut lengths) = (vec![0_u64; len], vec![0_u32; len], vec![0_u32; len]);
-        if size < 16 * len {
-            return Err(broken());
-        }
-        reader.array(&mut numbers);
-        reader.array(&mut steps);
-        reader.array(&mut lengths);
-        let all: u64 = lengths.iter().map(|&length| u64::from(length)).sum();
-        if (size - 16 * len) as u64 != 4 * all {
-            return Err(broken());
-        }
-        for at in 0..len {
-            self.start(at, numbers[at]);
-            let episode = &mut self.episodes[at];
-            episode.plan = vec![0; lengths[at] as usize];
-            reader.array(&mut episode.plan);
-            let ground = &self.task.problems[episode.problem];
-            for &action in &episode.plan {
-                let action = ground.actions.get(action as usize);
-                let action = action.filter(|action| action.is_applicable(&episode.state));
-                action.ok_or_else(broken)?.apply(&mut episode.state);
+    fn replay(
+        &self,
+        _: &Place,
+        (steps, plan): (u32, &[u32]),
+        episode: &mut RuleEpisode,
+        _: &mut Work<Self>,
+    ) -> bool {
+        let ground = &self.problems[episode.problem];
+        for &action in plan {
+            match ground.actions.get(action as usize) {
+                Some(action) if action.is_applicable(&episode.state) => action.apply(&mut episode.state),
+                _ => return false,
             }
-            episode.steps = steps[at];
-            episode.find_actions(&self.task);
         }
-        Ok(())
-    }
-}
-
-impl RuleEnvs {
-    fn tag(&self) -> String {
-        format!("rules {} {}", self.first, self.episodes.len())
+        episode.plan = plan.to_vec();
+        episode.steps = steps;
+        episode.find_actions(self);
+        true
     }
 }

@@ -13,6 +13,6 @@ mod texts;
 mod worlds;
 
 pub use config::{RulesConfig, World};
-pub use env::{FinishedPlan, RuleEnvs, RuleTask};
+pub use env::{FinishedPlan, RuleEnvs, RuleEpisode, RuleTask};
 pub use search::{FoundPlan, shortest_plan};
 pub use texts::RuleTexts;

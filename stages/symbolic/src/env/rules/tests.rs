@@ -3,8 +3,8 @@
 
 use super::pddl::Domain;
 use super::{RuleEnvs, RuleTask, RuleTexts, RulesConfig, World, shortest_plan};
-use crate::env::batch::SymbolicEnvs as _;
-use crate::env::proofs::Order;
+use crate::env::batch::Order;
+use crate::env::batch::{Described as _, SymbolicEnvs as _};
 use stages_env::CandidateBatch;
 use stages_knowledge::Split;
 use stages_numerics::random::Random;
@@ -241,7 +241,7 @@ fn problem_text(config: &RulesConfig, number: usize) -> String {
 fn plans_of_drawn_problems_are_valid() {
     for config in worlds() {
         let task = drawn(&config);
-        for problem in 0..task.problems() {
+        for problem in 0..task.size() {
             let steps = plan_text(&task, problem);
             assert!(!steps.is_empty());
             let played = validator::play(config.world.domain(), &problem_text(&config, problem), &steps);
@@ -255,7 +255,7 @@ fn walk(config: &RulesConfig, envs: usize, steps: usize) {
     let task = Arc::new(drawn(config));
     let mut random = Random::new(&[config.seed, 9]);
     let mut envs = RuleEnvs::new(task.clone(), 0, envs, 4, Order::Random);
-    let n = envs.len();
+    let n = envs.num_envs();
     let mut plans: Vec<Vec<String>> = vec![Vec::new(); n];
     let (mut reward, mut terminated, mut truncated) = (vec![0.0; n], vec![0; n], vec![0; n]);
     let mut batch = CandidateBatch::default();
@@ -264,7 +264,8 @@ fn walk(config: &RulesConfig, envs: usize, steps: usize) {
         envs.observe(&mut batch);
         let mut actions = Vec::new();
         for at in 0..n {
-            let (problem, state, applicable) = envs.state(at);
+            let episode = envs.episode(at);
+            let (problem, state, applicable) = (episode.problem, &episode.state, &episode.actions);
             let text = problem_text(config, problem);
             let (states, _) = validator::play(domain, &text, &plans[at]).unwrap();
             let shown: BTreeSet<String> = task.state_text(problem, state).into_iter().collect();
@@ -290,7 +291,7 @@ fn walk(config: &RulesConfig, envs: usize, steps: usize) {
             plans[at].push(task.step_text(problem, applicable[action]));
             actions.push(action as u32);
         }
-        let problems: Vec<usize> = (0..n).map(|at| envs.state(at).0).collect();
+        let problems: Vec<usize> = (0..n).map(|at| envs.episode(at).problem).collect();
         envs.step(&actions, &mut reward, &mut terminated, &mut truncated);
         for at in 0..n {
             let text = problem_text(config, problems[at]);
@@ -333,7 +334,7 @@ fn ranges_and_restarts_change_nothing() {
                 envs = RuleEnvs::new(task.clone(), first, len, 7, Order::Random);
                 envs.restore(&saved).unwrap();
                 for at in 0..len {
-                    let row = (reward[at].to_bits(), envs.state(at).1.to_vec());
+                    let row = (reward[at].to_bits(), envs.episode(at).state.clone());
                     all.entry(first + at).or_default().push(row);
                 }
             }
@@ -376,8 +377,8 @@ fn splits_share_tokens_and_no_problem() {
         let of = |split| RuleTask::new(&texts, &config, split).unwrap();
         let (train, test) = (of(Split::Train), of(Split::Test));
         assert_eq!(
-            (train.object_names(), train.vocabulary(), train.width()),
-            (test.object_names(), test.vocabulary(), test.width())
+            (train.names(), train.vocabulary(), train.width()),
+            (test.names(), test.vocabulary(), test.width())
         );
         assert_eq!((texts.repeated(Split::Train), texts.repeated(Split::Test)), (0, 0));
     }
@@ -406,7 +407,8 @@ fn problems_in_turn_end_with_their_plans() {
     while ended.contains(&None) {
         let actions: Vec<u32> = (0..2)
             .map(|env| {
-                let (problem, _, actions) = envs.state(env);
+                let episode = envs.episode(env);
+                let (problem, actions) = (episode.problem, &episode.actions);
                 actions
                     .iter()
                     .position(|&action| action == plans[problem][at[env]])

@@ -66,12 +66,13 @@ fn an_episode_earns_its_first_potential_less() {
         let tasks = [plain.clone(), plain.clone().with_shaping(shaping.clone())].map(Arc::new);
         let open = |task: &Arc<ProofTask>| ProofEnvs::new(task.clone(), 0, ENVS, 4, Order::Random);
         let [mut unshaped, mut shaped] = tasks.each_ref().map(open);
-        let first = |envs: &ProofEnvs, at: usize| f64::from(shaping.potential(envs.state(at).0));
+        let first = |envs: &ProofEnvs, at: usize| f64::from(shaping.potential(&envs.episode(at).state));
         let mut sums: Vec<(f64, f64)> = (0..ENVS).map(|at| (first(&shaped, at), 1.0)).collect();
         let (mut potentials, mut ends) = (BTreeSet::new(), [0; 3]);
         let [mut with, mut without] = [(); 2].map(|()| ([0.0; ENVS], [0; ENVS], [0; ENVS]));
         for step in 0..80 {
-            let action = |at| Random::new(&[at as u64, step]).below(unshaped.actions(at) as u64) as u32;
+            let action =
+                |at| Random::new(&[at as u64, step]).below(unshaped.episode(at).actions() as u64) as u32;
             let actions: Vec<u32> = (0..ENVS).map(action).collect();
             unshaped.step(&actions, &mut without.0, &mut without.1, &mut without.2);
             shaped.step(&actions, &mut with.0, &mut with.1, &mut with.2);

@@ -4,7 +4,7 @@ use super::super::{
     Order, PathConfig, PathCounts, PathEnvs, PathState, PathTask, QuerySides, TrainingQueries,
 };
 use super::{knowledge, task};
-use crate::env::batch::SymbolicEnvs as _;
+use crate::env::batch::{Described as _, SymbolicEnvs as _};
 use stages_env::CandidateBatch;
 use stages_knowledge::{KnowledgeBase, Split};
 use stages_numerics::random::Random;
@@ -41,7 +41,7 @@ fn candidates(task: &PathTask, state: &PathState) -> String {
             continue;
         };
         let entity = task
-            .knowledge()
+            .knowledge
             .symbols()
             .constants
             .name(atom[1] - vocabulary.constant(0));
@@ -101,11 +101,11 @@ fn evaluation_masks_the_answers_of_all_splits() {
         ..PathConfig::default()
     };
     let task = task(&family(), &config, Split::Test);
-    assert_eq!((task.queries(), task.unused_queries()), (2, 0));
+    assert_eq!((task.size(), task.unused), (2, 0));
     let (mut state, mut counts) = (PathState::default(), PathCounts::default());
     // ben uncle lea?
     state.start(&task, task.query(0), &mut counts);
-    assert_eq!(task.answers(state.query()).len(), 3);
+    assert_eq!(task.answers(&state.query).len(), 3);
     go(&task, &mut state, "brother eve", &mut counts);
     insta::assert_snapshot!(candidates(&task, &state), @"., mother^-1 ann, brother^-1 ben, mother lea");
     // lea uncle^-1 ben?
@@ -146,7 +146,7 @@ fn a_cap_keeps_the_edges_to_the_entities_with_most_edges_and_counts_the_others()
         ..PathConfig::default()
     };
     let task = task(&family(), &config, Split::Train);
-    let eve = task.knowledge().symbols().constants.find("eve", 0).unwrap();
+    let eve = task.knowledge.symbols().constants.find("eve", 0).unwrap();
     // Of ann (2), ben (4), joe, kim (2) and lea (1): ben, and those two with the lower relation.
     let text: Vec<String> = task
         .edges(eve)
@@ -154,12 +154,13 @@ fn a_cap_keeps_the_edges_to_the_entities_with_most_edges_and_counts_the_others()
             format!(
                 "{} {}",
                 task.relation_name(relation),
-                task.knowledge().symbols().constants.name(to)
+                task.knowledge.symbols().constants.name(to)
             )
         })
         .collect();
     assert_eq!(text, ["brother^-1 ben", "mother joe", "mother kim"]);
-    assert_eq!(task.edges_cut(), 3);
+    let cut: u32 = task.entities.iter().map(|&entity| task.graph.cut(entity)).sum();
+    assert_eq!(cut, 3);
     let mut envs = PathEnvs::new(task, 0, 50, 1, Order::Random);
     let (mut rewards, mut terminated, mut truncated) = ([0.0; 50], [0; 50], [0; 50]);
     envs.step(&[u32::MAX; 50], &mut rewards, &mut terminated, &mut truncated);
@@ -179,12 +180,12 @@ fn queries_are_asked_in_turn() {
         ..PathConfig::default()
     };
     let task = task(&family(), &config, Split::Train);
-    assert_eq!(task.queries(), 16);
+    assert_eq!(task.size(), 16);
     let mut envs = PathEnvs::new(task.clone(), 0, 3, 0, Order::InTurn { all: 3 });
     let (mut rewards, mut terminated, mut truncated) = ([0.0; 3], [0; 3], [0; 3]);
     for episode in 0..12 {
         for at in 0..3 {
-            assert_eq!(*envs.state(at).query(), task.query((at + 3 * episode) % 16));
+            assert_eq!(envs.episode(at).query, task.query((at + 3 * episode) % 16));
         }
         envs.step(&[0; 3], &mut rewards, &mut terminated, &mut truncated);
         assert_eq!(terminated, [1; 3]);
@@ -222,7 +223,7 @@ fn what_cannot_be_asked_is_refused() {
         queries: TrainingQueries::Facts,
         ..PathConfig::default()
     };
-    assert_eq!(task(&empty, &facts, Split::Train).queries(), 8);
+    assert_eq!(task(&empty, &facts, Split::Train).size(), 8);
 }
 
 /// The rewards and candidates of environments in ranges, some of which go on from saved states.

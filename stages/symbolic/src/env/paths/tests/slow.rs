@@ -2,7 +2,7 @@
 
 use super::super::{Order, PathConfig, PathEnvs, PathTask, QuerySides, TrainingQueries};
 use super::{knowledge, task};
-use crate::env::batch::{SymbolicEnvs as _, mark};
+use crate::env::batch::{Described as _, SymbolicEnvs as _, mark};
 use stages_env::CandidateBatch;
 use stages_knowledge::{KnowledgeBase, Split};
 use stages_numerics::random::Random;
@@ -145,12 +145,12 @@ impl Slow {
 /// The text of each token.
 fn words(task: &PathTask) -> Vec<String> {
     let vocabulary = task.vocabulary();
-    let mut words = vec![String::new(); vocabulary.len()];
+    let mut words = vec![String::new(); vocabulary.tokens()];
     for relation in 0..vocabulary.predicates {
         words[vocabulary.predicate(relation) as usize] = task.relation_name(relation);
     }
     for constant in 0..vocabulary.constants {
-        let name = task.knowledge().symbols().constants.name(constant);
+        let name = task.knowledge.symbols().constants.name(constant);
         words[vocabulary.constant(constant) as usize] = name.to_owned();
     }
     for left in 0..vocabulary.variables {
@@ -252,7 +252,7 @@ fn walk(random: &mut Random, steps: usize) -> usize {
     let mut envs = PathEnvs::new(task.clone(), 2, ENVS, seed, Order::Random);
     let name = |entity: u32| slow.knowledge.symbols().constants.name(entity).to_owned();
     let query = |envs: &PathEnvs, at: usize| {
-        let query = envs.state(at).query();
+        let query = &envs.episode(at).query;
         (
             name(query.source),
             task.relation_name(query.relation),
@@ -290,7 +290,7 @@ fn walk(random: &mut Random, steps: usize) -> usize {
                 atoms(&words, &batch.candidate_rows[3 * row.start..3 * row.end]),
                 expected
             );
-            assert_eq!(envs.state(at).candidates(), expected.len());
+            assert_eq!(envs.episode(at).candidates(), expected.len());
             actions[at] = random.below(expected.len() as u64) as u32;
         }
         envs.step(&actions, &mut rewards, &mut terminated, &mut truncated);
@@ -302,7 +302,7 @@ fn walk(random: &mut Random, steps: usize) -> usize {
             );
             if is_over {
                 let finished = envs.take_finished(at).unwrap();
-                assert_eq!(name(finished.current()), slow.current);
+                assert_eq!(name(finished.current), slow.current);
                 assert_eq!(finished.path(&task).len(), slow.hops);
                 slow.start(query(&envs, at));
                 slow.drawn_by[2] += 1;

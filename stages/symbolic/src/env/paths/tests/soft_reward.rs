@@ -70,7 +70,7 @@ fn an_episode_that_ends_elsewhere_earns_by_the_difference_in_score() {
                 assert_eq!(earned[at], 0.0);
                 continue;
             };
-            let (query, end) = (*finished.query(), finished.current());
+            let (query, end) = (finished.query, finished.current);
             let score = |entity: u32| match query.relation < predicates {
                 true => embedding.score(query.relation, query.source, entity),
                 false => embedding.score(query.relation - predicates, entity, query.source),

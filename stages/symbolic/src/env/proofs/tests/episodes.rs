@@ -2,7 +2,7 @@
 
 use super::super::{ActionForm, Order, ProofConfig, ProofEnvs, ProofTask, TrainingQueries};
 use super::{knowledge, task};
-use crate::env::batch::SymbolicEnvs as _;
+use crate::env::batch::{Described as _, SymbolicEnvs as _};
 use stages_env::CandidateBatch;
 use stages_knowledge::{Split, print};
 use stages_numerics::random::Random;
@@ -48,8 +48,8 @@ fn half_of_the_queries_are_corrupted_and_none_of_these_is_known() {
     let mut seen = BTreeSet::new();
     for _ in 0..10 {
         for at in 0..400 {
-            let query = envs.query(at);
-            assert_eq!(task.knowledge().is_fact(&query.words), query.label);
+            let query = &envs.episode(at).query;
+            assert_eq!(task.knowledge.is_fact(&query.words), query.label);
             labels[usize::from(query.label)] += 1;
             seen.insert(query.words.clone());
         }
@@ -75,8 +75,9 @@ fn the_fact_of_the_query_is_hidden_and_giving_up_is_a_verdict() {
     let mut envs = ProofEnvs::new(task.clone(), 0, 1, 0, Order::InTurn { all: 1 });
     let (mut reward, mut terminated, mut truncated) = ([0.0], [0], [0]);
     let shown = |envs: &ProofEnvs| {
-        let (state, successors, gives_up) = envs.state(0);
-        let names = task.knowledge().symbols();
+        let episode = envs.episode(0);
+        let (state, successors, gives_up) = (&episode.state, &episode.successors, episode.gives_up);
+        let names = task.knowledge.symbols();
         let next: Vec<String> = (0..successors.len())
             .map(|at| print::terms(names, successors.get(at).0).join(", "))
             .collect();
@@ -88,36 +89,36 @@ fn the_fact_of_the_query_is_hidden_and_giving_up_is_a_verdict() {
     insta::assert_snapshot!(shown(&envs), @r#"child(a0,A), sibling(A,B), parent(B,c0) -> ["sibling(m0,A), parent(A,c0)", "parent(A,a0), sibling(A,B), parent(B,c0)"] true"#);
     envs.step(&[0], &mut reward, &mut terminated, &mut truncated);
     insta::assert_snapshot!(shown(&envs), @r#"child(m0,A), parent(A,B), parent(B,c0) -> ["parent(g0,A), parent(A,c0)", "parent(A,m0), parent(A,B), parent(B,c0)"] true"#);
-    let gives_up = envs.actions(0) as u32 - 1;
+    let gives_up = envs.episode(0).actions() as u32 - 1;
     envs.step(&[gives_up], &mut reward, &mut terminated, &mut truncated);
     assert_eq!((reward, terminated, truncated), ([-1.0], [1], [0]));
     let finished = envs.take_finished(0).unwrap();
     assert!(!finished.is_proved && finished.query.label);
     // The other query is stated to hold too; it has no proof.
-    assert!(envs.query(0).label);
+    assert!(envs.episode(0).query.label);
 }
 
 #[test]
 fn queries_are_asked_in_turn_as_they_are_and_corrupted() {
     let task = facts_task(ProofConfig::default());
-    assert_eq!(task.turns(), 2 * task.queries());
+    assert_eq!(task.turns(), 2 * task.size());
     let asked = |all: usize| {
         let mut envs = ProofEnvs::new(task.clone(), 0, all, 9, Order::InTurn { all });
         let mut asked = Vec::new();
         let (mut reward, mut terminated, mut truncated) = (vec![0.0; all], vec![0; all], vec![0; all]);
         let mut episodes = vec![0; all];
-        let mut next: Vec<_> = (0..all).map(|at| Some(envs.query(at).clone())).collect();
+        let mut next: Vec<_> = (0..all).map(|at| Some(envs.episode(at).query.clone())).collect();
         while asked.len() < task.turns() {
             for at in 0..all {
                 if let Some(query) = next[at].take() {
                     asked.push((at + episodes[at] * all, query));
                 }
             }
-            let actions: Vec<u32> = (0..all).map(|at| envs.actions(at) as u32 - 1).collect();
+            let actions: Vec<u32> = (0..all).map(|at| envs.episode(at).actions() as u32 - 1).collect();
             envs.step(&actions, &mut reward, &mut terminated, &mut truncated);
             for at in (0..all).filter(|&at| terminated[at] + truncated[at] > 0) {
                 episodes[at] += 1;
-                next[at] = Some(envs.query(at).clone());
+                next[at] = Some(envs.episode(at).query.clone());
             }
         }
         asked.sort_by_key(|(turn, _)| *turn);
@@ -145,7 +146,7 @@ fn rollout(task: &Arc<ProofTask>, ranges: &[(usize, usize)], steps: usize) -> Ve
             let actions: Vec<u32> = (0..len)
                 .map(|at| {
                     let mut random = Random::new(&[(first + at) as u64, step as u64]);
-                    random.below(envs.actions(at) as u64) as u32
+                    random.below(envs.episode(at).actions() as u64) as u32
                 })
                 .collect();
             envs.step(&actions, &mut reward, &mut terminated, &mut truncated);

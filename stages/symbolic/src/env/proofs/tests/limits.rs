@@ -15,11 +15,13 @@ use std::time::Instant;
 fn walk(task: &Arc<ProofTask>, envs: usize, steps: usize) -> ProofCounts {
     let mut envs = ProofEnvs::new(task.clone(), 0, envs, 1, Order::Random);
     let mut random = Random::new(&[2]);
-    let n = envs.len();
+    let n = envs.num_envs();
     let (mut reward, mut terminated, mut truncated) = (vec![0.0; n], vec![0; n], vec![0; n]);
     let mut batch = CandidateBatch::default();
     for _ in 0..steps {
-        let actions: Vec<u32> = (0..n).map(|at| random.below(envs.actions(at) as u64) as u32).collect();
+        let actions: Vec<u32> = (0..n)
+            .map(|at| random.below(envs.episode(at).actions() as u64) as u32)
+            .collect();
         envs.step(&actions, &mut reward, &mut terminated, &mut truncated);
         envs.observe(&mut batch);
         for at in 0..n {
@@ -101,7 +103,7 @@ fn the_successors_of_a_state_are_bounded_together() {
         };
         let task = task(&program, &config);
         let envs = ProofEnvs::new(task, 0, 1, 1, Order::Random);
-        (envs.state(0).1.len(), envs.counts().successor_words_cut)
+        (envs.episode(0).successors.len(), envs.counts().successor_words_cut)
     };
     assert_eq!(successors(1 << 22), (2_000, 0));
     let (few, cut) = successors(100_000);

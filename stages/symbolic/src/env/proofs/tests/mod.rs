@@ -1,6 +1,9 @@
 //! Tests of proof search.
 
 mod episodes;
+#[allow(dead_code, reason = "shared with the tests of the resolution step")]
+#[path = "../../../../knowledge/tests/interpreter/mod.rs"]
+mod interpreter;
 mod limits;
 mod search;
 mod slow;

@@ -14,7 +14,7 @@ use std::sync::Arc;
 /// Checks that each atom is the head of its clause and its children the conditions, under one substitution.
 fn check(task: &ProofTask, tree: &ProofTree) {
     assert!(tree.is_proof());
-    let knowledge = task.knowledge();
+    let knowledge = &task.knowledge;
     for node in &tree.nodes {
         match node.clause.unwrap() {
             Clause::Fact(row) => {
@@ -92,7 +92,9 @@ fn every_proof_of_an_episode_is_one_and_none_is_shorter_than_the_shortest() {
         let (mut reward, mut terminated, mut truncated) = (vec![0.0; 20], vec![0; 20], vec![0; 20]);
         let (mut proofs, mut shortest_of_all) = (0, 0);
         for _ in 0..300 {
-            let actions: Vec<u32> = (0..20).map(|at| random.below(envs.actions(at) as u64) as u32).collect();
+            let actions: Vec<u32> = (0..20)
+                .map(|at| random.below(envs.episode(at).actions() as u64) as u32)
+                .collect();
             envs.step(&actions, &mut reward, &mut terminated, &mut truncated);
             for at in 0..20 {
                 let Some(finished) = envs.take_finished(at) else {

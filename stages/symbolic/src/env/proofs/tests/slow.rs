@@ -3,10 +3,10 @@
 
 use super::super::config::{GoalSelection, Settings};
 use super::super::{Order, ProofConfig, ProofEnvs, ProofTask, TrainingQueries};
+use super::interpreter::{Interpreter, Term, atoms};
 use super::{knowledge, names};
-use crate::env::batch::{SymbolicEnvs as _, Vocabulary};
+use crate::env::batch::{Described as _, SymbolicEnvs as _, Vocabulary};
 use stages_env::CandidateBatch;
-use stages_knowledge::reference::{Interpreter, Term, atoms};
 use stages_knowledge::{KnowledgeBase, Split, SymbolsBuilder, print, text};
 use stages_numerics::random::Random;
 use std::collections::{BTreeSet, HashMap};
@@ -156,7 +156,7 @@ impl Slow {
     }
 
     fn start(&mut self, envs: &ProofEnvs, task: &ProofTask) {
-        let query = envs.query(0);
+        let query = &envs.episode(0).query;
         self.label = query.label;
         let texts = print::terms(&self.names, &query.words);
         self.hidden = task.hides(query).then(|| texts.concat());
@@ -235,10 +235,7 @@ fn decoded(tokens: &[u32], width: usize, vocabulary: Vocabulary, names: &Symbols
         }
         let mut text = String::new();
         let predicate = atom[0] - 1;
-        print::quoted(
-            std::str::from_utf8(names.predicates.name(predicate)).unwrap(),
-            &mut text,
-        );
+        print::quoted(names.predicates.name(predicate), &mut text);
         let arguments: Vec<String> = atom[1..]
             .iter()
             .take_while(|&&token| token != 0)
@@ -324,7 +321,8 @@ fn walk(program: &str, split: Split, steps: usize, random: &mut Random) {
     let variables = stages_knowledge::word::variables(&task.query(0).words);
     let names = names(&knowledge, variables);
     for _ in 0..steps {
-        let (state, successors, gives_up) = envs.state(0);
+        let episode = envs.episode(0);
+        let (state, successors, gives_up) = (&episode.state, &episode.successors, episode.gives_up);
         let texts = |words: &[u32], depths: &[u32]| {
             let mut texts = print::terms(&names, words);
             let tail = texts.split_off(depths.len());
@@ -346,7 +344,7 @@ fn walk(program: &str, split: Split, steps: usize, random: &mut Random) {
             envs.observe(&mut batch);
             check_tokens(&slow, &task, &batch);
         }
-        let action = random.below(envs.actions(0) as u64) as usize;
+        let action = random.below(envs.episode(0).actions() as u64) as usize;
         let (mut reward, mut terminated, mut truncated) = ([0.0], [0], [0]);
         envs.step(&[action as u32], &mut reward, &mut terminated, &mut truncated);
         assert_eq!((reward[0], terminated[0], truncated[0]), slow.step(action));

@@ -2,9 +2,9 @@
 //! list that never changes, the search is a recursion. It recurses over terms and proofs: run it on a thread
 //! with a large stack.
 
-use crate::print;
-use crate::program::{LIST, Program, Symbols};
-use crate::word::{self, Word};
+use stages_knowledge::print;
+use stages_knowledge::program::{LIST, Program, Symbols};
+use stages_knowledge::word::{self, Word};
 use std::collections::BTreeMap;
 use std::rc::Rc;
 
