@@ -279,7 +279,7 @@ type Fact = [Word; 3];
 
 /// The facts that follow of the relations that are asked for, in order.
 fn derived(graph: &KnowledgeBase, context: &Context) -> Result<Vec<(&'static str, Vec<Fact>)>, StageError> {
-    let rules = Rules::of(graph).map_err(|refused| StageError::new(refused.message))?;
+    let rules = Rules::of(graph)?;
     let model = Model::evaluate(graph, &rules, 0, &mut |model: &Model<'_>| {
         context.check_cancelled()?;
         match model.derived_count() {

@@ -9,13 +9,20 @@ mod programs;
 mod requirements;
 
 use programs::{Case, Expected};
-use stages_knowledge::{Clause, KnowledgeBase, Split, SymbolsBuilder, print, text, word};
-use stages_symbolic::env::batch::SymbolicEnvs as _;
+use stages_knowledge::{Clause, KnowledgeBase, Split, SymbolsBuilder, Word, print, text, word};
 use stages_symbolic::env::proofs::{
     Engine, Goals, Order, ProofConfig, ProofCounts, ProofEnvs, ProofPreset, ProofTask, Successors,
 };
 use std::process::ExitCode;
 use std::sync::Arc;
+
+/// The number of a clause in its text, of those of a predicate.
+fn clause_number(knowledge: &KnowledgeBase, predicate: Word, clause: Clause) -> u32 {
+    match clause {
+        Clause::Fact(row) => knowledge.relation(predicate).clause(row),
+        Clause::Rule(rule) => knowledge.rule(rule).clause,
+    }
+}
 
 /// The settings of plain SLD resolution with a bound on depth, for episodes as long as any proof that
 /// SWI-Prolog is given the time for.
@@ -90,7 +97,7 @@ fn search(task: &ProofTask, most: usize) -> (Vec<Answer>, u64, ProofCounts) {
             Clause::Fact(_) => 0,
             Clause::Rule(rule) => word::parts(task.knowledge.rule(rule).body).count(),
         };
-        path.push((task.knowledge.clause_number(state.words[0], clause), conditions));
+        path.push((clause_number(&task.knowledge, state.words[0], clause), conditions));
         let (words, depths) = successors.get(*next);
         let after = Goals {
             words: words.to_vec(),
@@ -174,7 +181,7 @@ fn check(case: &Case) {
     let (mut clauses, mut left) = (Vec::new(), Vec::new());
     for at in 0..successors.len() {
         let (words, depths) = successors.get(at);
-        clauses.push(task.knowledge.clause_number(predicate, successors.clause(at)));
+        clauses.push(clause_number(&task.knowledge, predicate, successors.clause(at)));
         left.push(print::terms(&names, words)[..depths.len()].to_vec());
     }
     assert_eq!((&clauses, &left), (first_clauses, resolvents));

@@ -188,14 +188,6 @@ impl KnowledgeBase {
         &self.heads[self.heads[predicate] as usize..self.heads[predicate + 1] as usize]
     }
 
-    /// The number in its text of a clause that may match an atom of this predicate.
-    pub fn clause_number(&self, predicate: Word, clause: Clause) -> u32 {
-        match clause {
-            Clause::Fact(row) => self.relation(predicate).clause(row),
-            Clause::Rule(rule) => self.rules.get(rule as usize)[0],
-        }
-    }
-
     /// Returns whether a rule has a negated condition.
     pub fn has_negation(&self) -> bool {
         (0..self.rules() as u32).any(|rule| {
@@ -261,23 +253,18 @@ impl KnowledgeBase {
     /// chosen by the first argument where there are many. Not all of them need match.
     #[inline]
     pub fn candidates(&self, atom: &[Word]) -> Candidates<'_> {
-        if !self.knows(atom[0]) {
-            return Candidates {
-                relation: None,
-                rows: Rows::All(0),
-                rules: [&[], &[]],
-                knowledge: self,
-            };
-        }
-        let relation = self.relation(atom[0]);
-        let rows = match relation.rows {
-            0 => Rows::All(0),
-            _ => relation.matching(word::parts(&atom[1..]).map(|part| atom[1 + part.start])),
+        let relation = self.knows(atom[0]).then(|| self.relation(atom[0]));
+        let rows = match relation {
+            Some(relation) if relation.rows > 0 => {
+                relation.matching(word::parts(&atom[1..]).map(|part| atom[1 + part.start]))
+            }
+            _ => Rows::All(0),
         };
         Candidates {
-            relation: Some(relation),
+            rules: relation.map_or([&[], &[]], |_| self.rules_matching(atom)),
+            relation,
             rows,
-            rules: self.rules_matching(atom),
+            at: 0,
             knowledge: self,
         }
     }
@@ -327,6 +314,8 @@ pub struct Candidates<'a> {
     rows: Rows<'a>,
     /// The rules left: those with the atom's first argument, and those with a variable there.
     rules: [&'a [u32]; 2],
+    /// The rows passed.
+    at: usize,
     knowledge: &'a KnowledgeBase,
 }
 
@@ -342,28 +331,12 @@ impl<'a> Candidates<'a> {
     }
 }
 
-impl<'a> IntoIterator for Candidates<'a> {
-    type Item = Clause;
-    type IntoIter = ClauseIter<'a>;
-    #[inline]
-    fn into_iter(self) -> ClauseIter<'a> {
-        ClauseIter { left: self, at: 0 }
-    }
-}
-
-/// The iterator over [`Candidates`].
-#[derive(Clone, Debug)]
-pub struct ClauseIter<'a> {
-    left: Candidates<'a>,
-    at: usize,
-}
-
-impl Iterator for ClauseIter<'_> {
+impl Iterator for Candidates<'_> {
     type Item = Clause;
 
     #[inline]
     fn next(&mut self) -> Option<Clause> {
-        let [keyed, free] = self.left.rules;
+        let [keyed, free] = self.rules;
         // The numbers of rules rise with those of clauses.
         let (list, rule) = match (keyed.first(), free.first()) {
             (None, None) => (0, None),
@@ -374,13 +347,11 @@ impl Iterator for ClauseIter<'_> {
                 false => (1, Some(b)),
             },
         };
-        if self.at < self.left.rows.len() {
-            let row = self.left.rows.get(self.at);
+        if self.at < self.rows.len() {
+            let row = self.rows.get(self.at);
             let is_next = rule.is_none_or(|rule| {
-                let of_rule = self.left.knowledge.rules.get(rule as usize)[0];
-                self.left
-                    .relation
-                    .is_some_and(|relation| relation.clause(row) < of_rule)
+                let of_rule = self.knowledge.rules.get(rule as usize)[0];
+                self.relation.is_some_and(|relation| relation.clause(row) < of_rule)
             });
             if is_next {
                 self.at += 1;
@@ -388,7 +359,7 @@ impl Iterator for ClauseIter<'_> {
             }
         }
         let rule = rule?;
-        self.left.rules[list] = &self.left.rules[list][1..];
+        self.rules[list] = &self.rules[list][1..];
         Some(Clause::Rule(rule))
     }
 }

@@ -9,7 +9,7 @@
 //!
 //! All numbers are little-endian. The sections have no names: who writes them reads them in the same order.
 
-use arrow_buffer::{Buffer, ScalarBuffer};
+use arrow_buffer::{Buffer, ScalarBuffer, ToByteSlice as _};
 use bytes::Bytes;
 use std::fmt;
 use std::io::{self, Write};
@@ -35,22 +35,17 @@ impl std::error::Error for SectionError {}
 
 /// The sections of a file that is to be written.
 #[derive(Default)]
-pub struct Writer<'a>(Vec<Part<'a>>);
-
-enum Part<'a> {
-    Words(&'a [u32]),
-    Bytes(&'a [u8]),
-}
+pub struct Writer<'a>(Vec<&'a [u8]>);
 
 impl<'a> Writer<'a> {
     /// Adds a section of words.
     pub fn words(&mut self, words: &'a [u32]) {
-        self.0.push(Part::Words(words));
+        self.0.push(words.to_byte_slice());
     }
 
     /// Adds a section of bytes.
     pub fn bytes(&mut self, bytes: &'a [u8]) {
-        self.0.push(Part::Bytes(bytes));
+        self.0.push(bytes);
     }
 
     /// Writes the file.
@@ -61,38 +56,19 @@ impl<'a> Writer<'a> {
         let mut head = MAGIC.to_vec();
         head.extend((self.0.len() as u64).to_le_bytes());
         let mut at = 16 + 16 * self.0.len() as u64;
-        for part in &self.0 {
+        for section in &self.0 {
             at = at.next_multiple_of(ALIGN);
-            let length = match part {
-                Part::Words(words) => 4 * words.len(),
-                Part::Bytes(bytes) => bytes.len(),
-            } as u64;
             head.extend(at.to_le_bytes());
-            head.extend(length.to_le_bytes());
-            at += length;
+            head.extend((section.len() as u64).to_le_bytes());
+            at += section.len() as u64;
         }
         out.write_all(&head)?;
         let mut written = head.len() as u64;
-        for part in &self.0 {
+        for section in &self.0 {
             let gap = written.next_multiple_of(ALIGN) - written;
             out.write_all(&[0; ALIGN as usize][..gap as usize])?;
-            written += gap;
-            match part {
-                Part::Bytes(bytes) => {
-                    out.write_all(bytes)?;
-                    written += bytes.len() as u64;
-                }
-                Part::Words(words) => {
-                    let mut buffer = [0; 1 << 14];
-                    for chunk in words.chunks(buffer.len() / 4) {
-                        for (to, word) in buffer.chunks_exact_mut(4).zip(chunk) {
-                            to.copy_from_slice(&word.to_le_bytes());
-                        }
-                        out.write_all(&buffer[..4 * chunk.len()])?;
-                    }
-                    written += 4 * words.len() as u64;
-                }
-            }
+            out.write_all(section)?;
+            written += gap + section.len() as u64;
         }
         Ok(())
     }

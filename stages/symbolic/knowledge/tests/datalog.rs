@@ -281,7 +281,7 @@ fn unsafe_and_unstratified_programs_are_refused_with_their_place() {
     let refused = |text: &str| {
         let base = KnowledgeBase::of_program(&text::prolog(text, false).unwrap()).unwrap();
         let refused = Rules::of(&base).unwrap_err();
-        format!("{refused}; {}", refused.hint)
+        format!("{refused}; {}", refused.hint.as_deref().unwrap_or_default())
     };
     assert_eq!(
         refused("e(a).\np(X, Y) :-\n  e(X)."),

@@ -5,6 +5,14 @@
 
 use stages_knowledge::{Clause, KnowledgeBase, Outcome, Resolver, TooLarge, Word, print, text, word};
 
+/// The number of a clause in its text, of those of a predicate.
+fn clause_number(knowledge: &KnowledgeBase, predicate: Word, clause: Clause) -> u32 {
+    match clause {
+        Clause::Fact(row) => knowledge.relation(predicate).clause(row),
+        Clause::Rule(rule) => knowledge.rule(rule).clause,
+    }
+}
+
 fn knowledge(text: &str) -> KnowledgeBase {
     KnowledgeBase::of_program(&text::prolog(text, false).unwrap()).unwrap()
 }
@@ -158,7 +166,7 @@ fn many_clauses_with_terms_are_found_by_the_first_argument() {
         let mut tried = |clause: Clause| {
             let mut out = Vec::new();
             let outcome = resolver.resolve(&knowledge, &goal, 1, 0, clause, &mut out).unwrap();
-            (outcome == Outcome::Resolved).then(|| (knowledge.clause_number(goal[0], clause), out))
+            (outcome == Outcome::Resolved).then(|| (clause_number(&knowledge, goal[0], clause), out))
         };
         let found: Vec<_> = knowledge.candidates(&goal).into_iter().filter_map(&mut tried).collect();
         // All clauses of the predicate, in the order of their numbers.

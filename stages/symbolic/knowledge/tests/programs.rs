@@ -21,6 +21,14 @@ use std::process::ExitCode;
 /// More applications of clauses than any search of the file needs.
 const MOST_USES: u64 = 1_000_000;
 
+/// The number of a clause in its text, of those of a predicate.
+fn clause_number(knowledge: &KnowledgeBase, predicate: Word, clause: Clause) -> u32 {
+    match clause {
+        Clause::Fact(row) => knowledge.relation(predicate).clause(row),
+        Clause::Rule(rule) => knowledge.rule(rule).clause,
+    }
+}
+
 /// Runs a test on a thread with a large stack: the interpreter recurses.
 fn deep(test: impl FnOnce() + Send + 'static) {
     let thread = std::thread::Builder::new().stack_size(1 << 30).spawn(test).unwrap();
@@ -140,7 +148,7 @@ fn search(
         let mut depths = vec![state.depths[0] - 1; body];
         depths.extend(&state.depths[1..]);
         let mut path = state.path.clone();
-        path.push((knowledge.clause_number(state.words[0], clause), body));
+        path.push((clause_number(&knowledge, state.words[0], clause), body));
         let next = State { words, depths, path };
         stack.push((clauses(&next).into_iter(), next));
     }
@@ -176,7 +184,7 @@ fn by_the_fast_step(case: &Case) -> Expected {
         let mut words = Vec::new();
         let outcome = resolver.resolve(&knowledge, &goals, word::variables(&goals), 0, clause, &mut words);
         if outcome.unwrap() == Outcome::Resolved {
-            first_clauses.push(knowledge.clause_number(first[0], clause));
+            first_clauses.push(clause_number(&knowledge, first[0], clause));
             resolvents.push(print::terms(&symbols, &words));
         }
     }

@@ -274,45 +274,27 @@ impl<T: Task> Envs<T> {
     fn tag(&self) -> String {
         format!("{} {} {}", self.task.name(), self.first, self.slots.len())
     }
-}
 
-/// The [`Envs`] of any task.
-pub trait SymbolicEnvs: Send {
     /// The number of environments.
-    fn num_envs(&self) -> usize;
-
-    /// Overwrites `batch` with the states and candidates.
-    fn observe(&mut self, batch: &mut CandidateBatch);
-
-    /// Takes an action in each environment: the index of one of its candidates, the last one standing for
-    /// larger indices. A terminated or truncated environment is at the start of its next episode.
-    fn step(&mut self, actions: &[u32], rewards: &mut [f32], terminated: &mut [u8], truncated: &mut [u8]);
-
-    /// Counts since they were opened, under the names of metrics: among them those of what caps cut.
-    fn named_counts(&self) -> Vec<(&'static str, u64)>;
-
-    /// The state, for a checkpoint: the numbers of the episodes and the actions taken in them, from which they
-    /// are played again.
-    fn save(&self) -> Vec<u8>;
-
-    /// Goes on from a saved state of the same environments.
-    ///
-    /// # Errors
-    /// When it is not one.
-    fn restore(&mut self, state: &[u8]) -> Result<(), String>;
-}
-
-impl<T: Task> SymbolicEnvs for Envs<T> {
-    fn num_envs(&self) -> usize {
+    pub fn num_envs(&self) -> usize {
         self.slots.len()
     }
 
-    fn observe(&mut self, batch: &mut CandidateBatch) {
+    /// Overwrites `batch` with the states and candidates.
+    pub fn observe(&mut self, batch: &mut CandidateBatch) {
         let episodes = self.slots.iter().map(|slot| &slot.episode);
         self.task.observe(episodes, &mut self.work, batch);
     }
 
-    fn step(&mut self, actions: &[u32], rewards: &mut [f32], terminated: &mut [u8], truncated: &mut [u8]) {
+    /// Takes an action in each environment: the index of one of its candidates, the last one standing for
+    /// larger indices. A terminated or truncated environment is at the start of its next episode.
+    pub fn step(
+        &mut self,
+        actions: &[u32],
+        rewards: &mut [f32],
+        terminated: &mut [u8],
+        truncated: &mut [u8],
+    ) {
         for at in 0..self.slots.len() {
             let place = self.place(at, self.slots[at].number);
             let Slot { episode, end, .. } = &mut self.slots[at];
@@ -326,17 +308,24 @@ impl<T: Task> SymbolicEnvs for Envs<T> {
         }
     }
 
-    fn named_counts(&self) -> Vec<(&'static str, u64)> {
+    /// Counts since they were opened, under the names of metrics: among them those of what caps cut.
+    pub fn named_counts(&self) -> Vec<(&'static str, u64)> {
         self.work.counts.metrics()
     }
 
-    fn save(&self) -> Vec<u8> {
+    /// The state, for a checkpoint: the numbers of the episodes and the actions taken in them, from which they
+    /// are played again.
+    pub fn save(&self) -> Vec<u8> {
         let counts: Vec<u64> = self.work.counts.metrics().iter().map(|(_, count)| *count).collect();
         let episodes = self.slots.iter().map(|slot| (slot.number, T::taken(&slot.episode)));
         saved_episodes::write(&self.tag(), &counts, T::SAVES_STEPS, episodes)
     }
 
-    fn restore(&mut self, state: &[u8]) -> Result<(), String> {
+    /// Goes on from a saved state of the same environments.
+    ///
+    /// # Errors
+    /// When it is not one.
+    pub fn restore(&mut self, state: &[u8]) -> Result<(), String> {
         let tag = self.tag();
         let counts = self.work.counts.metrics().len();
         let saved = saved_episodes::read(state, &tag, counts, T::SAVES_STEPS, self.slots.len())?;

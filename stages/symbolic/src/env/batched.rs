@@ -1,6 +1,6 @@
 //! Symbolic environments behind the interface of all environments, on several threads.
 
-use super::batch::SymbolicEnvs;
+use super::batch::{Envs, Task};
 use super::counts::add;
 use super::open::SymbolicTask;
 use cache::{Artifact, Store};
@@ -18,8 +18,8 @@ use std::ops::Range;
 const RANGE: usize = 64;
 
 /// The environments of a range, and what they wrote.
-struct Part {
-    envs: Box<dyn SymbolicEnvs>,
+struct Part<T: Task> {
+    envs: Envs<T>,
     batch: CandidateBatch,
     terminated: Vec<u8>,
     truncated: Vec<u8>,
@@ -28,16 +28,16 @@ struct Part {
 
 /// B symbolic environments. Their limit of steps is part of the task: an episode that it cuts off has
 /// terminated, with what is then its reward.
-pub struct SymbolicBatchEnv {
+pub struct SymbolicBatchEnv<T: Task> {
     spec: EnvSpec,
-    parts: Vec<Part>,
+    parts: Vec<Part<T>>,
     /// The state in which they were opened.
     first: Vec<u8>,
 }
 
-impl SymbolicBatchEnv {
+impl<T: Task> SymbolicBatchEnv<T> {
     /// `num_envs` environments, which `open` opens range by range. The actions of `spec` are candidates.
-    pub fn new(spec: EnvSpec, num_envs: usize, open: impl Fn(Range<usize>) -> Box<dyn SymbolicEnvs>) -> Self {
+    pub fn new(spec: EnvSpec, num_envs: usize, open: impl Fn(Range<usize>) -> Envs<T>) -> Self {
         let parts = num_envs.div_ceil(RANGE);
         let part = |part: usize| {
             let range = part * num_envs / parts..(part + 1) * num_envs / parts;
@@ -59,7 +59,7 @@ impl SymbolicBatchEnv {
     }
 }
 
-impl BatchEnv for SymbolicBatchEnv {
+impl<T: Task> BatchEnv for SymbolicBatchEnv<T> {
     fn spec(&self) -> &EnvSpec {
         &self.spec
     }
@@ -89,7 +89,7 @@ impl BatchEnv for SymbolicBatchEnv {
                 (part, now)
             })
             .collect();
-        let step = |(part, actions): (&mut Part, &[u32])| {
+        let step = |(part, actions): (&mut Part<T>, &[u32])| {
             part.envs
                 .step(actions, &mut part.reward, &mut part.terminated, &mut part.truncated);
         };
@@ -172,7 +172,7 @@ impl BatchEnv for SymbolicBatchEnv {
     }
 }
 
-impl SymbolicBatchEnv {
+impl<T: Task> SymbolicBatchEnv<T> {
     fn tag(&self) -> String {
         format!("{} {}", self.spec.name, self.num_envs())
     }
@@ -191,11 +191,7 @@ pub(crate) fn open(
     if options.split == Split::Train {
         task = task.with_shaping(store, artifact)?;
     }
-    Ok(Box::new(SymbolicBatchEnv::new(
-        task.spec(),
-        options.num_envs,
-        |range| task.envs(range.start, range.len(), options.seed),
-    )))
+    Ok(task.batch_env(options.num_envs, options.seed))
 }
 
 /// The number of evaluation episodes of a split: 0 where it has nothing to ask; else `None`, since episodes

@@ -1,6 +1,6 @@
 //! The speed of symbolic environments on this machine.
 
-use super::batch::{Order, SymbolicEnvs};
+use super::batch::{Envs, Order, Task};
 use super::paths::{PathConfig, PathEnvs, PathTask};
 use super::proofs::{ProofConfig, ProofEnvs, ProofTask, TrainingQueries};
 use rayon::iter::{IntoParallelRefMutIterator as _, ParallelIterator as _};
@@ -9,7 +9,8 @@ use stages_core::StageError;
 use stages_env::CandidateBatch;
 use stages_env::bench::with_threads;
 use stages_knowledge::mining::{RulesConfig, mine, with_mined};
-use stages_knowledge::{BuildError, Builder, KnowledgeBase, ProgramBuilder, Split};
+use stages_knowledge::text::{self, TripleForm};
+use stages_knowledge::{BuildError, Builder, KnowledgeBase, Split};
 use stages_numerics::random::Random;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -50,13 +51,12 @@ const STEPS: usize = 16;
 /// the rules of two conditions are mined from them.
 ///
 /// # Errors
-/// When a line has no three words.
+/// When a line is neither.
 pub fn bench(triples: Option<&str>) -> Result<Vec<SymbolicRow>, StageError> {
-    let facts = match triples {
-        Some(text) => parsed(text)?,
-        None => families(420),
+    let knowledge = match triples {
+        Some(text) => knowledge(text)?,
+        None => knowledge(&families(420))?,
     };
-    let knowledge = knowledge(&facts)?;
     let config = PathConfig {
         queries: TrainingQueries::Facts,
         ..PathConfig::default()
@@ -88,8 +88,8 @@ pub fn bench(triples: Option<&str>) -> Result<Vec<SymbolicRow>, StageError> {
 }
 
 /// A range of environments with its buffers.
-struct Range<E> {
-    envs: E,
+struct Range<T: Task> {
+    envs: Envs<T>,
     batch: CandidateBatch,
     padded: Vec<u64>,
     actions: Vec<u32>,
@@ -101,7 +101,7 @@ struct Range<E> {
     bytes: u64,
 }
 
-impl<E: SymbolicEnvs> Range<E> {
+impl<T: Task> Range<T> {
     fn step(&mut self, is_padded: bool) {
         let rows = self.batch.env_candidates.windows(2);
         for (action, row) in self.actions.iter_mut().zip(rows) {
@@ -178,15 +178,15 @@ fn pad(batch: &CandidateBatch, out: &mut [u64]) {
 }
 
 /// `right` names the counts of episodes that end right.
-fn measure<E: SymbolicEnvs>(
+fn measure<T: Task>(
     environment: &str,
     right: &[&str],
-    envs: &dyn Fn(usize, usize) -> E,
+    envs: &dyn Fn(usize, usize) -> Envs<T>,
     num_envs: usize,
     threads: usize,
     is_padded: bool,
 ) -> SymbolicRow {
-    let mut ranges: Vec<Range<E>> = (0..threads)
+    let mut ranges: Vec<Range<T>> = (0..threads)
         .map(|range| {
             let first = num_envs * range / threads;
             let len = num_envs * (range + 1) / threads - first;
@@ -234,7 +234,7 @@ fn measure<E: SymbolicEnvs>(
             .sum()
     };
     let [steps, episodes, right] = [&["env/steps"][..], &["env/episodes"], right].map(counted);
-    let sum = |of: fn(&Range<E>) -> u64| ranges.iter().map(of).sum::<u64>() as f64 / steps;
+    let sum = |of: fn(&Range<T>) -> u64| ranges.iter().map(of).sum::<u64>() as f64 / steps;
     SymbolicRow {
         environment: environment.to_owned(),
         num_envs,
@@ -247,32 +247,10 @@ fn measure<E: SymbolicEnvs>(
     }
 }
 
-/// A fact: head, relation and tail.
-type Fact = (String, String, String);
-
-fn parsed(text: &str) -> Result<Vec<Fact>, StageError> {
-    let line = |(number, line): (usize, &str)| {
-        let atom = line.trim().strip_suffix(").").and_then(|atom| atom.split_once('('));
-        let words: Vec<&str> = match atom {
-            Some((relation, pair)) => match pair.split_once(',') {
-                Some((head, tail)) => vec![head.trim(), relation, tail.trim()],
-                None => Vec::new(),
-            },
-            None => line.split_whitespace().collect(),
-        };
-        match words[..] {
-            [head, relation, tail] => Ok((head.to_owned(), relation.to_owned(), tail.to_owned())),
-            _ => Err(StageError::new(format!("line {} has no three words", number + 1))),
-        }
-    };
-    let lines = text.lines().enumerate().filter(|(_, line)| !line.trim().is_empty());
-    lines.map(line).collect()
-}
-
 /// Families of four grandparents, their children and grandchildren, with twelve relations.
-fn families(count: usize) -> Vec<Fact> {
+fn families(count: usize) -> String {
     let mut random = Random::new(&[12]);
-    let mut facts = Vec::new();
+    let mut facts = String::new();
     for family in 0..count {
         // Couples of two generations: those of the second are a child of each of two couples of the first.
         let mut parents: BTreeMap<usize, [usize; 2]> = BTreeMap::new();
@@ -296,7 +274,7 @@ fn families(count: usize) -> Vec<Fact> {
         let name = |person: usize| format!("p{family}_{person}");
         let mut add = |a: usize, male: &str, female: &str, b: usize| {
             let relation = if is_male[a] { male } else { female };
-            facts.push((name(a), relation.to_owned(), name(b)));
+            facts.push_str(&format!("{relation}({},{}).\n", name(a), name(b)));
         };
         for [husband, wife] in &couples {
             add(*husband, "husband", "", *wife);
@@ -324,28 +302,24 @@ fn families(count: usize) -> Vec<Fact> {
     facts
 }
 
-/// The facts with rules that are mined from them: of each relation the best four of up to two conditions,
-/// with a support of 20.
-fn knowledge(facts: &[Fact]) -> Result<KnowledgeBase, StageError> {
-    let too_large = || StageError::new("there are too many names");
-    let mut builder = ProgramBuilder::default();
-    let mut seen = BTreeSet::new();
-    for (head, relation, tail) in facts {
-        let kind = stages_knowledge::ConstantKind::Atom;
-        let relation = builder
-            .symbols
-            .predicate(relation.as_bytes(), 2)
-            .map_err(|_| too_large())?;
-        let [head, tail] = [head, tail].map(|name| builder.symbols.constant(name.as_bytes(), kind));
-        let fact = [relation, head.map_err(|_| too_large())?, tail.map_err(|_| too_large())?];
-        if seen.insert(fact) {
-            builder.fact(&fact);
-        }
-    }
+/// The facts of a text with rules that are mined from them: of each relation the best four of up to two
+/// conditions, with a support of 20.
+fn knowledge(text: &str) -> Result<KnowledgeBase, StageError> {
+    let form = TripleForm {
+        separator: (!text.contains('\t')).then_some(b' '),
+        ..TripleForm::default()
+    };
+    let facts = match text.contains('(') {
+        true => text::prolog(text, true),
+        false => text::triples(text, &form),
+    };
+    let facts = facts.map_err(|err| StageError::new(err.to_string()).hint(err.hint))?;
     let refused = |err: BuildError| StageError::new(err.to_string());
     let mut knowledge = Builder::new();
-    knowledge.graph("facts", &builder.finish()).map_err(refused)?;
+    knowledge.graph("facts", &facts).map_err(refused)?;
     let knowledge = knowledge.finish().map_err(refused)?;
+    let repeated = knowledge.relations().repeated();
+    let knowledge = knowledge.without(&repeated).map_err(refused)?;
     let rules = mine(&knowledge, &RulesConfig::default(), None, &BTreeSet::new(), |_| {
         Ok::<(), StageError>(())
     })?;

@@ -7,20 +7,21 @@
 //! | `problems.json` | [`RuleTexts`], of rule worlds |
 //! | `embedding.bin` | the vectors of an [`Embedding`], where rewards are shaped |
 
-use super::batch::{Described, Order, SymbolicEnvs};
+use super::batch::{Described, Envs, Order, Task};
+use super::batched::SymbolicBatchEnv;
 use super::config::{SymbolicConfig, TaskConfig};
 use super::embedding::Embedding;
-use super::paths::{PathConfig, PathEnvs, PathTask};
-use super::proofs::{ProofConfig, ProofEnvs, ProofTask};
-use super::rules::{RuleEnvs, RuleTask, RuleTexts, RulesConfig};
+use super::paths::{PathConfig, PathTask};
+use super::proofs::{ProofConfig, ProofTask};
+use super::rules::{RuleTask, RuleTexts, RulesConfig};
 use super::shaping::Shaping;
 use cache::{Artifact, BlobDigest, Store};
 use serde::de::DeserializeOwned;
 use stages_core::StageError;
 use stages_env::ActionSpace;
-use stages_env::EnvSpec;
+use stages_env::{BatchEnv, EnvSpec};
 use stages_knowledge::{KnowledgeBase, Split, artifact, print};
-use std::ops::Deref;
+use std::ops::{Deref, Range};
 use std::sync::Arc;
 
 /// The `family` in the artifact's meta.
@@ -170,13 +171,18 @@ impl SymbolicTask {
         RuleTask::new(texts, config, split).map(|task| Self::Rules(Arc::new(task)))
     }
 
-    /// Environments `first` to `first + len` of a batch, each at the start of its first episode. What they
-    /// are asked is drawn by (seed, environment, episode).
-    pub fn envs(&self, first: usize, len: usize, seed: u64) -> Box<dyn SymbolicEnvs> {
+    /// So many environments, each at the start of its first episode. What they are asked is drawn by (seed,
+    /// environment, episode).
+    pub fn batch_env(&self, num_envs: usize, seed: u64) -> Box<dyn BatchEnv> {
+        fn batch<T: Task>(task: &Arc<T>, spec: EnvSpec, num_envs: usize, seed: u64) -> Box<dyn BatchEnv> {
+            let envs =
+                |range: Range<usize>| Envs::new(task.clone(), range.start, range.len(), seed, Order::Random);
+            Box::new(SymbolicBatchEnv::new(spec, num_envs, envs))
+        }
         match self {
-            Self::Proofs(task) => Box::new(ProofEnvs::new(task.clone(), first, len, seed, Order::Random)),
-            Self::Paths(task) => Box::new(PathEnvs::new(task.clone(), first, len, seed, Order::Random)),
-            Self::Rules(task) => Box::new(RuleEnvs::new(task.clone(), first, len, seed, Order::Random)),
+            Self::Proofs(task) => batch(task, self.spec(), num_envs, seed),
+            Self::Paths(task) => batch(task, self.spec(), num_envs, seed),
+            Self::Rules(task) => batch(task, self.spec(), num_envs, seed),
         }
     }
 

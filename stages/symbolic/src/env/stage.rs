@@ -101,12 +101,13 @@ impl StageKind for Symbolic {
             TaskConfig::Proofs(_) | TaskConfig::Paths(_) => {
                 let knowledge = &context.input("knowledge")?.artifact;
                 let base = artifact::open(&context.store, knowledge)?.base;
-                let splits =
-                    splits(|split| !base.queries(split).is_empty() || has_facts(&task, &base, split));
-                check(&splits, &mut |split| {
-                    SymbolicTask::of_knowledge(&task, base.clone(), split).map(|task| task.size())
-                })?
-                .record(&mut meta, "queries", context);
+                let asks = |split: Split| {
+                    let has_facts = || task.asks_facts() && base.relations().facts() > 0;
+                    !base.queries(split).is_empty() || split == Split::Train && has_facts()
+                };
+                meta["queries"] = sizes(context, "queries", &asks, &|split| {
+                    SymbolicTask::of_knowledge(&task, base.clone(), split)
+                })?;
                 let entries = [artifact::KNOWLEDGE, artifact::DERIVED];
                 let linked = entries
                     .into_iter()
@@ -149,19 +150,19 @@ impl StageKind for Symbolic {
                         ),
                     });
                 }
-                let splits = splits(|split| !texts.problems(split).is_empty());
-                check(&splits, &mut |split| {
+                let asks = |split: Split| !texts.problems(split).is_empty();
+                meta["problems"] = sizes(context, "problems", &asks, &|split| {
                     context.check_cancelled()?;
-                    SymbolicTask::of_texts(rules, &texts, split).map(|task| task.size())
-                })?
-                .record(&mut meta, "problems", context);
+                    SymbolicTask::of_texts(rules, &texts, split)
+                })?;
                 let texts = serde_json::to_value(&texts).map_err(|err| StageError::new(err.to_string()))?;
                 let blob = context.store.put(cache::canonical_json(&texts).as_bytes())?;
                 files.push((PROBLEMS, blob));
             }
         }
-        let settings =
-            serde_json::to_value(settings(config)).map_err(|err| StageError::new(err.to_string()))?;
+        // Paths mean nothing in the artifact.
+        let settings = config.without(Self::NOT_IN_KEY);
+        let settings = serde_json::to_value(settings).map_err(|err| StageError::new(err.to_string()))?;
         let mut builder = ArtifactBuilder::new(&context.store, PortType::Env.name(), meta);
         builder.bytes(CONFIG, cache::canonical_json(&settings).as_bytes())?;
         for (name, blob) in files {
@@ -218,56 +219,32 @@ fn embedding(
     })
 }
 
-/// The settings as the artifact holds them: paths mean nothing there.
-fn settings(config: &SymbolicConfig) -> SymbolicConfig {
-    config.without(Symbolic::NOT_IN_KEY)
-}
-
-/// The splits that have something to ask.
-fn splits(has: impl Fn(Split) -> bool) -> Vec<Split> {
-    Split::ALL.into_iter().filter(|&split| has(split)).collect()
-}
-
-/// Returns whether a split's queries are the facts of the graph.
-fn has_facts(task: &TaskConfig, base: &KnowledgeBase, split: Split) -> bool {
-    split == Split::Train && task.asks_facts() && base.relations().facts() > 0
-}
-
-/// The number of queries or problems of each split.
-struct Sizes(Vec<(Split, usize)>);
-
-impl Sizes {
-    fn record(&self, meta: &mut Value, name: &str, context: &Context) {
-        let sizes: serde_json::Map<String, Value> = Split::ALL
-            .into_iter()
-            .map(|split| {
-                let found = self.0.iter().find(|(of, _)| *of == split);
-                (split.name().to_owned(), found.map_or(0, |(_, size)| *size).into())
-            })
-            .collect();
-        if self.0.iter().all(|(split, _)| *split != Split::Train) {
-            context.events.emit(StageEvent::Warning {
-                message: format!(
-                    "there are no {name} of `train`: the environment can be evaluated, not trained in"
-                ),
-                hint: None,
-            });
-        }
-        meta[name] = Value::Object(sizes);
+/// The number of queries or problems of each split. Each that has some is opened, so that what cannot be used
+/// is refused here. Without any, the error of `train` says what is missing.
+fn sizes(
+    context: &Context,
+    name: &str,
+    asks: &dyn Fn(Split) -> bool,
+    open: &dyn Fn(Split) -> Result<SymbolicTask, StageError>,
+) -> Result<Value, StageError> {
+    let is_empty = !Split::ALL.into_iter().any(asks);
+    let mut sizes = serde_json::Map::new();
+    for split in Split::ALL {
+        let size = match asks(split) || is_empty && split == Split::Train {
+            true => open(split)?.size(),
+            false => 0,
+        };
+        sizes.insert(split.name().to_owned(), size.into());
     }
-}
-
-/// Opens each split, so that what cannot be used is refused here. Without any, the error of `train` says what
-/// is missing.
-fn check(
-    splits: &[Split],
-    open: &mut dyn FnMut(Split) -> Result<usize, StageError>,
-) -> Result<Sizes, StageError> {
-    if splits.is_empty() {
-        open(Split::Train)?;
+    if !asks(Split::Train) {
+        context.events.emit(StageEvent::Warning {
+            message: format!(
+                "there are no {name} of `train`: the environment can be evaluated, not trained in"
+            ),
+            hint: None,
+        });
     }
-    let sizes = splits.iter().map(|&split| Ok((split, open(split)?)));
-    sizes.collect::<Result<_, StageError>>().map(Sizes)
+    Ok(Value::Object(sizes))
 }
 
 fn missing(field: String, file: &str) -> ConfigProblem {

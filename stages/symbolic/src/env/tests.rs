@@ -270,9 +270,9 @@ fn proofs_are_opened_by_split() {
     assert_eq!(at(vocabulary.mark(mark::PROVED)), "<proved>");
 
     // The environments are those of the task.
-    let mut envs = train.envs(0, 2, 5);
+    let mut envs = train.batch_env(2, 5);
     let mut batch = CandidateBatch::default();
-    envs.observe(&mut batch);
+    envs.observe_candidates(&mut batch);
     assert_eq!((envs.num_envs(), batch.width), (2, 3));
     // What follows from the query by the only rule: states with one successor are passed.
     assert_eq!(at(batch.state_rows[0]), "parent/2");

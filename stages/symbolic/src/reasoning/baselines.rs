@@ -4,7 +4,7 @@
 use super::ranking::{Ranker, RankingOptions, Rankings};
 use crate::env::batch::Described as _;
 use crate::env::embedding::Embedding;
-use crate::env::paths::{PathCounts, PathQuery, PathState, PathTask, embedding_score};
+use crate::env::paths::{PathCounts, PathQuery, PathState, PathTask, embedding_score, inverse};
 use stages_knowledge::mining::{self, Instances};
 use std::collections::{BTreeMap, BTreeSet};
 use std::convert::Infallible;
@@ -74,10 +74,8 @@ pub fn tail_frequency(task: &PathTask, options: &RankingOptions) -> Rankings {
 pub fn breadth_first(task: &PathTask, options: &RankingOptions) -> Rankings {
     let budget = 1 + (task.hops - 1) * options.beam;
     ranked(task, options, |query, scores| {
-        let own = [
-            (query.source, query.relation, query.answer),
-            inverse((query.source, query.relation, query.answer), task.relations()),
-        ];
+        let edge = (query.source, query.relation, query.answer);
+        let own = [edge, inverse(edge, task.relations() as u32 / 2)];
         let mut seen = BTreeSet::from([query.source]);
         let mut queue = vec![query.source];
         let (mut at, mut distance, mut end) = (0, 1, 1);
@@ -164,14 +162,6 @@ pub fn rules(task: &PathTask, options: &RankingOptions, rules: &RuleOptions) -> 
             *scores.entry(entity).or_default() += f64::from((1.0 - fails) as f32);
         }
     })
-}
-
-/// An edge: the entity it leads from, its relation or inverse, the entity it leads to.
-type Edge = (u32, u32, u32);
-
-fn inverse((from, relation, to): Edge, relations: usize) -> Edge {
-    let half = relations as u32 / 2;
-    (to, (relation + half) % (2 * half), from)
 }
 
 /// The graph of a task without caps: edges in both directions.

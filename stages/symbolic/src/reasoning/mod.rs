@@ -4,7 +4,6 @@ mod actor;
 pub mod baselines;
 mod config;
 pub mod path_study;
-pub mod plans;
 pub mod play;
 pub mod proof_study;
 pub mod ranking;

@@ -24,11 +24,7 @@ pub(super) fn study(runs: &Runs, task: &PathTask) -> Result<Study, StageError> {
         paths: config.proofs,
         ..RankingOptions::default()
     };
-    let (policies, blind) = runs.all(|actor| {
-        ranking(task, &options, &mut |batch, from, logits| {
-            actor.score(batch, from, logits)
-        })
-    })?;
+    let (policies, blind) = runs.all(|policy| ranking(task, &options, policy))?;
     runs.context.check_cancelled()?;
     let baseline = |of: &ReasoningBaseline| {
         let found = match of {

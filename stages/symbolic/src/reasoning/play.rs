@@ -1,10 +1,11 @@
 //! Episodes of symbolic environments, one for each query or problem, with actions by scores of the
 //! candidates.
 
-use crate::env::batch::{Envs, SymbolicEnvs as _, Task};
+use crate::env::batch::{Envs, Order, Task};
 use stages_core::StageError;
 use stages_env::CandidateBatch;
 use stages_numerics::random::Random;
+use std::sync::Arc;
 
 /// A function that scores candidates: it writes a logit for each candidate of the batch, in order. The
 /// numbers are those of the environments of the batch before that those of this one go on from, [`START`] at
@@ -32,18 +33,21 @@ pub fn indifferent(batch: &CandidateBatch, _: &[u32], logits: &mut Vec<f32>) -> 
     Ok(())
 }
 
-/// The ends of episodes 0 to `turns` of environments that ask in turn, in order, each with the probability of the actions that were taken in
-/// it. What is sampled depends on the seed, the environment and the step.
+/// The ends of episodes 0 to `turns` of a task, whose queries are asked in turn in `envs` environments
+/// together: in order, each with the probability of the actions that were taken in it. What is sampled depends
+/// on the seed, the environment and the step. The counts are those of all episodes that were begun.
 ///
 /// # Errors
 /// Those of the policy.
-pub(super) fn play<T: Task>(
-    envs: &mut Envs<T>,
+pub fn play<T: Task>(
+    task: &Arc<T>,
     turns: usize,
+    envs: usize,
     (choice, seed): (Choice, u64),
     policy: &mut Score,
-) -> Result<Vec<(T::End, f64)>, StageError> {
-    let all = envs.num_envs();
+) -> Result<(Vec<(T::End, f64)>, T::Counts), StageError> {
+    let all = envs.clamp(1, turns);
+    let mut envs = Envs::new(task.clone(), 0, all, seed, Order::InTurn { all });
     let mut batch = CandidateBatch::default();
     let mut logits = Vec::new();
     let mut actions = vec![0; all];
@@ -82,7 +86,7 @@ pub(super) fn play<T: Task>(
             episodes[env] += 1;
         }
     }
-    Ok(ends.into_iter().flatten().collect())
+    Ok((ends.into_iter().flatten().collect(), envs.counts()))
 }
 
 /// The action of a row of logits, and its probability.

@@ -23,11 +23,7 @@ pub(super) fn study(runs: &Runs, task: &Arc<ProofTask>) -> Result<Study, StageEr
         choice: config.choice(),
         trees: config.proofs,
     };
-    let (policies, blind) = runs.all(|actor| {
-        verdicts(task, &options, &mut |batch, from, logits| {
-            actor.score(batch, from, logits)
-        })
-    })?;
+    let (policies, blind) = runs.all(|policy| verdicts(task, &options, policy))?;
     let budget = config.budget(task.settings.steps);
     runs.context.check_cancelled()?;
     let found = searches(task, config.seed, [config.search_budget.max(budget), budget]);

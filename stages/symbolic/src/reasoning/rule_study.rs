@@ -1,16 +1,23 @@
 //! The study of rule worlds: plans beside the shortest ones.
 
 use super::config::ReasoningBaseline;
-use super::plans::{PlanOutcome, plan_searches, plans};
-use super::play::{Choice, indifferent};
+use super::play::{Choice, Score, indifferent, play};
 use super::sheet::{Figure, Sheet};
 use super::stage::{ENVS, Runs};
 use super::study::Study;
 use crate::env::batch::Described as _;
-use crate::env::rules::RuleTask;
+use crate::env::rules::{FinishedPlan, RuleTask, shortest_plan};
+use rayon::prelude::*;
 use stages_core::StageError;
 use std::fmt::Write as _;
 use std::sync::Arc;
+
+/// A plan, and the probability of its actions.
+type Plan = (FinishedPlan, f64);
+
+/// The actions of the shortest plan of a problem, where breadth-first search finds it, and the states that it
+/// expands.
+type Shortest = (Option<usize>, u64);
 
 /// The study of a task's problems.
 ///
@@ -19,23 +26,27 @@ use std::sync::Arc;
 pub(super) fn study(runs: &Runs, task: &Arc<RuleTask>) -> Result<Study, StageError> {
     let config = runs.config;
     let choice = (config.choice(), config.seed);
-    let (policies, blind) = runs.all(|actor| {
-        plans(task, ENVS, choice, &mut |batch, from, logits| {
-            actor.score(batch, from, logits)
-        })
-    })?;
+    let plans = |choice, policy: &mut Score| -> Result<Vec<Plan>, StageError> {
+        Ok(play(task, task.size(), ENVS, choice, policy)?.0)
+    };
+    let (policies, blind) = runs.all(|policy| plans(choice, policy))?;
     runs.context.check_cancelled()?;
     let budget = config.budget(task.steps);
-    let found = plan_searches(task, config.search_budget.max(budget));
-    let sheets = |of: &[Vec<PlanOutcome>]| of.iter().map(|of| sheet(of, &found)).collect();
+    let budget_of_search = config.search_budget.max(budget);
+    let search = |problem: usize| -> Shortest {
+        let found = shortest_plan(task, problem, budget_of_search);
+        (found.plan.map(|plan| plan.len()), found.expanded)
+    };
+    let found: Vec<Shortest> = (0..task.size()).into_par_iter().map(search).collect();
+    let sheets = |of: &[Vec<Plan>]| of.iter().map(|of| sheet(of, &found)).collect();
     let mut baselines = Vec::new();
     if config.has(ReasoningBaseline::Random) {
-        let random = plans(task, ENVS, (Choice::Sampled, config.seed), &mut indifferent)?;
+        let random = plans((Choice::Sampled, config.seed), &mut indifferent)?;
         baselines.push((ReasoningBaseline::Random.name(), sheet(&random, &found)));
     }
     if config.has(ReasoningBaseline::Search) {
         let mut searched = Sheet::default();
-        let is_solved = |_: usize, found: &(Option<usize>, u64)| found.0.is_some() && found.1 <= budget;
+        let is_solved = |_: usize, found: &Shortest| found.0.is_some() && found.1 <= budget;
         let success = Figure::mean(&found, 1, |at, found| Some(f64::from(u8::from(is_solved(at, found)))));
         searched.add("success", success);
         baselines.push((ReasoningBaseline::Search.name(), searched));
@@ -56,12 +67,12 @@ pub(super) fn study(runs: &Runs, task: &Arc<RuleTask>) -> Result<Study, StageErr
 }
 
 /// The figures of plans.
-fn sheet(outcomes: &[PlanOutcome], found: &[(Option<usize>, u64)]) -> Sheet {
+fn sheet(outcomes: &[Plan], found: &[Shortest]) -> Sheet {
     let mut sheet = Sheet::default();
-    let success = |_: usize, end: &PlanOutcome| Some(f64::from(u8::from(end.is_solved)));
+    let success = |_: usize, (end, _): &Plan| Some(f64::from(u8::from(end.is_solved)));
     sheet.add("success", Figure::mean(outcomes, 1, success));
     // Of problems that are solved, and whose shortest plan was found.
-    let lengths = |at: usize, end: &PlanOutcome| match found[at].0 {
+    let lengths = |at: usize, (end, _): &Plan| match found[at].0 {
         Some(shortest) if end.is_solved => Some((end.plan.len() as f64, shortest as f64)),
         _ => None,
     };
@@ -70,19 +81,13 @@ fn sheet(outcomes: &[PlanOutcome], found: &[(Option<usize>, u64)]) -> Sheet {
 }
 
 /// The plans of the first problems that are solved.
-fn texts(
-    task: &RuleTask,
-    outcomes: &[PlanOutcome],
-    found: &[(Option<usize>, u64)],
-    most: usize,
-) -> Vec<String> {
-    let solved = outcomes.iter().enumerate().filter(|(_, end)| end.is_solved);
-    let text = |(problem, end): (usize, &PlanOutcome)| {
+fn texts(task: &RuleTask, outcomes: &[Plan], found: &[Shortest], most: usize) -> Vec<String> {
+    let solved = outcomes.iter().enumerate().filter(|(_, (end, _))| end.is_solved);
+    let text = |(problem, (end, probability)): (usize, &Plan)| {
         let mut text = format!(
-            "; {}: {} actions, probability {:.3}",
+            "; {}: {} actions, probability {probability:.3}",
             task.texts[problem],
-            end.plan.len(),
-            end.probability
+            end.plan.len()
         );
         if let Some(shortest) = found[problem].0 {
             let _ = write!(text, "; the shortest plan has {shortest}");

@@ -2,6 +2,7 @@
 
 use super::actor::{Actor, policies};
 use super::config::{ReasoningBaseline, ReasoningConfig};
+use super::play::Score;
 use super::{path_study, proof_study, rule_study};
 use crate::env::SymbolicTask;
 use crate::env::embedding::Embedding;
@@ -130,7 +131,7 @@ impl Runs<'_> {
     /// tested.
     pub fn all<T: Send>(
         &self,
-        run: impl Fn(&mut Actor) -> Result<T, StageError> + Sync,
+        run: impl Fn(&mut Score) -> Result<T, StageError> + Sync,
     ) -> Result<(Vec<T>, Vec<T>), StageError> {
         let is_tested = self.config.ablations && self.can_be_blind();
         let blind = is_tested.then(|| Some((self.task.vocabulary(), self.config.seed)));
@@ -139,7 +140,10 @@ impl Runs<'_> {
             .iter()
             .flat_map(|view| self.policies.iter().map(move |policy| (policy, *view)))
             .collect();
-        let one = |(policy, view)| run(&mut Actor::new(self.context, policy, view));
+        let one = |(policy, view)| {
+            let mut actor = Actor::new(self.context, policy, view);
+            run(&mut |batch, from, logits| actor.score(batch, from, logits))
+        };
         let mut results: Vec<T> = runs.into_par_iter().map(one).collect::<Result<_, _>>()?;
         let blind = results.split_off(self.policies.len());
         Ok((results, blind))

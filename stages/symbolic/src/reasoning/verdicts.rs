@@ -2,8 +2,7 @@
 //! breadth-first search in the same budget.
 
 use super::play::{Choice, Score, indifferent, play};
-use crate::env::batch::Order;
-use crate::env::proofs::{FinishedProof, ProofCounts, ProofEnvs, ProofTask, ProofTree, shortest};
+use crate::env::proofs::{FinishedProof, ProofCounts, ProofTask, ProofTree, shortest};
 use rayon::prelude::*;
 use stages_core::StageError;
 use std::sync::Arc;
@@ -75,10 +74,8 @@ pub fn verdicts(
     options: &VerdictOptions,
     policy: &mut Score,
 ) -> Result<Verdicts, StageError> {
-    let turns = task.turns();
-    let all = options.envs.clamp(1, turns);
-    let mut envs = ProofEnvs::new(task.clone(), 0, all, options.seed, Order::InTurn { all });
-    let finished = play(&mut envs, turns, (options.choice, options.seed), policy)?;
+    let choice = (options.choice, options.seed);
+    let (finished, counts) = play(task, task.turns(), options.envs, choice, policy)?;
     let outcomes: Vec<Outcome> = finished
         .iter()
         .map(|(end, probability)| Outcome {
@@ -99,7 +96,7 @@ pub fn verdicts(
         format!("% {steps} resolution steps, probability {probability:.3}\n{tree}")
     };
     Ok(Verdicts {
-        counts: envs.counts(),
+        counts,
         trees: shown.take(options.trees).map(tree).collect(),
         outcomes,
     })

@@ -5,14 +5,14 @@
 //! in turn. Then, depth by depth, what is deleted and what new facts lead to gets the best proof that it has
 //! now. A fact that keeps its proof has the best one still: proofs of others are only lost.
 
-use super::join::{Depths, Plan, Start};
+use super::join::{Depths, Instance, Plan, Start, UNBOUND, unify, value};
 use super::model::{Model, Proof, cost, kept, order};
 use super::rules::Rules;
 use super::table::{Fact, GIVEN, Table};
 use crate::derived::{Derived, FactRef};
 use crate::knowledge_base::KnowledgeBase;
 use crate::relations::Relations;
-use crate::word::{self, Word};
+use crate::word::Word;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 /// The work of an incremental evaluation.
@@ -45,7 +45,7 @@ struct Update<'m, 'a> {
     touched: Vec<Fact>,
     /// The facts that wait for their best proof, by depth.
     waiting: BTreeMap<u32, BTreeSet<Fact>>,
-    plans: HashMap<(usize, u8, usize), Plan>,
+    plans: HashMap<(usize, Start), Plan>,
     changes: Changes,
 }
 
@@ -239,14 +239,12 @@ impl<'m, 'a> Update<'m, 'a> {
     }
 
     fn plan(&mut self, rule: usize, start: Start) -> Plan {
-        let key = match start {
-            Start::Positive(at) => (rule, 0, at),
-            Start::Negative(at) => (rule, 1, at),
-            Start::Head => (rule, 2, 0),
-            Start::Nothing => (rule, 3, 0),
-        };
         let model = &mut *self.model;
-        self.plans.entry(key).or_insert_with(|| model.plan(rule, start)).clone()
+        let plan = self
+            .plans
+            .entry((rule, start))
+            .or_insert_with(|| model.plan(rule, start));
+        plan.clone()
     }
 
     fn stratum<E>(
@@ -282,10 +280,7 @@ impl<'m, 'a> Update<'m, 'a> {
         }
         for &fact in added.iter().chain(changed) {
             check(self.model)?;
-            match self.cost(fact).0 {
-                0 => self.follow_negated(stratum, fact),
-                _ => self.follow(stratum, fact),
-            }
+            self.follow(stratum, fact);
         }
         while let Some((depth, facts)) = self.waiting.pop_first() {
             for fact in facts {
@@ -314,7 +309,6 @@ impl<'m, 'a> Update<'m, 'a> {
                 continue;
             }
             let predicate = rule.head.predicate;
-            let mut bindings = vec![0; rule.variables];
             for row in 0..model.tables[predicate as usize].rows.len() as u32 {
                 let fact = Fact { predicate, row };
                 let Some(proof) =
@@ -322,29 +316,16 @@ impl<'m, 'a> Update<'m, 'a> {
                 else {
                     continue;
                 };
+                let mut bindings = vec![UNBOUND; rule.variables];
                 for (atom, &child) in rule.positive.iter().zip(proof.children) {
-                    for (&word, &value) in atom.arguments.iter().zip(model.values(child)) {
-                        if word::is_variable(word) {
-                            bindings[word::number(word) as usize] = value;
-                        }
-                    }
+                    unify(atom, model.values(child), &mut bindings, &mut Vec::new());
                 }
                 let is_denied = rule.negative.iter().any(|atom| {
-                    let value = |&word: &Word| {
-                        if word::is_variable(word) {
-                            bindings[word::number(word) as usize]
-                        } else {
-                            word
-                        }
-                    };
-                    let values: Vec<Word> = atom.arguments.iter().map(value).collect();
+                    let values: Vec<Word> =
+                        atom.arguments.iter().map(|&word| value(word, &bindings)).collect();
                     let row = model.tables[atom.predicate as usize].find(&values);
-                    row.is_some_and(|row| {
-                        new.contains(&Fact {
-                            predicate: atom.predicate,
-                            row,
-                        })
-                    })
+                    let predicate = atom.predicate;
+                    row.is_some_and(|row| new.contains(&Fact { predicate, row }))
                 });
                 if is_denied {
                     found.push(fact);
@@ -374,64 +355,67 @@ impl<'m, 'a> Update<'m, 'a> {
     }
 
     /// The best of a fact's proofs with conditions no deeper than `most`.
-    fn best(&mut self, fact: Fact, most: u32) -> Option<(Cost, u32, Vec<Fact>)> {
+    fn best(&mut self, fact: Fact, most: u32) -> Option<Proof<Vec<Fact>>> {
         self.changes.examined += 1;
         let rules = self.model.rules;
         let values = self.model.values(fact).to_vec();
-        let mut best: Option<(Cost, u32, Vec<Fact>)> = None;
-        let depths = Depths {
-            most,
-            earlier_below: false,
-        };
-        let of_head = |place: &&usize| rules.all[**place].head.predicate == fact.predicate;
-        for &place in rules.strata[rules.stratum_of[fact.predicate as usize]]
+        let mut best: Option<Proof<Vec<Fact>>> = None;
+        let stratum = &rules.strata[rules.stratum_of[fact.predicate as usize]];
+        for &place in stratum
             .iter()
-            .filter(of_head)
+            .filter(|&&place| rules.all[place].head.predicate == fact.predicate)
         {
-            let plan = self.plan(place, Start::Head);
-            let Model {
-                knowledge,
-                tables,
-                join,
-                ..
-            } = &mut *self.model;
-            let (knowledge, tables) = (*knowledge, &*tables);
-            join.run(
-                tables,
-                &rules.all[place],
-                &plan,
-                &values,
-                fact,
-                depths,
-                &mut |instance| {
-                    let (depth, steps) = cost(tables, instance.children);
-                    let proof = Proof {
+            let knowledge = self.model.knowledge;
+            self.instances(place, Start::Head, &values, fact, most, &mut |tables, instance| {
+                let (depth, steps) = cost(tables, instance.children);
+                let proof = Proof {
+                    depth,
+                    steps,
+                    rule: place as u32,
+                    children: instance.children,
+                };
+                if best
+                    .as_ref()
+                    .is_none_or(|kept| order(knowledge, tables, &proof, kept).is_lt())
+                {
+                    best = Some(Proof {
                         depth,
                         steps,
                         rule: place as u32,
-                        children: instance.children,
-                    };
-                    let is_better = best.as_ref().is_none_or(|(cost, rule, children)| {
-                        let kept = Proof {
-                            depth: cost.0,
-                            steps: cost.1,
-                            rule: *rule,
-                            children,
-                        };
-                        order(knowledge, tables, &proof, &kept).is_lt()
+                        children: instance.children.to_vec(),
                     });
-                    if is_better {
-                        best = Some(((depth, steps), place as u32, instance.children.to_vec()));
-                    }
-                },
-            );
+                }
+            });
         }
         best
     }
 
+    /// Passes on the instances of a rule that start from a fact, with conditions no deeper than `most`.
+    fn instances(
+        &mut self,
+        place: usize,
+        start: Start,
+        values: &[Word],
+        fact: Fact,
+        most: u32,
+        found: &mut dyn FnMut(&[Table], &Instance<'_>),
+    ) {
+        let plan = self.plan(place, start);
+        let depths = Depths {
+            most,
+            earlier_below: false,
+        };
+        let Model {
+            rules, tables, join, ..
+        } = &mut *self.model;
+        let tables = &*tables;
+        let found = &mut |instance: &Instance<'_>| found(tables, instance);
+        join.run(tables, &rules.all[place], &plan, values, fact, depths, found);
+    }
+
     fn wait_for_best(&mut self, fact: Fact) {
-        if let Some(((depth, _), _, _)) = self.best(fact, u32::MAX) {
-            self.wait(fact, depth);
+        if let Some(best) = self.best(fact, u32::MAX) {
+            self.wait(fact, best.depth);
         }
     }
 
@@ -451,64 +435,39 @@ impl<'m, 'a> Update<'m, 'a> {
         if row.depth > 0 && (row.rule == GIVEN || row.depth < depth) {
             return false;
         }
-        let Some((cost, rule, children)) = self.best(fact, depth - 1) else {
+        let Some(best) = self.best(fact, depth - 1) else {
             return false;
         };
         self.touch(fact);
-        self.model.tables[fact.predicate as usize].prove(fact.row, cost.0, cost.1, rule, &children);
-        cost != before
+        let table = &mut self.model.tables[fact.predicate as usize];
+        table.prove(fact.row, best.depth, best.steps, best.rule, &best.children);
+        (best.depth, best.steps) != before
     }
 
-    /// Lets the facts of a stratum wait that follow from this one.
+    /// Lets the facts of a stratum wait that follow from this one, or from its negation.
     fn follow(&mut self, stratum: usize, fact: Fact) {
         let rules = self.model.rules;
+        let holds = self.cost(fact).0 > 0;
         for &place in &rules.strata[stratum] {
-            for at in 0..rules.all[place].positive.len() {
-                if rules.all[place].positive[at].predicate == fact.predicate {
-                    self.from(place, Start::Positive(at), fact);
+            let rule = &rules.all[place];
+            let conditions = if holds { &rule.positive } else { &rule.negative };
+            for at in (0..conditions.len()).filter(|&at| conditions[at].predicate == fact.predicate) {
+                let start = if holds {
+                    Start::Positive(at)
+                } else {
+                    Start::Negative(at)
+                };
+                let values = self.model.values(fact).to_vec();
+                let mut heads: Vec<(Vec<Word>, u32)> = Vec::new();
+                self.instances(place, start, &values, fact, u32::MAX, &mut |tables, instance| {
+                    heads.push((instance.head.to_vec(), cost(tables, instance.children).0));
+                });
+                let predicate = rule.head.predicate;
+                for (values, depth) in heads {
+                    let row = self.model.tables[predicate as usize].add(&values);
+                    self.wait(Fact { predicate, row }, depth);
                 }
             }
-        }
-    }
-
-    /// Lets the facts of a stratum wait that follow from the negation of this one.
-    fn follow_negated(&mut self, stratum: usize, fact: Fact) {
-        let rules = self.model.rules;
-        for &place in &rules.strata[stratum] {
-            for at in 0..rules.all[place].negative.len() {
-                if rules.all[place].negative[at].predicate == fact.predicate {
-                    self.from(place, Start::Negative(at), fact);
-                }
-            }
-        }
-    }
-
-    fn from(&mut self, place: usize, start: Start, fact: Fact) {
-        let rules = self.model.rules;
-        let plan = self.plan(place, start);
-        let values = self.model.values(fact).to_vec();
-        let depths = Depths {
-            most: u32::MAX,
-            earlier_below: false,
-        };
-        let mut heads: Vec<(Vec<Word>, u32)> = Vec::new();
-        let Model { tables, join, .. } = &mut *self.model;
-        let tables = &*tables;
-        join.run(
-            tables,
-            &rules.all[place],
-            &plan,
-            &values,
-            fact,
-            depths,
-            &mut |instance| {
-                heads.push((instance.head.to_vec(), cost(tables, instance.children).0));
-            },
-        );
-        let predicate = rules.all[place].head.predicate;
-        for (values, depth) in heads {
-            let row = self.model.tables[predicate as usize].add(&values);
-            self.wait(Fact { predicate, row }, depth);
         }
     }
 }

@@ -5,7 +5,7 @@ use super::table::{Fact, Table};
 use crate::word::{self, Word};
 
 /// The condition of a rule that an evaluation starts from.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(super) enum Start {
     /// A positive condition, which is a given fact.
     Positive(usize),
@@ -134,7 +134,7 @@ pub(super) struct Instance<'a> {
     pub children: &'a [Fact],
 }
 
-fn value(word: Word, bindings: &[Word]) -> Word {
+pub(super) fn value(word: Word, bindings: &[Word]) -> Word {
     match word::is_variable(word) {
         true => bindings[word::number(word) as usize],
         false => word,
@@ -142,7 +142,7 @@ fn value(word: Word, bindings: &[Word]) -> Word {
 }
 
 /// Binds an atom's variables to a fact's values; the variables that were bound are appended to `trail`.
-fn unify(atom: &Atom, values: &[Word], bindings: &mut [Word], trail: &mut Vec<u32>) -> bool {
+pub(super) fn unify(atom: &Atom, values: &[Word], bindings: &mut [Word], trail: &mut Vec<u32>) -> bool {
     for (&word, &given) in atom.arguments.iter().zip(values) {
         let bound = value(word, bindings);
         if bound == UNBOUND {

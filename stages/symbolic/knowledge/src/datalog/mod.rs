@@ -17,5 +17,5 @@ mod table;
 
 pub use incremental::Changes;
 pub use model::Model;
-pub use rules::{Refused, Rules};
+pub use rules::Rules;
 pub use stage::{Datalog, DatalogConfig};

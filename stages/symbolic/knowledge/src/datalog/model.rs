@@ -19,11 +19,12 @@ pub struct Model<'a> {
 
 /// A proof of a fact that was found.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Proof<'a> {
+pub(super) struct Proof<C> {
     pub depth: u32,
     pub steps: u32,
     pub rule: u32,
-    pub children: &'a [Fact],
+    /// The facts that its conditions are.
+    pub children: C,
 }
 
 impl<'a> Model<'a> {
@@ -90,7 +91,7 @@ pub(super) fn cost(tables: &[Table], children: &[Fact]) -> (u32, u32) {
 }
 
 /// The proof that a fact has; `None` where it does not hold.
-pub(super) fn kept<'t>(rules: &Rules, tables: &'t [Table], fact: Fact) -> Option<Proof<'t>> {
+pub(super) fn kept<'t>(rules: &Rules, tables: &'t [Table], fact: Fact) -> Option<Proof<&'t [Fact]>> {
     let table = &tables[fact.predicate as usize];
     let row = &table.rows[fact.row as usize];
     let conditions = match row.rule {
@@ -107,10 +108,15 @@ pub(super) fn kept<'t>(rules: &Rules, tables: &'t [Table], fact: Fact) -> Option
 
 /// The order of two proofs of a fact: by depth, steps, rule, and the names of their conditions' constants.
 /// Being given comes before all.
-pub(super) fn order(knowledge: &KnowledgeBase, tables: &[Table], a: &Proof<'_>, b: &Proof<'_>) -> Ordering {
-    let key = |proof: &Proof<'_>| (proof.rule != GIVEN, proof.depth, proof.steps, proof.rule);
-    key(a).cmp(&key(b)).then_with(|| {
-        let pairs = a.children.iter().zip(b.children);
+pub(super) fn order<A: AsRef<[Fact]>, B: AsRef<[Fact]>>(
+    knowledge: &KnowledgeBase,
+    tables: &[Table],
+    a: &Proof<A>,
+    b: &Proof<B>,
+) -> Ordering {
+    let key = (a.rule != GIVEN, a.depth, a.steps, a.rule);
+    key.cmp(&(b.rule != GIVEN, b.depth, b.steps, b.rule)).then_with(|| {
+        let pairs = a.children.as_ref().iter().zip(b.children.as_ref());
         pairs
             .filter(|(x, y)| x != y)
             .map(|(&x, &y)| by_name(knowledge, tables, x, y))

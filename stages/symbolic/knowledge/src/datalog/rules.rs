@@ -3,28 +3,13 @@
 use crate::knowledge_base::KnowledgeBase;
 use crate::print;
 use crate::word::{self, Word};
+use petgraph::algo::tarjan_scc;
+use petgraph::graph::DiGraph;
+use stages_core::StageError;
 use std::collections::BTreeSet;
-use std::fmt;
 
 /// The most conditions of a rule.
 const MAX_CONDITIONS: usize = 1000;
-
-/// The reason for which rules are not evaluated, and the place of one that causes it.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Refused {
-    /// The problem, with the place of the rule.
-    pub message: String,
-    /// A hint at its solution.
-    pub hint: String,
-}
-
-impl fmt::Display for Refused {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.message)
-    }
-}
-
-impl std::error::Error for Refused {}
 
 /// An atom whose arguments are constants or variables.
 #[derive(Clone, Debug, PartialEq)]
@@ -60,7 +45,7 @@ impl Rules {
     /// # Errors
     /// When one has a compound term or a variable in no positive condition, or a predicate depends on its own
     /// negation.
-    pub fn of(knowledge: &KnowledgeBase) -> Result<Self, Refused> {
+    pub fn of(knowledge: &KnowledgeBase) -> Result<Self, StageError> {
         let all: Vec<SafeRule> = (0..knowledge.rules() as u32)
             .map(|rule| safe(knowledge, rule))
             .collect::<Result<_, _>>()?;
@@ -78,11 +63,9 @@ impl Rules {
     }
 }
 
-fn refused(knowledge: &KnowledgeBase, rule: u32, message: &str, hint: &str) -> Refused {
-    Refused {
-        message: format!("{}: {message}", knowledge.place(rule)),
-        hint: hint.to_owned(),
-    }
+/// The refusal of a rule, with its place.
+fn refused(knowledge: &KnowledgeBase, rule: u32, message: &str, hint: &str) -> StageError {
+    StageError::new(format!("{}: {message}", knowledge.place(rule))).hint(hint)
 }
 
 fn atom(words: &[Word]) -> Option<Atom> {
@@ -93,7 +76,7 @@ fn atom(words: &[Word]) -> Option<Atom> {
     })
 }
 
-fn safe(knowledge: &KnowledgeBase, number: u32) -> Result<SafeRule, Refused> {
+fn safe(knowledge: &KnowledgeBase, number: u32) -> Result<SafeRule, StageError> {
     let rule = knowledge.rule(number);
     let compound = || {
         refused(
@@ -163,7 +146,7 @@ fn safe(knowledge: &KnowledgeBase, number: u32) -> Result<SafeRule, Refused> {
 
 /// The stratum of each predicate: the largest number of negations on a way down from it, in the graph of its
 /// strongly connected components.
-fn stratify(knowledge: &KnowledgeBase, rules: &[SafeRule]) -> Result<Vec<usize>, Refused> {
+fn stratify(knowledge: &KnowledgeBase, rules: &[SafeRule]) -> Result<Vec<usize>, StageError> {
     let predicates = knowledge.predicates();
     let mut edges: Vec<Vec<(u32, bool, u32)>> = vec![Vec::new(); predicates];
     let mut has_rules = vec![false; predicates];
@@ -173,15 +156,26 @@ fn stratify(knowledge: &KnowledgeBase, rules: &[SafeRule]) -> Result<Vec<usize>,
         edges[head].extend(rule.positive.iter().map(|atom| (atom.predicate, false, rule.number)));
         edges[head].extend(rule.negative.iter().map(|atom| (atom.predicate, true, rule.number)));
     }
-    let components = components(&edges);
+    let pairs = (0..)
+        .zip(&edges)
+        .flat_map(|(from, to)| to.iter().map(move |edge| (from, edge.0)));
+    let mut graph: DiGraph<(), ()> = DiGraph::from_edges(pairs);
+    while graph.node_count() < predicates {
+        graph.add_node(());
+    }
     // Components come out in the order of their dependencies: those below are done.
-    let count = components.iter().max().map_or(0, |most| most + 1);
-    let mut members = vec![Vec::new(); count];
-    for (predicate, &component) in components.iter().enumerate() {
-        members[component].push(predicate);
+    let mut components = vec![0; predicates];
+    let mut members: Vec<Vec<usize>> = Vec::new();
+    for component in tarjan_scc(&graph) {
+        let mut component: Vec<usize> = component.into_iter().map(|node| node.index()).collect();
+        component.sort_unstable();
+        component
+            .iter()
+            .for_each(|&predicate| components[predicate] = members.len());
+        members.push(component);
     }
     let mut stratum = vec![0; predicates];
-    for component in 0..count {
+    for component in 0..members.len() {
         let mut level = usize::from(members[component].iter().any(|&predicate| has_rules[predicate]));
         for &predicate in &members[component] {
             for &(to, is_negated, rule) in &edges[predicate] {
@@ -214,53 +208,4 @@ fn stratify(knowledge: &KnowledgeBase, rules: &[SafeRule]) -> Result<Vec<usize>,
         }
     }
     Ok(stratum)
-}
-
-/// Tarjan's strongly connected components, without recursion; a component has a larger number than those that
-/// it leads to.
-fn components(edges: &[Vec<(u32, bool, u32)>]) -> Vec<usize> {
-    const NEW: usize = usize::MAX;
-    let n = edges.len();
-    let (mut index, mut low, mut component) = (vec![NEW; n], vec![0; n], vec![NEW; n]);
-    let (mut next, mut count) = (0, 0);
-    let mut open: Vec<usize> = Vec::new();
-    for root in 0..n {
-        if index[root] != NEW {
-            continue;
-        }
-        let mut path: Vec<(usize, usize)> = vec![(root, 0)];
-        while let Some(&mut (node, ref mut at)) = path.last_mut() {
-            if *at == 0 {
-                index[node] = next;
-                low[node] = next;
-                next += 1;
-                open.push(node);
-            }
-            if let Some(&(to, _, _)) = edges[node].get(*at) {
-                *at += 1;
-                let to = to as usize;
-                if index[to] == NEW {
-                    path.push((to, 0));
-                } else if component[to] == NEW {
-                    low[node] = low[node].min(index[to]);
-                }
-                // A node without this mark would be numbered again when it is the path's last once more.
-                continue;
-            }
-            path.pop();
-            if low[node] == index[node] {
-                while let Some(member) = open.pop() {
-                    component[member] = count;
-                    if member == node {
-                        break;
-                    }
-                }
-                count += 1;
-            }
-            if let Some(&(parent, _)) = path.last() {
-                low[parent] = low[parent].min(low[node]);
-            }
-        }
-    }
-    component
 }

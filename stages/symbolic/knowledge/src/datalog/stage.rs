@@ -2,7 +2,7 @@
 
 use super::incremental::Changes;
 use super::model::Model;
-use super::rules::{Refused, Rules};
+use super::rules::Rules;
 use crate::artifact::{self, DERIVED, KNOWLEDGE};
 use crate::derived::Derived;
 use crate::knowledge_base::KnowledgeBase;
@@ -12,11 +12,7 @@ use cache::{BlobRef, KeyHasher};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
-use stages_core::{
-    ConfigProblem, Context, InputPort, Memo, OutputPort, Outputs, PlanContext, PortType, Ports, Provided,
-    StageError, StageKind,
-};
-use std::collections::BTreeMap;
+use stages_core::{Context, InputPort, Memo, OutputPort, Outputs, PortType, Ports, StageError, StageKind};
 
 /// The bounds of the evaluation.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -60,13 +56,6 @@ impl StageKind for Datalog {
         }],
     };
 
-    fn check(&self, _: &DatalogConfig, _: &PlanContext) -> Result<BTreeMap<String, Provided>, ConfigProblem> {
-        Ok(BTreeMap::from([(
-            "knowledge".to_owned(),
-            Provided::unknown(PortType::Knowledge),
-        )]))
-    }
-
     fn run(&self, config: &DatalogConfig, context: &Context) -> Result<Outputs, StageError> {
         let input = context.input("knowledge")?;
         let knowledge = artifact::open(&context.store, &input.artifact)?.base;
@@ -75,7 +64,7 @@ impl StageKind for Datalog {
             .entry(KNOWLEDGE)
             .ok_or_else(|| StageError::new(format!("the knowledge base has no `{KNOWLEDGE}`")))?
             .blob_ref();
-        let rules = Rules::of(&knowledge).map_err(refused)?;
+        let rules = Rules::of(&knowledge)?;
         let memo = memo(config, &knowledge);
         context.progress(0, None, "deriving");
         let mut check = |model: &Model<'_>| {
@@ -125,10 +114,6 @@ impl StageKind for Datalog {
         let digest = artifact::write(&context.store, base, Some(blob), meta)?;
         Ok(Outputs::from([("knowledge".to_owned(), digest)]))
     }
-}
-
-fn refused(refused: Refused) -> StageError {
-    StageError::new(refused.message).hint(refused.hint)
 }
 
 fn changed(changes: &Changes) -> String {

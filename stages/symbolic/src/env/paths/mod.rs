@@ -23,4 +23,5 @@ pub use env::PathEnvs;
 pub use observe::observe;
 pub use soft_reward::{SoftRewardConfig, embedding_score};
 pub use state::PathState;
+pub(crate) use task::inverse;
 pub use task::{PathQuery, PathTask};

@@ -232,7 +232,7 @@ impl Described for PathTask {
 }
 
 /// The other direction of an edge.
-fn inverse((from, relation, to): Edge, predicates: u32) -> Edge {
+pub(crate) fn inverse((from, relation, to): Edge, predicates: u32) -> Edge {
     match relation < predicates {
         true => (to, relation + predicates, from),
         false => (to, relation - predicates, from),

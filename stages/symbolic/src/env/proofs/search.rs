@@ -32,6 +32,11 @@ struct Node {
 pub fn shortest(task: &ProofTask, query: &Query, budget: u64) -> Found {
     let settings = &task.settings;
     let hidden = if task.hides(query) { query.words.as_slice() } else { &[] };
+    let found = |trace, expanded, is_cut| Found {
+        trace,
+        expanded,
+        is_cut,
+    };
     let mut engine = Engine::new(task);
     let mut counts = ProofCounts::default();
     let mut successors = Successors::default();
@@ -45,11 +50,7 @@ pub fn shortest(task: &ProofTask, query: &Query, budget: u64) -> Found {
     let mut at = 0;
     while at < nodes.len() {
         if counts.expanded == budget {
-            return Found {
-                trace: None,
-                expanded: counts.expanded,
-                is_cut: true,
-            };
+            return found(None, budget, true);
         }
         engine.expand(task, &nodes[at].state, hidden, &[], &mut successors, &mut counts);
         for successor in 0..successors.len() {
@@ -63,11 +64,7 @@ pub fn shortest(task: &ProofTask, query: &Query, budget: u64) -> Found {
                     back = &nodes[parent];
                 }
                 trace.reverse();
-                return Found {
-                    trace: Some(trace),
-                    expanded: counts.expanded,
-                    is_cut: false,
-                };
+                return found(Some(trace), counts.expanded, false);
             }
             if seen.insert(hash(words, depths, settings.depth > 0)) {
                 let mut state = Goals::default();
@@ -82,15 +79,11 @@ pub fn shortest(task: &ProofTask, query: &Query, budget: u64) -> Found {
         nodes[at].state = Goals::default();
         at += 1;
     }
-    Found {
-        trace: None,
-        expanded: counts.expanded,
-        is_cut: false,
-    }
+    found(None, counts.expanded, false)
 }
 
 /// An atom of a proof.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ProofNode {
     /// The atom under the bindings of the whole proof.
     pub atom: Vec<Word>,
@@ -116,7 +109,7 @@ impl ProofTree {
         let hidden = if task.hides(query) { query.words.as_slice() } else { &[] };
         let mut resolver = Resolver::new(usize::MAX);
         let roots = word::parts(&query.words).count();
-        let mut nodes: Vec<ProofNode> = vec![ProofNode::open(); roots];
+        let mut nodes: Vec<ProofNode> = vec![ProofNode::default(); roots];
         // The goals, then every atom of the tree: bindings reach these, too.
         let mut goals: Vec<usize> = (0..roots).collect();
         let mut words = [query.words.as_slice(), &query.words].concat();
@@ -139,7 +132,7 @@ impl ProofTree {
             let node = goals.remove(goal);
             nodes[node].clause = Some(clause);
             nodes[node].children = (first..first + conditions).collect();
-            nodes.resize(first + conditions, ProofNode::open());
+            nodes.resize(first + conditions, ProofNode::default());
             goals.splice(0..0, first..first + conditions);
             let body = word::parts(&next).take(conditions).last().map_or(0, |range| range.end);
             next.extend_from_within(..body);
@@ -174,11 +167,6 @@ impl ProofTree {
         Self { nodes, roots }
     }
 
-    /// Returns whether nothing is left open.
-    pub fn is_proof(&self) -> bool {
-        self.nodes.iter().all(|node| node.clause.is_some())
-    }
-
     /// The tree as text: an atom on a line, its conditions below it, further to the right, and the clause
     /// behind it.
     pub fn text(&self, task: &ProofTask) -> String {
@@ -199,15 +187,5 @@ impl ProofTree {
             left.extend(node.children.iter().rev().map(|&child| (child, depth + 1)));
         }
         out
-    }
-}
-
-impl ProofNode {
-    fn open() -> Self {
-        Self {
-            atom: Vec::new(),
-            clause: None,
-            children: Vec::new(),
-        }
     }
 }

@@ -14,8 +14,8 @@ use std::collections::BTreeSet;
 /// A domain and ground problems of it. Immutable, and shared by all environments of a batch.
 #[derive(Clone, Debug)]
 pub struct RuleTask {
-    domain: Domain,
-    problems: Vec<Ground>,
+    pub(super) domain: Domain,
+    pub(super) problems: Vec<Ground>,
     /// The name of each problem's text.
     pub texts: Vec<String>,
     /// The token of each object of each problem.
@@ -103,34 +103,6 @@ impl RuleTask {
         self
     }
 
-    /// The number of ground actions of a problem, those that can never be taken among them.
-    pub fn actions(&self, problem: usize) -> usize {
-        self.problems[problem].actions.len()
-    }
-
-    /// The state at the start of a problem, a bit for each ground atom.
-    pub fn start(&self, problem: usize) -> Vec<u64> {
-        self.problems[problem].init.clone()
-    }
-
-    /// The actions whose preconditions hold, by their numbers.
-    pub fn applicable<'a>(&'a self, problem: usize, state: &'a [u64]) -> impl Iterator<Item = u32> + 'a {
-        let actions = self.problems[problem].actions.iter().enumerate();
-        actions
-            .filter(|(_, action)| action.is_applicable(state))
-            .map(|(number, _)| number as u32)
-    }
-
-    /// Changes a state by an action.
-    pub fn apply(&self, problem: usize, action: u32, state: &mut [u64]) {
-        self.problems[problem].actions[action as usize].apply(state);
-    }
-
-    /// Returns whether the goal holds.
-    pub fn is_solved(&self, problem: usize, state: &[u64]) -> bool {
-        self.problems[problem].is_solved(state)
-    }
-
     /// An action as a step of a plan: `(name object …)`.
     pub fn step_text(&self, problem: usize, action: u32) -> String {
         let ground = &self.problems[problem];
@@ -142,21 +114,6 @@ impl RuleTask {
         }
         text.push(')');
         text
-    }
-
-    /// The atoms of a state, each as `(predicate object …)`.
-    pub fn state_text(&self, problem: usize, state: &[u64]) -> Vec<String> {
-        let ground = &self.problems[problem];
-        let text = |(_, (predicate, objects)): (usize, &(usize, Vec<usize>))| {
-            let mut text = format!("({}", self.domain.predicates[*predicate].0);
-            for &object in objects {
-                text.push(' ');
-                text.push_str(&ground.objects[object]);
-            }
-            text + ")"
-        };
-        let atoms = ground.atoms.iter().enumerate();
-        atoms.filter(|(atom, _)| holds(state, *atom as u32)).map(text).collect()
     }
 
     fn atom(
@@ -208,7 +165,7 @@ pub type RuleEnvs = Envs<RuleTask>;
 impl RuleEpisode {
     fn find_actions(&mut self, task: &RuleTask) {
         self.actions.clear();
-        self.actions.extend(task.applicable(self.problem, &self.state));
+        self.actions.extend(task.problems[self.problem].applicable(&self.state));
     }
 }
 

@@ -78,6 +78,14 @@ impl Ground {
         self.goal.iter().all(|&atom| holds(state, atom))
     }
 
+    /// The actions whose preconditions hold, by their numbers.
+    pub fn applicable(&self, state: &[u64]) -> impl Iterator<Item = u32> {
+        let actions = (0..).zip(&self.actions);
+        actions
+            .filter(|(_, action)| action.is_applicable(state))
+            .map(|(number, _)| number)
+    }
+
     /// The ground form of a problem.
     ///
     /// # Errors

@@ -1,38 +1,20 @@
 //! The subset of PDDL that is read: STRIPS with types, equality and negative preconditions. Anything else is
 //! refused with its place.
 
+use stages_knowledge::text::TextError;
 use std::collections::BTreeMap;
-use std::fmt;
 
-/// The place and reason for which a text is refused.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct PddlError {
-    /// The line, from 1.
-    pub line: usize,
-    /// The column in bytes, from 1.
-    pub column: usize,
-    /// The problem, a lowercase fragment.
-    pub message: String,
-}
+type Result<T> = std::result::Result<T, TextError>;
 
-impl fmt::Display for PddlError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "line {}, column {}: {}", self.line, self.column, self.message)
-    }
-}
-
-impl std::error::Error for PddlError {}
-
-type Result<T> = std::result::Result<T, PddlError>;
-
-/// A place in a text: line and column.
+/// A place in a text: line, and column in bytes.
 type Place = (usize, usize);
 
 fn error<T>(place: Place, message: impl Into<String>) -> Result<T> {
-    Err(PddlError {
+    Err(TextError {
         line: place.0,
         column: place.1,
         message: message.into(),
+        hint: String::new(),
     })
 }
 

@@ -17,7 +17,8 @@ pub struct FoundPlan {
 /// Searches for the plan of a problem with the fewest actions; at most `budget` states are expanded. Of
 /// equals it is the first one by the order of actions.
 pub fn shortest_plan(task: &RuleTask, problem: usize, budget: u64) -> FoundPlan {
-    let start = task.start(problem);
+    let ground = &task.problems[problem];
+    let start = ground.init.clone();
     let mut seen = HashSet::from([start.clone()]);
     // Each state with the node and the action that it comes from.
     let mut nodes: Vec<(Vec<u64>, usize, u32)> = vec![(start, 0, 0)];
@@ -32,10 +33,10 @@ pub fn shortest_plan(task: &RuleTask, problem: usize, budget: u64) -> FoundPlan 
             return found(None, budget, true);
         }
         let state = std::mem::take(&mut nodes[at].0);
-        for action in task.applicable(problem, &state) {
+        for action in ground.applicable(&state) {
             let mut next = state.clone();
-            task.apply(problem, action, &mut next);
-            if task.is_solved(problem, &next) {
+            ground.actions[action as usize].apply(&mut next);
+            if ground.is_solved(&next) {
                 let mut plan = vec![action];
                 let mut back = at;
                 while back > 0 {

@@ -1,10 +1,11 @@
 //! Tests of rule worlds: plans found through the environment's rules, checked by a validator that shares
 //! nothing with them.
 
+use super::ground::holds;
 use super::pddl::Domain;
 use super::{RuleEnvs, RuleTask, RuleTexts, RulesConfig, World, shortest_plan};
+use crate::env::batch::Described as _;
 use crate::env::batch::Order;
-use crate::env::batch::{Described as _, SymbolicEnvs as _};
 use stages_env::CandidateBatch;
 use stages_knowledge::Split;
 use stages_numerics::random::Random;
@@ -250,6 +251,20 @@ fn plans_of_drawn_problems_are_valid() {
     }
 }
 
+/// The atoms of a state, each as `(predicate object …)`.
+fn shown(task: &RuleTask, problem: usize, state: &[u64]) -> BTreeSet<String> {
+    let ground = &task.problems[problem];
+    let text = |(_, (predicate, objects)): (usize, &(usize, Vec<usize>))| {
+        let objects: String = objects
+            .iter()
+            .map(|&object| format!(" {}", ground.objects[object]))
+            .collect();
+        format!("({}{objects})", task.domain.predicates[*predicate].0)
+    };
+    let atoms = ground.atoms.iter().enumerate();
+    atoms.filter(|(atom, _)| holds(state, *atom as u32)).map(text).collect()
+}
+
 /// Takes random steps, and compares states, actions and rewards with the validator's.
 fn walk(config: &RulesConfig, envs: usize, steps: usize) {
     let task = Arc::new(drawn(config));
@@ -268,7 +283,7 @@ fn walk(config: &RulesConfig, envs: usize, steps: usize) {
             let (problem, state, applicable) = (episode.problem, &episode.state, &episode.actions);
             let text = problem_text(config, problem);
             let (states, _) = validator::play(domain, &text, &plans[at]).unwrap();
-            let shown: BTreeSet<String> = task.state_text(problem, state).into_iter().collect();
+            let shown: BTreeSet<String> = shown(&task, problem, state);
             assert_eq!(&shown, states.last().unwrap());
             let goals = text.split("(:goal").nth(1).unwrap().matches('(').count()
                 - usize::from(text.contains("(:goal (and"));
@@ -281,7 +296,7 @@ fn walk(config: &RulesConfig, envs: usize, steps: usize) {
                 applicable.len().max(1)
             );
             // What the environment leaves out is not possible, what it offers is.
-            for action in 0..task.actions(problem) as u32 {
+            for action in 0..task.problems[problem].actions.len() as u32 {
                 let mut longer = plans[at].clone();
                 longer.push(task.step_text(problem, action));
                 let is_possible = validator::play(domain, &text, &longer).is_some();

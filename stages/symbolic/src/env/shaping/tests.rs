@@ -1,7 +1,6 @@
 //! Shaped rewards: their sums, and where they are given.
 
 use super::{Shaping, ShapingConfig};
-use crate::env::batch::SymbolicEnvs as _;
 use crate::env::embedding::{Embedding, EmbeddingConfig};
 use crate::env::proofs::{Order, ProofConfig, ProofEnvs, ProofTask, TrainingQueries};
 use crate::env::tests::{assert_differ_in_training_alone, knowledge, run, with_knowledge};

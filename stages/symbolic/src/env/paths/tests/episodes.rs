@@ -4,7 +4,7 @@ use super::super::{
     Order, PathConfig, PathCounts, PathEnvs, PathState, PathTask, QuerySides, TrainingQueries,
 };
 use super::{knowledge, task};
-use crate::env::batch::{Described as _, SymbolicEnvs as _};
+use crate::env::batch::Described as _;
 use stages_env::CandidateBatch;
 use stages_knowledge::{KnowledgeBase, Split};
 use stages_numerics::random::Random;

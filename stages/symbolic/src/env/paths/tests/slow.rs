@@ -2,7 +2,7 @@
 
 use super::super::{Order, PathConfig, PathEnvs, PathTask, QuerySides, TrainingQueries};
 use super::{knowledge, task};
-use crate::env::batch::{Described as _, SymbolicEnvs as _, mark};
+use crate::env::batch::{Described as _, mark};
 use stages_env::CandidateBatch;
 use stages_knowledge::{KnowledgeBase, Split};
 use stages_numerics::random::Random;

@@ -1,7 +1,6 @@
 //! Soft rewards beside their definition, and where they are given.
 
 use super::{knowledge, task};
-use crate::env::batch::SymbolicEnvs as _;
 use crate::env::embedding::{Embedding, EmbeddingConfig};
 use crate::env::paths::{Order, PathConfig, PathEnvs, QuerySides, SoftRewardConfig};
 use crate::env::tests::{assert_differ_in_training_alone, run, with_knowledge};

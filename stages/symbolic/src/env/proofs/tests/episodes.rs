@@ -2,7 +2,7 @@
 
 use super::super::{ActionForm, Order, ProofConfig, ProofEnvs, ProofTask, TrainingQueries};
 use super::{knowledge, task};
-use crate::env::batch::{Described as _, SymbolicEnvs as _};
+use crate::env::batch::Described as _;
 use stages_env::CandidateBatch;
 use stages_knowledge::{Split, print};
 use stages_numerics::random::Random;

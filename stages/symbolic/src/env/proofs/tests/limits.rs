@@ -3,7 +3,6 @@
 
 use super::super::{Order, ProofConfig, ProofCounts, ProofEnvs, ProofPreset, ProofTask};
 use super::{knowledge, task};
-use crate::env::batch::SymbolicEnvs as _;
 use stages_env::CandidateBatch;
 use stages_knowledge::Split;
 use stages_numerics::random::Random;

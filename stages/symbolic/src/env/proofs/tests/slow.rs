@@ -5,9 +5,9 @@ use super::super::config::{GoalSelection, Settings};
 use super::super::{Order, ProofConfig, ProofEnvs, ProofTask, TrainingQueries};
 use super::interpreter::{Interpreter, Term, atoms};
 use super::{knowledge, names};
-use crate::env::batch::{Described as _, SymbolicEnvs as _, Vocabulary};
+use crate::env::batch::{Described as _, Vocabulary};
 use stages_env::CandidateBatch;
-use stages_knowledge::{KnowledgeBase, Split, SymbolsBuilder, print, text};
+use stages_knowledge::{Clause, KnowledgeBase, Split, SymbolsBuilder, Word, print, text};
 use stages_numerics::random::Random;
 use std::collections::{BTreeSet, HashMap};
 use std::rc::Rc;
@@ -34,6 +34,14 @@ struct Slow {
     gives_up: bool,
     label: bool,
     steps: u32,
+}
+
+/// The number of a clause in its text, of those of a predicate.
+fn clause_number(knowledge: &KnowledgeBase, predicate: Word, clause: Clause) -> u32 {
+    match clause {
+        Clause::Fact(row) => knowledge.relation(predicate).clause(row),
+        Clause::Rule(rule) => knowledge.rule(rule).clause,
+    }
 }
 
 fn variables(term: &Term, found: &mut BTreeSet<u64>) {
@@ -335,7 +343,7 @@ fn walk(program: &str, split: Split, steps: usize, random: &mut Random) {
         let found: Vec<(usize, State)> = (0..successors.len())
             .map(|at| {
                 let (words, depths) = successors.get(at);
-                let clause = knowledge.clause_number(successors.predicate, successors.clause(at));
+                let clause = clause_number(&knowledge, successors.predicate, successors.clause(at));
                 (clause as usize, texts(words, depths))
             })
             .collect();
